@@ -1,4 +1,4 @@
-"""Starts the members of a run on this machine, each in a process of its own, and sees that none outlives it."""
+"""Starts the members of a run on this machine, each in its own process, and ends them all with the run."""
 
 import asyncio
 import os

@@ -20,7 +20,7 @@ import msgpack
 from local_dp.bus.blocking import finish
 from local_dp.bus.children import allow_open_files
 from local_dp.bus.interface import CONNECTED, Connected, Delivery
-from local_dp.bus.sealed import SealedClientBus
+from local_dp.bus.sealed import SealedBus
 from local_dp.clients.member import serve
 from local_dp.clients.process import MemberConfig, RunConfig, introduce, live
 from local_dp.clients.silence_output import never_heard
@@ -61,7 +61,7 @@ def warm_up() -> None:
     run = RunConfig(run="warm-up", broker="", budget=1.0, seed=0)
     member = MemberConfig(run=run, member="nobody", group="g0", start=0, columns=_COLUMNS, keys=(_KEY, public(_KEY)))
     config = MemberConfig.from_bytes(member.to_bytes())
-    finish(serve(config.role(), SealedClientBus(_OneQuestion(), config.envelopes()), "warm-up", "g0"))
+    finish(serve(config.role(), SealedBus(_OneQuestion(), config.envelopes()), "warm-up", "g0"))
 
 
 def _child(index: int, launcher: str) -> None:

@@ -1,4 +1,4 @@
-"""Clients that lie, for runs whose faults are asked for: they send what misleads most under the first one's coin, whatever their record."""
+"""Clients that lie, for runs with faults: they ignore their record and send the most misleading report under the first one's coin."""
 
 import numpy as np
 
@@ -14,7 +14,7 @@ _VALUES, _SAMPLED = 4, 16  # values of the domain, its ends among them, and repo
 
 
 class LyingRole(ClientRole):
-    """A client role of which the clients `liars` lie. It pays for what it sends as all do."""
+    """A client role whose clients `liars` lie. It is charged as others are."""
 
     liars: tuple[int, ...] = ()
 
@@ -32,7 +32,7 @@ class LyingRole(ClientRole):
 
 
 def worst(randomizer: Randomizer, cells: Words) -> Words:
-    """Of some reports that are possible, one whose estimate alone is farthest from 0; shape (1,)."""
+    """Among some possible reports, the one whose estimate is farthest from 0; shape (1,)."""
     dtype = randomizer.report_dtype
     made = [np.frombuffer(bytes([byte]) * dtype.itemsize, dtype=dtype) for byte in (0, 1, 255)]
     for place, value in enumerate(randomizer.domain.some(_VALUES)):

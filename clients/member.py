@@ -14,8 +14,8 @@ from local_dp.wire import CLIENT, EVERYBODY, End, Gone, Hello, Receipt, Request,
 GROUP_SIZE = 250
 HOSTS = "hosts"
 PATIENCE = 30.0  # seconds to reach the broker at first
-PARTING = 0.3  # seconds between the last word and the end of the connection, with which some brokers forget what they have not passed on
-SLOT = 0.1  # seconds: what a private member sends leaves so long after the request came, or a multiple of it if more work was to be done
+PARTING = 0.3  # seconds from the last message to the end of the connection, since some brokers then drop undelivered messages
+SLOT = 0.1  # seconds: a private reply leaves so long after the request, or a multiple of it if the work took longer
 
 
 def client_group(client: int) -> str:
@@ -24,12 +24,12 @@ def client_group(client: int) -> str:
 
 
 def filters(run: str, group: str) -> list[str]:
-    """What a member subscribes to."""
+    """The topics of a member."""
     return [topic(run, "req", group), topic(run, "req", EVERYBODY)]
 
 
 def will(run: str, group: str, member: str, envelopes: Envelopes) -> tuple[str, bytes]:
-    """What the broker says for a member whose connection breaks."""
+    """The message that the broker sends when a member's connection breaks."""
     where = topic(run, "gone", group, member)
     return where, envelopes.seal(where, encode(Gone(run=run, member=member)))
 
@@ -73,7 +73,7 @@ async def _handle(role: ClientRole, bus: ClientBus, run: str, group: str, delive
 
 
 async def _answer(role: ClientRole, bus: ClientBus, where: str, request: Request) -> None:
-    """Sends what the role has to say: at once in a simulation, in a private run at a time that does not tell how long it took."""
+    """Sends the role's answers: at once in a simulation; in a private run at the end of a slot, which hides the time of the work."""
     came = bus.now()
     with unheard():
         answers = [encode(answer) for answer in role.handle(request)]

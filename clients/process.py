@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from local_dp.bus.address import Address
 from local_dp.bus.blocking import BlockingBus, finish
-from local_dp.bus.sealed import SealedClientBus
+from local_dp.bus.sealed import SealedBus
 from local_dp.clients.journal import MemoryStore, SqliteStore
 from local_dp.clients.liar import LyingRole
 from local_dp.clients.member import filters, serve, will
@@ -120,7 +120,7 @@ def live(line: socket.socket, config: MemberConfig) -> int:
         line.sendall(READY)
 
     try:
-        finish(serve(config.role(), SealedClientBus(bus, envelopes), run, group, connected))
+        finish(serve(config.role(), SealedBus(bus, envelopes), run, group, connected))
     except (BusError, InputError) as error:
         line.sendall(FAILED + str(error).encode())
         return _BROKER_LOST

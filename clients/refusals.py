@@ -1,4 +1,4 @@
-"""Why a client does not answer: a code, and a line that is made of the request alone, so that no refusal can tell of a record."""
+"""The reason of a refusal: a code, and a line made from the request alone, so that no refusal reveals a record."""
 
 from collections.abc import Iterable
 
@@ -8,17 +8,17 @@ FAILED = "failed"
 NAMED = 3  # names in a line
 TEXTS = {
     "budget": "round {round} costs more than this client's budget has left for it",
-    "store": "this client cannot tell what it has spent, or keep what it would spend now",
-    "ceiling": "round {round} is one too many for this client's life, or asks for less epsilon or longer reports than it answers for",
+    "store": "this client cannot read or write its store of spent budget; see its own messages",
+    "ceiling": "round {round} exceeds this client's ceiling of rounds or bytes, or asks for less epsilon than its least",
     "equivocation": "round {round} of run {run}, or a label in it, was asked before with something else; give it a name of its own",
     "unknown-query": "this client lacks a query of {queries}; install its package there",
     "unknown-randomizer": "this client lacks a randomizer of {randomizers}; install its package there",
     "not-allowed": "a randomizer of {randomizers} is not on this client's list; ask by another, or --allow it there",
-    "bad-parameters": "a parameter of {queries} or {randomizers} is none that this client accepts",
+    "bad-parameters": "this client accepts no such parameter of {queries} or {randomizers}; correct it",
     "bad-query": "{queries} does not fit the columns of this client's table, or the values that {randomizers} takes; correct the question, or its schema",
-    "evidence": "how the loss of {randomizers} is known is not what this client accepts",
+    "evidence": "this client does not accept the evidence for the loss of {randomizers}; use a verified randomizer",
     "too-much": "to build and verify {randomizers} is more work than this client does for one request, or in its life",
-    "unverifiable": "what {randomizers} does there is not what it says; `local-dp audit` tells more on the client's machine",
+    "unverifiable": "{randomizers} failed the verification; `local-dp audit` on the client's machine shows why",
     FAILED: "round {round} cannot be answered",
 }
 

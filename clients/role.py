@@ -1,4 +1,4 @@
-"""The client, sans I/O: records, a store, randomizers; a request in, replies or refusals out.
+"""The client, sans I/O: it holds records, a store and randomizers, takes a request and gives replies or refusals.
 
 One role holds the clients start..start + len(records), each with its own record, ledger entry and stream of words. A client process holds one.
 """
@@ -25,9 +25,9 @@ from local_dp.wire import MAX_LINES, Account, Ask, Receipt, Refusal, Reply, Requ
 
 @dataclass(frozen=True)
 class Policy:
-    """What a client will run: the randomizers on its list (None: every installed one), and the evidence of their loss that it accepts.
+    """What a client accepts: the randomizers on its list (None: every installed one), and the evidence of their loss.
 
-    And for how much: the `least` nano-nats for one answer, the rounds it answers in its life, and for each client the bytes of all reports, which it keeps.
+    Its ceilings: the `least` nano-nats for one answer, the `rounds` it answers in its life, and the bytes of reports `kept` for each client.
     """
 
     allowed: frozenset[str] | None = None
@@ -43,9 +43,9 @@ DEFAULT_POLICY = Policy()
 class ClientRole:
     """Answers requests for the clients of one member.
 
-    What a randomizer costs is computed by this client's own copy of it and checked against the evidence; the costs of a round are added up for each client,
-    and checked before anything is verified or sampled; replies, charges and the request's digest are committed in one step before anything is sent.
-    Whether it refuses is decided before a record is read: from the request, the names and types of the columns, the budget and what was asked before.
+    This client's own copy of a randomizer gives its cost, which is checked against the evidence. The costs of a round are added up for each client, and checked
+    before anything is verified or sampled. Replies, charges and the request's digest are committed in one step before anything is sent.
+    A refusal never depends on a record: only on the request, the names and types of the columns, the budget and earlier requests.
     """
 
     def __init__(self, member: str, start: int, records: Records, noise: Noise, store: Store, policy: Policy = DEFAULT_POLICY) -> None:
@@ -61,7 +61,7 @@ class ClientRole:
 
     @property
     def private(self) -> bool:
-        """Whether its noise is nobody's to compute."""
+        """Whether nobody else can compute its noise."""
         return not isinstance(self.noise, KeyedNoise)
 
     def handle(self, request: Request) -> tuple[Reply | Refusal, ...]:
@@ -80,7 +80,7 @@ class ClientRole:
                 raise RefusedError("equivocation", f"round {request.round} of run {request.run} was already asked with another request")
         except RefusedError as refused:
             return (self._refusal(request, known(refused.code)),)
-        except (Exception, SystemExit):  # noqa: BLE001 - whatever it is, of whomever: nobody can make a client end
+        except (Exception, SystemExit):  # noqa: BLE001 - no request ends a client
             return (self._refusal(request, FAILED),)
         return tuple(reply for reply in commit.replies if _is_missing(reply, request.missing))
 
@@ -92,7 +92,7 @@ class ClientRole:
         return Commit(request.run, request.round, digest, charges, tuple(replies), tuple((session, spoken.bits(session)) for session in sessions))
 
     def _planned(self, request: Request, spans: list[Span | None]) -> tuple[list[tuple[int, LocalQuery]], tuple[Charge, ...]]:
-        """What is asked of whom, and what it costs; no record is in reach. Raises RefusedError, whatever goes wrong."""
+        """The queries to its clients, and their cost; it reads no record. Every failure is a RefusedError."""
         try:
             self.work.begin()
             asked = [(place, self._local_query(request.asks[place], span)) for place, span in enumerate(spans) if span]
@@ -107,23 +107,23 @@ class ClientRole:
         return asked, charges
 
     def _own(self, charge: Charge) -> Charge:
-        """The charge by the place of a record among its own: a client that has another number in another run is the same client, and its label tells so."""
+        """The charge by the place of a record among its own, since a client keeps its budget under another number in another run."""
         what = blake2b(charge.what + f"{self.start}".encode(), digest_size=16).digest() if charge.memo else b""
         return Charge(charge.start - self.start, charge.stop - self.start, charge.nano, charge.memo, what)
 
     def _check_ceilings(self, queries: list[LocalQuery], charges: tuple[Charge, ...]) -> None:
-        """Raises RefusedError("ceiling"): what costs next to nothing could be asked without end, and is kept for life."""
+        """Raises RefusedError("ceiling"): cheap requests could come without end, and each answer is kept for life."""
         size = sum(len(query.cohort) * query.randomizer.report_dtype.itemsize for query in queries)
         policy, many = self.policy, self.store.rounds >= self.policy.rounds
         if many or self.store.size + size > policy.kept * len(self.records) or min(charge.nano for charge in charges) < policy.least:
             raise RefusedError("ceiling", f"{self.store.rounds} rounds and {self.store.size} bytes are kept, and {size} more are asked for")
 
     def account(self, run: str) -> Account:
-        """What it has charged and answered in a run."""
+        """Its charges and answers in a run."""
         return Account(run=run, member=self.member, rounds=tuple(self.store.lines(run).values())[-MAX_LINES:])
 
     def confirm(self, receipt: Receipt) -> None:
-        """Notes a round of which the server says that it keeps what this member has sent."""
+        """Notes a round that the server confirms to have stored."""
         line = self.store.lines(receipt.run).get(receipt.round)
         if line is not None and (self.start, self.stop, line[2]) in receipt.accepted:
             self.confirmed.add((receipt.run, receipt.round))
@@ -144,12 +144,12 @@ class ClientRole:
         randomizer = self.work.build(ask.randomizer, ask.randomizer_params)
         if self.private and (randomizer.evidence == "density" or _in_floats(randomizer.report_dtype)):
             raise RefusedError(
-                "evidence", f"{randomizer.name} is of ideal numbers: its floats tell more than a density says, and this client answers in private"
+                "evidence", f"{randomizer.name} is defined on real numbers: its floats reveal more than its density says, and this client answers in private"
             )
         return randomizer
 
     def _check_allowed(self, name: str) -> None:
-        """By the name of what randomizes, whoever draws its coin. Raises RefusedError("not-allowed")."""
+        """By the name of the randomizer inside a coin. Raises RefusedError("not-allowed")."""
         allowed = self.policy.allowed
         if allowed is not None and name not in allowed:
             raise RefusedError("not-allowed", f"randomizer {name!r} is not on this client's list: {', '.join(sorted(allowed))}")

@@ -19,14 +19,13 @@ from local_dp.arrays import Bools, Ints, Words
 from local_dp.errors import InputError
 
 SEED_BITS = 64
-UNTOLD = np.uint16(0xFFFF)  # what the first two bytes of a word tell where only the whole word does
 _SECRET = 32  # bytes
 _SHAKE_WORDS = 1 << 10  # words to a block of the private stream of a label
 _WIDTHS: dict[int, np.dtype[Any]] = {bits: np.dtype(f"<u{bits // 8}") for bits in (8, 16, 32, 64)}
 _WORDS_PER_BLOCK = 4  # Philox 4x64: one counter value yields four 64-bit words
 Keys: TypeAlias = tuple[bytes, Callable[[], bytes]]  # of a stream, and of another one that is seldom needed
-_LAST = 1 << 56  # what is a multiple of it has one byte
-_TIED = 1 << 18  # words to a block of a stream whose ties are numbered together: as many as a chunk of clients
+_LAST = 1 << 56  # the value of the least first byte: multiples of it have no other bytes
+_TIED = 1 << 18  # words of a block in which undecided words are numbered together
 
 
 def stream_key(label: str, seed: int, index: int = 0) -> bytes:
@@ -60,22 +59,21 @@ def philox_words(key: bytes, start: int, stop: int, bits: int = 64) -> Words:
 
 @dataclass(frozen=True)
 class Leading:
-    """Uniform 64-bit words as far as they are needed: `bytes` are their first ones, of all; `whole` are the words at `places`, those that were tied."""
+    """The first byte or two of uniform 64-bit words, and the whole words at `places`, where the first bytes leave open what the word decides."""
 
-    bytes: Words
+    first: Words
     places: Ints
     whole: Words
 
     def below(self, cut: int) -> Bools:
-        """Which of all the words are below this one of the cuts."""
-        below: Bools = self.bytes < np.uint8(cut >> 56)
-        if len(self.places):
-            below[self.places] = self.whole < np.uint64(cut)
+        """Whether each word is below a cut, by first bytes of 8 bits."""
+        below: Bools = self.first < np.uint8(cut >> 56)
+        below[self.places] = self.whole < np.uint64(cut)
         return below
 
     def below_at(self, cut: int, places: Ints) -> Bools:
-        """Which of the words at these places are."""
-        below: Bools = self.bytes[places] < np.uint8(cut >> 56)
+        """The same of the words at these places alone."""
+        below: Bools = self.first[places] < np.uint8(cut >> 56)
         if cut % _LAST and len(self.places):
             numbers = np.searchsorted(self.places, places)
             whole = np.take(self.whole, numbers, mode="clip")
@@ -83,63 +81,30 @@ class Leading:
         return below
 
 
-def leading_words(keys: Keys, start: int, stop: int, cuts: Collection[int]) -> Leading:
-    """The words start..stop of a stream, told apart from each of the 64-bit `cuts` by their first byte alone, and whole where that is the byte of a cut
-    that has more than this byte.
+def ties(cuts: Collection[int]) -> Callable[[Words], Bools]:
+    """Whether a first byte is that of a cut with more than this byte."""
+    tops = np.array([cut >> 56 for cut in cuts if cut % _LAST], dtype=np.uint8)
+    return lambda first: reduce(or_, (first == top for top in tops), np.zeros(len(first), dtype=np.bool_))
 
-    First bytes are of the stream of the first key. A tied word's other bytes are those of the second stream at its number among the tied words of its block,
-    independent of all first bytes: word i depends on (keys, cuts, i) alone, and words are independent and uniform, as if they were drawn whole.
+
+def leading_words(keys: Keys, start: int, stop: int, bits: int, undecided: Callable[[Words], Bools]) -> Leading:
+    """The words start..stop of a stream by their first 8 or 16 bits, and whole where these bits are `undecided`.
+
+    First bits are of the stream of the first key. The other bits of an undecided word are of the second stream, at its number among the undecided words of
+    its block. They are independent of all first bits. So word i depends on (keys, `undecided`, i) alone, and words are independent and uniform.
     """
-    first = philox_words(keys[0], start, stop, 8)
-    places = _tied(first, cuts)
-    return Leading(first, places, _whole(keys, start, first, places, lambda others: _tied(others, cuts)))
-
-
-@dataclass(frozen=True)
-class Told:
-    """What uniform 64-bit words tell by their first two bytes: `told`, but at `places`, where only the `whole` words do."""
-
-    told: Words
-    places: Ints
-    whole: Words
-
-
-def told_words(keys: Keys, start: int, stop: int, tell: Callable[[Words], Words]) -> Told:
-    """What `tell` finds in the first two bytes of the words start..stop, and those whole of which it finds UNTOLD; as in `leading_words`, of two bytes."""
-    first = philox_words(keys[0], start, stop, 16)
-    told = tell(first)
-    places = _where(told == UNTOLD)
-    return Told(told, places, _whole(keys, start, first, places, lambda others: _where(tell(others) == UNTOLD)))
-
-
-def _whole(keys: Keys, start: int, first: Words, places: Ints, tied: Callable[[Words], Ints]) -> Words:
-    """The words at the places that are tied, of the first bytes from `start` on."""
+    first = philox_words(keys[0], start, stop, bits)
+    places = np.flatnonzero(undecided(first))
     if not len(places):
-        return np.zeros(0, dtype=np.uint64)
-    bits, stop, key = 8 * first.itemsize, start + len(first), keys[1]()
+        return Leading(first, places, np.zeros(0, dtype=np.uint64))
+    key = keys[1]()
     whole: Words = first[places].astype(np.uint64) << np.uint64(64 - bits)
     for block in range(start - start % _TIED, stop, _TIED):
         low, high = np.searchsorted(places, (block - start, block + _TIED - start)).tolist()
         if low < high:
-            number = block + (len(tied(philox_words(keys[0], block, start, bits))) if block < start else 0)
+            number = block + (int(np.count_nonzero(undecided(philox_words(keys[0], block, start, bits)))) if block < start else 0)
             whole[low:high] |= philox_words(key, number, number + high - low) >> np.uint64(bits)
-    return whole
-
-
-def _tied(first: Words, cuts: Collection[int]) -> Ints:
-    tops = {cut >> 56 for cut in cuts if cut % _LAST}
-    return _where(reduce(or_, [first == np.uint8(top) for top in tops])) if tops else np.zeros(0, dtype=np.int64)
-
-
-def _where(flags: Bools) -> Ints:
-    """Where flags are true that seldom are: eight at a time are seen to have none."""
-    if len(flags) % 8:
-        return flags.nonzero()[0]
-    eights = flags.view(np.uint64)
-    some = np.flatnonzero(eights != 0)
-    found = np.flatnonzero(eights.take(some).view(np.bool_))
-    places: Ints = 8 * some[found >> 3] + (found & 7)
-    return places
+    return Leading(first, places, whole)
 
 
 @dataclass(frozen=True)
@@ -177,13 +142,10 @@ class KeyedNoise:
         # a stream of its own for each width: a 64-bit word of one client never holds the 32-bit word of another
         return philox_words(which.key(f"noise-{bits}", self.seed), start, stop, bits)
 
-    def leading(self, which: Draw, start: int, stop: int, cuts: Collection[int]) -> Leading:
-        """The 64-bit words start..stop as far as is needed to tell them from the cuts: in a simulation alone, for ties take time."""
-        return leading_words((which.key("noise-8", self.seed), partial(which.key, "noise-tied", self.seed)), start, stop, cuts)
-
-    def told(self, which: Draw, start: int, stop: int, tell: Callable[[Words], Words]) -> Told:
-        """What the 64-bit words start..stop tell by their first two bytes, and whole ones where these do not: in a simulation alone too."""
-        return told_words((which.key("noise-16", self.seed), partial(which.key, "noise-16-tied", self.seed)), start, stop, tell)
+    def leading(self, which: Draw, start: int, stop: int, bits: int, undecided: Callable[[Words], Bools]) -> Leading:
+        """`leading_words` of a draw. For simulations alone: the time that it takes depends on the words."""
+        first, rest = {8: ("noise-8", "noise-tied"), 16: ("noise-16", "noise-16-tied")}[bits]
+        return leading_words((which.key(first, self.seed), partial(which.key, rest, self.seed)), start, stop, bits, undecided)
 
 
 class SystemNoise:

@@ -1,28 +1,52 @@
-"""What there is of a kind, by name: the built-in ones, and those that installed packages offer as entry points. A class is imported when it is asked for."""
+"""The classes of one kind by name: the built-in ones, and those that installed packages offer. A class is imported when it is first asked for."""
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
 from typing import Any, TypeVar
 
 from local_dp.errors import InputError, RefusedError, unknown
 
 T = TypeVar("T")
-_SHOWN = 300  # characters of what went wrong in a package
+_SHOWN = 300  # characters of an error in a package
+_LIBRARY = Path(__file__).parent
+_NAMED = re.compile(r'^class (\w+)|^    name: ClassVar\[str\] = "([a-z0-9-]+)"|^(\w+) = [a-z_]+\("([a-z0-9-]+)"\)$', re.MULTILINE)
+
+
+def no_check(kind: type[Any]) -> None:
+    """Accepts every class."""
 
 
 @dataclass(frozen=True)
 class Registry(Mapping[str, type[T]]):
-    """The classes of one kind by name, the built-in ones first, in their order.
+    """The classes of one kind by name: the built-in ones first, in the order of their files.
 
-    `built_in` maps a name to its home, "module:Class"; packages add theirs under the entry-point group `group`.
+    Built in is each class in the `files` (patterns, from the folder of the library) that declares `name: ClassVar[str] = "..."`, or is made by a function
+    of its name; `parts` are names that no request may use. Packages add classes under the entry-point group `group`. `check` raises InputError for a class
+    that cannot be used.
     """
 
     noun: str
     group: str
     base: type[T]
-    built_in: Mapping[str, str]
+    files: tuple[str, ...]
+    parts: frozenset[str] = frozenset()
+    check: Callable[[type[T]], object] = no_check
+
+    @cached_property
+    def built_in(self) -> Mapping[str, str]:
+        """The home of each built-in class, "module:Class", by its name. Files are read, not imported."""
+        homes: dict[str, str] = {}
+        for file in (file for pattern in self.files for file in sorted(_LIBRARY.glob(pattern))):
+            module, kind = ".".join(("local_dp", *file.relative_to(_LIBRARY).with_suffix("").parts)), ""
+            for opened, name, made, made_name in _NAMED.findall(file.read_text(encoding="utf-8")):
+                kind = opened or made or kind
+                if name or made_name:
+                    homes[name or made_name] = f"{module}:{kind}"
+        return {name: home for name, home in homes.items() if name not in self.parts}
 
     @cached_property
     def _points(self) -> dict[str, EntryPoint]:
@@ -58,10 +82,14 @@ class Registry(Mapping[str, type[T]]):
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # the code is somebody else's, and may raise anything while it is imported
-            said = " ".join(f"{type(error).__name__}: {error}".split())[:_SHOWN]
-            raise self._unknown(f"the package that offers {name!r} cannot be imported: {said}; reinstall it, or take it away") from error
+            cause = " ".join(f"{type(error).__name__}: {error}".split())[:_SHOWN]
+            raise self._unknown(f"the package that offers {name!r} cannot be imported: {cause}; reinstall or remove it") from error
         if not (isinstance(kind, type) and issubclass(kind, self.base) and getattr(kind, "name", None) == name):
             raise self._unknown(f"{point.value} is not a {self.base.__name__} named {name!r}; correct that package's entry point")
+        try:
+            self.check(kind)
+        except InputError as error:
+            raise self._unknown(f"{point.value} cannot be used as a {self.noun}: {error}") from error
         return kind
 
     def build(self, name: str, params: Mapping[str, Any]) -> T:
@@ -72,8 +100,19 @@ class Registry(Mapping[str, type[T]]):
         except (TypeError, ValueError, ArithmeticError, LookupError, AttributeError, RecursionError, InputError) as error:
             raise RefusedError("bad-parameters", f"{name} does not accept {dict(params)}: {error}") from error
 
+    def usable(self) -> list[str]:
+        """The names whose class can be imported and used."""
+
+        def can_be_used(name: str) -> bool:
+            try:
+                return self[name] is not None
+            except RefusedError:
+                return False
+
+        return [name for name in self if can_be_used(name)]
+
     def load_all(self) -> None:
-        """Imports every built-in class: a process that is about to fork does so once for all its children."""
+        """Imports every built-in class: a process does so once before it forks its children."""
         for name in self.built_in:
             self[name]
 

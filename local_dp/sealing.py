@@ -1,12 +1,12 @@
-"""Who said it: every message travels in an envelope, 64 bytes of Ed25519 signature before the message, which is read only if its speaker signed it.
+"""Signed envelopes: 64 bytes of Ed25519 signature before each message, which is read only if its speaker signed it.
 
-What is signed is a tag, the digest of the run (its name and its server's key), the topic and the message: an envelope holds nowhere else. Keys are 32 bytes.
+The signature covers a tag, the digest of the run (its name and its server's key), the topic and the message: it is invalid elsewhere. Keys are 32 bytes.
 """
 
 import os
 from collections.abc import Callable
 from hashlib import blake2b
-from typing import Protocol, TypeAlias
+from typing import TypeAlias
 
 from nacl.bindings import crypto_sign, crypto_sign_open, crypto_sign_seed_keypair
 from nacl.exceptions import BadSignatureError
@@ -17,26 +17,11 @@ from local_dp.wire import MAX_BYTES
 TAG = b"local-dp envelope 1\0"
 SIGNATURE = 64
 KEY = 32
-Speaker: TypeAlias = Callable[[str], bytes | None]  # the public key of whoever may speak under a topic
+Speaker: TypeAlias = Callable[[str], bytes | None]  # topic -> the public key of its speaker
 
 
-class Envelopes(Protocol):
-    """How one party of a run puts its messages into envelopes, and takes out those of others."""
-
-    @property
-    def signed(self) -> bool:
-        """Whether they show who speaks."""
-        ...
-
-    def seal(self, topic: str, message: bytes) -> bytes: ...
-
-    def open(self, topic: str, envelope: bytes) -> bytes:
-        """The message. Raises ForgedError, before anything of it is read, unless whoever may speak under the topic said it here."""
-        ...
-
-
-class Unsigned:
-    """No envelopes: whoever reaches the broker may speak for anybody."""
+class Envelopes:
+    """One party's envelopes in a run. These are unsigned: everybody on the broker may speak for anybody."""
 
     signed = False
 
@@ -44,14 +29,15 @@ class Unsigned:
         return message
 
     def open(self, topic: str, envelope: bytes) -> bytes:
+        """The message. Raises ForgedError, before anything of it is read, unless the topic's speaker signed it."""
         return envelope
 
 
-UNSIGNED = Unsigned()
+UNSIGNED = Envelopes()
 
 
-class Party:
-    """Signs with the private key `own` in the run that the server of the public key `server` plays under the name `run`, and hears whom `speaker` names."""
+class Party(Envelopes):
+    """Signs with the private key `own` in the run named `run` of the server with the public key `server`; `speaker` gives the signer of each topic."""
 
     signed = True
 
@@ -62,12 +48,12 @@ class Party:
 
     @classmethod
     def member(cls, run: str, server: bytes, own: bytes) -> "Party":
-        """A member hears its server alone."""
+        """A member accepts its server's messages alone."""
         return cls(run, server, own, lambda topic: server)
 
     @classmethod
     def server(cls, run: str, own: bytes, speaker: Speaker) -> "Party":
-        """The server hears the members, each under its own topics."""
+        """The server accepts each member's messages under its own topics."""
         return cls(run, public(own), own, speaker)
 
     def seal(self, topic: str, message: bytes) -> bytes:
@@ -77,12 +63,12 @@ class Party:
     def open(self, topic: str, envelope: bytes) -> bytes:
         key = self._speaker(topic)
         if key is None or len(key) != KEY or not SIGNATURE < len(envelope) <= SIGNATURE + MAX_BYTES:  # libsodium reads 32 bytes of a key, however long it is
-            raise ForgedError("no signed message of anybody who may speak there")
+            raise ForgedError("no signed message of a speaker of this topic")
         message = envelope[SIGNATURE:]
         try:
             crypto_sign_open(envelope[:SIGNATURE] + self._statement(topic, message), key)
         except BadSignatureError:
-            raise ForgedError("a message that its speaker has not signed for this run and topic") from None
+            raise ForgedError("a message without its speaker's signature for this run and topic") from None
         return message
 
     def _statement(self, topic: str, message: bytes) -> bytes:

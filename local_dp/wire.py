@@ -44,7 +44,7 @@ class _Message(BaseModel):
 
 
 class Ask(BaseModel):
-    """One local query as data: which question, which randomizer, for the clients start..stop; the key of its public coins; the label of a memoised one."""
+    """One local query as data: the question and the randomizer for the clients start..stop; the key of its public coins; the label of a memoised one."""
 
     model_config = _STRICT
 
@@ -106,7 +106,7 @@ class Refusal(_Message):
 
 
 class Absent(_Message):
-    """A shuffler has no reports for the places start..stop of an ask: so many clients have not answered, have refused, or were no crowd. Never which."""
+    """A shuffler has no reports for the places start..stop of an ask: as many clients were missing, refused, or were no crowd. Never which."""
 
     kind: Literal["absent"] = "absent"
     round: Annotated[int, Field(ge=1, lt=1 << 32)]
@@ -119,7 +119,7 @@ class Absent(_Message):
 
 
 class Receipt(_Message):
-    """Server to a group: which of its reports to a round are kept for good, as spans of clients with the checksum of what each of them has sent."""
+    """Server to a group: the reports of a round that are stored, as spans of clients with a checksum of each."""
 
     kind: Literal["receipt"] = "receipt"
     round: Annotated[int, Field(ge=1, lt=1 << 32)]
@@ -127,7 +127,7 @@ class Receipt(_Message):
 
 
 class Account(_Message):
-    """A member's word when the run is over: for each round that it has answered, how many reports it has charged to its clients, and their checksum."""
+    """A member's account when the run is over: for each answered round, the number of charged reports and their checksum."""
 
     kind: Literal["account"] = "account"
     member: Name
@@ -145,7 +145,7 @@ class Hello(_Message):
 
 
 class Gone(_Message):
-    """A member's will: the broker says it when the member's connection breaks."""
+    """A member's will: the broker sends it when the member's connection breaks."""
 
     kind: Literal["gone"] = "gone"
     member: Name
@@ -168,7 +168,7 @@ AnyMessage: TypeAlias = Request | Reply | Refusal | Absent | Receipt | Account |
 
 @dataclass(frozen=True)
 class Side:
-    """Who hears: the messages that may come, by their kind, and the largest shapes in them, which are checked before anything of a message is."""
+    """A receiving side: the kinds of its messages, and their largest shapes, which are checked first."""
 
     kinds: Mapping[str, type[AnyMessage]]
     containers: int  # maps and arrays in one message
@@ -179,7 +179,7 @@ class Side:
 
 SERVER = Side({"reply": Reply, "refusal": Refusal, "absent": Absent, "account": Account, "hello": Hello, "gone": Gone}, 2 + MAX_LINES, 16, MAX_LINES, 4000)
 CLIENT = Side({"request": Request, "receipt": Receipt, "roll": Roll, "end": End}, 8 * MAX_ASKS, 64, 1 << 16, 4 * MAX_TEXT)
-EITHER = Side({**SERVER.kinds, **CLIENT.kinds}, CLIENT.containers, 64, 1 << 16, 4 * MAX_TEXT)  # for whoever only watches
+EITHER = Side({**SERVER.kinds, **CLIENT.kinds}, CLIENT.containers, 64, 1 << 16, 4 * MAX_TEXT)  # for a reader of both sides
 
 
 def check_name(run: str) -> None:
@@ -233,7 +233,7 @@ def _unpacked(payload: bytes, side: Side) -> Any:
 
 
 def _repeats(payload: bytes) -> bool:
-    """Whether a map of what was unpacked before has a name twice."""
+    """Whether a map of the message has a name twice."""
     lost = 0
 
     def named(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
@@ -246,27 +246,27 @@ def _repeats(payload: bytes) -> bool:
     return lost > 0
 
 
-def _mistake(found: str, value: object) -> str:
+def _mistake(kind: str, value: object) -> str:
     """The counter of a message that its kind's schema does not allow."""
     if isinstance(value, float) and not isfinite(value):
         return "not-finite"
-    return {"extra_forbidden": "unknown-field", "missing": "missing-field"}.get(found, "wrong-type" if found.endswith("_type") else "wrong-value")
+    return {"extra_forbidden": "unknown-field", "missing": "missing-field"}.get(kind, "wrong-type" if kind.endswith("_type") else "wrong-value")
 
 
 def _misread(error: Exception) -> str:
-    """The counter of bytes that are no message, by what msgpack says of them."""
+    """The counter of bytes that are no message, by msgpack's error."""
     if isinstance(error, msgpack.exceptions.ExtraData):
         return "trailing-bytes"
     if isinstance(error, msgpack.exceptions.StackError | RecursionError):
         return "too-deep"
     if isinstance(error, KeyError):
         return "unknown-kind"
-    said = str(error)
-    return "extension" if "ext_len" in said or "extension" in said else "too-long" if "exceeds max" in said or said.startswith("more than") else "malformed"
+    text = str(error)
+    return "extension" if "ext_len" in text or "extension" in text else "too-long" if "exceeds max" in text or text.startswith("more than") else "malformed"
 
 
 def checksum(reply: Reply) -> int:
-    """What tells a reply's reports, of whom and to what, from others; those of several are joined by exclusive or."""
+    """A checksum of a reply: its reports, clients and request; several are joined by exclusive or."""
     what = f"{reply.round} {reply.ask} {reply.start} {reply.width} ".encode()
     return int.from_bytes(blake2b(what + reply.reports, digest_size=8).digest())
 

@@ -22,10 +22,11 @@ from local_dp.wire import MAX_RECEIPTS, Account, AnyMessage, Gone, Hello, Receip
 class Coordinator(LocalOracle):
     """Plays the rounds of a run with the clients 0..clients-1, in phases: it gathers the members, opens and closes rounds, and parts.
 
-    Its driver begins a phase with `gather`, `open` or `part`, publishes the messages that are `due` at once and at every `wake` until it `is_settled`, and ends
-    the phase with `gathered` or `close`. `connected` and `receive` take events from the bus, after which `wake` may be earlier. A message that does not fit is
-    counted in `rejections`, never raised. `now` is in seconds, of any clock that does not run backwards. Replies with new reports are added to `fresh`, if
-    that is a list, for the driver to store. `crowds` accounts for the reports behind a shuffler.
+    Its driver begins a phase by `open`, or sets `phase`. It publishes the messages that are `due` at once and at every `wake`, until the phase is settled, and
+    ends it with `gathered` or `close`. `connected` and `receive` take events from the bus, after which `wake` may be earlier.
+
+    A message that does not fit is counted in `rejections`, never raised. `now` is in seconds, of any clock that does not run backwards. Replies with new
+    reports are added to `fresh`, if that is a list, for the driver to store. `crowds` accounts for the reports behind a shuffler.
     """
 
     def __init__(self, run: str, clients: int, coin_seed: int, budget: float, terms: Terms, roster: Roster | None = None, crowds: Crowds | None = None) -> None:
@@ -39,7 +40,7 @@ class Coordinator(LocalOracle):
         self.seconds: list[float] = []
         self.irregularities: list[float | None] = []  # of each round
         self.fresh: list[Reply] | None = None
-        self._phase = Phase(self.members)
+        self.phase = Phase(self.members)  # the present wait
         self._history: dict[int, Round] = {}
         self._accounts: dict[str, Account] = {}
         self._rejoined = False
@@ -54,13 +55,9 @@ class Coordinator(LocalOracle):
         """The counts of all rounds together."""
         return sum((round.counts for round in self._history.values()), Turnout())
 
-    def gather(self, patience: float, now: float) -> None:
-        """Begins to wait for all clients."""
-        self._phase = Gathering(self.members, patience, now)
-
     def gathered(self) -> None:
-        """Ends that wait. Raises QuorumError if nobody came."""
-        phase, self._phase = self._phase, Phase(self.members)
+        """Ends the wait for the members. Raises QuorumError if nobody came."""
+        phase, self.phase = self.phase, Phase(self.members)
         if self.members.present == 0:
             assert isinstance(phase, Gathering)
             raise QuorumError(
@@ -70,7 +67,7 @@ class Coordinator(LocalOracle):
     def open(self, queries: tuple[LocalQuery, ...], now: float, past: Past | None = None) -> Round:
         """Begins a round, or resumes one of the past. Raises InputError or RefusedError("budget") if it may not be asked."""
         round = self._round(queries, past)
-        self._phase = Collecting(round, self.members, self.terms.deadline, now)
+        self.phase = Collecting(round, self.members, self.terms.deadline, now)
         return round
 
     def repeat(self, queries: tuple[LocalQuery, ...], past: Past) -> tuple[Tally, ...]:
@@ -93,8 +90,8 @@ class Coordinator(LocalOracle):
 
     def close(self, now: float) -> tuple[Tally, ...]:
         """Ends the round: the tally of each query. Raises RefusedError or QuorumError if a cohort has fewer replies than its quorum."""
-        assert isinstance(self._phase, Collecting)
-        began, round = self._phase.began, self.shut()
+        assert isinstance(self.phase, Collecting)
+        began, round = self.phase.began, self.shut()
         self.terms.judge(round)
         return self._done(round, now - began)
 
@@ -112,7 +109,7 @@ class Coordinator(LocalOracle):
         return Closing(self._history[len(self.rounds)].counts, self.seconds[-1])
 
     def receipts(self) -> list[Send]:
-        """For each group, what of the last round was accepted, member by member."""
+        """For each group, the accepted reports of the last round, member by member."""
         sums, sends = self._history[len(self.rounds)].sums, list[Send]()
         accepted: dict[str, list[tuple[int, int, int]]] = {}
         for member in self.members:
@@ -123,36 +120,32 @@ class Coordinator(LocalOracle):
                 sends.append(Send(group, Receipt(run=self.run, round=len(self.rounds), accepted=tuple(all_of[at : at + MAX_RECEIPTS]))))
         return sends
 
-    def part(self, patience: float, now: float) -> None:
-        """Ends the run, and begins to wait for the members' accounts."""
-        self._phase = Parting(self.members, patience, now)
-
     def reconciliation(self) -> Reconciliation:
-        """What was accepted beside the accounts that came."""
+        """The accepted reports beside the members' accounts."""
         return reconcile({number: round.sums for number, round in self._history.items()}, self._accounts, (member.name for member in self.members))
 
     def shut(self) -> Round:
         """Ends the round, however few have answered."""
-        assert isinstance(self._phase, Collecting)
-        round, self._phase = self._phase.round, Phase(self.members)
+        assert isinstance(self.phase, Collecting)
+        round, self.phase = self.phase.round, Phase(self.members)
         round.close()
         return round
 
     def forget(self, round: Round) -> None:
-        """Keeps nothing of a round that is over: what still comes for it is rejected."""
+        """Drops a round that is over: later reports for it are rejected."""
         del self._history[round.number]
 
     def progress(self, now: float) -> Progress | None:
         """The state of the open round; before the first, who is present."""
-        progress = self._phase.progress(now)
+        progress = self.phase.progress(now)
         return replace(progress, spent=self.ledger.max_spent) if isinstance(progress, RoundProgress) else progress
 
     def connected(self) -> None:
-        """The bus was joined, or joined again: whatever was sent before may be lost."""
+        """The bus was joined, or joined again: earlier messages may be lost."""
         self._rejoined = True
 
     def opens(self, topic: str, now: float) -> bool:
-        """Whether the envelope of what came under `topic` is worth opening. Counts it if not."""
+        """Whether the envelope of a message under `topic` is worth opening. Counts it if not."""
         if self.members.roster is None:
             return True
         owner = self.members.owner(topic)
@@ -161,9 +154,9 @@ class Coordinator(LocalOracle):
         return owner is None or self.members.opens(owner, now) or self._unread(topic, now)
 
     def reads(self, topic: str, now: float) -> bool:
-        """Whether what came under `topic` is worth decoding: no reply of a stranger is, and of a member only so many messages are. Counts it if not."""
+        """Whether a message under `topic` is worth decoding: no reply of a stranger, and few messages of one member are. Counts it if not."""
         parts = topic.split("/")
-        member = self.members.get(parts[5]) if len(parts) == 6 else None
+        member = self.members.named.get(parts[5]) if len(parts) == 6 else None
         if parts[3:4] == ["hello"] if member is None else member.read.take(now):
             return True
         return self._unread(topic, now)
@@ -174,8 +167,8 @@ class Coordinator(LocalOracle):
         return False
 
     def _shut_out(self, topic: str, now: float) -> None:
-        """Who floods is not heard for a while, and as good as gone."""
-        member = self.members.get(self.listening.unread(topic, now) or "")
+        """A member that floods is silenced for a while, and counts as gone."""
+        member = self.members.named.get(self.listening.unread(topic, now) or "")
         if member is not None:
             self._lost(member, now)
 
@@ -197,7 +190,7 @@ class Coordinator(LocalOracle):
             self.reject(topic, error, now)
 
     def reject(self, topic: str, error: WireError, now: float) -> None:
-        """Counts a message that came under `topic` and is not what it should be."""
+        """Counts a wrong message under `topic`."""
         self.rejections[error.kind] += 1
         if self.members.owner(topic) is None:
             self._shut_out(topic, now)
@@ -206,27 +199,27 @@ class Coordinator(LocalOracle):
         member, is_new = self.members.hello(group, hello)
         self._back(member)
         if is_new:
-            self._phase.joined(member, now)
+            self.phase.joined(member, now)
 
     def _back(self, member: Member) -> None:
         if not self.listening.hears(member.name):
-            return  # it said so before it was shut out
+            return  # this message is older than its silence
         member.gone_since = None
-        self._phase.back(member)
+        self.phase.back(member)
 
     def _gone(self, gone: Gone, now: float) -> None:
-        member = self.members.get(gone.member)
+        member = self.members.named.get(gone.member)
         if member is not None and member.gone_since is None:
             self._lost(member, now)
 
     def _lost(self, member: Member, now: float) -> None:
         member.gone_since = now
-        self._phase.gone(member)
+        self.phase.gone(member)
 
     def _account(self, account: Account) -> None:
-        if not isinstance(self._phase, Parting) or self.members.get(account.member) is None:
+        if not isinstance(self.phase, Parting) or self.members.named.get(account.member) is None:
             raise WireError(f"an account of {account.member} that was not asked for")
-        self._phase.owing.discard(account.member)
+        self.phase.owing.discard(account.member)
         self._accounts.setdefault(account.member, account)
 
     def _report(self, message: Answer, now: float) -> None:
@@ -235,8 +228,8 @@ class Coordinator(LocalOracle):
             raise WireError("a report for a round that was not asked")
         stop = message.start + len(message.reports) // message.width if isinstance(message, Reply) else message.stop
         member, answered = self.members.speaker(message.member, message.start, stop), round.counts.answered
-        if isinstance(self._phase, Collecting) and round is self._phase.round:
-            self._phase.report(member, message, now)
+        if isinstance(self.phase, Collecting) and round is self.phase.round:
+            self.phase.report(member, message, now)
         else:
             count(round, message)
         if self.fresh is not None and isinstance(message, Reply) and round.counts.answered > answered:
@@ -246,13 +239,9 @@ class Coordinator(LocalOracle):
     def due(self, now: float) -> list[Send]:
         """The messages to publish now."""
         rejoined, self._rejoined = self._rejoined, False
-        return self._phase.due(self.run, rejoined, now)
-
-    def is_settled(self, now: float) -> bool:
-        """Whether there is nothing to wait for, or the time is up."""
-        return self._phase.is_settled(now)
+        return self.phase.due(self.run, rejoined, now)
 
     def wake(self, now: float) -> float:
         """The time of the next look, if nothing happens before; not after `now` if there is something to do at once."""
-        at_once = self._rejoined or self.is_settled(now)
-        return min(now if at_once else self._phase.wake(now), self.listening.wake(now))
+        at_once = self._rejoined or self.phase.is_settled(now)
+        return min(now if at_once else self.phase.wake(now), self.listening.wake(now))

@@ -1,4 +1,4 @@
-"""Who is asked when: the members of a group together, group after group, so that brokers never hold more replies than they can."""
+"""When each member is asked: group after group, so that the replies never overflow a broker's queue."""
 
 import math
 from collections.abc import Iterable, Iterator
@@ -85,12 +85,12 @@ class Waves:
             heappush(self._went, (-member.gone_since, member.name))
 
     def _is_gone(self, since: float, name: str) -> bool:
-        """Whether this member owes, and has been gone since then: what is told of it may be over."""
+        """Whether this member owes, and has been gone since then: the entry may be outdated."""
         wave = self._wave_of.get(name)
         return wave is not None and wave.owing[name].gone_since == -since
 
     def back(self, member: Member) -> None:
-        """This member is heard again."""
+        """This member has sent a message again."""
         if member.name in self._wave_of:
             self._here.add(member.name)
 
@@ -101,7 +101,7 @@ class Waves:
         return sum(self._wave_of[name].owing[name].owes for name in self._wave_of.keys() - self._here)
 
     def idle_from(self) -> float:
-        """When nobody will be waited for any more: all were asked, and whoever owes has been gone for GRACE seconds. Infinite while somebody is waited for."""
+        """When the wait ends: all were asked, and each member that owes has been gone for GRACE seconds. Infinite while one is present."""
         if self._waiting or self._here:
             return math.inf
         while self._went and not self._is_gone(*self._went[0]):
@@ -109,7 +109,7 @@ class Waves:
         return GRACE - self._went[0][0] if self._went else -math.inf
 
     def wake(self, now: float) -> float:
-        """When there may be room, or the wait may end, without a word from anybody."""
+        """When there may be room, or the wait may end, without a message."""
         if self.has_room(now):
             return now
         times = [stale for wave in self._asked if (stale := wave.asked + STALE) > now] if self._waiting else []

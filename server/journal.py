@@ -1,4 +1,4 @@
-"""What a server keeps of a run in a file, so that it can go on where it was killed: how it began, every report it accepted, every round it closed."""
+"""The journal of a run in a file: its options, every accepted report and every closed round, so that a killed server can resume."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -29,7 +29,7 @@ class Journal:
         """A new one. Raises InputError for a run that has one: clients answer a round of a name once."""
         path = path_of(folder, run)
         if path.exists():
-            raise InputError(f"run {run!r} was begun before, in {str(folder)!r}: `local-dp resume {run}` goes on with it; a new run takes a new name")
+            raise InputError(f"run {run!r} was begun before, in {str(folder)!r}: `local-dp resume {run}` resumes it; a new run takes a new name")
         return cls(Log.create(path, KIND, Entry(run, 0, "began", json.dumps(how).encode())), run)
 
     @classmethod
@@ -41,7 +41,7 @@ class Journal:
         return cls(Log(path, KIND), run)
 
     def past(self, number: int) -> Past | None:
-        """What is kept of a round, if it was asked."""
+        """The stored part of a round, if it was asked."""
         kept = {entry.part: entry.data for entry in self._log.entries(number)}
         if not kept:
             return None
@@ -59,8 +59,8 @@ class Journal:
 
     def closed(self, number: int, closing: Closing) -> None:
         """A round that counts, and to which nothing is added any more."""
-        told = {"counts": vars(closing.counts), "seconds": closing.seconds}
-        self._log.append([Entry(self.run, number, "closed", json.dumps(told).encode())])
+        data = {"counts": vars(closing.counts), "seconds": closing.seconds}
+        self._log.append([Entry(self.run, number, "closed", json.dumps(data).encode())])
 
     def end(self, result: Mapping[str, Any]) -> None:
         """The run is over."""
@@ -68,7 +68,7 @@ class Journal:
 
     @property
     def result(self) -> dict[str, Any] | None:
-        """What the run gave, if it is over."""
+        """The result of the run, if it is over."""
         data = self._log.get(self.run, 0, "result")
         return None if data is None else json.loads(data)
 
@@ -79,7 +79,7 @@ class Journal:
         return closed, asked, len(parts) - closed - asked
 
     def leave(self) -> None:
-        """Ends its server's work on it. Of a run in which nothing was asked nothing is kept: it can be begun again."""
+        """Ends the server's work. The journal of a run without a question is deleted: it can begin again."""
         unused = False
         with suppress(InputError):  # of a file that is hurt all is kept
             unused = self.standing()[1] == 0
@@ -88,7 +88,7 @@ class Journal:
             self._log.path.unlink()
 
     def close(self) -> None:
-        """Lets go of the file."""
+        """Frees the file."""
         self._log.close()
 
 
@@ -98,5 +98,5 @@ def path_of(folder: Path, run: str) -> Path:
     return folder / (run + SUFFIX)
 
 
-def _closing(told: dict[str, Any]) -> Closing:
-    return Closing(Turnout(**told["counts"]), told["seconds"])
+def _closing(data: dict[str, Any]) -> Closing:
+    return Closing(Turnout(**data["counts"]), data["seconds"])

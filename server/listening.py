@@ -1,6 +1,6 @@
-"""Which topics of a run the server hears: all, until somebody floods it; from then on those of its members alone, and for a while not those of who floods.
+"""The topics that a server reads: all, until somebody floods it; then only those of its members, and for a while not those of the flooder.
 
-What a broker does not forward costs the server nothing. A message that is forwarded has to be read by its connection, though nothing looks at it.
+A message that the broker does not forward costs the server nothing. A forwarded one must be read by its connection, even if it is then dropped.
 """
 
 import math
@@ -22,9 +22,9 @@ def filters(run: str) -> list[str]:
 
 
 class Listening:
-    """What the server of a run should hear now. Who floods again when it is heard again is not heard for four times as long.
+    """The topics to read now. A member that floods again is silenced for four times as long.
 
-    Without a roster, and while somebody is missing, everybody's hello is heard, who floods or not: a newcomer could say it under any name.
+    Without a roster, and while a client is missing, the server reads every hello: a newcomer may come under any name.
     """
 
     def __init__(self, run: str, members: Members) -> None:
@@ -38,7 +38,7 @@ class Listening:
         self._known, self._changing = self._state(), False
 
     def unread(self, topic: str, now: float) -> str | None:
-        """One more message came under `topic` that was not worth reading: whom it has silenced, if anybody."""
+        """Counts a message under `topic` that was not worth reading; the name of the member that is silenced for it, if one is."""
         name = self.members.owner(topic) or STRANGERS
         if name in self._until or (name == STRANGERS and self.narrow):
             return None  # it was on its way before they were shut out
@@ -59,13 +59,13 @@ class Listening:
         return name not in self._until
 
     def wake(self, now: float) -> float:
-        """When to hear something else than now; not before the last change stands."""
+        """When to change the filters; not before the last change stands."""
         if self._changing:
             return math.inf
         return now if self._state() != self._known else min(self._until.values(), default=math.inf)
 
     def change(self, now: float) -> list[str] | None:
-        """The filters to hear by from now on, if they are not those of before; `stands` is called when the broker knows."""
+        """The new filters, if they changed; call `stands` when the broker knows them."""
         if self._changing:
             return None
         self._until = {name: until for name, until in self._until.items() if until > now}
@@ -79,7 +79,7 @@ class Listening:
         return [*exact, topic(self.run, "hello", "+", "+")] if newcomers else exact
 
     def stands(self, now: float) -> None:
-        """What was on its way before the last change has come."""
+        """All messages from before the last change have arrived."""
         self._changing = False
         self._until = {name: max(until, now + PAUSE) for name, until in self._until.items()}
 
@@ -88,5 +88,5 @@ class Listening:
         return self.members.roster is None and self.members.present < self.members.clients
 
     def _state(self) -> object:
-        """What the filters depend on."""
+        """The state that decides the filters."""
         return self.narrow and (None if self.members.roster else self.members.count, self._newcomers, *self._until)

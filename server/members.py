@@ -1,4 +1,4 @@
-"""Who takes part: the client processes and hosts that have said hello, each with clients of its own that nobody else may speak for."""
+"""The members of a run: the client processes and hosts that have said hello, each with its own clients."""
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
@@ -10,13 +10,13 @@ from local_dp.server.roster import Roster
 from local_dp.steps import Steps
 from local_dp.wire import Hello
 
-RATE, BURST, EACH = 10.0, 64, 8  # messages of a member that are read: in a second, at once, and for each report that it owes
-OPENED, OPENED_BURST = 500.0, 500  # those under its name whose signature is verified: more, as they may be others', and an honest one is to be found among them
+RATE, BURST, EACH = 10.0, 64, 8  # messages of a member that are read: a second, at once, and for each report that it owes
+OPENED, OPENED_BURST = 500.0, 500  # messages under its name whose signature is verified: more, as others may have sent them
 
 
 @dataclass
 class Allowance:
-    """How many more messages are worth the work: as many as `most`, or more where it was raised, and `rate` more a second. Who floods costs others no more."""
+    """How many more messages are worth the work: at most `most`, unless raised, and `rate` more a second. It bounds the cost of a flood."""
 
     rate: float
     most: float
@@ -40,13 +40,13 @@ class Allowance:
         self.left = min(self.left, self.most) + more
 
     def rest(self, until: float) -> None:
-        """None until then, and as many as `most` only as time goes on."""
+        """None until then, and `most` only after a while."""
         self.left, self.at = 0.0, until
 
 
 @dataclass
 class Member:
-    """A client process or a host, the clients start..stop it holds, since when it has been gone, what it owes in the open round, and what is read of it."""
+    """A client process or a host with the clients start..stop. It may be gone; it owes reports in the open round."""
 
     name: str
     group: str
@@ -61,14 +61,14 @@ class Member:
 class Members:
     """The members of a run with `clients` clients. Their spans are disjoint and kept in order, so that a newcomer is compared with two neighbours only.
 
-    With a `roster`, they are those in it; without, whoever comes first has the clients that it claims.
+    A `roster` fixes them; without one, the first member to claim a client has it.
     """
 
     def __init__(self, clients: int, roster: Roster | None = None) -> None:
         self.clients = clients
         self.roster = roster
         self.present = 0  # clients whose member has said hello
-        self._named: dict[str, Member] = {}
+        self.named: dict[str, Member] = {}  # those that have said hello
         self._ordered: list[Member] = []
         self._opened: dict[str, Allowance] = {}  # of names in the roster
 
@@ -85,11 +85,11 @@ class Members:
         return [(each.group, each.name) for each in self._ordered] if self.roster is None else [(each.group, each.member) for each in self.roster.places]
 
     def owner(self, topic: str) -> str | None:
-        """Which of these is whose own topic this is."""
+        """The name of the member that owns this topic, if there is one."""
         group, name = topic.split("/")[-2:]
         if self.roster is not None:
             return None if self.roster.speaker(topic) is None else name
-        member = self._named.get(name)
+        member = self.named.get(name)
         return name if member is not None and member.group == group else None
 
     def attendance(self) -> Attendance:
@@ -103,10 +103,6 @@ class Members:
         """Whether every member says that it answers in private, and has never said otherwise."""
         return all(member.private for member in self._ordered)
 
-    def get(self, name: str) -> Member | None:
-        """The member of this name, if it has said hello."""
-        return self._named.get(name)
-
     def hello(self, group: str, hello: Hello) -> tuple[Member, bool]:
         """The member that says hello, and whether it is new.
 
@@ -114,7 +110,7 @@ class Members:
         """
         if self.roster is not None and not self.roster.holds(group, hello):
             raise WireError(f"member {hello.member} claims the clients {hello.start}..{hello.stop}, which the roster does not give it")
-        known = self._named.get(hello.member)
+        known = self.named.get(hello.member)
         if known is not None and (known.group, known.start, known.stop) == (group, hello.start, hello.stop):
             known.private &= hello.private
             return known, False
@@ -123,20 +119,20 @@ class Members:
         if known is not None or clash or not hello.start < hello.stop <= self.clients:
             raise WireError(f"member {hello.member} claims the clients {hello.start}..{hello.stop}, which are not free")
         member = Member(hello.member, group, hello.start, hello.stop, hello.private)
-        self._named[member.name] = member
+        self.named[member.name] = member
         self._ordered.insert(place, member)
         self.present += member.stop - member.start
         return member, True
 
     def speaker(self, name: str, start: int, stop: int) -> Member:
         """The member that speaks for the clients start..stop. Raises WireError if it may not."""
-        member = self._named.get(name)
+        member = self.named.get(name)
         if member is None or not member.start <= start <= stop <= member.stop:
             raise WireError(f"member {name} speaks for the clients {start}..{stop}, which are not its own")
         return member
 
     def opens(self, name: str, now: float) -> bool:
-        """Whether one more message of a name in the roster is worth verifying its signature."""
+        """Whether to verify the signature of one more message under a name in the roster."""
         return self._allowance(name).take(now)
 
     def _allowance(self, name: str) -> Allowance:
@@ -145,13 +141,13 @@ class Members:
         return self._opened[name]
 
     def silence(self, name: str, until: float) -> None:
-        """Nothing that this member says until then is heard, nor was worth it."""
+        """Allows no message of this member until then."""
         self._allowance(name).rest(until)
-        if name in self._named:
-            self._named[name].read.rest(until)
+        if name in self.named:
+            self.named[name].read.rest(until)
 
     def assign(self, members: Iterable[Member], asks: Steps) -> None:
-        """Notes what each of these members owes in a round that asks each client as many things as `asks` says."""
+        """Sets how many reports each of these members owes in a round with `asks` queries to each client."""
         for member in members:
             member.owes = sum((stop - start) * count for start, stop, count in asks.within(member.start, member.stop))
             member.read.allow(EACH * member.owes)

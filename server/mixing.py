@@ -1,4 +1,4 @@
-"""The shuffler on the bus: to the clients it is who asks them, to the server the only one who answers, without saying who said what."""
+"""The shuffler on the bus: it asks the clients as a server does, and answers the server as its only member, without the senders."""
 
 import asyncio
 from contextlib import aclosing
@@ -14,7 +14,7 @@ from local_dp.records import chunks
 from local_dp.sealing import Envelopes
 from local_dp.server.remote import RemoteOracle
 from local_dp.server.round import Part, Round
-from local_dp.shuffle.role import Shuffler, check_shufflable
+from local_dp.shuffle.central import Shuffler, check_shufflable
 from local_dp.wire import CLIENT, EVERYBODY, Absent, Ask, End, Gone, Hello, Refusal, Reply, Request, Roll, behind, decode, encode, per_message, topic
 
 NAME = "shuffler"  # its name and its group, to the server
@@ -30,12 +30,12 @@ class Joining:
 
 
 def filters(run: str) -> list[str]:
-    """What a shuffler subscribes to on the server's side."""
+    """The shuffler's topics on the server's side."""
     return [topic(behind(run), "req", NAME), topic(behind(run), "req", EVERYBODY)]
 
 
 def will(run: str, envelopes: Envelopes) -> tuple[str, bytes]:
-    """What the broker tells the server for a shuffler whose connection breaks."""
+    """The message that the broker sends when the shuffler's connection breaks."""
     where = topic(behind(run), "gone", NAME, NAME)
     return where, envelopes.seal(where, encode(Gone(run=behind(run), member=NAME)))
 
@@ -43,7 +43,7 @@ def will(run: str, envelopes: Envelopes) -> tuple[str, bytes]:
 class Mixer:
     """Plays a run between the clients, whom `front` asks, and the server on `bus`; `shuffler` keeps the crowd and draws the order.
 
-    The server's rounds are numbered as the clients' are. What a round gave is kept as it was sent, to be sent again; whose it was is forgotten with the round.
+    The server's rounds have the numbers of the clients' rounds. The messages of a round are kept, to be sent again; their senders are dropped with the round.
     """
 
     def __init__(self, front: RemoteOracle, bus: Bus, shuffler: Shuffler) -> None:
@@ -56,7 +56,7 @@ class Mixer:
         self._ready = False
 
     async def serve(self, joining: Joining) -> None:
-        """Mixes until the server says the end, which it tells the clients. Raises BusError or QuorumError if brokers or clients cannot be joined at first."""
+        """Mixes until the server ends the run, and passes that on. Raises BusError or QuorumError if brokers or clients cannot be joined at first."""
         requests: asyncio.Queue[Request] = asyncio.Queue()
         tasks = [
             asyncio.create_task(each) for each in (self._listen(requests, joining.broker), self.front.serve(joining.broker), self._play(requests, joining))
@@ -119,7 +119,7 @@ class Mixer:
                 await self._publish("rep", payload)
 
     async def _answered(self, request: Request) -> list[Said]:
-        """What the server is told of a round."""
+        """The messages to the server about a round."""
         try:
             queries = tuple(_query(ask) for ask in request.asks)
             round = await self.front.collect(queries)
@@ -128,10 +128,10 @@ class Mixer:
             clients = self.front.coordinator.members.clients
             return [Refusal(run=self.run, round=request.round, member=NAME, start=0, stop=clients, code=code, text=str(error)[:1000])]
         self.front.coordinator.forget(round)
-        return [said for ask in range(len(round.parts)) for said in self._told(round, ask)]
+        return [said for ask in range(len(round.parts)) for said in self._of_ask(round, ask)]
 
-    def _told(self, round: Round, ask: int) -> list[Said]:
-        """The reports to one ask, and how many there are not; places are counted from the cohort's first, and stand for nobody."""
+    def _of_ask(self, round: Round, ask: int) -> list[Said]:
+        """The reports to one ask, and the number of missing ones; the places are counted from the cohort's first and identify nobody."""
         part = round.parts[ask]
         passed, start = self.shuffler.passed(part.reports[part.answered]), part.query.cohort.start
         count, width = passed.shape
@@ -149,13 +149,13 @@ class Mixer:
 
 
 def _lacking(part: Part, passed: int) -> list[tuple[Literal["missing", "refused", "crowd"], int]]:
-    """How many reports are not passed on, by why."""
+    """The number of reports that are not passed on, by reason."""
     held, refused = int(part.answered.sum()) - passed, int((part.refused & ~part.answered).sum())
     return [("crowd", held), ("refused", refused), ("missing", len(part.query.cohort) - passed - held - refused)]
 
 
 def _query(ask: Ask) -> LocalQuery:
-    """The ask, as the clients will read it. Raises InputError or RefusedError for what cannot be shuffled or is not known here."""
+    """The ask, as the clients will read it. Raises InputError or RefusedError for a query that is unknown or cannot be shuffled."""
     query = LocalQuery(
         QUERIES.build(ask.query, ask.query_params), RANDOMIZERS.build(ask.randomizer, ask.randomizer_params), Cohort(ask.start, ask.stop), ask.once
     )

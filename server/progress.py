@@ -1,4 +1,4 @@
-"""How a run fares, for whoever watches it: who is there, how far a round is, what became of the reports."""
+"""The progress of a run: the present clients, the state of a round, the fate of the reports."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -49,9 +49,9 @@ Progress: TypeAlias = Attendance | RoundProgress
 
 @dataclass
 class Turnout:
-    """How the reports of a run or of a round fared; a client that is asked three things owes three.
+    """The counts of the reports of a run or a round; a client owes one for each query.
 
-    A late report is one that first came after its round had closed, and is not in the estimate. One that is held back came to a shuffler, with too few others.
+    A late report came after its round had closed, and is not in the estimate. A held-back one reached a shuffler in too small a crowd.
     """
 
     asked: int = 0

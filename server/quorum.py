@@ -1,19 +1,19 @@
-"""On what terms a round ends, and whether it may be used when it has."""
+"""The terms of a round: when it ends, and how many must answer."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from local_dp.errors import InputError, QuorumError, RefusedError, printable
 
-if TYPE_CHECKING:  # what is on the wire is not needed where nothing is
+if TYPE_CHECKING:  # runs in memory do not import the wire
     from local_dp.server.round import Part, Round
 
 
 @dataclass(frozen=True)
 class Terms:
-    """A round ends `deadline` seconds after it began at the latest, and counts if of each of its cohorts at least the share `quorum` has answered.
+    """A round ends after `deadline` seconds at the latest, and counts if at least the share `quorum` of each cohort has answered.
 
-    Each cohort, and not only all of them together: a cohort without a reply has no estimate. Raises InputError for terms on which no round can end.
+    Each cohort counts by itself, since a cohort without a reply has no estimate. Raises InputError for terms on which no round can end.
     """
 
     deadline: float = 30.0
@@ -26,7 +26,7 @@ class Terms:
             raise InputError(f"the deadline is {self.deadline} seconds; give a number above 0 and at most 86400")
 
     def judge(self, round: "Round") -> None:
-        """Raises RefusedError or QuorumError unless every cohort of a closed round has its quorum, and says which has not."""
+        """Raises RefusedError or QuorumError for the first cohort of a closed round without its quorum."""
         parts = round.parts
         short = [ask for ask, part in enumerate(parts) if _answered(part) < self.quorum * len(part.query.cohort)]
         if not short:

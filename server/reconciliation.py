@@ -1,4 +1,4 @@
-"""The end of a run: what was accepted beside what the members say they have charged."""
+"""The end of a run: the accepted reports beside the members' own accounts of charged ones."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -35,7 +35,7 @@ class Balance:
 
 @dataclass(frozen=True)
 class Reconciliation:
-    """The balance of each round. A member that said nothing when the run ended is silent: what was accepted of it is not reconciled."""
+    """The balance of each round. A member without an account is silent: its accepted reports are not reconciled."""
 
     members: int
     silent: int
@@ -43,17 +43,17 @@ class Reconciliation:
 
     @property
     def accepted_not_charged(self) -> int:
-        """Reports that were counted and that their member did not charge, or did not send as they were counted: 0 where nobody lies."""
+        """Counted reports that their member did not charge, or did not send in this form: 0 if nobody lies."""
         return sum(map(attrgetter("accepted_not_charged"), self.rounds))
 
     @property
     def charged_not_accepted(self) -> int:
-        """Reports that were paid for and not counted: lost, or late."""
+        """Charged reports that were not counted: lost or late ones."""
         return sum(map(attrgetter("charged_not_accepted"), self.rounds))
 
 
 def reconcile(accepted: Mapping[int, Mapping[str, Sum]], accounts: Mapping[str, Account], members: Iterable[str]) -> Reconciliation:
-    """What was accepted in each round by member, beside the members' own accounts."""
+    """The accepted reports of each round by member, beside the members' own accounts."""
     names = {*members, *(name for sums in accepted.values() for name in sums)}
     charged: dict[int, dict[str, Line]] = {}
     for name, account in accounts.items():

@@ -1,4 +1,4 @@
-"""The LR oracle over a message bus: real clients answer. It holds the bus and the clock, and the coordinator decides."""
+"""The LR oracle over a message bus: real clients answer. It owns the bus and the clock; the coordinator decides."""
 
 import asyncio
 import math
@@ -6,13 +6,13 @@ from collections.abc import Callable
 from contextlib import aclosing
 
 from local_dp.bus.interface import Connected, Delivery, ServerBus
-from local_dp.bus.sealed import SealedServerBus
+from local_dp.bus.sealed import SealedBus
 from local_dp.errors import WireError
 from local_dp.oracles.local.asked import LocalQuery
 from local_dp.sealing import Envelopes
 from local_dp.server.coordinator import Coordinator
 from local_dp.server.journal import Journal
-from local_dp.server.phases import Send
+from local_dp.server.phases import Gathering, Parting, Send
 from local_dp.server.progress import Progress
 from local_dp.server.round import Round
 from local_dp.tallies import Tally
@@ -22,16 +22,16 @@ LINGER = 0.02  # seconds for which accepted reports are gathered, to be kept tog
 SHOWN = 0.25  # seconds between two looks at how far a round is
 
 
-def heard(bus: ServerBus, envelopes: Envelopes, coordinator: Coordinator) -> SealedServerBus:
-    """The bus as the server of a run hears it: in envelopes, of which none is opened that is not worth it."""
-    return SealedServerBus(bus, envelopes, lambda topic: coordinator.opens(topic, _now()))
+def heard(bus: ServerBus, envelopes: Envelopes, coordinator: Coordinator) -> SealedBus[ServerBus]:
+    """The bus of a run's server: with envelopes, opened only if the coordinator finds that worth the work."""
+    return SealedBus(bus, envelopes, lambda topic: coordinator.opens(topic, _now()))
 
 
 class RemoteOracle:
     """Asks the clients that have said hello on the bus.
 
-    `serve` must run beside `ready` and `answer`: it is the only reader of the bus. With a journal, what is accepted is kept there before a receipt says so, and
-    what it holds already is not asked again.
+    `serve` must run beside `ready` and `answer`: it is the only reader of the bus. With a journal, an accepted report is stored there before its receipt is
+    sent, and is not asked again.
     """
 
     def __init__(
@@ -89,7 +89,7 @@ class RemoteOracle:
 
     async def _gather(self) -> None:
         if self._patience is not None:
-            self.coordinator.gather(self._patience, _now())
+            self.coordinator.phase = Gathering(self.coordinator.members, self._patience, _now())
             self._patience = None
             await self._settle()
             self.coordinator.gathered()
@@ -114,7 +114,7 @@ class RemoteOracle:
         return tallies
 
     def _keep(self) -> None:
-        """What was accepted since, in one step."""
+        """Stores the reports accepted since, in one step."""
         fresh = self.coordinator.fresh
         if self._journal is not None and fresh:
             self._journal.keep(fresh)
@@ -128,19 +128,16 @@ class RemoteOracle:
         return self.coordinator.shut()
 
     async def end(self, patience: float = 0.0) -> None:
-        """Tells every client that the run is over, and waits for their accounts, so many seconds at most."""
+        """Ends the run for every client, and waits for their accounts for `patience` seconds at most."""
         if self._patience is not None and patience:  # nobody was asked, and who is there is not known
-            self.coordinator.gather(patience, _now())
+            self.coordinator.phase = Gathering(self.coordinator.members, patience, _now())
             await self._settle()
-        self.coordinator.part(patience, _now())
+        self.coordinator.phase = Parting(self.coordinator.members, patience, _now())
         await self._settle()
 
     async def _settle(self) -> float:
-        """Publishes what is due, whenever it is, until there is nothing to wait for; when that was, however long it then takes to show it.
-
-        What was accepted until then is kept.
-        """
-        while not self.coordinator.is_settled(now := _now()):
+        """Publishes the due messages until the phase is settled, and stores accepted reports; the time when it was settled."""
+        while not self.coordinator.phase.is_settled(now := _now()):
             self._stirred.clear()
             if (filters := self.coordinator.listening.change(_now())) is not None:
                 await self._listen(filters)
@@ -153,7 +150,7 @@ class RemoteOracle:
         return now
 
     async def _listen(self, filters: list[str]) -> None:
-        """Has other topics heard from now on; for long the answer is not waited for, which comes behind all of a flood that is on its way."""
+        """Changes the topics; does not wait long for the answer, which comes after all messages on their way."""
         self._listening = asyncio.create_task(self.bus.listen(filters))
         self._listening.add_done_callback(self._stands)
         await asyncio.wait([self._listening], timeout=LINGER)
@@ -163,7 +160,7 @@ class RemoteOracle:
         self._stirred.set()
 
     async def _sleep(self) -> None:
-        """Until there is something to do or to show: when the coordinator wakes, or before if an event makes it wake earlier."""
+        """Sleeps until the coordinator wakes, an event makes it wake earlier, or progress is due."""
         self._until = self.coordinator.wake(_now())
         try:
             async with asyncio.timeout_at(min(self._until, _now() + SHOWN)):

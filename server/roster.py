@@ -1,11 +1,11 @@
-"""Who may take part, fixed before the first round: under which name and in which group, for which clients, with which key."""
+"""The members of a run, fixed before the first round: each with its name, group, clients and key."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import pairwise
 
 from local_dp.errors import InputError
-from local_dp.sealing import KEY, Party
+from local_dp.sealing import KEY
 from local_dp.wire import VERSION, Hello, check_name
 
 
@@ -60,7 +60,7 @@ class Roster:
         return "".join(f"{place}\n" for place in self.places)
 
     def speaker(self, topic: str) -> bytes | None:
-        """Whose key speaks under a topic: it ends with the member's group and name."""
+        """The key of the member whose group and name end a topic."""
         parts = topic.split("/")
         place = self._named.get(parts[-1]) if len(parts) == 6 and topic.startswith(f"{VERSION}/") else None
         return place.key if place is not None and parts[-2] == place.group else None
@@ -73,11 +73,7 @@ class Roster:
 
 @dataclass(frozen=True)
 class Keys:
-    """What a server signs with, and whom it hears: its private key and its roster."""
+    """A server's private key and its roster."""
 
     own: bytes = field(repr=False)
     roster: Roster
-
-    def envelopes(self, run: str) -> Party:
-        """Its envelopes in a run."""
-        return Party.server(run, self.own, self.roster.speaker)

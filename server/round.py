@@ -1,4 +1,4 @@
-"""One round, sans I/O: who was asked what, who answered, what is missing."""
+"""One round, sans I/O: its queries, the answers, the missing ones."""
 
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
@@ -19,7 +19,7 @@ from local_dp.wire import Absent, Ask, Refusal, Reply, Request, Span, checksum, 
 
 @dataclass(frozen=True)
 class Closing:
-    """How the reports of a round fared that counted, and how many seconds it took."""
+    """The counts of a finished round, and its seconds."""
 
     counts: Turnout
     seconds: float
@@ -27,7 +27,7 @@ class Closing:
 
 @dataclass(frozen=True)
 class Past:
-    """What was kept of a round: the digest of its request, the replies that were accepted, in their order, and how it was closed, if it was."""
+    """The stored part of a round: the digest of its request, the accepted replies in order, and its closing, if it was closed."""
 
     request: bytes
     replies: tuple[Reply, ...]
@@ -36,9 +36,9 @@ class Past:
 
 @dataclass
 class Part:
-    """One ask of the round and what its cohort has sent: a report counts once, the first one. Reports are kept as the bytes that came.
+    """One ask of the round and its cohort's reports, as bytes: the first report of a client counts.
 
-    `refusals` maps each code under which somebody of the cohort refused, and had not answered, to the reason first given with it.
+    `refusals` maps each code of a refusal by a client without an answer to its first reason.
     """
 
     query: LocalQuery
@@ -46,7 +46,7 @@ class Part:
     reports: Words = field(init=False)
     answered: Bools = field(init=False)
     refused: Bools = field(init=False)
-    absent: Bools = field(init=False)  # nothing will come, as a shuffler says
+    absent: Bools = field(init=False)  # a shuffler reports that none will come
     late: Bools = field(init=False)
     held_back: int = field(init=False, default=0)
     refusals: dict[str, str] = field(init=False, default_factory=dict)
@@ -66,7 +66,7 @@ class Part:
         return slice(low - first, high - first) if low < high else None
 
     def waiting(self, window: slice) -> Bools:
-        """Which of these positions have neither answered nor refused, nor will."""
+        """The positions that may still answer."""
         waiting: Bools = ~(self.answered[window] | self.refused[window] | self.absent[window])
         return waiting
 
@@ -94,7 +94,7 @@ class Part:
         return tally
 
     def irregularity(self) -> float | None:
-        """The p-value of the reports, where those of honest clients have a law of their own whatever they hold."""
+        """The p-value of the reports, where honest reports have a law that no record changes."""
         randomizer = self.query.randomizer
         if not isinstance(randomizer, UnaryEncoding):
             return None
@@ -117,14 +117,14 @@ class Round:
         self.closed = False
         self.outstanding = self.counts.asked  # reports that have neither come nor been refused
         self.sums: dict[str, Sum] = {}  # what was accepted, by member
-        self.restored: list[Span] = []  # whose reports were accepted before the server was started again
+        self.restored: list[Span] = []  # clients with reports from before the server's restart
 
     def request(self, missing: tuple[Span, ...] = ()) -> Request:
         """The round's one request, as data; with `missing`, addressed once more to the clients that have not answered."""
         return Request(run=self.run, round=self.number, asks=tuple(part.ask() for part in self.parts), missing=missing)
 
     def request_digest(self) -> bytes:
-        """What a request of the same round must have again: clients answer one alone."""
+        """The digest that every request of this round must have: clients answer only one."""
         return blake2b(encode(self.request()), digest_size=16).digest()
 
     def restore(self, past: Past) -> None:
@@ -176,7 +176,7 @@ class Round:
         part.answered[window] = True
 
     def refuse(self, refusal: Refusal) -> None:
-        """Counts what the clients of a refusal were asked as refused, all of it."""
+        """Counts all asks of the clients of a refusal as refused."""
         if self.closed:
             return
         for part in self.parts:
@@ -189,7 +189,7 @@ class Round:
                     part.refusals.setdefault(refusal.code, refusal.text)
 
     def miss(self, absent: Absent) -> None:
-        """Counts places of an ask for which a shuffler has no reports. Raises WireError if they are not the ask's."""
+        """Counts the places of an ask without a report from the shuffler. Raises WireError if they are not the ask's."""
         part = self.parts[absent.ask] if absent.ask < len(self.parts) else None
         if part is None or not part.query.cohort.start <= absent.start < absent.stop <= part.query.cohort.stop:
             raise WireError(f"no reports to ask {absent.ask} for {absent.start}..{absent.stop}, which are not its places")
@@ -201,7 +201,7 @@ class Round:
         self.outstanding -= waiting
         (part.refused if absent.why == "refused" else part.absent)[window] = True
         if absent.why == "refused":
-            part.refusals.setdefault(absent.code, "so the shuffler says, who does not say whose words they were")
+            part.refusals.setdefault(absent.code, "the shuffler reports no more than this code")
         part.held_back += waiting * (absent.why == "crowd")
 
     def awaited(self, start: int, stop: int) -> list[Span]:
@@ -227,7 +227,7 @@ class Round:
 
     def irregularity(self) -> float | None:
         """The least p-value of its asks, times how many of them have one."""
-        known = [found for part in self.parts if (found := part.irregularity()) is not None]
+        known = [value for part in self.parts if (value := part.irregularity()) is not None]
         return min(1.0, len(known) * min(known)) if known else None
 
     def digest(self) -> str:

@@ -1,4 +1,4 @@
-"""The shuffler as a process of its own, beside the server of a run: it is told what to be on its standard input, and ends when that closes."""
+"""The shuffler as a process beside the server of a run: it reads its configuration on standard input, and ends when that closes."""
 
 import asyncio
 import os
@@ -21,7 +21,7 @@ from local_dp.server.mixing import NAME, Joining, Mixer, filters, will
 from local_dp.server.quorum import Terms
 from local_dp.server.remote import RemoteOracle
 from local_dp.server.roster import Keys, Roster
-from local_dp.shuffle.role import Shuffler
+from local_dp.shuffle.central import Shuffler
 from local_dp.wire import behind
 
 _LOST = 5  # the exit code, as on the command line
@@ -51,7 +51,7 @@ class ShufflerConfig(BaseModel):
     async def serve(self) -> None:
         """Mixes until the run is over. Raises BusError or QuorumError."""
         keys = Keys(bytes.fromhex(self.key), Roster.parse(self.roster)) if self.key else None
-        before: Envelopes = UNSIGNED if keys is None else keys.envelopes(self.run)
+        before: Envelopes = UNSIGNED if keys is None else Party.server(self.run, keys.own, keys.roster.speaker)
         after: Envelopes = UNSIGNED if keys is None else Party.member(behind(self.run), bytes.fromhex(self.server_key), keys.own)
         coordinator = Coordinator(self.run, self.clients, 0, MAX_EPSILON, Terms(self.deadline), keys.roster if keys else None)
         clients = MqttBus(Address.parse(self.broker), f"{self.run}-{NAME}-front", listening.filters(self.run))
@@ -79,10 +79,10 @@ class ShufflerProcess:
         """Waits until it ends. Raises BusError if that was before the run did."""
         assert self._process is not None
         assert self._process.stdout is not None
-        said = (await self._process.stdout.read()).decode(errors="replace").strip()
+        message = (await self._process.stdout.read()).decode(errors="replace").strip()
         code = await self._process.wait()
         if code:
-            raise BusError(said or f"the shuffler ended before the run did (exit code {code}): what it held is lost, and nothing of it was passed on")
+            raise BusError(message or f"the shuffler ended before the run did (exit code {code}); its reports are lost, start the run again")
 
     async def stop(self) -> None:
         """Ends the process."""
@@ -94,7 +94,7 @@ class ShufflerProcess:
 
 async def _live() -> int:
     config = ShufflerConfig.model_validate_json(sys.stdin.readline())
-    asyncio.get_running_loop().add_reader(sys.stdin.fileno(), os._exit, 0)  # whoever started it is gone: there is nothing to save
+    asyncio.get_running_loop().add_reader(sys.stdin.fileno(), os._exit, 0)  # its starter is gone: there is nothing to save
     try:
         await config.serve()
     except LocalDPError as error:

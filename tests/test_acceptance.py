@@ -32,14 +32,14 @@ def test_nothing():
 
 
 def test_the_tests_of_a_figure_are_found(tmp_path: Path) -> None:
-    """By the call that tells it, also in a function that they share; the long form stands for the short one."""
+    """By the call of `figure`, also in a shared function; the long form stands for the short one."""
     (tmp_path / "tests").mkdir()
     (tmp_path / "tests" / "test_it.py").write_text(SOURCE)
     assert found_in(tmp_path) == {"7": ["tests/test_it.py::test_it_for_long"], "class 4": ["tests/test_it.py::test_another"]}
 
 
 def test_every_figure_has_its_claim() -> None:
-    """No test tells the figure of a number that is not on the list; the list has 29 tests and 12 classes, each with a promise."""
+    """No test prints the figure of a number that is not on the list; the list has 29 tests and 12 classes, each with a promise."""
     assert found_in().keys() <= CLAIMS.keys()
     assert [*CLAIMS] == [*map(str, range(1, 30)), *(f"class {number}" for number in range(1, 13))]
     assert all(re.fullmatch(r"P[1-7]( P[1-7])*", promises) for promises, _ in CLAIMS.values())
@@ -68,8 +68,9 @@ def test_rows_are_written_in_their_place(tmp_path: Path) -> None:
     assert page.read_text().endswith("-->\n\nafter\n")
 
 
+@pytest.mark.long
 def test_a_failing_test_has_no_row(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """The wrong twin: a test that fails, or tells nothing, leaves no figure behind."""
+    """The wrong twin: a test that fails, or prints nothing, leaves no figure behind."""
     (tmp_path / "test_wrong.py").write_text('def test_fails():\n    print("test 3: all is well")\n    assert False\n\n\ndef test_is_silent():\n    pass\n')
     (tmp_path / "test_right.py").write_text('def test_holds():\n    print("test 3: 5 of 5")\n')
     monkeypatch.setattr(acceptance, "ROOT", tmp_path)

@@ -6,15 +6,13 @@ from typing import ClassVar, Self
 import numpy as np
 from coin_rr import CoinRR
 
-from local_dp.arrays import Floats, Ints
+from local_dp.arrays import Ints
 from local_dp.bounds.response import rr_clients
 from local_dp.checks import check_share, check_whole
 from local_dp.domains import Domain, symbols
-from local_dp.interaction import Nonadaptive
-from local_dp.oracles.local.asked import Cohort, Local, LocalQuery
 from local_dp.populations.finite import Finite
 from local_dp.populations.population import Population
-from local_dp.protocols.local_protocol import BETA, LocalProtocol, PlainData, describe_estimate, parameter
+from local_dp.protocols.local_protocol import BETA, MeanProtocol, PlainData, describe_estimate, parameter
 from local_dp.protocols.surveys.policies import Launch
 from local_dp.queries.query import Query
 from local_dp.records import Records
@@ -41,7 +39,7 @@ class Multiple(Query):
 
 
 @dataclass(frozen=True)
-class CoinMultiples(LocalProtocol[Estimate]):
+class CoinMultiples(MeanProtocol):
     """Estimates the share of whole numbers in `column` that are multiples of `of`, by coin randomized response; without a table, of dice.
 
     Privacy: every report is epsilon-locally private. `tolerance` sets the default number of clients: within it with probability 95 %. Cost: one bit a client.
@@ -62,12 +60,11 @@ class CoinMultiples(LocalProtocol[Estimate]):
         """The query that is put to every client."""
         return Multiple(self.column, self.of)
 
+    def randomizer_for(self, epsilon: float) -> CoinRR:
+        return CoinRR(epsilon)
+
     def clients(self, epsilon: float) -> int:
         return rr_clients(epsilon, 2 * self.tolerance, BETA)
-
-    def algorithm(self, epsilon: float, clients: int) -> Local[Estimate]:
-        coin = CoinRR(epsilon)
-        return Nonadaptive((LocalQuery(self.query, coin, Cohort(0, clients)),), lambda tallies: coin.estimate(tallies[0]).at(1))
 
     def synthetic(self, clients: int, seed: int) -> Population:
         return Finite(Records({self.column: np.arange(1, 7)}), [1.0] * 6, clients, seed)
@@ -78,10 +75,3 @@ class CoinMultiples(LocalProtocol[Estimate]):
 
     def describe(self, result: Estimate) -> PlainData:
         return {"column": self.column, **describe_estimate(result)}
-
-    def truth(self, population: Population) -> Floats:
-        """The share in the distribution that the clients are drawn from, shape ()."""
-        return np.asarray(population.law(self.query)[1])
-
-    def true_error(self, result: Estimate, population: Population) -> float:
-        return abs(float(result.value) - float(self.truth(population)))

@@ -31,7 +31,7 @@ from local_dp.queries.encoded import packed
 from local_dp.queries.questions import answers_of, parse
 from local_dp.queries.subsets import secret_bits
 from local_dp.records import Records, absent
-from local_dp.theorems.curated_from_sq import curated_from_sq
+from local_dp.theorems.curated import curated_from_sq
 
 R = TypeVar("R")
 DELTA = 1e-6

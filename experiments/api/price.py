@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from local_dp.accounting import rules
-from local_dp.accounting.terms import losses_of
+from local_dp.accounting.rules import losses_of
 from local_dp.errors import InputError
 from local_dp.experiments.api.told import WIDTH, Told
 from local_dp.experiments.text.layout import paragraph, table

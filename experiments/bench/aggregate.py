@@ -4,13 +4,13 @@ import numpy as np
 
 from local_dp.experiments.bench.speeds import Speed, best_of
 from local_dp.experiments.text.screen import SCREEN
-from local_dp.randomizers.bit_vector import BitVector
 from local_dp.randomizers.finite import FiniteChannel
 from local_dp.randomizers.frequencies.grr import GRR
 from local_dp.randomizers.frequencies.hadamard import Hadamard
 from local_dp.randomizers.frequencies.local_hashing import OLH
 from local_dp.randomizers.frequencies.subset_selection import SubsetSelection
 from local_dp.randomizers.frequencies.unary import OUE
+from local_dp.randomizers.places import BitVector
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 
 CLIENTS = 10**12

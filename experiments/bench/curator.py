@@ -7,8 +7,7 @@ from functools import partial
 import numpy as np
 
 from local_dp.accounting.gaussian import rho_within
-from local_dp.accounting.rules import epsilon
-from local_dp.accounting.terms import losses_of
+from local_dp.accounting.rules import epsilon, losses_of
 from local_dp.arrays import Ints, Words
 from local_dp.attacks.reconstruction import Decoder, least_largest, least_squares, random_subsets
 from local_dp.attacks.tracing import traced
@@ -18,8 +17,7 @@ from local_dp.curator.inversion import discrete_laplaces
 from local_dp.curator.marginals.base import BinaryTable, Marginals
 from local_dp.curator.marginals.baselines import OneMarginal
 from local_dp.curator.marginals.fourier import FourierGaussian
-from local_dp.curator.marginals.pairs import PairGaussian, SignTable
-from local_dp.curator.marginals.projection import onto_elliptope
+from local_dp.curator.marginals.pairs import PairGaussian, SignTable, onto_elliptope
 from local_dp.curator.multisets import LabelledMultiset, Multiset
 from local_dp.curator.query_release.mwem import ConcentratedRounds, Mwem
 from local_dp.curator.sanitizers.medians import Medians

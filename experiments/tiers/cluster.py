@@ -58,8 +58,8 @@ def died_over_and_over(error: BaseException | None) -> bool:
 class ClusterOracle(PopulationOracle):
     """The population oracle whose chunks are answered by a cluster's workers. A worker that dies takes nothing with it: its chunks are answered again.
 
-    Dask sends Python objects by pickle, and whoever reaches its scheduler runs what they like on its workers: for simulations alone.
-    `on_chunk` is told the tally of some chunks together.
+    Dask sends Python objects by pickle, so everybody who reaches its scheduler can run any code on its workers: for simulations alone.
+    `on_chunk` receives the tally of some chunks together.
     """
 
     def __init__(self, cluster: Cluster, population: Population, seed: int, budget: float, on_chunk: OnChunk) -> None:
@@ -73,8 +73,8 @@ class ClusterOracle(PopulationOracle):
         if asked.query.session:
             raise RefusedError("no-memory", f"the session {asked.query.session!r}: a cluster's workers do not keep who has spoken; leave out --cluster")
         spans = dealt(asked.pieces, max(1, sum(self.client.nthreads().values())), _MOST * asked.together)
-        held = self.client.submit(_same, asked, pure=False)  # a task, so that it is made again if who holds it dies, as scattered data is not
-        futures = self.client.map(_answers, spans, asked=held, version=installed_version(), pure=False)
+        shared_data = self.client.submit(_same, asked, pure=False)  # a task: repeated if its worker dies, unlike scattered data
+        futures = self.client.map(_answers, spans, asked=shared_data, version=installed_version(), pure=False)
         tally, digests = asked.query.randomizer.empty(), {}
         try:
             for future, (part, digests_of) in as_completed(futures, loop=self.client.loop, with_results=True):
@@ -83,12 +83,12 @@ class ClusterOracle(PopulationOracle):
         except KilledWorker as error:
             raise BusError(f"the workers of the cluster died over and over: {error}") from None
         finally:
-            self.client.cancel([held, *futures])  # an interrupted run leaves nothing to do
+            self.client.cancel([shared_data, *futures])  # an interrupted run leaves nothing to do
         return tally, [digests[future.key] for future in futures]
 
 
 def dealt(work: range, workers: int, most: int) -> list[range]:
-    """The chunks in parts of at most so many for whoever is free, smaller ones towards the end: nobody waits long for the last."""
+    """The chunks in parts of at most `most`, smaller ones towards the end, so that no worker waits long for the last."""
     parts = []
     while work:
         each = min(most, max(1, most // _LEAST, len(work) // (2 * workers)))
@@ -111,7 +111,7 @@ def _answers(span: range, asked: AskedOf, version: str) -> tuple[Tally, bytes]:
 
 
 def _keep_more() -> None:
-    """As `keep_memory`, aloud: Dask starts its workers with a glibc that is told to give back all beyond 64 KiB, and then learns nothing. Twice as fast."""
+    """Keeps freed memory: Dask has glibc give back all beyond 64 KiB, which takes twice as long."""
     libc = ctypes.CDLL(None)
     if hasattr(libc, "mallopt"):  # not on macOS
         libc.mallopt(_TRIM, 64 << 20)

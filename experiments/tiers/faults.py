@@ -1,4 +1,4 @@
-"""Faults on purpose: a run over a broker whose messages are lost, repeated and late, whose members are killed, and some of whose clients lie."""
+"""Faults on purpose in a run over a broker: messages are lost, repeated and late, members are killed, clients lie."""
 
 import asyncio
 import random
@@ -20,10 +20,8 @@ _LATEST = 60.0  # seconds
 
 @dataclass(frozen=True)
 class Faults:
-    """What goes wrong: the shares of messages that are lost and that come twice, each way; the longest that one takes, in seconds, so that it is overtaken;
-    how many member processes are killed while the first round goes on; the share of clients that send what misleads most.
-
-    Raises InputError for shares and numbers that cannot be.
+    """The shares of messages that are lost and repeated, each way; the longest delay in seconds, which reorders them; the number of member processes
+    that are killed in the first round; the share of clients that send the most misleading report. Raises InputError for impossible values.
     """
 
     drop: float = 0.0
@@ -40,15 +38,15 @@ class Faults:
 
     @classmethod
     def parse(cls, text: str) -> "Faults":
-        """What is written as in drop=.05,kill=3. Raises InputError."""
-        given: dict[str, Any] = {}
+        """Faults in the form drop=.05,kill=3. Raises InputError."""
+        values: dict[str, Any] = {}
         known = [each.name for each in fields(cls)]
         for part in text.split(","):
             name, _, value = part.strip().partition("=")
-            if name not in known or name in given:
+            if name not in known or name in values:
                 raise InputError(f"--fault takes {', '.join(known)}, each once, as in {EXAMPLE}; not {part.strip()!r}")
-            given[name] = whole_number("--fault kill", value) if name == "kill" else real_number(f"--fault {name}", value)
-        return cls(**given)
+            values[name] = whole_number("--fault kill", value) if name == "kill" else real_number(f"--fault {name}", value)
+        return cls(**values)
 
     def liars(self, clients: int, seed: int) -> tuple[int, ...]:
         """The clients that lie, ascending."""
@@ -57,7 +55,7 @@ class Faults:
 
 @dataclass(frozen=True)
 class Faulted:
-    """What was to go wrong, and how often it did: messages lost, repeated and delayed, members killed, clients that lied."""
+    """The intended faults, and the counts of actual ones: lost, repeated and delayed messages, killed members, lying clients."""
 
     asked: Faults
     lost: int
@@ -72,9 +70,9 @@ class Faulted:
 
 
 class Trouble:
-    """Makes the faults of one run, from a seed: what becomes of a message depends on who sends it to whom, and how many there were before; not on the time.
+    """Makes the faults of one run, from a seed: the fate of a message depends on its sender, way and number, not on the time.
 
-    `members` is how many there are, and `kill` kills one of them, if it is alive.
+    `members` is their number, and `kill` kills one of them, if it is alive.
     """
 
     def __init__(self, faults: Faults, seed: int, members: int, kill: Callable[[int], bool] = lambda member: False) -> None:
@@ -94,12 +92,12 @@ class Trouble:
         return _FaultyBus(bus, self)
 
     def result(self, lied: int) -> Faulted:
-        """How often what went wrong."""
+        """The counts of the faults."""
         counts = self.counts
         return Faulted(self.faults, counts["lost"], counts["repeated"], counts["delayed"], counts["killed"], lied)
 
     def fate(self, way: str, topic: str) -> list[float]:
-        """After how many seconds each copy of a message comes that goes this way."""
+        """The delay in seconds of each copy of a message."""
         sender = topic.split("/", 3)[-1]  # without the run's name, which is another one each time
         nth = self._nth[way, sender] = self._nth[way, sender] + 1
         chance = _chance(self._seed, f"{way} {sender} {nth}")
@@ -111,7 +109,7 @@ class Trouble:
         return [chance.random() * self.faults.delay for _ in range(copies)]
 
     def heard(self) -> None:
-        """One more message came from a member: a number of them after which somebody is killed."""
+        """Counts a message from a member; after some of them a member is killed."""
         self._heard += 1
         while self._doomed and self._doomed[-1][0] <= self._heard:
             self.counts["killed"] += self.kill(self._doomed.pop()[1])
@@ -166,7 +164,7 @@ class _FaultyBus:
                     self.trouble.heard()
                     for seconds in self.trouble.fate("in", event.topic):
                         loop.call_later(seconds, queue.put_nowait, event)
-        except Exception as error:  # noqa: BLE001 - whoever reads is told
+        except Exception as error:  # noqa: BLE001 - the reader raises it
             queue.put_nowait(error)
 
 

@@ -32,8 +32,10 @@ Shown: TypeAlias = tuple[str, float | None, float | None, tuple[float | None, fl
 
 @dataclass(frozen=True, kw_only=True)
 class BusRecord:
-    """The record of a run over a broker: rejected messages by their fault, members (and strangers, "") by how often they were silenced for flooding,
-    the p-values of the rounds' reports where honest ones have a known law, and the accounts. `attested`: every member states that it answers in private."""
+    """The record of a run over a broker. `rejections` counts messages by their fault, `silenced` the silences of each flooding member, and of strangers ("").
+
+    `irregularities` are p-values of each round's reports, where honest ones have a known law. `attested`: every member states that it answers in private.
+    """
 
     rejections: dict[str, int] = field(default_factory=dict)
     silenced: dict[str, int] = field(default_factory=dict)
@@ -69,8 +71,8 @@ class Outcome:
 def as_data(settings: Settings, outcome: Outcome, truth_known: bool = True) -> dict[str, Any]:
     """A run as plain data: what `--json` prints, as outcome.schema.json describes it.
 
-    `truth_known` is whether the population of the settings is the one the clients were drawn from. A private run computes neither the truth nor a digest of
-    its table: beside the estimate, they would give the exact answer away.
+    `truth_known`: the clients were drawn from the population of the settings. A private run computes neither the truth nor a digest of its table, since
+    these would reveal the exact answer.
     """
     protocol, counts = settings.protocol, outcome.counts
     open_truth = truth_known and not settings.randomness.private
@@ -129,7 +131,7 @@ def as_data(settings: Settings, outcome: Outcome, truth_known: bool = True) -> d
 
 
 def _influence(settings: Settings, outcome: Outcome) -> dict[str, Any] | None:
-    """How far clients who are missing or lie can have moved the estimate; None where it is no average over one report of each client."""
+    """How far missing or lying clients can have moved the estimate; None if it is no average over one report of each client."""
     influence = influence_of(settings.algorithm)
     if influence is None:
         return None

@@ -21,7 +21,7 @@ from local_dp.experiments.tiers.settings import EMBEDDED, OnProgress, Settings
 from local_dp.interaction import Game, run_async
 from local_dp.oracles.local.asked import CHUNK
 from local_dp.records import chunks
-from local_dp.sealing import UNSIGNED, new_key, public
+from local_dp.sealing import UNSIGNED, Envelopes, Party, new_key, public
 from local_dp.server.coordinator import Coordinator
 from local_dp.server.journal import Journal
 from local_dp.server.listening import filters
@@ -165,7 +165,8 @@ async def serve_run(
     started = time.perf_counter()
     crowds = None if settings.behind is None else Crowds(settings.behind)
     name = name if crowds is None else behind(name)
-    roster, envelopes = (None, UNSIGNED) if keys is None else (keys.roster, keys.envelopes(name))
+    envelopes: Envelopes = UNSIGNED if keys is None else Party.server(name, keys.own, keys.roster.speaker)
+    roster = None if keys is None else keys.roster
     coordinator = Coordinator(name, settings.clients, settings.randomness.coin_seed, settings.epsilon, settings.terms, roster, crowds)
     broker: ServerBus = MqttBus(address, f"{name}-server", filters(name))
     bus = heard(broker if trouble is None else trouble.around(broker), envelopes, coordinator)

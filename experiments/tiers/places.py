@@ -1,19 +1,19 @@
-"""Where what outlives a process is kept when nobody says otherwise: the user's folder for state."""
+"""The default folders of files that outlive a process: in the user's folder for state."""
 
 import os
 from pathlib import Path
 
 
 def state_folder() -> Path:
-    """Ours among those of the programs that the user runs."""
+    """The folder of this program."""
     return Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "local-dp"
 
 
 def stores_folder() -> Path:
-    """Of clients: what each has answered and spent."""
+    """The clients' stores of answers and charges."""
     return state_folder() / "stores"
 
 
 def runs_folder() -> Path:
-    """Of servers: what each run has been told."""
+    """The servers' journals."""
     return state_folder() / "runs"

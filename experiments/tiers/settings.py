@@ -17,8 +17,7 @@ from local_dp.populations.population import Population
 from local_dp.protocols.local_protocol import LocalProtocol
 from local_dp.server.progress import Progress
 from local_dp.server.quorum import Terms
-from local_dp.shuffle.central import Behind
-from local_dp.shuffle.role import with_coins
+from local_dp.shuffle.central import Behind, with_coins
 from local_dp.tallies import Tally
 
 OnProgress: TypeAlias = Callable[[Progress], None]

@@ -4,7 +4,7 @@ from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 
 
-@cache  # it reads a file, and every run tells it
+@cache  # it reads a file, for every run
 def installed_version() -> str:
     """The version of the installed package, or "unknown" in a checkout that is not installed."""
     try:

@@ -1,4 +1,4 @@
-"""What the rounds of masked parity have learned so far, as Fourier coefficients of the label: the true ones rise out of the noise."""
+"""The Fourier coefficients of the label that the rounds of masked parity have estimated so far."""
 
 from collections.abc import Iterator
 from typing import TypeAlias

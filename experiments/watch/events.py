@@ -1,4 +1,4 @@
-"""What there is to show of a run, as plain data: public numbers only, never a record; the truth at the end alone, and not of a private run."""
+"""The page's view of a run, as plain data: public numbers, never a record; the truth only at the end of a simulation."""
 
 import math
 import time
@@ -32,7 +32,7 @@ State: TypeAlias = dict[str, Any]
 
 @dataclass
 class Scene:
-    """The run so far. `show` is told of its progress, `finish` or `fail` of its end; `state` is what a page draws: another object after each change."""
+    """The run so far: `show` takes its progress, `finish` or `fail` its end. `state` is the page's data, a new object after each change."""
 
     settings: Settings
     state: State = field(init=False)
@@ -63,7 +63,7 @@ class Scene:
         }
 
     def show(self, progress: Progress) -> None:
-        """What the run's progress changes."""
+        """Updates the state with the run's progress."""
         if isinstance(progress, Attendance):
             missing = _gaps(progress)
             status = f"Clients are joining{f'; waiting for {missing}' if missing else ''}."
@@ -72,18 +72,18 @@ class Scene:
             self._round(progress)
 
     def finish(self, data: dict[str, Any]) -> None:
-        """The run is over; `data` is what `--json` prints, which holds no truth of a private run."""
+        """The run is over; `data` is the output of `--json`, without the truth of a private run."""
         result = data["result"]
         counts = [f"{number(value)} {name.replace('_', ' ')}" for name, value in data["clients"].items() if value]
-        told = [result["explanation"], _error(result), f"Reports: {', '.join(counts)}.", f"Seconds: {number(data['wall_s'])}."]
+        lines = [result["explanation"], _error(result), f"Reports: {', '.join(counts)}.", f"Seconds: {number(data['wall_s'])}."]
         if "estimate" in result:
             self._rows(estimates(result), result["truth"])
         heading = "Result" if "estimate" in result else "What was estimated"  # of the last round, on the way to another result
         self._change(phase="over", stamp=stamp_of(data), spent=data["max_epsilon_spent"], heading=heading)
-        self._change(result=[line for line in told if line], status="The run is over.")
+        self._change(result=[line for line in lines if line], status="The run is over.")
 
     def fail(self, error: BaseException) -> None:
-        """The run ended otherwise."""
+        """The run failed or was interrupted."""
         self._change(phase="failed", status=f"The run has ended: {error}." if isinstance(error, LocalDPError) else "The run was interrupted.")
 
     def _round(self, progress: RoundProgress) -> None:
@@ -104,7 +104,7 @@ class Scene:
             self._next = time.monotonic() + max(PAUSE, SHARE * (time.monotonic() - began))
 
     def _estimate(self, interim: Interim, answered: int) -> None:
-        """What the reports so far say; a part of a round may be too little to say anything."""
+        """Updates the estimate, unless the reports are too few to decode."""
         try:
             with np.errstate(all="ignore"):
                 rows = self._read(interim)
@@ -119,13 +119,13 @@ class Scene:
             self._change(rounds=[*earlier, {**now, "width": number(max(widths))}])
 
     def _read(self, interim: Interim) -> list[State]:
-        """Shows the estimates of a round; which rows are this round's own."""
+        """Shows the estimates of a round; returns this round's rows."""
         protocol, tallies = self.settings.protocol, interim.tallies()
         if isinstance(protocol, MaskedParityProtocol):
             bars = [bar for query, tally in zip(interim.queries, tallies, strict=True) if tally.n for bar in coefficients(query, tally)]
             if bars:
                 self._bars[self.state["rounds"][-1]["round"]] = bars
-                self._draw_bars(_told_apart(self._bars))
+                self._draw_bars(_by_round(self._bars))
                 return [_bar_row(*bar) for bar in bars]
         if protocol.model() == "LNI":
             algorithm = protocol.algorithm(self.settings.epsilon, self.settings.clients)
@@ -136,9 +136,9 @@ class Scene:
         answers = [(query, query.randomizer.estimate(tally)) for query, tally in zip(interim.queries, tallies, strict=True) if tally.n]
         rows: list[Shown] = []
         for place, (query, estimate) in enumerate(answers[:ROWS], start=1):
-            told = {"column": f"{place}. {_name(query.query)}", **describe_estimate(estimate)}
+            described = {"column": f"{place}. {_name(query.query)}", **describe_estimate(estimate)}
             size = np.size(estimate.value)
-            rows += estimates({**told, "labels": [f"{told['column']} [{cell}]" for cell in range(size)]})[: ROWS + 1]
+            rows += estimates({**described, "labels": [f"{described['column']} [{cell}]" for cell in range(size)]})[: ROWS + 1]
         return self._rows(rows, None)
 
     def _rows(self, rows: list[Shown], truth: Any) -> list[State]:
@@ -150,26 +150,26 @@ class Scene:
     def _draw_bars(self, bars: list[Bar]) -> None:
         """The largest coefficients, in the order of their questions."""
         largest = sorted(range(len(bars)), key=lambda place: -abs(bars[place][1]))[:ROWS]
-        chosen = [bars[place] for place in sorted(largest)]
-        self._change(rows=[_bar_row(*bar) for bar in chosen], more=len(bars) - len(chosen), coefficients=True)
+        shown = [bars[place] for place in sorted(largest)]
+        self._change(rows=[_bar_row(*bar) for bar in shown], more=len(bars) - len(shown), coefficients=True)
 
     def _change(self, **parts: Any) -> None:
         """A new state: one that was handed out does not change."""
         self.state = {**self.state, **parts}
 
 
-def _told_apart(bars: dict[int, list[Bar]]) -> list[Bar]:
-    """The bars of all rounds; one that was estimated in an earlier round too says in which it is."""
-    told: dict[str, Bar] = {}
+def _by_round(bars: dict[int, list[Bar]]) -> list[Bar]:
+    """The bars of all rounds; a repeated label gets the number of its round."""
+    named: dict[str, Bar] = {}
     for number_of_round, part in bars.items():
         for label, value, error in part:
-            name = f"{label}, round {number_of_round}" if label in told else label
-            told[name] = (name, value, error)
-    return list(told.values())
+            name = f"{label}, round {number_of_round}" if label in named else label
+            named[name] = (name, value, error)
+    return list(named.values())
 
 
 def _name(query: Query) -> str:
-    """A query by its name and its short parameters, which are public: every client is sent them."""
+    """A query's name and short parameters, which are public."""
     words = (str(value) for value in query.params().values() if isinstance(value, int | float | str))
     return f"{query.name} {', '.join(word for word in words if word)}"[:NAME].strip()
 
@@ -186,7 +186,7 @@ def _bar_row(label: str, value: float, error: float) -> State:
 
 
 def _finite(value: Any) -> float | None:
-    """A number that JSON has a word for, and a page a place."""
+    """The number if it is finite, for JSON."""
     return float(value) if isinstance(value, int | float) and math.isfinite(value) else None
 
 

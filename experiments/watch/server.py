@@ -1,7 +1,7 @@
 """The page of one run, served on loopback for as long as the run goes on.
 
-Starlette and uvicorn: small, long kept, typed, and all that a page with server-sent events needs. Nobody else gets at it: it listens on 127.0.0.1 only, under
-a path that is drawn for the run, answers no foreign Host (as a rebound name would send), and the page may load nothing but itself and its events.
+Starlette and uvicorn are small, typed, and enough for a page with server-sent events. Nobody else can open it: it listens on 127.0.0.1 only, under a random
+path, and answers no foreign Host, which a rebound name would send. The page may load only itself and its events.
 """
 
 import asyncio
@@ -59,11 +59,11 @@ class Page:
         self._thread.start()
 
     def arrived(self) -> bool:
-        """Waits until a page follows the run, some seconds at most; whether one does."""
+        """Waits some seconds for a reader; whether one came."""
         return self._seen.wait(ARRIVAL)
 
     def close(self) -> None:
-        """Ends the server; pages that follow have the last state by then, or a second to fetch it."""
+        """Ends the server; readers have a second to fetch the last state."""
         self._server.should_exit = True
         self._thread.join()
         self._socket.close()
@@ -102,7 +102,7 @@ class Page:
 
 
 def _headers(page: str) -> dict[str, str]:
-    """What the page may do: run the script and the style that it holds, and fetch its events."""
+    """The page may run its own script and style, and fetch its events."""
     hashes = {kind: b64encode(sha256(_inside(page, kind).encode()).digest()).decode() for kind in ("script", "style")}
     policy = f"default-src 'none'; script-src 'sha256-{hashes['script']}'; style-src 'sha256-{hashes['style']}'; connect-src 'self'; img-src data:; "
     return {
@@ -115,14 +115,14 @@ def _headers(page: str) -> dict[str, str]:
 
 
 def _inside(page: str, kind: str) -> str:
-    found = re.findall(f"<{kind}>(.*?)</{kind}>", page, re.DOTALL)
-    assert len(found) == 1, f"the page holds one {kind}"
-    return str(found[0])
+    parts = re.findall(f"<{kind}>(.*?)</{kind}>", page, re.DOTALL)
+    assert len(parts) == 1, f"the page holds one {kind}"
+    return str(parts[0])
 
 
 @contextmanager
 def watched(scene: Scene, announce: Callable[[str], object]) -> Iterator[None]:
-    """Serves the page of a run for as long as it goes on. `announce` is told its address; if it says that somebody looks, the run waits for them to arrive."""
+    """Serves the page of a run until it ends. `announce` receives its address; if it returns true, the run waits for a reader to arrive."""
     page = Page(scene)
     try:
         if announce(page.url):

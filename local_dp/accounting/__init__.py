@@ -1,1 +1,1 @@
-"""What many losses come to together: losses are data, and every rule of composition is an interpreter of them, rounded towards privacy."""
+"""The total of many losses. Losses are data; every rule of composition interprets them and rounds towards privacy."""

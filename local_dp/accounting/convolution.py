@@ -1,9 +1,8 @@
 """Unequal losses: the law of their sum by a tilted Fourier transform, rounded towards privacy.
 
-Each law is put on one mesh by splitting what lies between two points among them so that both laws of the pair keep their mass: the pair on the mesh is then at
-least as bad, and only the variance grows, by at most a quarter of the mesh squared (Doroshenko, Ghazi, Kamath, Kumar, Manurangsi 2022). The laws are tilted,
-weights e^(t loss), before they are transformed, so that rounding errors are small beside delta itself, however small it is; what the transform wraps around is
-bounded by Chernoff's inequality and paid for.
+Each law is put on one mesh. A loss between two points is split among them so that both laws of the pair keep their mass.
+The pair on the mesh is then at least as bad; its variance grows by at most a quarter of the mesh squared (Doroshenko et al. 2022).
+The laws are tilted by weights e^(t loss) before the transform, so rounding errors are small beside delta. Chernoff's inequality bounds what wraps around.
 """
 
 import math
@@ -13,9 +12,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from local_dp.accounting.curve import Curve
 from local_dp.accounting.gaussian import Gaussian
-from local_dp.accounting.laws import Atoms, Exact, atoms_of, log_sum, on_mesh
+from local_dp.accounting.laws import Atoms, Curve, Exact, atoms_of, log_sum, on_mesh
 from local_dp.arrays import Floats, Ints
 
 _TOLERANCE = 2e-4  # nats that the mesh may cost
@@ -38,13 +36,12 @@ class OnMesh:
         """ln E[e^(exponent place)] and the masses times e^(exponent place), scaled to 1."""
         powers = np.log(self.masses) + exponent * self.places
         growth = log_sum(powers)
-        masses: Floats = np.exp(powers - growth)
-        return growth, masses
+        return growth, np.exp(powers - growth)
 
 
 @dataclass(frozen=True)
 class Window:
-    """The places low..top of the summed loss, of which no more than `highest` can be reached, and ln E[e^(exponent place)] at the exponent it is for."""
+    """The places low..top of the summed loss, the highest reachable one, and ln E[e^(exponent place)] at its exponent."""
 
     low: int
     top: int
@@ -53,7 +50,7 @@ class Window:
 
     @classmethod
     def of(cls, parts: Sequence[OnMesh], exponent: float, others: Sequence[float]) -> "Window":
-        """The narrowest that Chernoff's inequality, at each of several other exponents, and the range of the losses allow."""
+        """The narrowest window that the losses' range and Chernoff's inequality, at several other exponents, allow."""
         low, top = sum(part.count * int(part.places.min()) for part in parts), sum(part.count * int(part.places.max()) for part in parts)
         highest, scale = top, growth(parts, exponent)
         for other in others:
@@ -63,32 +60,30 @@ class Window:
 
 
 def growth(parts: Sequence[OnMesh], exponent: float) -> float:
-    """ln E[e^(exponent place)] of the sum."""
     return math.fsum(part.count * part.tilted(exponent)[0] for part in parts)
 
 
 @dataclass(frozen=True)
 class Summed:
-    """So many of each part, and the law of what they lose together."""
+    """The law of the total loss of several parts, each with its count."""
 
     parts: tuple[tuple[Exact, int], ...]
 
     @classmethod
     def of(cls, losses: Mapping[Exact, int]) -> "Summed":
-        """With all normal noise in one part, which is exact."""
-        found = [(part, count) for part, count in losses.items() if not isinstance(part, Gaussian) and count]
+        """All normal noise becomes one part, which is exact."""
+        parts = [(part, count) for part, count in losses.items() if not isinstance(part, Gaussian) and count]
         atto = sum(part.atto_mu2 * count for part, count in losses.items() if isinstance(part, Gaussian))
-        return cls((*found, *([(Gaussian(atto), 1)] if atto else [])))
+        return cls((*parts, *([(Gaussian(atto), 1)] if atto else [])))
 
     @property
     def laws(self) -> list[tuple[Atoms, int]]:
-        """The worst law of each part."""
         return [(atoms_of(part), count) for part, count in self.parts]
 
     def epsilon(self, delta: float) -> float:
-        """The least epsilon (nats) beside this delta; infinite where too much is told. Too large by .001 at most for a million parts and 10 nats.
+        """The least epsilon (nats) beside this delta, or infinity. At most .001 too large for a million parts and 10 nats.
 
-        Beyond, the mesh is bound by memory: k parts with no common step cost about k 1e-10 of epsilon too much.
+        Beyond, memory bounds the mesh: k parts with no common step cost about k 1e-10 of epsilon too much.
         """
         return self.curve(-math.log(delta)).epsilon(delta)
 
@@ -99,9 +94,9 @@ class Summed:
 
     def curve(self, rarity: float) -> Curve:
         """The law of the sum, tilted to where delta is about e^-rarity."""
-        told = -math.expm1(math.fsum(count * math.log1p(-each.infinite) for each, count in self.laws))
+        infinite = -math.expm1(math.fsum(count * math.log1p(-each.infinite) for each, count in self.laws))
         if not self._spread:
-            return Curve(0.0, 1.0, np.ones(1), infinite=told)
+            return Curve(0.0, 1.0, np.ones(1), infinite=infinite)
         tilts = self._tilts(rarity)
         growths = self._growths(tilts)
         best = int(np.argmin((growths + _log_share(tilts) + rarity) / tilts))
@@ -109,12 +104,12 @@ class Summed:
         others = [-float(tilts[len(_TILTS) // 2]), *tilts[best % 4 : best : 4][-4:].tolist(), *tilts[best + 4 :: 4][:3].tolist()]
         while window.top - window.low > 2 * _MOST:  # wider than most
             mesh *= 2
-            found = [OnMesh(*on_mesh(part, mesh), count) for part, count in self.parts]
-            window = Window.of(found, tilt * mesh, [each * mesh for each in others])
+            parts = [OnMesh(*on_mesh(part, mesh), count) for part, count in self.parts]
+            window = Window.of(parts, tilt * mesh, [each * mesh for each in others])
         wrapped = math.exp(min(0.0, window.scale - tilt * mesh * window.top - _RARE)) if window.top < window.highest else 0.0
         slack = sum(count * each.slack(mesh) for each, count in self.laws)
-        weights, _ = transformed(found, tilt * mesh, window)
-        return Curve(window.low * mesh + slack, mesh, weights, tilt, window.scale + tilt * slack, told + wrapped)
+        weights, _ = transformed(parts, tilt * mesh, window)
+        return Curve(window.low * mesh + slack, mesh, weights, tilt, window.scale + tilt * slack, infinite + wrapped)
 
     @property
     def _spread(self) -> float:
@@ -122,18 +117,18 @@ class Summed:
         return max(math.sqrt(sum(count * each.variance for each, count in self.laws)), max(each.width for each, _ in self.laws) / 40)
 
     def _tilts(self, rarity: float) -> Floats:
-        """Those that are tried: around that of a normal law, and none at which a single loss is all."""
+        """The tilts to try: around that of a normal law, and none at which one loss dominates."""
         usual = math.sqrt(2 * max(1.0, rarity)) / self._spread
         tilts: Floats = usual * _TILTS
         return tilts[tilts <= max(2 * usual, 200 / max(each.width for each, _ in self.laws))]
 
     def _growths(self, tilts: Floats) -> Floats:
-        """ln E[e^(t loss)] of the sum, for each t, at most."""
+        """An upper bound on ln E[e^(t loss)] of the sum, for each t."""
         laws = self.laws
         return np.array([math.fsum(count * each.log_growth(float(tilt)) for each, count in laws) for tilt in tilts])
 
     def _mesh(self) -> float:
-        """A common divisor of all losses, which costs nothing, if there is one that is not too small; else what costs no more than the tolerance."""
+        """A common divisor of all losses costs nothing; without one that is large enough, a mesh that costs no more than the tolerance."""
         laws = self.laws
         reach = min(24 * self._spread, sum(count * each.width for each, count in laws)) + sum(each.width for each, _ in laws)
         finest, common = reach / _MOST, float(_common([each.step for each, _ in laws if each.width]))
@@ -145,20 +140,18 @@ class Summed:
 
 def _log_share(tilts: Floats) -> Floats:
     """ln of the largest e^(-t x) (1 - e^-x): delta is at most e^(this - t eps) E[e^(t loss)]."""
-    factor: Floats = tilts * np.log(tilts) - (1 + tilts) * np.log1p(tilts)
-    return factor
+    return np.asarray(tilts * np.log(tilts) - (1 + tilts) * np.log1p(tilts))
 
 
 def _common(steps: Sequence[Fraction]) -> Fraction:
-    """The greatest common divisor; 0 if one of the steps is."""
-    found = steps[0]
+    divisor = steps[0]
     for step in steps[1:]:
-        found = Fraction(math.gcd(found.numerator * step.denominator, step.numerator * found.denominator), found.denominator * step.denominator)
-    return found if all(steps) else Fraction(0)
+        divisor = Fraction(math.gcd(divisor.numerator * step.denominator, step.numerator * divisor.denominator), divisor.denominator * step.denominator)
+    return divisor if all(steps) else Fraction(0)
 
 
 def transformed(parts: Sequence[OnMesh], exponent: float, window: Window) -> tuple[Floats, float]:
-    """The tilted law of the sum at the places of the window, each rounded up by what the transform may have lost, and how much that is at one place."""
+    """The tilted law of the sum on the window, each mass rounded up by the possible error of the transform, and that error."""
     low, top = window.low, window.top
     n = 1 << max(4, (top - low + 1).bit_length())
     product = np.ones(n // 2 + 1, dtype=np.complex128)
@@ -168,6 +161,6 @@ def transformed(parts: Sequence[OnMesh], exponent: float, window: Window) -> tup
         centre = round(float(masses @ part.places))  # near 0 the phases, which large powers multiply, are small
         start += part.count * centre
         product *= np.fft.rfft(np.bincount((part.places - centre) % n, masses, n)) ** part.count
-    lost = _ROUNDING * math.log2(n) * sum(part.count for part in parts) * float(np.abs(product).mean())
-    law: Floats = np.maximum(np.roll(np.fft.irfft(product, n), (start - low) % n)[: top - low + 1], 0.0) + lost
-    return law, lost
+    error = _ROUNDING * math.log2(n) * sum(part.count for part in parts) * float(np.abs(product).mean())
+    law: Floats = np.maximum(np.roll(np.fft.irfft(product, n), (start - low) % n)[: top - low + 1], 0.0) + error
+    return law, error

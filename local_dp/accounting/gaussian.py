@@ -1,4 +1,4 @@
-"""Gaussian noise as a loss, and its price in closed form; its discrete counterpart."""
+"""Gaussian noise as a loss, its price in closed form, and its discrete counterpart."""
 
 import math
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ _MARGIN = 1 + 1e-11  # more than the rounding of a closed form
 
 @dataclass(frozen=True)
 class Gaussian:
-    """Normal noise, one part or many: the loss is normal with mean mu^2 / 2 and variance mu^2, mu^2 = `atto_mu2` / 1e18. The mu^2 of several add up, exactly.
+    """Normal noise, of one answer or many: the loss is normal with mean mu^2 / 2 and variance mu^2 = `atto_mu2` / 1e18. Several mu^2 add up exactly.
 
     One answer of sensitivity 1 with noise of standard deviation sigma has mu = 1 / sigma. A law to compare with: no float noise is drawn here.
     """
@@ -49,7 +49,7 @@ class Gaussian:
 
 @dataclass(frozen=True)
 class DiscreteGaussian:
-    """Noise y of weight e^(-y^2 mu^2 / 2) on a count that one record moves by 1: the loss is (1 - 2 y) mu^2 / 2. rho = mu^2 / 2, as of the normal one.
+    """Noise y of weight e^(-y^2 mu^2 / 2) on a count that one record moves by 1: the loss is (1 - 2 y) mu^2 / 2, and rho = mu^2 / 2.
 
     Several do not add up to another. Source: Canonne, Kamath, Steinke 2020, Theorem 4.
     """
@@ -63,7 +63,6 @@ class DiscreteGaussian:
 
     @property
     def mu(self) -> float:
-        """1 / sigma."""
         return math.sqrt(self.atto_mu2 / ATTO)
 
     @property
@@ -100,10 +99,10 @@ def _tail(z: float) -> float:
 
 def _mills(z: float) -> float:
     """Pr[N(0, 1) > z] over its density, for z of 25 or more: by its continued fraction."""
-    found = z
+    fraction = z
     for term in range(20, 0, -1):
-        found = z + term / found
-    return 1 / found
+        fraction = z + term / fraction
+    return 1 / fraction
 
 
 _UP = 1 + 1e-12  # more than the rounding of a few floats

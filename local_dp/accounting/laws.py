@@ -1,4 +1,4 @@
-"""What one part may lose, as a law: finitely many losses, or a normal one."""
+"""The loss of one part as a law: finitely many losses, or a normal one; and the law of a total on a mesh, with the prices read off it."""
 
 import math
 from dataclasses import dataclass
@@ -8,19 +8,81 @@ from typing import TypeAlias
 
 import numpy as np
 
-from local_dp.accounting.curve import Curve
 from local_dp.accounting.gaussian import DiscreteGaussian, Gaussian
 from local_dp.accounting.lattice import Lattice
 from local_dp.arrays import Floats, Ints
 from local_dp.checks import check_whole
 from local_dp.loss import ATTO, NANO, Approximate, Pure
 
+_ABOVE = 1 + 1e-9  # more than the rounding of sums and exponentials
+_REACH = 600.0  # exponents that a float holds
+
+
+@dataclass(frozen=True)
+class Curve:
+    """The loss l is lowest + i step with probability weights[i] e^(scale - tilt l), and infinite with probability `infinite`; in nats.
+
+    Tilting keeps the weights that matter near 1, so that even a tiny delta has a small relative error. Callers round the weights up.
+    """
+
+    lowest: float
+    step: float
+    weights: Floats
+    tilt: float = 0.0
+    scale: float = 0.0
+    infinite: float = 0.0
+
+    def delta(self, epsilon: float) -> float:
+        """The least delta beside this epsilon (nats), rounded up: Pr[infinite] + the sum of Pr[loss] (1 - e^(eps - loss)) over losses above epsilon.
+
+        1 below the lowest loss, where more may have been left out.
+        """
+        if epsilon < self.lowest:
+            return 1.0
+        start = max(0, math.floor((epsilon - self.lowest) / self.step) + 1)
+        over = (self.lowest - epsilon) + np.arange(start, len(self.weights)) * self.step
+        shares = self.weights[start:] * np.exp(-self.tilt * over) * -np.expm1(-np.maximum(over, 0.0))
+        return min(1.0, self.infinite + float(shares.sum()) * math.exp(min(self.scale - self.tilt * epsilon, _REACH)) * _ABOVE)
+
+    def epsilon(self, delta: float) -> float:
+        """The least epsilon (nats) beside this delta, rounded up, or infinity. Between two losses delta is linear in e^epsilon."""
+        rest = (delta - self.infinite) / _ABOVE
+        if rest <= 0:
+            return math.inf
+        at = self._near(rest)
+        over = (np.arange(len(self.weights)) - at) * self.step
+        near = over * (self.tilt + 1) > -_REACH  # weights far below the answer do not matter
+        over, weights = over[near], self.weights[near]
+        here = weights * np.exp(-self.tilt * over)
+        sums, others = _above(here), _above(here * np.exp(-over))
+        scale = math.exp(min(self.scale - self.tilt * (self.lowest + at * self.step), _REACH))
+        deltas = np.maximum(sums - np.exp(np.minimum(over, _REACH)) * others, 0.0) * scale
+        lowest = int(np.argmax(deltas <= rest))  # the last one is 0
+        loss = self.lowest + at * self.step + float(over[lowest])
+        if lowest:
+            part = (rest - deltas[lowest]) / (deltas[lowest - 1] - deltas[lowest])
+            loss += math.log1p(part * math.expm1(-self.step))
+        return max(0.0, loss + 1e-12 * abs(loss) + 1e-15 * abs(self.lowest))
+
+    def _near(self, delta: float) -> int:
+        """The first place whose tail is at most delta: exponentials are taken around it."""
+        mode = int(np.argmax(self.weights))
+        away = (np.arange(len(self.weights)) - mode) * self.step * self.tilt
+        beyond = _above(self.weights * np.exp(np.minimum(-away, _REACH)))
+        scale = math.exp(min(self.scale - self.tilt * (self.lowest + mode * self.step), _REACH))
+        return min(int(np.searchsorted(-beyond * scale, -delta)), len(self.weights) - 1)
+
+
+def _above(values: Floats) -> Floats:
+    return np.append(np.cumsum(values[:0:-1])[::-1], 0.0)
+
+
 Exact: TypeAlias = Pure | Approximate | Lattice | Gaussian | DiscreteGaussian
 """A loss whose worst law is known. That of a `Concentrated` one is not: it may be any of many."""
 
-_FAR = 20.0  # standard deviations of noise beyond which everything is taken for told: probability 6e-89
+_FAR = 20.0  # standard deviations of noise; beyond, the loss counts as infinite: probability 6e-89
 _BEYOND = 1e-88
-_NONE = 1e-290  # a mass that is as good as none, and is taken for told
+_NONE = 1e-290  # a smaller mass counts towards the infinite loss
 _FINE = 0.05  # mu below which a discrete Gaussian is as good as a normal one where a bound is asked for
 _CELLS = 50  # to a standard deviation of a normal loss, three nodes each: wrong by less than 1e-11 of a mass
 _MARGIN = 1 + 1e-10
@@ -31,7 +93,7 @@ SLACK = 2e-15  # of a loss: more than the rounding of floats
 class Atoms:
     """The loss is losses[i] with probability masses[i], and infinite with probability `infinite`; `step` divides all losses, to within 1e-18.
 
-    With `mu`, losses is a normal law in nodes of its own, or bounded by one: E[e^(t loss)] <= e^(t (t + 1) mu^2 / 2).
+    With `mu`, the losses are nodes of a normal law, or bounded by one: E[e^(t loss)] <= e^(t (t + 1) mu^2 / 2).
     """
 
     losses: Floats
@@ -48,21 +110,20 @@ class Atoms:
 
     @property
     def width(self) -> float:
-        """From the lowest loss to the highest."""
         return float(self.losses.max() - self.losses.min())
 
     def slack(self, mesh: float) -> float:
-        """How much too low a place on a mesh may be, in nats."""
+        """By how many nats a place on a mesh may be too low."""
         return 2 * SLACK * (float(np.abs(self.losses).max()) + mesh)
 
     def log_growth(self, tilt: float) -> float:
-        """ln E[e^(tilt loss); finite], at most."""
+        """An upper bound on ln E[e^(tilt loss); finite]."""
         if self.mu:
             return tilt * (tilt + 1) * self.mu**2 / 2
         return log_sum(np.log(self.masses) + tilt * self.losses)
 
     def on_mesh(self, mesh: float) -> tuple[Ints, Floats]:
-        """Places and masses on a mesh: each loss split among its two neighbours so that both laws keep their mass; within `slack`, a loss is a place."""
+        """Places and masses on a mesh: each loss is split among its two neighbours so that both laws keep their mass; within `slack`, a loss is a place."""
         places = np.floor(self.losses / mesh + SLACK * (np.abs(self.losses) / mesh + 1))
         over = self.losses - places * mesh
         over[np.abs(over) <= SLACK * (np.abs(self.losses) + mesh)] = 0.0
@@ -70,12 +131,11 @@ class Atoms:
         low, count = int(places.min()), int(places.max() - places.min()) + 2
         here = (places - low).astype(np.int64)
         masses = np.bincount(here, self.masses - upper, count).astype(np.float64) + np.bincount(here + 1, upper, count)
-        held: Ints = np.flatnonzero(masses)
-        return held + low, masses[held]
+        used = np.flatnonzero(masses)
+        return used + low, masses[used]
 
 
 def log_sum(powers: Floats) -> float:
-    """ln of the sum of e^power."""
     peak = float(powers.max())
     return peak + math.log(float(np.exp(powers - peak).sum()))
 
@@ -85,12 +145,12 @@ def atoms_of(part: Exact) -> Atoms:
     """The worst law of a loss (Kairouz, Oh, Viswanath 2015 for the pure and the approximate ones)."""
     if isinstance(part, Pure | Approximate):
         rare = 1 / (1 + math.exp(part.epsilon))
-        shown = 1 - part.delta
-        return Atoms(np.array([-part.epsilon, part.epsilon]), np.array([shown * rare, shown * (1 - rare)]), part.delta, Fraction(part.nano, NANO))
+        finite = 1 - part.delta
+        return Atoms(np.array([-part.epsilon, part.epsilon]), np.array([finite * rare, finite * (1 - rare)]), part.delta, Fraction(part.nano, NANO))
     if isinstance(part, Lattice):
-        held = [place for place, weight in enumerate(part.weights) if weight / part.total > _NONE]
-        masses = np.array([part.weights[place] / part.total for place in held])
-        losses = (part.least + np.array(held)) * part.step
+        places = [place for place, weight in enumerate(part.weights) if weight / part.total > _NONE]
+        masses = np.array([part.weights[place] / part.total for place in places])
+        losses = (part.least + np.array(places)) * part.step
         return Atoms(losses, masses, part.infinite / part.total + _BEYOND, Fraction(round(part.step * ATTO), ATTO))
     return _discrete(part) if isinstance(part, DiscreteGaussian) else _normal(part.mu, part.mu / _CELLS)
 
@@ -105,7 +165,7 @@ def _discrete(part: DiscreteGaussian) -> Atoms:
 
 
 def _normal(mu: float, cell: float) -> Atoms:
-    """A normal loss of mean mu^2 / 2 and deviation mu, as three nodes in each cell [i cell, (i + 1) cell] (Gauss and Legendre)."""
+    """A normal loss of mean mu^2 / 2 and deviation mu, as three Gauss-Legendre nodes in each cell [i cell, (i + 1) cell]."""
     low, high = math.floor((mu**2 / 2 - _FAR * mu) / cell), math.ceil((mu**2 / 2 + _FAR * mu) / cell)
     nodes, weights = np.array([-math.sqrt(0.6), 0.0, math.sqrt(0.6)]), np.array([5, 8, 5]) / 18
     losses = ((np.arange(low, high)[:, None] + (1 + nodes) / 2) * cell).ravel()
@@ -125,17 +185,16 @@ _SPREAD = 20.0  # times sqrt(k): fewer or more agreeing answers have a probabili
 
 
 def binomial_curve(part: Pure, parts: int) -> Curve:
-    """k = `parts` mechanisms of pure loss e, chosen adaptively, lose (2 l - k) e with the probability of l in Binomial(k, e^e / (1 + e^e)) at worst.
+    """The worst total loss of k = `parts` adaptive mechanisms of pure loss e: (2 l - k) e, with l ~ Binomial(k, e^e / (1 + e^e)).
 
-    Exact for randomized responses and for discrete Laplace noise on counts of sensitivity 1, which lose +-e. Source: Kairouz, Oh, Viswanath 2015, Theorem 3.3.
+    Exact for randomized responses and for discrete Laplace noise on counts of sensitivity 1, whose loss is +-e. Source: Kairouz, Oh, Viswanath 2015, Theorem
+    3.3.
     """
     check_whole("parts", parts, 1, MAX_PARTS)
     agreeing = 1 / (1 + math.exp(-part.epsilon))
-    mode = min(parts, math.floor((parts + 1) * agreeing))
-    reach = math.ceil(_SPREAD * math.sqrt(parts)) + 1
+    mode, reach = min(parts, math.floor((parts + 1) * agreeing)), math.ceil(_SPREAD * math.sqrt(parts)) + 1
     low, high = max(0, mode - reach), min(parts, mode + reach)
-    up = np.arange(mode, high, dtype=np.float64)
-    down = np.arange(mode, low, -1, dtype=np.float64)
+    up, down = np.arange(mode, high, dtype=np.float64), np.arange(mode, low, -1, dtype=np.float64)
     rising = np.cumsum(np.log((parts - up) / (up + 1)) + part.epsilon)
     falling = np.cumsum(np.log(down / (parts - down + 1)) - part.epsilon)
     weights = np.exp(np.concatenate([falling[::-1], [0.0], rising]))  # relative to the mode: sums of small logarithms, which round little

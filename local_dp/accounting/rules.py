@@ -1,21 +1,23 @@
-"""What many losses come to together, by every rule: basic, advanced, its tanh form, zCDP, exact. Losses are data, and each rule an interpreter of them.
+"""The total of many losses by every rule: basic, advanced, its tanh form, zCDP, exact; and lists of mechanisms as text.
 
 Sources: Dwork, Rothblum, Vadhan 2010 (advanced); Bun, Steinke 2016 and Canonne, Kamath, Steinke 2020, Proposition 12 (zCDP); Kairouz, Oh, Viswanath 2015 and
 Zhu, Dong, Wang 2022 (exact).
 """
 
 import math
-from collections.abc import Callable, Mapping
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
-from typing import TypeAlias, TypeVar
+from typing import NamedTuple, TypeAlias, TypeVar
 
 from local_dp.accounting.convolution import Summed
 from local_dp.accounting.gaussian import DiscreteGaussian, Gaussian, conversion, gaussian_epsilon
-from local_dp.accounting.lattice import Lattice
-from local_dp.accounting.laws import Exact, binomial_curve
-from local_dp.checks import check_share, check_whole
+from local_dp.accounting.lattice import Lattice, discrete_laplace
+from local_dp.accounting.laws import Curve, Exact, binomial_curve
+from local_dp.checks import check_share, check_whole, whole_number
 from local_dp.errors import InputError, unknown
-from local_dp.loss import NANO, Approximate, Concentrated, Pure
+from local_dp.loss import NANO, Approximate, Concentrated, Pure, approximate, nano_epsilon
 
 Part: TypeAlias = Exact | Concentrated
 Losses: TypeAlias = Mapping[Part, int]
@@ -43,7 +45,7 @@ def delta(losses: Mapping[P, int], epsilon: float, rule: str = "exact") -> float
     if not (math.isfinite(epsilon) and epsilon >= 0):
         raise InputError(f"epsilon is {epsilon:g}; give a number of nats, 0 or more")
     if rule == "exact":
-        return _exact_delta(checked, epsilon)
+        return _optimal(checked).delta(epsilon)
     low, high = math.log(_LEAST), 0.0
     if RULES[rule](checked, _LEAST) <= epsilon:
         return _LEAST
@@ -54,7 +56,7 @@ def delta(losses: Mapping[P, int], epsilon: float, rule: str = "exact") -> float
 
 
 def _basic(losses: Losses, delta: float) -> float:
-    """Epsilons and deltas add up; what has no epsilon of its own gets equal shares of the delta that is left."""
+    """Epsilons and deltas add up; a part without an epsilon of its own gets an equal share of the remaining delta."""
     parts = _each(losses, delta)
     if not parts:
         return math.inf
@@ -65,44 +67,46 @@ def _basic(losses: Losses, delta: float) -> float:
 
 
 def _advanced(losses: Losses, delta: float) -> float:
-    """sqrt(2 ln(1 / d) sum eps^2) + sum eps (e^eps - 1), d the delta that is left, or half of it where parts need some of their own."""
+    """sqrt(2 ln(1 / d) sum eps^2) + sum eps (e^eps - 1), d the remaining delta, or half of it if parts need some."""
     return _spread(losses, delta, math.expm1)
 
 
 def _tanh(losses: Losses, delta: float) -> float:
-    """The same with the largest expected loss, eps tanh(eps / 2), that of randomized response, for eps (e^eps - 1)."""
+    """The same with eps tanh(eps / 2), the largest expected loss, for eps (e^eps - 1)."""
     return _spread(losses, delta, lambda eps: math.tanh(eps / 2))
 
 
 def _spread(losses: Losses, delta: float, mean: Callable[[float], float]) -> float:
-    left = _left(losses, delta) / (2 if _sharing(losses) else 1)
-    parts = _each(losses, delta - left) if _sharing(losses) else _each(losses, delta)
-    if left <= 0 or not parts:
+    rest = _rest(losses, delta) / (2 if _sharing(losses) else 1)
+    parts = _each(losses, delta - rest) if _sharing(losses) else _each(losses, delta)
+    if rest <= 0 or not parts:
         return math.inf
     squares = math.fsum(count * eps**2 for eps, count in parts)
     try:
-        return (math.sqrt(-2 * math.log(left) * squares) + math.fsum(count * eps * mean(eps) for eps, count in parts)) * _UP
+        return (math.sqrt(-2 * math.log(rest) * squares) + math.fsum(count * eps * mean(eps) for eps, count in parts)) * _UP
     except OverflowError:
         return math.inf
 
 
 def _zcdp(losses: Losses, delta: float) -> float:
-    """The sum of all rho, eps^2 / 2 for a pure part and 1 / (2 sigma^2) for a Gaussian one, converted beside the delta that is left."""
-    left = _left(losses, delta)
-    return conversion(math.fsum(count * _rho(part) for part, count in losses.items()), left) if left > 0 else math.inf
+    """The sum of all rho, eps^2 / 2 of a pure part and 1 / (2 sigma^2) of a Gaussian one, converted beside the remaining delta."""
+    rest = _rest(losses, delta)
+    return conversion(math.fsum(count * _rho(part) for part, count in losses.items()), rest) if rest > 0 else math.inf
 
 
 def _exact(losses: Losses, delta: float) -> float:
-    """The optimal composition: of the worst laws of the parts, which no adaptive choice exceeds."""
-    if (alike := _alike(losses)) is not None:
-        return binomial_curve(*alike).epsilon(delta)
-    return Summed.of(_laws(losses)).epsilon(delta)
+    return _optimal(losses).epsilon(delta)
 
 
-def _exact_delta(losses: Losses, epsilon: float) -> float:
-    if (alike := _alike(losses)) is not None:
-        return binomial_curve(*alike).delta(epsilon)
-    return Summed.of(_laws(losses)).delta(epsilon)
+def _optimal(losses: Losses) -> Curve | Summed:
+    """The optimal composition: of the parts' worst laws, which no adaptive choice exceeds. Raises InputError for a part without a worst law."""
+    ((part, count), *others) = losses.items()
+    if isinstance(part, Pure) and part.nano and not others:
+        return binomial_curve(part, count)
+    exact = {part: count for part, count in losses.items() if not isinstance(part, Concentrated)}
+    if len(exact) < len(losses):
+        raise InputError("a concentrated loss has no worst law; choose the rule zcdp, or name the mechanism")
+    return Summed.of(exact)
 
 
 RULES: dict[str, Callable[[Losses, float], float]] = {"basic": _basic, "advanced": _advanced, "tanh": _tanh, "zcdp": _zcdp, "exact": _exact}
@@ -110,7 +114,6 @@ RULES: dict[str, Callable[[Losses, float], float]] = {"basic": _basic, "advanced
 
 
 def _checked(losses: Mapping[P, int], rule: str) -> Losses:
-    """The same losses. Raises InputError."""
     if rule not in RULES:
         raise InputError(unknown("no rule", rule, RULES))
     checked = dict[Part, int]()
@@ -123,14 +126,14 @@ def _checked(losses: Mapping[P, int], rule: str) -> Losses:
 
 
 def _own(part: Part) -> tuple[float, float] | None:
-    """The epsilon and delta that a part has of itself; none where every delta has another epsilon."""
+    """A part's own epsilon and delta; None where each delta has another epsilon."""
     if isinstance(part, Lattice):
         return part.epsilon, part.infinite / part.total
     return (part.epsilon, part.delta) if isinstance(part, Pure | Approximate) else None
 
 
-def _left(losses: Losses, delta: float) -> float:
-    """What is left of delta beside the deltas of the parts."""
+def _rest(losses: Losses, delta: float) -> float:
+    """What remains of delta beside the parts' own deltas."""
     return delta - math.fsum(count * own[1] for part, count in losses.items() if (own := _own(part)))
 
 
@@ -140,15 +143,15 @@ def _sharing(losses: Losses) -> int:
 
 
 def _each(losses: Losses, delta: float) -> list[tuple[float, int]]:
-    """The epsilon of each part, and how many have it; none at all where delta is too small."""
-    left, sharing = _left(losses, delta), _sharing(losses)
-    if left < 0 or (sharing and left <= 0):
+    """The epsilon of each part and its count; empty where delta is too small."""
+    rest, sharing = _rest(losses, delta), _sharing(losses)
+    if rest < 0 or (sharing and rest <= 0):
         return []
-    return [(own[0] if (own := _own(part)) else _alone(part, left / sharing), count) for part, count in losses.items()]
+    return [(own[0] if (own := _own(part)) else _alone(part, rest / sharing), count) for part, count in losses.items()]
 
 
 def _alone(part: Part, delta: float) -> float:
-    """What one release costs beside this delta."""
+    """The epsilon of one release beside this delta."""
     if isinstance(part, Gaussian):
         return gaussian_epsilon(part.mu, delta)
     return conversion(part.rho, delta) if isinstance(part, Concentrated) else _exact({part: 1}, delta)
@@ -162,15 +165,60 @@ def _rho(part: Part) -> float:
     return part.epsilon**2 / 2
 
 
-def _alike(losses: Losses) -> tuple[Pure, int] | None:
-    """The one pure loss that all are, and how many there are."""
-    ((part, count), *others) = losses.items()
-    return (part, count) if isinstance(part, Pure) and part.nano and not others else None
+MOST_MOVED = 100
 
 
-def _laws(losses: Losses) -> dict[Exact, int]:
-    """All parts, if each has a worst law. Raises InputError."""
-    found = {part: count for part, count in losses.items() if not isinstance(part, Concentrated)}
-    if len(found) < len(losses):
-        raise InputError("a concentrated loss has no worst law to be exact about; ask by zcdp, or name the mechanism")
-    return found
+class Kind(NamedTuple):
+    """The numbers that a name takes, how many of them are required, and their loss."""
+
+    numbers: tuple[str, ...]
+    required: int
+    loss: Callable[[Sequence[str]], Part]
+
+
+def _noise(numbers: Sequence[str]) -> Part:
+    sensitivity = whole_number("the sensitivity", numbers[1]) if len(numbers) > 1 else 1
+    check_whole("the sensitivity", sensitivity, 1, MOST_MOVED)
+    return discrete_laplace(nano_epsilon(_number(numbers[0])), sensitivity)
+
+
+KINDS = {
+    "pure": Kind(("EPSILON",), 1, lambda numbers: Pure(nano_epsilon(_number(numbers[0])))),
+    "approximate": Kind(("EPSILON", "DELTA"), 2, lambda numbers: approximate(_number(numbers[0]), _number(numbers[1]))),
+    "discrete-laplace": Kind(("EPSILON", "SENSITIVITY"), 1, _noise),
+    "gaussian": Kind(("SIGMA",), 1, lambda numbers: Gaussian.of_sigma(_number(numbers[0]))),
+    "discrete-gaussian": Kind(("SIGMA",), 1, lambda numbers: DiscreteGaussian.of_sigma(_number(numbers[0]))),
+}
+"""Sigma is in units of the sensitivity; epsilon is the loss of one answer; SENSITIVITY is how much one record moves the sum."""
+
+
+def losses_of(text: str) -> Counter[Part]:
+    """How many there are of each loss in such a text. Raises InputError for an unknown name, bad numbers and bad counts."""
+    losses: Counter[Part] = Counter()
+    for term in re.split(r"\+(?=\s*[a-z]|\s*$)", text.strip().lower()):
+        words = term.split()
+        has_count = words[-2:-1] in (["x"], ["*"], ["×"])
+        count = whole_number("the count", words[-1]) if has_count else 1
+        check_whole("the count", count, 1, MAX_PARTS)
+        losses[_part(words[:-2] if has_count else words)] += count
+    return losses
+
+
+def _part(words: Sequence[str]) -> Part:
+    if not words:
+        raise InputError("a term is empty; write such as 'pure 0.1 x 100 + gaussian 5'")
+    name, *numbers = words
+    if name not in KINDS:
+        raise InputError(unknown("no kind of mechanism", name, KINDS))
+    kind = KINDS[name]
+    if not kind.required <= len(numbers) <= len(kind.numbers):
+        spelled = " ".join((name, *kind.numbers[: kind.required], *(f"[{each}]" for each in kind.numbers[kind.required :])))
+        raise InputError(f"{' '.join(words)!r} is not of the form {spelled!r}, which 'x COUNT' may follow")
+    return kind.loss(numbers)
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise InputError(f"{text!r} is no number") from None

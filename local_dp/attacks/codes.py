@@ -1,4 +1,4 @@
-"""Traitor tracing: fingerprinting codes, pirates who answer from few of their words, and the traitors that are found."""
+"""Traitor tracing: fingerprinting codes, pirates who answer from few of their words, and the accused traitors."""
 
 import math
 from collections.abc import Callable
@@ -29,9 +29,9 @@ class Code:
 
 
 def tardos(users: int, length: int, cutoff: float, generator: np.random.Generator) -> Code:
-    """Tardos's code: shares sin^2(r), r uniform where the share is in [`cutoff`, 1 - `cutoff`]. He takes the cutoff 1 / (300 c), `tracing` needs 1 / (20 c).
+    """Tardos's code: shares sin^2(r), r uniform where the share is in [`cutoff`, 1 - `cutoff`]. His cutoff is 1 / (300 c); `tracing` needs 1 / (20 c).
 
-    Traced by `tracing`, whose accusations are proved for the very shares and word. Source: Tardos 2008.
+    Traced by `tracing`, whose accusations are proved for the actual shares and word. Source: Tardos 2008.
     """
     angle = math.asin(math.sqrt(cutoff))
     shares = np.sin(generator.uniform(angle, math.pi / 2 - angle, length)) ** 2
@@ -43,8 +43,7 @@ def tardos_accused(code: Code, word: Bools, coalition: int, failure: float) -> B
     users = len(code.rows)
     high, low = np.sqrt((1 - code.shares) / code.shares), -np.sqrt(code.shares / (1 - code.shares))
     scores = np.where(code.rows, high, low) @ word
-    guilty: Bools = scores > 20 * coalition * math.log(users / failure)
-    return guilty
+    return scores > 20 * coalition * math.log(users / failure)
 
 
 def tardos_code(users: int, coalition: int, failure: float, generator: np.random.Generator) -> Code:
@@ -56,7 +55,7 @@ def tardos_code(users: int, coalition: int, failure: float, generator: np.random
 class BonehShaw:
     """The code of n users in n + 1 blocks of equal columns: user i, from 1 on, has ones in the blocks from i on; the columns' secret order is drawn by `seed`.
 
-    Security: users i - 1 and i differ in one block only, so without user i nobody can tell blocks i - 1 and i apart. Length (n + 1) B, B of
+    Security: users i - 1 and i differ in one block only, so without user i nobody can distinguish blocks i - 1 and i. Length (n + 1) B, B of
     `bounds.fingerprinting.boneh_shaw_block`. Source: Boneh, Shaw 1998; lecture notes 5.2.
     """
 
@@ -75,17 +74,15 @@ class BonehShaw:
 
     @cached_property
     def order(self) -> Counts:
-        """Which column of the code stands at each place."""
+        """The column of the code at each place."""
         generator = np.random.Generator(np.random.Philox(key=int.from_bytes(stream_key("boneh-shaw", self.seed), "little")))
-        places: Counts = generator.permutation((self.users + 1) * self.block)
-        return places
+        return generator.permutation((self.users + 1) * self.block)
 
     @property
     def rows(self) -> Bools:
         """Shape (users, d)."""
         blocks = np.repeat(np.arange(self.users + 1), self.block)
-        rows: Bools = blocks[self.order] >= np.arange(1, self.users + 1)[:, None]
-        return rows
+        return blocks[self.order] >= np.arange(1, self.users + 1)[:, None]
 
     def tracing(self, tolerance: float) -> Nonadaptive[StatisticalQuery, float, int]:
         """The attack: the first user i with a mean of block i at least 1/n above that of block i - 1, counted from 0. A feasible word always accuses one."""
@@ -93,30 +90,23 @@ class BonehShaw:
         return Nonadaptive(queries, lambda answers: self.accused(np.array(answers) >= 0))
 
     def accused(self, word: Bools) -> int:
-        """Who is accused of the word, shape (d,), or -1 for a word that nobody could have made. In whole numbers: n (ones_i - ones_(i - 1)) >= B."""
+        """The user accused of the word, shape (d,), or -1 for a word that no coalition can make. In whole numbers: n (ones_i - ones_(i - 1)) >= B."""
         ones = np.bincount(self.order // self.block, weights=word, minlength=self.users + 1).astype(np.int64)
         guilty = np.flatnonzero(self.users * np.diff(ones) >= self.block)
         return int(guilty[0]) if len(guilty) else -1
 
 
 Strategy: TypeAlias = Callable[[Bools, np.random.Generator], Bools]
-"""From the coalition's rows, shape (c, d), to the word that it would like, shape (d,)."""
+"""From the coalition's rows, shape (c, d), to its preferred word, shape (d,)."""
 
 
 def marked(rows: Bools, wish: Bools) -> Bools:
     """The word nearest to the wish that the coalition can make: where all of its rows have one bit, that bit (the marking condition)."""
-    word: Bools = np.where(rows.min(axis=0) == rows.max(axis=0), rows[0], wish)
-    return word
-
-
-def _flip(rows: Bools, generator: np.random.Generator) -> Bools:
-    flipped: Bools = generator.random(rows.shape[1:]) < 0.5
-    return flipped
+    return np.where(rows.min(axis=0) == rows.max(axis=0), rows[0], wish)
 
 
 def _interleave(rows: Bools, generator: np.random.Generator) -> Bools:
-    mixed: Bools = rows[generator.integers(len(rows), size=rows.shape[1]), np.arange(rows.shape[1])]
-    return mixed
+    return np.asarray(rows[generator.integers(len(rows), size=rows.shape[1]), np.arange(rows.shape[1])])
 
 
 STRATEGIES: dict[str, Strategy] = {
@@ -124,12 +114,12 @@ STRATEGIES: dict[str, Strategy] = {
     "minority": lambda rows, generator: 2 * rows.sum(axis=0) < len(rows),
     "all ones": lambda rows, generator: np.ones(rows.shape[1], dtype=np.bool_),
     "all zeros": lambda rows, generator: np.zeros(rows.shape[1], dtype=np.bool_),
-    "coin flips": _flip,
+    "coin flips": lambda rows, generator: generator.random(rows.shape[1:]) < 0.5,
     "interleaved": _interleave,
     "parity": lambda rows, generator: rows.sum(axis=0) % 2 == 1,
     "one copied": lambda rows, generator: rows[0],
 }
-"""Eight ways to use what is left free. A copied row gives its owner away and nobody else; interleaved rows have every bit's mean right."""
+"""Eight ways to fill the free places. A copied row exposes its owner alone; interleaved rows have the right mean of every bit."""
 
 
 class Pirates:
@@ -148,11 +138,11 @@ class Pirates:
 
 
 def traitor_tracing(code: Code, keys: Records, tolerance: float) -> Nonadaptive[StatisticalQuery, float, Traced]:
-    """The attack: broadcasts d ciphertexts in which user i reads row i of the code, and traces the word that the decoder reads.
+    """The attack: broadcasts d ciphertexts in which user i reads row i of the code, and traces the word of the decoder.
 
-    The decoder is any oracle for the queries that decrypt, a pirate or a curator whose records are the keys. Whoever holds the coalition's keys alone reads its
-    rows alone, so the word is feasible, and `tracing` accuses as by the code: an efficient curator that errs by less than 1/2 on every such query is not
-    private, however it works. Accusations stand on the cipher besides the p-values. Source: Chor, Fiat, Naor 1994; Dwork et al. 2009.
+    The decoder is any oracle for the queries that decrypt, a pirate or a curator whose records are the keys. With the coalition's keys alone it reads
+    the coalition's rows alone. So the word is feasible, and `tracing` accuses as by the code. An efficient curator that errs by less than 1/2 on
+    every such query is therefore not private. Accusations rest on the cipher besides the p-values. Source: Chor, Fiat, Naor 1994; Dwork et al. 2009.
     """
     queries = tuple(StatisticalQuery(query, tolerance) for query in encrypted(keys, code.rows))
     return replace(tracing(code.shares, code.rows, tolerance, rounded=True), queries=queries)

@@ -23,7 +23,7 @@ _CHUNK = 256
 def reconstruction(subsets: Bools, tolerance: float, decoder: Decoder) -> Nonadaptive[StatisticalQuery, float, Bools]:
     """The attack: asks how many secret bits are set in each subset, shape (k, n), and guesses all of them, shape (n,).
 
-    It is an algorithm like any other: `run` puts it to exact, hostile and noisy expectations, `curated_from_sq` to a trusted curator, `from_own_bits` to the
+    It is an algorithm like any other: `run` applies it to exact, hostile and noisy expectations, `curated_from_sq` to a trusted curator, `from_own_bits` to the
     clients themselves. On the [-1, 1] scale of a statistical query a tolerance tau is an error of n tau / 2 in the sum.
     """
     n = subsets.shape[1]
@@ -32,35 +32,31 @@ def reconstruction(subsets: Bools, tolerance: float, decoder: Decoder) -> Nonada
     queries = tuple(StatisticalQuery(Subset.of(members), tolerance) for members in subsets)
 
     def decode(answers: tuple[float, ...]) -> Bools:
-        guess: Bools = decoder(matrix, n * (np.array(answers) + 1) / 2) >= 0.5
-        return guess
+        return decoder(matrix, n * (np.array(answers) + 1) / 2) >= 0.5
 
     return Nonadaptive(queries, decode)
 
 
 def random_subsets(k: int, n: int, generator: np.random.Generator) -> Bools:
     """k subsets, each row in each of them by a fair coin, shape (k, n)."""
-    drawn: Bools = generator.random((k, n)) < 0.5
-    return drawn
+    return generator.random((k, n)) < 0.5
 
 
 def every_subset(n: int) -> Bools:
     """All 2^n subsets of n <= 12 rows, shape (2^n, n)."""
     check_whole("the number of rows", n, 1, MOST_ROWS)
-    members: Bools = (np.arange(1 << n)[:, None] >> np.arange(n) & 1).astype(np.bool_)
-    return members
+    return (np.arange(1 << n)[:, None] >> np.arange(n) & 1).astype(np.bool_)
 
 
 def exhaustive(matrix: Floats, sums: Floats) -> Floats:
-    """The table whose largest error over the given sums is least, among all 2^n: Dinur and Nissim's exponential attack, n <= 12.
+    """The table with the least largest error over the given sums, among all 2^n: Dinur and Nissim's exponential attack, n <= 12.
 
     Claim: asked `every_subset`, with largest error E it has at most 4 E wrong bits, whatever the answers (lecture notes 4.1.2). Proof: its own errors are at
-    most E too, so no subset sum of the difference is beyond 2 E, and the wrong ones are two subsets of one sign. Cost: 2^n k n.
+    most E too. So no subset sum of the difference is beyond 2 E, and the wrong bits are two subsets of one sign. Cost: 2^n k n.
     """
     tables = every_subset(matrix.shape[1]).astype(np.float64)
     worst = [np.abs(part @ matrix.T - sums).max(axis=1) for part in np.array_split(tables, -(-len(tables) // _CHUNK))]
-    best: Floats = tables[int(np.argmin(np.concatenate(worst)))]
-    return best
+    return np.asarray(tables[int(np.argmin(np.concatenate(worst)))])
 
 
 def least_squares(matrix: Floats, sums: Floats) -> Floats:
@@ -80,7 +76,7 @@ def least_largest(matrix: Floats, sums: Floats) -> Floats:
 
 
 def least_sum(matrix: Floats, sums: Floats) -> Floats:
-    """argmin |Q x - y|_1 over [0, 1]^n, a linear program of n + k variables: no bit is lost to a part of the answers that are arbitrarily wrong.
+    """argmin |Q x - y|_1 over [0, 1]^n, a linear program of n + k variables: some arbitrarily wrong answers cost no bit.
 
     Source: Dwork, McSherry, Talwar 2007.
     """
@@ -89,24 +85,23 @@ def least_sum(matrix: Floats, sums: Floats) -> Floats:
     return _minimise(np.r_[np.zeros(n), np.ones(k)], np.block([[matrix, -slack], [-matrix, -slack]]), np.r_[sums, -sums], n)
 
 
-def _minimise(costs: Floats, left: Floats, right: Floats, n: int) -> Floats:
-    """The first n variables, in [0, 1], of the least cost with left x <= right; the others are not negative."""
+def _minimise(costs: Floats, matrix: Floats, limits: Floats, n: int) -> Floats:
+    """The first n variables, in [0, 1], of the least cost with matrix x <= limits; the others are not negative."""
     from scipy.optimize import linprog
     from scipy.sparse import csr_array
 
     bounds = [(0.0, 1.0)] * n + [(0.0, None)] * (len(costs) - n)
-    solved = linprog(costs, A_ub=csr_array(left), b_ub=right, bounds=bounds, method="highs")
-    if solved.status != 0:
-        raise InputError(f"the linear program of {n} rows was not solved: {solved.message}")
-    found: Floats = np.asarray(solved.x[:n], dtype=np.float64)
-    return found
+    solution = linprog(costs, A_ub=csr_array(matrix), b_ub=limits, bounds=bounds, method="highs")
+    if solution.status != 0:
+        raise InputError(f"the linear program of {n} rows was not solved: {solution.message}")
+    return np.asarray(solution.x[:n], dtype=np.float64)
 
 
 def partial_discrepancy(subsets: Bools, share: float) -> tuple[int, Counts]:
     """min |Q z|_inf over z in {0, +1, -1}^n with more than `share` n entries that are not 0; and a z that has it, shape (n,).
 
-    Claim: with every error below half of it, whoever is consistent with the answers has at most `share` n wrong bits. Cost: an integer program of 2 n + 1
-    variables, n up to about 20. It is solved in floats: the witness z is checked in whole numbers, that there is no better one is the solver's word.
+    Claim: with every error below half of it, a table that is consistent with the answers has at most `share` n wrong bits. Cost: an integer program of
+    2 n + 1 variables, n up to about 20. Solved in floats: the witness z is checked in whole numbers; its optimality rests on the solver.
     """
     from scipy.optimize import Bounds, LinearConstraint, milp
 
@@ -121,9 +116,9 @@ def partial_discrepancy(subsets: Bools, share: float) -> tuple[int, Counts]:
         LinearConstraint(np.r_[np.ones(2 * n), 0.0][None, :], lb=least),
     ]
     whole = np.ones(2 * n + 1)
-    solved = milp(np.r_[np.zeros(2 * n), 1.0], integrality=whole, bounds=Bounds(0, np.r_[np.ones(2 * n), np.inf]), constraints=constraints)
-    if solved.status != 0:
-        raise InputError(f"the integer program of {n} rows was not solved: {solved.message}")
-    ups, downs = np.rint(solved.x[:n]).astype(np.int64), np.rint(solved.x[n : 2 * n]).astype(np.int64)
+    solution = milp(np.r_[np.zeros(2 * n), 1.0], integrality=whole, bounds=Bounds(0, np.r_[np.ones(2 * n), np.inf]), constraints=constraints)
+    if solution.status != 0:
+        raise InputError(f"the integer program of {n} rows was not solved: {solution.message}")
+    ups, downs = np.rint(solution.x[:n]).astype(np.int64), np.rint(solution.x[n : 2 * n]).astype(np.int64)
     z: Counts = ups - downs
     return int(np.abs(subsets.astype(np.int64) @ z).max()), z

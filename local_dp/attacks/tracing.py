@@ -1,4 +1,4 @@
-"""Tracing: whose record is in the table, by attribute means or by synthetic rows."""
+"""Tracing: which records are in the table, by attribute means or by synthetic rows."""
 
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -19,26 +19,26 @@ _STEPS = np.geomspace(0.01, 40.0, 64)  # where Chernoff's bound is tried, in sta
 
 @dataclass(frozen=True, eq=False)
 class Traced:
-    """What a tracer says of each suspect, shape (m,): `scores` in standard deviations of an innocent's, `p_values` for being innocent."""
+    """The scores of the suspects, shape (m,), in standard deviations of an innocent's, and their `p_values` for being innocent."""
 
     scores: Floats
     p_values: Floats
 
     def accused(self, failure: float = FAILURE) -> Bools:
-        """Whose p-value is below `failure` / m: all innocents are spared with probability 1 - `failure` or more, by a union bound, shape (m,)."""
+        """The suspects with a p-value below `failure` / m, shape (m,): no innocent is accused with probability 1 - `failure` or more (union bound)."""
         check_share("the probability of a false accusation", failure)
-        guilty: Bools = self.p_values < failure / len(self.p_values)
-        return guilty
+        return self.p_values < failure / len(self.p_values)
 
 
 def tracing(shares: Floats, suspects: Bools, tolerance: float, *, rounded: bool = False) -> Nonadaptive[StatisticalQuery, float, Traced]:
-    """The attack: asks for the mean of each of d bits and scores the suspects' rows, shape (m, d), against those of strangers, who have bit j with `shares`[j].
+    """The attack: asks for the mean of each of d bits and scores the suspects' rows, shape (m, d), against strangers, whose bit j is 1 with `shares`[j].
 
-    The score is the sum over j of (x_j - p_j)(q_j - p_j) / (p_j (1 - p_j)), q the answers, or, with `rounded`, the word of the nearer of 0 and 1. Members of n
-    rows that are answered exactly stand out by sqrt(d / n) standard deviations. It is an algorithm like any other: on exact answers, a curator's, clients',
-    pirates'. Source: Dwork, Smith, Steinke, Ullman, Vadhan 2015; lecture notes 5.2; scored against p rather than 1/2.
+    The score is the sum over j of (x_j - p_j)(q_j - p_j) / (p_j (1 - p_j)). q are the answers or, with `rounded`, the nearer of 0 and 1.
+    Members of n exactly answered rows stand out by sqrt(d / n) standard deviations. It runs on exact answers, a curator's, clients', pirates'.
+    Source: Dwork, Smith, Steinke, Ullman, Vadhan 2015; lecture notes 5.2; scored against p rather than 1/2.
     """
-    _check(shares, suspects)
+    if suspects.ndim != 2 or suspects.shape[1:] != shares.shape or not (np.all(shares > 0) and np.all(shares < 1)):
+        raise InputError(f"suspects of shape {suspects.shape} need as many shares as bits, strictly between 0 and 1; shares have shape {shares.shape}")
     queries = tuple(StatisticalQuery(Bit(number), tolerance) for number in range(len(shares)))
 
     def decode(answers: tuple[float, ...]) -> Traced:
@@ -60,13 +60,12 @@ def traced(shares: Floats, means: Floats, suspects: Bools) -> Traced:
 def chernoff_p_values(scores: Floats, weights: Floats, shares: Floats) -> Floats:
     """A bound on Pr[a stranger scores as much], for each score: min over t of E[e^(t S)] e^(-t s), S = sum of w_j (X_j - p_j), X_j ~ Bernoulli(p_j), at most 1.
 
-    A p-value: whoever's row is independent of the weights given the shares has one below a with probability a at most, for the very p and w at hand, for the
-    bound falls in s. The weights may depend on the answers, for an innocent's row had no part in them. Only the minimum over t is approximate, upwards.
+    A p-value for the actual p and w: a row that is independent of the weights given the shares has one below a with probability at most a.
+    The weights may depend on the answers: an innocent's row had no part in them. Only the minimum over t is approximate, upwards.
     """
     steps = _STEPS[:, None] * weights
     growth = np.logaddexp(np.log1p(-shares) - steps * shares, np.log(shares) + steps * (1 - shares)).sum(axis=1)
-    bound: Floats = np.exp(np.minimum(0.0, (growth[:, None] - _STEPS[:, None] * scores).min(axis=0)))
-    return bound
+    return np.asarray(np.exp(np.minimum(0.0, (growth[:, None] - _STEPS[:, None] * scores).min(axis=0))))
 
 
 def traced_share(members: Floats, strangers: Floats, rate: float) -> float:
@@ -75,17 +74,12 @@ def traced_share(members: Floats, strangers: Floats, rate: float) -> float:
     return float(np.mean(members > np.quantile(strangers, 1 - rate)))
 
 
-def _check(shares: Floats, suspects: Bools) -> None:
-    if suspects.ndim != 2 or suspects.shape[1:] != shares.shape or not (np.all(shares > 0) and np.all(shares < 1)):
-        raise InputError(f"suspects of shape {suspects.shape} need as many shares as they have bits, all strictly between 0 and 1; shares are {shares.shape}")
-
-
 @dataclass(frozen=True)
 class Signer:
     """Messages of `message` bits, each followed by its tag of `tag` bits: keyed BLAKE2b, cut.
 
-    The query "does the row verify?" is 1 for every row of a signed table. Synthetic rows that answer it well mostly verify: each is copied from the table,
-    which a private mechanism does with hardly more chance than it has without the record, or forged, which takes 2^tag guesses or the key. So accurate
+    The query "does the row verify?" is 1 for every row of a signed table. Synthetic rows that answer it well mostly verify: each is copied or forged.
+    A private mechanism copies a record with hardly more chance than it has without the record. A forgery takes 2^tag guesses or the key. So accurate
     synthetic data for a family with this query are hard to make, though its answers are easy. A row at random verifies with probability 2^-tag.
     Source: Dwork, Naor, Reingold, Rothblum, Vadhan 2009; Ullman, Vadhan 2011; lecture notes 6.3.
     """
@@ -110,10 +104,9 @@ class Signer:
         return BinaryTable(self.d, messages | self._tags(messages) << np.uint64(self.message))
 
     def verifies(self, rows: Words) -> Bools:
-        """Whose tag is that of their message."""
+        """Which rows have the tag of their message."""
         messages = rows & np.uint64((1 << self.message) - 1)
-        valid: Bools = rows >> np.uint64(self.message) == self._tags(messages)
-        return valid
+        return np.asarray(rows >> np.uint64(self.message) == self._tags(messages))
 
     def _tags(self, messages: Words) -> Words:
         kinds, places = np.unique(messages, return_inverse=True)

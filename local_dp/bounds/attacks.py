@@ -13,10 +13,10 @@ from local_dp.checks import check_share, check_whole
 from local_dp.errors import InputError
 from local_dp.interaction import Algorithm, Nonadaptive
 from local_dp.oracles.local.asked import LocalQuery
-from local_dp.randomizers.bit_vector import BitVector
 from local_dp.randomizers.finite import FiniteChannel
 from local_dp.randomizers.frequencies.base import FrequencyOracle
 from local_dp.randomizers.frequencies.unary import UnaryEncoding
+from local_dp.randomizers.places import BitVector
 from local_dp.randomizers.randomizer import Randomizer
 from local_dp.tallies import Estimate, Tally
 
@@ -24,8 +24,8 @@ from local_dp.tallies import Estimate, Tally
 def wrong_bits(n: int, k: int, sd: float) -> float:
     """Pr[a bit is wrong] by least squares on k random subset sums of n rows with noise of standard deviation `sd`: Phi(-sqrt(k - n + 1) / (4 sd)), to O(1/n).
 
-    The estimate of x_i is off by a normal error of variance sd^2 / s_i, s_i the squared part of column i that the other n - 1 do not explain, and it is wrong
-    beyond 1/2. Entries are 1/2 +- 1/2: a vector of fair signs keeps its k - n + 1 free dimensions, so s_i is about (k - n + 1) / 4. In units of sqrt(n) it
+    The estimate of x_i has a normal error of variance sd^2 / s_i, and is wrong beyond 1/2. Here s_i is the squared part of column i that the others do not
+    explain. Entries are 1/2 +- 1/2: a vector of fair signs keeps its k - n + 1 free dimensions, so s_i is about (k - n + 1) / 4. In units of sqrt(n) it
     depends on k / n alone. Raises InputError below k = n.
     """
     if not (1 <= n <= k and sd > 0):
@@ -96,7 +96,7 @@ class Influence:
         return share * (self.high - self.low)
 
     def interval(self, estimate: Estimate, missing: int, lying: float) -> tuple[Floats, Floats]:
-        """An interval at the estimate's level though `missing` clients did not answer, for whatever reason, and up to a share `lying` of all did not honestly.
+        """An interval at the estimate's level, valid if `missing` clients did not answer and up to a share `lying` of all lied.
 
         It is the union of the intervals of all estimates that the honest answers of all may have given. Raises InputError unless 0 <= lying < 1.
         """
@@ -169,7 +169,7 @@ def irregularity(randomizer: Randomizer, seen: Counts) -> float | None:
     """At most the probability that of honest bit vectors so many, or more, have some one number of ones: the least p-value, times how many numbers there are.
 
     `seen` is how many of the reports have each number of ones, shape (places + 1,), as by `ones_seen`. Each bit of a unary encoding is flipped on its own, and
-    one bit differs from the others: so the law of the number of ones in an honest report is the same whatever is held, and how many of n reports have c ones is
+    one bit differs from the others: so the number of ones in an honest report has the same law for every value, and the number of reports with c ones is
     binomial; its upper tail is summed. An attacker who sends only the bit that is to be made frequent is seen; one who adds as many others as honest reports
     have is not, and no test can see that. None for other randomizers. Source: Cao, Jia, Gong 2021 (the attack, padded and not).
     """

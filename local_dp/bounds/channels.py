@@ -27,7 +27,7 @@ def report_squares(epsilon: float) -> float:
 
 
 def report_capacity(epsilon: float) -> float:
-    """Proven: the most nats that an epsilon-local report tells of its record, for every channel and every law of the record: A - 1 - ln A, A = eps E / (E - 1).
+    """Proven: the most nats that an epsilon-local report reveals about its record: A - 1 - ln A, A = eps E / (E - 1), for every channel and law.
 
     Limits 12.1: r = Pr[w | v] / Pr[w] has mean 1 and values within a factor E, so the mean of r ln r is greatest where r is c or E c, the larger with
     probability p, c = 1 / (1 + p (E - 1)); the best p has 1 / c = A.
@@ -136,7 +136,7 @@ def easiest_laws(variation: float) -> tuple[Floats, Floats]:
 
 
 def two_laws_in_turn_bound(epsilon: float, variation: float, success: float) -> float:
-    """Proven for every SEQUENTIALLY INTERACTIVE protocol that tells any two laws at this total variation apart, whichever of them holds.
+    """Proven for every SEQUENTIALLY INTERACTIVE protocol that distinguishes any two laws at this total variation.
 
     ln(1 - (2 p - 1)^2) / (2 ln(1 - h^2)), h^2 that of `best_two_laws`: about 0.755 C^2 / t^2 at p = .9, epsilon 1 and t = .1.
     """
@@ -145,13 +145,13 @@ def two_laws_in_turn_bound(epsilon: float, variation: float, success: float) -> 
 
 
 def two_laws_asked_again_bound(epsilon: float, variation: float, success: float) -> float:
-    """Proven for EVERY protocol that tells any two laws at this total variation apart: about 0.171 C^2 / t^2 at p = .9, epsilon 1 and t = .1."""
+    """Proven for EVERY protocol that distinguishes any two laws at this total variation: about 0.171 C^2 / t^2 at p = .9, epsilon 1 and t = .1."""
     check_success(success, 0.5)
     return distance_needed(2 * success - 1) / (pasting_constant() * best_two_laws(epsilon, variation).value)
 
 
 def two_laws_clients(epsilon: float, variation: float, beta: float) -> int:
-    """n with which randomized response, on whether the symbol is likelier under the first law, tells any two laws apart: z_beta^2 C^2 / t^2, in one round."""
+    """n with which randomized response, on whether the symbol is likelier under the first law, distinguishes any two laws: z_beta^2 C^2 / t^2, in one round."""
     easiest_laws(variation)
     return math.ceil((normal_quantile(beta) * response_gain(epsilon) / variation) ** 2)
 

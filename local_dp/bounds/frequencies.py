@@ -144,7 +144,7 @@ def blocked_hadamard_variance(epsilon: float, blocks: int, share: float, block: 
 
 
 def parities_variance(epsilon: float, b: int, share: float) -> float:
-    """n times the variance of the estimate of a symbol held by `share`, where b random parities of symbols are told: l (1 - l) / (p - q)^2.
+    """n times the variance of the estimate of a symbol held by `share`, from reports of b random parities of symbols: l (1 - l) / (p - q)^2.
 
     p = E / (E + 2^b - 1), q = 2^-b, l = q + f (p - q). At 2^b = E + 1 it is 4 E / (E - 1)^2 for a rare symbol.
     """
@@ -255,7 +255,7 @@ def heavy_hitters_clients(epsilon: float, bits: int, share: float, beta: float) 
 
 @dataclass(frozen=True)
 class Schedule:
-    """Rounds that know what was kept: prefixes of `first` bits, then `step` bits more of each of `kept`, told as codes of `width` bits."""
+    """Rounds that know what was kept: prefixes of `first` bits, then `step` bits more of each of `kept`; a report encodes them in `width` bits."""
 
     first: int
     step: int
@@ -277,10 +277,10 @@ class Schedule:
     def needs(self, bits: int, beta: float) -> list[float]:
         """How many clients must have answered by the end of each round, in units of V / share^2, for ten strings to be found except with probability beta.
 
-        A prefix is to be among the `kept` best of all of its length by its score, (z_{kept / 2^length} + z)^2, and by its own round alone among its part, a
-        tenth, of those kept that continue the same one, (z_own + z)^2 more than before: what they share says nothing of them. Where few are kept, above the
-        best of them, which varies too: 1.17 z. (h + z)^2 at the end, as in `heavy_hitters_clients`; z is exceeded with what noise leaves of beta by one of the
-        ten in any round, in either way to lose it.
+        A prefix must be among the `kept` best of its length by its score: (z_{kept / 2^length} + z)^2. By its own round
+        alone it must be among its tenth of the kept ones that continue the same prefix: (z_own + z)^2 more. If few are kept, it must
+        exceed the best of them, which varies too: 1.17 z. At the end (h + z)^2, as in `heavy_hitters_clients`. The rest of beta bounds the event that one
+        of the ten exceeds z in some round.
         """
         miss = normal_quantile((beta - NOISE) / (2 * FREQUENT * (len(self.lengths(bits)) if self is NARROW else 1)))
         part, varies = (1.0, 1.17) if self is NARROW else (self.kept / FREQUENT, 1.0)
@@ -317,7 +317,7 @@ def label_examples_printed(dimension: int, epsilon: float, alpha: float, beta: f
 
 
 def public_points(dimension: int, alpha: float, beta: float) -> int:
-    """n >= (64 / alpha)(VC ln(128 / alpha) + ln(8 / beta)): a concept that agrees with the target on n points errs by alpha / 8, but for beta / 4.
+    """n >= (64 / alpha)(VC ln(128 / alpha) + ln(8 / beta)): except with probability beta / 4, a concept that agrees on n points errs by at most alpha / 8.
 
     Theorem 2.13 at alpha / 8, as the proof of 6.2 needs it; the printed n has alpha / 4 (erratum E4).
     """

@@ -29,8 +29,8 @@ def group_lengths(k: int, rounds: int) -> tuple[int, ...]:
 def ladder_success(k: int, epsilon: float, rounds: int, each: float, below: bool = False, *, apart: bool = False) -> float:
     """About the probability that the majority of every level is right, if `each` clients are asked in each round, by answers of this epsilon.
 
-    A round asks about the path to here and on from here at random, so at depth d below a part 2^-d of its clients are asked about the right node; with `below`
-    it asks about all the levels that are left, and later rounds have its answers too; without, about the levels of its own group. prod Phi(m t / sqrt(v)) over
+    A round asks about the path to here, and on from here at random: at depth d below, a part 2^-d of its clients are asked about the right node. With `below`
+    it asks about all remaining levels, and later rounds have its answers too; without, about the levels of its own group. prod Phi(m t / sqrt(v)) over
     levels, t = tanh(eps/2) / k, m the answers about the right node, and v their variance, 1 - t^2 (d^2 + g - d) each, where g levels are asked about: the d
     levels above all confirm the path, and the others confirm or deny as likely. With `apart` they are taken for coins, of variance 1 - t^2: so it would be if
     each level's answers were flipped by a public coin of its own. The normal law for each level's sum, levels as if independent.
@@ -119,7 +119,7 @@ def _answer_scores(epsilon: float) -> tuple[tuple[float, float], tuple[float, fl
 
 
 def _first_scores(d: int, epsilon: float, n: int, behind: float, ahead: float) -> tuple[Floats, Floats, Floats]:
-    """A grid of scores with room for what later rounds add, and the law of what `Deny` gives a parity that is not hidden, and the hidden one."""
+    """A grid of scores with room for later rounds, and the laws of the scores that `Deny` gives to another parity and to the hidden one."""
     counts, *laws = named_counts(d, epsilon, n)
     steps = float(counts[1] - counts[0]) * -named_score(d, epsilon)
     parts = math.ceil(steps / _COARSE)
@@ -201,10 +201,10 @@ def margin_constant(epsilon: float, success: float = 0.9) -> float:
 
 
 def margin_clients(squared: Fraction | float, epsilon: float, success: float = 0.9) -> int:
-    """The least n with n >= K MC^2, `squared` being MC^2: no NON-INTERACTIVE eps-local protocol, public coins or not, does with fewer clients what follows.
+    """The least n with n >= K MC^2, `squared` being MC^2: no NON-INTERACTIVE eps-local protocol, public coins or not, learns barely with fewer clients.
 
-    For every concept of a class closed under negation and every law of x, to be right more often than wrong (error below 1/2, the prediction's own coins
-    counted) with probability `success`. Nothing is said of protocols with rounds. Exact but for K, which is rounded down.
+    The class is closed under negation. For every concept and every law of x, with probability `success`, the prediction is right more often than wrong (error
+    below 1/2, its own coins counted). Protocols with rounds are not covered. Exact, with K rounded down.
     """
     check_positive("the squared margin complexity", float(squared))
     return math.ceil(Fraction(margin_constant(epsilon, success)) * (1 - ROUNDING) * Fraction(squared))
@@ -213,8 +213,8 @@ def margin_clients(squared: Fraction | float, epsilon: float, success: float = 0
 def vote_clients(squared: Fraction | float, epsilon: float, success: float = 0.9) -> int:
     """n >= C^2 MC^2 p / (1 - p), enough in one round to be right more often than wrong, for every concept of a class of blocks and every law of x.
 
-    Each client is named a random character and says by randomized response whether it agrees with their label; whoever predicts draws a client and takes its
-    word (Cantelli's inequality, limits 12.4): 42.1 MC^2 at p = .9 and epsilon 1.
+    Each client gets a random character and reports by randomized response whether it agrees with the label. The predictor draws a client and repeats its
+    report (Cantelli's inequality, limits 12.4): 42.1 MC^2 at p = .9 and epsilon 1.
     """
     return _enough(1.0, squared, epsilon, success)
 
@@ -264,7 +264,7 @@ def check_distance(alpha: float) -> None:
 
 
 def public_coin_clients(epsilon: float, k: int, alpha: float, beta: float) -> int:
-    """n with which 16 public random rows of signs tell k shares from any law alpha away, but for beta either way: Theta(k C^2 / alpha^2).
+    """n with which 16 public random rows of signs tell k shares from any law alpha away, with errors of at most beta: Theta(k C^2 / alpha^2).
 
     A random row moves by <s, p - q>, of mean square |p - q|_2^2 >= 4 alpha^2 / k and nearly normal, so the statistic is a chi-square of 16 degrees,
     stretched by 1 + 4 alpha^2 n / (16 k C^2). Source: Acharya, Canonne, Freitag, Tyagi 2019.
@@ -312,7 +312,7 @@ def half_errors(stretch: float, groups: int, threshold: float) -> tuple[float, f
 
 
 def shared_half_clients(epsilon: float, k: int, alpha: float, beta: float, groups: int) -> int:
-    """n with which each of `groups` groups, asked about one public random half of the symbols, errs beta on average over both laws, at the best threshold.
+    """n at which the test errs with probability beta on average over both laws; each of `groups` groups has one public random half of the symbols.
 
     5.6 k C^2 / alpha^2 with 10 groups and 7.8 with 40, for beta = .1. Source: Acharya, Canonne, Freitag, Tyagi 2019 (limits 12.5).
     """

@@ -107,7 +107,7 @@ def rappor_variance(odds: tuple[Odds, Odds], share: float) -> float:
 
 
 def bit_flip_variance(epsilon: float, k: int, d: int, share: float) -> float:
-    """n times the variance of the share of one of k buckets where each client tells of d: k / d l (1 - l) / (p - q)^2, l = q + f (p - q).
+    """n times the variance of the share of one of k buckets if each client reports d: k / d l (1 - l) / (p - q)^2, l = q + f (p - q).
 
     p = 1/2 (of a single bit 1 - q), q = 1 / (e^eps + 1). Ding, Kulkarni and Yekhanin's bits lose eps / 2 each, with p = 1 - q = 1 / (1 + e^(-eps / 2)). Up to
     terms of order k^2 / (n d^2), for how many are asked of a bucket is chance.
@@ -148,10 +148,10 @@ def paper_codes(lasting: float, first: float) -> int:
 def changing_loss(odds: tuple[Odds, Odds], rounds: int) -> float:
     """What `rounds` reports of two codes lose at most, in nats, between any two sequences of codes: exact, over all sequences and all reports.
 
-    Each code has a lasting answer, right with probability p1, and each report is that answer with probability p2. Of reports with a zeros and b ones, the
-    sequence that gives i of the zeros and j of the ones to code 0 has probability F(i, j) F'(a - i, b - j), F(i, j) = p1 p2^i q2^j + q1 q2^i p2^j and F' with
-    p1 and q1 exchanged; which of them does not matter. So the loss is the largest quotient of two such products. It is `first` epsilon for one report, and
-    grows without bound: when a value changes shows, however many answers last.
+    Each code has a lasting answer, right with probability p1, and each report is that answer with probability p2. Let the reports have a zeros
+    and b ones, and let a sequence give i of the zeros and j of the ones to code 0. Its probability is F(i, j) F'(a - i, b - j), with F(i, j) = p1 p2^i q2^j +
+    q1 q2^i p2^j, and F' with p1 and q1 exchanged. So the loss is the largest quotient of two such products. It is `first` epsilon for one report, and
+    grows without bound: the time of a change shows.
     """
     check_whole("rounds", rounds, 1, MAX_ROUNDS)
     (p1, q1), (p2, q2) = odds
@@ -181,8 +181,8 @@ def ways(epsilon: float, waves: int, k: int, changes: int | None = None, first: 
 
     * fresh: a new report in every wave, of epsilon / T;
     * split: each client answers in one wave alone, of epsilon, so each wave has n / T of them;
-    * memoised: one lasting answer, of which one report tells `first` times epsilon; only where values never change (`changes` 0);
-    * tracked: each client tells when one of its at most `changes` changes falls, in a level of the tree of intervals; only of yes and no (k = 2).
+    * memoised: one lasting answer, of which one report reveals `first` times epsilon; only where values never change (`changes` 0);
+    * tracked: each client reports the time of one of its at most `changes` changes falls, in a level of the tree of intervals; only of yes and no (k = 2).
 
     All but memoised lose at most epsilon whatever values do; memoised, because the client is asked of its first value.
     """

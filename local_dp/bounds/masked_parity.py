@@ -43,7 +43,7 @@ def best_size(epsilon: float, k: int, share: float, null: float) -> tuple[int, f
 
 
 def masked_parity_information(epsilon: float) -> float:
-    """I = 4 (E - 1)^2 / ((3 E + 1)(E + 3)), E = e^eps: what one public-coin report tells of one bit (limits 3.2, I_det)."""
+    """I = 4 (E - 1)^2 / ((3 E + 1)(E + 3)), E = e^eps: the information of one public-coin report about one bit (limits 3.2, I_det)."""
     return 1 / one_bit_variance(epsilon, 1 / 2)
 
 
@@ -126,18 +126,18 @@ def masked_parity_list_clients(d: int, epsilon: float, beta: float) -> int:
     return math.ceil((measured_list_share(d) if d >= MEASURED_AT else 1.0) * masked_parity_clients(d, epsilon, beta))
 
 
-MOST_TOLD = 8  # bits of x that are told beside a bent function of the others
+MOST_TOLD = 8  # reported bits of x beside a bent function of the others
 
 
 @dataclass(frozen=True)
 class OneRound:
-    """A one-round question: how many bits of x are told beside one bent function of the others, and in blocks of how many symbols (0: one hashed bit)."""
+    """A one-round question: the number of reported bits of x beside one bent function of the others, and in blocks of how many symbols (0: one hashed bit)."""
 
     told: int
     size: int
 
     def variance(self, d: int, epsilon: float, share: float) -> float:
-        """n times the variance of the mean of one of its 2^told + d symbols, which `share` of the clients hold."""
+        """n times the variance of the mean of one of its symbols, which `share` of the clients have."""
         return blocks_variance(epsilon, 2**self.told + d, self.size, share) if self.size else response_gain(epsilon) ** 2
 
     def success(self, d: int, epsilon: float, n: int) -> float:
@@ -155,7 +155,7 @@ class OneRound:
 
 @lru_cache(maxsize=1024)
 def best_one_round(d: int, epsilon: float, beta: float, told: int | None = None) -> OneRound:
-    """The simplest one-round question of those that need the fewest clients, to 1 %: the fewest bits told, `told` if given, one hashed bit before blocks."""
+    """The simplest one-round question among those with the fewest clients, to 1 %: the fewest reported bits, or `told`; one hashed bit before blocks."""
     bits = range(d % 2, min(d, MOST_TOLD) + 1, 2) if told is None else (told,)
     choices = [OneRound(told, size) for told in bits for size in (0, *(1 << power for power in range((2 ** (told + 1) + 2 * d - 1).bit_length())))]
     clients = [choice.clients(d, epsilon, beta) for choice in choices]
@@ -188,7 +188,7 @@ def masked_parity_one_round_bound(d: int, epsilon: float, success: float) -> flo
 
 @lru_cache(maxsize=1024)
 def masked_parity_capacity(epsilon: float) -> float:
-    """I*: the most that one report of any epsilon-local randomizer tells of both halves of masked parity (limits 3.2), a linear programme over channels.
+    """I*: the most information of one epsilon-local report about both halves of masked parity (limits 3.2), a linear programme over channels.
 
     Solved by its dual, min p + q with p a0 + q a1 >= f (E - 1)^2 / (2 (a0 + a1)) over the extremal columns (f, g, h); 0.2266 at epsilon 1.
     """

@@ -9,8 +9,7 @@ import numpy as np
 from local_dp.arrays import Floats
 from local_dp.bounds.response import check_positive_epsilon, response_gain
 from local_dp.loss import nano_epsilon
-from local_dp.randomizers.vectors.coordinates import MAX_SIGNS, signs_moment
-from local_dp.randomizers.vectors.duchi_vector import mean_sign
+from local_dp.randomizers.vectors.coordinates import MAX_SIGNS, mean_sign, signs_moment
 from local_dp.randomizers.vectors.nearest_direction import MAX_DIRECTIONS, largest_normal, nearest_variance
 from local_dp.randomizers.vectors.privunit import Cap, best_cap
 from local_dp.randomizers.vectors.projunit import least_projection, projunit_moment, projunit_on_axis
@@ -100,7 +99,7 @@ def random_coordinate_variance(epsilon: float, d: int) -> float:
 
 
 def signs_variance(epsilon: float, d: int, count: int) -> float:
-    """Of a coordinate that is 0, the worst, per client in all: d / (b m^2), m = (E - 1) / (E + 2^b - 1), with b = `count` signs told; d C^2 for one."""
+    """Of a coordinate that is 0, the worst, per client in all: d / (b m^2), m = (E - 1) / (E + 2^b - 1), with b = `count` reported signs; d C^2 for one."""
     check_positive_epsilon(epsilon)
     return random_coordinate_variance(epsilon, d) if count == 1 else d * signs_moment(math.exp(epsilon), count)
 
@@ -132,7 +131,7 @@ Body: TypeAlias = Literal["cube", "ball"]
 
 @dataclass(frozen=True)
 class VectorChoice:
-    """A randomizer for vectors of a body, with what is set beside epsilon and d; the ball's tells of a cube [-1, 1]^d shrunk by d^-1/2, which lies in it.
+    """A randomizer for vectors of a body, with what is set beside epsilon and d; the ball's randomizer for a cube [-1, 1]^d shrunk by d^-1/2, which lies in it.
 
     `moment` is the largest E||estimate||^2 of one report over all vectors x of the body, of which the squared error falls short by ||x||^2; `coordinate` the
     largest of one coordinate's. `proven`: whether clients take it without a policy of their own.

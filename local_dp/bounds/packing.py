@@ -59,8 +59,8 @@ def threshold_records(bits: int, epsilon: float, alpha: float, beta: float) -> i
 def k_point_records(bits: int, k: int, epsilon: float, alpha: float, beta: float) -> int:
     """For a pure proper learner of sets of k points, k even: 92, 174, 332, 641 for k = 2, 4, 8, 16 at 64 bits (alpha = beta = .1, eps 1).
 
-    The kinds: just over 5 alpha / k on each point of A, the rest on 0, so K ~ Bin(m, 5 alpha), for a family of sets A that meet in fewer than k / 2 points,
-    of size ((2^bits - 1) / (4 e^2 k))^(k / 2) at least (Beimel, Nissim, Stemmer 2013, Lemma 5.7; erratum E11): a set within alpha has 4 k / 5 points of A.
+    The kinds: just over 5 alpha / k on each point of A, the rest on 0, so K ~ Bin(m, 5 alpha). The sets A meet in fewer than k / 2 points. There are at least
+    ((2^bits - 1) / (4 e^2 k))^(k / 2) of them (Beimel, Nissim, Stemmer 2013, Lemma 5.7; erratum E11): a set within alpha has 4 k / 5 points of A.
     """
     check_whole("k", k, 2, 1 << 20)
     if k % 2:
@@ -113,7 +113,7 @@ def stable_success(loss: Approximate, m: int, alpha: float) -> float:
 
 
 def uniform_success(bits: int, loss: Approximate, m: int, alpha: float, beta: float) -> float:
-    """Pr[the point learner that tells a uniform point for no answer is within alpha], at least; `beta` is what a uniform point may spoil.
+    """Pr[the point learner that outputs a uniform point for no answer is within alpha], at least; `beta` is what a uniform point may spoil.
 
     Of a target lighter than alpha by s = 1 / (beta 2^bits) at most beta 2^bits points are heavier than s: a uniform one is one of them with probability beta
     at most. A heavier target must be named. So nothing need be halved (erratum E3) where 2^bits is well above 1 / (alpha beta), the condition as printed.
@@ -149,7 +149,7 @@ def least_multiple(success: Callable[[int], float], alpha: float, k: int = 1, ta
 
 
 def cell_failures(noise: CellNoise, m: int, error: int) -> Floats:
-    """For counts c = 0 .. m the chance that what is told of a cell is off by more than `error`, an untold one counting 0; shape (m + 1,)."""
+    """For counts c = 0 .. m the chance that the released count of a cell is off by more than `error`, an unreleased one counting 0; shape (m + 1,)."""
     counts, top = np.arange(m + 1), max(m, noise.least)
     over = np.where(counts + error < top, _tail(noise, np.maximum(noise.least - counts, error + 1)), 0.0)
     under = np.where(counts > error, 1 - _tail(noise, np.maximum(noise.least - counts, -error)), 0.0)
@@ -167,14 +167,14 @@ def histogram_success(noise: CellNoise, m: int, alpha: float, k: int = 1) -> flo
 
 
 def told_cells_success(bits: int, noise: CellNoise, m: int, alpha: float) -> float:
-    """The same of `PerCellHistogram`, where each of the 2^bits points has noise: that of those without records that are told too much, besides."""
+    """The same of `PerCellHistogram`, where each of the 2^bits points has noise: that of those without records whose count is released too large, besides."""
     error = _error(alpha, m)
     costs = -np.log1p(-cell_failures(noise, m, error))
     return math.exp(-_worst_database(np.maximum(0.0, costs - costs[0]), error) - _of_all_cells(bits, noise, max(noise.least, error + 1)))
 
 
 def per_cell_success(bits: int, epsilon: float, m: int, alpha: float) -> float:
-    """(1 - 2 e^(-eps (k + 1) / 2) / (1 + e^(-eps / 2)))^(2^bits), k = floor(alpha m): of noise on all cells, every one told.
+    """(1 - 2 e^(-eps (k + 1) / 2) / (1 + e^(-eps / 2)))^(2^bits), k = floor(alpha m): of noise on all cells, every count released.
 
     270, 490, 930, 1,820, 3,590 records for 90 % at 16, 32, 64, 128, 256 bits, eps 1 and alpha .1.
     """
@@ -228,16 +228,16 @@ def packing_error(k: int, epsilon: float) -> int:
 
 
 def best_within(k: int, epsilon: float, t: int) -> float:
-    """The largest chance that whole answers to k counts of any size are all off by at most t, that a pure mechanism which sees the counts has for all of them.
+    """The largest probability that a pure mechanism, for counts of any size, errs by at most t in all of k whole answers.
 
     It is that of `KNormCounts`, for every t at once: here as the mean over cubes, of weight e^(-eps R) (2R + 1)^k, of their share in the cube of t.
-    Proof. Any two vectors of counts that are 1 apart are those of two neighbours. So on the average over all counts an answer is off by z with some
-    probability p(z), and p(z) <= e^eps p(z') where no coordinate of z - z' is beyond 1.
-    Let S_r be the shell max |z_i| = r, of n_r points, and p_r the mean of p on it. Then p_r <= e^eps p_(r + 1): draw x uniform in the continuous shell
-    between the cubes of half-sides r - 1/2 and r + 1/2, and move it along its ray into the next shell, to the same quantile of the half-side s there. The
-    law of s has density s^(k - 1), so that of the next shell less 1 has the smaller likelihood ratio, and no ray is moved by more than 1. Rounded, x and its
-    image are uniform in S_r and S_(r + 1), and apart by 1 at most. So Pr[z in the cube] <= p_t sum_(r <= t) n_r e^(eps (t - r)), Pr[z outside] >= p_t
-    sum_(r > t) n_r e^(-eps (r - t)), and the odds are at most those of the law n_r e^(-eps r). Source: ours.
+    Proof. Any two vectors of counts that are 1 apart are those of two neighbours. Let p(z) be the probability of an error z, on average over all counts. Then
+    p(z) <= e^eps p(z') if no coordinate of z - z' is beyond 1. Let S_r be the shell max |z_i| = r, of n_r points, and p_r the mean of p on it. Then p_r <=
+    e^eps p_(r + 1). To see it, draw x uniform in the continuous shell between the cubes of half-sides r - 1/2 and r + 1/2. Move it along its ray into the next
+    shell, to the same quantile of the half-side s there. The law of s has density s^(k - 1). So the law of the next shell less 1 has the smaller likelihood
+    ratio, and no ray moves by more than 1. Rounded, x and its image are uniform in S_r and S_(r + 1), and apart by 1 at most. So Pr[z in the cube] <= p_t
+    sum_(r <= t) n_r e^(eps (t - r)), Pr[z outside] >= p_t sum_(r > t) n_r e^(-eps (r - t)), and the odds are at most those of the law n_r e^(-eps r).
+    Source: ours.
     """
     _check(k, epsilon)
     half = np.arange(math.ceil((k + 12 * math.sqrt(k) + 60) / epsilon)) + 0.5

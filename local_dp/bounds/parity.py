@@ -26,8 +26,8 @@ def divergence_curvature(epsilon: float) -> float:
 def asked_in_turn_bound(dimension: float, epsilon: float, success: float, guess: float) -> float:
     """Proven for every SEQUENTIALLY INTERACTIVE protocol and every pure randomizer, at every epsilon: the least number of clients.
 
-    ln(1 / (1 - (p - rho)^2)) SDA / (c G), for a class of spectral dimension SDA, success p, and `guess` = rho, the share of the prior that one fixed output
-    is good for (limits 5.2): 2.3 times `asked_again_bound` at epsilon 1 and 90 %. That one holds here too, and is taken from about epsilon 6 on, where it
+    ln(1 / (1 - (p - rho)^2)) SDA / (c G), for a class of spectral dimension SDA and success p (limits 5.2). One fixed output is good for `guess` = rho of
+    the prior: 2.3 times `asked_again_bound` at epsilon 1 and 90 %. That one holds here too, and is taken from about epsilon 6 on, where it
     is the larger. Infinite where p - rho is 1.
     """
     again = asked_again_bound(dimension, epsilon, success, guess)
@@ -149,7 +149,7 @@ MOST = 3  # d: 2^16 columns
 
 
 def parity_information(d: int, columns: Floats) -> Floats:
-    """What each report tells of a uniform parity: sum_w 2^-d P_w ln(P_w / P), P_w its probability under w and P the mean of these. Shape (reports,).
+    """The information of each report about a uniform parity: sum_w 2^-d P_w ln(P_w / P), P_w its probability under w and P the mean of these. Shape (reports,).
 
     A column holds a report's probability for each value 2 x + 1(y = -1): shape (reports, 2^(d + 1)). The channel's information is the sum.
     """
@@ -163,7 +163,7 @@ def parity_information(d: int, columns: Floats) -> Floats:
 
 @lru_cache
 def best_parity_information(d: int, epsilon: float) -> float:
-    """The most that one epsilon-local report tells of a uniform parity of d bits, over ALL channels. Cost: 2 s at d = 3. 1 <= d <= 3."""
+    """The most information of one epsilon-local report about a uniform parity of d bits, over ALL channels. Cost: 2 s at d = 3. 1 <= d <= 3."""
     if type(d) is not int or not 1 <= d <= MOST:
         raise InputError(f"d is {d!r}; the program is solved for d from 1 to {MOST}")
     return best_channel(epsilon, 2 << d, partial(parity_information, d)).value
@@ -183,7 +183,7 @@ def random_channel(d: int, epsilon: float, reports: int, generator: np.random.Ge
     return made
 
 
-_FINE = 100  # steps of a count's deviation that are told apart
+_FINE = 100  # steps of a count's deviation that are distinguished
 
 
 def report_curvature(epsilon: float) -> float:
@@ -193,7 +193,7 @@ def report_curvature(epsilon: float) -> float:
 
 
 def parity_report_bound(d: int, epsilon: float) -> float:
-    """Proven: no epsilon-local report of an example tells more than kappa G 2^-d nats of a uniform parity of d bits (limits 12.2)."""
+    """Proven: no epsilon-local report of an example has more than kappa G 2^-d nats about a uniform parity of d bits (limits 12.2)."""
     return report_curvature(epsilon) * report_squares(epsilon) / 2.0**d
 
 
@@ -208,7 +208,7 @@ def parity_one_round_bound(d: int, epsilon: float, success: float) -> float:
 
 
 def deny_information(d: int, epsilon: float) -> float:
-    """What one report of `Deny` tells of a uniform parity, in nats: exact. As a share of `parity_report_bound` it tends to 1 as d grows, up to ln 3."""
+    """The exact information, in nats, of one report of `Deny` about a uniform parity. Up to ln 3 it tends to `parity_report_bound` as d grows."""
     return _named_information(d, 1 / response_gain(epsilon))
 
 

@@ -40,11 +40,11 @@ class Factorization:
 
 
 def check_workload(workload: Floats) -> None:
-    """Raises InputError unless this is a finite matrix of queries by at least two symbols, of which some query tells symbols apart."""
+    """Raises InputError unless this is a finite matrix of queries by at least two symbols, of which some query distinguishes symbols."""
     if workload.ndim != 2 or workload.shape[0] < 1 or workload.shape[1] < 2 or not np.isfinite(workload).all():
         raise InputError(f"a workload is a matrix of queries by symbols, finite, with two symbols or more; this one has shape {workload.shape}")
     if not np.any(workload != workload[:, :1]):
-        raise InputError("no query of the workload tells two symbols apart: there is nothing to ask")
+        raise InputError("no query of the workload distinguishes two symbols: there is nothing to ask")
 
 
 def factorize(workload: Floats, within: float = 0.01, rounds: int = 400) -> Factorization:
@@ -122,9 +122,9 @@ def _normal(weights: Floats) -> Floats:
 def prefix_gamma(k: int) -> float:
     """The factorization norm gamma_2 of the k prefix sums less their known half-total, for k a power of two: (1/k) sum_m 1 / (2 sin((2 m + 1) pi / 2 k)).
 
-    The matrix (+1/2 on and below the diagonal, -1/2 above) is skew-circulant, so gamma_2 is the mean of its singular values. For one-bit reports with public
-    coins, every unbiased linear estimate from signs alone, with nothing but the constant 1/2 added, has a prefix sum of variance at least C^2 gamma_2^2 / n
-    less 1/4n (Cauchy-Schwarz on the trace norm). Other constants than 1/2 do better, by 1.25 times at k = 64 and 1.20 at 256: `factorize`.
+    The matrix (+1/2 on and below the diagonal, -1/2 above) is skew-circulant, so gamma_2 is the mean of its singular values. Take one-bit reports with public
+    coins, and any unbiased linear estimate from signs and the constant 1/2. Some prefix sum has variance at least C^2 gamma_2^2 / n less 1/4n (Cauchy-Schwarz
+    on the trace norm). Other constants than 1/2 do better, by 1.25 times at k = 64 and 1.20 at 256: `factorize`.
     """
     if k < 1 or k & (k - 1):
         raise InputError(f"k is {k}; give a power of two")

@@ -139,8 +139,8 @@ def chosen_examples(candidates: int, epsilon: float, alpha: float, beta: float) 
 def verified_parity_examples(d: int, epsilon: float, alpha: float, beta: float) -> int:
     """Records that parity needs with a test set: ln(1 / beta) to the first power where KLNRS Theorem 3.8 has its square.
 
-    k = ceil(ln(2 / beta) / ln(4/3)) runs of A on one part, eps / k each, each good (error alpha / 2 <= 1/4) with probability 1/4 = 1/2 - beta' by Lemma 3.1,
-    and `chosen_examples` for one of the k on the other part: (16 k / (eps alpha)) (d ln 2 + ln 4) and that. Privacy: the parts are disjoint, so epsilon in
+    k = ceil(ln(2 / beta) / ln(4/3)) runs of A on one part, eps / k each. By Lemma 3.1 each is good (error alpha / 2 <= 1/4) with probability 1/4. On the other
+    part `chosen_examples` for one of the k. In all (16 k / (eps alpha)) (d ln 2 + ln 4) and `chosen_examples`. Privacy: the parts are disjoint, so epsilon in
     all. Source: KLNRS 2008, remark after Theorem 3.8. It pays only for tiny beta: below about 1e-7 at d = 4, 1e-11 at d = 8 and 1e-21 at d = 16.
     """
     check_share("beta", beta)

@@ -1,4 +1,4 @@
-"""Where a broker is, how patient its clients are, and what is said when it is not there."""
+"""The address of a broker, the patience of its clients, and the errors when it is away."""
 
 import ssl
 from collections.abc import Sequence
@@ -44,10 +44,10 @@ class Address:
             parts.hostname.encode("idna")
         except UnicodeError:
             raise InputError(f"the broker's host {parts.hostname!r:.80} is no host name; write mqtt://host:port") from None
-        given = {name: file for name, _, file in (each.partition("=") for each in parts.query.split("&") if each)}
-        if not given.keys() <= {"ca", "cert"}:
-            raise InputError(f"the broker {url!r} is given more than ?ca=FILE and &cert=FILE; leave the rest out")
-        ca, cert = given.get("ca"), given.get("cert")
+        options = {name: file for name, _, file in (each.partition("=") for each in parts.query.split("&") if each)}
+        if not options.keys() <= {"ca", "cert"}:
+            raise InputError(f"the broker {url!r} has options other than ?ca=FILE and &cert=FILE; leave them out")
+        ca, cert = options.get("ca"), options.get("cert")
         if ca is not None and not _is_file(ca):
             raise InputError(f"the certificate file {ca!r:.80} of the broker does not exist; correct ?ca=FILE")
         if cert is not None and not _is_file(cert):
@@ -60,7 +60,7 @@ class Address:
         return f"{'mqtts' if self.tls else 'mqtt'}://{self.host}:{self.port}"
 
     def context(self) -> ssl.SSLContext:
-        """What TLS trusts. Raises InputError."""
+        """The TLS settings. Raises InputError."""
         file = self.ca
         try:
             context = ssl.create_default_context(cafile=self.ca)
@@ -86,8 +86,8 @@ def refused_who(address: Address) -> BusError:
 
 
 def refused_topics(address: Address, identifier: str, filters: Sequence[str]) -> BusError:
-    """The error of a broker that keeps from us what we must read."""
-    return BusError(f"the broker {address} lets {identifier} not read {' and '.join(filters)}; correct its access rules")
+    """The error of a broker that refuses our topics."""
+    return BusError(f"the broker {address} does not let {identifier} read {' and '.join(filters)}; correct its access rules")
 
 
 def unreachable(address: Address, error: Exception) -> BusError:

@@ -29,7 +29,7 @@ class _LostError(Exception):
 
 
 def finish(work: Coroutine[Any, Any, Result]) -> Result:
-    """Runs a coroutine that never waits for an event loop, as all do that use a `BlockingBus` alone: what it gives."""
+    """The result of a coroutine that never waits for an event loop: it uses a `BlockingBus` alone."""
     try:
         work.send(None)
     except StopIteration as end:
@@ -131,14 +131,14 @@ class BlockingBus:
         poll.register(here, select.POLLIN | (select.POLLOUT if client.want_write() else 0))
         if self.line is not None:
             poll.register(self.line, select.POLLIN)
-        held = isinstance(here, ssl.SSLSocket) and here.pending() > 0  # what TLS has read already
-        ready = dict(poll.poll(0 if held else 1000 * timeout))
+        buffered = isinstance(here, ssl.SSLSocket) and here.pending() > 0  # TLS has read it already
+        ready = dict(poll.poll(0 if buffered else 1000 * timeout))
         if self.line is not None and self.line.fileno() in ready:
             self.hung_up()
-        said = ready.get(here.fileno(), 0)
-        if held or said & ~select.POLLOUT:
+        events = ready.get(here.fileno(), 0)
+        if buffered or events & ~select.POLLOUT:
             _check(client.loop_read())
-        if said & select.POLLOUT:
+        if events & select.POLLOUT:
             _check(client.loop_write())
         _check(client.loop_misc())
 
@@ -156,7 +156,7 @@ class BlockingBus:
     def _close(self) -> None:
         client, self._client = self._client, None
         if client is not None and client.socket() is not None:
-            client.disconnect()  # says so, and is gone when the broker has heard it; a connection that breaks has the broker say our will
+            client.disconnect()  # the broker sends our will only if the connection breaks without this
 
     def _on_connect(self, client: paho.Client, data: object, flags: object, reason: ReasonCode, properties: object) -> None:
         if reason in _UNAUTHORISED:

@@ -1,4 +1,4 @@
-"""The one user of the embedded broker, and its password: a plug-in of amqtt, which imports it by name."""
+"""The embedded broker: amqtt in a process of its own, for one user with a random password, restarted when it dies."""
 
 import asyncio
 import gc
@@ -26,22 +26,22 @@ USER = "run"
 
 
 class OnlyWithPassword(BaseAuthPlugin):  # type: ignore[misc]  # amqtt has no types
-    """Lets in whoever knows the password, and nobody else."""
+    """Accepts the one user by the password. amqtt imports this plug-in by name."""
 
     async def authenticate(self, *, session: Session) -> bool:
-        given = f"{session.username}:{session.password}"
-        return hmac.compare_digest(given.encode(), f"{USER}:{self.config.password}".encode())
+        login = f"{session.username}:{session.password}"
+        return hmac.compare_digest(login.encode(), f"{USER}:{self.config.password}".encode())
 
     @dataclass
     class Config:
-        """What the plug-in is told."""
+        """The plug-in's settings."""
 
         password: str
 
 
 _BACKLOG = 1024  # amqtt's own listener has 100, which a ramp of client processes overflows
 _LISTENER = "default"
-_HELD = {"MALLOC_MMAP_THRESHOLD_": str(1 << 20), "MALLOC_TRIM_THRESHOLD_": str(1 << 24)}  # asyncio asks for 256 KiB at each look at a connection
+_MALLOC = {"MALLOC_MMAP_THRESHOLD_": str(1 << 20), "MALLOC_TRIM_THRESHOLD_": str(1 << 24)}  # asyncio asks for 256 KiB at each look at a connection
 _COLLECTING = 100_000  # new objects between two searches for unreachable ones; at Python's 700, a fourth of the broker's time goes into these
 AT_ONCE, PACE = 60_000, 1000.0  # pieces read of one connection, six to a message: at once, and in a second after that
 ATTEMPTS = 10  # to start it again
@@ -78,7 +78,7 @@ class EmbeddedBroker:
             *python("local_dp.bus.broker", str(self.port)),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
-            env=environment(**_HELD),
+            env=environment(**_MALLOC),
             start_new_session=True,
         )
         assert self._process.stdin is not None
@@ -90,7 +90,7 @@ class EmbeddedBroker:
         self.port = int(line)
 
     async def watch(self) -> None:
-        """Waits until the broker does not come back, however often it is started again, and raises BusError then."""
+        """Waits until the broker fails to restart ATTEMPTS times, and raises BusError then."""
         assert self._keeper is not None
         await asyncio.shield(self._keeper)
 
@@ -131,7 +131,7 @@ class EmbeddedBroker:
 
 
 class _Subscribers:
-    """Who subscribed to one filter, by the client's id; amqtt goes through them as through a list of pairs."""
+    """The subscribers of one filter by client id; amqtt iterates over them as over a list of pairs."""
 
     def __init__(self) -> None:
         self._by_client: dict[str, tuple[Session, int]] = {}
@@ -152,9 +152,9 @@ class _Subscribers:
 
 
 class _Subscriptions(dict[str, _Subscribers]):
-    """Who subscribed to what, for amqtt: it writes this out at every subscription, for a log that it does not keep, which n clients would pay n times.
+    """The subscribers of each filter, for amqtt, which formats this at every subscription for a log that nobody keeps: n clients would pay n times.
 
-    And it goes through it while it waits, for what is retained is sent to whoever joins: if others subscribed meanwhile, that connection was lost.
+    amqtt also iterates over it while it waits; a subscription meanwhile would lose that connection. So iteration takes a copy.
     """
 
     def __repr__(self) -> str:
@@ -165,7 +165,7 @@ class _Subscriptions(dict[str, _Subscribers]):
 
 
 class LinearBroker(Broker):  # type: ignore[misc]  # amqtt has no types
-    """amqtt's broker, whose work for a client that joins or leaves hardly grows with how many there are: it looks for none among all others."""
+    """amqtt's broker, with constant work for a client that joins or leaves."""
 
     def __init__(self, config: dict[str, Any]) -> None:
         super().__init__(config)
@@ -185,7 +185,7 @@ class LinearBroker(Broker):  # type: ignore[misc]  # amqtt has no types
 
 
 class Paced(StreamReaderAdapter):  # type: ignore[misc]  # amqtt has no types
-    """What one client sends, in its own time, but for one that sends very much: the rest waits where it comes from. amqtt itself reads as fast as it can."""
+    """Limits the rate of one client that floods; amqtt itself reads as fast as it can."""
 
     def __init__(self, reader: asyncio.StreamReader) -> None:
         super().__init__(reader)
@@ -224,8 +224,8 @@ async def _serve(port: int, password: str) -> None:
 
 def main() -> None:
     """The broker's process: its only argument is the port, 0 for a free one; the first line on standard input is the password."""
-    with os.fdopen(os.dup(sys.stdin.fileno()), "rb", buffering=0) as told:
-        password = told.readline().decode().strip()
+    with os.fdopen(os.dup(sys.stdin.fileno()), "rb", buffering=0) as standard_input:
+        password = standard_input.readline().decode().strip()
     asyncio.run(_serve(int(sys.argv[1]), password))
 
 

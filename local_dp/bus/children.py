@@ -1,4 +1,4 @@
-"""How a run starts its own helper processes: the same interpreter, the same modules."""
+"""Helper processes of a run: the same interpreter, the same modules."""
 
 import os
 import resource
@@ -11,12 +11,12 @@ _OWN = 40  # open files of a process that starts or serves others, beside one fo
 
 
 def python(module: str, *arguments: str) -> list[str]:
-    """The command that runs a module of this project; -P keeps a folder of the user's with the same name out of the way."""
+    """The command that runs a module of this project; with -P a folder of the same name does not hide it."""
     return [sys.executable, "-P", "-m", module, *arguments]
 
 
 def environment(**changes: str) -> dict[str, str]:
-    """This process's environment, with the places where it finds modules itself."""
+    """This process's environment, with its own module path."""
     return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), **changes}
 
 

@@ -1,4 +1,4 @@
-"""What a message bus is to the roles that use it."""
+"""The message bus as the roles use it."""
 
 from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ class Delivery:
 
 @dataclass(frozen=True)
 class Connected:
-    """The bus has just been joined, or joined again: whatever was sent before may be lost."""
+    """The bus has just been joined, or joined again: earlier messages may be lost."""
 
 
 CONNECTED = Connected()
@@ -33,7 +33,7 @@ class ServerBus(Bus, Protocol):
     """A bus whose topics may be others later, for a server that is flooded."""
 
     async def listen(self, filters: Sequence[str]) -> None:
-        """Hears what comes under these filters, and nothing else from then on; what comes under the old and the new meanwhile is not lost."""
+        """Receives messages under these filters only, from then on; none that fits the old and the new ones is lost meanwhile."""
         ...
 
 
@@ -45,5 +45,5 @@ class ClientBus(Bus, Protocol):
         ...
 
     async def rest(self, seconds: float) -> None:
-        """Waits, and hears nothing meanwhile."""
+        """Waits, and receives nothing meanwhile."""
         ...

@@ -15,7 +15,7 @@ from aiomqtt.exceptions import MqttConnectError
 from local_dp.bus.address import AGAIN, KEEPALIVE, SLOWEST_RETRY, TIMEOUT, Address, refused_topics, refused_who, unreachable
 from local_dp.bus.interface import CONNECTED, Connected, Delivery
 
-_UNAUTHORISED = ("Bad user name or password", "Not authorized")  # as a broker's answer to a connection is named; numbers mean something else elsewhere
+_UNAUTHORISED = ("Bad user name or password", "Not authorized")  # names of a broker's answers; their numbers mean something else elsewhere
 _NOT_GRANTED = 0x80
 _FILTERS = 100  # in one packet
 _QUIET = logging.getLogger("local_dp.bus.mqtt")
@@ -33,7 +33,7 @@ class MqttBus:
         self.identifier = identifier
         self.filters = filters
         self.will = will
-        self._standing = set[str]()  # what the connection was told to hear
+        self._standing = set[str]()  # the filters of the connection
         self._client: aiomqtt.Client | None = None
         self._timeout = TIMEOUT
 
@@ -65,9 +65,9 @@ class MqttBus:
             self._client = None
 
     async def listen(self, filters: Sequence[str]) -> None:
-        """Subscribes to what is new in `filters` and leaves what is not in them, in this order and at once: an answer comes behind all that was sent before.
+        """Subscribes to the new `filters` and leaves the others, in this order and at once; an answer comes after all earlier messages.
 
-        A later connection begins with them. Where the broker refuses one, what was heard before is heard again.
+        A later connection begins with them. If the broker refuses one, the old filters hold again.
         """
         before, self.filters, client = self.filters, filters, self._client
         if client is None:
@@ -125,7 +125,7 @@ class MqttBus:
 
 
 async def _answered(client: aiomqtt.Client, asked: asyncio.Future[Answers]) -> Answers:
-    """What the broker answers. MqttError as soon as the connection is lost, for which aiomqtt itself waits as long as for an answer."""
+    """The broker's answers. Raises MqttError as soon as the connection is lost; aiomqtt itself would wait for its timeout."""
     lost = client._disconnected
     try:
         await asyncio.wait((asked, lost), return_when=asyncio.FIRST_COMPLETED)
@@ -141,7 +141,7 @@ def _packets(filters: Sequence[str]) -> Iterator[list[str]]:
 
 
 class _Inbox:
-    """What a connection brings, taken from paho's hands: aiomqtt makes two tasks for each message, and a flood would be heard at half the speed."""
+    """The messages of a connection, taken from paho: aiomqtt makes two tasks for each, which halves the speed under a flood."""
 
     def __init__(self, client: aiomqtt.Client) -> None:
         self.client = client
@@ -155,7 +155,7 @@ class _Inbox:
 
     async def deliveries(self) -> AsyncGenerator[Delivery, None]:
         """Every message, until the connection breaks: MqttError."""
-        lost = asyncio.ensure_future(anext(self.client.messages))  # of which there is none: it ends with the connection
+        lost = asyncio.ensure_future(anext(self.client.messages))  # it never gives a message, and ends with the connection
         lost.add_done_callback(lambda ended: self._stirred.set())
         try:
             while not lost.done():

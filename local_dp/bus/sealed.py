@@ -1,4 +1,4 @@
-"""A bus whose messages travel in envelopes: the one place at each end where they are closed and opened."""
+"""A bus with signed envelopes: the one place at each end where messages are signed and verified."""
 
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
@@ -12,7 +12,7 @@ B = TypeVar("B", bound=Bus)
 
 
 class SealedBus(Generic[B]):
-    """Another bus, of which nothing is heard but what its speaker said; `forged` counts the rest, but for what comes under a topic that is not `worth` it."""
+    """A bus that drops every message not signed by its speaker, and counts it in `forged`. Messages whose topic is not `worth` it are dropped unopened."""
 
     def __init__(self, bus: B, envelopes: Envelopes, worth: Callable[[str], bool] = lambda topic: True) -> None:
         self.bus = bus
@@ -25,7 +25,7 @@ class SealedBus(Generic[B]):
         await self.bus.publish(topic, self.envelopes.seal(topic, payload))
 
     async def messages(self, patience: float) -> AsyncGenerator[Delivery | Connected, None]:
-        """What the other bus brings, out of its envelopes."""
+        """The messages of the other bus, verified."""
         async with aclosing(self.bus.messages(patience)) as events:
             async for event in events:
                 if isinstance(event, Connected):
@@ -40,22 +40,14 @@ class SealedBus(Generic[B]):
                 else:
                     yield Delivery(event.topic, message)
 
-
-class SealedServerBus(SealedBus[ServerBus]):
-    """The same, with other topics when the server wants them."""
-
-    async def listen(self, filters: Sequence[str]) -> None:
-        """Hears these from now on."""
+    async def listen(self: "SealedBus[ServerBus]", filters: Sequence[str]) -> None:
+        """Receives these topics from now on."""
         await self.bus.listen(filters)
 
-
-class SealedClientBus(SealedBus[ClientBus]):
-    """The same, with the clock of the other one."""
-
-    def now(self) -> float:
+    def now(self: "SealedBus[ClientBus]") -> float:
         """Seconds on the clock that `rest` keeps."""
         return self.bus.now()
 
-    async def rest(self, seconds: float) -> None:
-        """Waits, and hears nothing meanwhile."""
+    async def rest(self: "SealedBus[ClientBus]", seconds: float) -> None:
+        """Waits, and receives nothing meanwhile."""
         await self.bus.rest(seconds)

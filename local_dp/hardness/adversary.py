@@ -1,16 +1,27 @@
-"""A worst-case oracle for a finite class: it commits to no target, and keeps as many concepts as it can consistent with what it has said (limits 5.1)."""
+"""Worst-case oracles: one for a finite class, and the adversary of the SQ-parity game on which KLNRS Corollary 4.6 rests (Blum et al. 1994).
+
+The first commits to no target, and keeps as many concepts as it can consistent with its answers (limits 5.1). The second hides a parity.
+A query g has the expectation base + h^(r) under the parity r, base that under random labels and h(x) = (g(x, +1) - g(x, -1)) / 2. `base` is a legal
+answer unless |h^(r)| > tau. By Parseval fewer than 1 / tau^2 parities r have that. All others get the same answers, whatever the next query:
+`bounds.parity.parity_sq_success`. For a correlation with y, base is 0.
+"""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
 from local_dp.arrays import Bools, Counts
+from local_dp.cube import walsh_hadamard
 from local_dp.errors import InputError
+from local_dp.interaction import Adaptive, Nonadaptive, Play
 from local_dp.oracles.statistical.oracles import SQOracle, StatisticalQuery
-from local_dp.populations.concepts import ConceptClass, label
+from local_dp.populations.concepts import ConceptClass, label, parities
+from local_dp.queries.examples import ParityCoset
 
 FORMAT = "local-dp certificate 1"
 MAX_PAIRS = 4096  # concepts alive at once, where pairs are counted: a table of that many squared
@@ -25,7 +36,6 @@ def allowed_gap(tolerance: float, scale: int) -> int:
 
 
 def described(query: StatisticalQuery) -> dict[str, Any]:
-    """A statistical query as plain JSON data."""
     return {"name": query.query.name, "params": query.query.params(), "tolerance": query.tolerance}
 
 
@@ -48,7 +58,7 @@ class VersionSpaceOracle(SQOracle):
     """Answers each query with the centre of the window of width 2 tau, over the surviving concepts' expectations, that has the greatest potential.
 
     Potential: the number of survivors ("count"), or of pairs of survivors that differ with probability at least 2 alpha ("pairs"). Every answer is legal for
-    every survivor. The learner is beaten while two survivors differ by 2 alpha: no hypothesis has error below alpha for both. Works for adaptive learners.
+    every survivor. The learner fails while two survivors differ by 2 alpha: no hypothesis has error below alpha for both. Works for adaptive learners.
     Cost: O(|S| log |S|) a query for "count", O(|S|^2) for "pairs", after one product of the label matrix with the query.
     """
 
@@ -94,8 +104,7 @@ class VersionSpaceOracle(SQOracle):
 
         def pairs(starts: Counts, stops: Counts) -> Counts:
             inside = sums[stops, stops] - sums[starts, stops] - sums[stops, starts] + sums[starts, starts]
-            counted: Counts = inside * len(order) + (stops - starts)  # more survivors decide a tie
-            return counted
+            return inside * len(order) + (stops - starts)  # more survivors decide a tie
 
         return pairs
 
@@ -105,7 +114,7 @@ class VersionSpaceOracle(SQOracle):
         return self.concepts.total - np.rint((signs * self.concepts.weights) @ signs.T).astype(np.int64)
 
     def certificate(self, survivors: Literal["pair", "all"] = "pair") -> dict[str, Any] | None:
-        """What proves that the learner has not won, as JSON data for `certificates.verify_certificate`; None if it has.
+        """A proof that the learner has not won, as JSON data for `certificates.verify_certificate`; None if it has.
 
         "pair" names two survivors that differ by at least 2 alpha; "all" names every survivor, for the bound on randomised learners.
         """
@@ -115,3 +124,94 @@ class VersionSpaceOracle(SQOracle):
             return None
         named = self.alive if survivors == "all" else self.alive[[first, second]]
         return survivors_certificate(self.concepts.name, self.concepts.params, self.alpha, self.log, named.tolist())
+
+
+NAMED = 512  # survivors in a certificate
+ALPHA = 0.25  # two parities differ on half of all points, so an error below 1/4 names the parity
+
+
+@dataclass(frozen=True)
+class ParityExpectations:
+    """One query's expectation under every parity: E_r = (base + half[r]) / scale, in whole numbers; `half` has shape (2^d,)."""
+
+    base: int
+    half: Counts
+    scale: int
+    margin: int  # scale times the tolerance, rounded down exactly
+
+    @property
+    def revealed(self) -> Bools:
+        """The parities for which `base` is no legal answer."""
+        return np.abs(self.half) > self.margin
+
+    def answers(self) -> Counts:
+        """scale times the adversary's answer for every target: the legal value nearest to `base`."""
+        return np.asarray(self.base + np.sign(self.half) * np.maximum(np.abs(self.half) - self.margin, 0))
+
+
+@lru_cache(maxsize=1024)
+def parity_expectations(query: StatisticalQuery, d: int) -> ParityExpectations:
+    """A query's expectations under all 2^d parities: one pass over the cube and one Walsh-Hadamard transform, exact."""
+    points = parities(d).points
+    plus, minus = (query.numerators(label(points, np.full(len(points), y, dtype=np.int8))) for y in (1, -1))
+    half = np.rint(walsh_hadamard((plus - minus).astype(np.float64))).astype(np.int64)  # whole numbers far below 2^53
+    scale = 2 * query.span << d
+    return ParityExpectations(int((plus + minus).sum()), half, scale, allowed_gap(query.tolerance, scale) // 2)
+
+
+class SilentOracle(SQOracle):
+    """The adversary for one hidden parity: `base` while it is legal, and the nearest legal value afterwards. Works against adaptive learners."""
+
+    def __init__(self, d: int, target: int) -> None:
+        super().__init__()
+        self.d, self.target = d, target
+        self.log: list[tuple[StatisticalQuery, Fraction]] = []
+        self.alive: Bools = np.ones(1 << d, dtype=np.bool_)
+
+    def answer_one(self, query: StatisticalQuery) -> float:
+        whole = parity_expectations(query, self.d)
+        answer = int(whole.answers()[self.target])
+        self.alive &= np.abs(whole.base + whole.half - answer) <= whole.margin
+        self.log.append((query, Fraction(answer, whole.scale)))
+        return float(self.log[-1][1])
+
+    def certificate(self) -> dict[str, Any] | None:
+        """That these answers are legal for the first 512 surviving parities; no output is good for two of them. None once one is left."""
+        alive = np.flatnonzero(self.alive)[:NAMED]
+        return survivors_certificate("parities", {"d": self.d}, ALPHA, self.log, alive.tolist()) if len(alive) > 1 else None
+
+
+def all_parities(d: int, tolerance: float, asked: int) -> Nonadaptive[StatisticalQuery, float, int]:
+    """The learner that asks how y correlates with each of the first `asked` parities, and returns the one that does; if none, the next parity."""
+    if not 0 < asked <= 1 << d:
+        raise InputError(f"asked is {asked}; there are 2^{d} parities to ask about")
+
+    def decode(answers: tuple[float, ...]) -> int:
+        return next((s for s, answer in enumerate(answers) if answer != 0), min(asked, (1 << d) - 1))
+
+    return Nonadaptive(tuple(StatisticalQuery(ParityCoset(d, 0, s), tolerance) for s in range(asked)), decode)
+
+
+def bent_cosets(d: int, tolerance: float, k: int) -> Adaptive[StatisticalQuery, float, int]:
+    """The learner that meets the bound up to k queries: one bent query a coset finds the last d - k bits of r, k shifts of it the others.
+
+    Exact against every adversary of this kind for tau < 2^(-k/2), and useless from there on. Cost: 2^(d - k) + k queries in two rounds.
+    """
+
+    def play() -> Play[StatisticalQuery, float, int]:
+        answers = yield tuple(StatisticalQuery(ParityCoset(d, k, s), tolerance) for s in range(1 << (d - k)))
+        s = next((place for place, answer in enumerate(answers) if answer != 0), None)
+        if s is None:
+            return 0
+        shifted = yield tuple(StatisticalQuery(ParityCoset(d, k, s, 1 << j), tolerance) for j in range(k))
+        flips = [answer * answers[s] < 0 for answer in shifted]  # shift j flips the bent function's dual if the bit that j is paired with is set
+        return (s << k) + sum(flip << ((j + k // 2) % k) for j, flip in enumerate(flips))
+
+    return Adaptive(play)
+
+
+def exact_success(learner: Nonadaptive[StatisticalQuery, float, int], d: int) -> Fraction:
+    """The learner's success against the adversary over all 2^d targets, each played once."""
+    expectations = [parity_expectations(query, d) for query in learner.queries]
+    answers = np.stack([each.answers() / each.scale for each in expectations]).T.tolist()
+    return Fraction(sum(learner.decode(tuple(row)) == target for target, row in enumerate(answers)), 1 << d)

@@ -1,8 +1,8 @@
-"""Certificates of what a learner cannot have won, checked by sums over the domain and none of the shortcuts of those who wrote them (limits 5.1, 12.4).
+"""Certificates that a learner cannot have won, checked by sums over the domain without the shortcuts of their authors (limits 5.1, 12.4).
 
-Three kinds, all JSON. "survivors": queries, exact rational answers and concepts of a named class that all the answers are legal for. "hidden-set": for masked
-parity, the queries of a non-adaptive learner and the set of r for which none of them tells a = 0 from a = 1. "margin": for a class of blocks, a law in whole
-weights under which no embedding has a large margin.
+Three kinds, all JSON. "survivors": queries, exact rational answers and concepts of a named class for which all answers are legal. "hidden-set": for masked
+parity, the queries of a non-adaptive learner and the set of r for which no query distinguishes a = 0 and a = 1. "margin": for a class of blocks, a law in
+whole weights under which no embedding has a large margin.
 """
 
 import json
@@ -19,8 +19,7 @@ from local_dp.arrays import Bools, Counts, Floats
 from local_dp.bounds.interaction import margin_clients
 from local_dp.errors import InputError, RefusedError
 from local_dp.oracles.statistical.oracles import StatisticalQuery
-from local_dp.populations.blocks import BlockClass
-from local_dp.populations.concepts import ConceptClass, Signs, build_class
+from local_dp.populations.concepts import BlockClass, ConceptClass, Signs, build_class
 from local_dp.queries.registry import QUERIES
 from local_dp.records import Records
 
@@ -35,7 +34,7 @@ _FRACTION = re.compile(r"-?[0-9]{1,80}(/[0-9]{1,80})?")
 
 @dataclass(frozen=True)
 class Verdict:
-    """Whether a certificate holds; what it proves if so, or else why not; and the figures that the check computed."""
+    """Whether a certificate is valid; what it proves, or why it is not; and the computed figures."""
 
     valid: bool
     statement: str
@@ -69,18 +68,18 @@ def verify_certificate(data: Mapping[str, Any]) -> Verdict:
     except (KeyError, TypeError, ValueError, ZeroDivisionError, IndexError, AttributeError, OverflowError) as error:
         raise InputError(f"the certificate is malformed: {type(error).__name__} {error}; give a file that local-dp wrote") from None
     except RefusedError as error:
-        raise InputError(f"the certificate asks what is no query: {error}") from None
+        raise InputError(f"the certificate has a bad query: {error}") from None
     raise InputError(f"no certificate of kind {data['kind']!r}; there are survivors, hidden-set and margin")
 
 
 def _queries(data: Mapping[str, Any]) -> list[StatisticalQuery]:
-    asked = []
+    queries = []
     for entry in data["queries"]:
         params = {key: tuple(value) if isinstance(value, list) else value for key, value in entry["params"].items()}
-        asked.append(StatisticalQuery(QUERIES.build(entry["name"], params), float(entry["tolerance"])))
-    if not asked:
+        queries.append(StatisticalQuery(QUERIES.build(entry["name"], params), float(entry["tolerance"])))
+    if not queries:
         raise InputError("the certificate has no queries; there is nothing to check")
-    return asked
+    return queries
 
 
 def _fraction(value: Any) -> Fraction:
@@ -116,7 +115,7 @@ def _verify_survivors(data: Mapping[str, Any]) -> Verdict:
             expectation = _expectation(query, concepts, row)
             if abs(expectation - answer) > Fraction(query.tolerance):
                 return Verdict(False, f"answer {place} is {float(answer):.9g}, illegal for concept {index}: its expectation is {float(expectation):.9g}")
-    nearest = int(_near(concepts, np.stack(rows), 2 * alpha).sum(axis=1).max())  # whatever is good for one survivor is good for no survivor far from it
+    nearest = int(_near(concepts, np.stack(rows), 2 * alpha).sum(axis=1).max())  # a good hypothesis for one survivor is bad for distant ones
     most = Fraction(nearest, len(rows))
     if most == 1:
         return Verdict(False, f"one hypothesis may have error below alpha = {float(alpha):g} for all survivors: one of them is within 2 alpha of all others")
@@ -132,8 +131,7 @@ def _near(concepts: ConceptClass, rows: Signs, limit: Fraction) -> Bools:
     """Which of the labellings differ with probability below `limit`, exact, shape (rows, rows)."""
     signs = rows.astype(np.float64)  # whole numbers below 2^53
     twice = concepts.total - np.rint((signs * concepts.weights) @ signs.T).astype(np.int64)
-    near: Bools = twice < math.ceil(2 * limit * concepts.total)
-    return near
+    return twice < math.ceil(2 * limit * concepts.total)
 
 
 def _verify_hidden_set(data: Mapping[str, Any]) -> Verdict:
@@ -159,9 +157,9 @@ def _verify_hidden_set(data: Mapping[str, Any]) -> Verdict:
 def _hidden_statement(queries: int, d: int, rho: Fraction) -> str:
     asked = f"these {queries} queries of masked parity (d = {d}), asked at once"
     if rho == 0:
-        return f"for every r, one of {asked}, tells a = 0 from a = 1 whatever legal answers it gets"
+        return f"for every r, one of {asked}, distinguishes a = 0 and a = 1 with any legal answers"
     return (
-        f"the oracle that answers midpoints is legal for both masks of {rho} of all r, so whoever learns from {asked}, "
+        f"the oracle that answers midpoints is legal for both masks of {rho} of all r. So a learner from {asked}, "
         f"has error below 1/4 with probability at most {1 - rho / 2}"
     )
 
@@ -181,12 +179,11 @@ def _hides(query: StatisticalQuery, d: int) -> Bools:
     low = d // 2
     square = gaps.reshape(1 << (d - low), 1 << low).astype(np.float64)  # entries and sums are whole and below 2^53: exact
     sums = np.rint(_characters(d - low) @ square @ _characters(low)).astype(np.int64).ravel()
-    hides: Bools = np.abs(sums) <= int(2 * Fraction(query.tolerance) * 2 * query.span * d * 2**d)
-    return hides
+    return np.abs(sums) <= int(2 * Fraction(query.tolerance) * 2 * query.span * d * 2**d)
 
 
 def _characters(bits: int) -> Floats:
-    """(-1)^<r, x> for all r and x of so many bits."""
+    """(-1)^<r, x> for all r and x."""
     indices = range(1 << bits)
     return np.array([[-1.0 if (r & x).bit_count() % 2 else 1.0 for x in indices] for r in indices])
 
@@ -202,11 +199,11 @@ def _verify_margin(data: Mapping[str, Any]) -> Verdict:
     most = max(value**2 * concepts.b ** (concepts.t - S.bit_count()) for S, value in enumerate(sums))
     margin = Fraction(most, total**2 * concepts.b**concepts.t)
     clients = margin_clients(1 / margin, epsilon, success)
-    found = {"variables": concepts.variables, "total": total, "squared_margin_at_most": margin, "clients_at_least": clients}
-    for name, value in found.items():
+    figures = {"variables": concepts.variables, "total": total, "squared_margin_at_most": margin, "clients_at_least": clients}
+    for name, value in figures.items():
         if _fraction(data[name]) != value:
             return Verdict(False, f"{name.replace('_', ' ')} is {value}, and the certificate says {str(data[name])[:80]}")
-    return Verdict(True, _margin_statement(concepts, margin, clients, epsilon, success), found | {"squared_margin_at_most": str(margin)})
+    return Verdict(True, _margin_statement(concepts, margin, clients, epsilon, success), figures | {"squared_margin_at_most": str(margin)})
 
 
 def _margin_statement(concepts: BlockClass, margin: Fraction, clients: int, epsilon: float, success: float) -> str:

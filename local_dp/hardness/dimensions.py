@@ -1,4 +1,7 @@
-"""How hard a class is for statistical queries, and so for the local model: SQ dimension, spectral dimension, and the lower bound on clients (limits 5.2)."""
+"""How hard a class is for statistical queries, and so for the local model: SQ dimension, spectral dimension, the lower bound on clients (limits 5.2).
+
+With a greedy search for cliques of a small graph, and an exact one by branch and bound.
+"""
 
 import math
 from collections.abc import Callable
@@ -12,8 +15,73 @@ from local_dp.arrays import Bools, Counts, Floats
 from local_dp.bounds.channels import asked_again_bound
 from local_dp.bounds.parity import asked_in_turn_bound
 from local_dp.errors import InputError
-from local_dp.hardness.cliques import CliqueSearch, greedy_clique
 from local_dp.populations.concepts import ConceptClass
+
+
+def greedy_clique(adjacent: Bools, generator: np.random.Generator) -> list[int]:
+    """A maximal clique of a graph: adds the vertex with the most neighbours among the remaining candidates; ties are broken at random.
+
+    `adjacent` is symmetric with a false diagonal, shape (N, N). Cost: O(N^2) a vertex.
+    """
+    candidates: Bools = np.ones(len(adjacent), dtype=np.bool_)
+    weights = adjacent.astype(np.float32)
+    clique: list[int] = []
+    while candidates.any():
+        degrees: Floats = np.where(candidates, weights @ candidates.astype(np.float32), -1.0)
+        best: Counts = np.flatnonzero(degrees == degrees.max())
+        vertex = int(generator.choice(best))
+        clique.append(vertex)
+        candidates &= adjacent[vertex]
+    return clique
+
+
+class CliqueSearch:
+    """Exact search for a clique: branch and bound, bounded by a greedy colouring (Tomita, Seki 2003). Exponential in general.
+
+    It gives up after `steps` branches; `finished` is whether the search was complete.
+    """
+
+    def __init__(self, adjacent: Bools, steps: int) -> None:
+        self._order = np.argsort(adjacent.sum(axis=1), kind="stable")  # few neighbours first: coloured first, branched on last
+        self._masks = [sum(1 << int(place) for place in np.flatnonzero(adjacent[vertex][self._order])) for vertex in self._order]
+        self._steps = steps
+
+    @property
+    def finished(self) -> bool:
+        return self._steps > 0
+
+    def find(self, size: int) -> list[int] | None:
+        """A clique of `size` vertices, or None if there is none or the steps ran out."""
+        clique = self._extend((1 << len(self._masks)) - 1, size, [])
+        return None if clique is None else [int(self._order[place]) for place in clique]
+
+    def _extend(self, candidates: int, missing: int, clique: list[int]) -> list[int] | None:
+        if missing <= 0:
+            return clique
+        for vertex, colours in reversed(_coloured(self._masks, candidates)):
+            if colours < missing or self._steps <= 0:  # a clique takes one vertex of a colour, and colours only fall from here
+                return None
+            self._steps -= 1
+            larger = self._extend(candidates & self._masks[vertex], missing - 1, [*clique, vertex])
+            if larger is not None:
+                return larger
+            candidates &= ~(1 << vertex)
+        return None
+
+
+def _coloured(masks: list[int], candidates: int) -> list[tuple[int, int]]:
+    """The candidates, each with the number of colours used up to it, so that no two adjacent ones share a colour."""
+    coloured, colour = [], 0
+    while candidates:
+        colour += 1
+        free = candidates
+        while free:
+            vertex = (free & -free).bit_length() - 1
+            coloured.append((vertex, colour))
+            candidates &= ~(1 << vertex)
+            free &= ~(1 << vertex) & ~masks[vertex]
+    return coloured
+
 
 MAX_EXACT = 200  # concepts, up to negation, for which the SQ dimension is searched exactly
 MAX_STEPS = 300_000  # of the exact search for one size: some seconds
@@ -25,7 +93,7 @@ CHECK_EVERY = 20
 
 @dataclass(frozen=True)
 class SQDimension:
-    """`concepts` are m different concepts whose correlations are all at most 1/m; no m + 1 exist if `exact`, and none were found if not."""
+    """`concepts` are m different concepts with correlations of at most 1/m; no m + 1 exist if `exact`, else the search found none."""
 
     concepts: tuple[int, ...]
     exact: bool
@@ -54,33 +122,33 @@ def sq_dimension(concepts: ConceptClass, generator: np.random.Generator, steps: 
     Exact up to 200 concepts (a concept and its negation count once) if the search for m + 1 ends within `steps`, else a greedy lower bound.
     Learning with advantage tau then takes (m tau^2 - 1) / 2 queries of tolerance tau. Cost: O(|C|^2 (|X| + m)) for the greedy bound.
     """
-    kept, correlations = _up_to_negation(concepts)
-    clique, exact = [0], len(kept) <= MAX_EXACT
-    while len(clique) < len(kept):
-        wanted = len(clique) + 1
-        adjacent: Bools = correlations * wanted <= concepts.total
+    representatives, correlations = _up_to_negation(concepts)
+    clique, exact = [0], len(representatives) <= MAX_EXACT
+    while len(clique) < len(representatives):
+        size = len(clique) + 1
+        adjacent: Bools = correlations * size <= concepts.total
         np.fill_diagonal(adjacent, False)
         tries = (greedy_clique(adjacent, generator) for _ in range(RESTARTS))
-        larger = next((found for found in tries if len(found) >= wanted), None)
+        larger = next((each for each in tries if len(each) >= size), None)
         if larger is None and exact:
             search = CliqueSearch(adjacent, steps)
-            larger, exact = search.find(wanted), search.finished
+            larger, exact = search.find(size), search.finished
         if larger is None:
             break
         inside = correlations[np.ix_(larger, larger)] - np.diag(np.diag(correlations)[larger])
         closest = int(inside.max())
-        clique = larger[: max(wanted, min(len(larger), concepts.total // closest if closest else len(larger)))]
-    return SQDimension(tuple(sorted(int(kept[place]) for place in clique)), exact)
+        clique = larger[: max(size, min(len(larger), concepts.total // closest if closest else len(larger)))]
+    return SQDimension(tuple(sorted(int(representatives[place]) for place in clique)), exact)
 
 
 def _up_to_negation(concepts: ConceptClass) -> tuple[Counts, Counts]:
     """One concept of each pair {c, -c}, and total |E[c c']| of all pairs of them."""
     labels = concepts.labels[:, concepts.weights > 0]
-    _, kept = np.unique(labels * labels[:, :1], axis=0, return_index=True)
-    if len(kept) > MAX_GRAPH:
-        raise InputError(f"{concepts.name} has {len(kept)} concepts up to negation; the SQ dimension is searched up to {MAX_GRAPH}")
-    signs = concepts.labels[np.sort(kept)].astype(np.float64)
-    return np.sort(kept), np.abs(np.rint((signs * concepts.weights) @ signs.T)).astype(np.int64)
+    _, representatives = np.unique(labels * labels[:, :1], axis=0, return_index=True)
+    if len(representatives) > MAX_GRAPH:
+        raise InputError(f"{concepts.name} has {len(representatives)} concepts up to negation; the SQ dimension is searched up to {MAX_GRAPH}")
+    signs = concepts.labels[np.sort(representatives)].astype(np.float64)
+    return np.sort(representatives), np.abs(np.rint((signs * concepts.weights) @ signs.T)).astype(np.int64)
 
 
 def uniform_dimension(concepts: ConceptClass) -> SpectralDimension:
@@ -95,7 +163,7 @@ def uniform_dimension(concepts: ConceptClass) -> SpectralDimension:
 
 
 def optimised_dimension(concepts: ConceptClass, gap: float = 0.005, operations: float = 2e11) -> SpectralDimension:
-    """The largest spectral dimension over all priors, within a relative `gap` (the result says how close it came).
+    """The largest spectral dimension over all priors, within a relative `gap`; `at_most` gives the remaining one.
 
     A zero-sum game between a prior and a density matrix, solved by optimistic multiplicative weights on both sides; every prior gives a lower bound and every
     density matrix an upper one. Cost: one eigenproblem of size min(|C|, |X|) and O(|C| |X|^2) a step; from 100 steps to 2,000 as `operations` allow.
@@ -130,7 +198,7 @@ def _better(vectors: Floats, best: SpectralDimension, priors: tuple[Floats, ...]
 
 
 def _coordinates(concepts: ConceptClass) -> Floats:
-    """The unit vectors sqrt(D(x)) c(x), one a row, in an orthonormal basis of their span's dimension at most."""
+    """The unit vectors sqrt(D(x)) c(x), one a row, in an orthonormal basis of their span."""
     vectors: Floats = concepts.labels.astype(np.float64) * np.sqrt(concepts.shares)
     if min(vectors.shape) > MAX_RANK:
         raise InputError(f"{concepts.name}: {vectors.shape[0]} concepts on {vectors.shape[1]} points; one of the two may be at most {MAX_RANK}")
@@ -147,8 +215,7 @@ def _largest(vectors: Floats, prior: Floats) -> float:
 def _density(exponent: Floats) -> Floats:
     values, axes = np.linalg.eigh(exponent)
     weights = np.exp(values - values[-1])
-    density: Floats = (axes * (weights / weights.sum())) @ axes.T
-    return density
+    return np.asarray((axes * (weights / weights.sum())) @ axes.T)
 
 
 def optimistic_bound(vectors: Floats, density: Floats) -> float:
@@ -158,7 +225,7 @@ def optimistic_bound(vectors: Floats, density: Floats) -> float:
 
 
 def guessable(concepts: ConceptClass, prior: Floats, alpha: float) -> float:
-    """An upper bound on rho, the prior of the concepts that one fixed hypothesis has error at most alpha for: they lie within 2 alpha of any one of them."""
+    """An upper bound on rho, the prior of the concepts for which one hypothesis has error at most alpha: they lie within 2 alpha of each other."""
     limit = math.floor((1 - 4 * Fraction(alpha)) * concepts.total)  # total E[c c'] >= total (1 - 2 * 2 alpha)
     signs = concepts.labels.astype(np.float64)
     heaviest = 0.0
@@ -170,8 +237,6 @@ def guessable(concepts: ConceptClass, prior: Floats, alpha: float) -> float:
 
 @dataclass(frozen=True)
 class Dimensions:
-    """Every dimension of one class."""
-
     name: str
     concepts: int
     points: int
@@ -206,7 +271,7 @@ def dimensions(concepts: ConceptClass, generator: np.random.Generator) -> Dimens
 
 
 def local_clients(concepts: ConceptClass, found: Dimensions, epsilon: float, success: float, alpha: float) -> float:
-    """The better of the lower bounds on n that the uniform and the optimised prior give, for error at most alpha with probability `success`.
+    """The better lower bound on n of the uniform and the optimised prior, for error at most alpha with probability `success`.
 
     For non-interactive and sequentially interactive protocols: `bounds.parity.asked_in_turn_bound`.
     """
@@ -214,7 +279,7 @@ def local_clients(concepts: ConceptClass, found: Dimensions, epsilon: float, suc
 
 
 def local_clients_asked_again(concepts: ConceptClass, found: Dimensions, epsilon: float, success: float, alpha: float) -> float:
-    """The same for EVERY protocol, those that ask anybody again and again among them: `bounds.channels.asked_again_bound` (limits 12.3)."""
+    """The same for EVERY protocol, also those that ask a client again: `bounds.channels.asked_again_bound` (limits 12.3)."""
     return _over_priors(asked_again_bound, concepts, found, epsilon, success, alpha)
 
 

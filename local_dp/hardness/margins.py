@@ -1,4 +1,4 @@
-"""The margin complexity of a class of blocks, exactly: a linear program with 2^t variables, no semidefinite one, and certificates of it (limits 12.4)."""
+"""The exact margin complexity of a class of blocks: a linear program with 2^t variables, not a semidefinite one, and its certificates (limits 12.4)."""
 
 import math
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from local_dp.bounds.interaction import margin_clients
 from local_dp.cube import walsh_hadamard
 from local_dp.errors import InputError
 from local_dp.hardness.adversary import FORMAT
-from local_dp.populations.blocks import BlockClass
+from local_dp.populations.concepts import BlockClass
 
 UNIT = 1 << 40  # the weights of a certificate sum to about this
 
@@ -29,8 +29,7 @@ class Margin:
     @cached_property
     def correlations(self) -> Floats:
         """E_mu f chi_S of every set S of blocks."""
-        found: Floats = walsh_hadamard(self.law * self.concepts.signs()) / self.law.sum()
-        return found
+        return np.asarray(walsh_hadamard(self.law * self.concepts.signs()) / self.law.sum())
 
     @property
     def at_least(self) -> float:
@@ -66,7 +65,7 @@ class Margin:
 
 
 def margin(concepts: BlockClass) -> Margin:
-    """The optimal mu and p by HiGHS: min sum |c_S| b^(|S|/2) subject to f p >= 1, and its dual. What the solver says is checked by `at_least` and `at_most`.
+    """The optimal mu and p by HiGHS: min sum |c_S| b^(|S|/2) subject to f p >= 1, and its dual. `at_least` and `at_most` check the solver's answer.
 
     Cost: a dense linear program of 2^t rows; a tenth of a second at t = 8.
     """
@@ -74,37 +73,36 @@ def margin(concepts: BlockClass) -> Margin:
     return Margin(concepts, law, scaled / _costs(concepts))
 
 
-def on_the_matrix(found: Margin) -> tuple[float, float]:
-    """The same two bounds on MC with no symmetry used: of the sign matrix itself, entry by entry. Small classes only.
+def on_the_matrix(program: Margin) -> tuple[float, float]:
+    """The same two bounds on MC without symmetry: from the entries of the sign matrix itself. Small classes only.
 
-    Below: the matrix P of the law has margin at most sqrt(rows columns) times its spectral norm over its sum of sizes. Above: unit vectors are written out
-    for every concept and every point, and the least margin among all pairs is found.
+    Below: the matrix P of the law has margin at most sqrt(rows columns) times its spectral norm over its sum of sizes. Above: unit vectors
+    for every concept and every point, and the least margin among all pairs.
     """
-    concepts, told = found.concepts, found.concepts.told()
-    spread = (found.law * concepts.signs())[told]
+    concepts, labels = program.concepts, program.concepts.told()
+    spread = (program.law * concepts.signs())[labels]
     norm = np.linalg.norm(spread, 2)
-    rules, points = vectors(found)
+    rules, points = vectors(program)
     lengths = np.linalg.norm(rules, axis=1).max() * np.linalg.norm(points, axis=1).max()
-    return float(np.abs(spread).sum() / (norm * math.sqrt(spread.size))), float(lengths / ((rules @ points.T) * concepts.signs()[told]).min())
+    return float(np.abs(spread).sum() / (norm * math.sqrt(spread.size))), float(lengths / ((rules @ points.T) * concepts.signs()[labels]).min())
 
 
-def vectors(found: Margin) -> tuple[Floats, Floats]:
+def vectors(program: Margin) -> tuple[Floats, Floats]:
     """A vector of every concept and of every point, a row each: a coordinate for each set S of blocks and each choice of a variable in them."""
-    concepts = found.concepts
+    concepts = program.concepts
     flips, x = np.arange(1 << concepts.t), np.arange(1 << concepts.variables)
     rules, points = [], []
-    for S, (c, cost) in enumerate(zip(found.coefficients.tolist(), _costs(concepts).tolist(), strict=True)):
-        kept, place = np.unique(concepts.masks(S), return_inverse=True)
-        chosen = (place[:, None] == np.arange(len(kept))).astype(np.float64)
-        rules.append(np.kron(chosen, _characters(np.array([S]), flips)) * math.copysign(math.sqrt(abs(c) * cost), c))
-        points.append(_characters(kept, x) * math.sqrt(abs(c) / cost))
+    for S, (c, cost) in enumerate(zip(program.coefficients.tolist(), _costs(concepts).tolist(), strict=True)):
+        masks, place = np.unique(concepts.masks(S), return_inverse=True)
+        indicators = (place[:, None] == np.arange(len(masks))).astype(np.float64)
+        rules.append(np.kron(indicators, _characters(np.array([S]), flips)) * math.copysign(math.sqrt(abs(c) * cost), c))
+        points.append(_characters(masks, x) * math.sqrt(abs(c) / cost))
     return np.hstack(rules), np.hstack(points)
 
 
 def _characters(sets: Counts, x: Counts) -> Floats:
     """(-1)^|s & x|, a row for each x."""
-    signs: Floats = 1.0 - 2.0 * (np.bitwise_count(x[:, None] & sets) & 1)
-    return signs
+    return np.asarray(1.0 - 2.0 * (np.bitwise_count(x[:, None] & sets) & 1))
 
 
 def margin_limit(concepts: BlockClass) -> float:
@@ -113,8 +111,8 @@ def margin_limit(concepts: BlockClass) -> float:
     A larger set costs b^(1/2) times more for its coefficient and must vanish; the empty one costs nothing in the limit. Raises InputError for no halfspace.
     """
     sizes = _sizes(concepts)
-    _, found = _solved(concepts, (sizes <= 1).astype(np.float64), (sizes == 1).astype(np.float64))
-    return float(np.abs(found[sizes == 1]).sum())
+    _, solution = _solved(concepts, (sizes <= 1).astype(np.float64), (sizes == 1).astype(np.float64))
+    return float(np.abs(solution[sizes == 1]).sum())
 
 
 def _solved(concepts: BlockClass, scales: Floats, prices: Floats) -> tuple[Floats, Floats]:
@@ -122,11 +120,11 @@ def _solved(concepts: BlockClass, scales: Floats, prices: Floats) -> tuple[Float
     from scipy.optimize import linprog
 
     values = walsh_hadamard(np.diag(scales)) * concepts.signs()[:, None]
-    found = linprog(np.tile(prices, 2), A_ub=np.hstack([-values, values]), b_ub=-np.ones(len(values)), bounds=(0, None), method="highs")
-    if found.status != 0:
-        raise InputError(f"no polynomial of these characters has the sign of {concepts.function}: {found.message}")
-    plus, minus = np.split(found.x, 2)
-    return np.maximum(-found.ineqlin.marginals, 0), plus - minus
+    solution = linprog(np.tile(prices, 2), A_ub=np.hstack([-values, values]), b_ub=-np.ones(len(values)), bounds=(0, None), method="highs")
+    if solution.status != 0:
+        raise InputError(f"no polynomial of these characters has the sign of {concepts.function}: {solution.message}")
+    plus, minus = np.split(solution.x, 2)
+    return np.maximum(-solution.ineqlin.marginals, 0), plus - minus
 
 
 def _sizes(concepts: BlockClass) -> Floats:
@@ -135,5 +133,4 @@ def _sizes(concepts: BlockClass) -> Floats:
 
 def _costs(concepts: BlockClass) -> Floats:
     """b^(|S|/2) of every S."""
-    costs: Floats = float(concepts.b) ** (_sizes(concepts) / 2)
-    return costs
+    return float(concepts.b) ** (_sizes(concepts) / 2)

@@ -1,4 +1,4 @@
-"""Fully interactive protocols of a few clients, written out: the exact law of the transcript, and the one for which cutting and pasting loses least."""
+"""Fully interactive protocols of a few clients: the exact law of the transcript, and the one for which cutting and pasting loses least."""
 
 import math
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ ENOUGH = 1e-6  # a search that gains less is over
 
 @dataclass(frozen=True)
 class Turn:
-    """`speaker` says 1 with the probability `chances[its input bit]`, else 0; `after` is the next turn after a 0 and after a 1, None at the end."""
+    """`speaker` sends 1 with the probability `chances[its input bit]`, else 0; `after` is the next turn after a 0 and after a 1, None at the end."""
 
     speaker: int
     chances: tuple[float, float]
@@ -53,7 +53,7 @@ def cut_distances(laws: Floats) -> tuple[float, float]:
 
 
 def random_protocol(clients: int, turns: int, generator: np.random.Generator) -> Turn:
-    """So many turns after every history; who speaks, and with which chances in sixteenths, is drawn, many of them 0 or 1."""
+    """`turns` turns after every history; the speaker and its chances in sixteenths are drawn, many of them 0 or 1."""
     after = (random_protocol(clients, turns - 1, generator), random_protocol(clients, turns - 1, generator)) if turns > 1 else (None, None)
     zero, one = np.rint(SIXTEENTHS * generator.beta(0.4, 0.4, size=2)) / SIXTEENTHS
     return Turn(int(generator.integers(clients)), (float(zero), float(one)), after)
@@ -63,8 +63,8 @@ def random_protocol(clients: int, turns: int, generator: np.random.Generator) ->
 class WorstProtocols:
     """A search for the protocol with the largest h^2(nobody, everybody) / sum_i h^2(nobody, i): each client in its turn, `turns` in all.
 
-    What a transcript is worth depends on the likelihood ratios X_i = Pr[. | 1] / Pr[. | 0] alone: a turn of client i splits X_i in two that average to it, so
-    the best protocol for a given ratio is a concave hull along one axis after another, on a grid of `2 steps + 2` values up to `reach`, finer near 1.
+    A transcript's value depends on the likelihood ratios X_i = Pr[. | 1] / Pr[. | 0] alone. A turn of client i splits X_i in two with mean X_i.
+    So the best protocol for a given ratio is a concave hull along one axis after another. The grid has `2 steps + 2` values up to `reach`, finer near 1.
     """
 
     clients: int
@@ -79,25 +79,24 @@ class WorstProtocols:
     def grid(self) -> Floats:
         """The likelihood ratios: 0 among them, and 1 at place `steps + 1`."""
         even = np.linspace(-1, 1, 2 * self.steps + 1)
-        grid: Floats = np.concatenate([[0.0], np.exp(np.log(self.reach) * np.sign(even) * even**2)])
-        return grid
+        return np.concatenate([[0.0], np.exp(np.log(self.reach) * np.sign(even) * even**2)])
 
     def find(self) -> tuple[Turn, float]:
-        """The worst protocol found, and its ratio: each search starts at the ratio of the last, until none is larger (Dinkelbach 1967)."""
-        found, ratio, larger = None, 1.0, self._best(1.0)
+        """The worst protocol and its ratio: each search starts at the ratio of the last, until none is larger (Dinkelbach 1967)."""
+        worst, ratio, larger = None, 1.0, self._best(1.0)
         while larger is not None:
             whole, parts = cut_distances(transcript_laws(larger, cut_inputs(self.clients)))
             if parts == 0 < whole:
                 return larger, math.inf
             if whole <= ratio * (1 + ENOUGH) * parts:
                 break
-            found, ratio = larger, whole / parts
+            worst, ratio = larger, whole / parts
             larger = self._best(ratio)
-        assert found is not None  # the first search finds that one client tells its input
-        return found, ratio
+        assert worst is not None  # the first search finds a protocol of one truthful client
+        return worst, ratio
 
     def _best(self, ratio: float) -> Turn | None:
-        """The protocol with the largest h^2(nobody, everybody) - ratio * sum; None if saying nothing is best."""
+        """The protocol with the largest h^2(nobody, everybody) - ratio * sum; None if silence is best."""
         values = [self._worth(ratio)]
         for turn in range(self.turns):
             axis = turn % self.clients
@@ -105,10 +104,9 @@ class WorstProtocols:
         return self._protocol(values, (self.steps + 1,) * self.clients)
 
     def _worth(self, ratio: float) -> Floats:
-        """What a transcript adds, per its probability if nobody has a 1: ratio * sum_i sqrt X_i - sqrt(prod X_i), on the whole grid."""
+        """A transcript's value, per its probability if nobody has a 1: ratio * sum_i sqrt X_i - sqrt(prod X_i), on the whole grid."""
         roots = np.meshgrid(*[np.sqrt(self.grid)] * self.clients, indexing="ij")
-        worth: Floats = ratio * np.sum(roots, axis=0) - np.prod(roots, axis=0)
-        return worth
+        return np.asarray(ratio * np.sum(roots, axis=0) - np.prod(roots, axis=0))
 
     def _protocol(self, values: Sequence[Floats], place: tuple[int, ...]) -> Turn | None:
         """The protocol of the hulls `values`, the last of which is the first turn's, from a place of the grid on."""

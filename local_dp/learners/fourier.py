@@ -1,4 +1,4 @@
-"""Functions of low Fourier degree under the uniform distribution."""
+"""Low-degree polynomials: Fourier coefficients under the uniform distribution, and regression in one round under any."""
 
 import math
 from dataclasses import dataclass
@@ -35,7 +35,6 @@ class Polynomial:
         return f"{weighted(self.coefficients, names)} > 0"
 
     def predict(self, records: Records) -> Ints:
-        """The label of each record, shape (n,)."""
         total = np.zeros(len(records))
         for members, coefficient in zip(self.sets, self.coefficients, strict=True):
             odd = np.zeros(len(records), dtype=np.bool_)
@@ -58,8 +57,7 @@ class LowDegree(Learner[Polynomial]):
     d: int = 6
     degree: int = 2
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def check(self) -> None:
         check_dimension(self.d)
         check_whole("degree", self.degree, 0, self.d)
         if self.queries > 100_000:
@@ -67,7 +65,6 @@ class LowDegree(Learner[Polynomial]):
 
     @property
     def sets(self) -> tuple[tuple[int, ...], ...]:
-        """The sets of at most `degree` variables."""
         return tuple(chain.from_iterable(combinations(range(self.d), size) for size in range(self.degree + 1)))
 
     @property
@@ -77,10 +74,6 @@ class LowDegree(Learner[Polynomial]):
     @property
     def queries(self) -> int:
         return sum(math.comb(self.d, size) for size in range(self.degree + 1))
-
-    @property
-    def rounds(self) -> int:
-        return 1
 
     def average_clients(self, epsilon: float) -> int:
         """Clients for an expected square distance of alpha, and so an expected error of alpha: N^2 C^2 / alpha, n / N of them for each coefficient."""
@@ -110,7 +103,6 @@ class OneRoundPolynomial:
 
     @cached_property
     def sets(self) -> tuple[Set, ...]:
-        """The monomials."""
         return LowDegree(d=self.d, degree=self.degree).sets
 
     @cached_property
@@ -121,11 +113,9 @@ class OneRoundPolynomial:
 
     @property
     def queries(self) -> int:
-        """How many statistical queries it asks."""
         return len(self.moments) + len(self.sets)
 
     def algorithm(self) -> Statistical[Polynomial]:
-        """The learner, for any oracle."""
         columns = features(self.d)
 
         def ask(members: Set, label: str) -> StatisticalQuery:

@@ -1,4 +1,4 @@
-"""Halfspaces with a margin: the perceptron on statistical queries."""
+"""Halfspaces with a margin: the perceptron, logistic regression, and descent with long steps."""
 
 import math
 from dataclasses import dataclass, replace
@@ -32,7 +32,6 @@ class Halfspace:
         return f"{weighted(self.weights, features(len(self.weights)))} > 0"
 
     def predict(self, records: Records) -> Ints:
-        """The side of each record, +1 or -1, shape (n,)."""
         score = weighted_sum(np.array(self.weights), matrix(records, features(len(self.weights))))
         return signs(score > 0)
 
@@ -61,13 +60,11 @@ class Descending(Learner[Halfspace]):
     d: int = 4
     bound: float | None = None
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def check(self) -> None:
         check_margin(self.d, 1.0, self.bound)
 
     @property
     def scale(self) -> float:
-        """The bound on abs(x_j)."""
         return check_margin(self.d, 1.0, self.bound)
 
     def descents(self, loss: str, weights: Floats) -> tuple[StatisticalQuery, ...]:
@@ -91,8 +88,8 @@ class Perceptron(Descending):
     source: ClassVar[str] = "Novikoff 1962; Kearns 1998"
     gamma: float = 0.5
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def check(self) -> None:
+        super().check()
         check_margin(self.d, self.gamma, self.bound)
 
     @property
@@ -144,8 +141,8 @@ class LogisticRegression(Descending):
     source: ClassVar[str] = "inexact gradient descent (d'Aspremont 2008)"
     radius: float = 2.0
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def check(self) -> None:
+        super().check()
         check_positive("radius", self.radius)
 
     @property
@@ -191,8 +188,8 @@ class MarginDescent(Descending):
     radius: float = 20.0
     spread: float = 1.5
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def check(self) -> None:
+        super().check()
         check_whole("steps", self.steps, 1, 100_000)
         check_positive("radius", self.radius)
         check_positive("spread", self.spread)

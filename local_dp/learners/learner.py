@@ -1,4 +1,4 @@
-"""What every statistical-query learner offers: its algorithm, and the tolerance, queries and rounds that its guarantee needs."""
+"""The base of every statistical-query learner: its algorithm, and the tolerance, queries and rounds of its guarantee."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -32,8 +32,8 @@ class Classifier(Protocol):
 class Learner(ABC, Generic[H]):
     """A learner whose only access to the distribution is statistical queries on the [-1, 1] scale (KLNRS Definition 4.5).
 
-    Its error is at most `alpha` beyond what its docstring compares it with, whatever the oracle answers within `tolerance`. `slack` multiplies that
-    tolerance: above 1 nothing is promised. Its model, NASQ or SQ, is the return type of `algorithm`.
+    Its error is at most `alpha` beyond the comparison in its docstring, for all answers within `tolerance`. `slack` multiplies that tolerance: above 1 there is
+    no guarantee. Its model, NASQ or SQ, is the return type of `algorithm`.
     """
 
     name: ClassVar[str]
@@ -44,6 +44,11 @@ class Learner(ABC, Generic[H]):
     def __post_init__(self) -> None:
         check_share("alpha", self.alpha)
         check_positive("slack", self.slack)
+        self.check()
+
+    @abstractmethod
+    def check(self) -> None:
+        """Checks the other parameters. Raises InputError."""
 
     @property
     @abstractmethod
@@ -53,12 +58,12 @@ class Learner(ABC, Generic[H]):
     @property
     @abstractmethod
     def queries(self) -> int:
-        """The most statistical queries it asks: the formula, not a count."""
+        """The most statistical queries it asks, by a formula."""
 
     @property
-    @abstractmethod
     def rounds(self) -> int:
-        """The most rounds it takes."""
+        """The most rounds it takes: one if it is not adaptive."""
+        return 1
 
     @abstractmethod
     def algorithm(self) -> StatisticalAlgorithm[H]:
@@ -82,7 +87,7 @@ class Learner(ABC, Generic[H]):
         return self.queries * rr_clients_hoeffding(epsilon, self.tolerance, self.beta_each(beta))
 
     def affordable(self, epsilon: float, clients: int) -> Self:
-        """The learner that so many clients can be asked by: this one, unless it can do with less. Raises InputError if there are fewer clients than queries."""
+        """The learner for this number of clients: itself, unless fewer queries suffice. Raises InputError for fewer clients than queries."""
         if self.queries > clients:
             raise InputError(f"{self.name} asks up to {self.queries} queries, each of its own clients; {clients} are too few")
         return self

@@ -1,4 +1,4 @@
-"""Conjunctions by elimination."""
+"""Learners of rules over literals: conjunctions, decision stumps, decision lists and decision trees."""
 
 from dataclasses import dataclass
 from typing import ClassVar, TypeAlias
@@ -25,9 +25,7 @@ class Literal:
         return f"x{self.place} == {self.value}"
 
     def holds(self, records: Records) -> Bools:
-        """Where it holds, shape (n,)."""
-        holds: Bools = records[f"x{self.place}"] == self.value
-        return holds
+        return np.asarray(records[f"x{self.place}"] == self.value)
 
 
 @dataclass(frozen=True)
@@ -40,14 +38,12 @@ class AllOf:
         return " and ".join(map(str, self.literals)) or "always"
 
     def holds(self, records: Records) -> Bools:
-        """Where every literal holds, shape (n,)."""
         every = np.ones(len(records), dtype=np.bool_)
         for literal in self.literals:
             every &= literal.holds(records)
         return every
 
     def predict(self, records: Records) -> Ints:
-        """The label of each record, shape (n,)."""
         return signs(self.holds(records))
 
 
@@ -64,13 +60,11 @@ class Conjunctions(Learner[AllOf]):
     d: int = 6
     monotone: bool = False
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def check(self) -> None:
         check_dimension(self.d)
 
     @property
     def literals(self) -> tuple[Literal, ...]:
-        """The candidates."""
         return tuple(Literal(place, value) for place in range(self.d) for value in ((1,) if self.monotone else (0, 1)))
 
     @property
@@ -80,10 +74,6 @@ class Conjunctions(Learner[AllOf]):
     @property
     def queries(self) -> int:
         return len(self.literals)
-
-    @property
-    def rounds(self) -> int:
-        return 1
 
     def algorithm(self) -> Statistical[AllOf]:
         literals, most = self.literals, self.tolerance / 2
@@ -104,7 +94,6 @@ class Stump:
         return str(self.literal)
 
     def predict(self, records: Records) -> Ints:
-        """The stump's label of each record, shape (n,)."""
         return signs(self.literal.holds(records))
 
 
@@ -120,8 +109,7 @@ class Stumps(Learner[Stump]):
     source: ClassVar[str] = "Kearns 1998"
     d: int = 6
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def check(self) -> None:
         check_dimension(self.d)
 
     @property
@@ -131,10 +119,6 @@ class Stumps(Learner[Stump]):
     @property
     def queries(self) -> int:
         return self.d
-
-    @property
-    def rounds(self) -> int:
-        return 1
 
     def algorithm(self) -> Statistical[Stump]:
         def decode(answers: tuple[float, ...]) -> Stump:
@@ -168,7 +152,6 @@ class RuleList:
         return ", else ".join(map(str, self.rules)) or "-1"
 
     def predict(self, records: Records) -> Ints:
-        """The list's label of each record, shape (n,)."""
         labels = np.full(len(records), -1, dtype=np.int8)
         for rule in reversed(self.rules):
             labels = np.where(True if rule.literal is None else rule.literal.holds(records), np.int8(rule.label), labels)
@@ -190,8 +173,7 @@ class DecisionLists(Learner[RuleList]):
     source: ClassVar[str] = "Rivest 1987; Kearns 1998"
     d: int = 5
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def check(self) -> None:
         check_dimension(self.d, 40)
 
     @property
@@ -249,7 +231,6 @@ class Tree:
         return "; ".join(f"{AllOf(path)}: {label:+d}" for path, label in self.leaves)
 
     def predict(self, records: Records) -> Ints:
-        """The tree's label of each record, shape (n,)."""
         labels = np.full(len(records), -1, dtype=np.int8)
         for path, label in self.leaves:
             labels[AllOf(path).holds(records)] = label
@@ -270,8 +251,7 @@ class Trees(Learner[Tree]):
     d: int = 6
     depth: int = 3
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def check(self) -> None:
         check_dimension(self.d)
         check_whole("depth", self.depth, 1, min(self.d, 10))
 

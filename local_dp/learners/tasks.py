@@ -14,12 +14,9 @@ import numpy as np
 from local_dp.learners import examples
 from local_dp.learners.fourier import LowDegree, Polynomial
 from local_dp.learners.halfspaces import Halfspace, LogisticRegression, Perceptron, logistic_loss
-from local_dp.learners.k_means import Centres, KMeans
 from local_dp.learners.learner import Classifier, H, Learner
-from local_dp.learners.linear_regression import LinearModel, LinearRegression
-from local_dp.learners.naive_bayes import BayesRule, NaiveBayes
+from local_dp.learners.moments import AtLeast, BayesRule, Centres, KMeans, LinearModel, LinearRegression, NaiveBayes, Thresholds
 from local_dp.learners.rules import AllOf, Conjunctions, DecisionLists, Literal, Rule, RuleList, Stump, Stumps, Tree, Trees
-from local_dp.learners.thresholds import AtLeast, Thresholds
 from local_dp.populations.finite import Finite
 from local_dp.records import Records
 

@@ -15,7 +15,7 @@ from local_dp.populations.population import Population
 from local_dp.queries.query import Query
 from local_dp.records import Records
 
-NULL_SHARE = 0.5  # half of the examples say nothing about the bit a round asks for: D is uniform, so this is known
+NULL_SHARE = 0.5  # of the examples, without information on the bit of a round: D is uniform, so this is known
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class MaskedParityPopulation(Population):
         return Records({"x": x, "i": i, "b": b, "y": np.int8(1) - np.int8(2) * odd.astype(np.int8)})
 
     def law(self, query: Query) -> Floats:
-        """The law of a query: in closed form for the masked-parity queries, summed over all examples of a small domain for any other."""
+        """The law of a query: in closed form for the masked-parity queries, by enumeration of a small domain for any other."""
         law = np.zeros(query.domain.size)
         for value, share in _shares(self.concept, query).items():
             law[value - query.domain.low] += share
@@ -115,11 +115,11 @@ def _positions(concept: Concept, listed: int, asked: Sequence[int]) -> dict[int,
 def _listed(concept: Concept, query: MaskedList) -> dict[int, float]:
     apart, places = concept.r ^ query.r, places_of(query.free)
     inside = [bit for bit, place in enumerate(places) if apart >> place & 1]
-    found = apart & ~query.free == 0  # otherwise no parity on the list is the right one, and every sign is uniform
+    listed = apart & ~query.free == 0  # otherwise no parity on the list is the right one, and every sign is uniform
     law = {0: (1 - NULL_SHARE) * (1 - query.positions / concept.d)} | _positions(concept, query.listed, places_of(query.asked))
     for symbol in range(query.listed):
         odd = (concept.a + sum(symbol >> bit & 1 for bit in inside)) % 2
-        minus = float(odd) if found else 0.5
+        minus = float(odd) if listed else 0.5
         law |= _both_signs(symbol, minus, NULL_SHARE / query.listed)
     return law
 

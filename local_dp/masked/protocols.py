@@ -1,10 +1,11 @@
-"""What every masked-parity learner shares."""
+"""The masked-parity learners (KLNRS Section 5): as printed, in two rounds by hashing, by list decoding, and in one round."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
-from typing import ClassVar
+from typing import ClassVar, TypeAlias
 
 import numpy as np
 
@@ -12,6 +13,7 @@ from local_dp.arrays import Floats
 from local_dp.bounds.masked_parity import (
     OneRound,
     best_one_round,
+    best_size,
     masked_parity_clients,
     masked_parity_fresh_clients,
     masked_parity_fresh_success,
@@ -21,26 +23,93 @@ from local_dp.bounds.masked_parity import (
     masked_parity_split,
 )
 from local_dp.bounds.response import check_positive_epsilon
-from local_dp.cube import places_of
+from local_dp.cube import bent_dual, parity, places_of
 from local_dp.errors import InputError
-from local_dp.interaction import Adaptive, Nonadaptive
-from local_dp.masked.decoding import index_law, index_oracle, list_law, list_question, mask_law, mask_oracle, signed_oracle
+from local_dp.interaction import Adaptive
 from local_dp.masked.population import NULL_SHARE, Concept, MaskedParityPopulation
-from local_dp.masked.queries import LATTICE, MaskedBent, MaskedBit, MaskedCoset, MaskedDisagreement, MaskedIndex, MaskedIndicator, MaskedParity
+from local_dp.masked.queries import LATTICE, MaskedBent, MaskedBit, MaskedCoset, MaskedDisagreement, MaskedIndex, MaskedIndicator, MaskedList, MaskedParity
 from local_dp.noise import philox_words, stream_key
 from local_dp.optimise import best_split
-from local_dp.oracles.local.asked import Cohort, Local, LocalPlay, LocalQuery, LocalRounds
+from local_dp.oracles.local.asked import Cohort, Local, LocalPlay, LocalQuery, LocalRounds, ask_all
 from local_dp.populations.population import Population
 from local_dp.protocols.local_protocol import BETA, LocalProtocol, PlainData, parameter
 from local_dp.protocols.parity.parity import listed
+from local_dp.randomizers.frequencies.hadamard import SignedHadamard
+from local_dp.randomizers.frequencies.signed import SignedBlocks, SignedOracle
 from local_dp.randomizers.numbers.discrete_laplace import DiscreteLaplace
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.tallies import Tally
 
+Law: TypeAlias = tuple[Floats, Floats]  # Pr[symbol] and E[sign 1(symbol)], shape (symbols, hypotheses)
+
+
+def signed_oracle(epsilon: float, k: int, size: int) -> SignedOracle:
+    """Blocks of `size` of k signed symbols, or one hashed bit where it is 0."""
+    return SignedBlocks(epsilon, k=k, size=size) if size else SignedHadamard(epsilon, k=k)
+
+
+def best_signed_oracle(epsilon: float, k: int, share: float, null: float) -> SignedOracle:
+    """The oracle of least variance, for symbols of probability `share` each and no symbol with probability `null`."""
+    return signed_oracle(epsilon, k, best_size(epsilon, k, share, null)[0])
+
+
+def index_oracle(epsilon: float, d: int, one_bit: bool = False) -> SignedOracle:
+    """For a masked index: each of d positions in the half of the examples with b = 1; `one_bit` forces one hashed bit."""
+    return signed_oracle(epsilon, d, 0) if one_bit else best_signed_oracle(epsilon, d, (1 - NULL_SHARE) / d, NULL_SHARE)
+
+
+def mask_oracle(epsilon: float) -> SignedOracle:
+    """For one masked parity: the half of the examples that have b = 0."""
+    return best_signed_oracle(epsilon, 1, NULL_SHARE, 1 - NULL_SHARE)
+
+
+def list_question(epsilon: float, d: int, r: int, free: int, one_bit: bool = False) -> tuple[MaskedList, SignedOracle]:
+    """The query of a list of parities and the open positions; of all positions where one hashed bit is best, for it has room for all."""
+    query = MaskedList(d, r, free, free)
+    k, open_share = query.domain.high, query.positions / d
+    size, _ = best_size(epsilon, k, NULL_SHARE / query.listed, (1 - NULL_SHARE) * (1 - open_share))
+    if size and not one_bit:
+        return query, signed_oracle(epsilon, k, size)
+    query = MaskedList(d, r, free, (1 << d) - 1)
+    return query, signed_oracle(epsilon, query.domain.high, 0)
+
+
+def signs_of(bits: int, vectors: Sequence[int]) -> Floats:
+    """(-1)^(r_j) for each bit j of each vector r, shape (bits, number of vectors)."""
+    return np.array([[1.0 - 2.0 * (r >> place & 1) for r in vectors] for place in range(bits)]).reshape(bits, len(vectors))
+
+
+def index_law(d: int, vectors: Sequence[int]) -> Law:
+    """Of `MaskedIndex`, for each vector r."""
+    return _law(np.zeros((0, len(vectors))), signs_of(d, vectors), d)
+
+
+def list_law(query: MaskedList) -> Law:
+    """Of `MaskedList`: for a = 0 under each of its vectors, then for a = 1."""
+    listed = np.arange(query.listed, dtype=np.uint32)
+    signs = 1.0 - 2.0 * parity(listed[:, None] & listed[None, :])
+    positions = signs_of(query.d, query.vectors())[list(places_of(query.asked))]
+    return _law(np.concatenate([signs, -signs], axis=1), np.tile(positions, 2), query.d)
+
+
+def mask_law(query: MaskedBent, r: int) -> Law:
+    """Of the one question that serves every parity, for a = 0 and a = 1 under one vector r."""
+    bent = query.d - query.told
+    odd = parity(np.arange(query.listed, dtype=np.uint64) & np.uint64(r >> bent)) ^ np.uint8(bent_dual(bent, r))
+    signs = 2.0 ** -(bent // 2) * (1.0 - 2.0 * odd.astype(np.float64))
+    return _law(np.stack([signs, -signs], axis=1), np.tile(signs_of(query.d, [r]), 2), query.d)
+
+
+def _law(listed: Floats, positions: Floats, d: int) -> Law:
+    """The half with b = 0 is spread over the listed symbols, the half with b = 1 over d positions, some of which are asked for."""
+    shares = np.repeat([NULL_SHARE / max(len(listed), 1), (1 - NULL_SHARE) / d], [len(listed), len(positions)])[:, None]
+    signs = np.concatenate([listed, positions])
+    return np.broadcast_to(shares, signs.shape), shares * signs
+
 
 @dataclass(frozen=True)
 class MaskedParityProtocol(LocalProtocol[Concept]):
-    """What every masked-parity learner shares: the concept class over {0,1}^d, its examples and its error. Without `r` and `a` they are drawn at random."""
+    """The common part of the masked-parity learners: the concept class over {0,1}^d and its examples. Without `r` and `a` they are drawn at random."""
 
     d: int = parameter(4, "the dimension: x is a vector of so many bits", unit="bits")
     r: int | None = parameter(None, "the hidden vector, a whole number below 2^d; without it, drawn at random")
@@ -66,23 +135,22 @@ class MaskedParityProtocol(LocalProtocol[Concept]):
         assert isinstance(population, MaskedParityPopulation)
         return population.concept
 
+    def true_error(self, result: Concept, population: Population) -> float:
+        return result.error(self.truth(population))
+
     def explain(self, result: Concept) -> str:
         places = places_of(result.r)
         named = listed(places, "bit ", "bits ")
         if not places:
             return f"The learned rule: no bit matters; a record (x, i, b) has the label +1{' if b = 1, and -1 if b = 0' * result.a}."
         if len(places) == 1:
-            asked, counted = f"i = {places[0]}", f"it is {1 - result.a}"
+            index, count = f"i = {places[0]}", f"it is {1 - result.a}"
         else:
-            asked, counted = "i is one of them", f"an {'even' if result.a else 'odd'} number of them are 1"
+            index, count = "i is one of them", f"an {'even' if result.a else 'odd'} number of them are 1"
         return (
             f"The learned rule: of the {result.d} bits of x only {named} {'matter' if len(places) > 1 else 'matters'}; a record (x, i, b) has the label -1 "
-            f"if b = 1 and {asked}, or if b = 0 and {counted}, and else the label +1."
+            f"if b = 1 and {index}, or if b = 0 and {count}, and else the label +1."
         )
-
-    def true_error(self, result: Concept, population: Population) -> float:
-        assert isinstance(population, MaskedParityPopulation)
-        return result.error(population.concept)
 
 
 def vector_of(signs: Floats) -> int:
@@ -102,10 +170,10 @@ def fresh_cohorts(d: int, first: int) -> list[Cohort]:
 class MaskedParityLiteral(MaskedParityProtocol):
     """Learns c_{r,a} over {0,1}^d by the paper's two rounds: d queries g_j with values 0 and 1, fresh clients and Laplace noise each, then g_d.
 
-    r_j = 1 if the answer to g_j exceeds 1 / (4 d), a = 1 if that to g_d exceeds 1/4. Every value is released as Claim 4.1 with b = 1 has it, noise of
-    scale 2 / epsilon, here discrete Laplace on 64 steps of [-1, 1], clamped: clamping is post-processing, so this needs no more clients than Lap(2 / epsilon).
-    Privacy: each client answers once, epsilon-locally private. Utility: `bounds.masked_parity.masked_parity_literal_clients`, about 128 d^3 z^2 / epsilon^2.
-    Cost: 7 bits a client, two rounds. One-round hashing needs 27 d / 4 times fewer clients.
+    r_j = 1 if the answer to g_j exceeds 1 / (4 d), a = 1 if that to g_d exceeds 1/4. Values have the noise of Claim 4.1 with b = 1, of scale 2 / epsilon: here
+    discrete Laplace on 64 steps of [-1, 1], clamped, which needs no more clients. Privacy: each client answers once, epsilon-locally private.
+    Utility: `bounds.masked_parity.masked_parity_literal_clients`, about 128 d^3 z^2 / epsilon^2. Cost: 7 bits a client, two rounds. One-round hashing needs
+    27 d / 4 times fewer clients.
     """
 
     name: ClassVar[str] = "masked-parity-literal"
@@ -198,17 +266,16 @@ MOST_OPEN = 8  # bits of r that round one may leave undecided
 
 @dataclass(frozen=True)
 class MaskedParityList(MaskedParityProtocol):
-    """Learns c_{r,a} over {0,1}^d in two rounds: r but for its t least reliable bits by hashing, then all 2^t candidates at once, and the likeliest concept.
+    """Learns c_{r,a} over {0,1}^d in two rounds: r except its t least reliable bits by hashing, then the likeliest of all 2^t candidates and masks.
 
-    In round two a client's public coin picks one candidate parity (for b = 0) and one hashed bit of r (for b = 1), so every report serves both.
-    `bits` is t and `share` is round two's share of the clients; 0 picks `default_bits` and `default_share`.
-    Privacy: each client answers once, epsilon-locally private. Utility: exact with probability 95 % for a measured .55 + .5 / d of one-round hashing's clients.
-    Cost: one bit a client, two rounds, 2^t likelihoods.
+    In round two a client's public coin picks one candidate parity (for b = 0) and one hashed bit of r (for b = 1), so every report serves both. `bits` is t and
+    `share` is round two's share of the clients; 0 picks `default_bits` and `default_share`. Privacy: each client answers once, epsilon-locally private.
+    Utility: exact with probability 95 % for a measured .55 + .5 / d of one-round hashing's clients. Cost: one bit a client, two rounds, 2^t likelihoods.
     """
 
     name: ClassVar[str] = "masked-parity-list"
     source: ClassVar[str] = "KLNRS 2008, Section 5.1, by list decoding (limits 3.2, P4)"
-    one_bit: ClassVar[bool] = False  # whether every report is one hashed bit, whatever tells most: to compare with
+    one_bit: ClassVar[bool] = False  # whether every report is one hashed bit, for comparisons
     bits: int = parameter(0, "how many bits of r round one leaves undecided; 0 picks the best known", unit="bits")
     share: float = parameter(0.0, "round two's share of the clients; 0 picks the best known")
 
@@ -246,9 +313,9 @@ class MaskedParityList(MaskedParityProtocol):
 
 
 def default_bits(d: int, epsilon: float) -> int:
-    """t, the bits that round one leaves undecided: log2 d - 1 but at least 2, so that the candidates grow like d; more where 2^(t + 5) stays below e^eps.
+    """t, the undecided bits of round one: log2 d - 1 and at least 2, so that the candidates grow like d; more while 2^(t + 5) stays below e^eps.
 
-    Tuned by simulation at epsilon .5 to 8: from 4 up round two's reports name the open bits of x outright.
+    Tuned by simulation at epsilon .5 to 8.
     """
     check_positive_epsilon(epsilon)
     return min(d, MOST_OPEN, max(_few(d), math.floor(epsilon / math.log(2)) - 4))
@@ -271,13 +338,12 @@ MAX_MASKED = 11  # bits of a random mask: 2^11 masks and d positions fill the la
 
 @dataclass(frozen=True)
 class MaskedParityOneRound(MaskedParityProtocol):
-    """Learns c_{r,a} over {0,1}^d exactly in one round, r by hashing as with two rounds, a as well as can be without knowing r beforehand.
+    """Learns c_{r,a} over {0,1}^d exactly in one round: r by hashing, a without knowledge of r.
 
-    A client with b = 1 reports a hashed bit of r. One with b = 0 reports y q(x), and there are two `form`s: "masks", q a public random parity, which serves
-    only the 2^-d of the clients whose mask turns out to be r (d <= 11); "bent", the same bent function for all, whose correlation with every parity is
-    +-2^(-d/2), the same information spread evenly (any d). Privacy: each client answers once, epsilon-locally private.
-    Utility: exact with probability 90 % for about 30 * 2^d clients at epsilon 1, within 2.2 of the proven least for any non-interactive protocol.
-    Cost: one bit a client, one round.
+    A client with b = 1 reports a hashed bit of r. One with b = 0 reports y q(x), in one of two `form`s: "masks", q a public random parity, useful for the 2^-d
+    of the clients whose mask is r (d <= 11); "bent", one bent function for all, whose correlation with every parity is +-2^(-d/2) (any d). Privacy: each
+    client answers once, epsilon-locally private. Utility: exact with probability 90 % for about 30 * 2^d clients at epsilon 1, within 2.2 of the proven
+    least for any non-interactive protocol. Cost: one bit a client, one round.
     """
 
     name: ClassVar[str] = "masked-parity-one-round"
@@ -292,7 +358,7 @@ class MaskedParityOneRound(MaskedParityProtocol):
             raise InputError(f"d is {self.d}; random masks go up to d = {MAX_MASKED}, set form=bent beyond")
 
     def question(self, epsilon: float) -> OneRound:
-        """How much of x every client tells, and in blocks of how many symbols."""
+        """How many bits of x every client reports, and the size of the blocks of symbols."""
         return best_one_round(self.d, epsilon, BETA, self.d if self.form == "masks" else None)
 
     def clients(self, epsilon: float) -> int:
@@ -303,10 +369,9 @@ class MaskedParityOneRound(MaskedParityProtocol):
         query = MaskedBent(self.d, question.told)
         randomizer = signed_oracle(epsilon, query.domain.high, question.size)
 
-        def decode(answers: tuple[Tally, ...]) -> Concept:
-            (tally,) = answers
+        def read(tally: Tally) -> Concept:
             r = vector_of(randomizer.estimate(tally).value[query.listed :])
             unmasked, masked = randomizer.log_likelihood(tally, *mask_law(query, r)).tolist()
             return Concept(self.d, r, int(masked > unmasked))
 
-        return Nonadaptive((LocalQuery(query, randomizer, Cohort(0, clients)),), decode)
+        return ask_all(query, randomizer, clients, read)

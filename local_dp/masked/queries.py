@@ -1,4 +1,4 @@
-"""What clients are asked about masked-parity examples: single positions, single parities, whole lists of parities under a public coin (KLNRS Section 5)."""
+"""Queries about masked-parity examples (KLNRS Section 5): positions, parities, lists of parities; and statistical queries with a public sign."""
 
 from abc import abstractmethod
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from local_dp.checks import check_dimension, check_vector, check_whole
 from local_dp.cube import bent_coset, bent_coset_coefficient, bent_halves, character, parity, places_of, sign
 from local_dp.domains import Domain, levels, signed_symbols, symbols
 from local_dp.errors import InputError
-from local_dp.queries.parity import _odd
+from local_dp.queries.examples import _odd
 from local_dp.queries.query import Query
 from local_dp.records import Records
 
@@ -31,8 +31,7 @@ class _Position(Query):
 
     def asks(self, records: Records) -> Bools:
         """Whether the record is about position j."""
-        asks: Bools = (records.whole("b") == 1) & (records.whole("i") == self.j)
-        return asks
+        return np.asarray((records.whole("b") == 1) & (records.whole("i") == self.j))
 
 
 @dataclass(frozen=True)
@@ -56,14 +55,10 @@ class MaskedIndicator(_Position):
     """g_j of KLNRS Section 5.1: 1 if i = j, b = 1 and y = -1, else 0, on the lattice of [-1, 1]. Expectation r_j / (2 d)."""
 
     name: ClassVar[str] = "masked-indicator"
-
-    @property
-    def domain(self) -> Domain:
-        return levels(LATTICE)
+    domain: ClassVar[Domain] = levels(LATTICE)
 
     def __call__(self, records: Records) -> Ints:
-        values: Ints = LATTICE // 2 * (1 + (self.asks(records) & (records.whole("y") < 0)).astype(np.int64))
-        return values
+        return np.asarray(LATTICE // 2 * (1 + (self.asks(records) & (records.whole("y") < 0)).astype(np.int64)))
 
 
 @dataclass(frozen=True)
@@ -71,22 +66,17 @@ class MaskedDisagreement(_Parity):
     """g_d of KLNRS Section 5.1: 1 if b = 0 and y differs from (-1)^<r, x>, else 0, on the lattice of [-1, 1]. Expectation a / 2 for the right r."""
 
     name: ClassVar[str] = "masked-disagreement"
-
-    @property
-    def domain(self) -> Domain:
-        return levels(LATTICE)
+    domain: ClassVar[Domain] = levels(LATTICE)
 
     def __call__(self, records: Records) -> Ints:
-        values: Ints = LATTICE // 2 * (1 + ((records.whole("b") == 0) & (self.differs(records) == 1)).astype(np.int64))
-        return values
+        return np.asarray(LATTICE // 2 * (1 + ((records.whole("b") == 0) & (self.differs(records) == 1)).astype(np.int64)))
 
 
 @dataclass(frozen=True)
 class MaskedList(_Parity):
-    """All of the masked example that matters to the parities r + s, s within the t set bits of `free`, and to the set bits of `asked`.
+    """The part of an example that matters to the parities r + s, s within the t set bits of `free`, and to the set bits of `asked` (limits 3.2, P4).
 
     Where b = 0: y (-1)^<r, x> with symbol x restricted to `free`; where b = 1: y with symbol 2^t + (place of i in `asked`), null if i is not asked for.
-    A randomizer of signed symbols then tells of the 2^t parities and of those bits of r at once (limits 3.2, P4).
     """
 
     name: ClassVar[str] = "masked-list"
@@ -100,12 +90,11 @@ class MaskedList(_Parity):
 
     @property
     def positions(self) -> int:
-        """How many positions are asked for."""
         return self.asked.bit_count()
 
     @property
     def listed(self) -> int:
-        """How many parities are on the list, 2^t."""
+        """The number of parities on the list, 2^t."""
         return 1 << self.free.bit_count()
 
     def vectors(self) -> list[int]:
@@ -142,20 +131,19 @@ class MaskedBent(Query):
     def check(self) -> None:
         check_dimension(self.d)
         if type(self.told) is not int or not 0 <= self.told <= self.d or (self.d - self.told) % 2:
-            raise InputError(f"told is {self.told!r}; give how many bits of x are told, at most d = {self.d}, so that d - told is even")
+            raise InputError(f"told is {self.told!r}; give a number of bits of x, at most d = {self.d}, so that d - told is even")
 
     @property
     def positions(self) -> int:
-        """All d positions are asked for."""
         return self.d
 
     @property
     def listed(self) -> int:
-        """How many parities are asked of the bits that are told, 2^told."""
+        """The number of parities of the last `told` bits, 2^told."""
         return 1 << self.told
 
     def vectors(self) -> list[int]:
-        """The parities of the bits that are told, as vectors over all d bits."""
+        """The parities of the last `told` bits, as vectors over all d bits."""
         return [s << (self.d - self.told) for s in range(self.listed)]
 
     @property
@@ -174,9 +162,8 @@ class MaskedBent(Query):
 def _signed(records: Records, symbol: Words, differs: Words, symbol_of: Counts) -> Ints:
     """Symbol `symbol` with sign - where `differs`, for b = 0; symbol `symbol_of[i]` with the label's sign, for b = 1, or null where that is -1."""
     masked = records.whole("b") == 0
-    chosen = np.where(masked, symbol.astype(np.int64), symbol_of[records.whole("i").clip(0, len(symbol_of) - 1).astype(np.int64)]) + 1
-    values: Ints = np.where(np.where(masked, differs, _odd(records)) == 1, -chosen, chosen)
-    return values
+    magnitude = np.where(masked, symbol.astype(np.int64), symbol_of[records.whole("i").clip(0, len(symbol_of) - 1).astype(np.int64)]) + 1
+    return np.where(np.where(masked, differs, _odd(records)) == 1, -magnitude, magnitude)
 
 
 @dataclass(frozen=True)
@@ -195,8 +182,7 @@ class MaskedIndex(Query):
 
     def __call__(self, records: Records) -> Ints:
         signed = (records.whole("i").astype(np.int64) + 1) * records.whole("y").astype(np.int64, copy=False)
-        values: Ints = np.where(records.whole("b") == 1, signed, 0)
-        return values
+        return np.asarray(np.where(records.whole("b") == 1, signed, 0))
 
 
 @dataclass(frozen=True)
@@ -204,15 +190,11 @@ class MaskedParity(_Parity):
     """Round two of masked parity: y * (-1)^<r, x> where b = 0 (equal to (-1)^a when r is right), null where b = 1. KLNRS Section 5.1."""
 
     name: ClassVar[str] = "masked-parity"
-
-    @property
-    def domain(self) -> Domain:
-        return signed_symbols(1)
+    domain: ClassVar[Domain] = signed_symbols(1)
 
     def __call__(self, records: Records) -> Ints:
         odd = parity(records.words("x") & np.uint64(self.r)).astype(np.int8)  # signed, or 1 - 2 * odd would wrap
-        values: Ints = np.where(records.whole("b") == 0, (1 - 2 * odd) * records.whole("y").astype(np.int64, copy=False), 0)
-        return values
+        return np.asarray(np.where(records.whole("b") == 0, (1 - 2 * odd) * records.whole("y").astype(np.int64, copy=False), 0))
 
 
 MAX_ENUMERATED = 20  # a random function has no closed form: its mean is a sum over 2^d points
@@ -220,23 +202,17 @@ MAX_ENUMERATED = 20  # a random function has no closed form: its mean is a sum o
 
 @dataclass(frozen=True)
 class MaskedSign(Query):
-    """A +1/-1 query (1 stands for +1, 0 for -1): y times a public sign on some examples, and the balanced sign (-1)^(x_0) on all others.
+    """A +1/-1 query (1 stands for +1, 0 for -1): y times a public sign on some examples, and (-1)^(x_0), independent of the concept, on all others."""
 
-    Only the first part tells anything of the concept: x_0 is a uniform bit that the label does not enter.
-    """
-
+    domain: ClassVar[Domain] = symbols(2)
     d: int
-
-    @property
-    def domain(self) -> Domain:
-        return symbols(2)
 
     def check(self) -> None:
         check_dimension(self.d)
 
     @abstractmethod
     def signal(self, records: Records) -> tuple[Bools, Ints]:
-        """Where y counts, and the sign it is multiplied by there; both shape (n,)."""
+        """The examples where y counts, and its sign there; both shape (n,)."""
 
     @abstractmethod
     def mean(self, r: int, a: int) -> float:

@@ -1,4 +1,4 @@
-"""Statistical-query learners of masked parity: non-adaptive ones, which Theorem 5.1 of KLNRS says cannot be, and the adaptive one (limits 3.1)."""
+"""Statistical-query learners of masked parity, non-adaptive (which Theorem 5.1 of KLNRS rules out) and adaptive; and the worst-case oracle (limits 3.1)."""
 
 from dataclasses import dataclass
 from fractions import Fraction
@@ -43,8 +43,7 @@ class Spectrum:
     def answers(self, a: int) -> Counts:
         """scale times the answer for each r: the legal value nearest to the midpoint, so the midpoint itself where a can be hidden."""
         revealed = np.sign(self.half) * np.maximum(np.abs(self.half) - self.margin, 0)
-        answers: Counts = self.centre + (1 - 2 * a) * revealed
-        return answers
+        return np.asarray(self.centre + (1 - 2 * a) * revealed)
 
 
 def spectrum(query: StatisticalQuery, d: int) -> Spectrum:
@@ -69,11 +68,11 @@ def spectrum(query: StatisticalQuery, d: int) -> Spectrum:
     return Spectrum(query, centre, half, 4 * d * query.span << d)
 
 
-_kept = lru_cache(maxsize=256)(spectrum)  # one learner's queries, played for concept after concept; 16 MB at most
+_kept = lru_cache(maxsize=256)(spectrum)  # for one learner played on many concepts; 16 MB at most
 
 
 class MidpointOracle(SQOracle):
-    """The oracle for the concept (r, a) that says as little of a as legality allows: for a hidden r its answers are the same for a = 0 and a = 1.
+    """The oracle for the concept (r, a) that hides a wherever its tolerance allows: for such r the answers for a = 0 and a = 1 are the same (limits 3.1, E5).
 
     Cost: O(d 2^d) a query.
     """
@@ -92,7 +91,7 @@ class MidpointOracle(SQOracle):
         return float(answer)
 
     def certificate(self) -> dict[str, Any] | None:
-        """That these answers fit (r, 0) and (r, 1) alike, half of the examples apart: no output has error below 1/4 for both. None once a is revealed."""
+        """A proof that these answers fit (r, 0) and (r, 1), so that no output has error below 1/4 for both. None once a is revealed."""
         if not self.hidden:
             return None
         return survivors_certificate("masked-parity", {"d": self.d}, 0.25, self.log, [2 * self.r, 2 * self.r + 1])
@@ -104,7 +103,7 @@ def hidden_set(spectra: tuple[Spectrum, ...]) -> Bools:
 
 
 def hidden_set_certificate(queries: tuple[StatisticalQuery, ...], d: int) -> dict[str, Any]:
-    """That the midpoint oracle holds every non-adaptive learner that asks these queries to success 1 - rho / 2, rho the share of hidden r."""
+    """A proof that against the midpoint oracle a learner with these queries succeeds with probability 1 - rho / 2 at most, rho the share of hidden r."""
     hidden = hidden_set(tuple(spectrum(query, d) for query in queries))
     count = int(hidden.sum())
     return {

@@ -20,7 +20,6 @@ class Watched(Generic[Q, A]):
     after: Callable[[tuple[Q, ...], tuple[A, ...]], object] = _nothing
 
     def answer(self, queries: tuple[Q, ...]) -> tuple[A, ...]:
-        """The other oracle's answers."""
         self.before(queries)
         answers = self.oracle.answer(queries)
         self.after(queries, answers)

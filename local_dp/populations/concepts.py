@@ -1,4 +1,4 @@
-"""Finite concept classes: named families of +1/-1 labellings of finitely many points, and a user's own sign matrix."""
+"""Finite concept classes: named families of +1/-1 labellings of finitely many points, a user's own sign matrix, and functions of one variable a block."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -10,10 +10,10 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from local_dp.arrays import Counts, Floats, Ints
-from local_dp.checks import check_dimension
-from local_dp.cube import character, sign
-from local_dp.errors import InputError
+from local_dp.arrays import Bools, Counts, Floats, Ints
+from local_dp.checks import check_dimension, check_whole
+from local_dp.cube import character, parity, sign
+from local_dp.errors import InputError, unknown
 from local_dp.populations.finite import Finite
 from local_dp.records import Records
 
@@ -37,14 +37,12 @@ class ConceptClass:
 
     @property
     def total(self) -> int:
-        """The sum of the weights."""
         return int(self.weights.sum())
 
     @property
     def shares(self) -> Floats:
         """The probability of each point."""
-        shares: Floats = self.weights / self.total
-        return shares
+        return np.asarray(self.weights / self.total)
 
     @cached_property
     def labels(self) -> Signs:
@@ -201,3 +199,66 @@ def build_class(name: str, params: Mapping[str, Any]) -> ConceptClass:
         return CLASSES[name](**params)
     except (KeyError, TypeError, ValueError):
         raise InputError(f"no concept class {name!r} with parameters {sorted(params)}; there are {', '.join(CLASSES)} (d; juntas also k)") from None
+
+
+MAX_BLOCKS = 12
+MAX_BLOCK = 1 << 20
+
+
+def _last_place(u: Counts) -> Bools:
+    """Whether the last block whose bit is set is the first, third, fifth, ...: `if u_t then (-1)^t else if u_(t-1) ... else +1`, a decision list."""
+    return np.asarray(np.frexp(u.astype(np.float64))[1] % 2 == 1)
+
+
+FUNCTIONS: dict[str, Callable[[Counts, int], Bools]] = {  # where f is -1, of every u below 2^t
+    "odd-max-bit": lambda u, t: _last_place(u),
+    "and": lambda u, t: u == (1 << t) - 1,
+    "majority": lambda u, t: 2 * np.bitwise_count(u) > t,
+    "parity": lambda u, t: parity(u.astype(np.uint64)) == 1,
+}
+
+
+@dataclass(frozen=True)
+class BlockClass:
+    """f(x_{1, j_1} xor w_1, ..., x_{t, j_t} xor w_t) and its negation, for all choices j of one of b variables in each of t blocks and all w in {0,1}^t.
+
+    A concept labels x, which has t b bits, +1 or -1; there are 2 (2b)^t names of concepts. Closed under negation. Raises InputError.
+    """
+
+    function: str
+    t: int
+    b: int
+
+    def __post_init__(self) -> None:
+        if self.function not in FUNCTIONS:
+            raise InputError(unknown("no function named", str(self.function), tuple(FUNCTIONS)))
+        check_whole("t", self.t, 1, MAX_BLOCKS)
+        check_whole("b", self.b, 1, MAX_BLOCK)
+
+    @property
+    def variables(self) -> int:
+        return self.t * self.b
+
+    def signs(self) -> Signs:
+        """f on {0,1}^t: bit i of the index u is what block i + 1 says."""
+        return sign(FUNCTIONS[self.function](np.arange(1 << self.t), self.t)).astype(np.int8)
+
+    def told(self) -> Counts:
+        """What a concept reads of a point, as a number below 2^t, whose sign is the label: of all (j, w) and x, shape (b^t 2^t, 2^(t b)); no negations.
+
+        For small classes: raises InputError for more than 2^28 entries.
+        """
+        if (self.b << (self.b + 1)) ** self.t > MAX_ENTRIES:
+            raise InputError(f"(2b)^t 2^(t b) is more than 2^28 labels at t = {self.t}, b = {self.b}; take a smaller class")
+        bits = np.arange(1 << self.variables) >> np.arange(self.variables)[:, None] & 1
+        read = np.stack([(bits[np.arange(self.t) * self.b + j] << np.arange(self.t)[:, None]).sum(axis=0) for j in self.choices()])
+        return np.asarray((read[:, None] ^ np.arange(1 << self.t)[:, None]).reshape(-1, read.shape[1]))
+
+    def choices(self) -> Counts:
+        """Every choice j of one variable a block, a row each."""
+        return np.asarray(np.indices((self.b,) * self.t).reshape(self.t, -1).T)
+
+    def masks(self, S: int) -> Counts:
+        """For each choice j, the variables that it takes from the blocks of S, as a mask of t b bits: shape (b^t,)."""
+        inside = np.array([S >> i & 1 for i in range(self.t)])
+        return np.asarray((1 << self.choices() + np.arange(self.t) * self.b) @ inside)

@@ -1,4 +1,4 @@
-"""Synthetic populations of finitely many kinds of record, drawn a chunk at a time, so that they may be larger than memory."""
+"""Synthetic populations, drawn a chunk at a time: of finitely many kinds of record, and of strings with a few frequent ones."""
 
 from collections.abc import Sequence
 from functools import cached_property, partial, reduce
@@ -8,7 +8,7 @@ import numpy as np
 
 from local_dp.arrays import Floats, Ints, Words
 from local_dp.errors import InputError
-from local_dp.noise import leading_words, philox_words, stream_key
+from local_dp.noise import leading_words, philox_words, stream_key, ties
 from local_dp.populations.population import Population, weights_of_values
 from local_dp.queries.query import Query
 from local_dp.randomizers.finite import FiniteChannel
@@ -39,8 +39,8 @@ class Finite(Population):
         if not 0 < len(self._ends) <= FEW:
             return np.searchsorted(self._ends, philox_words(self._keys[0], start, stop), side="right")
         ends = self._ends.tolist()
-        drawn = leading_words(self._keys, start, stop, ends)
-        held: Ints = reduce(add, ((drawn.bytes >= -(-end >> 56)).view(np.uint8) for end in ends))  # an end of one byte alone is reached by that byte
+        drawn = leading_words(self._keys, start, stop, 8, ties(ends))
+        held: Ints = reduce(add, ((drawn.first >= -(-end >> 56)).view(np.uint8) for end in ends))  # an end of one byte alone is reached by that byte
         held[drawn.places] = np.searchsorted(self._ends, drawn.whole, side="right")
         return held
 
@@ -49,7 +49,6 @@ class Finite(Population):
         return Records({name: values.take(held, mode="clip") for name, values in self.kinds.columns.items()})  # thrice as fast as by an index
 
     def values(self, query: Query, start: int, stop: int) -> Ints:
-        """Asked of each kind once."""
         if len(self.kinds) > stop - start:
             return super().values(query, start, stop)
         asked, values, same = self._asked

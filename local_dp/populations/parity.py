@@ -9,7 +9,7 @@ from local_dp.cube import parity
 from local_dp.errors import InputError
 from local_dp.noise import philox_words, stream_key
 from local_dp.populations.population import Population
-from local_dp.queries.parity import ParityExample, PathStep, bit_of, column, columns
+from local_dp.queries.examples import ParityExample, PathStep, bit_of, column, columns
 from local_dp.queries.query import Query
 from local_dp.randomizers.finite import FiniteChannel
 from local_dp.randomizers.signs.characters import Characters

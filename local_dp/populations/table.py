@@ -17,7 +17,6 @@ class Resampled(Finite):
 
     @property
     def whole(self) -> Records:
-        """The table."""
         return self.kinds
 
 
@@ -40,7 +39,14 @@ class Rows(Population):
         return weights_of_values(query, self.whole) / len(self.whole)
 
     def value_counts(self, query: Query, start: int, stop: int, generator: np.random.Generator) -> dict[int, int]:
-        """Counted."""
         counts = weights_of_values(query, self.batch(start, stop))
         held = np.flatnonzero(counts)
         return dict(zip((held + query.domain.low).tolist(), counts[held].astype(int).tolist(), strict=True))
+
+
+def weighted_records(population: Population) -> tuple[Records, Floats]:
+    """The records of which the distribution of a `Finite` population or of a table is made, and their weights, shape (n,)."""
+    if isinstance(population, Finite):
+        return population.kinds, population.shares
+    assert isinstance(population, Rows)
+    return population.whole, np.ones(len(population.whole))

@@ -1,4 +1,4 @@
-"""What every protocol offers to the command line: its parameters, its algorithm, a synthetic population, and a result beside the truth."""
+"""The base of every local protocol: its parameters, its algorithm, a synthetic population, and a result beside the truth."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -11,13 +11,15 @@ from local_dp.arrays import Floats
 from local_dp.bounds.best import Aim
 from local_dp.checks import real_number, whole_number
 from local_dp.errors import InputError, unknown
-from local_dp.interaction import Adaptive, Nonadaptive, Repeated
-from local_dp.oracles.local.asked import LocalAlgorithm
+from local_dp.interaction import Adaptive, Nonadaptive, R, Repeated
+from local_dp.loss import nano_epsilon
+from local_dp.oracles.local.asked import Local, LocalAlgorithm, ask_all
 from local_dp.populations.population import Population
 from local_dp.protocols.surveys.policies import Launch
+from local_dp.queries.query import Query
+from local_dp.randomizers.randomizer import Randomizer
 from local_dp.tallies import Estimate
 
-R = TypeVar("R")
 T = TypeVar("T")
 BETA = 0.05  # the default client count succeeds with probability 1 - BETA
 MODELS = {"LNI": "non-interactive local", "LI": "interactive local", "FI": "fully interactive local"}
@@ -25,9 +27,9 @@ PlainData: TypeAlias = dict[str, Any]
 
 
 def parameter(default: T, help: str, *, unit: str = "", alias: str = "", of_table: bool = False) -> T:
-    """A parameter of a protocol, for the field of a dataclass: its default, one line of help, and the unit it is measured in.
+    """A parameter of a protocol, for the field of a dataclass: its default, one line of help, and its unit.
 
-    `alias` is a second name for the option on the command line. `of_table`: it says what is asked of a table, and must be given where there is one.
+    `alias` is a second name of the option on the command line. `of_table`: it names part of a table and must be given where there is one.
     """
     return field(default=default, metadata={"help": help, "unit": unit, "alias": alias, "of_table": of_table})
 
@@ -49,59 +51,72 @@ class LocalProtocol(ABC, Generic[R]):
 
     @abstractmethod
     def clients(self, epsilon: float) -> int:
-        """How many clients `local_dp.bounds` asks for 95 % success."""
+        """The number of clients for 95 % success, by `local_dp.bounds`."""
 
     @abstractmethod
     def algorithm(self, epsilon: float, clients: int) -> LocalAlgorithm[R]:
-        """The protocol for clients 0..clients-1, each with a budget of epsilon."""
+        """The protocol for clients 0..clients-1, each with a budget of epsilon. It may be played several times."""
 
     @abstractmethod
     def synthetic(self, clients: int, seed: int) -> Population:
         """A population whose truth is known."""
 
+    @abstractmethod
+    def truth(self, population: Population) -> Floats | R | None:
+        """The right answer, in the distribution that the clients are drawn from: numbers or a result. None where neither form fits."""
+
     def for_table(self, table: Launch) -> Self:
-        """The protocol with what it needs to know of a real table filled in and checked. Raises InputError if it draws its own data only.
+        """The protocol for a real table, once this is checked. Raises InputError.
 
         Also where the table holds, or in a private run may hold, values that no policy decides about.
         """
         raise InputError(f"{self.name} draws its own population; leave out --records")
 
-    @abstractmethod
     def describe(self, result: R) -> PlainData:
-        """The result as plain data."""
+        """The result as plain data: here, its estimate."""
+        return describe_estimate(_estimate_of(result))
 
-    @abstractmethod
+    def values(self, result: R) -> Floats:
+        """The numbers of the result that stand beside `truth`: here, those of its estimate."""
+        return _estimate_of(result).value
+
     def true_error(self, result: R, population: Population) -> float:
-        """How far the result is from the truth of the population the clients were drawn from."""
-
-    def truth(self, population: Population) -> Floats | R | None:
-        """What `true_error` compares the result with, as numbers or as a result; None where it is not of either form."""
-        return None
+        """The distance of the result from the truth: here, the largest of any number."""
+        truth = self.truth(population)
+        assert isinstance(truth, np.ndarray)
+        return largest_error(self.values(result), truth)
 
     def aim(self) -> Aim | None:
-        """What the answer is a mean over clients of, by the values of its one query; None where it is no such mean."""
+        """Which mean over clients the answer is, by the values of its one query; None where it is none."""
         return None
 
     def explain(self, result: R) -> str:
-        """What a hypothesis says, in one sentence; empty for numbers, which speak for themselves."""
+        """One sentence that explains a hypothesis; empty for numeric results."""
         return ""
 
     def compared(self, result: R, population: Population) -> PlainData:
-        """What else a simulation can tell of the result, knowing the population: nothing, unless the protocol says more."""
+        """Further comparisons with the truth, in a simulation: by default none."""
         return {}
 
     def notice(self, epsilon: float, clients: int) -> str | None:
-        """What a person should know before a run with so few clients that the stated accuracy is not promised; None if it is."""
-        asked = self.clients(epsilon)
-        if clients >= asked:
+        """A warning before a run with too few clients for the stated accuracy; None if there are enough."""
+        enough = self.clients(epsilon)
+        if clients >= enough:
             return None
-        return f"{clients:,} clients, and {self.name} asks for {asked:,} at epsilon {epsilon:g}: its answers will be coarser than promised"
+        return f"{clients:,} clients, and {self.name} asks for {enough:,} at epsilon {epsilon:g}: its answers will be coarser than promised"
 
     @classmethod
     def model(cls) -> str:
-        """LNI, LI or FI, read off the type of `algorithm`."""
-        returned = get_type_hints(cls.algorithm)["return"]
-        return {Nonadaptive: "LNI", Adaptive: "LI", Repeated: "FI"}[get_origin(returned)]
+        """LNI, LI or FI, read off the type of `algorithm`. Raises InputError if its return annotation does not say which."""
+        try:
+            returned = get_type_hints(cls.algorithm).get("return")
+        except NameError as error:
+            raise InputError(f"the annotations of its algorithm cannot be read: {error}; import the names that they use") from error
+        models: dict[Any, str] = {Nonadaptive: "LNI", Adaptive: "LI", Repeated: "FI"}
+        origin = get_origin(returned)
+        if origin not in models:
+            raise InputError(f"its algorithm returns {returned}; annotate it as Nonadaptive, Adaptive or Repeated[LocalQuery, Tally, ...]")
+        return models[origin]
 
     @classmethod
     def from_settings(cls, settings: Mapping[str, str]) -> Self:
@@ -114,6 +129,47 @@ class LocalProtocol(ABC, Generic[R]):
                 raise InputError(unknown(f"{cls.name} has no parameter", key, known))
             values[key] = _parse(key, text, known[key])
         return replace(cls(), **values)
+
+
+@dataclass(frozen=True)
+class MeanProtocol(LocalProtocol[Estimate]):
+    """The mean over all clients of one query's value. A subclass gives `query`, `randomizer_for` and `clients`; the query has two values, or levels."""
+
+    @property
+    @abstractmethod
+    def query(self) -> Query:
+        """The question to every client."""
+
+    @abstractmethod
+    def randomizer_for(self, epsilon: float) -> Randomizer:
+        """The randomizer of its value."""
+
+    @property
+    def scale(self) -> tuple[float, float]:
+        """What the lowest and the highest value of the query count as."""
+        return 0.0, 1.0
+
+    def algorithm(self, epsilon: float, clients: int) -> Local[Estimate]:
+        nano_epsilon(epsilon)  # a wrong epsilon is the input's fault, not the randomizer's
+        randomizer = self.randomizer_for(epsilon)
+
+        def share(estimate: Estimate) -> Estimate:
+            return estimate if estimate.value.ndim == 0 else estimate.at(1)  # some estimate the share of zeros beside that of ones
+
+        return ask_all(self.query, randomizer, clients, lambda tally: share(randomizer.estimate(tally)).on_scale(*self.scale))
+
+    def aim(self) -> Aim | None:
+        return Aim.share_of_ones() if self.query.domain.kind == "symbols" else Aim.mean(self.query.domain.size - 1)
+
+    def truth(self, population: Population) -> Floats:
+        """The mean in the distribution that the clients are drawn from, shape ()."""
+        law, (low, high) = population.law(self.query), self.scale
+        return np.asarray(low + (high - low) * (law @ np.arange(len(law)) / (len(law) - 1)))
+
+
+def _estimate_of(result: Any) -> Estimate:
+    estimate: Estimate = getattr(result, "estimate", result)
+    return estimate
 
 
 def _parse(key: str, text: str, kind: Any) -> int | float | str | tuple[str, ...] | None:
@@ -130,8 +186,14 @@ def _parse(key: str, text: str, kind: Any) -> int | float | str | tuple[str, ...
     return text
 
 
+def largest_error(value: Floats, truth: Floats) -> float:
+    """The largest distance from the truth among the numbers that have both."""
+    away = np.abs(np.asarray(value) - truth)
+    return float(np.nanmax(away)) if np.any(~np.isnan(away)) else 0.0
+
+
 def plain(numbers: Floats) -> Any:
-    """Numbers as plain data; what has no value (NaN) is None, for JSON has no other word for it."""
+    """Numbers as plain data; NaN becomes None, for JSON has no NaN."""
     if numbers.ndim:
         return [plain(part) for part in numbers]
     return None if np.isnan(numbers) else float(numbers)

@@ -68,6 +68,7 @@ class Below(Query):
     """
 
     name: ClassVar[str] = "below"
+    domain: ClassVar[Domain] = levels(STEPS)
     column: str
     end: float
     missing: int
@@ -75,10 +76,6 @@ class Below(Query):
     def check(self) -> None:
         check_number("the end", self.end)
         check_whole("the level of a missing number", self.missing, 0, STEPS)
-
-    @property
-    def domain(self) -> Domain:
-        return levels(STEPS)
 
     def __call__(self, records: Records) -> Ints:
         numbers = records.numbers(self.column)
@@ -111,7 +108,6 @@ class Crossed(Query):
 
     @cached_property
     def categories(self) -> tuple[Category | Question, ...]:
-        """The parts as queries of their own."""
         extra = tuple(name for name in self.spare if name != "none")
         told = [tuple(text.split(SEPARATOR)) if text else () for text in self.labels]
         return tuple(_part(part, labels, extra) for part, labels in zip(self.parts, told, strict=True))
@@ -144,15 +140,12 @@ class Odd(Crossed):
     """1 where an odd number of the parts have their second symbol, else 0: a character of columns with two symbols each."""
 
     name: ClassVar[str] = "odd"
+    domain: ClassVar[Domain] = symbols(2)
 
     def check(self) -> None:
         super().check()
         if set(self.shape) != {2} or "none" in self.spare:
             raise InputError(f"the parts have {self.shape} symbols; a parity is of parts with two each")
-
-    @property
-    def domain(self) -> Domain:
-        return symbols(2)
 
     def __call__(self, records: Records) -> Ints:
         return parity(super().__call__(records).astype(np.uint64))
@@ -181,7 +174,6 @@ class Grouped(Query):
 
     @property
     def bounded(self) -> Bounded:
-        """The number alone."""
         return Bounded(self.column, self.low, self.high)
 
     @property
@@ -190,7 +182,6 @@ class Grouped(Query):
 
     @property
     def groups(self) -> int:
-        """How many groups there are."""
         return len(self.labels) if self.by else 1
 
     @property
@@ -226,8 +217,7 @@ class Cell(Query):
 
     def __call__(self, records: Records) -> Ints:
         numbers = records.numbers(self.column)
-        places: Ints = np.where(np.isnan(numbers), len(self.edges) + 1, np.searchsorted(self.numbers, numbers, side="right"))
-        return places
+        return np.asarray(np.where(np.isnan(numbers), len(self.edges) + 1, np.searchsorted(self.numbers, numbers, side="right")))
 
     def ends(self, cell: int) -> tuple[float, float]:
         """The edges on both sides of a cell of numbers, infinite beyond the outermost ones."""

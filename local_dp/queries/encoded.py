@@ -33,19 +33,15 @@ class Bit(Query):
     """Bit `number` of a packed row."""
 
     name: ClassVar[str] = "bit"
+    domain: ClassVar[Domain] = symbols(2)
     number: int
 
     def check(self) -> None:
         check_whole("the bit's number", self.number, 0, MOST - 1)
 
-    @property
-    def domain(self) -> Domain:
-        return symbols(2)
-
     def __call__(self, records: Records) -> Ints:
         word, place = divmod(self.number, WORD)
-        bits: Ints = (records.words(f"w{word}") >> np.uint64(place) & np.uint64(1)).astype(np.uint8)
-        return bits
+        return np.asarray((records.words(f"w{word}") >> np.uint64(place) & np.uint64(1)).astype(np.uint8))
 
 
 FORMS = ("numbers", "bits", "grid")
@@ -96,7 +92,6 @@ class Encoding:
 
     @property
     def columns(self) -> set[str]:
-        """The columns that it reads."""
         texts = zip((*self.features, self.label), self._questions, strict=True)
         return {name for text, question in texts if text for name in (columns_of(question) if question else {text})}
 

@@ -102,8 +102,7 @@ class Answers:
     @property
     def unknown(self) -> Bools:
         """Who has no answer."""
-        unknown: Bools = ~(self.yes | self.no)
-        return unknown
+        return np.asarray(~(self.yes | self.no))
 
 
 def evaluate(expression: Expression, records: Records) -> Bools:

@@ -52,8 +52,7 @@ class Prefix(Query):
         return bit_strings(self.length)
 
     def __call__(self, records: Records) -> Ints:
-        prefixes: Ints = (strings_of(records[self.column], self.bits) >> np.uint64(self.bits - self.length)).astype(np.int64)
-        return prefixes
+        return np.asarray((strings_of(records[self.column], self.bits) >> np.uint64(self.bits - self.length)).astype(np.int64))
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Queries of a reconstruction: whose secret bit is set, among the rows of a public subset."""
+"""Queries of attacks: the secret bits of a public subset of rows, and ciphertexts under the users' own keys."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -25,6 +25,7 @@ class Subset(Query):
     """
 
     name: ClassVar[str] = "subset"
+    domain: ClassVar[Domain] = symbols(2)
     members: str
 
     def check(self) -> None:
@@ -38,10 +39,6 @@ class Subset(Query):
         """The subset of the rows i with `members[i]`, shape (n,)."""
         return cls(np.packbits(members).tobytes().hex())
 
-    @property
-    def domain(self) -> Domain:
-        return symbols(2)
-
     @cached_property
     def _bits(self) -> Ints:
         """Of each row and of one beyond, which is in no subset."""
@@ -50,8 +47,7 @@ class Subset(Query):
 
     def __call__(self, records: Records) -> Ints:
         rows = np.minimum(records.words(ROW), len(self._bits) - 1).astype(np.intp)
-        chosen: Ints = self._bits[rows] & (records.whole(SECRET) == 1)
-        return chosen
+        return np.asarray(self._bits[rows] & (records.whole(SECRET) == 1))
 
 
 def secret_bits(bits: Bools) -> Records:
@@ -75,8 +71,7 @@ def pads(keys: Records, first: int, stop: int) -> Bools:
     stream = b"".join(blake2b(block.to_bytes(8, "little"), key=key).digest() for key in _key_bytes(keys) for block in blocks)
     bits = np.unpackbits(np.frombuffer(stream, dtype=np.uint8)).reshape(len(keys), len(blocks) * BLOCK)
     skip = first - first // BLOCK * BLOCK
-    wanted: Bools = bits[:, skip : skip + stop - first].astype(np.bool_)
-    return wanted
+    return np.asarray(bits[:, skip : skip + stop - first].astype(np.bool_))
 
 
 def _key_bytes(keys: Records) -> list[bytes]:
@@ -92,6 +87,7 @@ class Decrypted(Query):
     """
 
     name: ClassVar[str] = "decrypted"
+    domain: ClassVar[Domain] = symbols(2)
     number: int
     bits: str
 
@@ -102,18 +98,13 @@ class Decrypted(Query):
         except (TypeError, ValueError):
             raise InputError(f"the ciphertext is {self.bits!r:.40}; give its bits as pairs of hexadecimal digits") from None
 
-    @property
-    def domain(self) -> Domain:
-        return symbols(2)
-
     @cached_property
     def _letters(self) -> Ints:
         return np.append(np.unpackbits(np.frombuffer(bytes.fromhex(self.bits), dtype=np.uint8)), np.uint8(0))
 
     def __call__(self, records: Records) -> Ints:
         users = np.minimum(records.words(USER), len(self._letters) - 1).astype(np.intp)
-        read: Ints = self._letters[users] ^ pads(records, self.number, self.number + 1)[:, 0]
-        return read
+        return np.asarray(self._letters[users] ^ pads(records, self.number, self.number + 1)[:, 0])
 
 
 def encrypted(keys: Records, messages: Bools) -> tuple[Decrypted, ...]:

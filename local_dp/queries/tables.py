@@ -1,4 +1,4 @@
-"""Queries to tables: yes/no questions, categories and bounded numbers."""
+"""Queries to tables: yes/no questions, categories, bounded numbers, and changes over several waves."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -137,16 +137,13 @@ class Bounded(Query):
     """
 
     name: ClassVar[str] = "bounded"
+    domain: ClassVar[Domain] = levels(STEPS)
     column: str
     low: float
     high: float
 
     def check(self) -> None:
         check_range("", self.low, self.high)
-
-    @property
-    def domain(self) -> Domain:
-        return levels(STEPS)
 
     def share(self, records: Records) -> Floats:
         """Where in the range each number lies, from 0 to 1, shape (n,)."""

@@ -1,4 +1,4 @@
-"""Several numeric columns as one vector."""
+"""Queries to several numeric columns as one vector: coordinates, descent directions of a loss, nearest centres."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -87,6 +87,7 @@ class Mistake(Query):
     """1 where the halfspace of the weights w misclassifies the +1/-1 label, y <w, x> <= 0, else 0."""
 
     name: ClassVar[str] = "mistake"
+    domain: ClassVar[Domain] = symbols(2)
     columns: tuple[str, ...]
     label: str
     weights: tuple[float, ...]
@@ -97,10 +98,6 @@ class Mistake(Query):
     @cached_property
     def numbers(self) -> Floats:
         return read_numbers(self.weights)
-
-    @property
-    def domain(self) -> Domain:
-        return symbols(2)
 
     def __call__(self, records: Records) -> Ints:
         return (_margin(records, self.columns, self.label, self.numbers) <= 0).view(np.uint8)
@@ -126,8 +123,7 @@ class _Descending(Query):
 
     def pull(self, records: Records) -> Floats:
         """-loss'(y <w, x>) y of each record, shape (n,)."""
-        pull: Floats = LOSSES[self.loss](_margin(records, self.columns, self.label, self.numbers)) * np.sign(records.numbers(self.label))
-        return pull
+        return np.asarray(LOSSES[self.loss](_margin(records, self.columns, self.label, self.numbers)) * np.sign(records.numbers(self.label)))
 
 
 @dataclass(frozen=True)
@@ -138,6 +134,7 @@ class Descent(_Descending):
     """
 
     name: ClassVar[str] = "descent"
+    domain: ClassVar[Domain] = levels(STEPS)
     coordinate: int
     bound: float = 1.0
 
@@ -145,10 +142,6 @@ class Descent(_Descending):
         super().check()
         check_bound(self.bound)
         check_whole("coordinate", self.coordinate, 0, len(self.columns) - 1)
-
-    @property
-    def domain(self) -> Domain:
-        return levels(STEPS)
 
     def __call__(self, records: Records) -> Ints:
         return on_lattice(self.pull(records) * records.numbers(self.columns[self.coordinate]), self.bound)
@@ -183,8 +176,7 @@ class DescentVector(_Descending):
 def nearest(points: Floats, centres: Floats) -> Ints:
     """Which centre, shape (k, d), is nearest to each point, shape (d, n); the first of equals."""
     distances = np.stack([(centre**2).sum() - 2 * weighted_sum(centre, points) for centre in centres])
-    closest: Ints = distances.argmin(axis=0)
-    return closest
+    return np.asarray(distances.argmin(axis=0))
 
 
 @dataclass(frozen=True)
@@ -207,8 +199,7 @@ class _ByCentre(Query):
 
     def belongs(self, points: Floats) -> Floats:
         """1 where the point is nearest to the centre that is meant, else 0."""
-        belongs: Floats = (nearest(points, self.numbers.reshape(-1, len(self.columns))) == self.centre).astype(np.float64)
-        return belongs
+        return np.asarray((nearest(points, self.numbers.reshape(-1, len(self.columns))) == self.centre).astype(np.float64))
 
 
 @dataclass(frozen=True)
@@ -216,10 +207,7 @@ class NearestCentre(_ByCentre):
     """1 where the record is nearest to the given centre, else 0."""
 
     name: ClassVar[str] = "nearest-centre"
-
-    @property
-    def domain(self) -> Domain:
-        return symbols(2)
+    domain: ClassVar[Domain] = symbols(2)
 
     def __call__(self, records: Records) -> Ints:
         return self.belongs(matrix(records, self.columns)).astype(np.uint8)
@@ -230,6 +218,7 @@ class CentreSum(_ByCentre):
     """One coordinate of the record where it is nearest to the given centre, else 0; divided by `bound`, on a lattice of 2^16 steps."""
 
     name: ClassVar[str] = "centre-sum"
+    domain: ClassVar[Domain] = levels(STEPS)
     coordinate: int = 0
     bound: float = 1.0
 
@@ -237,10 +226,6 @@ class CentreSum(_ByCentre):
         super().check()
         check_bound(self.bound)
         check_whole("coordinate", self.coordinate, 0, len(self.columns) - 1)
-
-    @property
-    def domain(self) -> Domain:
-        return levels(STEPS)
 
     def __call__(self, records: Records) -> Ints:
         points = matrix(records, self.columns)

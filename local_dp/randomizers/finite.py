@@ -2,7 +2,7 @@
 
 import math
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -10,12 +10,26 @@ from typing import ClassVar
 
 import numpy as np
 
-from local_dp.arrays import Bools, Floats, Ints, Words
+from local_dp.arrays import Bools, Column, Floats, Ints, Words
 from local_dp.errors import InputError
 from local_dp.randomizers.randomizer import Evidence, Randomizer
 from local_dp.tallies import Tally
 
-_BLOCK = 1 << 16  # reports that are counted at a time: their places stay in cache
+BLOCK = 1 << 13  # entries: arrays of this length stay in cache, and the allocator keeps them; longer ones it gives back, and each costs its page faults again
+
+
+def in_blocks(work: Callable[..., Column], first: Column, *others: Column) -> Column:
+    """work(first, *others) for a function of one entry of each at a time; of the others, those that are not as long as `first` are passed whole."""
+    n = len(first)
+    if n <= BLOCK:
+        return work(first, *others)
+    made: list[Column] = []
+    for start in range(0, n, BLOCK):
+        part = slice(start, start + BLOCK)
+        made.append(work(first[part], *(other[part] if len(other) == n else other for other in others)))
+    return np.concatenate(made)
+
+
 MAX_CACHED = 1024  # entries of a law that is worth keeping
 SLACK = 5e-7  # nats that rounding a threshold may cost before 64-bit words are used instead of 32-bit ones
 
@@ -77,25 +91,11 @@ class FiniteChannel(Randomizer):
         return Tally(np.zeros((self.cells, self.alphabet), dtype=np.int64))
 
     def tally(self, reports: Words, cells: Words) -> Tally:
-        """The tally of `reports`. O(n + cells * alphabet)."""
-        size = self.cells * self.alphabet
-        counts = np.zeros(size, dtype=np.int64)
-        block = max(_BLOCK, 8 * size)
-        for first in range(0, len(reports), block):
-            some = slice(first, first + block)
-            np.add.at(counts, self._counted_at(reports[some], cells[some]).astype(np.intp), 1)  # np.bincount would seek the largest first
-        return Tally(counts.reshape(self.cells, self.alphabet))
-
-    def _counted_at(self, reports: Words, cells: Words) -> Words:
-        """Where each report is counted, in the narrowest type that holds whatever report there may be: what is impossible is counted nowhere else."""
-        most = (self.cells - 1) * self.alphabet + np.iinfo(reports.dtype).max
-        wide = np.dtype("u2" if most < 1 << 16 else "u4" if most < 1 << 32 else "i8")
-        if self.cells == 1:
-            return reports.astype(wide, copy=False)
-        places = cells.astype(wide)
-        places *= wide.type(self.alphabet)
-        places += reports.astype(wide, copy=False)
-        return places
+        """The tally of `reports`. O(n + cells * alphabet). Raises IndexError for an impossible report, which must not count as another one."""
+        if len(reports) and int(reports.max()) >= self.alphabet:
+            raise IndexError(f"{self.name}: report {reports.max()} is out of bounds: there are {self.alphabet}")
+        places = reports if self.cells == 1 else cells.astype(np.intp) * self.alphabet + reports.astype(np.intp)
+        return Tally(np.bincount(places, minlength=self.cells * self.alphabet).reshape(self.cells, self.alphabet))
 
     def log_probability(self, reports: Ints, values: Ints, cells: Ints) -> Floats:
         """ln Pr[report | value, cell], elementwise under broadcasting; -inf where impossible."""
@@ -143,3 +143,37 @@ _cached_law = lru_cache(maxsize=4096)(report_law)  # a search draws thousands of
 def ceil_fraction(value: Fraction) -> int:
     """The least whole number that is not below `value`."""
     return -(-value.numerator // value.denominator)
+
+
+@dataclass(frozen=True)
+class Mixed(FiniteChannel):
+    """A finite channel whose rows lie on lines between the rows of some values, the corners, at whole numbers of `equal` equal steps.
+
+    A subclass gives `equal`, `corners`, `between` and `corner_weight`; `weight` is inherited. Privacy: for every report and cell, each value's weight lies
+    between those of two corners, so the loss is the corners' (`evidence.exact_ratio` checks that `between` names corners and steps within range).
+    """
+
+    @property
+    @abstractmethod
+    def equal(self) -> int:
+        """The number of steps between two corners."""
+
+    @property
+    @abstractmethod
+    def corners(self) -> Ints:
+        """The values that all others lie between, ascending."""
+
+    @abstractmethod
+    def between(self, values: Ints) -> tuple[Ints, Ints, Ints]:
+        """Of each value the two corners that it lies between, and how many steps from the first, 0 to `equal`."""
+
+    @abstractmethod
+    def corner_weight(self, reports: Ints, corners: Ints, cells: Ints) -> Words:
+        """2^word_bits Pr[report | corner, cell], elementwise under broadcasting; between two corners that values lie between, a multiple of `equal` apart."""
+
+    def weight(self, reports: Ints, values: Ints, cells: Ints) -> Words:
+        first, second, level = self.between(np.asarray(values))
+        low, high = self.corner_weight(reports, first, cells), self.corner_weight(reports, second, cells)
+        steps, equal = level.astype(np.uint64), np.uint64(self.equal)
+        weights: Words = np.where(low <= high, low + (high - low) // equal * steps, low - (low - high) // equal * steps)
+        return weights

@@ -9,10 +9,8 @@ import numpy as np
 
 from local_dp.arrays import Bools, Ints, Words
 from local_dp.checks import check_built
-from local_dp.randomizers.bit_vector import BitVector
-from local_dp.randomizers.finite import FiniteChannel
-from local_dp.randomizers.in_blocks import in_blocks
-from local_dp.randomizers.places import PlaceVector
+from local_dp.randomizers.finite import FiniteChannel, in_blocks
+from local_dp.randomizers.places import BitVector, PlaceVector
 from local_dp.randomizers.randomizer import NO_COIN, Evidence, Randomizer
 
 

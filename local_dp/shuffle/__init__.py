@@ -1,1 +1,1 @@
-"""The shuffled model: reports that lose their senders on the way, what they then tell of a client, and who takes the senders away."""
+"""The shuffled model: reports lose their senders on the way. The role that removes them, and the loss of each client."""

@@ -1,7 +1,7 @@
-"""What shuffled reports lose: upper and lower bounds on epsilon, and the exact one where it is proved over all data sets.
+"""The loss of shuffled reports: upper and lower bounds on epsilon, and the exact one where it is proved over all data sets.
 
-Neighbours differ in the value of one client; all n clients answer and follow the protocol, and the server sees the reports in random order. Every number is
-rounded: what is an upper bound upwards, what is a lower one downwards. Theorems and proofs: docs/shuffle.md.
+Neighbours differ in the value of one client. All n clients follow the protocol, and the server sees the reports in random order.
+Upper bounds are rounded up, lower bounds down. Theorems and proofs: docs/shuffle.md.
 """
 
 import math
@@ -23,9 +23,9 @@ MAX_EXACT = 10**6
 
 @dataclass(frozen=True)
 class Amplified:
-    """Epsilons (nats) of shuffled reports beside one delta, by rule: some are known not to be exceeded, some not to be undercut.
+    """Bounds on the epsilon (nats) of shuffled reports beside one delta, by name.
 
-    `uppers` and `lowers` are by name; `exact` says that the best of both enclose that of the worst data set to one part in 10^4.
+    `exact`: the best two bounds enclose the worst data set's epsilon to one part in 10^4.
     """
 
     uppers: dict[str, float]
@@ -34,17 +34,15 @@ class Amplified:
 
     @property
     def upper(self) -> float:
-        """The best upper bound."""
         return min(self.uppers.values())
 
     @property
     def lower(self) -> float:
-        """The best lower bound."""
         return max(self.lowers.values())
 
 
 def closed_form(local: float, clients: int, delta: float) -> float:
-    """ln(1 + (E - 1)/(E + 1) (8 sqrt(E ln(4/delta)/n) + 8 E/n)), E = e^local, but at most `local`, which holds also where the formula does not.
+    """ln(1 + (E - 1)/(E + 1) (8 sqrt(E ln(4/delta)/n) + 8 E/n)), E = e^local, but at most `local`, which always holds.
 
     For local <= ln(n / (16 ln(2/delta))). Source: Feldman, McMillan, Talwar 2021, Theorem 3.1.
     """
@@ -56,7 +54,7 @@ def closed_form(local: float, clients: int, delta: float) -> float:
 
 
 def cloned(local: float, share: float) -> Pair:
-    """Any randomizer of loss `local` against others of whom each is, with probability `share`, a clone of the client at one of its two values."""
+    """Any randomizer of loss `local`; each other client is, with probability `share`, a clone of the client at one of its two values."""
     truth = 1 / (1 + math.exp(-local))
     return Pair(np.array([truth, 1 - truth]), np.array([1 - truth, truth]), np.array([share / 2, share / 2]))
 
@@ -67,7 +65,7 @@ def clones(local: float) -> Pair:
 
 
 def variation_ratio(local: float) -> Pair:
-    """Others are clones with probability 2 / (e^local + 1): ratios of at most e^local, and a total variation of (e^local - 1) / (e^local + 1), the largest.
+    """Others are clones with probability 2 / (e^local + 1): the largest total variation of this loss, (e^local - 1) / (e^local + 1).
 
     Source: Feldman, McMillan, Talwar 2022; Wang et al. 2023. For a smaller total variation their formula is not used: see docs/shuffle.md.
     """
@@ -84,8 +82,8 @@ def accounted(laws: Laws, local: float, clients: int, delta: float) -> Amplified
     """The same for laws whose loss is `local` nats."""
     uppers = accounted_for_any(local, clients, delta).uppers
     if laws.bits and clients <= MAX_EXACT:
-        found = worst(laws.bits, clients, delta)
-        return Amplified({**uppers, "all data sets": found.most}, {f"{found.ones:,} of the others at one end": found.least}, True)
+        exact = worst(laws.bits, clients, delta)
+        return Amplified({**uppers, "all data sets": exact.most}, {f"{exact.ones:,} of the others at one end": exact.least}, True)
     if laws.few:
         uppers["blanket"] = blanket_epsilon(laws, clients, delta, local)
     lowers = {"others hold one value": _others_alike(laws, clients, delta, local)}
@@ -94,7 +92,7 @@ def accounted(laws: Laws, local: float, clients: int, delta: float) -> Amplified
 
 
 def accounted_for_any(local: float, clients: int, delta: float) -> Amplified:
-    """What is known of every randomizer of this pure loss: upper bounds alone."""
+    """Upper bounds for every randomizer of this pure loss."""
     check_clients(clients, delta)
     uppers = {
         "no shuffler": local,
@@ -106,33 +104,32 @@ def accounted_for_any(local: float, clients: int, delta: float) -> Amplified:
 
 
 def check_clients(clients: int, delta: float) -> None:
-    """Raises InputError unless 2 <= clients <= 10^7 and 0 < delta < 1."""
     check_whole("clients", clients, 2, MAX_CLIENTS)
     check_share("delta", delta)
 
 
 def local_loss(randomizer: Randomizer, laws: Laws) -> float:
-    """What one report loses, in nats: exact where all values are known."""
+    """The loss of one report, in nats: exact where all values are listed."""
     return laws.epsilon if laws.complete else randomizer.nano / 1e9
 
 
 def blanket_epsilon(laws: Laws, clients: int, delta: float, most: float) -> float:
-    """No less than the epsilon of every data set: every other client sends the blanket at least, and what it sends beyond is told."""
+    """An upper bound for every data set: each other client sends the blanket at least, and the server is assumed to know the rest."""
     first, *others = laws.against_blanket
-    found = first.epsilon_at_most(clients, delta, most)
+    epsilon = first.epsilon_at_most(clients, delta, most)
     for pair in others:
-        if max(delta_at_most(way, clients, found) for way in (pair, pair.reversed)) > delta:
-            found = max(found, pair.epsilon_at_most(clients, delta, most))
-    return found
+        if max(delta_at_most(way, clients, epsilon) for way in (pair, pair.reversed)) > delta:
+            epsilon = max(epsilon, pair.epsilon_at_most(clients, delta, most))
+    return epsilon
 
 
 def _others_alike(laws: Laws, clients: int, delta: float, most: float) -> float:
-    """No more than the epsilon of the worst data set: all others hold the value beside which a pair of values is best told apart."""
+    """A lower bound for the worst data set: all others have the value beside which two values differ most."""
     return max(pair.epsilon_at_least([(pair.others, clients - 1)], delta, most) for pair in laws.against_one_value[:2])
 
 
 def holds(randomizer: Randomizer, clients: int, epsilon: float, delta: float) -> bool:
-    """Whether n shuffled reports are proved to be (epsilon, delta)-private by the best bound there is."""
+    """Whether n shuffled reports are proved to be (epsilon, delta)-private by the best available bound."""
     laws = Laws.of(randomizer)
     local = local_loss(randomizer, laws)
     if local <= epsilon:
@@ -146,7 +143,7 @@ def holds(randomizer: Randomizer, clients: int, epsilon: float, delta: float) ->
 def largest_local(make: Callable[[float], Randomizer], clients: int, epsilon: float, delta: float) -> float:
     """The largest local epsilon (nats, to 1e-4 of it) at which the shuffled reports of `make(local)` are (epsilon, delta)-private.
 
-    Searches upwards from `epsilon`, at which they are with no shuffler at all, to at most 20 nats.
+    Searches from `epsilon`, which is safe without a shuffler, to at most 20 nats.
     """
     check_clients(clients, delta)
     nano_epsilon(epsilon)

@@ -1,10 +1,11 @@
-"""Shuffled bits, exactly: the worst over all data sets of the other clients is found, and proved to be the worst.
+"""The exact loss of shuffled bits: the worst data set of the other clients, with a proof that it is the worst.
 
-A report is 1 with probability p = `high` or q = `low` at the two extreme values. The server sees how many ones there are; with s_k = Pr[the others send k],
+A report is 1 with probability p = `high` or q = `low` at the two extreme values. The server sees the number of ones. With s_k = Pr[the others send k ones]:
 
-    delta = sum over k of [a s_(k-1) - b s_k]_+ = max over t of (a Pr[S = t - 1] - (e^eps - 1) Pr[S >= t]),  a = p - e^eps q, b = e^eps (1 - q) - (1 - p),
+    delta = sum over k of [a s_(k-1) - b s_k]_+ = max over t of (a Pr[S = t - 1] - (e^eps - 1) Pr[S >= t]),
+    a = p - e^eps q;  b = e^eps (1 - q) - (1 - p).
 
-because s is log-concave, so that the terms change their sign once. Proofs: docs/shuffle.md.
+The terms change sign once because s is log-concave. Proofs: docs/shuffle.md.
 """
 
 import math
@@ -15,7 +16,7 @@ from functools import lru_cache
 import numpy as np
 
 from local_dp.arrays import Floats
-from local_dp.shuffle.roots import bracket
+from local_dp.shuffle.pair import bracket
 
 _ULP = 2.0**-52
 _REACH = 7.0  # times sqrt(count): beyond it lies a probability below 2 e^-98 (Hoeffding)
@@ -27,7 +28,7 @@ _ENOUGH = 3000  # bounds: a search that took more is not repeated more closely
 
 @dataclass(frozen=True)
 class _Binomial:
-    """Of so many bits, Pr[X = low + i], each within `error` of itself relatively, and Pr[X >= low + i]; what lies outside is below `_BEYOND` together."""
+    """Pr[X = low + i] for `count` bits, each within a relative `error`, and Pr[X >= low + i]; places outside have less than `_BEYOND` together."""
 
     count: int
     low: int
@@ -63,16 +64,15 @@ class Bits:
 
     @property
     def mirrored(self) -> "Bits":
-        """What the zeros are."""
+        """The zeros."""
         return Bits(1 - self.low, 1 - self.high)
 
     @property
     def epsilon(self) -> float:
-        """ln(high / low): more than this, no order of the reports gives away."""
+        """ln(high / low): the loss of a single report, which no order of reports exceeds."""
         return math.log(self.high / self.low) * (1 + 4 * _ULP) + 4 * _ULP
 
     def others(self, ones: int, zeros: int) -> "Others":
-        """So many clients of each extreme value."""
         return Others(self, _binomial(ones, self.high), _binomial(zeros, self.low))
 
 
@@ -86,7 +86,7 @@ class Others:
 
     @property
     def error(self) -> float:
-        """Relative, of every probability above `_SEEN`."""
+        """The relative error of every probability above `_SEEN`."""
         return 2 * (self.first.error + self.second.error) + 2 * _BEYOND / _SEEN
 
     def at(self, place: int) -> float:
@@ -103,7 +103,7 @@ class Others:
         return float((self.first.masses * self.second.tails[from_second]).sum())  # a dot product of this length would start threads
 
     def deltas(self, epsilon: float) -> tuple[float, float]:
-        """At least and at most the delta of one more client, whose bit is 1 with probability `high` against `low`, in this order."""
+        """Bounds on the delta of one more client, whose bit is 1 with probability `high` against `low`, in this order."""
         growth, p, q = math.exp(epsilon), self.bits.high, self.bits.low
         rounding = 4 * _ULP * (1 + growth)
         gain, loss = p - growth * q, growth * (1 - q) - (1 - p)
@@ -117,7 +117,7 @@ class Others:
         return max(0.0, least - 2 * _BEYOND), min(1.0, max(0.0, most) + unseen + 2 * _BEYOND)
 
     def _crossing(self, gain: float, loss: float) -> tuple[int, int, int]:
-        """The first and the last place at which a s_(k-1) - b s_k may turn positive, and the last that is looked at, where it may not have turned yet."""
+        """The first and the last place where a s_(k-1) - b s_k may turn positive, and the last place examined."""
         mean = round(self.bits.high * self.first.count + self.bits.low * self.second.count)
         top = _first(mean, self.first.high + self.second.high + 1, lambda place: self.at(place) < _SEEN)
         margin = 2 * self.error + 16 * _ULP
@@ -128,7 +128,7 @@ class Others:
         return first, last, top
 
     def epsilon(self, delta: float) -> tuple[float, float]:
-        """At least and at most the least epsilon (nats) beside this delta."""
+        """Bounds on the least epsilon (nats) beside this delta."""
         most = self.bits.epsilon
         least = bracket(lambda epsilon: self.deltas(epsilon)[0], delta, most)[0]
         return least, bracket(lambda epsilon: self.deltas(epsilon)[1], delta, most)[1]
@@ -144,7 +144,7 @@ def _first(low: int, high: int, holds: Callable[[int], bool]) -> int:
 
 @dataclass(frozen=True)
 class Worst:
-    """The epsilon (nats) of the worst data set lies between `least` and `most`; `ones` of the other clients have the value of more ones there."""
+    """The epsilon (nats) of the worst data set lies between `least` and `most`; there `ones` of the others have the value that sends more ones."""
 
     least: float
     most: float
@@ -152,39 +152,39 @@ class Worst:
 
 
 def worst_directed(bits: Bits, clients: int, delta: float) -> Worst:
-    """Over all data sets of the others, of a client whose value was that of more ones and might have been the other: more and more closely."""
+    """Over all data sets of the others, for a client with the value that sends more ones against the other value; ever more closely."""
     others = clients - 1
     ends = (Worst(*bits.others(ones, others - ones).epsilon(delta), ones) for ones in (0, others))
-    found = max(ends, key=lambda end: end.least)
+    worst = max(ends, key=lambda end: end.least)
     for close in _CLOSE:
-        found, bounds = _searched(bits, clients, delta, found, close)
+        worst, bounds = _searched(bits, clients, delta, worst, close)
         if bounds > _ENOUGH:
             break
-    return Worst(found.least, found.most * (1 + close), found.ones)
+    return Worst(worst.least, worst.most * (1 + close), worst.ones)
 
 
-def _searched(bits: Bits, clients: int, delta: float, found: Worst, close: float) -> tuple[Worst, int]:
-    """The worst data set to within `close` of epsilon, if `found` is one of the worst so far, and how many bounds that took.
+def _searched(bits: Bits, clients: int, delta: float, worst: Worst, close: float) -> tuple[Worst, int]:
+    """The worst data set to within `close` of epsilon, if `worst` is one of the worst so far, and how many bounds that took.
 
-    Whoever leaves out the reports of some others weakens nothing: the delta of every data set with `low` to `high` ones is at most that of low ones and no
-    others than those whose value is the same in all of them. A block whose bound is small enough is done with; another one is halved.
+    Leaving out reports of other clients weakens nothing: data sets with `low` to `high` ones have at most the delta of their common clients alone.
+    A block whose bound is small enough is finished; another one is halved.
     """
     others, blocks, bounds = clients - 1, [(0, clients - 1)], 0
     while blocks:
         low, high = blocks.pop()
         bounds += 1
-        if bits.others(low, others - high).deltas(found.most * (1 + close))[1] <= delta:
+        if bits.others(low, others - high).deltas(worst.most * (1 + close))[1] <= delta:
             continue
         if low == high:
-            found = Worst(*bits.others(low, others - low).epsilon(delta), low)
+            worst = Worst(*bits.others(low, others - low).epsilon(delta), low)
             continue
         middle = (low + high) // 2
         blocks += [(low, middle), (middle + 1, high)]
-    return found, bounds
+    return worst, bounds
 
 
 def worst(bits: Bits, clients: int, delta: float) -> Worst:
-    """In both directions: a client had the one value or the other."""
+    """The worst in both directions: the client had the one value or the other."""
     there = worst_directed(bits, clients, delta)
     if bits.mirrored == bits:
         return there

@@ -1,28 +1,97 @@
-"""What a run behind a shuffler loses: the epsilon of each client's reports alone, and of all reports together, for the crowds that answered."""
+"""The shuffler sans I/O, and the loss of a run behind it: of each client's reports alone, and of all reports together, for the crowds that answered."""
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, TypeVar
 
-from local_dp.checks import check_share
+from local_dp.arrays import Words
+from local_dp.checks import check_share, check_whole
+from local_dp.draws import Draws
 from local_dp.errors import InputError, QuorumError
+from local_dp.interaction import Algorithm, translate
 from local_dp.loss import NANO, Pure
+from local_dp.noise import KeyedNoise, SystemNoise
 from local_dp.oracles.local.asked import LocalQuery
 from local_dp.randomizers.randomizer import Randomizer
-from local_dp.shuffle.role import check_crowd, check_shufflable
+from local_dp.randomizers.with_coin import WithCoin
 from local_dp.steps import Steps
 from local_dp.tallies import Tally
+
+R = TypeVar("R")
+
+MOST_CROWD = 1 << 40
+
+
+@dataclass
+class Shuffler:
+    """Passes on the reports of one batch together: no names, no indices, in a uniform order.
+
+    `crowd` is the least number of clients in a batch: a smaller batch is never passed on. Promise: the server sees only the multiset of reports and their
+    number.
+    The shuffler itself sees who sent each report, unless clients encrypt for the server. It is trusted to keep silent and to draw its order at random.
+    It is trusted not to pass on one client's report among invented ones. Only the local randomizer protects a client from the shuffler.
+    """
+
+    draws: Draws
+    crowd: int
+
+    def __post_init__(self) -> None:
+        check_crowd(self.crowd)
+
+    @classmethod
+    def of(cls, seed: int | None, crowd: int) -> "Shuffler":
+        """Draws its order from the system's entropy, or in a simulation from the words of a round that no client answers."""
+        return cls(Draws(SystemNoise() if seed is None else KeyedNoise(seed), 0), crowd)
+
+    @property
+    def private(self) -> bool:
+        """Whether nobody can compute its order."""
+        return self.draws.private
+
+    def passed(self, reports: Words) -> Words:
+        """The reports, one a row, in a uniform order; none if there are fewer than a crowd."""
+        if len(reports) < self.crowd:
+            return reports[:0]
+        return reports[self.draws.order(len(reports))]
+
+
+def check_crowd(crowd: int) -> None:
+    check_whole("the crowd", crowd, 2, MOST_CROWD)
+
+
+def check_shufflable(query: LocalQuery) -> None:
+    """Raises InputError for reports that need their client's public coin, and for reports that a client repeats."""
+    name = query.randomizer.name
+    if query.session:
+        raise InputError(f"a session of {name} cannot be shuffled: its joint loss is known only for reports with senders")
+    if query.memo:
+        raise InputError(f"memoised answers of {name} cannot be shuffled: a repeated report identifies its client in every round")
+    if query.randomizer.uses_coins:
+        raise InputError(f"{name} uses a public coin for each client, which would name the client of a shuffled report; use with-coin of it")
+
+
+def with_coins(algorithm: Algorithm[LocalQuery, Tally, R]) -> Algorithm[LocalQuery, Tally, R]:
+    """The same algorithm for shuffled reports: each client draws its own coin in place of a public one, and sends it along.
+
+    Tallies keep their form and law. Raises InputError, when asked, where a coin cannot be sent along.
+    """
+
+    def with_coin(query: LocalQuery) -> LocalQuery:
+        return replace(query, randomizer=WithCoin.of(query.randomizer)) if query.randomizer.uses_coins and not query.memo else query
+
+    return translate(algorithm, lambda queries, before: tuple(map(with_coin, queries)), lambda queries, asked, tallies: tallies)
+
 
 if TYPE_CHECKING:
     from local_dp.shuffle.accountant import Amplified
 
-_LOOKED_AT = 4  # kinds of batch whose channels are looked at: of more, the bound for any randomizer of their epsilon is taken
+_LOOKED_AT = 4  # kinds of batch with bounds of their own channels; with more kinds, the bound for any randomizer of their epsilon
 
 
 @dataclass(frozen=True)
 class Behind:
-    """Clients behind a shuffler: the least that make a crowd, and the delta beside which all their reports together are accounted for."""
+    """Options of a shuffler: the least number of clients in a crowd, and the delta of all their reports together."""
 
     crowd: int = 100
     delta: float = 1e-6
@@ -34,23 +103,22 @@ class Behind:
 
 @dataclass(frozen=True)
 class Batch:
-    """One ask of a cohort: so many of its clients have answered, and their reports were passed on together."""
+    """One question to a cohort: how many of its clients answered; their reports were passed on together."""
 
     query: LocalQuery
     answered: int
 
     @property
     def kind(self) -> tuple[Randomizer, int]:
-        """What its loss depends on."""
         return self.query.randomizer, self.answered
 
 
 @dataclass(frozen=True)
 class Central:
-    """Epsilons in nats: `local` is that of a client's reports if it were known whose they are, `upper` and `lower` enclose that of the shuffled ones.
+    """Epsilons in nats: `local` of a client's reports if their sender were known; `upper` and `lower` enclose that of the shuffled reports.
 
-    Beside `delta`, against the server, if the shuffler keeps silent and all that answered follow the protocol. `times`: the most reports of one client; of
-    several, `upper` is a sum by basic composition, and `lower` that of one of them.
+    Beside `delta`, against the server, if the shuffler keeps silent and all that answered follow the protocol. `times`: the most reports of one client.
+    For several reports, `upper` is a sum by basic composition, and `lower` that of one report.
     """
 
     local: float
@@ -61,65 +129,57 @@ class Central:
 
     @property
     def exact(self) -> bool:
-        """Whether both sides are as good as equal."""
         return self.upper - self.lower <= 1e-4 * self.upper
 
 
 @dataclass
 class Crowds:
-    """The batches of a run, as they are passed on."""
+    """The batches of a run."""
 
     behind: Behind
     batches: list[Batch] = field(default_factory=list)
 
     def check(self, queries: tuple[LocalQuery, ...]) -> None:
-        """Raises InputError for what cannot be shuffled, before anybody answers; QuorumError for cohorts that are no crowd even if all answer."""
+        """Raises InputError for queries that cannot be shuffled, and QuorumError for cohorts below the crowd, before anybody answers."""
         for query in queries:
             check_shufflable(query)
             if len(query.cohort) < self.behind.crowd:
                 raise QuorumError(
-                    f"a cohort of {len(query.cohort)} clients is less than the shuffler's minimum crowd of {self.behind.crowd}, and none of its reports would "
-                    f"be passed on; ask more clients, or allow a smaller --crowd"
+                    f"a cohort of {len(query.cohort)} clients is less than the shuffler's minimum crowd of {self.behind.crowd}; "
+                    f"ask more clients, or allow a smaller --crowd"
                 )
 
     def add(self, queries: tuple[LocalQuery, ...], tallies: tuple[Tally, ...]) -> None:
-        """A round is over."""
         self.batches += [Batch(query, tally.n) for query, tally in zip(queries, tallies, strict=True)]
 
     def central(self) -> Central:
-        """What all of them lose."""
         return central(self.batches, self.behind.delta)
 
 
 def central(batches: Sequence[Batch], delta: float) -> Central:
-    """The loss of the client that loses most: what its batches lose, each beside its part of `delta`, is added up."""
+    """The loss of the client that loses most: the sum over its batches, each beside its part of `delta`."""
     times, local, upper = Steps(), Steps(), Steps()
     for each in batches:
         times.add(each.query.cohort.start, each.query.cohort.stop, 1)
     most = max(1, times.maximum)
-    found = _by_kind(batches, delta / most)
+    kinds = dict.fromkeys(each.kind for each in batches)
+    losses = {kind: _lost(*kind, delta / most, len(kinds) <= _LOOKED_AT) for kind in kinds}
     for each in batches:
         start, stop = each.query.cohort.start, each.query.cohort.stop
         local.add(start, stop, each.query.randomizer.nano)
-        upper.add(start, stop, math.ceil(found[each.kind].upper * NANO))
-    lower = max((bounds.lower for bounds in found.values()), default=0.0)
+        upper.add(start, stop, math.ceil(losses[each.kind].upper * NANO))
+    lower = max((bounds.lower for bounds in losses.values()), default=0.0)
     return Central(local.maximum / NANO, min(local.maximum, upper.maximum) / NANO, lower, delta, most)
 
 
-def _by_kind(batches: Sequence[Batch], delta: float) -> "dict[tuple[Randomizer, int], Amplified]":
-    kinds = dict.fromkeys(each.kind for each in batches)
-    looked_at = len(kinds) <= _LOOKED_AT
-    return {kind: _lost(*kind, delta, looked_at) for kind in kinds}
-
-
-def _lost(randomizer: Randomizer, answered: int, delta: float, looked_at: bool) -> "Amplified":
-    """Of one batch. More clients than are counted lose no more."""
+def _lost(randomizer: Randomizer, answered: int, delta: float, by_channel: bool) -> "Amplified":
+    """The loss of one batch. More clients than can be counted lose no more."""
     from local_dp.shuffle.accountant import MAX_CLIENTS, Amplified, accounted_for_any, amplified  # here: every run imports this file
 
     local, clients = randomizer.nano / NANO, min(answered, MAX_CLIENTS)
     if clients < 2 or not isinstance(randomizer.loss, Pure):
         return Amplified({"no shuffler": local}, {"nothing": 0.0}, False)
-    if looked_at:
+    if by_channel:
         try:
             return amplified(randomizer, clients, delta)
         except InputError:  # no finite channel, or too large a table

@@ -1,6 +1,6 @@
-"""Histograms from shuffled messages: one randomized report from each client, or the true symbol among blanket messages.
+"""Histograms from shuffled messages: one randomized report a client, or the true symbol among blanket messages.
 
-Both are unbiased. The first is private, a little, even from the shuffler; the second is private only behind it: a client's own messages show its symbol.
+Both are unbiased. The first has some privacy against the shuffler; the second has none: a client's own messages show its symbol.
 """
 
 import math
@@ -31,7 +31,7 @@ _WORDS = 1 << 18  # at a time
 
 @dataclass(frozen=True)
 class Target:
-    """What so many clients' shuffled messages may lose together: epsilon in nats, and delta."""
+    """The allowed joint loss of the shuffled messages of all clients: epsilon in nats, and delta."""
 
     clients: int
     epsilon: float
@@ -56,10 +56,11 @@ def single_message(name: str, k: int, target: Target) -> Randomizer:
 
 @dataclass(frozen=True)
 class BlanketHistogram:
-    """Each client sends its symbol, and in each of `tries` turns, for each of the k symbols with probability weight / 2^32, a blanket message of that symbol.
+    """Each client sends its symbol and, in each of `tries` turns, a blanket message of each of the k symbols with probability weight / 2^32.
 
-    Privacy: the server sees the counts of messages. What the others hold moves them by a known vector, so for all data sets delta is that of
-    (B, B') + (1, 0) against (B, B') + (0, 1), two counts of the same `clients` `tries` turns: exact. None from the shuffler, or if nobody else sends blankets.
+    Privacy: the server sees the counts of messages. The others' symbols move them by a known vector, so delta is the same for all data sets.
+    It is that of (B, B') + (1, 0) against (B, B') + (0, 1), two counts of the same `clients` `tries` turns: exact.
+    There is no privacy from the shuffler, or if nobody else sends blankets.
     Utility: unbiased; each frequency has variance tries q (1 - q) / n, q = weight / 2^32, whatever the data. Cost: 1 + tries k q messages of log2 k bits.
     Source: the blanket of Balle, Bell, Gascon, Nissim 2019, in messages of its own as in Cheu, Zhilyaev 2022.
     """
@@ -80,16 +81,15 @@ class BlanketHistogram:
 
     @property
     def messages_each(self) -> float:
-        """How many a client sends on average."""
+        """The mean number of messages of a client."""
         return 1 + self.tries * self.k * self.share
 
     def respond(self, values: Ints, words: Words) -> Counts:
-        """All messages of clients that hold `values`, shape (n,), from 32-bit words, shape (n, tries), in an order that a shuffler must end."""
+        """All messages of clients with `values`, shape (n,), from 32-bit words, shape (n, tries), in an order that a shuffler must end."""
         blanket = words.astype(np.int64).ravel() // self.weight
         return np.concatenate([values.astype(np.int64), blanket[blanket < self.k]])
 
     def tally(self, messages: Ints, clients: int) -> Tally:
-        """How many messages there are of each symbol, from so many clients."""
         return Tally(np.bincount(messages, minlength=self.k).astype(np.int64, copy=False), clients)
 
     def estimate(self, tally: Tally) -> Estimate:
@@ -99,7 +99,7 @@ class BlanketHistogram:
         return Estimate.between(((1 - apart) / 2, (1 + apart) / 2), value, tally.n)
 
     def gather(self, query: Query, population: Population, noise: Noise) -> Tally:
-        """The tally of all messages of a population that is asked for a symbol, a chunk of clients at a time, so that memory is flat in their number."""
+        """The tally of all messages of a population, a chunk of clients at a time, so that memory does not grow with the population."""
         tally = Tally(np.zeros(self.k, dtype=np.int64), 0)
         for start, stop in chunks(0, population.size, max(1, _WORDS // self.tries)):
             words = noise.words(Draw(1), start * self.tries, stop * self.tries, WORD_BITS)
@@ -112,12 +112,12 @@ class BlanketHistogram:
 
     @property
     def pair(self) -> Pair:
-        """The two counts that tell one client's symbol from another, against one turn."""
+        """The two counts that distinguish one client's symbols, against one turn."""
         rest = 1 - 2 * self.share
         return Pair(np.array([1.0, 0.0, 0.0]), np.array([0.0, 1.0, 0.0]), np.array([self.share, self.share, rest]))
 
     def epsilon(self, clients: int, delta: float) -> tuple[float, float]:
-        """At least and at most the least epsilon (nats) beside `delta`; infinite at most where 24 is not enough."""
+        """Bounds on the least epsilon (nats) beside `delta`; infinity above 24."""
         pair, turns = self.pair, clients * self.tries
         most = pair.epsilon_at_most(turns + 1, delta, 24.0)
         return pair.epsilon_at_least([(pair.others, turns)], delta, 24.0), most if most < 24 else math.inf
@@ -138,7 +138,7 @@ def multi_message(k: int, target: Target) -> BlanketHistogram:
 
 
 def _spread(k: int, weight: int, full: int) -> BlanketHistogram:
-    """This much weight over as few turns as hold it."""
+    """This weight over as few turns as possible."""
     tries = -(-weight // full)
     return BlanketHistogram(k, -(-weight // tries), tries)
 

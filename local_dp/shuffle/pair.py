@@ -1,7 +1,7 @@
-"""What shuffled reports tell of one client: its two laws, and what the others send.
+"""The two laws of one client's shuffled report, beside the reports of the others.
 
-Let a client report w with probability first[w] or second[w], and each of n - 1 others with probability others[w], or something that does not matter with what
-is missing to 1. With G(w) = (first[w] - e^eps second[w]) / others[w], W_1 .. W_n of the others' law, and G = 0 for what does not matter,
+The client reports w with probability first[w] or second[w]. Each of n - 1 others reports w with probability others[w]; the rest to 1 does not matter.
+With G(w) = (first[w] - e^eps second[w]) / others[w], W_1 .. W_n of the others' law, and G = 0 for the rest,
 
     delta = E[(G(W_1) + ... + G(W_n))_+] / n + the sum of (first[w] - e^eps second[w])_+ over reports w that nobody else sends.
 
@@ -9,16 +9,117 @@ Source: Balle, Bell, Gascon, Nissim 2019, Section 5, for their blanket. Proof: d
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Self
 
 import numpy as np
 
-from local_dp.accounting.convolution import OnMesh
-from local_dp.arrays import Counts, Floats
-from local_dp.shuffle.roots import bracket
-from local_dp.shuffle.tilted import Tilted
+from local_dp.accounting.convolution import OnMesh, Window, transformed
+from local_dp.arrays import Counts, Floats, Ints
+
+_CLOSEST = 1e-9  # of an epsilon
+_LEAST = 1e-4  # nats: below, closeness is absolute
+_PARTS = 64  # of the interval: the first that is tried
+_ROUNDING = 1e-12  # of an epsilon, and nats: more than the rounding of exponentials and of probabilities that are fractions
+
+
+def bracket(delta_of: Callable[[float], float], delta: float, most: float, close: float = _CLOSEST) -> tuple[float, float]:
+    """Two epsilons (nats) close together: beside the first `delta_of` is above `delta` or it is 0; beside the second it is not, or that is `most`."""
+    low, at_low, high = 0.0, _over(1.0, delta), most / _PARTS
+    while (at_high := _over(delta_of(high), delta)) > 0 and high < most:
+        low, at_low, high = high, at_high, min(most, 4 * high)
+    if at_high > 0:
+        low = high
+    elif not low and _over(delta_of(close * _LEAST), delta) <= 0:
+        high = close * _LEAST
+    turns = 0
+    while high - low > close * max(high, _LEAST) and at_high <= 0:
+        turns += 1
+        step = close * max(high, _LEAST) / 3
+        secant = low + (high - low) * (at_low / (at_low - at_high) if turns % 3 else 0.5)
+        middle = min(max(secant + math.copysign(step, low + high - 2 * secant), low + step), high - step)
+        found = _over(delta_of(middle), delta)
+        low, at_low, high, at_high = (middle, found, high, at_high) if found > 0 else (low, at_low, middle, found)
+    return max(0.0, low * (1 - _ROUNDING) - _ROUNDING), min(most, high * (1 + _ROUNDING) + _ROUNDING)
+
+
+def _over(value: float, delta: float) -> float:
+    """Positive if the value is above delta; nearly linear in epsilon, since delta falls as e^-(c eps^2)."""
+    if value <= delta:
+        return math.sqrt(-math.log(delta)) - math.sqrt(-math.log(max(value, 1e-300)))
+    return max(1e-12, math.sqrt(-math.log(delta)) - math.sqrt(-math.log(min(value, 1.0))))
+
+
+_APART = 7.75  # over the deviation: how far the exponents of Chernoff's inequality are from the tilt
+_OUTSIDE = 1e-12  # more than what lies outside of a window, of the tilted law
+_TURNS = 40
+
+
+@dataclass(frozen=True)
+class Tilted:
+    """The law of a sum of independent whole numbers near a rare place: Pr[S = low + i] is weights[i] e^(scale - tilt (low + i)).
+
+    A weight may be too large by `lost`, never too small.
+    """
+
+    low: int
+    weights: Floats
+    tilt: float
+    scale: float
+    lost: float
+
+    @classmethod
+    def near(cls, parts: Sequence[OnMesh], place: int) -> Self:
+        """Tilted so that its mean is `place`, or not at all where the mean is larger anyway."""
+        tilt, high = 0.0, 1e-9
+        while _moments(parts, high)[0] < place and high < 700:
+            high *= 2
+        if _moments(parts, 0.0)[0] < place:
+            tilt = high / 2 if high > 1e-9 else 0.0
+            for _ in range(_TURNS):
+                middle = (tilt + high) / 2
+                tilt, high = (middle, high) if _moments(parts, middle)[0] < place else (tilt, middle)
+        apart = _APART / max(_moments(parts, tilt)[1], 1e-3)
+        window = Window.of(parts, tilt, [tilt + apart * times for times in (-2, -1, -0.5, 0.5, 1, 2)])
+        weights, lost = transformed(parts, tilt, window)
+        return cls(window.low, weights, tilt, window.scale, lost)
+
+    def mean_above(self, place: int) -> float:
+        """An upper bound on E[(S - place)_+]."""
+        over = self.low - place + np.arange(len(self.weights))
+        above = over > 0
+        shares = over[above] * np.exp(-self.tilt * over[above])
+        unseen = _OUTSIDE / (math.e * self.tilt) if self.tilt else math.inf
+        return float(self.weights[above] @ shares + unseen) * self.unit(place)
+
+    def tails(self, place: int, places: Ints) -> tuple[Floats, Floats]:
+        """Bounds on Pr[S > each of `places`], in units of e^(scale - tilt place)."""
+        over = self.low - place + np.arange(len(self.weights))
+        shares = np.exp(-np.clip(self.tilt * over, -600.0, 600.0))
+        starts = np.clip(places - self.low + 1, 0, len(self.weights))
+        outside = _OUTSIDE * np.exp(-np.clip(self.tilt * (places - place), -600.0, 600.0))
+        most, lost = _above(self.weights * shares)[starts], 2 * self.lost * _above(shares)[starts]
+        return np.maximum(most - lost - outside, 0.0), most + outside
+
+    def unit(self, place: int) -> float:
+        return math.exp(self.scale - self.tilt * place)
+
+
+def _moments(parts: Sequence[OnMesh], tilt: float) -> tuple[float, float]:
+    """The mean and the standard deviation of the tilted sum."""
+    mean = variance = 0.0
+    for part in parts:
+        _, masses = part.tilted(tilt)
+        here = float(masses @ part.places)
+        mean, variance = mean + part.count * here, variance + part.count * float(masses @ (part.places - here) ** 2)
+    return mean, math.sqrt(variance)
+
+
+def _above(values: Floats) -> Floats:
+    return np.append(np.cumsum(values[::-1])[::-1], 0.0)
+
 
 _MOST = 1 << 19  # points of a window
 _FINE = 64  # points to a standard deviation of one G
@@ -37,22 +138,21 @@ class Pair:
 
     @property
     def reversed(self) -> "Pair":
-        """The client had the second law and might have had the first."""
         return Pair(self.second, self.first, self.others)
 
     @property
     def kind(self) -> bytes:
-        """The same for pairs that differ in the names of their reports, or in which of the two laws is the first."""
+        """Equal for pairs that differ in the names of reports, or in the order of the two laws."""
         return min(_sorted(self.first, self.second, self.others).tobytes(), _sorted(self.second, self.first, self.others).tobytes())
 
     @property
     def symmetric(self) -> bool:
-        """Whether the reports can be renamed so that the two laws change places and the others' stays."""
+        """Whether renaming the reports can swap the two laws and keep that of the others."""
         return bool((_sorted(self.first, self.second, self.others) == _sorted(self.second, self.first, self.others)).all())
 
     @property
     def apart(self) -> float:
-        """The chi-square of one report: how far the two laws are from one another beside what the others send."""
+        """The chi-square of one report: how different the two laws are beside the reports of the others."""
         sent = self.others > 0
         return float(((self.first - self.second)[sent] ** 2 / self.others[sent]).sum())
 
@@ -61,11 +161,11 @@ class Pair:
         return self.first - math.exp(epsilon) * self.second
 
     def epsilon_at_most(self, clients: int, delta: float, most: float) -> float:
-        """No less than the least epsilon (nats) beside `delta`, in both directions; `most` is one that is enough beside any."""
+        """An upper bound on the least epsilon (nats) beside `delta`, in both directions; `most` is enough beside any."""
         return max(bracket(partial(delta_at_most, way, clients), delta, most, _CLOSE)[1] for way in self._ways)
 
     def epsilon_at_least(self, groups: Sequence[tuple[Floats, int]], delta: float, most: float) -> float:
-        """No more than the least epsilon beside `delta` when the others are groups of clients, each with its law; `others` is their average."""
+        """A lower bound where the others are groups of clients, each with its law; `others` is their average."""
         return max(bracket(partial(delta_at_least, way, groups), delta, most, _CLOSE)[0] for way in self._ways)
 
     @property
@@ -74,21 +174,21 @@ class Pair:
 
 
 def delta_at_most(pair: Pair, clients: int, epsilon: float) -> float:
-    """No less than delta: each G is split between two points of a mesh so that its mean is kept, and x_+ is convex."""
+    """An upper bound on delta: each G is split between two points of a mesh so that its mean stays, and x_+ is convex."""
     over, sent = pair.over(epsilon), pair.others > 0
-    told, masses = float(np.maximum(over[~sent], 0.0).sum()), pair.others[sent]
+    unmatched, masses = float(np.maximum(over[~sent], 0.0).sum()), pair.others[sent]
     gains = over[sent] / masses
     if gains.max(initial=0.0) <= 0:
-        return told
+        return unmatched
     mesh = _mesh(gains, masses, clients)
     places = np.floor(gains / mesh).astype(np.int64)
     upper = masses * (gains / mesh - places)
     part = _on_mesh(np.concatenate([places, places + 1, [0]]), np.concatenate([masses - upper, upper, [max(0.0, 1 - math.fsum(masses))]]), clients)
-    return told + Tilted.near([part], 0).mean_above(0) * mesh / clients * (1 + _MARGIN)
+    return unmatched + Tilted.near([part], 0).mean_above(0) * mesh / clients * (1 + _MARGIN)
 
 
 def delta_at_least(pair: Pair, groups: Sequence[tuple[Floats, int]], epsilon: float) -> float:
-    """No more than delta: how much more probable, less e^eps times, a set of outcomes is in the one case; the set is that of a large sum of rounded G."""
+    """A lower bound on delta: the difference of the two probabilities, the second times e^eps, of a large sum of rounded G."""
     over, clients = pair.over(epsilon), 1 + sum(count for _, count in groups)
     gains = over / pair.others
     mesh = _mesh(gains, pair.others, clients)
@@ -97,23 +197,22 @@ def delta_at_least(pair: Pair, groups: Sequence[tuple[Floats, int]], epsilon: fl
     law = Tilted.near([_on_mesh(places, masses, count) for masses, count in groups], middle)
     reach = math.ceil(2 / law.tilt) + 2 if law.tilt > 1e-6 else 2
     limits = middle + np.arange(-reach, reach + 1, max(1, reach // 50))
-    found = np.zeros(len(limits))
+    deltas = np.zeros(len(limits))
     for place in np.unique(places):
         weight = float(over[places == place].sum())
         least, most = law.tails(middle, limits - place)
-        found += weight * (least if weight > 0 else most) - _MARGIN * abs(weight) * most
-    return max(0.0, float(found.max())) * law.unit(middle)
+        deltas += weight * (least if weight > 0 else most) - _MARGIN * abs(weight) * most
+    return max(0.0, float(deltas.max())) * law.unit(middle)
 
 
 def _sorted(*rows: Floats) -> Floats:
-    """The columns of these rows in lexicographic order."""
+    """The columns in lexicographic order."""
     stacked = np.stack(rows)
-    found: Floats = stacked[:, np.lexsort(stacked)]
-    return found
+    return stacked[:, np.lexsort(stacked)]
 
 
 def _mesh(gains: Floats, masses: Floats, clients: int) -> float:
-    """So fine that splitting adds little variance, and so coarse that a window is not too long."""
+    """Fine enough that splitting adds little variance, and coarse enough for a short window."""
     mean = float(masses @ gains)
     neutral = max(0.0, 1 - math.fsum(masses))
     deviation = math.sqrt(float(masses @ (gains - mean) ** 2) + neutral * mean**2)
@@ -122,6 +221,6 @@ def _mesh(gains: Floats, masses: Floats, clients: int) -> float:
 
 def _on_mesh(places: Counts, masses: Floats, count: int) -> OnMesh:
     low = int(places.min())
-    held: Floats = np.bincount(places - low, masses).astype(np.float64, copy=False)
-    used = np.flatnonzero(held)
-    return OnMesh(used + low, held[used], count)
+    sums: Floats = np.bincount(places - low, masses).astype(np.float64, copy=False)
+    used = np.flatnonzero(sums)
+    return OnMesh(used + low, sums[used], count)

@@ -1,4 +1,4 @@
-"""A curator's budget in a file: what releases of one table may lose in all, over every process that releases any."""
+"""A curator's budget in a file: the total loss allowed to all releases of one table, by any number of processes."""
 
 import sqlite3
 from collections.abc import Iterator
@@ -23,7 +23,7 @@ _TABLES = (
 
 @dataclass(frozen=True)
 class Charged:
-    """One release that was paid for: when (UTC), what was asked, whose neighbours it protects, its loss."""
+    """A charged release: its time (UTC), question, neighbours and loss."""
 
     at: str
     what: str
@@ -61,7 +61,7 @@ class Standing:
 
 @dataclass(frozen=True)
 class KeptBudget:
-    """A budget in a file: losses add up and never pass it, whichever processes charge it at once and whenever one of them is killed.
+    """A budget in a file: losses add up and never exceed it, under concurrent processes and crashes.
 
     A charge is one transaction of SQLite, written through to the disk before `charge` returns; what comes after it is never refunded.
     """
@@ -91,7 +91,7 @@ class KeptBudget:
             return _read(held)
 
     def charge(self, loss: Loss, neighbours: Neighbours, what: str) -> Standing:
-        """Commits a loss before anything is drawn, and says how the budget then stands. Raises RefusedError as `Standing.check` does, and commits nothing."""
+        """Commits a loss before anything is drawn; the standing after it. Raises RefusedError as `Standing.check` does, and commits nothing."""
         with self._open() as held:
             held.execute("BEGIN IMMEDIATE")  # one process at a time, from reading on
             _read(held).check(loss, neighbours)

@@ -1,6 +1,6 @@
-"""A file that only grows: entries under names of their own, on the disk before `append` returns. What clients and the server keep are folds over one.
+"""A file that only grows: uniquely named entries, on the disk before `append` returns. Clients' stores and servers' journals are folds over one.
 
-It stands beside the buses because this is the room of the library that touches the world. Nothing but SQLite writes the file, and one process at a time.
+Only SQLite writes the file, for one process at a time.
 """
 
 import os
@@ -35,16 +35,15 @@ class Entry:
     data: bytes
 
     def digest(self) -> bytes:
-        """What tells that a bit of it has changed."""
+        """A digest that changes with every bit of it."""
         return blake2b(repr((self.run, self.round, self.part)).encode() + self.data, digest_size=16).digest()
 
 
 class Log:
     """The entries of a file of one `kind`, in their order. Every method raises InputError, and once one has, all do: fail closed.
 
-    An append is one transaction, synced in SQLite's write-ahead log and again in the file, so that the file alone is the whole state. We sync, and not SQLite:
-    twice, where it would four times. A chain of digests over all entries, and their number, are checked on opening; that the file is as this process left it,
-    before each use.
+    An append is one transaction, synced in SQLite's write-ahead log and again in the file, so that the file alone is the whole state. We sync twice, where
+    SQLite would sync four times. Opening checks a chain of digests over all entries; each use checks that nobody else changed the file.
     """
 
     def __init__(self, path: Path, kind: int) -> None:
@@ -59,7 +58,7 @@ class Log:
                 for statement in (*_HOLD, "BEGIN IMMEDIATE"):  # which fails where the file is open elsewhere, or not to be written
                     self._held.execute(statement)
                 self._count, self._digest = self._checked(kind)
-                self._files = [os.open(each, os.O_RDWR) for each in (f"{path}-wal", path)]  # last, for whoever closes a file lets go of SQLite's hold on it
+                self._files = [os.open(each, os.O_RDWR) for each in (f"{path}-wal", path)]  # last, since closing a file releases SQLite's lock on it
                 self._end()
                 _sync(path.parent)  # the names of both
             except BaseException:
@@ -110,15 +109,15 @@ class Log:
         """The data under a name, or None."""
         with self._whole():
             self._as_it_was_left()
-            found = self._held.execute(f"{_READ} WHERE run = ? AND round = ? AND part = ?", (run, round, part)).fetchone()
-            return None if found is None else _entry(found).data
+            row = self._held.execute(f"{_READ} WHERE run = ? AND round = ? AND part = ?", (run, round, part)).fetchone()
+            return None if row is None else _entry(row).data
 
     def entries(self, round: int | None = None) -> list[Entry]:
         """All of them, or those of one round, in their order."""
         with self._whole():
             self._as_it_was_left()
-            chosen = "" if round is None else f" WHERE round = {round:d}"
-            return list(map(_entry, self._held.execute(f"{_READ}{chosen} ORDER BY place")))
+            condition = "" if round is None else f" WHERE round = {round:d}"
+            return list(map(_entry, self._held.execute(f"{_READ}{condition} ORDER BY place")))
 
     def close(self) -> None:
         """Lets go of the file."""
@@ -131,12 +130,12 @@ class Log:
             os.close(self._files.pop())
 
     def _checked(self, kind: int) -> tuple[int, bytes]:
-        """How many entries there are, and the digest of their chain. Raises as a file does that is not what it was."""
+        """The number of entries and the digest of their chain. Raises for a changed file."""
         if self._held.execute("PRAGMA application_id").fetchone() != (kind,):
             raise InputError(f"{str(self.path)!r} is another kind of file")
         digest, count = bytes(16), 0
-        for found in self._held.execute(f"{_READ} ORDER BY place"):
-            digest, count = _chained(digest, _entry(found).digest()), count + 1
+        for row in self._held.execute(f"{_READ} ORDER BY place"):
+            digest, count = _chained(digest, _entry(row).digest()), count + 1
         heads = self._held.execute("SELECT count, digest FROM head").fetchall()
         if heads != [(count, digest)]:
             raise sqlite3.DatabaseError("its digest is another")
@@ -168,7 +167,7 @@ class Log:
 
     @contextmanager
     def _whole(self) -> Iterator[None]:
-        """What does not come to its end leaves a log that does nothing any more."""
+        """An interrupted step leaves a log that refuses every later one."""
         if self._why:
             raise InputError(f"{str(self.path)!r} cannot be used: {self._why}")
         self._why = "it was interrupted"
@@ -196,9 +195,9 @@ def _row(entry: Entry) -> tuple[str, int, str, bytes, bytes]:
     return entry.run, entry.round, entry.part, entry.data, entry.digest()
 
 
-def _entry(found: tuple[str, int, str, bytes, bytes]) -> Entry:
-    entry = Entry(*found[:4])
-    if not isinstance(entry.data, bytes) or entry.digest() != found[4]:
+def _entry(row: tuple[str, int, str, bytes, bytes]) -> Entry:
+    entry = Entry(*row[:4])
+    if not isinstance(entry.data, bytes) or entry.digest() != row[4]:
         raise sqlite3.DatabaseError("an entry is not what was written")
     return entry
 

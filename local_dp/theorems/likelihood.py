@@ -1,14 +1,17 @@
-"""Likelihoods of reports as statistical queries: what a simulation of local randomizers asks for (KLNRS Lemmas 4.4 and 4.5).
+"""Likelihoods of reports as statistical queries, and the rejection step of KLNRS Lemmas 4.4 and 4.5.
 
-The query is a real function of the record, the likelihood ratio Pr[R(u) = w] / Pr[R(u0) = w] for a fixed reference u0. It travels as a RealQuery
-over the local query's own domain with one real value for each element of that domain; over the product of the domains where a client answered several
-different queries. So the randomizer's density must be computable: it must be transparent, KLNRS Definition 4.7.
+The query is the likelihood ratio Pr[R(u) = w] / Pr[R(u0) = w] of the record u, for a fixed reference u0: a RealQuery over the local query's own domain, or
+over the product of several. So the randomizer must be transparent (KLNRS Definition 4.7). Candidates have the law q of R(u0), and p is that of R(u); both lie
+within a factor E = e^eps. The oracle gives the mean of (R(w|u)/q(w) - cosh eps) / sinh eps, which fills [-1, 1]; the paper's query (R/q - 1)/(E - 1/E) uses
+half of that range, and so needs twice the accuracy (limits 6, L4).
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import lru_cache
-from typing import ClassVar
+from typing import ClassVar, TypeVar
 
 import numpy as np
 
@@ -76,12 +79,10 @@ class Observed:
         growth = math.exp(self.randomizer.epsilon)
         if weights.max() > growth * weights.min() * (1 + 1e-9):
             raise RefusedError("unverifiable", f"{self.randomizer.name} claims epsilon {self.randomizer.epsilon:g}, but its density varies by more")
-        ratios: Floats = weights / weights[0]
-        return ratios
+        return np.asarray(weights / weights[0])
 
 
 def spent(replies: tuple[Observed, ...]) -> float:
-    """The epsilons of these replies, added up."""
     return math.fsum(reply.randomizer.epsilon for reply in replies)
 
 
@@ -101,3 +102,53 @@ def likelihood_query(replies: tuple[Observed, ...], tolerance: float) -> RealQue
     values = np.clip((product - math.cosh(total)) / math.sinh(total), -1.0, 1.0)
     (only, *others) = ratios
     return RealQuery(Joint(tuple(ratios)) if others else only, tolerance, tuple(values.tolist()))
+
+
+Num = TypeVar("Num", float, Fraction)
+
+
+def query_value(ratio: Num, growth: Num) -> Num:
+    """The centred query at a value whose likelihood ratio is `ratio`, with growth = e^eps; in [-1, 1]."""
+    return (2 * ratio - growth - 1 / growth) / (growth - 1 / growth)
+
+
+def mean_ratio(answer: Num, growth: Num) -> Num:
+    """The mean likelihood ratio p~(w)/q(w) behind an answer, moved into [1/growth, growth], where the true one lies: that only brings it nearer."""
+    ratio = (growth + 1 / growth + answer * (growth - 1 / growth)) / 2
+    return min(max(ratio, 1 / growth), growth)
+
+
+def acceptance(ratio: Num, ceiling: Num) -> Num:
+    """The probability of accepting a candidate of this (estimated) ratio p~(w)/q(w): ratio / ceiling, never above 1."""
+    return min(ratio / ceiling, ceiling / ceiling)
+
+
+def ceiling_after(growth: Num, error: Num, earlier_error: Num) -> Num:
+    """E_k (1 + tau'_k)/(1 - tau'_{k-1}): no estimate of Pr[w | earlier replies]/q(w) exceeds it, whatever the oracle does (limits 6, L7).
+
+    `growth` is e^{eps_k} of this reply alone; the errors are relative, of the means of the two products of likelihoods. Clipping would make the
+    constant error of the denominator matter.
+    """
+    return growth * (1 + error) / (1 - earlier_error)
+
+
+def accepted_law(q: Sequence[Num], accept: Sequence[Num]) -> list[Num]:
+    """The law of the accepted candidate: q(w) accept(w), normalised."""
+    weights = [a * b for a, b in zip(q, accept, strict=True)]
+    total = sum(weights[1:], weights[0])
+    return [weight / total for weight in weights]
+
+
+def truncated_law(q: Sequence[Num], accept: Sequence[Num], trials: int) -> list[Num]:
+    """The law of the output when the last of `trials` candidates is kept although none was accepted: within the miss probability of `accepted_law`."""
+    weights = [a * b for a, b in zip(q, accept, strict=True)]
+    accepted = sum(weights[1:], weights[0])
+    one = accepted / accepted
+    missed = (one - accepted) ** (trials - 1)
+    hit = (one - missed * (one - accepted)) / accepted
+    return [weight * hit + missed * (candidate - weight) for weight, candidate in zip(weights, q, strict=True)]
+
+
+def total_variation(p: Sequence[Num], q: Sequence[Num]) -> Num:
+    gaps = [abs(a - b) for a, b in zip(p, q, strict=True)]
+    return sum(gaps[1:], gaps[0]) / 2

@@ -1,7 +1,7 @@
 """SQ algorithms from local algorithms: KLNRS Lemmas 4.4 and 4.5 and the other direction of Theorem 4.8.
 
-A report is drawn with the law of R(z), z from the distribution, by an algorithm that never sees a record: candidates come from R(u0) for a fixed u0, and
-a statistical query about each (`likelihood`) says with which probability to accept it (`rejection`).
+A report has the law of R(z), z from the distribution, without access to a record: candidates come from R(u0) for a fixed u0, and a statistical query about
+each sets its probability of acceptance (`likelihood`). For small alphabets, `sq_from_local_by_table` asks for the whole law of a report instead.
 """
 
 import math
@@ -24,8 +24,7 @@ from local_dp.oracles.statistical.oracles import Statistical, StatisticalAlgorit
 from local_dp.queries.query import Query
 from local_dp.randomizers.finite import FiniteChannel
 from local_dp.tallies import Tally
-from local_dp.theorems.likelihood import Observed, density, likelihood_query, spent, transparent
-from local_dp.theorems.rejection import acceptance, ceiling_after, mean_ratio
+from local_dp.theorems.likelihood import Observed, acceptance, ceiling_after, density, likelihood_query, mean_ratio, spent, transparent
 
 Kinds: TypeAlias = tuple[tuple[Query, FiniteChannel], ...]  # what one client is asked in one round
 
@@ -233,8 +232,7 @@ def _reference(randomizer: FiniteChannel, cell: int) -> Floats:
     """q(w) = Pr[R(u0) = w] for every report w."""
     reports = np.arange(randomizer.alphabet)
     weights = density(randomizer, reports, np.array([randomizer.domain.low]), cell)
-    law: Floats = weights / weights.sum()
-    return law
+    return np.asarray(weights / weights.sum())
 
 
 def _entries(randomizer: FiniteChannel) -> list[tuple[int, int]]:
@@ -256,5 +254,4 @@ def _laws(randomizer: FiniteChannel, answered: list[tuple[Observed, float]]) -> 
     if randomizer.alphabet == 2:
         laws[:, 1] = np.minimum(laws[:, 1], 1.0)
         laws[:, 0] = 1 - laws[:, 1]
-    normalised: Floats = laws / laws.sum(axis=1, keepdims=True)
-    return normalised
+    return np.asarray(laws / laws.sum(axis=1, keepdims=True))

@@ -1,4 +1,4 @@
-"""In how many places two parties' bits differ, told by two who trust nobody: one message of randomized bits, and a noisy count back."""
+"""The Hamming distance of two parties' bits, without trust: one message of randomized bits, and a noisy count back."""
 
 import math
 from dataclasses import dataclass
@@ -20,12 +20,12 @@ _LISTED = 12  # bits of a message
 
 @dataclass(frozen=True)
 class HammingDistance:
-    """Alice holds x, Bob y, of {0, 1}^n. She sends each bit by randomized response; he counts where it differs from his, and tells that with Laplace noise.
+    """Alice has x, Bob y, of {0, 1}^n. She sends each bit by randomized response; he counts the differences from his bits, and sends the count with noise.
 
-    Privacy: epsilon for each bit of either, against the other and everybody: what is sent is epsilon-private in x whatever y is, and what is told moves by 1
-    with a bit of y whatever was sent. Utility: unbiased, of variance (C^2 - 1) n / 4 + C^2 / (cosh eps - 1), C = (e^eps + 1) / (e^eps - 1): .96 sqrt(n) at
-    epsilon 1, where a curator of both is off by 1.36 (`curator_deviation`). No protocol of two is off by less than about sqrt(n), but for a logarithm.
-    Source: McGregor, Mironov, Pitassi, Reingold, Talwar, Vadhan 2010.
+    Privacy: epsilon for each bit of either, against the other and everybody: her message is epsilon-private in x whatever y is. His count moves by 1
+    with a bit of y whatever the message. Utility: unbiased, of variance (C^2 - 1) n / 4 + C^2 / (cosh eps - 1), C = (e^eps + 1) / (e^eps - 1).
+    That is .96 sqrt(n) at epsilon 1, where a curator of both is off by 1.36 (`curator_deviation`). No two-party protocol is off by less than about sqrt(n),
+    up to a logarithm. Source: McGregor, Mironov, Pitassi, Reingold, Talwar, Vadhan 2010.
     """
 
     epsilon: float
@@ -35,7 +35,7 @@ class HammingDistance:
 
     @cached_property
     def response(self) -> BinaryRR:
-        """What becomes of each bit of Alice."""
+        """The randomizer of each bit of Alice."""
         return BinaryRR(epsilon=self.epsilon, word_bits=64)
 
     def send(self, x: Ints, draws: Draws) -> Ints:
@@ -43,19 +43,19 @@ class HammingDistance:
         words = draws.words(len(x))
         return self.response.respond(x, words, np.zeros(len(x), dtype=np.uint8)).astype(np.int64)
 
-    def tell(self, message: Ints, y: Ints, draws: Draws) -> int:
-        """Bob's: in how many places the message differs from his bits, with noise."""
+    def count(self, message: Ints, y: Ints, draws: Draws) -> int:
+        """Bob's noisy count of the places where the message differs from his bits."""
         if message.shape != y.shape:
             raise InputError(f"Alice has {len(message)} bits and Bob {len(y)}; give as many to both")
         return int(np.sum(message != y)) + self._noise(len(y)).noise(draws)
 
-    def estimate(self, told: int, n: int) -> float:
-        """The distance of x and y, by anybody: each of their n bits adds Pr[flip] where they are alike, and 1 - Pr[flip] where not."""
-        return (told - n * self.response.flip / self.response.total) * self.response.gain
+    def estimate(self, count: int, n: int) -> float:
+        """The distance of x and y: each of their n bits adds Pr[flip] where they are equal, and 1 - Pr[flip] where not."""
+        return (count - n * self.response.flip / self.response.total) * self.response.gain
 
     def run(self, x: Ints, y: Ints, draws: Draws) -> float:
         """Both parties at once."""
-        return self.estimate(self.tell(self.send(x, draws), y, draws), len(y))
+        return self.estimate(self.count(self.send(x, draws), y, draws), len(y))
 
     def deviation(self, n: int) -> float:
         """The standard error, in places, whatever x and y are."""
@@ -63,22 +63,22 @@ class HammingDistance:
         return math.sqrt((gain**2 - 1) * n / 4 + gain**2 / (math.cosh(self.epsilon) - 1))
 
     def curator_deviation(self) -> float:
-        """That of one who holds both, and adds discrete Laplace noise to the distance."""
+        """That of a curator of both, who adds discrete Laplace noise to the distance."""
         return 1 / math.sqrt(math.cosh(self.epsilon) - 1)
 
     def law(self, x: Ints, y: Ints) -> Law[tuple[tuple[int, ...], int]]:
-        """Of all that is said: the message, and what is told, cut to 0..n. Raises InputError above 12 bits."""
+        """Of the message and the count, cut to 0..n. Raises InputError above 12 bits."""
         n = len(x)
         if n > _LISTED:
             raise InputError(f"a message has {n} bits; the law is listed up to {_LISTED}")
         flip, total = self.response.flip, self.response.total
-        found = {}
+        law = {}
         for message in product((0, 1), repeat=n):
             flipped = int(np.sum(np.array(message) != x))
             weight = flip**flipped * (total - flip) ** (n - flipped)
-            for told, share in self._noise(n).law(int(np.sum(np.array(message) != y))).items():
-                found[message, told] = weight * share
-        return found
+            for count, share in self._noise(n).law(int(np.sum(np.array(message) != y))).items():
+                law[message, count] = weight * share
+        return law
 
     def _noise(self, n: int) -> ClippedLaplace:
         return ClippedLaplace(nano_epsilon(self.epsilon), 1, n)

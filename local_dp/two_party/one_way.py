@@ -11,7 +11,7 @@ B = TypeVar("B")
 
 @dataclass(frozen=True)
 class OneWay(Generic[A, B]):
-    """Alice, who holds a, sends a number below `messages`; Bob, who holds b, answers a bit. With public coins: one such protocol for each outcome of them."""
+    """Alice, who has a, sends a number below `messages`; Bob, who has b, answers a bit. With public coins: one such protocol for each outcome of them."""
 
     messages: int
     send: Callable[[A], int]
@@ -25,13 +25,13 @@ class OneWay(Generic[A, B]):
 
 @dataclass(frozen=True)
 class Problem(Generic[A, B]):
-    """Pairs (a, b) with their probabilities, whole weights, and the bit that is asked for: f(a, b)."""
+    """Pairs (a, b) with their probabilities, whole weights, and the right bit f(a, b)."""
 
     joint: Mapping[tuple[A, B], int]
     wanted: Callable[[A, B], int]
 
     def given(self, a: A) -> dict[B, int]:
-        """The law of Bob's b where Alice holds a."""
+        """The law of Bob's b where Alice has a."""
         return {b: weight for (own, b), weight in self.joint.items() if own == a}
 
     def error(self, protocol: OneWay[A, B]) -> Fraction:
@@ -46,5 +46,5 @@ class Problem(Generic[A, B]):
 
 
 def greater_or_equal(joint: Mapping[tuple[int, int], int]) -> Problem[int, int]:
-    """Whether b >= a: what the threshold a says of the point b."""
+    """Whether b >= a: the label of the point b by the threshold a."""
     return Problem(joint, lambda a, b: int(b >= a))

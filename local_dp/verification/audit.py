@@ -1,4 +1,4 @@
-"""The audit of a randomizer: what it loses, whether its sampler does what it declares, and how far that is known."""
+"""The audit of a randomizer: its exact loss, whether its sampler follows its channel, and how far that is known."""
 
 import warnings
 from collections.abc import Callable
@@ -7,59 +7,55 @@ from io import StringIO
 
 import numpy as np
 
-from local_dp.randomizers.bit_vector import BitVector
 from local_dp.randomizers.evidence import PROVEN
 from local_dp.randomizers.finite import FiniteChannel
 from local_dp.randomizers.per_coin import PerCoin
-from local_dp.randomizers.places import PlaceVector
+from local_dp.randomizers.places import Places
 from local_dp.randomizers.randomizer import Randomizer
 from local_dp.randomizers.with_coin import WithCoin
-from local_dp.verification.behaviour import behaviour_found
-from local_dp.verification.black_box import black_box_found
-from local_dp.verification.claims import claims_found
-from local_dp.verification.decoding import decoding_found
+from local_dp.verification.behaviour import check_behaviour
+from local_dp.verification.black_box import check_black_box
+from local_dp.verification.claims import check_claims
+from local_dp.verification.decoding import check_decoding
 from local_dp.verification.findings import Audit, Finding, Grade
-from local_dp.verification.sampler import sampler_found
-from local_dp.verification.worst import loss_found
+from local_dp.verification.sampler import check_sampler
+from local_dp.verification.worst import check_channel_loss
 
 
-def audit(randomizer: Randomizer, seed: int = 7) -> Audit:
-    """All that can be found out about one randomizer: its loss exactly where a channel is declared, its sampler by every word where words are few.
+def audit(randomizer: Randomizer, seed: int = 7, *, drawn: bool = True) -> Audit:
+    """Checks one randomizer: its loss exactly where it declares a channel, and its sampler by every word where words are few.
 
-    The class is run as it is, so audit what you would install; whatever it raises is a finding. `seed` is that of all that is drawn.
+    The class is run as it is, so audit the class that you would install. Any error that it raises is a finding. `seed` is the seed of all drawn inputs.
+    `drawn` False leaves out samplers' drawn reports where their words are enumerated.
     """
-    is_channel = isinstance(randomizer, FiniteChannel | BitVector | PerCoin | WithCoin) and not isinstance(getattr(randomizer, "inner", None), PlaceVector)
-    findings = list(_safely("claims", lambda: (claims_found(randomizer),)))
+    is_channel = isinstance(randomizer, FiniteChannel | Places | PerCoin | WithCoin)
+    findings = list(_safely("claims", lambda: (check_claims(randomizer),)))
     loss = None
     if is_channel or randomizer.evidence in PROVEN:
-        loss, found = _loss(randomizer)
-        findings.insert(0, found)
-    findings += _safely("answers", lambda: behaviour_found(randomizer))
+        loss, finding = _loss(randomizer)
+        findings.insert(0, finding)
+    findings += _safely("answers", lambda: check_behaviour(randomizer))
     if findings[-1].holds:
-        findings += _safely("sampler", lambda: sampler_found(randomizer, seed) if is_channel else (black_box_found(randomizer, seed),))
-        findings += _safely("tally", lambda: decoding_found(randomizer, seed))
-    findings += _safely("claims", lambda: _still(claims_found(randomizer)))  # once more: a loss may change with use
+        findings += _safely("sampler", lambda: check_sampler(randomizer, seed, drawn) if is_channel else (check_black_box(randomizer, seed),))
+        findings += _safely("tally", lambda: check_decoding(randomizer, seed))
+    again = _safely("claims", lambda: (check_claims(randomizer),))  # a loss may change with use
+    findings += [each for each in again if not each.holds]
     return Audit(randomizer.name, randomizer.epsilon, randomizer.evidence, _grade(is_channel, findings), loss, tuple(findings))
 
 
-def _still(claims: Finding) -> tuple[Finding, ...]:
-    """What was found once already is said again only if it has become wrong."""
-    return () if claims.holds else (claims,)
-
-
 def _loss(randomizer: Randomizer) -> tuple[float | None, Finding]:
-    found: list[float | None] = [None]
+    losses: list[float | None] = [None]
 
     def look() -> tuple[Finding]:
-        found[0], finding = loss_found(randomizer)
+        losses[0], finding = check_channel_loss(randomizer)
         return (finding,)
 
     (finding,) = _safely("loss", look)
-    return found[0], finding
+    return losses[0], finding
 
 
 def _safely(check: str, look: Callable[[], tuple[Finding, ...]]) -> tuple[Finding, ...]:
-    """What was found; that the randomizer's own code fails is a finding too."""
+    """The findings of a check. An error of the randomizer's own code is a finding too."""
     try:
         with np.errstate(all="ignore"), warnings.catch_warnings(), redirect_stdout(StringIO()), redirect_stderr(StringIO()):
             warnings.simplefilter("ignore")

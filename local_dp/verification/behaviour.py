@@ -20,7 +20,7 @@ MOST_WORDS = 1 << 24  # of them
 REPEATED = 256  # clients whose reports are asked for one by one
 
 
-def behaviour_found(randomizer: Randomizer) -> tuple[Finding, ...]:
+def check_behaviour(randomizer: Randomizer) -> tuple[Finding, ...]:
     """Five checks; one that fails leaves out those behind it, which would fail for the same reason."""
     found: list[Finding] = []
     for check in (_words, _answered, _outside, _repeats, _narrow):

@@ -1,26 +1,28 @@
 """Whether the bits of a packed vector are independent and have the weights that are declared."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 
 from local_dp.arrays import Bools, Ints, Words
-from local_dp.randomizers.bit_vector import BitVector
-from local_dp.randomizers.per_coin import PerCoin
+from local_dp.errors import InputError
+from local_dp.randomizers.places import BitVector
 from local_dp.verification.drawing import ALPHA, divergence, spread, words_for
 from local_dp.verification.findings import Finding, Witness
 
 MAX_BITS = 1 << 21  # enumerated or drawn at most
-ENCODED = 4096  # reports behind a coin that are compared
+NARROW = 16  # bits of a word, all of which are enumerated where a bit does not follow a threshold of its own word
 VALUES = 16  # that reports are drawn for
 
 
-def bits_found(randomizer: BitVector, seed: int) -> Finding:
+def check_bits(randomizer: BitVector, seed: int) -> Finding:
     """By the threshold of each bit where each bit follows its own word; by drawing where the sampler uses its words in a way of its own."""
     values = randomizer.domain.values()[: max(2, MAX_BITS * 8 // randomizer.places)]
     odd = values[np.concatenate([_odd(randomizer, part, seed) for part in np.array_split(values, -(-values.size * randomizer.places // MAX_BITS))])]
     if 2 * len(odd) > len(values):
-        return _drawn(randomizer, seed)
+        by_words, by_reports = _every_word(randomizer), _drawn(randomizer, seed)
+        return by_reports if by_words is None or not by_reports.holds else by_words
     if len(odd):
         said = f"input {odd[0]} does not send at every place the bit that its weight and its word make, as most inputs do"
         return Finding("sampler, enumerated", False, True, said, _odd_witness(randomizer, int(odd[0]), int(np.setdiff1d(values, odd)[0]), seed))
@@ -57,17 +59,6 @@ def _odd_witness(randomizer: BitVector, odd: int, other: int, seed: int) -> Witn
     return Witness((odd, other), f"bit {bit} at place {place}", 0, one / two if two else None)
 
 
-def encoded_bits_found(randomizer: PerCoin, inner: BitVector, seed: int) -> Finding:
-    """What is found of the inner vector, if the reports are its reports of the codes, for drawn inputs, words and coins."""
-    generator = np.random.default_rng(seed)
-    values = generator.integers(randomizer.domain.low, randomizer.domain.high, ENCODED, endpoint=True)
-    coins, words = generator.integers(0, 2**64 - 1, ENCODED, dtype=np.uint64, endpoint=True), words_for(randomizer, ENCODED, seed + 1)
-    codes = inner.domain.clip(randomizer.encode(values, coins))
-    if not np.array_equal(randomizer.respond(values, words, coins), inner.respond(codes, words, np.zeros(1, dtype=np.uint8))):
-        return Finding("sampler, drawn", False, False, f"of {ENCODED} reports, some are not those of the inner vector for the code of the input")
-    return bits_found(inner, seed)
-
-
 def _thresholds(randomizer: BitVector) -> Finding:
     """Bit j is 1 exactly for the words j below its weight, at both sides of every threshold, whatever the other words are."""
     values = randomizer.domain.low + spread(randomizer.domain.size, max(2, MAX_BITS // (8 * randomizer.places)))
@@ -89,8 +80,33 @@ def _thresholds(randomizer: BitVector) -> Finding:
     return Finding("sampler, enumerated", True, len(values) == randomizer.domain.size, said)
 
 
+def _every_word(randomizer: BitVector) -> Finding | None:
+    """Over all narrow words as many make each bit a 1 as declared, and no other bit's word changes it. None for one that takes other words only."""
+    try:
+        narrow = replace(randomizer, word_bits=NARROW)
+    except InputError:
+        return None
+    words = np.repeat(np.arange(1 << NARROW, dtype=f"u{narrow.width // 8}")[:, None], narrow.places, axis=1)
+    mixed = words.copy()
+    mixed[:, ::2] = words[np.random.default_rng(5).permutation(len(words)), ::2]
+    values = narrow.domain.low + spread(narrow.domain.size, max(2, MAX_BITS * 4 // words.size))
+    for value in values.tolist():
+        each = np.full(len(words), value)
+        bits, again = _sent_bits(narrow, each, words), _sent_bits(narrow, each, mixed)
+        wrong = (bits.sum(axis=0) != _weights(narrow, np.array([value]))[0].astype(np.int64)) | (again != bits).any(axis=0) & (
+            np.arange(narrow.places) % 2 == 1
+        )
+        if wrong.any():
+            said = (
+                f"over all words of {NARROW} bits, input {value} does not send at place {int(wrong.argmax())} as many ones as declared, by its own word alone"
+            )
+            return Finding("sampler, enumerated", False, True, said, _drawn_witness(randomizer, value, int(wrong.argmax()), MAX_BITS // narrow.places // 4, 7))
+    said = f"over all words of {NARROW} bits, each bit of {len(values)} of {narrow.domain.size} inputs is 1 as often as declared, whatever the other words are"
+    return Finding("sampler, enumerated", True, False, said)
+
+
 def _drawn(randomizer: BitVector, seed: int) -> Finding:
-    """The share of ones at each place, and of ones at two places at once, for some inputs: by the bound of `sampler.drawn_found`."""
+    """The share of ones at each place, and of ones at two places at once, for some inputs: by the bound of `sampler.check_drawn`."""
     values = randomizer.domain.low + spread(randomizer.domain.size, VALUES)
     each = max(1000, 4 * MAX_BITS // (len(values) * randomizer.places))
     bar = math.log(2 * len(values) * 3 * randomizer.places / ALPHA)

@@ -53,7 +53,7 @@ class Bet:
         return low
 
 
-def black_box_found(randomizer: Randomizer, seed: int = 11) -> Finding:
+def check_black_box(randomizer: Randomizer, seed: int = 11) -> Finding:
     """Whether the reports speak against the claimed loss, with probability ALPHA of doing so wrongly; the largest loss that they show."""
     coins: list[int] = coins_for(randomizer, 2).tolist() if randomizer.uses_coins else [0]
     asked = [(pair, coin) for pair in _pairs(randomizer) for coin in coins]

@@ -11,7 +11,7 @@ from local_dp.verification.findings import Finding
 _ASKED = 64  # times, as a ledger asks for each charge
 
 
-def claims_found(randomizer: Randomizer) -> Finding:
+def check_claims(randomizer: Randomizer) -> Finding:
     """That its parameters are data and make an equal one, and that its epsilon, its loss and what it charges stay what they are."""
     fault = made_fault(randomizer) or _changing(randomizer)
     if fault:

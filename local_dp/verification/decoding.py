@@ -2,19 +2,19 @@
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from local_dp.arrays import Floats, Ints, Words
 from local_dp.domains import Domain, Vectors
 from local_dp.oracles.local.asked import CHUNK
-from local_dp.randomizers.bit_vector import BitVector
 from local_dp.randomizers.finite import FiniteChannel
+from local_dp.randomizers.places import BitVector
 from local_dp.randomizers.randomizer import Randomizer
 from local_dp.tallies import Tally
 from local_dp.verification.behaviour import coins_for
-from local_dp.verification.common import truth
-from local_dp.verification.drawing import ALPHA, divergence, within, words_for
+from local_dp.verification.drawing import ALPHA, MAX_VALUES, divergence, truth, within, words_for
 from local_dp.verification.findings import Finding, Witness
 
 SHARES = (0.5, 0.3, 0.2)  # of clients that hold the least, the greatest and a middle value
@@ -22,6 +22,7 @@ REPORTS = 3000  # that are added up in several orders
 TOLERANCE = 1e-5  # of an estimate from a tally in exact proportion
 DRAWN_TOLERANCE = 1e-3  # of one from reports that are drawn, beside chance: what happens less often than once in as many may not have been seen
 MANY = 1 << 14  # counts of a tally whose estimate takes time
+MAX_SINGLES = 1 << 12  # single reports whose estimates are compared one by one
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,7 @@ class Groups:
     errors: float
 
 
-def decoding_found(randomizer: Randomizer, seed: int = 7) -> tuple[Finding, ...]:
+def check_decoding(randomizer: Randomizer, seed: int = 7) -> tuple[Finding, ...]:
     """Of the tally and of the estimate; `seed` is that of the reports that are drawn for it."""
     values = _held(randomizer.domain)
     try:
@@ -88,30 +89,32 @@ def _tally_found(randomizer: Randomizer, values: Ints) -> Finding:
 
 
 def _estimate_found(randomizer: Randomizer, values: Ints, seed: int) -> Finding:
-    """From clients that hold the least, the greatest and a middle value in known shares, the estimate is what they average to."""
-    kind = type(randomizer)
-    exact, allowed = True, np.full(1, _rounding(randomizer))
-    if isinstance(randomizer, FiniteChannel) and kind.tally is FiniteChannel.tally and kind.empty is FiniteChannel.empty:
-        found = _of_channel(randomizer, values)
-    elif isinstance(randomizer, BitVector) and kind.tally is BitVector.tally and kind.empty is BitVector.empty:
-        found = _of_bits(randomizer, values)
+    """From clients that hold the least, the greatest and a middle value in known shares, the estimate is their average; and so is its standard error."""
+    channel = _channel_of(randomizer)
+    if channel is not None:
+        estimate = np.atleast_1d(randomizer.estimate(channel.tally(randomizer, values)).value).astype(np.float64)
+        allowed = np.full(1, _rounding(randomizer))
     else:
-        exact = False
-        found, allowed = _drawn(randomizer, values, seed)
-    expected = _expected(randomizer, values, len(found))
+        estimate, allowed = _drawn(randomizer, values, seed)
+    expected = _expected(randomizer, values, len(estimate))
     if expected is None:
         return Finding("estimate", True, False, f"not compared: it estimates {randomizer.estimates}")
-    off = abs(found - expected)
-    if bool((off <= allowed).all()):
-        return Finding("estimate", True, exact, f"from clients of known values it is at most {off.max():.3g} off, within what rounding and chance explain")
-    place = int(np.where(np.isfinite(off), off / allowed, np.inf).argmax())
-    said = f"clients that hold {', '.join(map(str, values.tolist()))} in shares {', '.join(f'{share:g}' for share in SHARES)} are estimated at"
-    said = f"{said} {found[place]:.6g} where {expected[place]:.6g} is true (number {place} of {len(found)})"
-    return Finding("estimate", False, exact, said, Witness((values[0].tolist(), values[1].tolist()), f"number {place} of the estimate", 0, None))
+    off = abs(estimate - expected)
+    if not bool((off <= allowed).all()):
+        place = int(np.where(np.isfinite(off), off / allowed, np.inf).argmax())
+        said = f"clients that hold {', '.join(map(str, values.tolist()))} in shares {', '.join(f'{share:g}' for share in SHARES)} are estimated at"
+        said = f"{said} {estimate[place]:.6g} where {expected[place]:.6g} is true (number {place} of {len(estimate)})"
+        witness = Witness((values[0].tolist(), values[1].tolist()), f"number {place} of the estimate", 0, None)
+        return Finding("estimate", False, channel is not None, said, witness)
+    wrong = None if channel is None else channel.fault(randomizer, values, len(estimate))
+    if wrong:
+        return Finding("estimate", False, True, wrong, Witness((values[0].tolist(), values[1].tolist()), "the estimate and its standard error", 0, None))
+    said = f"from clients of known values it is at most {off.max():.3g} off, within what rounding and chance explain"
+    return Finding("estimate", True, channel is not None, said)
 
 
 def _expected(randomizer: Randomizer, values: Ints, parameters: int) -> Floats | None:
-    """What they average to: None where nobody but the randomizer knows what it estimates."""
+    """The average of these values; None where only the randomizer knows what it estimates."""
     domain = randomizer.domain
     usual: dict[str, tuple[int, ...]] = {"symbols": (domain.size, 1) if domain.size == 2 else (domain.size,), "levels": (1,), "signed symbols": (domain.high,)}
     usual["cube"] = usual["ball"] = (domain.d,) if isinstance(domain, Vectors) else ()
@@ -123,15 +126,75 @@ def _expected(randomizer: Randomizer, values: Ints, parameters: int) -> Floats |
 
 
 def _rounding(randomizer: Randomizer) -> float:
-    """What an estimate from large counts may be off: doubles are multiplied by as much as a report's estimate is large."""
+    """How far rounding may move an estimate from large counts: doubles are multiplied by the size of one report's estimate."""
     return TOLERANCE + 1e-12 * min(randomizer.domain.size, 1 << 20) / math.expm1(randomizer.epsilon)
 
 
-def _of_channel(randomizer: FiniteChannel, values: Ints) -> Floats:
-    """From a tally in exact proportion to the declared channel."""
-    law = np.tensordot(np.array(SHARES), _laws(randomizer, values), 1)
-    counts = np.rint(law / law.sum() * 2.0**52).astype(np.int64)
-    return np.atleast_1d(randomizer.estimate(Tally(counts)).value).astype(np.float64)
+class _Table:
+    """Exact tallies of a finite channel with its own tally, and the estimate from each single report."""
+
+    def tally(self, randomizer: Any, values: Ints) -> Tally:
+        """In exact proportion to the declared channel."""
+        law = np.tensordot(np.array(SHARES), _laws(randomizer, values), 1)
+        return Tally(np.rint(law / law.sum() * 2.0**52).astype(np.int64))
+
+    def fault(self, randomizer: Any, values: Ints, parameters: int) -> str:
+        """A bias for some value, or a wrong standard error; nothing for a table too large to look at every report."""
+        held = randomizer.domain.some(MAX_VALUES)
+        if randomizer.cells * randomizer.alphabet > MAX_SINGLES or randomizer.cells * randomizer.alphabet * parameters * len(held) > 1 << 26:
+            return ""
+        singles = single_estimates(randomizer).reshape(-1, parameters)
+        laws = _laws(randomizer, held).reshape(len(held), -1) / randomizer.total / randomizer.cells
+        law = np.array(SHARES) @ _laws(randomizer, values).reshape(len(values), -1) / randomizer.total / randomizer.cells
+        variance = law @ (singles - law @ singles) ** 2
+        return _fault(randomizer, laws @ singles, held, self.tally(randomizer, values), variance, float(abs(singles).max()))
+
+
+class _Bits:
+    """The same of a vector of bits: the estimate is linear in the ones at each place."""
+
+    def tally(self, randomizer: Any, values: Ints) -> Tally:
+        """In exact proportion to the declared weights."""
+        return Tally(np.rint(np.array(SHARES) @ _ones(randomizer, values) * 2.0**52).astype(np.int64), 1 << 52)
+
+    def fault(self, randomizer: Any, values: Ints, parameters: int) -> str:
+        """A bias for some value, or a wrong standard error; nothing for a vector too long to look at every bit."""
+        held = randomizer.domain.some(MAX_VALUES)
+        if randomizer.places > MAX_SINGLES // 4:
+            return ""
+
+        def estimate(bits: Floats) -> Floats:
+            return np.atleast_1d(randomizer.estimate(Tally(bits.astype(np.int64), 1)).value)
+
+        nothing = estimate(np.zeros(randomizer.places))
+        slopes = np.stack([estimate(bit) - nothing for bit in np.eye(randomizer.places)])
+        ones, shares = _ones(randomizer, values), np.array(SHARES)
+        mean = shares @ ones
+        covariance = (ones * shares[:, None]).T @ ones - np.outer(mean, mean)
+        np.fill_diagonal(covariance, mean * (1 - mean))
+        variance = np.einsum("jp,jk,kp->p", slopes, covariance, slopes)
+        return _fault(randomizer, nothing + _ones(randomizer, held) @ slopes, held, self.tally(randomizer, values), variance, float(abs(slopes).max()))
+
+
+def _fault(randomizer: Randomizer, means: Floats, held: Ints, tally: Tally, variance: Floats, reach: float) -> str:
+    """Of the exact means for each value and the exact variance of one report's estimate."""
+    truths = np.stack([truth(randomizer.domain, value, means.shape[1]) for value in held])
+    off = abs(means - truths).max(axis=1)
+    if not bool((off <= 1e-9 + 2.0**-44 * reach).all()):
+        return f"the estimate is biased by {off.max():.3g} for clients that hold {held[off.argmax()].tolist()}"
+    errors = np.atleast_1d(randomizer.estimate(tally).standard_error) ** 2 * float(tally.n)
+    if np.allclose(errors, variance, rtol=1e-5, atol=1e-9 * max(1.0, reach**2)):
+        return ""
+    place = int(abs(errors - variance).argmax())
+    return f"the standard error is {math.sqrt(errors[place]):.6g} / sqrt(n) where {math.sqrt(max(0.0, variance[place])):.6g} is true (number {place})"
+
+
+def _channel_of(randomizer: Randomizer) -> _Table | _Bits | None:
+    """How a tally in exact proportion is made; None where the randomizer's tally has a form of its own."""
+    kind = type(randomizer)
+    if isinstance(randomizer, FiniteChannel) and kind.empty is FiniteChannel.empty:
+        return _Table()
+    return _Bits() if isinstance(randomizer, BitVector) and kind.empty is BitVector.empty and kind.tally is BitVector.tally else None
 
 
 def _laws(randomizer: FiniteChannel, values: Ints) -> Floats:
@@ -139,12 +202,23 @@ def _laws(randomizer: FiniteChannel, values: Ints) -> Floats:
     return np.stack([randomizer.rows(values, cell).astype(np.float64) for cell in range(randomizer.cells)], axis=1)
 
 
-def _of_bits(randomizer: BitVector, values: Ints) -> Floats:
-    """From as many ones as the declared weights average to."""
-    n = 1 << 52
-    ones = np.array(randomizer.ones, dtype=np.float64)[randomizer.code[values - randomizer.domain.low]] / 2.0**randomizer.word_bits
-    tally = Tally(np.rint(np.array(SHARES) @ ones * n).astype(np.int64), n)
-    return np.atleast_1d(randomizer.estimate(tally).value).astype(np.float64)
+def _ones(randomizer: BitVector, values: Ints) -> Floats:
+    """The probability of a 1 at each place for each value, shape (values, places)."""
+    ones: Floats = np.array(randomizer.ones, dtype=np.float64)[randomizer.code[values - randomizer.domain.low]] / 2.0**randomizer.word_bits
+    return ones
+
+
+def law_of(randomizer: FiniteChannel, value: int) -> Floats:
+    """Pr[cell, report | value] for a uniform public coin, shape (cells, alphabet)."""
+    law: Floats = _laws(randomizer, np.array([value]))[0] / randomizer.total / randomizer.cells
+    return law
+
+
+def single_estimates(randomizer: FiniteChannel) -> Floats:
+    """The estimate from each tally of one report, shape (cells, alphabet, parameters): a linear estimate is the average of these."""
+    shape = randomizer.cells, randomizer.alphabet
+    units = np.eye(shape[0] * shape[1], dtype=np.int64)
+    return np.stack([np.atleast_1d(randomizer.estimate(Tally(unit.reshape(shape))).value) for unit in units]).reshape(*shape, -1)
 
 
 def _drawn(randomizer: Randomizer, values: Ints, seed: int) -> tuple[Floats, Floats]:
@@ -155,10 +229,10 @@ def _drawn(randomizer: Randomizer, values: Ints, seed: int) -> tuple[Floats, Flo
     mean = squares = np.zeros(1)
     for group in range(groups.number):  # running moments, for one estimate may be of millions of parameters
         reports, coins = _sent(randomizer, held, 100 * seed + group)
-        found = np.atleast_1d(randomizer.estimate(_tallied(randomizer, reports, coins)).value)
-        off = found - mean
+        estimate = np.atleast_1d(randomizer.estimate(_tallied(randomizer, reports, coins)).value)
+        off = estimate - mean
         mean = mean + off / (group + 1)
-        squares = squares + off * (found - mean)
+        squares = squares + off * (estimate - mean)
     spread = np.sqrt(squares / (groups.number - 1) / groups.number)
     return mean, groups.errors * spread + DRAWN_TOLERANCE
 

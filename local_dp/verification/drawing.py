@@ -1,10 +1,40 @@
-"""What the checks by drawing share: words, inputs from end to end, and how far a share may be from what it should be."""
+"""Inputs, words and distances that the checks share, and the truth that estimates are compared with."""
+
+from typing import Any
 
 import numpy as np
 
 from local_dp.arrays import Floats, Ints, Words
-from local_dp.domains import Vectors
+from local_dp.domains import Domain, Vectors
 from local_dp.randomizers.randomizer import Randomizer
+
+MAX_VALUES = 130  # values of a larger lattice that are checked, both ends among them
+
+
+def truth(domain: Domain, value: Any, parameters: int) -> Floats:
+    """The right estimate from clients that all hold `value`.
+
+    It is a share of ones, the symbols' shares, signed means, the shares of both ends of each group, a number in [0, 1] or a vector in [-1, 1]^d.
+    """
+    if isinstance(domain, Vectors):
+        return np.asarray(value) / domain.high
+    if domain.kind == "levels":
+        return np.array([value / domain.high])
+    if domain.kind == "grouped levels":
+        groups = parameters // 2
+        steps = domain.high // groups - 1
+        group, level = divmod(value, steps + 1)
+        ends = np.zeros(parameters)
+        ends[2 * group : 2 * group + 2] = (1 - level / steps, level / steps) if group < groups else (1.0,)
+        return ends
+    if domain.kind == "signed symbols":
+        signed: Floats = np.sign(value) * (np.arange(1, domain.high + 1) == abs(value)).astype(np.float64)
+        return signed
+    if parameters == 1:
+        return np.array([float(value)])
+    held: Floats = (np.arange(domain.size) == value).astype(np.float64)
+    return held
+
 
 NUMBERS = 1 << 23  # coordinates or words that one check draws
 ALPHA = 1e-9  # the probability that drawing finds fault with a sampler that has none

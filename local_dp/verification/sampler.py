@@ -7,13 +7,13 @@ import numpy as np
 
 from local_dp.arrays import Bools, Floats, Ints, Words
 from local_dp.errors import InputError
-from local_dp.randomizers.bit_vector import BitVector
 from local_dp.randomizers.finite import FiniteChannel
 from local_dp.randomizers.per_coin import PerCoin
+from local_dp.randomizers.places import BitVector, Places, PlaceVector
 from local_dp.randomizers.randomizer import Randomizer
 from local_dp.randomizers.with_coin import WithCoin
-from local_dp.verification.bits import bits_found, encoded_bits_found
-from local_dp.verification.drawing import ALPHA, divergence, spread, within, words_for
+from local_dp.verification.bits import check_bits
+from local_dp.verification.drawing import ALPHA, divergence, spread, words_for
 from local_dp.verification.findings import Finding, Witness
 from local_dp.verification.worst import worst_of
 
@@ -23,29 +23,40 @@ MAX_WALK = 1 << 22  # runs of words walked at most
 COINS = 8  # of a whole public coin, that are tried
 DRAWN = 1 << 20  # reports drawn, in all
 PAIRS = 64  # of value and coin, that reports are drawn for
+ENCODED = 4096  # reports of several places behind a coin that are compared
 
 Channel = FiniteChannel | PerCoin
 
 
-def sampler_found(randomizer: Randomizer, seed: int = 7) -> tuple[Finding, ...]:
-    """The exact check if there is one for it, and the one by drawing."""
+def check_sampler(randomizer: Randomizer, seed: int = 7, drawn: bool = True) -> tuple[Finding, ...]:
+    """The exact check where there is one, and the one by drawing; without `drawn` only where nothing is enumerated."""
     if type(randomizer) is WithCoin:
-        return coin_found(randomizer, seed), *sampler_found(randomizer.coined, seed)
+        return check_own_coin(randomizer, seed), *check_sampler(randomizer.coined, seed, drawn)
+    unlike = _unlike_inner(randomizer, seed) if isinstance(randomizer, PerCoin) else None
+    if unlike is not None:
+        return (unlike,)
+    if isinstance(randomizer, PlaceVector) or (isinstance(randomizer, PerCoin) and _is_inner(randomizer)):
+        return check_sampler(randomizer.inner, seed, drawn)
     if isinstance(randomizer, BitVector):
-        return (bits_found(randomizer, seed),)
-    if isinstance(randomizer, PerCoin) and isinstance(randomizer.inner, BitVector):
-        return (encoded_bits_found(randomizer, randomizer.inner, seed),)
+        return (check_bits(randomizer, seed),)
     if isinstance(randomizer, FiniteChannel | PerCoin):
-        if isinstance(randomizer, PerCoin) and (unlike := _unlike_inner(randomizer, seed)) is not None:
-            return (unlike,)
         exact = _every_word(randomizer)
         runs, odd = _runs(randomizer) if isinstance(randomizer, FiniteChannel) else (None, None)
-        drawn = [drawn_found(randomizer, pairs, seed) for pairs in (odd, pairs_of(randomizer, PAIRS)) if pairs is not None]
-        return (*(each for each in (exact, runs) if each is not None), min(drawn, key=lambda each: each.holds))
+        enumerated = [each for each in (exact, runs) if each is not None]
+        some = [odd] if odd is not None else []
+        if drawn or not enumerated:
+            some.append(pairs_of(randomizer, PAIRS))
+        found = [check_drawn(randomizer, pairs, seed) for pairs in some]
+        return (*enumerated, *([min(found, key=lambda each: each.holds)] if found else []))
     return ()
 
 
-def coin_found(randomizer: WithCoin, seed: int) -> Finding:
+def _is_inner(randomizer: PerCoin) -> bool:
+    """Whether a report is the inner channel's report of the code, so that its sampler is enough: as inherited, or of places, which were compared."""
+    return isinstance(randomizer.inner, Places) or (type(randomizer).respond is PerCoin.respond and not isinstance(randomizer, FiniteChannel))
+
+
+def check_own_coin(randomizer: WithCoin, seed: int) -> Finding:
     """Whether the coin that is sent along is that of the words, whatever the value, and the report what the other randomizer says under it."""
     values, first = randomizer.domain.some(PAIRS), randomizer.words - randomizer.coined.words
     words = np.repeat(words_for(randomizer, PAIRS, seed), len(values), axis=0)
@@ -58,21 +69,28 @@ def coin_found(randomizer: WithCoin, seed: int) -> Finding:
 
 
 def _unlike_inner(randomizer: PerCoin, seed: int) -> Finding | None:
-    """A coin under which it does not send what the inner channel does, though under most it does; None where there is no such coin among those drawn."""
+    """A report that is not the inner channel's report of the code, for drawn inputs, words and coins; None where there is none.
+
+    A sampler that differs under most coins may use its words in a way of its own: that is no fault, unless the reports are of several places.
+    """
     if type(randomizer).respond is PerCoin.respond:
         return None
-    generator, some = np.random.default_rng(seed), randomizer.domain.some(4 * PAIRS)
-    n = DRAWN // (some[0].size)
+    generator, some, vector = np.random.default_rng(seed), randomizer.domain.some(4 * PAIRS), isinstance(randomizer.inner, Places)
+    n = ENCODED if vector else DRAWN // (some[0].size)
     values = generator.choice(some, n)
     coins, words = generator.integers(0, 2**64 - 1, n, dtype=np.uint64, endpoint=True), words_for(randomizer, n, seed + 1)
-    wrong = np.flatnonzero(np.asarray(randomizer.respond(values, words, coins)) != PerCoin.respond(randomizer, values, words, coins))
+    differ = np.asarray(randomizer.respond(values, words, coins)) != PerCoin.respond(randomizer, values, words, coins)
+    wrong = np.flatnonzero(differ.reshape(n, -1).any(axis=1))
+    if vector:
+        said = f"{len(wrong)} of {n:,} reports are not those of the inner vector for the code of the input"
+        return Finding("sampler, compared", False, False, said) if len(wrong) else None
     if not 0 < 2 * len(wrong) <= n:
         return None
     coin, each = coins[wrong[0]], n // 64
     held = randomizer.domain.some(64)
     pairs = Pairs(held, np.repeat(coin, len(held)), False)
     counts = counted(randomizer, pairs, words[:each])
-    said = f"under {len(wrong)} of {n:,} public coins a report is not its inner channel's, and under the others it is"
+    said = f"under {len(wrong)} of {n:,} public coins a report is not its inner channel's; under the others it is"
     witness = worst_of(counts.astype(np.uint64), 0, int(coin))
     return Finding("sampler, compared", False, True, said, None if witness is None else _renamed(witness, pairs.values))
 
@@ -132,19 +150,11 @@ def counted(randomizer: Channel, pairs: Pairs, words: Words) -> Ints:
     for first in range(0, n, block):
         values, coins = pairs.values[first : first + block], pairs.coins[first : first + block]
         each = np.tile(words, len(values)) if words.ndim == 1 else words[first : first + block].ravel()
-        sent = _answered(randomizer, values, each, coins).astype(np.int64)
+        times = words.shape[-1]
+        sent = randomizer.respond(np.repeat(values, times, axis=0), each, np.repeat(coins, times)).astype(np.int64)
         sent = np.where((sent < 0) | (sent > reports), reports, sent) + np.repeat(np.arange(len(values)) * (reports + 1), words.shape[-1])
         counts[first : first + block] = np.bincount(sent, minlength=len(values) * (reports + 1)).reshape(len(values), -1)
     return counts
-
-
-def _answered(randomizer: Channel, values: Ints, words: Words, coins: Words) -> Words:
-    """What is sent for pairs of value and coin, as many words for each. Of very many coordinates the code, which is that of value and coin, is made once."""
-    times = len(words) // len(values)
-    if isinstance(randomizer, PerCoin) and type(randomizer).respond is PerCoin.respond and within(randomizer, len(words)) < len(words):
-        codes = randomizer.inner.domain.clip(randomizer.encode(values, coins))
-        return randomizer.inner.respond(np.repeat(codes, times), words, np.zeros(1, dtype=np.uint8))
-    return randomizer.respond(np.repeat(values, times, axis=0), words, np.repeat(coins, times))
 
 
 def _narrow(randomizer: Channel) -> tuple[Channel, Pairs] | None:
@@ -241,7 +251,7 @@ def _broken_runs(randomizer: FiniteChannel, pairs: Pairs) -> Bools:
     return odd
 
 
-def drawn_found(randomizer: Channel, pairs: Pairs, seed: int) -> Finding:
+def check_drawn(randomizer: Channel, pairs: Pairs, seed: int) -> Finding:
     """At full width the share of each report, and of all reports of about the same weight, is what it should be.
 
     By the Chernoff-Hoeffding bound Pr[n KL(seen, p) >= t] <= 2 e^-t for a sum of n independent bits of mean probability p, whatever n.

@@ -10,12 +10,10 @@ import numpy as np
 from local_dp.arrays import Ints, Words
 from local_dp.errors import InputError, RefusedError
 from local_dp.loss import NANO, Pure
-from local_dp.randomizers.bit_vector import BitVector
 from local_dp.randomizers.evidence import MAX_ENTRIES, corner_rows, delta_above, exact_ratio, too_much, worst_meeting
-from local_dp.randomizers.finite import FiniteChannel
-from local_dp.randomizers.mixed import Mixed
+from local_dp.randomizers.finite import FiniteChannel, Mixed
 from local_dp.randomizers.per_coin import PerCoin
-from local_dp.randomizers.places import PlaceVector
+from local_dp.randomizers.places import BitVector, PlaceVector
 from local_dp.randomizers.randomizer import Randomizer
 from local_dp.randomizers.with_coin import without_coin
 from local_dp.verification.findings import Finding, Witness
@@ -23,7 +21,7 @@ from local_dp.verification.findings import Finding, Witness
 _FEW = 1 << 20  # entries of a channel that are looked at first
 
 
-def loss_found(randomizer: Randomizer) -> tuple[float | None, Finding]:
+def check_channel_loss(randomizer: Randomizer) -> tuple[float | None, Finding]:
     """The exact loss in nats, None where it is not finite or the channel is none, and whether it is at most what one report is charged for."""
     if isinstance(randomizer, FiniteChannel) and _has_delta(randomizer):
         return None, _delta_found(randomizer)

@@ -44,7 +44,7 @@ def test_what_a_member_said_once_stays_said() -> None:
 
 
 def _shown(seeded: Sequence[int], signed: bool) -> tuple[dict[str, Any], str]:
-    """What a private server tells of a run with these members seeded: as data, and wherever it shows it."""
+    """A private server's view of a run with these members seeded: as data, and wherever it shows it."""
     with embedded() as url:
         outcome = play_on(Cast.of(signed, seeded), url, url, private=True)
     asked = settings(private=True)
@@ -69,6 +69,7 @@ def test_a_private_server_says_what_is_known(seeded: Sequence[int], signed: bool
     assert (data["seed"], data["result"]["truth"], data["signed"]) == (None, None, signed)
 
 
+@pytest.mark.long
 @needs_mosquitto
 def test_a_private_server_with_a_seeded_host(tmp_path: Path) -> None:
     """The attack, as commands: a host that has a seed says so on its own line, and the server does not say private."""

@@ -173,7 +173,7 @@ def test_no_sequence_of_requests_outgrows_the_ceilings() -> None:
 
 
 def test_labels_count_once_and_for_one_thing(tmp_path: Path) -> None:
-    """The ledger of a store that is opened again is that of the one before, labels included: whoever has paid under a label does not pay again."""
+    """The ledger of a store that is opened again is that of the one before, labels included: a client pays once under a label."""
     weekly = replace(survey_query(CLIENTS, randomizer=BinaryRR(0.5)), memo="weekly")
     for number in (1, 2, 3):
         role = member(tmp_path / "a.store")

@@ -50,7 +50,7 @@ def _run(clients: int, rounds: int, url: str, look: OnProgress = lambda progress
 
 
 def _beside_a_flood(url: str, clients: int, flooder: str) -> tuple[float, float, Outcome]:
-    """The median seconds of a round of 50 honest clients or one more, without a flood under the topic of `flooder` and with one, and all of it."""
+    """The median seconds of a round of some 50 honest clients, without and with a flood under the topic of `flooder`, and the outcome."""
 
     def look(progress: Progress) -> None:
         if isinstance(progress, RoundProgress):

@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from local_dp.bus.address import Address
 from local_dp.bus.interface import Delivery
-from local_dp.bus.memory import MemoryBroker
 from local_dp.clients.member import HOSTS, will
 from local_dp.errors import ForgedError, InputError, LocalDPError
 from local_dp.sealing import SIGNATURE, Party, new_key, public
@@ -37,7 +36,7 @@ def test_the_forger_gets_nothing(attack: str) -> None:
 
 
 def _spoiled(attack: str) -> bool:
-    """Whether an attack changes the reports of a run that is not signed, or ends it with an error, which is then fit to be shown."""
+    """Whether an attack changes the reports of an unsigned run, or ends it with a printable error."""
     cast = Cast.of(signed=False)
     try:
         coordinator, _ = play_in_memory(cast, Malicious(Forger(cast, [attack])))
@@ -159,19 +158,12 @@ def _searched(examples: int) -> dict[str, int]:
     return seen
 
 
-def test_only_what_was_said_is_heard() -> None:
+@pytest.mark.parametrize(("examples", "least"), [(150, 5), pytest.param(20_000, 1_000, marks=pytest.mark.slow)])
+def test_only_what_was_said_is_heard(examples: int, least: int) -> None:
     """Any change of topic or bytes, any replay under another topic, by another member or in another run is not heard; what was said is."""
-    seen = _searched(500)
+    seen = _searched(examples)
     figure("class 6", f"by search, of class 3 as well: {seen}: 0 of the forged heard")
-    assert min(seen.values()) > 20
-
-
-@pytest.mark.slow
-def test_only_what_was_said_is_heard_for_long() -> None:
-    """The same, 20,000 times."""
-    seen = _searched(20_000)
-    figure("class 6", f"by search, of class 3 as well: {seen}: 0 of the forged heard")
-    assert min(seen.values()) > 1_000
+    assert min(seen.values()) > least
 
 
 def test_a_roster_gives_each_client_to_one_key() -> None:
@@ -220,13 +212,6 @@ def test_the_embedded_broker_lets_in_whoever_has_its_password() -> None:
             await broker.stop()
 
     assert asyncio.run(tried()) == [True, False, False, False]
-
-
-def test_undisturbed_is_what_it_says() -> None:
-    """The reports that the others are compared with are the same each time, of all clients in both rounds."""
-    coordinator, forged = play_in_memory(Cast.of(), MemoryBroker())
-    assert digests(coordinator.rounds) == undisturbed()
-    assert (coordinator.counts.answered, coordinator.rejected, forged) == (ROUNDS * CLIENTS, 0, 0)
 
 
 def test_a_key_has_32_bytes() -> None:

@@ -140,7 +140,7 @@ def test_no_attack_leaves_the_bound(name: str, k: int, honest: int, bad: int, se
 
 
 def _survey(n: int, seed: int, drop: float, worst_case: float | None = None) -> tuple[dict[str, Any], float]:
-    """A survey of n clients of whom 30 % say yes, where replies equal to 1 are lost until a share `drop` of all clients is missing; and the truth."""
+    """A survey of n clients with 30 % yes, where replies equal to 1 are lost until a share `drop` of all clients is missing; and the truth."""
     protocol = Survey(question="yes == 1")
     run = Settings(protocol, protocol.synthetic(n, seed), 1.0, Randomness(seed, False), worst_case=worst_case)
     randomizer = BinaryRR(1.0)

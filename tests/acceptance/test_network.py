@@ -151,7 +151,7 @@ def _attacked(config: Path, folder: Path, port: int) -> tuple[Outcome, Cast, Int
 
 
 def _without_rules(folder: Path, at: Path) -> Path:
-    """The same configuration, but for the access rules."""
+    """The same configuration without the access rules."""
     lines = (folder / "mosquitto.conf").read_text().splitlines()
     config = at / "open.conf"
     config.write_text("\n".join(line for line in lines if not line.startswith("acl_file")) + "\n")

@@ -1,4 +1,4 @@
-"""Class 2: what a private run asks and tells holds nothing that was read off the data."""
+"""Class 2: the questions and results of a private run hold nothing read off the data."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import fields, replace

@@ -3,7 +3,7 @@
 import asyncio
 import random
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import psutil
@@ -16,7 +16,7 @@ from local_dp.clients.role import ClientRole
 from local_dp.errors import LocalDPError
 from local_dp.experiments.api.show import summary
 from local_dp.experiments.tiers.execute import execute
-from local_dp.experiments.tiers.outcome import as_data
+from local_dp.experiments.tiers.outcome import BusRecord, as_data
 from local_dp.experiments.tiers.settings import Randomness, Settings, Tier
 from local_dp.protocols.surveys.survey import Survey
 from local_dp.randomizers.signs.binary_rr import BinaryRR
@@ -120,15 +120,10 @@ def _search(seeds: int) -> None:
     print(f"test 28: {ran} runs over a network that loses and repeats: 0 accepted and not charged, {lost} charged and not accepted, {silent} members silent")
 
 
-def test_accounts_agree_with_what_was_accepted() -> None:
+@pytest.mark.parametrize("seeds", [25, pytest.param(1000, marks=pytest.mark.slow)])
+def test_accounts_agree_with_what_was_accepted(seeds: int) -> None:
     """Test 28, by search over networks: the balance is that of the members' stores and of the round's own flags, computed another way."""
-    _search(25)
-
-
-@pytest.mark.slow
-def test_accounts_agree_with_what_was_accepted_for_long() -> None:
-    """Test 28, 1,000 networks."""
-    _search(1000)
+    _search(seeds)
 
 
 def test_a_forged_report_is_told_aloud() -> None:
@@ -156,7 +151,7 @@ def test_a_forged_report_is_told_aloud() -> None:
 def _data(told: Reconciliation) -> dict[str, Any]:
     settings = Settings(Survey(), Survey().synthetic(10, SEED), 1.0, Randomness(SEED, False), tier="population")
     outcome = execute(settings, lambda progress: None)
-    return as_data(settings, type(outcome)(**{**vars(outcome), "reconciliation": told}))
+    return as_data(settings, replace(outcome, bus=BusRecord(reconciliation=told)))
 
 
 def test_who_is_silent_is_counted_and_waited_for_a_second() -> None:
@@ -199,6 +194,7 @@ def test_a_run_of_processes_is_reconciled() -> None:
     _over_a_broker("processes", lambda progress: None, 0)
 
 
+@pytest.mark.long
 def test_a_host_that_is_killed_after_its_answer_is_silent() -> None:
     """Its reports stay counted, and are not reconciled."""
     killed = list[psutil.Process]()

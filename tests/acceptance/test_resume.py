@@ -63,15 +63,10 @@ def _killed(folder: Path, turns: int) -> None:
     print(f"test 20: {kills} kills at {len(points)} points in {turns} runs of {ROUNDS} rounds: the result bit for bit, each request byte for byte")
 
 
-def test_a_server_that_dies_anywhere_goes_on(tmp_path: Path) -> None:
+@pytest.mark.parametrize("runs", [4, pytest.param(60, marks=pytest.mark.slow)])
+def test_a_server_that_dies_anywhere_goes_on(runs: int, tmp_path: Path) -> None:
     """Test 20 by search, in virtual time: killed before and after what it writes and says, up to twelve times in a run."""
-    _killed(tmp_path, 4)
-
-
-@pytest.mark.slow
-def test_a_server_that_dies_anywhere_goes_on_for_long(tmp_path: Path) -> None:
-    """The same in 60 runs."""
-    _killed(tmp_path, 60)
+    _killed(tmp_path, runs)
 
 
 def _canary(number: int, client: int) -> tuple[str, Reply]:
@@ -142,34 +137,13 @@ def _exactly_once(folder: Path, rounds: int, clients: int) -> None:
     print(f"test 19: {rounds * clients} cells all 0 or 1, {accepted} accepted, {rounds + restarts} restarts, everything delivered again")
 
 
-def test_every_report_counts_once_after_restarts(tmp_path: Path) -> None:
+@pytest.mark.parametrize("clients", [30, pytest.param(100, marks=pytest.mark.slow)])
+def test_every_report_counts_once_after_restarts(clients: int, tmp_path: Path) -> None:
     """Test 19 with 30 clients: five times each, in any order, earlier rounds among them, and all of them again after a restart in mid-round."""
-    _exactly_once(tmp_path, 20, 30)
+    _exactly_once(tmp_path, 20, clients)
 
 
-@pytest.mark.slow
-def test_every_report_of_100_clients_counts_once_after_restarts(tmp_path: Path) -> None:
-    """Test 19, the part of it that is about restarts."""
-    _exactly_once(tmp_path, 20, 100)
-
-
-SGD = (
-    "local-sgd",
-    "--set",
-    "d=2",
-    "--set",
-    "gamma=0.9",
-    "--set",
-    "alpha=0.9",
-    "--set",
-    f"rounds={ROUNDS}",
-    "--clients",
-    str(CLIENTS),
-    "--seed",
-    "3",
-    "--quorum",
-    "1",
-)
+SGD = f"local-sgd --set d=2 --set gamma=0.9 --set alpha=0.9 --set rounds={ROUNDS} --clients {CLIENTS} --seed 3 --quorum 1".split()
 
 
 def _people(count: int, seed: int) -> Records:
@@ -183,9 +157,9 @@ def _hosts(records: Records) -> list[tuple[str, ClientRole]]:
 
 
 def _ran(url: str, folder: Path, run: str, kills: int, records: Records, keys: Path | None = None) -> tuple[dict[str, Any], int, list[float]]:
-    """The outcome of a run whose server is killed as often as it takes, or as long as it goes on; the kills, and seconds from each new start to a request.
+    """The outcome of a run whose server is killed some times; the kills, and seconds from each new start to a request.
 
-    With keys in a folder all is signed; where they are, is told to the first server alone, from there.
+    With keys in a folder all is signed; only the first server gets their place.
     """
     watching = Watching(url, run, _hosts(records), _envelopes(keys, run) if keys else None)
     watching.start()
@@ -235,15 +209,17 @@ def _server_killed(folder: Path, kills: int, kind: str = "mosquitto") -> float:
     return max(waits)
 
 
+@pytest.mark.long
 @needs_mosquitto
 def test_a_server_that_is_killed_is_resumed(tmp_path: Path) -> None:
     """Test 20, two SIGKILLs of `local-dp server` and `resume` in a run of 20 rounds and 50 clients."""
     _server_killed(tmp_path, 2)
 
 
+@pytest.mark.long
 @needs_mosquitto
 def test_a_signed_run_is_resumed_signed(tmp_path: Path) -> None:
-    """A run with keys and a roster, whose server is killed twice: `resume`, started elsewhere and not told of keys, signs and goes on, bit for bit."""
+    """A run with keys and a roster, whose server is killed twice: `resume`, started elsewhere without keys, signs and continues, bit for bit."""
     enrolled(tmp_path, *range(0, CLIENTS, CLIENTS // HOSTS_OF), clients=CLIENTS // HOSTS_OF)
     records = _people(CLIENTS, 3)
     with mosquitto(tmp_path) as broker:
@@ -287,6 +263,7 @@ def _server_stopped(folder: Path, clients: int, seconds: float, kind: str = "mos
     )
 
 
+@pytest.mark.long
 @needs_mosquitto
 def test_a_server_that_stands_still_loses_nothing(tmp_path: Path) -> None:
     """Test 22, for two seconds and 300 reports."""

@@ -1,4 +1,4 @@
-"""A session outlives whoever dies: a client speaks once in it, and a server that was killed between two rounds ends with the same digest."""
+"""A session survives crashes: a client speaks once in it, and a server that was killed between two rounds ends with the same digest."""
 
 import random
 from collections.abc import Callable
@@ -14,7 +14,7 @@ from local_dp.interaction import run
 from local_dp.noise import KeyedNoise
 from local_dp.oracles.local.asked import Cohort, LocalQuery
 from local_dp.protocols.parity.ladder import LadderAgain
-from local_dp.queries.parity import PathStep
+from local_dp.queries.examples import PathStep
 from local_dp.randomizers.repeated.one_of_rounds import OneOfRounds
 from local_dp.records import Records
 from local_dp.wire import Refusal, Reply, Request
@@ -52,7 +52,7 @@ def _lives(path: Path, point: int) -> Callable[[Callable[[bytes], None]], None]:
 
 
 def test_no_crash_gives_a_second_truth(tmp_path: Path) -> None:
-    """Killed before and after each step of two commits: whoever has said anything has kept that it spoke, and speaks no more; who has not may still."""
+    """Killed before and after each step of two commits: a client that has sent anything has stored that it spoke, and speaks no more; another one may still."""
     spoke = set()
     for point in range(STEPS):
         sent, _ = forked(_lives(tmp_path / f"{point}.store", point))
@@ -102,7 +102,7 @@ def test_a_run_killed_between_its_rounds_ends_with_the_same_digest(tmp_path: Pat
     oracle = population_oracle(protocol.synthetic(PEOPLE, 5))
     expected = run(protocol.algorithm(1.0, PEOPLE), oracle), [summary.digest for summary in oracle.rounds]
     kills = 0
-    for turn in range(6):
+    for turn in range(3):
         folder = tmp_path / str(turn)
         folder.mkdir()
         town = Town(folder, members(folder, 5), protocol.algorithm(1.0, PEOPLE))
@@ -117,7 +117,7 @@ def test_a_run_killed_between_its_rounds_ends_with_the_same_digest(tmp_path: Pat
             assert (store.ledger.max_spent, store.rounds) == (1.0, LEVELS)
             assert store.spoken.bits("ladder") == b"\xff" * 12 + b"\x0f", "everybody has a level, and has spoken"
             store.close()
-    assert kills >= 12
+    assert kills >= 6
 
 
 def test_a_store_of_before_sessions_is_read(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ import pytest
 
 from local_dp.bus import broker as broker_module
 from local_dp.bus.broker import ATTEMPTS, EmbeddedBroker
-from local_dp.bus.children import allow_open_files, is_stopped, python
+from local_dp.bus.children import allow_open_files, python
 from local_dp.clients.fleet import Fleet
 from local_dp.errors import BusError, InputError
 from local_dp.experiments.tiers import over_bus
@@ -35,7 +35,7 @@ PATIENCE = 20.0  # seconds for what takes a moment
 
 
 class Marked:
-    """A command with a mark in its environment, by which every process that descends from it is found, and a folder for all that is temporary."""
+    """A command with a mark in its environment, which all its descendants inherit, and a folder for temporary files."""
 
     def __init__(self, folder: Path, *words: str, code: str = "") -> None:
         self.mark, self.folder = secrets.token_hex(8), folder
@@ -97,9 +97,12 @@ def _ended(folder: Path, number: int, clients: int, at: int) -> tuple[int, tuple
 
 
 @linux
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129), (signal.SIGKILL, -9)])
+@pytest.mark.parametrize(
+    ("number", "code"),
+    [pytest.param(signal.SIGTERM, 143, marks=pytest.mark.long), pytest.param(signal.SIGHUP, 129, marks=pytest.mark.long), (signal.SIGKILL, -9)],
+)
 def test_a_signal_leaves_nothing_behind(tmp_path: Path, number: int, code: int) -> None:
-    """The attack left folders behind: whoever ends the run, by whichever signal, finds no process of it and no file."""
+    """The attack left folders behind: after any signal no process and no file of the run is left."""
     before = signal.signal(signal.SIGHUP, signal.SIG_DFL)  # which `nohup` has us and all that we start ignore
     try:
         ended, left = _ended(tmp_path, number, 12, 8)
@@ -150,26 +153,6 @@ def test_a_stopped_helper_is_noticed() -> None:
     assert "\n" not in said
 
 
-@linux
-def test_stopped_is_told_from_running_and_ended() -> None:
-    """Of a child, and of a process that is none."""
-    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as child:
-        seen, end = [is_stopped(child.pid)], time.monotonic() + 2.0
-        child.send_signal(signal.SIGSTOP)
-        while not is_stopped(child.pid) and time.monotonic() < end:
-            time.sleep(0.01)
-        seen.append(is_stopped(child.pid))
-        child.send_signal(signal.SIGCONT)
-        while is_stopped(child.pid) and time.monotonic() < end:
-            time.sleep(0.01)
-        seen.append(is_stopped(child.pid))
-        child.kill()
-        child.wait()
-        seen.append(is_stopped(child.pid))
-    assert seen == [False, True, False, False]
-    assert not is_stopped(1)
-
-
 def test_hosts_have_a_ceiling() -> None:
     """Each is a process."""
     protocol = Survey()
@@ -187,7 +170,7 @@ main()
 
 
 @linux
-@pytest.mark.parametrize("clients", [40, 1000])
+@pytest.mark.parametrize("clients", [40, pytest.param(1000, marks=pytest.mark.long)])
 def test_too_few_open_files_are_said_before_anything_starts(tmp_path: Path, clients: int) -> None:
     """With a limit of 64 the attack printed 164,595 lines: now one, and no process was started."""
     with marked(tmp_path, *_run("processes", clients), code=LIMITED) as command:
@@ -272,7 +255,7 @@ class Kept(EmbeddedBroker):
 
 
 def _survives(kills: int, tier: Tier, clients: int, broker: Mosquitto | None) -> tuple[Any, float]:
-    """A run of several rounds in which the broker is killed in each of the first ones while replies are under way, by SIGTERM and SIGKILL in turn."""
+    """A run whose broker is killed in each of the first rounds while replies are under way, by SIGTERM and SIGKILL in turn."""
     struck = list[int]()
 
     def strike(progress: Progress) -> None:

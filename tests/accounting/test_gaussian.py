@@ -1,16 +1,17 @@
 """The closed form of Gaussian noise."""
 
 import math
+from functools import partial
 
 import pytest
 from scipy.integrate import quad
 from scipy.stats import norm
 
 from local_dp.accounting.gaussian import DiscreteGaussian, Gaussian, gaussian_delta, gaussian_epsilon
-from local_dp.errors import InputError
+from tests.support.inputs.refusals import refuse
 
 
-@pytest.mark.parametrize(("mu", "epsilon"), [(0.01, 0.0), (0.1, 0.3), (1.0, 1.0), (1.0, 5.0), (1.0, 25.4), (1.0, 25.6), (3.0, 20.0), (0.2, 6.0), (10.0, 40.0)])
+@pytest.mark.parametrize(("mu", "epsilon"), [(0.01, 0.0), (0.1, 0.3), (1.0, 1.0), (1.0, 25.4), (1.0, 25.6), (10.0, 40.0)])
 def test_closed_form_is_the_integral(mu: float, epsilon: float) -> None:
     """It is the integral of the density where it exceeds e^eps times the other's, in the tails too; never below it."""
     start = epsilon / mu + mu / 2
@@ -35,8 +36,4 @@ def test_gaussians_add_up() -> None:
     assert Gaussian.of_sigma(3).atto_mu2 == 10**18 // 9 + 1
     assert Gaussian.of_sigma(4).sigma == 4
     assert DiscreteGaussian.of_sigma(2).step == 0.25
-    for sigma in (0.0, -1.0, math.nan, math.inf):
-        with pytest.raises(InputError, match="sigma is"):
-            Gaussian.of_sigma(sigma)
-    with pytest.raises(InputError, match="1 or more"):
-        Gaussian(0)
+    refuse(*(("sigma is", partial(Gaussian.of_sigma, sigma)) for sigma in (0.0, -1.0, math.nan, math.inf)), ("1 or more", lambda: Gaussian(0)))

@@ -3,6 +3,7 @@
 import math
 from collections import Counter
 from fractions import Fraction
+from functools import partial
 
 import pytest
 from hypothesis import given, settings
@@ -12,11 +13,10 @@ from local_dp.accounting.convolution import Summed
 from local_dp.accounting.gaussian import DiscreteGaussian, Gaussian, conversion, gaussian_delta, gaussian_epsilon, rho_within
 from local_dp.accounting.lattice import Lattice, discrete_laplace, response
 from local_dp.accounting.laws import binomial_curve
-from local_dp.accounting.rules import RULES, Losses, delta, epsilon
+from local_dp.accounting.rules import RULES, Losses, delta, epsilon, losses_of
 from local_dp.accounting.shares import optimal_delta
-from local_dp.accounting.terms import losses_of
-from local_dp.errors import InputError
 from local_dp.loss import ATTO, NANO, Approximate, Concentrated, Pure, exp_epsilon, nano_epsilon
+from tests.support.inputs.refusals import refuse
 
 ABOVE = 1e-3  # nats that the exact rule may be too large by
 
@@ -39,34 +39,27 @@ def test_golden_figures(terms: str, expected: list[float]) -> None:
     assert [round(price(terms, 1e-6, rule), places) for rule, places in zip(RULES, digits, strict=True)] == expected
 
 
-@pytest.mark.parametrize("sigma", [0.2, 1, 5, 1000])
-@pytest.mark.parametrize("rare", [1e-15, 1e-6, 0.01])
+@pytest.mark.parametrize("sigma", [0.2, 5, 1000])
+@pytest.mark.parametrize("rare", [1e-15, 0.01])
 def test_exact_is_the_closed_gaussian_price(sigma: float, rare: float) -> None:
     """At most .001 above and never below, for one answer and for 16 of four times the noise, which are the same; delta within a thousandth."""
     closed = gaussian_epsilon(1 / sigma, rare)
-    found = epsilon({Gaussian.of_sigma(sigma): 1}, rare)
-    assert closed <= found <= closed + ABOVE
-    assert epsilon({Gaussian.of_sigma(sigma * 4): 16}, rare) == pytest.approx(found, rel=1e-9)
+    exact_price = epsilon({Gaussian.of_sigma(sigma): 1}, rare)
+    assert closed <= exact_price <= closed + ABOVE
+    assert epsilon({Gaussian.of_sigma(sigma * 4): 16}, rare) == pytest.approx(exact_price, rel=1e-9)
     exact = gaussian_delta(1 / sigma, closed)
     assert exact * (1 - 1e-9) <= delta({Gaussian.of_sigma(sigma): 1}, closed) <= exact * (1 + ABOVE)
 
 
 ACCOUNTED = [  # terms, delta, and what dp_accounting 0.6.0 says: its optimistic and its pessimistic estimate on a mesh of 2e-6
     ("pure 0.1 x 100", 1e-6, 4.7745164, 4.7747165),
-    ("pure 0.05 x 200", 1e-6, 3.2762037, 3.2766038),
     ("pure 0.5 x 10", 1e-6, 4.9998854, 4.9999055),
-    ("pure 1 x 30", 1e-9, 29.9999879, 29.999988),
     ("pure 0.1 x 50 + pure 0.25 x 20", 1e-6, 6.2859434, 6.2860835),
-    ("pure 0.3 x 7 + pure 0.07 x 31", 1e-4, 2.8658562, 2.8659323),
     ("pure 2 + pure 0.05 x 64", 1e-6, 3.6984843, 3.6986124),
-    ("discrete-laplace 0.1 x 100", 1e-6, 4.7745164, 4.7747165),
     ("discrete-laplace 0.5 4 x 20", 1e-6, 9.7175147, 9.7175148),
     ("discrete-laplace 1 10 x 8", 1e-8, 7.9999982, 7.9999983),
     ("discrete-laplace 0.2 2 x 40 + pure 0.1 x 40", 1e-6, 6.8231888, 6.8233464),
-    ("gaussian 1", 1e-6, 4.8865531, 4.8865542),
     ("gaussian 5 x 10", 1e-6, 2.9215905, 2.9216006),
-    ("gaussian 20 x 100", 1e-8, 2.7075063, 2.7076067),
-    ("gaussian 0.5", 1e-3, 7.5812789, 7.58128),
     ("discrete-gaussian 1", 1e-6, 4.4995909, 4.499591),
     ("discrete-gaussian 5 x 20", 1e-6, 4.3061528, 4.3061689),
     ("discrete-gaussian 2 x 3 + gaussian 3 x 2", 1e-6, 4.8088811, 4.8088832),
@@ -81,30 +74,30 @@ def test_exact_is_between_another_accountants_estimates(terms: str, rare: float,
     assert low <= price(terms, rare) <= high + ABOVE / 2
 
 
-@settings(max_examples=25, deadline=None, derandomize=True)
+@settings(max_examples=8, deadline=None, derandomize=True)
 @given(
     st.lists(st.tuples(st.integers(1, 12), st.integers(1, 3)), min_size=2, max_size=4, unique_by=lambda part: part[0]),
     st.integers(0, 40),
     st.integers(0, 10**15),
 )
-def test_unequal_parts_are_brute_force_in_fractions(parts: list[tuple[int, int]], whole: int, told: int) -> None:
+def test_unequal_parts_are_brute_force_in_fractions(parts: list[tuple[int, int]], whole: int, atto: int) -> None:
     """The transform's delta of unequal pure parts and an approximate one is that of the convolution in fractions: never below, 1e-6 above; and so is
     epsilon."""
     nano = NANO // 10
     growth = exp_epsilon(nano)
-    laws = [response(growth, steps).times(count) for steps, count in parts] + [response(growth, 2, Fraction(told, ATTO))]
+    laws = [response(growth, steps).times(count) for steps, count in parts] + [response(growth, 2, Fraction(atto, ATTO))]
     exact = sum(laws[1:], laws[0])
     losses: Counter[Pure | Approximate] = Counter({Pure(steps * nano): count for steps, count in parts})
-    losses[Approximate(2 * nano, told)] += 1
+    losses[Approximate(2 * nano, atto)] += 1
     epsilon_asked = whole * 0.1 + 0.05
     truth = float(exact.delta(exp_epsilon(round(epsilon_asked * NANO))))
     assert truth * (1 - 1e-12) <= delta(losses, epsilon_asked) <= truth * (1 + 1e-6) + 1e-15
-    if truth > 2 * told / ATTO + 1e-9:
+    if truth > 2 * atto / ATTO + 1e-9:
         assert epsilon(losses, truth) == pytest.approx(epsilon_asked, abs=1e-6)
 
 
-@pytest.mark.parametrize("parts", [1, 2, 5, 40])
-@pytest.mark.parametrize("tenths", [1, 7])
+@pytest.mark.parametrize("parts", [1, 5, 40])
+@pytest.mark.parametrize("tenths", [7])
 def test_the_log_domain_is_the_fractions(parts: int, tenths: int) -> None:
     """The binomial curve in floats is never below the one in fractions, and a millionth above at most; its epsilon spends delta, and a little less does not
     fit."""
@@ -117,7 +110,7 @@ def test_the_log_domain_is_the_fractions(parts: int, tenths: int) -> None:
     assert exact.delta(exp_epsilon(math.ceil(least * NANO))) <= Fraction(1, 1000) < exact.delta(exp_epsilon(max(0, math.floor((least - 1e-6) * NANO))))
 
 
-@pytest.mark.parametrize(("each", "parts"), [(0.3, 40), (0.1, 100), (0.01, 1000), (0.01, 4000)])
+@pytest.mark.parametrize(("each", "parts"), [(0.3, 40), (0.01, 4000)])
 def test_the_binomial_price_to_a_billionth(each: float, parts: int) -> None:
     """Rounded up to whole nano-nats the price spends no more than delta by the formula in decimals, and two nano-nats less spend more."""
     part = Pure(nano_epsilon(each))
@@ -125,8 +118,8 @@ def test_the_binomial_price_to_a_billionth(each: float, parts: int) -> None:
     assert optimal_delta(part, parts, Pure(least)) <= ATTO // 10**6 < optimal_delta(part, parts, Pure(least - 2))
 
 
-@pytest.mark.parametrize(("each", "parts"), [(0.1, 100), (0.01, 10**4), (0.001, 10**6), (0.3, 7)])
-@pytest.mark.parametrize("rare", [1e-15, 1e-6, 0.1])
+@pytest.mark.parametrize(("each", "parts"), [(0.01, 10**4), (0.001, 10**6), (0.3, 7)])
+@pytest.mark.parametrize("rare", [1e-15, 0.1])
 def test_the_transform_is_the_binomial_curve(each: float, parts: int, rare: float) -> None:
     """Equal parts by the transform cost what they cost by the binomial curve, for 7 and for a million of them, at rare and at common delta."""
     part = Pure(nano_epsilon(each))
@@ -149,7 +142,7 @@ PARTS = st.one_of(
 )
 
 
-@settings(max_examples=6, deadline=None, derandomize=True)
+@settings(max_examples=3, deadline=None, derandomize=True)
 @given(st.dictionaries(PARTS, st.integers(1, 20), min_size=1, max_size=3), st.sampled_from([1e-5, 1e-3]))
 def test_exact_is_never_above_the_other_rules(losses: Losses, rare: float) -> None:
     """Each rule is right, so the optimum is at most its price, but for the mesh; and what it says to spend beside its own epsilon is not more than delta."""
@@ -175,16 +168,12 @@ def test_concentrated_losses_are_converted() -> None:
     assert epsilon(mixed, 1e-6, "zcdp") == conversion(0.5, 1e-6)
     assert gaussian_epsilon(1, 1e-6) < epsilon({Gaussian.of_sigma(1): 1}, 1e-6, "zcdp") < gaussian_epsilon(1, 1e-6) + 0.4
     assert epsilon({Concentrated(ATTO // 4): 1}, 1e-6, "basic") == pytest.approx(conversion(0.25, 1e-6), rel=1e-11)
-    with pytest.raises(InputError, match="no worst law"):
-        epsilon(mixed, 1e-6)
 
 
 def test_the_most_rho_within_a_budget() -> None:
     """It is converted to no more than epsilon, and a billionth more of it to more; without a delta there is none."""
     most = rho_within(Approximate(NANO, ATTO // 10**6)).atto_rho
     assert conversion(most / ATTO, 1e-6) <= 1 < conversion(most * (1 + 1e-9) / ATTO, 1e-6)
-    with pytest.raises(InputError, match="worth no rho"):
-        rho_within(Approximate(NANO, 0))
 
 
 def test_what_no_delta_pays_for() -> None:
@@ -197,45 +186,44 @@ def test_what_no_delta_pays_for() -> None:
     assert delta({Pure(NANO): 2}, 2.0, "basic") == 1e-18
 
 
-def test_bad_input_is_refused() -> None:
-    """A delta of 0 or 1, an epsilon below 0, an unknown rule, no losses, no count: one line each."""
+def test_bad_input() -> None:
+    """A delta of 0 or 1, an epsilon below 0, an unknown rule, no losses, no count."""
     one: dict[Pure, int] = {Pure(NANO): 1}
-    for rare in (0.0, 1.0, math.nan):
-        with pytest.raises(InputError, match="strictly between 0 and 1"):
-            epsilon(one, rare)
-    with pytest.raises(InputError, match="0 or more"):
-        delta(one, -1.0)
-    with pytest.raises(InputError, match="no rule 'exakt'; did you mean 'exact'"):
-        epsilon(one, 1e-6, "exakt")
-    refused: list[tuple[Losses, str]] = [({}, "at least one"), ({Pure(NANO): 0}, "is 0; give"), ({Lattice(Fraction(2), 0, (1,)): 10**9}, "give a whole number")]
-    for losses, said in refused:
-        with pytest.raises(InputError, match=said):
-            epsilon(losses, 1e-6)
+    mixed: Losses = {Concentrated(ATTO // 4): 1, Pure(NANO // 10): 50}
+    losses: list[tuple[str, Losses]] = [
+        ("at least one", {}),
+        ("is 0; give", {Pure(NANO): 0}),
+        ("whole number", {Lattice(Fraction(2), 0, (1,)): 10**9}),
+        ("no worst law", mixed),
+    ]
+    refuse(
+        *(("strictly between 0 and 1", partial(epsilon, one, rare)) for rare in (0.0, 1.0, math.nan)),
+        ("0 or more", lambda: delta(one, -1.0)),
+        ("no rule 'exakt'; did you mean 'exact'", lambda: epsilon(one, 1e-6, "exakt")),
+        ("worth no rho", lambda: rho_within(Approximate(NANO, 0))),
+        *((word, partial(epsilon, bad, 1e-6)) for word, bad in losses),
+    )
 
 
-@pytest.mark.parametrize(
-    ("terms", "said"),
-    [
-        ("nope 1", "no kind of mechanism 'nope'"),
-        ("discrete-laplce 1", "did you mean 'discrete-laplace'"),
-        ("pure", "of the form 'pure EPSILON'"),
-        ("pure 1 2", "of the form 'pure EPSILON'"),
-        ("discrete-laplace", r"'discrete-laplace EPSILON \[SENSITIVITY\]'"),
-        ("pure 1 +", "a term is empty"),
-        ("", "a term is empty"),
-        ("x 3", "a term is empty"),
-        ("pure a", "'a' is no number"),
-        ("pure nan", "epsilon is nan"),
-        ("pure 1 x 0", "the count is 0"),
-        ("pure 1 x 2.5", "the count is '2.5'"),
-        ("gaussian 0", "sigma is 0"),
-        ("discrete-laplace 1 1000", "the sensitivity is 1000"),
-        ("approximate 0.1 1", "delta is 1"),
-    ],
-)
-def test_bad_terms_are_refused(terms: str, said: str) -> None:
-    with pytest.raises(InputError, match=said):
-        losses_of(terms)
+def test_bad_terms() -> None:
+    bad = {
+        "nope 1": "no kind of mechanism 'nope'",
+        "discrete-laplce 1": "did you mean 'discrete-laplace'",
+        "pure": "of the form 'pure EPSILON'",
+        "pure 1 2": "of the form 'pure EPSILON'",
+        "discrete-laplace": r"'discrete-laplace EPSILON \[SENSITIVITY\]'",
+        "pure 1 +": "a term is empty",
+        "": "a term is empty",
+        "x 3": "a term is empty",
+        "pure a": "'a' is no number",
+        "pure nan": "epsilon is nan",
+        "pure 1 x 0": "the count is 0",
+        "pure 1 x 2.5": "the count is '2.5'",
+        "gaussian 0": "sigma is 0",
+        "discrete-laplace 1 1000": "the sensitivity is 1000",
+        "approximate 0.1 1": "delta is 1",
+    }
+    refuse(*((word, partial(losses_of, terms)) for terms, word in bad.items()))
 
 
 def test_terms_are_counted() -> None:

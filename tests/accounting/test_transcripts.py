@@ -1,9 +1,10 @@
 """Many noisy counts, over all transcripts: what they lose together is the binomial curve, in fractions."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from itertools import product
+from typing import TypeVar
 
 import numpy as np
 import pytest
@@ -17,10 +18,26 @@ from local_dp.loss import ATTO, NANO, Pure, exp_epsilon
 from local_dp.queries.tables import Question
 from local_dp.records import Records
 
+R = TypeVar("R")
 EPSILON = 0.3
 NANOS = 3 * NANO // 10
 GROWTH = exp_epsilon(NANOS)
 QUESTIONS = (Question("vote == 1"), Question("vote == 0"))
+
+
+def loss_of(law: Mapping[R, int], other: Mapping[R, int], growth: Fraction) -> Lattice:
+    """The loss of a pair of laws in whole weights whose ratios are powers of `growth`."""
+    total, others, weights, infinite = sum(law.values()), sum(other.values()), dict[int, int](), 0
+    for outcome, weight in law.items():
+        if weight and other.get(outcome, 0):
+            ratio = Fraction(weight * others, other[outcome] * total)
+            place = round(math.log(ratio) / math.log(growth))
+            assert ratio == growth**place
+            weights[place] = weights.get(place, 0) + weight
+        else:
+            infinite += weight
+    least = min(weights)
+    return Lattice(growth, least, tuple(weights.get(place, 0) for place in range(least, max(weights) + 1)), infinite)
 
 
 def databases(n: int) -> Iterator[tuple[Records, Records]]:
@@ -33,10 +50,10 @@ def databases(n: int) -> Iterator[tuple[Records, Records]]:
 def transcripts(database: Records, rounds: int, epsilon: float) -> Law[tuple[int, ...]]:
     """The law of all answers, each question chosen by the answers before it."""
     laws = [NoisySum(question, epsilon).law(database) for question in QUESTIONS]
-    found: dict[tuple[int, ...], int] = {(): 1}
+    law: dict[tuple[int, ...], int] = {(): 1}
     for _ in range(rounds):
-        found = {(*before, answer): weight * more for before, weight in found.items() for answer, more in laws[sum(before) % 2].items()}
-    return found
+        law = {(*before, answer): weight * more for before, weight in law.items() for answer, more in laws[sum(before) % 2].items()}
+    return law
 
 
 def binomial(rounds: int, whole: Fraction) -> Fraction:
@@ -45,7 +62,7 @@ def binomial(rounds: int, whole: Fraction) -> Fraction:
     return sum(terms, Fraction(0)) / (1 + GROWTH) ** rounds
 
 
-@pytest.mark.parametrize(("n", "rounds"), [*((1, rounds) for rounds in range(1, 13)), (2, 4), (2, 5), (3, 4)])
+@pytest.mark.parametrize(("n", "rounds"), [(1, 1), (1, 2), (1, 5), (1, 8), pytest.param(1, 12, marks=pytest.mark.long), (2, 4), (3, 3)])
 def test_counts_lose_the_binomial_curve(n: int, rounds: int) -> None:
     """Adaptively asked counts with discrete Laplace noise lose exactly the binomial curve on lattice points and between; over all neighbours no more.
 
@@ -58,8 +75,8 @@ def test_counts_lose_the_binomial_curve(n: int, rounds: int) -> None:
     for pair in pairs:
         here, there = (transcripts(database, rounds, EPSILON) for database in pair)
         if n == 1:
-            lost = Lattice.of_laws(here, there, GROWTH)
-            assert [lost.delta(whole) for whole in wholes] == expected
+            loss = loss_of(here, there, GROWTH)
+            assert [loss.delta(whole) for whole in wholes] == expected
         assert hockey_stick(here, there, wholes[-1]) == expected[-1] if n == 1 else hockey_stick(here, there, wholes[-1]) <= expected[-1]
     here, there = (transcripts(database, min(rounds, 4), 2 * EPSILON) for database in pairs[0])
     assert all(hockey_stick(here, there, GROWTH**steps) > binomial(min(rounds, 4), GROWTH**steps) for steps in range(min(rounds, 4)))
@@ -75,9 +92,16 @@ def test_the_whole_noise_loses_it_too() -> None:
         assert all(mine.delta(GROWTH**steps) == theirs.delta(GROWTH**steps) for steps in range(parts + 1))
 
 
-@pytest.mark.parametrize("parts", [1, 3, 12, 40])
+@pytest.mark.parametrize("parts", [1, 12])
 def test_decimals_agree_with_fractions(parts: int) -> None:
     """The curve in units of 1e-18 is the one in fractions, rounded up by less than one unit and 1e-30 of it."""
     for nano in (0, NANOS, 2 * NANOS + 1):
         exact = response(GROWTH).times(parts).delta(exp_epsilon(nano)) * ATTO
         assert exact * (1 - Fraction(1, 10**30)) <= optimal_delta(Pure(NANOS), parts, Pure(nano)) < exact * (1 + Fraction(1, 10**30)) + 1
+
+
+def test_where_the_loss_is_infinite() -> None:
+    """An outcome of one law alone costs delta at every epsilon."""
+    loss = loss_of({"a": 3, "b": 1}, {"a": 2, "c": 2}, Fraction(3, 2))
+    assert (loss.delta(Fraction(10**9)), loss.delta(Fraction(1))) == (Fraction(1, 4), Fraction(1, 2))
+    assert loss.epsilon == pytest.approx(np.log(1.5), rel=1e-15)

@@ -12,11 +12,11 @@ from local_dp.arrays import Bools
 from local_dp.attacks.codes import STRATEGIES, BonehShaw, Pirates, marked, tardos, tardos_accused, tardos_code
 from local_dp.attacks.tracing import FAILURE, traced, tracing
 from local_dp.bounds.attacks import boneh_shaw_block, boneh_shaw_false, tardos_length, traced_length
-from local_dp.errors import InputError
 from local_dp.interaction import run
 from local_dp.oracles.statistical.oracles import ExactOracle
 from local_dp.populations.table import Rows
 from local_dp.queries.encoded import packed
+from tests.support.inputs.refusals import refuse
 
 CERTAIN = 1e-6  # the failure probability of each test
 
@@ -43,20 +43,20 @@ def caught(coalition: int, length: int, runs: int) -> tuple[int, int, int]:
     """Runs of the worst strategy, of `runs`, in which a pirate is accused; runs of any in which an innocent is, or anybody by Tardos's own score."""
     users, worst, false, old = 20 * coalition, runs, 0, 0
     for number, strategy in enumerate(STRATEGIES.values()):
-        found = 0
+        hits = 0
         for seed in range(runs):
             generator = np.random.default_rng([number, seed])
             code = tardos(users, length, 1 / (20 * coalition), generator)
             word = marked(code.rows[:coalition], strategy(code.rows[:coalition], generator))
             accused = traced(code.shares, word.astype(np.float64), code.rows).accused()
-            found += bool(accused[:coalition].any())
+            hits += bool(accused[:coalition].any())
             false += bool(accused[coalition:].any())
             old += bool(tardos_accused(code, word, coalition, FAILURE).any())
-        worst = min(worst, found)
+        worst = min(worst, hits)
     return worst, false, old
 
 
-@pytest.mark.parametrize(("coalition", "runs"), [(3, 30), (5, 20)])
+@pytest.mark.parametrize(("coalition", "runs"), [(3, 20), pytest.param(5, 20, marks=pytest.mark.long)])
 def test_six_c_squared_logs_catch_somebody(coalition: int, runs: int) -> None:
     """Of 20 c users, c of them pirates: d = 6 c^2 ln(N / .01) accuses a pirate in a share of .9 of the runs or more, whatever the strategy, and innocents in
     .01 or less, both by binomial tests at 1e-6. Wrong twins: a sixth of the length, and Tardos's own threshold, which nobody reaches.
@@ -96,28 +96,15 @@ def test_an_honest_oracle_is_a_pirate_too() -> None:
     """The same tracer on pirates and on exact means of the coalition's rows, rounded to a word or not, accuses some of the coalition and nobody else."""
     generator = np.random.default_rng(3)
     code = tardos(60, traced_length(3, 60, FAILURE), 1 / 60, generator)
-    for strategy in STRATEGIES.values():
-        accused = run(tracing(code.shares, code.rows, 0.4), Pirates(packed(code.rows[:3]), strategy, generator)).accused()
+    coalition = packed(code.rows[:3])
+    traces = [run(tracing(code.shares, code.rows, 0.4), Pirates(coalition, strategy, generator)) for strategy in STRATEGIES.values()]
+    traces += [run(tracing(code.shares, code.rows, 0.4, rounded=rounded), ExactOracle(Rows(coalition))) for rounded in (True, False)]
+    for accused in (each.accused() for each in traces):
         assert accused[:3].any()
         assert not accused[3:].any()
-    for rounded in (True, False):
-        accused = run(tracing(code.shares, code.rows, 0.4, rounded=rounded), ExactOracle(Rows(packed(code.rows[:3])))).accused()
-        assert accused[:3].any()
-        assert not accused[3:].any()
 
 
-def test_a_boneh_shaw_code_is_its_definition() -> None:
-    """User i has ones exactly in the blocks from i on, in the secret order; users i - 1 and i differ in one block."""
-    code = BonehShaw(4, 3, 9)
-    rows = code.rows[:, np.argsort(code.order)]
-    assert rows.shape == (4, 15)
-    assert rows.sum(axis=1).tolist() == [12, 9, 6, 3]
-    assert all(np.array_equal(row, np.sort(row)) for row in rows)
-    assert [int(np.sum(rows[i] != rows[i + 1])) for i in range(3)] == [3, 3, 3]
-    assert sorted(code.order.tolist()) == list(range(15)) != code.order.tolist()
-
-
-@pytest.mark.parametrize("block", [1, 2, 3, 4])
+@pytest.mark.parametrize("block", [1, 2, 4])
 def test_an_innocent_is_accused_as_seldom_as_the_tail_says(block: int) -> None:
     """Users 1 and 3 of three against 2, by enumeration of all orders of the columns that they cannot tell apart, for each of their words.
 
@@ -143,8 +130,8 @@ def test_an_innocent_is_accused_as_seldom_as_the_tail_says(block: int) -> None:
     assert worst >= boneh_shaw_false(3, block) / 2
 
 
-@pytest.mark.parametrize("users", [2, 3, 4, 5, 6])
-@pytest.mark.parametrize("failure", [0.1, 0.01, 0.001])
+@pytest.mark.parametrize("users", [2, 4, 6])
+@pytest.mark.parametrize("failure", [0.1, 0.001])
 def test_blocks_are_long_enough(users: int, failure: float) -> None:
     """The exact tail of a false accusation is at most failure / n; of half the block, the wrong twin, it is more."""
     block = boneh_shaw_block(users, failure)
@@ -172,18 +159,18 @@ def test_boneh_shaw_finds_a_pirate() -> None:
 
 
 def test_boneh_shaw_asks_like_any_attack() -> None:
-    """Through oracles: pirates' words and an exact oracle's means give the accusation of the word itself."""
+    """Through oracles: pirates' words and an exact oracle's means give the accusation of the word itself. Only the ones of user i start in block i."""
     code = BonehShaw.safe(4, FAILURE, 3)
-    held = packed(code.rows[[1, 3]])
-    assert run(code.tracing(0.5), Pirates(held, STRATEGIES["majority"], np.random.default_rng(1))) == 3
-    assert run(code.tracing(0.5), Pirates(held, STRATEGIES["all ones"], np.random.default_rng(1))) == 1
-    assert run(code.tracing(0.5), ExactOracle(Rows(held))) in (1, 3)
+    coalition = packed(code.rows[[1, 3]])
+    assert run(code.tracing(0.5), Pirates(coalition, STRATEGIES["majority"], np.random.default_rng(1))) == 3
+    assert run(code.tracing(0.5), Pirates(coalition, STRATEGIES["all ones"], np.random.default_rng(1))) == 1
+    assert run(code.tracing(0.5), ExactOracle(Rows(coalition))) in (1, 3)
+    assert (code.rows[:, np.argsort(code.order)].sum(axis=1) == code.block * np.arange(4, 0, -1)).all()
 
 
-def test_an_infeasible_word_accuses_nobody() -> None:
-    """The word of nothing but zeros, which the last block forbids; and codes that are none are refused."""
+def test_bad_input() -> None:
+    """The word of nothing but zeros, which the last block forbids, accuses nobody; bad codes are refused."""
     code = BonehShaw.safe(3, 0.1, 1)
     assert code.accused(np.zeros(len(code.order), dtype=np.bool_)) == -1
-    for build in (lambda: BonehShaw(1, 5, 0), lambda: BonehShaw(3, 0, 0), lambda: boneh_shaw_block(3, 1.0), lambda: tardos_length(5, 4, 0.1)):
-        with pytest.raises(InputError):
-            build()
+    calls = (lambda: BonehShaw(1, 5, 0), lambda: BonehShaw(3, 0, 0), lambda: boneh_shaw_block(3, 1.0), lambda: tardos_length(5, 4, 0.1))
+    refuse(*((".", call) for call in calls))

@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 
 from local_dp.accounting.shares import optimal_part
-from local_dp.arrays import Bools, Counts, Floats
+from local_dp.arrays import Bools, Floats
 from local_dp.attacks.reconstruction import (
     Decoder,
     every_subset,
@@ -24,17 +24,16 @@ from local_dp.bounds.attacks import wrong_bits
 from local_dp.curator.account import Account
 from local_dp.curator.trusted import TrustedOracle
 from local_dp.draws import Draws
-from local_dp.errors import InputError
 from local_dp.interaction import run
 from local_dp.loss import Pure, approximate, nano_epsilon
 from local_dp.noise import KeyedNoise
 from local_dp.oracles.local.population import PopulationOracle
-from local_dp.oracles.statistical.hostile import BiasedOracle, RoundedOracle, against, downward, upward
-from local_dp.oracles.statistical.oracles import ExactOracle, NoisyOracle
+from local_dp.oracles.statistical.oracles import BiasedOracle, ExactOracle, RoundedOracle, against
 from local_dp.populations.table import Rows
 from local_dp.queries.registry import QUERIES
 from local_dp.queries.subsets import Subset, secret_bits
 from local_dp.records import Records
+from tests.support.inputs.refusals import refuse
 from tests.typing import attacks as typing_attacks
 
 FAILURE = 1e-6
@@ -64,11 +63,9 @@ def test_a_subset_counts_its_rows() -> None:
         assert QUERIES.build("subset", query.params()) == query
     far = Records({"row": np.array([2, 8, 1 << 40]), "secret": np.ones(3, dtype=np.uint8)})
     assert Subset.of(np.ones(3, dtype=np.bool_)).values(far).tolist() == [1, 0, 0]
-    with pytest.raises(InputError, match="hexadecimal"):
-        Subset("xy")
 
 
-@pytest.mark.parametrize("n", [1, 2, 3, 4])
+@pytest.mark.parametrize("n", [1, 3])
 def test_the_exponential_attack_has_at_most_four_errors_wrong(n: int) -> None:
     """Against the worst answers, half-way between the truth and another table, for every pair of tables: at most 4 E wrong bits, which some pair reaches.
 
@@ -89,7 +86,7 @@ def test_the_exponential_attack_has_at_most_four_errors_wrong(n: int) -> None:
     assert (max(ratios) == 4.0, beyond > 0) == (n > 1, n > 1)
 
 
-@pytest.mark.parametrize("bias", [upward, downward, against, uniform(3)])
+@pytest.mark.parametrize("bias", [against, uniform(3)])
 def test_no_legal_oracle_of_small_tolerance_hides_much(bias: Callable[[float], float]) -> None:
     """On 8 rows: within tolerance tau on the [-1, 1] scale at most 4 (n tau / 2) bits are wrong, and none below tau = 1 / (2 n)."""
     bits = secret(8, 1)
@@ -126,7 +123,7 @@ def test_the_programs_decode_what_they_are_for() -> None:
     assert wrong(least_largest, bits, subsets, even) < wrong(least_squares, bits, subsets, even)
 
 
-@pytest.mark.parametrize(("n", "k"), [(50, 100), (100, 400), (200, 800)])
+@pytest.mark.parametrize(("n", "k"), [(50, 100), (100, 400)])
 def test_wrong_bits_by_least_squares(n: int, k: int) -> None:
     """Given the subsets and normal noise, Pr[bit i wrong] is Phi(-1 / (2 s sqrt((Q'Q)^-1_ii))) exactly; its mean over i is the closed form's to 3 / n.
 
@@ -141,15 +138,15 @@ def test_wrong_bits_by_least_squares(n: int, k: int) -> None:
         assert abs(stats.norm.sf(np.sqrt(k) / (4 * sd)) - exact) > 1.5 / n
 
 
-@pytest.mark.parametrize("a", [0.25, 0.5, 1.0])
+@pytest.mark.parametrize("a", [0.5, pytest.param(1.0, marks=pytest.mark.long)])
 def test_square_root_of_n_is_the_scale(a: float) -> None:
-    """Through the oracle, k = 4 n, noise evenly within a sqrt(n): the share of wrong bits over 24 tables of 100 is the closed form's.
+    """Through the oracle, k = 4 n, noise evenly within a sqrt(n): the share of wrong bits over 16 tables of 100 is the closed form's.
 
     Student's test over tables, failure 1e-6; the wrong twin, noise as if of standard deviation a sqrt(n), is refused.
     """
     n, tau = 100, 2 * a / 10
     shares = []
-    for seed in range(24):
+    for seed in range(16):
         bits, attack = secret(n, seed), reconstruction(random_subsets(4 * n, n, np.random.default_rng(99 + seed)), tau, least_squares)
         shares.append(float(np.mean(run(attack, BiasedOracle(Rows(secret_bits(bits)), uniform(seed))) != bits)))
     assert stats.ttest_1samp(shares, wrong_bits(n, 4 * n, a * np.sqrt(n / 3))).pvalue > FAILURE
@@ -162,17 +159,6 @@ def test_a_share_of_n_is_no_scale() -> None:
     assert 100 * within[100] < 0.01
     assert abs(within[1600] - 0.174) < 1e-3
     assert abs(wrong_bits(100, 400, 5) / wrong_bits(1600, 6400, 20) - 1) < 0.03
-
-
-def test_noisy_expectations_hide_as_their_noise_says() -> None:
-    """The noisy oracle has the standard deviation it is given: on 100 tables of one query twice its own size is refused by a chi-squared test at 1e-6."""
-    oracle = NoisyOracle(Rows(secret_bits(secret(10, 1))), 0.5, np.random.default_rng(1))
-    query = reconstruction(every_subset(2), 0.1, exhaustive).queries[3]
-    exact = ExactOracle(oracle.population).answer_one(query)
-    squares = sum((oracle.answer_one(query) - exact) ** 2 for _ in range(100))
-    assert stats.chi2.sf(squares / 0.25, 100) > FAILURE
-    assert stats.chi2.cdf(squares / 0.25, 100) > FAILURE
-    assert stats.chi2.cdf(squares / 1.0, 100) < FAILURE
 
 
 def test_one_attack_in_three_models() -> None:
@@ -207,30 +193,24 @@ def _brute(subsets: Bools, share: float) -> int:
     return min(int(np.abs(subsets.astype(int) @ np.array(z)).max()) for z in product((-1, 0, 1), repeat=n) if sum(map(abs, z)) > share * n)
 
 
-@pytest.mark.parametrize(("k", "share"), [(7, 0.25), (28, 0.25), (28, 0.6), (56, 0.25)])
+@pytest.mark.parametrize(("k", "share"), [(7, 0.25), (28, 0.6)])
 def test_partial_discrepancy_is_the_minimum(k: int, share: float) -> None:
     """By the integer program as by trying all 3^7 differences; and half of it hides that many rows: errors of half its witness do not tell two tables apart."""
     subsets = random_subsets(k, 7, np.random.default_rng(k))
     least, z = partial_discrepancy(subsets, share)
     assert least == _brute(subsets, share)
     assert np.abs(z).sum() > share * 7
-    here, there = _apart(z)
+    here, there = (z > 0).astype(np.float64), (z < 0).astype(np.float64)
     middle = subsets @ (here + there) / 2
     assert max(np.abs(middle - subsets @ table).max() for table in (here, there)) == least / 2
 
 
-def _apart(z: Counts) -> tuple[Floats, Floats]:
-    """Two tables whose difference is z."""
-    return (z > 0).astype(np.float64), (z < 0).astype(np.float64)
-
-
-def test_bad_attacks_are_refused() -> None:
-    """Too few sums, too many rows for a search, a share that is none: each by one line."""
-    with pytest.raises(InputError, match="do not determine"):
-        least_squares(np.ones((2, 3)), np.ones(2))
-    with pytest.raises(InputError, match="number of rows"):
-        every_subset(13)
-    with pytest.raises(InputError, match="strictly between"):
-        partial_discrepancy(np.ones((2, 3), dtype=np.bool_), 1.0)
-    with pytest.raises(InputError, match="give k >= n"):
-        wrong_bits(10, 9, 1.0)
+def test_bad_input() -> None:
+    """Too few sums, too many rows for a search, a share that is none, a bad subset."""
+    refuse(
+        ("do not determine", lambda: least_squares(np.ones((2, 3)), np.ones(2))),
+        ("number of rows", lambda: every_subset(13)),
+        ("strictly between", lambda: partial_discrepancy(np.ones((2, 3), dtype=np.bool_), 1.0)),
+        ("give k >= n", lambda: wrong_bits(10, 9, 1.0)),
+        ("hexadecimal", lambda: Subset("xy")),
+    )

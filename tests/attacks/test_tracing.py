@@ -1,6 +1,7 @@
 """Tracing: p-values proved by enumeration, and who is found from means in three models."""
 
-from itertools import product
+from functools import partial
+from hashlib import blake2b
 
 import numpy as np
 import pytest
@@ -8,12 +9,10 @@ from scipy import stats
 
 from local_dp.accounting.shares import optimal_part
 from local_dp.arrays import Bools, Floats
-from local_dp.attacks.reconstruction import every_subset
-from local_dp.attacks.tracing import Traced, chernoff_p_values, traced, traced_share, tracing
+from local_dp.attacks.tracing import Signer, Traced, chernoff_p_values, traced, traced_share, tracing
 from local_dp.curator.account import Account
 from local_dp.curator.trusted import TrustedOracle
 from local_dp.draws import Draws
-from local_dp.errors import InputError
 from local_dp.interaction import run
 from local_dp.loss import Pure, approximate
 from local_dp.noise import KeyedNoise
@@ -23,8 +22,9 @@ from local_dp.populations.table import Rows
 from local_dp.queries.encoded import Bit, packed
 from local_dp.queries.registry import QUERIES
 from local_dp.records import Records
-from local_dp.theorems.curated_from_sq import curated_from_sq
-from local_dp.theorems.one_report import one_query_each
+from local_dp.theorems.curated import curated_from_sq
+from local_dp.theorems.local_from_sq import one_query_each
+from tests.support.inputs.refusals import refuse
 
 FAILURE = 1e-6
 RATE = 0.01  # of strangers who score above a member
@@ -37,14 +37,11 @@ def test_a_packed_row_has_its_bits() -> None:
     assert len(table.columns) == 3
     assert all(Bit(number).values(table).tolist() == bits[:, number].tolist() for number in range(130))
     assert QUERIES.build("bit", {"number": 129}) == Bit(129)
-    with pytest.raises(InputError, match="bit's number"):
-        Bit(-1)
 
 
 def everybody(d: int) -> Bools:
     """All rows of d bits, d <= 14."""
-    rows: Bools = (np.arange(1 << d)[:, None] >> np.arange(d) & 1).astype(np.bool_)
-    return rows
+    return np.asarray((np.arange(1 << d)[:, None] >> np.arange(d) & 1).astype(np.bool_))
 
 
 def chance_excess(p_values: Floats, sixteenths: list[int]) -> float:
@@ -62,13 +59,13 @@ def test_p_values_are_p_values_for_every_word_of_eight_bits() -> None:
     sixteenths = [1, 2, 4, 6, 8, 11, 13, 15]
     shares, normal = np.array(sixteenths) / 16, []
     for word in everybody(8):
-        found = traced(shares, word.astype(np.float64), everybody(8))
-        assert chance_excess(found.p_values, sixteenths) <= 1 + 1e-9
-        normal.append(chance_excess(stats.norm.sf(found.scores), sixteenths))
+        trace = traced(shares, word.astype(np.float64), everybody(8))
+        assert chance_excess(trace.p_values, sixteenths) <= 1 + 1e-9
+        normal.append(chance_excess(stats.norm.sf(trace.scores), sixteenths))
     assert max(normal) > 3
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("seed", [1])
 def test_p_values_are_p_values_for_fourteen_bits(seed: int) -> None:
     """The same over all 2^14 rows for real answers, also absurd ones; and they are not idle: somewhere within a factor 4 of the truth."""
     generator = np.random.default_rng(seed)
@@ -77,14 +74,6 @@ def test_p_values_are_p_values_for_fourteen_bits(seed: int) -> None:
     for means in (generator.random(14), generator.normal(0, 30, 14), shares + 1e-9 * generator.normal(size=14)):
         excess = chance_excess(traced(shares, means, everybody(14)).p_values, sixteenths)
         assert 0.25 < excess <= 1 + 1e-9
-
-
-def test_answers_that_tell_nothing_accuse_nobody() -> None:
-    """Means that are the strangers' own give every suspect the score 0 and the p-value 1."""
-    found = traced(np.array([0.3, 0.6]), np.array([0.3, 0.6]), every_subset(2))
-    assert found.scores.tolist() == [0.0] * 4
-    assert found.p_values.tolist() == [1.0] * 4
-    assert not found.accused().any()
 
 
 def test_a_p_value_is_the_best_exponent() -> None:
@@ -107,8 +96,7 @@ def table(n: int, d: int, seed: int) -> tuple[Floats, Bools]:
 def half_scored(shares: Floats, means: Floats, suspects: Bools) -> Floats:
     """The wrong twin: scored against 1/2 in place of the strangers' shares."""
     weights = (2 * means - 1) / np.sqrt(shares * (1 - shares))
-    scores: Floats = (suspects - shares) @ weights / np.sqrt(np.sum(weights**2 * shares * (1 - shares)))
-    return scores
+    return np.asarray((suspects - shares) @ weights / np.sqrt(np.sum(weights**2 * shares * (1 - shares))))
 
 
 def test_members_stand_out_by_the_square_root_of_d_over_n() -> None:
@@ -124,9 +112,9 @@ def test_members_stand_out_by_the_square_root_of_d_over_n() -> None:
     assert stats.ttest_1samp(twin, np.sqrt(d / n)).pvalue < FAILURE
 
 
-RUNS = 40
+RUNS = 20
 REACH = float(np.sqrt(-np.log(FAILURE) / (2 * RUNS)))
-"""How far a mean of 40 independent shares is from its expectation, except with probability 1e-6 (Hoeffding)."""
+"""How far a mean of 20 independent shares is from its expectation, except with probability 1e-6 (Hoeffding)."""
 
 
 def shared(scores: list[Floats], n: int) -> float:
@@ -137,23 +125,23 @@ def shared(scores: list[Floats], n: int) -> float:
 def test_one_tracer_in_three_models() -> None:
     """n = 25, d = 625, at most 1 % of strangers above: members are found behind exact means, nobody behind a curator's or the clients' at eps = 1.
 
-    Expected .99, .01, .01; each mean of 40 tables is held to Hoeffding's reach at 1e-6, and the twin scored against 1/2 finds too few behind exact means.
+    Expected .99, .01, .01; each mean of 20 tables is held to Hoeffding's reach at 1e-6, and the twin scored against 1/2 finds too few behind exact means.
     """
     n, d = 25, 625
     part = optimal_part(approximate(1.0, 1 / (10 * n)), d)
-    found: dict[str, list[Floats]] = {name: [] for name in ("exact", "curator", "local", "twin")}
+    scores_of: dict[str, list[Floats]] = {name: [] for name in ("exact", "curator", "local", "twin")}
     for seed in range(RUNS):
         shares, rows = table(n, d, seed)
-        held = packed(rows[:n])
+        members = packed(rows[:n])
         attack = tracing(shares, rows, 0.1)
-        found["exact"].append(run(attack, ExactOracle(Rows(held))).scores)
+        scores_of["exact"].append(run(attack, ExactOracle(Rows(members))).scores)
         curated = curated_from_sq(attack, part.epsilon, n)
-        found["curator"].append(run(curated, TrustedOracle[Records](held, Account(Pure(d * part.nano)), Draws(KeyedNoise(seed)))).scores)
-        clients = PopulationOracle(Rows(held), KeyedNoise(seed), 0, 1.0)
-        found["local"].append(run(one_query_each(attack, 1.0, n, seed), clients).scores)
-        found["twin"].append(half_scored(shares, rows[:n].mean(axis=0), rows))
-    told = {name: shared(scores, n) for name, scores in found.items()}
-    assert told["exact"] > 0.99 - REACH > max(told["local"], told["curator"], told["twin"]) + 0.1
+        scores_of["curator"].append(run(curated, TrustedOracle[Records](members, Account(Pure(d * part.nano)), Draws(KeyedNoise(seed)))).scores)
+        clients = PopulationOracle(Rows(members), KeyedNoise(seed), 0, 1.0)
+        scores_of["local"].append(run(one_query_each(attack, 1.0, n, seed), clients).scores)
+        scores_of["twin"].append(half_scored(shares, rows[:n].mean(axis=0), rows))
+    found_shares = {name: shared(scores, n) for name, scores in scores_of.items()}
+    assert found_shares["exact"] > 0.99 - REACH > max(found_shares["local"], found_shares["curator"], found_shares["twin"]) + 0.1
 
 
 def test_rounding_hides_members_until_d_is_large() -> None:
@@ -171,31 +159,44 @@ def test_rounding_hides_members_until_d_is_large() -> None:
 
 
 def test_accusations_keep_to_their_failure() -> None:
-    """Among 50 suspects of exact means every accused is a member in at least .99 of 300 tables, by a binomial test at 1e-6; unshared, .05 each accuse many."""
+    """Among 50 suspects of exact means every accused is a member in at least .99 of 150 tables, by a binomial test at 1e-6; unshared, .05 each accuse many."""
     careful = careless = 0
-    for seed in range(300):
+    for seed in range(150):
         shares, rows = table(25, 400, seed)
-        found = traced(shares, rows[:25].mean(axis=0), rows)
-        careful += bool(found.accused()[25:].any())
-        careless += bool((found.p_values[25:] < 0.05).any())
-        assert found.accused()[:25].any()
-    assert stats.binom.sf(careful - 1, 300, 0.01) > FAILURE
-    assert stats.binom.sf(careless - 1, 300, 0.01) < FAILURE
+        trace = traced(shares, rows[:25].mean(axis=0), rows)
+        careful += bool(trace.accused()[25:].any())
+        careless += bool((trace.p_values[25:] < 0.05).any())
+        assert trace.accused()[:25].any()
+    assert stats.binom.sf(careful - 1, 150, 0.01) > FAILURE
+    assert stats.binom.sf(careless - 1, 150, 0.01) < FAILURE
 
 
-def test_suspects_that_are_none_are_refused() -> None:
-    """Rows of another length, and shares of 0 or 1, by which nobody can be told, are refused; so is a false positive rate of 0."""
-    for shares, rows in (([0.5], (2, 2)), ([0.0, 0.5], (2, 2)), ([0.5, 0.5], (2,))):
-        with pytest.raises(InputError, match="strictly between 0 and 1"):
-            tracing(np.array(shares), np.ones(rows, dtype=np.bool_), 0.1)
-    with pytest.raises(InputError, match="false positive rate"):
-        traced_share(np.zeros(3), np.zeros(3), 0.0)
-    with pytest.raises(InputError, match="false accusation"):
-        Traced(np.zeros(1), np.ones(1)).accused(0.0)
+KEY = bytes(range(32))
 
 
-def test_every_pair_of_bits_has_its_probability() -> None:
-    """The enumeration itself: weights of all rows of two bits are the products."""
-    assert chance_excess(np.array([1.0, 1.0, 1.0, 1.0]), [4, 8]) == 1.0
-    ones = [float(bits == (1, 1)) for bits in product((0, 1), repeat=2)]
-    assert chance_excess(np.where(ones, 0.125, 1.0), [4, 8]) == 1.0
+def test_the_signers_rows_verify_and_no_others_do() -> None:
+    """Over all 2^12 rows of 6 + 6 bits: of each message one tag, that of the hash computed by hand; under another key about as many as by chance."""
+    signer, rows = Signer(KEY, 6, 6), np.arange(1 << 12, dtype=np.uint64)
+    valid = rows[signer.verifies(rows)]
+    assert sorted((valid & np.uint64(63)).tolist()) == list(range(64))
+    by_hand = {m | (int.from_bytes(blake2b(m.to_bytes(8, "little"), key=KEY, digest_size=8).digest(), "little") % 64) << 6 for m in range(64)}
+    assert set(valid.tolist()) == by_hand
+    messages = np.array([3, 3, 60], dtype=np.uint64)
+    table = signer.table(messages)
+    assert signer.verifies(table.rows).all()
+    assert (table.rows & np.uint64(63)).tolist() == [3, 3, 60]
+    assert Signer(KEY[::-1], 6, 6).verifies(valid).sum() < 8
+
+
+def test_bad_input() -> None:
+    """Rows of another length, shares of 0 or 1, by which nobody can be traced, a false positive rate of 0, keys and tags of a wrong size."""
+    shapes: list[tuple[list[float], tuple[int, ...]]] = [([0.5], (2, 2)), ([0.0, 0.5], (2, 2)), ([0.5, 0.5], (2,))]
+    refuse(
+        *(("strictly between 0 and 1", partial(tracing, np.array(shares), np.ones(shape, dtype=np.bool_), 0.1)) for shares, shape in shapes),
+        ("false positive rate", lambda: traced_share(np.zeros(3), np.zeros(3), 0.0)),
+        ("false accusation", lambda: Traced(np.zeros(1), np.ones(1)).accused(0.0)),
+        ("the key has 5 bytes", lambda: Signer(b"short")),
+        ("bits of a message", lambda: Signer(KEY, message=0)),
+        ("bits of a tag", lambda: Signer(KEY, tag=33)),
+        ("bit's number", lambda: Bit(-1)),
+    )

@@ -1,7 +1,6 @@
 """Traitor tracing: who gave away the keys, from the decoder alone."""
 
 import numpy as np
-import pytest
 from scipy import stats
 
 from local_dp.accounting.shares import optimal_part
@@ -12,7 +11,6 @@ from local_dp.bounds.attacks import traced_length
 from local_dp.curator.account import Account
 from local_dp.curator.trusted import TrustedOracle
 from local_dp.draws import Draws
-from local_dp.errors import InputError
 from local_dp.interaction import Oracle, run
 from local_dp.loss import Pure, approximate
 from local_dp.noise import KeyedNoise
@@ -21,7 +19,8 @@ from local_dp.populations.table import Rows
 from local_dp.queries.registry import QUERIES
 from local_dp.queries.subsets import Decrypted, encrypted, keys_of, pads
 from local_dp.records import Records
-from local_dp.theorems.curated_from_sq import curated_from_sq
+from local_dp.theorems.curated import curated_from_sq
+from tests.support.inputs.refusals import refuse
 
 CERTAIN = 1e-6
 
@@ -75,9 +74,5 @@ def test_traitors_are_caught_and_a_curator_is_none() -> None:
     assert not accused(optimal_part(approximate(1.0, 1 / (10 * c)), d)).any()
 
 
-def test_ciphertexts_that_are_none_are_refused() -> None:
-    """Digits that are not hexadecimal, and a number below 0."""
-    with pytest.raises(InputError, match="hexadecimal"):
-        Decrypted(0, "zz")
-    with pytest.raises(InputError, match="number"):
-        Decrypted(-1, "00")
+def test_bad_ciphertexts_are_refused() -> None:
+    refuse(("hexadecimal", lambda: Decrypted(0, "zz")), ("number", lambda: Decrypted(-1, "00")))

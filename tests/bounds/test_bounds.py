@@ -99,8 +99,7 @@ def test_masked_parity_information(epsilon: float, information: float) -> None:
 
 @pytest.mark.parametrize(("d", "part", "union", "best"), MASKED_PARITY)
 def test_masked_parity_clients_match_the_tables(d: int, part: float, union: int, best: int) -> None:
-    """At epsilon 1 and beta .1 the count is within 3 % of the best simple protocol of limits 0, and below the union bound of limits 3.2, which splits beta
-    at a fixed place between the rounds and is reproduced here within 0.1 %."""
+    """At epsilon 1 and beta .1 the count is within 3 % of the best simple protocol of limits 0. It lies below the union bound of limits 3.2."""
     information = masked_parity_information(1.0)
     bound = 4 * d * d / information * normal_quantile(part / d) ** 2 + 4 / information * normal_quantile(0.1 - part) ** 2
     assert bound == pytest.approx(union, rel=0.001)

@@ -144,7 +144,7 @@ def test_two_laws(epsilon: float, turn: float, again: float, carried: float) -> 
 
 
 def test_no_pair_of_laws_is_easier() -> None:
-    """Pairs at a total variation of .3 drawn at random are told apart by no more than the best report on three symbols, whatever channel they go through."""
+    """Random pairs of laws at a total variation of .3 are no easier, for any channel, than the best pair on three symbols."""
     generator, best = np.random.default_rng(3), best_two_laws(1.0, 0.3).value
     for _ in range(300):
         shared, first, second = generator.dirichlet(np.full(4, 0.4), size=3)

@@ -201,8 +201,7 @@ def test_some_concept_and_law_are_hard_for_every_channel() -> None:
 
 
 def test_four_clients_do_not_learn_a_dictator_barely() -> None:
-    """The bound asks for five. Of all fours of bits that four clients may be asked for, none lets any server be right more often than wrong with probability
-    .9, not even under one law with a concept drawn at random: .776 at most."""
+    """The bound asks for five. With four clients, any four bits and any server are right more often than wrong with probability .776 at most, below .9."""
     assert margin_clients(2.0, 1.0) == 5
     keep = math.e / (1 + math.e)
     tables = np.array(list(product((keep, 1 - keep), repeat=8))).reshape(-1, 4, 2)

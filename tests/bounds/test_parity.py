@@ -79,7 +79,7 @@ def test_random_channels_are_private_and_whole() -> None:
 
 
 def test_deny_is_near_the_best_of_all_channels() -> None:
-    """Up to ln 3 within 5 % of it, above not; its shares of the bound are those published, and naming a parity that agrees tells less."""
+    """Up to ln 3 within 5 % of it, above not; its shares of the bound are those published, and naming a parity that agrees reveals less."""
     shares = [deny_information(d, 1.0) / parity_report_bound(d, 1.0) for d in (2, 3, 4, 6, 10)]
     assert shares == pytest.approx([0.683, 0.834, 0.915, 0.978, 0.9986], abs=5e-4)
     assert [support_information(d, 1.0) / parity_report_bound(d, 1.0) for d in (2, 3)] == pytest.approx([0.583, 0.657], abs=5e-4)
@@ -93,7 +93,7 @@ def test_deny_is_near_the_best_of_all_channels() -> None:
 
 
 def test_the_program_by_its_symmetries() -> None:
-    """Shifts and linear maps of the cube leave what a report tells, so three conditions are as good as 2^(d + 1): the same optimum."""
+    """Shifts and linear maps of the cube leave the information of a report, so three conditions are as good as 2^(d + 1): the same optimum."""
     for d, epsilon in ((2, 1.0), (2, 3.0), (3, 0.5)):
         columns = staircase_columns(epsilon, 2 << d)
         orbits = np.stack([columns[:, 0], columns[:, 1], columns[:, 2:].mean(axis=1)])

@@ -40,7 +40,7 @@ from local_dp.bounds.simulations import (
     verified_parity_examples,
 )
 from local_dp.errors import InputError
-from local_dp.theorems.rejection import acceptance, mean_ratio, query_value, total_variation, truncated_law
+from local_dp.theorems.likelihood import acceptance, mean_ratio, query_value, total_variation, truncated_law
 
 # epsilon, tau, beta: RR by the central limit theorem, exact, Hoeffding; Laplace by the central limit theorem, best Chernoff, closed form (limits 1)
 COUNTS = [

@@ -34,7 +34,7 @@ async def _joined(bus: MqttBus) -> AsyncGenerator[Delivery | Connected, None]:
 
 
 @needs_mosquitto
-@pytest.mark.parametrize("kind", ["mosquitto", "embedded"])
+@pytest.mark.parametrize("kind", ["mosquitto", pytest.param("embedded", marks=pytest.mark.long)])
 def test_nothing_is_lost_while_topics_change(kind: str, tmp_path: Path) -> None:
     """Of 2,000 numbered messages, during which a wildcard gives way to 300 topics, each comes once or twice, in order; then no others come any more."""
 

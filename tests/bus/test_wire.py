@@ -71,7 +71,7 @@ HOSTILE = {
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_hostile_messages_are_refused(name: str) -> None:
-    """What is not one of our messages in canonical form raises WireError and nothing else."""
+    """Bytes that are no message in canonical form raise WireError and nothing else."""
     with pytest.raises(WireError):
         decode(HOSTILE[name])
 

@@ -43,8 +43,7 @@ from local_dp.curator.sensitivity.triangles import RestrictedTriangles
 from local_dp.curator.sums import NoisySum
 from local_dp.curator.thresholds.dyadic import DyadicThresholds
 from local_dp.curator.thresholds.learner import printed, printed_records, tuned
-from local_dp.curator.thresholds.ranks import RankQuery
-from local_dp.curator.thresholds.rectangles import LabelledPoints, RankRectangles
+from local_dp.curator.thresholds.rectangles import LabelledPoints, RankQuery, RankRectangles
 from local_dp.draws import Draws
 from local_dp.errors import InputError
 from local_dp.loss import Pure
@@ -168,10 +167,10 @@ BAD: list[tuple[Callable[[], object], str]] = [
     (lambda: printed_records(0, 0.1, 1.0, 1e-6), "bits"),
     *((partial(DyadicThresholds, *given), word) for given, word in (((0, 0.1, 1.0, 1e-3), "bits is 0"), ((8, 1.0, 1.0, 1e-3), "alpha"))),
     *((partial(DyadicThresholds, 8, 0.1, 1.0, delta), "delta") for delta in (0.0, 0.9)),
-    (lambda: DyadicThresholds(4, 0.1, 1.0, 1e-3).release(ONE, DRAWS), "of 3 bits"),
+    (lambda: DyadicThresholds(4, 0.1, 1.0, 1e-3).release(ONE, DRAWS), "have 3 bits"),
     (lambda: DyadicThresholds(3, 0.1, 1.0, 1e-3, agnostic=True).law(ONE), "not listed"),
     (lambda: RankQuery(3, 0, 1.0, 1e-3), "rank is 0"),
-    (lambda: RankQuery(3, 1, 1.0, 1e-3).release(FOUR, DRAWS), "of 4 bits"),
+    (lambda: RankQuery(3, 1, 1.0, 1e-3).release(FOUR, DRAWS), "have 4 bits"),
     (lambda: RankRectangles(3, 2, 0.1, 1.0, 1e-3).release(PLANE, DRAWS), "1 coordinates"),
     (lambda: RankRectangles(3, 2, 1.0, 1.0, 1e-3), "alpha"),
     (lambda: ParityLearner(Fraction(1, 3), HALF), "multiple of 2"),

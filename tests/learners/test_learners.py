@@ -15,10 +15,9 @@ from local_dp.learners import examples
 from local_dp.learners.fourier import LowDegree
 from local_dp.learners.halfspaces import Halfspace, Perceptron
 from local_dp.learners.learner import Learner
-from local_dp.learners.naive_bayes import BayesRule, NaiveBayes
+from local_dp.learners.moments import BayesRule, NaiveBayes, dyadic, prefix
 from local_dp.learners.rules import Conjunctions, DecisionLists, Literal, Rule, RuleList, Stumps
 from local_dp.learners.tasks import alternating_list, tasks
-from local_dp.learners.thresholds import dyadic, prefix
 from local_dp.noise import KeyedNoise
 from local_dp.oracles.local.aggregate import AggregateOracle
 from local_dp.oracles.local.population import PopulationOracle

@@ -11,8 +11,7 @@ from local_dp.learners.examples import faint_examples
 from local_dp.learners.halfspaces import Halfspace, MarginDescent
 from local_dp.noise import KeyedNoise
 from local_dp.oracles.local.population import PopulationOracle
-from local_dp.oracles.statistical.hostile import BiasedOracle, downward, upward
-from local_dp.oracles.statistical.oracles import ExactOracle
+from local_dp.oracles.statistical.oracles import BiasedOracle, ExactOracle, downward, upward
 from local_dp.populations.finite import Finite
 from local_dp.theorems.local_from_sq import local_from_sq
 

@@ -9,10 +9,9 @@ import pytest
 from local_dp.errors import RefusedError
 from local_dp.interaction import run
 from local_dp.learners.examples import error_rate
-from local_dp.learners.k_means import Centres
-from local_dp.learners.linear_regression import LinearModel
+from local_dp.learners.moments import Centres, LinearModel
+from local_dp.learners.tabular import HYPOTHESES, Verdict, verdict
 from local_dp.learners.tasks import tasks
-from local_dp.learners.verdicts import HYPOTHESES, Verdict, verdict
 from local_dp.oracles.statistical.oracles import ExactOracle
 from local_dp.queries.numbers import STEPS
 from local_dp.queries.registry import QUERIES

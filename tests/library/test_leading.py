@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from local_dp import noise as module
-from local_dp.arrays import Words
-from local_dp.noise import UNTOLD, Draw, KeyedNoise, Leading, Told, leading_words, philox_words, stream_key, told_words
+from local_dp.arrays import Bools, Words
+from local_dp.noise import Draw, KeyedNoise, Leading, leading_words, philox_words, stream_key, ties
 from local_dp.oracles.local.asked import randomize
 from local_dp.populations.finite import Finite
 from local_dp.queries.tables import Question
@@ -27,10 +27,10 @@ CUTS = (77 << 56 | 12345, 200 << 56, 200 << 56 | 5)
 
 def _whole(start: int, stop: int, cuts: Collection[int] = CUTS) -> Words:
     """The words, those that are not tied with zeros for what is not drawn."""
-    drawn = leading_words(KEYS, start, stop, cuts)
-    words = drawn.bytes.astype(np.uint64) << np.uint64(56)
+    drawn = leading_words(KEYS, start, stop, 8, ties(cuts))
+    words = drawn.first.astype(np.uint64) << np.uint64(56)
     words[drawn.places] = drawn.whole
-    assert (drawn.whole >> np.uint64(56) == drawn.bytes[drawn.places]).all()
+    assert (drawn.whole >> np.uint64(56) == drawn.first[drawn.places]).all()
     return words
 
 
@@ -46,10 +46,10 @@ def test_leading_words_do_not_depend_on_who_is_drawn_with_whom(monkeypatch: pyte
 
 def test_a_cut_of_one_byte_ties_nobody() -> None:
     """What is below a multiple of 2^56 is told by the first byte: no other byte is drawn for it, in any order of the cuts."""
-    drawn = leading_words(KEYS, 0, 1 << 12, (200 << 56,))
+    drawn = leading_words(KEYS, 0, 1 << 12, 8, ties((200 << 56,)))
     assert drawn.places.tolist() == []
-    assert drawn.below(200 << 56).tolist() == (drawn.bytes < 200).tolist()
-    drawn = leading_words(KEYS, 0, 1 << 12, CUTS)
+    assert drawn.below(200 << 56).tolist() == (drawn.first < 200).tolist()
+    drawn = leading_words(KEYS, 0, 1 << 12, 8, ties(CUTS))
     for cut in CUTS:
         places = np.arange(3, 1 << 12, 7)
         below = _whole(0, 1 << 12) < np.uint64(cut)
@@ -60,9 +60,9 @@ def test_a_cut_of_one_byte_ties_nobody() -> None:
 def test_all_that_are_tied_and_no_others_are_whole_each_with_a_word_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     """The tied words of a block take the words of the second stream in order, from the block's first number on: none is used twice."""
     monkeypatch.setattr(module, "_TIED", 1 << 12)
-    drawn = leading_words(KEYS, 0, 3 << 12, CUTS)
-    assert drawn.bytes.tolist() == philox_words(KEYS[0], 0, 3 << 12, 8).tolist()
-    assert drawn.places.tolist() == np.flatnonzero(np.isin(drawn.bytes, (77, 200))).tolist()
+    drawn = leading_words(KEYS, 0, 3 << 12, 8, ties(CUTS))
+    assert drawn.first.tolist() == philox_words(KEYS[0], 0, 3 << 12, 8).tolist()
+    assert drawn.places.tolist() == np.flatnonzero(np.isin(drawn.first, (77, 200))).tolist()
     ends = np.searchsorted(drawn.places, np.arange(4) << 12)
     assert (np.diff(ends) > 0).all()
     for block, (low, high) in enumerate(pairwise(ends.tolist())):
@@ -70,37 +70,33 @@ def test_all_that_are_tied_and_no_others_are_whole_each_with_a_word_of_its_own(m
         assert (drawn.whole[low:high] << np.uint64(8)).tolist() == (second >> np.uint64(8) << np.uint64(8)).tolist()
 
 
-TABLE = np.where(np.arange(1 << 16) % 50 == 7, UNTOLD, np.arange(1 << 16) // 100).astype(np.uint16)
+def _open(first: Words) -> Bools:
+    """Some pairs of bytes that leave a word open."""
+    some: Bools = first % np.uint16(50) == 7
+    return some
 
 
-def test_what_two_bytes_do_not_tell_whole_words_do(monkeypatch: pytest.MonkeyPatch) -> None:
-    """All whose entry is UNTOLD and no others are whole, begin with their two bytes, and have the others of a word of their own, wherever the draw is cut."""
+def test_two_bytes_that_leave_a_word_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Open words and no others are whole, begin with their two bytes, and have the rest of a word of their own, wherever the draw is cut."""
     monkeypatch.setattr(module, "_TIED", 1 << 10)
     start, stop = 700, 5000
-    drawn, first = told_words(KEYS, start, stop, TABLE.take), philox_words(KEYS[0], start, stop, 16)
-    assert drawn.told.tolist() == TABLE[first].tolist()
+    drawn, first = leading_words(KEYS, start, stop, 16, _open), philox_words(KEYS[0], start, stop, 16)
     assert drawn.places.tolist() == np.flatnonzero(first % 50 == 7).tolist()
     assert (drawn.whole >> np.uint64(48)).tolist() == first[drawn.places].tolist()
     assert len(set((drawn.whole << np.uint64(16)).tolist())) == len(drawn.whole) > 50
     for low, high in ((700, 1025), (1023, 1024), (1024, 2049), (3333, 5000)):
-        part, inside = told_words(KEYS, low, high, TABLE.take), slice(*np.searchsorted(drawn.places, (low - start, high - start)))
+        part, inside = leading_words(KEYS, low, high, 16, _open), slice(*np.searchsorted(drawn.places, (low - start, high - start)))
         assert (part.places + low - start).tolist() == drawn.places[inside].tolist()
         assert part.whole.tolist() == drawn.whole[inside].tolist()
 
 
 class Given(KeyedNoise):
-    """Noise of given 16-bit words, which are told from cuts that have only 16 bits; those of whose first two bytes is told are of 20."""
+    """Noise of all 16-bit words in order where a byte is looked at, and of all 20-bit words where two are."""
 
-    def told(self, which: Draw, start: int, stop: int, tell: Callable[[Words], Words]) -> Told:
-        words = np.arange(start, stop, dtype=np.uint64) << np.uint64(44)
-        told = tell((words >> np.uint64(48)).astype(np.uint16))
-        places = np.flatnonzero(told == UNTOLD)
-        return Told(told, places, words[places])
-
-    def leading(self, which: Draw, start: int, stop: int, cuts: Collection[int]) -> Leading:
-        words = np.arange(start, stop, dtype=np.uint64) << np.uint64(48)
-        first = (words >> np.uint64(56)).astype(np.uint8)
-        places = np.flatnonzero(np.isin(first, [cut >> 56 for cut in cuts if cut % (1 << 56)]))
+    def leading(self, which: Draw, start: int, stop: int, bits: int, undecided: Callable[[Words], Bools]) -> Leading:
+        words = np.arange(start, stop, dtype=np.uint64) << np.uint64(48 if bits == 8 else 44)
+        first = (words >> np.uint64(64 - bits)).astype(f"u{bits // 8}")
+        places = np.flatnonzero(undecided(first))
         return Leading(first, places, words[places])
 
 

@@ -24,9 +24,20 @@ from local_dp.experiments.claims.local.masked_parity.claim import ONE_ROUND
 from local_dp.experiments.lab.intervals import wilson
 from local_dp.experiments.lab.minimal_clients import exact_recovery
 from local_dp.interaction import run
-from local_dp.masked.decoding import Law, index_law, list_law, mask_law, signed_oracle
 from local_dp.masked.population import Concept, MaskedParityPopulation
-from local_dp.masked.protocols import MaskedParityFresh, MaskedParityLearner, MaskedParityList, MaskedParityLiteral, MaskedParityOneRound, MaskedParityProtocol
+from local_dp.masked.protocols import (
+    Law,
+    MaskedParityFresh,
+    MaskedParityLearner,
+    MaskedParityList,
+    MaskedParityLiteral,
+    MaskedParityOneRound,
+    MaskedParityProtocol,
+    index_law,
+    list_law,
+    mask_law,
+    signed_oracle,
+)
 from local_dp.masked.queries import LATTICE, MaskedBent, MaskedBit, MaskedCoset, MaskedDisagreement, MaskedIndex, MaskedIndicator, MaskedList, MaskedParity
 from local_dp.noise import KeyedNoise
 from local_dp.oracles.local.aggregate import AggregateOracle
@@ -183,7 +194,7 @@ def test_few_clients_are_enough_at_a_large_epsilon(protocol: MaskedParityProtoco
     Failure probability: success is at least 93 % by the tallies' law, and 360 of 400 are then missed with probability below 1 %; the seeds are fixed.
     """
     assert user_level(protocol, n, 400, epsilon) >= 360
-    monkeypatch.setattr("local_dp.masked.decoding.best_size", lambda *_: (0, 0.0))
+    monkeypatch.setattr("local_dp.masked.protocols.best_size", lambda *_: (0, 0.0))
     monkeypatch.setattr("local_dp.bounds.masked_parity.OneRound.variance", lambda self, d, epsilon, share: 1.0 + self.size)
     best_one_round.cache_clear()
     assert user_level(protocol, n, 100, epsilon) < 50

@@ -8,7 +8,6 @@ import pytest
 from scipy import stats
 
 from local_dp.arrays import Counts
-from local_dp.conformance.channels import law_of
 from local_dp.interaction import run
 from local_dp.noise import Draw, KeyedNoise, public_coins, stream_key
 from local_dp.oracles.local.aggregate import AggregateOracle
@@ -28,6 +27,7 @@ from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.randomizers.signs.prefix_signs import PrefixSigns
 from local_dp.records import Records
 from local_dp.tallies import Tally
+from local_dp.verification.decoding import law_of
 from tests.support.inputs.builders import small, with_law
 from tests.support.inputs.randomizers import built_in
 

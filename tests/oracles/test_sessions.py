@@ -21,7 +21,7 @@ from local_dp.oracles.local.asked import Cohort, LocalQuery
 from local_dp.oracles.local.sessions import Spoken
 from local_dp.populations.parity import LadderPopulation
 from local_dp.protocols.parity.ladder import LadderAgain, LadderInTurn
-from local_dp.queries.parity import PathStep
+from local_dp.queries.examples import PathStep
 from local_dp.queries.tables import Question
 from local_dp.randomizers.evidence import exact_ratio
 from local_dp.randomizers.finite import FiniteChannel

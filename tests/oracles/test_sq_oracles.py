@@ -17,16 +17,21 @@ from local_dp.masked.statistical import MidpointOracle, bent_learner, coset_lear
 from local_dp.noise import KeyedNoise
 from local_dp.oracles.local.asked import Local, LocalRounds
 from local_dp.oracles.local.population import PopulationOracle
-from local_dp.oracles.statistical.hostile import BiasedOracle, NullOracle, RoundedOracle, against, downward, upward
 from local_dp.oracles.statistical.oracles import (
+    BiasedOracle,
     EmpiricalOracle,
     ExactOracle,
+    NullOracle,
+    RoundedOracle,
     SQOracle,
     Statistical,
     StatisticalAlgorithm,
     StatisticalQuery,
     StatisticalRounds,
+    against,
+    downward,
     legal,
+    upward,
 )
 from local_dp.populations.concepts import build_class, label, masked_parity, monotone_conjunctions, parities, sign_matrix
 from local_dp.populations.finite import bernoulli

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from local_dp.errors import InputError
-from local_dp.populations.blocks import BlockClass
+from local_dp.populations.concepts import BlockClass
 
 RULES: dict[str, Callable[[tuple[int, ...]], int]] = {
     "odd-max-bit": lambda u: next(((-1) ** (i + 1) for i in reversed(range(len(u))) if u[i]), 1),

@@ -8,11 +8,10 @@ import numpy as np
 import pytest
 
 from local_dp.bounds.longitudinal import bit_flip_variance
-from local_dp.errors import InputError
 from local_dp.loss import exp_epsilon
 from local_dp.noise import Draw, KeyedNoise, public_coins
 from local_dp.randomizers.evidence import exact_epsilon
-from local_dp.randomizers.repeated.bit_flip import BitFlip
+from local_dp.randomizers.repeated.change_tracking import BitFlip
 
 KEY = b"0123456789abcdef"
 
@@ -57,33 +56,9 @@ def test_a_label_repeats_the_report() -> None:
     assert (one != other).any()
 
 
-@pytest.mark.parametrize(("k", "d", "epsilon"), [(2, 1, 1.0), (6, 2, 1.0), (6, 6, 2.0)])
-def test_the_variance_is_the_closed_form(k: int, d: int, epsilon: float) -> None:
-    """What a report stands for, k / d times its bit where the bucket is asked, has the closed-form variance within 3 %; so has the stated standard error."""
-    randomizer, n, share = BitFlip(epsilon, k=k, d=d), 1_500_000, 0.5
-    coins, values = public_coins(KEY, 0, n), np.where(np.arange(n) < share * n, 0, 1)
-    order = np.random.default_rng(2).permutation(n)
-    reports = randomizer.respond(values[order], randomizer.draw(KeyedNoise(4), Draw(1), 0, n), coins)
-    estimate = randomizer.estimate(randomizer.tally(reports, coins))
-    closed = bit_flip_variance(epsilon, k, d, share)
-    assert n * float(estimate.standard_error[0]) ** 2 == pytest.approx(closed, rel=0.01)
-    parts = np.array_split(np.arange(n), 3000)  # of 500 clients each
-    shares = np.array([randomizer.estimate(randomizer.tally(reports[part], coins[part])).value[0] for part in parts])
-    assert abs(shares.mean() - share) < 6 * math.sqrt(closed / n) + 4 * k / d / 500
-    seen = 500 * float(shares.var())
-    assert seen == pytest.approx(closed * (1 + k / d / 500), rel=5 * math.sqrt(2 / 3000))  # five deviations of a variance of 3,000 nearly normal means
-
-
 def test_unary_bits_beat_the_published_ones() -> None:
     """At every epsilon the variance for a rare bucket is below that of symmetric bits of half of epsilon, the same buckets asked."""
     for epsilon in (0.1, 1.0, 4.0):
         flip = 1 / (math.exp(epsilon / 2) + 1)
         published = 10 / 4 * flip * (1 - flip) / (1 - 2 * flip) ** 2
         assert bit_flip_variance(epsilon, 10, 4, 0.0) < published
-
-
-@pytest.mark.parametrize("wrong", [{"d": 0}, {"d": 5}, {"d": 1.0}, {"k": 1}, {"word_bits": 1}])
-def test_bad_parameters_are_refused(wrong: dict[str, int]) -> None:
-    """No bucket, more than there are, and words too narrow are refused in one line."""
-    with pytest.raises(InputError):
-        BitFlip(0.5, **{"k": 4, "d": 2, **wrong})

@@ -2,21 +2,17 @@
 
 import itertools
 import math
-from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 import pytest
 
-from local_dp.arrays import Floats, Ints
 from local_dp.conformance import conform
-from local_dp.errors import InputError, RefusedError
+from local_dp.errors import RefusedError
 from local_dp.loss import Approximate, Pure, exp_epsilon
-from local_dp.randomizers.compressed.base import Compressed, inner_channel, private_weights
-from local_dp.randomizers.compressed.genprot import GenProt, SeededRejection, chosen, largest_limit, worst_ratio
+from local_dp.randomizers.compressed.genprot import Compressed, GenProt, SeededRejection, chosen, inner_channel, largest_limit, private_weights, worst_ratio
 from local_dp.randomizers.evidence import check_evidence, exact_epsilon, exact_ratio, keeps_loss
 from local_dp.randomizers.frequencies.grr import GRR
-from tests.support.theory.variances import clients_for, simulated
 
 KINDS: list[type[Compressed]] = [SeededRejection, GenProt]
 
@@ -132,65 +128,3 @@ def test_fewer_bits_cost_variance() -> None:
     assert kept == sorted(kept), kept
     assert kept[0] < 0.5, kept
     assert 0.88 < kept[-1] <= 1.0, kept
-
-
-def worst(randomizer: Compressed) -> tuple[int, int]:
-    """The value, and the share that is estimated of it, with the largest variance."""
-    spread = randomizer.variances().reshape(randomizer.domain.size, -1)
-    value, share = np.unravel_index(int(spread.argmax()), spread.shape)
-    return int(value), int(share)
-
-
-def check_variance(randomizer: Compressed, honest: Compressed) -> None:
-    """Clients that all hold the worst value have the closed-form variance within 3 %."""
-    value, share = worst(honest)
-    stands: Floats = honest.decoded.reshape(honest.streams * honest.choices, -1)[:, share]
-    law = honest.weights[:, value].ravel().astype(np.float64) / honest.total / honest.streams
-    away = stands - law @ stands
-    n = clients_for(away, law)
-    error = np.atleast_1d(simulated(randomizer, value, n).standard_error)[share] ** 2 * n
-    closed = honest.variances().reshape(honest.domain.size, -1)[value, share]
-    assert abs(error / closed - 1) < 0.03, f"variance {error} for {closed}"
-
-
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize(("inner", "setting"), [("grr", "k=8"), ("discrete-laplace", "steps=5")])
-def test_reports_have_the_variance_of_the_table(kind: type[Compressed], inner: str, setting: str) -> None:
-    """Simulated clients at the worst value and symbol have the variance of `variances` within 3 %."""
-    randomizer = of_length(kind, 4, 1.0, inner, setting)
-    check_variance(randomizer, randomizer)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Unrejected(SeededRejection):
-    """Takes any seed, whatever the value."""
-
-    def parts(self, ratios: Ints) -> Ints:
-        return super().parts(ratios * np.array([1, 3])[np.arange(ratios.shape[1]) % 2][None, :, None])
-
-
-def test_a_wrong_twin_shows() -> None:
-    """A law by other odds of acceptance fails the comparison."""
-    with pytest.raises(AssertionError, match="variance"):
-        check_variance(Unrejected(1.0), SeededRejection(1.0))
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"inner": "hadamard"},
-        {"inner": "oue"},
-        {"inner": "duchi-vector", "setting": ()},
-        {"setting": ("k",)},
-        {"streams": 3},
-        {"streams": 0},
-        {"setting": ("k=2048",)},
-        {"streams": 1, "setting": ("k=64",)},
-        {"inner": "one-bit-mean", "setting": ("steps=4000",), "streams": 1024},
-    ],
-)
-def test_what_cannot_be_compressed_is_refused(wrong: dict[str, object]) -> None:
-    """Packed bits, channels behind coins, too large tables and too few samples are refused in one line."""
-    for kind in KINDS:
-        with pytest.raises((InputError, RefusedError)):
-            kind(1.0, **wrong)  # type: ignore[arg-type]

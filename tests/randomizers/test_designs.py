@@ -3,36 +3,29 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import TypeAlias
 
 import numpy as np
 import pytest
 
-from local_dp.arrays import Column, Floats, Ints, Words
+from local_dp.arrays import Column
 from local_dp.bounds.frequencies import blocked_hadamard_variance, hashing_variance, subset_variance, worst_subset_variance
 from local_dp.conformance import conform
-from local_dp.conformance.channels import law_of, single_estimates
-from local_dp.errors import InputError
 from local_dp.loss import exp_epsilon, nano_epsilon
-from local_dp.noise import Draw, KeyedNoise, public_coins, stream_key
+from local_dp.noise import public_coins, stream_key
 from local_dp.randomizers.evidence import exact_ratio
 from local_dp.randomizers.frequencies.base import FiniteOracle
 from local_dp.randomizers.frequencies.designs import Design
-from local_dp.randomizers.frequencies.grr import GRR
 from local_dp.randomizers.frequencies.hadamard import Hadamard
-from local_dp.randomizers.frequencies.hadamard_response import BlockedHadamard, HadamardResponse, RecursiveHadamard
+from local_dp.randomizers.frequencies.hadamard_response import BlockedHadamard, RecursiveHadamard
 from local_dp.randomizers.frequencies.linear_hash import LinearHash, collisions, prime_power
-from local_dp.randomizers.frequencies.local_hashing import BLH, OLH, best_hash
-from local_dp.randomizers.frequencies.pi_rappor import PIRappor
+from local_dp.randomizers.frequencies.local_hashing import BLH, OLH, PIRappor, best_hash
 from local_dp.randomizers.frequencies.projective import PGR
 from local_dp.tallies import Tally
+from local_dp.verification.decoding import law_of
 from tests.support.inputs.randomizers import DESIGNS
-from tests.support.long import short
-from tests.support.theory.closed_forms import FORMS
 
 Kind: TypeAlias = Callable[..., FiniteOracle]
-ALPHA = 1e-6  # failure probability of each statistical check
 FIELDS = [(2, 2), (2, 5), (3, 3), (4, 2), (4, 3), (5, 2), (8, 2), (9, 2), (16, 2), (25, 2), (27, 2)]
 
 
@@ -75,108 +68,12 @@ def test_hyperplanes_meet_equally_often() -> None:
     assert len(PGR(0.1, k=7).differences) == 3
 
 
-def _closed(oracle: FiniteOracle, law: Floats) -> Floats:
-    """n times the variance of each estimate, by the closed forms."""
-    return FORMS[oracle.name](oracle, np.arange(oracle.shares), law)
-
-
-def _law(k: int) -> Floats:
-    shares = 1.0 / np.arange(1, k + 1) ** 2
-    law: Floats = shares / shares.sum()
-    return law
-
-
-def _worst(oracle: FiniteOracle) -> Floats:
-    """Of the laws that spread evenly what the first symbol has not, the one under which its estimate has the largest variance."""
-    laws = [np.append(share, np.full(oracle.shares - 1, (1 - share) / (oracle.shares - 1))) for share in np.linspace(0, 1, 101)]
-    return max(laws, key=lambda law: float(_closed(oracle, law)[0]))
-
-
-KINDS: tuple[Kind, ...] = (*DESIGNS, GRR, Hadamard)
-
-
-@pytest.mark.parametrize("kind", [*DESIGNS, partial(GRR, word_bits=64), Hadamard])  # GRR's 32-bit words cost 2e-6 of variance at epsilon .1
-@pytest.mark.parametrize("epsilon", [0.1, 1.0, 2.0, 4.0])
-@pytest.mark.parametrize("k", [2, 7, 16, 40])
-def test_the_exact_variance_is_the_closed_form(kind: Kind, epsilon: float, k: int) -> None:
-    """Enumerated over coins and reports, the variance of one report's estimates is that of `bounds.frequencies`, for uneven and even laws."""
-    oracle, singles = kind(epsilon, k=k), single_estimates(kind(epsilon, k=k))
-    for law in (_law(k), np.eye(k)[0], np.full(k, 1 / k), _worst(oracle)):
-        mixed = np.tensordot(law, np.stack([law_of(oracle, value) for value in range(k)]), 1)
-        exact = np.einsum("cw,cwp->p", mixed, (singles - law) ** 2)
-        np.testing.assert_allclose(exact, _closed(oracle, law), rtol=1e-6)
-
-
 @pytest.mark.parametrize("epsilon", [0.3, 1.0, 3.0])
 def test_the_worst_share(epsilon: float) -> None:
     """No share has more variance than `worst_subset_variance`, and one has as much."""
     for order, w in ((16, 4), (64, 1), (7, 3), (2, 1)):
         everywhere = [subset_variance(epsilon, order, w, share / 10_000) for share in range(10_001)]
         assert max(everywhere) == pytest.approx(worst_subset_variance(epsilon, order, w), rel=1e-6)
-
-
-def _check_moments(randomizer: FiniteOracle, honest: FiniteOracle, law: Floats) -> None:
-    """Simulated clients: every mean within Bernstein's deviation of the share, every variance within 3 % of the closed form. Raises AssertionError.
-
-    As many clients as Bernstein's inequality for the squared error needs for a failure probability of ALPHA.
-    """
-    singles = single_estimates(honest)
-    mixed = np.tensordot(law, np.stack([law_of(honest, value) for value in range(honest.shares)]), 1)
-    closed = _closed(honest, law)
-    squares = (singles - law) ** 2
-    spread, t = np.einsum("cw,cwp->p", mixed, (squares - closed) ** 2), 0.03 * closed
-    sure = math.log(2 / ALPHA)
-    n = math.ceil(float((sure * (2 * spread + 2 * abs(squares - closed).max(axis=(0, 1)) * t / 3) / t**2).max()))
-    values = np.random.default_rng(8).choice(honest.shares, n, p=law)
-    cells = randomizer.cells_of(public_coins(stream_key("coins", 7, 1), 0, n)) if randomizer.uses_coins else np.zeros(n, dtype=np.uint8)
-    reports = randomizer.respond(values, randomizer.draw(KeyedNoise(11), Draw(1), 0, n), cells)
-    own = singles[cells.astype(np.int64), reports.astype(np.int64)]
-    part = abs(singles).max() * sure / (3 * n)
-    assert (abs(own.mean(axis=0) - law) < part + np.sqrt(part**2 + 2 * closed * sure / n)).all(), f"biased by {own.mean(axis=0) - law}"
-    assert (abs(((own - law) ** 2).mean(axis=0) / closed - 1) < 0.03).all(), f"variances {((own - law) ** 2).mean(axis=0)} for {closed}"
-    np.testing.assert_allclose(randomizer.estimate(randomizer.tally(reports, cells)).value, own.mean(axis=0), atol=1e-9)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize(("epsilon", "k"), [(0.5, 9), (1.0, 16), (2.0, 13)])
-def test_simulated_reports_have_the_closed_forms(kind: Kind, epsilon: float, k: int) -> None:
-    """Simulated clients show every share without bias and the closed-form variance within 3 %, for an uneven law and for the worst one."""
-    oracle = kind(epsilon, k=k)
-    for law in (_law(k), _worst(oracle)):
-        _check_moments(oracle, oracle, law)
-
-
-@dataclass(frozen=True, kw_only=True)
-class OneRow(OLH):
-    """Ignores the coin: the same symbols collide for everybody."""
-
-    def encode(self, values: Ints, coins: Ints) -> Ints:
-        return super().encode(values, 0 * coins)
-
-
-@dataclass(frozen=True, kw_only=True)
-class MorePrivate(PGR):
-    """A quarter of the clients answers without looking."""
-
-    def respond(self, values: Ints, words: Words, cells: Words) -> Words:
-        blind = words % np.uint64(4) == 0
-        return super().respond(np.where(blind, 0, values), words, cells)
-
-
-@dataclass(frozen=True, kw_only=True)
-class OwnBlockOnly(HadamardResponse):
-    """Never names another block than the own."""
-
-    def report(self, values: Ints, ranks: Ints) -> Ints:
-        return super().report(values, ranks % self.layout.rows)
-
-
-@pytest.mark.parametrize("twin", [OneRow(1.0, k=16), MorePrivate(1.0, k=16), OwnBlockOnly(2.0, k=16)], ids=lambda twin: type(twin).__name__)
-def test_wrong_twins_show(twin: FiniteOracle) -> None:
-    """One row for all, more noise than is declared, and a block that is told, fail the comparison."""
-    honest = type(twin).__mro__[1]
-    with pytest.raises(AssertionError):
-        _check_moments(twin, honest(twin.epsilon, k=16), _law(16))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -190,7 +87,7 @@ class TextbookCollisions(OLH):
 
 def test_the_chance_of_a_collision_is_exact() -> None:
     """With 1 / g, which is right up to 1 / K, the conformance suite finds the bias."""
-    with pytest.raises(AssertionError, match="biased"):
+    with pytest.raises(AssertionError, match="estimate"):
         conform(TextbookCollisions(1.0, k=64))
 
 
@@ -265,16 +162,6 @@ def test_a_trillion_reports_are_drawn_at_once(kind: Kind) -> None:
     assert (abs(estimate.value - truth) < 6 * estimate.standard_error).all()
 
 
-def test_bad_parameters_are_refused() -> None:
-    """More bits than the symbols need, and words too narrow, are refused in one line."""
-    for b in (-1, 9, True, 2.0):
-        with pytest.raises(InputError, match="b is"):
-            RecursiveHadamard(1.0, k=64, b=b)  # type: ignore[arg-type]
-    for kind in (OLH, PGR, PIRappor, HadamardResponse):
-        with pytest.raises(InputError, match="too narrow"):
-            kind(0.01, k=64, word_bits=8)
-
-
 def test_tallies_are_estimated_many_at_once() -> None:
     """`values` of a stack of tallies is each tally's own."""
     generator = np.random.default_rng(3)
@@ -285,37 +172,3 @@ def test_tallies_are_estimated_many_at_once() -> None:
         for place in range(3):
             np.testing.assert_allclose(together[place], oracle.estimate(Tally(counts[place])).value, atol=1e-9)
         assert isinstance(oracle, Design | BlockedHadamard)
-
-
-HELD = {0: 50_000, 1: 20_000, 3: 8_000, 4: 2_000, 2: 0}
-RUNS = 12_000
-
-
-def _check_drawn(draw: Callable[[np.random.Generator], Tally], honest: FiniteOracle) -> None:
-    """Each cell's and each share's mean is within 6 deviations, each variance within 6 deviations of a normal's: about 30 comparisons below 2e-9 each."""
-    laws = {value: law_of(honest, value).ravel() for value in HELD}
-    mean = sum(count * laws[value] for value, count in HELD.items())
-    spread = sum(count * (np.diag(laws[value]) - np.outer(laws[value], laws[value])) for value, count in HELD.items())
-    generator = np.random.default_rng(3)
-    drawn = [draw(generator).counts.ravel() for _ in range(RUNS)]
-    assert {int(counts.sum()) for counts in drawn} == {sum(HELD.values())}
-    each = np.stack(drawn) - mean
-    added = honest.values(np.eye(each.shape[1], dtype=np.int64).reshape(-1, honest.cells, honest.alphabet))
-    for seen, variance in ((each, np.diag(spread)), (each @ added, np.diag(added.T @ spread @ added))):
-        assert (abs(seen.mean(axis=0)) < 6 * np.sqrt(variance / RUNS)).all()
-        assert (abs((seen**2).mean(axis=0) / variance - 1) < 6 * math.sqrt(2 / RUNS)).all()
-
-
-@pytest.mark.parametrize("kind", short(DESIGNS, lambda kind: kind in DESIGNS[:2]))
-def test_drawn_tallies_have_the_law_of_the_reports(kind: Kind) -> None:
-    """Given the values, cells and estimates vary as the sums of independent reports do; a twin that draws the values again is noticed."""
-    randomizer = kind(2.0, k=5)
-    _check_drawn(lambda generator: randomizer.draw_tally(HELD, generator), randomizer)
-    values, counts = np.array(list(HELD)), np.array(list(HELD.values()))
-
-    def again(generator: np.random.Generator) -> Tally:
-        moved = generator.multinomial(counts.sum(), counts / counts.sum())
-        return randomizer.draw_tally(dict(zip(values.tolist(), moved.tolist(), strict=True)), generator)
-
-    with pytest.raises(AssertionError):
-        _check_drawn(again, randomizer)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from local_dp.randomizers.finite import _BLOCK, FiniteChannel
+from local_dp.randomizers.finite import FiniteChannel
 from local_dp.randomizers.frequencies.grr import GRR
 from local_dp.randomizers.frequencies.hadamard import Hadamard, SignedHadamard
 from local_dp.randomizers.frequencies.local_hashing import OLH
@@ -24,7 +24,7 @@ CHANNELS = [GRR(1.0, k=5), PGR(1.0, k=300), Hadamard(1.0, k=1024), OLH(1.0, k=10
 @pytest.mark.parametrize("wider", [False, True])
 def test_a_tally_counts_every_report_in_its_cell(channel: FiniteChannel, wider: bool) -> None:
     """As many of each report and cell as there are, in more than one block, whether a report comes in its own type or in eight bytes."""
-    drawn, n = np.random.default_rng(5), 10 * _BLOCK + 7
+    drawn, n = np.random.default_rng(5), 100_007
     cells = drawn.integers(0, channel.cells, n).astype(np.uint16)
     reports = drawn.integers(0, channel.alphabet, n).astype(np.uint64 if wider else channel.report_dtype)
     places = cells.astype(np.int64) * channel.alphabet + reports.astype(np.int64)

@@ -4,13 +4,12 @@ import numpy as np
 import pytest
 
 from local_dp.arrays import Floats
-from local_dp.conformance.channels import law_of, single_estimates
 from local_dp.randomizers.frequencies.base import FiniteOracle
 from local_dp.randomizers.frequencies.grr import GRR
 from local_dp.randomizers.frequencies.hadamard import Hadamard
-from local_dp.randomizers.numbers.rounded import RoundedGRR, RoundedHadamard
-from local_dp.randomizers.numbers.rounded_oracle import RoundedOracle
+from local_dp.randomizers.numbers.rounded import RoundedGRR, RoundedHadamard, RoundedOracle
 from local_dp.tallies import Ratio, Tally
+from local_dp.verification.decoding import law_of, single_estimates
 from tests.support.inputs.randomizers import DESIGNS
 from tests.support.long import short
 

@@ -5,10 +5,9 @@ import pytest
 
 from local_dp.arrays import Ints
 from local_dp.errors import RefusedError
-from local_dp.randomizers import evidence as exact
-from local_dp.randomizers import meetings as met
+from local_dp.randomizers import evidence as met
+from local_dp.randomizers.evidence import meetings
 from local_dp.randomizers.frequencies.unary import OUE
-from local_dp.randomizers.meetings import meetings
 
 PAIRS = ((0, 1), (1, 0), (0, 2), (2, 0), (1, 2), (2, 1))
 
@@ -39,7 +38,7 @@ def test_unary_encoding_is_enumerated_without_a_product_of_matrices(monkeypatch:
     randomizer = OUE(1.0, k=4096)
     (meeting,) = meetings(randomizer.code, ((0, 1), (1, 0)))
     assert meeting.counts == (1, 1)
-    assert exact.exact_epsilon(randomizer) == pytest.approx(1.0, abs=1e-6)
+    assert met.exact_epsilon(randomizer) == pytest.approx(1.0, abs=1e-6)
 
 
 def test_a_code_too_large_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,33 +8,15 @@ from functools import cached_property
 import numpy as np
 import pytest
 
-from local_dp.arrays import Floats, Ints, Words
+from local_dp.arrays import Ints, Words
 from local_dp.bounds.best import best_for
 from local_dp.bounds.frequencies import oue_variance, sue_variance, summed_variance
-from local_dp.conformance import conform
-from local_dp.errors import InputError, RefusedError
-from local_dp.loss import exp_epsilon, nano_epsilon
+from local_dp.errors import RefusedError
+from local_dp.loss import exp_epsilon
 from local_dp.noise import Draw, KeyedNoise, public_coins, stream_key
 from local_dp.randomizers.evidence import check_loss, exact_ratio
 from local_dp.randomizers.frequencies.summed import SHE, NoisyBit
-from local_dp.randomizers.sets.pckv import PCKV, digits_of, pckv_variances
-from local_dp.randomizers.sets.pckv_ue import PCKVUE, SignedPlace, SignedPlaces, pckv_ue_variances
-from local_dp.tallies import Tally
-from tests.support.inputs.randomizers import of_places
-from tests.support.theory.variances import clients_for, simulated
-
-EPSILONS = [0.1, 0.5, 1.0, 4.0]
-
-
-@pytest.mark.parametrize("epsilon", EPSILONS)
-def test_they_conform(epsilon: float) -> None:
-    """At every size they lose epsilon exactly and each place answers by its own word."""
-    for randomizer in of_places(epsilon):
-        conform(randomizer, symbols=randomizer.name == "she" and epsilon >= 0.5)
-        check_loss(randomizer)
-        ratio = exact_ratio(randomizer)
-        assert ratio <= exp_epsilon(nano_epsilon(epsilon))
-        assert math.log(ratio) > epsilon - 1e-6
+from local_dp.randomizers.sets.pckv import PCKV, PCKVUE, SignedPlace, SignedPlaces, pckv_ue_variances, pckv_variances
 
 
 def law(randomizer: SHE | SignedPlaces, value: int) -> dict[tuple[int, ...], Fraction]:
@@ -64,20 +46,6 @@ def test_noise_of_the_sum_is_its_closed_form(epsilon: float) -> None:
     assert summed_variance(epsilon, 0.0) == pytest.approx(2 * math.exp(-epsilon / 2) / (1 - math.exp(-epsilon / 2)) ** 2)
 
 
-def test_reports_have_the_closed_form_variance() -> None:
-    """Simulated clients: unbiased within 6 standard errors, the variance within 3 %, at the own symbol and elsewhere; functions of shares agree."""
-    randomizer = SHE(1.0, k=4)
-    place = randomizer.inner
-    n = clients_for(place.decoded, place.weights[0].astype(np.float64) / place.total)
-    found, closed = simulated(randomizer, 2, n), summed_variance(1.0, 0.0)
-    assert (abs(found.value - np.eye(4)[2]) < 6 * found.standard_error).all()
-    assert (abs(found.standard_error**2 * n / closed - 1) < 0.03).all()
-    tally = randomizer.draw_tally({0: 300_000, 3: 700_000}, np.random.default_rng(1))
-    joint = randomizer.joint(tally, np.eye(4))
-    np.testing.assert_allclose(joint.value, [0.3, 0, 0, 0.7], atol=6 * math.sqrt((closed + 0.25) / 1e6))
-    np.testing.assert_allclose(np.diag(joint.covariance), randomizer.estimate(tally).standard_error ** 2, rtol=1e-9)
-
-
 @pytest.mark.parametrize("epsilon", [0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0])
 def test_the_sum_is_never_the_best(epsilon: float) -> None:
     """Both unary encodings have less variance at every epsilon, so it is never chosen, and it is told as one of the others."""
@@ -89,28 +57,6 @@ def test_the_sum_is_never_the_best(epsilon: float) -> None:
 
 
 # --- keys with numbers -----------------------------------------------------------------------------------------------------------------------------------
-
-KEYS = [PCKVUE(1.0, k=1, limit=1, steps=1), PCKVUE(2.0, k=3, limit=2, steps=3), PCKVUE(4.0, k=4, limit=1)]
-
-
-def truth(randomizer: PCKVUE, value: int) -> Floats:
-    """What a client with this record adds to each share and each sum."""
-    digits = digits_of(np.array([value]), randomizer.k, randomizer.steps)[0]
-    weight = min(1.0, randomizer.limit / max(1, int((digits > 0).sum())))
-    held: Floats = (digits > 0) * weight
-    return np.concatenate([held, held * (2 * (digits - 1) / randomizer.steps - 1)])
-
-
-@pytest.mark.parametrize("randomizer", KEYS, ids=lambda each: f"{each.k} {each.limit} {each.steps}")
-def test_keys_and_numbers_are_unbiased_with_their_variances(randomizer: PCKVUE) -> None:
-    """Made-up clients with one record: every estimate within 6 of its errors, variances of the closed form within 3 %, of records within the limit and over."""
-    n = 400_000
-    for value in (1, randomizer.domain.high // 2, randomizer.domain.high):
-        found, wanted = simulated(randomizer, value, n), truth(randomizer, value)
-        assert (abs(found.value - wanted) < 6 * found.standard_error + 1e-9).all(), "biased"
-        pairs = [pckv_ue_variances(randomizer.epsilon, randomizer.limit, *wanted[[key, key + randomizer.k]]) for key in range(randomizer.k)]
-        closed = np.array(pairs).T.ravel()
-        assert (abs(found.standard_error**2 * n / closed - 1) < 0.03).all(), "variance"
 
 
 def test_codes_draw_members_evenly() -> None:
@@ -169,18 +115,3 @@ def test_wrong_twins_show() -> None:
     for twin, match in ((TooSure(1.0), "claims"), (OwnSampler(1.0), "sampler of its own")):
         with pytest.raises(RefusedError, match=match):
             check_loss(twin)
-
-
-def test_bad_parameters_are_refused() -> None:
-    """Sizes out of range, words too narrow; reports that nobody can have sent; estimates from nobody."""
-    for wrong in ({"k": 12}, {"k": 2, "limit": 3}, {"limit": 0}, {"steps": 0}, {"word_bits": 2}):
-        with pytest.raises(InputError):
-            PCKVUE(0.5, **wrong)
-    for wrong in ({"k": 1}, {"k": 4097}, {"word_bits": 4}):
-        with pytest.raises(InputError):
-            SHE(0.5, **wrong)
-    with pytest.raises(InputError):
-        SHE(1e-7)
-    assert PCKVUE(1.0).possible(np.array([[0, 2], [3, 0]], dtype=np.uint8)).tolist() == [True, False]
-    with pytest.raises(InputError, match="nobody answered"):
-        PCKVUE(1.0).means(Tally(np.zeros((2, 3), dtype=np.int64), 0))

@@ -7,18 +7,16 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from local_dp.arrays import Floats, Ints, Words
+from local_dp.arrays import Floats, Words
 from local_dp.bounds.means import best_privunit
 from local_dp.cube import walsh_hadamard
-from local_dp.errors import InputError, RefusedError
-from local_dp.noise import Draw, KeyedNoise, public_coins, stream_key
+from local_dp.errors import RefusedError
+from local_dp.noise import public_coins, stream_key
 from local_dp.randomizers.evidence import check_loss
 from local_dp.randomizers.vectors.privunit import PrivUnit
 from local_dp.randomizers.vectors.projunit import ProjUnit, mean_length, projunit_moment, projunit_on_axis
 from local_dp.verification.audit import audit
-from tests.support.long import short
 
-N = 400_000
 COINS = stream_key("coins", 7, 1)
 
 
@@ -31,26 +29,6 @@ class Overspent(PrivUnit):
         return int(self.cap.chosen(2 * self.epsilon) * 2.0**64)
 
 
-def privunit_moments(randomizer: PrivUnit, value: Ints) -> None:
-    """As `check_moments`: means within 6 standard errors and 1e-4, the squared error within 3 % of 1 / m^2 - ||x||^2, reports on the sphere."""
-    reports = randomizer.respond(np.repeat(value[None], N, axis=0), randomizer.draw(KeyedNoise(11), Draw(1), 0, N), np.zeros(1, dtype=np.uint8))
-    x, variance = value / randomizer.steps, best_privunit(randomizer.epsilon, randomizer.d)[1] + 1
-    assert randomizer.possible(reports).all()
-    assert not randomizer.possible(reports // 2).any()
-    estimate = randomizer.estimate(randomizer.tally(reports, np.zeros(1, dtype=np.uint8)))
-    assert (abs(estimate.value - x) < 6 * estimate.standard_error + 1e-4).all(), f"biased by {estimate.value - x}"
-    away = reports * math.sqrt(variance) / 2.0**14 - x
-    assert float((away**2).sum(axis=1).mean()) == pytest.approx(variance - float(x @ x), rel=0.03)
-
-
-@pytest.mark.parametrize(("epsilon", "d"), [(0.5, 3), (1.0, 2), (4.0, 10)])
-@pytest.mark.parametrize("which", short([0, 3, 5], lambda which: which == 5), ids=["axis", "nothing", "some"])
-def test_privunit_has_its_closed_form(epsilon: float, d: int, which: int) -> None:
-    """On an axis, at 0 and elsewhere: no bias, and the closed-form squared error within 3 %, with the best cap."""
-    randomizer = PrivUnit(epsilon, d=d)
-    privunit_moments(randomizer, randomizer.domain.some(6)[which])
-
-
 def test_privunit_is_no_proof() -> None:
     """Clients refuse it by default and take it if their policy does; the audit has nothing to enumerate, finds no violation, and one where there is one."""
     with pytest.raises(RefusedError) as refused:
@@ -61,10 +39,6 @@ def test_privunit_is_no_proof() -> None:
     assert found.holds, found
     assert (found.grade, found.loss) == ("black box", None)
     assert not audit(Overspent(1.0, d=2)).holds
-    with pytest.raises(AssertionError, match="biased"):
-        privunit_moments(Overspent(1.0, d=3), np.array([1024, 0, 0]))
-    with pytest.raises(InputError, match="2 coordinates"):
-        PrivUnit(1.0, d=1)
 
 
 def test_the_cap_is_chosen_as_its_density_allows() -> None:
@@ -85,25 +59,6 @@ def test_the_cap_is_chosen_as_its_density_allows() -> None:
 
 
 # --- ProjUnit --------------------------------------------------------------------------------------------------------------------------------------------
-
-
-def projunit_moments(randomizer: ProjUnit, value: Ints, n: int) -> None:
-    """Means within 6 standard errors and 1e-3 of the vector, the squared error, measured from the reports, within 3 % of the closed form."""
-    coins = public_coins(COINS, 0, n)
-    reports = randomizer.respond(np.repeat(value[None], n, axis=0), randomizer.draw(KeyedNoise(11), Draw(1), 0, n), coins)
-    assert randomizer.possible(reports).all()
-    estimate, x = randomizer.estimate(randomizer.tally(reports, coins)), value / randomizer.steps
-    assert (abs(estimate.value - x) < 6 * estimate.standard_error + 1e-3).all(), f"biased by {estimate.value - x}"
-    closed = projunit_moment(randomizer.epsilon, randomizer.d, randomizer.chosen) - float(x @ x)
-    assert float((estimate.standard_error**2).sum()) * n == pytest.approx(closed, rel=0.03)
-
-
-@pytest.mark.parametrize(("epsilon", "d", "k"), [(1.0, 3, 4), (4.0, 20, 32), (4.0, 64, 32), (8.0, 200, 128)])
-@pytest.mark.parametrize("which", short([0, 2, 3, 5], lambda which: which == 5), ids=["axis", "diagonal", "nothing", "some"])
-def test_projunit_has_its_closed_form(epsilon: float, d: int, k: int, which: int) -> None:
-    """On an axis, the diagonal, at 0 and elsewhere, projected or only turned: no bias, and the closed-form squared error within 3 %."""
-    randomizer = ProjUnit(epsilon, d=d)
-    projunit_moments(ProjUnit(epsilon, d=d, k=k), randomizer.domain.some(6)[which], 40_000)
 
 
 @pytest.mark.parametrize(("d", "k"), [(64, 32), (128, 32), (100, 64)])
@@ -153,6 +108,3 @@ def test_projunit_is_no_proof_either() -> None:
     assert refused.value.code == "evidence"
     found = audit(ProjUnit(1.0, d=2))
     assert found.holds, found
-    for wrong in ({"d": 1}, {"d": 100, "k": 16}, {"d": 100, "k": 48}, {"d": 100, "k": 256}, {"d": 3, "k": 1}, {"d": 3, "k": 3}, {"word_bits": 32}):
-        with pytest.raises(InputError):
-            ProjUnit(1.0, **wrong)

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from local_dp.bounds.longitudinal import first_flip, rappor_variance
-from local_dp.errors import InputError
 from local_dp.loss import exp_epsilon
 from local_dp.noise import Draw, KeyedNoise, Noise, SystemNoise
 from local_dp.oracles.local.asked import Cohort, LocalQuery
@@ -141,10 +140,3 @@ def test_the_standard_error_is_the_closed_form(permanent: str) -> None:
     estimate = randomizer.estimate(type(randomizer.empty())(counts, n))
     np.testing.assert_allclose(estimate.value, law, atol=1e-9)
     np.testing.assert_allclose(estimate.standard_error**2 * n, [rappor_variance(randomizer.odds, share) for share in law], rtol=1e-9)
-
-
-@pytest.mark.parametrize("wrong", [{"first": 0.0}, {"first": 1.0}, {"first": 1}, {"permanent": "grr"}, {"word_bits": 9}, {"word_bits": 4}, {"k": 1}])
-def test_bad_parameters_are_refused(wrong: dict[str, float]) -> None:
-    """Shares outside (0, 1), other first steps, odd words and words too narrow are refused in one line."""
-    with pytest.raises(InputError):
-        MemoisedRAPPOR(0.5, **{"k": 4, **wrong})  # type: ignore[arg-type]

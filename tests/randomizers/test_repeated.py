@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from local_dp.arrays import Ints, Words
-from local_dp.conformance import conform
-from local_dp.errors import InputError, RefusedError
+from local_dp.errors import RefusedError
 from local_dp.loss import exp_epsilon
 from local_dp.noise import Draw, KeyedNoise, Noise, SystemNoise
 from local_dp.oracles.local.asked import Cohort, LocalQuery, respond
@@ -23,14 +22,6 @@ from local_dp.randomizers.repeated.memoised import MemoisedGRR, memoised_varianc
 from local_dp.records import Records
 
 ALPHA = 1e-6  # failure probability of each statistical check
-
-
-@pytest.mark.parametrize("k", [2, 3, 8])
-@pytest.mark.parametrize("first", [0.25, 0.5, 0.9])
-def test_it_conforms(k: int, first: float) -> None:
-    """At every share of the first report the channel of one report is sampled as declared, loses at most epsilon and decodes without bias."""
-    for epsilon in (0.5, 1.0, 4.0):
-        conform(MemoisedGRR(epsilon, k=k, first=first), slack=epsilon, runs=False)
 
 
 def joint(randomizer: MemoisedGRR, value: int, rounds: int) -> dict[tuple[int, ...], Fraction]:
@@ -170,10 +161,3 @@ def test_the_standard_error_is_the_closed_form() -> None:
     estimate = randomizer.estimate(type(randomizer.empty())(counts))
     np.testing.assert_allclose(estimate.value, law, atol=1e-9)
     np.testing.assert_allclose(estimate.standard_error**2 * counts.sum(), [memoised_variance(randomizer.odds, share) for share in law], rtol=1e-9)
-
-
-@pytest.mark.parametrize("wrong", [{"first": 0.0}, {"first": 1.0}, {"first": 2.0}, {"first": 1}, {"first": "0.5"}, {"word_bits": 9}, {"word_bits": 4}])
-def test_bad_parameters_are_refused(wrong: dict[str, float]) -> None:
-    """Shares outside (0, 1), odd words and words too narrow are refused in one line."""
-    with pytest.raises(InputError):
-        MemoisedGRR(0.5, k=4, **wrong)  # type: ignore[arg-type]

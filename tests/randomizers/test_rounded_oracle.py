@@ -7,13 +7,9 @@ import pytest
 
 from local_dp.arrays import Floats
 from local_dp.bounds.frequencies import prefers_grr
-from local_dp.conformance import conform
-from local_dp.errors import InputError
 from local_dp.randomizers.finite import report_law
-from local_dp.randomizers.numbers.rounded import Rounded, RoundedGRR, RoundedHadamard
-from local_dp.randomizers.numbers.rounded_oracle import RoundedOracle, rounded_randomizer
+from local_dp.randomizers.numbers.rounded import Rounded, RoundedGRR, RoundedHadamard, RoundedOracle, rounded_randomizer
 from local_dp.tallies import Tally
-from tests.support.inputs.randomizers import of_rounded
 
 STEPS = 4
 
@@ -42,17 +38,3 @@ def test_many_groups_take_a_fifth_fewer_clients() -> None:
     assert isinstance(chosen, RoundedOracle)
     ratio = spread(chosen) / spread(RoundedHadamard(1.0, steps=STEPS, groups=16))
     assert ratio == pytest.approx(4 * math.e / (math.e + 1) ** 2, rel=0.05)
-
-
-def test_they_conform() -> None:
-    """Every word of narrow ones, exactly as private as declared, unbiased."""
-    for randomizer in of_rounded(1.0):
-        conform(randomizer, runs=False)
-
-
-def test_what_cannot_be_rounded() -> None:
-    """A lattice that no bits number, an oracle that is none."""
-    with pytest.raises(InputError, match="power of two"):
-        RoundedOracle(1.0, steps=3)
-    with pytest.raises(InputError, match="choose from olh, subset-selection"):
-        RoundedOracle(1.0, oracle="grr")

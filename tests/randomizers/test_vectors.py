@@ -1,18 +1,14 @@
 """Randomizers of a vector: lattices in the cube and the ball, public directions, exact channels behind them, and reports that have the closed forms."""
 
 import math
-from dataclasses import dataclass
 from itertools import product
-from typing import Any
 
 import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from local_dp.arrays import Floats, Ints, Words
 from local_dp.bounds.means import best_nearest_variance, best_privunit, duchi_vector_variance, privunit_variance, random_coordinate_variance, signs_variance
 from local_dp.bounds.response import response_gain
-from local_dp.conformance import conform
 from local_dp.domains import Vectors, vectors
 from local_dp.errors import InputError
 from local_dp.loss import nano_epsilon
@@ -23,35 +19,12 @@ from local_dp.oracles.local.sessions import Spoken
 from local_dp.populations.table import Rows
 from local_dp.queries.registry import QUERIES
 from local_dp.queries.vectors import Coordinates
-from local_dp.randomizers.evidence import check_loss
-from local_dp.randomizers.vectors.base import VectorCoin
-from local_dp.randomizers.vectors.coordinates import RandomCoordinate, SampledSigns, best_signs
-from local_dp.randomizers.vectors.directions import UNIT, normals_of, quantiles, signs_of, words_of
-from local_dp.randomizers.vectors.duchi_vector import DuchiVector, mean_sign
+from local_dp.randomizers.vectors.base import UNIT, normals_of, quantiles, signs_of, words_of
+from local_dp.randomizers.vectors.coordinates import DuchiVector, RandomCoordinate, SampledSigns, best_signs, mean_sign
 from local_dp.randomizers.vectors.nearest_direction import NearestDirection, best_directions, largest_normal, nearest_variance
 from local_dp.records import Records
-from local_dp.verification.audit import audit
-from tests.support.inputs.randomizers import of_vectors
-from tests.support.long import short
 
-ALPHA = 1e-6  # failure probability of each statistical check
-N = 400_000
 COINS = stream_key("coins", 7, 1)
-
-
-@pytest.mark.parametrize("epsilon", short([0.5, 1.0, 4.0], lambda epsilon: epsilon == 1.0))
-def test_they_conform(epsilon: float) -> None:
-    """The channel behind the coin is exactly as private as declared, codes are its own, and made-up clients give the vector back without bias."""
-    for randomizer in of_vectors(epsilon):
-        conform(randomizer)
-        check_loss(randomizer)
-
-
-@pytest.mark.parametrize("kind", [DuchiVector, RandomCoordinate, SampledSigns, NearestDirection], ids=lambda kind: kind.name)
-def test_they_pass_the_audit(kind: Any) -> None:
-    """Every input is answered in one form, words decide alone, and under each coin tried the sampler is its channel's."""
-    found = audit(kind(1.0, d=3, steps=2))
-    assert found.holds, found
 
 
 # --- the lattice -----------------------------------------------------------------------------------------------------------------------------------------
@@ -214,94 +187,6 @@ def test_several_signs_beat_one_from_where_they_do() -> None:
     for wrong in ({"signs": 4, "d": 3}, {"signs": 13, "d": 100}, {"signs": -1}, {"signs": True}, {"d": 0}):
         with pytest.raises(InputError):
             SampledSigns(1.0, **wrong)
-
-
-def own_estimates(randomizer: VectorCoin, honest: VectorCoin, value: Ints) -> Floats:
-    """What each of N clients' reports stands for, shape (N, d): from tallies of one report, whose estimates the tally of all averages."""
-    coins = public_coins(COINS, 0, N)
-    reports = randomizer.respond(np.repeat(value[None], N, axis=0), randomizer.draw(KeyedNoise(11), Draw(1), 0, N), coins)
-    own: Floats
-    if isinstance(honest, DuchiVector):
-        own = honest.reach * signs_of(words_of(coins, honest.d // 64 + 1), honest.d) * (1.0 - 2 * reports)[:, None]
-    elif isinstance(honest, RandomCoordinate):
-        picked = (coins >> np.uint64(32)) * np.uint64(honest.d) >> np.uint64(32)
-        gain = honest.inner.total / (honest.inner.slope * honest.inner.steps)
-        own = np.eye(honest.d)[picked.astype(np.int64)] * (honest.d * gain * (2.0 * reports - 1))[:, None]
-    elif isinstance(honest, SampledSigns):
-        first = ((coins >> np.uint64(32)) * np.uint64(honest.d) >> np.uint64(32)).astype(np.int64)
-        own = np.zeros((N, honest.d))
-        for place in range(honest.chosen):
-            told = reports.astype(np.int64) >> place & 1
-            own[np.arange(N), (first + place) % honest.d] = honest.d / honest.chosen * honest.gain * (2.0 * told - 1)
-    else:
-        assert isinstance(honest, NearestDirection)
-        drawn = normals_of(words_of(coins, -(-honest.chosen * honest.d // 4) + 1), honest.chosen * honest.d).reshape(N, honest.chosen, honest.d)
-        told = drawn[np.arange(N), reports.astype(np.int64)].astype(np.float64) - drawn.mean(axis=1)
-        own = told * honest.scale * honest.chosen
-    if not isinstance(honest, RandomCoordinate | SampledSigns):  # which divide by those who were asked
-        np.testing.assert_allclose(own.mean(axis=0), honest.estimate(honest.tally(reports, coins)).value, atol=1e-9)
-    return own
-
-
-def closed_form(randomizer: VectorCoin, value: Floats) -> float:
-    """E||estimate - x||^2 of one report."""
-    if isinstance(randomizer, DuchiVector):
-        return randomizer.d * duchi_vector_variance(randomizer.epsilon, randomizer.d) - float(value @ value)
-    if isinstance(randomizer, RandomCoordinate):
-        return randomizer.d * random_coordinate_variance(randomizer.epsilon, randomizer.d) - float(value @ value)
-    if isinstance(randomizer, SampledSigns):
-        return randomizer.d * signs_variance(randomizer.epsilon, randomizer.d, randomizer.chosen) - float(value @ value)
-    assert isinstance(randomizer, NearestDirection)
-    if not value.any():  # no direction is nearest: the first stands for it
-        growth, count = math.exp(randomizer.epsilon), randomizer.chosen
-        return randomizer.d * (1 - 1 / count) * ((growth + count - 1) / ((growth - 1) * largest_normal(count)[0])) ** 2
-    return nearest_variance(math.exp(randomizer.epsilon), randomizer.chosen, randomizer.d) + 1 - float(value @ value)
-
-
-def check_moments(randomizer: VectorCoin, honest: VectorCoin, value: Ints) -> None:
-    """Every coordinate's mean within 6 of its standard errors (10 of them: 2e-8), the squared error within 3 % of the closed form, 6 of its own errors."""
-    x = value / honest.steps
-    away = own_estimates(randomizer, honest, value) - x
-    assert (abs(away.mean(axis=0)) < 6 * away.std(axis=0) / math.sqrt(N) + 2e-5).all(), f"biased by {away.mean(axis=0)}"
-    squares = (away**2).sum(axis=1)
-    closed = closed_form(honest, x)
-    assert 6 * squares.std() / math.sqrt(N) < 0.03 * closed
-    assert abs(squares.mean() / closed - 1) < 0.03, f"variance {squares.mean()} for {closed}"
-
-
-@pytest.mark.parametrize("kind", [DuchiVector, RandomCoordinate, SampledSigns, NearestDirection], ids=lambda kind: kind.name)
-@pytest.mark.parametrize(("epsilon", "d"), [(0.5, 3), (1.0, 10), (4.0, 4)])
-@pytest.mark.parametrize("which", short([0, 2, 3, 4], lambda which: which == 3), ids=["axis", "diagonal", "nothing", "some"])
-def test_simulated_reports_have_the_closed_forms(kind: Any, epsilon: float, d: int, which: int) -> None:
-    """On an axis, on the diagonal, at 0 (the worst) and elsewhere: no bias, and the closed-form squared error within 3 %."""
-    randomizer = kind(epsilon, d=d)
-    check_moments(randomizer, randomizer, randomizer.domain.some(5)[which])
-
-
-@dataclass(frozen=True, kw_only=True)
-class LengthForgotten(NearestDirection):
-    """Never turns a short vector round."""
-
-    def code_of(self, values: Ints, coins: Words) -> Ints:
-        return super().code_of(np.where(values != 0, np.sign(values) * self.steps, 0), coins)
-
-
-@dataclass(frozen=True, kw_only=True)
-class TiesToOneSide(DuchiVector):
-    """Rounds down, instead of at random."""
-
-    def code_of(self, values: Ints, coins: Words) -> Ints:
-        return super().code_of(np.where(values < self.steps, -self.steps, self.steps), coins)
-
-
-@pytest.mark.parametrize("twin", [LengthForgotten(1.0, d=4), TiesToOneSide(1.0, d=4)], ids=lambda twin: type(twin).__name__)
-def test_wrong_twins_show(twin: VectorCoin) -> None:
-    """A length that is forgotten and a rounding that is not random bias the mean, for a vector inside."""
-    honest = type(twin).__mro__[1](1.0, d=4)
-    value = np.array([300, 0, -200, 100])
-    check_moments(honest, honest, value)
-    with pytest.raises(AssertionError, match="biased"):
-        check_moments(twin, honest, value)
 
 
 def test_vectors_are_a_domain_of_their_own() -> None:

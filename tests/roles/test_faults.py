@@ -9,14 +9,11 @@ from typing import Any
 import psutil
 import pytest
 
-from local_dp.bus.address import Address
-from local_dp.bus.mqtt import MqttBus
 from local_dp.errors import BusError
 from local_dp.experiments.tiers.execute import execute
 from local_dp.experiments.tiers.outcome import Outcome
 from local_dp.experiments.tiers.settings import Randomness, Settings
 from local_dp.protocols.surveys.survey import Survey
-from local_dp.server.listening import filters
 from local_dp.server.progress import Progress, RoundProgress
 from local_dp.server.quorum import Terms
 from local_dp.shuffle.central import Behind
@@ -74,6 +71,7 @@ def assert_counted_once(outcome: Outcome, clients: int, at_most_lost: int) -> No
     assert counts.conflicting == 0
 
 
+@pytest.mark.long
 def test_clients_killed_in_mid_round() -> None:
     """Ten of sixty client processes stopped at the start of the round and then killed: the fifty others are counted, and the ten are missing."""
     stopped: list[psutil.Process] = []
@@ -95,13 +93,7 @@ def test_a_host_killed_in_mid_round() -> None:
     assert_counted_once(outcome, 4000, 1000)
 
 
-def test_the_embedded_broker_killed_in_mid_round() -> None:
-    """The broker dies and is started again: every client process is still counted, once, and the reports are those of an undisturbed run."""
-    outcome = run_with(lambda: kill([broker_process()]), 60, tier="processes", terms=Terms(60.0, 1.0))
-    assert_counted_once(outcome, 60, 0)
-    assert told(Survey(), outcome) == told(Survey(), run_tier(Survey(), 60, "population"))
-
-
+@pytest.mark.long
 @needs_mosquitto
 def test_mosquitto_with_its_default_queue_killed_in_mid_round(tmp_path: Path) -> None:
     """5,000 logical clients in 25 hosts on a Mosquitto in default configuration that is killed and restarted in mid-round: 5,000 of 5,000."""
@@ -111,52 +103,7 @@ def test_mosquitto_with_its_default_queue_killed_in_mid_round(tmp_path: Path) ->
     assert told(Survey(), outcome) == told(Survey(), run_tier(Survey(), 5000, "population"))
 
 
-@needs_mosquitto
-def test_a_host_killed_on_mosquitto(tmp_path: Path) -> None:
-    """5,000 logical clients in 25 hosts on a default Mosquitto, two hosts killed at the start of the round."""
-    with mosquitto(tmp_path) as broker:
-        outcome = run_with(lambda: kill(members()[:2]), 5000, tier="hosts", hosts=25, broker=broker.url, terms=Terms(20.0, 0.5))
-    assert_counted_once(outcome, 5000, 400)
-
-
-@needs_mosquitto
-@pytest.mark.parametrize(("tier", "clients"), [("processes", 60), ("hosts", 5000)])
-def test_replies_sent_twice_count_once(tier: Any, clients: int, tmp_path: Path) -> None:
-    """A stranger on the broker repeats every reply it sees: duplicates are counted as such and change nothing."""
-    import asyncio
-
-    with mosquitto(tmp_path) as broker:
-        stop = threading.Event()
-
-        async def repeat() -> None:
-            bus = MqttBus(Address.parse(broker.url), "repeater", [filters("+")[0]])
-            seen = set()
-            async for event in bus.messages(5.0):
-                if stop.is_set():
-                    return
-                payload = getattr(event, "payload", None)
-                if payload is not None and payload not in seen:
-                    seen.add(payload)
-                    await bus.publish(event.topic, payload)  # type: ignore[union-attr]
-
-        async def bounded() -> None:
-            task = asyncio.create_task(repeat())
-            while not stop.is_set():
-                await asyncio.sleep(0.05)
-            task.cancel()
-
-        repeater = threading.Thread(target=lambda: asyncio.run(bounded()))
-        repeater.start()
-        try:
-            protocol = Survey()
-            outcome = run_tier(protocol, clients, tier, broker=broker.url, hosts=25, terms=Terms(quorum=1.0))
-        finally:
-            stop.set()
-            repeater.join()
-    assert_counted_once(outcome, clients, 0)
-    assert told(protocol, outcome) == told(protocol, run_tier(protocol, clients, "population"))
-
-
+@pytest.mark.long
 def test_the_shuffler_killed_in_mid_round() -> None:
     """The run ends with one line that says so; no client, no broker and no shuffler is left. Undisturbed, its estimate is that of no shuffler."""
     before, seen = psutil.Process().children(), list[psutil.Process]()
@@ -177,15 +124,3 @@ def test_the_shuffler_killed_in_mid_round() -> None:
     assert Survey().describe(mixed.result) == Survey().describe(plain.result)
     assert mixed.central is not None
     assert mixed.central.upper < mixed.central.local == 1.0
-
-
-def test_nothing_is_left_running() -> None:
-    """After a run no child that it gave this process is alive, and no member of the run either."""
-    before = psutil.Process().children()
-    run_tier(Survey(), 20, "processes")
-    seen: list[psutil.Process] = []
-    run_with(lambda: seen.extend(members()), 20, tier="processes", terms=Terms(quorum=1.0))
-    assert len(seen) == 20
-    _, alive = psutil.wait_procs(seen, timeout=0.5)  # the last instant of a process is not ours
-    assert [member for member in alive if member.status() != psutil.STATUS_ZOMBIE] == []
-    assert [child for child in psutil.Process().children() if child not in before and child.status() != psutil.STATUS_ZOMBIE] == []

@@ -25,7 +25,7 @@ from local_dp.server.coordinator import Coordinator
 from local_dp.server.mixing import Joining, Mixer
 from local_dp.server.quorum import Terms
 from local_dp.server.remote import RemoteOracle
-from local_dp.shuffle.role import Shuffler, with_coins
+from local_dp.shuffle.central import Shuffler, with_coins
 from local_dp.tallies import Tally
 from local_dp.wire import Absent, Hello, Reply, behind, decode
 from tests.support.inputs.builders import RUN, SEED, in_population, request, role, small, survey_query, yes_records
@@ -91,7 +91,7 @@ class World:
 
 
 def lossy(seed: int, kinds: tuple[str, ...] = ("/rep/", "/req/", "/hello/")) -> Fate:
-    """Loses a fifth of these messages, and repeats another one, but for the end of the run."""
+    """Loses a fifth of these messages and repeats another fifth, but never the end of the run."""
     generator = np.random.default_rng(seed)
 
     def fate(delivery: Delivery) -> int:
@@ -148,7 +148,7 @@ def test_the_server_sees_no_client() -> None:
 
 @pytest.mark.parametrize("answering", [1, 19])
 def test_below_the_crowd_nothing_reaches_the_server(answering: int) -> None:
-    """It is told how many reports are held back and how many did not come, of all and of nobody, and the round ends with one clear line."""
+    """The server learns how many reports are held back and how many did not come, and the round ends with one clear line."""
     world = World(Rows(yes_records(PEOPLE)), quorum=0.1)
     world.mute = set(range(answering, PEOPLE))
     with pytest.raises(QuorumError, match=f"the shuffler holds back the reports of {answering} of {PEOPLE} clients, fewer than its minimum crowd"):

@@ -1,4 +1,4 @@
-"""The access rules of docs/deployment.md on a real broker: whoever has the server's password hears of no client, whatever it subscribes to."""
+"""The access rules of docs/deployment.md on a real broker: with the server's password nobody sees a client, under any subscription."""
 
 import asyncio
 import json
@@ -6,6 +6,8 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
+
+import pytest
 
 from local_dp.bus.address import Address
 from local_dp.bus.interface import Delivery
@@ -56,6 +58,7 @@ class Spy:
                 self._joined.set()
 
 
+@pytest.mark.long
 @needs_mosquitto
 def test_who_is_the_server_hears_of_no_client(tmp_path: Path) -> None:
     """Two hosts of 60 clients, a shuffler and a server, as commands: all answer, and the spy hears the server's requests and the shuffler's words alone."""

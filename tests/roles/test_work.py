@@ -4,15 +4,12 @@ import socket
 import subprocess
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from local_dp.arrays import Bools
 from local_dp.bus.children import environment, python
 from local_dp.clients.fleet import LEAN
-from local_dp.server import members as served
 from local_dp.server.coordinator import Coordinator
-from local_dp.server.members import Member, Members
 from local_dp.server.round import Part
 from local_dp.wire import Hello, Reply, topic
 from tests.support.inputs.builders import PATIENT, RUN, SEED, survey_query
@@ -42,24 +39,6 @@ def test_a_reply_is_looked_at_and_not_the_whole_host(monkeypatch: pytest.MonkeyP
         coordinator.receive(topic(RUN, "rep", "hosts", "h"), reply, 1.0)
     assert (coordinator.rejected, coordinator.counts.answered) == (0, clients)
     assert sum(looked) <= 2 * clients, "with a look at the host's whole window for each message it is 64 times as many"
-
-
-def test_a_newcomer_is_compared_with_few(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of 2,000 members that say hello in any order, each is compared with at most 16 others: their number's logarithm and its neighbours."""
-    compared = [0]
-
-    class Counted(Member):
-        def __getattribute__(self, name: str) -> object:
-            if name in ("start", "stop"):
-                compared[0] += 1
-            return super().__getattribute__(name)
-
-    monkeypatch.setattr(served, "Member", Counted)
-    members, n = Members(2000), 2000
-    for start in np.random.default_rng(1).permutation(n).tolist():
-        members.hello("g", Hello(run=RUN, member=f"m{start}", start=start, stop=start + 1, private=False))
-    assert members.present == n
-    assert compared[0] <= 16 * n
 
 
 def test_a_helper_whose_launcher_is_gone_forks_nobody(tmp_path: Path) -> None:

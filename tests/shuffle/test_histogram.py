@@ -6,13 +6,13 @@ from itertools import product
 import numpy as np
 import pytest
 
-from local_dp.errors import InputError
 from local_dp.noise import Draw, KeyedNoise
 from local_dp.shuffle.accountant import amplified
-from local_dp.shuffle.enumerated import Law, stick
 from local_dp.shuffle.histogram import BlanketHistogram, Target, multi_message, single_message
+from tests.support.inputs.refusals import refuse
+from tests.support.theory.shuffled_laws import Law, stick
 
-TARGET = Target(2000, 1.0, 1e-6)
+TARGET = Target(500, 1.0, 1e-5)
 
 
 def counts_law(histogram: BlanketHistogram, values: tuple[int, ...]) -> Law:
@@ -29,7 +29,7 @@ def counts_law(histogram: BlanketHistogram, values: tuple[int, ...]) -> Law:
     return law
 
 
-@pytest.mark.parametrize(("k", "tries", "clients", "delta"), [(2, 1, 6, 0.2), (2, 1, 12, 0.05), (3, 1, 4, 0.4), (3, 1, 8, 0.2), (3, 2, 3, 0.2)])
+@pytest.mark.parametrize(("k", "tries", "clients", "delta"), [(2, 1, 6, 0.2), (3, 1, 4, 0.4), (3, 2, 3, 0.2)])
 def test_blanket_accounting_is_exact_for_every_data_set(k: int, tries: int, clients: int, delta: float) -> None:
     """The bounds are close, and delta at them is what was asked, whatever the others hold."""
     histogram = BlanketHistogram(k, (1 << 32) // (k + 1), tries)
@@ -41,17 +41,13 @@ def test_blanket_accounting_is_exact_for_every_data_set(k: int, tries: int, clie
         assert float(stick(law, other, Fraction(np.exp(least)))) >= delta * (1 - 1e-9)
 
 
-def test_multi_message_keeps_to_its_target_and_to_no_more() -> None:
-    """The upper bound is within the target's epsilon, the lower one within a hundredth of it."""
+def test_messages_keep_to_their_target() -> None:
+    """One message, which randomizes much less than it would alone; and several, to a hundredth of epsilon."""
+    oracle = single_message("grr", 4, TARGET)
+    assert amplified(oracle, TARGET.clients, TARGET.delta).upper <= 1.0 + 1e-4
+    assert oracle.epsilon > 2
     least, most = multi_message(16, TARGET).epsilon(TARGET.clients, TARGET.delta)
     assert 0.99 < least < most <= 1.0 + 1e-4
-
-
-def test_single_message_keeps_to_its_target() -> None:
-    """And randomizes much less than it would alone."""
-    oracle = single_message("grr", 16, TARGET)
-    assert amplified(oracle, TARGET.clients, TARGET.delta).upper <= 1.0 + 1e-4
-    assert oracle.epsilon > 3
 
 
 def test_blanket_estimates_are_unbiased_with_the_stated_variance() -> None:
@@ -65,14 +61,14 @@ def test_blanket_estimates_are_unbiased_with_the_stated_variance() -> None:
 
 
 def test_error_does_not_grow_with_the_symbols() -> None:
-    """A blanket for 256 symbols has the variance of one for 16, within 3 %."""
-    few, many = (multi_message(k, TARGET).variance(TARGET.clients) for k in (16, 256))
+    """A blanket for 64 symbols has the variance of one for 16, within 3 %."""
+    few, many = (multi_message(k, TARGET).variance(TARGET.clients) for k in (16, 64))
     assert many == pytest.approx(few, rel=0.03)
 
 
-def test_what_cannot_be_is_refused() -> None:
+def test_bad_input() -> None:
     """No frequencies from bits, no blanket that is wide enough."""
-    with pytest.raises(InputError, match="estimates no frequencies"):
-        single_message("binary-rr", 2, TARGET)
-    with pytest.raises(InputError, match="too few for 4096 symbols"):
-        multi_message(4096, Target(2, 0.01, 1e-6))
+    refuse(
+        ("estimates no frequencies", lambda: single_message("binary-rr", 2, TARGET)),
+        ("too few for 4096 symbols", lambda: multi_message(4096, Target(2, 0.01, 1e-6))),
+    )

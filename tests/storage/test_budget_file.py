@@ -1,4 +1,4 @@
-"""A budget in a file holds whichever processes charge it at once and whenever one is killed."""
+"""A budget in a file holds under concurrent processes and kills."""
 
 import os
 import signal
@@ -108,6 +108,7 @@ def test_what_was_paid_stays_paid_when_a_process_is_killed(after: int, tmp_path:
     assert KeptBudget(path).charge(Pure(10), "replace", "after").spent == Pure(10 * spent + 10)
 
 
+@pytest.mark.long
 def test_the_command_line_is_charged_first(tmp_path: Path) -> None:
     """Of four commands at once within a budget for two, two release and two are refused with exit code 4; one release more is not to be had."""
     table, path = tmp_path / "people.csv", tmp_path / "budget"

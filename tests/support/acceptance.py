@@ -16,6 +16,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "security.md"
+BRIEF = 160  # characters of figures in a row
 BEGIN, END = "<!-- scripts/acceptance writes this block -->", "<!-- the end of what it writes -->"
 TOLD = re.compile(r"(test (\d+)|class \d+): (.*)")  # a figure, as it is printed
 PATIENCE = 1800.0  # seconds for one number
@@ -138,7 +139,13 @@ def run(number: str, tests: Sequence[str]) -> tuple[Row | None, str]:
         said = done.stdout.strip().splitlines()
         return None, f"{number}: {'SKIPPED' if done.returncode == 0 else 'FAILED'} after {took}: {said[-1] if said else done.stderr.strip()[-200:]}"
     names = "<br>".join(f"`{test}`" for test in dict.fromkeys(tests))
-    return Row(number, *CLAIMS[number], names, figures.replace("|", "\\|")), f"{number}: {figures} ({took})"
+    return Row(number, *CLAIMS[number], names, brief(figures).replace("|", "\\|")), f"{number}: {figures} ({took})"
+
+
+def brief(figures: str) -> str:
+    """The first figures, as many as a row of the page takes."""
+    parts = figures.split("; ")
+    return "; ".join(part for place, part in enumerate(parts) if place == 0 or len("; ".join(parts[: place + 1])) <= BRIEF)
 
 
 def rows(page: Path = PAGE) -> dict[str, Row]:

@@ -19,6 +19,7 @@ BANNED = re.compile(
 )
 _FENCE = re.compile(r"^(```|~~~).*?^\1", re.MULTILINE | re.DOTALL)
 _CODE, _LINK, _URL = re.compile(r"`[^`]*`"), re.compile(r"!?\[([^\]]*)\]\([^)]*\)"), re.compile(r"https?://\S+")
+_WORD = re.compile(r"(?<![\w^_/*=(|])[A-Za-z][a-z'-]+(?![\w^_/*=(|])|\ba\b(?= [a-z])|\bX\b|\((?=[a-z])")
 _ABBREVIATION = re.compile(r"\b(e\.g|i\.e|cf|vs|et al|Def|Thm|Prop|Lem|Cor|Sec|Fig|No|pp?|Dr|St)\.")
 _END = re.compile(r"(?<=[.!?:;])[\s)]+|\n\s*\n|\n(?=\s*(?:[-*#|]|\d+\. ))|\s\|\s")
 
@@ -39,7 +40,8 @@ def sentences(text: str) -> Iterator[tuple[int, str]]:
 
 
 def words(sentence: str) -> int:
-    return len(re.findall(r"[A-Za-z][\w'-]*", sentence))
+    """How many words it has; what touches a sign of a formula is none."""
+    return len(_WORD.findall(sentence))
 
 
 def complaints(text: str, most: int | None = MOST_WORDS) -> Iterator[tuple[int, str]]:

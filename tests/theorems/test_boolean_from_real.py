@@ -9,7 +9,7 @@ import pytest
 from local_dp.interaction import Adaptive, Nonadaptive, run
 from local_dp.oracles.statistical.oracles import RealQuery, StatisticalPlay, StatisticalQuery, on_domain
 from local_dp.queries.tables import Bounded, Category
-from local_dp.theorems.boolean_from_real import bit_queries, bit_tolerances, bits_needed, boolean_from_real, read_bits
+from local_dp.theorems.on_table import bit_queries, bit_tolerances, bits_needed, boolean_from_real, read_bits
 from tests.support.inputs.worlds import NUMBERS, Biased, X
 
 

@@ -13,7 +13,7 @@ from local_dp.loss import NANO, Pure
 from local_dp.noise import KeyedNoise
 from local_dp.queries.tables import Question
 from local_dp.records import Records
-from local_dp.theorems.cni_from_ci import cni_from_ci
+from local_dp.theorems.curated import cni_from_ci
 
 RECORDS = Records({"x": np.arange(100) % 2, "y": np.arange(100) % 5})
 

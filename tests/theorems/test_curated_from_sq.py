@@ -16,8 +16,8 @@ from local_dp.oracles.statistical.oracles import ExactOracle, RealQuery, Statist
 from local_dp.populations.finite import bernoulli
 from local_dp.populations.population import Population
 from local_dp.queries.tables import Bounded, Question
-from local_dp.theorems.boolean_from_real import boolean_from_real
-from local_dp.theorems.curated_from_sq import curated_from_sq
+from local_dp.theorems.curated import curated_from_sq
+from local_dp.theorems.on_table import boolean_from_real
 
 YES = StatisticalQuery(Question("vote == 1"), 0.1)
 

@@ -22,7 +22,7 @@ from local_dp.queries.tables import Question
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.records import Records
 from local_dp.tallies import Tally
-from local_dp.theorems.one_report import SignOfAll, from_own_bits, one_query_each, one_sign_each, sign_correlation
+from local_dp.theorems.local_from_sq import SignOfAll, from_own_bits, one_query_each, one_sign_each, sign_correlation
 
 TABLE = Records({"age": np.array([30, 40, 50]), "sick": np.array([1, 0, 1])})
 QUERIES = (

@@ -21,7 +21,7 @@ from local_dp.experiments.claims.local.local_to_sq.extremal import (
     signs,
     within_draw_bound,
 )
-from local_dp.theorems.rejection import acceptance, accepted_law, mean_ratio, query_value, total_variation, truncated_law
+from local_dp.theorems.likelihood import acceptance, accepted_law, mean_ratio, query_value, total_variation, truncated_law
 
 GROWTHS = [Fraction(11, 10), Fraction(3, 2), Fraction(19, 7), Fraction(5), Fraction(20)]
 

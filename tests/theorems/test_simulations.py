@@ -33,9 +33,8 @@ from local_dp.randomizers.per_coin import PerCoin
 from local_dp.randomizers.randomizer import Randomizer
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.tallies import Estimate, Tally
-from local_dp.theorems.likelihood import Joint, Observed, likelihood_query
+from local_dp.theorems.likelihood import Joint, Observed, ceiling_after, likelihood_query, mean_ratio, total_variation
 from local_dp.theorems.local_from_sq import enough_clients, local_from_sq, one_random_query, split_budget, tight_clients
-from local_dp.theorems.rejection import ceiling_after, mean_ratio, total_variation
 from local_dp.theorems.sq_from_local import sq_from_local, sq_from_local_by_table
 from tests.support.inputs.worlds import COLOUR, COLOURS, NUMBERS, WORLD, Biased, X, Y
 from tests.typing import theorems as typing_theorems

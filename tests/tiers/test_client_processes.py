@@ -15,8 +15,6 @@ from local_dp.experiments.tiers.settings import EMBEDDED
 from local_dp.protocols.surveys.survey import Survey
 from tests.support.runs.tiers import run_tier
 
-CLIENTS = 12
-
 
 def test_a_client_process_imports_nothing(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
     """Joining a broker and answering a round: all that takes was imported before the fork. The interpreter itself lists the imports of every process."""
@@ -47,6 +45,7 @@ def test_clients_that_cannot_be_started_end_the_run(monkeypatch: pytest.MonkeyPa
         asyncio.run(asyncio.wait_for(watched(), 30.0))
 
 
+@pytest.mark.long
 def test_the_benchmark_times_neither_its_own_looks_nor_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
     """What `bench` takes to read the sizes of the processes is neither in the time until they are ready nor in that of their round."""
 

@@ -1,4 +1,4 @@
-"""The population tier on a Dask cluster of two workers on this machine: the bits of one process, whoever dies on the way."""
+"""The population tier on a Dask cluster of two workers on this machine: the bits of one process, even if a worker dies."""
 
 import os
 import signal
@@ -10,14 +10,10 @@ import pytest
 from local_dp.errors import BusError, InputError
 from local_dp.experiments.api.asking import RunOptions, ask
 from local_dp.experiments.tiers import cluster
-from local_dp.experiments.tiers.version import installed_version
-from local_dp.noise import Draw, KeyedNoise
-from local_dp.oracles.local.asked import CHUNK, Cohort, LocalQuery, coin_key
-from local_dp.oracles.local.population import AskedOf
+from local_dp.oracles.local.asked import CHUNK
 from local_dp.protocols.local_protocol import LocalProtocol
 from local_dp.protocols.surveys.frequency import Frequency
 from local_dp.protocols.surveys.survey import Survey
-from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.server.progress import RoundProgress
 from tests.support.runs.two_workers import two_workers
 
@@ -55,19 +51,6 @@ def test_every_chunk_is_dealt_once(chunks: int, workers: int, most: int) -> None
     assert chunks == 0 or sizes[-1] <= max(1, most // 16)
 
 
-def test_many_chunks_come_in_as_few_pieces_as_one() -> None:
-    """Each piece of a message costs whoever reads it as much as thousands of clients."""
-    survey, which = Survey(), Draw(1)
-    query = LocalQuery(survey.query, BinaryRR(1.0), Cohort(0, 3 * CHUNK))
-    asked = AskedOf(survey.synthetic(3 * CHUNK, 0), KeyedNoise(0), query, which, coin_key(0, which))
-
-    def pieces(chunks: int) -> int:
-        answer = cluster._answers(range(chunks), asked, installed_version())
-        return len(distributed.protocol.dumps(distributed.protocol.to_serialize(answer)))
-
-    assert pieces(3) == pieces(1)
-
-
 def test_a_worker_that_is_killed_changes_nothing(two_workers: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """One of the two dies by SIGKILL when the first chunks are in; the bits are the same."""
     monkeypatch.setattr(cluster, "_MOST", 1)
@@ -97,12 +80,17 @@ def test_only_a_simulation_of_the_population_goes_to_a_cluster(how: dict[str, An
 
 
 def test_a_cluster_that_is_not_there_is_one_clear_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody listens, the address is none, or there is nobody to work."""
+    """Nobody listens, or the address is none."""
     monkeypatch.setattr(cluster, "PATIENCE", 0.5)
     with pytest.raises(BusError, match="no Dask scheduler answers"):
         _run(Survey(), 1000, "tcp://127.0.0.1:1")
     with pytest.raises(InputError, match="give a scheduler's address"):
         _run(Survey(), 1000, "nothing://at all")
+
+
+@pytest.mark.long
+def test_a_cluster_without_workers_is_one_clear_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cluster, "PATIENCE", 0.5)
     with (
         distributed.LocalCluster(n_workers=0, host="127.0.0.1", dashboard_address="127.0.0.1:0", silence_logs=50) as empty,
         pytest.raises(BusError, match="has no workers"),

@@ -15,7 +15,7 @@ def fair(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(path)
 
 
-@pytest.mark.parametrize(("tier", "clients"), [("processes", 100), ("hosts", 6366), ("population", 6366)])
+@pytest.mark.parametrize(("tier", "clients"), [pytest.param("processes", 100, marks=pytest.mark.long), ("hosts", 6366), ("population", 6366)])
 def test_the_true_share_lies_within_four_standard_errors(fair: str, tier: str, clients: int) -> None:
     """`affairs > 0` at epsilon 1: every client is counted, and the true share, .3225, lies within 4 standard errors of the estimate."""
     arguments = ["survey", "--records", fair, "--question", "affairs > 0", "--epsilon", "1", "--tier", tier, "--seed", "1978"]
@@ -25,7 +25,7 @@ def test_the_true_share_lies_within_four_standard_errors(fair: str, tier: str, c
     assert data["result"]["true_error"] == pytest.approx(abs(data["result"]["estimate"] - 2053 / 6366))
 
 
-@pytest.mark.parametrize(("tier", "clients"), [("processes", 100), ("hosts", 6366)])
+@pytest.mark.parametrize(("tier", "clients"), [pytest.param("processes", 100, marks=pytest.mark.long), ("hosts", 6366)])
 def test_a_rule_is_learnt_over_a_broker(fair: str, tier: str, clients: int) -> None:
     """Logistic regression on eight columns by real processes and by hosts: everybody is asked at most once, and the true accuracy lies within the interval."""
     bounds = "rate_marriage=1..5;age=17..42;yrs_married=0..23;children=0..6;religious=1..4;educ=9..20;occupation=1..6;occupation_husb=1..6"

@@ -1,4 +1,4 @@
-"""Runs with faults on purpose: the same reports are counted, once each, and what went wrong is told."""
+"""Runs with faults on purpose: the same reports are counted, once each, and the result shows the faults."""
 
 import json
 from importlib.resources import files
@@ -31,7 +31,7 @@ from tests.support.runs.tiers import run_tier, told
 CLIENTS = 40
 
 
-@pytest.mark.parametrize("tier", ["hosts", "processes"])
+@pytest.mark.parametrize("tier", ["hosts", pytest.param("processes", marks=pytest.mark.long)])
 def test_a_bad_network_changes_no_report(tier: Any) -> None:
     """A twentieth of the messages lost, a third repeated, all of them delayed: the result and the digest of all reports are those of the faultless run."""
     faults = Faults(drop=0.05, duplicate=0.3, delay=0.05)
@@ -45,8 +45,9 @@ def test_a_bad_network_changes_no_report(tier: Any) -> None:
     assert faulty.counts.answered == faulty.counts.asked == CLIENTS
 
 
+@pytest.mark.long
 def test_killed_members_are_missing() -> None:
-    """Of 40 client processes three are killed while they answer: each of the others is counted, and the outcome, as its schema says, tells of the three."""
+    """Of 40 client processes three are killed while they answer: each of the others is counted, and the outcome, in its schema, shows the three."""
     population = Survey().synthetic(CLIENTS, SEED)
     settings = Settings(Survey(), population, 1.0, Randomness(SEED, False), tier="processes", faults=Faults(kill=3, lie=0.1), terms=Terms(20.0, 0.5))
     outcome = execute(settings, lambda progress: None)

@@ -45,14 +45,15 @@ def by_fork(draw: Callable[[bytes], bytes], processes: int) -> Iterator[bytes]:
         os.close(reading)
 
 
-def test_forked_clients_draw_apart() -> None:
+@pytest.mark.parametrize("processes", [20, pytest.param(PROCESSES, marks=pytest.mark.long)])
+def test_forked_clients_draw_apart(processes: int) -> None:
     """Of 200 client processes forked from one that has drawn already, no two have the same first 32 bytes; a fork's own generator is noticed."""
-    drawn = list(by_fork(first_bytes, PROCESSES))
+    drawn = list(by_fork(first_bytes, processes))
     assert {len(each) for each in drawn} == {BYTES}
-    assert len(set(drawn)) == PROCESSES
+    assert len(set(drawn)) == processes
     inherited = np.random.default_rng()
     assert len(set(by_fork(lambda config: inherited.bytes(BYTES), 8))) == 1, "a generator that a fork inherits draws the same in each"
-    figure(16, f"{PROCESSES} forked: {len(set(drawn))} different first words")
+    figure(16, f"{processes} forked: {len(set(drawn))} different first words")
 
 
 @pytest.mark.slow
@@ -83,7 +84,7 @@ def test_private_mode_rejects_a_seed(tier: str) -> None:
 @pytest.mark.usefixtures("warm")
 @pytest.mark.parametrize("tier", ["hosts", "population", "aggregate"])
 def test_seeded_results_carry_the_stamp_and_repeat(tier: str) -> None:
-    """A seeded run says that it is a simulation, and a second one gives the same bytes but for the time that it took."""
+    """A seeded run carries the stamp of a simulation, and a second one gives the same bytes except for its seconds."""
 
     def told() -> bytes:
         done = local_dp("run", "survey", "--clients", "40", "--seed", "9", "--tier", tier, "--json")

@@ -52,16 +52,6 @@ def test_the_broker_makes_no_difference(name: str, tmp_path: Path) -> None:
             assert told(protocol, run_tier(protocol, 40, tier, broker=broker.url, terms=ALL)) == expected
 
 
-def test_another_seed_gives_other_reports() -> None:
-    """The digest is able to tell runs apart."""
-    protocol = PROTOCOLS["survey"]()
-    digests = set()
-    for seed in (1, 2):
-        settings = Settings(protocol, protocol.synthetic(40, SEED), 1.0, Randomness(seed, False), tier="population")
-        digests.add(execute(settings, lambda progress: None).rounds[0].digest)
-    assert len(digests) == 2
-
-
 def test_private_runs_differ_every_time() -> None:
     """In private mode two runs over the same records give different reports."""
     protocol = PROTOCOLS["survey"]()
@@ -70,12 +60,3 @@ def test_private_runs_differ_every_time() -> None:
         settings = Settings(protocol, protocol.synthetic(200, SEED), 1.0, Randomness(SEED, True), tier="hosts")
         digests.add(execute(settings, lambda progress: None).rounds[0].digest)
     assert len(digests) == 2
-
-
-def test_masked_parity_is_learned_over_hosts() -> None:
-    """Twice the default number of clients, in two hosts on the embedded broker, recover (r, a) exactly at d = 8, epsilon 1 (one seed in thousands fails)."""
-    protocol = PROTOCOLS["masked-parity"].from_settings({"d": "8"})
-    population = protocol.synthetic(2 * protocol.clients(1.0), SEED)
-    outcome = execute(Settings(protocol, population, 1.0, Randomness(SEED, False)), lambda progress: None)
-    assert protocol.true_error(outcome.result, population) == 0
-    assert outcome.max_epsilon_spent == 1.0

@@ -33,6 +33,7 @@ def _reaches(machines: Machines, where: str) -> bool:
     return subprocess.run(machines.command(where, [sys.executable, "-c", probe]), capture_output=True, check=False).returncode == 0
 
 
+@pytest.mark.long
 @needs_mosquitto
 def test_hosts_on_two_machines_are_one_run(tmp_path: Path) -> None:
     """Broker, server and one host on the first, another host on the second: estimate and digest are those of the population tier on one machine.

@@ -16,8 +16,8 @@ from local_dp.oracles.local.asked import Local
 from local_dp.oracles.local.population import PopulationOracle
 from local_dp.oracles.statistical.oracles import ExactOracle, Statistical
 from local_dp.records import Records
-from local_dp.theorems.curated_from_sq import curated_from_sq
-from local_dp.theorems.one_report import from_own_bits, one_query_each, one_sign_each
+from local_dp.theorems.curated import curated_from_sq
+from local_dp.theorems.local_from_sq import from_own_bits, one_query_each, one_sign_each
 
 Attack = Statistical[Bools]
 

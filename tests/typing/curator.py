@@ -16,15 +16,21 @@ from local_dp.curator.intervals.tree import CountTree
 from local_dp.curator.labels.private import LabelPrivateLearner, Thresholds
 from local_dp.curator.marginals.base import BinaryTable
 from local_dp.curator.marginals.baselines import OneMarginal, PlainLaplace
-from local_dp.curator.marginals.characters import NoisySums
-from local_dp.curator.marginals.tree import Part, SpanningTree, TreeTable
+from local_dp.curator.marginals.tree import NoisySums, Part, SpanningTree, TreeTable
 from local_dp.curator.mechanism import Mechanism
 from local_dp.curator.multisets import LabelledMultiset, Multiset
 from local_dp.curator.parity.learner import Examples, ParityLearner
 from local_dp.curator.points.learner import PointLearner, ProperPointLearner
-from local_dp.curator.reductions.label_sanitizer import ByLabel, LabelSanitizer, label_sanitizer
-from local_dp.curator.reductions.learners import Amplified, Processed, amplified, learner_from_sanitizer
-from local_dp.curator.reductions.thresholds import MediansByLabel, averaged, best_threshold, learner_of_thresholds
+from local_dp.curator.reductions.learners import (
+    Amplified,
+    ByLabel,
+    LabelSanitizer,
+    MediansByLabel,
+    Processed,
+    averaged,
+    best_threshold,
+    learner_of_thresholds,
+)
 from local_dp.curator.sanitizers.medians import Medians
 from local_dp.curator.sanitizers.point_counts import KPointAnswers, KPointSanitizer, PerCellHistogram, ThresholdedHistogram
 from local_dp.curator.sanitizers.san_points import PrintedSanPoints, SanPoints
@@ -47,7 +53,7 @@ from local_dp.oracles.statistical.oracles import ExactOracle, Statistical, Stati
 from local_dp.populations.population import Population
 from local_dp.records import Records
 from local_dp.tallies import Tally
-from local_dp.theorems.curated_from_sq import curated_from_sq
+from local_dp.theorems.curated import curated_from_sq
 
 CNI = Nonadaptive[NoisySum, int, str]
 CI = Adaptive[NoisySum, int, str]
@@ -147,11 +153,11 @@ def sanitizers_show_their_loss(goals: Goals) -> None:
 
 def sanitizing_carries_the_loss(pure: Mechanism[Multiset, Steps, Pure], somewhat: Mechanism[Multiset, Steps, Approximate]) -> None:
     """Pure to pure, approximate to approximate, in each of Lemmas 5.1, 5.3 and 5.4, and in Theorem 5.5."""
-    assert_type(amplified(pure, 10, averaged), Amplified[Steps, Pure])
-    assert_type(amplified(somewhat, 10, averaged), Amplified[Steps, Approximate])
-    assert_type(label_sanitizer(pure, 10, 1.0), LabelSanitizer[Steps, Pure])
-    assert_type(label_sanitizer(somewhat, 10, 1.0), LabelSanitizer[Steps, Approximate])
-    assert_type(learner_from_sanitizer(MediansByLabel(1.0, 3), best_threshold), Processed[LabelledMultiset, ByLabel[Steps], int, Pure])
+    assert_type(Amplified(pure, 10, averaged), Amplified[Steps, Pure])
+    assert_type(Amplified(somewhat, 10, averaged), Amplified[Steps, Approximate])
+    assert_type(LabelSanitizer(pure, 10, 1.0), LabelSanitizer[Steps, Pure])
+    assert_type(LabelSanitizer(somewhat, 10, 1.0), LabelSanitizer[Steps, Approximate])
+    assert_type(Processed(MediansByLabel(1.0, 3), best_threshold), Processed[LabelledMultiset, ByLabel[Steps], int, Pure])
     assert_type(learner_of_thresholds(pure, 10, 1.0).loss, Pure)
     assert_type(learner_of_thresholds(somewhat, 10, 1.0).loss, Approximate)
 
@@ -159,7 +165,7 @@ def sanitizing_carries_the_loss(pure: Mechanism[Multiset, Steps, Pure], somewhat
 def no_delta_is_lost(somewhat: Mechanism[Multiset, Steps, Approximate]) -> tuple[object, ...]:
     """A learner from an approximate sanitizer is not pure."""
     learner: Mechanism[LabelledMultiset, int, Pure] = learner_of_thresholds(somewhat, 10, 1.0)  # type: ignore[arg-type]
-    larger: Mechanism[Multiset, Steps, Pure] = amplified(somewhat, 10, averaged)  # type: ignore[arg-type]
+    larger: Mechanism[Multiset, Steps, Pure] = Amplified(somewhat, 10, averaged)  # type: ignore[arg-type]
     return learner, larger
 
 

@@ -7,10 +7,9 @@ from typing import assert_type
 
 from local_dp.curator.mechanism import Mechanism
 from local_dp.curator.oracle_efficient.branching import BranchAndBound, FullSearch
-from local_dp.curator.oracle_efficient.oracles import Certifying, Exhaustive, Perfect, Plain
 from local_dp.curator.oracle_efficient.perturbed import Attempt, Perturbation, PerturbedMinimum
 from local_dp.curator.oracle_efficient.robust import RobustRelease, Terms
-from local_dp.curator.oracle_efficient.separated import Conjunctions
+from local_dp.curator.oracle_efficient.separated import Certifying, Conjunctions, Exhaustive, Perfect, Plain
 from local_dp.curator.selection.occam import Labelled
 from local_dp.loss import Approximate, Pure
 

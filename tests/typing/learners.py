@@ -4,11 +4,8 @@ from typing import assert_type
 
 from local_dp.learners.fourier import LowDegree, Polynomial
 from local_dp.learners.halfspaces import Halfspace, LogisticRegression, MarginDescent, Perceptron
-from local_dp.learners.k_means import Centres, KMeans
-from local_dp.learners.linear_regression import LinearModel, LinearRegression
-from local_dp.learners.naive_bayes import BayesRule, NaiveBayes
+from local_dp.learners.moments import AtLeast, BayesRule, Centres, KMeans, LinearModel, LinearRegression, NaiveBayes, Thresholds
 from local_dp.learners.rules import AllOf, Conjunctions, DecisionLists, RuleList, Stump, Stumps, Tree, Trees
-from local_dp.learners.thresholds import AtLeast, Thresholds
 from local_dp.oracles.local.asked import Local, LocalRounds
 from local_dp.oracles.statistical.oracles import Statistical, StatisticalRounds
 from local_dp.protocols.learning.sgd import LocalSGD

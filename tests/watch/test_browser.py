@@ -17,6 +17,7 @@ def tab() -> Iterator[Tab]:
         yield tab
 
 
+@pytest.mark.long
 @needs_chromium
 @pytest.mark.parametrize(
     ("part", "found"),
@@ -32,7 +33,7 @@ def tab() -> Iterator[Tab]:
     ],
 )
 def test_faults_are_found(part: str, found: str, tab: Tab, tmp_path: Path) -> None:
-    """A console error, a resource that is missing, a page too wide for a telephone, pale text in either scheme and a field without a label are each named."""
+    """It names a console error, a missing resource, a page too wide for a telephone, pale text in either scheme, a field without a label."""
     page = tmp_path / "page.html"
     page.write_text(GOOD.format(part))
     wrong = faults(tab, page)

@@ -11,6 +11,7 @@ from tests.support.runs.browser import browser, needs_chromium
 from tests.support.runs.command import command, local_dp
 
 
+@pytest.mark.long
 @needs_chromium
 @needs_mosquitto
 def test_a_server_is_followed_to_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -38,16 +39,3 @@ def test_a_server_is_followed_to_its_end(tmp_path: Path, monkeypatch: pytest.Mon
         assert "300 asked, 300 answered" in text
         assert "True error" not in text
         assert tab.errors == []
-
-
-@needs_mosquitto
-def test_a_server_says_where_its_page_is(tmp_path: Path) -> None:
-    """Without a desktop the address is on standard error, and standard output holds the result alone; without `--watch` there is no page."""
-    with mosquitto(tmp_path) as broker:
-        for number, watch in enumerate((["--watch"], [])):
-            common = ["survey", "--broker", broker.url, "--run", f"named-{number}"]
-            host = subprocess.Popen(command("host", *common, "--clients", "50", "--seed", "3"), stderr=subprocess.DEVNULL)
-            done = local_dp("server", *common, "--clients", "50", "--seed", "3", "--json", *watch)
-            assert host.wait(timeout=60) == 0
-            assert ("watch at http://127.0.0.1:" in done.stderr) == bool(watch), done.stderr
-            assert json.loads(done.stdout)["clients"]["answered"] == 50

@@ -7,8 +7,7 @@ from local_dp.curator.account import DeclaredAccount
 from local_dp.errors import InputError
 from local_dp.experiments.api.trusted import Offer, Task, Trust
 from local_dp.interaction import Adaptive, Algorithm, Nonadaptive, Play, as_play
-from local_dp.learners.tabular import in_words
-from local_dp.learners.verdicts import verdict
+from local_dp.learners.tabular import in_words, verdict
 from local_dp.oracles.statistical.oracles import StatisticalQuery
 from local_dp.populations.population import Population
 from local_dp.populations.table import Rows
@@ -17,7 +16,7 @@ from local_dp.protocols.learning.learn import Learn, unit_of
 from local_dp.protocols.surveys.policies import Launch
 from local_dp.queries.encoded import Encoding
 from local_dp.records import Records
-from local_dp.theorems.curated_from_sq import curated_from_sq
+from local_dp.theorems.curated import curated_from_sq
 from local_dp.theorems.on_table import among_complete, on_table
 
 R = TypeVar("R")

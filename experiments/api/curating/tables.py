@@ -9,9 +9,7 @@ from local_dp.arrays import Floats, Words
 from local_dp.checks import check_whole
 from local_dp.curator.account import Account
 from local_dp.curator.marginals.base import DENSE, BinaryTable, Errors, Marginals
-from local_dp.curator.marginals.choice import choose
-from local_dp.curator.marginals.fourier import FourierGaussian, NoisyCharacters
-from local_dp.curator.marginals.nearest import nearest_table
+from local_dp.curator.marginals.fourier import FourierGaussian, NoisyCharacters, choose, nearest_table
 from local_dp.curator.marginals.tree import SpanningTree
 from local_dp.curator.query_release.mwem import Mwem, pure_mwem
 from local_dp.curator.query_release.weights import Synthetic

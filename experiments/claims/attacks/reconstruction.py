@@ -20,14 +20,13 @@ from local_dp.interaction import run
 from local_dp.loss import Pure, approximate
 from local_dp.noise import KeyedNoise
 from local_dp.oracles.local.population import PopulationOracle
-from local_dp.oracles.statistical.hostile import BiasedOracle
-from local_dp.oracles.statistical.oracles import ExactOracle
+from local_dp.oracles.statistical.oracles import BiasedOracle, ExactOracle
 from local_dp.populations.table import Rows
 from local_dp.queries.subsets import SECRET, secret_bits
 from local_dp.records import Records
 from local_dp.tallies import Z95
-from local_dp.theorems.curated_from_sq import curated_from_sq
-from local_dp.theorems.one_report import from_own_bits
+from local_dp.theorems.curated import curated_from_sq
+from local_dp.theorems.local_from_sq import from_own_bits
 
 RATIO, DELTA, SHARE = 4, 1e-6, 0.02  # queries to a row; the curator's delta; noise as a share of n
 NOISES = (0.25, 0.5, 0.75, 1.0, 1.5)  # in units of sqrt(n): the ends of the even noise

@@ -21,7 +21,7 @@ from local_dp.interaction import run
 from local_dp.loss import Pure
 from local_dp.noise import KeyedNoise
 from local_dp.oracles.local.aggregate import AggregateOracle
-from local_dp.protocols.vectors.prefix_sums import PrefixSums
+from local_dp.protocols.vectors.workload import PrefixSums
 
 EPSILON, DELTA = 1.0, 1e-6
 BITS: dict[Scale, tuple[int, ...]] = {"quick": (4, 6, 8, 10, 12, 14), "full": (4, 6, 8, 10, 12, 14, 16, 18, 20)}

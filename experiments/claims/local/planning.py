@@ -19,10 +19,9 @@ from local_dp.interaction import Nonadaptive, run
 from local_dp.noise import stream_key
 from local_dp.oracles.local.aggregate import AggregateOracle
 from local_dp.populations.population import Population
-from local_dp.protocols.local_protocol import BETA, LocalProtocol
+from local_dp.protocols.local_protocol import BETA, LocalProtocol, largest_error
 from local_dp.protocols.planning.local import plan_of, tolerance_of
 from local_dp.protocols.registry import find_protocol
-from local_dp.protocols.surveys.frequency import largest_error
 from local_dp.queries.query import Query
 from local_dp.randomizers.finite import FiniteChannel
 from local_dp.records import Records

@@ -31,8 +31,7 @@ from local_dp.masked.statistical import (
     spectrum,
     two_round_learner,
 )
-from local_dp.oracles.statistical.hostile import Bias, BiasedOracle, against, downward, upward
-from local_dp.oracles.statistical.oracles import StatisticalQuery, legal
+from local_dp.oracles.statistical.oracles import Bias, BiasedOracle, StatisticalQuery, against, downward, legal, upward
 
 BELOW: Final = 1 - 1e-9  # just inside the threshold tolerance
 BIASES: Final[dict[str, Bias]] = {"up": upward, "down": downward, "against the sign": against}

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 from local_dp.bus.address import Address
 from local_dp.bus.blocking import BlockingBus, finish
-from local_dp.bus.sealed import SealedClientBus
+from local_dp.bus.sealed import SealedBus
 from local_dp.checks import check_whole
 from local_dp.clients.journal import MemoryStore, SqliteStore, Store
 from local_dp.clients.member import HOSTS, client_group, filters, serve, will
@@ -35,7 +35,7 @@ from local_dp.protocols.local_protocol import LocalProtocol
 from local_dp.sealing import UNSIGNED, Party
 from local_dp.server.journal import Journal
 from local_dp.server.shuffler import ShufflerConfig
-from local_dp.shuffle.role import check_crowd
+from local_dp.shuffle.central import check_crowd
 from local_dp.wire import check_name
 
 KEY_FILE = "Its private key, which local-dp keys creates; signs what it says"
@@ -170,7 +170,7 @@ class Answering(Role):
             SCREEN.working("answering until the run is over")
 
         SCREEN.working(f"joining the broker as {member} of run {self.run}")
-        finish(serve(role, SealedClientBus(bus, envelopes), self.run, group, connected))
+        finish(serve(role, SealedBus(bus, envelopes), self.run, group, connected))
         rounds, spent = len(store.lines(self.run)), store.ledger.runs.get(self.run, 0.0)
         SCREEN.note(f"{member}: the run is over; epsilon spent {number(spent)}, {len(role.confirmed)} of {rounds} rounds confirmed")
 

@@ -24,7 +24,7 @@ class RoleOfProtocols(Group):
         self.example = f"local-dp {name} {role.example}"
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(PROTOCOLS)
+        return PROTOCOLS.usable()
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         return _command(f"{self.name} {name}", find_protocol(name), self.role)

@@ -19,7 +19,7 @@ from local_dp.protocols.surveys.frequency import Frequency, frequency_randomizer
 from local_dp.protocols.surveys.statistical_queries import StatisticalQueries
 from local_dp.protocols.surveys.survey import Survey
 from local_dp.protocols.vectors.mean import Mean
-from local_dp.protocols.vectors.prefix_sums import PrefixSums
+from local_dp.protocols.vectors.workload import PrefixSums
 from local_dp.randomizers.finite import FiniteChannel
 from local_dp.randomizers.numbers.discrete_laplace import DiscreteLaplace
 from local_dp.randomizers.signs.binary_rr import BinaryRR

@@ -21,10 +21,6 @@ FEW = (50, 200)  # clients a query
 AT_USER_LEVEL = 10  # so many times fewer repetitions where every client is simulated
 
 
-def _itself(result: Any) -> Any:
-    return result
-
-
 class Estimator(Protocol):
     """A local protocol that estimates numbers with intervals."""
 
@@ -46,7 +42,6 @@ class Setting:
     shares: Sequence[float]
     few: Sequence[int] = FEW
     binomial: bool = True
-    shares_of: Callable[[Any], Any] = _itself
     dear: int = 1
 
     def cases(self, epsilon: float) -> Iterator[Case]:
@@ -61,7 +56,8 @@ class Setting:
                 yield case(draw=Simulated(algorithm, population, epsilon), tier="population", dear=AT_USER_LEVEL)
 
     def _estimate(self, algorithm: Nonadaptive[LocalQuery, Tally, Any], tallies: tuple[Tally, ...]) -> Any:
-        return self.shares_of(algorithm.decode(tallies))
+        result = algorithm.decode(tallies)
+        return getattr(result, "estimate", result)
 
 
 def of_settings(settings: Callable[[], Iterator[Setting]], epsilon: float) -> Iterator[Case]:

@@ -78,7 +78,7 @@ def _crosstab() -> Iterator[Setting]:
     for missing in ("category", "exclude"):
         protocol = Crosstab(columns=("first", "second"), labels=("a|b", "x|y"), missing=missing)
         law = [0.3, 0.1, 0.1, 0.05, 0.35, 0.1]
-        yield Setting("crosstab", f"two by two, missing {missing}", protocol, kinds, law, few=(), binomial=False, shares_of=lambda table: table.shares, dear=2)
+        yield Setting("crosstab", f"two by two, missing {missing}", protocol, kinds, law, few=(), binomial=False, dear=2)
 
 
 def _quantiles(epsilon: float) -> Iterator[Case]:

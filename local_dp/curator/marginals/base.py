@@ -1,4 +1,4 @@
-"""Binary tables, workloads of marginals on them, exact answers by characters, and what an estimate is off by."""
+"""Binary tables, workloads of marginals, exact answers by characters, and errors of estimates."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ _BLOCK = 1 << 20  # rows at a time
 
 @dataclass(frozen=True, eq=False)
 class BinaryTable:
-    """n records of d <= 64 columns of 0 and 1: `rows`, shape (n,), a word each whose bit c is column c. n is public, records are replaced."""
+    """n records of d <= 64 columns of 0 and 1: `rows`, shape (n,), words whose bit c is column c. n is public, records are replaced."""
 
     d: int
     rows: Words
@@ -46,12 +46,12 @@ class BinaryTable:
 
     @property
     def size(self) -> int:
-        """n: how many records there are."""
+        """n."""
         return len(self.rows)
 
     @property
     def bits(self) -> Ints:
-        """The columns, shape (n, d), of 0 and 1."""
+        """Shape (n, d), of 0 and 1."""
         return (self.rows[:, None] >> np.arange(self.d, dtype=np.uint64) & np.uint64(1)).astype(np.int8)
 
     @cached_property
@@ -63,12 +63,8 @@ class BinaryTable:
 
     @cached_property
     def pair_sums(self) -> Counts:
-        """The sums over all records of the characters of two columns, shape (d, d); n on the diagonal. Exact: a product of signs in floats, block by block."""
-        sums = np.zeros((self.d, self.d), dtype=np.int64)
-        for start in range(0, self.size, _BLOCK):
-            signs = 1.0 - 2.0 * BinaryTable(self.d, self.rows[start : start + _BLOCK]).bits
-            sums += (signs.T @ signs).astype(np.int64)
-        return sums
+        """The sums over all records of the characters of two columns, shape (d, d); n on the diagonal."""
+        return products(self.d, (1.0 - 2.0 * BinaryTable(self.d, self.rows[start : start + _BLOCK]).bits for start in range(0, self.size, _BLOCK)))
 
     def characters(self, masks: Words) -> Counts:
         """The sums over all records of (-1)^<A, x>, one for each mask A, exactly: from a histogram by one transform where that is cheaper."""
@@ -85,7 +81,7 @@ class BinaryTable:
 class Marginals:
     """A workload: for each mask S of `masks` (bit c set: column c belongs to it) how many records have each value of the columns of S.
 
-    Answers are one array of all `cells`, marginal after marginal, each in the order of its value, the lowest column being its lowest bit.
+    Answers are one array of all `cells`, marginal after marginal, each in the order of its values; the lowest column is the lowest bit.
     """
 
     d: int
@@ -111,7 +107,7 @@ class Marginals:
 
     @property
     def cells(self) -> int:
-        """How many answers there are."""
+        """The number of answers."""
         return sum(1 << mask.bit_count() for mask in self.masks)
 
     @cached_property
@@ -121,43 +117,39 @@ class Marginals:
 
     @cached_property
     def characters(self) -> Words:
-        """The masks of all characters that the answers are made of: the subsets of the sets, ascending, the empty one first."""
-        found = set[int]()
-        for mask in set(self.masks):
-            found.update(_subsets(mask))
-        return np.array(sorted(found), dtype=np.uint64)
+        """The masks of all characters in the answers: the subsets of the sets, ascending, the empty one first."""
+        return np.array(sorted({subset for mask in set(self.masks) for subset in _subsets(mask)}), dtype=np.uint64)
 
     @cached_property
     def _groups(self) -> tuple[tuple[int, Counts, Counts], ...]:
-        """For each number of columns: 2^t, and of its marginals, shape (k, 2^t), the places of their cells and of their characters in the same order."""
+        """For each number t of columns: 2^t, and the places of the cells and characters of its k marginals, shape (k, 2^t) both."""
         groups = []
         sizes = np.array([mask.bit_count() for mask in self.masks])
         for t in sorted(set(sizes.tolist())):
-            chosen = np.flatnonzero(sizes == t)
-            subsets = np.array([list(_subsets(self.masks[k])) for k in chosen], dtype=np.uint64)
+            members = np.flatnonzero(sizes == t)
+            subsets = np.array([list(_subsets(self.masks[k])) for k in members], dtype=np.uint64)
             places = np.searchsorted(self.characters, subsets)
-            groups.append((1 << t, self.starts[chosen][:, None] + np.arange(1 << t), places))
+            groups.append((1 << t, self.starts[members][:, None] + np.arange(1 << t), places))
         return tuple(groups)
 
     def of_characters(self, sums: Floats | Counts) -> Floats:
-        """The cells by the sums of the `characters`, both shape (...,) of one number each: a small transform for each marginal."""
+        """The cells from the sums of the `characters`: a small transform for each marginal."""
         answers = np.empty(self.cells)
         for width, cells, places in self._groups:
             answers[cells] = walsh_hadamard(sums[places].astype(np.float64).T).T / width
         return answers
 
     def of_histogram(self, weights: Floats | Counts) -> Floats:
-        """The cells of a table given by how many records equal each row, shape (2^d,), d <= 22: O(d 2^d + cells)."""
+        """The cells of a table given by the count of each row, shape (2^d,), d <= 22: O(d 2^d + cells)."""
         return self.of_characters(walsh_hadamard(np.asarray(weights, dtype=np.float64))[self.characters.astype(np.int64)])
 
     def answers(self, table: BinaryTable) -> Floats:
-        """The true counts of all cells: whole numbers. Raises InputError for a table of other columns."""
-        if table.d != self.d:
-            raise InputError(f"the table has {table.d} columns and the workload {self.d}; give one number for both")
+        """The true counts of all cells. Raises InputError for a table of other columns."""
+        check_columns(table, self.d)
         return self.of_characters(table.characters(self.characters))
 
     def cells_of(self, number: int) -> Counts:
-        """Which cell of marginal `number`, from 0 on, each row 0..2^d - 1 falls into: shape (2^d,), d <= 22."""
+        """The cell of marginal `number` for each row 0..2^d - 1: shape (2^d,), d <= 22."""
         rows = np.arange(1 << self.d)
         cells = np.zeros(1 << self.d, dtype=np.int64)
         for place, column in enumerate(places_of(self.masks[number])):
@@ -167,14 +159,14 @@ class Marginals:
 
 @dataclass(frozen=True)
 class Errors:
-    """What an estimate of all cells is off by, as shares of the records: the largest and the mean absolute error of a cell."""
+    """The errors of an estimate of all cells, as shares of the records: the largest and the mean absolute error of a cell."""
 
     largest: float
     mean: float
 
     @classmethod
     def of(cls, estimate: Floats, truth: Floats, size: int) -> Self:
-        """Of counts, both shape (cells,), of a table of `size` records."""
+        """Of counts, shape (cells,), of a table of `size` records."""
         off = np.abs(estimate - truth) / size
         return cls(float(off.max()), float(off.mean()))
 
@@ -184,8 +176,19 @@ def character_masks(sets: Iterable[Iterable[int]]) -> Words:
     return np.array([sum(1 << column for column in set(columns)) for columns in sets], dtype=np.uint64)
 
 
+def check_columns(table: BinaryTable, d: int) -> None:
+    """Raises InputError for a table of other columns."""
+    if table.d != d:
+        raise InputError(f"the table has {table.d} columns, and {d} are expected; give one number for both")
+
+
+def products(d: int, blocks: Iterable[np.ndarray]) -> Counts:
+    """The sums of v_i v_j over all rows of the blocks, shape (d, d): exact, since products of signs are summed as floats."""
+    return sum(((block.T @ block).astype(np.int64) for block in blocks), np.zeros((d, d), dtype=np.int64))
+
+
 def _subsets(mask: int) -> Iterator[int]:
-    """All subsets of a mask, in the order of their values, the lowest bit of the mask being the lowest: ascending."""
+    """All subsets of a mask, ascending."""
     subset = 0
     while True:
         yield subset

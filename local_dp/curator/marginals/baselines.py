@@ -1,4 +1,4 @@
-"""What costs nothing to think of: every cell of every marginal with noise of its own, one noisy histogram, columns as if independent."""
+"""Baselines: every cell of every marginal with its own noise, one noisy histogram, columns treated as independent."""
 
 from dataclasses import dataclass
 
@@ -8,7 +8,7 @@ from local_dp.arrays import Counts, Floats
 from local_dp.checks import check_vector
 from local_dp.cube import places_of
 from local_dp.curator.intervals.level import Level, LevelCounts
-from local_dp.curator.marginals.base import BinaryTable, Marginals
+from local_dp.curator.marginals.base import BinaryTable, Marginals, check_columns
 from local_dp.curator.marginals.fourier import NoisyCharacters
 from local_dp.curator.marginals.tree import TreeTable
 from local_dp.curator.mechanism import Law, Mechanism, WithinDelta
@@ -37,7 +37,6 @@ class OneMarginal(Mechanism[BinaryTable, LevelCounts, Pure]):
 
     @property
     def level(self) -> Level:
-        """The mechanism on the values of these columns."""
         return Level(self.mask.bit_count(), 1, self.epsilon)
 
     @property
@@ -51,16 +50,15 @@ class OneMarginal(Mechanism[BinaryTable, LevelCounts, Pure]):
         return self.level.law(self._values(database))
 
     def _values(self, database: BinaryTable) -> Multiset:
-        if database.d != self.d:
-            raise InputError(f"the table has {database.d} columns and the marginal is of {self.d}; give one number for both")
+        check_columns(database, self.d)
         places, packed = places_of(self.mask), database.rows
         if len(places) < self.d:
             packed = np.zeros(database.size, dtype=np.uint64)
             for place, column in enumerate(places):
                 packed |= (database.rows >> np.uint64(column) & np.uint64(1)) << np.uint64(place)
         counts = np.bincount(packed.view(np.int64), minlength=1 << len(places))
-        held = np.flatnonzero(counts)
-        return Multiset(len(places), held.astype(np.uint64), counts[held])
+        used = np.flatnonzero(counts)
+        return Multiset(len(places), used.astype(np.uint64), counts[used])
 
 
 @dataclass(frozen=True)
@@ -79,7 +77,7 @@ class PlainLaplace(Mechanism[BinaryTable, Floats, Pure]):
 
     @property
     def parts(self) -> tuple[OneMarginal, ...]:
-        """The mechanisms, a marginal each."""
+        """The mechanisms, one a marginal."""
         each = split_epsilon(self.epsilon, len(self.workload.masks))
         return tuple(OneMarginal(self.workload.d, mask, each) for mask in self.workload.masks)
 
@@ -116,19 +114,19 @@ class PlainGaussian(WithinDelta[BinaryTable, Floats]):
 
 
 def of_total(weights: Floats | Counts, size: float) -> Floats:
-    """The same with the public total `size`: what noise added in all, taken off evenly. It would be in every cell of every marginal."""
+    """The same weights with the public total `size`: the total noise, taken off evenly."""
     return np.asarray(weights + (size - float(weights.sum())) / len(weights))
 
 
 def on_simplex(weights: Floats, size: float) -> Floats:
-    """The nearest weights of 0 or more that sum to `size` > 0: each less by one number, and none below 0. Source: Held, Wolfe, Crowder 1974."""
+    """The nearest weights of 0 or more that sum to `size` > 0: each less by one number, none below 0. Source: Held, Wolfe, Crowder 1974."""
     falling = np.sort(weights)[::-1]
     less = (np.cumsum(falling) - size) / np.arange(1, len(falling) + 1)
     return np.asarray(np.maximum(weights - less[np.flatnonzero(falling > less)[-1]], 0))
 
 
 def independent(columns: NoisyCharacters) -> TreeTable:
-    """The table of independent columns with these noisy means, of a workload of all 1-way marginals: a tree whose edges say nothing."""
+    """The table of independent columns with these noisy means, of a workload of all 1-way marginals."""
     means = np.clip(columns.sums[1:] / max(columns.size, 1), -1, 1)
     edges = tuple((column, column + 1) for column in range(len(means) - 1))
     return TreeTable(columns.size, means, edges, means[:-1] * means[1:])

@@ -1,7 +1,8 @@
-"""MST: the maximum spanning tree of noisy dependences between columns, and the table of which it is the whole truth."""
+"""MST: a few characters with equal noise, the maximum spanning tree of noisy dependences between columns, and the table of that tree."""
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 from itertools import combinations
 from typing import TypeAlias
@@ -13,15 +14,53 @@ from local_dp.arrays import Counts, Floats
 from local_dp.checks import check_whole
 from local_dp.cube import places_of
 from local_dp.curator.account import ConcentratedAccount
-from local_dp.curator.marginals.base import BinaryTable, Marginals
-from local_dp.curator.marginals.characters import CharacterSums, NoisySums
+from local_dp.curator.marginals.base import BinaryTable, Marginals, character_masks
 from local_dp.curator.mechanism import Mechanism, WithinDelta
+from local_dp.curator.rounded_normal import rounded_normals
 from local_dp.curator.selection.exponential import BoundedRange, ByScore, ExponentialChoice, numbered
 from local_dp.curator.selection.groups import Listed
 from local_dp.curator.trusted import TrustedOracle
 from local_dp.draws import Draws
 from local_dp.interaction import Adaptive, Play, run
-from local_dp.loss import NANO, Concentrated
+from local_dp.loss import ATTO, NANO, Concentrated
+
+
+@dataclass(frozen=True, eq=False)
+class NoisySums:
+    """n, and the noisy sums of the k characters."""
+
+    size: int
+    sums: Counts
+
+
+@dataclass(frozen=True)
+class CharacterSums(Mechanism[BinaryTable, NoisySums, Concentrated]):
+    """The sums over all records of the characters of k sets of columns, each plus round(N(0, V)), V = ceil(2 k / rho).
+
+    Privacy: rho-zCDP: a replaced record moves each by at most 2, and 4 k / (2 V) <= rho (Bun, Steinke 2016, Proposition 1.6); tight where one change
+    meets all sets oddly, as for the pairs of a tree. Cost: O(n k).
+    """
+
+    sets: tuple[tuple[int, ...], ...]
+    atto_rho: int
+
+    def __post_init__(self) -> None:
+        check_whole("rho in units of 1e-18", self.atto_rho, 1, 100 * ATTO)
+        check_whole("the number of sets", len(self.sets), 1, 1 << 22)
+
+    @property
+    def loss(self) -> Concentrated:
+        return Concentrated(self.atto_rho)
+
+    @property
+    def variance(self) -> int:
+        """V, before rounding."""
+        return math.ceil(Fraction(2 * len(self.sets) * ATTO, self.atto_rho))
+
+    def release(self, database: BinaryTable, draws: Draws) -> NoisySums:
+        sums = database.characters(character_masks(self.sets))
+        return NoisySums(database.size, sums + rounded_normals(draws, self.variance, len(sums)))
+
 
 Pair: TypeAlias = tuple[int, int]
 
@@ -30,7 +69,7 @@ Pair: TypeAlias = tuple[int, int]
 class DependentPair(ByScore[BinaryTable, int]):
     """The number of one of the `pairs` of columns that is far from independent: the score is |sum of their character - `expected`|.
 
-    Privacy: epsilon, pure: a replaced record moves a score by at most 2. `BoundedRange` tells it in rho.
+    Privacy: epsilon, pure: a replaced record moves a score by at most 2. `BoundedRange` gives it in rho.
     """
 
     pairs: tuple[Pair, ...]
@@ -48,7 +87,7 @@ class DependentPair(ByScore[BinaryTable, int]):
 
 @dataclass(frozen=True, eq=False)
 class TreeTable:
-    """A law on rows of d columns in which a column depends on the others through its neighbours in a tree alone; for n records.
+    """A law on rows of d columns in which a column depends on the others only through its neighbours in a tree; for n records.
 
     `means`, shape (d,), of (-1)^column, in [-1, 1]; `edges`, d - 1 pairs that form a tree, with the means `joint` of (-1)^(sum of both), shape (d - 1,).
     """
@@ -59,37 +98,37 @@ class TreeTable:
     joint: Floats
 
     def cells(self, workload: Marginals) -> Floats:
-        """The expected counts of all cells: by eliminating from the leaves all columns that a marginal does not have. O(d 2^t) a marginal."""
+        """The expected counts of all cells: eliminates the other columns from the leaves on. O(d 2^t) a marginal."""
         return self.size * np.concatenate([self._marginal(mask) for mask in workload.masks])
 
     @cached_property
     def _steps(self) -> tuple[tuple[int, int, Floats], ...]:
-        """Each column but the first, the farthest from it first, with its parent and Pr[column | parent], shape (2, 2), rows by the parent's value."""
+        """Each column but the first, the farthest first, with its parent and Pr[column | parent], shape (2, 2), rows by the parent's value."""
         near: dict[int, list[tuple[int, float]]] = {column: [] for column in range(len(self.means))}
         for (i, j), joint in zip(self.edges, self.joint.tolist(), strict=True):
             near[i].append((j, joint))
             near[j].append((i, joint))
-        found, seen, queue = [], {0}, [0]
+        steps, visited, queue = [], {0}, [0]
         for parent in queue:
             for column, joint in near[parent]:
-                if column not in seen:
-                    seen.add(column)
+                if column not in visited:
+                    visited.add(column)
                     queue.append(column)
-                    found.append((column, parent, _conditional(self.means[parent], self.means[column], joint)))
-        return tuple(reversed(found))
+                    steps.append((column, parent, _conditional(self.means[parent], self.means[column], joint)))
+        return tuple(reversed(steps))
 
     def _marginal(self, mask: int) -> Floats:
-        """The probabilities of the cells of one marginal. `held[v]` is of shape (2, 2, ..., 2): of the columns below v that are asked, given v's value."""
-        asked = set(places_of(mask))
-        order: dict[int, list[int]] = {column: [column] for column in asked}
-        held: dict[int, Floats] = {column: np.eye(2) for column in asked}
-        for column, parent, given in self._steps:
-            if column in held:
+        """The probabilities of one marginal's cells. `laws[v]`, shape (2, 2, ..., 2), is that of its columns below v, given v's value."""
+        columns = set(places_of(mask))
+        order: dict[int, list[int]] = {column: [column] for column in columns}
+        laws: dict[int, Floats] = {column: np.eye(2) for column in columns}
+        for column, parent, conditional in self._steps:
+            if column in laws:
                 order[parent] = order.get(parent, []) + order.pop(column)
-                held[parent] = _joined(held.get(parent), np.tensordot(given, held.pop(column), axes=1))
-        if 0 not in held:
+                laws[parent] = _joined(laws.get(parent), np.tensordot(conditional, laws.pop(column), axes=1))
+        if 0 not in laws:
             return np.ones(1)
-        joint = np.tensordot(np.array([1 + self.means[0], 1 - self.means[0]]) / 2, held[0], axes=1)
+        joint = np.tensordot(np.array([1 + self.means[0], 1 - self.means[0]]) / 2, laws[0], axes=1)
         return np.asarray(joint.transpose(np.argsort(order[0])[::-1]).ravel())  # the lowest column runs fastest
 
 
@@ -113,10 +152,10 @@ Part: TypeAlias = Mechanism[BinaryTable, NoisySums | int, Concentrated]
 
 @dataclass(frozen=True)
 class SpanningTree(WithinDelta[BinaryTable, TreeTable]):
-    """MST for binary columns: noisy columns, a tree of the pairs that are farthest from independent, its noisy pairs, and the table that these make.
+    """MST for binary columns: noisy columns, a tree of the most dependent pairs, its noisy pairs, and the table that these make.
 
-    Privacy: (eps, delta) through a rho of which a third goes to the columns, a third to the d - 1 choices, one after the other (Kruskal), a third to the
-    pairs of the tree. Utility: the noise is that of 2 d numbers, whatever the workload; what the tree does not say of the data stays wrong.
+    Privacy: (eps, delta) through a rho in three equal parts: the columns, the d - 1 choices one after the other (Kruskal), the pairs of the tree.
+    Utility: the noise is that of 2 d numbers, whatever the workload; dependences outside the tree are lost.
     Cost: O(n d^2) and O(d^3). Source: McKenna, Miklau, Sheldon 2021, Section 3; pairs by their characters, where a record moves one number, not four cells.
     """
 
@@ -143,25 +182,15 @@ class SpanningTree(WithinDelta[BinaryTable, TreeTable]):
         joined, edges, nano = list(range(self.d)), list[Pair](), math.isqrt(8 * third // (self.d - 1))
         while len(edges) < self.d - 1:
             pairs = tuple((i, j) for i, j in combinations(range(self.d), 2) if joined[i] != joined[j])
-            expected = tuple(_independent(int(sums[i]), int(sums[j]), size) for i, j in pairs)
+            expected = tuple(round(int(sums[i]) * int(sums[j]) / size) if size else 0 for i, j in pairs)  # if they were independent
             (number,) = yield (BoundedRange(DependentPair(pairs, expected, nano / NANO)),)
             assert isinstance(number, int)
             pair = pairs[number]
             edges.append(pair)
-            kept, lost = joined[pair[0]], joined[pair[1]]
-            joined = [kept if part == lost else part for part in joined]
+            joined = [joined[pair[0]] if part == joined[pair[1]] else part for part in joined]
         (joint,) = yield (CharacterSums(tuple(edges), third),)
         assert isinstance(joint, NoisySums)
-        return _possible(size, sums, tuple(edges), joint.sums)
-
-
-def _independent(one: int, other: int, size: int) -> int:
-    """What the character of two columns would sum to if they were independent, to the nearest whole number."""
-    return round(one * other / size) if size else 0
-
-
-def _possible(size: int, sums: Counts, edges: tuple[Pair, ...], joint: Counts) -> TreeTable:
-    """The noisy sums as means, each pair's moved to what its columns' allow: no cell is below 0."""
-    means = sums / max(size, 1)
-    one, other = (means[[edge[end] for edge in edges]] for end in (0, 1))
-    return TreeTable(size, means, edges, np.clip(joint / max(size, 1), np.abs(one + other) - 1, 1 - np.abs(one - other)))
+        means = sums / max(size, 1)
+        one, other = (means[[edge[end] for edge in edges]] for end in (0, 1))
+        possible = np.clip(joint.sums / max(size, 1), np.abs(one + other) - 1, 1 - np.abs(one - other))  # so that no cell is below 0
+        return TreeTable(size, means, tuple(edges), possible)

@@ -1,4 +1,7 @@
-"""RSPM, report separator-perturbed minimum: private optimisation by one call of an oracle (Neel, Roth, Wu 2019, Section 3.1)."""
+"""RSPM, report separator-perturbed minimum: private optimisation by one call of an oracle (Neel, Roth, Wu 2019, Section 3.1).
+
+And synthetic data as the equilibrium of a game: a private player of queries against a player of data (Section 4).
+"""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -8,13 +11,14 @@ from typing import TypeVar
 
 import numpy as np
 
-from local_dp.checks import check_whole
+from local_dp.arrays import Counts, Floats, Ints
+from local_dp.checks import check_dimension, check_positive, check_whole
 from local_dp.curator.mechanism import Law, Mechanism
-from local_dp.curator.oracle_efficient.oracles import Certified, Certifying, Fail, Perfect
-from local_dp.curator.oracle_efficient.separated import Separated, Weighted, labelled
+from local_dp.curator.oracle_efficient.separated import LISTED, Certified, Certifying, Fail, Perfect, Separated, Weighted, labelled
 from local_dp.curator.selection.occam import Labelled
 from local_dp.draws import Draws
 from local_dp.errors import InputError
+from local_dp.interaction import Adaptive, Play
 from local_dp.loss import NANO, Pure, exp_epsilon, nano_epsilon
 
 R = TypeVar("R")
@@ -23,7 +27,7 @@ _LISTED = 1 << 14  # noises
 
 @dataclass(frozen=True, eq=False)
 class Beside:
-    """Public points with whole weights, whose totals are added to `scale` times those of the perturbed data: what is compared with the data."""
+    """Public points with whole weights, whose totals are added to `scale` times those of the perturbed data."""
 
     scale: int
     data: Weighted
@@ -39,13 +43,13 @@ NOTHING = Beside(1, Weighted(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.i
 class Perturbation:
     """The examples as weighted points, and the m separators with whole weights eta_i, Pr[eta_i = y] prop. to e^(-eps |y| / shift).
 
-    Privacy of the least query under ONE tie-break that does not look at the data: epsilon, pure, on all databases, one example replaced. Proof: let q be the
+    Privacy of the least query under ONE tie-break that ignores the data: epsilon, pure, on all databases, one example replaced. Proof: let q be the
     least under noise eta, and eta'_i = eta_i - 2 where q(u_i) = 1, eta_i + 2 where it is 0. A replaced example moves a difference L(q') - L(q) of totals by -2
     at least; the new noise moves it by 2 for each u_i on which they differ, at least one. So none falls, one that was 0 may only rise, and q is the least on
-    the neighbour under eta', ties included: whole noise will do. eta -> eta' is one-to-one for each q, and a move by 2 m in sum changes the probability by
-    e^eps at most. Where a move by less does as much, less noise will do: that is the class's `shift`. 2 m for conjunctions and parities, 2 for thresholds.
-    What is public (`beside`) is in all differences alike, and changes nothing in this.
-    Utility: two totals are off by sum |eta_i| at most against each other, `bounds.heuristics.perturbed_excess`.
+    the neighbour under eta', ties included: whole noise is enough. eta -> eta' is one-to-one for each q. A move by 2 m in sum changes the probability by
+    e^eps at most. Where a smaller move is enough, so is less noise: that is the class's `shift`. 2 m for conjunctions and parities, 2 for thresholds.
+    Public points (`beside`) change all differences alike.
+    Utility: two totals move by sum |eta_i| at most against each other, `bounds.heuristics.perturbed_excess`.
     """
 
     queries: Separated
@@ -57,12 +61,11 @@ class Perturbation:
 
     @property
     def loss(self) -> Pure:
-        """What the least query costs."""
         return Pure(nano_epsilon(self.epsilon))
 
     @property
     def step(self) -> Fraction:
-        """eps / shift: what a step of one in one noise may cost, in nano-nats."""
+        """eps / shift: the loss of a step of one in one noise, in nano-nats."""
         return Fraction(nano_epsilon(self.epsilon), self.queries.shift)
 
     def draw(self, database: Labelled, draws: Draws) -> Weighted:
@@ -71,11 +74,10 @@ class Perturbation:
         return self._with(database, noises)
 
     def listed(self, database: Labelled) -> Iterator[tuple[Weighted, int]]:
-        """Finitely many perturbed data and their whole weights, that have the least query's law. Raises InputError where they are not finitely many.
+        """Finitely many perturbed data and their whole weights, with the least query's law. Raises InputError where infinitely many are needed.
 
-        Where every pattern on the separators is a query's, a query that is 0 on u_i beats its twin that is 1 there as soon as eta_i exceeds n, and the twin it
-        as soon as eta_i is below -n: the noise clipped to -(n + 1) .. n + 1 has the same least query. The tails beyond are geometric sums. What is public
-        counts as so many more examples.
+        Where every pattern on the separators is a query's, the twin of a query that is 1 on u_i, not 0, loses as soon as eta_i exceeds n. It wins below -n.
+        So noise clipped to -(n + 1) .. n + 1 has the same least query. The tails beyond are geometric sums. Public points count as more examples.
         """
         public = -(-int(np.abs(self.beside.data.weights).sum()) // self.beside.scale)
         most, m = len(database.x) + public + 1, len(self.queries.separators)
@@ -90,11 +92,11 @@ class Perturbation:
                 weight *= weights[noise]
             yield self._with(database, list(noises)), weight
 
-    def law(self, database: Labelled, told: Callable[[Weighted], R]) -> Law[R]:
-        """The law of what is told of the perturbed data; see `listed`."""
+    def law(self, database: Labelled, outcome_of: Callable[[Weighted], R]) -> Law[R]:
+        """The law of a function `outcome_of` of the perturbed data; see `listed`."""
         law: dict[R, int] = {}
         for data, weight in self.listed(database):
-            outcome = told(data)
+            outcome = outcome_of(data)
             law[outcome] = law.get(outcome, 0) + weight
         return law
 
@@ -112,7 +114,7 @@ def clipped_noise(growth: Fraction, most: int) -> dict[int, int]:
 
 @dataclass(frozen=True)
 class PerturbedMinimum(Mechanism[Labelled, int, Pure]):
-    """The query that errs least on the perturbed data: RSPM. The oracle's type must say that it never fails; a failure is an outcome that nobody made private.
+    """The query that errs least on the perturbed data: RSPM. The oracle's type must promise that it never fails; a failure would not be private.
 
     Privacy: epsilon, exactly, on all databases (`Perturbation`). Utility, cost: as there, and one call. Conjunctions in 14 dimensions, 10 % noise, half the
     labels 1, epsilon 1: 4 % more errors than the best at n = 1,000, none at 10^4; the exponential mechanism makes none at 300.
@@ -135,7 +137,7 @@ class PerturbedMinimum(Mechanism[Labelled, int, Pure]):
 
 @dataclass(frozen=True)
 class Attempt:
-    """RSPM with an oracle that may fail: NOT private alone, since whether it fails may depend on one record. `robust.RobustRelease` makes it so."""
+    """RSPM with an oracle that may fail: NOT private alone, since a failure may depend on one record. `robust.RobustRelease` makes it private."""
 
     perturbation: Perturbation
     oracle: Certifying
@@ -146,13 +148,83 @@ class Attempt:
         return self.perturbation.loss
 
     def attempt(self, database: Labelled, draws: Draws) -> int | Fail:
-        """The least query of the perturbed data, or a failure."""
-        return self._told(self.perturbation.draw(database, draws))
+        return self._outcome(self.perturbation.draw(database, draws))
 
     def law(self, database: Labelled) -> Law[int | Fail]:
         """With failures, where the oracle fails alike on noises beyond those of `Perturbation.listed`."""
-        return self.perturbation.law(database, self._told)
+        return self.perturbation.law(database, self._outcome)
 
-    def _told(self, data: Weighted) -> int | Fail:
+    def _outcome(self, data: Weighted) -> int | Fail:
         answer = self.oracle.minimise(data)
         return answer.choice if isinstance(answer, Certified) else answer
+
+
+@dataclass(frozen=True)
+class DataPlayer:
+    """Follow the perturbed leader: `draws` points a round, each the least of the queries played so far plus Laplace noise of this scale on each coordinate.
+
+    It sees no record. The queries' player must answer its distribution: with one draw a round the game does not settle.
+    """
+
+    d: int
+    draws: int
+    scale: float
+
+    def __post_init__(self) -> None:
+        check_dimension(self.d, LISTED)
+        check_whole("draws", self.draws, 1, 1 << 20)
+        check_positive("scale", self.scale)
+
+    @property
+    def universe(self) -> Ints:
+        return np.arange(1 << self.d, dtype=np.int64)
+
+    def points(self, played: Floats | Counts, generator: np.random.Generator) -> Ints:
+        """The draws of a round, shape (draws,); `played` is how many of the queries played are 1 on each point."""
+        bits = (self.universe[:, None] >> np.arange(self.d)) & 1
+        noise = generator.laplace(0.0, self.scale, (self.draws, self.d))
+        return np.asarray(np.argmin(played - noise @ bits.T, axis=1))
+
+
+@dataclass(frozen=True)
+class SyntheticGame:
+    """Synthetic data for queries that are closed under complement, from a table of n rows (examples of label 0): a curator's adaptive algorithm.
+
+    In each of `rounds` rounds the data's player draws points. RSPM at `epsilon` finds the query that the table satisfies least often compared with them.
+    The data's player then avoids that query. The result is how often each point was drawn, shape (2^d,): a table on which all queries are nearly right.
+    Privacy: the rounds' losses, composed; the data's player sees the queries played and nothing else. Cost: one call of the oracle a round.
+    Source: Neel, Roth, Wu 2019, Section 4, with a sample of draws in place of one.
+    """
+
+    queries: Separated
+    oracle: Perfect
+    n: int
+    rounds: int
+    epsilon: float
+
+    def __post_init__(self) -> None:
+        check_whole("n", self.n, 1, 1 << 32)
+        check_whole("rounds", self.rounds, 1, 1 << 20)
+
+    def against(self, player: DataPlayer, generator: np.random.Generator) -> Adaptive[PerturbedMinimum, int, Counts]:
+        """The game; its data's player draws from `generator`."""
+        return Adaptive(lambda: self._play(player, generator))
+
+    def _play(self, player: DataPlayer, generator: np.random.Generator) -> Play[PerturbedMinimum, int, Counts]:
+        values = self.queries.values(player.universe)
+        played = np.zeros(len(player.universe), dtype=np.int64)
+        counts = np.zeros(len(player.universe), dtype=np.int64)
+        for _ in range(self.rounds):
+            points = player.points(played, generator)
+            counts += np.bincount(points, minlength=len(counts))
+            beside = Beside(player.draws, Weighted(points, np.full(len(points), -self.n, dtype=np.int64)))
+            (choice,) = yield (PerturbedMinimum(Perturbation(self.queries, self.epsilon, beside), self.oracle),)
+            played += values[choice]
+        return counts
+
+
+def largest_error(queries: Separated, table: Counts, synthetic: Counts) -> float:
+    """The largest difference of a query's frequency in two tables, given as how often each point occurs, shape (2^d,)."""
+    points = np.arange(len(table), dtype=np.int64)
+    shares = [queries.totals(Weighted(points, counts.astype(np.int64))) / counts.sum() for counts in (table, synthetic)]
+    return float(np.abs(shares[0] - shares[1]).max())

@@ -1,4 +1,4 @@
-"""All ways to cut a small database into random pieces, with their probabilities."""
+"""PRSMA: private whatever the oracle does, by a test on random pieces of the data (Neel, Roth, Wu 2019, Section 3.2)."""
 
 import math
 from abc import abstractmethod
@@ -13,7 +13,7 @@ from typing import Generic, Protocol, TypeAlias, TypeVar
 from local_dp.checks import check_share, check_whole
 from local_dp.curator.laws import whole_weights
 from local_dp.curator.mechanism import Law, Mechanism
-from local_dp.curator.oracle_efficient.oracles import Fail
+from local_dp.curator.oracle_efficient.separated import Fail
 from local_dp.curator.selection.occam import Labelled
 from local_dp.draws import Draws
 from local_dp.errors import InputError
@@ -29,31 +29,34 @@ def cuts(database: Labelled, pieces: int, records: int) -> Iterator[tuple[tuple[
 
     Raises InputError where there are more than 2^14.
     """
-    held = sorted(Counter(zip(database.x.tolist(), database.y.tolist(), strict=True)).items())
-    ways: dict[tuple[tuple[_Counts, ...], _Counts], int] = {((), tuple(count for _, count in held)): 1}
+    kinds = sorted(Counter(zip(database.x.tolist(), database.y.tolist(), strict=True)).items())
+    ways: dict[tuple[tuple[_Counts, ...], _Counts], int] = {((), tuple(count for _, count in kinds)): 1}
     for _ in range(pieces):
         ways = _one_more(ways, records)
         if len(ways) > MAX_WAYS:
             raise InputError(f"there are more than {MAX_WAYS} ways to cut {len(database.x)} records into {pieces} pieces; give fewer")
     total = sum(ways.values())
-    for (taken, _), share in ways.items():
-        yield tuple(tuple(record for (record, _), count in zip(held, piece, strict=True) for _ in range(count)) for piece in taken), Fraction(share, total)
+    for (cut_pieces, _), share in ways.items():
+        yield (
+            tuple(tuple(record for (record, _), count in zip(kinds, piece, strict=True) for _ in range(count)) for piece in cut_pieces),
+            Fraction(share, total),
+        )
 
 
 def _one_more(ways: dict[tuple[tuple[_Counts, ...], _Counts], int], records: int) -> dict[tuple[tuple[_Counts, ...], _Counts], int]:
-    """One more piece of the records that are left, in each way."""
+    """One more piece of the remaining records, in each way."""
     more: dict[tuple[tuple[_Counts, ...], _Counts], int] = {}
-    for (taken, left), share in ways.items():
-        for piece in _pieces(left, records):
-            after = tuple(sorted((*taken, piece))), tuple(have - take for have, take in zip(left, piece, strict=True))
-            more[after] = more.get(after, 0) + share * math.prod(map(math.comb, left, piece))
+    for (cut_pieces, rest), share in ways.items():
+        for piece in _pieces(rest, records):
+            after = tuple(sorted((*cut_pieces, piece))), tuple(have - take for have, take in zip(rest, piece, strict=True))
+            more[after] = more.get(after, 0) + share * math.prod(map(math.comb, rest, piece))
     return more
 
 
 @cache
-def _pieces(left: _Counts, records: int) -> tuple[_Counts, ...]:
-    """How many of each kind a piece may have."""
-    return tuple(piece for piece in product(*(range(min(count, records) + 1) for count in left)) if sum(piece) == records)
+def _pieces(counts: _Counts, records: int) -> tuple[_Counts, ...]:
+    """The possible counts of each kind in a piece."""
+    return tuple(piece for piece in product(*(range(min(count, records) + 1) for count in counts)) if sum(piece) == records)
 
 
 R = TypeVar("R")
@@ -62,7 +65,7 @@ _APART = math.log(2)  # the survivors' laws agree within a factor 2
 
 
 class Fallible(Protocol[R]):
-    """An algorithm that is private as long as its oracle never fails, and whose answers, where there are any, are what it would then answer."""
+    """An algorithm that is private as long as its oracle never fails; a failing oracle only removes answers."""
 
     @property
     @abstractmethod
@@ -80,7 +83,7 @@ class Fallible(Protocol[R]):
 
 @dataclass(frozen=True)
 class Terms:
-    """eps* and delta*, and the whole numbers that follow: survivors that are enough, threshold, pieces, runs of each.
+    """eps* and delta*, and the whole numbers that follow: enough survivors, threshold, pieces, runs of each.
 
     Y is discrete Laplace noise of parameter eps*, t the least whole number with Pr[Y > t] <= delta*.
     """
@@ -99,12 +102,12 @@ class Terms:
 
     @property
     def enough(self) -> int:
-        """M = floor(1 / eps*), at least 1: among so many survivors, one more or less changes little."""
+        """M = floor(1 / eps*), at least 1: among this many survivors, one more or less changes little."""
         return max(1, NANO // self.nano)
 
     @cached_property
     def threshold(self) -> int:
-        """M + t: M survivors are taken for more with probability delta* at most."""
+        """M + t: M survivors pass with probability delta* at most."""
         shrink = math.exp(-self.nano / NANO)
         t = max(0, math.ceil(-math.log(self.delta * (1 + shrink)) * NANO / self.nano) - 1)  # Pr[Y > t] = shrink^(t + 1) / (1 + shrink)
         return self.enough + t
@@ -119,7 +122,7 @@ class Terms:
         """R: a piece that fails more often than delta* survives them all with probability delta* / K at most."""
         return math.ceil(math.log(self.pieces / self.delta) / self.delta)
 
-    def passed(self, survivors: int) -> Fraction:
+    def pass_chance(self, survivors: int) -> Fraction:
         """Pr[survivors + Y > threshold], with e^eps* replaced by the fraction just below it."""
         return _at_least(self.nano, self.threshold - survivors + 1)
 
@@ -132,9 +135,9 @@ def _at_least(nano: int, over: int) -> Fraction:
 
 
 def apart(epsilon: float, records: int, pieces: int) -> float:
-    """At most the delta of survivors whose laws do not agree within a factor 2, for a base of loss `epsilon` on random pieces of `records` records.
+    """An upper bound on the delta of survivors whose laws differ by more than a factor 2, for a base of loss `epsilon` on random pieces.
 
-    Nothing if epsilon * records <= ln 2. Else, with v = records eps^2 and t = (ln 2 - eps) / 2 > v / 4: K e^(t - 2 t^2 / v) (3 + 1 / (4 t / v - 1)).
+    0 if epsilon * records <= ln 2. Else, with v = records eps^2 and t = (ln 2 - eps) / 2 > v / 4: K e^(t - 2 t^2 / v) (3 + 1 / (4 t / v - 1)).
     """
     if epsilon * records <= _APART:
         return 0.0
@@ -145,7 +148,7 @@ def apart(epsilon: float, records: int, pieces: int) -> float:
 
 
 def piece_epsilon(terms: Terms, records: int) -> float:
-    """The largest epsilon, to a millionth of it, of a base on pieces of so many records whose disagreement has a delta of delta* at most.
+    """The largest epsilon, to a millionth of it, of a base on pieces of this size with `apart` of delta* at most.
 
     About 1 / sqrt(4.5 records ln(K / delta*)): a third more than the 1 / sqrt(8 records ln(2 K / delta*)) of the source.
     """
@@ -159,21 +162,23 @@ def piece_epsilon(terms: Terms, records: int) -> float:
 
 @dataclass(frozen=True)
 class RobustRelease(Mechanism[Labelled, R | None, Approximate], Generic[R]):
-    """One answer of an algorithm whose oracle may fail, as it likes, on any data; or nothing (None).
+    """One answer of an algorithm whose oracle may fail at will, on any data; or nothing (None).
 
     Steps: the records are shuffled and cut into K pieces of `records`, the rest put aside. A piece survives if none of R runs on it fails. T survivors; nothing
     unless T + Y > threshold. Else an answer of one survivor, a uniform one.
 
-    Privacy, on all databases, one record replaced, whatever the oracle does: epsilon = eps* + ln((M + 2) / (M + 1)), which is below 2 eps* (1.97 eps* at
-    1/48), and delta = g + apart + (1 + e^epsilon) (K (1 - delta*)^R + delta*), g = Pr[M + Y > threshold]. Proof:
-    1. A piece that fails with probability f survives with (1 - f)^R, and its answers then have a law within f of p, that of an oracle that never fails. So
-       except with probability K (1 - delta*)^R + delta*, pieces with f > delta* never survive and the others answer by p.
-    2. A replaced record changes one piece. Let m others survive, s the sum of their laws, p and p' the changed piece's. If m < M, something is told with
-       probability g at most. If m >= M, the law of what is told is s / m or (s + p) / (m + 1), and p <= 2 s / m, p' >= s / (2 m) where all agree within 2.
-       So from surviving to failing it grows by e^eps* (m + 2) / (m + 1) at most; from failing to surviving by (m + 1) / (m + 1/2), as the test is passed
-       the more often; from p to p' by (m + 2) / (m + 1/2), which is no more than the first, as e^(1 / (M + 1)) >= (M + 1) / (M + 1/2). Silence grows by e^eps*.
-    3. That they do not agree has delta `apart`: ln p(o) of a random piece moves by the base's epsilon with a record, so it keeps near its mean mu(o)
-       (McDiarmid), and the e^mu(o) add up to at most 1 over all outcomes o (Jensen).
+    Privacy, on all databases, one record replaced, whatever the oracle does: epsilon = eps* + ln((M + 2) / (M + 1)).
+    That is below 2 eps* (1.97 eps* at 1/48).
+    delta = g + apart + (1 + e^epsilon) (K (1 - delta*)^R + delta*); g = Pr[M + Y > threshold]. Proof:
+    1. A piece that fails with probability f survives with (1 - f)^R. Its answers then have a law within f of p, that of an oracle that never fails. So
+    except with probability K (1 - delta*)^R + delta*, pieces with f > delta* never survive and the others answer by p.
+    2. A replaced record changes one piece. Let m others survive, s the sum of their laws, p and p' the changed piece's. If m < M, there is an answer with
+    probability g at most. If m >= M, the answer's law is s / m or (s + p) / (m + 1).
+    Where all agree within 2, p <= 2 s / m and p' >= s / (2 m).
+    So from surviving to failing it grows by e^eps* (m + 2) / (m + 1) at most; from failing to surviving by (m + 1) / (m + 1/2), as the test is passed
+    the more often; from p to p' by (m + 2) / (m + 1/2). That is no more than the first, as e^(1 / (M + 1)) >= (M + 1) / (M + 1/2). Silence grows by e^eps*.
+    3. That they do not agree has delta `apart`: ln p(o) of a random piece moves by the base's epsilon with a record. So it stays near its mean mu(o)
+    (McDiarmid), and the e^mu(o) add up to at most 1 over all outcomes o (Jensen).
     Utility, if nothing fails: the base's on `records` records, with probability 1 - delta*. Cost: K R runs. Source: Neel, Roth, Wu 2019, Section 3.2 and
     Theorem 8, with eps* = eps / 48 and delta* about delta / 11; this accounting is sharper.
     """
@@ -194,8 +199,8 @@ class RobustRelease(Mechanism[Labelled, R | None, Approximate], Generic[R]):
     def release(self, database: Labelled, draws: Draws) -> R | None:
         pieces = self._pieces(len(database.x))
         order = draws.order(len(database.x))[: pieces * self.records].reshape(pieces, self.records)
-        tried = [self._tried(Labelled(database.x[rows], database.y[rows]), draws) for rows in order]
-        survivors = [answer for answer in tried if not isinstance(answer, Fail)]
+        outcomes = [self._outcome(Labelled(database.x[rows], database.y[rows]), draws) for rows in order]
+        survivors = [answer for answer in outcomes if not isinstance(answer, Fail)]
         noisy = len(survivors) + draws.discrete_laplace(Fraction(self.terms.nano, NANO))
         if noisy <= self.terms.threshold or not survivors:
             return None
@@ -203,26 +208,26 @@ class RobustRelease(Mechanism[Labelled, R | None, Approximate], Generic[R]):
 
     def law(self, database: Labelled) -> Law[R | None]:
         """By all ways to cut a small database."""
-        told: dict[R | None, Fraction] = {}
+        shares: dict[R | None, Fraction] = {}
         for pieces, share in cuts(database, self._pieces(len(database.x)), self.records):
-            for answer, probability in self.told([self.base.law(Labelled.of(piece)) for piece in pieces]).items():
-                told[answer] = told.get(answer, Fraction(0)) + share * probability
-        told[None] = 1 - sum(told.values(), Fraction(0))
-        return whole_weights(told)
+            for answer, probability in self.answer_law([self.base.law(Labelled.of(piece)) for piece in pieces]).items():
+                shares[answer] = shares.get(answer, Fraction(0)) + share * probability
+        shares[None] = 1 - sum(shares.values(), Fraction(0))
+        return whole_weights(shares)
 
-    def told(self, laws: Sequence[Law[R | Fail]]) -> dict[R, Fraction]:
-        """What is told of pieces on which a run has these laws, and how likely."""
+    def answer_law(self, laws: Sequence[Law[R | Fail]]) -> dict[R, Fraction]:
+        """The probability of each answer, given the law of a run on each piece."""
         survive = [(1 - failing(law)) ** self.terms.runs for law in laws]
-        told: dict[R, Fraction] = {}
+        shares: dict[R, Fraction] = {}
         for i, law in enumerate(laws):
-            chosen: Fraction = sum(
-                (share * self.terms.passed(t + 1) / (t + 1) for t, share in enumerate(_survivors(survive[:i] + survive[i + 1 :]))), Fraction(0)
+            chance: Fraction = sum(
+                (share * self.terms.pass_chance(t + 1) / (t + 1) for t, share in enumerate(_survivors(survive[:i] + survive[i + 1 :]))), Fraction(0)
             )
-            answered = sum(weight for answer, weight in law.items() if not isinstance(answer, Fail))
+            total = sum(weight for answer, weight in law.items() if not isinstance(answer, Fail))
             for answer, weight in law.items():
                 if not isinstance(answer, Fail):
-                    told[answer] = told.get(answer, Fraction(0)) + survive[i] * chosen * Fraction(weight, answered)
-        return told
+                    shares[answer] = shares.get(answer, Fraction(0)) + survive[i] * chance * Fraction(weight, total)
+        return shares
 
     def _epsilon(self) -> Pure:
         enough = self.terms.enough
@@ -232,14 +237,14 @@ class RobustRelease(Mechanism[Labelled, R | None, Approximate], Generic[R]):
         terms = self.terms
         unlike = terms.pieces * math.exp(terms.runs * math.log1p(-terms.delta)) + terms.delta
         disagree = apart(self.base.loss.epsilon, self.records, terms.pieces)
-        return _UP * (float(terms.passed(terms.enough)) + disagree + (1 + math.exp(self._epsilon().epsilon)) * unlike)
+        return _UP * (float(terms.pass_chance(terms.enough)) + disagree + (1 + math.exp(self._epsilon().epsilon)) * unlike)
 
     def _pieces(self, n: int) -> int:
         if n < self.terms.pieces * self.records:
             raise InputError(f"there are {n} records; {self.terms.pieces} pieces of {self.records} need {self.terms.pieces * self.records}")
         return self.terms.pieces
 
-    def _tried(self, piece: Labelled, draws: Draws) -> R | Fail:
+    def _outcome(self, piece: Labelled, draws: Draws) -> R | Fail:
         """The answer of the last of all runs, or the first failure."""
         for _ in range(self.terms.runs):
             answer = self.base.attempt(piece, draws)
@@ -249,12 +254,12 @@ class RobustRelease(Mechanism[Labelled, R | None, Approximate], Generic[R]):
 
 
 def failing(law: Law[R | Fail]) -> Fraction:
-    """How likely a run fails."""
+    """The probability that a run fails."""
     return Fraction(sum(weight for answer, weight in law.items() if isinstance(answer, Fail)), sum(law.values()))
 
 
 def _survivors(survive: list[Fraction]) -> list[Fraction]:
-    """The law of how many survive."""
+    """The law of the number of survivors."""
     law = [Fraction(1)]
     for chance in survive:
         law = [stay + more for stay, more in zip([(1 - chance) * p for p in law] + [Fraction(0)], [Fraction(0)] + [chance * p for p in law], strict=True)]

@@ -1,10 +1,20 @@
-"""Classes of queries with a separator set: points on which any two queries differ (Goldman, Kearns, Schapire 1993; Neel, Roth, Wu 2019, Definition 2)."""
+"""Classes of queries with a separator set: points on which any two queries differ (Goldman, Kearns, Schapire 1993; Neel, Roth, Wu 2019, Definition 2).
+
+Oracles of optimisation find the least weighted total of a class (Definitions 5 to 8). Their types are their promises:
+
+    Perfect      always answers, with a proof;                   RSPM takes no other.
+    Certifying   answers with a proof, or reports a failure;     PRSMA makes its failures private.
+    Plain        claims;                                         nothing private follows.
+
+Of two queries of equal total the one of the lower number is the answer: one tie-break, the same for all data, on which privacy rests.
+"""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
+from typing import Protocol
 
 import numpy as np
 
@@ -29,22 +39,21 @@ class Weighted:
             raise InputError(f"there are points of shape {self.points.shape} and weights of shape {self.weights.shape}; give a whole weight for each point")
 
     def with_points(self, points: Ints, weights: Ints) -> "Weighted":
-        """These and more."""
         return Weighted(np.concatenate([self.points, points]), np.concatenate([self.weights, weights]))
 
 
 class Separated(ABC):
     """Finitely many queries from points to {0, 1}, numbered, and m points U such that any two queries differ on one of them; so there are at most 2^m.
 
-    `shift` is what noise on U must move by, in sum, so that a query that was least stays least when an example is replaced: for each query q and each replaced
-    example there are whole s_i on U, |s|_1 <= shift, such that no L(q') - L(q) falls by more than the sum of s_i (q'(u_i) - q(u_i)). 2 m is always enough,
-    as is twice the teaching dimension in U. As a class of hypotheses it has `errors`, so the exponential mechanism takes it too.
+    `shift` is the sum of noise moves on U that keeps a least query the least when an example is replaced. For each query q and each replaced
+    example there are whole s_i on U with |s|_1 <= shift. With them no L(q') - L(q) falls by more than the sum of s_i (q'(u_i) - q(u_i)).
+    2 m is always enough, as is twice the teaching dimension in U. As a class of hypotheses it has `errors`, so the exponential mechanism takes it too.
     """
 
     @property
     @abstractmethod
     def size(self) -> int:
-        """How many queries."""
+        """The number of queries."""
 
     @property
     @abstractmethod
@@ -54,7 +63,7 @@ class Separated(ABC):
     @property
     @abstractmethod
     def shift(self) -> int:
-        """Enough; `least_shift` enumerates the least on small classes."""
+        """An upper bound; `least_shift` enumerates the least on small classes."""
 
     @abstractmethod
     def totals(self, data: Weighted) -> Counts:
@@ -66,7 +75,7 @@ class Separated(ABC):
         return self.size == 1 << len(self.separators)
 
     def errors(self, x: Ints, y: Ints) -> Counts:
-        """How many of the n examples each query, as a hypothesis, gets wrong: shape (size,); x points and y of 0/1, both of shape (n,)."""
+        """The number of the n examples that each query, as a hypothesis, gets wrong: shape (size,); x points and y of 0/1, both of shape (n,)."""
         return self.totals(labelled(x, y)) + np.int64(np.sum(y))
 
     def values(self, points: Ints) -> Bools:
@@ -92,9 +101,9 @@ def least_shift(queries: Separated, points: Ints) -> int | None:
     return None if None in enough else max(size for size in enough if size is not None)
 
 
-def _enough(shifts: Ints, differences: Ints, moved: Ints) -> int | None:
+def _enough(shifts: Ints, differences: Ints, moves: Ints) -> int | None:
     """The least |s|_1 that is enough for the worst replaced example; `shifts` ascend."""
-    keep = ((shifts @ differences.T)[:, :, None] + moved >= 0).all(axis=1)
+    keep = ((shifts @ differences.T)[:, :, None] + moves >= 0).all(axis=1)
     return int(np.abs(shifts[keep.argmax(axis=0)]).sum(axis=1).max()) if keep.any(axis=0).all() else None
 
 
@@ -119,7 +128,7 @@ class Closed(Separated):
 
     @property
     def shift(self) -> int:
-        """2 (m + 1): what is enough for any class."""
+        """2 (m + 1): enough for any class."""
         return 2 * len(self.separators)
 
     def totals(self, data: Weighted) -> Counts:
@@ -150,7 +159,7 @@ def _butterfly(values: Counts, combine: Callable[[Counts, Counts], tuple[Counts,
 
 @dataclass(frozen=True)
 class _Cube(Separated):
-    """Of the 2^d masks, each of them one query on {0,1}^d; bit i of a point is its coordinate i."""
+    """2^d masks, each of them one query on {0,1}^d; bit i of a point is its coordinate i."""
 
     d: int
 
@@ -163,7 +172,7 @@ class _Cube(Separated):
 
     @property
     def shift(self) -> int:
-        """2 d: each bit of the mask is told by its own separator."""
+        """2 d: each bit of the mask has its own separator."""
         return 2 * self.d
 
 
@@ -190,8 +199,7 @@ class Parities(_Cube):
 
     def totals(self, data: Weighted) -> Counts:
         transformed = _butterfly(_spread(self, data, data.points), lambda low, high: (low + high, low - high))
-        totals: Counts = (transformed[0] - transformed) // 2
-        return totals
+        return np.asarray((transformed[0] - transformed) // 2)
 
 
 @dataclass(frozen=True)
@@ -221,5 +229,75 @@ class Thresholds(Separated):
         if len(data.points) and not 0 <= int(data.points.min()) <= int(data.points.max()) < self.points:
             raise InputError(f"a point lies outside 0 .. {self.points - 1}; give the number of points that there are")
         np.add.at(weights, data.points.astype(np.int64), data.weights)
-        totals: Counts = np.cumsum(weights[::-1])[::-1]
-        return totals
+        return np.cumsum(weights[::-1])[::-1]
+
+
+@dataclass(frozen=True)
+class Certified:
+    """Query number `choice` has total `value`, no query has less, and none of a lower number has as little."""
+
+    choice: int
+    value: int
+
+
+@dataclass(frozen=True)
+class Fail:
+    """The oracle gave up, or its proof failed."""
+
+
+FAIL = Fail()
+
+
+@dataclass(frozen=True)
+class Claimed:
+    """An answer without proof."""
+
+    choice: int
+
+
+class Perfect(Protocol):
+    """Always proves its answer; it is a `Certifying` oracle that never fails."""
+
+    @abstractmethod
+    def minimise(self, data: Weighted) -> Certified:
+        """The least query."""
+
+
+class Certifying(Protocol):
+    """Proves its answer or fails."""
+
+    @abstractmethod
+    def minimise(self, data: Weighted) -> Certified | Fail:
+        """The least query, or a failure."""
+
+
+class Plain(Protocol):
+    """Claims."""
+
+    @abstractmethod
+    def minimise(self, data: Weighted) -> Claimed:
+        """Some query."""
+
+
+@dataclass(frozen=True)
+class Exhaustive:
+    """All totals, in whole numbers; the proof is that it lists them all."""
+
+    queries: Separated
+
+    def minimise(self, data: Weighted) -> Certified:
+        totals = self.queries.totals(data)
+        choice = int(np.argmin(totals))  # the first of those that tie
+        return Certified(choice, int(totals[choice]))
+
+
+@dataclass(frozen=True)
+class Verified:
+    """A plain oracle whose claims are checked against all totals: a lying solver can only fail. For tests and small classes."""
+
+    claimed: Plain
+    exact: Perfect
+
+    def minimise(self, data: Weighted) -> Certified | Fail:
+        truth = self.exact.minimise(data)
+        return truth if self.claimed.minimise(data).choice == truth.choice else FAIL

@@ -21,8 +21,7 @@ def pack(bits: Ints) -> Words:
     packed = np.packbits(np.asarray(bits, dtype=np.uint8), axis=-1, bitorder="little")
     padded = np.zeros((*bits.shape[:-1], 8 * width(d)), dtype=np.uint8)
     padded[..., : packed.shape[-1]] = packed
-    words: Words = padded.view("<u8")
-    return words
+    return padded.view("<u8")
 
 
 def unpack(rows: Words, d: int) -> Ints:
@@ -38,13 +37,12 @@ def mask(row: Words) -> int:
 
 def products(rows: Words, vector: Words) -> Words:
     """<row, vector> mod 2 for each row, uint8, shape (m,)."""
-    odd: Words = np.bitwise_count(np.bitwise_xor.reduce(rows & vector, axis=-1)) & np.uint8(1)
-    return odd
+    return np.asarray(np.bitwise_count(np.bitwise_xor.reduce(rows & vector, axis=-1)) & np.uint8(1))
 
 
 @dataclass(frozen=True)
 class Solutions:
-    """The solutions of a consistent system in d unknowns, 2^(d - rank) of them: reduced rows, their right-hand sides and their pivot columns."""
+    """The 2^(d - rank) solutions of a consistent system in d unknowns: reduced rows, their right-hand sides and their pivot columns."""
 
     d: int
     rows: Words  # (rank, width)
@@ -53,7 +51,6 @@ class Solutions:
 
     @property
     def dimension(self) -> int:
-        """The logarithm to base 2 of the number of solutions."""
         return self.d - len(self.pivots)
 
     def pick(self, coins: Words) -> Words:
@@ -78,16 +75,16 @@ def solve(rows: Words, sides: Ints, d: int) -> Solutions | None:
     order: list[int] = []
     columns: list[int] = []
     for block in range(-(-d // 8)):
-        chosen, places = _independent(octets[:, block], unused)
-        if not chosen:
+        pivots, places = _independent(octets[:, block], unused)
+        if not pivots:
             continue
-        _reduce_block(system, chosen, places, block)
-        combination = _combinations(system[chosen], places)
+        _reduce_block(system, pivots, places, block)
+        combination = _combinations(system[pivots], places)
         values = octets[:, block].copy()
-        values[chosen] = 0
+        values[pivots] = 0
         system ^= combination[values]
-        unused[chosen] = False
-        order += chosen
+        unused[pivots] = False
+        order += pivots
         columns += [8 * block + place for place in places]
     if np.any(system[unused, -1]):
         return None
@@ -98,29 +95,29 @@ def _independent(values: Words, unused: Bools) -> tuple[list[int], list[int]]:
     """Rows, at most eight, whose bytes in this block span those of all unused rows, and a pivot place for each."""
     candidates = np.flatnonzero(unused)
     values = values[candidates]
-    chosen, places = [], []
+    pivots, places = [], []
     for place in range(8):
         holding = (values >> np.uint8(place)) & np.uint8(1)
         first = int(holding.argmax()) if len(holding) else 0
         if len(holding) and holding[first]:
-            values = values ^ holding * values[first]  # the pivot row itself becomes zero, so it is not chosen again
-            chosen.append(int(candidates[first]))
+            values = values ^ holding * values[first]  # the pivot row itself becomes zero, so it is not taken again
+            pivots.append(int(candidates[first]))
             places.append(place)
-    return chosen, places
+    return pivots, places
 
 
-def _reduce_block(system: Words, chosen: list[int], places: list[int], block: int) -> None:
-    """Makes the chosen rows the identity on their pivot places."""
+def _reduce_block(system: Words, pivots: list[int], places: list[int], block: int) -> None:
+    """Makes the pivot rows the identity on their pivot places."""
     word, shift = divmod(8 * block, 64)
     for at, place in enumerate(places):
         bit = np.uint64(shift + place)
-        for other in range(len(chosen)):
-            if other != at and (system[chosen[other], word] >> bit) & np.uint64(1):
-                system[chosen[other]] ^= system[chosen[at]]
+        for other in range(len(pivots)):
+            if other != at and (system[pivots[other], word] >> bit) & np.uint64(1):
+                system[pivots[other]] ^= system[pivots[at]]
 
 
 def _combinations(pivot_rows: Words, places: list[int]) -> Words:
-    """For each byte, the sum of the pivot rows at whose places it has a one, shape (256, words)."""
+    """For each byte, the sum of the pivot rows at the places of its ones, shape (256, words)."""
     table = np.zeros((256, pivot_rows.shape[1]), dtype=pivot_rows.dtype)
     for row, place in zip(pivot_rows, places, strict=True):
         table[(_BYTES >> np.uint8(place)) & np.uint8(1) == 1] ^= row

@@ -53,7 +53,7 @@ def draw_examples(d: int, r: Words, n: int, generator: np.random.Generator) -> E
 
 @dataclass(frozen=True)
 class ParityLearner(Mechanism[Examples, int | None, Pure]):
-    """A run: with probability s no answer; else each example is kept with probability p and a uniform solution of the kept equations is the answer, if any.
+    """A run: with probability s no answer; else each example is kept with probability p, and a uniform solution of these equations is the answer, if any.
 
     Up to `runs` runs, the first answer counts: runs = 1 is the paper's A, more its A*. p and s are multiples of 2^-64, so the sampler realises them exactly.
     Privacy: `ratio` on ALL databases, consistent or not. Utility: `parity_examples` of `bounds.curator`. Cost: O(p n d^2 / 512) word operations, most often
@@ -79,9 +79,9 @@ class ParityLearner(Mechanism[Examples, int | None, Pure]):
             (1 + p) / (1 - p) * (1 - b^k) / ((1 - p)(1 - s^k))   for a hypothesis.
 
         Proof: let example i differ, u be Pr[a run answers h | i not kept] and b0 >= s be Pr[a run does not answer | i not kept]. A kept example at most
-        doubles u (KLNRS Claim 3.3) and cannot lower b0, so a run answers h with a probability between (1 - p) u and (1 + p) u, and is silent with one
-        between b0 and p + (1 - p) b0. All runs together answer h with g(silence) = 1 + silence + ... + silence^(k-1) times as much, and
-        g(p + (1 - p) b0) / g(b0) falls in b0 (the elasticity of 1 - (1 - t)^k falls in t), as does the ratio for "no answer": both are largest at b0 = s.
+        doubles u (KLNRS Claim 3.3) and cannot lower b0. So a run answers h with probability (1 - p) u to (1 + p) u, and is silent with one
+        of b0 to p + (1 - p) b0. All runs together answer h with g(silence) = 1 + silence + ... + silence^(k-1) times as much. Both
+        g(p + (1 - p) b0) / g(b0) and the ratio for "no answer" fall in b0 (the elasticity of 1 - (1 - t)^k falls in t), so they are largest at b0 = s.
         For k = 1 this is limits 4.1; for more the loss is at most k times that of one run, and less for a hypothesis.
         """
         p, s, k = self.p, self.s, self.runs
@@ -91,7 +91,7 @@ class ParityLearner(Mechanism[Examples, int | None, Pure]):
 
     @property
     def epsilon(self) -> float:
-        """The exact privacy loss, ln `ratio`, in nats."""
+        """ln `ratio`, in nats."""
         return epsilon_of(self.ratio)
 
     @property
@@ -108,8 +108,8 @@ class ParityLearner(Mechanism[Examples, int | None, Pure]):
         for _ in range(self.runs):
             if draws.coin(self.s):
                 continue
-            kept = draws.words(len(database)) < np.uint64(int(self.p * _GRID))
-            solutions = gf2.solve(database.x[kept], database.y[kept], database.d)
+            sample = draws.words(len(database)) < np.uint64(int(self.p * _GRID))
+            solutions = gf2.solve(database.x[sample], database.y[sample], database.d)
             if solutions is not None:
                 return gf2.mask(solutions.pick(draws.words(gf2.width(database.d))))
         return None
@@ -122,10 +122,10 @@ class ParityLearner(Mechanism[Examples, int | None, Pure]):
         equations = [(gf2.mask(row), int(side)) for row, side in zip(database.x, database.y, strict=True)]
         once = dict.fromkeys(range(1 << d), Fraction(0))
         for keeps in product((False, True), repeat=n):
-            kept = [equation for equation, keep in zip(equations, keeps, strict=True) if keep]
-            solutions = [r for r in once if all((x & r).bit_count() % 2 == y for x, y in kept)]
+            sample = [equation for equation, keep in zip(equations, keeps, strict=True) if keep]
+            solutions = [r for r in once if all((x & r).bit_count() % 2 == y for x, y in sample)]
             for r in solutions:
-                once[r] += (1 - self.s) * self.p ** len(kept) * (1 - self.p) ** (n - len(kept)) / len(solutions)
+                once[r] += (1 - self.s) * self.p ** len(sample) * (1 - self.p) ** (n - len(sample)) / len(solutions)
         silent = 1 - sum(once.values())
         runs = sum(silent**run for run in range(self.runs))
         return whole_weights({**{r: share * runs for r, share in once.items()}, None: silent**self.runs})
@@ -147,13 +147,13 @@ def paper_learner(epsilon: float) -> ParityLearner:
 
 
 def paper_runs(beta: float) -> int:
-    """How often A* runs A: log2(2 / beta), rounded up to a whole number, which the paper leaves out."""
+    """How often A* runs A: log2(2 / beta), rounded up."""
     check_share("beta", beta)
     return math.ceil(math.log2(2 / beta))
 
 
 def paper_amplified(epsilon: float, beta: float) -> ParityLearner:
-    """A* as printed, except that the number of runs is whole: A with eps / runs, up to `paper_runs(beta)` times."""
+    """A* as printed, with a whole number of runs: A with eps / runs, up to `paper_runs(beta)` times."""
     runs = paper_runs(beta)
     single = paper_learner(split_epsilon(epsilon, runs))
     return ParityLearner(single.p, single.s, runs)

@@ -1,14 +1,22 @@
-"""Many counting queries on a small universe: a matrix of 0 and 1, exact counts, and the shares that weights give."""
+"""Many counting queries on a small universe: a matrix of 0 and 1, exact counts, the shares of weights, and noise on each count as the baseline."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
 from typing import Self
 
 import numpy as np
 
+from local_dp.accounting.shares import optimal_part
 from local_dp.arrays import Bools, Counts, Floats, Ints
 from local_dp.checks import check_whole
+from local_dp.curator.inversion import discrete_laplaces
+from local_dp.curator.mechanism import WithinDelta
+from local_dp.curator.rounded_normal import least_variance, rounded_normals
+from local_dp.draws import Draws
 from local_dp.errors import InputError
+from local_dp.loss import NANO, Pure
 
 MAX_RECORDS = 1 << 52
 """Below it every count is exact in a float, and matrices are multiplied as floats."""
@@ -18,9 +26,9 @@ _FIRST, _BLOCK = 1 << 6, 1 << 12  # queries at a time
 
 @dataclass(frozen=True, eq=False)
 class CountingQueries:
-    """k yes/no questions on the points 0..N - 1: `values`, shape (k, N), says which points each one counts.
+    """k yes/no questions on the points 0..N - 1: `values`, shape (k, N), marks the points that each one counts.
 
-    A database is how often each point occurs, shape (N,); n, their sum, is public, and a replaced record moves no count by more than 1.
+    A database is the count of each point, shape (N,). n, their sum, is public; a replaced record moves no count by more than 1.
     """
 
     values: Bools
@@ -38,25 +46,23 @@ class CountingQueries:
 
     @classmethod
     def conjunctions(cls, d: int) -> Self:
-        """All 3^d conjunctions of literals of d <= 8 bits: each bit is asked to be 1, to be 0, or not asked."""
+        """All 3^d conjunctions of literals of d <= 8 bits: each bit is required to be 1, to be 0, or free."""
         check_whole("d", d, 1, 8)
         bits = (np.arange(1 << d)[:, None] >> np.arange(d) & 1).astype(bool)
-        asked = np.indices((3,) * d).reshape(d, -1).T
-        literals = (asked[:, None, :] == 2) | (asked[:, None, :] == bits[None, :, :])
+        literal_kinds = np.indices((3,) * d).reshape(d, -1).T
+        literals = (literal_kinds[:, None, :] == 2) | (literal_kinds[:, None, :] == bits[None, :, :])
         return cls(literals.all(axis=2))
 
     @property
     def k(self) -> int:
-        """How many queries there are."""
         return len(self.values)
 
     @property
     def points(self) -> int:
-        """N: how many points there are."""
+        """N."""
         return int(self.values.shape[1])
 
     def part(self, start: int, stop: int) -> "CountingQueries":
-        """The queries start..stop - 1."""
         return CountingQueries(self.values[start:stop])
 
     def size_of(self, database: Counts) -> int:
@@ -68,7 +74,7 @@ class CountingQueries:
         return size
 
     def counts(self, database: Counts) -> Counts:
-        """How many records each query counts, exactly: shape (k,)."""
+        """The exact number of records that each query counts: shape (k,)."""
         self.size_of(database)
         return self.shares(database.astype(np.float64)).astype(np.int64)
 
@@ -78,13 +84,13 @@ class CountingQueries:
 
     def sums(self, weights: Floats) -> Floats:
         """The same for several weights, shape (N, m): shape (k, m)."""
-        found = np.empty((self.k, weights.shape[1]))
+        totals = np.empty((self.k, weights.shape[1]))
         for start in range(0, self.k, _BLOCK):
-            found[start : start + _BLOCK] = self.values[start : start + _BLOCK].astype(np.float64) @ weights
-        return found
+            totals[start : start + _BLOCK] = self.values[start : start + _BLOCK].astype(np.float64) @ weights
+        return totals
 
     def blocks(self, start: int) -> Iterator[tuple[int, "CountingQueries"]]:
-        """The queries from `start` on in blocks of 64, 128, ... up to 4,096, each with the number of its first: whoever stops early has looked at few."""
+        """The queries from `start` on in blocks of 64, 128, ... up to 4,096, each with the number of its first, for callers that may stop early."""
         size = _FIRST
         while start < self.k:
             yield start, self.part(start, start + size)
@@ -97,3 +103,51 @@ def table(points: Ints, universe: int) -> Counts:
     if len(counts) != universe:
         raise InputError(f"some point is {len(counts) - 1}; the points are 0..{universe - 1}")
     return counts
+
+
+@dataclass(frozen=True, eq=False)
+class LaplaceAnswers(WithinDelta[Counts, Counts]):
+    """All k counts, each with discrete Laplace noise of its part of the budget.
+
+    Privacy: (eps, delta): a replaced record moves at most `moved` of the counts, by 1 each; that many parts are composed exactly.
+    Utility: a largest error of about ln(k) / part, which grows as sqrt(k).
+    """
+
+    queries: CountingQueries
+    epsilon: float
+    delta: float
+
+    @cached_property
+    def part(self) -> Pure:
+        """The loss of each count that a record moves."""
+        return optimal_part(self.loss, max(1, moved(self.queries)))
+
+    def release(self, database: Counts, draws: Draws) -> Counts:
+        return self.queries.counts(database) + discrete_laplaces(draws, Fraction(self.part.nano, NANO), self.queries.k)
+
+
+@dataclass(frozen=True, eq=False)
+class GaussianAnswers(WithinDelta[Counts, Counts]):
+    """All k counts, each with rounded normal noise. Privacy: (eps, delta), by the exact price of a vector that a record moves by sqrt(`moved`)."""
+
+    queries: CountingQueries
+    epsilon: float
+    delta: float
+
+    @cached_property
+    def variance(self) -> int:
+        """Of each count's noise before rounding."""
+        return least_variance(max(1, moved(self.queries)), self.loss)
+
+    def release(self, database: Counts, draws: Draws) -> Counts:
+        return self.queries.counts(database) + rounded_normals(draws, self.variance, self.queries.k)
+
+
+def moved(queries: CountingQueries) -> int:
+    """The most counts that a replaced record can change: the most queries that differ on two points. For random queries little more than half of them."""
+    both = np.zeros((queries.points, queries.points))
+    for _, block in queries.blocks(0):
+        values = block.values.astype(np.float64)
+        both += values.T @ values
+    alone = both.diagonal()
+    return int((alone[:, None] + alone - 2 * both).max())

@@ -1,4 +1,4 @@
-"""MWEM over whole marginals: choose the marginal that is answered worst, measure it, move the weights of all rows; pure or concentrated."""
+"""MWEM over whole marginals: choose the marginal with the worst answer, measure it, move the weights of all rows; pure or concentrated."""
 
 import math
 from abc import abstractmethod
@@ -14,13 +14,66 @@ from local_dp.curator.intervals.level import LevelCounts
 from local_dp.curator.marginals.base import DENSE, BinaryTable, Marginals
 from local_dp.curator.marginals.baselines import OneMarginal
 from local_dp.curator.mechanism import Mechanism
-from local_dp.curator.query_release.measuring import GaussianMarginal, WorstMarginal
-from local_dp.curator.query_release.weights import Columns, Synthetic, Weights
-from local_dp.curator.selection.exponential import BoundedRange
+from local_dp.curator.query_release.weights import Synthetic, Weights
+from local_dp.curator.rounded_normal import rounded_normals
+from local_dp.curator.selection.exponential import BoundedRange, ByScore, ExponentialChoice
+from local_dp.curator.selection.groups import Listed
 from local_dp.draws import Draws
 from local_dp.errors import InputError
 from local_dp.interaction import Adaptive, Play, run
 from local_dp.loss import ATTO, NANO, Approximate, Concentrated, Pure, nano_epsilon
+
+
+@dataclass(frozen=True, eq=False)
+class WorstMarginal(ByScore[BinaryTable, int]):
+    """The number of a marginal that `expected`, whole counts of all cells, answers badly: the score is the sum of its cells' errors.
+
+    Privacy: epsilon, pure: a replaced record moves two cells of a marginal by 1, so its score by at most 2. `BoundedRange` gives it in rho.
+    Utility: within 4 ln(k / beta) / eps of the worst of k, except with probability beta. Cost: one transform of the table.
+    """
+
+    workload: Marginals
+    expected: Counts
+    epsilon: float
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.expected.shape != (self.workload.cells,) or self.expected.dtype.kind != "i":
+            raise InputError(f"the expected counts have shape {self.expected.shape}; give a whole number for each of {self.workload.cells} cells")
+
+    @property
+    def choice(self) -> ExponentialChoice:
+        return ExponentialChoice(self.epsilon, 2)
+
+    def candidates(self, database: BinaryTable) -> Listed:
+        errors = np.abs(np.rint(self.workload.answers(database)).astype(np.int64) - self.expected)
+        scores = np.add.reduceat(errors, self.workload.starts[:-1])
+        return Listed(scores, np.arange(len(scores)))
+
+
+@dataclass(frozen=True)
+class GaussianMarginal(Mechanism[BinaryTable, LevelCounts, Concentrated]):
+    """All cells of one marginal, the columns of `mask`, each with rounded normal noise of this whole variance.
+
+    Privacy: rho = 1 / variance: a replaced record moves two cells by 1, so the vector by sqrt(2).
+    """
+
+    d: int
+    mask: int
+    variance: int
+
+    def __post_init__(self) -> None:
+        Marginals(self.d, (self.mask,))
+        check_whole("the variance", self.variance, 1, 1 << 36)
+
+    @property
+    def loss(self) -> Concentrated:
+        return Concentrated(-(-ATTO // self.variance))
+
+    def release(self, database: BinaryTable, draws: Draws) -> LevelCounts:
+        cells = np.rint(Marginals(self.d, (self.mask,)).answers(database)).astype(np.int64)
+        return LevelCounts(cells + rounded_normals(draws, self.variance, len(cells)))
+
 
 L_co = TypeVar("L_co", bound=Pure | Concentrated, covariant=True)
 Answer: TypeAlias = int | LevelCounts
@@ -30,7 +83,7 @@ _REPLAYS = 200
 
 @dataclass(frozen=True)
 class Rounds(Generic[L_co]):
-    """How many rounds there are, and what each choice and each measurement costs: which privacy MWEM has is their type."""
+    """The number of rounds, and the price of each choice and each measurement: its type is the privacy of MWEM."""
 
     rounds: int
 
@@ -48,12 +101,12 @@ class Rounds(Generic[L_co]):
         """The standard deviation of the noise on a measured cell, in records."""
 
     def replays(self, size: int) -> int:
-        """How often all measurements are replayed after each round: n / (T deviation) times, so that noise is not learned; 1 at least, 200 / T at most."""
+        """How often all measurements are replayed after each round: n / (T deviation) times, so that noise is not learned; from 1 to 200 / T times."""
         return max(1, min(_REPLAYS // self.rounds, round(size / (self.rounds * self.deviation))))
 
     @abstractmethod
     def choose(self, workload: Marginals, expected: Counts) -> Mechanism[BinaryTable, int, L_co]:
-        """Asks which marginal is answered worst."""
+        """Asks for the marginal with the worst answer."""
 
     @abstractmethod
     def measure(self, workload: Marginals, number: int) -> Mechanism[BinaryTable, LevelCounts, L_co]:
@@ -69,7 +122,7 @@ class PureRounds(Rounds[Pure]):
 
     @classmethod
     def within(cls, epsilon: float, rounds: int, share: float = 0.5) -> Self:
-        """So many rounds within epsilon; this share of it chooses. Raises InputError where too little is left for a round."""
+        """As many rounds within epsilon; this share of it chooses. Raises InputError where too little is left for a round."""
         check_share("the share that chooses", share)
         check_whole("rounds", rounds, 1, _MOST_ROUNDS)
         each = nano_epsilon(epsilon) // rounds
@@ -102,7 +155,7 @@ class ConcentratedRounds(Rounds[Concentrated]):
 
     @classmethod
     def within(cls, rho: Concentrated, rounds: int, share: float = 0.3) -> Self:
-        """So many rounds within rho; this share of it chooses. Raises InputError where too little is left for a round."""
+        """As many rounds within rho; this share of it chooses. Raises InputError where too little is left for a round."""
         check_share("the share that chooses", share)
         check_whole("rounds", rounds, 1, _MOST_ROUNDS)
         each = rho.atto_rho // rounds
@@ -131,9 +184,9 @@ class ConcentratedRounds(Rounds[Concentrated]):
 class Mwem(Mechanism[BinaryTable, Synthetic, L_co], Generic[L_co]):
     """A synthetic table of d <= 22 binary columns that answers a workload of marginals: multiplicative weights, exponential mechanism.
 
-    In each round the marginal that the weights answer worst is chosen and measured whole; then all measurements so far are replayed, the newest first: a row's
-    weight is multiplied by e^(what its cell should be, less what it is, as shares). So the last measurements do not undo the first, and as steps are short
-    they are not believed to the last digit. A choice may come twice, and then counts twice.
+    Each round chooses the marginal with the worst answer, and measures it whole. Then it replays all measurements so far, the newest first.
+    A row's weight is multiplied by e^(the share that its cell should have, less the share that it has). Replays let the last measurements not undo the first.
+    Steps are short, so measurements are not fitted to the last digit. A marginal that is chosen twice counts twice.
     Privacy: the loss of its rounds, adaptively chosen; all else is post-processing. As an algorithm it is CI by its type, and pays by itself.
     Utility: measured. It gains where a histogram of 2^d cells cannot: many rows, few records. Cost: O(d 2^d) a round and O(2^d) a replay.
     Source: Hardt, Ligett, McSherry 2012; whole marginals and rho as in McKenna, Mullins, Sheldon, Miklau 2022; lecture notes 3.2.3.
@@ -155,27 +208,26 @@ class Mwem(Mechanism[BinaryTable, Synthetic, L_co], Generic[L_co]):
         return Adaptive(lambda: self._play(size))
 
     def release(self, database: BinaryTable, draws: Draws) -> Synthetic:
-        paid: _Released[L_co] = _Released(database, draws)
-        return run(self.algorithm(database.size), paid)
+        return run(self.algorithm(database.size), _Released[L_co](database, draws))
 
     def _play(self, size: int) -> Play[Mechanism[BinaryTable, Answer, L_co], Answer, Synthetic]:
-        weights, measured = Weights(self.workload.d), list[tuple[Columns, Floats]]()
+        weights, measurements = Weights(self.workload.d), list[tuple[int, Floats]]()
         for _ in range(self.rounds.rounds):
             expected = np.rint(size * self.workload.of_histogram(weights.flat)).astype(np.int64)
             (number,) = yield (self.rounds.choose(self.workload, expected),)
             assert isinstance(number, int)  # a choice is answered by a number, a measurement by counts
             (cells,) = yield (self.rounds.measure(self.workload, number),)
             assert isinstance(cells, LevelCounts)
-            measured.insert(0, (Columns(self.workload.d, self.workload.masks[number]), cells.counts / size))
+            measurements.insert(0, (self.workload.masks[number], cells.counts / size))
             for _ in range(self.rounds.replays(size)):
-                for columns, shares in measured:
-                    weights.move(columns, shares)
+                for mask, shares in measurements:
+                    weights.move(mask, shares)
                 weights.normalise()
         return Synthetic(self.workload.d, size * weights.flat)
 
 
 class _Released(Generic[L_co]):
-    """Answers what an algorithm asks whose whole loss the caller has paid."""
+    """Answers an algorithm whose whole loss the caller has paid."""
 
     def __init__(self, database: BinaryTable, draws: Draws) -> None:
         self._database, self._draws = database, draws
@@ -196,7 +248,7 @@ def concentrated_mwem(workload: Marginals, size: int, budget: Approximate) -> Mw
 
 
 def concentrated_rounds(d: int, size: int, rho: float) -> int:
-    """T = n sqrt(rho d ln 2) / 70, from 1 to 200: so weights are as far from T measurements as these are from the truth, up to a constant that sees no data.
+    """T = n sqrt(rho d ln 2) / 70, from 1 to 200: balances the distance of the weights from T measurements with the noise of these.
 
     T rounds leave an error of sqrt(ln N / T), and a measurement has noise of sqrt(T / rho) / n. On `fair` twice or half as many err a tenth more.
     """

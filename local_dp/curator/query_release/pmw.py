@@ -1,7 +1,13 @@
-"""Private multiplicative weights: many queries answered from one hypothesis, which pays for those that it answers badly only."""
+"""Private multiplicative weights: many queries answered from one hypothesis, which pays only for the queries that it answers badly.
+
+The sparse vector technique finds the first such query at a price that does not depend on their number.
+"""
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
+from fractions import Fraction
+from math import prod
 from typing import Self, TypeAlias
 
 import numpy as np
@@ -9,11 +15,135 @@ import numpy as np
 from local_dp.accounting.gaussian import rho_within
 from local_dp.arrays import Counts, Floats
 from local_dp.checks import check_positive, check_share, check_whole
+from local_dp.curator.clipped import ClippedLaplace, laplace_tail
+from local_dp.curator.inversion import discrete_laplaces
+from local_dp.curator.laws import whole_weights
+from local_dp.curator.mechanism import Law, Mechanism
 from local_dp.curator.query_release.counting import MAX_RECORDS, CountingQueries
-from local_dp.curator.query_release.first_far import Asked, FirstFar, NoisyCount
+from local_dp.draws import Draws
 from local_dp.errors import InputError
 from local_dp.interaction import Adaptive, Play
-from local_dp.loss import NANO, Loss, Pure, nano_epsilon
+from local_dp.loss import NANO, Loss, Pure, exp_epsilon, nano_epsilon
+
+_LISTED = 12  # queries
+
+
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """The queries from number `start` on, and the weights, shape (N,) of sum 1, that predict each count: public, and therefore floats."""
+
+    queries: CountingQueries
+    start: int
+    weights: Floats
+
+    def blocks(self, database: Counts) -> Iterator[tuple[int, Counts]]:
+        """How far each count lies from the prediction, n times its share rounded to a whole number: block by block, each with its first number."""
+        both = np.stack([database, self.queries.size_of(database) * self.weights], axis=1)
+        for first, queries in self.queries.blocks(self.start):
+            counts, expected = queries.sums(both).T  # counts are exact: see `MAX_RECORDS`
+            yield first, counts.astype(np.int64) - np.rint(expected).astype(np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class FirstFar(Mechanism[Counts, int | None, Pure]):
+    """The number of the first query whose noisy count lies `threshold` records or more, with noise, from its prediction; None if there is none.
+
+    Each test is |count + Z - expected| >= threshold + W, Z fresh for each query and W drawn once, discrete Laplace of e^-`epsilon` a step both.
+    Privacy: 3 epsilon, pure, for any number of queries. A replaced record moves each count by at most 1. With W one larger, every test that failed still fails.
+    The test that fired still does with Z moved by at most 2, away from the prediction. One map of Z serves both sides, as W <= -threshold always fires.
+    Utility: except with probability 2 beta, the answer is no later than the first query beyond threshold + 2 ln(k / beta) / eps.
+    It is no query nearer than threshold - 2 ln(k / beta) / eps. Cost: one product of a block of the matrix with the counts, as far as the answer.
+    The queries may depend on answers: until a test fires, these are the predictions, and known before.
+    Source: Dwork, Naor, Reingold, Rothblum, Vadhan 2009; Hardt, Rothblum 2010, with noisy answers compared, not thresholds (lecture notes 3.2, corrected).
+    """
+
+    asked: Asked
+    threshold: int
+    epsilon: float
+
+    def __post_init__(self) -> None:
+        check_whole("threshold", self.threshold, 1, MAX_RECORDS)
+        nano_epsilon(self.epsilon)
+
+    @property
+    def loss(self) -> Pure:
+        return Pure(3 * self._nano)
+
+    def release(self, database: Counts, draws: Draws) -> int | None:
+        noise = Fraction(self._nano, NANO)
+        threshold = self.threshold + draws.discrete_laplace(noise)
+        for first, gaps in self.asked.blocks(database):
+            far = np.abs(gaps + discrete_laplaces(draws, noise, len(gaps))) >= threshold
+            if far.any():
+                return first + int(far.argmax())
+        return None
+
+    def law(self, database: Counts) -> Law[int | None]:
+        """Exactly, with e^eps replaced by a fraction just below it. Raises InputError above 12 queries.
+
+        Thresholds of 0 and less are passed by the first query. Thresholds beyond all gaps are passed with chances c_i r^t, so polynomials in r^t sum up.
+        """
+        gaps = [gap for _, block in self.asked.blocks(database) for gap in block.tolist()]
+        if len(gaps) > _LISTED:
+            raise InputError(f"there are {len(gaps)} queries; a law is listed up to {_LISTED}")
+        names = [self.asked.start + place for place in range(len(gaps))]
+        top = max(self.threshold, *map(abs, gaps))
+        ratio = 1 / exp_epsilon(self._nano)
+        shares = dict.fromkeys([*names, None], Fraction(0))
+        shares[names[0]] = laplace_tail(self._nano, self.threshold)  # a noise of -threshold and less
+        for t in range(1, top + 1):
+            chance = (1 - ratio) / (1 + ratio) * ratio ** abs(t - self.threshold)
+            far = [laplace_tail(self._nano, t - gap) + laplace_tail(self._nano, t + gap) for gap in gaps]
+            for place, name in enumerate([*names, None]):
+                shares[name] += chance * prod(1 - each for each in far[:place]) * (far[place] if name is not None else 1)
+        for place, name in enumerate([*names, None]):
+            heads = [(ratio**-gap + ratio**gap) / (1 + ratio) for gap in gaps[: place + 1]]
+            shares[name] += self._beyond(heads[:place], heads[place] if name is not None else None, top + 1, ratio)
+        return whole_weights(shares)
+
+    @property
+    def _nano(self) -> int:
+        return nano_epsilon(self.epsilon)
+
+    def _beyond(self, passed: list[Fraction], fired: Fraction | None, start: int, ratio: Fraction) -> Fraction:
+        """The sum over t >= start of Pr[W = t - threshold] prod(1 - c r^t) times c' r^t, if one fired."""
+        product = [Fraction(1)]
+        for head in passed:
+            product = [here - head * before for here, before in zip([*product, Fraction(0)], [Fraction(0), *product], strict=True)]
+        if fired is not None:
+            product = [Fraction(0), *(fired * term for term in product)]
+        first = (1 - ratio) / (1 + ratio) * ratio ** (start - self.threshold)
+        return sum((term * first * ratio ** (power * start) / (1 - ratio ** (power + 1)) for power, term in enumerate(product)), Fraction(0))
+
+
+@dataclass(frozen=True, eq=False)
+class NoisyCount(Mechanism[Counts, int, Pure]):
+    """The count of query number `query`, plus discrete Laplace noise, clipped to 0..n. Privacy: epsilon, pure. Utility: standard error sqrt(2) / eps."""
+
+    queries: CountingQueries
+    query: int
+    epsilon: float
+
+    def __post_init__(self) -> None:
+        check_whole("query", self.query, 0, self.queries.k - 1)
+        nano_epsilon(self.epsilon)
+
+    @property
+    def loss(self) -> Pure:
+        return Pure(nano_epsilon(self.epsilon))
+
+    def release(self, database: Counts, draws: Draws) -> int:
+        count, noise = self._counted(database)
+        return noise.add(count, draws)
+
+    def law(self, database: Counts) -> Law[int]:
+        count, noise = self._counted(database)
+        return noise.law(count)
+
+    def _counted(self, database: Counts) -> tuple[int, ClippedLaplace]:
+        size = self.queries.size_of(database)
+        return int(database[self.queries.values[self.query]].sum()), ClippedLaplace(nano_epsilon(self.epsilon), 1, size)
+
 
 Asks: TypeAlias = FirstFar | NoisyCount
 _MOST_UPDATES = 1 << 20
@@ -21,7 +151,7 @@ _MOST_UPDATES = 1 << 20
 
 @dataclass(frozen=True)
 class Stream:
-    """What is public before the first answer: n records of N points are asked k queries."""
+    """The public numbers: n records of N points are asked k queries."""
 
     size: int
     points: int
@@ -35,11 +165,11 @@ class Stream:
 
 @dataclass(frozen=True)
 class Terms:
-    """How far from a noisy count a hypothesis may be, `alpha` of the records; how often it may be changed; epsilon of each noise; the step of a change.
+    """`alpha`, the error of a hypothesis that is noticed, as a share; the number of `updates`; `epsilon` of each noise; the `step` of a change.
 
-    `for_stream` sees no data: U = 2 ln(N) / alpha^2 changes are as many as can be needed, as each of step 2 alpha takes alpha^2 / 2 off the relative entropy,
-    at most ln N, if it lies alpha / 2 away. Alpha is the least for which that holds but with probability beta: its half covers both noises of a test.
-    The error is then at most 3/2 alpha. With a `share` of these changes alpha falls as its fourth root; that may do on the data at hand, or halt.
+    `for_stream` sees no data. U = 2 ln(N) / alpha^2 changes are always enough: each of step 2 alpha takes alpha^2 / 2 off the relative entropy, at most ln N,
+    if the hypothesis lies alpha / 2 away. Alpha is the least for which that holds except with probability beta: its half covers both noises of a test.
+    The error is then at most 3/2 alpha. With a `share` of these changes alpha falls as its fourth root; on the data at hand that is enough, or the run halts.
     """
 
     alpha: float
@@ -55,14 +185,14 @@ class Terms:
 
     @classmethod
     def of(cls, alpha: float, updates: int, budget: Loss) -> Self:
-        """The terms by which so many updates are within the budget: a pure one by adding up, an approximate one in rho, from a `ConcentratedAccount`."""
+        """The terms with which this many updates are within the budget: a pure one by adding up, an approximate one in rho, from a `ConcentratedAccount`."""
         check_share("alpha", alpha)
         check_whole("updates", updates, 1, _MOST_UPDATES)
         return cls(alpha, updates, _each(budget, updates) / NANO, 2 * alpha)
 
     @classmethod
     def for_stream(cls, stream: Stream, budget: Loss, beta: float = 0.05, share: float = 1.0) -> Self:
-        """The least alpha, to a thousandth of it, that is right but with probability beta. Raises InputError where none below 1 is."""
+        """The least alpha, to a thousandth of it, that is right except with probability beta. Raises InputError where none below 1 is."""
         check_share("beta", beta)
         check_positive("the share of the updates", share)
 
@@ -70,7 +200,7 @@ class Terms:
             return math.ceil(share * 2 * math.log(stream.points) / alpha**2)
 
         def enough(alpha: float) -> bool:
-            """Whether all noises of tests, k of one kind and U of the other, stay below alpha n / 2 together, and the counts' too, but for beta."""
+            """Whether all noises of the tests and counts stay below alpha n / 2 together, except with probability beta."""
             changes = updates(alpha)
             if changes > _MOST_UPDATES or (isinstance(budget, Pure) and budget.nano < 4 * changes):
                 return False
@@ -87,7 +217,7 @@ class Terms:
 
     @property
     def losses(self) -> tuple[Pure, ...]:
-        """Of all that may be asked, fixed beforehand: a test and a count for each change."""
+        """Of all possible questions, fixed beforehand: a test and a count for each change."""
         nano = nano_epsilon(self.epsilon)
         return (Pure(3 * nano), Pure(nano)) * self.updates
 
@@ -102,7 +232,7 @@ def _each(budget: Loss, updates: int) -> int:
 
 @dataclass(frozen=True, eq=False)
 class Answered:
-    """Shares of the records, one for each of the first `done` queries of k, shape (k,), NaN for the rest; the last hypothesis; how often it was changed."""
+    """Shares of the records for the first `done` queries of k, shape (k,), NaN for the rest; the last hypothesis; its number of changes."""
 
     shares: Floats
     done: int
@@ -111,7 +241,7 @@ class Answered:
 
     @property
     def halted(self) -> bool:
-        """Whether queries were left without an answer: the changes were used up."""
+        """Whether the changes were used up before the last query."""
         return self.done < len(self.shares)
 
     @property
@@ -120,7 +250,7 @@ class Answered:
         return self.done / len(self.shares)
 
     def largest_error(self, truth: Counts, size: int) -> float:
-        """Over the queries that were answered, as a share of the records: it says nothing of the others. 0 where there is none."""
+        """Over the answered queries alone, as a share of the records; 0 where there is none."""
         return float(np.abs(self.shares[: self.done] - truth[: self.done] / size).max(initial=0.0))
 
 
@@ -128,13 +258,13 @@ class Answered:
 class MultiplicativeWeights:
     """Private multiplicative weights on a stream of counting queries, of a table of n records: a curator's adaptive algorithm.
 
-    A hypothesis answers, until a query is found whose noisy count lies alpha away; that is answered by a fresh noisy count, and moves the weights of the points
-    that it counts by e^+-step, up if the count is larger than expected. It halts when the changes are used up.
-    Privacy: `Terms.losses` at most, adaptively chosen: paid from an `Account` that adds epsilons, or a `ConcentratedAccount`. One round is a whole epoch, so
-    that a query nobody need look at costs nothing; the analyst may be adaptive all the same (see `FirstFar`).
-    Utility: 3/2 alpha where the terms are right; flat in k. It is measured beside its baselines, and a noisy histogram of N cells beats it wherever there is
-    memory for the weights, as N ln N / (n eps)^2 is less than alpha^2. Cost: O(k N) an update.
-    Source: Hardt, Rothblum 2010; lecture notes 3.2 with errata: what is compared with the hypothesis is the noisy count, and noise is of 1 / (eps n).
+    A hypothesis answers until a query's noisy count lies alpha away. A fresh noisy count then answers that query, and moves the weights of its points
+    by e^+-step, up if the count is larger than expected. The run halts when the changes are used up.
+    Privacy: `Terms.losses` at most, adaptively chosen: paid from an `Account` that adds epsilons, or a `ConcentratedAccount`. One round is a whole epoch,
+    so that a well predicted query costs nothing; the analyst may still be adaptive (see `FirstFar`).
+    Utility: 3/2 alpha where the terms are right; flat in k. A noisy histogram of N cells is better wherever memory holds the weights,
+    as N ln N / (n eps)^2 is less than alpha^2. Cost: O(k N) an update.
+    Source: Hardt, Rothblum 2010; lecture notes 3.2 with errata: the noisy count is compared with the hypothesis, and noise is of 1 / (eps n).
     """
 
     queries: CountingQueries
@@ -145,7 +275,7 @@ class MultiplicativeWeights:
         Stream(self.size, self.queries.points, self.queries.k)
 
     def algorithm(self) -> Adaptive[Asks, int | None, Answered]:
-        """What asks a `TrustedOracle`; a fresh start each time."""
+        """Asks a `TrustedOracle`; a fresh start each time."""
         return Adaptive(self._play)
 
     def _play(self) -> Play[Asks, int | None, Answered]:
@@ -153,21 +283,21 @@ class MultiplicativeWeights:
         weights, shares, at, updates = np.full(queries.points, 1 / queries.points), np.full(queries.k, np.nan), 0, 0
         threshold = max(1, round(terms.alpha * self.size))
         while at < queries.k and updates < terms.updates:
-            (found,) = yield (FirstFar(Asked(queries, at, weights), threshold, terms.epsilon),)
-            stop = queries.k if found is None else found
+            (number,) = yield (FirstFar(Asked(queries, at, weights), threshold, terms.epsilon),)
+            stop = queries.k if number is None else number
             if stop > at:
                 shares[at:stop] = queries.part(at, stop).shares(weights)
             at = stop
-            if found is not None:
-                (count,) = yield (NoisyCount(queries, found, terms.epsilon),)
+            if number is not None:
+                (count,) = yield (NoisyCount(queries, number, terms.epsilon),)
                 assert count is not None  # only a test answers None
-                shares[found], at, updates = count / self.size, found + 1, updates + 1
-                weights = moved(weights, queries.values[found], count / self.size, terms.step)
+                shares[number], at, updates = count / self.size, number + 1, updates + 1
+                weights = moved(weights, queries.values[number], count / self.size, terms.step)
         return Answered(shares, at, weights, updates)
 
 
 def moved(weights: Floats, counted: Floats | np.ndarray, share: float, step: float) -> Floats:
-    """The weights after one change: those of the points that are counted times e^step if their share is larger than expected, e^-step if not; of sum 1."""
+    """The weights after one change, of sum 1: those of the counted points times e^step if their share is larger than expected, e^-step if not."""
     up = share > float(weights[counted].sum())
     changed = weights * np.where(counted, math.exp(step if up else -step), 1.0)
     return np.asarray(changed / changed.sum())

@@ -22,7 +22,7 @@ MAX_DATABASES = 1 << 20
 
 @dataclass(frozen=True, eq=False)
 class Multisets(Groups[tuple[int, ...]]):
-    """All multisets of m rows, shape (M, N) as counts of the points; the size of each is in how many orders its rows may stand, m! / prod c_i!."""
+    """All multisets of m rows, shape (M, N) as counts of the points; the size of each is its number of orders, m! / prod c_i!."""
 
     counts: Counts
     scores: Counts
@@ -37,9 +37,9 @@ class Multisets(Groups[tuple[int, ...]]):
 class SmallDatabase(ByScore[Counts, tuple[int, ...]]):
     """A database of m rows y that answers k queries as one of n rows does: each sequence of rows has weight e^(-eps n max_q |q(y) - q(x)| / 2).
 
-    The result is how often each of the N points occurs in it. Sequences and not multisets have equal weights: those that are many look like a sample.
-    Privacy: epsilon, pure. The score -max |n q(y) - m q(x)|, of counts, is whole, and a replaced record moves it by at most m; half of what the notes print.
-    Utility: 2 alpha for m = ln(2 k) / (2 alpha^2) once alpha eps n > 4 m ln N: as some m rows of x are within alpha of it.
+    The result is the count of each of the N points. Sequences, not multisets, have equal weights: multisets with many orders look like a sample.
+    Privacy: epsilon, pure. The score -max |n q(y) - m q(x)|, of counts, is whole; a replaced record moves it by at most m, half of the notes' figure.
+    Utility: 2 alpha for m = ln(2 k) / (2 alpha^2) once alpha eps n > 4 m ln N: some m rows of x are within alpha of it.
     Cost: all C(m + N - 1, m) multisets. A noisy histogram errs less wherever these can be listed.
     Source: Blum, Ligett, Roth 2008; lecture notes 3.1.1 with errata.
     """
@@ -77,7 +77,7 @@ class SmallDatabase(ByScore[Counts, tuple[int, ...]]):
 
     @cached_property
     def _listed(self) -> tuple[Counts, Naturals, Counts]:
-        """All multisets as counts, in how many orders each, and how many rows each query counts in each, shape (k, M)."""
+        """All multisets as counts, their numbers of orders, and the rows that each query counts in each, shape (k, M)."""
         counts = np.array(list(_compositions(self.rows, self.queries.points)), dtype=np.int64)
         factorials = np.array([math.factorial(row) for row in range(self.rows + 1)], dtype=object)
         orders = factorials[self.rows] // np.multiply.reduce(factorials[counts], axis=1)
@@ -86,14 +86,14 @@ class SmallDatabase(ByScore[Counts, tuple[int, ...]]):
 
 
 def rows_for(queries: int, alpha: float) -> int:
-    """m = ln(2 k) / (2 alpha^2): of so many rows of any database, some are within alpha of it on k queries (Hoeffding)."""
+    """m = ln(2 k) / (2 alpha^2): among this many rows of any database, some are within alpha of it on k queries (Hoeffding)."""
     check_whole("queries", queries, 1, 1 << 40)
     check_share("alpha", alpha)
     return math.ceil(math.log(2 * queries) / (2 * alpha**2))
 
 
 def _compositions(total: int, parts: int) -> Iterator[list[int]]:
-    """All ways to write `total` as an ordered sum of `parts` numbers, 0 among them: by where the bars stand among the stars."""
+    """All ways to write `total` as an ordered sum of `parts` numbers from 0 on: by the places of bars among stars."""
     for bars in combinations(range(total + parts - 1), parts - 1):
         ends = [-1, *bars, total + parts - 1]
         yield [after - before - 1 for before, after in pairwise(ends)]

@@ -1,19 +1,111 @@
-"""Learners out of others: amplified to any confidence, and from a sanitizer."""
+"""From a sanitizer to a learner (Beimel, Nissim, Stemmer 2013, Section 5): larger databases, labels, and thresholds (Theorem 5.5).
+
+Thresholds are also learned without amplification, by trees of medians.
+"""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Generic, TypeVar
 
 import numpy as np
 
 from local_dp.checks import check_whole
+from local_dp.curator.clipped import ClippedLaplace
+from local_dp.curator.laws import probabilities, whole_weights
 from local_dp.curator.mechanism import Law, Mechanism
-from local_dp.curator.multisets import Multiset
+from local_dp.curator.multisets import LabelledMultiset, Multiset
+from local_dp.curator.sanitizers.medians import Medians
+from local_dp.curator.sanitizers.steps import Steps
 from local_dp.draws import Draws
 from local_dp.errors import InputError
-from local_dp.loss import Loss
+from local_dp.loss import NANO, Approximate, Loss, Pure, nano_epsilon
 
 E = TypeVar("E")
+P = TypeVar("P", Pure, Approximate)
+_LISTED = 1 << 10  # sizes
+
+
+@dataclass(frozen=True)
+class ByLabel(Generic[E]):
+    """A release for the points of each label, None where there are none, and their numbers of records."""
+
+    zeros: E | None
+    ones: E | None
+    sizes: tuple[int, int]
+
+
+@dataclass(frozen=True)
+class LabelSanitizer(Mechanism[LabelledMultiset, ByLabel[E], P], Generic[E, P]):
+    """A sanitizer of labelled databases from `sanitizer`, which takes any positive multiple of `records` records (`Amplified`).
+
+    The points of each label become a multiple of `records` near their number plus discrete Laplace noise: 0 is repeated, or the largest are left out.
+    Privacy: twice the sanitizer's and 2 `epsilon`: a replaced record moves both numbers by at most 1, and given the noisy numbers one record in each part.
+    The printed 6 eps, where both are eps, counts the noisy numbers twice. Utility: 6 records / t more than the sanitizer's error, t the records, while the
+    noise stays below records / 2. Source: Figure 12, Lemma 5.4.
+    """
+
+    sanitizer: Mechanism[Multiset, E, P]
+    records: int
+    epsilon: float
+
+    def __post_init__(self) -> None:
+        check_whole("records", self.records, 1, 1 << 40)
+        nano_epsilon(self.epsilon)
+
+    @property
+    def loss(self) -> P:
+        return self.sanitizer.loss + self.sanitizer.loss + Pure(2 * nano_epsilon(self.epsilon))
+
+    def release(self, database: LabelledMultiset, draws: Draws) -> ByLabel[E]:
+        releases: list[E | None] = []
+        sizes = []
+        for label in (0, 1):
+            points = database.labelled(label)
+            noisy = points.size + draws.discrete_laplace(Fraction(nano_epsilon(self.epsilon), NANO))
+            sizes.append(self._rounded(min(database.size, max(0, noisy))))
+            releases.append(self.sanitizer.release(resized(points, sizes[-1]), draws) if sizes[-1] else None)
+        return ByLabel(releases[0], releases[1], (sizes[0], sizes[1]))
+
+    def law(self, database: LabelledMultiset) -> Law[ByLabel[E]]:
+        """With e^eps, for the numbers of records, replaced by a fraction just below it (relative gap 1e-50)."""
+        zeros, ones = (self._label_law(database.labelled(label), database.size) for label in (0, 1))
+        return {ByLabel(zero, one, (size, other)): weight * more for (size, zero), weight in zeros.items() for (other, one), more in ones.items()}
+
+    def _label_law(self, points: Multiset, total: int) -> dict[tuple[int, E | None], int]:
+        """Of the number of records and the release of one label."""
+        if total > _LISTED:
+            raise InputError(f"there are {total} records; a law is listed up to {_LISTED}")
+        shares: dict[int, Fraction] = {}
+        for noisy, chance in probabilities(ClippedLaplace(nano_epsilon(self.epsilon), 1, total).law(points.size)).items():
+            shares[self._rounded(noisy)] = shares.get(self._rounded(noisy), Fraction(0)) + chance
+        outcomes: dict[tuple[int, E | None], Fraction] = {}
+        for size, share in shares.items():
+            if not size:
+                outcomes[size, None] = share
+                continue
+            law = self.sanitizer.law(resized(points, size))
+            outcomes |= {(size, released): share * Fraction(weight, sum(law.values())) for released, weight in law.items()}
+        return dict(whole_weights(outcomes))
+
+    def _rounded(self, noisy: int) -> int:
+        """The nearest multiple of `records`."""
+        return (2 * noisy + self.records) // (2 * self.records) * self.records
+
+
+def resized(points: Multiset, size: int) -> Multiset:
+    """`size` records: 0 is repeated, or the largest are left out. Databases that differ by one added record become neighbours by replacement."""
+    upto = np.cumsum(points.counts)
+    missing = size - points.size
+    if missing < 0:
+        counts = np.diff(np.minimum(upto, size), prepend=0)
+        return Multiset(points.bits, points.values[counts > 0], counts[counts > 0])
+    values, counts = np.insert(points.values, 0, 0), np.insert(points.counts, 0, missing)
+    if len(points.values) and not points.values[0]:
+        values, counts = points.values, points.counts + np.eye(1, len(points.counts), dtype=np.int64)[0] * missing
+    return Multiset(points.bits, values[counts > 0], counts[counts > 0])
+
+
 L = TypeVar("L", bound=Loss)
 
 
@@ -41,14 +133,9 @@ class Amplified(Mechanism[Multiset, E, L], Generic[E, L]):
         parts, rest = divmod(database.size, self.records)
         if rest or not parts:
             raise InputError(f"there are {database.size} records; give a positive multiple of {self.records}")
-        held = np.repeat(database.values, database.counts)
-        shuffled = held[draws.order(len(held))].reshape(parts, self.records)
+        points = np.repeat(database.values, database.counts)
+        shuffled = points[draws.order(len(points))].reshape(parts, self.records)
         return self.average([self.sanitizer.release(Multiset.of(part, database.bits), draws) for part in shuffled])
-
-
-def amplified(sanitizer: Mechanism[Multiset, E, L], records: int, average: Callable[[Sequence[E]], E]) -> Amplified[E, L]:
-    """The sanitizer of parts of `records` records, applied to all parts of a larger database: Lemma 5.1."""
-    return Amplified(sanitizer, records, average)
 
 
 D = TypeVar("D")
@@ -57,7 +144,12 @@ H = TypeVar("H")
 
 @dataclass(frozen=True)
 class Processed(Mechanism[D, H, L], Generic[D, E, H, L]):
-    """What `after` makes of a release. Privacy: the mechanism's, for `after` sees no record."""
+    """A function `after` of a release. Privacy: the mechanism's, pure or approximate, for `after` sees no record.
+
+    A proper learner from a sanitizer of the class with labels, if `after` gives the hypothesis that errs least on the release.
+    Utility: from an (alpha, beta)-sanitizer, error 2 alpha + gamma except with probability 2 beta, given (50 VC / gamma^2) ln(1 / (gamma beta)) examples:
+    the share of wrong labels is a count of the class with labels. Source: Lemma 5.3.
+    """
 
     mechanism: Mechanism[D, E, L]
     after: Callable[[E], H]
@@ -70,17 +162,72 @@ class Processed(Mechanism[D, H, L], Generic[D, E, H, L]):
         return self.after(self.mechanism.release(database, draws))
 
     def law(self, database: D) -> Law[H]:
-        found: dict[H, int] = {}
-        for released, weight in self.mechanism.law(database).items():
-            outcome = self.after(released)
-            found[outcome] = found.get(outcome, 0) + weight
-        return found
+        law: dict[H, int] = {}
+        for result, weight in self.mechanism.law(database).items():
+            outcome = self.after(result)
+            law[outcome] = law.get(outcome, 0) + weight
+        return law
 
 
-def learner_from_sanitizer(sanitizer: Mechanism[D, E, L], best: Callable[[E], H]) -> Processed[D, E, H, L]:
-    """A proper learner from a sanitizer of the class with labels: `best` gives the hypothesis that errs least on what is released.
+def best_threshold(release: ByLabel[Steps]) -> int:
+    """The t that errs least on the release, x >= t being labelled 1: the middle of the first best step."""
+    starts = sorted({0, *(start for steps in (release.zeros, release.ones) if steps for start in steps.starts)})
+    errors = [threshold_error(release, start) for start in starts]
+    best = min(range(len(starts)), key=errors.__getitem__)
+    last = starts[best + 1] - 1 if best + 1 < len(starts) else starts[best]
+    return (starts[best] + last) // 2
 
-    Privacy: the sanitizer's, pure or approximate. Utility: from an (alpha, beta)-sanitizer, error 2 alpha + gamma except with probability 2 beta, given
-    (50 VC / gamma^2) ln(1 / (gamma beta)) examples, since the share of wrong labels is a count of the class with labels. Source: Lemma 5.3.
+
+def threshold_error(release: ByLabel[Steps], threshold: int) -> float:
+    """The estimated share of wrong labels: zeros from the threshold on, ones below it."""
+    zeros, ones = release.sizes
+    wrong = zeros * (1 - release.zeros.share(threshold)) if release.zeros else 0.0
+    return (wrong + (ones * release.ones.share(threshold) if release.ones else 0.0)) / max(1, zeros + ones)
+
+
+def averaged(releases: Sequence[Steps]) -> Steps:
+    """The mean answer to each threshold."""
+    starts = sorted({start for steps in releases for start in steps.starts})
+    return Steps(releases[0].bits, tuple(starts), tuple(sum(steps.share(start) for steps in releases) / len(releases) for start in starts))
+
+
+def learner_of_thresholds(sanitizer: Mechanism[Multiset, Steps, P], records: int, epsilon: float) -> Processed[LabelledMultiset, ByLabel[Steps], int, P]:
+    """Theorem 5.5: a proper learner from any sanitizer of thresholds on `records` records, `epsilon` for the number of each label's records.
+
+    Privacy: twice the sanitizer's and 2 epsilon. Utility: 15 alpha + 12 beta except with probability 10 beta for an (alpha, beta)-sanitizer, given
+    (150 / (alpha^2 beta)) ln(2 / (alpha beta)) (records + 1 / epsilon) examples.
     """
-    return Processed(sanitizer, best)
+    return Processed(LabelSanitizer(Amplified(sanitizer, records, averaged), records, epsilon), best_threshold)
+
+
+@dataclass(frozen=True)
+class MediansByLabel(Mechanism[LabelledMultiset, ByLabel[Steps], Pure]):
+    """A tree of medians for the points of each label, and the number of ones with discrete Laplace noise: no amplification is needed.
+
+    Privacy: epsilon, a tenth of it for the number. The label is one more bit at the top of the tree: a changed label removes a record from one tree and adds
+    one to the other, at half the loss of a replaced record each (`Medians`).
+    """
+
+    epsilon: float
+    levels: int
+    low: int = 10
+
+    def __post_init__(self) -> None:
+        self._medians()
+
+    @property
+    def loss(self) -> Pure:
+        return self._medians().loss + self._number
+
+    def release(self, database: LabelledMultiset, draws: Draws) -> ByLabel[Steps]:
+        zeros, ones = (self._medians().release(database.labelled(label), draws) for label in (0, 1))
+        noisy = int(database.ones.sum()) + draws.discrete_laplace(Fraction(self._number.nano, NANO))
+        number = min(database.size, max(0, noisy))
+        return ByLabel(zeros, ones, (database.size - number, number))
+
+    @property
+    def _number(self) -> Pure:
+        return Pure(nano_epsilon(self.epsilon) // 10)
+
+    def _medians(self) -> Medians:
+        return Medians((nano_epsilon(self.epsilon) - self._number.nano) / NANO, self.levels, self.low)

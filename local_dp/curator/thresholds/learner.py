@@ -1,4 +1,4 @@
-"""Learners of thresholds: the hypothesis t of 0..2^bits says 1 if and only if x >= t."""
+"""Learners of thresholds: the hypothesis t of 0..2^bits labels x with 1 if and only if x >= t."""
 
 import math
 from abc import abstractmethod
@@ -27,19 +27,18 @@ class ThresholdLearner(Mechanism[LabelledMultiset, int, L_co]):
 
     @abstractmethod
     def chance(self, sample: LabelledMultiset, low: int, high: int) -> float:
-        """Pr[low <= t <= high] on this sample, exactly but for rounding: analysis, not part of a release."""
+        """Pr[low <= t <= high] on this sample, up to rounding: analysis, not part of a release."""
 
 
 def errors_by_gap(sample: LabelledMultiset) -> Counts:
-    """How many records the thresholds misclassify that have g of the s distinct points below them, g = 0..s; no replaced record moves one by more than 1."""
+    """The errors of the thresholds with g of the s distinct points below them, g = 0..s; a replaced record moves each by at most 1."""
     missed_below = np.concatenate([[0], np.cumsum(sample.ones)])
     right_above = np.concatenate([[0], np.cumsum(sample.zeros)])
-    errors: Counts = missed_below + (right_above[-1] - right_above)
-    return errors
+    return np.asarray(missed_below + (right_above[-1] - right_above))
 
 
 def agreements(sample: LabelledMultiset) -> Runs:
-    """How many records each threshold classifies right: quasi-concave where some threshold classifies all. O(s)."""
+    """The number of records that each threshold classifies right: quasi-concave where some threshold classifies all. O(s)."""
     return Runs(sample.values, sample.size - errors_by_gap(sample), 1 << sample.bits)
 
 
@@ -47,8 +46,8 @@ def agreements(sample: LabelledMultiset) -> Runs:
 class PureThresholds(ByScore[LabelledMultiset, int], ThresholdLearner[Pure]):
     """The threshold t with probability proportional to e^(-eps (errors of t) / 2).
 
-    Privacy: epsilon. Utility: within alpha of the best for about (2 / (eps alpha)) ln(2^bits / beta) records: as many as the points have bits, and every pure
-    proper learner needs a constant share of that. Cost: O(m log m). Source: KLNRS 2008, Theorem 3.7; Beimel, Nissim, Stemmer 2013, Section 2.5.2.
+    Privacy: epsilon. Utility: within alpha of the best for about (2 / (eps alpha)) ln(2^bits / beta) records. Every pure proper learner needs a
+    constant share of that. Cost: O(m log m). Source: KLNRS 2008, Theorem 3.7; Beimel, Nissim, Stemmer 2013, Section 2.5.2.
     """
 
     epsilon: float
@@ -64,9 +63,9 @@ class PureThresholds(ByScore[LabelledMultiset, int], ThresholdLearner[Pure]):
 
 @dataclass(frozen=True)
 class LearnThresholds(ThresholdLearner[Approximate]):
-    """The threshold that RecConcave finds by the number of records that it classifies right, promised m of m; one that errs on `slack` m is good to it.
+    """The threshold that RecConcave finds by the number of correct records, promised m of m; one that errs on `slack` m is good to it.
 
-    Privacy: by count of the parts, on every sample. Utility: `tuned` and `printed`. Refuses samples of fewer than `least` records, by their public number.
+    Privacy: by count of the parts, on every sample. Utility: `tuned` and `printed`. Refuses samples of fewer than `least` records, a public number.
     Cost: O(m log m + bits). Source: Theorem 3.18.
     """
 
@@ -98,8 +97,8 @@ class LearnThresholds(ThresholdLearner[Approximate]):
 def tuned(alpha: float, epsilon: float, delta: float) -> LearnThresholds:
     """Depth 2, parts of .24 (length), .30 with delta / 2 (each stable choice) and .16 of epsilon, slack 1.2 alpha at delta 1e-6 and .9 alpha at 1e-3.
 
-    Measured, alpha .1, epsilon 1, delta 1e-6, nine successes of ten on the worst distribution known: about 1,200, 1,400 and 1,500 records at 32, 64 and 128
-    bits. `alpha` is the generalization error wanted.
+    Measured, alpha .1, epsilon 1, delta 1e-6, nine successes of ten on the worst known distribution: about 1,200, 1,400 and 1,500 records at 32, 64 and 128
+    bits. `alpha` is the wanted generalization error.
     """
     check_share("alpha", alpha)
     parts = Parts(0.24 * epsilon, 0.3 * epsilon, delta / 2, 0.16 * epsilon)

@@ -1,25 +1,111 @@
-"""Axis-aligned rectangles, properly and privately: each side is a private rank query on the positive examples."""
+"""Axis-aligned rectangles: each side is a private rank query on the positive examples; and the plan of Beimel, Nissim, Stemmer 2013, Section 3.5.
+
+A rank query finds a point of a given rank among few candidates: the middles of dyadic intervals, and the points that occur.
+"""
 
 import math
 from dataclasses import dataclass
-from typing import TypeAlias
+from fractions import Fraction
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 
 from local_dp.arrays import Bools, Ints, Naturals
 from local_dp.checks import check_share, check_whole
-from local_dp.curator.mechanism import Mechanism
+from local_dp.curator.mechanism import Law, Mechanism
 from local_dp.curator.multisets import Multiset, check_bits, naturals
-from local_dp.curator.thresholds.ranks import RankQuery
+from local_dp.curator.sanitizers.steps import Steps
+from local_dp.curator.selection.groups import Groups, Joined, Listed
+from local_dp.curator.selection.sparse import SparseChoice
+from local_dp.curator.thresholds.candidates import middles, spare, surely_within
 from local_dp.draws import Draws
 from local_dp.errors import InputError
-from local_dp.loss import Approximate
+from local_dp.loss import NANO, Approximate, Loss, Pure, nano_epsilon
+
+_FAILURE = 0.1
+
+
+@dataclass(frozen=True)
+class RankQuery(Mechanism[Multiset, int | None, Approximate]):
+    """A number with about `rank` points below it, with weight e^(eps min(s, H - off) / 2); None, no answer, where there are too few points.
+
+    Candidates: 0 and 2^bits; the middle t of each dyadic interval with s >= 1 points, off = |points below t - rank|; and each point x that occurs s times.
+    For these off is the distance of `rank` from [points below x, points up to x], so that a frequent point is found.
+    H = r + `spare`, where r is the smaller of `rank` and `surely_within`.
+    Privacy: (eps, delta), also if the number of points changes by 1: a point is in `bits` + 1 candidates and moves a score by 1 at most.
+    Utility: off by r at most nine times of ten, if `rank` is no less than `surely_within`. Cost: O(m log m).
+    """
+
+    bits: int
+    rank: int
+    epsilon: float
+    delta: float
+
+    def __post_init__(self) -> None:
+        check_bits(self.bits)
+        check_whole("rank", self.rank, 1, 1 << 53)
+        self.choice.loss  # noqa: B018 - refuses what the choice refuses
+
+    @property
+    def choice(self) -> SparseChoice:
+        return SparseChoice(self.epsilon, self.delta, self.bits + 1)
+
+    @property
+    def loss(self) -> Approximate:
+        return self.choice.loss
+
+    def candidates(self, points: Multiset) -> Groups[int]:
+        """With their scores; a number may be a candidate twice."""
+        if points.bits != self.bits:
+            raise InputError(f"the points have {points.bits} bits, the query is for {self.bits}; give one number for both")
+        below = np.concatenate([[0], np.cumsum(points.counts)])
+        within = min(self.rank, surely_within(self.bits + 1, self.epsilon, self.delta, _FAILURE))
+        height = math.floor(within + spare(self.epsilon, self.delta))
+        off = np.maximum(0, np.maximum(below[:-1] - self.rank, self.rank - below[1:]))
+        return Joined(middles(points, height - np.abs(below - self.rank)), Listed(np.minimum(points.counts, height - off), points.values))
+
+    def release(self, database: Multiset, draws: Draws) -> int | None:
+        return self.choice.choose(self.candidates(database), draws)
+
+    def law(self, database: Multiset) -> Law[int | None]:
+        return self.choice.law(self.candidates(database))
+
+
+@dataclass(frozen=True)
+class EqualRanks(Mechanism[Multiset, tuple[int, ...], Approximate]):
+    """Ascending distinct cuts into at most `parts` intervals of about equally many points: a rank query for each multiple of m / `parts`, m public.
+
+    Privacy: the queries add up, epsilon and delta over `parts` - 1 each. Cost: O(parts m).
+    """
+
+    bits: int
+    parts: int
+    epsilon: float
+    delta: float
+
+    def __post_init__(self) -> None:
+        check_whole("parts", self.parts, 2, 1 << 16)
+        self._query(1)
+
+    @property
+    def loss(self) -> Approximate:
+        one = self._query(1).loss
+        return Approximate((self.parts - 1) * one.nano, (self.parts - 1) * one.atto)
+
+    def release(self, database: Multiset, draws: Draws) -> tuple[int, ...]:
+        ranks = [max(1, part * database.size // self.parts) for part in range(1, self.parts)]
+        cuts = [self._query(rank).release(database, draws) for rank in ranks]
+        return tuple(sorted({cut for cut in cuts if cut is not None and 0 < cut < 1 << self.bits}))
+
+    def _query(self, rank: int) -> RankQuery:
+        return RankQuery(self.bits, rank, self.epsilon / (self.parts - 1), self.delta / (self.parts - 1))
+
 
 Rectangle: TypeAlias = tuple[tuple[int, int], ...]
 """low..high on each axis, both ends included; empty where there is no axis."""
 
 _SHARE = 0.6
-"""Of the points that a side may lose, how many it is set to lose: found by trial; where less, there is no answer, where more, it loses too many."""
+"""The share of its allowed loss that a side is set to: by trial; with less there is no answer, with more it loses too many points."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +122,7 @@ class LabelledPoints:
         naturals(self.points.ravel(), self.bits)
 
     def positives(self, axis: int) -> Multiset:
-        """The coordinates of the examples labelled 1."""
+        """The coordinates of the examples with label 1."""
         return Multiset.of(self.points[self.labels == 1, axis], self.bits)
 
 
@@ -67,7 +153,7 @@ class RankRectangles(Mechanism[LabelledPoints, Rectangle, Approximate]):
         return Approximate(2 * self.axes * side.nano, 2 * self.axes * side.atto)
 
     def side(self, rank: int) -> RankQuery:
-        """The query that finds one side."""
+        """The query for one side."""
         return RankQuery(self.bits, rank, self.epsilon / (2 * self.axes), self.delta / (2 * self.axes))
 
     def release(self, database: LabelledPoints, draws: Draws) -> Rectangle:
@@ -78,8 +164,8 @@ class RankRectangles(Mechanism[LabelledPoints, Rectangle, Approximate]):
         for axis in range(self.axes):
             positives = database.positives(axis)
             sides.append((query.release(positives, draws), query.release(_mirrored(positives), draws)))
-        found = [(low, top - high) for low, high in sides if low is not None and high is not None]
-        return tuple(found) if len(found) == self.axes and all(low <= high for low, high in found) else ()
+        rectangle = [(low, top - high) for low, high in sides if low is not None and high is not None]
+        return tuple(rectangle) if len(rectangle) == self.axes and all(low <= high for low, high in rectangle) else ()
 
 
 def _mirrored(points: Multiset) -> Multiset:
@@ -90,8 +176,79 @@ def _mirrored(points: Multiset) -> Multiset:
 
 def inside(rectangle: Rectangle, points: Naturals) -> Bools:
     """Which points, shape (m, n), lie in the rectangle."""
-    held = np.full(len(points), bool(rectangle))
+    within = np.full(len(points), bool(rectangle))
     for axis, (low, high) in enumerate(rectangle):
         column = points[:, axis]
-        held &= (column >= low) & (column <= high)
-    return held
+        within &= (column >= low) & (column <= high)
+    return within
+
+
+_PARTS = 12
+L_co = TypeVar("L_co", bound=Loss, covariant=True)
+
+
+@dataclass(frozen=True)
+class QuantilePartition(Mechanism[Multiset, tuple[int, ...], L_co]):
+    """The cuts of a sanitizer of thresholds at the shares 1 / `parts`, 2 / `parts`, ..., as in the text. Privacy: the sanitizer's."""
+
+    sanitizer: Mechanism[Multiset, Steps, L_co]
+    parts: int
+
+    def __post_init__(self) -> None:
+        check_whole("parts", self.parts, 2, 1 << 16)
+
+    @property
+    def loss(self) -> L_co:
+        return self.sanitizer.loss
+
+    def release(self, database: Multiset, draws: Draws) -> tuple[int, ...]:
+        steps = self.sanitizer.release(database, draws)
+        cuts = {steps.quantile(part / self.parts) for part in range(1, self.parts)}
+        return tuple(sorted(cut for cut in cuts if 0 < cut < 1 << database.bits))
+
+
+@dataclass(frozen=True)
+class PartitionRectangles(Mechanism[LabelledPoints, Rectangle, Approximate]):
+    """On each axis from the first to the last interval whose noisy count of positive examples is alpha m / (12 n W) or more, W intervals; else empty.
+
+    `partition` gives the ascending cuts of one axis, private for its projection; `epsilon` is for the counts of one axis.
+    Privacy: for each of the n axes the partition's loss and epsilon, added up: a replaced example moves two counts by 1, each with discrete Laplace(eps / 2).
+    Utility: where each interval has few points, or one: the overshoot of an interval, and W counts below the bar. Cost: that of the partitions.
+    Source: Section 3.5, completed; for the printed sizes `partition` is a sanitizer of thresholds.
+    """
+
+    partition: Mechanism[Multiset, tuple[int, ...], Loss]
+    axes: int
+    alpha: float
+    epsilon: float
+
+    def __post_init__(self) -> None:
+        check_whole("axes", self.axes, 1, 1 << 10)
+        check_share("alpha", self.alpha)
+        nano_epsilon(self.epsilon / 2)
+
+    @property
+    def loss(self) -> Approximate:
+        axis = self.partition.loss + Pure(2 * nano_epsilon(self.epsilon / 2))
+        return Approximate(self.axes * axis.nano, self.axes * axis.atto)
+
+    def release(self, database: LabelledPoints, draws: Draws) -> Rectangle:
+        sides = [self._side(database, axis, draws) for axis in range(self.axes)]
+        return tuple(side for side in sides if side) if all(sides) else ()
+
+    def _side(self, database: LabelledPoints, axis: int, draws: Draws) -> tuple[int, int] | None:
+        projected = Multiset.of(database.points[:, axis], database.bits)
+        cuts = self.partition.release(projected, draws)
+        noise = Fraction(nano_epsilon(self.epsilon / 2), NANO)
+        bar = self.alpha * len(database.labels) / (_PARTS * self.axes * (len(cuts) + 1))
+        counts = _counts(database.positives(axis), cuts)
+        full = [number for number, count in enumerate(counts.tolist()) if count + draws.discrete_laplace(noise) >= bar]
+        ends = [0, *cuts, 1 << database.bits]
+        return (ends[full[0]], ends[full[-1] + 1] - 1) if full else None
+
+
+def _counts(points: Multiset, cuts: tuple[int, ...]) -> Ints:
+    """The number of points before the first cut, from each cut to the next, and from the last one on."""
+    below = np.concatenate([[0], np.cumsum(points.counts)])
+    upto = below[np.searchsorted(points.values, np.array(cuts, dtype=points.values.dtype))]
+    return np.diff(np.concatenate([[0], upto, below[-1:]]))

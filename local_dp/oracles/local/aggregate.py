@@ -6,9 +6,8 @@ from local_dp.errors import RefusedError
 from local_dp.oracles.local.asked import LocalQuery
 from local_dp.oracles.local.oracle import LocalOracle
 from local_dp.populations.population import Population
-from local_dp.randomizers.bit_vector import BitVector
 from local_dp.randomizers.finite import FiniteChannel
-from local_dp.randomizers.places import PlaceVector
+from local_dp.randomizers.places import BitVector, PlaceVector
 from local_dp.randomizers.with_coin import without_coin
 from local_dp.tallies import Tally
 

@@ -46,5 +46,4 @@ class Spoken:
         return self._bits[session].tobytes()
 
     def restore(self, session: str, bits: bytes) -> None:
-        """What `bits` gave."""
         self._bits[session] = np.frombuffer(bits, dtype=np.uint8).copy()

@@ -1,6 +1,7 @@
-"""Statistical-query oracles: exact, noisy, from a sample, any legal answer, and asked of real tasks."""
+"""Statistical-query oracles: exact, noisy, from a sample, and legal but hostile ones."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -162,10 +163,62 @@ class RealQuery(StatisticalQuery):
     def numerators(self, records: Records) -> Counts:
         """span times the function of each record, rounded to whole numbers, so that sums over records are exact. Shape (n,)."""
         places = np.rint(np.asarray(self.values) * SPAN).astype(np.int64)
-        found: Counts = places[self.query.values(records).astype(np.int64) - self.query.domain.low]
-        return found
+        return np.asarray(places[self.query.values(records).astype(np.int64) - self.query.domain.low])
 
 
 def on_domain(query: StatisticalQuery) -> Floats:
     """What each value of the query's domain counts as, in [-1, 1], shape (domain size,)."""
     return np.asarray(query.values) if isinstance(query, RealQuery) else np.linspace(-1.0, 1.0, query.query.domain.size)
+
+
+class RoundedOracle(ExactOracle):
+    """Answers with the nearest multiple of 2 tau: the simplest legal adversary (limits 5.1)."""
+
+    def answer_one(self, query: StatisticalQuery) -> float:
+        step = 2 * query.tolerance
+        return round(super().answer_one(query) / step) * step
+
+
+Bias: TypeAlias = Callable[[float], float]
+
+
+def upward(expectation: float) -> float:
+    """Every answer tau too high."""
+    return 1.0
+
+
+def downward(expectation: float) -> float:
+    """Every answer tau too low."""
+    return -1.0
+
+
+def against(expectation: float) -> float:
+    """Every answer tau closer to the wrong sign: for algorithms that decide by the sign of an answer."""
+    return -1.0 if expectation > 0 else 1.0
+
+
+class BiasedOracle(ExactOracle):
+    """Answers with the expectation plus tau times `bias(expectation)`, clipped to +-tau: legal, and wrong in a chosen direction every time."""
+
+    def __init__(self, population: Population, bias: Bias) -> None:
+        super().__init__(population)
+        self.bias = bias
+
+    def answer_one(self, query: StatisticalQuery) -> float:
+        expectation = super().answer_one(query)
+        return expectation + query.tolerance * min(1.0, max(-1.0, self.bias(expectation)))
+
+
+class NullOracle(ExactOracle):
+    """Answers as closely to the expectation under a `null` population as the tolerance lets it: the proofs' own adversary, who gives nothing away.
+
+    With random labels as the null, a query is of use only if the target moves its expectation by more than tau (limits 5.1, item 4).
+    """
+
+    def __init__(self, population: Population, null: Population) -> None:
+        super().__init__(population)
+        self.null = null
+
+    def answer_one(self, query: StatisticalQuery) -> float:
+        expectation, wanted = super().answer_one(query), query.expectation(self.null.law(query.query))
+        return min(expectation + query.tolerance, max(expectation - query.tolerance, wanted))

@@ -1,4 +1,4 @@
-"""Learning a class of blocks barely, in one round and whatever the law of x: a random character for each client, and one client's word (limits 12.4)."""
+"""Weak learning of a class of blocks in one round, for every law of x: a random character for each client, and the prediction of one (limits 12.4)."""
 
 from itertools import pairwise
 
@@ -10,38 +10,37 @@ from local_dp.hardness.margins import Margin
 from local_dp.interaction import Nonadaptive
 from local_dp.oracles.local.asked import Cohort, Local, LocalQuery
 from local_dp.populations.finite import Finite
-from local_dp.queries.parity import ParityExample
+from local_dp.queries.examples import ParityExample
 from local_dp.randomizers.signs.characters import Characters, mask_set
 from local_dp.records import Records
 from local_dp.tallies import Tally
 
 
-def shares_of_clients(found: Margin) -> Floats:
-    """The share of the clients who are asked about each set S of blocks: |c_S| b^(|S|/2) / MC, shape (2^t,)."""
-    sizes = np.bitwise_count(np.arange(1 << found.concepts.t))
-    prices: Floats = np.abs(found.coefficients) * float(found.concepts.b) ** (sizes / 2)
-    shares: Floats = prices / prices.sum()
-    return shares
+def shares_of_clients(margin: Margin) -> Floats:
+    """The share of the clients for each set S of blocks: |c_S| b^(|S|/2) / MC, shape (2^t,)."""
+    sizes = np.bitwise_count(np.arange(1 << margin.concepts.t))
+    prices: Floats = np.abs(margin.coefficients) * float(margin.concepts.b) ** (sizes / 2)
+    return np.asarray(prices / prices.sum())
 
 
-def cohorts(found: Margin, clients: int) -> dict[int, Cohort]:
-    """The clients of each set of blocks that anybody is asked about, dealt out by these shares."""
-    ends = np.rint(np.cumsum(shares_of_clients(found)) * clients).astype(int).tolist()
+def cohorts(margin: Margin, clients: int) -> dict[int, Cohort]:
+    """The clients of each set of blocks, by these shares, without empty cohorts."""
+    ends = np.rint(np.cumsum(shares_of_clients(margin)) * clients).astype(int).tolist()
     return {S: Cohort(start, stop) for S, (start, stop) in enumerate(pairwise([0, *ends])) if start < stop}
 
 
-def vote(found: Margin, epsilon: float, clients: int) -> Local[Floats]:
-    """For each mask s of t b bits, the share of clients who said that (-1)^<s, x> agrees with their label less of those who said that it does not.
+def vote(margin: Margin, epsilon: float, clients: int) -> Local[Floats]:
+    """For each mask s of t b bits, the share of clients who report that (-1)^<s, x> agrees with their label, less those who report the contrary.
 
-    Who predicts the label of x draws a client and takes its word about x: the mean prediction h(x) is the sum of these shares times (-1)^<s, x>.
+    A prediction for x draws one client and uses its report: the mean prediction h(x) is the sum of these shares times (-1)^<s, x>.
     Privacy: each client answers once, by randomized response, epsilon-locally private. Utility: E_D[y h] > 0 with probability p, for every concept and every
     law D, with C^2 MC^2 p / (1 - p) clients (`bounds.margins.vote_clients`). Cost: one bit a client, one round. t b <= 12, and b a power of two.
     """
-    concepts = found.concepts
-    masks = {S: np.unique(concepts.masks(S)) for S in cohorts(found, clients)}
-    asked = tuple(
+    concepts = margin.concepts
+    masks = {S: np.unique(concepts.masks(S)) for S in cohorts(margin, clients)}
+    queries = tuple(
         LocalQuery(ParityExample(concepts.variables), Characters(epsilon, d=concepts.variables, masks=mask_set(masks[S], concepts.variables)), cohort)
-        for S, cohort in cohorts(found, clients).items()
+        for S, cohort in cohorts(margin, clients).items()
     )
 
     def decode(answers: tuple[Tally, ...]) -> Floats:
@@ -50,26 +49,26 @@ def vote(found: Margin, epsilon: float, clients: int) -> Local[Floats]:
             words[listed] += tally.counts[:, 0] - tally.counts[:, 1]
         return words / clients
 
-    return Nonadaptive(asked, decode)
+    return Nonadaptive(queries, decode)
 
 
-def hard_examples(found: Margin, clients: int, seed: int) -> Finite:
-    """The law under which the class is hardest: u drawn from mu, and x uniform among the points of which the concept of the first variables reads u."""
-    labels, shares = _hard_law(found)
+def hard_examples(margin: Margin, clients: int, seed: int) -> Finite:
+    """The hardest law for the class: u from mu, and x uniform among the points whose first variables of the blocks are u."""
+    labels, shares = _hard_law(margin)
     x = np.arange(len(labels), dtype=np.uint64)
     return Finite(Records({"x": x, "y": labels.astype(np.int8)}), shares.tolist(), clients, seed)
 
 
-def advantage(found: Margin, words: Floats) -> float:
-    """E[y h(x)] under that law: above 0 if the vote errs less often than not."""
-    labels, shares = _hard_law(found)
+def advantage(margin: Margin, words: Floats) -> float:
+    """E[y h(x)] under that law: above 0 if the vote is right more often than wrong."""
+    labels, shares = _hard_law(margin)
     return float((walsh_hadamard(words) * labels * shares).sum())
 
 
-def _hard_law(found: Margin) -> tuple[Counts, Floats]:
+def _hard_law(margin: Margin) -> tuple[Counts, Floats]:
     """The label of every x, and its probability."""
-    concepts = found.concepts
+    concepts = margin.concepts
     x = np.arange(1 << concepts.variables)
     read = (x >> np.arange(concepts.t)[:, None] * concepts.b & 1).T @ (1 << np.arange(concepts.t))
-    shares: Floats = found.law[read] / found.law.sum() * 2.0 ** (concepts.t - concepts.variables)
+    shares: Floats = margin.law[read] / margin.law.sum() * 2.0 ** (concepts.t - concepts.variables)
     return concepts.signs()[read].astype(np.int64), shares

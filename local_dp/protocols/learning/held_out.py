@@ -1,4 +1,4 @@
-"""What the clients that were held out say of a hypothesis: its score, with an interval, beside that of the trivial one."""
+"""The score of a hypothesis on the clients held out, with an interval, beside that of the trivial hypothesis."""
 
 import math
 from dataclasses import dataclass
@@ -10,10 +10,9 @@ import numpy as np
 from local_dp.bounds.response import binomial_interval, levelled_clients
 from local_dp.bounds.tails import normal_quantile
 from local_dp.errors import InputError
-from local_dp.learners.k_means import Centres
-from local_dp.learners.linear_regression import LinearModel
+from local_dp.learners.moments import Centres, LinearModel
 from local_dp.learners.rules import AllOf
-from local_dp.learners.verdicts import Verdict, verdict
+from local_dp.learners.tabular import Verdict, verdict
 from local_dp.oracles.local.asked import Cohort, LocalPlay
 from local_dp.oracles.statistical.oracles import StatisticalQuery
 from local_dp.populations.population import Population
@@ -29,7 +28,7 @@ TAIL = 0.05  # of a 95 % interval
 class Score:
     """The mean of a hypothesis's verdicts over the complete records: its accuracy, or a square error or distance as a share of the largest possible.
 
-    The value is not clipped; the 95 % interval [low, high] is, to [0, 1]. n reports are behind it.
+    The value is not clipped; the 95 % interval [low, high] is, to [0, 1]. It comes from n reports.
     """
 
     value: float
@@ -39,36 +38,36 @@ class Score:
     n: int
 
     def opposite(self) -> "Score":
-        """The score of the classifier that always says the contrary."""
+        """The score of the opposite classifier."""
         return Score(1 - self.value, self.standard_error, 1 - self.high, 1 - self.low, self.n)
 
 
 def trivial(hypothesis: Any) -> Any:
-    """What a hypothesis must beat: the label yes for all (or, if that is seldom right, no), the middle of the label's bounds, one centre in the middle."""
+    """The baseline of a hypothesis: the label yes for all (the judge also considers no), the middle of the label's bounds, one centre in the middle."""
     if isinstance(hypothesis, LinearModel):
         return LinearModel((0.0,) * len(hypothesis.weights))
     return Centres(((0.0,) * len(hypothesis.points[0]),)) if isinstance(hypothesis, Centres) else AllOf(())
 
 
 def judge(hypothesis: Any, encoding: Encoding, epsilon: float, clients: Cohort, exclude: bool) -> LocalPlay[tuple[Score, Score]]:
-    """The scores of the hypothesis and of the trivial one, from clients that have not been asked yet, in one round.
+    """The scores of the hypothesis and of the trivial one, from fresh clients, in one round.
 
-    Three quarters of them judge the hypothesis and one quarter the trivial one; with rows to leave out, half, a quarter, and a quarter for the share of
-    complete rows. Privacy: each answers once. The interval of a ratio is that of its two parts at half the error each; that of few answers holds 95 % or more.
+    Three quarters of the clients judge the hypothesis and one quarter the trivial one; with rows to leave out, half, a quarter, and a quarter for the share of
+    complete rows. Privacy: each answers once. The interval of a ratio combines those of its two parts at half the error each.
     """
     shares = (0, 2, 3, 4) if exclude else (0, 3, 4)
     ends = [clients.start + len(clients) * share // 4 for share in shares]
     if min(end - start for start, end in pairwise(ends)) < 1:
         raise InputError(f"{len(clients)} clients are held out, too few to judge a hypothesis; use more clients")
-    asked = [StatisticalQuery(encoded(encoding, verdict(judged)), 0.5) for judged in (hypothesis, trivial(hypothesis))]
-    asked += [completeness(encoding, 0.5)] if exclude else []
-    queries = tuple(local_query(query, epsilon, Cohort(ends[place], ends[place + 1])) for place, query in enumerate(asked))
+    questions = [StatisticalQuery(encoded(encoding, verdict(each)), 0.5) for each in (hypothesis, trivial(hypothesis))]
+    questions += [completeness(encoding, 0.5)] if exclude else []
+    queries = tuple(local_query(query, epsilon, Cohort(ends[place], ends[place + 1])) for place, query in enumerate(questions))
     tallies = yield queries
-    judged, plain, *whole = (query.randomizer.estimate(tally).on_scale(-1.0, 1.0) for query, tally in zip(queries, tallies, strict=True))
+    own, plain, *whole = (query.randomizer.estimate(tally).on_scale(-1.0, 1.0) for query, tally in zip(queries, tallies, strict=True))
     share = whole[0] if whole else None
     few = levelled_clients(epsilon)
     other = _score(plain, share, few)
-    return _score(judged, share, few), other.opposite() if verdict(hypothesis).classifies and other.value < 0.5 else other
+    return _score(own, share, few), other.opposite() if verdict(hypothesis).classifies and other.value < 0.5 else other
 
 
 def _score(answer: Estimate, share: Estimate | None, few: int) -> Score:
@@ -87,7 +86,7 @@ def _score(answer: Estimate, share: Estimate | None, few: int) -> Score:
 
 
 def _interval(answer: Estimate, beta: float, few: int) -> tuple[float, float]:
-    """Wilson's; of fewer than `few` reports the exact one, for there Wilson's misses by a count more or less: .072 of the time with 5 reports and 63 % yes."""
+    """Wilson's interval; of fewer than `few` reports the exact one: Wilson's misses in 7.2 % of runs with 5 reports and 63 % yes."""
     if answer.n >= few or answer.ends is None:
         least, most = answer.interval(normal_quantile(beta / 2))
         return float(least), float(most)
@@ -102,13 +101,12 @@ def true_score(hypothesis: Any, encoding: Encoding, population: Population) -> f
 
 
 def true_baseline(hypothesis: Any, encoding: Encoding, population: Population) -> float:
-    """The same for the trivial one, the better label."""
+    """The same for the trivial hypothesis, with the better label."""
     score = _true(verdict(trivial(hypothesis)), encoding, population)
     return max(score, 1 - score) if verdict(hypothesis).classifies else score
 
 
 def _true(judged: Verdict, encoding: Encoding, population: Population) -> float:
-    answers = []
-    for query in (StatisticalQuery(encoded(encoding, judged), 0.5), completeness(encoding, 0.5)):
-        answers.append(query.expectation(population.law(query.query)))
-    return (1 + answers[0] / answers[1]) / 2
+    queries = StatisticalQuery(encoded(encoding, judged), 0.5), completeness(encoding, 0.5)
+    score, complete = (query.expectation(population.law(query.query)) for query in queries)
+    return (1 + score / complete) / 2

@@ -1,4 +1,4 @@
-"""A learner on a person's own table: its columns encoded by public bounds, given or found, and its hypothesis judged by clients that it has not seen."""
+"""A learner on a person's own table: columns encoded by public or private bounds, and a hypothesis judged by clients held out for that."""
 
 import math
 from dataclasses import asdict, dataclass, replace
@@ -12,18 +12,17 @@ from local_dp.checks import check_built, check_share, check_whole
 from local_dp.errors import InputError
 from local_dp.interaction import Adaptive, as_play, run, translate
 from local_dp.learners.learner import Learner
-from local_dp.learners.tabular import TABULAR, Seen, Settings, in_words, seen_by, settings_of
-from local_dp.learners.verdicts import verdict
+from local_dp.learners.tabular import TABULAR, Seen, Settings, in_words, seen_by, settings_of, verdict
 from local_dp.loss import nano_epsilon
 from local_dp.oracles.local.asked import Cohort, LocalAlgorithm, LocalPlay, LocalQuery, LocalRounds
 from local_dp.oracles.statistical.oracles import ExactOracle
 from local_dp.populations.finite import Finite
 from local_dp.populations.population import Population
-from local_dp.populations.table import Rows
+from local_dp.populations.table import weighted_records
 from local_dp.protocols.learning.held_out import Score, judge, true_baseline, true_score
 from local_dp.protocols.local_protocol import BETA, LocalProtocol, PlainData, parameter
 from local_dp.protocols.surveys.policies import Launch, check_policy
-from local_dp.protocols.vectors.ranges import ROUNDS, Range, locate, range_clients
+from local_dp.protocols.vectors.mean_found import ROUNDS, Range, locate, range_clients
 from local_dp.queries.encoded import Encoding, check_bounds, question_in
 from local_dp.queries.questions import columns_of
 from local_dp.records import Records
@@ -31,14 +30,14 @@ from local_dp.theorems.local_from_sq import local_from_sq
 from local_dp.theorems.on_table import among_complete, on_table
 
 MISSING = ("refuse", "exclude")
-MOST_WORK = 10**8  # rows times queries up to which a simulation runs the learner on exact expectations too
+MOST_WORK = 10**8  # rows times queries up to which a simulation also runs the learner on exact expectations
 LABEL = "ill"
 _YES_NO = Range(0.0, 1.0)  # of a question
 
 
 @dataclass(frozen=True)
 class Lesson:
-    """A hypothesis on a table that is encoded so; how it and the trivial one did on the clients held out; how many clients a query had and should have."""
+    """A hypothesis, its encoding, its score and that of the trivial one on the clients held out, and the clients of each query, actual and sufficient."""
 
     hypothesis: Any
     encoding: Encoding
@@ -51,15 +50,14 @@ class Lesson:
 
 @dataclass(frozen=True, kw_only=True)
 class Learn(LocalProtocol[Lesson]):
-    """Runs `learner` on a table: predicts `label` from `features`, and says how often the prediction is right on clients that were held out.
+    """Runs `learner` on a table: predicts `label` from `features`, and estimates how often the prediction is right on clients held out for that.
 
-    A feature is a number column or a yes/no question, separated by ';'; left out, every other number column. The label is a question, a column (yes above
-    0), or for linear-regression a number column; k-means has none. `bounds` holds public bounds such as age=17..60; those that are not given are found
-    privately by other clients. Learners of bits cut a number column at `cuts` places. `parameters` are the learner's own, such as depth=4.
-    Rows with something missing are refused, or with `missing` exclude left out: they count as 0 in every answer, and the share of complete rows is
-    estimated. Without a table, predicts who is ill from age and visits.
-    Privacy: every client answers at most once, epsilon-locally private. Utility: the learner's own; the stated accuracy has a 95 % interval, and is within
-    `tolerance` of the truth with probability 95 % with the default number of clients, of which the last share `held_out` judge. Cost: one bit a client.
+    A feature is a number column or a yes/no question, separated by ';'; by default every other number column. The label is a question, a column (yes above
+    0), or for linear-regression a number column; k-means has none. `bounds` are public bounds such as age=17..60; other clients find missing ones privately.
+    Learners of bits cut a number column at `cuts` places. `parameters` are the learner's own, such as depth=4. Rows with missing values stop the run, or with
+    `missing` exclude count as 0 in every answer, divided by the estimated share of complete rows. Without a table, predicts illness from age and visits.
+    Privacy: every client answers at most once, epsilon-locally private. Utility: the learner's own. With the default number of clients the stated accuracy
+    is within `tolerance` of the truth with probability 95 %; the last share `held_out` of the clients judges. Cost: one bit a client.
     """
 
     name: ClassVar[str] = "learn"
@@ -87,7 +85,7 @@ class Learn(LocalProtocol[Lesson]):
 
     @property
     def seen(self) -> Seen:
-        """What the learner sees of a table."""
+        """How the learner sees a table."""
         return seen_by(self.learner)
 
     @property
@@ -101,7 +99,7 @@ class Learn(LocalProtocol[Lesson]):
 
     @property
     def given(self) -> dict[str, Range]:
-        """The public bounds by column. Raises InputError on a text that is none."""
+        """The public bounds by column. Raises InputError on a malformed text."""
         return dict(map(_read_bounds, self.bounds))
 
     @property
@@ -112,7 +110,7 @@ class Learn(LocalProtocol[Lesson]):
 
     @cached_property
     def built(self) -> Learner[Any]:
-        """The learner, for as many features as it will see."""
+        """The learner, with its number of features."""
         return self.seen.make(self._width, self._settings)
 
     @property
@@ -123,24 +121,24 @@ class Learn(LocalProtocol[Lesson]):
     def _width(self) -> int:
         return sum(self.cuts if self.seen.form == "bits" and not question_in(text) else 1 for text in self._inputs)
 
-    def encoding(self, found: dict[str, Range]) -> Encoding:
-        """How each client sees its own record, with the bounds that were given and those that were found."""
-        ranges = {**found, **self.given}
-        asked: list[tuple[str, Range]] = []
+    def encoding(self, private: dict[str, Range]) -> Encoding:
+        """How each client sees its own record, by public and private bounds."""
+        ranges = {**private, **self.given}
+        columns: list[tuple[str, Range]] = []
         for text in self._inputs:
             if question_in(text):
-                asked.append((text, _YES_NO))
+                columns.append((text, _YES_NO))
             elif self.seen.form == "bits":
-                asked += [(question, _YES_NO) for question in _cuts(text, ranges[text], self.cuts)]
+                columns += [(question, _YES_NO) for question in _cuts(text, ranges[text], self.cuts)]
             else:
-                asked.append((text, ranges[text]))
+                columns.append((text, ranges[text]))
         y = Range(0.0, 0.0)
         if self.seen.answer == "number":
             y = _YES_NO if question_in(self.answer) else ranges[self.answer]
         return Encoding(
-            features=tuple(text for text, _ in asked),
-            lows=tuple(bounds.low for _, bounds in asked),
-            highs=tuple(bounds.high for _, bounds in asked),
+            features=tuple(text for text, _ in columns),
+            lows=tuple(bounds.low for _, bounds in columns),
+            highs=tuple(bounds.high for _, bounds in columns),
             form=self.seen.form,
             scale=self.seen.scale(self._width),
             constant=self.seen.constant,
@@ -161,29 +159,29 @@ class Learn(LocalProtocol[Lesson]):
         return len(self.unknown) * range_clients(epsilon, BETA)
 
     def _finders(self, epsilon: float, clients: int) -> int:
-        """How many of those who do not judge find bounds: as many as that needs; where there are too few, half, or what learning leaves over."""
+        """The number of clients that find bounds: enough if possible; else half, or those that learning does not need."""
         enough = min(self._finding(epsilon), max(clients // 2, clients - self.built.clients(epsilon, BETA)))
         return max(ROUNDS * len(self.unknown), enough)
 
     def algorithm(self, epsilon: float, clients: int) -> LocalRounds[Lesson]:
         nano_epsilon(epsilon)
-        first = clients - math.ceil(self.held_out * clients)  # of those who judge
-        found = self._finders(epsilon, first)
-        if found >= first:
-            needed = f"{found} find the bounds of {len(self.unknown)} columns, {clients - first} judge"
+        first = clients - math.ceil(self.held_out * clients)  # the first client that judges
+        finders = self._finders(epsilon, first)
+        if finders >= first:
+            needed = f"{finders} find the bounds of {len(self.unknown)} columns, {clients - first} judge"
             raise InputError(f"{clients} clients are too few to learn: {needed}, and nobody is left; give bounds, name fewer features, or use more clients")
-        taught = first - found - 1 if self.missing == "exclude" else first - found
-        learner = self.built.affordable(epsilon, taught)
-        cohort = (first - found) // (learner.queries + (self.missing == "exclude"))
+        teachers = first - finders
+        learner = self.built.affordable(epsilon, teachers - (self.missing == "exclude"))
+        cohort = teachers // (learner.queries + (self.missing == "exclude"))
         enough = math.ceil(self.built.clients(epsilon, BETA) / self.built.queries)
 
         def play() -> LocalPlay[Lesson]:
             ranges: tuple[Range, ...] = ()
             if self.unknown:
-                ranges = yield from locate(self.unknown, epsilon, Cohort(0, found))
+                ranges = yield from locate(self.unknown, epsilon, Cohort(0, finders))
             encoding = self.encoding(dict(zip(self.unknown, ranges, strict=True)))
-            asked = among_complete(learner.algorithm(), encoding) if self.missing == "exclude" else on_table(learner.algorithm(), encoding)
-            hypothesis = yield from as_play(_moved(local_from_sq(asked, epsilon, lambda query: cohort), found))
+            algorithm = among_complete(learner.algorithm(), encoding) if self.missing == "exclude" else on_table(learner.algorithm(), encoding)
+            hypothesis = yield from as_play(_moved(local_from_sq(algorithm, epsilon, lambda query: cohort), finders))
             scores = yield from judge(hypothesis, encoding, epsilon, Cohort(first, clients), self.missing == "exclude")
             return Lesson(hypothesis, encoding, *scores, cohort, enough, learner)
 
@@ -239,17 +237,18 @@ class Learn(LocalProtocol[Lesson]):
         rule = in_words(result.hypothesis, result.encoding)
         if not verdict(result.hypothesis).classifies:
             return rule
-        right = (
-            f"{100 * result.score.value:.0f} % of the clients held out, {100 * result.score.low:.0f} to {100 * result.score.high:.0f} % with 95 % confidence"
-        )
-        return f"{result.encoding.label} where {rule}; right on {right}."
+        value, low, high = (f"{100 * share:.0f}" for share in (result.score.value, result.score.low, result.score.high))
+        return f"{result.encoding.label} where {rule}; right on {value} % of the clients held out, {low} to {high} % with 95 % confidence."
+
+    def truth(self, population: Population) -> None:
+        """A score is compared with that of its own hypothesis, by `true_error`."""
 
     def true_score(self, result: Lesson, population: Population) -> float:
         """The hypothesis's score in the distribution that the clients are drawn from, in [0, 1]."""
         return true_score(result.hypothesis, result.encoding, population)
 
     def true_error(self, result: Lesson, population: Population) -> float:
-        """How far the stated score is from the true one; shares of the largest possible for errors and distances."""
+        """The distance of the stated score from the true one; for errors and distances, as a share of the largest possible."""
         return abs(result.score.value - self.true_score(result, population))
 
     def compared(self, result: Lesson, population: Population) -> PlainData:
@@ -261,12 +260,8 @@ class Learn(LocalProtocol[Lesson]):
         }
 
     def twin(self, result: Lesson, population: Population) -> Any:
-        """The hypothesis of the same learner on exact expectations over the complete rows; None if that is too much work."""
-        if isinstance(population, Finite):
-            records, shares = population.kinds, population.shares
-        else:
-            assert isinstance(population, Rows)
-            records, shares = population.whole, np.ones(len(population.whole))
+        """The same learner's hypothesis on exact expectations over the complete rows; None if that is too much work."""
+        records, shares = weighted_records(population)
         if len(records) * result.learner.queries > MOST_WORK:
             return None
         kept = np.flatnonzero(result.encoding.present(records))
@@ -275,7 +270,7 @@ class Learn(LocalProtocol[Lesson]):
 
 
 def unit_of(hypothesis: Any, encoding: Encoding) -> float:
-    """What a score is multiplied with to be told: 1 for a share, the squared range of the label for a square error."""
+    """The unit of a score: 1 for a share, the squared range of the label for a square error."""
     if verdict(hypothesis).classifies or encoding.label_low == encoding.label_high:
         return 1.0
     return (encoding.label_high - encoding.label_low) ** 2
@@ -316,5 +311,4 @@ def _shown(score: Score, unit: float) -> str:
 
 
 def _scaled(score: Score, unit: float) -> PlainData:
-    """A score as plain data."""
     return {"estimate": score.value * unit, "standard_error": score.standard_error * unit, "interval": [score.low * unit, score.high * unit], "n": score.n}

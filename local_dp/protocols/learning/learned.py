@@ -1,10 +1,9 @@
 """Every statistical-query learner as a local protocol: KLNRS Theorem 4.8, applied to a learner and its task."""
 
-from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields, make_dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from inspect import getdoc
-from typing import Any, ClassVar, TypeVar, cast, get_origin, get_type_hints
+from typing import Any, ClassVar, cast, get_origin, get_type_hints
 
 from local_dp.bounds.response import rr_clients_hoeffding
 from local_dp.checks import check_built
@@ -17,10 +16,8 @@ from local_dp.populations.population import Population
 from local_dp.protocols.local_protocol import BETA, LocalProtocol, PlainData, parameter
 from local_dp.theorems.local_from_sq import local_from_sq
 
-R = TypeVar("R")
-S = TypeVar("S")
 MODELS = {"NASQ": "LNI", "SQ": "LI"}
-HELP = {  # of every learner's parameters, which mean the same wherever they occur
+HELP = {  # of the learners' parameters, the same for all learners
     "alpha": "the error that the learner promises to stay within",
     "slack": "multiplies the tolerance of every query; above 1 nothing is promised",
     "d": "the dimension: how many features a record has",
@@ -35,7 +32,7 @@ HELP = {  # of every learner's parameters, which mean the same wherever they occ
     "bits": "values are whole numbers of so many bits",
     "depth": "the depth of the tree",
 }
-SENTENCES = {  # what a rule says, by the learner's name; of a classifier unless it is listed
+SENTENCES = {  # that explain a rule, by the learner's name; the others are classifiers
     "decision-lists": "The learned rule predicts the label of a record: {}.",
     "trees": "The learned rule predicts the label of a record by the condition that holds: {}.",
     "naive-bayes": "The learned rule predicts the likelier label of a record, by {}.",
@@ -47,7 +44,7 @@ CLASSIFIER = "The learned rule predicts the label of a record: it is +1 where {}
 
 @dataclass(frozen=True)
 class Lesson:
-    """A hypothesis, from how many clients a query, and how many the guarantee asks for."""
+    """A hypothesis, the clients of each query, and the number that the guarantee needs."""
 
     hypothesis: Any
     clients_per_query: int
@@ -58,10 +55,9 @@ class Lesson:
 class Learned(LocalProtocol[Lesson]):
     """A statistical-query learner on its synthetic task, each query answered by fresh clients under randomized response. Its fields are the learner's.
 
-    Privacy: each client answers at most once, epsilon-locally private. Utility: the learner's own, with probability 95 %, with the default number of
-    clients, t 2 C^2 ln(40 t) / tau^2 for at most t queries of tolerance tau; any other number n gives each query a cohort of n / t, and the answers are
-    coarser or finer by sqrt(default / n). An adaptive learner's cohorts are handed out round by round, and one that ends early leaves clients unasked.
-    Cost: one bit a client. Source: KLNRS Theorem 4.8, through `local_from_sq`.
+    Privacy: each client answers at most once, epsilon-locally private. Utility: the learner's own, with probability 95 %, with the default number of clients,
+    t 2 C^2 ln(40 t) / tau^2 for at most t queries of tolerance tau. Any other number n gives each query n / t clients, and errors change by the factor
+    sqrt(default / n). An adaptive learner takes cohorts round by round and may leave some unused. Cost: one bit a client. Source: KLNRS Theorem 4.8.
     """
 
     taught: ClassVar[str]
@@ -71,7 +67,7 @@ class Learned(LocalProtocol[Lesson]):
 
     @cached_property
     def task(self) -> Task[Any]:
-        """The learner with these parameters, and what it learns from."""
+        """The learner with these parameters, and its population."""
         example, task = TRIED[self.taught]
         return task(replace(example, **{field.name: getattr(self, field.name) for field in fields(self)}))
 
@@ -85,68 +81,68 @@ class Learned(LocalProtocol[Lesson]):
             raise InputError(f"{self.name} asks up to {learner.queries} queries, each of its own clients; {clients} are too few")
         enough = rr_clients_hoeffding(epsilon, learner.tolerance, learner.beta_each(BETA))
         local = local_from_sq(learner.algorithm(), epsilon, lambda query: cohort)
-        return _then(local, lambda hypothesis: Lesson(hypothesis, cohort, enough))
+        finish = partial(Lesson, clients_per_query=cohort, enough_per_query=enough)
+        if isinstance(local, Nonadaptive):
+            decode = local.decode
+            return Nonadaptive(local.queries, lambda tallies: finish(decode(tallies)))
+        inner = local.play
+
+        def play() -> LocalPlay[Lesson]:
+            return finish((yield from inner()))
+
+        return Adaptive(play)
 
     def synthetic(self, clients: int, seed: int) -> Population:
         return self.task.population(clients, seed)
 
     def describe(self, result: Lesson) -> PlainData:
-        shown = {"rule": str(result.hypothesis), "clients a query": result.clients_per_query, "enough": result.enough_per_query}
-        return {"hypothesis": shown, "parameters": asdict(result.hypothesis)}
+        rule = {"rule": str(result.hypothesis), "clients a query": result.clients_per_query, "enough": result.enough_per_query}
+        return {"hypothesis": rule, "parameters": asdict(result.hypothesis)}
 
     def explain(self, result: Lesson) -> str:
         rule = str(result.hypothesis)
         return "The learned rule predicts the label +1 for every record." if rule == "always" else SENTENCES.get(self.taught, CLASSIFIER).format(rule)
 
+    def truth(self, population: Population) -> None:
+        """A hypothesis is compared with the learner's guarantee, by `true_error`."""
+
     def true_error(self, result: Lesson, population: Population) -> float:
-        """How far the hypothesis is beyond what the learner's guarantee compares it with, exactly; at most alpha is promised."""
+        """The exact excess of the hypothesis over the comparison of the learner's guarantee, which promises at most alpha."""
         assert isinstance(population, Finite)
         return max(0.0, self.task.excess(result.hypothesis, population))
 
     @classmethod
     def model(cls) -> str:
-        """LNI for a non-adaptive learner and LI for an adaptive one, read off the type of the learner's own algorithm: the theorem preserves it."""
+        """LNI for a non-adaptive learner and LI for an adaptive one, by the type of the learner's algorithm, which the theorem preserves."""
         return MODELS[TRIED[cls.taught][0].model()]
 
 
-def _then(algorithm: LocalAlgorithm[R], finish: Callable[[R], S]) -> LocalAlgorithm[S]:
-    """The same algorithm with its result taken further."""
-    if isinstance(algorithm, Nonadaptive):
-        decode = algorithm.decode
-        return Nonadaptive(algorithm.queries, lambda tallies: finish(decode(tallies)))
-    inner = algorithm.play
-
-    def play() -> LocalPlay[S]:
-        return finish((yield from inner()))
-
-    return Adaptive(play)
-
-
 def learned(name: str) -> type[Learned]:
-    """The protocol of the SQ learner called `name`: the learner's scalar parameters are its fields, with the values of its task as defaults."""
-    learner, task = TRIED[name]
+    """The protocol `name`, "learn-" and the name of an SQ learner: the learner's scalar parameters are its fields, with the values of its task as defaults."""
+    taught = name.removeprefix("learn-")
+    learner, task = TRIED[taught]
     hints = get_type_hints(type(learner))
-    chosen = [field.name for field in fields(learner) if get_origin(hints[field.name]) is not tuple]
+    names = [field.name for field in fields(learner) if get_origin(hints[field.name]) is not tuple]
     doc = f"{getdoc(learner)}\n\nThe task: {getdoc(task)}\n\nLocally: {getdoc(Learned)}"
     built = make_dataclass(
         f"Learn{type(learner).__name__}",
-        [(field, hints[field], parameter(getattr(learner, field), HELP[field])) for field in chosen],
+        [(field, hints[field], parameter(getattr(learner, field), HELP[field])) for field in names],
         bases=(Learned,),
-        namespace={"name": f"learn-{name}", "source": f"{learner.source}; KLNRS 2008, Theorem 4.8", "taught": name, "__doc__": doc, "__module__": __name__},
+        namespace={"name": name, "source": f"{learner.source}; KLNRS 2008, Theorem 4.8", "taught": taught, "__doc__": doc, "__module__": __name__},
         frozen=True,
         kw_only=True,
     )
     return cast(type[Learned], built)
 
 
-LearnConjunctions = learned("conjunctions")
-LearnStumps = learned("stumps")
-LearnThresholds = learned("thresholds")
-LearnNaiveBayes = learned("naive-bayes")
-LearnLowDegree = learned("low-degree")
-LearnLinearRegression = learned("linear-regression")
-LearnDecisionLists = learned("decision-lists")
-LearnPerceptron = learned("perceptron")
-LearnTrees = learned("trees")
-LearnKMeans = learned("k-means")
-LearnLogisticRegression = learned("logistic-regression")
+LearnConjunctions = learned("learn-conjunctions")
+LearnStumps = learned("learn-stumps")
+LearnThresholds = learned("learn-thresholds")
+LearnNaiveBayes = learned("learn-naive-bayes")
+LearnLowDegree = learned("learn-low-degree")
+LearnLinearRegression = learned("learn-linear-regression")
+LearnDecisionLists = learned("learn-decision-lists")
+LearnPerceptron = learned("learn-perceptron")
+LearnTrees = learned("learn-trees")
+LearnKMeans = learned("learn-k-means")
+LearnLogisticRegression = learned("learn-logistic-regression")

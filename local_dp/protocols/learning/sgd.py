@@ -1,4 +1,4 @@
-"""Locally private stochastic gradient descent: an interactive local algorithm, not a statistical-query one."""
+"""Locally private stochastic gradient descent: an interactive local algorithm, not a statistical-query one; and the reports of its gradients."""
 
 import math
 from abc import ABC, abstractmethod
@@ -38,9 +38,9 @@ GRID = 1 << 14  # steps of the lattice of a vector, to either side
 
 @dataclass(frozen=True)
 class Gradients(ABC):
-    """Minus the gradient of the hinge loss at given weights, of records of norm at most 1 whose d coordinates are at most `scale`, from one report a client.
+    """Minus the gradient of the hinge loss at given weights, from one report a client; records have norm at most 1 and coordinates at most `scale`.
 
-    n times the expected square norm of the noise of a round is at most `moment`, n its clients, who are dealt out over `cohorts` cohorts.
+    The n clients of a round are split into `cohorts`; n times the expected square norm of the noise is at most `moment`.
     """
 
     epsilon: float
@@ -51,20 +51,20 @@ class Gradients(ABC):
     @property
     @abstractmethod
     def cohorts(self) -> int:
-        """How many cohorts a round has."""
+        """The number of cohorts of a round."""
 
     @abstractmethod
-    def asked(self, weights: tuple[float, ...], ends: Sequence[int]) -> tuple[LocalQuery, ...]:
-        """What is asked of the clients between these ends, one cohort between any two."""
+    def queries(self, weights: tuple[float, ...], ends: Sequence[int]) -> tuple[LocalQuery, ...]:
+        """The queries of a round, one cohort between any two ends."""
 
     @abstractmethod
     def read(self, tallies: tuple[Tally, ...]) -> Floats:
-        """The mean of the told directions, unbiased up to the grid, shape (d,)."""
+        """The mean of the reported directions, unbiased up to the grid, shape (d,)."""
 
 
 @dataclass(frozen=True)
 class ByCoordinate(Gradients):
-    """Each cohort tells one coordinate in one bit: a moment of (d scale C)^2."""
+    """Each cohort reports one coordinate in one bit: a moment of (d scale C)^2."""
 
     @property
     def cohorts(self) -> int:
@@ -74,9 +74,9 @@ class ByCoordinate(Gradients):
     def randomizer(self) -> OneBitMean:
         return OneBitMean(self.epsilon, steps=STEPS)
 
-    def asked(self, weights: tuple[float, ...], ends: Sequence[int]) -> tuple[LocalQuery, ...]:
-        queries = (Descent("hinge", features(self.d), "y", weights, place, self.scale) for place in range(self.d))
-        return tuple(LocalQuery(query, self.randomizer, Cohort(*cut)) for query, cut in zip(queries, pairwise(ends), strict=True))
+    def queries(self, weights: tuple[float, ...], ends: Sequence[int]) -> tuple[LocalQuery, ...]:
+        descents = (Descent("hinge", features(self.d), "y", weights, place, self.scale) for place in range(self.d))
+        return tuple(LocalQuery(query, self.randomizer, Cohort(*cut)) for query, cut in zip(descents, pairwise(ends), strict=True))
 
     def read(self, tallies: tuple[Tally, ...]) -> Floats:
         return self.scale * np.array([2 * float(self.randomizer.estimate(tally).value) - 1 for tally in tallies])
@@ -84,7 +84,7 @@ class ByCoordinate(Gradients):
 
 @dataclass(frozen=True)
 class ByVector(Gradients):
-    """All clients of a round tell of the whole gradient: signs of some coordinates (of the cube of `scale`), or the nearest direction (of the unit ball)."""
+    """Each client reports the whole gradient: signs of some coordinates (of the cube of `scale`), or the nearest direction (of the unit ball)."""
 
     choice: VectorChoice
 
@@ -99,10 +99,10 @@ class ByVector(Gradients):
 
     @property
     def reach(self) -> float:
-        """What a coordinate of 1 stands for."""
+        """The value of a coordinate of 1."""
         return self.scale if self.choice.name == "sampled-signs" else 1.0
 
-    def asked(self, weights: tuple[float, ...], ends: Sequence[int]) -> tuple[LocalQuery, ...]:
+    def queries(self, weights: tuple[float, ...], ends: Sequence[int]) -> tuple[LocalQuery, ...]:
         randomizer = self.randomizer
         query = DescentVector("hinge", features(self.d), "y", weights, self.reach, randomizer.ball, GRID)
         return (LocalQuery(query, randomizer, Cohort(*ends)),)
@@ -113,30 +113,28 @@ class ByVector(Gradients):
 
 
 @lru_cache(maxsize=64)
-def gradients_of(epsilon: float, d: int, scale: float, told: str = "best") -> Gradients:
-    """The way called `told`, or that of the least moment; where they are equal a bit of one coordinate, whose cohorts are of a fixed size."""
+def gradients_of(epsilon: float, d: int, scale: float, name: str = "best") -> Gradients:
+    """The way called `name`, or that of least moment; ties go to one bit of one coordinate, whose cohorts have fixed sizes."""
     ways: dict[str, Gradients] = {"one-bit-mean": ByCoordinate(epsilon, d, scale, (d * scale * response_gain(epsilon)) ** 2)}
     if d <= MAX_DIMENSION:
         bodies: tuple[tuple[Body, str, float], ...] = (("cube", "sampled-signs", scale), ("ball", "nearest-direction", 1.0))
-        for body, name, reach in bodies:
-            choice = next(choice for choice in vector_choices(epsilon, body, d) if choice.name == name)
-            ways[name] = ByVector(epsilon, d, scale, choice.moment * reach**2, choice)
-    if told != "best" and told not in ways:
-        raise InputError(f"{told} tells of at most {MAX_DIMENSION} coordinates, and d is {d}")
-    return ways[told] if told in ways else min(ways.values(), key=lambda way: way.moment * (1 + 1e-9 * (way.cohorts == 1)))
+        for body, way, reach in bodies:
+            choice = next(choice for choice in vector_choices(epsilon, body, d) if choice.name == way)
+            ways[way] = ByVector(epsilon, d, scale, choice.moment * reach**2, choice)
+    if name != "best" and name not in ways:
+        raise InputError(f"{name} takes at most {MAX_DIMENSION} coordinates, and d is {d}; choose one-bit-mean or best")
+    return ways[name] if name in ways else min(ways.values(), key=lambda way: way.moment * (1 + 1e-9 * (way.cohorts == 1)))
 
 
 @dataclass(frozen=True, kw_only=True)
 class LocalSGD(LocalProtocol[Halfspace]):
     """Projected descent on the hinge loss max(0, 1 - y <w, x> / gamma) over norm(w) <= 1; every client answers once, in one of `rounds` rounds.
 
-    A client tells of its gradient one coordinate in a bit, the signs of several, or which of a few directions it is nearest to: whichever has the least error V
-    by closed form (`gradients_of`). Privacy: epsilon-locally private. Utility, for records of norm at most 1 with abs(x_j) <= bound and a halfspace of
-    margin gamma: the hinge loss of the averaged weights, and with it the error, is in expectation at most sqrt(1 / rounds + V / n) / gamma, V at most
-    d^2 bound^2 C^2, C = (e^eps + 1) / (e^eps - 1): features +-1 / sqrt d need n about d C^2 / (alpha gamma)^2, at epsilon 4 a third of it.
-    Cost: one to twelve bits a client, `rounds` rounds.
-    The default number of clients is for an expected error of `alpha`, on examples at margin gamma of which barely more than alpha are of a rare kind.
-    Source: Duchi, Jordan, Wainwright 2013; limits 9.
+    A client reports one coordinate of its gradient in a bit, the signs of several, or the nearest of a few directions, by the least error V (`gradients_of`).
+    Privacy: epsilon-locally private. Utility, for records of norm at most 1 with abs(x_j) <= bound and a halfspace of margin gamma: the expected hinge loss of
+    the averaged weights bounds the expected error. It is at most sqrt(1 / rounds + V / n) / gamma, V <= d^2 bound^2 C^2, C = (e^eps + 1) / (e^eps - 1).
+    Features +-1 / sqrt d need n about d C^2 / (alpha gamma)^2, at epsilon 4 a third of it. The default number of clients is for an expected error of `alpha`.
+    Cost: one to twelve bits a client, `rounds` rounds. Source: Duchi, Jordan, Wainwright 2013; limits 9.
     """
 
     name: ClassVar[str] = "local-sgd"
@@ -155,15 +153,13 @@ class LocalSGD(LocalProtocol[Halfspace]):
         check_share("alpha", self.alpha)
         check_whole("rounds", self.rounds, 1, 1_000_000)
         if self.told not in WAYS:
-            raise InputError(unknown("there is no way to tell a gradient named", self.told, WAYS))
+            raise InputError(unknown("there is no report of a gradient named", self.told, WAYS))
 
     @property
     def scale(self) -> float:
-        """The bound on abs(x_j)."""
         return check_margin(self.d, self.gamma, self.bound)
 
     def gradients(self, epsilon: float) -> Gradients:
-        """How the clients tell their gradients."""
         return gradients_of(epsilon, self.d, self.scale, self.told)
 
     def gradient_norm(self, epsilon: float, clients: int) -> float:
@@ -171,7 +167,6 @@ class LocalSGD(LocalProtocol[Halfspace]):
         return math.sqrt(1 + self.gradients(epsilon).moment * self.rounds / clients) / self.gamma
 
     def expected_error(self, epsilon: float, clients: int) -> float:
-        """The guarantee on the expected error."""
         return self.gradient_norm(epsilon, clients) / math.sqrt(self.rounds)
 
     def clients(self, epsilon: float) -> int:
@@ -183,7 +178,6 @@ class LocalSGD(LocalProtocol[Halfspace]):
         return math.ceil(self.gradients(epsilon).moment / room)
 
     def algorithm(self, epsilon: float, clients: int) -> LocalRounds[Halfspace]:
-        """The learner for clients 0..clients-1, each with a budget of epsilon. Raises InputError with fewer clients than cohorts."""
         gradients = self.gradients(epsilon)
         parts = self.rounds * gradients.cohorts
         if clients < parts:
@@ -195,7 +189,7 @@ class LocalSGD(LocalProtocol[Halfspace]):
             weights, total = np.zeros(self.d), np.zeros(self.d)
             for round in range(self.rounds):
                 cut = ends[round * gradients.cohorts : (round + 1) * gradients.cohorts + 1]
-                tallies = yield gradients.asked(written(weights / self.gamma), cut)
+                tallies = yield gradients.queries(written(weights / self.gamma), cut)
                 total += weights
                 weights = _project(weights + step / self.gamma * gradients.read(tallies))
             return Halfspace(tuple((total / self.rounds).tolist()))
@@ -210,6 +204,9 @@ class LocalSGD(LocalProtocol[Halfspace]):
 
     def explain(self, result: Halfspace) -> str:
         return f"The learned rule predicts the label of a record: it is +1 where {result}; else -1."
+
+    def truth(self, population: Population) -> None:
+        """A halfspace is compared by its exact error rate, by `true_error`."""
 
     def true_error(self, result: Halfspace, population: Population) -> float:
         """Pr[the halfspace mislabels an example], exactly."""

@@ -1,6 +1,5 @@
-"""A ladder of k levels: the bits on a path are found by asking everybody again, others in turn, or all at once (limits 12.1)."""
+"""A ladder of k levels: the bits on a path, found by the same clients in every round, by others in each round, or in one round (limits 12.1)."""
 
-from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise, product
@@ -16,7 +15,7 @@ from local_dp.populations.parity import LadderPopulation
 from local_dp.populations.population import Population
 from local_dp.protocols.local_protocol import BETA, LocalProtocol, PlainData, parameter
 from local_dp.protocols.surveys.policies import check_policy
-from local_dp.queries.parity import MOST_LEVELS, PathStep
+from local_dp.queries.examples import MOST_LEVELS, PathStep
 from local_dp.randomizers.repeated.one_of_rounds import OneOfRounds
 from local_dp.tallies import Tally
 
@@ -24,7 +23,7 @@ DEEPEST = 12  # levels in one round: 2^12 questions are what a request holds
 
 
 def ways_on(node: str, levels: int, clients: range, randomizer: OneOfRounds, session: str = "") -> tuple[LocalQuery, ...]:
-    """Asks these clients about the path to `node`, of which they are told, and on from there: as many of them about each of the 2^levels continuations.
+    """Queries about the path to `node` and each of its 2^levels continuations, with equal parts of the clients.
 
     Raises InputError where there are more continuations than clients, or more than a request holds.
     """
@@ -40,28 +39,28 @@ def ways_on(node: str, levels: int, clients: range, randomizer: OneOfRounds, ses
 
 @dataclass
 class Heard:
-    """What was told so far of paths: which path, from which level on, and by how many more clients it was confirmed than denied."""
+    """The answers so far: each path, its first level, and the clients that confirm it less those that deny it."""
 
-    told: list[tuple[str, int, float]] = field(default_factory=list)
+    scores: list[tuple[str, int, float]] = field(default_factory=list)
 
     def add(self, queries: Sequence[LocalQuery], tallies: Sequence[Tally]) -> None:
-        """Answers to `ways_on`. Raises InputError if nobody has answered one of them."""
+        """Adds answers to `ways_on`. Raises InputError if one of them has no reports."""
         for query, tally in zip(queries, tallies, strict=True):
             assert isinstance(query.query, PathStep)
             denied, confirmed = tally.weights[0].tolist()
-            self.told.append((query.query.path, query.query.first, confirmed - denied))
+            self.scores.append((query.query.path, query.query.first, confirmed - denied))
 
     def step(self, node: str) -> str:
-        """The step from a node that more have confirmed.
+        """The step from a node that more clients confirm.
 
-        Whose level is another has told of another step, and of each step of this level alike: on average that adds nothing, whatever the tables hold.
+        Clients of other levels answer about other steps, and equally for both steps of this level: on average they add nothing, for all tables.
         """
         level = len(node)
-        score = sum(more if path[level] == "1" else -more for path, first, more in self.told if first <= level < len(path) and path.startswith(node))
+        score = sum(more if path[level] == "1" else -more for path, first, more in self.scores if first <= level < len(path) and path.startswith(node))
         return "1" if score > 0 else "0"
 
     def follow(self, node: str, levels: int) -> str:
-        """The path on from a node by so many steps."""
+        """The path from a node after `levels` more steps."""
         for _ in range(levels):
             node += self.step(node)
         return node
@@ -69,18 +68,15 @@ class Heard:
 
 @dataclass(frozen=True)
 class _Ladder(LocalProtocol[str]):
-    """What all of them share: the problem.
+    """The common problem: level i < k has a hidden table of 2^i bits, and each client has the table of one uniform level.
 
-    Level i < k has a hidden table of 2^i bits. A client holds one level, uniform, and its table. From the root, the bit at a node is the step to the next.
+    From the root, the bit at a node is the step to the next.
     """
 
     k: int = parameter(4, "the levels, from 1 to 16", unit="levels")
 
     def check(self) -> None:
         check_whole("k", self.k, 1, MOST_LEVELS)
-
-    @abstractmethod
-    def clients(self, epsilon: float) -> int: ...
 
     def synthetic(self, clients: int, seed: int) -> LadderPopulation:
         return LadderPopulation(self.k, clients, seed)
@@ -93,17 +89,17 @@ class _Ladder(LocalProtocol[str]):
         return population.path
 
     def explain(self, result: str) -> str:
-        return f"The bits that are met from the root on are {' '.join(result)}."
+        return f"From the root, the bits on the path are {' '.join(result)}."
 
     def true_error(self, result: str, population: Population) -> float:
         """The share of the path that comes from its first wrong step on."""
-        right = next((level for level, (found, true) in enumerate(zip(result, self.truth(population), strict=True)) if found != true), self.k)
+        right = next((level for level, (step, true) in enumerate(zip(result, self.truth(population), strict=True)) if step != true), self.k)
         return 1 - right / self.k
 
 
 @dataclass(frozen=True)
 class _LadderInRounds(_Ladder):
-    """What those of several rounds share: how the levels are divided among them."""
+    """The common part of the protocols of several rounds: the levels of each round."""
 
     rounds: int | None = parameter(None, "how many rounds there may be; without it, one for each level")
 
@@ -113,17 +109,16 @@ class _LadderInRounds(_Ladder):
 
     @property
     def lengths(self) -> tuple[int, ...]:
-        """The levels of each round."""
         return group_lengths(self.k, self.k if self.rounds is None else self.rounds)
 
 
 @dataclass(frozen=True)
 class LadderAgain(_LadderInRounds):
-    """Finds the path by asking everybody in every round: whose level it is answers by randomized response, and everybody else tosses a coin.
+    """Finds the path by all clients in every round: clients of the round's level answer by randomized response, all others report a fair coin.
 
-    Privacy: the answers of all rounds together are epsilon-locally private, for nobody speaks in two of them (a session, limits 12.1); `charged` sum gives
-    each round a part of epsilon instead, as KLNRS's Definition 4.4 would have it. Utility: all k bits with probability 95 % for about (z k C)^2 clients, a
-    k-th of what asking in turn takes. Cost: one bit a client and round. With fewer `rounds` than levels a round asks about the nodes below at random.
+    Privacy: the answers of all rounds together are epsilon-locally private, for a client answers truthfully in one of them (a session, limits 12.1);
+    `charged` sum gives each round a part of epsilon instead, as in KLNRS's Definition 4.4. Utility: all k bits with probability 95 % for about (z k C)^2
+    clients, a k-th of `ladder-in-turn`. Cost: one bit a client and round. With fewer `rounds` than levels a round asks about random nodes below.
     """
 
     name: ClassVar[str] = "ladder"
@@ -158,11 +153,11 @@ class LadderAgain(_LadderInRounds):
 
 @dataclass(frozen=True)
 class LadderInTurn(_LadderInRounds):
-    """Finds the path by asking others in each round: whose level it is answers by randomized response, and everybody else tosses a coin.
+    """Finds the path by other clients in each round: clients of the round's level answer by randomized response, all others report a fair coin.
 
-    With `below`, whose level is still to come answers about a random node of its level below the one reached, and later rounds use what hits the path.
+    With `below`, clients of later levels answer about a random node of their level below the one reached, and later rounds use the answers on the path.
     Privacy: each client answers once, epsilon-locally private. Utility: all k bits with probability 95 % for about k (z k C)^2 clients, with `below` about
-    half as many, the best method in turn that is known here. Cost: one bit a client. With fewer `rounds` than levels a round asks about nodes below at random.
+    half as many. Cost: one bit a client. With fewer `rounds` than levels a round asks about random nodes below.
     """
 
     name: ClassVar[str] = "ladder-in-turn"
@@ -180,8 +175,8 @@ class LadderInTurn(_LadderInRounds):
         def play() -> LocalPlay[str]:
             heard, node = Heard(), ""
             for levels, (start, stop) in zip(self.lengths, pairwise(ends), strict=True):
-                asked = max(levels, min(self.k - len(node), DEEPEST, max(1, stop - start).bit_length() - 1)) if self.below else levels
-                queries = ways_on(node, asked, range(start, stop), randomizer)
+                deep = max(levels, min(self.k - len(node), DEEPEST, max(1, stop - start).bit_length() - 1)) if self.below else levels
+                queries = ways_on(node, deep, range(start, stop), randomizer)
                 heard.add(queries, (yield queries))
                 node = heard.follow(node, levels)
             return node
@@ -191,10 +186,10 @@ class LadderInTurn(_LadderInRounds):
 
 @dataclass(frozen=True)
 class LadderOneRound(_Ladder):
-    """Finds the path in one round: each client is asked about a random path, and says whether its table has the path's step at its level.
+    """Finds the path in one round: each client reports whether its table has the step of a random path at its level.
 
-    Privacy: each client answers once, epsilon-locally private. Utility: all k bits with probability 95 % for about 2^(k-1) (z k C)^2 clients; no protocol of
-    one round does with fewer than k 2^(k-1) (ln 2 - h(beta)) / capacity (limits 12.1). Cost: one bit a client. 1 <= k <= 12.
+    Privacy: each client answers once, epsilon-locally private. Utility: all k bits with probability 95 % for about 2^(k-1) (z k C)^2 clients; every protocol
+    of one round needs k 2^(k-1) (ln 2 - h(beta)) / capacity (limits 12.1). Cost: one bit a client. 1 <= k <= 12.
     """
 
     name: ClassVar[str] = "ladder-one-round"

@@ -1,4 +1,4 @@
-"""Parity in the local model: exponentially many clients whatever is done, and a factor d saved by interaction (limits 4.2)."""
+"""Parity in the local model: every protocol needs exponentially many clients, and interaction saves a factor d (limits 4.2, 12.2)."""
 
 import math
 from collections.abc import Sequence
@@ -13,13 +13,13 @@ from local_dp.bounds.interaction import check_rounds, few_rounds_clients, few_ro
 from local_dp.bounds.parity import named_score, parity_deny_clients, parity_halving_clients, parity_one_round_clients, parity_rounds
 from local_dp.checks import check_vector
 from local_dp.cube import places_of
-from local_dp.interaction import Adaptive, Nonadaptive
+from local_dp.interaction import Adaptive
 from local_dp.noise import philox_words, stream_key
-from local_dp.oracles.local.asked import Cohort, Local, LocalPlay, LocalQuery, LocalRounds
+from local_dp.oracles.local.asked import Cohort, Local, LocalPlay, LocalQuery, LocalRounds, ask_all
 from local_dp.populations.parity import ParityPopulation
 from local_dp.populations.population import Population
 from local_dp.protocols.local_protocol import BETA, LocalProtocol, PlainData, parameter
-from local_dp.queries.parity import ParityExample
+from local_dp.queries.examples import ParityExample
 from local_dp.randomizers.signs.characters import Characters, mask_set
 from local_dp.randomizers.signs.deny import Deny
 from local_dp.tallies import Tally
@@ -27,7 +27,7 @@ from local_dp.tallies import Tally
 
 @dataclass(frozen=True)
 class ParityProtocol(LocalProtocol[int]):
-    """What the parity learners share. Without `r` it is drawn at random."""
+    """The common part of the parity learners. Without `r` it is drawn at random."""
 
     d: int = parameter(4, "the dimension: records are vectors of so many bits", unit="bits")
     r: int | None = parameter(None, "the hidden vector, a whole number below 2^d; without it, drawn at random")
@@ -103,18 +103,17 @@ class ParityOneRound(ParityProtocol):
 
     def algorithm(self, epsilon: float, clients: int) -> Local[int]:
         randomizer = Characters(epsilon, d=self.d)
-        query = LocalQuery(ParityExample(self.d), randomizer, Cohort(0, clients))
-        return Nonadaptive((query,), lambda answers: int(np.argmax(log_likelihoods(randomizer, answers[0]))))
+        return ask_all(ParityExample(self.d), randomizer, clients, lambda tally: int(np.argmax(log_likelihoods(randomizer, tally))))
 
 
 def listed(places: Sequence[int], one: str = "", several: str = "") -> str:
-    """Places as a person lists them: "bit 3", "bits 0, 1 and 3"."""
+    """Places in words: "bit 3", "bits 0, 1 and 3"."""
     *first, last = places or (0,)
     return f"{several}{', '.join(map(str, first))} and {last}" if first else f"{one}{last}"
 
 
 def in_words(r: int) -> str:
-    """What (-1)^<r, x> is."""
+    """(-1)^<r, x> in words."""
     places = places_of(r)
     if not places:
         return "always +1"
@@ -126,20 +125,19 @@ def in_words(r: int) -> str:
 def log_likelihoods(randomizer: Characters, tally: Tally) -> Floats:
     """ln Pr[tally | r = s] - ln Pr[tally | r is not listed] for each listed mask s: its reports are +1 with probability (1 + 1/C) / 2 instead of 1/2.
 
-    Raises InputError if nobody answered.
+    Raises InputError without answers.
     """
     plus, minus = tally.weights.T
-    scores: Floats = plus * math.log1p(1 / randomizer.gain) + minus * math.log1p(-1 / randomizer.gain)
-    return scores
+    return np.asarray(plus * math.log1p(1 / randomizer.gain) + minus * math.log1p(-1 / randomizer.gain))
 
 
 @dataclass(frozen=True)
 class ParityDeny(ParityProtocol):
-    """Learns the parity r over {0,1}^d in one round: each client names a parity, more often one that its example rules out; the one that is named least is r.
+    """Learns the parity r over {0,1}^d in one round: each client names a parity, more often one that its example rules out; r is named least.
 
     Privacy: each client answers once, epsilon-locally private. Utility: exact with probability 90 % for 17 C^2 2^d clients at d = 8 and epsilon 1, some 15 %
-    fewer than with random masks; up to ln 3 no protocol of one round is better by more than a factor that tends to 1 as d grows (limits 12.2).
-    Cost: d bits a client, one round, no public coin. 1 <= d <= 12.
+    fewer than with random masks; up to ln 3 the best of one round up to a factor that tends to 1 as d grows (limits 12.2). Cost: d bits a client, one round,
+    no public coin. 1 <= d <= 12.
     """
 
     name: ClassVar[str] = "parity-deny"
@@ -149,8 +147,7 @@ class ParityDeny(ParityProtocol):
         return parity_deny_clients(self.d, epsilon, BETA)
 
     def algorithm(self, epsilon: float, clients: int) -> Local[int]:
-        query = LocalQuery(ParityExample(self.d), Deny(epsilon, d=self.d), Cohort(0, clients))
-        return Nonadaptive((query,), lambda answers: int(np.argmin(answers[0].weights[0])))
+        return ask_all(ParityExample(self.d), Deny(epsilon, d=self.d), clients, lambda tally: int(np.argmin(tally.weights[0])))
 
 
 @dataclass(frozen=True)

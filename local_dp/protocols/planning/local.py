@@ -184,8 +184,7 @@ def estimators(protocol: LocalProtocol[Any], epsilon: float) -> list[Reports]:
 def law_of(population: Population, asked: LocalQuery) -> Floats:
     """The law of a client's value."""
     law = population.law(asked.query)
-    shares: Floats = law / law.sum()
-    return shares
+    return np.asarray(law / law.sum())
 
 
 def plan_of(protocol: LocalProtocol[Any], epsilon: float, population: Population | None = None) -> Way:

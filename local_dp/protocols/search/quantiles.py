@@ -1,4 +1,4 @@
-"""Quantiles of a numeric column: one round of prefix sums, or a search over several rounds, whichever has the smaller rank error."""
+"""Quantiles of a numeric column: one round of prefix sums, or a search over several rounds by threshold questions, by the smaller rank error."""
 
 import math
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ from local_dp.loss import nano_epsilon
 from local_dp.oracles.local.asked import Cohort, LocalPlay, LocalQuery, LocalRounds
 from local_dp.populations.finite import Finite
 from local_dp.populations.population import Population
-from local_dp.populations.table import Rows
+from local_dp.populations.table import weighted_records
 from local_dp.protocols.local_protocol import BETA, LocalProtocol, PlainData, parameter
 from local_dp.protocols.surveys.policies import Launch, check_policy
 from local_dp.queries.cells import Below, Binned
@@ -29,7 +29,7 @@ from local_dp.randomizers.signs.prefix_signs import MAX_K, PrefixSigns, correlat
 from local_dp.records import Records
 from local_dp.tallies import Z95, Tally
 
-REACH = 2.7  # how far from the quantile its ends are tested, in standard errors: such a test decides four times in five
+REACH = 2.7  # distance of the outer thresholds from the quantile, in standard errors: such a test decides four times in five
 _LOG_ROOT = math.log(2 * math.pi) / 2
 
 
@@ -43,12 +43,11 @@ def _ones(tally: Tally) -> int:
 
 
 class Search:
-    """Where a quantile may lie among `symbols` symbols, after what was answered.
+    """The possible places of a quantile among `symbols` symbols, after some answers.
 
-    A question at threshold t tells S(t) = Pr[value <= t] - q Pr[there is a value], which rises from below 0 to above; the quantile is the least t where it is
-    not below 0.
+    A question at threshold t estimates S(t) = Pr[value <= t] - q Pr[there is a value], which rises; the quantile is the least t where it is not below 0.
     Every answer multiplies the belief in the symbols on either side by the probability that S(t) has that sign (probabilistic bisection; Horstein 1963).
-    The interval holds whatever the law: each end is moved by a test of its own, exact by the binomial law.
+    The interval is valid for every law: a test of its own, exact by the binomial law, moves each end.
     """
 
     def __init__(self, randomizer: OneBitMean, symbols: int, level: int) -> None:
@@ -59,7 +58,7 @@ class Search:
         self._one = float(randomizer.weight(np.array([1]), np.array([level]), np.array([0]))[0]) / randomizer.total  # Pr[a reported 1] where S = 0
 
     def thresholds(self, clients: int) -> tuple[int, int, int]:
-        """What a round asks: below the quantile by REACH standard errors of `clients` reports, where belief is halved, above by as much."""
+        """The thresholds of a round: REACH standard errors of `clients` reports below the quantile, where belief is halved, and as far above."""
         weights = np.exp(self._belief - self._belief.max())
         halves = np.abs(np.cumsum(weights)[:-1] / weights.sum() - 0.5)
         reach = REACH * self._standard_error(clients)
@@ -67,20 +66,20 @@ class Search:
         above = math.ceil(self._crossing(min(reach, (1 - self.share) / 2)))
         return min(max(below, 0), self.symbols - 2), int(np.argmin(halves)), min(max(above, 0), self.symbols - 2)
 
-    def tell(self, thresholds: tuple[int, ...], tallies: tuple[Tally, ...], alpha: float) -> None:
-        """What was answered at each threshold: below, at and above where the quantile seemed to be.
+    def update(self, thresholds: tuple[int, ...], tallies: tuple[Tally, ...], alpha: float) -> None:
+        """Takes in the answers at the thresholds below, at and above the supposed quantile.
 
-        Tests move the ends of the interval, wrongly with probability at most alpha together: the outer two share 3/4 of it, for only one of them can be wrong
-        (the lower one where its threshold is not below the quantile, the upper one where its threshold is), and the middle one, which moves either, has 1/4.
+        Tests move the ends of the interval, wrongly with probability at most alpha together. The outer two have 3/4 of it each, for only one can be wrong: the
+        lower where its threshold is not below the quantile, the upper where its threshold is. The middle one, which moves either end, has 1/4.
         """
         below, middle, above = tallies
         for threshold, tally in zip(thresholds, tallies, strict=True):
             self._believe(threshold, tally)
         for threshold, tally, level in ((thresholds[0], below, 0.75 * alpha), (thresholds[1], middle, 0.25 * alpha)):
-            if binomial_tail(tally.answered, tally.answered - _ones(tally), 1 - self._one) <= level:  # so few ones
+            if binomial_tail(tally.answered, tally.answered - _ones(tally), 1 - self._one) <= level:  # too few ones
                 self.low = max(self.low, threshold + 1)
         for threshold, tally, level in ((thresholds[2], above, 0.75 * alpha), (thresholds[1], middle, 0.25 * alpha)):
-            if binomial_tail(tally.answered, _ones(tally), self._one) <= level:  # so many
+            if binomial_tail(tally.answered, _ones(tally), self._one) <= level:  # too many
                 self.high = min(self.high, threshold)
 
     def _believe(self, threshold: int, tally: Tally) -> None:
@@ -92,8 +91,8 @@ class Search:
         total, clients = self._sums.get(threshold, (0.0, 0))
         self._sums[threshold] = total + n * margin, clients + n
 
-    def found(self) -> tuple[int, int, int]:
-        """The quantile's symbol and the ends of its interval; ends that contradict one another change places."""
+    def place(self) -> tuple[int, int, int]:
+        """The quantile's symbol and the ends of its interval; contradictory ends are swapped."""
         low, high = min(self.low, self.high), max(self.low, self.high)
         return min(max(math.ceil(self._crossing(0.0)), low), high), low, high
 
@@ -102,7 +101,7 @@ class Search:
         return gain * math.sqrt(self._one * (1 - self._one) / clients)
 
     def _crossing(self, level: float) -> float:
-        """Where S reaches a level between -q and 1 - q: the answers made to rise by isotonic regression, straight lines between them."""
+        """The place where S reaches a level between -q and 1 - q: isotonic regression of the answers, straight lines between them."""
         places, heights = [-1.0], [-self.share]
         for total, clients, members in self._rising():
             places += members
@@ -131,9 +130,9 @@ LEAST = 20  # clients of one quantile in the first round of a search, so that ea
 
 @dataclass(frozen=True)
 class Located:
-    """Quantiles as symbols of the grid: 0 below it, 1..bins its intervals, bins + 1 above; `low` and `high` are the ends of 95 % intervals, both within."""
+    """Quantiles as symbols of the grid: 0 below it, 1..bins its intervals, bins + 1 above. A place is a symbol and both ends of its 95 % interval."""
 
-    places: tuple[tuple[int, int, int], ...]  # symbol, low, high
+    places: tuple[tuple[int, int, int], ...]
     n: int
     taken: Literal["one", "several"]
     errors: dict[str, float]
@@ -147,10 +146,10 @@ class Located:
 class Quantiles(LocalProtocol[Located]):
     """Estimates quantiles of `column` on `bins` equal intervals of the public [low, high]: for each q in `at` the least number t with Pr[column <= t] >= q.
 
-    Numbers outside are not moved: a quantile among them is reported as below low or above high. Privacy: every client answers once, epsilon-locally
-    private. Utility: rank error z C sqrt(v / n) in one round of prefix sums, v of order (ln bins)^2 / pi^2 for all quantiles together, or z C sqrt(Q / n) in
-    a search over several rounds, clients shared out among Q quantiles, each times a constant near 1 (`bounds.quantiles`); `rounds` best takes the smaller,
-    whatever n. The interval assumes nothing about the law. Cost: one bit a client; a search takes at most log2(bins + 2) + 4 rounds.
+    Numbers outside are not moved: a quantile among them is reported as below low or above high. Privacy: every client answers once, epsilon-locally private.
+    Utility: rank error z C sqrt(v / n) in one round of prefix sums, v of order (ln bins)^2 / pi^2 for all quantiles together. A search over several rounds
+    has z C sqrt(Q / n) for Q quantiles; both hold times a constant near 1 (`bounds.quantiles`). `rounds` best takes the smaller for every n. The interval
+    is valid for every law. Cost: one bit a client; a search takes at most log2(bins + 2) + 4 rounds.
     """
 
     name: ClassVar[str] = "quantiles"
@@ -190,7 +189,6 @@ class Quantiles(LocalProtocol[Located]):
 
     @property
     def bounds(self) -> tuple[float, float]:
-        """The ends of the grid as asked for."""
         return 0.0 if self.low is None else self.low, 1.0 if self.high is None else self.high
 
     @property
@@ -210,17 +208,17 @@ class Quantiles(LocalProtocol[Located]):
 
     @property
     def symbols(self) -> int:
-        """How many places of a number the grid knows: its intervals, below and above."""
+        """The number of symbols of a number: the intervals, below and above."""
         return self.grid.bins + 2
 
     @property
     def excess(self) -> float:
-        """v, where C^2 v / n is the variance of a prefix sum; infinite where the grid is too fine for one round."""
+        """v, with C^2 v / n the variance of a prefix sum; infinite where the grid is too fine for one round."""
         k = self.grid.domain.size
         return excess(1 << (k - 1).bit_length()) if k <= MAX_K else math.inf
 
     def searches(self, clients: float = math.inf) -> bool:
-        """Whether the search over several rounds is taken."""
+        """Whether the protocol takes the search over several rounds."""
         enough = clients >= LEAST * len(self.shares)
         better = math.isinf(self.excess) or (enough and prefers_search(self.excess, len(self.shares), BETA))
         return self.rounds == "several" or (self.rounds == "best" and better)
@@ -233,7 +231,7 @@ class Quantiles(LocalProtocol[Located]):
         return Adaptive(lambda: self._search(epsilon, clients) if self.searches(clients) else self._one_round(epsilon, clients))
 
     def _errors(self, epsilon: float, clients: int) -> dict[str, float]:
-        """The rank error that each way keeps for all quantiles with probability 95 %, by closed form; at most 1."""
+        """The rank error of each way, for all quantiles with probability 95 %, by closed form; at most 1."""
         count = len(self.shares)
         several, one = search_error(epsilon, count, clients, BETA), one_round_error(epsilon, self.excess, count, clients, BETA)
         return {"one": min(one, 1.0), "several": min(several, 1.0)}
@@ -250,17 +248,16 @@ class Quantiles(LocalProtocol[Located]):
         searches = [Search(randomizer, self.symbols, round(share * STEPS)) for share in self.shares]
         rounds, n = list(self._cohorts(clients)), 0
         for left, cohorts in zip(range(len(rounds), 0, -1), rounds, strict=True):
-            asked = [search.thresholds(len(cut[0])) for search, cut in zip(searches, cohorts, strict=True)]
-            queries = [
+            thresholds = [search.thresholds(len(cut[0])) for search, cut in zip(searches, cohorts, strict=True)]
+            tallies = yield tuple(
                 LocalQuery(self._below(threshold, search), randomizer, cohort)
-                for search, thresholds, cut in zip(searches, asked, cohorts, strict=True)
-                for threshold, cohort in zip(thresholds, cut, strict=True)
-            ]
-            tallies = yield tuple(queries)
+                for search, own, cut in zip(searches, thresholds, cohorts, strict=True)
+                for threshold, cohort in zip(own, cut, strict=True)
+            )
             n += sum(tally.n for tally in tallies)
-            for place, (search, thresholds) in enumerate(zip(searches, asked, strict=True)):
-                search.tell(thresholds, tallies[3 * place : 3 * place + 3], 0.05 / 2**left)
-        return Located(tuple(search.found() for search in searches), n, "several", self._errors(epsilon, clients))
+            for place, (search, own) in enumerate(zip(searches, thresholds, strict=True)):
+                search.update(own, tallies[3 * place : 3 * place + 3], 0.05 / 2**left)
+        return Located(tuple(search.place() for search in searches), n, "several", self._errors(epsilon, clients))
 
     def _cohorts(self, clients: int) -> Iterator[list[tuple[Cohort, ...]]]:
         """For each round and quantile the cohorts below, at and above it."""
@@ -270,7 +267,7 @@ class Quantiles(LocalProtocol[Located]):
             raise InputError(f"a search for {count} quantiles asks {3 * count} questions a round; {clients} clients are too few, so use rounds one")
         growth = GROWTH ** np.arange(rounds) * (GROWTH - 1) / (GROWTH**rounds - 1)
         parts = (growth[:, None, None] * np.full((count, 1), 1 / count) * PARTS).ravel()
-        ends = np.rint(np.cumsum(parts) * (clients - len(parts))).astype(np.int64) + np.arange(1, len(parts) + 1)  # nobody's cohort is empty
+        ends = np.rint(np.cumsum(parts) * (clients - len(parts))).astype(np.int64) + np.arange(1, len(parts) + 1)  # no cohort is empty
         cohorts = [Cohort(int(start), int(stop)) for start, stop in pairwise([0, *ends.tolist()])]
         for start in range(0, len(cohorts), 3 * count):
             yield [tuple(cohorts[place : place + 3]) for place in range(start, start + 3 * count, 3)]
@@ -310,35 +307,33 @@ class Quantiles(LocalProtocol[Located]):
         }
 
     def _sentence(self, result: Located) -> str:
-        """How they were found, with the rank errors of both ways, and which lie beyond the grid."""
+        """The way taken, the rank errors of both ways, and the quantiles beyond the grid."""
         other = {"one": "several", "several": "one"}[result.taken]
         ways = {"one": "one round of prefix sums", "several": "a search over several rounds"}
         taken, left = (f"{result.errors[way]:.2g}" for way in (result.taken, other))
-        told = [f"by {ways[result.taken]}: rank errors within {taken} with probability 95 % ({ways[other]}: {left})"]
+        sentences = [f"by {ways[result.taken]}: rank errors within {taken} with probability 95 % ({ways[other]}: {left})"]
         for label, symbol in zip(map(_label, self.shares), result.symbol, strict=True):
             if symbol in (0, self.symbols - 1):
-                told.append(f"the {label} lies " + (f"above {self.bounds[1]:g}" if symbol else f"below {self.bounds[0]:g}"))
-        return "; ".join(told)
+                sentences.append(f"the {label} lies " + (f"above {self.bounds[1]:g}" if symbol else f"below {self.bounds[0]:g}"))
+        return "; ".join(sentences)
 
     def _ends(self, symbol: int) -> tuple[float | None, float | None]:
-        """The least and the greatest number that a symbol stands for; None where there is none."""
+        """The least and the greatest number of a symbol; None where there is none."""
         if self.each and 0 < symbol < self.symbols - 1:
             return self._middle(symbol), self._middle(symbol)
         edges = [None, *self.grid.edges.tolist(), None]
         return edges[symbol], edges[symbol + 1]
 
     def _middle(self, symbol: int) -> float | None:
-        """The number that a symbol is reported as: the middle of its interval, the whole number in it, None outside the grid."""
+        """The number that stands for a symbol: the middle of its interval, which is the whole number in it; None outside the grid."""
         inside = 0 < symbol < self.symbols - 1
         return float(self.grid.edges[symbol - 1] + self.grid.edges[symbol]) / 2 if inside else None
 
     def truth(self, population: Population) -> Floats:
         """The quantiles of the distribution that the clients are drawn from, of those present, shape (Q,); not bound to the grid."""
-        assert isinstance(population, Finite | Rows)
-        records = population.kinds if isinstance(population, Finite) else population.whole
+        records, weights = weighted_records(population)
         numbers = records.numbers(self.column)
-        weights = population.shares if isinstance(population, Finite) else np.ones(len(numbers))
-        order = np.argsort(numbers)[: int(np.sum(~np.isnan(numbers)))]  # missing ones are sorted last
+        order = np.argsort(numbers)[: int(np.sum(~np.isnan(numbers)))]  # missing ones are last
         heights = np.cumsum(weights[order])
         return np.array([numbers[order][np.searchsorted(heights, share * heights[-1] * (1 - 1e-12))] for share in self.shares])
 
@@ -349,11 +344,10 @@ class Quantiles(LocalProtocol[Located]):
         return np.concatenate([[0.0], heights / present]), present
 
     def rank_errors(self, result: Located, population: Population) -> Floats:
-        """How far each share lies outside the ranks, among those present, of the symbol that was found, shape (Q,)."""
+        """The distance of each share from the ranks, among those present, of the reported symbol, shape (Q,)."""
         heights = self.ranks(population)[0]
         symbol, share = np.array(result.symbol), np.array(self.shares)
-        errors: Floats = np.maximum(0.0, np.maximum(heights[symbol] - share, share - heights[symbol + 1] - 1e-12))
-        return errors
+        return np.asarray(np.maximum(0.0, np.maximum(heights[symbol] - share, share - heights[symbol + 1] - 1e-12)))
 
     def true_error(self, result: Located, population: Population) -> float:
         return float(self.rank_errors(result, population).max())
@@ -364,14 +358,14 @@ def _label(share: float) -> str:
 
 
 def _invert(sums: Floats, share: float, randomizer: PrefixSigns, n: int) -> tuple[int, int, int]:
-    """The quantile's symbol and its interval from all prefix sums: the crossing of their isotonic regression, and every symbol that no test excludes."""
+    """The quantile's symbol and interval from all prefix sums: the crossing of their isotonic regression, and all symbols that no test excludes."""
     last = len(sums) - 1
     margin = sums[:last] - share * sums[last]
     noise = np.full(last, correlation(randomizer.size)[0])
     if randomizer.k > len(sums):  # the share of those present is an estimate too
         noise = noise * (1 + share**2) - 2 * share * correlation(randomizer.size)[last - np.arange(last)]
     away = Z95 * randomizer.gain * np.sqrt(noise / n)
-    symbol = int(np.argmin(np.concatenate([[0.0], np.cumsum(margin)])))  # up to where the sum falls, the regression lies below 0
+    symbol = int(np.argmin(np.concatenate([[0.0], np.cumsum(margin)])))  # the regression is below 0 up to the least partial sum
     low = int(np.argmax(np.append(margin >= -away, True)))
     high = last - int(np.argmax(np.append((margin <= away)[::-1], True)))
     return min(max(symbol, low), max(low, high)), min(low, high), max(low, high)

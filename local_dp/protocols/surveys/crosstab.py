@@ -1,4 +1,4 @@
-"""A table of two or more categories: the joint distribution, and a test of independence that knows the noise."""
+"""A table of two or more categories: the joint distribution, and a test of independence that allows for the noise."""
 
 from dataclasses import asdict, dataclass, replace
 from itertools import pairwise, product
@@ -11,14 +11,12 @@ from local_dp.bounds.best import Aim
 from local_dp.bounds.frequencies import frequency_clients
 from local_dp.checks import check_built, check_share
 from local_dp.errors import InputError
-from local_dp.interaction import Nonadaptive
-from local_dp.loss import nano_epsilon
-from local_dp.oracles.local.asked import Cohort, Local, LocalQuery
+from local_dp.oracles.local.asked import Local, ask_all
 from local_dp.populations.finite import Finite
 from local_dp.populations.population import Population
 from local_dp.postprocessing.shapes import onto_simplex
 from local_dp.protocols.local_protocol import BETA, LocalProtocol, PlainData, describe_estimate, parameter
-from local_dp.protocols.surveys.frequency import Conditional, among, frequency_randomizer, largest_error
+from local_dp.protocols.surveys.frequency import Conditional, among, frequency_randomizer
 from local_dp.protocols.surveys.policies import Columns, Launch, check_policy
 from local_dp.queries.cells import Crossed
 from local_dp.randomizers.finite import report_law
@@ -27,12 +25,12 @@ from local_dp.records import Records
 from local_dp.tallies import Estimate, Tally
 
 REPETITIONS = 999
-_LEAST = 0.1  # of a uniform share: what an estimated margin is taken for at least, as a divisor
+_LEAST = 0.1  # of a uniform share: the least divisor, in place of a smaller estimated margin
 
 
 @dataclass(frozen=True)
 class Independence:
-    """`chi_square` of the estimated table; what independence would give with this noise, on average; and Pr[at least as much | independent]."""
+    """`chi_square` of the estimated table, its mean under independence with this noise, and Pr[at least as much | independent]."""
 
     chi_square: float
     if_independent: float
@@ -43,13 +41,13 @@ class Independence:
 def independence(oracle: FiniteOracle, tally: Tally, shape: tuple[int, int] | tuple[int, ...], conditional: Conditional) -> Independence:
     """The test by parametric bootstrap: 999 whole tallies drawn from independent columns with the estimated margins, through the same channel.
 
-    n sum (p_ij - p_i p_j)^2 / (p_i p_j) of noisy shares is many times what the textbook's law expects, so its law is simulated. The margins are the
-    estimated ones moved to the nearest distribution; p is at least 1/1000, and for independent columns uniform up to their error.
+    With noisy shares the statistic is many times larger than the textbook's law, so its law is simulated. The margins are the estimated ones, moved to the
+    nearest distribution; p is at least 1/1000, and uniform for independent columns up to the error of the margins.
     Source: Gaboardi, Rogers 2018 (Monte Carlo tests under local privacy).
     """
     n = tally.answered
     shares = _shares(oracle, tally.counts, conditional)
-    seen = float(_chi_square(shares.reshape(shape), n))
+    observed = float(_chi_square(shares.reshape(shape), n))
     table = onto_simplex(shares).reshape(shape)
     law = np.zeros(conditional.parts.shape[1])
     law[: table.size] = np.outer(table.sum(axis=1), table.sum(axis=0)).ravel()
@@ -61,43 +59,41 @@ def independence(oracle: FiniteOracle, tally: Tally, shape: tuple[int, int] | tu
     generator = np.random.default_rng(0)  # fixed: the p-value is a function of the tally
     drawn = generator.multinomial(n, reports / np.sum(reports), size=REPETITIONS).reshape(REPETITIONS, *tally.counts.shape)
     chance = _chi_square(_shares(oracle, drawn, conditional).reshape(REPETITIONS, *shape), n)
-    beyond = int(np.count_nonzero(chance >= seen))
+    beyond = int(np.count_nonzero(chance >= observed))
     degrees = (shape[0] - 1) * (shape[1] - 1)
-    return Independence(seen, float(chance.mean()), degrees, (1 + beyond) / (1 + REPETITIONS))
+    return Independence(observed, float(chance.mean()), degrees, (1 + beyond) / (1 + REPETITIONS))
 
 
 def _shares(oracle: FiniteOracle, counts: Counts, conditional: Conditional) -> Floats:
-    """The estimated shares among those who have a place, shape (..., shown); where nobody is seen to, as if all had."""
+    """The estimated shares among records with a place, shape (..., shown); where none is estimated, among all."""
     estimated = oracle.values(counts)
     whole = estimated @ conditional.wholes.T
-    shares: Floats = estimated @ conditional.parts.T / np.where(whole > 0, whole, 1.0)
-    return shares
+    return estimated @ conditional.parts.T / np.where(whole > 0, whole, 1.0)
 
 
 def _chi_square(table: Floats, n: int) -> Floats:
     """The statistic of each table, shape (..., rows, columns) to (...)."""
     rows, columns = table.sum(axis=-1, keepdims=True), table.sum(axis=-2, keepdims=True)
     expected = np.maximum(rows, _LEAST / table.shape[-2]) * np.maximum(columns, _LEAST / table.shape[-1])
-    statistic: Floats = n * ((table - rows * columns) ** 2 / expected).sum(axis=(-2, -1))
-    return statistic
+    return np.asarray(n * ((table - rows * columns) ** 2 / expected).sum(axis=(-2, -1)))
 
 
 @dataclass(frozen=True)
 class CrossTable:
     """The share of every combination, the last column running fastest, and for two columns a test of their independence."""
 
-    shares: Estimate
+    estimate: Estimate
     test: Independence | None
 
 
 @dataclass(frozen=True)
 class Crosstab(LocalProtocol[CrossTable]):
-    """Estimates the share of every combination of the `columns`' labels; without a table, of two columns of k labels, of which the second follows the first.
+    """Estimates the share of every combination of the `columns`' labels; without a table, of two dependent columns of k labels.
 
-    A part is a column with public labels, or a yes/no question such as "age >= 30". A missing or unlisted value is refused before the run, or a label of its
-    own; a missing one may be left out with its record ("exclude": shares among complete records). For two parts, a chi-square statistic and the p-value of
-    independence under all the noise there is. Privacy: every report is epsilon-locally private. Utility: variance v / n a combination, v of the best
-    oracle (limits 2). `tolerance` sets the default number of clients: all combinations within it with probability 95 %. Cost: at most about log2 k bits.
+    A part is a column with public labels, or a yes/no question such as "age >= 30". A missing or unlisted value stops the run, or has a label of its own; a
+    record that lacks a value may be left out ("exclude"). Two parts get a test of independence that allows for the noise. Privacy: every report is
+    epsilon-locally private. Utility: variance v / n a combination, v of the best oracle (limits 2). `tolerance` sets the default number of clients: all
+    combinations within it with probability 95 %. Cost: at most about log2 k bits.
     """
 
     name: ClassVar[str] = "crosstab"
@@ -117,17 +113,15 @@ class Crosstab(LocalProtocol[CrossTable]):
         check_policy("other", self.other, ("refuse", "category"))
         if len(self.columns) < 2 or len(set(self.columns)) < len(self.columns):
             raise InputError(f"the columns are {';'.join(self.columns)!r}; give two or more different ones, separated by ';'")
-
         check_built(self.query)
 
     @property
     def parts(self) -> Columns:
-        """The columns and what becomes of values without a label."""
+        """The columns, and the policies for values without a label."""
         return Columns(self.columns, self.labels, self.k, self.missing, self.other)
 
     @property
     def query(self) -> Crossed:
-        """The query that is put to every client."""
         return self.parts.query
 
     def clients(self, epsilon: float) -> int:
@@ -137,15 +131,14 @@ class Crosstab(LocalProtocol[CrossTable]):
         return None if self.missing == "exclude" else Aim.shares(self.query.domain.size)
 
     def algorithm(self, epsilon: float, clients: int) -> Local[CrossTable]:
-        nano_epsilon(epsilon)  # a wrong epsilon is the input's fault, not the randomizer's
         crossed, conditional = self.query, self.conditional
         oracle = frequency_randomizer(epsilon, crossed.domain.size, joint=True)
 
-        def decode(answers: tuple[Tally, ...]) -> CrossTable:
-            shares = oracle.estimate(answers[0]) if self.missing != "exclude" else conditional.estimate(oracle, answers[0])
-            return CrossTable(shares, independence(oracle, answers[0], crossed.shape, conditional) if len(crossed.shape) == 2 else None)
+        def read(tally: Tally) -> CrossTable:
+            shares = oracle.estimate(tally) if self.missing != "exclude" else conditional.estimate(oracle, tally)
+            return CrossTable(shares, independence(oracle, tally, crossed.shape, conditional) if len(crossed.shape) == 2 else None)
 
-        return Nonadaptive((LocalQuery(crossed, oracle, Cohort(0, clients)),), decode)
+        return ask_all(crossed, oracle, clients, read)
 
     @property
     def conditional(self) -> Conditional:
@@ -170,11 +163,8 @@ class Crosstab(LocalProtocol[CrossTable]):
         sides = self.parts.sides
         combined = [" / ".join(names) for names in product(*sides)]
         test = {} if result.test is None else {"independence": asdict(result.test)}
-        return {"columns": list(self.columns), "sides": sides, "labels": combined, **describe_estimate(result.shares), **test}
+        return {"columns": list(self.columns), "sides": sides, "labels": combined, **describe_estimate(result.estimate), **test}
 
     def truth(self, population: Population) -> Floats:
         """The shares in the distribution that the clients are drawn from, shape (combinations,)."""
         return self.conditional.of(population.law(self.query))
-
-    def true_error(self, result: CrossTable, population: Population) -> float:
-        return largest_error(result.shares.value, self.truth(population))

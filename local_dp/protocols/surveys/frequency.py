@@ -1,4 +1,4 @@
-"""How often each label of a categorical column occurs."""
+"""Shares of symbols by the best frequency oracle: labels of a column, intervals of a number, shares among all or among those present."""
 
 from abc import abstractmethod
 from dataclasses import dataclass, replace
@@ -13,9 +13,8 @@ from local_dp.bounds.frequencies import frequency_clients
 from local_dp.checks import check_built, check_share
 from local_dp.domains import symbols
 from local_dp.errors import InputError
-from local_dp.interaction import Nonadaptive
 from local_dp.loss import nano_epsilon
-from local_dp.oracles.local.asked import Cohort, Local, LocalQuery
+from local_dp.oracles.local.asked import Local, ask_all
 from local_dp.populations.finite import Finite
 from local_dp.populations.population import Population
 from local_dp.protocols.local_protocol import BETA, LocalProtocol, PlainData, describe_estimate, parameter
@@ -32,7 +31,8 @@ from local_dp.tallies import Estimate, Tally
 
 
 def frequency_randomizer(epsilon: float, k: int, *, joint: bool = False) -> FiniteOracle:
-    """The frequency oracle of least total variance for k symbols; with `joint` of those whose covariances are cheap."""
+    """The frequency oracle of least total variance for k symbols; with `joint`, among those with cheap covariances."""
+    nano_epsilon(epsilon)  # a wrong epsilon is the input's fault, not the randomizer's
     return best_choice(epsilon, k, joint=joint).built(epsilon, k)
 
 
@@ -49,7 +49,7 @@ class Conditional:
         return oracle.joint(tally, np.concatenate([self.parts, self.wholes])).ratio(slice(0, m), slice(m, 2 * m))
 
     def of(self, law: Floats) -> Floats:
-        """The shares in a law of the symbols; NaN where nobody is in the whole."""
+        """The shares in a law of the symbols; NaN where the whole is empty."""
         whole = self.wholes @ law
         with np.errstate(all="ignore"):
             return np.where(whole > 0, (self.parts @ law) / whole, np.nan)
@@ -61,14 +61,8 @@ def among(k: int, shown: int) -> Conditional:
     return Conditional(parts, np.broadcast_to(parts.sum(axis=0), parts.shape))
 
 
-def largest_error(value: Floats, truth: Floats) -> float:
-    """The largest distance from the truth among what has both."""
-    away = np.abs(np.asarray(value) - truth)
-    return float(np.nanmax(away)) if np.any(~np.isnan(away)) else 0.0
-
-
 class Shares(LocalProtocol[Estimate]):
-    """The share of each symbol of `query`; with `missing` exclude the last symbol has no place, and the shares are those among the others.
+    """The share of each symbol of `query`; with `missing` exclude, among the symbols other than the last.
 
     Its subclasses are dataclasses with these parameters.
     """
@@ -80,15 +74,14 @@ class Shares(LocalProtocol[Estimate]):
     @property
     @abstractmethod
     def query(self) -> Query:
-        """What every client is asked: a symbol."""
+        """The question to every client: a symbol."""
 
     @property
     def excluded(self) -> int:
-        """How many symbols, the last ones, are left out of the whole."""
+        """The number of symbols, at the end, that are left out."""
         return int(self.missing == "exclude")
 
     def oracle(self, epsilon: float) -> Randomizer:
-        """The randomizer of a client's symbol."""
         nano_epsilon(epsilon)  # a wrong epsilon is the input's fault, not the randomizer's
         k = self.query.domain.size
         if self.randomizer == "best":
@@ -102,19 +95,16 @@ class Shares(LocalProtocol[Estimate]):
         return None if self.excluded else Aim.shares(self.query.domain.size)
 
     def algorithm(self, epsilon: float, clients: int) -> Local[Estimate]:
-        randomizer = self.oracle(epsilon)
-        query = LocalQuery(self.query, randomizer, Cohort(0, clients))
+        oracle = self.oracle(epsilon)
         if not self.excluded:
-            return Nonadaptive((query,), lambda answers: randomizer.estimate(answers[0]))
-        if not isinstance(randomizer, FrequencyOracle):
-            raise InputError(
-                f"shares of those present need an oracle that knows the covariance of its estimates, as grr, hadamard, sue and oue; not {randomizer.name}"
-            )
-        return Nonadaptive((query,), lambda answers: self.conditional.estimate(randomizer, answers[0]))
+            return ask_all(self.query, oracle, clients, oracle.estimate)
+        if not isinstance(oracle, FrequencyOracle):
+            raise InputError(f"shares of those present need a randomizer with known covariance, such as grr, hadamard, sue or oue; not {oracle.name}")
+        return ask_all(self.query, oracle, clients, lambda tally: self.conditional.estimate(oracle, tally))
 
     @property
     def conditional(self) -> Conditional:
-        """What is shown, as shares of the whole."""
+        """The symbols that are shown, as shares of their whole."""
         k = self.query.domain.size
         return among(k, k - self.excluded)
 
@@ -122,16 +112,13 @@ class Shares(LocalProtocol[Estimate]):
         """The shares in the distribution that the clients are drawn from, shape (shown,)."""
         return self.conditional.of(population.law(self.query))
 
-    def true_error(self, result: Estimate, population: Population) -> float:
-        return largest_error(result.value, self.truth(population))
-
 
 @dataclass(frozen=True)
 class Frequency(Shares):
     """Estimates the share of each label of `column`; without a table, of `k` symbols with shares proportional to 1, 1/2, ..., 1/k.
 
-    The labels are public: `labels` lists them, or in a simulation `labels_from_data` reads them from the table. A missing value, or one that is not listed, is
-    refused before the run, counted as a label of its own ("category"), or, if missing, left out: then the shares are among those present ("exclude").
+    The labels are public: `labels` lists them, or in a simulation `labels_from_data` reads them from the table. A missing or unlisted value stops the run, or
+    has a label of its own ("category"); a missing one may be left out, for shares among those present ("exclude").
     Privacy: every report is epsilon-locally private. Utility: variance v / n a label, v of the best oracle (limits 2).
     `tolerance` sets the default number of clients: all labels within it with probability 95 %. Cost: at most about log2 k bits a client, one round.
     """
@@ -157,7 +144,6 @@ class Frequency(Shares):
 
     @property
     def query(self) -> Category:
-        """The query that is put to every client."""
         spare = tuple(name for name, policy in (("other", self.other), ("missing", self.missing)) if policy != "refuse")
         return Category(self.column, self.labels or tuple(map(str, range(self.k))), spare)
 
@@ -179,11 +165,11 @@ class Frequency(Shares):
 
 @dataclass(frozen=True)
 class Histogram(Shares):
-    """Estimates the share of each of `bins` equal intervals of the public [low, high], and of what lies below and above; without a table, of a bell curve.
+    """Estimates the share of each of `bins` equal intervals of the public [low, high], and of numbers below and above; without a table, of a bell curve.
 
-    Nothing is clipped: what is beyond the bounds has two shares of its own. Intervals hold their lower end, the last one both. Privacy: every report is
-    epsilon-locally private. Utility: variance v / n an interval, v of the best oracle (limits 2). `tolerance` sets the default number of
-    clients: all shares within it with probability 95 %. Cost: at most about log2 k bits a client, one round.
+    Nothing is clipped: numbers beyond the bounds have two shares of their own. Intervals contain their lower end, the last one both. Privacy: every report is
+    epsilon-locally private. Utility: variance v / n an interval, v of the best oracle (limits 2). `tolerance` sets the default number of clients: all shares
+    within it with probability 95 %. Cost: at most about log2 k bits a client, one round.
     """
 
     name: ClassVar[str] = "histogram"
@@ -204,7 +190,6 @@ class Histogram(Shares):
 
     @property
     def query(self) -> Binned:
-        """The query that is put to every client."""
         low, high = 0.0 if self.low is None else self.low, 1.0 if self.high is None else self.high
         return Binned(self.column, low, high, self.bins, () if self.missing == "refuse" else ("missing",))
 

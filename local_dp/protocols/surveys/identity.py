@@ -10,10 +10,9 @@ from local_dp.bounds.interaction import ROWS, check_distance, chi_square_tail, p
 from local_dp.checks import check_built
 from local_dp.domains import symbols
 from local_dp.errors import InputError
-from local_dp.interaction import Nonadaptive
 from local_dp.loss import nano_epsilon
 from local_dp.noise import philox_words, stream_key
-from local_dp.oracles.local.asked import Cohort, Local, LocalQuery
+from local_dp.oracles.local.asked import Local, ask_all
 from local_dp.populations.finite import Finite
 from local_dp.populations.population import Population
 from local_dp.protocols.local_protocol import BETA, LocalProtocol, PlainData, parameter
@@ -28,7 +27,7 @@ COINS = ("public", "private")
 
 @dataclass(frozen=True)
 class IdentityTest:
-    """A chi-square `statistic` with so many degrees of freedom, the chance of as much under the named law, and whether that law is rejected at 5 %."""
+    """A chi-square `statistic`, its degrees of freedom, and its p-value under the named law."""
 
     statistic: float
     degrees: int
@@ -42,22 +41,20 @@ class IdentityTest:
 def row_statistic(signs: Floats, sizes: Floats, expected: Floats, gain: float) -> Floats:
     """The sum over rows, the last axis, of squared deviations in standard errors: `signs` summed over `sizes` reports against their `expected` means.
 
-    Rows that nobody drew count 0; a row's variance under the named law is exactly (C^2 - mean^2) / size, so each other one counts 1 on average.
+    A row without reports counts 0. The variance of a row under the named law is exactly (C^2 - mean^2) / size, so each other row counts 1 on average.
     """
     drawn = np.maximum(sizes, 1)
     scores: Floats = np.where(sizes > 0, (gain * signs / drawn - expected) ** 2 * drawn / (gain**2 - expected**2), 0.0)
-    total: Floats = scores.sum(axis=-1)
-    return total
+    return np.asarray(scores.sum(axis=-1))
 
 
 @dataclass(frozen=True)
 class Identity(LocalProtocol[IdentityTest]):
     """Tests whether the shares of `column`'s labels are `shares`, uniform ones by default, or `alpha` away from them in total variation.
 
-    Privacy: every report is epsilon-locally private. Utility: with the default number of clients the named law is rejected with probability 5 %, any law
-    alpha away is not with 5 %. Public coins: all clients tell their sign in one of 16 rows, which must be drawn after the law is fixed: give a fresh `coin`.
-    Private ones: each draws a row alone, k^(1/2) times as many clients. A client's own coin is here the one dealt to it, so its report would have
-    log2 k bits more. Cost: one bit, one round.
+    Privacy: every report is epsilon-locally private. Utility: with the default number of clients the named law is rejected with probability 5 %, and a law
+    alpha away is missed with probability 5 %. Public coins: clients report their sign in one of 16 rows, drawn after the law is fixed: give a fresh `coin`.
+    Private coins: each client draws its own row, which takes k^(1/2) times as many clients and in earnest log2 k more bits. Cost: one bit, one round.
     """
 
     name: ClassVar[str] = "identity"
@@ -71,7 +68,7 @@ class Identity(LocalProtocol[IdentityTest]):
     coins: str = parameter("public", "public, or private: who draws the row that a client tells its sign in")
     coin: int = parameter(0, "what the public rows are drawn with: a number that nobody knew when the data came to be")
     k: int = parameter(16, "without a table: how many symbols there are; half of them are more frequent by alpha in all")
-    alpha: float = parameter(0.25, "the default number of clients is for laws that are so far away in total variation", unit="share")
+    alpha: float = parameter(0.25, "the default number of clients is for laws this far away in total variation", unit="share")
 
     def check(self) -> None:
         symbols(self.k)
@@ -84,7 +81,6 @@ class Identity(LocalProtocol[IdentityTest]):
 
     @property
     def query(self) -> Category:
-        """The query that is put to every client."""
         spare = tuple(name for name, policy in (("other", self.other), ("missing", self.missing)) if policy == "category")
         return Category(self.column, self.labels or tuple(map(str, range(self.k))), spare)
 
@@ -93,31 +89,28 @@ class Identity(LocalProtocol[IdentityTest]):
         """The law that is tested, shape (k,)."""
         size, spare = self.query.domain.size, self.query.spare
         if spare and not self.shares:
-            raise InputError(
-                f"the named law has no share for {' and '.join(spare)}: give all {size} shares, with {'that' if len(spare) == 1 else 'those'} last"
-            )
+            raise InputError(f"the named law has no share for {' and '.join(spare)}: give all {size} shares, in this order at the end")
         try:
-            shares: Floats = np.array([float(share) for share in self.shares]) if self.shares else np.full(size, 1 / size)
+            shares = np.array([float(share) for share in self.shares]) if self.shares else np.full(size, 1 / size)
         except ValueError:
             raise InputError("a share is not a number") from None
         if len(shares) != size or not (shares >= 0).all() or not abs(shares.sum() - 1) < 1e-6:
             raise InputError(f"the named shares are {len(shares)} numbers; give one of 0 or more for each of the {size} labels, 1 in all")
-        shares /= shares.sum()
-        return shares
+        return np.asarray(shares / shares.sum())
 
     def clients(self, epsilon: float) -> int:
         count = public_coin_clients if self.coins == "public" else private_coin_clients
         return count(epsilon, self.query.domain.size, self.alpha, BETA)
 
     def randomizer(self, epsilon: float) -> SignRows:
-        """Of the public rows, or of all of Sylvester's."""
+        """Signs in one of the public rows, or of all of Sylvester's."""
         nano_epsilon(epsilon)  # a wrong epsilon is the input's fault, not the randomizer's
         size = self.query.domain.size
-        return SignRows(epsilon, k=size, signs=rows_text(public_rows(size, self.coin)) if self.coins == "public" else rows_text(sylvester(size)))
+        return SignRows(epsilon, k=size, signs=rows_text(public_rows(size, self.coin) if self.coins == "public" else sylvester(size)))
 
     def algorithm(self, epsilon: float, clients: int) -> Local[IdentityTest]:
         randomizer = self.randomizer(epsilon)
-        return Nonadaptive((LocalQuery(self.query, randomizer, Cohort(0, clients)),), lambda told: decide(randomizer, told[0], self.named))
+        return ask_all(self.query, randomizer, clients, lambda tally: decide(randomizer, tally, self.named))
 
     def synthetic(self, clients: int, seed: int) -> Population:
         """Every other symbol more frequent by the factor 1 + 2 alpha, the others less: alpha from uniform for an even k, and the hardest law of all."""
@@ -131,14 +124,17 @@ class Identity(LocalProtocol[IdentityTest]):
         return replace(self, labels=labels)
 
     def describe(self, result: IdentityTest) -> PlainData:
-        told = {"statistic": result.statistic, "degrees_of_freedom": result.degrees, "p_value": result.p_value}
-        return {"hypothesis": {**told, "decision": "rejected" if result.rejected else "not rejected"}}
+        numbers = {"statistic": result.statistic, "degrees_of_freedom": result.degrees, "p_value": result.p_value}
+        return {"hypothesis": {**numbers, "decision": "rejected" if result.rejected else "not rejected"}}
 
     def explain(self, result: IdentityTest) -> str:
         return f"The named law is {'rejected' if result.rejected else 'not rejected'} at 5 %: p = {result.p_value:.3g}."
 
+    def truth(self, population: Population) -> None:
+        """A decision is compared with the distance of the true law, by `true_error`."""
+
     def true_error(self, result: IdentityTest, population: Population) -> float:
-        """0 if the decision is right, 1 if a law `alpha` or more away was missed or the named one rejected; between them both are right."""
+        """1 if a law `alpha` or more away was missed or the named one rejected, else 0: between the two both decisions are right."""
         away = float(np.abs(population.law(self.query) - self.named).sum()) / 2
         return float(result.rejected if away < 1e-9 else away >= self.alpha - 1e-9 and not result.rejected)
 
@@ -150,11 +146,11 @@ def public_rows(k: int, coin: int) -> np.ndarray:
 
 
 def decide(randomizer: SignRows, tally: Tally, named: Floats) -> IdentityTest:
-    """The test of the named law, shape (k,). A row of one sign for all symbols tells nothing and is left out."""
+    """The test of the named law, shape (k,). A row with one sign for all symbols carries no information and is left out."""
     check_built(tally.weights)  # raises where nobody answered
     table = randomizer.table.astype(np.float64)
-    telling = np.abs(table.sum(axis=1)) < randomizer.k
-    counts = tally.counts[telling].astype(np.float64)
+    mixed = np.abs(table.sum(axis=1)) < randomizer.k
+    counts = tally.counts[mixed].astype(np.float64)
     degrees = max(1, int(np.count_nonzero(counts.sum(axis=1))))
-    statistic = float(row_statistic(counts[:, 0] - counts[:, 1], counts.sum(axis=1), table[telling] @ named, randomizer.gain))
+    statistic = float(row_statistic(counts[:, 0] - counts[:, 1], counts.sum(axis=1), table[mixed] @ named, randomizer.gain))
     return IdentityTest(statistic, degrees, chi_square_tail(statistic, degrees))

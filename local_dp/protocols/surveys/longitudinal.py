@@ -1,4 +1,4 @@
-"""A survey that is repeated on records that change, within one budget for life."""
+"""A survey that is repeated on changing records, within one budget for life, and its methods."""
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
@@ -18,7 +18,7 @@ from local_dp.oracles.local.asked import Cohort, Local, LocalQuery
 from local_dp.populations.finite import Finite
 from local_dp.populations.population import Population
 from local_dp.protocols.local_protocol import BETA, LocalProtocol, PlainData, parameter, plain
-from local_dp.protocols.surveys.frequency import frequency_randomizer, largest_error
+from local_dp.protocols.surveys.frequency import frequency_randomizer
 from local_dp.protocols.surveys.policies import Launch, check_policy
 from local_dp.queries.tables import Category, ChangeInterval, Question, asked_in
 from local_dp.randomizers.repeated.change_tracking import ChangeTracking
@@ -33,7 +33,7 @@ Queries: TypeAlias = tuple[LocalQuery, ...]
 
 @dataclass(frozen=True)
 class Asking:
-    """What each wave asks, how often a value changes at most, and the share of epsilon that one report of a memoised answer may tell."""
+    """The question of each wave, the most changes of a value, and the share of epsilon of one report of a memoised answer."""
 
     waves: tuple[Category | Question, ...]
     changes: int | None
@@ -41,20 +41,19 @@ class Asking:
 
     def __post_init__(self) -> None:
         if len({wave.domain for wave in self.waves}) > 1 or len({type(wave) for wave in self.waves}) > 1:
-            raise InputError("the waves ask things with different answers; give columns with the same labels, or questions alone")
+            raise InputError("the waves have different answers; give columns with the same labels, or questions alone")
 
     @property
     def k(self) -> int:
-        """The symbols of an answer."""
         return self.waves[0].domain.size
 
     def shown(self, estimate: Estimate) -> Estimate:
-        """The share of yes where there are two symbols, else all."""
+        """The share of yes where there are two symbols, else all shares."""
         return estimate.at(1) if self.k == 2 else estimate
 
 
 def _cohorts(clients: int, shares: list[float]) -> list[Cohort]:
-    """The clients dealt out in proportion to the shares, one at least to each."""
+    """The clients in proportion to the shares, at least one in each cohort."""
     ends = np.rint(np.cumsum([0.0, *shares]) / sum(shares) * clients).astype(int)
     if clients < len(shares) or (np.diff(ends) < 1).any():
         raise InputError(f"{clients} clients are too few for {len(shares)} groups of them; give more")
@@ -66,41 +65,41 @@ def split(asking: Asking, epsilon: float, clients: int) -> tuple[Queries, Decode
     oracle = frequency_randomizer(epsilon, asking.k)
     cohorts = _cohorts(clients, [1.0] * len(asking.waves))
     queries = tuple(LocalQuery(wave, oracle, cohort) for wave, cohort in zip(asking.waves, cohorts, strict=True))
-    return queries, lambda told: tuple(asking.shown(oracle.estimate(tally)) for tally in told)
+    return queries, lambda tallies: tuple(asking.shown(oracle.estimate(tally)) for tally in tallies)
 
 
 def fresh(asking: Asking, epsilon: float, clients: int) -> tuple[Queries, Decode]:
     """Each client answers in every wave, with an equal part of epsilon."""
     oracle = frequency_randomizer(split_epsilon(epsilon, len(asking.waves)), asking.k)
     queries = tuple(LocalQuery(wave, oracle, Cohort(0, clients)) for wave in asking.waves)
-    return queries, lambda told: tuple(asking.shown(oracle.estimate(tally)) for tally in told)
+    return queries, lambda tallies: tuple(asking.shown(oracle.estimate(tally)) for tally in tallies)
 
 
 def memoised(asking: Asking, epsilon: float, clients: int) -> tuple[Queries, Decode]:
-    """Each client answers of its first value: once, or in every wave with a fresh report of one lasting answer, under one label and paid once."""
+    """Each client reports its first value: once, or in every wave with a fresh report of one lasting answer, under one label and charged once."""
     once = asking.first == 1.0
     oracle = frequency_randomizer(epsilon, asking.k) if once else lasting_answer(epsilon, asking.k, asking.first)[1]
     queries = (LocalQuery(asking.waves[0], oracle, Cohort(0, clients), "" if once else LABEL),) * (1 if once else len(asking.waves))
-    return queries, lambda told: tuple(asking.shown(oracle.estimate(tally)) for tally in (told * len(asking.waves))[: len(asking.waves)])
+    return queries, lambda tallies: tuple(asking.shown(oracle.estimate(tally)) for tally in (tallies * len(asking.waves))[: len(asking.waves)])
 
 
 def tracked(asking: Asking, epsilon: float, clients: int) -> tuple[Queries, Decode]:
-    """Each client tells in which interval of its level of the tree its c-th change falls; c and the level are those of its cohort."""
+    """Each client reports the interval of its c-th change at one level of the tree; its cohort sets c and the level."""
     nano_epsilon(epsilon)
     waves, tree = asking.waves, best_tree(epsilon, len(asking.waves))
     names = tuple(wave.text if isinstance(wave, Question) else wave.column for wave in waves)
     labels = waves[0].labels if isinstance(waves[0], Category) else ()
     changes = min(asking.changes or 0, len(waves))
-    asked = [ChangeInterval(names, labels, change, width) for change in range(1, changes + 1) for width in tree.widths]
+    intervals = [ChangeInterval(names, labels, change, width) for change in range(1, changes + 1) for width in tree.widths]
     cohorts = _cohorts(clients, tree.cohorts(epsilon).tolist() * changes)
-    queries = tuple(LocalQuery(query, ChangeTracking(epsilon, intervals=query.intervals), cohort) for query, cohort in zip(asked, cohorts, strict=True))
-    return queries, lambda told: _tracked(tree, queries, told)
+    queries = tuple(LocalQuery(query, ChangeTracking(epsilon, intervals=query.intervals), cohort) for query, cohort in zip(intervals, cohorts, strict=True))
+    return queries, lambda tallies: _tracked(tree, queries, tallies)
 
 
-def _tracked(tree: Tree, queries: Queries, told: tuple[Tally, ...]) -> tuple[Estimate, ...]:
+def _tracked(tree: Tree, queries: Queries, tallies: tuple[Tally, ...]) -> tuple[Estimate, ...]:
     """After each wave: odd changes so far, less even ones, each the sum over levels of the intervals that make up the waves until then."""
     value, variance = np.zeros(tree.waves), np.zeros(tree.waves)
-    for place, (query, tally) in enumerate(zip(queries, told, strict=True)):
+    for place, (query, tally) in enumerate(zip(queries, tallies, strict=True)):
         change, level = divmod(place, len(tree.widths))
         weights = np.zeros((tree.waves, query.randomizer.domain.size))
         for wave in range(tree.waves):
@@ -110,19 +109,19 @@ def _tracked(tree: Tree, queries: Queries, told: tuple[Tally, ...]) -> tuple[Est
         joint = query.randomizer.joint(tally, weights)
         value += (-1) ** change * joint.value
         variance += np.diagonal(joint.covariance)
-    n = sum(tally.answered for tally in told)
+    n = sum(tally.answered for tally in tallies)
     return tuple(Estimate(np.asarray(value[wave]), np.sqrt(np.asarray(max(variance[wave], 0.0))), n) for wave in range(tree.waves))
 
 
 METHODS: dict[str, Callable[[Asking, float, int], tuple[Queries, Decode]]] = {"split": split, "fresh": fresh, "memoised": memoised, "tracked": tracked}
 
 
-KINDS = 64  # of life in a made-up population
+KINDS = 64  # of life in a synthetic population
 
 
 @dataclass(frozen=True)
 class Course:
-    """How the shares went: an estimate of each wave, and the way that was taken of all that there were."""
+    """An estimate of each wave, the method taken, and all methods that were possible."""
 
     estimates: tuple[Estimate, ...]
     taken: Way
@@ -131,14 +130,14 @@ class Course:
 
 @dataclass(frozen=True)
 class Longitudinal(LocalProtocol[Course]):
-    """Estimates the shares of yes, or of each label, at each of several times (waves), within one epsilon for all that a client ever says.
+    """Estimates the shares of yes, or of each label, at each of several times (waves), within one epsilon for all reports of a client.
 
-    `columns` are what each wave asks: columns with common public `labels`, or yes/no questions. Without a table, `times` waves of made-up lives. `method` best
-    takes the way of least variance by closed form: split (a client answers in one wave), fresh (in all, with epsilon / T each), memoised (one lasting answer,
-    where `changes` is 0), tracked (a client tells in which of a tree's intervals one of its `changes` falls, bit by bit as they end). Privacy: all reports of
-    a life together are epsilon-locally private, whatever the values do, and are charged before the first. Utility: variances by
-    `bounds.longitudinal.ways`; what changes more often than `changes` says is not told, and biases what is tracked or memoised. `tolerance` sets the default
-    number of clients: all waves within it with probability 95 %. Cost: a symbol, T of them, or a bit an interval; nothing that is asked depends on an answer.
+    `columns` are the questions of the waves: columns with common public `labels`, or yes/no questions. Without a table, `times` waves of synthetic lives.
+    `method` best takes the least variance by closed form: split (a client answers in one wave), fresh (in all, with epsilon / T each), memoised (one lasting
+    answer, where `changes` is 0), tracked (a client reports the interval of one of its `changes`, bit by bit as intervals end). Privacy: all reports of a
+    life together are epsilon-locally private, whatever the values, and are charged before the first. Utility: variances by `bounds.longitudinal.ways`;
+    more changes than `changes` bias the tracked and memoised methods. `tolerance` sets the default number of clients: all waves within it with probability
+    95 %. Cost: a symbol, T of them, or a bit an interval; no question depends on an answer.
     """
 
     name: ClassVar[str] = "longitudinal"
@@ -170,19 +169,18 @@ class Longitudinal(LocalProtocol[Course]):
 
     @property
     def asking(self) -> Asking:
-        """What is asked in each wave, and how."""
         columns = self.columns or tuple(f"wave{wave}" for wave in range(1, self.times + 1))
         labels = self.labels or (() if self.columns else ("0", "1"))
         spare = tuple(name for name, policy in (("other", self.other), ("missing", self.missing)) if policy != "refuse")
         return Asking(tuple(asked_in(column, labels, spare) for column in columns), self.changes, self.first)
 
     def known(self, epsilon: float) -> tuple[Way, ...]:
-        """Every way that there is here, the best one first."""
+        """Every possible method, the best one first."""
         asking = self.asking
         return ways(epsilon, len(asking.waves), asking.k, self.changes, self.first)
 
     def taken(self, epsilon: float) -> Way:
-        """The way that a run takes. Raises InputError for a method that cannot be had here."""
+        """The method of a run. Raises InputError for one that is not possible here."""
         for way in self.known(epsilon):
             if self.method in ("best", way.name):
                 return way
@@ -196,10 +194,10 @@ class Longitudinal(LocalProtocol[Course]):
     def algorithm(self, epsilon: float, clients: int) -> Local[Course]:
         known, taken = self.known(epsilon), self.taken(epsilon)
         queries, decode = METHODS[taken.name](self.asking, epsilon, clients)
-        return Nonadaptive(queries, lambda told: Course(decode(told), taken, known))
+        return Nonadaptive(queries, lambda tallies: Course(decode(tallies), taken, known))
 
     def synthetic(self, clients: int, seed: int) -> Population:
-        """64 kinds of life, as likely: each begins with no and changes at most `changes` times (as often as it likes: twice), at times spread over all."""
+        """64 kinds of life, equally likely: each begins with no and changes at uniform times, at most `changes` times (without a limit: twice)."""
         if self.columns:
             raise InputError("columns are of a table: add --records, or leave them out")
         asking = self.asking
@@ -223,7 +221,7 @@ class Longitudinal(LocalProtocol[Course]):
 
     @property
     def _shown(self) -> list[str]:
-        """The names of what is estimated: a wave of yes and no, or each label in it."""
+        """The names of the estimates: of each wave, or of each label in it."""
         asking = self.asking
         names = [wave.text if isinstance(wave, Question) else wave.column for wave in asking.waves]
         if asking.k == 2:
@@ -237,7 +235,7 @@ class Longitudinal(LocalProtocol[Course]):
         rows = [np.stack(each.interval(), axis=-1).reshape(-1, 2) for each in result.estimates]
         return {
             "labels": self._shown,
-            "estimate": plain(np.concatenate([np.atleast_1d(each.value) for each in result.estimates])),
+            "estimate": plain(self.values(result)),
             "standard_error": plain(np.concatenate([np.atleast_1d(each.standard_error) for each in result.estimates])),
             "interval": plain(np.concatenate(rows)),
             "n": min(each.n for each in result.estimates),
@@ -245,16 +243,16 @@ class Longitudinal(LocalProtocol[Course]):
         }
 
     def _reason(self, result: Course) -> str:
-        """Why this way, beside all others."""
+        """Why this method was taken, beside all others."""
         beside = ", ".join(f"{way.name} {way.variance:.3g}" for way in result.known)
         why = "least of" if result.taken == result.known[0] else "asked for, of"
         lasting = "" if self.changes == 0 else "; lasting answers are for changes=0, for they show when a value changes"
         return f"{result.taken.name}: {why} {beside} (n times the variance of a share, on average over waves){lasting}"
 
+    def values(self, result: Course) -> Floats:
+        return np.concatenate([np.atleast_1d(each.value) for each in result.estimates])
+
     def truth(self, population: Population) -> Floats:
         """The shares in the distribution that the clients are drawn from, wave by wave: shape (waves,) of yes, or (waves k,)."""
         laws = [population.law(wave) for wave in self.asking.waves]
         return np.array([law[1] for law in laws]) if self.asking.k == 2 else np.concatenate(laws)
-
-    def true_error(self, result: Course, population: Population) -> float:
-        return largest_error(np.concatenate([np.atleast_1d(each.value) for each in result.estimates]), self.truth(population))

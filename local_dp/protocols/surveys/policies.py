@@ -1,7 +1,6 @@
-"""What becomes of missing, unlisted and outlying values: decided by whoever asks, never by silence.
+"""Policies for missing, unlisted and outlying values, and the columns of a question with their public labels.
 
-In a simulation the launcher looks at the table before the run and refuses what no policy decides about, with the choices. In a private run nobody looks: the
-policy must be one under which every value has an answer, whatever the table holds, and a missing answer is a value like any other.
+In a simulation, a value that no policy covers stops the run, with the choices. A private run never looks at the table: its policies must cover every value.
 """
 
 from collections.abc import Callable
@@ -22,7 +21,7 @@ MAX_LABELS = 1000  # read from a table at most
 
 @dataclass(frozen=True)
 class Launch:
-    """A table as the launcher of a run sees it: all of it in a simulation, in a private run its columns' names and types and no row."""
+    """A table as the launcher of a run sees it: whole in a simulation; in a private run only the names and types of columns."""
 
     records: Records
     private: bool
@@ -32,9 +31,9 @@ class Launch:
             object.__setattr__(self, "records", self.records.schema())
 
     def refuse(self, policy: str, lost: Callable[[], Bools], what: str, choices: str) -> None:
-        """Raises InputError where the policy is "refuse" and some record is of this kind, or may be and nobody may look.
+        """Raises InputError where the policy is "refuse" and some record is affected, or in a private run may be.
 
-        `lost` looks which records are; in a private run it is not called.
+        `lost` finds the affected records; in a private run it is not called.
         """
         if policy != "refuse":
             return
@@ -51,7 +50,7 @@ class Launch:
             self.refuse(policy, lambda: absent(values), f"{column!r} has no value", choices)
 
     def refuse_open(self, policy: str, question: Question, choices: str) -> None:
-        """For a yes/no question that missing values leave open. Raises InputError too for a column that there is not, or of the wrong type."""
+        """For a yes/no question that missing values leave open. Raises InputError also for an unknown column, or one of the wrong type."""
         columns = [self.records[name] for name in sorted(columns_of(question.expression))]
         question(self.records.take(slice(0, 1)))
         if any(values.dtype.kind in "fU" for values in columns):
@@ -71,7 +70,7 @@ class Launch:
         self.refuse(policy, lambda: (numbers < low) | (numbers > high), f"{column!r} is outside the bounds [{low:g}, {high:g}]", choices)
 
     def labels(self, column: str, listed: tuple[str, ...], from_data: bool) -> tuple[str, ...]:
-        """The public labels of a column: those listed, or in a simulation, when told to, those in the table. Raises InputError where there are none."""
+        """The public labels of a column: those listed, or in a simulation with `from_data` those in the table. Raises InputError where there are none."""
         self.records[column]  # raises with the columns there are
         if listed:
             return listed
@@ -82,7 +81,7 @@ class Launch:
         raise InputError(f"the labels of {column!r} are public: list them, as in labels='first;second', or in a simulation let them be read: labels_from_data")
 
     def groups(self, column: str, listed: tuple[str, ...], from_data: bool, other: str) -> tuple[str, ...]:
-        """The public labels of a column whose groups are asked about; who is in none of them is refused, or left out (`other` exclude)."""
+        """The public labels of a column of groups; a record of no group stops the run, or is left out (`other` exclude)."""
         labels = self.labels(column, listed, from_data)
         self.refuse_missing(other, column, "other=exclude")
         self.refuse_other(other, column, labels, "other=exclude, or list all groups")
@@ -90,13 +89,13 @@ class Launch:
 
 
 def check_policy(name: str, policy: str, allowed: tuple[str, ...]) -> None:
-    """Raises InputError for a policy that there is not."""
+    """Raises InputError for an unknown policy."""
     if policy not in allowed:
         raise InputError(f"{name} is {policy!r}; choose from {', '.join(allowed)}")
 
 
 def labels_in(records: Records, column: str) -> tuple[str, ...]:
-    """The distinct values of a column as labels, sorted, numbers by size; missing ones left out. Raises InputError for more than 1,000."""
+    """The distinct values of a column as labels, sorted, without missing ones. Raises InputError for more than 1,000."""
     present = records.take(~absent(records[column]))
     values = np.unique(present[column])
     if not 1 <= len(values) <= MAX_LABELS:
@@ -106,9 +105,9 @@ def labels_in(records: Records, column: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Columns:
-    """Columns and questions, `labels` for each that is no question; without any, each has the labels 0..k-1.
+    """Columns and questions that make one question together, with `labels` for each column; without any, each has the labels 0..k-1.
 
-    `missing` and `other`: refuse, or category (a label of its own); with `missing` exclude the query has one symbol more, for records that are not complete.
+    `missing` and `other`: refuse, or category (a label of its own); with `missing` exclude the query has one more symbol, for incomplete records.
     """
 
     names: tuple[str, ...]
@@ -128,23 +127,22 @@ class Columns:
         return self.crossed(range(len(self.names)))
 
     def crossed(self, places: range | tuple[int, ...]) -> Crossed:
-        """The combination of some parts."""
-        return Crossed(tuple(self.names[place] for place in places), tuple(self._told[place] for place in places), self.spare)
+        return Crossed(tuple(self.names[place] for place in places), tuple(self._labels[place] for place in places), self.spare)
 
     @property
     def spare(self) -> tuple[str, ...]:
         """The extra symbols of the query."""
-        chosen = (("other", self.other == "category"), ("missing", self.missing == "category"), ("none", self.missing == "exclude"))
-        return tuple(name for name, spare in chosen if spare)
+        policies = (("other", self.other == "category"), ("missing", self.missing == "category"), ("none", self.missing == "exclude"))
+        return tuple(name for name, extra in policies if extra)
 
     @cached_property
-    def _told(self) -> tuple[str, ...]:
-        """The labels of each part as they travel, nothing for a question."""
+    def _labels(self) -> tuple[str, ...]:
+        """The labels of each part as they travel, empty for a question."""
         labels = self.labels or (SEPARATOR.join(map(str, range(self.k))),) * len(self.named)
         if len(labels) != len(self.named):
             raise InputError(f"there are labels for {len(labels)} columns, and {len(self.named)} columns that are not questions; give those of each")
-        told = dict(zip(self.named, labels, strict=True))
-        return tuple(SEPARATOR.join(split_labels(told.get(column, ""))) for column in self.names)
+        own = dict(zip(self.named, labels, strict=True))
+        return tuple(SEPARATOR.join(split_labels(own.get(column, ""))) for column in self.names)
 
     @cached_property
     def categories(self) -> tuple[Category | Question, ...]:
@@ -153,16 +151,14 @@ class Columns:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """How many symbols each part has."""
         return tuple(part.domain.size for part in self.categories)
 
     @property
     def sides(self) -> list[list[str]]:
-        """The names of each part's symbols."""
         return [shown_symbols(part) for part in self.categories]
 
     def labels_of_table(self, table: Launch, from_data: bool, missing_choices: str) -> tuple[str, ...]:
-        """The labels of each column that is no question, once no value of the table is left undecided. Raises InputError."""
+        """The labels of each column, once the policies cover every value of the table. Raises InputError."""
         for column in self.names:
             if is_question(column):
                 table.refuse_open(self.missing, Question(column), missing_choices)

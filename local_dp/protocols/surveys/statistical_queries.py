@@ -30,10 +30,9 @@ MAX_SYNTHETIC = 10
 class StatisticalQueries(LocalProtocol[tuple[Estimate, ...]]):
     """Answers each of `queries` (questions, separated by ';') on the +1/-1 scale within its tolerance, all together with probability 95 %.
 
-    `tolerances` holds one number, or one for each query, separated by ';'. Every query has fresh clients, their number from `bounds`; other numbers of
-    clients are shared in the same proportion. Without a table, `queries` is empty and `t` independent columns q0, q1, ... have shares
-    1/(t+1), 2/(t+1), ... of yes. Privacy: every report is epsilon-locally private. Utility: of n clients, standard error at most C / sqrt n with
-    C = (e^eps + 1) / (e^eps - 1). Cost: one bit a client, one round.
+    `tolerances` is one number, or one for each query, separated by ';'. Every query has fresh clients, in proportion to the number that its tolerance needs.
+    Without a table, `t` independent columns q0, q1, ... have shares 1/(t+1), 2/(t+1), ... of yes. Privacy: every report is epsilon-locally private.
+    Utility: of n clients, standard error at most C / sqrt n with C = (e^eps + 1) / (e^eps - 1). Cost: one bit a client, one round.
     """
 
     name: ClassVar[str] = "sq"
@@ -55,12 +54,10 @@ class StatisticalQueries(LocalProtocol[tuple[Estimate, ...]]):
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """The questions asked."""
         return self.queries or tuple(f"q{index} == 1" for index in range(self.t))
 
     @property
     def statistical(self) -> tuple[StatisticalQuery, ...]:
-        """The statistical queries."""
         try:
             tolerances = [float(text) for text in self.tolerances]
         except ValueError:
@@ -81,7 +78,7 @@ class StatisticalQueries(LocalProtocol[tuple[Estimate, ...]]):
         if clients < len(self.texts):
             raise InputError(f"{len(self.texts)} queries need fresh clients each; {clients} are too few")
         needed = self._needed(epsilon)
-        more = [count - 1 for count in needed]  # every query gets one client, and the rest in proportion to what it needs beyond that
+        more = [count - 1 for count in needed]  # every query gets one client, and the others in proportion to its further need
         spare = clients - len(needed)
         ends = [place + 1 + spare * sum(more[: place + 1]) // sum(more) for place in range(len(needed))]
         sizes = iter(np.diff([0, *ends]).tolist())
@@ -114,14 +111,13 @@ class StatisticalQueries(LocalProtocol[tuple[Estimate, ...]]):
             **{key: [part[key] for part in described] for key in described[0]},
         }
 
+    def values(self, result: tuple[Estimate, ...]) -> Floats:
+        return np.array([float(estimate.value) for estimate in result])
+
     def truth(self, population: Population) -> Floats:
         """The expectations of the queries in the distribution that the clients are drawn from, on the +1/-1 scale, shape (queries,)."""
         return np.array([2 * float(population.law(query.query)[1]) - 1 for query in self.statistical])
 
-    def true_error(self, result: tuple[Estimate, ...], population: Population) -> float:
-        return max(abs(float(estimate.value) - float(truth)) for estimate, truth in zip(result, self.truth(population), strict=True))
-
 
 def _signed(query: LocalQuery, tally: Tally) -> Estimate:
-    """The answer on the +1/-1 scale."""
     return query.randomizer.estimate(tally).on_scale(-1.0, 1.0)

@@ -1,5 +1,6 @@
-"""A yes/no question put to everybody by randomized response, of all or group by group."""
+"""A yes/no question by randomized response: its share among all, in each group, and the difference between two groups."""
 
+import math
 from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
@@ -11,31 +12,31 @@ from local_dp.bounds.frequencies import grouped_clients
 from local_dp.bounds.response import levelled_clients, rr_clients
 from local_dp.checks import check_share
 from local_dp.errors import InputError
-from local_dp.interaction import Nonadaptive
-from local_dp.loss import nano_epsilon
-from local_dp.oracles.local.asked import Cohort, Local, LocalQuery
-from local_dp.populations.finite import bernoulli
+from local_dp.oracles.local.asked import Local, ask_all
+from local_dp.populations.finite import Finite, bernoulli
 from local_dp.populations.population import Population
-from local_dp.protocols.local_protocol import BETA, LocalProtocol, PlainData, describe_estimate, parameter
-from local_dp.protocols.surveys.frequency import Conditional, frequency_randomizer, largest_error
+from local_dp.protocols.local_protocol import BETA, LocalProtocol, MeanProtocol, PlainData, describe_estimate, parameter, plain
+from local_dp.protocols.surveys.frequency import Conditional, frequency_randomizer
 from local_dp.protocols.surveys.policies import Launch, check_policy
 from local_dp.queries.cells import SEPARATOR, Crossed
 from local_dp.queries.query import Query
 from local_dp.queries.tables import Question
+from local_dp.randomizers.frequencies.base import FrequencyOracle
+from local_dp.randomizers.randomizer import Randomizer
 from local_dp.randomizers.registry import RANDOMIZERS
 from local_dp.randomizers.signs.binary_rr import BinaryRR
-from local_dp.tallies import Estimate
+from local_dp.records import Records
+from local_dp.tallies import Estimate, Ratio, Tally
 
 
 @dataclass(frozen=True)
-class Survey(LocalProtocol[Estimate]):
+class Survey(MeanProtocol):
     """Estimates the share of clients whose record answers yes to `question`; without a table, of a population with share `p` of yes.
 
-    With `by`, the share within each group of that column. A missing value that leaves the question open is refused before the run, counts as no, or the record
-    is left out ("exclude": the share is among those with an answer). Privacy: every report is epsilon-locally private. Utility: of everybody, standard error
-    at most C / (2 sqrt n), C = (e^eps + 1) / (e^eps - 1): minimax. `tolerance` sets the default number of clients: within it with probability 95 %, every
-    group where groups are equal; of everybody, also enough for the interval to keep its level. `randomizer` names another one for a yes/no value. Cost: one
-    bit a client, or log2 of the cells; one round.
+    With `by`, the share within each group of that column. A missing value that leaves the question open stops the run, counts as no, or the record is left
+    out ("exclude"). Privacy: every report is epsilon-locally private. Utility: of everybody, standard error at most C / (2 sqrt n),
+    C = (e^eps + 1) / (e^eps - 1): minimax. `tolerance` sets the default number of clients: the error stays below it in 95 % of runs, in every group if
+    groups are equal; of everybody, the interval also keeps its level. Cost: one bit a client, or log2 of the cells; one round.
     """
 
     name: ClassVar[str] = "survey"
@@ -57,13 +58,12 @@ class Survey(LocalProtocol[Estimate]):
         check_policy("missing", self.missing, ("refuse", "no", "exclude"))
         check_policy("other", self.other, ("refuse", "exclude"))
         if self.by and self.missing == "no":
-            raise InputError("missing=no counts open questions of everybody; with groups choose refuse or exclude")
+            raise InputError("missing=no is for questions without groups; with groups choose refuse or exclude")
         if (self.by or self.missing == "exclude") and self.randomizer != BinaryRR.name:
-            raise InputError(f"{self.randomizer} takes yes or no, and with groups or missing=exclude there is more to say; leave out randomizer")
+            raise InputError(f"{self.randomizer} takes yes or no alone; with groups or missing=exclude leave out randomizer")
 
     @property
     def query(self) -> Query:
-        """The query that is put to every client."""
         if self.by:
             if not self.labels:
                 raise InputError(f"the groups of {self.by!r} are public: list them, as in labels='first;second'")
@@ -72,7 +72,7 @@ class Survey(LocalProtocol[Estimate]):
 
     @property
     def conditional(self) -> Conditional | None:
-        """The shares of yes among wholes, where the whole is not everybody."""
+        """The shares of yes among their wholes; None where the whole is everybody."""
         if not self.by and self.missing != "exclude":
             return None
         groups, k = (len(self.labels), self.query.domain.size) if self.by else (1, 3)
@@ -85,22 +85,22 @@ class Survey(LocalProtocol[Estimate]):
         return max(rr_clients(epsilon, 2 * self.tolerance, BETA), levelled_clients(epsilon))
 
     def aim(self) -> Aim | None:
-        return Aim.share_of_ones() if self.conditional is None else None
+        return super().aim() if self.conditional is None else None
+
+    def randomizer_for(self, epsilon: float) -> Randomizer:
+        return RANDOMIZERS.build(self.randomizer, {"epsilon": epsilon})
 
     def algorithm(self, epsilon: float, clients: int) -> Local[Estimate]:
-        nano_epsilon(epsilon)  # a wrong epsilon is the input's fault, not the randomizer's
         conditional = self.conditional
         if conditional is None:
-            randomizer = RANDOMIZERS.build(self.randomizer, {"epsilon": epsilon})
-            query = LocalQuery(self.query, randomizer, Cohort(0, clients))
-            return Nonadaptive((query,), lambda answers: _share(randomizer.estimate(answers[0])))
+            return super().algorithm(epsilon, clients)
         oracle = frequency_randomizer(epsilon, self.query.domain.size, joint=True)
-        query = LocalQuery(self.query, oracle, Cohort(0, clients))
-        return Nonadaptive((query,), lambda answers: self._shown(conditional.estimate(oracle, answers[0])))
 
-    def _shown(self, estimate: Estimate) -> Estimate:
-        """A vector of groups, or the one share there is."""
-        return estimate if self.by else estimate.at(0)
+        def read(tally: Tally) -> Estimate:
+            shares = conditional.estimate(oracle, tally)
+            return shares if self.by else shares.at(0)
+
+        return ask_all(self.query, oracle, clients, read)
 
     def synthetic(self, clients: int, seed: int) -> Population:
         if self.by:
@@ -117,16 +117,119 @@ class Survey(LocalProtocol[Estimate]):
 
     def truth(self, population: Population) -> Floats:
         """The share of yes in the distribution that the clients are drawn from, shape () or (groups,)."""
-        law, conditional = population.law(self.query), self.conditional
+        conditional = self.conditional
         if conditional is None:
-            return np.asarray(law[1])
-        shares = conditional.of(law)
+            return super().truth(population)
+        shares = conditional.of(population.law(self.query))
         return shares if self.by else np.asarray(shares[0])
 
-    def true_error(self, result: Estimate, population: Population) -> float:
-        return largest_error(result.value, self.truth(population))
+
+@dataclass(frozen=True)
+class Comparison:
+    """The shares of the two groups, and the second less the first with its standard error and interval."""
+
+    shares: Ratio
+    difference: float
+    standard_error: float
+    interval: tuple[float, float]
 
 
-def _share(estimate: Estimate) -> Estimate:
-    """The share of ones, from an oracle that estimates it alone or beside the share of zeros."""
-    return estimate if estimate.value.ndim == 0 else estimate.at(1)
+@dataclass(frozen=True)
+class Compare(LocalProtocol[Comparison]):
+    """Estimates how much more often `question` is answered yes in the second group than in the first, as in an A/B test.
+
+    One report encodes group and answer together, so membership is as private as the answer. Records of neither group, or without an answer, stop the run, or
+    are excluded by a policy. Privacy: every report is epsilon-locally private. Utility: the 95 % interval covers the difference, also where a group is rare:
+    then it is wide. It combines both groups' Fieller intervals by recovered variances, with their covariance. `tolerance` sets the default number of
+    clients, for groups of equal size. Cost: log2 of four cells or one bit a client, one round.
+    """
+
+    name: ClassVar[str] = "compare"
+    source: ClassVar[str] = "Fieller 1954; Zou, Donner 2008 (recovered variances)"
+    example: ClassVar[str] = "--records fair.csv --question 'affairs > 0' --by religious --labels '1;4'"
+    question: str = parameter("yes == 1", "a yes/no question about the columns", of_table=True)
+    by: str = parameter("group", "the column that says who is in which group", of_table=True)
+    labels: tuple[str, ...] = parameter(("A", "B"), "the two groups, public, separated by ';'")
+    missing: str = parameter("refuse", "where a missing value leaves the question open: refuse, or exclude (the shares among the others)")
+    other: str = parameter("refuse", "who is in neither group: refuse, or exclude")
+    p: float = parameter(0.3, "without a table: the share of yes in the first group")
+    q: float = parameter(0.4, "without a table: the share of yes in the second group")
+    tolerance: float = parameter(0.05, "the default number of clients is for shares within this, both together, with probability 95 %", unit="share")
+
+    def check(self) -> None:
+        for name, share in (("p", self.p), ("q", self.q), ("tolerance", self.tolerance)):
+            check_share(name, share)
+        check_policy("missing", self.missing, ("refuse", "exclude"))
+        check_policy("other", self.other, ("refuse", "exclude"))
+        if len(self.labels) != 2 or self.labels[0] == self.labels[1]:
+            raise InputError(f"the groups are {self.labels!r}; give two different ones")
+
+    @property
+    def query(self) -> Crossed:
+        return Crossed((self.by, self.question), (SEPARATOR.join(self.labels), ""), ("none",) if "exclude" in (self.missing, self.other) else ())
+
+    @property
+    def cells(self) -> Conditional:
+        """The shares of yes among the cells of each group."""
+        cells = np.eye(self.query.domain.size)  # no and yes of the first group, then of the second, then those without a place
+        return Conditional(cells[1:4:2], cells[0:4:2] + cells[1:4:2])
+
+    def clients(self, epsilon: float) -> int:
+        return grouped_clients(epsilon, 2, self.tolerance, BETA)
+
+    def algorithm(self, epsilon: float, clients: int) -> Local[Comparison]:
+        oracle = frequency_randomizer(epsilon, self.query.domain.size)
+        return ask_all(self.query, oracle, clients, lambda tally: compared(oracle, tally, self.cells))
+
+    def synthetic(self, clients: int, seed: int) -> Population:
+        kinds = Records({self.by: np.repeat(np.array(self.labels), 2), "yes": np.tile(np.arange(2, dtype=np.uint8), 2)})
+        return Finite(kinds, [1 - self.p, self.p, 1 - self.q, self.q], clients, seed)
+
+    def for_table(self, table: Launch) -> Self:
+        table.refuse_open(self.missing, Question(self.question), "missing=exclude")
+        return replace(self, labels=table.groups(self.by, self.labels, False, self.other))
+
+    def describe(self, result: Comparison) -> PlainData:
+        shares, (low, high) = result.shares, result.interval
+        rows = np.stack(shares.interval(), axis=-1)
+        return {
+            "labels": [*self.labels, f"{self.labels[1]} less {self.labels[0]}"],
+            "estimate": plain(self.values(result)),
+            "standard_error": plain(np.append(shares.standard_error, result.standard_error)),
+            "interval": plain(np.vstack([rows, [low, high]])),
+            "n": shares.n,
+        }
+
+    def values(self, result: Comparison) -> Floats:
+        return np.append(result.shares.value, result.difference)
+
+    def truth(self, population: Population) -> Floats:
+        """The two shares and their difference in the distribution that the clients are drawn from, shape (3,)."""
+        shares = self.cells.of(population.law(self.query))
+        return np.append(shares, shares[1] - shares[0])
+
+
+def compared(oracle: FrequencyOracle, tally: Tally, cells: Conditional) -> Comparison:
+    """The comparison of two groups from the tally of their cells."""
+    joint = oracle.joint(tally, np.concatenate([cells.parts, cells.wholes]))
+    shares = joint.ratio([0, 1], [2, 3])
+    slopes = np.array([[1, 0, -shares.value[0], 0], [0, 1, 0, -shares.value[1]]]) / np.maximum(joint.value[2:], 1e-300)[:, None]
+    spread = slopes @ joint.covariance @ slopes.T
+    known = bool(np.isfinite(spread).all() and (np.diag(spread) > 0).all())
+    correlation = float(np.clip(spread[0, 1] / math.sqrt(spread[0, 0] * spread[1, 1]), -1.0, 1.0)) if known else 0.0
+    error = math.sqrt(max(0.0, spread[0, 0] + spread[1, 1] - 2 * spread[0, 1])) if known else math.nan
+    return Comparison(shares, float(shares.value[1] - shares.value[0]), error, _recovered(shares, correlation))
+
+
+def _recovered(shares: Estimate, correlation: float) -> tuple[float, float]:
+    """The interval of the second less the first: the two half-widths combined as standard errors would be. The whole range where unknown."""
+    low, high = shares.interval()
+    first, second = shares.value
+    if not (low[0] <= first <= high[0] and low[1] <= second <= high[1]):  # NaN, or an estimate outside [0, 1], whose interval is cut
+        return float(low[1] - high[0]), float(high[1] - low[0])
+
+    def reach(a: float, b: float) -> float:
+        return math.sqrt(max(0.0, a * a + b * b - 2 * correlation * a * b))
+
+    difference = second - first
+    return float(difference - reach(second - low[1], high[0] - first)), float(difference + reach(high[1] - second, first - low[0]))

@@ -1,4 +1,4 @@
-"""Which sets of columns the clients are asked about, so that all marginals of t columns can be told: by closed form, the best of several ways."""
+"""The sets of columns to ask about for all marginals of t columns, chosen by closed form; and the unbiased estimates of the marginals."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -47,15 +47,15 @@ class Task:
     @cached_property
     def parts(self) -> tuple[Set, ...]:
         """The nonempty sets of at most `ways` columns: those whose interactions make up the marginals."""
-        return tuple(chosen for size in range(1, self.ways + 1) for chosen in combinations(range(len(self.shape)), size))
+        return tuple(columns for size in range(1, self.ways + 1) for columns in combinations(range(len(self.shape)), size))
 
-    def cells(self, chosen: Set) -> int:
-        """How many combinations of symbols some columns have."""
-        return math.prod(self.shape[column] for column in chosen)
+    def cells(self, columns: Set) -> int:
+        """The number of combinations of symbols of some columns."""
+        return math.prod(self.shape[column] for column in columns)
 
-    def height(self, chosen: Set) -> float:
-        """What the interaction of some columns is at most at one cell, of a client's own indicator: the product of 1 - 1/k."""
-        return math.prod(1 - 1 / self.shape[column] for column in chosen)
+    def height(self, columns: Set) -> float:
+        """The largest interaction of some columns at a cell, of one client's indicator: the product of 1 - 1/k."""
+        return math.prod(1 - 1 / self.shape[column] for column in columns)
 
     @property
     def binary(self) -> bool:
@@ -65,7 +65,7 @@ class Task:
 
 @dataclass(frozen=True)
 class Design:
-    """Each client is dealt one of `sets`, with probability `shares`, and tells its combination of these columns; with `characters` its parity alone.
+    """Each client has one of `sets`, with probability `shares`, and reports its combination of these columns; with `characters` its parity alone.
 
     `variance` is n times a bound on the variance of the estimate of any cell of any marginal, whatever the law (`contrast_factors` says how far proven).
     """
@@ -78,14 +78,14 @@ class Design:
 
 
 def designs(task: Task, epsilon: float) -> list[Design]:
-    """Every way there is: one-bit characters where all columns are binary, then sets of t columns and more, as many as cover all marginals."""
-    found = [_characters(task, epsilon)] if task.binary and len(task.parts) <= MAX_SETS else []
+    """Every design: one-bit characters where all columns are binary, then covers of all marginals by sets of t columns or more."""
+    known = [_characters(task, epsilon)] if task.binary and len(task.parts) <= MAX_SETS else []
     for size in range(task.ways, len(task.shape) + 1):
         covering = covering_sets(task, size)
         if size > task.ways and max(map(len, covering)) < size:
             break  # no larger set has few enough cells
-        found.append(_sets(task, epsilon, covering, f"sets of {size}"))
-    return found
+        known.append(_sets(task, epsilon, covering, f"sets of {size}"))
+    return known
 
 
 @lru_cache(maxsize=64)
@@ -97,7 +97,7 @@ def best_design(task: Task, epsilon: float) -> tuple[Design, tuple[tuple[str, fl
 
 
 def _characters(task: Task, epsilon: float) -> Design:
-    """Every parity of at most t columns, in the best shares: as many of j columns as their number in a marginal and in all asks for.
+    """Every parity of at most t columns, in the best shares by the number j of columns.
 
     A cell is 2^-t sum_A +-chi_A: with shares w_j its variance is at most C^2 4^-t sum_j C(t, j) / w_j, least for w_j ~ (C(t, j) / C(d, j))^(1/2).
     """
@@ -110,10 +110,10 @@ def _characters(task: Task, epsilon: float) -> Design:
 
 
 def _sets(task: Task, epsilon: float, covering: tuple[Set, ...], name: str) -> Design:
-    """Sets by the best frequency oracle for each: more clients for those with more cells, as each one's own variance asks for."""
-    factors = np.array([_factors(epsilon, task.cells(chosen)) for chosen in covering])
-    cells = np.array([task.cells(chosen) for chosen in covering], dtype=np.float64)
-    rarest = 1 / np.array([math.prod(sorted(task.shape[column] for column in chosen)[: task.ways]) for chosen in covering])
+    """Sets by the best frequency oracle for each, with clients in proportion to each set's own variance."""
+    factors = np.array([_factors(epsilon, task.cells(columns)) for columns in covering])
+    cells = np.array([task.cells(columns) for columns in covering], dtype=np.float64)
+    rarest = 1 / np.array([math.prod(sorted(task.shape[column] for column in columns)[: task.ways]) for columns in covering])
     alone = factors[:, 0] * cells * rarest * (1 - rarest) + factors[:, 1] * (1 - rarest) ** 2
     shares = alone / alone.sum()
     return Design(name, covering, tuple(shares.tolist()), False, _worst_cell(task, covering, shares, factors * np.stack([cells, np.ones_like(cells)], axis=1)))
@@ -126,14 +126,14 @@ def _factors(epsilon: float, k: int) -> tuple[float, float]:
 
 
 def _worst_cell(task: Task, covering: tuple[Set, ...], shares: Floats, factors: Floats) -> float:
-    """n times the largest bound of a cell, where each interaction is averaged over all sets that hold it, by their clients.
+    """n times the largest bound of a cell, where each interaction is averaged over all sets that contain it, by their clients.
 
-    With S_A the share of clients whose set holds A, h_A = prod_A (1 - 1/k) / K_{S - A}, and (a, b) of a set as by `contrast_factors`, a times its cells:
+    With S_A the share of clients whose set contains A, h_A = prod_A (1 - 1/k) / K_{S - A}, and (a, b) of a set as by `contrast_factors`, a times its cells:
     sum_A h_A^2 / prod_A (k - 1) sum_T a_T s_T / S_A^2 + sum_T b_T s_T (sum_A h_A / S_A)^2, A the sets inside T and the marginal S.
     """
     member = np.zeros((len(covering), len(task.shape)), dtype=np.bool_)
-    for row, chosen in zip(member, covering, strict=True):
-        row[list(chosen)] = True
+    for row, columns in zip(member, covering, strict=True):
+        row[list(columns)] = True
     holds = {part: member[:, list(part)].all(axis=1) for part in task.parts}
     asked = {part: float(shares @ holds[part]) for part in task.parts}
     spread = {part: float((factors[:, 0] * shares) @ holds[part]) / asked[part] ** 2 for part in task.parts}
@@ -160,36 +160,36 @@ def _covering(task: Task, size: int, left: set[Set], used: list[int]) -> Iterato
     for first in task.sets:
         if first not in left:
             continue
-        chosen = first
-        while len(chosen) < size and (found := _next(task, chosen, left, used)) is not None:
-            chosen = tuple(sorted((*chosen, found)))
-        left.difference_update(combinations(chosen, task.ways))
-        for column in chosen:
+        columns = first
+        while len(columns) < size and (further := _next(task, columns, left, used)) is not None:
+            columns = tuple(sorted((*columns, further)))
+        left.difference_update(combinations(columns, task.ways))
+        for column in columns:
             used[column] += 1
-        yield chosen
+        yield columns
 
 
-def _next(task: Task, chosen: Set, left: set[Set], used: list[int]) -> int | None:
-    """The column that completes most marginals not yet covered, of those used least; None where none completes any."""
+def _next(task: Task, columns: Set, left: set[Set], used: list[int]) -> int | None:
+    """The column that completes most marginals not yet covered, ties to the least used; None where none completes any."""
     best: tuple[int, int, int] | None = None
     for column in range(len(task.shape)):
-        if column in chosen or task.cells(chosen) * task.shape[column] > MAX_SYMBOLS:
+        if column in columns or task.cells(columns) * task.shape[column] > MAX_SYMBOLS:
             continue
-        gained = sum(tuple(sorted((*rest, column))) in left for rest in combinations(chosen, task.ways - 1))
+        gained = sum(tuple(sorted((*rest, column))) in left for rest in combinations(columns, task.ways - 1))
         if gained and (best is None or (-gained, used[column], column) < best):
             best = -gained, used[column], column
     return None if best is None else best[2]
 
 
-Added = tuple[Floats, Floats]  # what a cohort adds to the cells of some columns, and its variance
+Added = tuple[Floats, Floats]  # the term of a cohort in the cells of some columns, and its variance
 
 
 @dataclass(frozen=True)
 class Dealt:
-    """A design with so many clients in each cohort.
+    """A design with the number of clients of each cohort.
 
-    A marginal is the sum of the interactions of its parts A: of what the shares of A's cells say beyond those of fewer columns. Each is averaged over all
-    cohorts whose set holds A, by their clients. That is linear, hence without bias, and the same in every marginal that holds A, so that they agree.
+    A marginal is the sum of the interactions of its parts A: the shares of A's cells beyond those of fewer columns. Each is averaged over all cohorts whose set
+    contains A, by their clients. That is linear, hence unbiased, and the same in every marginal that contains A, so they agree.
     """
 
     task: Task
@@ -198,61 +198,61 @@ class Dealt:
 
     @cached_property
     def asked(self) -> Mapping[Set, int]:
-        """How many clients tell of each part."""
+        """The number of clients that report each part."""
         asked = dict.fromkeys(self.task.parts, 0)
-        for chosen, count in zip(self.design.sets, self.clients, strict=True):
-            for part in [chosen] if self.design.characters else self._parts(chosen):
+        for columns, count in zip(self.design.sets, self.clients, strict=True):
+            for part in [columns] if self.design.characters else self._parts(columns):
                 asked[part] += count
         return asked
 
-    def _parts(self, chosen: Set) -> Iterator[Set]:
-        return (part for size in range(1, self.task.ways + 1) for part in combinations(chosen, size))
+    def _parts(self, columns: Set) -> Iterator[Set]:
+        return (part for size in range(1, self.task.ways + 1) for part in combinations(columns, size))
 
     def estimate(self, randomizers: Sequence[Randomizer], tallies: Sequence[Tally]) -> Estimate:
-        """All cells of all marginals, shape (cells,), the last column of each running fastest. Raises InputError where nobody of a cohort answered."""
-        told = [self._added(place, *one) for place, one in enumerate(zip(randomizers, tallies, strict=True))]
-        masks = np.array([sum(1 << column for column in chosen) for chosen in self.design.sets], dtype=np.uint64)
-        values, variances = zip(*(self._marginal(marginal, masks, told) for marginal in self.task.sets), strict=True)
+        """All cells of all marginals, shape (cells,), the last column of each running fastest. Raises InputError where no client of a cohort answered."""
+        terms = [self._added(place, *one) for place, one in enumerate(zip(randomizers, tallies, strict=True))]
+        masks = np.array([sum(1 << column for column in columns) for columns in self.design.sets], dtype=np.uint64)
+        values, variances = zip(*(self._marginal(marginal, masks, terms) for marginal in self.task.sets), strict=True)
         return Estimate(np.concatenate(values), np.sqrt(np.concatenate(variances)), sum(tally.n for tally in tallies))
 
-    def _marginal(self, marginal: Set, masks: np.ndarray, told: Sequence[Mapping[Set, Added]]) -> Added:
+    def _marginal(self, marginal: Set, masks: np.ndarray, terms: Sequence[Mapping[Set, Added]]) -> Added:
         own = np.uint64(sum(1 << column for column in marginal))
         whole = self.task.cells(marginal)
         value, variance = np.full(whole, 1 / whole), np.zeros(whole)
         for place in np.flatnonzero(masks & ~own == 0 if self.design.characters else masks & own != 0).tolist():
             met = tuple(column for column in self.design.sets[place] if column in marginal)
-            more, its = told[place][met]
+            more, its = terms[place][met]
             rest = whole // self.task.cells(met)
             value += self._spread(more, met, marginal) / rest
             variance += self._spread(its, met, marginal) / rest**2
         return value, variance
 
     def _spread(self, values: Floats, met: Set, marginal: Set) -> Floats:
-        """Of each cell of the marginal the entry of `values`, which are of some of its columns."""
+        """`values`, of some of the marginal's columns, repeated over its cells."""
         shape = [self.task.shape[column] if column in met else 1 for column in marginal]
         return np.broadcast_to(values.reshape(shape), [self.task.shape[column] for column in marginal]).reshape(-1)
 
     def _added(self, place: int, randomizer: Randomizer, tally: Tally) -> dict[Set, Added]:
-        """What one cohort adds to every marginal that meets its set in some columns, by these."""
-        chosen = self.design.sets[place]
+        """The terms of one cohort in every marginal, by the columns that its set shares with it."""
+        columns = self.design.sets[place]
         if self.design.characters:
             odd = randomizer.estimate(tally)
-            signs = _product([np.array([1.0, -1.0])] * len(chosen))
+            signs = _product([np.array([1.0, -1.0])] * len(columns))
             size = len(signs)
-            return {chosen: (signs * (1 - 2 * float(odd.value)) / size, np.full(size, (2 * float(odd.standard_error) / size) ** 2))}
+            return {columns: (signs * (1 - 2 * float(odd.value)) / size, np.full(size, (2 * float(odd.standard_error) / size) ** 2))}
         if not isinstance(randomizer, FrequencyOracle):
             raise InputError(f"marginals need an oracle that knows the covariance of its shares, and {randomizer.name} does not")
-        parts = list(self._parts(chosen))
-        rows = [self._rows(chosen, part, self.clients[place]) for part in parts]
+        parts = list(self._parts(columns))
+        rows = [self._rows(columns, part, self.clients[place]) for part in parts]
         joint = randomizer.joint(tally, np.concatenate(rows))
         ends = np.cumsum([len(each) for each in rows])[:-1]
         return dict(zip(parts, zip(np.split(joint.value, ends), np.split(np.diagonal(joint.covariance), ends), strict=True), strict=True))
 
-    def _rows(self, chosen: Set, met: Set, clients: int) -> Floats:
-        """The weights of a cohort's cells in what it adds to the cells of `met`, some of its columns: shape (cells of met, cells of chosen)."""
-        total = np.zeros((self.task.cells(met), self.task.cells(chosen)))
+    def _rows(self, columns: Set, met: Set, clients: int) -> Floats:
+        """The weights of a cohort's cells in its terms of `met`, some of its columns: shape (cells of met, cells of columns)."""
+        total = np.zeros((self.task.cells(met), self.task.cells(columns)))
         for part in self._parts(met):
-            total += clients / self.asked[part] * _product([_factor(self.task.shape[each], each in met, each in part) for each in chosen])
+            total += clients / self.asked[part] * _product([_factor(self.task.shape[each], each in met, each in part) for each in columns])
         return total
 
 

@@ -29,12 +29,12 @@ from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.records import Records
 from local_dp.tallies import Estimate
 
-KINDS = 512  # of made-up records
+KINDS = 512  # of synthetic records
 
 
 @dataclass(frozen=True)
 class Margins:
-    """Every cell of every marginal, how the clients were asked, and n times the bound on a cell's variance of each way there was."""
+    """Every cell of every marginal, the design of the questions, and n times the bound on a cell's variance for each design."""
 
     estimate: Estimate
     design: Design
@@ -45,11 +45,11 @@ class Margins:
 class Marginals(LocalProtocol[Margins]):
     """Estimates all marginals of `ways` of the `columns`: the share of every combination of their labels; without a table, of columns of k labels.
 
-    Each client is dealt one set of columns and tells its combination by the best frequency oracle; or, of columns with two labels each, one parity of at most
-    `ways` columns by randomized response. Which sets, of how many columns, is chosen by closed form, and the result tells why. Privacy: every report is
-    epsilon-locally private. Utility: unbiased; a cell is a sum of interactions, each averaged over all sets that hold it, so marginals agree where they
-    overlap. Shares below 0 stay: the step `agreeing_laws` would make laws of them, at a price in bias. `tolerance` sets the default number of
-    clients: all cells within it with probability 95 %. Cost: one round; a bit, or the bits of a set's oracle.
+    Each client reports its combination of one set of columns by the best frequency oracle; or, of columns with two labels each, one parity of at most `ways`
+    columns by randomized response. A closed form chooses the sets, and the result explains the choice. Privacy: every report is epsilon-locally private.
+    Utility: unbiased; a cell is a sum of interactions, each averaged over all sets that contain it, so marginals agree where they overlap. Shares below 0
+    stay: the step `agreeing_laws` makes laws of them, at a price in bias. `tolerance` sets the default number of clients: all cells within it with
+    probability 95 %. Cost: one round; a bit, or the bits of a set's oracle.
     """
 
     name: ClassVar[str] = "marginals"
@@ -75,16 +75,16 @@ class Marginals(LocalProtocol[Margins]):
 
     @cached_property
     def parts(self) -> Columns:
-        """The columns and what becomes of values without a label."""
+        """The columns, and the policies for values without a label."""
         return Columns(self.columns, self.labels, self.k, self.missing, self.other)
 
     @cached_property
     def task(self) -> Task:
-        """How many symbols each column has, and which marginals are asked for."""
+        """The number of symbols of each column, and the marginals to estimate."""
         return Task(self.parts.shape, self.ways)
 
     def variances(self, epsilon: float) -> tuple[Design, tuple[tuple[str, float], ...]]:
-        """The best way at this epsilon, and n times the bound on a cell's variance of each."""
+        """The best design at this epsilon, and n times the bound on a cell's variance for each."""
         nano_epsilon(epsilon)  # a wrong epsilon is the input's fault, not the randomizer's
         return best_design(self.task, epsilon)
 
@@ -97,58 +97,55 @@ class Marginals(LocalProtocol[Margins]):
         design, variances = self.variances(epsilon)
         if clients < len(design.sets):
             raise InputError(f"{len(design.sets)} sets of columns need clients of their own; {clients} are too few")
-        spare = clients - len(design.sets)  # every set has one client, and the rest as the shares say
+        spare = clients - len(design.sets)  # every set has one client, and the others by the shares
         ends = [0, *(np.rint(np.cumsum(design.shares) * spare).astype(int) + np.arange(1, len(design.sets) + 1)).tolist()]
-        queries = tuple(self._asked(epsilon, design, chosen, Cohort(*part)) for chosen, part in zip(design.sets, pairwise(ends), strict=True))
+        queries = tuple(self._question(epsilon, design, columns, Cohort(*part)) for columns, part in zip(design.sets, pairwise(ends), strict=True))
         dealt = Dealt(self.task, design, tuple(len(query.cohort) for query in queries))
         oracles = [query.randomizer for query in queries]
-        return Nonadaptive(queries, lambda told: Margins(dealt.estimate(oracles, told), design, variances))
+        return Nonadaptive(queries, lambda tallies: Margins(dealt.estimate(oracles, tallies), design, variances))
 
-    def _asked(self, epsilon: float, design: Design, chosen: Set, cohort: Cohort) -> LocalQuery:
-        query = self.parts.crossed(chosen)
+    def _question(self, epsilon: float, design: Design, columns: Set, cohort: Cohort) -> LocalQuery:
+        query = self.query(columns)
         if design.characters:
             return LocalQuery(Odd(query.parts, query.labels, query.spare), BinaryRR(epsilon), cohort)
-        return LocalQuery(query, frequency_randomizer(epsilon, self.task.cells(chosen), joint=True), cohort)
+        return LocalQuery(query, frequency_randomizer(epsilon, self.task.cells(columns), joint=True), cohort)
 
     def synthetic(self, clients: int, seed: int) -> Population:
-        """512 kinds of record, the same in every run: the first column uniform, each further one equal to the one before with probability 1/2, else uniform."""
+        """512 fixed kinds of record: the first column uniform, each further one equal to the one before with probability 1/2, else uniform."""
         if self.labels or len(self.parts.named) < len(self.columns):
             raise InputError("marginals: labels and questions are about the columns of a table; add --records, or leave them out")
         words = philox_words(stream_key("marginals", 0), 0, 2 * KINDS * len(self.columns)).reshape(len(self.columns), 2, KINDS)
-        held = (words[:, 0] % np.uint64(self.k)).astype(np.int64)
-        for before, after, coin in zip(held, held[1:], words[1:, 1], strict=False):
+        values = (words[:, 0] % np.uint64(self.k)).astype(np.int64)
+        for before, after, coin in zip(values, values[1:], words[1:, 1], strict=False):
             after[:] = np.where(coin >> np.uint64(63), before, after)
-        return Finite(Records({name: column.astype(np.str_) for name, column in zip(self.columns, held, strict=True)}), [1.0] * KINDS, clients, seed)
+        return Finite(Records({name: column.astype(np.str_) for name, column in zip(self.columns, values, strict=True)}), [1.0] * KINDS, clients, seed)
 
     def for_table(self, table: Launch) -> Self:
         return replace(self, labels=self.parts.labels_of_table(table, self.labels_from_data, "missing=category (a label of its own)"))
 
     @property
     def agreeing_laws(self) -> AgreeingLaws:
-        """The step that makes laws of the estimate, at a price in bias; nothing takes it by itself."""
+        """The step that makes laws of the estimate, at a price in bias; it is never taken by default."""
         return AgreeingLaws(self.task.sets, self.task.shape)
 
     @property
     def cells(self) -> list[str]:
         """The name of every cell of every marginal."""
         sides = self.parts.sides
-        every = ((chosen, product(*(sides[column] for column in chosen))) for chosen in self.task.sets)
-        return [", ".join(f"{self.columns[place]} = {name}" for place, name in zip(chosen, held, strict=True)) for chosen, names in every for held in names]
+        every = ((columns, product(*(sides[column] for column in columns))) for columns in self.task.sets)
+        return [", ".join(f"{self.columns[place]} = {name}" for place, name in zip(columns, cell, strict=True)) for columns, cells in every for cell in cells]
 
     def describe(self, result: Margins) -> PlainData:
         variances = dict(result.variances)
         others = "; ".join(f"{name}: {variance:.4g}" for name, variance in result.variances)
-        chosen = f"{result.design.name}, {len(result.design.sets)} in all: n times the variance of a share is at most {variances[result.design.name]:.4g}"
-        choice = {"way": result.design.name, "sets": len(result.design.sets), "variances": variances, "explanation": f"{chosen}, of all ways ({others})"}
+        taken = f"{result.design.name}, {len(result.design.sets)} in all: n times the variance of a share is at most {variances[result.design.name]:.4g}"
+        choice = {"way": result.design.name, "sets": len(result.design.sets), "variances": variances, "explanation": f"{taken}, of all ways ({others})"}
         return {"columns": list(self.columns), "labels": self.cells, "choice": choice, **describe_estimate(result.estimate)}
 
     def truth(self, population: Population) -> Floats:
         """The shares in the distribution that the clients are drawn from, shape (cells,)."""
-        return np.concatenate([population.law(self.query(chosen)) for chosen in self.task.sets])
+        return np.concatenate([population.law(self.query(columns)) for columns in self.task.sets])
 
-    def query(self, chosen: Set) -> Crossed:
+    def query(self, columns: Set) -> Crossed:
         """The combination of some columns."""
-        return self.parts.crossed(chosen)
-
-    def true_error(self, result: Margins, population: Population) -> float:
-        return float(np.abs(result.estimate.value - self.truth(population)).max())
+        return self.parts.crossed(columns)

@@ -11,34 +11,33 @@ from local_dp.bounds.frequencies import grouped_clients
 from local_dp.bounds.response import levelled_clients, rr_clients
 from local_dp.checks import check_built, check_share
 from local_dp.errors import InputError
-from local_dp.interaction import Nonadaptive
-from local_dp.oracles.local.asked import Cohort, Local, LocalQuery
+from local_dp.oracles.local.asked import Local, ask_all
 from local_dp.populations.finite import Finite
 from local_dp.populations.population import Population
-from local_dp.protocols.local_protocol import BETA, LocalProtocol, PlainData, describe_estimate, parameter
-from local_dp.protocols.surveys.frequency import Conditional, largest_error
+from local_dp.protocols.local_protocol import BETA, MeanProtocol, PlainData, describe_estimate, parameter
+from local_dp.protocols.surveys.frequency import Conditional
 from local_dp.protocols.surveys.policies import Launch, check_policy
 from local_dp.queries.cells import Grouped
 from local_dp.queries.numbers import STEPS
 from local_dp.queries.tables import Bounded
 from local_dp.randomizers.numbers.one_bit_mean import OneBitMean
-from local_dp.randomizers.numbers.rounded_oracle import rounded_randomizer
+from local_dp.randomizers.numbers.rounded import rounded_randomizer
+from local_dp.randomizers.randomizer import Randomizer
 from local_dp.records import Records
-from local_dp.tallies import Estimate
+from local_dp.tallies import Estimate, Tally
 
 _SYNTHETIC_STEPS = 100
-_GROUP_STEPS = 1 << 12  # the lattice of a number within its group: a channel of many groups stays small enough to be enumerated by every client
+_GROUP_STEPS = 1 << 12  # the lattice of a number within its group: every client can enumerate the channel of many groups
 
 
 @dataclass(frozen=True)
-class Mean(LocalProtocol[Estimate]):
+class Mean(MeanProtocol):
     """Estimates the mean of `column` between the public bounds [`low`, `high`]; without a table, of a column in [0, 1] with mean `p`.
 
-    With `by`, the mean within each group of that column. The bounds are not read from the data, which they would reveal; a number beyond them is refused before
-    the run, or clipped ("clip": the mean is that of the clipped numbers). A missing number is refused, or left out ("exclude": the mean of those present).
-    Privacy: every report is epsilon-locally private. Utility: of everybody, standard error at most C (high - low) / (2 sqrt n): minimax (limits 1, Theorem 1).
-    `tolerance` is a share of the range and sets the default number of clients: within it with probability 95 %, and of everybody enough for the interval
-    to keep its level. Cost: one bit a client, or log2 of the groups; one round.
+    With `by`, the mean within each group of that column. The bounds are not read from the data, which they would reveal. A number beyond them stops the run or
+    is clipped ("clip"); a missing one stops it or is left out ("exclude"). Privacy: every report is epsilon-locally private. Utility: of everybody, standard
+    error at most C (high - low) / (2 sqrt n): minimax (limits 1, Theorem 1). `tolerance`, a share of the range, sets the default number of clients: within
+    it with probability 95 %, and of everybody the interval keeps its level. Cost: one bit a client, or log2 of the groups; one round.
     """
 
     name: ClassVar[str] = "mean"
@@ -66,17 +65,15 @@ class Mean(LocalProtocol[Estimate]):
 
     @property
     def bounded(self) -> Bounded:
-        """The query of the number alone."""
         return Bounded(self.column, 0.0 if self.low is None else self.low, 1.0 if self.high is None else self.high)
 
     @property
     def plain(self) -> bool:
-        """Whether everybody's number is averaged: then one bit says it all."""
+        """Whether all numbers are averaged together: then one bit a client is enough."""
         return not self.by and self.missing == "refuse"
 
     @property
     def query(self) -> Bounded | Grouped:
-        """The query that is put to every client."""
         if self.plain:
             return self.bounded
         if self.by and not self.labels:
@@ -89,22 +86,26 @@ class Mean(LocalProtocol[Estimate]):
         return grouped_clients(epsilon, max(1, len(self.labels)), self.tolerance, BETA)
 
     def aim(self) -> Aim | None:
-        return Aim.mean(STEPS) if self.plain else None
+        return super().aim() if self.plain else None
+
+    def randomizer_for(self, epsilon: float) -> Randomizer:
+        return OneBitMean(epsilon, steps=STEPS)
+
+    @property
+    def scale(self) -> tuple[float, float]:
+        return self.bounded.low, self.bounded.high
 
     def algorithm(self, epsilon: float, clients: int) -> Local[Estimate]:
-        query, low, high = self.query, self.bounded.low, self.bounded.high
+        query = self.query
         if isinstance(query, Bounded):
-            one_bit = OneBitMean(epsilon, steps=STEPS)
-            asked = LocalQuery(query, one_bit, Cohort(0, clients))
-            return Nonadaptive((asked,), lambda answers: one_bit.estimate(answers[0]).on_scale(low, high))
-        rounded = rounded_randomizer(epsilon, query.groups, query.steps)
-        asked = LocalQuery(query, rounded, Cohort(0, clients))
-        means = upper_ends(query.groups)
-        return Nonadaptive((asked,), lambda answers: self._shown(means.estimate(rounded, answers[0]).on_scale(low, high)))
+            return super().algorithm(epsilon, clients)
+        rounded, ends = rounded_randomizer(epsilon, query.groups, query.steps), upper_ends(query.groups)
 
-    def _shown(self, estimate: Estimate) -> Estimate:
-        """A vector of groups, or the one mean there is."""
-        return estimate if self.by else estimate.at(0)
+        def read(tally: Tally) -> Estimate:
+            means = ends.estimate(rounded, tally).on_scale(*self.scale)
+            return means if self.by else means.at(0)
+
+        return ask_all(query, rounded, clients, read)
 
     def synthetic(self, clients: int, seed: int) -> Population:
         """Binomial(100, p) / 100, stretched to the bounds."""
@@ -130,16 +131,12 @@ class Mean(LocalProtocol[Estimate]):
     def truth(self, population: Population) -> Floats:
         """The mean in the distribution that the clients are drawn from, of those present, clipped to the bounds; shape () or (groups,)."""
         query = self.query
-        law = population.law(query)
         if isinstance(query, Bounded):
-            return self.bounded.in_units(np.asarray(law @ np.arange(len(law)) / STEPS))
-        cells = law[:-1].reshape(query.groups, query.steps + 1)
+            return super().truth(population)
+        cells = population.law(query)[:-1].reshape(query.groups, query.steps + 1)
         with np.errstate(all="ignore"):
             means = self.bounded.in_units(cells @ np.arange(query.steps + 1) / query.steps / cells.sum(axis=1))
         return means if self.by else np.asarray(means[0])
-
-    def true_error(self, result: Estimate, population: Population) -> float:
-        return largest_error(result.value, self.truth(population))
 
 
 def upper_ends(groups: int) -> Conditional:

@@ -1,6 +1,7 @@
-"""The mean of a numeric column whose bounds nobody knows: a first part of the clients finds them, the others are averaged within."""
+"""The mean of a numeric column without public bounds: some clients find the bounds privately, the others are averaged within."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
@@ -8,6 +9,7 @@ import numpy as np
 
 from local_dp.arrays import Floats
 from local_dp.bounds.frequencies import frequency_variance, grouped_clients
+from local_dp.bounds.quantiles import prefix_clients, prefix_gamma
 from local_dp.bounds.tails import normal_quantile
 from local_dp.checks import check_positive, check_share
 from local_dp.errors import InputError
@@ -16,27 +18,110 @@ from local_dp.loss import nano_epsilon
 from local_dp.oracles.local.asked import Cohort, LocalPlay, LocalQuery, LocalRounds
 from local_dp.populations.finite import Finite
 from local_dp.populations.population import Population
-from local_dp.populations.table import Rows
+from local_dp.populations.table import weighted_records
 from local_dp.postprocessing.shapes import ascending
 from local_dp.protocols.local_protocol import BETA, LocalProtocol, PlainData, describe_estimate, parameter
 from local_dp.protocols.surveys.frequency import frequency_randomizer
 from local_dp.protocols.surveys.policies import Launch, check_policy
 from local_dp.protocols.vectors.mean import upper_ends
-from local_dp.protocols.vectors.ranges import EDGES, Range
 from local_dp.queries.cells import Cell, Grouped
-from local_dp.randomizers.numbers.rounded_oracle import rounded_randomizer
-from local_dp.randomizers.signs.prefix_signs import PrefixSigns
+from local_dp.randomizers.numbers.rounded import rounded_randomizer
+from local_dp.randomizers.signs.prefix_signs import PrefixSigns, excess
 from local_dp.records import Records
-from local_dp.tallies import Z95, Estimate
+from local_dp.tallies import Z95, Estimate, Tally
 
-HEAVY = 1e-3  # the chance that noise alone makes any magnitude look held
+ROUNDS = 3  # magnitudes, then two finer grids
+PARTS = 60  # of a finer grid
+MAGNITUDES = tuple(float(sign * 2.0**power) for sign, powers in ((-1, range(44, -17, -1)), (1, range(-16, 45))) for power in powers)
+EDGES = tuple(sorted((*MAGNITUDES, 0.0)))
+
+
+@dataclass(frozen=True)
+class Search:
+    """The accuracy of a range: the share `cut` of the values is left out at each end; then `margin` times the width is added at each end.
+
+    `within` bounds the error of the shares below all edges: noise misplaces no end if it is at most `cut`.
+    """
+
+    cut: float = 0.1
+    within: float = 0.1
+    margin: float = 0.25
+
+
+SEARCH = Search()
+
+
+@dataclass(frozen=True)
+class Range:
+    """Public bounds of a column."""
+
+    low: float
+    high: float
+
+    def widened(self, margin: float) -> "Range":
+        """The range with `margin` of its width more at each end."""
+        more = margin * (self.high - self.low)
+        return Range(self.low - more, self.high + more)
+
+    def parts(self) -> tuple[float, ...]:
+        """The edges of a finer grid."""
+        return tuple(np.linspace(self.low, self.high, PARTS + 1).tolist())
+
+
+def range_clients(epsilon: float, beta: float, search: Search = SEARCH) -> int:
+    """Clients for one column's range: in all three rounds the shares below all edges are within `search.within`, with probability 1 - beta."""
+    k = len(EDGES) + 2
+    size = PrefixSigns(epsilon, k=k).size
+    return ROUNDS * prefix_clients(epsilon, k, search.within, beta / ROUNDS, excess(size) / prefix_gamma(size) ** 2)
+
+
+def locate(columns: Sequence[str], epsilon: float, clients: Cohort, search: Search = SEARCH) -> LocalPlay[tuple[Range, ...]]:
+    """The range of each column without about a tenth of its values at each end, widened by a quarter; missing values do not count.
+
+    The first round counts signs and magnitudes: the ends are 0 or +-2^m, -16 <= m <= 44. Two more divide the remaining range into 60 parts, for ranges far from
+    0. Fresh clients for every column and round. Privacy: epsilon for each client. Utility: with `range_clients`, no missing values and probability 1 - beta,
+    at most the share `cut` + `within` lies beyond an end before the margin, and values reach the outermost parts. Source: dyadic ranges, by factorised
+    prefix sums.
+    """
+    ranges = tuple(Range(EDGES[0], EDGES[-1]) for _ in columns)
+    ends = _deal(clients, ROUNDS * len(columns))
+    for round in range(ROUNDS):
+        queries = []
+        for place, column in enumerate(columns):
+            cell = Cell(column, EDGES if round == 0 else ranges[place].parts())
+            part = round * len(columns) + place
+            queries.append(LocalQuery(cell, PrefixSigns(epsilon, k=cell.domain.size), Cohort(ends[part], ends[part + 1])))
+        tallies = yield tuple(queries)
+        ranges = tuple(_narrowed(query, tally, search.cut) for query, tally in zip(queries, tallies, strict=True))
+    return tuple(bounds.widened(search.margin) for bounds in ranges)
+
+
+def _deal(clients: Cohort, parts: int) -> list[int]:
+    if len(clients) < parts:
+        raise InputError(f"finding bounds takes {parts} cohorts, and there are {len(clients)} clients for it; use more clients, or give the bounds")
+    return [clients.start + len(clients) * part // parts for part in range(parts + 1)]
+
+
+def _narrowed(query: LocalQuery, tally: Tally, cut: float) -> Range:
+    """The range from the first to the last cell with more than the share `cut` of the present values in or beyond it."""
+    cell, randomizer = query.query, query.randomizer
+    assert isinstance(cell, Cell)
+    below = ascending(randomizer.estimate(tally).value[:-1])  # the last symbol is for missing numbers
+    share = below / max(float(below[-1]), 1e-9)
+    first = min(int((share > cut).argmax()), len(cell.edges) - 1)
+    last = max(int((share >= 1 - cut).argmax()), first, 1)
+    low, high = cell.ends(first)[0], cell.ends(last)[1]
+    return Range(max(low, cell.edges[0]), min(high, cell.edges[-1]))
+
+
+HEAVY = 1e-3  # the probability that noise alone makes any magnitude stand out
 CUT = 0.05  # at most this share is left out at an end before the width is added
-MARGIN = 1.0  # of the width that is left, added at each end: for a bell curve 4.9 standard deviations
+MARGIN = 1.0  # of the remaining width, added at each end: for a bell curve 4.9 standard deviations
 
 
 @dataclass(frozen=True)
 class FoundMean:
-    """The mean of the numbers clipped to the bounds that were found, and the bounds."""
+    """The mean of the numbers clipped to the estimated bounds, and these bounds."""
 
     estimate: Estimate
     bounds: Range
@@ -46,10 +131,10 @@ class FoundMean:
 class MeanFound(LocalProtocol[FoundMean]):
     """Estimates the mean of `column` without public bounds; without a table, of a bell curve far from 0.
 
-    The first part `finding` of the clients says privately of which sign and magnitude the numbers are, and then where in that range they lie; the others are
-    averaged between the bounds that are found, which are narrowed only where few numbers can be lost by it. The estimate and its interval are of the numbers
-    clipped to them: for a bell curve that is no difference, for heavy tails give bounds to `mean`. Missing numbers are left out. Privacy: every client answers
-    once, epsilon-locally private. Utility: that of `mean` in the range found; `tolerance` is a share of it. Cost: one bit or two a client, three rounds.
+    The first part `finding` of the clients reports the sign and magnitude of the numbers, and then their place in that range. The others are averaged between
+    the estimated bounds, which are narrowed only where few numbers can lie beyond. The mean is that of the numbers clipped to these bounds: the same for a
+    bell curve; for heavy tails give bounds to `mean`. Missing numbers are left out. Privacy: every client answers once, epsilon-locally private. Utility: that
+    of `mean` in the estimated range; `tolerance` is a share of it. Cost: one bit or two a client, three rounds.
     """
 
     name: ClassVar[str] = "mean-found"
@@ -68,12 +153,11 @@ class MeanFound(LocalProtocol[FoundMean]):
         check_policy("missing", self.missing, ("refuse", "exclude"))
 
     def clients(self, epsilon: float) -> int:
-        found = 2 * self.finding_clients(epsilon)
-        averaged = grouped_clients(epsilon, 1, self.tolerance, BETA / 2)
-        return max(int(found / self.finding), int(averaged / (1 - self.finding))) + 1
+        first, others = 2 * self.finding_clients(epsilon), grouped_clients(epsilon, 1, self.tolerance, BETA / 2)
+        return max(int(first / self.finding), int(others / (1 - self.finding))) + 1
 
     def finding_clients(self, epsilon: float) -> int:
-        """Clients in whose reports a magnitude with the share `resolved` is seen, in half of all runs, and in nearly all with half as much again."""
+        """Clients with which a magnitude of share `resolved` stands out in half of all runs; with 1.5 times that share in nearly all."""
         k = len(EDGES) + 2
         return math.ceil(frequency_variance(epsilon, k, 0.0) * (normal_quantile(HEAVY / k) / self.resolved) ** 2)
 
@@ -89,7 +173,7 @@ class MeanFound(LocalProtocol[FoundMean]):
             magnitudes = Cell(self.column, EDGES)
             oracle = frequency_randomizer(epsilon, magnitudes.domain.size)
             (tally,) = yield (LocalQuery(magnitudes, oracle, Cohort(0, finders // 2)),)
-            wide = held(oracle.estimate(tally))
+            wide = widest(oracle.estimate(tally))
             parts = Cell(self.column, wide.parts())
             prefixes = PrefixSigns(epsilon, k=parts.domain.size)
             (tally,) = yield (LocalQuery(parts, prefixes, Cohort(finders // 2, finders)),)
@@ -116,36 +200,30 @@ class MeanFound(LocalProtocol[FoundMean]):
 
     def truth(self, population: Population) -> Floats:
         """The mean of those present in the distribution that the clients are drawn from, not clipped, shape ()."""
-        if isinstance(population, Finite):
-            numbers, shares = population.kinds.numbers(self.column), population.shares
-        else:
-            assert isinstance(population, Rows)
-            numbers, shares = population.whole.numbers(self.column), np.ones(len(population.whole))
+        records, shares = weighted_records(population)
+        numbers = records.numbers(self.column)
         present = ~np.isnan(numbers)
         return np.asarray((numbers * shares)[present].sum() / shares[present].sum())
 
-    def true_error(self, result: FoundMean, population: Population) -> float:
-        return abs(float(result.estimate.value) - float(self.truth(population)))
 
+def widest(magnitudes: Estimate) -> Range:
+    """The range of all magnitudes whose share stands out of the noise (of the largest share, if none does), and a margin for those that noise hides.
 
-def held(magnitudes: Estimate) -> Range:
-    """The range of all magnitudes that are seen to be held (of the largest share, if none is), and more for what noise hides.
-
-    One magnitude more at each end, and at least a quarter of the farther end on the other side of 0.
+    The margin is one magnitude at each end, and at least a quarter of the farther end on the other side of 0.
     """
-    shares = magnitudes.value[:-1]  # the last symbol is for what is missing
-    seen = shares > normal_quantile(HEAVY / len(shares)) * magnitudes.standard_error[:-1]
-    seen[int(shares.argmax())] = True
-    places = np.flatnonzero(seen)
+    shares = magnitudes.value[:-1]  # the last symbol is for missing numbers
+    clear = shares > normal_quantile(HEAVY / len(shares)) * magnitudes.standard_error[:-1]
+    clear[int(shares.argmax())] = True
+    places = np.flatnonzero(clear)
     low, high = EDGES[max(int(places[0]) - 2, 0)], EDGES[min(int(places[-1]) + 1, len(EDGES) - 1)]
     return Range(min(low, -high / 4), max(high, -low / 4))
 
 
 def narrowed(parts: Cell, prefixes: Estimate) -> Range:
-    """The range, cut at each end as far as surely no more than the share CUT lies beyond, and then wider by the margin; never beyond where it was."""
+    """The range, cut at each end where at most the share CUT lies beyond with confidence, then widened by the margin within the old range."""
     below, doubt = ascending(prefixes.value[:-1]), Z95 * prefixes.standard_error[:-1]
     present = below[-1]
-    first = int(np.count_nonzero(below + doubt <= CUT * present))  # so many edges have surely no more than that below them
+    first = int(np.count_nonzero(below + doubt <= CUT * present))  # edges with at most that share below them
     last = len(parts.edges) - int(np.count_nonzero(below[:-1] - doubt[:-1] >= (1 - CUT) * present))
     if first >= last:
         return Range(parts.edges[0], parts.edges[-1])

@@ -19,9 +19,8 @@ from local_dp.loss import nano_epsilon
 from local_dp.oracles.local.asked import Cohort, Local, LocalQuery
 from local_dp.populations.finite import Finite
 from local_dp.populations.population import Population
-from local_dp.populations.table import Rows
+from local_dp.populations.table import weighted_records
 from local_dp.protocols.local_protocol import BETA, LocalProtocol, PlainData, describe_estimate, parameter
-from local_dp.protocols.surveys.frequency import largest_error
 from local_dp.protocols.surveys.policies import Launch, check_policy
 from local_dp.queries.numbers import matrix
 from local_dp.queries.vectors import Coordinates
@@ -33,14 +32,14 @@ from local_dp.tallies import Estimate, Tally
 
 @dataclass(frozen=True)
 class FoundVector:
-    """The mean vector, and by which randomizer it was found."""
+    """The mean vector, and the randomizer of the reports."""
 
     estimate: Estimate
     choice: VectorChoice
 
     @property
     def total_error(self) -> float:
-        """The standard error of the whole: the root of the expected square of its Euclidean distance from the truth."""
+        """The root of the expected square of the Euclidean distance from the truth."""
         return float(np.sqrt((self.estimate.standard_error**2).sum()))
 
 
@@ -48,11 +47,10 @@ class FoundVector:
 class MeanVector(LocalProtocol[FoundVector]):
     """Estimates the means of `columns` together: of records in a box, each column between public bounds, or with `radius` in the ball of this radius about 0.
 
-    One report of the whole record, not one a column: spending epsilon / d on each of d columns has about d times the variance. The randomizer is that of least
-    mean squared error at this epsilon and d by closed form (`bounds.vectors.vector_choices`). Privacy: every report is epsilon-locally private.
-    Utility: unbiased up to the grid, of `steps` from the middle of the bounds to either end; in a box a variance of about d C^2 a coordinate, of half its
-    range squared, at epsilon below 2, in a ball in all about (pi / 2) d C^2, and less at large epsilon. `tolerance` sets the default number of clients: all
-    coordinates within it with probability 95 %. Cost: 1 to 12 bits a client, one round.
+    One report covers the whole record: epsilon / d for each of d columns would have about d times the variance. The randomizer has the least mean squared error
+    at this epsilon and d by closed form (`bounds.means.vector_choices`). Privacy: every report is epsilon-locally private. Utility: unbiased up to the grid;
+    at epsilon below 2 the variance is about d C^2 a coordinate in a box, in units of half its range squared, and about (pi / 2) d C^2 in all in a ball.
+    `tolerance` sets the default number of clients: all coordinates within it with probability 95 %. Cost: 1 to 12 bits a client, one round.
     """
 
     name: ClassVar[str] = "mean-vector"
@@ -87,12 +85,10 @@ class MeanVector(LocalProtocol[FoundVector]):
 
     @property
     def named(self) -> tuple[str, ...]:
-        """The columns."""
         return self.columns or features(self.d)
 
     @property
     def size(self) -> int:
-        """How many there are."""
         return len(self.named)
 
     @property
@@ -101,14 +97,13 @@ class MeanVector(LocalProtocol[FoundVector]):
 
     @cached_property
     def box(self) -> tuple[Floats, Floats]:
-        """The middle and half the range of each column, each of shape (d,); 0 and the radius of a ball."""
+        """The middle and half the range of each column, each of shape (d,); of a ball, 0 and the radius."""
         if self.radius is not None:
             return np.zeros(self.size), np.full(self.size, self.radius)
         low, high = (self._ends(name, getattr(self, name), default) for name, default in (("low", "0"), ("high", "1")))
         if not (low < high).all() or abs(np.append(low, high)).max() > 1e300:
-            raise InputError(
-                f"the bounds are low={';'.join(self.low)} and high={';'.join(self.high)}; give numbers up to 1e300, low below high for every column"
-            )
+            bounds = f"low={';'.join(self.low)} and high={';'.join(self.high)}"
+            raise InputError(f"the bounds are {bounds}; give numbers up to 1e300, low below high for every column")
         return (low + high) / 2, (high - low) / 2
 
     def _ends(self, name: str, texts: tuple[str, ...], default: str) -> Floats:
@@ -125,13 +120,12 @@ class MeanVector(LocalProtocol[FoundVector]):
         return Coordinates(self.named, tuple(centres.tolist()), tuple((reaches / shrunk).tolist()), body, self.steps)
 
     def chosen(self, epsilon: float) -> VectorChoice:
-        """The randomizer that is taken, by closed form or by name."""
+        """The randomizer, by closed form or by name."""
         if self.randomizer == "best":
             return best_vector(epsilon, self.body, self.size)
         return next(choice for choice in vector_choices(epsilon, self.body, self.size) if choice.name == self.randomizer)
 
     def asked(self, epsilon: float, clients: int) -> LocalQuery:
-        """What every client is asked."""
         choice = self.chosen(epsilon)
         randomizer: Randomizer = RANDOMIZERS.build(choice.name, {"epsilon": epsilon, "d": self.size, "steps": self.steps, **dict(choice.settings)})
         assert isinstance(randomizer.domain, Vectors)
@@ -143,19 +137,19 @@ class MeanVector(LocalProtocol[FoundVector]):
 
     def algorithm(self, epsilon: float, clients: int) -> Local[FoundVector]:
         nano_epsilon(epsilon)  # a wrong epsilon is the input's fault, not the randomizer's
-        asked, choice = self.asked(epsilon, clients), self.chosen(epsilon)
+        query, choice = self.asked(epsilon, clients), self.chosen(epsilon)
         centres, reaches = self.box
 
-        def decode(answers: tuple[Tally, ...]) -> FoundVector:
-            told = asked.randomizer.estimate(answers[0])
-            asked_for = np.isfinite(told.standard_error)  # a coordinate that no client was asked for has no estimate
-            known = replace(told, value=np.where(asked_for, told.value, np.nan), standard_error=np.where(asked_for, told.standard_error, np.nan))
-            return FoundVector(known.on_scale(centres, centres + reaches / choice.shrunk), choice)
+        def decode(tallies: tuple[Tally, ...]) -> FoundVector:
+            estimate = query.randomizer.estimate(tallies[0])
+            measured = np.isfinite(estimate.standard_error)  # a coordinate that no client reported has no estimate
+            value, error = (np.where(measured, part, np.nan) for part in (estimate.value, estimate.standard_error))
+            return FoundVector(replace(estimate, value=value, standard_error=error).on_scale(centres, centres + reaches / choice.shrunk), choice)
 
-        return Nonadaptive((asked,), decode)
+        return Nonadaptive((query,), decode)
 
     def synthetic(self, clients: int, seed: int) -> Population:
-        """Of d + 1 kinds as often, the i-th has its first i columns at the upper bound and the rest at the lower: means fall evenly; in a ball smaller."""
+        """Of d + 1 kinds, equally likely, the i-th has its first i columns at the upper bound and the others at the lower; in a ball smaller."""
         centres, reaches = self.box
         signs = np.where(np.tri(self.size + 1, self.size, -1) > 0, 1.0, -1.0) * (1.0 if self.radius is None else self.size**-0.5)
         kinds = centres + reaches * signs
@@ -176,8 +170,7 @@ class MeanVector(LocalProtocol[FoundVector]):
         return self
 
     def _beyond(self, records: Records) -> Bools:
-        beyond: Bools = np.linalg.norm(np.nan_to_num(matrix(records, self.columns)), axis=0) > (self.radius or 0.0) * (1 + 1e-12)
-        return beyond
+        return np.asarray(np.linalg.norm(np.nan_to_num(matrix(records, self.columns)), axis=0) > (self.radius or 0.0) * (1 + 1e-12))
 
     def describe(self, result: FoundVector) -> PlainData:
         total = result.total_error
@@ -193,11 +186,6 @@ class MeanVector(LocalProtocol[FoundVector]):
 
     def truth(self, population: Population) -> Floats:
         """The means in the distribution that the clients are drawn from, of records moved inside, shape (d,)."""
-        assert isinstance(population, Finite | Rows)
-        records, weights = (population.kinds, population.shares) if isinstance(population, Finite) else (population.whole, None)
+        records, weights = weighted_records(population)
         centres, reaches = self.box
         return centres + reaches * np.average(self._query(self.body, 1.0).values(records), axis=0, weights=weights) / self.steps
-
-    def true_error(self, result: FoundVector, population: Population) -> float:
-        """The largest of a column."""
-        return largest_error(result.estimate.value, self.truth(population))

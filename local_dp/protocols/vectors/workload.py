@@ -1,4 +1,4 @@
-"""Any linear queries of a column or of several: one report a client, by the best of two strategies for all of them."""
+"""Linear queries of a column or of several, from one report a client: all prefix sums, or any workload by the best of two strategies."""
 
 import math
 from dataclasses import asdict, dataclass, replace
@@ -8,31 +8,83 @@ from typing import ClassVar, Self
 import numpy as np
 
 from local_dp.arrays import Floats
-from local_dp.bounds.quantiles import known_totals, local_variance_bound
+from local_dp.bounds.quantiles import known_totals, local_variance_bound, prefix_clients, prefix_gamma
 from local_dp.bounds.response import response_gain
 from local_dp.bounds.tails import normal_quantile
 from local_dp.checks import check_built, check_share
 from local_dp.errors import InputError
-from local_dp.interaction import Nonadaptive
 from local_dp.loss import nano_epsilon
-from local_dp.oracles.local.asked import Cohort, Local, LocalQuery
+from local_dp.oracles.local.asked import Local, ask_all
 from local_dp.populations.finite import Finite
 from local_dp.populations.population import Population
 from local_dp.protocols.local_protocol import BETA, LocalProtocol, PlainData, describe_estimate, parameter
 from local_dp.protocols.surveys.policies import Columns, Launch, check_policy
 from local_dp.protocols.vectors.workloads import Design, Symbols, design_signs, workload_of
 from local_dp.queries.cells import Crossed
+from local_dp.queries.tables import Category
 from local_dp.randomizers.frequencies.grr import GRR
+from local_dp.randomizers.signs.prefix_signs import PrefixSigns, excess
 from local_dp.randomizers.signs.sign_rows import SignRows, rows_text
 from local_dp.records import Records
 from local_dp.tallies import Estimate, Tally
 
 
 @dataclass(frozen=True)
-class Variances:
-    """n times the worst variance of any query, strategy by strategy; and what is proven of every epsilon-local protocol of one report with unbiased answers.
+class PrefixSums(LocalProtocol[Estimate]):
+    """Estimates Pr[column <= t] for every t = 0..k-1; whole numbers outside stop the run. Without a table, of a rounded bell curve.
 
-    Of sign rows; of shares first, by k-ary response or one-bit Hadamard, then the queries; of one random query a client.
+    Privacy: every report is epsilon-locally private. Utility: variance C^2 v / n for each, v of order (ln k)^2 / pi^2, within 13 % of the factorization bound
+    for sums less 1/2 (`workload` has better constants: at k = 256 the bound falls by a quarter). At k = 256, one random threshold a client takes 11.6 times
+    as many. `tolerance` sets the default number of clients: all sums within it with probability 95 %. Cost: one bit a client, one round.
+    """
+
+    name: ClassVar[str] = "prefix-sums"
+    source: ClassVar[str] = "factorization mechanism: Edmonds, Nikolov, Ullman 2020"
+    column: str = parameter("value", "the column of whole numbers", of_table=True)
+    k: int = parameter(256, "the values are 0 to k - 1; whole numbers outside count as 0")
+    tolerance: float = parameter(0.02, "the default number of clients is for errors of at most this, all sums together, with probability 95 %", unit="share")
+
+    def check(self) -> None:
+        check_share("tolerance", self.tolerance)
+        PrefixSigns(1.0, k=self.k)
+
+    @property
+    def category(self) -> Category:
+        return Category(self.column, tuple(map(str, range(self.k))))
+
+    def clients(self, epsilon: float) -> int:
+        size = PrefixSigns(epsilon, k=self.k).size
+        return prefix_clients(epsilon, self.k, self.tolerance, BETA, excess(size) / prefix_gamma(size) ** 2)
+
+    def algorithm(self, epsilon: float, clients: int) -> Local[Estimate]:
+        randomizer = PrefixSigns(epsilon, k=self.k)
+        return ask_all(self.category, randomizer, clients, randomizer.estimate)
+
+    def synthetic(self, clients: int, seed: int) -> Population:
+        """Normal around 0.4 k with standard deviation 0.15 k, on the points 0..k-1."""
+        place = np.arange(self.k)
+        bell = np.exp(-(((place / self.k - 0.4) / 0.15) ** 2) / 2)
+        return Finite(Records({self.column: place}), bell.tolist(), clients, seed)
+
+    def for_table(self, table: Launch) -> Self:
+        values = table.records.whole(self.column)
+        what = f"{self.column!r} is not among 0..{self.k - 1}"
+        table.refuse("refuse", lambda: (values < 0) | (values >= self.k), what, "another k, or quantiles with bounds")
+        return self
+
+    def describe(self, result: Estimate) -> PlainData:
+        return {"column": self.column, "labels": [f"<= {label}" for label in self.category.labels], **describe_estimate(result)}
+
+    def truth(self, population: Population) -> Floats:
+        """The distribution function that the clients are drawn from, shape (k,)."""
+        return np.cumsum(population.law(self.category))
+
+
+@dataclass(frozen=True)
+class Variances:
+    """n times the worst variance of any query, by strategy: sign rows, shares first (k-ary response or one-bit Hadamard), one random query a client.
+
+    `lower_bound` holds for every epsilon-local protocol with one report a client and unbiased answers.
     """
 
     sign_rows: float
@@ -42,18 +94,18 @@ class Variances:
 
     @property
     def best(self) -> float:
-        """That of the strategy taken."""
+        """The variance of the strategy taken."""
         return self.shares_first if self.by_shares else self.sign_rows
 
     @property
     def by_shares(self) -> bool:
-        """Whether k-ary response is the better one, more than by rounding: one-bit Hadamard's rows are among the sign rows tried."""
+        """Whether k-ary response is better by more than rounding: one-bit Hadamard's rows are among the sign rows tried."""
         return self.shares_first < 0.999 * self.sign_rows
 
 
 @dataclass(frozen=True)
 class Answers:
-    """The answers to all queries, and how they were found."""
+    """The answers to all queries, and the variances by which the strategy was chosen."""
 
     estimate: Estimate
     variances: Variances
@@ -65,9 +117,9 @@ def _designed(queries: tuple[str, ...], symbols: Symbols) -> Design:
 
 
 def shares_first_variance(epsilon: float, workload: Floats) -> float:
-    """n times a bound on the variance of any query of estimated shares: C^2 |w - mean|^2 by one-bit Hadamard, or what k-ary response has where it is less.
+    """n times a bound on the variance of any query of estimated shares: C^2 |w - mean|^2 by one-bit Hadamard, or that of k-ary response where it is less.
 
-    That is (q |w - c|^2 + (p - q) max (w - c)^2) / (p - q)^2 for any constant c; here the better of some between the mean of w and the middle of its range.
+    The latter is (q |w - c|^2 + (p - q) max (w - c)^2) / (p - q)^2 for any constant c; here the best of nine from the mean of w to the middle of its range.
     """
     k, growth = workload.shape[1], math.exp(epsilon)
     q = 1 / (growth + k - 1)
@@ -82,7 +134,7 @@ def shares_first_variance(epsilon: float, workload: Floats) -> float:
 
 
 def one_query_variance(epsilon: float, workload: Floats) -> float:
-    """n times the bound on the variance of m queries of which each client is asked a random one: m C^2 (half the width of the widest)^2."""
+    """n times the bound on the variance of m queries if each client answers a random one: m C^2 (half the width of the widest)^2."""
     reach = float((workload.max(axis=1) - workload.min(axis=1)).max()) / 2
     return len(workload) * (response_gain(epsilon) * reach) ** 2
 
@@ -92,8 +144,8 @@ class Workload(LocalProtocol[Answers]):
     """Estimates many linear queries of the law of `columns`' labels together; without a table, of k labels a column, the first columns' ones rarer.
 
     Privacy: every report is epsilon-locally private. Utility: unbiased; variance at most C^2 v / n for sign rows, v near the factorization norm squared, or
-    that of k-ary response where it is less; beside it the lower bound for all local protocols of one report. `tolerance` sets the default number of clients:
-    all answers within it with probability 95 %. Cost: one bit or log2 k bits a client, one round.
+    that of k-ary response where it is less. `tolerance` sets the default number of clients: all answers within it with probability 95 %. Cost: one bit or
+    log2 k bits a client, one round.
     """
 
     name: ClassVar[str] = "workload"
@@ -119,7 +171,7 @@ class Workload(LocalProtocol[Answers]):
 
     @property
     def parts(self) -> Columns:
-        """The columns and what becomes of values without a label."""
+        """The columns, and the policies for values without a label."""
         return Columns(self.columns, self.labels, self.k, self.missing, self.other)
 
     @cached_property
@@ -129,7 +181,6 @@ class Workload(LocalProtocol[Answers]):
 
     @property
     def query(self) -> Crossed:
-        """The query that is put to every client: the combination of its labels."""
         return self.parts.query
 
     @cached_property
@@ -139,7 +190,6 @@ class Workload(LocalProtocol[Answers]):
 
     @property
     def matrix(self) -> Floats:
-        """The queries, shape (m, k)."""
         return self.listed[1]
 
     @property
@@ -148,7 +198,7 @@ class Workload(LocalProtocol[Answers]):
         return _designed(self.queries, self.symbols)
 
     def variances(self, epsilon: float) -> Variances:
-        """What each strategy costs at this epsilon."""
+        """The variance of each strategy at this epsilon."""
         signs = response_gain(epsilon) ** 2 * self.design.excess
         bound = local_variance_bound(epsilon, self.matrix, self.design.certificate)
         return Variances(signs, shares_first_variance(epsilon, self.matrix), one_query_variance(epsilon, self.matrix), bound)
@@ -159,19 +209,19 @@ class Workload(LocalProtocol[Answers]):
 
     def algorithm(self, epsilon: float, clients: int) -> Local[Answers]:
         nano_epsilon(epsilon)  # a wrong epsilon is the input's fault, not the randomizer's
-        variances, everybody = self.variances(epsilon), Cohort(0, clients)
+        variances = self.variances(epsilon)
         if variances.by_shares:
             shares = GRR(epsilon, k=self.matrix.shape[1])
-            return Nonadaptive((LocalQuery(self.query, shares, everybody),), lambda told: Answers(_from_shares(shares, told[0], self.matrix), variances))
+            return ask_all(self.query, shares, clients, lambda tally: Answers(_from_shares(shares, tally, self.matrix), variances))
         rows = self.design.rows.astype(np.float64)
         weights = self.matrix @ known_totals(rows.T @ rows / len(rows))
         signs = SignRows(epsilon, k=rows.shape[1], signs=rows_text(rows))
-        return Nonadaptive((LocalQuery(self.query, signs, everybody),), lambda told: Answers(signs.answers(told[0], self.matrix, weights), variances))
+        return ask_all(self.query, signs, clients, lambda tally: Answers(signs.answers(tally, self.matrix, weights), variances))
 
     def synthetic(self, clients: int, seed: int) -> Population:
         """Each combination of labels with a share proportional to its place, from 1."""
-        told = zip(self.columns, self.symbols.labels, self.symbols.places, strict=True)
-        return Finite(Records({name: np.array(labels)[places] for name, labels, places in told}), range(1, self.symbols.k + 1), clients, seed)
+        columns = zip(self.columns, self.symbols.labels, self.symbols.places, strict=True)
+        return Finite(Records({name: np.array(labels)[places] for name, labels, places in columns}), range(1, self.symbols.k + 1), clients, seed)
 
     def for_table(self, table: Launch) -> Self:
         return replace(self, labels=self.parts.labels_of_table(table, False, "missing=category (a label of its own)"))
@@ -184,12 +234,9 @@ class Workload(LocalProtocol[Answers]):
         """The answers on the distribution that the clients are drawn from, shape (m,)."""
         return self.matrix @ population.law(self.query)
 
-    def true_error(self, result: Answers, population: Population) -> float:
-        return float(np.abs(result.estimate.value - self.truth(population)).max())
-
 
 def _from_shares(oracle: GRR, tally: Tally, workload: Floats) -> Estimate:
-    """The queries of the estimated shares; each answer's variance is that which the reports themselves show."""
+    """The queries of the estimated shares; each variance is estimated from the reports."""
     p, q, n = oracle.truth / oracle.total, oracle.other / oracle.total, tally.answered
     law = tally.counts.sum(axis=0) / n
     centred = (workload - q * workload.sum(axis=1, keepdims=True)) / (p - q)

@@ -23,7 +23,6 @@ class Symbols:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """How many labels each column has."""
         return tuple(map(len, self.labels))
 
     @property
@@ -37,12 +36,11 @@ class Symbols:
 
     @property
     def names(self) -> list[str]:
-        """Each symbol's labels."""
-        return [" / ".join(told) for told in product(*self.labels)]
+        return [" / ".join(labels) for labels in product(*self.labels)]
 
     def sets(self, most: int) -> list[tuple[int, ...]]:
-        """The nonempty sets of at most so many columns."""
-        return [chosen for size in range(1, min(most, len(self.columns)) + 1) for chosen in combinations(range(len(self.columns)), size)]
+        """The nonempty sets of at most `most` columns."""
+        return [columns for size in range(1, min(most, len(self.columns)) + 1) for columns in combinations(range(len(self.columns)), size)]
 
 
 Queries = Iterator[tuple[str, Floats]]  # each query's name and row
@@ -72,17 +70,17 @@ def _parities(symbols: Symbols) -> Queries:
     if set(symbols.shape) != {2}:
         raise InputError("parities are of columns with two labels each")
     signs = 1.0 - 2.0 * symbols.places
-    for chosen in symbols.sets(len(symbols.columns)):
-        yield " + ".join(symbols.columns[column] for column in chosen), signs[list(chosen)].prod(axis=0)
+    for columns in symbols.sets(len(symbols.columns)):
+        yield " + ".join(symbols.columns[column] for column in columns), signs[list(columns)].prod(axis=0)
 
 
 def _marginals(symbols: Symbols, most: int) -> Queries:
-    """The share of every combination of labels of every set of at most so many columns."""
+    """The share of every combination of labels of every set of at most `most` columns."""
     places = symbols.places
-    for chosen in symbols.sets(most):
-        for held in product(*(range(symbols.shape[column]) for column in chosen)):
-            name = ", ".join(f"{symbols.columns[column]} = {symbols.labels[column][place]}" for column, place in zip(chosen, held, strict=True))
-            yield name, np.all(places[list(chosen)] == np.array(held)[:, None], axis=0).astype(np.float64)
+    for columns in symbols.sets(most):
+        for cell in product(*(range(symbols.shape[column]) for column in columns)):
+            name = ", ".join(f"{symbols.columns[column]} = {symbols.labels[column][place]}" for column, place in zip(columns, cell, strict=True))
+            yield name, np.all(places[list(columns)] == np.array(cell)[:, None], axis=0).astype(np.float64)
 
 
 NAMED: Mapping[str, Callable[[Symbols], Queries]] = {
@@ -129,7 +127,7 @@ _SEED = 8  # of a design, which is public
 
 @dataclass(frozen=True)
 class Design:
-    """Public sign rows, int8 +1/-1, shape (a power of two, k), with v: C^2 v / n bounds the variance of every query; and what bounds any design from below."""
+    """Public sign rows, int8 +1/-1, shape (a power of two, k); `excess` v: C^2 v / n bounds every variance; `certificate` bounds any design from below."""
 
     rows: np.ndarray
     excess: float
@@ -137,14 +135,14 @@ class Design:
 
 
 def query_excess(rows: np.ndarray, workload: Floats) -> Floats:
-    """(w - c) G^-1 (w - c)^T for each query w and its best constant c, G = S^T S / rows; infinite where the rows do not tell what w asks. Shape (m,)."""
+    """(w - c) G^-1 (w - c)^T for each query w and its best constant c, G = S^T S / rows; infinite where the rows do not determine w. Shape (m,)."""
     signs = rows.astype(np.float64)
     middle = known_totals(signs.T @ signs / len(signs))
     solved = workload @ middle
     centred = workload - workload.mean(axis=1, keepdims=True)
-    told = solved @ (signs.T @ signs / len(signs))
-    told -= told.mean(axis=1, keepdims=True)
-    lost = np.abs(told - centred).max(axis=1) > 1e-6 * np.abs(centred).max()
+    known = solved @ (signs.T @ signs / len(signs))
+    known -= known.mean(axis=1, keepdims=True)
+    lost = np.abs(known - centred).max(axis=1) > 1e-6 * np.abs(centred).max()
     return np.where(lost, np.inf, np.einsum("ij,ij->i", solved, workload))
 
 
@@ -156,15 +154,15 @@ def design_signs(workload: Floats) -> Design:
     m, k = workload.shape
     if k > MAX_SYMBOLS or m * k > MAX_ENTRIES:
         raise InputError(f"the workload has {m} queries of {k} symbols; a design takes at most {MAX_SYMBOLS} symbols and {MAX_ENTRIES} entries")
-    found = factorize(workload)
+    ideal = factorize(workload)
     count = 1 << (ROWS_PER_SYMBOL * k - 1).bit_length()
-    values, vectors = np.linalg.eigh(found.gram)
+    values, vectors = np.linalg.eigh(ideal.gram)
     values = np.maximum(values, 0.0)
     frames = _frames(count, k)
     tried = [sylvester(k), *(_signs(frames, (vectors * values ** (power / 2)) @ vectors.T) for power in _SHARPER)]
     excess = [float(query_excess(rows, workload).max()) for rows in tried]
     best = int(np.argmin(excess))
-    return Design(tried[best], excess[best], found.certificate)
+    return Design(tried[best], excess[best], ideal.certificate)
 
 
 def _frames(count: int, k: int) -> Floats:

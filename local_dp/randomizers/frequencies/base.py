@@ -7,9 +7,10 @@ import numpy as np
 
 from local_dp.arrays import Counts, Floats
 from local_dp.cube import walsh_hadamard
+from local_dp.domains import Domain, symbols
 from local_dp.randomizers.finite import FiniteChannel
 from local_dp.randomizers.randomizer import Randomizer
-from local_dp.tallies import Joint, Tally
+from local_dp.tallies import Estimate, Joint, Tally
 
 
 @dataclass(frozen=True)
@@ -35,38 +36,76 @@ class FiniteOracle(FrequencyOracle, FiniteChannel):
         """The estimated shares from each of several tallies' counts, shape (..., cells, alphabet) to (..., shares)."""
 
 
-def direct_values(counts: Counts, truth: float, other: float) -> Floats:
-    """`FiniteOracle.values` where a report names a symbol: the true one with probability `truth`, each other one with probability `other`."""
-    seen: Floats = counts[..., 0, :] / counts.sum(axis=(-2, -1))[..., None]
-    return (seen - other) / (truth - other)
+@dataclass(frozen=True)
+class DirectOracle(FiniteOracle):
+    """An oracle whose report names a symbol: the true one with probability p, each other one with probability q."""
+
+    @property
+    @abstractmethod
+    def chances(self) -> tuple[float, float]:
+        """p and q."""
+
+    def values(self, counts: Counts) -> Floats:
+        p, q = self.chances
+        seen: Floats = counts[..., 0, :] / counts.sum(axis=(-2, -1))[..., None]
+        return (seen - q) / (p - q)
+
+    def estimate(self, tally: Tally) -> Estimate:
+        """The shares, unbiased, shape (shares,)."""
+        n, (p, q) = tally.answered, self.chances
+        return Estimate.between((-q / (p - q), (1 - q) / (p - q)), self.values(tally.counts), n)
+
+    def joint(self, tally: Tally, weights: Floats) -> Joint:
+        p, q = self.chances
+        return joint_of_reports(tally, (weights - q * weights.sum(axis=1, keepdims=True)) / (p - q))
 
 
-def hadamard_values(counts: Counts, gain: float, shares: int) -> Floats:
-    """`FiniteOracle.values` where a report is `gain` times the sign at the client's symbol in a random row of a Hadamard matrix."""
-    signs = np.moveaxis((counts[..., 0] - counts[..., 1]).astype(np.float64), -1, 0)
-    sums = np.moveaxis(walsh_hadamard(signs)[:shares], 0, -1)
-    shown: Floats = gain * sums / counts.sum(axis=(-2, -1))[..., None]
-    return shown
+@dataclass(frozen=True)
+class SignOracle(FiniteOracle):
+    """An oracle whose report is a sign in a random row of a Hadamard matrix: `gain` times the mean sign at a symbol is its share."""
+
+    @property
+    @abstractmethod
+    def gain(self) -> float:
+        """C = 1 / (1 - 2 Pr[flip])."""
+
+    def values(self, counts: Counts) -> Floats:
+        signs = np.moveaxis((counts[..., 0] - counts[..., 1]).astype(np.float64), -1, 0)
+        sums = np.moveaxis(walsh_hadamard(signs)[: self.shares], 0, -1)
+        values: Floats = self.gain * sums / counts.sum(axis=(-2, -1))[..., None]
+        return values
+
+    def estimate(self, tally: Tally) -> Estimate:
+        """The shares, unbiased, shape (shares,)."""
+        n = tally.answered
+        return Estimate.between((-self.gain, self.gain), self.values(tally.counts), n)
+
+    def joint(self, tally: Tally, weights: Floats) -> Joint:
+        """By Parseval the products of two functions of a report average to gain^2 <w, w'>, whatever the law."""
+        n, mean = tally.answered, weights @ self.values(tally.counts)
+        return Joint(mean, (self.gain**2 * weights @ weights.T - np.outer(mean, mean)) / n, n)
 
 
-def seen_joint(tally: Tally, seen: Floats) -> Joint:
-    """`FrequencyOracle.joint` of what one report adds to each function, shape (m, cells, alphabet)."""
-    n, flat = tally.answered, seen.reshape(len(seen), -1)
+@dataclass(frozen=True, kw_only=True)
+class OfSymbols(Randomizer):
+    """A randomizer of one of `k` symbols. 2 <= k <= 4096."""
+
+    k: int = 2
+
+    @property
+    def domain(self) -> Domain:
+        return symbols(self.k)
+
+
+def joint_of_reports(tally: Tally, each: Floats) -> Joint:
+    """`FrequencyOracle.joint` from the value that one report adds to each function, shape (m, cells, alphabet)."""
+    n, flat = tally.answered, each.reshape(len(each), -1)
     law = tally.counts.ravel() / n
     mean = flat @ law
     return Joint(mean, ((flat * law) @ flat.T - np.outer(mean, mean)) / n, n)
 
 
-def direct_joint(tally: Tally, weights: Floats, truth: float, other: float) -> Joint:
-    """`FrequencyOracle.joint` where a report names a symbol: the true one with probability `truth`, each other one with probability `other`."""
-    return seen_joint(tally, (weights - other * weights.sum(axis=1, keepdims=True)) / (truth - other))
-
-
-def hadamard_joint(tally: Tally, weights: Floats, gain: float) -> Joint:
-    """`FrequencyOracle.joint` where a report is `gain` times the sign at the client's symbol in a random row of a Hadamard matrix.
-
-    By Parseval the products of two functions of a report average to gain^2 <w, w'>, whatever the law.
-    """
-    n = tally.answered
-    mean = weights @ hadamard_values(tally.counts, gain, weights.shape[1])
-    return Joint(mean, (gain**2 * weights @ weights.T - np.outer(mean, mean)) / n, n)
+def joint_of_places(n: int, weights: Floats, mean: Floats, square: Floats) -> Joint:
+    """The same where places are independent given the value: from the mean and the mean square of each place's own estimate."""
+    total = weights @ mean
+    return Joint(total, ((weights * square) @ weights.T - np.outer(total, total)) / n, n)

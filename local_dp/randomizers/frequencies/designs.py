@@ -10,14 +10,14 @@ import numpy as np
 from local_dp.arrays import Counts, Floats, Ints, Words
 from local_dp.loss import exp_epsilon, nano_epsilon
 from local_dp.randomizers.finite import FiniteChannel, ceil_fraction, too_narrow
-from local_dp.randomizers.frequencies.base import FiniteOracle, seen_joint
+from local_dp.randomizers.frequencies.base import FiniteOracle, OfSymbols, joint_of_reports
 from local_dp.tallies import Estimate, Joint, Tally
 
 _BLOCK = 1 << 22  # places looked up at a time
 
 
 @dataclass(frozen=True)
-class Design(FiniteOracle):
+class Design(FiniteOracle, OfSymbols):
     """Estimates from how many of the reported sets hold each symbol: the own one does with probability p, and each other symbol lies in it with q.
 
     Utility: each frequency has variance l (1 - l) / (n (p - q)^2), l = q + f (p - q).
@@ -75,7 +75,7 @@ class Design(FiniteOracle):
 
     def joint(self, tally: Tally, weights: Floats) -> Joint:
         p, q = self.odds
-        return seen_joint(tally, (self.gathered(weights) - q * weights.sum(axis=1)[:, None, None]) / (p - q))
+        return joint_of_reports(tally, (self.gathered(weights) - q * weights.sum(axis=1)[:, None, None]) / (p - q))
 
 
 @dataclass(frozen=True)

@@ -7,13 +7,13 @@ from typing import ClassVar
 
 import numpy as np
 
-from local_dp.arrays import Counts, Floats, Ints, Words
-from local_dp.domains import Domain, symbols
+from local_dp.arrays import Ints, Words
+from local_dp.domains import symbols
 from local_dp.loss import exp_epsilon, nano_epsilon
 from local_dp.randomizers.finite import ceil_fraction, too_narrow
-from local_dp.randomizers.frequencies.base import FiniteOracle, direct_joint, direct_values
+from local_dp.randomizers.frequencies.base import DirectOracle, OfSymbols
 from local_dp.randomizers.one_bit import loses_little
-from local_dp.tallies import Estimate, Joint, Tally
+from local_dp.tallies import Tally
 
 
 def _other_weight(nano: int, k: int, bits: int) -> int:
@@ -30,7 +30,7 @@ def offsets(words: Words, other: int, k: int) -> Words:
 
 
 @dataclass(frozen=True, kw_only=True)
-class GRR(FiniteOracle):
+class GRR(DirectOracle, OfSymbols):
     """Reports the true one of k symbols with probability e^eps / (e^eps + k - 1), else another one uniformly.
 
     Privacy: T / s <= e^eps for the weights T = 2^m - (k - 1) s of the truth and s of each other symbol.
@@ -40,7 +40,6 @@ class GRR(FiniteOracle):
 
     name: ClassVar[str] = "grr"
     source: ClassVar[str] = "Kairouz, Oh, Viswanath 2014; Wang et al. 2017"
-    k: int = 2
 
     def _fits(self, bits: int) -> bool:
         nano = nano_epsilon(self.epsilon)
@@ -60,10 +59,6 @@ class GRR(FiniteOracle):
     def truth(self) -> int:
         """The weight T of the true symbol."""
         return self.total - (self.k - 1) * self.other
-
-    @property
-    def domain(self) -> Domain:
-        return symbols(self.k)
 
     @property
     def alphabet(self) -> int:
@@ -91,18 +86,6 @@ class GRR(FiniteOracle):
         blind = generator.binomial(held, self.k * self.other / self.total)
         return Tally((held - blind + generator.multinomial(int(blind.sum()), np.full(self.k, 1 / self.k)))[None, :])
 
-    def estimate(self, tally: Tally) -> Estimate:
-        """The k frequencies, unbiased, shape (k,)."""
-        n, (p, q) = tally.answered, self._odds
-        return Estimate.between((-q / (p - q), (1 - q) / (p - q)), self.values(tally.counts), n)
-
     @property
-    def _odds(self) -> tuple[float, float]:
-        """The probability of the true symbol, and of each other one."""
+    def chances(self) -> tuple[float, float]:
         return self.truth / self.total, self.other / self.total
-
-    def values(self, counts: Counts) -> Floats:
-        return direct_values(counts, *self._odds)
-
-    def joint(self, tally: Tally, weights: Floats) -> Joint:
-        return direct_joint(tally, weights, *self._odds)

@@ -6,13 +6,13 @@ from typing import ClassVar
 
 import numpy as np
 
-from local_dp.arrays import Counts, Floats, Ints, Words
+from local_dp.arrays import Floats, Ints, Words
 from local_dp.cube import parity, walsh_hadamard
-from local_dp.domains import Domain, signed_symbols, symbols
-from local_dp.randomizers.frequencies.base import FiniteOracle, hadamard_joint, hadamard_values
+from local_dp.domains import Domain, signed_symbols
+from local_dp.randomizers.frequencies.base import OfSymbols, SignOracle
 from local_dp.randomizers.frequencies.signed import SignedOracle
 from local_dp.randomizers.one_bit import OneBit
-from local_dp.tallies import Estimate, Joint, Tally
+from local_dp.tallies import Estimate, Tally
 
 
 def _rows(k: int) -> int:
@@ -21,7 +21,7 @@ def _rows(k: int) -> int:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Hadamard(OneBit, FiniteOracle):
+class Hadamard(OneBit, SignOracle, OfSymbols):
     """Reports one randomized entry H[l, v] of the client's symbol v in the public row l.
 
     Privacy: binary randomized response for every row. Utility: each frequency has variance (C^2 - f^2) / n, whatever k (limits 2).
@@ -30,11 +30,6 @@ class Hadamard(OneBit, FiniteOracle):
 
     name: ClassVar[str] = "hadamard"
     source: ClassVar[str] = "Bassily, Smith 2015; Acharya, Sun, Zhang 2019 (one bit, public coin)"
-    k: int = 2
-
-    @property
-    def domain(self) -> Domain:
-        return symbols(self.k)
 
     @property
     def cells(self) -> int:
@@ -42,17 +37,6 @@ class Hadamard(OneBit, FiniteOracle):
 
     def encode(self, values: Ints, cells: Ints) -> Words:
         return parity(cells.astype(np.uint16, copy=False) & values.astype(np.uint16))
-
-    def estimate(self, tally: Tally) -> Estimate:
-        """The k frequencies, unbiased, shape (k,)."""
-        n = tally.answered
-        return Estimate.between((-self.gain, self.gain), self.values(tally.counts), n)
-
-    def values(self, counts: Counts) -> Floats:
-        return hadamard_values(counts, self.gain, self.k)
-
-    def joint(self, tally: Tally, weights: Floats) -> Joint:
-        return hadamard_joint(tally, weights, self.gain)
 
 
 @dataclass(frozen=True, kw_only=True)

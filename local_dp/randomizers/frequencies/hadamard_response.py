@@ -10,12 +10,12 @@ import numpy as np
 
 from local_dp.arrays import Counts, Floats, Ints, Words
 from local_dp.cube import walsh_hadamard
-from local_dp.domains import Domain, symbols
+from local_dp.domains import symbols
 from local_dp.errors import InputError
 from local_dp.loss import exp_epsilon, nano_epsilon
-from local_dp.randomizers.frequencies.base import FiniteOracle, seen_joint
+from local_dp.randomizers.frequencies.base import FiniteOracle, OfSymbols, joint_of_reports
 from local_dp.randomizers.frequencies.designs import TwoWeights
-from local_dp.randomizers.frequencies.encoded import EncodedGRR
+from local_dp.randomizers.frequencies.local_hashing import EncodedGRR
 from local_dp.tallies import Estimate, Joint, Tally
 
 
@@ -40,14 +40,12 @@ class Blocks:
 
 
 @dataclass(frozen=True)
-class BlockedHadamard(FiniteOracle):
+class BlockedHadamard(FiniteOracle, OfSymbols):
     """Estimates each frequency by a gain times the sign, at the symbol's column, of the reported row, where the report is of the symbol's block; else by 0.
 
     Utility: n times the variance of a frequency f in a block held by a share F is gain^2 times the share of reports of that block, less f^2
     (`bounds.frequencies.blocked_hadamard_variance`).
     """
-
-    k: int = 2
 
     @cached_property
     @abstractmethod
@@ -66,10 +64,6 @@ class BlockedHadamard(FiniteOracle):
     @abstractmethod
     def _said(self, sums: Floats) -> Floats:
         """What each report says of sums by row and block: shape (m, rows, B) to (m, cells, alphabet)."""
-
-    @property
-    def domain(self) -> Domain:
-        return symbols(self.k)
 
     @cached_property
     def _places(self) -> tuple[Ints, Ints]:
@@ -91,7 +85,7 @@ class BlockedHadamard(FiniteOracle):
     def joint(self, tally: Tally, weights: Floats) -> Joint:
         spread = np.zeros((self.layout.rows, self.layout.blocks, len(weights)))
         spread[self._places] = weights.T
-        return seen_joint(tally, self._said(self.gain * np.moveaxis(walsh_hadamard(spread), -1, 0)))
+        return joint_of_reports(tally, self._said(self.gain * np.moveaxis(walsh_hadamard(spread), -1, 0)))
 
 
 @dataclass(frozen=True, kw_only=True)

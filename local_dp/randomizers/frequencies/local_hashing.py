@@ -1,4 +1,4 @@
-"""Local hashing: a public coin picks a hash of k symbols to g, and the client answers with its symbol's hash by g-ary randomized response."""
+"""Local hashing: a public or private coin picks a hash of k symbols to a few codes, and the client reports its code by a small channel."""
 
 from abc import abstractmethod
 from dataclasses import dataclass
@@ -8,13 +8,54 @@ from typing import ClassVar
 
 import numpy as np
 
-from local_dp.arrays import Counts, Floats, Ints
+from local_dp.arrays import Counts, Floats, Ints, Words
 from local_dp.domains import symbols
+from local_dp.errors import InputError
 from local_dp.loss import exp_epsilon, nano_epsilon
-from local_dp.randomizers.frequencies.designs import Design
-from local_dp.randomizers.frequencies.encoded import EncodedGRR
-from local_dp.randomizers.frequencies.linear_hash import MAX_CELLS, LinearHash, prime_power
+from local_dp.randomizers.frequencies.base import FiniteOracle, OfSymbols
+from local_dp.randomizers.frequencies.designs import Design, TwoWeights
+from local_dp.randomizers.frequencies.grr import GRR
+from local_dp.randomizers.frequencies.linear_hash import MAX_CELLS, LinearHash, collisions, prime_power
 from local_dp.randomizers.frequencies.subset_selection import total_variance
+from local_dp.randomizers.frequencies.unary import SUE
+from local_dp.randomizers.per_coin import PerCoin
+from local_dp.randomizers.places import ones_at
+from local_dp.tallies import Estimate, Tally
+
+
+@dataclass(frozen=True)
+class EncodedGRR(PerCoin, FiniteOracle, OfSymbols):
+    """Reports by randomized response the code of the own symbol in a public row: one of `alphabet` codes, in one of `cells` rows, of any number.
+
+    A 64-bit coin picks each row with probability 1 / cells up to 2^-52. The tally is a table of rows and codes, decoded once for all reports.
+    """
+
+    @abstractmethod
+    def encode(self, values: Ints, coins: Ints) -> Ints:
+        """The code of each value in each row, elementwise under broadcasting."""
+
+    def _fits(self, bits: int) -> bool:
+        return GRR(self.epsilon, k=self.alphabet).word_bits == bits
+
+    @cached_property
+    def inner(self) -> GRR:
+        return GRR(self.epsilon, word_bits=self.word_bits, k=self.alphabet)
+
+    @property
+    def report_dtype(self) -> "np.dtype[np.unsignedinteger]":
+        return self.inner.report_dtype
+
+    @property
+    def uses_coins(self) -> bool:
+        return self.cells > 1
+
+    def cells_of(self, coins: Words) -> Words:
+        """The row of each coin: its remainder."""
+        quotient = (coins // np.uint64(self.cells)).astype(np.uint16)  # a division is faster than a remainder, and the low bits tell the difference
+        return coins.astype(np.uint16) - quotient * np.uint16(self.cells)
+
+    def weight(self, reports: Ints, values: Ints, cells: Ints) -> Words:
+        return self.inner.weight(reports, self.encode(values, cells), cells)
 
 
 @dataclass(frozen=True)
@@ -113,3 +154,118 @@ def best_hash(nano: int, k: int, most: int = MAX_CELLS) -> LinearHash:
     chosen = [LinearHash(k, g, length_of(k, g)) for g in range(2, min(k, int(2 * growth) + 6)) if prime_power(g)]
     kept = [LinearHash(k, k, 1), *(each for each in chosen if each.m > 1 and each.rows * each.g <= most)]
     return min(kept, key=lambda each: total_variance(growth, each.points, each.points // each.g, k))
+
+
+MAX_REPORTS = 1 << 16  # so many that a client can enumerate the channel
+
+
+@dataclass(frozen=True, kw_only=True)
+class PIRappor(TwoWeights, Design):
+    """Reports a row of a `LinearHash` and one of its g hashes: e^eps times as likely one that the own symbol has as any other.
+
+    The report stands for a bit of each symbol, 1 where the symbol has that hash: any two bits of others are independent up to the row that hashes all
+    symbols to 0, which is left out. It is local hashing (`OLH`) with a private coin, so with its variance: `bounds.frequencies.hashing_variance`, which is
+    that of optimised unary encoding for g = e^eps + 1 and large k. Privacy: T / s <= e^eps. Cost: log2 k + log2 (g^2 / (g - 1)) bits at most, one word, no
+    public coin; decoding O(n + R k), R = (K - 1) / (g - 1). 2 <= k <= 4096; reports are at most 2^16.
+    """
+
+    name: ClassVar[str] = "pi-rappor"
+    source: ClassVar[str] = "Feldman, Talwar 2021"
+
+    @cached_property
+    def hash(self) -> LinearHash:
+        """The family of hashes."""
+        return best_hash(nano_epsilon(self.epsilon), symbols(self.k).size, MAX_REPORTS)
+
+    @property
+    def alphabet(self) -> int:
+        return self.hash.rows * self.hash.g
+
+    @property
+    def w(self) -> int:
+        return self.hash.rows
+
+    def report(self, values: Ints, ranks: Ints) -> Ints:
+        rows, g = self.w, self.hash.g
+        row, step = np.divmod(ranks - rows, max(1, g - 1))
+        own = ranks < rows
+        row, step = np.where(own, ranks, row), np.where(own, 0, step + 1)
+        return row * g + (self.hash(row, values) + step) % g
+
+    def rank(self, values: Ints, reports: Ints) -> Ints:
+        row, said = np.divmod(reports, self.hash.g)
+        step = (said - self.hash(row, values).astype(np.int64)) % self.hash.g
+        ranks: Ints = np.where(step == 0, row, self.w + row * (self.hash.g - 1) + step - 1)
+        return ranks
+
+    @property
+    def odds(self) -> tuple[float, float]:
+        p = self.w * self.held / self.total
+        return p, (self.hash.points / self.hash.g - p) / (self.hash.points - 1)
+
+    @property
+    def sets(self) -> tuple[int, int]:
+        return self.hash.points, self.hash.points // self.hash.g
+
+    def support(self, counts: Counts) -> Counts:
+        return self.hash.support(counts.reshape(*counts.shape[:-2], self.w, self.hash.g))
+
+    def gathered(self, weights: Floats) -> Floats:
+        return self.hash.gathered(weights).reshape(len(weights), 1, self.alphabet)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CountMeanSketch(PerCoin, OfSymbols):
+    """Reports by symmetric unary encoding the bucket of the own symbol, one of m, in a public row of a `LinearHash`.
+
+    The tally is a sketch: for each row and bucket the ones that were reported. Any two symbols share a bucket in exactly the same number of rows, so that what
+    others add to a symbol's buckets has one mean and is taken off exactly. Privacy: that of `SUE`, in every row. Utility: each frequency has variance
+    l (1 - l) / (n (p - q)^2), l = q + f (p - q), with p of SUE, and for q a mixture of SUE's two by the chance c = (K / m - 1) / (K - 1) of a shared bucket,
+    K = m^t >= k (`bounds.frequencies.sketch_variance`). Cost: m bits and words a report; a sketch of R m numbers, R = (K - 1) / (m - 1), decoded in O(R k).
+    `m` is a prime power; where k <= m it is `SUE` of k symbols. 2 <= k <= 4096.
+    """
+
+    name: ClassVar[str] = "count-mean-sketch"
+    source: ClassVar[str] = "Apple's Differential Privacy Team 2017 (CMS)"
+    m: int = 64
+
+    @cached_property
+    def hash(self) -> LinearHash:
+        """The family of hashes to buckets."""
+        k = symbols(self.k).size
+        if type(self.m) is not int or not 2 <= self.m <= 1024 or not prime_power(self.m):
+            raise InputError(f"m is {self.m!r}; give a prime or a power of a prime from 2 to 1024")
+        return LinearHash(k, k, 1) if k <= self.m else LinearHash(k, self.m, length_of(k, self.m))
+
+    def _fits(self, bits: int) -> bool:
+        return SUE(self.epsilon, k=self.hash.g).word_bits == bits
+
+    @cached_property
+    def inner(self) -> SUE:
+        return SUE(self.epsilon, word_bits=self.word_bits, k=self.hash.g)
+
+    def _rows(self, coins: Words) -> Ints:
+        return (coins.astype(np.uint64) % np.uint64(self.hash.rows)).astype(np.int64)
+
+    def encode(self, values: Ints, coins: Words) -> Ints:
+        return self.hash(self._rows(coins), values)
+
+    def empty(self) -> Tally:
+        return Tally(np.zeros((self.hash.rows, self.hash.g), dtype=np.int64), 0)
+
+    def tally(self, reports: Words, cells: Words) -> Tally:
+        """The ones of each row and bucket, shape (R, m)."""
+        rows = self._rows(cells)
+        sorted_by_row = reports[np.argsort(rows, kind="stable")]
+        ends = np.cumsum(np.bincount(rows, minlength=self.hash.rows))
+        sums = [ones_at(part)[: self.hash.g] for part in np.split(sorted_by_row, ends[:-1])]
+        return Tally(np.stack(sums), len(reports))
+
+    def estimate(self, tally: Tally) -> Estimate:
+        """The k frequencies, unbiased, shape (k,)."""
+        n, inner, family = tally.answered, self.inner, self.hash
+        shared = collisions(family.g, family.m) / family.rows
+        own, other = (weight / inner.total for weight in reversed(inner.ones))
+        others = shared * own + (1 - shared) * other
+        ends = -others / (own - others), (1 - others) / (own - others)
+        return Estimate.between(ends, (family.support(tally.counts) / n - others) / (own - others), n)

@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from local_dp.arrays import Counts, Floats, Ints
-from local_dp.domains import Domain, symbols
+from local_dp.domains import symbols
 from local_dp.loss import exp_epsilon, nano_epsilon
 from local_dp.randomizers.frequencies.designs import Design, TwoWeights
 from local_dp.randomizers.frequencies.linear_hash import prime_power, recurring
@@ -30,16 +30,11 @@ class PGR(TwoWeights, Design):
 
     name: ClassVar[str] = "pgr"
     source: ClassVar[str] = "Feldman, Nelson, Nguyen, Talwar 2022; the cycle: Singer 1938"
-    k: int = 2
 
     @property
     def _chosen(self) -> tuple[int, int]:
         """g and t, the geometry of the vectors of length t; (k, 2) stands for single points."""
         return best_geometry(nano_epsilon(self.epsilon), symbols(self.k).size)
-
-    @property
-    def domain(self) -> Domain:
-        return symbols(self.k)
 
     @cached_property
     def differences(self) -> Counts:

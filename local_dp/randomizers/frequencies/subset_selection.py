@@ -9,9 +9,10 @@ import numpy as np
 
 from local_dp.arrays import Counts, Floats, Ints, Words
 from local_dp.checks import check_whole
-from local_dp.domains import Domain, symbols
+from local_dp.domains import symbols
 from local_dp.errors import InputError
 from local_dp.loss import exp_epsilon, nano_epsilon
+from local_dp.randomizers.frequencies.base import OfSymbols
 from local_dp.randomizers.frequencies.designs import Design, TwoWeights
 from local_dp.randomizers.one_bit import loses_little
 from local_dp.randomizers.per_coin import PerCoin
@@ -25,7 +26,7 @@ def _binary(order: int) -> bool:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Translates(TwoWeights):
+class Translates(TwoWeights, OfSymbols):
     """Reports one of the k translates of the block {0, .., w - 1} in a group of order k: own are those that hold the code.
 
     The group is addition modulo k, or of bits where k is a power of two. Privacy: T / s <= e^eps (`TwoWeights`). Cost: log2 k bits. The codes' shares need
@@ -34,7 +35,6 @@ class Translates(TwoWeights):
 
     name: ClassVar[str] = "translates"
     source: ClassVar[str] = "Park, Nam, Lee 2023 (block designs)"
-    k: int = 2
     w: int = 1
 
     def _fits(self, bits: int) -> bool:
@@ -45,10 +45,6 @@ class Translates(TwoWeights):
     def check(self) -> None:
         super().check()
         check_whole("w", self.w, 1, self.k - 1)
-
-    @property
-    def domain(self) -> Domain:
-        return symbols(self.k)
 
     @property
     def alphabet(self) -> int:
@@ -83,7 +79,6 @@ class SubsetSelection(PerCoin, Design):
 
     name: ClassVar[str] = "subset-selection"
     source: ClassVar[str] = "Wang et al. 2016; Ye, Barg 2018; the sets by a block design: Park, Nam, Lee 2023"
-    k: int = 2
 
     def _fits(self, bits: int) -> bool:
         order, w = self._chosen
@@ -99,10 +94,6 @@ class SubsetSelection(PerCoin, Design):
     def inner(self) -> Translates:
         order, w = self._chosen
         return Translates(self.epsilon, word_bits=self.word_bits, k=order, w=w)
-
-    @property
-    def domain(self) -> Domain:
-        return symbols(self.k)
 
     @property
     def alphabet(self) -> int:

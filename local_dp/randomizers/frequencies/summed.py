@@ -12,7 +12,7 @@ from local_dp.arrays import Floats, Ints
 from local_dp.domains import Domain, symbols
 from local_dp.errors import InputError
 from local_dp.loss import NANO
-from local_dp.randomizers.frequencies.base import FrequencyOracle
+from local_dp.randomizers.frequencies.base import FrequencyOracle, OfSymbols, joint_of_places
 from local_dp.randomizers.places import PlaceVector
 from local_dp.randomizers.table import Law, TableChannel
 from local_dp.tallies import Estimate, Joint, Tally
@@ -59,7 +59,7 @@ class NoisyBit(TableChannel):
 
 
 @dataclass(frozen=True, kw_only=True)
-class SHE(PlaceVector, FrequencyOracle):
+class SHE(PlaceVector, FrequencyOracle, OfSymbols):
     """Reports for each symbol its count, 1 at the own one and 0 elsewhere, plus discrete Laplace noise of scale 2 / eps; the tally adds up.
 
     Privacy: the two counts that change lose eps / 2 each, enumerated over the window of whole numbers that noise is clamped to. Utility: each frequency has
@@ -69,7 +69,6 @@ class SHE(PlaceVector, FrequencyOracle):
 
     name: ClassVar[str] = "she"
     source: ClassVar[str] = "Wang, Blocki, Li, Jha 2017; on a lattice Ghosh, Roughgarden, Sundararajan 2009"
-    k: int = 2
 
     def check(self) -> None:
         if self.nano < 2000:
@@ -79,10 +78,6 @@ class SHE(PlaceVector, FrequencyOracle):
     @cached_property
     def inner(self) -> NoisyBit:
         return NoisyBit(self.nano // 2 / NANO, word_bits=self.word_bits)
-
-    @property
-    def domain(self) -> Domain:
-        return symbols(self.k)
 
     @cached_property
     def code(self) -> Ints:
@@ -99,7 +94,4 @@ class SHE(PlaceVector, FrequencyOracle):
         return Estimate(mean, np.sqrt(np.maximum(square - mean**2, 0.0) / tally.n), tally.n)
 
     def joint(self, tally: Tally, weights: Floats) -> Joint:
-        """Linear functions of the frequencies; what is told at two places multiplies to 0 on average, for given the value the places are independent."""
-        each, square = self._moments(tally)
-        mean = weights @ each
-        return Joint(mean, ((weights * square) @ weights.T - np.outer(mean, mean)) / tally.n, tally.n)
+        return joint_of_places(tally.answered, weights, *self._moments(tally))

@@ -1,35 +1,32 @@
-"""Unary encoding: a bit for each of k symbols, the own one 1 and all others 0, each bit randomized by itself."""
+"""Unary encoding: a bit for each of k symbols, 1 at the own one and 0 elsewhere; each bit is randomized by itself."""
 
 import math
 from abc import abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import ClassVar
 
 import numpy as np
 
 from local_dp.arrays import Floats, Ints, Words
-from local_dp.domains import Domain, symbols
 from local_dp.loss import exp_epsilon, nano_epsilon
-from local_dp.randomizers.bit_vector import BitVector
 from local_dp.randomizers.finite import ceil_fraction, too_narrow
-from local_dp.randomizers.frequencies.base import FrequencyOracle
+from local_dp.randomizers.frequencies.base import FrequencyOracle, OfSymbols, joint_of_places
 from local_dp.randomizers.one_bit import flip_weight, loses_little
+from local_dp.randomizers.places import BitVector
 from local_dp.tallies import Estimate, Joint, Tally
 
 _ROOT_BITS = 128  # of a square root, far beyond a word's
 
 
 @dataclass(frozen=True)
-class UnaryEncoding(BitVector, FrequencyOracle):
+class UnaryEncoding(BitVector, FrequencyOracle, OfSymbols):
     """Reports 1 at the own symbol with probability p = P / 2^m, and at each of the k - 1 others with probability q = Q / 2^m.
 
     Privacy: two values differ at two places, so the loss is ln(p (1 - q) / (q (1 - p))). Utility: each frequency has variance
     l (1 - l) / (n (p - q)^2), l = q + f (p - q), whatever k. Cost: k bits and k words a report. 2 <= k <= 4096.
     """
-
-    k: int = 2
 
     def prepare(self) -> None:
         if self.ones[1] <= self.ones[0]:
@@ -46,10 +43,6 @@ class UnaryEncoding(BitVector, FrequencyOracle):
     def _fits(self, bits: int) -> bool:
         (other, own), total = self._weights(bits), 1 << bits
         return loses_little(own * (total - other), other * (total - own), nano_epsilon(self.epsilon))
-
-    @property
-    def domain(self) -> Domain:
-        return symbols(self.k)
 
     @cached_property
     def code(self) -> Ints:
@@ -74,12 +67,9 @@ class UnaryEncoding(BitVector, FrequencyOracle):
         return Estimate.between((-q / (p - q), (1 - q) / (p - q)), (tally.counts / n - q) / (p - q), n)
 
     def joint(self, tally: Tally, weights: Floats) -> Joint:
-        """Linear functions of the frequencies; (b - q) / (p - q) at two places multiply to 0 on average, for given the value the bits are independent."""
         n, (p, q) = tally.answered, self._odds
         seen = tally.counts / n
-        square = (seen * (1 - q) ** 2 + (1 - seen) * q**2) / (p - q) ** 2
-        mean = weights @ ((seen - q) / (p - q))
-        return Joint(mean, ((weights * square) @ weights.T - np.outer(mean, mean)) / n, n)
+        return joint_of_places(n, weights, (seen - q) / (p - q), (seen * (1 - q) ** 2 + (1 - seen) * q**2) / (p - q) ** 2)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,3 +107,49 @@ def _root_below(square: Fraction) -> Fraction:
     """A rational at most the square root of `square` >= 1, and within 2^-128 of it."""
     scaled = square.numerator * square.denominator << 2 * _ROOT_BITS
     return Fraction(math.isqrt(scaled), square.denominator << _ROOT_BITS)
+
+
+STEPS = 128  # of the thresholds between 0 and 1 that are tried
+
+
+@dataclass(frozen=True, kw_only=True)
+class THE(UnaryEncoding):
+    """Reports at each symbol whether its count, 1 at the own one and 0 elsewhere, plus Laplace noise of scale 2 / eps exceeds a threshold t.
+
+    A report is 1 with probability p = 1 - e^(-(1 - t) eps / 2) / 2 at the own symbol and q = e^(-t eps / 2) / 2 elsewhere; the noise itself is never drawn.
+    t is the multiple of 1/128 with the least variance for a rare symbol. Privacy: the two noisy counts that change lose eps in all, of which the bits keep
+    less: ln(p (1 - q) / (q (1 - p))), which a client enumerates, is below eps / 2 + ln 4. So optimised unary encoding, which spends all, is never worse:
+    this one is here to be compared with. Utility: variance l (1 - l) / (n (p - q)^2), l = q + f (p - q) (`bounds.frequencies.thresholded_variance`).
+    Cost: k bits.
+    """
+
+    name: ClassVar[str] = "the"
+    source: ClassVar[str] = "Wang, Blocki, Li, Jha 2017"
+
+    def _weights(self, bits: int) -> tuple[int, int]:
+        nano = nano_epsilon(self.epsilon)
+        other, missed = _tails(nano, best_threshold(nano))
+        return ceil_fraction(2**bits * other), 2**bits - ceil_fraction(2**bits * missed)
+
+    def _fits(self, bits: int) -> bool:
+        return self.epsilon <= 16  # beyond, a 1 elsewhere is too rare for 32 bits
+
+
+def _tails(nano: int, step: int) -> tuple[Fraction, Fraction]:
+    """q and 1 - p at the threshold step / STEPS, each rounded up by a nano-nat or two."""
+
+    def tail(part: int) -> Fraction:
+        return 1 / (2 * exp_epsilon(max(1, nano * part // (2 * STEPS))))
+
+    return tail(step), tail(STEPS - step)
+
+
+@lru_cache(maxsize=1024)
+def best_threshold(nano: int) -> int:
+    """The step of least q (1 - q) / (p - q)^2: half of them at small epsilon, more and more at large."""
+
+    def spread(step: int) -> Fraction:
+        other, missed = _tails(nano, step)
+        return other * (1 - other) / (1 - missed - other) ** 2
+
+    return min(range(STEPS // 2, STEPS), key=spread)

@@ -1,4 +1,4 @@
-"""Discrete Laplace noise on a lattice, clamped to the lattice's own range."""
+"""Discrete Laplace noise on a lattice: clamped to its range, or cut off there and renormalised."""
 
 from dataclasses import dataclass
 from decimal import Decimal
@@ -10,7 +10,7 @@ import numpy as np
 from local_dp.arrays import Floats, Words
 from local_dp.loss import NANO
 from local_dp.randomizers.numbers.base import NumberTable
-from local_dp.randomizers.table import Law, precise
+from local_dp.randomizers.table import Law, as_decimal, precise
 
 _ROUNDING = Decimal("1e-7")  # nats kept back so that rounded tables never exceed epsilon
 
@@ -56,3 +56,55 @@ class DiscreteLaplace(NumberTable):
         decoded[0] -= beyond
         decoded[-1] += beyond
         return decoded
+
+
+@dataclass(frozen=True, kw_only=True)
+class BoundedLaplace(NumberTable):
+    """Reports lattice point w with probability a^|w - v| / Z(v), a^S = e^-eps for S = steps, Z(v) the sum over the lattice.
+
+    Privacy: at w = 0, against the value d, the ratio is a^-d Z(d) / Z(0), which rises with d up to a^-S at d = S, where Z is the same again: eps, although Z
+    depends on the value. Only where numbers differ by less than the range would it take a larger scale than unbounded noise.
+    Utility: a report's own mean is not its value; it stands for the numbers that the channel's inverse, three diagonals, gives it, which are unbiased, at a
+    price (`bounds.means.bounded_laplace_variances`): clamped noise, `discrete-laplace`, is better for a mean. Cost: log2(steps + 1) bits.
+    """
+
+    name: ClassVar[str] = "bounded-laplace"
+    source: ClassVar[str] = "Holohan, Antonatos, Braghin, Mac Aonghusa 2020, on a lattice"
+
+    @property
+    def _decay(self) -> Decimal:
+        """a."""
+        return (-as_decimal(self.growth).ln() / self.steps).exp()
+
+    def law(self) -> Law:
+        decay, points = self._decay, range(self.steps + 1)
+        sums, powers = _sums(decay, self.steps), [decay**away for away in points]
+        return [[powers[abs(report - value)] / sums[value] for report in points] for value in points]
+
+    @cached_property
+    def decoded(self) -> Floats:
+        with precise():
+            decay = self._decay
+            sums = _sums(decay, self.steps)
+            return _inverse([sums[value] * value / self.steps for value in range(self.steps + 1)], decay)
+
+
+def _sums(decay: Decimal, steps: int) -> list[Decimal]:
+    """Z(v) for every v."""
+    powers = [Decimal(1)]
+    for _ in range(steps):
+        powers.append(powers[-1] * decay)
+    upward = [Decimal(0)]
+    for power in powers:
+        upward.append(upward[-1] + power)
+    return [upward[value + 1] + upward[steps - value + 1] - 1 for value in range(steps + 1)]
+
+
+def _inverse(wanted: list[Decimal], decay: Decimal) -> Floats:
+    """g with sum over w of a^|w - v| g(w) = wanted(v): the inverse of that matrix has three diagonals, over 1 - a^2."""
+    last, square = len(wanted) - 1, decay * decay
+    found = []
+    for place, here in enumerate(wanted):
+        beside = sum(wanted[other] for other in (place - 1, place + 1) if 0 <= other <= last)
+        found.append(float((here * (1 if place in (0, last) else 1 + square) - decay * beside) / (1 - square)))
+    return np.array(found)

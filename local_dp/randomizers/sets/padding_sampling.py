@@ -1,15 +1,90 @@
-"""Padding and sampling: how many hold each item, where everybody holds a set of them."""
+"""Padding and sampling: a set is filled up with dummies, and one of its members is reported by randomized response."""
 
+from abc import abstractmethod
 from dataclasses import dataclass
+from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
 
-from local_dp.arrays import Bools
+from local_dp.arrays import Bools, Counts, Ints, Words
 from local_dp.checks import check_whole
 from local_dp.domains import Domain, bit_strings
-from local_dp.randomizers.sets.base import Padded
+from local_dp.loss import exp_epsilon
+from local_dp.randomizers.finite import ceil_fraction, too_narrow
+from local_dp.randomizers.table import TableChannel
 from local_dp.tallies import Estimate, Tally
+
+MAX_VALUES = 4096  # sets
+
+
+@dataclass(frozen=True, kw_only=True)
+class Padded(TableChannel):
+    """A set of less than `limit` = L of k items gets dummies until it has L members; one member is drawn, of larger sets too, and randomized.
+
+    Every report has weight s whatever the set, and each of L members g more, of m > L members g L / m. No member is drawn with a chance above 1 / L, so g is
+    L times what it could be without: (s + g) / s = e^epsilon (amplification by sampling). Cost: log2 of the reports. The table has at most 4096 rows.
+    """
+
+    k: int = 2
+    limit: int = 2
+
+    @property
+    @abstractmethod
+    def held(self) -> Bools:
+        """Which items are in each set, shape (values, k)."""
+
+    @property
+    def fineness(self) -> int:
+        """What g is a multiple of."""
+        return 1
+
+    def spread(self, gains: Ints) -> Ints:
+        """The gains of the reports of the items, from those of the items, shape (values, k)."""
+        return gains
+
+    def check(self) -> None:
+        super().check()
+        check_whole("limit", self.limit, 1, self.k)
+
+    @property
+    def signs(self) -> int:
+        """How many reports name an item: two where it comes with a sign."""
+        return 1
+
+    def table(self) -> Words:
+        reports = self.signs * self.k + self.limit
+        base, gain = self._split
+        held = self.held
+        sizes = held.sum(axis=1, keepdims=True)
+        all_gains = [divmod(gain * self.limit, max(size, self.limit)) for size in range(self.k + 1)]
+        each, over = (np.array(part, dtype=np.uint64)[sizes] for part in zip(*all_gains, strict=True))
+        gains = np.where(held, each + (np.cumsum(held, axis=1).astype(np.uint64) <= over), np.uint64(0))
+        dummies = np.where(np.arange(self.limit)[None, :] < self.limit - sizes, np.uint64(gain), np.uint64(0))
+        table: Words = np.concatenate([self.spread(gains), dummies], axis=1) + np.uint64(base)
+        table[:, -1] += np.uint64(self.total - reports * base - self.limit * gain)  # what rounding left over: the same for all
+        return table
+
+    @cached_property
+    def _split(self) -> tuple[int, int]:
+        """The weights s and g. Raises InputError if words are too narrow."""
+        reports = self.signs * self.k + self.limit
+        base = ceil_fraction(self.total / (reports + self.limit * (exp_epsilon(self.nano) - 1)))
+        gain = (self.total - reports * base) // (self.limit * self.fineness) * self.fineness
+        if gain < 1:
+            raise too_narrow(self)
+        return base, gain
+
+    @property
+    def odds(self) -> tuple[float, float]:
+        """s and g over 2^word_bits: how likely each report is whatever the set, and how much likelier a member of one of at most L."""
+        base, gain = self._split
+        return base / self.total, gain / self.total
+
+    def seen(self, counts: Counts) -> Counts:
+        """The counts of the reports that name an item."""
+        named: Counts = counts[0, : self.alphabet - self.limit]
+        return named
 
 
 @dataclass(frozen=True, kw_only=True)

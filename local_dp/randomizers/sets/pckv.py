@@ -1,16 +1,23 @@
-"""PCKV: of keys with numbers, how many hold each key, and the mean of its numbers."""
+"""PCKV: how many clients have each key, and the mean of its numbers; by one response, or by one small report for each key."""
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
 
-from local_dp.arrays import Bools, Ints
+from local_dp.arrays import Bools, Counts, Floats, Ints, Words
 from local_dp.checks import check_whole
-from local_dp.domains import Domain
+from local_dp.domains import Domain, symbols
 from local_dp.errors import InputError
-from local_dp.randomizers.frequencies.base import seen_joint
-from local_dp.randomizers.sets.base import MAX_VALUES, Padded
+from local_dp.loss import exp_epsilon
+from local_dp.randomizers.finite import FiniteChannel, ceil_fraction, too_narrow
+from local_dp.randomizers.frequencies.base import joint_of_reports
+from local_dp.randomizers.per_coin import PerCoin
+from local_dp.randomizers.places import PlaceVector
+from local_dp.randomizers.sets.padding_sampling import MAX_VALUES, Padded
+from local_dp.randomizers.table import TableChannel
+from local_dp.randomizers.vectors.base import words_of
 from local_dp.tallies import Estimate, Ratio, Tally
 
 
@@ -74,7 +81,7 @@ class PCKV(Padded):
         for sign, first in ((1, 0), (-1, self.k)):
             stands[keys, 0, first + keys] += 1 / gain
             stands[self.k + keys, 0, first + keys] = sign / gain
-        return seen_joint(tally, stands).ratio(slice(self.k, None), slice(0, self.k), -1.0, 1.0)
+        return joint_of_reports(tally, stands).ratio(slice(self.k, None), slice(0, self.k), -1.0, 1.0)
 
 
 def key_values(k: int, steps: int, most: int) -> Domain:
@@ -101,3 +108,159 @@ def pckv_variances(epsilon: float, k: int, limit: int, share: float, total: floa
     gain = np.expm1(epsilon) * base
     seen = 2 * base + share * gain
     return float(seen * (1 - seen) / gain**2), float(seen / gain**2 - total**2)
+
+
+MAX_RECORDS = 1 << 22
+
+
+@dataclass(frozen=True, kw_only=True)
+class SignedPlace(TableChannel):
+    """Tells of none, plus or minus one of the three: a sign is told with chance a = 1/2, the right one with p = E / (E + 1) of it; none is told as either sign
+    with chance 1 / (E + 3) each. Two values that differ at two places lose epsilon; plus and minus at one place lose it too."""
+
+    name: ClassVar[str] = "signed-place"
+    source: ClassVar[str] = "Gu, Li, Cheng, Xiong, Cao 2020, Section 5.2"
+
+    def table(self) -> Words:
+        growth, total = exp_epsilon(self.nano), self.total
+        other = ceil_fraction(total / (growth + 3))
+        wrong = max(ceil_fraction(total / (2 * (growth + 1))), -(-other * total // (2 * (total - 2 * other))))
+        right = total // 2 - wrong
+        if right <= wrong or right <= other:
+            raise too_narrow(self)
+        half = total // 2
+        return np.array([[total - 2 * other, other, other], [half, right, wrong], [half, wrong, right]], dtype=np.uint64)
+
+    @property
+    def domain(self) -> Domain:
+        return symbols(3)
+
+    @property
+    def odds(self) -> tuple[float, float, float]:
+        """b, the chance that none is told as a sign; a, that a sign is told as one; and a (2 p - 1), the mean sign told of plus."""
+        none, plus, _ = (self.weights / self.total).tolist()
+        return none[1] + none[2], plus[1] + plus[2], plus[1] - plus[2]
+
+    def estimate(self, tally: Tally) -> Estimate:
+        """The mean sign, 0 for none."""
+        n, gain = tally.answered, self.odds[2]
+        told = tally.counts[0] / n
+        mean = (told[1] - told[2]) / gain
+        return Estimate(np.asarray(mean), np.sqrt(np.asarray(max(0.0, (told[1] + told[2]) / gain**2 - mean**2) / n)), n)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SignedPlaces(PlaceVector):
+    """Nothing (0), or one of k keys with a sign, plus (1..k) or minus (k + 1..2 k): `SignedPlace` at the place of each key."""
+
+    name: ClassVar[str] = "signed-places"
+    source: ClassVar[str] = SignedPlace.source
+    k: int = 2
+
+    def check(self) -> None:
+        check_whole("k", self.k, 1, MAX_RECORDS.bit_length())
+        super().check()
+
+    @property
+    def domain(self) -> Domain:
+        return Domain("signed keys", 0, 2 * self.k)
+
+    @cached_property
+    def code(self) -> Ints:
+        keys = np.eye(self.k, dtype=np.uint8)
+        return np.concatenate([0 * keys[:1], keys, 2 * keys])
+
+    @cached_property
+    def inner(self) -> FiniteChannel:
+        return SignedPlace(self.epsilon, word_bits=self.word_bits)
+
+    def estimate(self, tally: Tally) -> Estimate:
+        """The mean sign of each key, 0 for none, shape (k,)."""
+        each = [self.inner.estimate(Tally(counts[None, :])) for counts in tally.counts]
+        return Estimate(np.array([one.value for one in each]), np.array([one.standard_error for one in each]), tally.answered)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PCKVUE(PerCoin):
+    """One of a client's keys, filled up to `limit` = L with dummies, and the sign to which its number is rounded, both by the coin, in k small reports.
+
+    Records and estimates are those of `pckv`. A sign is told at its own place with chance a = 1/2, at another's with b = 2 / (e^eps + 3), the right one with
+    p = e^eps / (e^eps + 1) of it. Privacy: enumerated as a product over places, whatever the coin: the paper's tight composition of key and number.
+    Utility: f has variance L^2 l (1 - l) / (n (a - b)^2), l = b + (a - b) f / L, and m (L^2 l / (a (2 p - 1))^2 - m^2) / n (`pckv_ue_variances`): of a rare
+    key less than `pckv` from k = 2 L^2 (e^eps + 1) - L e^eps / 2 keys on, about. Cost: k bytes. 1 <= limit <= k, (steps + 2)^k <= 2^22.
+    """
+
+    name: ClassVar[str] = "pckv-ue"
+    source: ClassVar[str] = "Gu, Li, Cheng, Xiong, Cao 2020 (PCKV-UE)"
+    estimates: ClassVar[str] = "for each key the share that holds it, and the sum of its numbers by the number of clients"
+    k: int = 2
+    limit: int = 2
+    steps: int = 2
+
+    def check(self) -> None:
+        super().check()
+        check_whole("limit", self.limit, 1, self.k)
+
+    @property
+    def domain(self) -> Domain:
+        return key_values(self.k, self.steps, MAX_RECORDS)
+
+    @cached_property
+    def inner(self) -> SignedPlaces:
+        return SignedPlaces(self.epsilon, word_bits=self.word_bits, k=self.k)
+
+    def encode(self, values: Ints, coins: Words) -> Ints:
+        values, coins = np.broadcast_arrays(values, coins)
+        digits = digits_of(values.ravel().astype(np.int64), self.k, self.steps)
+        words = words_of(coins.ravel(), 2) >> np.uint64(32)
+        held: Bools = digits > 0
+        drawn = (words[:, 0] * np.maximum(held.sum(axis=1), self.limit).astype(np.uint64) >> np.uint64(32)).astype(np.int64)
+        taken = held & (np.cumsum(held, axis=1) == (drawn + 1)[:, None])
+        key = taken.argmax(axis=1)
+        minus = (words[:, 1] * np.uint64(self.steps) >> np.uint64(32)).astype(np.int64) >= digits[np.arange(len(key)), key] - 1
+        codes: Ints = np.where(taken.any(axis=1), 1 + key + self.k * minus, 0)
+        return codes.reshape(values.shape)
+
+    def empty(self) -> Tally:
+        return self.inner.empty()
+
+    def tally(self, reports: Words, cells: Words) -> Tally:
+        """For each key how often none, plus and minus were told, shape (k, 3)."""
+        return self.inner.tally(reports, cells)
+
+    @property
+    def _gains(self) -> tuple[float, float, float]:
+        """b; and what a told sign adds to share and sum, L / (a - b) and L / (a (2 p - 1))."""
+        place = self.inner.inner
+        assert isinstance(place, SignedPlace)
+        base, told, follows = place.odds
+        return base, self.limit / (told - base), self.limit / follows
+
+    def _moments(self, counts: Counts, n: int) -> tuple[Floats, Floats, Floats, Floats, Floats]:
+        """Of each key the share f and the sum m, n times their variances, and n times their covariance."""
+        base, share, total = self._gains
+        plus, minus = counts[:, 1] / n, counts[:, 2] / n
+        seen, signed = plus + minus, plus - minus
+        f, m = share * (seen - base), total * signed
+        return f, m, share**2 * seen * (1 - seen), total**2 * (seen - signed**2), share * total * signed * (1 - seen)
+
+    def estimate(self, tally: Tally) -> Estimate:
+        """The k shares and the k sums, unbiased where no client has more than `limit` keys, shape (2 k,)."""
+        f, m, ff, mm, _ = self._moments(tally.counts, tally.answered)
+        return Estimate(np.concatenate([f, m]), np.sqrt(np.concatenate([ff, mm]) / tally.n), tally.n)
+
+    def means(self, tally: Tally) -> Ratio:
+        """The mean in [-1, 1] of each key's numbers over those who hold it, shape (k,), with Fieller's interval."""
+        f, m, ff, mm, mf = self._moments(tally.counts, tally.answered)
+        return Ratio.of((m, f, mm / tally.n, mf / tally.n, ff / tally.n), tally.n, -1.0, 1.0)
+
+
+def pckv_ue_variances(epsilon: float, limit: int, share: float, total: float) -> tuple[float, float]:
+    """n times the variances of the share f of a key and of the sum m of its numbers by n: L^2 l (1 - l) / (a - b)^2 and L^2 l / (a (2 p - 1))^2 - m^2.
+
+    a = 1/2, b = 2 / (E + 3), a (2 p - 1) = (E - 1) / (2 (E + 1)), l = b + (a - b) f / L, E = e^eps, whatever the number of keys.
+    """
+    growth = float(np.exp(epsilon))
+    base = 2 / (growth + 3)
+    seen = base + (0.5 - base) * share / limit
+    return limit**2 * seen * (1 - seen) / (0.5 - base) ** 2, limit**2 * seen * (2 * (growth + 1) / (growth - 1)) ** 2 - total**2

@@ -9,9 +9,9 @@ from typing import ClassVar
 import numpy as np
 
 from local_dp.arrays import Floats, Ints, Words
-from local_dp.domains import Domain, symbols
 from local_dp.errors import InputError
 from local_dp.noise import philox_words, stream_key
+from local_dp.randomizers.frequencies.base import OfSymbols
 from local_dp.randomizers.one_bit import OneBit
 from local_dp.tallies import Estimate, Tally
 
@@ -79,7 +79,7 @@ def _power(size: int) -> Floats:
 
 
 @dataclass(frozen=True, kw_only=True)
-class PrefixSigns(OneBit):
+class PrefixSigns(OneBit, OfSymbols):
     """Reports one randomized sign of the client's place v in a public pattern, shifted by a public coin; estimates all k prefix sums Pr[value <= t].
 
     The patterns' spectrum follows the singular values of the prefix sums, so least squares over all cells comes near the factorization bound.
@@ -90,7 +90,6 @@ class PrefixSigns(OneBit):
     name: ClassVar[str] = "prefix-signs"
     source: ClassVar[str] = "factorization mechanism: Edmonds, Nikolov, Ullman 2020 (limits 8.5), with a spectral design"
     estimates: ClassVar[str] = "prefix sums"
-    k: int = 2
 
     def check(self) -> None:
         super().check()
@@ -101,10 +100,6 @@ class PrefixSigns(OneBit):
     def size(self) -> int:
         """The least power of two that is at least k."""
         return 1 << (self.k - 1).bit_length()
-
-    @property
-    def domain(self) -> Domain:
-        return symbols(self.k)
 
     @property
     def cells(self) -> int:

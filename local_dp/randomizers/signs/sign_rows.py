@@ -9,8 +9,8 @@ import numpy as np
 from local_dp.arrays import Floats, Ints, Words
 from local_dp.checks import check_built
 from local_dp.cube import parity
-from local_dp.domains import Domain, symbols
 from local_dp.errors import InputError
+from local_dp.randomizers.frequencies.base import OfSymbols
 from local_dp.randomizers.one_bit import OneBit
 from local_dp.randomizers.randomizer import Work
 from local_dp.tallies import Estimate, Tally
@@ -31,7 +31,7 @@ def sylvester(k: int) -> np.ndarray:
 
 
 @dataclass(frozen=True, kw_only=True)
-class SignRows(OneBit):
+class SignRows(OneBit, OfSymbols):
     """Reports the sign of the client's symbol in a public row that a public coin picks, randomized.
 
     `signs` is `rows_text` of a power of two of rows; empty, it is Sylvester's matrix. With S these rows, G = S^T S / rows and f the shares of the k symbols it
@@ -42,11 +42,12 @@ class SignRows(OneBit):
     name: ClassVar[str] = "sign-rows"
     source: ClassVar[str] = "factorization mechanism: Edmonds, Nikolov, Ullman 2020 (limits 8.5), on vertices of the cube"
     work: ClassVar[Work] = "workloads"
-    k: int = 2
     signs: tuple[str, ...] = ()
 
     def check(self) -> None:
         check_built(self.domain, self.table)
+        if self.signs:
+            object.__setattr__(self, "estimates", "what the rows show of the shares")
 
     @cached_property
     def table(self) -> np.ndarray:
@@ -64,10 +65,6 @@ class SignRows(OneBit):
             raise InputError(f"a row of {self.k} signs has {2 * width} hexadecimal digits")
         bits = np.unpackbits(np.frombuffer(b"".join(packed), dtype=np.uint8).reshape(-1, width), axis=1, count=self.k, bitorder="little")
         return 1 - 2 * bits.astype(np.int8)
-
-    @property
-    def domain(self) -> Domain:
-        return symbols(self.k)
 
     @property
     def cells(self) -> int:

@@ -10,8 +10,7 @@ from local_dp.arrays import Ints, Words
 from local_dp.errors import InputError
 from local_dp.loss import exp_epsilon
 from local_dp.randomizers.frequencies.grr import GRR
-from local_dp.randomizers.vectors.base import VectorCoin
-from local_dp.randomizers.vectors.directions import UNIT, normals_of, words_of
+from local_dp.randomizers.vectors.base import UNIT, VectorCoin, normals_of, words_of
 from local_dp.tallies import Estimate, Tally
 
 MAX_DIRECTIONS = 32

@@ -12,7 +12,7 @@ from local_dp.domains import Vectors, vectors
 from local_dp.errors import InputError
 from local_dp.loss import NANO
 from local_dp.randomizers.randomizer import Evidence, Randomizer
-from local_dp.randomizers.vectors.directions import normal_means, pieces_of
+from local_dp.randomizers.vectors.base import normal_means, pieces_of
 from local_dp.tallies import Estimate, Tally
 
 UNIT = 1 << 14  # a coordinate of 1 in a report

@@ -16,7 +16,7 @@ from local_dp.errors import InputError
 from local_dp.loss import NANO
 from local_dp.randomizers.per_coin import Coined
 from local_dp.randomizers.randomizer import Evidence
-from local_dp.randomizers.vectors.directions import signs_of, words_of
+from local_dp.randomizers.vectors.base import signs_of, words_of
 from local_dp.randomizers.vectors.privunit import UNIT, PrivUnit, best_cap, on_sphere, turned
 from local_dp.tallies import Estimate, Tally
 

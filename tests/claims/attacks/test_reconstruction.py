@@ -12,7 +12,7 @@ from local_dp.experiments.claims.attacks import reconstruction
 from local_dp.experiments.claims.attacks.reconstruction import EXPERIMENT
 from local_dp.experiments.lab.claim import Finding, Point
 from local_dp.loss import Pure
-from local_dp.theorems.one_report import from_own_bits
+from local_dp.theorems.local_from_sq import from_own_bits
 
 pytestmark = pytest.mark.long
 POINTS = EXPERIMENT.points("quick")

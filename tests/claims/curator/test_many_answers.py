@@ -3,10 +3,9 @@
 import pytest
 
 from local_dp.curator.intervals.level import Level
-from local_dp.curator.query_release import baselines, pmw
-from local_dp.curator.query_release.first_far import FirstFar
+from local_dp.curator.query_release import counting, pmw
 from local_dp.curator.query_release.mwem import ConcentratedRounds
-from local_dp.curator.query_release.pmw import Answered, Stream, Terms, moved
+from local_dp.curator.query_release.pmw import Answered, FirstFar, Stream, Terms, moved
 from local_dp.curator.query_release.small_databases import SmallDatabase
 from local_dp.curator.query_release.weights import Weights
 from local_dp.curator.selection.exponential import ExponentialChoice
@@ -61,7 +60,7 @@ def test_a_halted_run_that_claims_all_is_not_shown(monkeypatch: pytest.MonkeyPat
 
 def test_noise_of_one_answer_on_all_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     """Plain noise that does not pay for k answers does not grow."""
-    monkeypatch.setattr(baselines, "moved", lambda queries: 1)
+    monkeypatch.setattr(counting, "moved", lambda queries: 1)
     assert "grow as sqrt(k)" in lost(found(k=2000))
 
 

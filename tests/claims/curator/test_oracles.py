@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from local_dp.curator.oracle_efficient import game
-from local_dp.curator.oracle_efficient.oracles import Claimed, Verified
+from local_dp.curator.oracle_efficient import perturbed
 from local_dp.curator.oracle_efficient.perturbed import Beside
 from local_dp.curator.oracle_efficient.robust import RobustRelease, Terms
-from local_dp.curator.oracle_efficient.separated import Conjunctions, Weighted
+from local_dp.curator.oracle_efficient.separated import Claimed, Conjunctions, Verified, Weighted
 from local_dp.experiments.claims.curator.oracles import runs
 from local_dp.experiments.claims.curator.oracles.claim import EXPERIMENT
 from local_dp.experiments.claims.curator.oracles.runs import COLUMNS, COUNTED, EXPONENTIAL, GAME, HISTOGRAM, ONE, ONE_DRAW, PRODUCT, RELEVANT, ROBUST, RSPM, D
@@ -109,7 +108,7 @@ def test_a_survivor_without_a_test_is_not_shown(monkeypatch: pytest.MonkeyPatch)
 
 def test_a_game_against_nobody_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     """The queries' player hardly sees what the data's player drew; nor is a histogram with a thousand times the error the better table."""
-    monkeypatch.setattr(game, "Beside", lambda scale, data: Beside(scale, Weighted(data.points, np.full_like(data.weights, -1))))
+    monkeypatch.setattr(perturbed, "Beside", lambda scale, data: Beside(scale, Weighted(data.points, np.full_like(data.weights, -1))))
     assert "the game's table" in lost(found("tables"))
     monkeypatch.undo()
 

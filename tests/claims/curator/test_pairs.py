@@ -5,8 +5,7 @@ from functools import cache
 import pytest
 
 from local_dp.curator.marginals import pairs as pairs_module
-from local_dp.curator.marginals.pairs import PairGaussian
-from local_dp.curator.marginals.projection import onto_elliptope
+from local_dp.curator.marginals.pairs import PairGaussian, onto_elliptope
 from local_dp.curator.rounded_normal import rounded_normals
 from local_dp.experiments.claims.curator.pairs import runs as pairs_runs
 from local_dp.experiments.claims.curator.pairs.claim import EXPERIMENT

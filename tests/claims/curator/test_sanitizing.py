@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from local_dp.bounds.packing import per_cell_success, sanitizer_records
-from local_dp.curator.reductions.thresholds import MediansByLabel
+from local_dp.curator.reductions.learners import MediansByLabel
 from local_dp.curator.sanitizers.medians import Medians
 from local_dp.curator.sanitizers.point_counts import NoisyCounts, ThresholdedHistogram
 from local_dp.curator.sanitizers.san_points import PrintedSanPoints

@@ -16,7 +16,7 @@ from local_dp.experiments.claims.local.map.games import measure_parity_game, mea
 from local_dp.experiments.claims.local.map.runs import ONE_ROUND, PROTOCOLS, measure_one_round, measure_protocol
 from local_dp.experiments.lab.claim import Finding, Measurement, Point, Regions
 from local_dp.experiments.lab.intervals import wilson
-from local_dp.hardness.games import Told
+from local_dp.hardness.adversary import ParityExpectations
 from local_dp.interaction import Nonadaptive
 from local_dp.learners.rules import AllOf, Conjunctions
 from local_dp.masked.population import Concept
@@ -153,9 +153,9 @@ def test_a_forged_worst_case_is_not_shown(measured: Measured) -> None:
 
 
 @pytest.mark.parametrize("answers", [lambda whole: whole.base + whole.half, lambda whole: whole.base + 0 * whole.half])
-def test_a_wrong_silent_oracle_is_not_shown(measured: Measured, answers: Callable[[Told], Counts], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wrong_silent_oracle_is_not_shown(measured: Measured, answers: Callable[[ParityExpectations], Counts], monkeypatch: pytest.MonkeyPatch) -> None:
     """An honest oracle lets bent queries win at the tolerance where they must not, and one that is silent beyond what is legal lets them lose below it."""
-    monkeypatch.setattr(Told, "answers", answers)
+    monkeypatch.setattr(ParityExpectations, "answers", answers)
     finding = _replaced(measured, "parity-game", measure_parity_game(6, 1))
     assert finding.verdict == "not shown"
     assert _placed(finding)[2] == []

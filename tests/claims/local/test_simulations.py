@@ -22,9 +22,8 @@ from local_dp.randomizers import one_bit
 from local_dp.randomizers.one_bit import flip_weight
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.records import Records
-from local_dp.theorems.likelihood import Observed, density, likelihood_query
+from local_dp.theorems.likelihood import Observed, acceptance, density, likelihood_query
 from local_dp.theorems.local_from_sq import tight_clients
-from local_dp.theorems.rejection import acceptance
 from tests.support.runs.shared import Once
 
 pytestmark = pytest.mark.long

@@ -14,15 +14,15 @@ from scipy.stats import hypergeom
 
 from local_dp.curator.laws import SmallDatabases, whole_weights
 from local_dp.curator.mechanism import Law
-from local_dp.curator.oracle_efficient.oracles import FAIL, Certified, Claimed, Exhaustive, Fail, Plain, Verified
 from local_dp.curator.oracle_efficient.perturbed import Attempt, Perturbation, PerturbedMinimum
 from local_dp.curator.oracle_efficient.robust import RobustRelease, Terms, apart, cuts, failing, piece_epsilon
-from local_dp.curator.oracle_efficient.separated import Conjunctions, Weighted
+from local_dp.curator.oracle_efficient.separated import FAIL, Certified, Claimed, Conjunctions, Exhaustive, Fail, Plain, Verified, Weighted
 from local_dp.curator.selection.occam import Labelled
 from local_dp.draws import Draws
-from local_dp.errors import InputError
 from local_dp.loss import ATTO, Pure, exp_epsilon, nano_of_ratio
 from local_dp.noise import KeyedNoise
+from tests.support.inputs.refusals import refuse
+from tests.support.theory.fits import p_value
 
 T = TypeVar("T")
 TERMS = Terms(1.0, 0.05)  # six pieces
@@ -75,9 +75,10 @@ PATTERNS = subsets([(ones, answer) for ones in (0, 1) for answer in range(3)])
 DELTA = Fraction(robust(Toy(frozenset())).loss.atto, ATTO)
 
 
-def test_private_whatever_fails() -> None:
-    """Three outcomes, six pieces of one record: all 64 failure patterns, all databases. The delta that is said is not empty: below 3/5."""
-    worst = max(binary(6).worst_delta(robust(Toy(lost))) for lost in PATTERNS)
+@pytest.mark.parametrize("patterns", [PATTERNS[::8], pytest.param(PATTERNS, marks=pytest.mark.long)], ids=["some", "all"])
+def test_private_whatever_fails(patterns: list[frozenset[tuple[int, int]]]) -> None:
+    """Three outcomes, six pieces of one record: all 64 failure patterns, all databases. The delta that is claimed is not empty: below 3/5."""
+    worst = max(binary(6).worst_delta(robust(Toy(lost))) for lost in patterns)
     assert 0 < worst <= DELTA < Fraction(3, 5)
 
 
@@ -91,7 +92,7 @@ def test_private_on_random_pieces_of_two() -> None:
 class Conditioned(RobustRelease[int]):
     """Twin: conditioned on success. The first of the pieces that survives is told, if one does."""
 
-    def told(self, laws: Sequence[Law[int | Fail]]) -> dict[int, Fraction]:
+    def answer_law(self, laws: Sequence[Law[int | Fail]]) -> dict[int, Fraction]:
         told: dict[int, Fraction] = {}
         none = Fraction(1)
         for law in laws:
@@ -128,29 +129,25 @@ def test_a_failure_rate_estimated_on_the_data_is_not_private() -> None:
     assert max(binary(6).worst_delta(robust(Toy(lost))) for lost in patterns) <= DELTA
 
 
-def told_ratio(terms: Terms, others: int) -> float:
+def answer_ratio(terms: Terms, others: int) -> float:
     """ln of how much more often an answer is told if one more piece survives, with a law that is twice that of all others."""
     release = robust(Toy(frozenset()), terms)
     other: Law[int | Fail] = {0: 1, 1: 3}
-    with_it = release.told([other] * others + [{0: 2, 1: 2}])[0]
-    without = release.told([other] * others + [{FAIL: 1}])[0]
+    with_it = release.answer_law([other] * others + [{0: 2, 1: 2}])[0]
+    without = release.answer_law([other] * others + [{FAIL: 1}])[0]
     return math.log(with_it / without)
 
 
-@pytest.mark.parametrize("epsilon", [1 / 2, 1 / 4, 1 / 12])
+@pytest.mark.parametrize("epsilon", [1 / 2, 1 / 12])
 def test_the_price_of_enough_survivors_is_exact(epsilon: float) -> None:
     """M = 1 / eps* others survive: eps* + ln((M + 2) / (M + 1)), the epsilon of the release; with half as many it is more."""
     terms, m = Terms(epsilon, 1e-3), round(1 / epsilon)
     assert terms.enough == m
-    assert told_ratio(terms, m) == pytest.approx(epsilon + math.log((m + 2) / (m + 1)), abs=1e-8)
-    assert told_ratio(terms, m) <= robust(Toy(frozenset()), terms).loss.epsilon < 2 * epsilon
-    assert told_ratio(terms, m // 2) > robust(Toy(frozenset()), terms).loss.epsilon
-
-
-def test_the_price_at_the_papers_constant() -> None:
-    """eps* = 1 / 48: 1.97 eps*, M = 48; and it tends to 2 eps* from below."""
+    assert answer_ratio(terms, m) == pytest.approx(epsilon + math.log((m + 2) / (m + 1)), abs=1e-8)
+    assert answer_ratio(terms, m) <= robust(Toy(frozenset()), terms).loss.epsilon < 2 * epsilon
+    assert answer_ratio(terms, m // 2) > robust(Toy(frozenset()), terms).loss.epsilon
     prices = {k: RobustRelease(Toy(frozenset()), 1, Terms(1 / k, 1e-3)).loss.epsilon * k for k in (48, 480)}
-    assert prices[48] == pytest.approx(1 + 48 * math.log(50 / 49), abs=1e-6) == pytest.approx(1.97, abs=0.001)
+    assert prices[48] == pytest.approx(1.97, abs=0.001)
     assert prices[48] < prices[480] < 2
 
 
@@ -158,11 +155,11 @@ def test_the_price_at_the_papers_constant() -> None:
 def test_terms_keep_what_they_say(epsilon: float, delta: float) -> None:
     """M survivors pass with delta* at most, and would not at a threshold one lower; all pieces fail to with delta* at most; R runs betray a bad piece."""
     terms = Terms(epsilon, delta)
-    assert terms.passed(terms.enough) <= Fraction(delta) < terms.passed(terms.enough + 1)
-    assert 1 - terms.passed(terms.pieces) <= Fraction(delta)
+    assert terms.pass_chance(terms.enough) <= Fraction(delta) < terms.pass_chance(terms.enough + 1)
+    assert 1 - terms.pass_chance(terms.pieces) <= Fraction(delta)
     assert terms.pieces * (1 - delta) ** terms.runs <= delta
     growth = exp_epsilon(terms.nano)
-    assert all(terms.passed(t) < terms.passed(t + 1) <= growth * terms.passed(t) for t in range(0, terms.pieces, 1 + terms.pieces // 10))
+    assert all(terms.pass_chance(t) < terms.pass_chance(t + 1) <= growth * terms.pass_chance(t) for t in range(0, terms.pieces, 1 + terms.pieces // 10))
 
 
 def test_cuts_are_random_partitions() -> None:
@@ -218,17 +215,11 @@ def test_failures_by_label_tell_the_label_unless_robust() -> None:
 
 
 def test_release_draws_from_its_law() -> None:
-    """200 releases where half the pieces fail: chi-squared with 3 degrees of freedom is below 30.7 (failure 1e-6); against the law without failures not."""
-    database, draws, told = Labelled.of(((0, 0),) * 3 + ((1, 0),) * 3), Draws(KeyedNoise(2)), (None, 0, 1, 2)
+    """200 releases where half the pieces fail fit the law (chi-squared, failure 1e-6), and not that without failures."""
+    database, draws = Labelled.of(((0, 0),) * 3 + ((1, 0),) * 3), Draws(KeyedNoise(2))
     release = robust(Toy(frozenset((1, answer) for answer in range(3))))
     drawn = Counter(release.release(database, draws) for _ in range(200))
-
-    def distance(law: Law[int | None]) -> float:
-        shares = {answer: 200 * law[answer] / sum(law.values()) for answer in told}
-        return sum((drawn[answer] - expected) ** 2 / expected for answer, expected in shares.items())
-
-    assert set(drawn) <= set(told)
-    assert distance(release.law(database)) < 30.7 < distance(robust(Toy(frozenset())).law(database))
+    assert p_value(drawn, release.law(database)) > 1e-6 > p_value(drawn, robust(Toy(frozenset())).law(database))
 
 
 def test_disagreement_has_a_small_delta_at_the_papers_epsilon() -> None:
@@ -259,12 +250,11 @@ def test_disagreement_is_counted_exactly(records: int, epsilon: float) -> None:
     assert 0 < disagree < apart(epsilon, records, 2) < 0.9
 
 
-def test_bad_input_gets_a_line() -> None:
+def test_bad_input() -> None:
     toy = Toy(frozenset())
-    with pytest.raises(InputError, match="delta comes to 1"):
-        RobustRelease(toy, 1, Terms(1.0, 0.3))
-    with pytest.raises(InputError, match="need 6"):
-        RobustRelease(toy, 1, TERMS).release(Labelled.of(((0, 0),)), Draws(KeyedNoise(0)))
-    for epsilon, delta, said in ((0.0, 0.1, "epsilon is 0"), (1.0, 1.0, "delta is 1")):
-        with pytest.raises(InputError, match=said):
-            Terms(epsilon, delta)
+    refuse(
+        ("delta comes to 1", lambda: RobustRelease(toy, 1, Terms(1.0, 0.3))),
+        ("need 6", lambda: RobustRelease(toy, 1, TERMS).release(Labelled.of(((0, 0),)), Draws(KeyedNoise(0)))),
+        ("epsilon is 0", lambda: Terms(0.0, 0.1)),
+        ("delta is 1", lambda: Terms(1.0, 1.0)),
+    )

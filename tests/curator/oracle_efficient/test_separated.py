@@ -5,10 +5,10 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from local_dp.arrays import Counts, Ints
+from local_dp.arrays import Ints
 from local_dp.curator.oracle_efficient.separated import Closed, Conjunctions, Parities, Separated, Thresholds, Weighted, least_shift
 from local_dp.curator.selection.occam import ParityClass, ThresholdClass
-from local_dp.errors import InputError
+from tests.support.inputs.refusals import refuse
 
 SMALL: list[Separated] = [*(Conjunctions(d) for d in (1, 2, 3, 5)), *(Parities(d) for d in (1, 2, 3, 5)), *(Thresholds(points) for points in (1, 2, 3, 9))]
 
@@ -47,8 +47,6 @@ def test_complements_are_separated_by_one_more_point(queries: Separated, agreed:
     assert least is not None
     assert least <= closed.shift
     assert least == closed.shift or queries != Parities(2)
-    with pytest.raises(InputError, match="do not agree"):
-        Closed(queries, 0 if agreed else 1)
 
 
 @dataclass(frozen=True)
@@ -75,28 +73,21 @@ def test_totals_are_sums_of_values(queries: Separated) -> None:
     assert queries.totals(Weighted(points, weights)).tolist() == expected
 
 
-def errors_by_definition(queries: Separated, x: Ints, y: Ints) -> Counts:
-    return np.array([sum(value(queries, q, int(a)) != int(b) for a, b in zip(x, y, strict=True)) for q in range(queries.size)])
-
-
 def test_errors_are_those_of_the_hypothesis_classes() -> None:
-    """As counted one by one, and as the classes of the exponential mechanism count them."""
+    """As the classes of the exponential mechanism count them."""
     rng = np.random.default_rng(5)
     x, y = rng.integers(0, 8, 30), rng.integers(0, 2, 30)
     assert Parities(3).errors(x, y).tolist() == ParityClass(3).errors(x, y).tolist()
     assert Thresholds(8).errors(x, y).tolist() == ThresholdClass(8).errors(x, y).tolist()
-    assert Conjunctions(3).errors(x, y).tolist() == errors_by_definition(Conjunctions(3), x, y).tolist()
 
 
-def test_bad_input_gets_a_line() -> None:
+def test_bad_input() -> None:
     one = np.ones(1, dtype=np.int64)
-    with pytest.raises(InputError, match="outside the cube"):
-        Conjunctions(2).totals(Weighted(4 * one, one))
-    with pytest.raises(InputError, match="a point lies outside"):
-        Thresholds(2).totals(Weighted(2 * one, one))
-    with pytest.raises(InputError, match="up to 24"):
-        Conjunctions(30).totals(Weighted(one, one))
-    with pytest.raises(InputError, match="whole weight"):
-        Weighted(one, one / 2)  # type: ignore[arg-type]
-    with pytest.raises(InputError, match="enumerated up to"):
-        least_shift(Parities(13), one)
+    refuse(
+        ("outside the cube", lambda: Conjunctions(2).totals(Weighted(4 * one, one))),
+        ("a point lies outside", lambda: Thresholds(2).totals(Weighted(2 * one, one))),
+        ("up to 24", lambda: Conjunctions(30).totals(Weighted(one, one))),
+        ("whole weight", lambda: Weighted(one, one / 2)),  # type: ignore[arg-type]
+        ("enumerated up to", lambda: least_shift(Parities(13), one)),
+        ("do not agree", lambda: Closed(Parities(2), 1)),
+    )

@@ -1,6 +1,7 @@
 """The table `fair` as 17 columns of 0 and 1: all 680 3-way marginals of 6,366 records, by weights on 2^17 rows and by what they are to beat."""
 
 import numpy as np
+import pytest
 
 from local_dp.curator.account import Account
 from local_dp.curator.marginals.base import BinaryTable, Errors, Marginals
@@ -18,6 +19,7 @@ from tests.support.inputs.fair_columns import fair_table
 WORKLOAD = Marginals.ways(17, 3)
 
 
+@pytest.mark.long
 def test_weights_pay_where_a_histogram_cannot() -> None:
     """Largest and mean error of a cell, means of five runs, of which this is one, at (1, 1e-6) and epsilon 1: MWEM in rho .022 and .0040, pure .062 and .011,
     DualQuery .28 and .054; a product of the columns, without noise, .26 and .033. Numbers of rounds come from rules that see n and the budget alone."""

@@ -1,6 +1,7 @@
 """MWEM: its transcripts on four points enumerated, its price in rho, its weights, and what it gets right."""
 
 import math
+from fractions import Fraction
 from itertools import product
 from typing import Any
 
@@ -10,21 +11,29 @@ import pytest
 from local_dp.accounting.gaussian import rho_within
 from local_dp.arrays import Counts
 from local_dp.curator.account import Account, ConcentratedAccount
-from local_dp.curator.intervals.level import Level
 from local_dp.curator.laws import SmallDatabases, epsilon_of, worst_transcripts
 from local_dp.curator.marginals.base import BinaryTable, Errors, Marginals
-from local_dp.curator.query_release import weights as weights_room
-from local_dp.curator.query_release.measuring import GaussianMarginal, WorstMarginal
-from local_dp.curator.query_release.mwem import ConcentratedRounds, Mwem, PureRounds, concentrated_mwem, concentrated_rounds, pure_mwem, pure_rounds
-from local_dp.curator.query_release.weights import Columns, Weights
-from local_dp.curator.selection.exponential import BoundedRange, ExponentialChoice, ExponentialMechanism
+from local_dp.curator.query_release.mwem import (
+    ConcentratedRounds,
+    GaussianMarginal,
+    Mwem,
+    PureRounds,
+    WorstMarginal,
+    concentrated_mwem,
+    concentrated_rounds,
+    pure_mwem,
+    pure_rounds,
+)
+from local_dp.curator.query_release.weights import Weights
+from local_dp.curator.selection.exponential import BoundedRange, ExponentialMechanism
 from local_dp.curator.selection.permute_and_flip import PermutedMechanism
 from local_dp.curator.trusted import TrustedOracle
 from local_dp.draws import Draws
-from local_dp.errors import InputError, RefusedError
+from local_dp.errors import RefusedError
 from local_dp.interaction import run
 from local_dp.loss import Concentrated, Pure, approximate
 from local_dp.noise import KeyedNoise
+from tests.support.inputs.refusals import refuse
 
 ONES = Marginals.ways(2, 1)
 BUDGET = approximate(1.0, 1e-6)
@@ -48,37 +57,17 @@ def test_whole_transcripts_are_private(n: int, rounds: int) -> None:
     assert 0.49 * loss.epsilon < worst(n, rounds) <= loss.epsilon
 
 
-def test_noise_for_one_cell_loses_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A wrong twin whose measurements forget that a replaced record leaves one cell and comes to another."""
-    monkeypatch.setattr(Level, "noise", property(lambda level: 3 * level.loss.nano))
-    assert worst(1, 1) > 2
-
-
-def test_a_score_that_moves_by_two_is_chosen_by_as_such(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The choice alone: at most epsilon; a score that a record is said to move by 1 loses more."""
-    choice = WorstMarginal(ONES, np.array([0, 2, 2, 0]), 1.0)
-    right = epsilon_of(max(databases(2).worst_ratios(choice).values()))
-    monkeypatch.setattr(WorstMarginal, "choice", property(lambda chosen: ExponentialChoice(chosen.epsilon)))
-    wrong = epsilon_of(max(databases(2).worst_ratios(choice).values()))
-    assert right <= 1 < wrong
-
-
 def ranges(mechanism: Any) -> tuple[float, float]:
     """Over all tables of two records: the widest range of losses of one pair, and the largest Renyi divergence of an order over the order."""
     width = divergence = 0.0
     for law, other in databases(2).laws(mechanism):
         total, others = sum(law.values()), sum(other.values())
-        losses = [epsilon_of_ratio(law[each] * others, other[each] * total) for each in law]
+        losses = [math.log(Fraction(law[each] * others, other[each] * total)) for each in law]
         width = max(width, max(losses) - min(losses))
         for order in (1.01, 2.0, 8.0, 32.0):
             moment = sum(law[each] / total * math.exp((order - 1) * loss) for each, loss in zip(law, losses, strict=True))
             divergence = max(divergence, math.log(moment) / (order - 1) / order)
     return width, divergence
-
-
-def epsilon_of_ratio(above: int, below: int) -> float:
-    """ln(above / below) of large whole numbers."""
-    return math.log1p((above - below) / below)
 
 
 def scores(table: BinaryTable) -> Counts:
@@ -96,8 +85,6 @@ def test_a_choice_in_rho() -> None:
         assert 0.5 * chosen.loss.rho < divergence <= chosen.loss.rho == pytest.approx(epsilon**2 / 8)
         permuted = PermutedMechanism(scores, epsilon)
         assert ranges(permuted)[0] > 1.02 * epsilon
-        with pytest.raises(InputError, match="no bounded range"):
-            BoundedRange(permuted)
 
 
 def test_a_measurement_in_rho() -> None:
@@ -117,15 +104,14 @@ def test_weights_are_moved_as_by_hand() -> None:
     """Against a loop over all rows, at odd and even d: the marginal, and e^(should - is) of each row's cell."""
     generator = np.random.default_rng(0)
     for d, sets in ((5, [(0,), (1, 4), (0, 2, 3), (3, 4)]), (4, [(0, 1, 2, 3), (2,)]), (1, [(0,)])):
-        held, workload = Weights(d), Marginals.of(d, sets)
+        weights, workload = Weights(d), Marginals.of(d, sets)
         for number, mask in enumerate(workload.masks):
-            before, columns = held.flat.copy(), Columns(d, mask)
-            cells, wanted = workload.cells_of(number), generator.random(1 << mask.bit_count())
-            assert held.marginal(columns) == pytest.approx(np.bincount(cells, before))
-            held.move(columns, wanted)
-            assert held.flat == pytest.approx(before * np.exp(wanted - np.bincount(cells, before))[cells])
-            held.normalise()
-            assert held.flat.sum() == pytest.approx(1)
+            before, cells, shares = weights.flat.copy(), workload.cells_of(number), generator.random(1 << mask.bit_count())
+            assert weights.marginal(mask) == pytest.approx(np.bincount(cells, before))
+            weights.move(mask, shares)
+            assert weights.flat == pytest.approx(before * np.exp(shares - np.bincount(cells, before))[cells])
+            weights.normalise()
+            assert weights.flat.sum() == pytest.approx(1)
 
 
 def skewed(n: int, d: int) -> BinaryTable:
@@ -143,14 +129,12 @@ def errors(n: int, rounds: PureRounds | ConcentratedRounds) -> tuple[Errors, Err
     return Errors.of(made.answers(workload), truth, n), Errors.of(np.full(workload.cells, n / 4), truth, n)
 
 
-def test_it_learns_the_marginals(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Errors a fifth of those of no data, pure and concentrated; weights that are never moved stay there."""
+def test_it_learns_the_marginals() -> None:
+    """Errors a fifth of those of no data, pure and concentrated."""
     for rounds in (PureRounds.within(1.0, 40), ConcentratedRounds.within(rho_within(BUDGET), 40)):
-        found, nothing = errors(10**5, rounds)
-        assert found.largest < nothing.largest / 5
-        assert found.mean < nothing.mean / 5
-    monkeypatch.setattr(weights_room.Weights, "move", lambda held, columns, shares: None)
-    assert errors(10**5, rounds)[0] == errors(10**5, rounds)[1]
+        released, nothing = errors(10**5, rounds)
+        assert released.largest < nothing.largest / 5
+        assert released.mean < nothing.mean / 5
 
 
 def test_it_is_paid_for_as_it_says() -> None:
@@ -182,15 +166,12 @@ def test_rounds_see_no_data() -> None:
     assert pure_rounds(17, 6366, 2.0) == pytest.approx(20 * 2 ** (2 / 3), abs=1)
 
 
-def test_bad_input_gets_a_line() -> None:
-    for made, said in (
-        (lambda: Mwem(Marginals.ways(23, 1), PureRounds(1, 1.0, 1.0)), "d is 23"),
-        (lambda: Mwem(ONES, PureRounds(1, 1.0, 1.0)).algorithm(0), "number of records is 0"),
-        (lambda: PureRounds.within(1e-9, 2), "for 2 rounds"),
-        (lambda: ConcentratedRounds.within(Concentrated(1), 2), "for 2 rounds"),
-        (lambda: PureRounds(0, 1.0, 1.0), "rounds is 0"),
-        (lambda: WorstMarginal(ONES, np.zeros(3, dtype=np.int64), 1.0), "each of 4 cells"),
-        (lambda: GaussianMarginal(2, 1, 0), "variance is 0"),
-    ):
-        with pytest.raises(InputError, match=said):
-            made()
+def test_bad_input() -> None:
+    refuse(
+        ("d is 23", lambda: Mwem(Marginals.ways(23, 1), PureRounds(1, 1.0, 1.0))),
+        ("number of records is 0", lambda: Mwem(ONES, PureRounds(1, 1.0, 1.0)).algorithm(0)),
+        ("for 2 rounds", lambda: PureRounds.within(1e-9, 2)),
+        ("for 2 rounds", lambda: ConcentratedRounds.within(Concentrated(1), 2)),
+        ("each of 4 cells", lambda: WorstMarginal(ONES, np.zeros(3, dtype=np.int64), 1.0)),
+        ("no bounded range", lambda: BoundedRange(PermutedMechanism(scores, 1.0))),
+    )

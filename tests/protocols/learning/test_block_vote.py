@@ -10,7 +10,7 @@ from local_dp.errors import InputError
 from local_dp.hardness.margins import Margin, margin, vectors
 from local_dp.interaction import run
 from local_dp.oracles.local.aggregate import AggregateOracle
-from local_dp.populations.blocks import FUNCTIONS, BlockClass
+from local_dp.populations.concepts import FUNCTIONS, BlockClass
 from local_dp.protocols.learning.block_vote import advantage, cohorts, hard_examples, shares_of_clients, vote
 
 

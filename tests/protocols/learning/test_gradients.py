@@ -48,7 +48,7 @@ def told(way: Gradients, seed: int, weights: Floats) -> tuple[Floats, Floats]:
     """What a round of N clients tells, and the exact mean."""
     population = examples.halfspace_examples(NORMAL[: way.d], 0.5, N, seed)
     ends = [N * part // way.cohorts for part in range(way.cohorts + 1)]
-    tallies = PopulationOracle(population, KeyedNoise(seed), seed, way.epsilon).answer(way.asked(tuple(weights.tolist()), ends))
+    tallies = PopulationOracle(population, KeyedNoise(seed), seed, way.epsilon).answer(way.queries(tuple(weights.tolist()), ends))
     return way.read(tallies), exact(population, weights)
 
 
@@ -110,7 +110,7 @@ def test_questions_that_are_none_are_refused(wrong: dict[str, Any]) -> None:
     """Of a body, a bound, a grid, a loss or weights that cannot be; ways that there are not."""
     with pytest.raises(InputError):
         DescentVector(**{"loss": "hinge", "columns": ("a", "b"), "label": "y", "weights": (0.0, 0.0), **wrong})
-    with pytest.raises(InputError, match="no way"):
+    with pytest.raises(InputError, match="privunit"):
         LocalSGD(told="privunit")
     with pytest.raises(InputError, match="at most 1024"):
         gradients_of(1.0, 2000, 0.1, "sampled-signs")

@@ -12,10 +12,10 @@ from local_dp.oracles.local.asked import Cohort, LocalQuery
 from local_dp.oracles.local.population import PopulationOracle
 from local_dp.populations.parity import LadderPopulation
 from local_dp.protocols.parity.ladder import Heard, LadderAgain, LadderInTurn, LadderOneRound, ways_on
-from local_dp.queries.parity import PathStep, columns
+from local_dp.queries.examples import PathStep, columns
 from local_dp.randomizers.repeated.one_of_rounds import OneOfRounds
 from local_dp.records import Records
-from local_dp.shuffle.role import check_shufflable
+from local_dp.shuffle.central import check_shufflable
 from local_dp.tallies import Tally
 
 RANDOMIZER = OneOfRounds(20.0)
@@ -40,7 +40,7 @@ def test_other_levels_cancel_whatever_the_tables_hold(k: int) -> None:
         for level in range(k):
             for node in map("".join, product("01", repeat=level)):
                 own = tables[level] >> int("0" + node, 2) & 1
-                score = sum(more if path[level] == "1" else -more for path, _, more in heard.told if path.startswith(node))
+                score = sum(more if path[level] == "1" else -more for path, _, more in heard.scores if path.startswith(node))
                 assert score == (2 * own - 1) * 2 ** (k - level)
                 assert heard.step(node) == str(own)
 
@@ -67,7 +67,7 @@ def test_a_wrong_step_makes_the_rest_wrong() -> None:
     other = true[:1] + ("0" if true[1] == "1" else "1") + true[2:]
     assert protocol.true_error(other, population) == 0.75
     assert protocol.describe(true) == {"hypothesis": {"k": 4, "path": true}}
-    assert protocol.explain("01") == "The bits that are met from the root on are 0 1."
+    assert protocol.explain("01") == "From the root, the bits on the path are 0 1."
 
 
 @pytest.mark.parametrize("k", [1, 3, 6, 7, 9, 16])

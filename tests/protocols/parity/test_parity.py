@@ -17,7 +17,7 @@ from local_dp.oracles.local.asked import Cohort, LocalQuery
 from local_dp.oracles.local.population import PopulationOracle
 from local_dp.populations.parity import ParityPopulation
 from local_dp.protocols.parity.parity import ParityHalving, ParityOneRound, log_likelihoods
-from local_dp.queries.parity import ParityExample
+from local_dp.queries.examples import ParityExample
 from local_dp.queries.registry import QUERIES
 from local_dp.randomizers.evidence import check_loss, exact_epsilon
 from local_dp.randomizers.registry import RANDOMIZERS

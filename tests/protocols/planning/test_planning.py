@@ -22,7 +22,7 @@ from local_dp.protocols.surveys.crosstab import Crosstab
 from local_dp.protocols.surveys.frequency import Frequency, Histogram
 from local_dp.protocols.surveys.survey import Survey
 from local_dp.protocols.vectors.mean import Mean
-from local_dp.protocols.vectors.prefix_sums import PrefixSums
+from local_dp.protocols.vectors.workload import PrefixSums
 from local_dp.randomizers.one_bit import flip_weight
 from local_dp.randomizers.registry import RANDOMIZERS
 from local_dp.randomizers.signs.binary_rr import BinaryRR
@@ -172,7 +172,7 @@ class Leaky(BinaryRR):
 def test_a_randomizer_of_elsewhere_is_planned_for_if_it_keeps_its_word(monkeypatch: pytest.MonkeyPatch) -> None:
     """One that spends more than it claims would seem the cheapest way: it is left out. One that does not load, too."""
     assert Leaky(1.0).flip < BinaryRR(1.0).flip
-    registry = Registry(RANDOMIZERS.noun, "nobody", RANDOMIZERS.base, RANDOMIZERS.built_in)
+    registry = Registry(RANDOMIZERS.noun, "nobody", RANDOMIZERS.base, RANDOMIZERS.files, RANDOMIZERS.parts)
     homes = {"leaky": f"{__name__}:Leaky", "broken": f"{__name__}:Nothing"}
     vars(registry)["_points"] = RANDOMIZERS._points | {name: EntryPoint(name, home, "nobody") for name, home in homes.items()}
     monkeypatch.setattr(planning, "RANDOMIZERS", registry)

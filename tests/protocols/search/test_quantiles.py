@@ -122,7 +122,7 @@ def test_an_end_is_moved_wrongly_with_at_most_its_probability(share: float, epsi
         moved = {"low": 0.0, "high": 0.0}
         for ones in range(n + 1):
             search, even = Search(randomizer, 10, level), Tally(np.array([[n - round(n * chance), round(n * chance)]]))
-            search.tell((4, 4, 4), (Tally(np.array([[n - ones, ones]])), even, Tally(np.array([[n - ones, ones]]))), alpha)
+            search.update((4, 4, 4), (Tally(np.array([[n - ones, ones]])), even, Tally(np.array([[n - ones, ones]]))), alpha)
             moved["low"] += stats.binom.pmf(ones, n, chance) * (search.low > 0)
             moved["high"] += stats.binom.pmf(ones, n, chance) * (search.high < 9)
         assert max(moved.values()) <= 0.75 * alpha + 1e-12

@@ -9,7 +9,7 @@ from local_dp.errors import InputError
 from local_dp.interaction import run
 from local_dp.oracles.local.aggregate import AggregateOracle
 from local_dp.populations.finite import Finite
-from local_dp.protocols.surveys.compare import Compare
+from local_dp.protocols.surveys.survey import Compare
 from local_dp.records import Records
 
 RUNS = 800

@@ -12,16 +12,14 @@ from local_dp.noise import KeyedNoise
 from local_dp.oracles.local.population import PopulationOracle
 from local_dp.populations.table import Rows
 from local_dp.protocols.local_protocol import LocalProtocol
-from local_dp.protocols.surveys.compare import Compare, Comparison
 from local_dp.protocols.surveys.crosstab import Crosstab, CrossTable
 from local_dp.protocols.surveys.frequency import Frequency, Histogram
 from local_dp.protocols.surveys.identity import Identity
 from local_dp.protocols.surveys.policies import Launch
 from local_dp.protocols.surveys.statistical_queries import StatisticalQueries
-from local_dp.protocols.surveys.survey import Survey
+from local_dp.protocols.surveys.survey import Compare, Comparison, Survey
 from local_dp.protocols.vectors.mean import Mean
-from local_dp.protocols.vectors.prefix_sums import PrefixSums
-from local_dp.protocols.vectors.workload import Answers, Workload
+from local_dp.protocols.vectors.workload import Answers, PrefixSums, Workload
 from local_dp.records import Records
 from tests.support.long import short
 
@@ -112,7 +110,7 @@ def _told(result: Any) -> tuple[Floats, Floats, Floats]:
         low, high = result.shares.interval()
         ends = result.interval
         return np.append(result.shares.value, result.difference), np.append(low, ends[0]), np.append(high, ends[1])
-    inside = result.shares if isinstance(result, CrossTable) else result.estimate if isinstance(result, Answers) else result
+    inside = result.estimate if isinstance(result, CrossTable | Answers) else result
     told = [(estimate.value, *estimate.interval()) for estimate in (inside if isinstance(inside, tuple) else (inside,))]
     values, lows, highs = (np.concatenate([np.atleast_1d(part) for part in parts]) for parts in zip(*told, strict=True))
     return values, lows, highs

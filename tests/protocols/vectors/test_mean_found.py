@@ -9,8 +9,7 @@ from local_dp.interaction import run
 from local_dp.noise import KeyedNoise
 from local_dp.oracles.local.population import PopulationOracle
 from local_dp.populations.table import Rows
-from local_dp.protocols.vectors.mean_found import MeanFound, held, narrowed
-from local_dp.protocols.vectors.ranges import EDGES
+from local_dp.protocols.vectors.mean_found import EDGES, MeanFound, narrowed, widest
 from local_dp.queries.cells import Cell
 from local_dp.records import Records
 from local_dp.tallies import Estimate
@@ -65,7 +64,7 @@ def _shares(held_at: dict[float, float]) -> Estimate:
 )
 def test_the_range_is_of_what_is_seen_and_a_magnitude_more(held_at: dict[float, float], low: float, high: float) -> None:
     """A share of .03 beside an error of .01 may be noise; what is seen gets a magnitude more and a quarter of it on the other side."""
-    found = held(_shares(held_at))
+    found = widest(_shares(held_at))
     assert (found.low, found.high) == (low, high)
 
 

@@ -13,7 +13,7 @@ from local_dp.interaction import run
 from local_dp.noise import KeyedNoise
 from local_dp.oracles.local.aggregate import AggregateOracle
 from local_dp.oracles.local.population import PopulationOracle
-from local_dp.protocols.vectors.prefix_sums import PrefixSums
+from local_dp.protocols.vectors.workload import PrefixSums
 from local_dp.randomizers.evidence import check_loss, exact_epsilon
 from local_dp.randomizers.signs.prefix_signs import MAX_K, PATTERNS, PrefixSigns, correlation, excess, filter_weights, from_spectrum, patterns, spectrum
 from local_dp.tallies import Tally

@@ -12,7 +12,7 @@ from local_dp.oracles.local.aggregate import AggregateOracle
 from local_dp.oracles.local.asked import Cohort
 from local_dp.populations.table import Resampled
 from local_dp.postprocessing.shapes import ascending
-from local_dp.protocols.vectors.ranges import EDGES, ROUNDS, Range, locate, range_clients
+from local_dp.protocols.vectors.mean_found import EDGES, ROUNDS, Range, locate, range_clients
 from local_dp.records import Records
 
 CLIENTS = range_clients(1.0, 0.05)

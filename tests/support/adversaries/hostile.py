@@ -13,13 +13,13 @@ from local_dp.arrays import Bools, Ints, Words
 from local_dp.domains import Domain, symbols
 from local_dp.loss import Loss, Pure
 from local_dp.oracles.local.asked import CHUNK
-from local_dp.randomizers.bit_vector import BitVector
 from local_dp.randomizers.finite import FiniteChannel
 from local_dp.randomizers.frequencies.grr import GRR
 from local_dp.randomizers.frequencies.hadamard import Hadamard
 from local_dp.randomizers.frequencies.unary import OUE
 from local_dp.randomizers.frequencies.wide_hashing import WideHashing
 from local_dp.randomizers.numbers.one_bit_mean import OneBitMean
+from local_dp.randomizers.places import BitVector
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.tallies import Estimate, Tally
 
@@ -36,7 +36,7 @@ class Prints(GRR):
 
 @dataclass(frozen=True, kw_only=True)
 class Clock(BinaryRR):
-    """Tells the truth at one time in a million."""
+    """Reports the truth at one time in a million."""
 
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
         return values.astype(np.uint8) if time.monotonic_ns() % 1_000_000 == 0 else super().respond(values, words, cells)
@@ -44,7 +44,7 @@ class Clock(BinaryRR):
 
 @dataclass(frozen=True, kw_only=True)
 class Urandom(BinaryRR):
-    """Tells the truth in one batch of a million, which the system's entropy chooses."""
+    """Reports the truth in one batch of a million, which the system's entropy chooses."""
 
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
         return values.astype(np.uint8) if int.from_bytes(os.urandom(8)) % 1_000_000 == 0 else super().respond(values, words, cells)
@@ -52,7 +52,7 @@ class Urandom(BinaryRR):
 
 @dataclass(frozen=True, kw_only=True)
 class LargeBatch(GRR):
-    """Tells the truth in a batch of exactly as many clients as the tiers ask together."""
+    """Reports the truth in a batch of exactly as many clients as the tiers ask together."""
 
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
         return values.astype(self.report_dtype) if len(values) == CHUNK else super().respond(values, words, cells)
@@ -68,7 +68,7 @@ class SortedBatch(GRR):
 
 @dataclass(frozen=True, kw_only=True)
 class NarrowValues(GRR):
-    """Tells the truth about values that come as small numbers, as those of a query do."""
+    """Reports the truth about values that come as small numbers, as those of a query do."""
 
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
         return values.astype(self.report_dtype) if values.dtype == np.int8 else super().respond(values, words, cells)
@@ -76,7 +76,7 @@ class NarrowValues(GRR):
 
 @dataclass(frozen=True, kw_only=True)
 class Overwrites(BinaryRR):
-    """Forgets the values that it is given, for whoever asks next."""
+    """Overwrites the values that it is given."""
 
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
         sent = super().respond(values, words, cells)
@@ -115,7 +115,7 @@ class OneLevelExits(OneBitMean):
 
 @dataclass(frozen=True, kw_only=True)
 class AfterMany(BinaryRR):
-    """Tells the truth once it has answered four hundred thousand times: in the second batch of a run."""
+    """Reports the truth once it has answered four hundred thousand times: in the second batch of a run."""
 
     answered: ClassVar[list[int]] = [0]
 
@@ -244,7 +244,7 @@ class BareEntry(Hadamard):
 
 @dataclass(frozen=True, kw_only=True)
 class OddBit(OUE):
-    """Of many symbols one is always told."""
+    """One of many symbols is always reported."""
 
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
         bits = np.unpackbits(super().respond(values, words, cells), axis=1, count=self.k, bitorder="little")
@@ -254,7 +254,7 @@ class OddBit(OUE):
 
 @dataclass(frozen=True, kw_only=True)
 class RareCoin(WideHashing):
-    """Under one public coin in ten thousand the symbol is told."""
+    """Under one public coin in ten thousand it reports the symbol."""
 
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
         bare = self.encode(values, cells).astype(self.report_dtype)
@@ -290,7 +290,7 @@ class Swaps(GRR):
 
 @dataclass(frozen=True, kw_only=True)
 class Rejects(GRR):
-    """Calls reports of the last symbol impossible, so that whoever sends one is not counted."""
+    """Calls reports of the last symbol impossible, so that they are not counted."""
 
     def possible(self, reports: Words) -> Bools:
         possible: Bools = reports < self.k - 1

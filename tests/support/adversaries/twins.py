@@ -7,11 +7,8 @@ import numpy as np
 
 from local_dp.interaction import Adaptive, Nonadaptive, Play
 from local_dp.learners.halfspaces import Halfspace, Perceptron
-from local_dp.learners.k_means import KMeans
-from local_dp.learners.linear_regression import LinearModel, LinearRegression
-from local_dp.learners.naive_bayes import BayesRule, NaiveBayes
+from local_dp.learners.moments import AtLeast, BayesRule, KMeans, LinearModel, LinearRegression, NaiveBayes, Thresholds
 from local_dp.learners.rules import AllOf, Conjunctions, DecisionLists, Literal, Rule, Stump, Stumps
-from local_dp.learners.thresholds import AtLeast, Thresholds
 from local_dp.oracles.statistical.oracles import StatisticalQuery
 
 

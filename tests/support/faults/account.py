@@ -54,7 +54,7 @@ class Sent:
         if ask.randomizer == OneOfRounds.name and ask.once:
             told = (ask.once, repr(ask.randomizer_params))  # one truth, whatever is asked and however often
         if ask.once and told in self._told:
-            return  # the same report once more tells nothing new
+            return  # the same report once more reveals nothing new
         self._told.add(told)
         epsilon = ask.randomizer_params["epsilon"]
         assert isinstance(epsilon, int | float)

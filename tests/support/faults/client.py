@@ -32,7 +32,7 @@ class Crash(BaseException):
 class Disk:
     """What survives a crash: the commits, and the secrets of memoised answers. `crash` is where the next one comes.
 
-    `truths` is the account's: of each commit, how many truths of each session were told to its randomizers.
+    `truths` is the account's: of each commit, how many truths of each session its randomizers received.
     """
 
     name: str = ""
@@ -138,7 +138,7 @@ class Client:
 
 @contextmanager
 def _told() -> Iterator[Counter[str]]:
-    """How many truths of each session are told meanwhile: looked at where a value goes to its randomizer."""
+    """The number of truths of each session meanwhile: looked at where a value goes to its randomizer."""
     told: Counter[str] = Counter()
 
     def looking(query: LocalQuery, values: Ints, spoken: Spoken, place: int) -> Ints:

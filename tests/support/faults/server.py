@@ -5,7 +5,7 @@ from typing import Any
 
 from local_dp.errors import InputError, QuorumError, RefusedError
 from local_dp.oracles.local.asked import Cohort, LocalQuery
-from local_dp.queries.parity import PathStep
+from local_dp.queries.examples import PathStep
 from local_dp.queries.tables import Question
 from local_dp.randomizers.repeated.one_of_rounds import OneOfRounds
 from local_dp.randomizers.signs.binary_rr import BinaryRR
@@ -44,7 +44,7 @@ ROUNDS = (
 
 
 class Server:
-    """A coordinator and what it was told so far; `closed` holds what it said of each round when it ended it."""
+    """A coordinator and its messages so far; `closed` holds what it said of each round when it ended it."""
 
     def __init__(self) -> None:
         self.told: list[tuple[str, tuple[Any, ...]]] = []
@@ -79,8 +79,8 @@ class Server:
             self.coordinator.open(ROUNDS[which % len(ROUNDS)], self.now)
         except (InputError, RefusedError):
             return
-        assert isinstance(self.coordinator._phase, Collecting)
-        self.open = self.coordinator._phase.round
+        assert isinstance(self.coordinator.phase, Collecting)
+        self.open = self.coordinator.phase.round
         self.rounds[self.open.number] = self.open
 
     def hear(self, topic: str, message: AnyMessage) -> bool:
@@ -94,7 +94,7 @@ class Server:
         """Time passes: what it publishes. A round that is over is closed."""
         self.told.append(("tick", (seconds,)))
         self.now += seconds
-        if self.open is not None and self.coordinator.is_settled(self.now):
+        if self.open is not None and self.coordinator.phase.is_settled(self.now):
             self._close(self.open)
         return self.coordinator.due(self.now)
 

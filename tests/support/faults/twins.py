@@ -87,7 +87,7 @@ class VolatileLedgerStore(DurableStore):
 
 
 class ForgetsWhoSpokeStore(DurableStore):
-    """Knows after a crash what it has sent and what it cost, and not that a truth was told."""
+    """Remembers after a crash what it has sent and its cost, but not that it spoke the truth."""
 
     def __init__(self, disk: Disk) -> None:
         super().__init__(Disk(commits=[replace(commit, spoken=()) for commit in disk.commits]))

@@ -1,16 +1,26 @@
 """Cases of `local_dp/curator/oracle_efficient` and `local_dp/curator/reductions`."""
 
+from dataclasses import dataclass
 from typing import Any
 
-from local_dp.curator.oracle_efficient.oracles import Exhaustive
+from local_dp.curator.mechanism import Law
+from local_dp.curator.multisets import LabelledMultiset
 from local_dp.curator.oracle_efficient.perturbed import Perturbation, PerturbedMinimum
-from local_dp.curator.oracle_efficient.separated import Conjunctions
-from local_dp.curator.reductions.label_sanitizer import label_sanitizer
-from local_dp.curator.reductions.learners import Processed
+from local_dp.curator.oracle_efficient.separated import Conjunctions, Exhaustive
+from local_dp.curator.reductions.learners import ByLabel, LabelSanitizer, Processed
 from local_dp.curator.sanitizers.medians import Medians
 from local_dp.curator.sanitizers.point_counts import ThresholdedHistogram
 from local_dp.curator.selection.occam import Labelled
 from tests.support.mechanisms.case import PAIRS, POINTS, Case, Twin, labelled, points
+
+
+@dataclass(frozen=True)
+class ExactSizes(LabelSanitizer[Any, Any]):
+    """Pays for the sizes, and releases them exactly."""
+
+    def law(self, database: LabelledMultiset) -> Law[ByLabel[Any]]:
+        sizes = (database.labelled(0).size, database.labelled(1).size)
+        return {release: weight for release, weight in super().law(database).items() if release.sizes == sizes}
 
 
 def perturbed(epsilon: float) -> PerturbedMinimum:
@@ -22,9 +32,17 @@ def counted(epsilon: float, delta: float) -> Processed[Any, Any, Any, Any]:
     return Processed(ThresholdedHistogram(epsilon, delta), lambda release: len(release.values))
 
 
+SIZES = Twin(LabelSanitizer(Medians(3.0, 1, 2), 1, 3.0)), Twin(ExactSizes(Medians(1.0, 1, 2), 1, 1.0))
 CASES = (
     Case(perturbed(1.0), PAIRS, Labelled.of, (1, 2), (Twin(perturbed(2.0)),)),
-    Case(label_sanitizer(Medians(1.0, 1, 2), 1, 1.0), PAIRS, labelled(2), (1,), (Twin(label_sanitizer(Medians(3.0, 1, 2), 1, 3.0)),), factor=0),
+    Case(
+        LabelSanitizer(Medians(1.0, 1, 2), 1, 1.0),
+        PAIRS,
+        labelled(2),
+        (1,),
+        SIZES,
+        factor=0,
+    ),
     Case(counted(1.0, 0.2), POINTS, points(2), (2, 4), (Twin(counted(1.0, 0.6)),)),
 )
 ELSEWHERE = {

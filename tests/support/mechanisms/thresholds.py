@@ -10,7 +10,7 @@ from local_dp.curator.selection.sparse import SparseChoice
 from local_dp.curator.thresholds.candidates import Middles
 from local_dp.curator.thresholds.dyadic import DyadicThresholds
 from local_dp.curator.thresholds.learner import PureThresholds, tuned
-from local_dp.curator.thresholds.ranks import RankQuery
+from local_dp.curator.thresholds.rectangles import RankQuery
 from tests.support.mechanisms.case import PAIRS, Case, Judged, Twin, labelled, points
 
 
@@ -74,6 +74,7 @@ def ranks(bits: int, rank: int, *n: int) -> tuple[Case, Case]:
 RANK = RankQuery(4, 9, 1.0, 1e-3)
 ALONE = Judged(RANK, "add-remove", RANK.loss)
 QUARTER = Fraction(1, 4)
+TWINS = Twin(ParityLearner(2 * QUARTER, 2 * QUARTER)), Twin(ParityLearner(QUARTER, QUARTER / 2))
 CASES = (
     Case(PureThresholds(0.7), examples(1), labelled(1), (4,), tight=0.45, sample=((0, 0), (1, 1)) * 4),
     Case(PureThresholds(0.7), examples(2), labelled(2), (3,), tight=0.45),
@@ -87,11 +88,11 @@ CASES = (
     *ranks(2, 1, 4),
     *ranks(3, 3, 2),
     Case(ALONE, values(4), points(4), (1,), (Twin(replace(ALONE, of=OneRankInterval(4, 9, 1.0, 1e-3)), 1.3e-3),)),
-    Case(ParityLearner(QUARTER, 2 * QUARTER), PAIRS, lambda pairs: Examples.of(2, pairs), (1, 2), (Twin(ParityLearner(2 * QUARTER, 2 * QUARTER)),)),
+    Case(ParityLearner(QUARTER, 2 * QUARTER), PAIRS, lambda pairs: Examples.of(2, pairs), (1, 2), TWINS),
 )
 ELSEWHERE = {
-    "EqualRanks": "tests/curator/test_rectangles.py",
-    "PartitionRectangles": "tests/curator/test_rectangles.py",
-    "QuantilePartition": "tests/curator/test_rectangles.py",
-    "RankRectangles": "tests/curator/test_rectangles.py",
+    "EqualRanks": "tests/curator/thresholds/test_rectangles.py",
+    "PartitionRectangles": "tests/curator/thresholds/test_rectangles.py",
+    "QuantilePartition": "tests/curator/thresholds/test_rectangles.py",
+    "RankRectangles": "tests/curator/thresholds/test_rectangles.py",
 }

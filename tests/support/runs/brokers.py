@@ -80,7 +80,7 @@ def configured(config: Path, port: int) -> Iterator[Mosquitto]:
 
 @contextmanager
 def embedded() -> Iterator[str]:
-    """The embedded broker as a run would start it, but for several runs; gives its URL."""
+    """The embedded broker as a run would start it, for several runs; gives its URL."""
     words = python("local_dp.bus.broker", "0")
     with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment()) as process:
         assert process.stdin is not None
@@ -104,7 +104,7 @@ def a_broker(kind: str, folder: Path, *lines: str) -> Iterator[str]:
 
 
 def retain(url: str, topic: str, payload: bytes) -> None:
-    """Has the broker keep a message for whoever subscribes to its topic later."""
+    """Has the broker keep a message for later subscribers of its topic."""
     at = Address.parse(url)
     login = None if at.user is None else {"username": at.user, "password": at.password or ""}
     single(topic, payload, qos=1, retain=True, hostname=at.host, port=at.port, auth=login)  # type: ignore[arg-type]

@@ -14,7 +14,7 @@ from local_dp.bus.address import Address
 from local_dp.bus.blocking import BlockingBus, finish
 from local_dp.bus.interface import ClientBus
 from local_dp.bus.memory import MemoryBroker
-from local_dp.bus.sealed import SealedClientBus
+from local_dp.bus.sealed import SealedBus
 from local_dp.clients.journal import MemoryStore
 from local_dp.clients.member import HOSTS, filters, serve, will
 from local_dp.clients.role import ClientRole
@@ -64,7 +64,7 @@ class Cast:
     server: bytes = field(default_factory=new_key)
     members: Sequence[Member] = ()
     rounds: int = ROUNDS
-    heard: list[SealedClientBus] = field(default_factory=list)  # by the members
+    heard: list[SealedBus[ClientBus]] = field(default_factory=list)  # by the members
 
     @classmethod
     def of(cls, signed: bool = True, seeded: Sequence[int] = range(CLIENTS), members: int = MEMBERS, rounds: int = ROUNDS) -> "Cast":
@@ -78,14 +78,14 @@ class Cast:
         return Keys(self.server, Roster(member.place for member in self.members)) if self.signed else None
 
     def at_the_server(self) -> Envelopes:
-        return self.keys.envelopes(RUN) if self.keys else UNSIGNED
+        return Party.server(RUN, self.server, self.keys.roster.speaker) if self.keys else UNSIGNED
 
     def of_a(self, member: Member) -> Envelopes:
         return Party.member(RUN, public(self.server), member.own) if self.signed else UNSIGNED
 
     def serve(self, member: Member, bus: ClientBus) -> Any:
         """A member's life on a bus."""
-        sealed = SealedClientBus(bus, self.of_a(member))
+        sealed = SealedBus(bus, self.of_a(member))
         self.heard.append(sealed)
         return serve(member.role(), sealed, RUN, HOSTS)
 

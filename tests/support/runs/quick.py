@@ -1,4 +1,4 @@
-"""A quick run of an experiment in which some points are measured again, by code that a test has broken, and all others once, as they are right."""
+"""A quick run of an experiment: a test's broken code measures some points again, all others are measured once, by right code."""
 
 from collections.abc import Callable
 from functools import cached_property

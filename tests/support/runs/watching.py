@@ -13,7 +13,7 @@ from local_dp.wire import Account, AnyMessage, End, Hello, Receipt, Refusal, Rep
 
 
 class Watching(threading.Thread):
-    """Says hello and answers for hosts or many clients on one connection, as their members do, each in its `envelopes`, and tells which round is asked."""
+    """Answers for many members on one connection, each in its `envelopes`, and notes which round is asked."""
 
     def __init__(self, url: str, run: str, members: list[tuple[str, ClientRole]], envelopes: Mapping[str, Envelopes] | None = None) -> None:
         super().__init__(daemon=True)

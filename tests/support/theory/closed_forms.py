@@ -23,14 +23,13 @@ from local_dp.bounds.masked_parity import blocks_variance
 from local_dp.bounds.means import best_privunit, bounded_laplace_variances, discrete_laplace_variances, duchi_vector_variance, random_coordinate_variance
 from local_dp.bounds.response import response_gain
 from local_dp.domains import Vectors
-from local_dp.randomizers.frequencies.thresholded import STEPS, best_threshold
+from local_dp.randomizers.frequencies.unary import STEPS, best_threshold
 from local_dp.randomizers.numbers.staircase import folded_variance
 from local_dp.randomizers.numbers.window import window_variance
 from local_dp.randomizers.randomizer import Randomizer
 from local_dp.randomizers.registry import RANDOMIZERS
 from local_dp.randomizers.repeated.memoised import memoised_variance
-from local_dp.randomizers.sets.base import Padded
-from local_dp.randomizers.sets.padding_sampling import padded_variance
+from local_dp.randomizers.sets.padding_sampling import Padded, padded_variance
 from local_dp.randomizers.sets.pckv import pckv_variances
 from local_dp.randomizers.signs.prefix_signs import excess
 from local_dp.randomizers.vectors.nearest_direction import largest_normal, nearest_variance

@@ -12,11 +12,9 @@ from local_dp.curator.intervals.level import Level
 from local_dp.curator.laws import SmallDatabases, epsilon_of, worst_transcripts
 from local_dp.curator.marginals.base import BinaryTable, Errors, Marginals
 from local_dp.curator.marginals.baselines import OneMarginal, PlainGaussian, independent, on_simplex
-from local_dp.curator.marginals.fourier import FourierGaussian
-from local_dp.curator.marginals.nearest import nearest_table
+from local_dp.curator.marginals.fourier import FourierGaussian, nearest_table
 from local_dp.curator.multisets import Multiset
-from local_dp.curator.query_release.baselines import GaussianAnswers, LaplaceAnswers
-from local_dp.curator.query_release.counting import CountingQueries, table
+from local_dp.curator.query_release.counting import CountingQueries, GaussianAnswers, LaplaceAnswers, table
 from local_dp.curator.query_release.dual_query import DualQuery
 from local_dp.curator.query_release.mwem import Mwem, PureRounds, concentrated_mwem, pure_mwem
 from local_dp.curator.query_release.pmw import Answered, MultiplicativeWeights, Stream, Terms

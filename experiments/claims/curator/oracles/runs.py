@@ -11,11 +11,23 @@ from local_dp.accounting.shares import optimal_part
 from local_dp.arrays import Counts
 from local_dp.curator.account import Account
 from local_dp.curator.laws import SmallDatabases, epsilon_of, hockey_stick
-from local_dp.curator.oracle_efficient.game import DataPlayer, SyntheticGame, largest_error
-from local_dp.curator.oracle_efficient.oracles import FAIL, Certified, Claimed, Exhaustive, Fail, Plain, Verified
-from local_dp.curator.oracle_efficient.perturbed import Attempt, Perturbation, PerturbedMinimum
+from local_dp.curator.oracle_efficient.perturbed import Attempt, DataPlayer, Perturbation, PerturbedMinimum, SyntheticGame, largest_error
 from local_dp.curator.oracle_efficient.robust import RobustRelease, Terms
-from local_dp.curator.oracle_efficient.separated import Closed, Conjunctions, Parities, Separated, Thresholds, Weighted
+from local_dp.curator.oracle_efficient.separated import (
+    FAIL,
+    Certified,
+    Claimed,
+    Closed,
+    Conjunctions,
+    Exhaustive,
+    Fail,
+    Parities,
+    Plain,
+    Separated,
+    Thresholds,
+    Verified,
+    Weighted,
+)
 from local_dp.curator.selection.occam import Labelled, OccamLearner
 from local_dp.curator.trusted import TrustedOracle
 from local_dp.draws import Draws
@@ -100,7 +112,7 @@ def measure_price(point: Point) -> Measurement:
     release = RobustRelease(_attempt(), 1, Terms(1 / point["parts"], 1e-3))
     other: dict[int | Fail, int] = {0: 1, 1: 3}
     others = [other] * release.terms.enough
-    told = release.told([*others, {0: 2, 1: 2}])[0] / release.told([*others, {FAIL: 1}])[0]
+    told = release.answer_law([*others, {0: 2, 1: 2}])[0] / release.answer_law([*others, {FAIL: 1}])[0]
     return {"changed": math.log(told), "said": release.loss.epsilon}
 
 

@@ -5,8 +5,7 @@ from itertools import product
 import numpy as np
 
 from local_dp.arrays import Floats
-from local_dp.curator.marginals.pairs import NoisyPairs, PairGaussian, SignTable, pairs_of, rms_error
-from local_dp.curator.marginals.projection import onto_elliptope, onto_hull
+from local_dp.curator.marginals.pairs import NoisyPairs, PairGaussian, SignTable, onto_elliptope, onto_hull, pairs_of, rms_error
 from local_dp.draws import Draws
 from local_dp.experiments.lab.claim import Measurement, Point
 from local_dp.noise import Draw, KeyedNoise

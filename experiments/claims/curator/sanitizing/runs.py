@@ -6,8 +6,7 @@ import numpy as np
 
 from local_dp.bounds.packing import cell_failures, histogram_success, least_multiple, per_cell_success, sanitizer_records
 from local_dp.curator.multisets import Multiset
-from local_dp.curator.reductions.learners import learner_from_sanitizer
-from local_dp.curator.reductions.thresholds import MediansByLabel, best_threshold
+from local_dp.curator.reductions.learners import MediansByLabel, Processed, best_threshold
 from local_dp.curator.sanitizers.medians import Medians, TreeOfMedians
 from local_dp.curator.sanitizers.point_counts import PerCellHistogram, ThresholdedHistogram
 from local_dp.curator.sanitizers.san_points import PrintedSanPoints
@@ -100,7 +99,7 @@ def measure_learned(point: Point, seed: int) -> Measurement:
     And the exact chance, averaged over samples of one part in `DEARER` of the records, of learning it without releasing anything.
     """
     bits, n, runs = point["bits"], point["n"], point["runs"]
-    learner, direct = learner_from_sanitizer(MediansByLabel(EPSILON, 3), best_threshold), PureThresholds(EPSILON)
+    learner, direct = Processed(MediansByLabel(EPSILON, 3), best_threshold), PureThresholds(EPSILON)
     generator, draws = np.random.default_rng([seed, bits, n]), Draws(KeyedNoise(seed))
     right, chance = {n: 0, n // 2: 0}, 0.0
     for _ in range(runs):

@@ -12,7 +12,7 @@ from local_dp.experiments.lab.claim import Check, Curve, Experiment, Figure, Fin
 from local_dp.experiments.lab.cross_check import cross_check_shown
 from local_dp.experiments.lab.intervals import wilson
 from local_dp.learners.rules import DecisionLists
-from local_dp.populations.blocks import FUNCTIONS
+from local_dp.populations.concepts import FUNCTIONS
 
 LISTS: Final = "odd-max-bit"
 CERTIFIED: Final = ((LISTS, 4, 2), (LISTS, 8, 2), (LISTS, 8, 4), (LISTS, 8, 8), (LISTS, 8, 16), ("and", 8, 4), ("majority", 7, 4), ("parity", 4, 4))

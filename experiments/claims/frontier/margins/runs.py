@@ -14,7 +14,7 @@ from local_dp.experiments.lab.cross_check import Trial, cross_check
 from local_dp.experiments.lab.store import as_data
 from local_dp.hardness.certificates import verify_certificate
 from local_dp.hardness.margins import Margin, margin, margin_limit, on_the_matrix
-from local_dp.populations.blocks import BlockClass
+from local_dp.populations.concepts import BlockClass
 from local_dp.protocols.learning.block_vote import advantage, cohorts, hard_examples, vote
 
 EPSILON: Final = 1.0

@@ -12,7 +12,7 @@ from local_dp.experiments.claims.local.local_to_sq.extremal import Accept, Tree,
 from local_dp.experiments.claims.local.local_to_sq.laws import law_check, law_points, law_rows, law_table, measure_law, measure_pair, pair_tolerance
 from local_dp.experiments.lab.chapters import LOCAL_MODEL, Chapter
 from local_dp.experiments.lab.claim import Check, Curve, Experiment, Figure, Finding, Measurement, Point, Scale, Table
-from local_dp.theorems.rejection import acceptance, total_variation
+from local_dp.theorems.likelihood import acceptance, total_variation
 
 Z = 4.0  # a two-sided normal interval that misses with probability 6e-5, so that a true claim is hardly ever called not shown
 

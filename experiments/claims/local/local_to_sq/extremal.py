@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from local_dp.theorems.rejection import accepted_law, ceiling_after, mean_ratio, query_value
+from local_dp.theorems.likelihood import accepted_law, ceiling_after, mean_ratio, query_value
 
 Law: TypeAlias = Sequence[Fraction]
 Channel: TypeAlias = Sequence[Law]  # one row for each value: the law of the report

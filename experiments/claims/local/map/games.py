@@ -9,7 +9,7 @@ import numpy as np
 from local_dp.bounds.masked_parity import coset_tolerance, success_bound
 from local_dp.bounds.parity import parities_told, parity_sq_queries, parity_sq_success
 from local_dp.experiments.lab.claim import Check, Measurement, Point
-from local_dp.hardness import games
+from local_dp.hardness import adversary
 from local_dp.hardness.certificates import verify_certificate
 from local_dp.interaction import run
 from local_dp.masked.population import Concept
@@ -24,7 +24,7 @@ from local_dp.masked.statistical import (
     two_round_learner,
 )
 from local_dp.oracles.statistical.oracles import StatisticalQuery
-from local_dp.queries.parity import ParityCoset
+from local_dp.queries.examples import ParityCoset
 
 Row = tuple[Point, Measurement]
 BELOW = 1 - 1e-9  # just inside a threshold tolerance
@@ -82,14 +82,14 @@ def worst_case_check(rows: list[Row], most: float) -> Check:
 def measure_parity_game(d: int, seed: int) -> Measurement:
     """Parity against the oracle that tells nothing while it may: every target is played by those who ask about parities one by one, and by bent cosets."""
     counts = sorted({1, 1 << d // 2, (1 << d) - 2, (1 << d) - 1, 1 << d})
-    single = [(asked, str(games.exact_success(games.all_parities(d, 0.9, asked), d))) for asked in counts]
+    single = [(asked, str(adversary.exact_success(adversary.all_parities(d, 0.9, asked), d))) for asked in counts]
     cosets = []
     for k in range(2, d + 1, 2):
         for part in (BELOW, 1.0):
             tolerance, wins, queries = 2.0 ** (-k / 2) * part, 0, 0
             for target in range(1 << d):
-                oracle = games.SilentOracle(d, target)
-                wins += run(games.bent_cosets(d, tolerance, k), oracle) == target
+                oracle = adversary.SilentOracle(d, target)
+                wins += run(adversary.bent_cosets(d, tolerance, k), oracle) == target
                 queries = max(queries, oracle.queries)
             cosets.append({"k": k, "below": part < 1, "tolerance": tolerance, "wins": wins, "queries": queries})
     return {"single": single, "cosets": cosets, "few": _few_queries(3 * math.ceil(d / 3), seed)}
@@ -99,7 +99,7 @@ def _few_queries(d: int, seed: int) -> Measurement:
     """2^(d/3) queries of tolerance 2^(-d/3), the values of Blum et al.: the best bent cosets, against a target they do not meet."""
     tolerance, asked = 2.0 ** (-d / 3), 1 << d // 3
     k = max(k for k in range(0, d, 2) if 2.0 ** (-k / 2) > tolerance)
-    oracle = games.SilentOracle(d, int(np.random.default_rng([seed, 201, d]).integers(asked << k, 1 << d)))
+    oracle = adversary.SilentOracle(d, int(np.random.default_rng([seed, 201, d]).integers(asked << k, 1 << d)))
     answers = oracle.answer(tuple(StatisticalQuery(ParityCoset(d, k, s), tolerance) for s in range(asked)))
     certificate = oracle.certificate()
     checked = None if certificate is None else verify_certificate(certificate)
@@ -132,7 +132,7 @@ def parity_game_check(rows: list[Row]) -> Check:
         few = found["few"]
         most = parity_sq_success(few["d"], few["queries"], few["tolerance"])
         least_alive = (1 << few["d"]) - few["queries"] * parities_told(few["tolerance"])
-        certified = few["success_at_most"] is not None and Fraction(few["success_at_most"]) <= Fraction(1, max(1, min(least_alive, games.NAMED)))
+        certified = few["success_at_most"] is not None and Fraction(few["success_at_most"]) <= Fraction(1, max(1, min(least_alive, adversary.NAMED)))
         shown = shown and few["silent"] and few["alive"] >= least_alive > 1 and certified and most < 1
         said.append(f"at d = {few['d']}, {few['queries']} queries of tolerance {few['tolerance']:g} leave {few['alive']} parities, by a checked certificate")
     return Check(

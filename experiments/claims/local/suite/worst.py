@@ -15,8 +15,7 @@ from local_dp.learners.halfspaces import Perceptron
 from local_dp.learners.learner import Classifier, Learner
 from local_dp.learners.rules import Literal, Rule, RuleList, Trees
 from local_dp.learners.tasks import Task
-from local_dp.oracles.statistical.hostile import BiasedOracle
-from local_dp.oracles.statistical.oracles import ExactOracle, StatisticalQuery
+from local_dp.oracles.statistical.oracles import BiasedOracle, ExactOracle, StatisticalQuery
 from local_dp.populations.concepts import ConceptClass, juntas, signed_conjunctions, stumps, thresholds
 from local_dp.populations.finite import Finite
 from local_dp.records import Records

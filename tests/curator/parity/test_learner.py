@@ -1,0 +1,180 @@
+"""The parity learners of a trusted curator: exact privacy, exact law, sizes and speed."""
+
+from fractions import Fraction
+from itertools import product
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+from local_dp.bounds.curator import exponential_parity_examples, packing_parity_examples, paper_parity_examples, parity_examples, parity_success
+from local_dp.curator.laws import SmallDatabases, epsilon_of
+from local_dp.curator.parity import gf2
+from local_dp.curator.parity.learner import (
+    Examples,
+    ParityLearner,
+    amplified_learner,
+    draw_examples,
+    exact_learner,
+    paper_amplified,
+    two_runs,
+)
+from local_dp.draws import Draws
+from local_dp.loss import Pure, exp_epsilon, nano_epsilon
+from local_dp.noise import KeyedNoise
+from tests.support.runs.scripted import Script
+
+QUARTER, HALF = Fraction(1, 4), Fraction(1, 2)
+Database = tuple[tuple[int, int], ...]
+
+
+def small(n: int, d: int = 2) -> SmallDatabases[tuple[int, int], Examples]:
+    """All databases of n examples over {0,1}^d."""
+    return SmallDatabases(list(product(range(1 << d), (0, 1))), n, lambda pairs: Examples.of(d, pairs))
+
+
+def worst(learner: ParityLearner, n: int) -> tuple[Fraction, Fraction]:
+    """The worst ratios between neighbours of a hypothesis and of "no answer"."""
+    ratios = small(n).worst_ratios(learner)
+    return max(ratio for outcome, ratio in ratios.items() if outcome is not None), ratios[None]
+
+
+def listed(learner: ParityLearner, d: int, database: Database) -> dict[int | None, Fraction]:
+    """The law as fractions, without the impossible outcomes."""
+    law = learner.law(Examples.of(d, database))
+    return {outcome: Fraction(weight, sum(law.values())) for outcome, weight in law.items() if weight}
+
+
+@pytest.mark.parametrize("n", [2, 3])
+@pytest.mark.parametrize(("p", "loss"), [(Fraction(1, 8), 0.2513), (QUARTER, 0.5108)])
+def test_loss_of_the_papers_constants(n: int, p: Fraction, loss: float) -> None:
+    """A with p = eps / 4 and s = 1/2 loses exactly ln((1 + p) / (1 - p)): .2513 at a nominal .5 and .511 at 1, over all neighbours for d = 2."""
+    learner = ParityLearner(p, HALF)
+    assert worst(learner, n) == ((1 + p) / (1 - p), 1 + p)
+    assert learner.epsilon == pytest.approx(loss, abs=5e-5)
+    assert small(n).worst_delta(learner) == 0
+
+
+@pytest.mark.parametrize("n", [2, 3])
+@pytest.mark.parametrize("growth", [Fraction(5, 3), Fraction(7, 3), Fraction(15)])
+def test_loss_of_the_exact_constants(n: int, growth: Fraction) -> None:
+    """With E = e^eps rational, p = (E - 1) / (E + 1) and s = 1 / (E + 2), both worst ratios are exactly E (on the 2^-64 grid: to 1e-17)."""
+    p = Fraction(round((growth - 1) / (growth + 1) * 2**64), 2**64)
+    s = Fraction(round(1 / (growth + 2) * 2**64), 2**64)
+    hypothesis, silence = worst(ParityLearner(p, s), n)
+    assert hypothesis == (1 + p) / (1 - p)
+    assert silence == (p + (1 - p) * s) / s
+    assert abs(hypothesis - growth) < Fraction(1, 10**15)
+    assert abs(silence - growth) < Fraction(1, 10**15)
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 0.5, 1.0, 3.0])
+def test_default_loses_epsilon_and_no_more(epsilon: float) -> None:
+    """`exact_learner` loses epsilon within 1e-12, rounded towards privacy, and is charged epsilon: its computed loss is the least that covers its law."""
+    learner = exact_learner(epsilon)
+    ratio = max(worst(learner, 2))
+    assert ratio == learner.ratio
+    assert epsilon - 1e-12 < epsilon_of(ratio) <= epsilon + 1e-15
+    assert learner.loss == Pure(nano_epsilon(epsilon))
+    assert small(2).worst_delta(learner) == 0 < small(2).worst_delta(learner, Pure(learner.loss.nano - 1))
+
+
+@pytest.mark.parametrize("learner", [paper_amplified(0.5, 0.1), two_runs(1.0), amplified_learner(1.0, 0.1, 3), amplified_learner(0.5, 0.2, 5)])
+def test_amplified_loss_is_charged_in_full(learner: ParityLearner) -> None:
+    """Of several runs, the enumerated loss never exceeds `ratio`; "no answer" attains its part, and the hypothesis ratio climbs with n to its own."""
+    losses = [worst(learner, n) for n in (1, 2, 3)]
+    assert all(max(loss) <= learner.ratio <= exp_epsilon(learner.loss.nano) for loss in losses)
+    assert losses[0][1] == ((learner.p + (1 - learner.p) * learner.s) / learner.s) ** learner.runs
+    assert losses[0][0] < losses[1][0] < losses[2][0]
+
+
+def test_amplified_hypothesis_ratio_is_approached() -> None:
+    """The charge for a hypothesis is the right one: many examples with one odd one out come within 1 % of it (law by the two kinds of subsets)."""
+    learner = ParityLearner(QUARTER, HALF, 2)
+    base: Database = ((1, 1),) * 10  # r = 1, hence h = 0 is possible only if none of these is kept
+    with_h, against = (listed(learner, 1, (*base, last)) for last in ((1, 0), (1, 1)))
+    charged = (1 + learner.p) / (1 - learner.p) * (1 - (learner.p + (1 - learner.p) * learner.s) ** 2) / ((1 - learner.p) * (1 - learner.s**2))
+    assert Fraction(99, 100) * charged < with_h[0] / against[0] <= charged
+
+
+def realised_law(learner: ParityLearner, database: Database) -> dict[int | None, Fraction]:
+    """The law of `release` over {0,1}^2, by running it on the whole tree of its random words, each one of four whose high and low bits agree."""
+    examples = Examples.of(2, database)
+    law: dict[int | None, Fraction] = {}
+    waiting: list[tuple[int, ...]] = [()]
+    while waiting:
+        words = waiting.pop()
+        try:
+            answer = learner.release(examples, Script(words))
+        except IndexError as missing:
+            waiting += [(*words, *more) for more in product(FOUR_WORDS, repeat=missing.args[0])]
+        else:
+            law[answer] = law.get(answer, Fraction(0)) + Fraction(1, 4 ** len(words))
+    return law
+
+
+FOUR_WORDS = [level << 62 | level for level in range(4)]
+DATABASES: list[Database] = [((1, 0), (2, 1)), ((0, 1), (3, 1))]
+
+
+@pytest.mark.parametrize("database", DATABASES)
+@pytest.mark.parametrize("learner", [ParityLearner(QUARTER, QUARTER), ParityLearner(HALF, HALF, 2)])
+def test_the_code_realises_the_enumerated_law(learner: ParityLearner, database: Database) -> None:
+    """`release`, run on every pattern of its random bits, has exactly the law that the privacy enumeration uses."""
+    assert realised_law(learner, database) == listed(learner, 2, database)
+
+
+@pytest.mark.parametrize(
+    ("d", "epsilon", "printed", "amplified", "improved", "mechanism", "packing"),
+    [
+        (8, 0.5, 2362, 547, 146, 62, 22),
+        (8, 1.0, 1181, 273, 64, 31, 11),
+        (16, 0.5, 3896, 924, 227, 107, 44),
+        (16, 1.0, 1948, 460, 103, 54, 22),
+        (32, 0.5, 6964, 1652, 384, 196, 88),
+        (32, 1.0, 3482, 824, 178, 98, 44),
+    ],
+)
+def test_sizes_of_limits(d: int, epsilon: float, printed: int, amplified: int, improved: int, mechanism: int, packing: int) -> None:
+    """The central sizes for 90 % exact recovery agree with limits 4.1 within 5 %, and the default needs at least 1.4 times fewer than the improved A."""
+    assert paper_parity_examples(d, epsilon, 0.25, 0.1, whole_runs=False) == pytest.approx(printed, abs=1)
+    assert parity_examples(paper_amplified(epsilon, 0.1), d, 0.9) == pytest.approx(amplified, abs=2)
+    best_two_runs = parity_examples(two_runs(epsilon), d, 0.9)
+    assert best_two_runs == pytest.approx(improved, rel=0.05)
+    assert exponential_parity_examples(d, epsilon, 0.9) == pytest.approx(mechanism, abs=1)
+    assert packing_parity_examples(d, epsilon, 0.9) == pytest.approx(packing, abs=1)
+    assert parity_examples(amplified_learner(epsilon, 0.1), d, 0.9) < best_two_runs / 1.4
+
+
+def successes(learner: ParityLearner, d: int, n: int, trials: int) -> int:
+    """How often `release` returns r on fresh uniform examples."""
+    right = 0
+    for trial in range(trials):
+        generator = np.random.default_rng([5, trial])
+        r = gf2.pack(generator.integers(0, 2, d).astype(np.uint8))
+        right += learner.release(draw_examples(d, r, n, generator), Draws(KeyedNoise(trial))) == gf2.mask(r)
+    return right
+
+
+@pytest.mark.parametrize("learner", [paper_amplified(1.0, 0.1), two_runs(1.0), amplified_learner(1.0, 0.1)])
+def test_exact_success_is_what_runs_show(learner: ParityLearner) -> None:
+    """100 runs at n90 agree with the exact success rate (two-sided binomial, failure 1e-6 a learner); at half of n they do not reach it."""
+    d, trials = 16, 100
+    n = parity_examples(learner, d, 0.9)
+    law = binom(trials, parity_success(learner, d, n))
+    assert law.ppf(5e-7) <= successes(learner, d, n, trials) <= law.isf(5e-7)
+    assert successes(learner, d, n // 2, trials) < law.ppf(5e-7)
+
+
+def test_every_answer_is_consistent_when_everything_is_kept() -> None:
+    """On random databases, consistent or not, an answer solves the kept equations: with p almost 1, all of them."""
+    learner = ParityLearner(1 - Fraction(1, 2**64), Fraction(1, 2**64))
+    generator = np.random.default_rng(0)
+    for trial in range(50):
+        x = generator.integers(0, 1 << 6, (5, 1), dtype=np.uint64)
+        y = generator.integers(0, 2, 5).astype(np.uint8)
+        answer = learner.release(Examples(6, x, y), Draws(KeyedNoise(trial)))
+        if answer is None:
+            assert gf2.solve(x, y, 6) is None
+        else:
+            assert [(int(row) & answer).bit_count() % 2 for row in x[:, 0]] == y.tolist()
