@@ -6,11 +6,12 @@ Each F(k) is known within 10^-digits, so two whole numbers of that many bits enc
 more digits; it ends with probability 1. The answer is K itself, so its law is exactly F.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal, getcontext, localcontext
 from fractions import Fraction
 from functools import cached_property, lru_cache
+from itertools import accumulate
 from typing import TypeAlias
 
 import numpy as np
@@ -22,7 +23,7 @@ Cumulative: TypeAlias = Callable[[int], list[Decimal]]
 """Pr[K <= 0], Pr[K <= 1], ... of a law on 0, 1, 2, ..., each within 10^-digits, until the rest is below 10^-digits."""
 
 _DIGITS = 25  # of the table: five more than 64 bits have
-_GUARD = 20  # digits lost to rounding, at most
+GUARD = 20  # digits lost to rounding, at most
 _WORD = 1 << WORD_BITS
 _MOST = 1 << 18  # rows of a table
 _CHUNK = 1 << 18  # draws at a time, so that they fit in the cache
@@ -72,7 +73,7 @@ def _table(cumulative: Cumulative) -> Table:
 def _bounds(table: list[Decimal], digits: int, bits: int) -> tuple[list[int], list[int]]:
     """For each probability two numbers of `bits` bits: all below the first have surely not reached it, all from the second on have."""
     with localcontext() as context:
-        context.prec = digits + 2 * _GUARD
+        context.prec = digits + 2 * GUARD
         unit = 10**digits
         whole = [int(share * unit) for share in table]  # the probability is more than number - 1 and less than number + 2 units
     return [max(0, ((number - 1) << bits) // unit) for number in whole], [-((-(number + 2) << bits) // unit) for number in whole]
@@ -110,13 +111,25 @@ def signed(sizes: Cumulative, draws: Draws, count: int) -> Counts:
     return drawn
 
 
+def summed(weights: Callable[[int], Iterator[Decimal]]) -> Cumulative:
+    """The law with these weights, listed until the rest does not matter for so many digits: their sums, divided by the total."""
+
+    def cumulative(digits: int) -> list[Decimal]:
+        with localcontext() as context:
+            context.prec = digits + GUARD
+            sums = list(accumulate(weights(digits)))
+            return [total / sums[-1] for total in sums]
+
+    return cumulative
+
+
 @lru_cache(maxsize=16)
 def _laplace_sizes(epsilon: Fraction) -> Cumulative:
     """The law of |Y|."""
 
     def sizes(digits: int) -> list[Decimal]:
         with localcontext() as context:
-            context.prec = digits + _GUARD
+            context.prec = digits + GUARD
             decay = exp_minus(epsilon)
             beyond, sums = 2 * decay / (1 + decay), list[Decimal]()
             while not sums or sums[-1] <= 1 - Decimal(10) ** -digits:
@@ -140,7 +153,7 @@ def binomial(draws: Draws, trials: int, share: Callable[[], Decimal]) -> int:
 
     def successes(digits: int) -> list[Decimal]:
         with localcontext() as context:
-            context.prec = digits + _GUARD
+            context.prec = digits + GUARD
             each, some = share(), +Decimal(trials)
             chance = (some * _log_without(each)).exp()
             sums = [chance]

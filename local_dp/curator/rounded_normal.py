@@ -5,20 +5,19 @@ A discrete Gaussian has the same concentrated loss and, by exact accounting, abo
 """
 
 import math
-from collections.abc import Callable
-from decimal import Decimal, localcontext
+from collections.abc import Callable, Iterator
+from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
 
 from local_dp.accounting.gaussian import gaussian_delta
 from local_dp.arrays import Counts
 from local_dp.checks import check_whole
-from local_dp.curator.inversion import Cumulative, signed
+from local_dp.curator.inversion import Cumulative, signed, summed
 from local_dp.draws import Draws
 from local_dp.loss import Approximate
 from local_dp.optimise import least_clients
 
-_GUARD = 20  # digits lost to rounding, at most
 _SQUARE = 10**12  # a squared sensitivity so large that rounding its least variance up costs hardly anything
 _MOST = 1 << 36  # of a variance: its table has a few million rows
 
@@ -51,21 +50,15 @@ def rounded_sizes(variance: int) -> Cumulative:
     in k^2 / V, by its three-term recurrence.
     """
 
-    def sizes(digits: int) -> list[Decimal]:
-        with localcontext() as context:
-            context.prec = digits + _GUARD
-            spread = Decimal(variance)
-            each = _taylor(variance, digits)
-            decay = (-1 / (2 * spread)).exp()
-            density, ratio, total, least = Decimal(1), decay, each(Decimal(0)), Decimal(10) ** -(digits + 2)
-            sums, k = [total], 0
-            while density > least:
-                k, density, ratio = k + 1, density * ratio, ratio * decay * decay
-                total += 2 * density * each(k * k / spread)
-                sums.append(total)
-            return [share / total for share in sums]
+    def weights(digits: int) -> Iterator[Decimal]:
+        each, decay = _taylor(variance, digits), (-1 / (2 * Decimal(variance))).exp()
+        density, ratio, least, k = Decimal(1), decay, Decimal(10) ** -(digits + 2), 0
+        yield density * each(Decimal(0))
+        while density > least:
+            k, density, ratio = k + 1, density * ratio, ratio * decay * decay
+            yield 2 * density * each(k * k / Decimal(variance))
 
-    return sizes
+    return summed(weights)
 
 
 def _taylor(variance: int, digits: int) -> Callable[[Decimal], Decimal]:

@@ -1,8 +1,9 @@
 """Counts with Gaussian noise: discrete, and rounded."""
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
-from decimal import Decimal, localcontext
+from decimal import Decimal
 from fractions import Fraction
 from functools import cached_property, lru_cache
 
@@ -12,7 +13,7 @@ from local_dp.accounting.gaussian import DiscreteGaussian
 from local_dp.accounting.rules import delta
 from local_dp.arrays import Counts, Floats
 from local_dp.curator.counts.laplace import ColumnCounts, CountsMechanism, NoisyCounts
-from local_dp.curator.inversion import Cumulative, exp_minus, signed
+from local_dp.curator.inversion import Cumulative, exp_minus, signed, summed
 from local_dp.curator.mechanism import WithinDelta
 from local_dp.curator.rounded_normal import least_variance, rounded_normals
 from local_dp.draws import Draws
@@ -20,7 +21,6 @@ from local_dp.errors import InputError
 from local_dp.loss import ATTO, Approximate, Concentrated
 from local_dp.optimise import least_clients
 
-_GUARD = 20  # digits that rounding may eat
 _MOST = 1 << 36  # of a variance
 
 
@@ -82,19 +82,15 @@ def _part(variance: Fraction) -> DiscreteGaussian:
 def _sizes(variance: Fraction) -> Cumulative:
     """The law of |y|: weight 1 for 0 and twice e^(-y^2 / (2 V)) for the others, summed and divided by their sum."""
 
-    def sizes(digits: int) -> list[Decimal]:
-        with localcontext() as context:
-            context.prec = digits + _GUARD
-            decay = exp_minus(1 / (2 * variance))
-            weight, ratio, total, least = Decimal(1), decay, Decimal(1), Decimal(10) ** -(digits + 2)
-            sums = [total]
-            while weight > least:  # the rest is less than sqrt(V) of it, and the division takes that away
-                weight, ratio = weight * ratio, ratio * decay * decay
-                total += 2 * weight
-                sums.append(total)
-            return [share / total for share in sums]
+    def weights(digits: int) -> Iterator[Decimal]:
+        decay = exp_minus(1 / (2 * variance))
+        weight, ratio, least = Decimal(1), decay, Decimal(10) ** -(digits + 2)
+        yield weight
+        while weight > least:  # the rest is less than sqrt(V) of it, and the division takes that away
+            weight, ratio = weight * ratio, ratio * decay * decay
+            yield 2 * weight
 
-    return sizes
+    return summed(weights)
 
 
 @dataclass(frozen=True)

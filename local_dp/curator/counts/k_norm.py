@@ -1,9 +1,9 @@
 """k counts with pure noise in the shape of a record's influence on them: the discrete K-norm mechanism of the cube."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from decimal import Decimal, localcontext
+from decimal import Decimal
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from itertools import pairwise, product
@@ -13,7 +13,7 @@ import numpy as np
 
 from local_dp.arrays import Counts, Floats
 from local_dp.curator.counts.laplace import ColumnCounts, CountsMechanism, NoisyCounts
-from local_dp.curator.inversion import Cumulative, exp_minus, invert
+from local_dp.curator.inversion import Cumulative, exp_minus, invert, summed
 from local_dp.curator.laws import whole_weights
 from local_dp.curator.mechanism import Law, WithinEpsilon
 from local_dp.draws import Draws
@@ -21,7 +21,6 @@ from local_dp.errors import InputError
 from local_dp.loss import NANO, Pure, exp_epsilon
 
 _MOST = 1 << 18  # rows of a table
-_GUARD = 20  # digits that rounding may eat
 
 
 @dataclass(frozen=True)
@@ -79,21 +78,17 @@ class KNormCounts(CountsMechanism[Pure], WithinEpsilon[ColumnCounts, NoisyCounts
 def _radius(k: int, nano: int) -> Cumulative:
     """The law of R, with weight e^(-eps R) (2R + 1)^k."""
 
-    def cumulative(digits: int) -> list[Decimal]:
-        with localcontext() as context:
-            context.prec = digits + _GUARD
-            decay, least = exp_minus(Fraction(nano, NANO)), Decimal(10) ** -(digits + 2)
-            scale, total, sums, radius = Decimal(1), Decimal(0), list[Decimal](), 0
-            while True:
-                weight = scale * Decimal(2 * radius + 1) ** k
-                total += weight
-                sums.append(total)
-                scale, radius = scale * decay, radius + 1
-                ratio = decay * (Decimal(2 * radius + 1) / (2 * radius - 1)) ** k  # of the next weight to this; it falls
-                if ratio < 1 and weight * ratio < least * total * (1 - ratio):
-                    return [share / total for share in sums]
+    def weights(digits: int) -> Iterator[Decimal]:
+        decay, least = exp_minus(Fraction(nano, NANO)), Decimal(10) ** -(digits + 2)
+        scale, total, radius, ratio, weight = Decimal(1), Decimal(0), 0, Decimal(1), Decimal(1)
+        while ratio >= 1 or weight * ratio >= least * total * (1 - ratio):
+            weight = scale * Decimal(2 * radius + 1) ** k
+            total += weight
+            yield weight
+            scale, radius = scale * decay, radius + 1
+            ratio = decay * (Decimal(2 * radius + 1) / (2 * radius - 1)) ** k  # of the next weight to this; it falls
 
-    return cumulative
+    return summed(weights)
 
 
 def _cut_weight(counts: list[int], cut: tuple[int, ...], n: int, decay: Fraction) -> Fraction:
