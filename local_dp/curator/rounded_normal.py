@@ -1,6 +1,6 @@
 """Whole Gaussian noise at the price of normal noise: a normal variable rounded to the nearest whole number, drawn exactly.
 
-On a whole vector f(x), f(x) + round(g) = round(f(x) + g) is a function of the Gaussian mechanism's answer, so it has exactly its privacy in any dimension.
+For a whole vector f(x), f(x) + round(g) = round(f(x) + g). That is a function of the Gaussian mechanism's answer, so it has its privacy in any dimension.
 A discrete Gaussian has the same concentrated loss and, by exact accounting, about the same variance, but no closed price.
 """
 

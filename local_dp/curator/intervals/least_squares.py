@@ -79,8 +79,8 @@ def nested(levels: Sequence[Counts], shape: Shape, total: float) -> Floats:
 def prefix_variances(shape: Shape) -> Floats:
     """The variance of the consistent count below each leaf, shape (leaves + 1,), in units of the variance of one noisy count: exact, O(D).
 
-    The error at a border between children is a mean of the errors at the node's two ends, weighted by the share f of the children's variance S left of it,
-    plus an independent bridge of variance S f (1 - f).
+    Let f be the share of the children's variance S to the left of a border. The error there is the mean of the errors at the node's two ends by f, plus an
+    independent bridge of variance S f (1 - f).
     """
     variances, adjacent = np.zeros(2), np.zeros(1)  # at the borders, and of each border with the next
     for spread in shape.spreads():

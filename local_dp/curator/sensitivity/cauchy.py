@@ -66,8 +66,8 @@ class CauchyNoise:
 
     S is the largest A_k / stretch^k, A_k the largest local sensitivity within distance k. So neighbours' answers differ by at most `shift` (a) times the
     smaller of their scales, and their scales by at most the factor `stretch` (e^b).
-    Privacy: epsilon, pure: max(2 asinh(a / 2), arccosh(cosh b + a^2 e^-b / 2)). The cosh of the loss is convex in the ratio of the scales, so the worst case
-    is a shift of a at equal scales or at scales 1 and e^b. Whole scales keep to it exactly: see `scale`.
+    Privacy: epsilon, pure: max(2 asinh(a / 2), arccosh(cosh b + a^2 e^-b / 2)). The cosh of the loss is convex in the ratio of the scales. So the worst case
+    is a shift of a, at equal scales or at scales 1 and e^b. Whole scales keep to it exactly: see `scale`.
     Utility: the median of |error| is S / a; there is no mean. Source: Nissim, Raskhodnikova, Smith 2007, Definition 2.2; the price is ours.
     """
 

@@ -90,8 +90,8 @@ def test_floats_keep_their_order() -> None:
 class LightGrowth(SparseMedians):
     """A wrong twin: a record is taken to lie in one dyadic interval."""
 
-    def _choice(self, bits: int) -> SparseChoice:
-        return replace(super()._choice(bits), growth=1)
+    def choice(self, bits: int) -> SparseChoice:
+        return replace(super().choice(bits), growth=1)
 
 
 def spare(mechanism: SparseMedians, pairs: Iterable[tuple[Multiset, Multiset]]) -> float:
@@ -114,8 +114,8 @@ def test_what_is_far_off_is_left_out_of_the_runs_and_not_of_the_law() -> None:
     points = Multiset.of(generator.integers(256, size=3000), 8)
     held, mechanism = Spread(points, 2), Medians(6.0, 1, 2)
     node = Node(0, 1 << 10, 0, 3000)
-    runs = mechanism._scores(held, node)
-    choice = mechanism._choice
+    runs = mechanism.candidates(held, node)
+    choice = mechanism.choice()
     every = -np.abs(2 * np.array([held.rank(cut) for cut in range((1 << 10) + 1)]) - 3000)
     law, dense = choice.law(runs), choice.law(numbered(every))
     assert len(runs.scores) < 600

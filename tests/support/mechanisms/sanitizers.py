@@ -49,8 +49,8 @@ def histogram(epsilon: float, delta: float, tight: float, *twins: Twin) -> Case:
 class LightGrowth(SparseMedians):
     """A record is taken to lie in one dyadic interval."""
 
-    def _choice(self, bits: int) -> SparseChoice:
-        return replace(super()._choice(bits), growth=1)
+    def choice(self, bits: int) -> SparseChoice:
+        return replace(super().choice(bits), growth=1)
 
 
 def medians(levels: int, low: int, tight: float, *n: int) -> Case:
