@@ -49,24 +49,24 @@ class DeclaredAccount(Account):
             raise InputError(f"{budget} in {queries} parts leaves less than 1e-9 nats for each; give a larger budget or fewer queries")
         self.part = optimal_part(budget, queries) if isinstance(budget, Approximate) else Pure(budget.nano // queries)
         self.queries = queries
-        self.asked = 0
+        self.count = 0
 
     def charge(self, *losses: Loss | Concentrated) -> None:
         """Commits the queries of one round, or raises RefusedError("budget") and commits nothing."""
         for loss in losses:
             if not isinstance(loss, Pure) or loss.nano > self.part.nano:
                 raise RefusedError("budget", f"{loss} exceeds the {self.part} of each of the {self.queries:,} declared queries")
-        if self.asked + len(losses) > self.queries:
-            raise RefusedError("budget", f"{len(losses):,} on top of {self.asked:,} queries exceed the {self.queries:,} that were declared")
-        self.asked += len(losses)
+        if self.count + len(losses) > self.queries:
+            raise RefusedError("budget", f"{len(losses):,} on top of {self.count:,} queries exceed the {self.queries:,} that were declared")
+        self.count += len(losses)
         self.spent = self._spent()
 
     def _spent(self) -> Loss:
         """The loss of the queries so far: their sum while that is within the budget."""
-        added = Pure(self.asked * self.part.nano)
+        added = Pure(self.count * self.part.nano)
         if added.nano <= self.budget.nano:
             return added
-        return Approximate(self.budget.nano, optimal_delta(self.part, self.asked, Pure(self.budget.nano)))
+        return Approximate(self.budget.nano, optimal_delta(self.part, self.count, Pure(self.budget.nano)))
 
 
 class ConcentratedAccount(Account):

@@ -99,8 +99,8 @@ class LabelledMultiset:
     def labelled(self, label: int) -> Multiset:
         """The points with this label."""
         counts = self.ones if label else self.zeros
-        kept = counts > 0
-        return Multiset(self.bits, self.values[kept], counts[kept])
+        some = counts > 0
+        return Multiset(self.bits, self.values[some], counts[some])
 
 
 BITS = 64

@@ -151,7 +151,7 @@ def test_a_declared_account_pays_for_places() -> None:
         with pytest.raises(RefusedError, match="declared") as said:
             oracle.answer(refused)
         assert said.value.code == "budget"
-        assert (account.asked, oracle.queries) == (98, 98)
+        assert (account.count, oracle.queries) == (98, 98)
     oracle.answer((Coin(Pure(1)), Coin(part)))
     assert account.spent.nano <= account.budget.nano
     assert account.spent.atto <= account.budget.atto

@@ -143,8 +143,8 @@ class TreeOfMedians(Mechanism[Multiset, Steps, L_co]):
         records = Spread(database, self.low)
         nodes, cuts = [_root(records)], list[int]()
         for _ in range(self.levels):
-            chosen = [self.cut(node, self.choice(records.bits).choose(self.candidates(records, node), draws)) for node in nodes]
-            nodes = [part for node, cut in zip(nodes, chosen, strict=True) for part in node.split(records, cut)]
+            cuts_here = [self.cut(node, self.choice(records.bits).choose(self.candidates(records, node), draws)) for node in nodes]
+            nodes = [part for node, cut in zip(nodes, cuts_here, strict=True) for part in node.split(records, cut)]
             cuts = [node.high for node in nodes]
         return self._steps(database.bits, tuple(cuts[:-1]))
 

@@ -292,8 +292,8 @@ class SanThresholds(BlockByBlock):
     def aim(self, size: int, bits: int) -> Aim:
         loss = self._choice(2).loss
         least = math.ceil(2 / loss.epsilon * (math.log(2 / loss.delta) + math.log(bits + 1) + 2))
-        wanted = max(least, math.ceil(share_of(self.goals.alpha, size) / 8))
-        return Aim(wanted, wanted, wanted)
+        size_of_blocks = max(least, math.ceil(share_of(self.goals.alpha, size) / 8))
+        return Aim(size_of_blocks, size_of_blocks, size_of_blocks)
 
     def length(self, bits: int) -> Pure:
         return self.part

@@ -106,8 +106,8 @@ class ExponentialChoice:
     def share(self, groups: Groups[R], counts: Naturals) -> Fraction:
         """The probability of choosing one of `counts[g]` candidates of each group g."""
         ranks, weights = self._weighed(groups)
-        chosen, every = (sum_by(sizes, ranks, len(weights)) for sizes in (counts, groups.sizes))
-        return Fraction(sum(map(mul, chosen, weights)), sum(map(mul, every, weights)))
+        inside, every = (sum_by(sizes, ranks, len(weights)) for sizes in (counts, groups.sizes))
+        return Fraction(sum(map(mul, inside, weights)), sum(map(mul, every, weights)))
 
     def _weighed(self, groups: Groups[R]) -> tuple[Ints, list[int]]:
         """The rank of each group among the scores that occur, the best first, and the weight of each rank."""

@@ -85,9 +85,9 @@ class PrintedChoice:
     def law(self, groups: Groups[R], size: int) -> Law[R | None]:
         """The law of `choose`."""
         above, below = self._test(groups, size)
-        chosen = self._choice.law(groups) if above else {}
-        whole = sum(chosen.values()) or 1
-        return {None: below * whole, **{candidate: above * weight for candidate, weight in chosen.items()}}
+        law = self._choice.law(groups) if above else {}
+        whole = sum(law.values()) or 1
+        return {None: below * whole, **{candidate: above * weight for candidate, weight in law.items()}}
 
     @property
     def _choice(self) -> ExponentialChoice:

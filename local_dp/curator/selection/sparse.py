@@ -60,8 +60,8 @@ class SparseChoice:
     def share(self, groups: Groups[R], counts: Naturals) -> tuple[Fraction, Fraction]:
         """The probability of choosing one of `counts[g]` candidates of each group g, and that of no answer."""
         ranks, weights, none = self._weighed(groups)
-        chosen, every = (sum(map(mul, sum_by(sizes, ranks, len(weights)), weights)) for sizes in (counts, groups.sizes))
-        return Fraction(chosen, every + none), Fraction(none, every + none)
+        inside, every = (sum(map(mul, sum_by(sizes, ranks, len(weights)), weights)) for sizes in (counts, groups.sizes))
+        return Fraction(inside, every + none), Fraction(none, every + none)
 
     def law(self, groups: Groups[R]) -> Law[R | None]:
         """The law of `choose`; a candidate may be in several groups. Raises InputError above 65,536 candidates."""

@@ -32,13 +32,13 @@ def best_acceptance(loss: Approximate) -> tuple[int, ...]:
     """
     growth, spare = exp_epsilon(loss.nano), Fraction(loss.atto * UNIT, 10**18)
     numerator, denominator = growth.numerator, growth.denominator
-    held, accepted = math.floor(spare), [0]
-    while held < UNIT:
+    likely, accepted = math.floor(spare), [0]
+    while likely < UNIT:
         if len(accepted) > _MOST:
             raise InputError(f"{loss} would answer for certain only at gaps beyond {_MOST}; give a larger epsilon or delta")
-        accepted += [held, held]
-        likelier = math.floor(Fraction(held * numerator, denominator) + spare)
-        held = min(UNIT, likelier, UNIT - math.ceil(max(Fraction(0), (UNIT - held - spare) * denominator / numerator)))
+        accepted += [likely, likely]
+        likelier = math.floor(Fraction(likely * numerator, denominator) + spare)
+        likely = min(UNIT, likelier, UNIT - math.ceil(max(Fraction(0), (UNIT - likely - spare) * denominator / numerator)))
     return (accepted[1], *accepted[1:], UNIT) if len(accepted) > 1 else (UNIT,)
 
 
