@@ -31,8 +31,8 @@ def whole_weights(probabilities: Mapping[R, Fraction]) -> Law[R]:
     """Probabilities as whole weights, by their common denominator. Raises InputError unless they sum to 1: otherwise an outcome is missing or wrong."""
     total = math.lcm(*(share.denominator for share in probabilities.values()))
     law = {outcome: int(share * total) for outcome, share in probabilities.items()}
-    if sum(law.values()) != total:
-        raise InputError(f"the probabilities of {len(law)} outcomes sum to {sum(law.values()) / total:.17g}, not to 1; list every outcome once")
+    if missing := total - sum(law.values()):
+        raise InputError(f"the probabilities of {len(law)} outcomes miss 1 by {float(Fraction(missing, total)):.3g}; list every outcome once")
     return law
 
 

@@ -91,6 +91,14 @@ def test_a_delta_is_found_exactly() -> None:
         small.worst_ratios(Leak(10**12))
 
 
+def test_a_law_without_an_outcome_is_refused() -> None:
+    """Probabilities that do not sum to 1 are an error of the law, not a matter of scale."""
+    assert whole_weights({0: Fraction(1, 2), 1: Fraction(1, 3), 2: Fraction(1, 6)}) == {0: 3, 1: 2, 2: 1}
+    for law in ({0: Fraction(1, 2), 1: Fraction(1, 3)}, {0: Fraction(1), 1: Fraction(1, 10**30)}):
+        with pytest.raises(InputError, match="miss 1"):
+            whole_weights(law)
+
+
 def test_what_cannot_be_enumerated_is_refused() -> None:
     """Too many databases, and none at all."""
     for n in (0, 30):

@@ -101,10 +101,10 @@ class ListedClass:
 
     def candidates(self, points: Multiset, examples: LabelledMultiset) -> Groups[int]:
         labels = np.array([concept(points.values) for concept in self.concepts], dtype=bool).reshape(len(self.concepts), len(points.values))
-        _, places = np.unique(labels, axis=0, return_index=True)
-        places = np.sort(places)
-        errors = [np.where(self.concepts[number](examples.values), examples.zeros, examples.ones).sum() for number in places.tolist()]
-        return Candidates(np.array(errors, dtype=np.int64), lambda number: int(places[number]))
+        _, numbers = np.unique(labels, axis=0, return_index=True)
+        numbers = np.sort(numbers)
+        errors = [np.where(self.concepts[number](examples.values), examples.zeros, examples.ones).sum() for number in numbers.tolist()]
+        return Candidates(np.array(errors, dtype=np.int64), lambda number: int(numbers[number]))
 
 
 def upto(counts: Counts) -> Counts:
@@ -130,7 +130,7 @@ class DichotomyLearner(ByScore[LabelledMultiset, R_co]):
 
 @dataclass(frozen=True)
 class LabelPrivateLearner(DichotomyLearner[R_co]):
-    """One concept for each dichotomy of the examples' own points is a candidate, places with probability proportional to e^(-eps (errors) / 2).
+    """One concept for each dichotomy of the examples' own points is a candidate, chosen with probability proportional to e^(-eps (errors) / 2).
 
     Privacy: eps for the labels alone; the points are not protected, and the candidates depend on them.
     Utility: by VC dimension, not by the size of the class (`bounds.frequencies.label_examples`). Every third threshold (`apart`) on any domain is within
@@ -147,7 +147,7 @@ class LabelPrivateLearner(DichotomyLearner[R_co]):
 
 @dataclass(frozen=True, kw_only=True)
 class SemiPrivateLearner(DichotomyLearner[R_co]):
-    """One concept for each dichotomy of `public` points is a candidate, places with probability proportional to e^(-eps (errors) / 2) on private examples.
+    """One concept for each dichotomy of `public` points is a candidate, chosen with probability proportional to e^(-eps (errors) / 2) on private examples.
 
     Privacy: eps for whole examples, points and labels; none for the public points. Utility: as of label privacy, by VC dimension, given
     `bounds.frequencies.public_points` public points from the same distribution. Cost: one score for each dichotomy.
