@@ -75,7 +75,7 @@ def test_successes_among_more_than_atoms() -> None:
     assert float(exp_minus(Fraction(1, 2))) == pytest.approx(0.6065306597126334)
 
 
-@pytest.mark.parametrize("epsilon", [Fraction(1), Fraction(1, 20)])
+@pytest.mark.parametrize("epsilon", [Fraction(1, 20)])
 def test_a_guide_decides_what_is_decided(epsilon: Fraction) -> None:
     """Each of the 2^16 beginnings of a word: where the guide answers k, all uniforms that begin so lie between F(k - 1) and F(k), in fractions.
 

@@ -97,6 +97,7 @@ def test_printed_sizes() -> None:
             mechanism.release(few, Draws(KeyedNoise(0)))
 
 
+@pytest.mark.long
 def test_printed_points_are_within_alpha() -> None:
     """At their size, nine points of 11 % and many rare ones, of which none is named."""
     mechanism = PrintedSanPoints(1.0, 1e-6, Goals(0.1, 0.1))
