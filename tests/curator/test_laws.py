@@ -67,7 +67,7 @@ def test_hockey_stick_is_the_worst_set() -> None:
 
 @dataclass(frozen=True)
 class Leak(Mechanism[Rows, int | None, Approximate]):
-    """Reveals how many records are (1, 1) with probability `atto` / 1e18, else says nothing."""
+    """Reveals how many records are (1, 1) with probability `atto` / 1e18, else None."""
 
     atto: int
 

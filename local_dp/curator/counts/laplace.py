@@ -155,7 +155,7 @@ class ComposedLaplaceCounts(NoiseOnEach[Approximate], WithinDelta[ColumnCounts, 
 class NoCounts(Mechanism[ColumnCounts, NoisyCounts, Pure]):
     """Half of the records for each of the k counts, without a look at the data.
 
-    Privacy: 0. Utility: off by at most n / 2, rounded up, and by that much where nobody or everybody has some property.
+    Privacy: 0. Utility: off by at most n / 2, rounded up, and by that much where no record or every record has some property.
     """
 
     @property

@@ -16,7 +16,7 @@ from local_dp.noise import KeyedNoise
 
 
 def test_thresholds() -> None:
-    """1 + ceil((2 / eps) ln(1 / (delta (1 + e^(-eps / 2))))): 28 and 14; the last one down at which a single record is too likely told."""
+    """1 + ceil((2 / eps) ln(1 / (delta (1 + e^(-eps / 2))))): 28 and 14; one less would release a single record too often."""
     for delta, threshold in ((1e-6, 28), (1e-3, 14)):
         histogram = ThresholdedHistogram(1.0, delta)
         assert histogram.threshold == threshold
@@ -53,7 +53,7 @@ def test_records_for_point_counts_of_histogram(delta: float, records: int) -> No
 
 
 def test_sizes_of_any_kind() -> None:
-    """Heavy points of a domain of 65,536 bits are told close to their counts, light ones not at all; nobody is told of nobody."""
+    """Heavy points of a domain of 65,536 bits are released close to their counts, light ones not at all; of no records, nothing."""
     top = (1 << 65536) - 1
     values = np.array([5, *(1 << place for place in range(10, 500)), top], dtype=object)
     points = Multiset(65536, values, np.array([10**9, *[1] * 490, 400]))
@@ -65,7 +65,7 @@ def test_sizes_of_any_kind() -> None:
 
 
 def test_a_count_moves_the_law_of_its_cell_by_e() -> None:
-    """The law of a cell, tails and all, adds up to 1, and between neighbouring counts no told value is more than e^e likelier."""
+    """The law of a cell with its tails sums to 1, and between neighbouring counts no released value is more than e^e likelier."""
     noise = CellNoise(Fraction(10**9, 2), 4)
     laws = [noise.law(count, 12) for count in range(13)]
     assert all(sum(law.values()) == 1 for law in laws)
@@ -78,20 +78,20 @@ CELLS = PerCellHistogram(2, 1.5, strangers=1)
 
 @pytest.mark.parametrize(("bits", "records"), [(16, 270), (32, 490), (64, 930), (128, 1820), (256, 3590)])
 def test_records_for_point_counts_of_per_cell(bits: int, records: int) -> None:
-    """In closed form; telling only the 64 largest strangers saves up to 20, since what is not told counts 0 and no noise is negative."""
+    """In closed form; releasing only the 64 largest strangers saves up to 20 records, since the others count 0."""
     assert least_multiple(lambda m: per_cell_success(bits, 1.0, m, 0.1), 0.1) == records
 
 
 @pytest.mark.parametrize(("bits", "records"), [(16, 250), (64, 920), (256, 3580)])
 def test_records_for_the_counts_that_are_told(bits: int, records: int) -> None:
-    """In the worst of all databases, what is not told included."""
+    """In the worst of all databases, unreleased points included."""
     noise = PerCellHistogram(bits, 1.0).noise
     assert least_multiple(lambda m: told_cells_success(bits, noise, m, 0.1), 0.1) == records
 
 
 @pytest.mark.parametrize("bits", [64, 65, 65536])
 def test_a_domain_beyond_reach(bits: int) -> None:
-    """About 64 strangers are told, within six standard deviations, all distinct and without records; who is heavy is told too."""
+    """About 64 strangers are released, within six standard deviations, all distinct and without records; heavy points are, too."""
     cells, top = PerCellHistogram(bits, 1.0), (1 << bits) - 1
     points = Multiset.of([top] * 3 + [7], bits)
     heavy = Multiset(bits, points.values, np.array([1, 10**7]))

@@ -174,7 +174,7 @@ def test_rebuilt_thresholds_are_flat(shape: str, bits: int) -> None:
 
 
 def test_rebuilt_points() -> None:
-    """11,000 records, alpha .1, where 758,535 are printed; at 5,000 nobody is told."""
+    """11,000 records, alpha .1, where 758,535 are printed; at 5,000 no point is released."""
     for m, most in ((11_000, 0.1), (5_000, 0.2)):
         points = Multiset(64, np.arange(9, dtype=np.uint64), np.full(9, m // 9))
         errors = [POINTS.release(points, Draws(KeyedNoise(seed))).error(points) for seed in range(4)]

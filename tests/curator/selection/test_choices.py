@@ -84,7 +84,7 @@ def test_sums_beyond_a_word_are_exact() -> None:
 
 
 def test_powers_are_as_close_as_they_say() -> None:
-    """Within 2^-96, whichever of the gaps occur, and never of fewer than 128 bits."""
+    """Within 2^-96 for any gaps, and never of fewer than 128 bits."""
     decay, gaps = decay_of(nano_epsilon(0.25)), np.array([0, 1, 7, 8, 390, 400])
     weights = powers(decay, gaps, 400)
     for gap, weight in zip(gaps.tolist(), weights, strict=True):

@@ -147,7 +147,7 @@ def test_scales_on_normal_data() -> None:
 
 
 def test_a_billion_records_are_no_more_work() -> None:
-    """Only distinct points count; a median that no few records can move is told as it is, and one record alone is hidden."""
+    """Only distinct points count; a stable median is released as it is, and a single record is hidden."""
     many = Multiset(62, np.array([3, 1 << 61], dtype=np.uint64), np.array([10**9, 2 * 10**9]))
     mechanism = SmoothMedian(CauchyNoise.exact(1.0))
     assert mechanism.release(many, Draws(KeyedNoise(0))) == 1 << 61

@@ -65,7 +65,7 @@ def stable(epsilon: float, delta: float) -> Case:
 
 
 def ends(database: Multiset) -> Runs:
-    """How many records lie below each of the points, or not below, whichever is fewer: quasi-concave."""
+    """The number of records below each point, or not below if that is fewer: quasi-concave."""
     counts = frequencies(database)
     below = np.cumsum(counts) - counts
     return Runs(np.arange(3, dtype=np.uint64), np.minimum(below, counts.sum() - below), 3)
