@@ -159,13 +159,6 @@ def test_a_declared_account_pays_for_places() -> None:
         oracle.answer((Coin(part),))
 
 
-def test_too_little_for_so_many_is_refused() -> None:
-    with pytest.raises(InputError, match="fewer"):
-        DeclaredAccount(Pure(10), 11)
-    with pytest.raises(InputError, match="queries is 0"):
-        DeclaredAccount(Pure(10), 0)
-
-
 def test_a_concentrated_account_is_a_filter() -> None:
     """Rho and pure losses are paid for in any order as long as their rhos fit; what is spent is their conversion, and never passes the budget."""
     budget = approximate(1, 1e-6)

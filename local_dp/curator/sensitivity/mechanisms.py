@@ -7,21 +7,25 @@ from fractions import Fraction
 from local_dp.checks import check_whole
 from local_dp.curator.clipped import ClippedAnswer, ClippedLaplace, laplace_tail, tail_beyond
 from local_dp.curator.laws import probabilities, whole_weights
-from local_dp.curator.mechanism import D_contra, Law, Mechanism, R_co
+from local_dp.curator.mechanism import D_contra, L_co, Law, Mechanism, R_co
 from local_dp.curator.sensitivity.cauchy import CauchyNoise, LocalSensitivity
 from local_dp.draws import Draws
 from local_dp.loss import Approximate, Pure, approximate, nano_epsilon
 
 
-class GlobalNoise(ClippedAnswer[D_contra]):
-    """The answer with discrete Laplace noise for the global sensitivity, clipped: the baseline.
-
-    Privacy: epsilon, exactly. Utility: standard error sqrt(2) GS / eps.
-    """
+class OfSensitivity(Mechanism[D_contra, R_co, L_co]):
+    """A mechanism that knows the local sensitivity of its answer."""
 
     @abstractmethod
     def local(self, database: D_contra) -> LocalSensitivity:
         """The answer and its sensitivity."""
+
+
+class GlobalNoise(OfSensitivity[D_contra, int, Pure], ClippedAnswer[D_contra]):
+    """The answer with discrete Laplace noise for the global sensitivity, clipped: the baseline.
+
+    Privacy: epsilon, exactly. Utility: standard error sqrt(2) GS / eps.
+    """
 
     def noisy(self, database: D_contra) -> tuple[int, ClippedLaplace]:
         local = self.local(database)
@@ -29,7 +33,7 @@ class GlobalNoise(ClippedAnswer[D_contra]):
 
 
 @dataclass(frozen=True)
-class SmoothNoise(Mechanism[D_contra, int, Pure]):
+class SmoothNoise(OfSensitivity[D_contra, int, Pure]):
     """The answer with Cauchy noise of its smooth sensitivity, clipped to its range.
 
     Privacy: the price of the noise, pure, on every database (`CauchyNoise`). Utility: the median of |error| is S / a.
@@ -37,10 +41,6 @@ class SmoothNoise(Mechanism[D_contra, int, Pure]):
     """
 
     noise: CauchyNoise
-
-    @abstractmethod
-    def local(self, database: D_contra) -> LocalSensitivity:
-        """The answer and its sensitivity."""
 
     @property
     def loss(self) -> Pure:
@@ -73,7 +73,7 @@ class InHalves(Mechanism[D_contra, R_co, Approximate]):
 
 
 @dataclass(frozen=True)
-class Proposed(InHalves[D_contra, int | None]):
+class Proposed(OfSensitivity[D_contra, int | None, Approximate], InHalves[D_contra, int | None]):
     """Propose, test, release: noise for a local sensitivity of `bound` if the database is far from all with a larger one, otherwise None: no answer.
 
     The distance to the nearest such database moves by at most 1. It is compared with a threshold with discrete Laplace noise of eps / 2; distance 0 passes
@@ -90,10 +90,6 @@ class Proposed(InHalves[D_contra, int | None]):
     def __post_init__(self) -> None:
         check_whole("the proposed bound", self.bound, 1, 1 << 62)
         super().__post_init__()
-
-    @abstractmethod
-    def local(self, database: D_contra) -> LocalSensitivity:
-        """The answer and its sensitivity."""
 
     @property
     def threshold(self) -> int:
