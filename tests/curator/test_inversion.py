@@ -35,7 +35,7 @@ def test_what_a_table_leaves_open_is_decided_by_more_digits(monkeypatch: pytest.
     monkeypatch.setattr(inversion, "_table", inversion._table.__wrapped__)
     refined = Counter(discrete_laplaces(Draws(KeyedNoise(2)), Fraction(1, 2), 4000).tolist())
     assert p_value(refined, laplace(0.5, 80)) > 1e-6
-    monkeypatch.setattr(inversion, "_refined", lambda cumulative, held, draws: 0)
+    monkeypatch.setattr(inversion, "_refined", lambda cumulative, records, draws: 0)
     assert p_value(Counter(discrete_laplaces(Draws(KeyedNoise(2)), Fraction(1, 2), 4000).tolist()), laplace(0.5, 80)) < 1e-6
 
 

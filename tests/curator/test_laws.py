@@ -47,9 +47,9 @@ def test_every_pair_of_neighbours_is_enumerated_once(kind: Neighbours, n: int) -
     if kind == "edge":
         every = [rows for rows in every if len(set(rows)) == len(rows)]
     expected = {(one, other) for one, other in product(every, every) if are_neighbours(one, other, kind)}
-    found = list(SmallDatabases(UNIVERSE, n, as_they_are).pairs(kind))
-    assert set(found) == expected
-    assert len(found) == len(expected)
+    result = list(SmallDatabases(UNIVERSE, n, as_they_are).pairs(kind))
+    assert set(result) == expected
+    assert len(result) == len(expected)
 
 
 def test_hockey_stick_is_the_worst_set() -> None:

@@ -157,7 +157,7 @@ def test_errors_are_counted_right() -> None:
 
 def success(m: int, masses: Floats, samples: int, width: int = 4) -> float:
     """Pr[error <= .1] with just over .1 on the target and `masses` on others, given hashes and a sample by the law, averaged over both."""
-    generator, found = np.random.default_rng([m, len(masses)]), 0.0
+    generator, result = np.random.default_rng([m, len(masses)]), 0.0
     shares = np.array([0.1, *masses])
     points = np.sort(generator.choice(1 << 40, len(shares), replace=False)).astype(np.uint64)
     generator.shuffle(shares[1:])
@@ -167,8 +167,8 @@ def success(m: int, masses: Floats, samples: int, width: int = 4) -> float:
         examples = LabelledMultiset(40, points, counts * (1 - target), counts * target)
         scale = LabelledMultiset(40, points, np.rint(shares * 10**9).astype(np.int64) * (1 - target), 10**8 * target)
         good = hypotheses.errors(scale) < 10**8  # just over alpha at the target itself
-        found += float(np.exp(log_probabilities(-hypotheses.errors(examples), 1.0))[good].sum())
-    return found / samples
+        result += float(np.exp(log_probabilities(-hypotheses.errors(examples), 1.0))[good].sum())
+    return result / samples
 
 
 SPREADS = [np.full(parts, 0.9 / parts) for parts in (1, 2, 5, 9, 17, 27, 64, 300)]
@@ -192,6 +192,6 @@ def test_a_domain_beyond_reach_of_buckets() -> None:
     examples = LabelledMultiset.of(points, [1, *[0] * 999], 65536)
     heavy = LabelledMultiset(65536, examples.values, examples.zeros, examples.ones * 400)
     hypotheses = drawn_class(3, 65536)
-    found = BucketPointLearner(hypotheses, 1.0).release(heavy, Draws(KeyedNoise(0)))
-    assert hypotheses.predict(found, np.array(points[:1], dtype=object)).all()
-    assert hypotheses.predict(found, np.array(points, dtype=object)).sum() < 120
+    result = BucketPointLearner(hypotheses, 1.0).release(heavy, Draws(KeyedNoise(0)))
+    assert hypotheses.predict(result, np.array(points[:1], dtype=object)).all()
+    assert hypotheses.predict(result, np.array(points, dtype=object)).sum() < 120

@@ -39,7 +39,7 @@ def test_the_worst_database_is_found(m: int, alpha: float) -> None:
     right = []
     for counts in range(m + 1):
         law = noise.law(counts, m)
-        right.append(float(sum(share for told, share in law.items() if abs(told - counts) <= error)))
+        right.append(float(sum(share for answer, share in law.items() if abs(answer - counts) <= error)))
     assert 1 - cell_failures(noise, m, error) == pytest.approx(right, rel=1e-12)
     by_hand = min(float(np.prod([right[count] for count in counts])) for counts in partitions(m, m))
     assert histogram_success(noise, m, alpha) == pytest.approx(by_hand, rel=1e-9)
@@ -57,10 +57,10 @@ def test_sizes_of_any_kind() -> None:
     top = (1 << 65536) - 1
     values = np.array([5, *(1 << place for place in range(10, 500)), top], dtype=object)
     points = Multiset(65536, values, np.array([10**9, *[1] * 490, 400]))
-    told = ThresholdedHistogram(1.0, 1e-9).release(points, Draws(KeyedNoise(0)))
-    assert told.values.tolist() == [5, top]
-    assert np.abs(told.counts - [10**9, 400]).max() < 60
-    assert told.at(np.array([5, 6, top], dtype=object)).tolist() == [told.counts[0], 0, told.counts[1]]
+    answer = ThresholdedHistogram(1.0, 1e-9).release(points, Draws(KeyedNoise(0)))
+    assert answer.values.tolist() == [5, top]
+    assert np.abs(answer.counts - [10**9, 400]).max() < 60
+    assert answer.at(np.array([5, 6, top], dtype=object)).tolist() == [answer.counts[0], 0, answer.counts[1]]
     assert len(ThresholdedHistogram(1.0, 1e-6).release(Multiset.of([], 8), Draws(KeyedNoise(0))).values) == 0
 
 
@@ -69,7 +69,7 @@ def test_a_count_moves_the_law_of_its_cell_by_e() -> None:
     noise = CellNoise(Fraction(10**9, 2), 4)
     laws = [noise.law(count, 12) for count in range(13)]
     assert all(sum(law.values()) == 1 for law in laws)
-    worst = max(max(one[told] / other[told], other[told] / one[told]) for one, other in pairwise(laws) for told in one)
+    worst = max(max(one[answer] / other[answer], other[answer] / one[answer]) for one, other in pairwise(laws) for answer in one)
     assert np.exp(0.5) * (1 - 1e-9) < float(worst) <= np.exp(0.5) * (1 + 1e-15)
 
 
@@ -95,13 +95,13 @@ def test_a_domain_beyond_reach(bits: int) -> None:
     cells, top = PerCellHistogram(bits, 1.0), (1 << bits) - 1
     points = Multiset.of([top] * 3 + [7], bits)
     heavy = Multiset(bits, points.values, np.array([1, 10**7]))
-    told = cells.release(heavy, Draws(KeyedNoise(1)))
-    strangers = [value for value in told.values.tolist() if value not in (7, top)]
+    answer = cells.release(heavy, Draws(KeyedNoise(1)))
+    strangers = [value for value in answer.values.tolist() if value not in (7, top)]
     assert 64 / np.exp(0.5) - 6 * 8 < len(strangers) < 64 + 6 * 8
     assert len(set(strangers)) == len(strangers)
-    assert told.values.tolist() == sorted(told.values.tolist())
-    assert abs(int(told.at(np.array([top], dtype=object))[0]) - 10**7) < 100
-    assert told.counts.min() >= cells.noise.least
+    assert answer.values.tolist() == sorted(answer.values.tolist())
+    assert abs(int(answer.at(np.array([top], dtype=object))[0]) - 10**7) < 100
+    assert answer.counts.min() >= cells.noise.least
 
 
 def test_absent_points_are_counted_in_order() -> None:

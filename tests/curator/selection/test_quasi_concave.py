@@ -111,8 +111,8 @@ def test_lazy_is_dense(levels: int) -> None:
         lazy = rec_concave(promise, parts, levels)
         law = lazy.law(runs_of(scores))
         dense = DenseRecConcave(promise.low, promise.high, 0.7, 0.4, best_of(approximate(0.9, 1e-2))).law(scores, levels)
-        found = np.array([law.get(answer, 0) / sum(law.values()) for answer in range(len(scores))])
-        assert np.abs(found - dense).max() < 1e-9
+        result = np.array([law.get(answer, 0) / sum(law.values()) for answer in range(len(scores))])
+        assert np.abs(result - dense).max() < 1e-9
         assert lazy.chance(runs_of(scores), 3, 11) == pytest.approx(dense[3:12].sum(), abs=1e-6)
 
 
@@ -134,8 +134,8 @@ def climb(accept: Acceptance, seed: int, start: Pair | None = None, steps: int =
     def excess(scores: list[int], moves: list[int]) -> tuple[float, float]:
         """At 4 epsilon; and what to climb by where that is nothing, with some of the same at 3, 2 and 1 epsilon."""
         one, other = dense.law(scores), dense.law([score + move for score, move in zip(scores, moves, strict=True)])
-        found = [max(float(np.maximum(0, here - np.exp(most) * there).sum()) for here, there in ((one, other), (other, one))) for most in (4, 3, 2, 1)]
-        return found[0], float(np.dot(found, [1, 1e-3, 1e-5, 1e-7]))
+        result = [max(float(np.maximum(0, here - np.exp(most) * there).sum()) for here, there in ((one, other), (other, one))) for most in (4, 3, 2, 1)]
+        return result[0], float(np.dot(result, [1, 1e-3, 1e-5, 1e-7]))
 
     scores, moves = start or (generator.integers(-8, 13, 17).tolist(), generator.integers(-1, 2, 17).tolist())
     worst = excess(scores, moves)[1]
@@ -147,8 +147,8 @@ def climb(accept: Acceptance, seed: int, start: Pair | None = None, steps: int =
                 tried[place] += int(generator.integers(-3, 4))
             else:
                 moved[place] = int(generator.integers(-1, 2))
-        if (found := excess(tried, moved)[1]) >= worst:
-            worst, scores, moves = found, tried, moved
+        if (result := excess(tried, moved)[1]) >= worst:
+            worst, scores, moves = result, tried, moved
     return excess(scores, moves)[0], scores, [score + move for score, move in zip(scores, moves, strict=True)]
 
 
@@ -168,12 +168,12 @@ def test_private_for_every_score(accept: Acceptance) -> None:
     two = [-30] * 17
     two[6], two[13] = 20, 19
     swapped = [-(place == 6) + (place == 13) for place in range(17)]
-    found = [climb(accept, 0, (two, swapped)), climb(accept, 0), climb(accept, 2, ([0] * 17, [1, -1] * 8 + [0])), climb(accept, 3)]
-    for worst, scores, others in sorted(found)[-2:]:
+    result = [climb(accept, 0, (two, swapped)), climb(accept, 0), climb(accept, 2, ([0] * 17, [1, -1] * 8 + [0])), climb(accept, 3)]
+    for worst, scores, others in sorted(result)[-2:]:
         exact = certified(mechanism, scores, others)
         assert float(exact) == pytest.approx(worst, abs=1e-8)
         assert exact <= Fraction(mechanism.loss.atto, ATTO)
-    assert max(found)[0] > 0.99 * 2 * DELTA or accept is laplace_acceptance
+    assert max(result)[0] > 0.99 * 2 * DELTA or accept is laplace_acceptance
 
 
 def test_the_printed_stable_choice_is_not_private() -> None:

@@ -42,12 +42,12 @@ def test_sensitivities_by_brute_force(n: int) -> None:
     def middle(records: Records) -> int:
         return records[(n + 1) // 2 - 1][0]
 
-    held = {records: max(abs(middle(records) - middle(other)) for other in others) for records, others in near.items()}
+    database = {records: max(abs(middle(records) - middle(other)) for other in others) for records, others in near.items()}
     for distance in range(n + 2):
-        for records, sensitivity in held.items():
+        for records, sensitivity in database.items():
             median = Median(multiset(records, 2))
             assert (median.value, median.within(distance)) == (middle(records), sensitivity)
-        held = {records: max(sensitivity, *(held[other] for other in near[records])) for records, sensitivity in held.items()}
+        database = {records: max(sensitivity, *(database[other] for other in near[records])) for records, sensitivity in database.items()}
 
 
 def test_distance_to_a_larger_sensitivity() -> None:
@@ -72,9 +72,9 @@ def test_smooth_medians_are_private_in_fractions(epsilon: float) -> None:
     """No float: on all multisets of 5 from five points and all replacements `worst_ratio`, which no ratio of the laws passes, is at most e^epsilon."""
 
     def worst(noise: CauchyNoise) -> Fraction:
-        held = {records: Median(multiset(records)) for pair in small(5, FIVE).pairs("replace") for records in pair}
-        scales = {records: noise.scale(median) for records, median in held.items()}
-        steps = {(FINE * abs(held[one].value - held[other].value), scales[one], scales[other]) for one, other in small(5, FIVE).pairs("replace")}
+        database = {records: Median(multiset(records)) for pair in small(5, FIVE).pairs("replace") for records in pair}
+        scales = {records: noise.scale(median) for records, median in database.items()}
+        steps = {(FINE * abs(database[one].value - database[other].value), scales[one], scales[other]) for one, other in small(5, FIVE).pairs("replace")}
         return max(worst_ratio(cosh_loss(*step)) for step in steps)
 
     exact = CauchyNoise.exact(epsilon)
@@ -86,11 +86,11 @@ def test_smooth_medians_of_all_small_domains_are_within_the_price() -> None:
     """Exactly: on all multisets of 1 to 4 from all of 0..7, the shift is at most a times the smaller scale, and the scales at most e^b apart."""
     noise = CauchyNoise.exact(1.0)
     for n in range(1, 5):
-        held = {records: Median(multiset(records)) for pair in small(n, [(value,) for value in range(8)]).pairs("replace") for records in pair}
-        scales = {records: noise.scale(median) for records, median in held.items()}
+        database = {records: Median(multiset(records)) for pair in small(n, [(value,) for value in range(8)]).pairs("replace") for records in pair}
+        scales = {records: noise.scale(median) for records, median in database.items()}
         for one, other in small(n, [(value,) for value in range(8)]).pairs("replace"):
             low, high = sorted([scales[one], scales[other]])
-            assert FINE * abs(held[one].value - held[other].value) <= noise.shift * low
+            assert FINE * abs(database[one].value - database[other].value) <= noise.shift * low
             assert high <= noise.stretch * low
 
 

@@ -211,9 +211,9 @@ def test_bounded_graphs_keep_their_edges() -> None:
     for _ in range(300):
         graph = binomial_graph(generator, 9, generator.uniform(0.2, 0.9))
         degree, most = int(generator.integers(1, 8)), int(np.bincount(graph.edges.ravel(), minlength=9).max())
-        kept = bounded(graph, degree)
-        assert np.bincount(kept.edges.ravel(), minlength=9).max() <= degree
-        assert (kept.edges.tolist() == graph.edges.tolist()) == (most <= degree)
+        left = bounded(graph, degree)
+        assert np.bincount(left.edges.ravel(), minlength=9).max() <= degree
+        assert (left.edges.tolist() == graph.edges.tolist()) == (most <= degree)
         if len(graph.edges):
             fewer = Graph(9, np.delete(graph.edges, generator.integers(len(graph.edges)), axis=0))
             ours, theirs = ({(u, v) for u, v in bounded(each, degree).edges.tolist()} for each in (graph, fewer))
