@@ -10,8 +10,7 @@ import numpy as np
 
 from local_dp.curator.laws import SmallDatabases
 from local_dp.curator.multisets import Multiset
-from local_dp.curator.selection.acceptance import UNIT, laplace_acceptance, printed_acceptance
-from local_dp.curator.selection.stable import Lead, StableChoice
+from local_dp.curator.selection.stable import UNIT, Lead, StableChoice, laplace_acceptance, printed_acceptance
 from local_dp.draws import Draws
 from local_dp.experiments.lab.chapters import PURE_AND_APPROXIMATE
 from local_dp.experiments.lab.checks import every

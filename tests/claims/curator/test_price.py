@@ -7,10 +7,9 @@ from typing import Any
 from local_dp.accounting import rules
 from local_dp.accounting.rules import delta
 from local_dp.curator.counts import k_norm
-from local_dp.curator.counts.base import NoisyCounts
 from local_dp.curator.counts.gaussian import GaussianCounts
 from local_dp.curator.counts.k_norm import KNormCounts
-from local_dp.curator.counts.laplace import ComposedLaplaceCounts, LaplaceCounts, NoCounts
+from local_dp.curator.counts.laplace import ComposedLaplaceCounts, LaplaceCounts, NoCounts, NoisyCounts
 from local_dp.curator.rounded_normal import least_variance
 from local_dp.experiments.claims.curator.price import COMPOSED, EXPERIMENT, GAUSSIAN, K_NORM, LAPLACE, NOTHING, Errors, Normal, Rules, Transcripts
 from tests.support.runs.quick import Quick, Twin

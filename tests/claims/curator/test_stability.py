@@ -4,8 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from local_dp.curator.selection.acceptance import UNIT, best_acceptance
-from local_dp.curator.selection.stable import Lead, StableChoice
+from local_dp.curator.selection.stable import UNIT, Lead, StableChoice, best_acceptance
 from local_dp.experiments.claims.curator import stability
 from local_dp.experiments.claims.curator.stability import EXPERIMENT, Privacy, Records
 from local_dp.loss import Approximate

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from local_dp.bounds.masked_parity import masked_parity_curator_clients
-from local_dp.curator.selection.masked_parity import MaskedParityClass
+from local_dp.curator.selection.occam import MaskedParityClass
 from local_dp.experiments.claims.local.masked_parity import curator as masked_parity_curator
 from local_dp.experiments.claims.local.masked_parity.claim import CLIENTS, CURATOR, EXPERIMENT, HASHED, LABELS, LISTED, ONE_ROUND, PARTED, REFERENCE, parting
 from local_dp.experiments.claims.local.masked_parity.epsilon import BEST, ONE_BIT

@@ -7,8 +7,7 @@ import pytest
 from scipy.stats import binom
 
 from local_dp.curator.multisets import LabelledMultiset
-from local_dp.curator.selection.plateaus import plateaus
-from local_dp.curator.selection.quasi_concave import Promise, levels_of
+from local_dp.curator.selection.quasi_concave import Promise, levels_of, plateaus
 from local_dp.curator.thresholds.hard import hard_thresholds, random_target
 from local_dp.curator.thresholds.learner import PureThresholds, agreements, errors_by_gap, printed, printed_records, tuned
 from local_dp.draws import Draws

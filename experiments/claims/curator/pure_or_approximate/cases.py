@@ -7,12 +7,10 @@ from typing import Any
 import numpy as np
 
 from local_dp.arrays import Counts, Ints
-from local_dp.curator.labels.concepts import Candidates, Thresholds
-from local_dp.curator.labels.private import DichotomyLearner, LabelPrivateLearner, SemiPrivateLearner
+from local_dp.curator.labels.private import Candidates, DichotomyLearner, LabelPrivateLearner, SemiPrivateLearner, Thresholds
 from local_dp.curator.mechanism import Mechanism
 from local_dp.curator.multisets import LabelledMultiset, Multiset
-from local_dp.curator.points.buckets import BucketClass, BucketPointLearner
-from local_dp.curator.points.learner import AllPoints, PointLearner, ProperPointLearner
+from local_dp.curator.points.learner import AllPoints, BucketClass, BucketPointLearner, PointLearner, ProperPointLearner
 from local_dp.curator.selection.groups import Groups
 from local_dp.curator.thresholds.dyadic import DyadicThresholds
 from local_dp.curator.thresholds.hard import HardThreshold, hard_thresholds, random_target
