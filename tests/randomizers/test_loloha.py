@@ -15,7 +15,7 @@ from local_dp.loss import exp_epsilon
 from local_dp.noise import Draw, KeyedNoise, public_coins
 from local_dp.randomizers.evidence import exact_epsilon
 from local_dp.randomizers.repeated.change_tracking import BitFlip
-from local_dp.randomizers.repeated.loloha import LOLOHA
+from local_dp.randomizers.repeated.memoised import LOLOHA
 
 ALPHA = 1e-6  # failure probability of each statistical check
 Sequence = tuple[int, ...]

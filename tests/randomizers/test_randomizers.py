@@ -18,7 +18,7 @@ from local_dp.randomizers.evidence import check_loss, exact_epsilon
 from local_dp.randomizers.finite import FiniteChannel
 from local_dp.randomizers.frequencies.grr import GRR
 from local_dp.randomizers.frequencies.hadamard import Hadamard, SignedHadamard
-from local_dp.randomizers.numbers.discrete_laplace import DiscreteLaplace
+from local_dp.randomizers.numbers.noise import DiscreteLaplace
 from local_dp.randomizers.numbers.rounded import RoundedGRR
 from local_dp.randomizers.registry import RANDOMIZERS
 from local_dp.randomizers.signs.binary_rr import BinaryRR
@@ -35,7 +35,7 @@ ALPHA = 1e-6  # failure probability of each statistical check
 @pytest.mark.parametrize("epsilon", short(EPSILONS, lambda epsilon: epsilon == 1.0))
 def test_every_built_in_randomizer_conforms(epsilon: float) -> None:
     """At each epsilon and some sizes, each registered randomizer has exactly the declared loss, samples its declared channel and decodes without bias."""
-    for randomizer in every(epsilon, (2, 8) if epsilon == 1.0 else SIZES):
+    for randomizer in every(epsilon, (8,) if epsilon == 1.0 else SIZES):
         conform(randomizer, slack=SLACK + epsilon - stated_loss(randomizer))
 
 

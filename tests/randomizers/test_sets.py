@@ -16,7 +16,7 @@ from local_dp.errors import RefusedError
 from local_dp.loss import exp_epsilon, nano_epsilon
 from local_dp.noise import Draw, KeyedNoise, public_coins, stream_key
 from local_dp.randomizers.evidence import check_loss, exact_ratio
-from local_dp.randomizers.frequencies.summed import SHE, NoisyBit
+from local_dp.randomizers.frequencies.unary import SHE, NoisyBit
 from local_dp.randomizers.sets.padding_sampling import Padded, PaddingSampling
 from local_dp.randomizers.sets.pckv import PCKV, PCKVUE, SignedPlace, SignedPlaces, pckv_ue_variances, pckv_variances
 from local_dp.tallies import Estimate, Tally

@@ -18,9 +18,9 @@ from local_dp.randomizers.frequencies.hadamard import Hadamard
 from local_dp.randomizers.frequencies.local_hashing import OLH
 from local_dp.randomizers.frequencies.subset_selection import SubsetSelection
 from local_dp.randomizers.randomizer import Randomizer
-from local_dp.randomizers.repeated.loloha import LOLOHA
+from local_dp.randomizers.repeated.memoised import LOLOHA
 from local_dp.randomizers.signs.sign_rows import SignRows
-from local_dp.randomizers.vectors.projunit import ProjUnit
+from local_dp.randomizers.vectors.privunit import ProjUnit
 from local_dp.randomizers.with_coin import WithCoin, without_coin
 from local_dp.shuffle.accountant import amplified
 from local_dp.verification.gate import verify
