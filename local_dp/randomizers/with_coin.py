@@ -10,8 +10,8 @@ from local_dp.arrays import Bools, Ints, Words
 from local_dp.domains import Domain
 from local_dp.errors import InputError
 from local_dp.randomizers.finite import FiniteChannel
-from local_dp.randomizers.registry import build_named, setting_of
 from local_dp.randomizers.randomizer import Evidence, Randomizer, Work
+from local_dp.randomizers.registry import build_named, setting_of
 from local_dp.tallies import Estimate, Tally
 
 _COIN = 64  # bits

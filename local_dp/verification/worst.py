@@ -59,9 +59,7 @@ def witness_of(randomizer: Randomizer, ratio: Fraction | None) -> Witness | None
     randomizer = without_coin(randomizer)
     if isinstance(randomizer, PerCoin):
         return witness_of(randomizer.inner, ratio)  # values of the inner channel: codes
-    if isinstance(randomizer, BitVector):
-        return _of_product(randomizer)
-    if isinstance(randomizer, PlaceVector):
+    if isinstance(randomizer, BitVector | PlaceVector):
         return _of_places(randomizer)
     if isinstance(randomizer, Mixed) and type(randomizer).weight is Mixed.weight:
         return _of_rows(randomizer, ratio, lambda cell: iter([corner_rows(randomizer, cell)]), randomizer.corners)
@@ -101,35 +99,24 @@ def worst_of(channel: Words, low: int, cell: int) -> Witness | None:
     return Witness(inputs, f"report {report}", cell, ratio)
 
 
-def _of_product(randomizer: BitVector) -> Witness | None:
-    """The pair of values with the largest product of ratios, and the likelier bits of the first; else a bit that one never sends."""
+def _of_places(randomizer: BitVector | PlaceVector) -> Witness | None:
+    """The pair of values with the largest product of ratios, and the likeliest reports of the first against the second; else a bit that one never sends."""
     try:
         ratio, (first, second) = worst_meeting(randomizer)
     except RefusedError:
-        return _of_certain_bit(randomizer)
-    code, ones, low = randomizer.code, randomizer.ones, randomizer.domain.low
-    at = [place for place in np.flatnonzero(code[first] != code[second])[:8].tolist() if ones[code[first, place]] != ones[code[second, place]]]
+        return _of_certain_bit(randomizer) if isinstance(randomizer, BitVector) else None
+    code, low = randomizer.code, randomizer.domain.low
+    if isinstance(randomizer, BitVector):
+        rows = [[randomizer.total - one, one] for one in randomizer.ones]
+    else:
+        rows = randomizer.inner.channel().tolist()
+    at = [place for place in np.flatnonzero(code[first] != code[second])[:8].tolist() if rows[code[first, place]] != rows[code[second, place]]]
     if not at:
         return None
-    bits = "".join(_likelier(ones[code[first, place]], ones[code[second, place]], 1 << randomizer.word_bits) for place in at)
-    return Witness((first + low, second + low), f"bits {bits} at places {', '.join(map(str, at))}", 0, float(ratio) if ratio < 10**300 else None)
-
-
-def _of_places(randomizer: PlaceVector) -> Witness | None:
-    """The pair of values with the largest product of ratios, and the likelier reports of the first."""
-    try:
-        ratio, (first, second) = worst_meeting(randomizer)
-    except RefusedError:
-        return None
-    code, rows, low = randomizer.code, randomizer.inner.channel().astype(np.float64), randomizer.domain.low
-    at = np.flatnonzero(code[first] != code[second])[:8].tolist()
-    told = (str(int((rows[code[first, place]] / np.maximum(rows[code[second, place]], 1)).argmax())) for place in at)
-    return Witness((first + low, second + low), f"reports {', '.join(told)} at places {', '.join(map(str, at))}", 0, float(ratio) if ratio < 10**300 else None)
-
-
-def _likelier(ones: int, other: int, total: int) -> str:
-    """The bit with the larger ratio of weights."""
-    return "1" if Fraction(ones, other) >= Fraction(total - ones, total - other) else "0"
+    ratios = ([one / max(other, 1) for one, other in zip(rows[code[first, place]], rows[code[second, place]], strict=True)] for place in at)
+    reports = [str(max(range(len(each)), key=each.__getitem__)) for each in ratios]
+    shown = f"bits {''.join(reports)}" if isinstance(randomizer, BitVector) else f"reports {', '.join(reports)}"
+    return Witness((first + low, second + low), f"{shown} at places {', '.join(map(str, at))}", 0, float(ratio) if ratio < 10**300 else None)
 
 
 def _of_certain_bit(randomizer: BitVector) -> Witness | None:

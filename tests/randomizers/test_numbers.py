@@ -19,9 +19,7 @@ from local_dp.protocols.planning.local import estimators
 from local_dp.protocols.vectors.mean import Mean
 from local_dp.randomizers.evidence import check_loss, delta_above, exact_epsilon, exact_ratio, keeps_loss
 from local_dp.randomizers.numbers.base import NumberTable
-from local_dp.randomizers.numbers.noise import DiscreteGaussian
-from local_dp.randomizers.numbers.noise import BoundedLaplace
-from local_dp.randomizers.numbers.noise import Staircase, added_variance
+from local_dp.randomizers.numbers.noise import BoundedLaplace, DiscreteGaussian, Staircase, added_variance
 from local_dp.randomizers.numbers.window import Hybrid, Piecewise, SquareWave, best_mix, wave_width
 from local_dp.randomizers.table import Guide, Law, TableChannel, whole_weights
 from local_dp.verification.audit import audit

@@ -11,6 +11,7 @@ from local_dp.arrays import Counts, Floats, Ints, Words
 from local_dp.loss import exp_epsilon, nano_epsilon
 from local_dp.randomizers.finite import FiniteChannel, ceil_fraction, too_narrow
 from local_dp.randomizers.frequencies.base import FiniteOracle, OfSymbols, joint_of_reports
+from local_dp.randomizers.per_coin import PerCoin
 from local_dp.tallies import Estimate, Joint, Tally
 
 _BLOCK = 1 << 22  # places looked up at a time
@@ -76,6 +77,39 @@ class Design(FiniteOracle, OfSymbols):
     def joint(self, tally: Tally, weights: Floats) -> Joint:
         p, q = self.odds
         return joint_of_reports(tally, (self.gathered(weights) - q * weights.sum(axis=1)[:, None, None]) / (p - q))
+
+
+@dataclass(frozen=True)
+class CodedOracle(PerCoin, FiniteOracle, OfSymbols):
+    """Reports the code of the symbol in a public row, one of `cells`, by the channel `inner`. The tally is a table of rows and codes.
+
+    A 64-bit coin picks each row with probability 1 / cells up to 2^-52.
+    """
+
+    @cached_property
+    @abstractmethod
+    def inner(self) -> FiniteChannel:
+        """The channel of the codes."""
+
+    @abstractmethod
+    def encode(self, values: Ints, coins: Ints) -> Ints:
+        """The code of each value in each row, elementwise under broadcasting."""
+
+    @property
+    def report_dtype(self) -> "np.dtype[np.unsignedinteger]":
+        return self.inner.report_dtype
+
+    @property
+    def uses_coins(self) -> bool:
+        return self.cells > 1
+
+    def cells_of(self, coins: Words) -> Words:
+        """The row of each coin: its remainder, of which the low bits are enough."""
+        quotient = (coins // np.uint64(self.cells)).astype(np.uint16)
+        return coins.astype(np.uint16) - quotient * np.uint16(self.cells)
+
+    def weight(self, reports: Ints, values: Ints, cells: Ints) -> Words:
+        return self.inner.weight(reports, self.encode(values, cells), cells)
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from local_dp.arrays import Counts, Floats, Ints, Words
+from local_dp.arrays import Counts, Floats, Ints
 from local_dp.cube import walsh_hadamard
 from local_dp.domains import symbols
 from local_dp.errors import InputError
@@ -178,9 +178,6 @@ class RecursiveHadamard(EncodedGRR, BlockedHadamard):
         block, column = self.layout.place(values.astype(np.uint16))
         codes: Ints = np.uint16(2) * block + odd(coins.astype(np.uint16) & column)
         return codes
-
-    def weight(self, reports: Ints, values: Ints, cells: Ints) -> Words:
-        return self.inner.weight(reports, self.encode(values, cells), cells)
 
     def _by_row(self, counts: Counts) -> tuple[Counts, Counts]:
         pairs = counts.reshape(*counts.shape[:-1], self.layout.blocks, 2)

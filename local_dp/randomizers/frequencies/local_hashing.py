@@ -12,8 +12,8 @@ from local_dp.arrays import Counts, Floats, Ints, Words
 from local_dp.domains import symbols
 from local_dp.errors import InputError
 from local_dp.loss import exp_epsilon, nano_epsilon
-from local_dp.randomizers.frequencies.base import FiniteOracle, OfSymbols
-from local_dp.randomizers.frequencies.designs import Design, TwoWeights
+from local_dp.randomizers.frequencies.base import OfSymbols
+from local_dp.randomizers.frequencies.designs import CodedOracle, Design, TwoWeights
 from local_dp.randomizers.frequencies.grr import GRR
 from local_dp.randomizers.frequencies.linear_hash import MAX_CELLS, LinearHash, collisions, prime_power
 from local_dp.randomizers.frequencies.subset_selection import total_variance
@@ -24,15 +24,8 @@ from local_dp.tallies import Estimate, Tally
 
 
 @dataclass(frozen=True)
-class EncodedGRR(PerCoin, FiniteOracle, OfSymbols):
-    """Reports by randomized response the code of the symbol in a public row: one of `alphabet` codes, in one of `cells` rows.
-
-    A 64-bit coin picks each row with probability 1 / cells up to 2^-52. The tally is a table of rows and codes, decoded once for all reports.
-    """
-
-    @abstractmethod
-    def encode(self, values: Ints, coins: Ints) -> Ints:
-        """The code of each value in each row, elementwise under broadcasting."""
+class EncodedGRR(CodedOracle):
+    """Reports by randomized response the code of the symbol in a public row: one of `alphabet` codes, in one of `cells` rows."""
 
     def _fits(self, bits: int) -> bool:
         return GRR(self.epsilon, k=self.alphabet).word_bits == bits
@@ -40,22 +33,6 @@ class EncodedGRR(PerCoin, FiniteOracle, OfSymbols):
     @cached_property
     def inner(self) -> GRR:
         return GRR(self.epsilon, word_bits=self.word_bits, k=self.alphabet)
-
-    @property
-    def report_dtype(self) -> "np.dtype[np.unsignedinteger]":
-        return self.inner.report_dtype
-
-    @property
-    def uses_coins(self) -> bool:
-        return self.cells > 1
-
-    def cells_of(self, coins: Words) -> Words:
-        """The row of each coin: its remainder."""
-        quotient = (coins // np.uint64(self.cells)).astype(np.uint16)  # a division is faster than a remainder, and the low bits tell the difference
-        return coins.astype(np.uint16) - quotient * np.uint16(self.cells)
-
-    def weight(self, reports: Ints, values: Ints, cells: Ints) -> Words:
-        return self.inner.weight(reports, self.encode(values, cells), cells)
 
 
 @dataclass(frozen=True)

@@ -21,8 +21,7 @@ from local_dp.randomizers.numbers.rounded import RoundedOracle
 from local_dp.randomizers.randomizer import Randomizer
 from local_dp.randomizers.registry import RANDOMIZERS
 from local_dp.randomizers.repeated.change_tracking import BitFlip
-from local_dp.randomizers.repeated.memoised import LOLOHA
-from local_dp.randomizers.repeated.memoised import MemoisedGRR, MemoisedRAPPOR
+from local_dp.randomizers.repeated.memoised import LOLOHA, MemoisedGRR, MemoisedRAPPOR
 from local_dp.randomizers.sets.padding_sampling import PaddingSampling
 from local_dp.randomizers.sets.pckv import PCKV, PCKVUE
 from local_dp.randomizers.signs.characters import Characters
