@@ -31,8 +31,8 @@ def check_channel_loss(randomizer: Randomizer) -> tuple[float | None, Finding]:
         return None, Finding("loss", False, True, str(error), witness_of(randomizer, None))
     loss = math.log1p(float(ratio - 1))
     wrong = too_much(randomizer, ratio)
-    said = wrong or f"the exact loss is {loss:.12g} nats, at most the epsilon {randomizer.nano / NANO:.12g} that is charged"
-    return loss, Finding("loss", not wrong, True, said, witness_of(randomizer, ratio))
+    sentence = wrong or f"the exact loss is {loss:.12g} nats, at most the epsilon {randomizer.nano / NANO:.12g} that is charged"
+    return loss, Finding("loss", not wrong, True, sentence, witness_of(randomizer, ratio))
 
 
 def _has_delta(randomizer: Randomizer) -> bool:
@@ -49,9 +49,9 @@ def _delta_found(randomizer: FiniteChannel) -> Finding:
     except RefusedError as error:
         return Finding("loss", False, True, str(error))
     holds = delta <= randomizer.loss.delta
-    told = "at most" if holds else "above"
-    said = f"at epsilon {randomizer.loss.epsilon:.12g} the exact delta is {delta:.9g}, {told} the {randomizer.loss.delta:.9g} that is stated"
-    return Finding("loss", holds, True, f"{said}; there is no finite loss without a delta")
+    relation = "at most" if holds else "above"
+    sentence = f"at epsilon {randomizer.loss.epsilon:.12g} the exact delta is {delta:.9g}, {relation} the {randomizer.loss.delta:.9g} that is stated"
+    return Finding("loss", holds, True, f"{sentence}; there is no finite loss without a delta")
 
 
 def witness_of(randomizer: Randomizer, ratio: Fraction | None) -> Witness | None:
@@ -80,9 +80,9 @@ def _of_rows(randomizer: FiniteChannel, ratio: Fraction | None, rows_of: Callabl
     """In the first cell that reaches it; the rows are those of `values`, or of the first of them."""
     for cell in range(randomizer.cells):
         for rows in rows_of(cell):
-            found = worst_of(rows, 0, cell)
-            if found is not None and (found.ratio is None if ratio is None else found.ratio is not None and found.ratio >= float(ratio)):
-                return replace(found, inputs=(int(values[found.inputs[0]]), int(values[found.inputs[1]])))
+            witness = worst_of(rows, 0, cell)
+            if witness is not None and (witness.ratio is None if ratio is None else witness.ratio is not None and witness.ratio >= float(ratio)):
+                return replace(witness, inputs=(int(values[witness.inputs[0]]), int(values[witness.inputs[1]])))
     return None
 
 
@@ -106,14 +106,12 @@ def _of_places(randomizer: BitVector | PlaceVector) -> Witness | None:
     except RefusedError:
         return _of_certain_bit(randomizer) if isinstance(randomizer, BitVector) else None
     code, low = randomizer.code, randomizer.domain.low
-    if isinstance(randomizer, BitVector):
-        rows = [[randomizer.total - one, one] for one in randomizer.ones]
-    else:
-        rows = randomizer.inner.channel().tolist()
-    at = [place for place in np.flatnonzero(code[first] != code[second])[:8].tolist() if rows[code[first, place]] != rows[code[second, place]]]
+    channel = [[randomizer.total - one, one] for one in randomizer.ones] if isinstance(randomizer, BitVector) else randomizer.inner.channel().tolist()
+    rows = [(channel[one], channel[other]) for one, other in zip(code[first], code[second], strict=True)]
+    at = [place for place, (row, against) in enumerate(rows) if row != against][:8]
     if not at:
         return None
-    ratios = ([one / max(other, 1) for one, other in zip(rows[code[first, place]], rows[code[second, place]], strict=True)] for place in at)
+    ratios = ([one / max(other, 1) for one, other in zip(*rows[place], strict=True)] for place in at)
     reports = [str(max(range(len(each)), key=each.__getitem__)) for each in ratios]
     shown = f"bits {''.join(reports)}" if isinstance(randomizer, BitVector) else f"reports {', '.join(reports)}"
     return Witness((first + low, second + low), f"{shown} at places {', '.join(map(str, at))}", 0, float(ratio) if ratio < 10**300 else None)

@@ -88,8 +88,8 @@ class Compressed(FiniteChannel):
 
     @property
     def domain(self) -> Domain:
-        held: Domain = self.__dict__["_domain"]
-        return held
+        domain: Domain = self.__dict__["_domain"]
+        return domain
 
     @property
     def alphabet(self) -> int:

@@ -53,13 +53,13 @@ class Design(FiniteOracle, OfSymbols):
 
     def draw_tally(self, value_counts: Mapping[int, int], generator: np.random.Generator) -> Tally:
         """As `FiniteChannel.draw_tally`: the blind reports of all clients together, and the others among each value's own reports."""
-        held = np.array([value for value, count in value_counts.items() if count], dtype=np.int64)
+        values = np.array([value for value, count in value_counts.items() if count], dtype=np.int64)
         n = np.array([count for count in value_counts.values() if count], dtype=np.int64)
         seeing = generator.binomial(n, 1 - self.blind)
         size = self.cells * self.alphabet
         counts = generator.multinomial(int((n - seeing).sum()), np.full(size, 1 / size))
-        for first in range(0, len(held), step := max(1, _BLOCK // size)):
-            places = self.own(held[first : first + step])
+        for first in range(0, len(values), step := max(1, _BLOCK // size)):
+            places = self.own(values[first : first + step])
             drawn = generator.multinomial(seeing[first : first + step], np.full(places.shape[1], 1 / places.shape[1]))
             counts += np.bincount(places.ravel(), weights=drawn.ravel(), minlength=size).astype(np.int64)  # whole numbers below 2^53: exact
         return Tally(counts.reshape(self.cells, self.alphabet))

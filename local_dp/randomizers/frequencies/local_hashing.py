@@ -128,8 +128,8 @@ def length_of(k: int, g: int) -> int:
 def best_hash(nano: int, k: int, most: int = MAX_CELLS) -> LinearHash:
     """The hash of least total variance at the uniform law: one row of k, or a prime power g with a table of `most` cells."""
     growth = Fraction(float(exp_epsilon(nano)))
-    chosen = [LinearHash(k, g, length_of(k, g)) for g in range(2, min(k, int(2 * growth) + 6)) if prime_power(g)]
-    kept = [LinearHash(k, k, 1), *(each for each in chosen if each.m > 1 and each.rows * each.g <= most)]
+    families = [LinearHash(k, g, length_of(k, g)) for g in range(2, min(k, int(2 * growth) + 6)) if prime_power(g)]
+    kept = [LinearHash(k, k, 1), *(each for each in families if each.m > 1 and each.rows * each.g <= most)]
     return min(kept, key=lambda each: total_variance(growth, each.points, each.points // each.g, k))
 
 
@@ -170,8 +170,8 @@ class PIRappor(TwoWeights, Design):
         return row * g + (self.hash(row, values) + step) % g
 
     def rank(self, values: Ints, reports: Ints) -> Ints:
-        row, said = np.divmod(reports, self.hash.g)
-        step = (said - self.hash(row, values).astype(np.int64)) % self.hash.g
+        row, code = np.divmod(reports, self.hash.g)
+        step = (code - self.hash(row, values).astype(np.int64)) % self.hash.g
         ranks: Ints = np.where(step == 0, row, self.w + row * (self.hash.g - 1) + step - 1)
         return ranks
 

@@ -38,8 +38,8 @@ class Translates(TwoWeights, OfSymbols):
 
     def _fits(self, bits: int) -> bool:
         self.check()
-        held, other = self._steps(bits)
-        return held > other and loses_little(held, other, nano_epsilon(self.epsilon))
+        own, other = self._steps(bits)
+        return own > other and loses_little(own, other, nano_epsilon(self.epsilon))
 
     def check(self) -> None:
         super().check()
@@ -139,8 +139,8 @@ class SubsetSelection(CodedOracle, Design):
 
     def support(self, counts: Counts) -> Counts:
         codes = counts.astype(np.float64) @ self._holds  # whole numbers below 2^53: exact
-        held = np.take_along_axis(codes, np.broadcast_to(self._codes, (*codes.shape[:-1], self.k)), axis=-1)
-        support: Counts = held.sum(axis=-2).astype(np.int64)
+        counts_of = np.take_along_axis(codes, np.broadcast_to(self._codes, (*codes.shape[:-1], self.k)), axis=-1)
+        support: Counts = counts_of.sum(axis=-2).astype(np.int64)
         return support
 
     def gathered(self, weights: Floats) -> Floats:

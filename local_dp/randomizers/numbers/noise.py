@@ -105,11 +105,11 @@ def _sums(decay: Decimal, steps: int) -> list[Decimal]:
 def _inverse(wanted: list[Decimal], decay: Decimal) -> Floats:
     """g with sum over w of a^|w - v| g(w) = wanted(v): the inverse of that matrix has three diagonals, over 1 - a^2."""
     last, square = len(wanted) - 1, decay * decay
-    found = []
+    values = []
     for place, here in enumerate(wanted):
         beside = sum(wanted[other] for other in (place - 1, place + 1) if 0 <= other <= last)
-        found.append(float((here * (1 if place in (0, last) else 1 + square) - decay * beside) / (1 - square)))
-    return np.array(found)
+        values.append(float((here * (1 if place in (0, last) else 1 + square) - decay * beside) / (1 - square)))
+    return np.array(values)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -224,9 +224,9 @@ class MemoisedRAPPOR(UnaryEncoding):
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
         half, word = words.dtype.type(self.word_bits // 2), words.dtype.type
         other, own = (word(weight) for weight in self.lasting.ones)
-        leading, held = words >> half, (np.arange(len(values)), values.astype(np.int64))
+        leading, own_places = words >> half, (np.arange(len(values)), values.astype(np.int64))
         bits = leading < other
-        bits[held] = leading[held] < own
+        bits[own_places] = leading[own_places] < own
         bits ^= (words & word(self.part - 1)) < word(self.flip)
         return np.packbits(bits, axis=1, bitorder="little")
 
@@ -303,10 +303,10 @@ class LOLOHA(LocalHashing):
             return LinearHash(k, k, 1)
         if self.g > k:
             raise InputError(f"g is {self.g}; give at most k = {k} codes")
-        chosen = LinearHash(k, self.g, length_of(k, self.g))
-        if chosen.rows * self.g > MAX_CELLS:
+        family = LinearHash(k, self.g, length_of(k, self.g))
+        if family.rows * self.g > MAX_CELLS:
             raise InputError(f"{k} symbols are too many for hashes to {self.g}")
-        return chosen
+        return family
 
     @cached_property
     def inner(self) -> OneCode:

@@ -55,8 +55,8 @@ class Cap:
         """The mean of <v, x>^2 of a report: 1 / d on the whole sphere, more in the cap."""
         from scipy.special import betaincc
 
-        within, chosen = float(betaincc(1.5, (d - 1) / 2, self.height**2)) / (2 * d), self.chosen(epsilon)
-        return chosen * within / self.share + (1 - chosen) * (1 / d - within) / (1 - self.share)
+        within, probability = float(betaincc(1.5, (d - 1) / 2, self.height**2)) / (2 * d), self.chosen(epsilon)
+        return probability * within / self.share + (1 - probability) * (1 / d - within) / (1 - self.share)
 
 
 @lru_cache(maxsize=1024)
@@ -302,8 +302,8 @@ class ProjUnit(Coined):
             first, second, third = self._signs(cells[some])
             spread = np.tile(reports[some].T.astype(np.float64), (self.filled // self.chosen, 1)) * third
             turned_back = walsh_hadamard(walsh_hadamard(spread) * second)[: self.d] * first[: self.d]
-            told = np.rint(turned_back / self.root).astype(np.int64)
-            sums += told.sum(axis=1), ((told >> _SHIFT) ** 2).sum(axis=1)
+            whole = np.rint(turned_back / self.root).astype(np.int64)
+            sums += whole.sum(axis=1), ((whole >> _SHIFT) ** 2).sum(axis=1)
         return Tally(sums, len(reports))
 
     @property
