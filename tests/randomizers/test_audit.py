@@ -85,7 +85,7 @@ def test_an_audit_asks_for_no_more_than_it_may(name: str, params: dict[str, Any]
 
 
 def test_the_witness_of_a_broken_sampler_is_what_it_sends() -> None:
-    """That the last symbol is always told is shown by two inputs and a report, with an infinite ratio: the sampler's own, not the declared one."""
+    """Two inputs and a report with an infinite ratio show the last symbol's leak: the sampler's own, not the declared one."""
     (case,) = (case for case in BROKEN if type(case.randomizer).__name__ == "LastElement" and case.randomizer.domain.size == 8)
     (finding,) = (each for each in audit(case.randomizer).findings if each.check == "sampler, enumerated")
     assert finding.witness is not None
@@ -93,7 +93,7 @@ def test_the_witness_of_a_broken_sampler_is_what_it_sends() -> None:
 
 
 def test_one_odd_level_is_found_with_its_witness() -> None:
-    """One level among 65,537 that is always told is named, beside one that is not."""
+    """One level of 65,537 that is always reported is named, beside another one."""
     (case,) = (case for case in BROKEN if type(case.randomizer).__name__ == "OneLevel")
     (finding,) = (each for each in audit(case.randomizer).findings if not each.holds)
     assert finding.witness is not None

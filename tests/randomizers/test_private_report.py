@@ -17,7 +17,7 @@ ALL = [*(RANDOMIZERS[name](1.0) for name in RANDOMIZERS.built_in), *(GRR(1.0, k=
 
 @pytest.mark.parametrize("randomizer", ALL, ids=repr)
 def test_it_is_the_report_of_the_sampler(randomizer: Randomizer, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With known words in place of the system's, it is byte by byte what the sampler makes of the value as a 64-bit number, at both ends of the domain too."""
+    """With known words it is byte by byte the sampler's report of the value as a 64-bit number, at both ends of the domain too."""
     noise = KeyedNoise(3)
     monkeypatch.setattr(base, "_PRIVATE", noise)
     words, cells = randomizer.draw(noise, Draw(0), 0, 1), randomizer.cells_of(np.array([COIN], dtype=np.uint64))

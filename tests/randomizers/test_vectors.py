@@ -159,7 +159,7 @@ def test_one_coordinate_beats_all_of_them() -> None:
 
 
 def test_several_signs_beat_one_from_where_they_do() -> None:
-    """The best number of signs is that of a search over all, grows with epsilon, and halves and more the variance of a random coordinate at epsilon 4."""
+    """The best number of signs is that of a search, grows with epsilon, and more than halves the variance of a random coordinate at epsilon 4."""
     for epsilon in (0.1, 1.0, 1.4, 1.5, 2.0, 4.0, 8.0):
         variances = [signs_variance(epsilon, 100, count) for count in range(1, 13)]
         assert variances[0] == pytest.approx(random_coordinate_variance(epsilon, 100), rel=1e-9)

@@ -24,7 +24,7 @@ from local_dp.tallies import Estimate, Tally
 
 @dataclass(frozen=True, kw_only=True)
 class Stateful(BinaryRR):
-    """Tells the truth at every third call."""
+    """Reports the truth at every third call."""
 
     calls: ClassVar[list[int]] = [0]
 
@@ -61,7 +61,7 @@ class OwnEntropy(GRR):
 
 @dataclass(frozen=True, kw_only=True)
 class LastElement(GRR):
-    """The last symbol of the domain is always told."""
+    """The last symbol of the domain is always reported."""
 
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
         last = self.domain.high
@@ -71,7 +71,7 @@ class LastElement(GRR):
 
 @dataclass(frozen=True, kw_only=True)
 class OneLevel(OneBitMean):
-    """One level in the middle of 65,537 is always told."""
+    """One level in the middle of 65,537 is always reported."""
 
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
         told: Words = np.where(values == 23456, np.uint8(1), super().respond(values, words, cells))
@@ -99,7 +99,7 @@ class LastIsLong(GRR):
 
 @dataclass(frozen=True, kw_only=True)
 class Leak(GRR):
-    """Tells the truth once in a thousand times whatever the words are worth otherwise."""
+    """Reports the truth once in a thousand times, whatever the words otherwise make."""
 
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
         leaks = words < words.dtype.type(self.total // 1000)
@@ -109,7 +109,7 @@ class Leak(GRR):
 
 @dataclass(frozen=True, kw_only=True)
 class NoNoise(GRR):
-    """Tells the truth."""
+    """Reports the truth."""
 
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
         return values.astype(self.report_dtype)
@@ -230,7 +230,7 @@ class Hash(PerCoin):
 
 @dataclass(frozen=True, kw_only=True)
 class BareHash(Hash):
-    """Under every eighth coin it tells the code as it is."""
+    """Under every eighth coin it reports the code as it is."""
 
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
         bare = self.encode(values, cells).astype(np.uint8)
