@@ -199,8 +199,21 @@ class SharedWord(Unary):
         return super().respond(values, np.repeat(words[:, :1], self.places, axis=1), cells)
 
 
+class NoTally(Randomizer):
+    """A randomizer that estimates nothing."""
+
+    def empty(self) -> Tally:
+        raise NotImplementedError
+
+    def tally(self, reports: Words, cells: Words) -> Tally:
+        raise NotImplementedError
+
+    def estimate(self, tally: Tally) -> Estimate:
+        raise NotImplementedError
+
+
 @dataclass(frozen=True, kw_only=True)
-class Hash(PerCoin):
+class Hash(NoTally, PerCoin):
     """Whether a symbol's bit under the coin is set, by randomized response."""
 
     name: ClassVar[str] = "zoo-hash"
@@ -218,15 +231,6 @@ class Hash(PerCoin):
     def encode(self, values: Ints, coins: Words) -> Ints:
         return ((coins >> values.astype(np.uint64)) & np.uint64(1)).astype(np.int64)
 
-    def empty(self) -> Tally:
-        raise NotImplementedError
-
-    def tally(self, reports: Words, cells: Words) -> Tally:
-        raise NotImplementedError
-
-    def estimate(self, tally: Tally) -> Estimate:
-        raise NotImplementedError
-
 
 @dataclass(frozen=True, kw_only=True)
 class BareHash(Hash):
@@ -239,7 +243,7 @@ class BareHash(Hash):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Opaque(Randomizer):
+class Opaque(NoTally):
     """A randomizer of which nothing is declared; `inner` is what it really is, at `real` times its epsilon."""
 
     name: ClassVar[str] = "zoo-opaque"
@@ -262,15 +266,6 @@ class Opaque(Randomizer):
 
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
         return self.inner.respond(values, words, cells)
-
-    def empty(self) -> Tally:
-        raise NotImplementedError
-
-    def tally(self, reports: Words, cells: Words) -> Tally:
-        raise NotImplementedError
-
-    def estimate(self, tally: Tally) -> Estimate:
-        raise NotImplementedError
 
 
 @dataclass(frozen=True, kw_only=True)
