@@ -62,9 +62,9 @@ def every(epsilon: float, sizes: tuple[int, ...] = SIZES) -> Iterator[Randomizer
 
 
 def _is_wide(randomizer: Randomizer) -> bool:
-    """Whether it needs words of two steps that are too wide to be enumerated."""
-    two_steps = isinstance(randomizer, MemoisedGRR | MemoisedRAPPOR | LOLOHA)
-    return two_steps and (randomizer.epsilon < 0.5 or (isinstance(randomizer, MemoisedGRR) and randomizer.k > 8))
+    """Whether it needs words of two parts that are too wide to be enumerated."""
+    two_parts = isinstance(randomizer, MemoisedGRR | MemoisedRAPPOR | LOLOHA | RoundedOracle)
+    return two_parts and (randomizer.epsilon < 0.5 or (isinstance(randomizer, MemoisedGRR) and randomizer.k > 8))
 
 
 def _others(epsilon: float) -> list[Randomizer]:
