@@ -49,7 +49,7 @@ from local_dp.queries.registry import QUERIES
 from local_dp.randomizers.evidence import check_loss
 from local_dp.randomizers.finite import FiniteChannel
 from local_dp.randomizers.frequencies.hadamard import SignedHadamard
-from local_dp.randomizers.numbers.discrete_laplace import DiscreteLaplace
+from local_dp.randomizers.numbers.noise import DiscreteLaplace
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.records import Records
 from local_dp.tallies import Tally

@@ -22,7 +22,7 @@ from local_dp.protocols.surveys.survey import Survey
 from local_dp.protocols.vectors.mean import Mean
 from local_dp.protocols.vectors.workload import PrefixSums
 from local_dp.randomizers.finite import FiniteChannel
-from local_dp.randomizers.numbers.discrete_laplace import DiscreteLaplace
+from local_dp.randomizers.numbers.noise import DiscreteLaplace
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.records import Records
 from local_dp.tallies import Tally
