@@ -1,24 +1,28 @@
-"""One way to ask: a protocol, a table or made-up clients, and how the run is to be."""
+"""A run: a protocol, a table or synthetic clients, and the options of the run."""
 
 import asyncio
 import threading
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields
-from typing import Any, TypeAlias, TypedDict
+from pathlib import Path
+from typing import Any, TypeAlias, TypedDict, TypeVar
 
 from local_dp.errors import InputError, unknown
+from local_dp.experiments.api.declare import keywords, option
 from local_dp.experiments.api.result import Result
 from local_dp.experiments.api.tables import Table, records_of, sample_rows
+from local_dp.experiments.text.dialect import python_errors
 from local_dp.experiments.tiers.execute import execute
-from local_dp.experiments.tiers.faults import Faults
+from local_dp.experiments.tiers.faults import EXAMPLE, Faults
 from local_dp.experiments.tiers.outcome import Outcome, as_data
 from local_dp.experiments.tiers.settings import EMBEDDED, OnProgress, Randomness, Settings, Tier
 from local_dp.loss import nano_epsilon
 from local_dp.populations.population import Population
 from local_dp.populations.table import Resampled
 from local_dp.protocols.local_protocol import LocalProtocol
+from local_dp.protocols.registry import find_protocol
 from local_dp.protocols.surveys.policies import Launch
 from local_dp.records import Records
 from local_dp.server.progress import Progress
@@ -26,15 +30,104 @@ from local_dp.server.quorum import Terms
 from local_dp.shuffle.central import Behind
 
 Announce: TypeAlias = Callable[[str], object]
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def names_in(text: str) -> tuple[str, ...]:
+    """The names in a text that separates them by commas."""
+    return tuple(name.strip() for name in text.split(",") if name.strip())
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunOptions:
+    """The options of a run: keywords of the functions of `local_dp`, and options of `local-dp run`, `server`, `host` and `client`."""
+
+    epsilon: float = option(1.0, "Privacy budget of each client", metavar="E", unit="nats")
+    clients: int | None = option(None, "Number of clients; default: all rows, or without a table as many as 95 % success needs", metavar="N")
+    resample: bool = option(False, "Draw the clients' rows with replacement, so that any number of clients is possible")
+    tier: Tier | None = option(
+        None, "How the clients run: a process each, packed in hosts, simulated, or only their sum drawn; default: population, with a broker hosts"
+    )
+    hosts: int = option(2, "Number of host processes that share the clients; another number selects tier hosts", metavar="H")
+    broker: str = option(EMBEDDED, "embedded, or mqtt://[user:password@]host[:port], or mqtts://...[?ca=FILE[&cert=FILE]]; selects tier hosts", metavar="URL")
+    seed: int | None = option(None, "Seed of the simulation; default: random, printed", metavar="S")
+    private: bool = option(False, "Draw the clients' noise from the operating system; takes no seed")
+    deadline: float = option(30.0, "Longest duration of a round", metavar="T", unit="seconds")
+    quorum: float = option(0.9, "Share of the clients asked that must reply before the deadline", metavar="SHARE")
+    allow: tuple[str, ...] | None = option(None, "Randomizers that the clients accept, separated by commas; default: all", metavar="NAMES", read=names_in)
+    unverified: bool = option(False, "In memory, use a randomizer that fails its verification; the result says so")
+    cluster: str = option("", "Dask scheduler whose workers simulate the population tier, such as tcp://host:8786", metavar="URL")
+    shuffle: bool = option(False, "Put a shuffler between clients and server; the result shows the epsilon of all reports together")
+    crowd: int = option(Behind.crowd, "With a shuffler: the fewest clients whose reports it passes on", metavar="C")
+    delta: float = option(Behind.delta, "With a shuffler: the delta beside that epsilon", metavar="D")
+    fault: str = option("", f"Faults on purpose, such as {EXAMPLE}; selects tier hosts", metavar="FAULTS")
+    worst_case: float | None = option(
+        None, "Also show intervals that hold for any answers of missing clients and if this share of all clients lies", metavar="SHARE"
+    )
+    stores: Path | str | None = option(
+        None, "Folder where client processes or hosts store answers and spent budget, over several runs; selects tier hosts", metavar="DIR"
+    )
+    progress: OnProgress | None = option(None, "A function that is called with the progress of the run", shell=False)
+    watch: Announce | bool | None = option(None, "Show the run on a local page while it goes on; needs local-dp[watch]")
+    notice: Callable[[str], None] | None = option(None, "A function that gets the notice of too few clients; default: a warning", shell=False)
+
+    @classmethod
+    def of(cls, options: Mapping[str, Any]) -> "RunOptions":
+        """Raises InputError for an unknown option."""
+        known = [each.name for each in fields(cls)]
+        for name in options:
+            if name not in known:
+                raise InputError(unknown("no option", name, known))
+        return cls(**options)
+
+    @property
+    def chosen_tier(self) -> Tier:
+        """The tier that is asked for; by default population, or hosts where an option needs real clients."""
+        over_a_bus = self.broker != EMBEDDED or self.hosts != RunOptions.hosts or self.fault or self.stores
+        return self.tier or ("hosts" if over_a_bus else "population")
+
+    def settings(self, protocol: LocalProtocol[Any], records: Records | None) -> Settings:
+        """The settings of the run. Gives a notice if the clients are too few for the protocol's tolerance. Raises InputError."""
+        nano_epsilon(self.epsilon)
+        faults = Faults.parse(self.fault) if self.fault else None
+        randomness = Randomness.choose(self.seed, self.private)
+        population = self._population(protocol, records, randomness.seed)
+        few = protocol.notice(self.epsilon, population.size)
+        if few is not None:
+            (self.notice or warnings.warn)(few)
+        return Settings(
+            protocol=protocol,
+            population=population,
+            epsilon=self.epsilon,
+            randomness=randomness,
+            tier=self.chosen_tier,
+            hosts=self.hosts,
+            broker=self.broker,
+            terms=Terms(self.deadline, self.quorum),
+            allowed=self.allow,
+            unverified=self.unverified,
+            cluster=self.cluster,
+            behind=Behind(self.crowd, self.delta) if self.shuffle else None,
+            faults=faults,
+            worst_case=self.worst_case,
+            stores=str(Path(self.stores).absolute()) if self.stores else "",
+        )
+
+    def _population(self, protocol: LocalProtocol[Any], records: Records | None, seed: int) -> Population:
+        """The table's rows, or a synthetic population."""
+        if records is None:
+            return protocol.synthetic(protocol.clients(self.epsilon) if self.clients is None else self.clients, seed)
+        clients = len(records) if self.clients is None else self.clients
+        return Resampled(records, clients, seed) if self.resample else sample_rows(records, clients, seed)
 
 
 class Options(TypedDict, total=False):
-    """How a run is to be; each may be left out."""
+    """The names and types of `RunOptions` for type checkers, which read no dataclass as keywords."""
 
     epsilon: float
     clients: int | None
     resample: bool
-    tier: Tier
+    tier: Tier | None
     hosts: int
     broker: str
     seed: int | None
@@ -49,108 +142,48 @@ class Options(TypedDict, total=False):
     delta: float
     fault: str
     worst_case: float | None
-    stores: str
+    stores: Path | str | None
     progress: OnProgress | None
-    watch: Announce | None
+    watch: Announce | bool | None
     notice: Callable[[str], None] | None
 
 
-def _silence(progress: Progress) -> None:
-    """Shows nothing."""
+def documented(function: F) -> F:
+    """The function with the options of a run in its documentation."""
+    function.__doc__ = f"{function.__doc__}\n\nOptions of a run:\n{keywords(RunOptions)}"
+    return function
 
 
-@dataclass(frozen=True, kw_only=True)
-class RunOptions:
-    """How a run is to be.
-
-    `epsilon`: every client's budget, in nats. `clients`: how many; without it all rows, or what the bounds ask for 95 %; with `resample` rows are drawn with
-    replacement. `tier`, `hosts`, `broker`: what the clients are, and where they meet. `seed` repeats a simulation; `private` draws the clients' noise from the
-    operating system.
-    `deadline` (seconds) and `quorum` (a share) end a round. `allow`: the clients' own list of randomizers; `unverified` uses one
-    in memory that fails its verification, and the result says so.
-    `shuffle` puts a shuffler between clients and server, which passes on what at least `crowd` clients have answered; the result then says what all reports
-    lose together, beside `delta`. `worst_case` adds intervals that hold though clients are missing, for whatever reason, and this share of all of them lies.
-    `cluster`: the address of a Dask scheduler whose workers simulate the population tier.
-    `fault` is what goes wrong on purpose in tiers hosts and processes, as in "drop=.05,duplicate=.1,delay=.2,kill=3,lie=.01".
-    `stores`: a folder in which processes or hosts keep what they have answered and spent: a second run on the same table is charged to the same budget.
-    `progress` is called as the run goes on, and `notice` before it if the clients are fewer than the accuracy asks for (without it, that is a warning).
-    `watch` is told the address of a page that shows it, as in `watch=print` or `watch=webbrowser.open`; the run
-    waits some seconds for the browser if it returns True.
-    """
-
-    epsilon: float = 1.0
-    clients: int | None = None
-    resample: bool = False
-    tier: Tier = "population"
-    hosts: int = 2
-    broker: str = EMBEDDED
-    seed: int | None = None
-    private: bool = False
-    deadline: float = 30.0
-    quorum: float = 0.9
-    allow: tuple[str, ...] | None = None
-    unverified: bool = False
-    cluster: str = ""
-    shuffle: bool = False
-    crowd: int = Behind.crowd
-    delta: float = Behind.delta
-    fault: str = ""
-    worst_case: float | None = None
-    stores: str = ""
-    progress: OnProgress | None = None
-    watch: Announce | None = None
-    notice: Callable[[str], None] | None = None
-
-    @classmethod
-    def of(cls, options: Options) -> "RunOptions":
-        """Raises InputError for an option that there is not."""
-        known = [each.name for each in fields(cls)]
-        for name in options:
-            if name not in known:
-                raise InputError(unknown("no option", name, known))
-        return cls(**options)
-
-    def settings(self, protocol: LocalProtocol[Any], records: Records | None) -> Settings:
-        """The run; says so where the clients are fewer than the accuracy asks for. Raises InputError."""
-        nano_epsilon(self.epsilon)
-        faults = Faults.parse(self.fault) if self.fault else None
-        randomness = Randomness.choose(self.seed, self.private)
-        population = self._population(protocol, records, randomness.seed)
-        few = protocol.notice(self.epsilon, population.size)
-        if few is not None:
-            (self.notice or warnings.warn)(few)
-        return Settings(
-            protocol, population, self.epsilon, randomness, tier=self.tier, hosts=self.hosts, broker=self.broker, terms=Terms(self.deadline, self.quorum),
-            allowed=self.allow, unverified=self.unverified, cluster=self.cluster, behind=Behind(self.crowd, self.delta) if self.shuffle else None,
-            faults=faults, worst_case=self.worst_case, stores=self.stores,
-        )  # fmt: skip
-
-    def _population(self, protocol: LocalProtocol[Any], records: Records | None, seed: int) -> Population:
-        """The table's rows, or a made-up population of as many clients as were asked for."""
-        if records is None:
-            return protocol.synthetic(protocol.clients(self.epsilon) if self.clients is None else self.clients, seed)
-        clients = len(records) if self.clients is None else self.clients
-        return Resampled(records, clients, seed) if self.resample else sample_rows(records, clients, seed)
+def protocol_of(name: str, settings: Mapping[str, Any]) -> LocalProtocol[Any]:
+    """The protocol of this name, with its parameters. Raises InputError."""
+    kind = find_protocol(name)
+    known = [each.name for each in fields(kind)]
+    for each in settings:
+        if each not in known:
+            raise InputError(f"{unknown(f'{name} has no parameter', each, known)}; `local-dp describe {name}` describes them")
+    with python_errors():
+        return kind(**settings)
 
 
-def ask(protocol: LocalProtocol[Any], table: Table | None, how: RunOptions) -> Result:
-    """Runs a protocol on a table, or without one on a made-up population, and gives its result. Raises what a run may raise, in one line.
+def ask(protocol: LocalProtocol[Any], table: Table | None, options: RunOptions) -> Result:
+    """Runs a protocol on a table, or without one on a synthetic population. Raises the errors of a run.
 
     Works where an event loop is running too, as in a notebook.
     """
-    records = None if table is None else records_of(table)
-    told = protocol if records is None else protocol.for_table(Launch(records, how.private))
-    settings = how.settings(told, records)
-    return play(settings, how, lambda progress: _outside_loop(settings, progress))
+    with python_errors():
+        records = None if table is None else records_of(table)
+        prepared = protocol if records is None else protocol.for_table(Launch(records, options.private))
+        settings = options.settings(prepared, records)
+        return play(settings, options, lambda progress: _outside_loop(settings, progress))
 
 
-def play(settings: Settings, how: RunOptions, run: Callable[[OnProgress], Outcome], truth_known: bool = True) -> Result:
-    """The result of a run, which is shown on a page while it goes on if `how.watch` is there to be told of it.
+def play(settings: Settings, options: RunOptions, run: Callable[[OnProgress], Outcome], truth_known: bool = True) -> Result:
+    """The result of a run, shown on a page while it goes on if `options.watch` is given.
 
-    `truth_known` is whether the clients hold what the settings say they hold.
+    `truth_known`: whether the clients' records are those of the settings.
     """
-    progress = how.progress or _silence
-    if how.watch is None:
+    progress = options.progress or (lambda now: None)
+    if not options.watch:
         return _result(settings, run(progress), truth_known)
     from local_dp.experiments.watch.events import Scene
     from local_dp.experiments.watch.server import watched
@@ -161,7 +194,7 @@ def play(settings: Settings, how: RunOptions, run: Callable[[OnProgress], Outcom
         scene.show(now)
         progress(now)
 
-    with watched(scene, how.watch):
+    with watched(scene, print if options.watch is True else options.watch):
         result = _result(settings, run(both), truth_known)
         scene.finish(result.data)
     return result
@@ -172,7 +205,7 @@ def _result(settings: Settings, outcome: Outcome, truth_known: bool) -> Result:
 
 
 def _outside_loop(settings: Settings, progress: OnProgress) -> Outcome:
-    """The run itself; in a thread of its own where this one has a loop that runs. An interrupt ends the run before it goes on."""
+    """Runs in a thread of its own if this thread has a running event loop. An interrupt ends the run first."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:

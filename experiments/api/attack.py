@@ -1,6 +1,7 @@
-"""What answers about a person's own table would give away: the attacks, tried on it.
+"""Attacks on a table of your own: how much do noisy answers reveal?
 
-`import local_dp as ldp; ldp.attack.reconstruct(table, "affairs > 0", noise=40)`: each takes the noise of the answers, or the epsilon of a curator, and a seed.
+`import local_dp as ldp; ldp.attack.reconstruct(table, "affairs > 0", noise=40)`. Each attack takes the noise of the answers, or the epsilon of a curator,
+and a seed.
 """
 
 from dataclasses import dataclass
@@ -17,8 +18,8 @@ from local_dp.curator.account import Account
 from local_dp.curator.trusted import TrustedOracle
 from local_dp.draws import Draws
 from local_dp.errors import InputError
+from local_dp.experiments.api.printable import WIDTH, Printable
 from local_dp.experiments.api.tables import Table, records_of
-from local_dp.experiments.api.told import WIDTH, Told
 from local_dp.experiments.lab.intervals import wilson
 from local_dp.experiments.text.layout import held, paragraph
 from local_dp.experiments.text.notation import number
@@ -35,14 +36,14 @@ from local_dp.theorems.curated import curated_from_sq
 
 R = TypeVar("R")
 DELTA = 1e-6
-MOST_ROWS, RATIO = 400, 4  # rows that are reconstructed, counts to a row
-MOST_CUTS, GROUPS, RATE = 16, 20, 0.01  # attributes of a column; groups that are tried; strangers who may score above
-LEAST = 200  # strangers, for one in a hundred to be told
+MOST_ROWS, RATIO = 400, 4  # rows to reconstruct, counts per row
+MOST_CUTS, GROUPS, RATE = 16, 20, 0.01  # attributes of a column; groups; strangers that may score above
+LEAST = 200  # strangers, so that one in a hundred is measurable
 
 
 @dataclass(frozen=True)
 class Answers:
-    """How the counts are answered: with normal noise of standard deviation `noise`, in rows, or all of them by a curator with `epsilon` and delta 1e-6."""
+    """The noise of the counts: normal with standard deviation `noise`, in rows, or that of a curator with `epsilon` and delta 1e-6 for all."""
 
     noise: float | None = None
     epsilon: float | None = None
@@ -50,25 +51,25 @@ class Answers:
 
     def __post_init__(self) -> None:
         if (self.noise is None) == (self.epsilon is None):
-            raise InputError("say how the counts are answered: noise, a standard deviation in rows, or epsilon, for a curator")
+            raise InputError("give either noise, the standard deviation of each count in rows, or epsilon, for a curator")
         if self.noise is not None and not 0 <= self.noise < 1e9:
             raise InputError(f"the noise is {self.noise:g}; give a standard deviation of 0 or more, in rows")
         if self.epsilon is not None:
             approximate(self.epsilon, DELTA)
 
     def part(self, counts: int) -> Pure:
-        """What each of the curator's counts may lose, by optimal composition."""
+        """The loss of each of the curator's counts, by optimal composition."""
         assert self.epsilon is not None
         return optimal_part(approximate(self.epsilon, DELTA), counts)
 
     def sd(self, counts: int) -> float:
-        """The standard deviation of a count, in rows; a curator's by the Laplace law."""
+        """The standard deviation of a count, in rows; for a curator, of Laplace noise."""
         return float(np.sqrt(2) / self.part(counts).epsilon) if self.noise is None else self.noise
 
 
 @dataclass(frozen=True)
 class Attempt:
-    """The table asked, where chance comes from, and what the noise of a whole table is multiplied by."""
+    """The noise, the source of randomness, and the factor of the noise."""
 
     answers: Answers
     chance: Randomness
@@ -86,15 +87,15 @@ class Attempt:
 
 
 def _yes(records: Records, question: str) -> Bools:
-    """Who answers yes. Raises InputError where a missing value leaves it open."""
+    """The rows that answer yes. Raises InputError if a missing value leaves the answer open."""
     answers = answers_of(parse(question), records)
     if answers.unknown.any():
-        raise InputError(f"{int(answers.unknown.sum()):,} rows have no answer to {question!r}, for they lack a value; ask what every row answers")
+        raise InputError(f"{int(answers.unknown.sum()):,} rows have no answer to {question!r}: a value is missing; ask a question that every row answers")
     return answers.yes
 
 
 class AttackOptions(TypedDict, total=False):
-    """How the counts are answered."""
+    """The noise of the counts, and a seed."""
 
     noise: float | None
     epsilon: float | None
@@ -102,11 +103,15 @@ class AttackOptions(TypedDict, total=False):
 
 
 @dataclass(frozen=True, repr=False)
-class Attacked(Told):
-    """What an attack found."""
+class Attacked(Printable):
+    """The result of an attack."""
 
     def text(self, width: int = WIDTH) -> str:
-        return shown(self.data, width)
+        data = self.data
+        noise = f"noise of standard deviation {data['sd']:g}" if data["sd"] is not None else f"a curator with epsilon {data['epsilon']:g} and delta {DELTA:g}"
+        head = f"{data['attack']}: {data['question']!r}, {number(data['n'])} rows, {held(noise)}; {held(data['stamp'])}, {held('seed ' + str(data['seed']))}"
+        lines = _rows_text(data) if data["attack"] == "reconstruct" else _members_text(data)
+        return "\n".join(paragraph(line, width) for line in (head, "", *lines))
 
 
 def reconstruct(table: Table, question: str, **how: Unpack[AttackOptions]) -> Attacked:
@@ -115,14 +120,14 @@ def reconstruct(table: Table, question: str, **how: Unpack[AttackOptions]) -> At
 
 
 def trace(table: Table, question: str, *, members: int = 25, **how: Unpack[AttackOptions]) -> Attacked:
-    """Tells who is in a small group of the rows that answer yes, from the noisy means of all their attributes."""
+    """Identifies the members of a small group of rows that answer yes, from the noisy means of all their attributes."""
     return Attacked(_traced(records_of(table), question, Answers(**how), members))
 
 
 def _reconstructed(records: Records, question: str, answers: Answers) -> dict[str, Any]:
-    """Guesses who answers yes from 4 n random counts. Of a larger table 400 rows are tried, with the noise that is as large against their square root.
+    """Guesses the answers from 4 n random counts. Of a larger table 400 rows are sampled, and the noise is scaled to their square root.
 
-    The share that is wrong depends on the noise in units of sqrt(n) alone (`bounds.reconstruction.wrong_bits`).
+    The share of wrong guesses depends only on the noise in units of sqrt(n) (`bounds.attacks.wrong_bits`).
     """
     chance = Randomness.choose(answers.seed, False)
     generator = np.random.default_rng(chance.seed)
@@ -134,32 +139,32 @@ def _reconstructed(records: Records, question: str, answers: Answers) -> dict[st
     wrong, commoner = int(np.sum(guess != bits)), float(min(bits.mean(), 1 - bits.mean()))
     sd = answers.sd(RATIO * tried) * (attempt.scale if answers.noise is not None else 1.0)
     rates = dict(zip(("wrong", "low", "high"), (wrong / tried, *wilson(wrong, tried)), strict=True))
-    about = {"noise": sd, "noise_in_roots": sd / tried**0.5, "expected": wrong_bits(tried, RATIO * tried, sd) if sd else 0.0, "guessing": commoner}
-    return {**_asked("reconstruct", question, answers, chance), "n": n, "tried": tried, "counts": RATIO * tried, **rates, **about}
+    noise = {"noise": sd, "noise_in_roots": sd / tried**0.5, "expected": wrong_bits(tried, RATIO * tried, sd) if sd else 0.0, "guessing": commoner}
+    return {**_about("reconstruct", question, answers, chance), "n": n, "tried": tried, "counts": RATIO * tried, **rates, **noise}
 
 
 def _traced(records: Records, question: str, answers: Answers, members: int) -> dict[str, Any]:
-    """Tells a small group, drawn among the rows that answer yes, from the others of them by the published means of all attributes of the table's columns.
+    """Distinguishes a small random group of rows that answer yes from the others, by the published means of all their attributes.
 
-    Of the others one half is the strangers, the other what is known of strangers in general. Attributes of one row depend on one another, so nothing is proved
-    here by p-values: members are compared with strangers.
+    One half of the others are the strangers; the other half is public knowledge. The attributes of a row are dependent, so p-values prove nothing here:
+    members are compared with strangers.
     """
     chance = Randomness.choose(answers.seed, False)
     bits = attributes(records)[_yes(records, question)]
     strangers = (len(bits) - members) // 2
     if members < 1 or strangers < LEAST:
-        raise InputError(f"{len(bits):,} rows answer yes to {question!r}; for a group of {members} at least {members + 2 * LEAST:,} must")
+        raise InputError(f"{len(bits):,} rows answer yes to {question!r}; a group of {members} needs at least {members + 2 * LEAST:,}")
     attempt, scores, error = Attempt(answers, chance), [], 0.0
     for each in range(GROUPS):
         rows = np.random.default_rng([chance.seed, each]).permutation(bits)
         shares = _smoothed(rows[members + strangers :])
         suspects = rows[: members + strangers]
-        means, told = attempt.against(_with_means(tracing(shares, suspects, 0.5)), packed(rows[:members]), each)
-        scores.append(told.scores)
+        means, result = attempt.against(_with_means(tracing(shares, suspects, 0.5)), packed(rows[:members]), each)
+        scores.append(result.scores)
         error = max(error, float(np.abs((means + 1) / 2 - rows[:members].mean(axis=0)).max()))
-    found = traced_share(np.concatenate([each[:members] for each in scores]), np.concatenate([each[members:] for each in scores]), RATE)
-    told_of = {"n": len(bits), "members": members, "groups": GROUPS, "attributes": bits.shape[1], "found": found, "by_chance": RATE, "largest_error": error}
-    return {**_asked("trace", question, answers, chance), **told_of}
+    share = traced_share(np.concatenate([each[:members] for each in scores]), np.concatenate([each[members:] for each in scores]), RATE)
+    group = {"n": len(bits), "members": members, "groups": GROUPS, "attributes": bits.shape[1]}
+    return {**_about("trace", question, answers, chance), **group, "found": share, "by_chance": RATE, "largest_error": error}
 
 
 def _with_means(attack: Nonadaptive[StatisticalQuery, float, Traced]) -> Nonadaptive[StatisticalQuery, float, tuple[Floats, Traced]]:
@@ -167,7 +172,7 @@ def _with_means(attack: Nonadaptive[StatisticalQuery, float, Traced]) -> Nonadap
     return Nonadaptive(attack.queries, lambda answers: (np.array(answers), attack.decode(answers)))
 
 
-def _asked(attack: str, question: str, answers: Answers, chance: Randomness) -> dict[str, Any]:
+def _about(attack: str, question: str, answers: Answers, chance: Randomness) -> dict[str, Any]:
     delta = None if answers.epsilon is None else DELTA
     stamp = {"private": False, "stamp": "simulation: not private", "seed": chance.seed}
     return {"attack": attack, "question": question, "sd": answers.noise, "epsilon": answers.epsilon, "delta": delta, **stamp}
@@ -183,7 +188,7 @@ def attributes(records: Records) -> Bools:
     """Bits of each row, shape (n, d): at or above each of up to 16 values of a column of numbers, equal to each of up to 16 texts."""
     columns = [bit for name in records.columns for bit in _bits(records[name])]
     if not columns:
-        raise InputError("every column has one value only; there is nothing to tell rows by")
+        raise InputError("every column has one value only, so all rows look the same")
     return np.stack(columns, axis=1)
 
 
@@ -195,31 +200,23 @@ def _bits(column: Column) -> list[Bools]:
     return [column >= value for value in cuts[np.unique(np.linspace(0, len(cuts) - 1, MOST_CUTS).astype(np.int64))]] if len(cuts) else []
 
 
-def shown(data: dict[str, Any], width: int) -> str:
-    """What an attack found, for a person."""
-    how = f"noise of standard deviation {data['sd']:g}" if data["sd"] is not None else f"a curator with epsilon {data['epsilon']:g} and delta {DELTA:g}"
-    head = f"{data['attack']}: {data['question']!r}, {number(data['n'])} rows, {held(how)}; {held(data['stamp'])}, {held('seed ' + str(data['seed']))}"
-    lines = _of_rows(data) if data["attack"] == "reconstruct" else _of_members(data)
-    return "\n".join(paragraph(line, width) for line in (head, "", *lines))
-
-
-def _of_rows(data: dict[str, Any]) -> list[str]:
-    sample = "" if data["tried"] == data["n"] else f" of {data['tried']} rows, with noise as large against their square root,"
-    vain = data["high"] >= data["guessing"]
+def _rows_text(data: dict[str, Any]) -> list[str]:
+    sample = "" if data["tried"] == data["n"] else f" of {data['tried']} sampled rows, with noise scaled to their square root,"
+    wrong, low, high, expected, guessing = (_percent(data[name]) for name in ("wrong", "low", "high", "expected", "guessing"))
     return [
-        f"From {data['counts']:,} random counts{sample} {held(_percent(data['wrong']))} of the answers are guessed wrong "
-        f"({held(_percent(data['low']) + ' to ' + _percent(data['high']))}; by closed form {held(_percent(data['expected']))}).",
-        f"The noise is {data['noise_in_roots']:.2g} times the square root of the number of rows; whoever says the commoner answer of everybody is wrong for "
-        f"{held(_percent(data['guessing']))}.",
-        "This attack guesses no better than that." if vain else "So many counts give single rows away.",
+        f"From {data['counts']:,} random counts{sample} {held(wrong)} of the guessed answers are wrong "
+        f"({held(f'{low} to {high}')}; closed form {held(expected)}).",
+        f"The noise is {data['noise_in_roots']:.2g} times the square root of the number of rows. Guessing the more common answer for everyone is wrong in "
+        f"{held(guessing)}.",
+        "This attack guesses no better than that." if data["high"] >= data["guessing"] else "So many counts reveal single rows.",
     ]
 
 
-def _of_members(data: dict[str, Any]) -> list[str]:
+def _members_text(data: dict[str, Any]) -> list[str]:
     return [
-        f"From the means of {data['attributes']} attributes of {data['members']} rows, {held(_percent(data['found']))} of these rows are told from 99 % of the "
-        f"others that answer yes; by chance {held(_percent(data['by_chance']))} are. {data['groups']} groups were tried.",
-        f"The means are off by up to {data['largest_error']:.2g}.",
+        f"From the means of {data['attributes']} attributes of {data['members']} rows, {held(_percent(data['found']))} of these rows are distinguished from "
+        f"99 % of the others that answer yes; by chance {held(_percent(data['by_chance']))} are. {data['groups']} groups were tried.",
+        f"The largest error of a mean is {data['largest_error']:.2g}.",
     ]
 
 

@@ -1,4 +1,4 @@
-"""What a randomizer really guarantees: a built-in one, one of an installed package, or a class in a module of one's own."""
+"""Audits a randomizer: a built-in one, one of an installed package, or a class in your own module."""
 
 import sys
 from collections.abc import Mapping
@@ -9,7 +9,7 @@ from typing import Any
 
 from local_dp.domains import Parameter
 from local_dp.errors import InputError, RefusedError
-from local_dp.experiments.api.told import WIDTH, Told
+from local_dp.experiments.api.printable import WIDTH, Printable
 from local_dp.experiments.text.layout import definitions, paragraph
 from local_dp.randomizers.evidence import PROVEN
 from local_dp.randomizers.randomizer import Randomizer
@@ -17,14 +17,14 @@ from local_dp.randomizers.registry import RANDOMIZERS
 from local_dp.verification.audit import audit as _audited
 
 GRADES = {
-    "exact": "exact: the loss is computed from the whole channel, and the sampler is enumerated against it",
-    "declared": "declared: the loss is computed from the channel that is declared; the sampler is compared with it at some words and by drawing",
-    "black box": "black box: no channel is declared, so that reports can show a violation and never that there is none",
+    "exact": "exact: the loss is computed from the whole channel, and the sampler is enumerated and compared with it",
+    "declared": "declared: the loss is computed from the declared channel; the sampler is compared with it at some words and by drawing",
+    "black box": "black box: no channel is declared; reports can reveal a violation, but cannot prove that there is none",
 }
 
 
 @dataclass(frozen=True, repr=False)
-class Audited(Told):
+class Audited(Printable):
     """The findings of an audit."""
 
     @property
@@ -33,7 +33,19 @@ class Audited(Told):
         return bool(self.data["holds"])
 
     def text(self, width: int = WIDTH) -> str:
-        return _shown(self.data, width)
+        """The verdict first, then each check."""
+        data = self.data
+        unproved = all(each["holds"] or (each["check"] == "loss" and each["witness"] is None) for each in data["findings"])
+        verdict = "no fault was found" if data["holds"] else "NOT VERIFIED" if unproved else "IT DOES NOT HOLD"
+        loss = "" if data["loss"] is None else f", exact loss {data['loss']:.12g}"
+        head = paragraph(f"{data['randomizer']}, epsilon {data['epsilon']:g}{loss}: {verdict}", width, "  ")
+        accepted = "which clients accept" if data["evidence"] in PROVEN else "which clients refuse unless their policy accepts it"
+        rows = [("evidence", f"{data['evidence']}, {accepted}"), ("grade", GRADES[data["grade"]])]
+        for each in data["findings"]:
+            rows.append((each["check"], f"{'' if each['holds'] else 'FAILS: '}{each['said']} ({'exact' if each['exact'] else 'not exhaustive'})"))
+            if each["witness"] is not None:
+                rows.append(("  witness" if each["holds"] else "  WITNESS", _witness(each["witness"])))
+        return f"{head}\n\n{definitions(rows, width)}"
 
 
 def audit(name: str | Randomizer, *, epsilon: float = 1.0, **parameters: Parameter) -> Audited:
@@ -43,29 +55,29 @@ def audit(name: str | Randomizer, *, epsilon: float = 1.0, **parameters: Paramet
 
 
 def built(name: str, epsilon: float, parameters: Mapping[str, Parameter]) -> Randomizer:
-    """The randomizer of this name, or of this class in a module. Raises InputError, or RefusedError where no such name is known."""
+    """The randomizer of this name, or of this class in a module. Raises InputError, or RefusedError for an unknown name."""
     kind = _class_of(name) if ":" in name else RANDOMIZERS[name]
     try:
         made = kind(epsilon, **parameters)  # type: ignore[arg-type]
         named = (made.name, made.evidence, made.domain, made.report_dtype)
     except InputError as error:
         raise InputError(f"{name} cannot be made: {error}") from None
-    except Exception as error:  # noqa: BLE001 - the code is somebody else's, and may raise anything
+    except Exception as error:  # noqa: BLE001 - foreign code may raise anything
         raise InputError(f"{name} cannot be made with epsilon {epsilon!r} and {dict(parameters)}: {_line(error)}") from None
     if not all(isinstance(each, str) for each in named[:2]):
-        raise InputError(f"{name} must have a name and say its evidence, each a text")
+        raise InputError(f"{name} must have a name and an evidence, each a text")
     return made
 
 
 def _class_of(name: str) -> type[Randomizer]:
-    """The class in a module of the path or of this folder."""
+    """The class in a module of the path or of the working folder."""
     module, _, attribute = name.partition(":")
     here = str(Path.cwd())
     if here not in sys.path:
-        sys.path.append(here)  # last: nothing of this folder takes the place of what is installed
+        sys.path.append(here)  # last: an installed module of the same name comes first
     try:
         kind = getattr(import_module(module), attribute)
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - the code is somebody else's, and may raise anything
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - foreign code may raise anything
         raise InputError(f"{name!r} cannot be imported: {_line(error)}") from None
     if not (isinstance(kind, type) and issubclass(kind, Randomizer)):
         raise InputError(f"{name!r} is no randomizer; derive a class from local_dp.randomizers.randomizer.Randomizer or one of its kinds")
@@ -73,19 +85,19 @@ def _class_of(name: str) -> type[Randomizer]:
 
 
 def _line(error: BaseException) -> str:
-    """What went wrong in code that is not ours, in one line."""
+    """An error of foreign code, in one line."""
     return f"{type(error).__name__}: {' '.join(str(error).split())}"
 
 
 def parameters_of(settings: tuple[str, ...]) -> dict[str, Parameter]:
     """The parameters in KEY=VALUE: a whole number, a number, text, or with a semicolon several texts. Raises InputError."""
-    found: dict[str, Parameter] = {}
+    parameters: dict[str, Parameter] = {}
     for setting in settings:
         key, separator, value = (part.strip() for part in setting.partition("="))
         if not separator or not key:
             raise InputError(f"--set takes KEY=VALUE, not {setting!r}")
-        found[key] = tuple(value.split(";")) if ";" in value else _number(value)
-    return found
+        parameters[key] = tuple(value.split(";")) if ";" in value else _number(value)
+    return parameters
 
 
 def _number(text: str) -> int | float | str:
@@ -103,22 +115,7 @@ def refuse_unknown(name: str) -> None:
         try:
             RANDOMIZERS[name]
         except RefusedError as error:
-            raise InputError(f"{error}; a class of your own is named as module:Class") from None
-
-
-def _shown(data: dict[str, Any], width: int) -> str:
-    """The verdict first, then each check."""
-    unshown = all(each["holds"] or (each["check"] == "loss" and each["witness"] is None) for each in data["findings"])
-    verdict = "no fault was found" if data["holds"] else "NOT VERIFIED" if unshown else "IT DOES NOT HOLD"
-    loss = "" if data["loss"] is None else f", exact loss {data['loss']:.12g}"
-    head = paragraph(f"{data['randomizer']}, epsilon {data['epsilon']:g}{loss}: {verdict}", width, "  ")
-    accepted = "which clients accept" if data["evidence"] in PROVEN else "which clients refuse unless their policy accepts it"
-    rows = [("evidence", f"{data['evidence']}, {accepted}"), ("grade", GRADES[data["grade"]])]
-    for each in data["findings"]:
-        rows.append((each["check"], f"{'' if each['holds'] else 'FAILS: '}{each['said']} ({'exact' if each['exact'] else 'not exhaustive'})"))
-        if each["witness"] is not None:
-            rows.append(("  witness" if each["holds"] else "  WITNESS", _witness(each["witness"])))
-    return f"{head}\n\n{definitions(rows, width)}"
+            raise InputError(f"{error}; write a class of your own as module:Class") from None
 
 
 def _witness(witness: dict[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""A budget for releases of one table: made, or shown; and what clients have spent, by their store."""
+"""The budget of a table, made or shown; and the budget that clients have spent, by their store."""
 
 from collections import Counter
 from contextlib import suppress
@@ -8,7 +8,7 @@ from typing import Any
 
 from local_dp.clients.journal import KIND, SqliteStore
 from local_dp.errors import InputError
-from local_dp.experiments.api.told import WIDTH, Told
+from local_dp.experiments.api.printable import WIDTH, Printable
 from local_dp.experiments.text.layout import paragraph, table
 from local_dp.experiments.text.notation import number
 from local_dp.loss import MAX_EPSILON, NANO, Loss, Pure, approximate, nano_epsilon
@@ -16,8 +16,8 @@ from local_dp.storage.budget_file import KeptBudget
 
 
 @dataclass(frozen=True, repr=False)
-class Spending(Told):
-    """A budget, what has been charged to it, and what is left."""
+class Spending(Printable):
+    """A budget, its charges, and the rest."""
 
     def text(self, width: int = WIDTH) -> str:
         charges = [(charge["at"], charge["what"], number(charge["epsilon"]), f"{charge['delta']:g}") for charge in self.data["charges"]]
@@ -27,27 +27,27 @@ class Spending(Told):
 
 
 @dataclass(frozen=True, repr=False)
-class Spent(Told):
-    """What the clients of a store have spent, on which runs and under which labels, and what is left for life; of several, the one that has spent most."""
+class Spent(Printable):
+    """The spent budget of a store, by run and by label, and the rest for life; with several clients, of the one that has spent most."""
 
     def text(self, width: int = WIDTH) -> str:
         data = self.data
-        told = f"{data['file']}: epsilon {number(data['spent'])} of {number(data['lifetime'])} spent for life; {number(data['left'])} is left"
+        line = f"{data['file']}: epsilon {number(data['spent'])} of {number(data['lifetime'])} spent for life; {number(data['left'])} is left"
         runs = [(each["run"], number(each["epsilon"]), str(each["rounds"])) for each in data["runs"]]
         labels = [(each["label"], each["run"], number(each["epsilon"])) for each in data["labels"]]
         tables = (table(names, rows, width) for names, rows in ((("run", "epsilon", "rounds"), runs), (("label", "in run", "epsilon"), labels)) if rows)
-        return "\n\n".join((paragraph(told, width), *tables))
+        return "\n\n".join((paragraph(line, width), *tables))
 
 
 def budget(file: str | Path, *, epsilon: float | None = None, delta: float | None = None) -> Spending | Spent:
-    """With an epsilon makes a new budget in `file`, pure without a delta; without one shows what is there, also of a client's store. Raises InputError."""
+    """Makes a new budget in `file` if epsilon is given, pure without a delta; else shows a budget, or the store of a client. Raises InputError."""
     if epsilon is None and delta is None and _is_store(Path(file)):
         return _spent(Path(file))
     kept = KeptBudget(Path(file))
     if epsilon is not None:
         kept = KeptBudget.create(Path(file), Pure(nano_epsilon(epsilon)) if delta is None else approximate(epsilon, delta))
     elif delta is not None:
-        raise InputError(f"a new budget needs an epsilon beside delta {delta:g}; leave out delta to see what is left of one")
+        raise InputError(f"a new budget needs an epsilon beside delta {delta:g}; leave out delta to see a budget")
     standing = kept.standing()
     charges = [{"at": each.at, "what": each.what, "neighbours": each.neighbours, **_plain(each.loss)} for each in standing.charges]
     return Spending({"file": str(file), "budget": _plain(standing.budget), "left": _plain(standing.left), "charges": charges})
@@ -71,8 +71,8 @@ def _spent(path: Path) -> Spent:
     store.close()
     runs = [{"run": run, "epsilon": spent, "rounds": rounds[run]} for run, spent in ledger.runs.items()]
     life, spent = ledger.lifetime / NANO, ledger.max_spent
-    told = {"file": str(path), "lifetime": life, "spent": spent, "left": (ledger.lifetime - round(spent * NANO)) / NANO}
-    return Spent({**told, "runs": runs, "labels": list(labels.values())})
+    left = (ledger.lifetime - round(spent * NANO)) / NANO
+    return Spent({"file": str(path), "lifetime": life, "spent": spent, "left": left, "runs": runs, "labels": list(labels.values())})
 
 
 def _plain(loss: Loss) -> dict[str, float]:

@@ -1,4 +1,4 @@
-"""Randomizers beside one another, measured: what the largest error stays within in 95 % of the runs, for each epsilon and number of clients."""
+"""Compares randomizers by measurement: the bound on the largest error in 95 % of the runs, for each epsilon and number of clients."""
 
 import csv
 import io
@@ -39,9 +39,9 @@ MOST_RUNS = 1_000_000
 
 @dataclass(frozen=True, kw_only=True)
 class Grid:
-    """What is measured: every randomizer named (all that apply, if none) at every epsilon with every number of clients, each `runs` times.
+    """The measurements: each randomizer (default: all that apply) at each epsilon with each number of clients, `runs` times.
 
-    `tier` "aggregate" draws tallies from their law; "population" simulates every client, of those randomizers that take the protocol's query as it is.
+    `tier` "aggregate" draws tallies from their law; "population" simulates every client, of randomizers for the protocol's own query.
     """
 
     epsilons: tuple[float, ...] = (0.5, 1.0, 2.0)
@@ -53,14 +53,14 @@ class Grid:
 
     def __post_init__(self) -> None:
         if not 20 <= self.runs <= MOST_RUNS:
-            raise InputError(f"runs is {self.runs}; give 20 to {MOST_RUNS:,}: the least that have a 95 % point")
+            raise InputError(f"runs is {self.runs}; give 20 to {MOST_RUNS:,}: fewer have no 95 % point")
         if min(self.clients) < 1:
             raise InputError(f"clients is {min(self.clients)}; give 1 or more")
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """A protocol, asked of people like the rows of a table or, without one, of those that it makes up."""
+    """A protocol on people like the rows of a table or, without one, on its synthetic population."""
 
     protocol: LocalProtocol[Any]
     grid: Grid
@@ -72,25 +72,25 @@ class Comparison:
 
     @cached_property
     def _people(self) -> Population:
-        """Those whose law counts: made up, or each row of the table once."""
+        """The population of the truth: synthetic, or each row of the table once."""
         return self.population(1, 0) if self.records is None else sample_rows(self.records, len(self.records), 0)
 
     def reports(self, epsilon: float) -> list[Reports]:
-        """The randomizers that are compared. Raises InputError for one that does not apply."""
-        found = {each.randomizer.name: each for each in estimators(self.protocol, epsilon)}
+        """The randomizers to compare. Raises InputError for one that does not apply."""
+        applicable = {each.randomizer.name: each for each in estimators(self.protocol, epsilon)}
         if self.grid.tier == "population":
-            found = {name: each for name, each in found.items() if each.randomizer.domain == asked_of(self.protocol, epsilon).query.domain}
+            applicable = {name: each for name, each in applicable.items() if each.randomizer.domain == asked_of(self.protocol, epsilon).query.domain}
         for name in self.grid.randomizers:
-            if name not in found:
-                raise InputError(unknown(f"in tier {self.grid.tier} {self.protocol.name} cannot be asked by a randomizer", name, found))
-        return [found[name] for name in self.grid.randomizers or found]
+            if name not in applicable:
+                raise InputError(unknown(f"in tier {self.grid.tier} {self.protocol.name} has no randomizer", name, applicable))
+        return [applicable[name] for name in self.grid.randomizers or applicable]
 
     @cached_property
     def _reports(self) -> dict[float, list[Reports]]:
         return {epsilon: self.reports(epsilon) for epsilon in self.grid.epsilons}
 
     def points(self) -> list[Point]:
-        """The independent pieces of work, as plain data; they name all that decides the measurement."""
+        """The independent pieces of work, as plain data; a point holds everything that its measurement depends on."""
         about = {
             "protocol": self.protocol.name,
             "settings": asdict(self.protocol),
@@ -110,43 +110,40 @@ class Comparison:
         key = stream_key(f"compare {point['protocol']} {point['randomizer']} {point['epsilon']:g} {point['clients']}", self.grid.seed)
         generator = np.random.default_rng([*key])
         draw = self._drawn if self.grid.tier == "aggregate" else self._simulated
-        away = draw(reports, point, generator)
-        largest = np.sort(np.abs(away).max(axis=1))
+        errors = draw(reports, point, generator)
+        largest = np.sort(np.abs(errors).max(axis=1))
         low, at, high = (float(largest[place]) for place in quantile_places(len(largest)))
-        return {"error": at, "low": low, "high": high, "rmse": math.sqrt(float(np.mean(away**2)))}
+        return {"error": at, "low": low, "high": high, "rmse": math.sqrt(float(np.mean(errors**2)))}
 
     def _drawn(self, reports: Reports, point: Point, generator: np.random.Generator) -> Floats:
         """The errors of each run, shape (runs, m), by tallies drawn from their law."""
         truth, law = self._truth(reports, point["epsilon"])
         by_report = reports.law(law)
-        parts, left = [], point["runs"]
-        while left:
-            some = min(left, max(1, _BLOCK // len(by_report)))
-            parts.append(reports.estimates(generator.multinomial(point["clients"], by_report, size=some)) - truth)
-            left -= some
-        return np.concatenate(parts)
+        block, runs = max(1, _BLOCK // len(by_report)), point["runs"]
+        sizes = [min(block, runs - start) for start in range(0, runs, block)]
+        return np.concatenate([reports.estimates(generator.multinomial(point["clients"], by_report, size=size)) - truth for size in sizes])
 
     def _simulated(self, reports: Reports, point: Point, generator: np.random.Generator) -> Floats:
-        """The same, every client simulated, with records of their own."""
+        """The same, every client simulated, with new records for each run."""
         truth, _ = self._truth(reports, point["epsilon"])
         query = LocalQuery(asked_of(self.protocol, point["epsilon"]).query, reports.randomizer, Cohort(0, point["clients"]))
-        away = []
+        errors = []
         for _ in range(point["runs"]):
             people, noise, coins = generator.integers(1 << 53, size=3).tolist()
             oracle = PopulationOracle(self.population(point["clients"], people), KeyedNoise(noise), coins, point["epsilon"])
             tally = run(Nonadaptive[LocalQuery, Tally, Tally]((query,), lambda answers: answers[0]), oracle)
-            away.append(reports.estimates(tally.counts.ravel()) - truth)
-        return np.array(away)
+            errors.append(reports.estimates(tally.counts.ravel()) - truth)
+        return np.array(errors)
 
     def _truth(self, reports: Reports, epsilon: float) -> tuple[Floats, Floats]:
-        """What is estimated, shape (m,), and the law of a client's value."""
+        """The truth, shape (m,), and the law of a client's value."""
         law = law_of(self._people, asked_of(self.protocol, epsilon))
         aim = self.protocol.aim()
         assert aim is not None  # or there were no reports
         return law @ aim.target, law
 
     def run(self, folder: Path, progress: Progress = lambda what, done, total: None) -> dict[str, Any]:
-        """Measures what `folder` does not hold yet, and writes comparison.csv, .png and .svg there. Raises InputError."""
+        """Measures the points that are missing in `folder`, and writes comparison.csv, .png and .svg there. Raises InputError."""
         points = self.points()
         store = MeasurementStore(folder, code_stamp(__name__))
         for done, point in enumerate(points):
@@ -189,7 +186,7 @@ class Comparison:
 
 
 def quantile_places(runs: int) -> tuple[int, int, int]:
-    """Where the sorted runs hold the lower end of the 95 % point's interval, the point and the upper end: ranks are binomial."""
+    """The ranks of the 95 % point and of the ends of its 95 % interval among sorted runs, by the binomial law."""
     middle, reach = (1 - BETA) * runs, Z95 * math.sqrt(runs * BETA * (1 - BETA))
     low, at, high = math.floor(middle - reach) - 1, math.ceil(middle) - 1, math.ceil(middle + reach)
     return max(low, 0), at, min(high, runs - 1)

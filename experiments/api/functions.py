@@ -1,17 +1,18 @@
-"""What one asks of a table, each in a line: `import local_dp as ldp; ldp.mean(table, "age", bounds=(15, 45))`.
+"""Questions to clients about a table, in one line each: `import local_dp as ldp; ldp.mean(table, "age", bounds=(15, 45))`.
 
-Every function also takes the options of a run (`asking.RunOptions`): epsilon (1 nat), tier ("population"), clients, resample, seed or private,
-hosts, broker, deadline, quorum, allow, progress. A table is a path, a mapping of columns or a frame. What it cannot decide, it refuses with the choices.
+A table is a path, a mapping of columns or a frame. Every function also takes the options of a run, the fields of `asking.RunOptions`. Values that need a
+decision, such as missing ones, are refused with the choices.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields
 from typing import Any, TypeAlias, Unpack
 
 from local_dp.errors import InputError
-from local_dp.experiments.api.asking import Options, RunOptions, ask
+from local_dp.experiments.api.asking import Options, RunOptions, ask, documented, protocol_of
 from local_dp.experiments.api.result import Result
-from local_dp.experiments.api.tables import Table
+from local_dp.experiments.api.tables import Bounds, Table, bounds_text, ends_of, settings_text
+from local_dp.experiments.text.dialect import python_errors
 from local_dp.masked.protocols import MaskedParityLearner
 from local_dp.protocols.learning.learn import Learn
 from local_dp.protocols.local_protocol import LocalProtocol
@@ -26,14 +27,27 @@ from local_dp.protocols.vectors.mean_vector import MeanVector
 from local_dp.queries.cells import SEPARATOR
 
 Labels: TypeAlias = Iterable[object]
-Bounds: TypeAlias = tuple[float, float]
 
 
-def run(protocol: LocalProtocol[Any], table: Table | None = None, **how: Unpack[Options]) -> Result:
-    """Runs any protocol, on a table or on clients that are made up."""
-    return ask(protocol, table, RunOptions.of(how))
+def _run(kind: type[LocalProtocol[Any]], table: Table | None, options: Options, **parameters: Any) -> Result:
+    with python_errors():
+        return ask(kind(**parameters), table, RunOptions.of(options))
 
 
+@documented
+def run(protocol: str | LocalProtocol[Any], table: Table | None = None, **how: Any) -> Result:
+    """Runs any protocol, on a table or on synthetic clients: `run("frequency", table, column="colour", randomizer="grr", seed=1)`.
+
+    A protocol given by name takes its parameters as keywords, beside the options of a run.
+    """
+    if isinstance(protocol, LocalProtocol):
+        return ask(protocol, table, RunOptions.of(how))
+    known = {each.name for each in fields(RunOptions)}
+    built = protocol_of(protocol, {name: value for name, value in how.items() if name not in known})
+    return ask(built, table, RunOptions.of({name: value for name, value in how.items() if name in known}))
+
+
+@documented
 def survey(
     table: Table,
     question: str,
@@ -43,17 +57,19 @@ def survey(
     labels_from_data: bool = False,
     missing: str = "refuse",
     other: str = "refuse",
+    randomizer: str = Survey.randomizer,
     **how: Unpack[Options],
 ) -> Result:
     """The share of records that answer yes to a question such as "affairs > 0 and age >= 30"; with `by`, within each group of that column.
 
-    `missing`: where a missing value leaves the question open, refuse, count it as "no", or "exclude" the record. See
+    `missing`: if a missing value leaves the question open, refuse, count it as "no", or "exclude" the record. See
     `local_dp.protocols.surveys.survey.Survey`.
     """
-    protocol = Survey(question=question, by=by, labels=_texts(labels), labels_from_data=labels_from_data, missing=missing, other=other)
-    return ask(protocol, table, RunOptions.of(how))
+    groups = {"by": by, "labels": _texts(labels), "labels_from_data": labels_from_data, "other": other}
+    return _run(Survey, table, how, question=question, missing=missing, randomizer=randomizer, **groups)
 
 
+@documented
 def frequency(
     table: Table,
     column: str,
@@ -62,6 +78,7 @@ def frequency(
     labels_from_data: bool = False,
     missing: str = "refuse",
     other: str = "refuse",
+    randomizer: str = Frequency.randomizer,
     **how: Unpack[Options],
 ) -> Result:
     """The share of each label of a column. The labels are public: list them, or in a simulation read them with `labels_from_data`.
@@ -69,19 +86,30 @@ def frequency(
     `missing`: refuse, "category" (a label of its own) or "exclude" (shares among those present); `other`: refuse or "category".
     See `local_dp.protocols.surveys.frequency.Frequency`.
     """
-    protocol = Frequency(column=column, labels=_texts(labels), labels_from_data=labels_from_data, missing=missing, other=other)
-    return ask(protocol, table, RunOptions.of(how))
+    public = {"labels": _texts(labels), "labels_from_data": labels_from_data}
+    return _run(Frequency, table, how, column=column, missing=missing, other=other, randomizer=randomizer, **public)
 
 
-def histogram(table: Table, column: str, *, bounds: Bounds, bins: int = 10, missing: str = "refuse", **how: Unpack[Options]) -> Result:
-    """The share of each of `bins` equal intervals of the public bounds, and of what lies below and above.
+@documented
+def histogram(
+    table: Table,
+    column: str,
+    *,
+    bounds: Bounds,
+    bins: int = 10,
+    missing: str = "refuse",
+    randomizer: str = Histogram.randomizer,
+    **how: Unpack[Options],
+) -> Result:
+    """The share of each of `bins` equal intervals of the public bounds, and the shares below and above.
 
     `missing`: refuse, "category" (a share of its own) or "exclude" (shares among those present). See `local_dp.protocols.surveys.frequency.Histogram`.
     """
     low, high = ends_of(bounds)
-    return ask(Histogram(column=column, low=low, high=high, bins=bins, missing=missing), table, RunOptions.of(how))
+    return _run(Histogram, table, how, column=column, low=low, high=high, bins=bins, missing=missing, randomizer=randomizer)
 
 
+@documented
 def mean(
     table: Table,
     column: str | Sequence[str],
@@ -97,33 +125,34 @@ def mean(
 ) -> Result:
     """The mean of a column of numbers between public bounds; with `by`, within each group of that column.
 
-    Of a list of columns their means together, by one report of the whole record (`local_dp.protocols.vectors.mean_vector.MeanVector`): `bounds` are those of
-    all, or a mapping of each column to its own; a missing number is refused, or counts as the "middle".
-    Without bounds a first part of the clients finds them privately (`local_dp.protocols.vectors.mean_found.MeanFound`), and nothing is grouped.
+    A list of columns gives the means of all, by one report of the whole record (`local_dp.protocols.vectors.mean_vector.MeanVector`). Their `bounds` are one
+    pair for all, or a mapping of each column to its own; a missing number is refused, or counts as the "middle".
+    Without bounds, a first part of the clients finds them privately (`local_dp.protocols.vectors.mean_found.MeanFound`); then there are no groups.
     `missing`: refuse, or "exclude" (the mean of those present); `outside`: refuse, or "clip". See `local_dp.protocols.vectors.mean.Mean`.
     """
     if not isinstance(column, str):
         if by:
             raise InputError("groups are of one column's mean; give one column, or leave out by")
-        return ask(_mean_vector(tuple(column), bounds, outside, missing), table, RunOptions.of(how))
+        return _mean_vector(table, tuple(column), bounds, how, outside=outside, missing=missing)
     if isinstance(bounds, Mapping):
         raise InputError(f"bounds is {bounds!r}; give (low, high) for one column")
     if bounds is None:
         if by or outside != "refuse":
             raise InputError("groups and clipping need public bounds: add bounds=(low, high)")
-        return ask(MeanFound(column=column, missing=missing), table, RunOptions.of(how))
+        return _run(MeanFound, table, how, column=column, missing=missing)
     low, high = ends_of(bounds)
-    plain = Mean(column=column, low=low, high=high, outside=outside, missing=missing)
-    return ask(replace(plain, by=by, labels=_texts(labels), labels_from_data=labels_from_data, other=other), table, RunOptions.of(how))
+    groups = {"by": by, "labels": _texts(labels), "labels_from_data": labels_from_data, "other": other}
+    return _run(Mean, table, how, column=column, low=low, high=high, outside=outside, missing=missing, **groups)
 
 
-def _mean_vector(columns: tuple[str, ...], bounds: Bounds | Mapping[str, Bounds] | None, outside: str, missing: str) -> MeanVector:
+def _mean_vector(table: Table, columns: tuple[str, ...], bounds: Bounds | Mapping[str, Bounds] | None, options: Options, **policies: str) -> Result:
     if bounds is None or (isinstance(bounds, Mapping) and set(bounds) != set(columns)):
         raise InputError("the means of several columns need public bounds: add bounds=(low, high), or a mapping of each column to its own")
     low, high = zip(*(ends_of(bounds[column] if isinstance(bounds, Mapping) else bounds) for column in columns), strict=True)
-    return MeanVector(columns=columns, low=tuple(map(str, low)), high=tuple(map(str, high)), outside=outside, missing=missing)
+    return _run(MeanVector, table, options, columns=columns, low=tuple(map(str, low)), high=tuple(map(str, high)), **policies)
 
 
+@documented
 def quantiles(
     table: Table,
     column: str,
@@ -137,15 +166,15 @@ def quantiles(
 ) -> Result:
     """The quantiles of a column of numbers, on a grid of equal intervals of the public bounds: `at` 0.5, the median, or any shares.
 
-    What lies beyond the bounds is counted and not moved. `rounds`: "one", "several", or the better of the two; `missing`: refuse, or "exclude" (the
+    Numbers beyond the bounds are counted and not moved. `rounds`: "one", "several", or the better of the two; `missing`: refuse, or "exclude" (the
     quantiles of those present). See `local_dp.protocols.search.quantiles.Quantiles`.
     """
     low, high = ends_of(bounds)
-    shares = at if isinstance(at, Sequence) else (at,)
-    protocol = Quantiles(column=column, low=low, high=high, at=tuple(map(str, shares)), bins=bins, rounds=rounds, missing=missing)
-    return ask(protocol, table, RunOptions.of(how))
+    shares = tuple(map(str, at if isinstance(at, Sequence) else (at,)))
+    return _run(Quantiles, table, how, column=column, low=low, high=high, at=shares, bins=bins, rounds=rounds, missing=missing)
 
 
+@documented
 def crosstab(
     table: Table,
     columns: Sequence[str],
@@ -161,29 +190,31 @@ def crosstab(
     `labels` maps a column to its public labels. `missing`: refuse, "category" or "exclude" (complete records); `other`: refuse or "category".
     See `local_dp.protocols.surveys.crosstab.Crosstab`.
     """
-    protocol = Crosstab(columns=tuple(columns), labels_from_data=labels_from_data, missing=missing, other=other)
-    if labels:
-        strangers = [column for column in labels if column not in protocol.parts.named]
-        if strangers or len(labels) < len(protocol.parts.named):
-            raise InputError(f"there are labels of {', '.join(labels)}, and the columns are {', '.join(protocol.parts.named)}; give the labels of each")
-        listed = tuple(SEPARATOR.join(_texts(labels[column])) for column in protocol.parts.named)
-        protocol = Crosstab(columns=tuple(columns), labels=listed, missing=missing, other=other)
-    return ask(protocol, table, RunOptions.of(how))
+    policies = {"columns": tuple(columns), "missing": missing, "other": other}
+    if not labels:
+        return _run(Crosstab, table, how, labels_from_data=labels_from_data, **policies)
+    named = Crosstab(columns=tuple(columns)).parts.named
+    if set(labels) != set(named):
+        raise InputError(f"there are labels of {', '.join(labels)}, and the columns are {', '.join(named)}; give the labels of each")
+    return _run(Crosstab, table, how, labels=tuple(SEPARATOR.join(_texts(labels[column])) for column in named), **policies)
 
 
+@documented
 def statistical_queries(
     table: Table, queries: Sequence[str], *, tolerances: float | Sequence[float] = 0.1, missing: str = "refuse", **how: Unpack[Options]
 ) -> Result:
     """Each yes/no question's answer on the scale from -1 to +1, each from clients of its own. See `local_dp.protocols.surveys.statistical_queries`."""
-    told = tolerances if isinstance(tolerances, Sequence) else (tolerances,)
-    return ask(StatisticalQueries(queries=tuple(queries), tolerances=tuple(map(str, told)), missing=missing), table, RunOptions.of(how))
+    each = tuple(map(str, tolerances if isinstance(tolerances, Sequence) else (tolerances,)))
+    return _run(StatisticalQueries, table, how, queries=tuple(queries), tolerances=each, missing=missing)
 
 
+@documented
 def masked_parity(d: int = 8, **how: Unpack[Options]) -> Result:
-    """The masked-parity learner of KLNRS Section 5 on made-up clients: two rounds learn what one round needs exponentially many for."""
-    return ask(MaskedParityLearner(d=d), None, RunOptions.of(how))
+    """The masked-parity learner of KLNRS Section 5 on synthetic clients: two rounds learn a concept that takes one round exponentially many clients."""
+    return _run(MaskedParityLearner, None, how, d=d)
 
 
+@documented
 def learn(
     table: Table,
     label: str = "",
@@ -196,31 +227,13 @@ def learn(
     missing: str = "refuse",
     **how: Unpack[Options],
 ) -> Result:
-    """A rule that predicts the label, and how often it is right on clients that were held out.
+    """A rule that predicts the label, and its accuracy on clients that were held out.
 
-    The label is a question or a column, features are number columns (every other one, if left out) and questions; bounds that are not given are found
-    privately. `missing`: refuse, or "exclude" rows that lack something. See `local_dp.protocols.learning.learn.Learn`.
+    The label is a question or a column, features are number columns (default: every other one) and questions; bounds that are not given are found
+    privately. `missing`: refuse, or "exclude" incomplete rows. See `local_dp.protocols.learning.learn.Learn`.
     """
-    protocol = Learn(
-        learner=learner,
-        label=label,
-        features=tuple(features),
-        bounds=bounds_written(bounds),
-        cuts=cuts,
-        parameters=settings_written(parameters),
-        missing=missing,
-    )
-    return ask(protocol, table, RunOptions.of(how))
-
-
-def bounds_written(bounds: Mapping[str, Bounds] | None) -> tuple[str, ...]:
-    """Public bounds by column as `Learn` takes them."""
-    return tuple(f"{column}={low}..{high}" for column, (low, high) in (bounds or {}).items())
-
-
-def settings_written(parameters: Mapping[str, object] | None) -> tuple[str, ...]:
-    """A learner's own parameters as `Learn` takes them."""
-    return tuple(f"{name}={str(value).lower()}" for name, value in (parameters or {}).items())
+    rule = {"learner": learner, "label": label, "features": tuple(features), "cuts": cuts}
+    return _run(Learn, table, how, bounds=bounds_text(bounds), parameters=settings_text(parameters), missing=missing, **rule)
 
 
 def _texts(labels: Labels) -> tuple[str, ...]:
@@ -228,12 +241,3 @@ def _texts(labels: Labels) -> tuple[str, ...]:
     if isinstance(labels, str):
         raise InputError(f"labels is {labels!r}; give a list of labels")
     return tuple(str(int(label)) if isinstance(label, float) and label.is_integer() else str(label) for label in labels)
-
-
-def ends_of(bounds: Bounds) -> tuple[float, float]:
-    """The bounds as two numbers."""
-    try:
-        low, high = bounds
-        return float(low), float(high)
-    except (TypeError, ValueError):
-        raise InputError(f"bounds is {bounds!r}; give (low, high)") from None

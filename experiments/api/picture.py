@@ -20,16 +20,16 @@ _AXES = {
     "quantiles": "{column}, in the units of the column",
     "sq": "average over the clients",
 }
-_SHARES = ("frequency", "histogram", "crosstab")  # which add up: those of several labels are the share of any of them
+_SHARES = ("frequency", "histogram", "crosstab")  # shares of several labels add up
 ENDINGS = (".png", ".svg", ".pdf")
 
 
 def check_picture(path: Path) -> None:
-    """Raises InputError before a run if its figure could not be drawn after it."""
+    """Raises InputError for a figure that cannot be written."""
     if path.suffix.lower() not in ENDINGS:
-        raise InputError(f"--plot is {str(path)!r}; give a file that ends in .png, .svg or .pdf")
+        raise InputError(f"the figure is {str(path)!r}; give a file that ends in .png, .svg or .pdf")
     if not path.parent.is_dir():
-        raise InputError(f"there is no folder {str(path.parent)!r} for the figure; make it first")
+        raise InputError(f"there is no folder {str(path.parent)!r} for the figure; create it first")
 
 
 def draw(data: dict[str, Any], path: Path) -> None:
@@ -38,13 +38,13 @@ def draw(data: dict[str, Any], path: Path) -> None:
 
 
 def pictured(data: dict[str, Any]) -> Estimates:
-    """What is drawn of a run: at most `MOST` rows. Shares beyond that are summed; of other estimates the first are drawn."""
+    """The figure of a run: at most `MOST` rows. Further shares are summed; of other estimates only the first are drawn."""
     labels, values, _, intervals = zip(*estimates(data["result"]), strict=True)
     result = data["result"]
-    lows = [result["low"] if low is None else low for low, _ in intervals]  # an open interval is drawn to the end of the grid
+    lows = [result["low"] if low is None else low for low, _ in intervals]  # an open interval ends at the end of the grid
     highs = [result["high"] if high is None else high for _, high in intervals]
     truth = result["truth"]
-    known = [math.nan if value is None else value for value in values]  # what is unknown has an interval and no point
+    known = [math.nan if value is None else value for value in values]  # an unknown value has an interval and no point
     parameters = data["parameters"]
     column = str(parameters.get("column") or " and ".join(parameters.get("columns") or ()))
     whole = Estimates(
@@ -58,7 +58,7 @@ def pictured(data: dict[str, Any]) -> Estimates:
 
 
 def _fewer(whole: Estimates, protocol: str) -> Estimates:
-    """At most `MOST` rows of many. Which are summed does not depend on the estimates: the least of them would add up to something far below the truth."""
+    """At most `MOST` rows. The choice does not depend on the estimates: the sum of the smallest would be far below the truth."""
     count = len(whole.labels)
     if protocol == "histogram":
         each = -(-count // MOST)
@@ -72,7 +72,7 @@ def _fewer(whole: Estimates, protocol: str) -> Estimates:
 
 
 def _summed(whole: Estimates, groups: Sequence[range]) -> Estimates:
-    """One row for each group, the sum of its shares: without an interval if they are several, since their intervals do not add up."""
+    """One row for each group: the sum of its shares, without an interval if there are several."""
 
     def total(values: Sequence[float]) -> list[float]:
         return [sum(values[place] for place in group) for group in groups]
@@ -80,16 +80,6 @@ def _summed(whole: Estimates, groups: Sequence[range]) -> Estimates:
     def alone(values: Sequence[float]) -> list[float]:
         return [values[group[0]] if len(group) == 1 else math.nan for group in groups]
 
-    return replace(
-        whole,
-        labels=[_together(whole.labels, group) for group in groups],
-        values=total(whole.values),
-        lows=alone(whole.lows),
-        highs=alone(whole.highs),
-        truth=None if whole.truth is None else total(whole.truth),
-    )
-
-
-def _together(labels: Sequence[str], group: range) -> str:
-    first, last = labels[group[0]], labels[group[-1]]
-    return first if len(group) == 1 else f"{first} to {last}"
+    labels = [whole.labels[group[0]] if len(group) == 1 else f"{whole.labels[group[0]]} to {whole.labels[group[-1]]}" for group in groups]
+    truth = None if whole.truth is None else total(whole.truth)
+    return replace(whole, labels=labels, values=total(whole.values), lows=alone(whole.lows), highs=alone(whole.highs), truth=truth)

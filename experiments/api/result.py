@@ -1,4 +1,4 @@
-"""What a run gave, for whoever asked."""
+"""The result of a run."""
 
 import tempfile
 from dataclasses import dataclass
@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from local_dp.errors import InputError
+from local_dp.experiments.api.printable import WIDTH, Printable
 from local_dp.experiments.api.show import summary
-from local_dp.experiments.api.told import WIDTH, Told
 from local_dp.experiments.tiers.outcome import Shown, estimates
 from local_dp.protocols.local_protocol import LocalProtocol
 
@@ -26,11 +26,11 @@ class Picture:
 
 
 @dataclass(frozen=True, repr=False)
-class Result(Told):
+class Result(Printable):
     """A run's result: prints itself as one block, and is plain data by `to_dict`.
 
-    `value` is what the protocol gives: an `Estimate` (value, standard error, interval) or a hypothesis. `data` is what `--json` prints: randomizer,
-    parameters, model, who answered, what was spent, and in a simulation the truth.
+    `value` is an `Estimate` (value, standard error, interval) or a hypothesis. `data` is the JSON of `local-dp run --json`: randomizer, parameters, model,
+    counts of clients, spent budget, and in a simulation the truth.
     """
 
     protocol: LocalProtocol[Any]
@@ -59,8 +59,8 @@ class Result(Told):
         import polars
 
         rows = [(label, value, error, low, high) for label, value, error, (low, high) in self._estimates()]
-        names = ("label", "estimate", "standard_error", "low", "high")
-        return polars.DataFrame(rows, schema={"label": polars.String, **dict.fromkeys(names[1:], polars.Float64)}, orient="row")
+        numbers = dict.fromkeys(("estimate", "standard_error", "low", "high"), polars.Float64)
+        return polars.DataFrame(rows, schema={"label": polars.String, **numbers}, orient="row")
 
     def plot(self, path: str | Path | None = None) -> Picture | None:
         """Draws the estimates with their intervals and, where known, the truth: into `path` (.png, .svg or .pdf), else as a picture for a notebook."""

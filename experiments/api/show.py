@@ -1,4 +1,4 @@
-"""What a run gave, as a person reads it: one block of text."""
+"""The result of a run for a person: one block of text."""
 
 from typing import Any
 
@@ -7,24 +7,25 @@ from local_dp.experiments.text.layout import held, paragraph, table
 from local_dp.experiments.text.notation import bound, number
 from local_dp.experiments.tiers.outcome import estimates, stamp_of
 
-SHOWN = 40  # estimates in a summary
-_HAPPENED = {"lost": "messages lost", "repeated": "repeated", "delayed": "delayed", "killed": "members killed", "lied": "clients lied"}
-_PLACES = 12  # of a true error: what lies behind them is rounding of the sums
+MOST_SHOWN = 40  # estimates in a summary
+_FAULTS = {"lost": "messages lost", "repeated": "repeated", "delayed": "delayed", "killed": "members killed", "lied": "clients lied"}
+_ALWAYS = ("asked", "answered", "missing")  # counts of clients that are shown even if they are 0
+_REPEATED = ("duplicate",)  # identical replies after a repeated question: no fault
+_PLACES = 12  # of a true error: further digits are rounding errors of the sums
 
 
 def summary(data: dict[str, Any], width: int) -> str:
-    """A run's outcome for a person; where a hypothesis was learned, it ends in what that says."""
+    """A run for a person; a learned hypothesis is explained in the last line."""
     result = data["result"]
-    what = f"{data['protocol']} ({data['model']}, {data['interaction']}) in tier {data['tier']}, epsilon {number(data['epsilon'])}; {held(stamp_of(data))}"
-    chosen = result.get("choice", {}).get("explanation", "")
+    head = f"{data['protocol']} ({data['model']}, {data['interaction']}) in tier {data['tier']}, epsilon {number(data['epsilon'])}; {held(stamp_of(data))}"
     lines = (
-        _unverified(data),
+        f"NOT PRIVATE AS STATED: {'; '.join(data['unverified'])}" if "unverified" in data else "",
         _faults(data),
-        _read_from_the_table(data),
-        chosen,
+        "The labels were read from the table, so they are published." if data["parameters"].get("labels_from_data") else "",
+        result.get("choice", {}).get("explanation", ""),
         _independence(result),
         _error(result),
-        _who_answered(data),
+        _clients(data),
         _influence(data),
         _irregular(data),
         _silenced(data),
@@ -34,135 +35,121 @@ def summary(data: dict[str, Any], width: int) -> str:
         result["explanation"],
     )
     worst = data.get("influence", {}).get("worst_case")
-    return "\n".join((paragraph(what, width), "", result_table(result, width, worst), "", *(paragraph(line, width) for line in lines if line)))
-
-
-def _unverified(data: dict[str, Any]) -> str:
-    """What is wrong with a randomizer that was used all the same."""
-    return f"NOT PRIVATE AS STATED: {'; '.join(data['unverified'])}" if "unverified" in data else ""
+    return "\n".join((paragraph(head, width), "", result_table(result, width, worst), "", *(paragraph(line, width) for line in lines if line)))
 
 
 def _faults(data: dict[str, Any]) -> str:
-    """What went wrong on purpose."""
     faults = data.get("faults")
     if faults is None:
         return ""
-    happened = [held(f"{number(faults[name])} {told}") for name, told in _HAPPENED.items() if faults[name]]
-    return f"FAULTS ON PURPOSE: {', '.join(happened) or 'none happened'}"
-
-
-def _read_from_the_table(data: dict[str, Any]) -> str:
-    """That something public was not declared."""
-    return "the labels were read from the table, which publishes them" if data["parameters"].get("labels_from_data") else ""
+    counts = [held(f"{number(faults[name])} {label}") for name, label in _FAULTS.items() if faults[name]]
+    return f"FAULTS ON PURPOSE: {', '.join(counts) or 'none happened'}"
 
 
 def _independence(result: dict[str, Any]) -> str:
-    """What the test of two columns' independence says."""
+    """The test of two columns' independence."""
     test = result.get("independence")
     if test is None:
         return ""
-    seen, chance = number(test["chi_square"]), number(test["if_independent"])
-    return f"chi-square {seen}; independent columns give {chance} on average under this noise, and as much as seen with probability {number(test['p_value'])}"
+    value, mean, p = (number(test[name]) for name in ("chi_square", "if_independent", "p_value"))
+    return f"chi-square {value}; if the columns are independent, {mean} on average under this noise, and at least {value} with probability {p}"
 
 
 def _error(result: dict[str, Any]) -> str:
-    """The true error, and the truth where it is one thing."""
+    """The true error, and a scalar truth."""
     if result["true_error"] is None:
         return ""
     truth = result["truth"]
     beside = "" if truth is None or isinstance(truth, list) else f"; the truth is {_plain(truth)}"
-    error = round(float(result["true_error"]), _PLACES)
-    return held(f"true error {number(error)}") + beside
+    return held(f"true error {number(round(float(result['true_error']), _PLACES))}") + beside
 
 
 def _plain(value: Any) -> str:
-    """A truth: a number, or a hypothesis by its parts."""
+    """A number, or a hypothesis by its parts."""
     return ", ".join(held(f"{key} = {part}") for key, part in value.items()) if isinstance(value, dict) else number(value)
 
 
-def _who_answered(data: dict[str, Any]) -> str:
-    clients = data["clients"]
-    told = [held(f"{number(value)} {name.replace('_', ' ')}") for name, value in clients.items() if value or name in ("asked", "answered", "missing")]
-    wrong = [held(f"{number(times)} {kind}") for kind, times in data.get("rejections", {}).items()]
-    whose = "reports" if data["interaction"] == "fully interactive" else "clients"  # who is asked in two rounds owes two reports
-    return f"{whose}: {', '.join(told)}" + (f" ({', '.join(wrong)})" if wrong else "")
-
-
-def _named(randomizer: dict[str, Any]) -> str:
-    """Its name, and that of the one whose coin it sends along."""
-    return f"{randomizer['name']} ({randomizer['inner']})" if "inner" in randomizer else str(randomizer["name"])
+def _clients(data: dict[str, Any]) -> str:
+    counts = [(name, value) for name, value in data["clients"].items() if name not in _REPEATED and (value or name in _ALWAYS)]
+    rejected = [held(f"{number(times)} {kind}") for kind, times in data.get("rejections", {}).items()]
+    unit = "reports" if data["interaction"] == "fully interactive" else "clients"  # a client that is asked in two rounds owes two reports
+    listed = ", ".join(held(f"{number(value)} {name.replace('_', ' ')}") for name, value in counts)
+    return f"{unit}: {listed}" + (f" ({', '.join(rejected)})" if rejected else "")
 
 
 def _influence(data: dict[str, Any]) -> str:
-    """What the clients that are missing may have changed."""
+    """The possible effect of missing clients."""
     influence = data.get("influence", {"missing": 0})
     if "worst_case" in influence:
-        lying = influence["worst_case"]["lying"]
-        return f"the worst case: whatever {number(influence['missing'])} missing clients would have said, and if {number(100 * lying)} % of all clients lie"
+        lying = number(100 * influence["worst_case"]["lying"])
+        return f"Worst case: any answers of the {number(influence['missing'])} missing clients, and {lying} % of all clients lie."
     if not influence["missing"]:
         return ""
     ends, estimate = influence["had_all_answered"], data["result"]["estimate"]
-    pairs, estimates = (ends, estimate) if isinstance(estimate, list) else ([ends], [estimate])
-    most = max(max(value - low, high - value) for value, (low, high) in zip(estimates, pairs, strict=True))
+    pairs, values = (ends, estimate) if isinstance(estimate, list) else ([ends], [estimate])
+    most = max(max(value - low, high - value) for value, (low, high) in zip(values, pairs, strict=True))
     return (
-        f"the intervals take the {number(influence['missing'])} clients that are missing to be like the others; were they not, an estimate "
-        f"could be off by up to {held(number(most))} more: --worst-case 0 shows it"
+        f"The intervals assume that the {number(influence['missing'])} missing clients resemble the others. "
+        f"If not, an estimate can be off by up to {held(number(most))} more: --worst-case 0 shows it."
     )
 
 
 def _irregular(data: dict[str, Any]) -> str:
-    """That some clients seem to send what no randomizer made."""
-    found = [(place, each["irregularity"]) for place, each in enumerate(data["rounds"], 1) if each.get("irregularity", 1.0) < ALPHA]
-    rounds = ", ".join(f"round {place}: p {number(p)}" for place, p in found)
-    return f"NOT ALL HONEST: so many reports with one number of ones are no chance ({rounds}); some clients send bits of their own making" if found else ""
+    """A warning of reports that honest clients hardly send."""
+    rare = [(place, each["irregularity"]) for place, each in enumerate(data["rounds"], 1) if each.get("irregularity", 1.0) < ALPHA]
+    rounds = ", ".join(f"round {place}: p {number(p)}" for place, p in rare)
+    return f"NOT ALL HONEST: honest clients hardly send so many reports with the same number of ones ({rounds}); some clients choose their bits" if rare else ""
 
 
 def _silenced(data: dict[str, Any]) -> str:
-    """Who sent so much that it was not heard."""
-    told = data.get("silenced")
-    if told is None:
+    """A warning of members that sent too much."""
+    silenced = data.get("silenced")
+    if silenced is None:
         return ""
-    names = told["members"]
+    names = silenced["members"]
     some = ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")
-    members = [f"{number(len(names))} member{'s' if len(names) > 1 else ''} ({some}), not heard for a while"] if names else []
-    return f"FLOODED by {' and by '.join([*members, *(['strangers, shut out'] if told['strangers'] else [])])}: what came meanwhile is missing"
+    floods = [f"{number(len(names))} member{'s' if len(names) > 1 else ''} ({some}), ignored for a while"] if names else []
+    floods += ["strangers, shut out"] if silenced["strangers"] else []
+    return f"FLOODED by {' and by '.join(floods)}: reports that arrived meanwhile are missing"
 
 
 def _reconciled(data: dict[str, Any]) -> str:
-    """What was counted beside what the members say they have charged."""
-    told = data.get("reconciliation")
-    if told is None:
+    """The accepted reports beside the members' own accounts of their budgets."""
+    accounts = data.get("reconciliation")
+    if accounts is None:
         return ""
-    wrong, lost, silent = (told[name] for name in ("accepted_not_charged", "charged_not_accepted", "silent"))
-    heard = f"reconciled with {number(told['members'] - silent)} of {number(told['members'])} members"
-    if wrong:
-        wrong_in = ", ".join(str(each["round"]) for each in told["rounds"] if each["accepted_not_charged"])
-        return f"NOT RECONCILED: {number(wrong)} reports were accepted that their members did not charge or send, in round {wrong_in}; {heard}"
-    return f"{heard}: every report accepted was charged, {number(lost)} charged and not accepted"
+    uncharged, lost, silent, members = (accounts[name] for name in ("accepted_not_charged", "charged_not_accepted", "silent", "members"))
+    of = "" if not silent else f" Accounts of {number(members - silent)} of {number(members)} members arrived."
+    if uncharged:
+        rounds = ", ".join(str(each["round"]) for each in accounts["rounds"] if each["accepted_not_charged"])
+        return f"NOT RECONCILED: {number(uncharged)} reports were accepted that their members did not charge or send, in round {rounds}.{of}"
+    if lost:
+        return f"Budgets: {number(lost)} reports were charged and not accepted; every accepted report was charged.{of}"
+    answered = number(data["clients"]["answered"])
+    return f"Budgets match: all {answered} reports are accounted for.{of}"
 
 
 def _cost(data: dict[str, Any]) -> str:
     bits = sorted({round["bits_per_client"] for round in data["rounds"]})
     each = " or ".join(map(str, bits)) + (" bit" if bits == [1] else " bits")
-    names = dict.fromkeys(_named(each) for round in data["rounds"] for each in round["randomizers"])
-    rounds = f"{len(data['rounds'])} round{'s' if len(data['rounds']) > 1 else ''}"
-    parts = (
-        *(f"{rounds} by {' and '.join(names)}", f"{each} from each client asked"),
-        *(f"most epsilon spent by one client {number(data['max_epsilon_spent'])}", f"{number(data['wall_s'])} s"),
+    names = dict.fromkeys(
+        f"{each['name']} ({each['inner']})" if "inner" in each else str(each["name"]) for round in data["rounds"] for each in round["randomizers"]
     )
-    return ", ".join(map(held, parts))
+    rounds = f"{len(data['rounds'])} round{'s' if len(data['rounds']) > 1 else ''}"
+    spent, seconds = number(data["max_epsilon_spent"]), number(data["wall_s"])
+    return ", ".join(
+        map(held, (f"{rounds} by {' and '.join(names)}", f"{each} per client asked", f"at most epsilon {spent} spent by a client", f"{seconds} s"))
+    )
 
 
 def _shuffled(data: dict[str, Any]) -> str:
-    """What the reports lose alone and together."""
-    lost = data.get("shuffled")
-    if lost is None:
+    """The epsilon of one report, and of all shuffled reports together."""
+    loss = data.get("shuffled")
+    if loss is None:
         return ""
-    known = "" if lost["exact"] else f" (and at least {bound(lost['lower'], False)})"
-    return (
-        f"shuffled: a client loses {held('epsilon ' + number(lost['local']))} to who knows which reports are its own, and to the server "
-        f"{held('epsilon ' + bound(lost['upper'], True))}{known} beside {held('delta ' + number(lost['delta']))}, if the shuffler keeps silent"
-    )
+    known = "" if loss["exact"] else f" (at least {bound(loss['lower'], False)})"
+    together = f"{held('epsilon ' + bound(loss['upper'], True))}{known} at {held('delta ' + number(loss['delta']))}"
+    return f"Shuffled: a report alone has {held('epsilon ' + number(loss['local']))}; the server sees {together}, if the shuffler keeps the senders secret."
 
 
 def result_table(result: dict[str, Any], width: int, worst: dict[str, Any] | None = None) -> str:
@@ -174,20 +161,18 @@ def result_table(result: dict[str, Any], width: int, worst: dict[str, Any] | Non
     wide: list[Any] = [(None, None)] * len(rows) if worst is None else worst["interval"] if isinstance(result["estimate"], list) else [worst["interval"]]
     shown = [
         (label, number(estimate, error), number(error, error), _interval(ends, error), _interval(wider, error))
-        for (label, estimate, error, ends), wider in zip(rows[:SHOWN], wide, strict=False)
+        for (label, estimate, error, ends), wider in zip(rows[:MOST_SHOWN], wide, strict=False)
     ]
-    if len(rows) > SHOWN:
-        shown.append((f"... {len(rows) - SHOWN} more", "", "", "--json has all", ""))
+    if len(rows) > MOST_SHOWN:
+        shown.append((f"... {len(rows) - MOST_SHOWN} more", "", "", "--json prints all", ""))
     columns = [0, 1, *([2] if "standard_error" in result else []), 3, *([] if worst is None else [4])]
     names = ("", "estimate", "standard error", "95 % interval", "in the worst case")
     return table([names[column] for column in columns], [[row[column] for column in columns] for row in shown], width)
 
 
 def _interval(ends: tuple[float | None, float | None], error: float | None) -> str:
+    """An interval; None is an open end."""
     low, high = ends
-    return held(f"{_end(low, error)} .. {_end(high, error)}")
-
-
-def _end(value: float | None, error: float | None) -> str:
-    """An end of an interval, which may be open."""
-    return "open" if value is None else number(value, error)
+    if low is None and high is None:
+        return "no interval: too few answers"
+    return held(" .. ".join("open" if end is None else number(end, error) for end in (low, high)))

@@ -1,4 +1,4 @@
-"""A person's own table, in whatever form they have it, as records."""
+"""Tables in any form, as records."""
 
 import json
 import math
@@ -17,6 +17,7 @@ from local_dp.records import Records
 if TYPE_CHECKING:
     import polars  # imported where it is used: it takes a third of a second
 
+Bounds: TypeAlias = tuple[float, float]
 Table: TypeAlias = Any  # a path to a .csv or .parquet file, a mapping of columns, Records, or a frame that offers the Arrow C stream
 
 
@@ -84,7 +85,7 @@ def read_records(path: Path, schema: Mapping[str, str] | None = None, *, total: 
     import polars
 
     if not path.is_file():
-        raise InputError(f"there is no file {str(path)!r}; give --records a CSV or Parquet file")
+        raise InputError(f"there is no file {str(path)!r}; give a CSV or Parquet file")
     suffix = path.suffix.lower()
     if suffix not in (".csv", ".parquet"):
         raise InputError(f"{path.name!r} ends in {path.suffix!r}; a table is a .csv or .parquet file")
@@ -116,14 +117,14 @@ KINDS = ("number", "whole", "text")
 def read_schema(path: Path) -> dict[str, str]:
     """The declared columns of a table: a JSON object that maps each name to number, whole or text. Raises InputError."""
     if not path.is_file():
-        raise InputError(f"there is no file {str(path)!r}; give --schema a JSON file such as " + '{"age": "number", "city": "text"}')
+        raise InputError(f"there is no file {str(path)!r}; give a JSON schema such as " + '{"age": "number", "city": "text"}')
     try:
-        told = json.loads(path.read_text(encoding="utf-8"))
+        schema = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise InputError(f"cannot read {path.name!r}: {error}") from None
-    if not isinstance(told, dict) or not told or not all(kind in KINDS for kind in told.values()):
+    if not isinstance(schema, dict) or not schema or not all(kind in KINDS for kind in schema.values()):
         raise InputError(f"{path.name!r} is no schema: map each column to one of {', '.join(KINDS)}, as in " + '{"age": "number", "city": "text"}')
-    return told
+    return schema
 
 
 def _declared(frame: "polars.DataFrame", name: str, kind: str, total: bool) -> Column:
@@ -167,3 +168,22 @@ def sample_rows(records: Records, clients: int, seed: int) -> Rows:
         raise InputError(f"clients is {clients}, but the table has {rows} rows; give a number from 1 to {rows}, or draw rows with replacement (resample)")
     generator = np.random.Generator(np.random.Philox(key=int.from_bytes(stream_key("sample", seed), "little")))
     return Rows(records.take(generator.permutation(rows)[:clients]), sampled_from=records)
+
+
+def ends_of(bounds: Bounds) -> tuple[float, float]:
+    """The bounds as two numbers. Raises InputError."""
+    try:
+        low, high = bounds
+        return float(low), float(high)
+    except (TypeError, ValueError):
+        raise InputError(f"bounds is {bounds!r}; give (low, high)") from None
+
+
+def bounds_text(bounds: Mapping[str, Any] | None) -> tuple[str, ...]:
+    """Public bounds by column in the form of `Learn`."""
+    return tuple(f"{column}={ends if isinstance(ends, str) else '..'.join(map(str, ends))}" for column, ends in (bounds or {}).items())
+
+
+def settings_text(parameters: Mapping[str, object] | None) -> tuple[str, ...]:
+    """A learner's own parameters in the form of `Learn`."""
+    return tuple(f"{name}={value if isinstance(value, str) else str(value).lower()}" for name, value in (parameters or {}).items())

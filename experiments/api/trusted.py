@@ -1,4 +1,4 @@
-"""What a trusted curator tells of a person's own table: one mechanism, its price paid from an account before anything is drawn."""
+"""A question to a trusted curator about a table: one release, charged to an account before anything is drawn."""
 
 import csv
 import math
@@ -7,14 +7,16 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Generic, Self, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 from local_dp.curator.account import Account
 from local_dp.curator.mechanism import Mechanism
 from local_dp.curator.trusted import TrustedOracle
 from local_dp.draws import Draws
 from local_dp.errors import InputError
-from local_dp.experiments.api.told import WIDTH, Told
+from local_dp.experiments.api.declare import option
+from local_dp.experiments.api.printable import WIDTH, Printable
+from local_dp.experiments.text.dialect import python_errors
 from local_dp.experiments.text.layout import held, paragraph, table
 from local_dp.experiments.text.notation import number
 from local_dp.experiments.tiers.settings import Randomness
@@ -28,42 +30,18 @@ from local_dp.storage.budget_file import KeptBudget
 A = TypeVar("A")
 D = TypeVar("D")
 R = TypeVar("R")
-SHOWN = 40  # rows in a summary, or in a figure
-DRAWN = "of_rows"  # the true numbers of the rows, for a figure
+MOST_SHOWN = 40  # rows in a summary, or in a figure
+DRAWN = "of_rows"  # key of the true numbers of the rows, for a figure
 
 
-@dataclass(frozen=True, kw_only=True)
-class Trust:
-    """How the curator is to release: epsilon in nats; delta, or None for pure privacy; a seed for a simulation, or system entropy; the budget that pays."""
-
-    epsilon: float = 1.0
-    delta: float | None = 1e-6
-    seed: int | None = None
-    private: bool = False
-    budget: Path | str | None = None
-
-    def __post_init__(self) -> None:
-        approximate(self.epsilon, 1e-6 if self.delta is None else self.delta)
-
-    @property
-    def loss(self) -> Loss:
-        """What a release may lose."""
-        return Pure(nano_epsilon(self.epsilon)) if self.delta is None else approximate(self.epsilon, self.delta)
-
-    def check_records(self, n: int) -> None:
-        """Raises InputError for a delta that lets a whole record be published."""
-        if self.delta is not None and self.delta * n >= 1:
-            raise InputError(f"delta is {self.delta:g} with {n:,} records; from 1/n on a whole record may be published: give less than {1 / n:.2g}, or pure")
-
-
-def after(mechanism: Mechanism[D, A, Loss], made: Callable[[A], R]) -> Nonadaptive[Mechanism[D, A, Loss], A, R]:
-    """One mechanism, asked once, and what is made of its release."""
-    return Nonadaptive((mechanism,), lambda answers: made(answers[0]))
+def after(mechanism: Mechanism[D, A, Loss], finish: Callable[[A], R]) -> Nonadaptive[Mechanism[D, A, Loss], A, R]:
+    """One release by the mechanism, and a function of it."""
+    return Nonadaptive((mechanism,), lambda answers: finish(answers[0]))
 
 
 @dataclass(frozen=True)
 class Offer(Generic[D, R]):
-    """An algorithm of the curator's, called so, and the account that pays for it: the account's budget is its price, fixed before it begins."""
+    """A curator's algorithm, its name, and the account that pays for it. The account's budget is the price: it is fixed before the release."""
 
     name: str
     algorithm: Algorithm[Any, Any, R]  # of mechanisms
@@ -71,83 +49,115 @@ class Offer(Generic[D, R]):
 
     @classmethod
     def of(cls, mechanism: Mechanism[D, R, Loss]) -> "Offer[D, R]":
-        """One mechanism, asked once."""
+        """One mechanism, used once."""
         return cls(type(mechanism).__name__, after(mechanism, lambda released: released), Account(mechanism.loss, mechanism.neighbours))
 
 
 class Task(ABC, Generic[D, R]):
-    """What is asked of the table. Its subclasses are dataclasses of what the person says."""
+    """A release from a table: its price, its algorithm and its result as plain data."""
 
-    name: str
+    name: ClassVar[str]
 
     @abstractmethod
-    def offer(self, trust: Trust, size: int) -> Offer[D, R]:
-        """What answers it for `size` records, pure where there is no delta. Raises InputError where there is no pure form."""
-
-    def for_table(self, launch: Launch, trust: Trust) -> Self:
-        """The same task, knowing the table's columns. Raises InputError for what they cannot be asked."""
-        return self
-
-    def size(self, records: Records) -> int:
-        """The number that is public: of records, where neighbours differ in one that is replaced."""
-        return len(records)
+    def offer(self, size: int) -> Offer[D, R]:
+        """The algorithm for `size` records; pure where delta is None. Raises InputError where there is no pure form."""
 
     @abstractmethod
     def database(self, records: Records) -> D:
-        """The table as the mechanism takes it. Raises InputError for what it cannot take."""
+        """The table as the mechanism takes it. Raises InputError for unfit values."""
 
     @abstractmethod
     def to_data(self, result: R, records: Records) -> dict[str, Any]:
-        """The result as plain data: `columns`, `rows`, `explanation`; `brief` if other rows are for a person; `drawn` if there is a figure.
+        """The result as plain data: `columns`, `rows`, `explanation`; `brief` if a person sees other rows; `drawn` if there is a figure.
 
-        Of the records it reads names alone.
+        Reads only the names of the records' columns.
         """
 
     @abstractmethod
     def truth(self, result: R, records: Records) -> dict[str, Any]:
-        """In a simulation: how good that is; under `DRAWN` the true numbers of the rows."""
+        """In a simulation: the error of the result; under `DRAWN` the true numbers of the rows."""
 
 
-class ByMechanism(Task[D, R]):
-    """A task that one mechanism answers."""
+@dataclass(frozen=True, kw_only=True)
+class Question(ABC, Generic[D, R]):
+    """A question to the curator. The fields of a subclass are the keywords of `ldp.curate.NAME` and the options of `local-dp curate NAME`."""
+
+    name: ClassVar[str]
+    example: ClassVar[str]
+    epsilon: float = option(1.0, "Privacy loss of the release", metavar="E", unit="nats")
+    delta: float | None = option(1e-6, "Probability of a larger loss; must be below 1 over the number of records", metavar="D")
+    seed: int | None = option(None, "Seed of the simulation; default: random, printed", metavar="S")
+    private: bool = option(False, "Draw noise from the operating system; takes no seed, and computes no truth")
+    budget: Path | str | None = option(None, "Budget file that pays before the release; `local-dp budget` makes one", metavar="FILE")
+
+    def __post_init__(self) -> None:
+        approximate(self.epsilon, 1e-6 if self.delta is None else self.delta)
+        self.check()
+
+    def check(self) -> None:
+        """Checks the parameters. Raises InputError."""
+        return
+
+    @property
+    def loss(self) -> Loss:
+        """The largest loss of the release."""
+        return Pure(nano_epsilon(self.epsilon)) if self.delta is None else approximate(self.epsilon, self.delta)
 
     @abstractmethod
-    def mechanism(self, trust: Trust) -> Mechanism[D, R, Loss]:
-        """Pure where there is no delta. Raises InputError where there is no pure form."""
+    def task(self, table: Launch) -> Task[D, R]:
+        """The task, checked against the table's columns. Raises InputError."""
 
-    def offer(self, trust: Trust, size: int) -> Offer[D, R]:
-        return Offer.of(self.mechanism(trust))
+    def size(self, records: Records) -> int:
+        """The public number: of records, where neighbours differ in one replaced record."""
+        return len(records)
+
+
+class TableQuestion(Question[D, R], Task[D, R]):
+    """A question whose task needs to know nothing else of the table."""
+
+    def task(self, table: Launch) -> Task[D, R]:
+        return self
+
+
+class ByMechanism(TableQuestion[D, R]):
+    """A question that one mechanism answers."""
+
+    @abstractmethod
+    def mechanism(self) -> Mechanism[D, R, Loss]:
+        """Pure where delta is None. Raises InputError where there is no pure form."""
+
+    def offer(self, size: int) -> Offer[D, R]:
+        return Offer.of(self.mechanism())
 
 
 @dataclass(frozen=True, repr=False)
-class Release(Told):
-    """What the curator released."""
+class Release(Printable):
+    """A curator's release."""
 
     def text(self, width: int = WIDTH) -> str:
         return shown(self.data, width)
 
     def plot(self, path: str | Path) -> None:
-        """Draws counts or quantiles, and where it is known the truth, into `path` (.png, .svg or .pdf). Raises InputError for what has no figure."""
+        """Draws counts or quantiles, and the truth where it is known, into `path` (.png, .svg or .pdf). Raises InputError for a result without a figure."""
         from local_dp.experiments.lab.figures import Estimates, plot_estimates
 
         drawn = self.data["result"].get("drawn")
         if drawn is None:
             raise InputError(f"there is no figure of a {self.data['task']}; leave out plot")
-        rows, truth = self.rows[:SHOWN], (self.data["truth"] or {}).get(DRAWN)
+        rows, truth = self.rows[:MOST_SHOWN], (self.data["truth"] or {}).get(DRAWN)
         open_ends = [math.nan] * len(rows)
         title = f"{self.data['task']} by a trusted curator, {_price(self.data)}"
-        values = [float(row[1]) for row in rows]
-        labels = [_cell(row[0]) for row in rows]
-        plot_estimates(Estimates(title, drawn["axis"], drawn["rows"], labels, values, open_ends, open_ends, truth and truth[:SHOWN]), Path(path))
+        labels, values = [_cell(row[0]) for row in rows], [float(row[1]) for row in rows]
+        plot_estimates(Estimates(title, drawn["axis"], drawn["rows"], labels, values, open_ends, open_ends, truth and truth[:MOST_SHOWN]), Path(path))
 
     @property
     def rows(self) -> list[list[Any]]:
         """The rows of the result."""
-        found: list[list[Any]] = self.data["result"]["rows"]
-        return found
+        rows: list[list[Any]] = self.data["result"]["rows"]
+        return rows
 
     def write(self, path: str | Path) -> None:
-        """Writes all rows into `path`, as CSV under the names of their columns. Raises InputError where it cannot be written."""
+        """Writes all rows into `path` as CSV, with a header. Raises InputError for a file that cannot be written."""
         try:
             with Path(path).open("w", encoding="utf-8", newline="") as file:
                 csv.writer(file).writerows([self.data["result"]["columns"], *self.rows])
@@ -155,33 +165,51 @@ class Release(Told):
             raise InputError(f"cannot write {str(path)!r}: {error.strerror}") from None
 
 
-def release(task: Task[D, R], records: Records, trust: Trust) -> Release:
-    """Asks the trusted curator: the price is charged, to the budget too if there is one, before anything is drawn. In private mode no truth is computed."""
-    size = task.size(records)
-    trust.check_records(size)
-    task = task.for_table(Launch(records, trust.private), trust)
-    offer, database = task.offer(trust, size), task.database(records)
-    chance = Randomness.choose(trust.seed, trust.private)
+def release(question: Question[D, R], records: Records) -> Release:
+    """Asks the trusted curator. The price is charged first, also to the budget file if there is one. A private release computes no truth."""
+    with python_errors():
+        return _released(question, records)
+
+
+def _released(question: Question[D, R], records: Records) -> Release:
+    size = question.size(records)
+    if question.delta is not None and question.delta * size >= 1:
+        raise InputError(
+            f"delta is {question.delta:g} with {size:,} records; from 1/n on a whole record may be published: give less than {1 / size:.2g}, or pure privacy"
+        )
+    task = question.task(Launch(records, question.private))
+    offer, database = task.offer(size), task.database(records)
+    chance = Randomness.choose(question.seed, question.private)
     price, neighbours = offer.account.budget, offer.account.neighbours
-    left = None if trust.budget is None else KeptBudget(Path(trust.budget)).charge(price, neighbours, _what(task, trust)).left
+    entry = question.name if question.private else f"{question.name} (simulation)"  # a budget file stores nothing of the records
+    left = None if question.budget is None else KeptBudget(Path(question.budget)).charge(price, neighbours, entry).left
     began = time.perf_counter()
     result = run(offer.algorithm, TrustedOracle(database, offer.account, Draws(chance.noise())))
-    stamp = {"private": True, "stamp": None, "seed": None} if trust.private else {"private": False, "stamp": "simulation: not private", "seed": chance.seed}
-    known = {} if trust.private else {"truth": task.truth(result, records), "wall_s": time.perf_counter() - began}
-    paid = {"privacy": privacy_of(price), "epsilon": price.epsilon, "delta": price.delta, "neighbours": neighbours}
-    left_over = {"left": None if left is None else {"epsilon": left.epsilon, "delta": left.delta}}
-    asked = {"task": task.name, "model": "curator", "mechanism": offer.name, "n": size, "version": installed_version()}
-    data = {**asked, **paid, **left_over, **stamp, "result": task.to_data(result, records), "truth": None, "wall_s": None, **known}
-    return Release(data)
-
-
-def _what(task: Task[D, R], trust: Trust) -> str:
-    """What a budget remembers of a release: nothing of the records."""
-    return task.name if trust.private else f"{task.name} (simulation)"
+    simulated = not question.private
+    return Release(
+        {
+            "task": question.name,
+            "model": "curator",
+            "mechanism": offer.name,
+            "n": size,
+            "version": installed_version(),
+            "privacy": privacy_of(price),
+            "epsilon": price.epsilon,
+            "delta": price.delta,
+            "neighbours": neighbours,
+            "left": None if left is None else {"epsilon": left.epsilon, "delta": left.delta},
+            "private": question.private,
+            "stamp": "simulation: not private" if simulated else None,
+            "seed": chance.seed if simulated else None,
+            "result": task.to_data(result, records),
+            "truth": task.truth(result, records) if simulated else None,
+            "wall_s": time.perf_counter() - began if simulated else None,
+        }
+    )
 
 
 def privacy_of(loss: Loss) -> str:
-    """Its kind, in a word."""
+    """The kind of a loss, in a word."""
     return "approximate" if isinstance(loss, Approximate) else "pure"
 
 
@@ -191,17 +219,41 @@ def shown(data: dict[str, Any], width: int) -> str:
     head = f"{data['task']} by a trusted curator ({data['mechanism']}), {held(_price(data))}, {number(data['n'])} records; {held(stamp)}"
     result = data["result"]
     listed = result.get("brief", result)
-    rows = [[_cell(cell) for cell in row] for row in listed["rows"][:SHOWN]]
-    more = [f"and {len(listed['rows']) - SHOWN:,} more rows; --json has all"] if len(listed["rows"]) > SHOWN else []
-    told = (
-        []
-        if data["truth"] is None
-        else ["truth: " + ", ".join(held(f"{name.replace('_', ' ')} {_cell(value)}") for name, value in data["truth"].items() if name != DRAWN)]
-    )
+    rows = [[_cell(cell) for cell in row] for row in listed["rows"][:MOST_SHOWN]]
+    lines = [f"and {len(listed['rows']) - MOST_SHOWN:,} more rows; --json prints all"] if len(listed["rows"]) > MOST_SHOWN else []
+    lines.append(result["explanation"])
+    if data["truth"] is not None:
+        lines.append(_truth(data["truth"]))
+    if data["left"] is not None:
+        lines.append(f"Left of the budget: {held(_price(data['left']))}.")
     parts = [table(listed["columns"], rows, width)] if rows else []
-    left = [] if data["left"] is None else [f"left of the budget: {held(_price(data['left']))}"]
-    lines = [paragraph(line, width) for line in (*more, result["explanation"], *told, *left)]
-    return "\n\n".join((paragraph(head, width), *parts, "\n".join(lines)))
+    return "\n\n".join((paragraph(head, width), *parts, "\n".join(paragraph(line, width) for line in lines)))
+
+
+_TRUE = {
+    "median": "true median {}",
+    "records_between": "{} records lie between it and this answer",
+    "mean": "true mean {}",
+    "error": "error {}",
+    "triangles": "true number of triangles {}",
+    "edges": "{} edges",
+    "largest_error": "largest error of a count {}",
+    "values_that_occur": "{} values occur in the table",
+    "errors": "{} records have another label",
+    "errors_of_the_best": "{} for the best answer",
+    "records_labelled_1": "{} records have label 1",
+    "records_of_it": "{} records of this value have label 1",
+    "records_of_the_most_frequent": "{} of the most frequent value",
+    "score": "true score {}",
+    "trivial": "{} for a trivial rule",
+}
+
+
+def _truth(truth: dict[str, Any]) -> str:
+    """The truth and the errors of a simulation, in one sentence."""
+    parts = [_TRUE.get(name, f"{name.replace('_', ' ')} {{}}").format(_cell(value)) for name, value in truth.items() if name != DRAWN]
+    sentence = "; ".join(map(held, parts))
+    return f"{sentence[:1].upper()}{sentence[1:]}."
 
 
 def _price(data: dict[str, Any]) -> str:

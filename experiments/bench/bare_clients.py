@@ -1,4 +1,4 @@
-"""What client processes are measured against: processes that join a broker by aiomqtt, say one word, and later answer one question. They know nothing else."""
+"""Bare client processes, the reference of ours: they join a broker by aiomqtt, publish one word, and later answer one question."""
 
 import asyncio
 import json
@@ -26,7 +26,7 @@ _PATIENCE = 60.0  # seconds
 
 @dataclass(frozen=True)
 class Fleet:
-    """Of so many client processes: seconds from their start until all are ready, seconds until all have answered a question, the MiB of one at most (PSS)."""
+    """Client processes: seconds from their start until all are ready, seconds of one round, and the MiB of the largest (PSS)."""
 
     ready: float
     round: float
@@ -40,11 +40,11 @@ def proportional_size(pid: int) -> float:
 
 
 def bare_clients(count: int, broker: str) -> Fleet:
-    """Starts so many, looks at them, and ends them. Raises BusError if one cannot join."""
+    """Starts, measures and ends them. Raises BusError if one cannot join."""
     started = time.perf_counter()
     done = subprocess.run([*python("local_dp.experiments.bench.bare_clients", str(count), broker)], stdout=subprocess.PIPE, env=environment(), check=False)
     if done.returncode:
-        raise BusError(f"of {count} processes of aiomqtt alone some could not join the broker; what they said is above")
+        raise BusError(f"of {count} processes of aiomqtt alone some could not join the broker; their output is above")
     ready, seconds, memory = json.loads(done.stdout)
     return Fleet(ready - started, seconds, memory)
 
@@ -75,7 +75,7 @@ async def _round(count: int, broker: Address) -> float:
 
 
 def main() -> None:
-    """Forks `count` clients (first argument) of a broker (second): when all were there, on the clock of whoever started it, their round, the largest one."""
+    """Forks `count` clients (first argument) of a broker (second). Prints the clock when all were ready, the seconds of a round, and the largest size."""
     count, broker = int(sys.argv[1]), Address.parse(sys.argv[2])
     allow_open_files(0)
     ours, theirs = socket.socketpair()
@@ -95,7 +95,7 @@ def main() -> None:
         while said < count and (more := ours.recv(count)):
             said += len(more)
         if said < count:
-            sys.exit(f"{count - said} of {count} could not join")  # the others' question would wait for them
+            sys.exit(f"{count - said} of {count} could not join")  # a question would wait for them forever
         ready = time.perf_counter()
         print(json.dumps([ready, asyncio.run(_round(count, broker)), max(map(proportional_size, pids))]))
     finally:
@@ -103,7 +103,7 @@ def main() -> None:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         for pid in pids:
-            os.waitpid(pid, 0)  # giving back their memory takes seconds, which whatever is measured next would pay
+            os.waitpid(pid, 0)  # freeing their memory takes seconds, which would slow the next measurement
 
 
 if __name__ == "__main__":

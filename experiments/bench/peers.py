@@ -1,4 +1,4 @@
-"""`local-dp bench --peers`: the same work by ours and by every peer that is installed, side by side in one run."""
+"""`local-dp bench --peers`: the same work by this library and by every installed peer, in one run."""
 
 import math
 import time
@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from fractions import Fraction
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,8 +15,10 @@ from local_dp.curator.inversion import discrete_laplaces
 from local_dp.curator.marginals.base import BinaryTable
 from local_dp.curator.marginals.baselines import OneMarginal
 from local_dp.draws import Draws
+from local_dp.errors import InputError
 from local_dp.experiments.bench.randomizers import end_work
 from local_dp.experiments.lab.claim import Curve, Figure
+from local_dp.experiments.lab.figures import save
 from local_dp.experiments.peers.accuracy import Variance, variances
 from local_dp.experiments.peers.base import LIBRARIES, Peer, Task, installed, module
 from local_dp.experiments.peers.catalogue import peers
@@ -27,7 +30,7 @@ from local_dp.noise import KeyedNoise
 from local_dp.randomizers.registry import RANDOMIZERS
 
 MILLION = 1e6
-LEAST = 0.3  # seconds that a peer is timed for
+LEAST = 0.3  # seconds that each is timed for
 ROWS, CELLS = 1_000_000, 10  # of the histogram: rows, and binary columns of which it counts the 2^10 cells
 ASKED = (
     ("binary-rr", "grr", 2),
@@ -51,18 +54,23 @@ class Row:
 
     @property
     def best(self) -> str:
-        """The fastest peer, if one does this."""
+        """The fastest peer, if any does this."""
         return max(self.theirs, key=lambda library: self.theirs[library], default="")
 
     @property
     def ratio(self) -> float | None:
-        """How many times faster ours is than the fastest peer."""
+        """Our speed in units of the fastest peer's."""
         return self.ours / self.theirs[self.best] if self.theirs else None
 
 
-def peer_rows() -> list[Row]:
-    """Reports a second of clients and of servers at epsilon 1, noise and a histogram; what a peer has not is left out."""
-    return [*(row for case in ASKED for row in _both_ends(*case)), _one_bit(), _noise(), _histogram()]
+def peer_rows(figure: Path | None = None) -> list[Row]:
+    """Reports a second of clients and of servers at epsilon 1, noise and a histogram, also as a figure. Raises InputError without any peer."""
+    if not any(map(installed, LIBRARIES)):
+        raise InputError("no peer is installed; pip install 'local-dp[peers]'")
+    rows = [*(row for case in ASKED for row in _both_ends(*case)), _one_bit(), _noise(), _histogram()]
+    if figure is not None:
+        save(speed_figure(rows), figure)
+    return rows
 
 
 def _both_ends(ours: str, theirs: str, k: int) -> list[Row]:
@@ -72,13 +80,13 @@ def _both_ends(ours: str, theirs: str, k: int) -> list[Row]:
     measured = {peer.library: _ends(peer, k) for peer in peers(Task(theirs, 1.0, k))}
     return [
         Row(f"{what}: clients", _batches(*sent), {library: ends[0] for library, ends in measured.items()}),
-        Row(f"{what}: server", _batches(*added), {library: ends[1] for library, ends in measured.items() if library != "opendp"}),  # it leaves that to us
+        Row(f"{what}: server", _batches(*added), {library: ends[1] for library, ends in measured.items() if library != "opendp"}),  # it has no estimator
     ]
 
 
 def _ends(peer: Peer, k: int) -> tuple[float, float]:
-    """A peer's client and its server, which adds up and estimates."""
-    peer.respond(np.zeros(2, dtype=np.int64))  # what is compiled or built at the first call is not timed
+    """The speeds of a peer's client, and of its server, which adds up and estimates."""
+    peer.respond(np.zeros(2, dtype=np.int64))  # compiles before the clock starts
     reports = peer.respond(np.arange(1024) % k)
     return _rate(lambda n: partial(peer.respond, np.arange(n) % k)), _rate(lambda n: partial(peer.estimate, (reports * (n // 1024 + 1))[:n]))
 
@@ -97,7 +105,7 @@ def _calls(call: Callable[[], object], n: int) -> Callable[[], object]:
 
 
 def _rate(work: Callable[[int], Callable[[], object]]) -> float:
-    """Millions a second of work on n things, n so large that they take LEAST seconds of processor time: the best of three. `work` sets up before the clock."""
+    """Millions a second of work on n things that takes LEAST seconds of processor time: the best of three. `work` prepares before the clock starts."""
     n, seconds = 1, 0.0
     while (seconds := _seconds(work(n))) < LEAST:
         n = int(n * min(16.0, 1 + 1.2 * LEAST / max(seconds, 1e-6)))
@@ -111,7 +119,7 @@ def _seconds(task: Callable[[], object]) -> float:
 
 
 def _one_bit() -> Row:
-    """One bit, by the libraries that have a mechanism of its own for it; both take one value a call."""
+    """One bit, by the libraries with a mechanism for it; both take one value a call."""
     SCREEN.working("measuring one bit")
     theirs: dict[str, float] = {}
     if installed("opendp"):
@@ -187,9 +195,9 @@ def _cells(row: Row) -> tuple[str, ...]:
     return row.work, f"{row.ours:.3g}", f"{row.theirs[row.best]:.2g}", row.best, f"{row.ratio:.2g}"
 
 
-def _spread(found: Variance) -> tuple[str, ...]:
-    theirs = ", ".join(f"{library} {value:.3g}" for library, value in found.theirs.items())
-    return found.oracle, f"{found.closed:.3g}", f"{found.ours:.3g}", theirs
+def _spread(variance: Variance) -> tuple[str, ...]:
+    theirs = ", ".join(f"{library} {value:.3g}" for library, value in variance.theirs.items())
+    return variance.oracle, f"{variance.closed:.3g}", f"{variance.ours:.3g}", theirs
 
 
 def _loss(claim: Claim) -> tuple[str, ...]:

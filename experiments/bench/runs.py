@@ -1,4 +1,4 @@
-"""Whole runs of `local-dp bench`, each in a fresh interpreter, and client processes: how soon they are ready, their memory, and one round."""
+"""Whole runs in fresh interpreters, and client processes: time until they are ready, memory, and one round."""
 
 import asyncio
 import json
@@ -30,8 +30,7 @@ from local_dp.protocols.surveys.survey import Survey
 from local_dp.server.progress import Progress, RoundProgress
 from local_dp.server.quorum import Terms
 
-MEMORY = 64.0  # MiB
-_PSS = 5.0  # MiB, of one client process
+READY, ROUND, MEMORY = 1.5, 2.5, 1.3  # the most that client processes may take, in units of bare ones
 RUN = ("-m", "local_dp", "run", "--json")
 SMALL_FLEET = 200
 _SPENT = 3.0  # seconds on one command
@@ -39,33 +38,27 @@ _MANY = 10**8  # clients, of whom bare words are measured
 
 
 def run_speeds() -> list[Speed]:
-    """Each as a person would start it; the reference is an interpreter that only imports numpy, of a population bare words, of hosts a run of two clients."""
-    bare, _ = _fastest(["-c", "import numpy"])
-    start_up = {tier: _fastest([*RUN, "survey", "--clients", "2", "--tier", tier])[0] for tier in ("population", "hosts")}
+    """Whole commands. References: an interpreter that imports numpy, for a population bare words, for hosts a run of two clients."""
+    bare, bare_memory = _fastest(["-c", "import numpy"])
+    start = {tier: _fastest([*RUN, "survey", "--clients", "2", "--tier", tier])[0] for tier in ("population", "hosts")}
     SCREEN.working("measuring --help")
-    help_seconds, _ = _fastest(["-m", "local_dp", "--help"])
-    cases: list[tuple[str, list[str], float, str]] = [
-        ("survey, 10^6 clients, population", ["survey", "--clients", "1000000", "--tier", "population"], 1.0, ""),
-        ("masked parity, default run", ["masked-parity"], 4.0, ""),
-        ("survey, 10^8 clients, population", ["survey", "--clients", "100000000", "--tier", "population"], 0.15, "population"),
-        ("survey, 10^10 clients, population", ["survey", "--clients", "10000000000", "--tier", "population"], 15.0, "population"),
-        ("survey, 10^7 clients, 2 hosts", ["survey", "--clients", "10000000", "--tier", "hosts"], 0.8, "hosts"),
-        ("survey, 10^8 clients, 2 hosts", ["survey", "--clients", "100000000", "--tier", "hosts"], 2.5, "hosts"),
-    ]
-    speeds = [Speed("--help", help_seconds, "s", bare, 0.15, help_seconds <= 0.15)]
-    for what, arguments, asked, beyond in cases:
+    speeds = [Speed("--help", _fastest(["-m", "local_dp", "--help"])[0], "s", bare, 1.0)]
+    for what, arguments, most in (("survey, 10^6 clients", ["survey", "--clients", "1000000"], 5.4), ("masked parity, default run", ["masked-parity"], 20.0)):
         SCREEN.working(f"measuring {what}")
-        seconds, mebibytes = _fastest([*RUN, *arguments])
-        value = seconds - start_up[beyond] if beyond else seconds
-        reference = bare_words(int(arguments[2])) if beyond == "population" else start_up[beyond] if beyond else bare
-        speeds.append(Speed(f"{what}: {'beyond start-up' if beyond else 'Enter to result'}", value, "s", reference, asked, value <= asked))
-        if beyond == "population":
-            speeds.append(Speed(f"{what}: memory", mebibytes, "MiB", None, MEMORY, mebibytes <= MEMORY))
+        speeds.append(Speed(f"{what}: Enter to result", _fastest([*RUN, *arguments])[0], "s", bare, most))
+    for clients, tier, most in ((10**8, "population", 1.3), (10**10, "population", 2.7), (10**7, "hosts", 0.3), (10**8, "hosts", 3.0)):
+        what = f"survey, 10^{len(str(clients)) - 1} clients, {tier}"
+        SCREEN.working(f"measuring {what}")
+        seconds, memory = _fastest([*RUN, "survey", "--clients", str(clients), "--tier", tier])
+        reference = bare_words(clients) if tier == "population" else start[tier]
+        speeds.append(Speed(f"{what}: beyond start-up", seconds - start[tier], "s", reference, most))
+        if tier == "population":
+            speeds.append(Speed(f"{what}: memory", memory, "MiB", bare_memory, 2.4))
     return speeds
 
 
 def bare_words(clients: int) -> float:
-    """Seconds that numpy takes to draw two bytes for each client, what it holds and its noise, and to compare them, by a thread for each core."""
+    """Seconds of numpy to draw two bytes for each client, its record and its noise, and to compare them, by a thread for each core."""
     keep_memory()
     cores, chunks = os.cpu_count() or 1, -(-2 * min(clients, _MANY) // CHUNK)
 
@@ -82,8 +75,7 @@ def bare_words(clients: int) -> float:
 
 
 def _fastest(arguments: list[str]) -> tuple[float, float]:
-    """Of a command that is run again and again for some seconds, twice at least: those of the fastest, and its MiB. Short ones are run more often: they
-    differ by less."""
+    """Seconds and MiB of the fastest of repeated runs, at least two, for some seconds in all."""
     runs = [_command(arguments), _command(arguments)]
     while sum(seconds for seconds, _ in runs) < _SPENT:
         runs.append(_command(arguments))
@@ -96,13 +88,13 @@ started = time.perf_counter()
 child = subprocess.Popen(sys.argv[1:], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 _, status, usage = os.wait4(child.pid, 0)
 print(json.dumps([time.perf_counter() - started, usage.ru_maxrss / 1024, os.waitstatus_to_exitcode(status)]))
-"""  # by a small process: what starts another one is counted into the peak of its memory
+"""  # by a small process: the peak memory of a child is no less than its parent's at its start
 
 
 def _command(arguments: list[str]) -> tuple[float, float]:
     """Seconds from Enter to the end, and the peak resident memory in MiB."""
-    told = subprocess.run([sys.executable, "-c", _TIMED, sys.executable, *arguments], stdout=subprocess.PIPE, check=True).stdout
-    seconds, mebibytes, code = json.loads(told)
+    output = subprocess.run([sys.executable, "-c", _TIMED, sys.executable, *arguments], stdout=subprocess.PIPE, check=True).stdout
+    seconds, mebibytes, code = json.loads(output)
     if code:
         raise BusError(f"{' '.join(arguments)} ended with exit code {code}; run it alone to see why")
     return seconds, mebibytes
@@ -135,24 +127,16 @@ def local_mosquitto() -> Iterator[str]:
 
 
 def _processes(count: int, broker: str) -> list[Speed]:
-    """A survey over real client processes, and others that only join the broker, in turn: the shortest times of each, and the most memory."""
+    """A survey over real client processes, and bare ones that only join the broker, alternately: the shortest times of each, and the most memory."""
     SCREEN.working(f"measuring {count} client processes")
     turns = [(_fleet(count, broker), _bare(count, broker)) for _ in range(REPEATS)]
-    (ours, bare), asked = map(_best, zip(*turns, strict=True)), _asked(count, broker)
+    ours, bare = map(_best, zip(*turns, strict=True))
     name = f"{count} client processes, {'embedded broker' if broker == EMBEDDED else 'Mosquitto'}"
     return [
-        Speed(f"{name}: ready", ours.ready, "s", bare.ready, asked.ready, ours.ready <= asked.ready),
-        Speed(f"{name}: one round", ours.round, "s", bare.round, asked.round, ours.round <= asked.round),
-        Speed(f"{name}: memory of one (PSS)", ours.memory, "MiB", bare.memory, asked.memory, ours.memory <= asked.memory),
+        Speed(f"{name}: ready", ours.ready, "s", bare.ready, READY),
+        Speed(f"{name}: one round", ours.round, "s", bare.round, ROUND),
+        Speed(f"{name}: memory of one (PSS)", ours.memory, "MiB", bare.memory, MEMORY),
     ]
-
-
-def _asked(count: int, broker: str) -> Fleet:
-    """Of a thousand, and in proportion of fewer; of three thousand, and in proportion of more, by either broker."""
-    if count > 1000:
-        return Fleet(18.0 * count / 3000, 3.0 * count / 3000, _PSS)
-    ready, round = (7.0, 0.8) if broker == EMBEDDED else (5.0, 0.6)
-    return Fleet(max(2.0, ready * count / 1000), max(0.3, round * count / 1000), _PSS)
 
 
 def _best(fleets: Iterable[Fleet]) -> Fleet:
@@ -162,7 +146,15 @@ def _best(fleets: Iterable[Fleet]) -> Fleet:
 
 def _fleet(count: int, broker: str) -> Fleet:
     protocol = Survey()
-    settings = Settings(protocol, protocol.synthetic(count, 0), 1.0, Randomness(0, False), tier="processes", broker=broker, terms=Terms(deadline=120.0))
+    settings = Settings(
+        protocol=protocol,
+        population=protocol.synthetic(count, 0),
+        epsilon=1.0,
+        randomness=Randomness(0, False),
+        tier="processes",
+        broker=broker,
+        terms=Terms(deadline=120.0),
+    )
     sizes: list[float] = []
     looks: list[float] = []
 

@@ -1,30 +1,34 @@
-"""The commands: their names and lines of help stand here, and a command's module is imported when it is asked for, so that help is there at once."""
+"""All commands. A command is registered by its line here, and its module is imported at first use, so that the help is fast.
+
+The home of a command is a dataclass, a dataclass for each protocol (`of_protocols`), or a mapping of names to dataclasses.
+"""
 
 from collections.abc import Callable
 from importlib import import_module
 from inspect import cleandoc
+from typing import Any
 
 import click
 
 from local_dp.experiments.cli.completion import OWN, install_completion, show_completion
-from local_dp.experiments.cli.fields import Group, Option, command_of
+from local_dp.experiments.cli.fields import Group, Kinds, Option, command_of
 from local_dp.experiments.text.screen import SCREEN
 
-GROUPS: dict[str, dict[str, tuple[str, str]]] = {  # by group: where it is, and the line of the list of commands
+GROUPS: dict[str, dict[str, tuple[str, str]]] = {  # by group: the home of a command, and its line in the list
     "Ask clients": {
-        "run": ("run.run:RUN", "Run a protocol: clients, server and message bus."),
-        "mix": ("curate.shuffle:MIX", "Estimate shares behind a shuffler, with blanket messages."),
+        "run": ("run.run:Run", "Run a protocol: clients, server and message bus."),
+        "mix": ("curate.shuffle:Mix", "Estimate shares behind a shuffler, with blanket messages."),
     },
     "Plan": {
-        "plan": ("inspect.plan:PLAN", "How many clients an accuracy takes, and what it costs."),
-        "compare": ("inspect.plan:COMPARE", "Measure randomizers side by side: a table and a figure."),
+        "plan": ("inspect.plan:Plan", "How many clients an accuracy takes, and what it costs."),
+        "compare": ("inspect.plan:Compare", "Measure randomizers side by side: a table and a figure."),
         "price": ("curate.budget:Price", "The smallest epsilon of a list of mechanisms together."),
         "shuffle": ("curate.shuffle:Shuffle", "The epsilon of shuffled reports, from both sides."),
     },
     "Ask a curator": {
         "curate": ("curate.curate:CURATE", "Ask a trusted curator about a table."),
         "budget": ("curate.budget:Budget", "Store a table's privacy budget in a file, or show it."),
-        "attack": ("curate.attack:ATTACK", "Try what noisy answers about a table give away."),
+        "attack": ("curate.attack:ATTACK", "Measure how much noisy answers about a table reveal."),
     },
     "Study": {
         "experiment": ("inspect.experiment:RunExperiment", "Run one experiment, or all: claim, figures, verdict."),
@@ -36,10 +40,10 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {  # by group: where it is, and 
         "bench": ("inspect.bench:Bench", "Measure speeds beside references of the same run."),
     },
     "Deploy": {
-        "server": ("run.join:SERVER", "Coordinate a run whose clients join from elsewhere."),
-        "host": ("run.join:HOST", "Hold many clients of a run: rows of a table."),
-        "client": ("run.join:CLIENT", "Be one client of a run: one row."),
-        "shuffler": ("run.join:Shuffler", "Stand between clients and server, and drop the senders."),
+        "server": ("run.join:Server", "Coordinate a run whose clients join from elsewhere."),
+        "host": ("run.join:Host", "Hold many clients of a run: the rows of a table."),
+        "client": ("run.join:Client", "Be one client of a run: one row."),
+        "shuffler": ("run.join:Shuffler", "Pass reports on to the server without their senders."),
         "resume": ("run.journals:Resume", "Continue a run whose server was killed."),
         "runs": ("run.journals:Runs", "List the runs of this machine's servers."),
         "show": ("run.journals:Show", "Print the result of a run, or where it stands."),
@@ -49,11 +53,11 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {  # by group: where it is, and 
     "Inspect": {
         "protocols": ("inspect.listing:Protocols", "List the protocols."),
         "randomizers": ("inspect.listing:Randomizers", "List the randomizers, also of installed packages."),
-        "queries": ("inspect.listing:Queries", "List the queries that a client answers about its record."),
+        "queries": ("inspect.listing:Queries", "List the queries that a client can answer."),
         "mechanisms": ("inspect.listing:Mechanisms", "List the trusted curator's mechanisms."),
         "describe": ("inspect.listing:Describe", "Describe a protocol, randomizer, query or mechanism."),
         "schema": ("inspect.listing:Schema", "Print the JSON schema of `run --json`."),
-        "export": ("inspect.export:Export", "Write a real table as CSV; needs `[examples]`."),
+        "export": ("operate.docs:Export", "Write a real table as CSV; needs `[examples]`."),
         "docs": ("operate.docs:Docs", "Build the documentation as a site and open it."),
     },
 }
@@ -79,9 +83,19 @@ class Commands(Group):
             return None
         module, _, attribute = COMMANDS[name][0].partition(":")
         home = getattr(import_module(f"local_dp.experiments.cli.{module}"), attribute)
-        command: click.Command = home if isinstance(home, click.Command) else command_of(name, home)
+        command = _command(name, home)
         command.help = "\n\n".join((COMMANDS[name][1], *cleandoc(command.help or "").split("\n\n")[1:]))  # the first line stands in the list alone
         return command
+
+
+def _command(name: str, home: Any) -> click.Command:
+    if isinstance(home, dict):
+        return Kinds(name, home, cleandoc(import_module(next(iter(home.values())).__module__).__doc__ or ""))
+    if getattr(home, "of_protocols", False):
+        from local_dp.experiments.cli.run.protocols import ByProtocol
+
+        return ByProtocol(name, home)
+    return command_of(name, home)
 
 
 def _show_version(ctx: click.Context, param: click.Parameter, asked: bool) -> None:

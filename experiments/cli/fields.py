@@ -1,9 +1,9 @@
-"""One command is one frozen dataclass: its fields are the options, its docstring the help, calling an instance runs it. The options stand there once."""
+"""A command is a frozen dataclass: its fields are the options, its docstring is the help, and a call of an instance runs it."""
 
 import os
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import MISSING, Field, dataclass, field, fields
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import MISSING, Field, fields
 from inspect import cleandoc, getdoc
 from pathlib import Path
 from types import UnionType
@@ -13,34 +13,39 @@ import click
 
 from local_dp.checks import real_number, whole_number
 from local_dp.errors import InputError, unknown
+from local_dp.experiments.api.declare import option, shown_default
 from local_dp.experiments.text.layout import definitions, paragraph, screen_width
+from local_dp.experiments.text.screen import SCREEN
 
 OPTIONS = "Options"
 PARAMETERS = "Parameters"
+_BRIEF = 56  # characters of a brief help; beyond, a list after a colon is cut off
 
 
-def option(default: Any = MISSING, help: str = "", *, name: str = "", metavar: str = "", unit: str = "") -> Any:
-    """A field that is an option: without a default it must be given. `name` is how it is spelled, where not like the field."""
-    return field(default=default, metadata={"help": help, "name": name, "metavar": metavar, "unit": unit})
+def set_option(of: str) -> Any:
+    """The option --set, for a parameter by its name."""
+    return option((), f"A parameter of the {of}; may be repeated", name="--set", metavar="KEY=VALUE")
 
 
-def argument(help: str, *, metavar: str, default: Any = MISSING) -> Any:
-    """A field that is an argument; a tuple of them takes all that are given."""
-    return field(default=default, metadata={"help": help, "metavar": metavar, "is_argument": True})
+def json_option(what: str) -> Any:
+    """The option --json."""
+    return option(False, f"Print {what} as JSON, and nothing else on standard output", name="--json")
 
 
 class Option(click.Option):
-    """An option that knows under which heading it is listed, and its unit."""
+    """An option with its unit and the heading of its list."""
 
-    def __init__(self, spelled: list[str], *, heading: str = OPTIONS, unit: str = "", told: str = "", **attributes: Any) -> None:
+    def __init__(self, spelled: list[str], *, heading: str = OPTIONS, unit: str = "", shown: str = "", **attributes: Any) -> None:
         super().__init__(spelled, **attributes)
-        self.heading, self.unit, self.told = heading, unit, told
+        self.heading, self.unit, self.shown = heading, unit, shown
 
     def meaning(self, brief: bool = False) -> str:
-        """Help, unit and default, as one paragraph; `brief`: the first clause of the help."""
-        notes = ", ".join(filter(None, (self.unit, f"default: {self.told}" if self.told else "", "required" if self.required else "")))
+        """Help, unit and default, as one paragraph; `brief`: the first clause of the help, without parentheses."""
+        notes = ", ".join(filter(None, (self.unit, f"default: {self.shown}" if self.shown else "", "required" if self.required else "")))
         help = (self.help or "").rstrip(".")
-        help = re.split(r"[;:.] |\. ", help)[0] if brief else help
+        if brief:
+            help = re.sub(r" \([^()]*\)", "", re.split(r"[;.] ", help)[0])
+            help = help if len(help) <= _BRIEF else help.split(":")[0]
         return f"{help[:1].upper()}{help[1:]}{f' [{notes}]' if notes else ''}"
 
 
@@ -52,33 +57,27 @@ class Argument(click.Argument):
         self.meaning = help
 
 
-def show_help(ctx: click.Context, param: click.Parameter, asked: bool) -> None:
-    """Prints the help of a command and ends it."""
-    from local_dp.experiments.text.screen import SCREEN
+def _show_help(everything: bool) -> Callable[[click.Context, click.Parameter, bool], None]:
+    """Prints the help of a command, or all of it, and ends."""
 
-    if asked and not ctx.resilient_parsing:
-        SCREEN.tell(ctx.get_help())
-        ctx.exit()
+    def show(ctx: click.Context, param: click.Parameter, asked: bool) -> None:
+        if asked and not ctx.resilient_parsing:
+            whole = everything and isinstance(ctx.command, Command)
+            SCREEN.tell(_help_of(ctx.command, ctx) if whole else ctx.get_help())
+            ctx.exit()
 
-
-def show_every_option(ctx: click.Context, param: click.Parameter, asked: bool) -> None:
-    """Prints the whole help of a command and ends it."""
-    from local_dp.experiments.text.screen import SCREEN
-
-    if asked and not ctx.resilient_parsing:
-        assert isinstance(ctx.command, Command)
-        SCREEN.tell(_help_of(ctx.command, ctx))
-        ctx.exit()
+    return show
 
 
-HELP = Option(["-h", "--help"], is_flag=True, is_eager=True, expose_value=False, callback=show_help, help="Show this and end")
-HELP_ALL = Option(["--help-all"], is_flag=True, is_eager=True, expose_value=False, callback=show_every_option, help="Show every option and end")
+_SWITCH: dict[str, Any] = {"is_flag": True, "is_eager": True, "expose_value": False}
+HELP = Option(["-h", "--help"], callback=_show_help(False), help="Show this and end", **_SWITCH)
+HELP_ALL = Option(["--help-all"], callback=_show_help(True), help="Show every option and end", **_SWITCH)
 
 
 class Command(click.Command):
-    """A command whose help breaks no word and lists options under their headings; `example` is how it may be called.
+    """A command whose help lists options under headings and ends in an `example`.
 
-    `everyday` are the options that `--help` lists where not all fit a screen; `--help-all` lists all.
+    `everyday`: the options that `--help` lists, if all would not fit a screen; `--help-all` lists all.
     """
 
     example = ""
@@ -96,7 +95,7 @@ class Command(click.Command):
 
 
 class Group(click.Group):
-    """A command of commands, with the same help; an unknown name is answered with the nearest."""
+    """A command of commands, with the same help; an error for an unknown name suggests the nearest."""
 
     example = ""
 
@@ -112,7 +111,7 @@ class Group(click.Group):
         return {"Commands": self.list_commands(ctx)}
 
     def line_of(self, ctx: click.Context, name: str) -> str:
-        """What a command does, in one line."""
+        """The line of a command in the list."""
         command = self.get_command(ctx, name)
         return "" if command is None else first_line(command.help or "")
 
@@ -123,14 +122,14 @@ class Group(click.Group):
 
 
 def first_line(text: str) -> str:
-    """The claim of a docstring: its first paragraph."""
+    """The first paragraph of a docstring, in one line."""
     return " ".join(cleandoc(text).split("\n\n")[0].split())
 
 
 def _help_of(
-    command: Command | Group, ctx: click.Context, commands: Mapping[str, list[tuple[str, str]]] | None = None, everyday: frozenset[str] = frozenset()
+    command: click.Command, ctx: click.Context, commands: Mapping[str, list[tuple[str, str]]] | None = None, everyday: frozenset[str] = frozenset()
 ) -> str:
-    """The help of a command: its text, the `commands` under their headings, and its options, of which `everyday` may name those that are listed."""
+    """The help of a command: its text, the `commands` under their headings, and its options, or only the `everyday` ones."""
     width = min(screen_width(), 120)
     parts = [paragraph(f"Usage: {ctx.command_path} {' '.join(command.collect_usage_pieces(ctx))}", width, "  ")]
     text = cleandoc(command.help or "").split("\n\n")
@@ -143,7 +142,7 @@ def _help_of(
             heading = OPTIONS if everyday and param.heading != PARAMETERS else param.heading
             headings.setdefault(heading, []).append((_spelled(param, ctx, bool(everyday)), param.meaning(bool(everyday))))
     parts += [f"{heading}:\n{definitions(entries, width)}" for heading, entries in headings.items()]
-    if command.example:
+    if isinstance(command, Command | Group) and command.example:
         parts.append(f"Example:\n{paragraph(command.example, width - 4, '    ')}".replace("\n", "\n  ", 1))
     return "\n\n".join(parts)
 
@@ -153,13 +152,8 @@ def _spelled(param: Option, ctx: click.Context, brief: bool) -> str:
     return names if param.is_flag else f"{names} {param.make_metavar(ctx)}"
 
 
-def command_of(name: str, kind: type[Any]) -> Command:
-    """The command that makes an instance of the dataclass from the options that are typed, and calls it."""
-    return Command(name, params=parameters_of(kind), callback=lambda **typed: kind(**typed)(), help=getdoc(kind))
-
-
 class Kinds(Group):
-    """A command with one command for each of some dataclasses, which have an `example` of what to type behind its own name."""
+    """A command with a subcommand for each of some dataclasses. Their `example` is the line to type after the program's name and the command's."""
 
     def __init__(self, name: str, kinds: Mapping[str, type[Any]], help: str) -> None:
         super().__init__(name, help=help, no_args_is_help=True)
@@ -167,9 +161,6 @@ class Kinds(Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self.kinds)
-
-    def line_of(self, ctx: click.Context, name: str) -> str:
-        return first_line(self.kinds[name].__doc__ or "")
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         if name not in self.kinds:
@@ -179,39 +170,58 @@ class Kinds(Group):
         return command
 
 
+def command_of(name: str, kind: type[Any]) -> Command:
+    """The command that makes an instance of the dataclass from the typed options, and calls it."""
+    return Command(name, params=parameters_of(kind), callback=lambda **typed: instance_of(kind, typed)(), help=getdoc(kind))
+
+
+def instance_of(kind: type[Any], typed: dict[str, Any]) -> Any:
+    """An instance of the dataclass from the typed options."""
+    for each in fields(kind):
+        if any(each.metadata.get("ends", ())):
+            typed[each.name] = typed.pop("low"), typed.pop("high")
+        elif each.metadata.get("collect"):
+            typed[each.name] = each.metadata["collect"](typed[each.name])
+    return kind(**typed)
+
+
 def parameters_of(kind: type[Any], heading: str = OPTIONS) -> list[click.Parameter]:
-    """The options and arguments that the fields of a dataclass are."""
-    hints = get_type_hints(kind)
-    made = [_parameter(each, hints[each.name], heading) for each in fields(kind)]
-    return sorted(made, key=lambda each: isinstance(each, Option))  # arguments first
+    """The options and arguments of a dataclass, arguments first; those in its attribute `own` are parameters, and `hidden` ones are left out."""
+    hints, own, hidden = get_type_hints(kind), getattr(kind, "own", ()), getattr(kind, "hidden", ())
+    made = []
+    for each in fields(kind):
+        if each.name not in hidden and each.metadata.get("shell", True):
+            made += _parameters(each, hints[each.name], PARAMETERS if each.name in own else heading)
+    return sorted(made, key=lambda each: (isinstance(each, Option), isinstance(each, Option) and each.heading != PARAMETERS))
 
 
-def _parameter(each: Field[Any], hint: Any, heading: str) -> click.Parameter:
-    told, hint = each.metadata, _without_none(hint)
-    many = get_origin(hint) is tuple
-    attributes: dict[str, Any] = {
-        "type": _type_of(each.name, get_args(hint)[0] if many else hint),
-        "metavar": told["metavar"] or None,
-        "required": each.default is MISSING,
-    }
+def _parameters(each: Field[Any], hint: Any, heading: str) -> list[click.Parameter]:
+    about, hint = each.metadata, _without_none(hint)
+    read, collect = about.get("read"), about.get("collect")
+    many = bool(collect) or (get_origin(hint) in (tuple, Sequence) and not read)
+    attributes: dict[str, Any] = {"metavar": about["metavar"] or None, "required": each.default is MISSING}
     if each.default is not MISSING:
-        attributes["default"] = each.default
-    if told.get("is_argument"):
-        return Argument([each.name], help=told["help"], nargs=-1 if many else 1, **attributes)
+        attributes["default"] = () if collect else each.default
+    if any(about.get("ends", ())):
+        ends = zip(("low", "high"), about["ends"], strict=True)
+        return [Option([f"--{end}"], heading=heading, unit=about["unit"], help=help, type=_number(end), **attributes) for end, help in ends]
+    attributes["type"] = read or _type_of(each.name, get_args(hint)[0] if many else hint)
+    if about.get("is_argument"):
+        return [Argument([each.name], help=about["help"], nargs=-1 if many else 1, **attributes)]
     if hint is bool:
         attributes = {"is_flag": True, "default": each.default}
-    spelled = [each.name, told["name"] or f"--{each.name.replace('_', '-')}"]
-    shown = _default(each.default) if hint is not bool else ""
-    return Option(spelled, heading=heading, unit=told["unit"], told=shown, help=told["help"], multiple=many, **attributes)
+    spelled = [each.name, about["name"] or f"--{each.name.replace('_', '-')}"]
+    shown = "" if hint is bool else shown_default(each.default)
+    return [Option(spelled, heading=heading, unit=about["unit"], shown=shown, help=about["help"], multiple=many, **attributes)]
 
 
 def _without_none(hint: Any) -> Any:
-    """X of "X or nothing"."""
+    """X of "X | None"."""
     return next(part for part in get_args(hint) if part is not type(None)) if get_origin(hint) in (Union, UnionType) else hint
 
 
 def _type_of(name: str, hint: Any) -> Any:
-    """What click reads an option with."""
+    """The function that click reads an option with."""
     if get_origin(hint) is Literal:
         return click.Choice(get_args(hint))
     readers = {int: _whole, float: _number, Path: _path}
@@ -219,7 +229,7 @@ def _type_of(name: str, hint: Any) -> Any:
 
 
 def _whole(name: str) -> Callable[[Any], int]:
-    """Reads a whole number, also one that is written as 1e6."""
+    """Reads a whole number, also one such as 1e6."""
 
     def whole(text: Any) -> int:
         return whole_number(name, str(text))
@@ -235,7 +245,7 @@ def _number(name: str) -> Callable[[Any], float]:
 
 
 def _path(name: str) -> Callable[[Any], Path]:
-    """Reads a path that a file may have, whether there is one or not."""
+    """Reads a possible path of a file, which need not exist."""
 
     def path(text: Any) -> Path:
         try:
@@ -249,39 +259,15 @@ def _path(name: str) -> Callable[[Any], Path]:
     return path
 
 
-def _default(value: Any) -> str:
-    """A default as it is typed; none for what is left open."""
-    if value is MISSING or value is None or value == ():
-        return ""
-    return ";".join(map(str, value)) if isinstance(value, tuple) else f"{value:g}" if isinstance(value, float) else str(value)
-
-
-@dataclass(frozen=True)
-class Spelling:
-    """How a kind of value is called in the help of an option, and whether it is a switch."""
-
-    metavar: str
-    is_switch: bool = False
-
-
-def spelling_of(hint: Any) -> Spelling:
-    """The spelling of a protocol's parameter, whose text the protocol reads itself."""
-    hint = _without_none(hint)
-    if hint is bool:
-        return Spelling("", True)
-    return Spelling("A;B;..." if get_origin(hint) is tuple else {int: "N", float: "X"}.get(hint, "TEXT"))
-
-
 def protocol_options(kind: type[Any], taken: set[str]) -> list[click.Parameter]:
-    """The options that the parameters of a protocol are, as text, but for names that are taken."""
+    """The parameters of a protocol as options with texts, without the names in `taken`."""
     hints, made = get_type_hints(kind), list[click.Parameter]()
     for each in fields(kind):
-        name = f"--{each.name.replace('_', '-')}"
-        spelling, told = spelling_of(hints[each.name]), each.metadata
+        name, hint, about = f"--{each.name.replace('_', '-')}", _without_none(hints[each.name]), each.metadata
         if name in taken:
             continue
-        spelled = [each.name, f"{name}/--no-{name[2:]}" if spelling.is_switch else name, *([f"--{told['alias']}"] if told.get("alias") else [])]
-        attributes: dict[str, Any] = {} if spelling.is_switch else {"metavar": spelling.metavar, "type": click.STRING}
-        shown = "" if spelling.is_switch else _default(each.default)
-        made.append(Option(spelled, heading=PARAMETERS, unit=told.get("unit", ""), told=shown, help=told.get("help", ""), default=None, **attributes))
+        spelled = [each.name, f"{name}/--no-{name[2:]}" if hint is bool else name, *([f"--{about['alias']}"] if about.get("alias") else [])]
+        metavar = "A;B;..." if get_origin(hint) is tuple else {int: "N", float: "X"}.get(hint, "TEXT")
+        attributes: dict[str, Any] = {} if hint is bool else {"metavar": metavar, "type": click.STRING, "shown": shown_default(each.default)}
+        made.append(Option(spelled, heading=PARAMETERS, unit=about.get("unit", ""), help=about.get("help", ""), default=None, **attributes))
     return made

@@ -1,6 +1,6 @@
 """The command line.
 
-Exit codes: 0 done; 1 an interval not held to what it says; 2 bad usage or input; 3 a round under quorum; 4 refused (budget of clients or of a table, unknown
+Exit codes: 0 done; 1 a claim or an interval does not hold; 2 bad usage or input; 3 a round under quorum; 4 refused (budget of clients or of a table, unknown
 or unverifiable randomizer); 5 the bus.
 """
 
@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from types import FrameType
 
 from local_dp.errors import BusError, InputError, LocalDPError, QuorumError, RefusedError
+from local_dp.experiments.text.dialect import in_shell
 from local_dp.experiments.text.screen import SCREEN
 
 EXIT_CODES: dict[type[LocalDPError], int] = {InputError: 2, QuorumError: 3, RefusedError: 4, BusError: 5}
@@ -24,28 +25,25 @@ def main() -> None:
             with SCREEN:
                 code = _run()
         except LocalDPError as error:
-            SCREEN.complain(str(error))
-            code = EXIT_CODES.get(type(error), 1)
-        except (OSError, MemoryError, OverflowError, RecursionError) as error:  # of this machine, or of numbers that nothing could be computed with
+            SCREEN.complain(in_shell(getattr(error, "plain", str(error))))
+            code = next((code for kind, code in EXIT_CODES.items() if isinstance(error, kind)), 1)
+        except (OSError, MemoryError, OverflowError, RecursionError) as error:  # of this machine, or of extreme numbers
             SCREEN.complain(_of_the_machine(error))
             code = EXIT_CODES[InputError]
         except KeyboardInterrupt:
-            exec("pass")  # one that met an exec(), such as a dataclass being made, would else make the interpreter end by the signal and not by our code
+            exec("pass")  # an interrupt inside exec(), as in a dataclass, would else end the interpreter by the signal and not by our code
             code = 128 + ended[0] if ended else INTERRUPTED
     sys.exit(code)
 
 
 @contextmanager
 def _orderly() -> Iterator[list[int]]:
-    """Whoever ends this process by SIGTERM, or closes its terminal, ends it as an interrupt does: what it started ends with it, and its folders go.
-
-    Gives the list of the signals by which it is ended.
-    """
+    """Makes SIGTERM and a closed terminal end this process like an interrupt, with its child processes and folders. Gives the list of received signals."""
     ended: list[int] = []
 
     def end(number: int, frame: FrameType | None) -> None:
         if ended:
-            return  # it is under way
+            return  # it is ending already
         ended.append(number)
         interrupt = signal.getsignal(signal.SIGINT)
         if callable(interrupt):
@@ -64,7 +62,7 @@ def _orderly() -> Iterator[list[int]]:
 
 
 def _of_the_machine(error: Exception) -> str:
-    """What a machine or its files would not do, in a line."""
+    """An error of the machine or its files, in one line."""
     if isinstance(error, OSError):
         named = f" of {str(error.filename)!r:.80}" if error.filename is not None else ""
         return f"the system refuses{named}: {error.strerror or error}"
@@ -74,7 +72,7 @@ def _of_the_machine(error: Exception) -> str:
 
 
 def _run() -> int:
-    """The exit code of the command that was typed; what click has to complain of is an InputError like any other."""
+    """Runs the typed command and gives its exit code. Errors of click become InputErrors."""
     from click.exceptions import Abort, ClickException, NoArgsIsHelpError, NoSuchOption
 
     from local_dp.experiments.cli.commands import APP

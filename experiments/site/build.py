@@ -44,7 +44,7 @@ def write_pages(target: Path, results: Path | None) -> list[Any]:
         shutil.copyfile(HERE / name, target / "assets" / name)
     placed = {*_GUIDES, "index.md", "contributing.md", "changelog.md"}
     background = sorted(path.name for path in target.glob("*.md") if path.name not in placed)
-    theory = sorted(path.relative_to(target).as_posix() for path in (target / "theory").glob("*.md"))
+    theory, decisions = (sorted(path.relative_to(target).as_posix() for path in (target / room).glob("*.md")) for room in ("theory", "decisions"))
     return [
         {"Home": "index.md"},
         {"Tutorials": [f"tutorials/{name}.md" for name in _TUTORIALS]},
@@ -53,6 +53,7 @@ def write_pages(target: Path, results: Path | None) -> list[Any]:
         {"Guides": list(_GUIDES)},
         {"Background": background},
         {"Theory": theory},
+        {"Decisions": decisions},
         {"Reference": reference},
         {"Project": ["contributing.md", "changelog.md"]},
     ]

@@ -1,8 +1,9 @@
-"""Text on a screen of limited width: paragraphs, definitions and tables, in which no word is broken."""
+"""Text on a screen of limited width: paragraphs, definitions and tables. No word is broken."""
 
+import re
 import shutil
 from collections.abc import Sequence
-from textwrap import wrap
+from textwrap import shorten, wrap
 
 _WIDTH = 80
 _GAP = "  "
@@ -10,17 +11,17 @@ _HELD = "\xa0"  # a space at which no line ends
 
 
 def screen_width() -> int:
-    """The columns of the terminal, or of the environment's COLUMNS; 80 where there is neither."""
+    """The columns of the terminal, or of the environment's COLUMNS; else 80."""
     return shutil.get_terminal_size((_WIDTH, 24)).columns
 
 
 def held(text: str) -> str:
-    """The same text, with spaces at which no line ends."""
+    """The text with spaces at which no line ends."""
     return text.replace(" ", _HELD)
 
 
 def wrapped(text: str, width: int, indent: str = "") -> list[str]:
-    """The lines of one paragraph: a word that is wider than the screen has a line of its own."""
+    """The lines of one paragraph; a word wider than the screen has a line of its own."""
     lines = wrap(text, max(width, 1), subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
     return [line.replace(_HELD, " ") for line in lines] or [""]
 
@@ -30,8 +31,18 @@ def paragraph(text: str, width: int, indent: str = "") -> str:
     return "\n".join(wrapped(text, width, indent))
 
 
+def shortened(claim: str, width: int) -> str:
+    """The start of a claim that fits, to the end of a clause if possible."""
+    whole = claim.rstrip(".")
+    if len(whole) <= width:
+        return whole
+    clauses = [whole[: match.start()] for match in re.finditer(r"[,;:](?= )| \(", whole[: width + 1])]
+    clauses = [clause for clause in clauses if all(clause.count(left) == clause.count(right) for left, right in ("()", "[]", "{}"))]
+    return clauses[-1] if clauses and len(clauses[-1]) > width / 2 else shorten(whole, max(width, 1), placeholder=" …")
+
+
 def definitions(entries: Sequence[tuple[str, str]], width: int) -> str:
-    """Terms and what they mean in two columns; under long terms, the meaning on lines of its own."""
+    """Terms and meanings in two columns; the meaning of a long term stands below it."""
     column = min(26, width // 3, max((len(term) for term, _ in entries), default=0))
     shown = []
     for term, meaning in entries:
@@ -42,7 +53,7 @@ def definitions(entries: Sequence[tuple[str, str]], width: int) -> str:
 
 
 def table(headings: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> str:
-    """A table, the first column to the left and the others to the right; on a screen too narrow for its words, row by row, a line for each heading."""
+    """A table, its first column left-aligned, the others right-aligned. If the screen is too narrow, row by row, with a line for each heading."""
     cells = [tuple(headings), *map(tuple, rows)]
     columns = list(zip(*cells, strict=True))
     widths = _fitting([max(map(len, column)) for column in columns], [max(map(_longest, column)) for column in columns], width)
@@ -58,7 +69,7 @@ def _longest(text: str) -> int:
 
 
 def _fitting(natural: list[int], least: list[int], width: int) -> list[int] | None:
-    """The widths of the columns: the widest give way until all fit, none below its longest word; None if they cannot."""
+    """The widths of the columns: the widest shrink until all fit, but not below their longest words; None if that is impossible."""
     widths = list(natural)
     while sum(widths) + len(_GAP) * (len(widths) - 1) > width:
         spare = [place for place, each in enumerate(widths) if each > least[place]]

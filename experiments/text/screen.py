@@ -1,19 +1,20 @@
-"""What a person sees: results on standard output; on standard error, where that is a terminal, a line that says what is going on for as long as it takes.
+"""The screen of a command: results on standard output; on standard error, if that is a terminal, a line with the current work.
 
-The line is drawn by a thread of its own, so that it lives while modules are imported and numbers computed, and it is gone before anything else is printed.
+A thread draws the line, also while modules are imported and numbers computed. It is cleared before anything else is printed.
 """
 
 import os
 import sys
 import threading
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from types import TracebackType
 from typing import Self, TextIO
 
 from local_dp.errors import InputError, printable
 
-_DELAY = 0.2  # seconds: what is done before is not announced
+_DELAY = 0.2  # seconds before the line is drawn
 _TICK = 0.2  # seconds
 _CLEAR = "\r\x1b[2K"
 CLOSED_PIPE = 141  # the exit code that a shell gives a program ended by SIGPIPE
@@ -48,30 +49,39 @@ class Screen:
             self._clear()
 
     def working(self, text: str) -> None:
-        """What is going on from now on."""
+        """Sets the text of the line."""
         self._text = text
 
     def note(self, text: str) -> None:
-        """A line on standard error that stays."""
-        with self._lock, suppress(OSError):  # who cannot be told cannot be told that either
+        """Prints a line on standard error."""
+        with self._lock, suppress(OSError):  # an error here could not be printed either
             self._clear()
             print(_sayable(text, sys.stderr), file=sys.stderr, flush=True)
 
     def tell(self, text: str) -> None:
-        """A result, on standard output."""
+        """Prints a result on standard output."""
         try:
             with self._lock:
                 self._clear()
                 print(_sayable(text, sys.stdout), flush=True)
-        except BrokenPipeError:  # the reader has seen enough, as `| head` has
+        except BrokenPipeError:  # the reader has enough, such as `| head`
             _forget(sys.stdout)
             raise SystemExit(CLOSED_PIPE) from None
         except OSError as error:
             _forget(sys.stdout)
             raise InputError(f"cannot write the result to standard output: {error.strerror}") from None
 
+    @contextmanager
+    def resumable(self) -> Iterator[None]:
+        """Adds a note to an interrupt: the measurements so far are stored."""
+        try:
+            yield
+        except KeyboardInterrupt:
+            self.note("stopped; the measurements are stored, and the same command continues")
+            raise
+
     def complain(self, text: str) -> None:
-        """An error: one line, which a terminal breaks between words. What a terminal would obey is written out: the words may be somebody else's."""
+        """Prints an error in one line; a terminal breaks it between words. Control characters are written out: the text may be foreign."""
         text = printable(text)
         if sys.stderr.isatty():
             from local_dp.experiments.text.layout import paragraph, screen_width
@@ -90,7 +100,7 @@ class Screen:
             self._over.wait(_TICK)
 
     def _line(self) -> str:
-        """The words that fit, and how long the command has run."""
+        """The words that fit, and the time since the start."""
         from local_dp.experiments.text.layout import screen_width, wrapped
 
         seconds = f" ({time.monotonic() - self._began:.0f} s)"
@@ -105,13 +115,13 @@ class Screen:
 
 
 def _sayable(text: str, stream: TextIO) -> str:
-    """The text in letters that the stream has."""
+    """The text in characters of the stream's encoding."""
     letters = stream.encoding or "utf-8"
     return text.encode(letters, "backslashreplace").decode(letters)
 
 
 def _forget(stream: TextIO) -> None:
-    """What could not be written is not tried again when the interpreter ends, which would be an error of its own."""
+    """Drops unwritten output, so that the interpreter does not fail on it at its end."""
     with suppress(OSError, ValueError):
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, stream.fileno())

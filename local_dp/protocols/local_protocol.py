@@ -103,7 +103,10 @@ class LocalProtocol(ABC, Generic[R]):
         enough = self.clients(epsilon)
         if clients >= enough:
             return None
-        return f"{clients:,} clients, and {self.name} asks for {enough:,} at epsilon {epsilon:g}: its answers will be coarser than promised"
+        goal = getattr(self, "tolerance", None)
+        if not isinstance(goal, float):
+            return f"You have {clients:,} clients; {self.name} at epsilon {epsilon:g} needs {enough:,} to succeed in 95 % of runs."
+        return f"You have {clients:,} clients; +-{goal:g} at epsilon {epsilon:g} needs {enough:,}. Expect about +-{goal * (enough / clients) ** 0.5:.2g}."
 
     @classmethod
     def model(cls) -> str:

@@ -118,7 +118,7 @@ def test_the_honest_one_is_counted() -> None:
         (BusRecord(), ""),
         (BusRecord(rejections={"oversized": 2, "too-deep": 1}), "2 oversized, 1 too-deep"),
         (BusRecord(silenced={"": 1}), "FLOODED by strangers, shut out:"),
-        (BusRecord(silenced={"client-3": 2, "": 1}), "FLOODED by 1 member (client-3), not heard for a while and by strangers, shut out"),
+        (BusRecord(silenced={"client-3": 2, "": 1}), "FLOODED by 1 member (client-3), ignored for a while and by strangers, shut out"),
     ],
 )
 def test_the_result_shows_the_counters_and_who_flooded(record: BusRecord, shown: str) -> None:

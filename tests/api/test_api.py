@@ -179,7 +179,7 @@ def test_a_server_and_a_run_say_when_the_clients_are_few() -> None:
     told: list[str] = []
     ldp.survey(PLAIN, "smokes == 1", seed=1, notice=told.append)
     assert len(told) == 1
-    assert "600 clients, and survey asks for 1,799" in told[0]
+    assert "You have 600 clients; +-0.05 at epsilon 1 needs 1,799. Expect about +-0.087." in told[0]
     ldp.survey(PLAIN, "smokes == 1", seed=1, clients=1799, resample=True, notice=told.append)
     assert len(told) == 1
 
@@ -191,7 +191,7 @@ def test_wrong_words_are_answered_with_the_right_ones() -> None:
         (lambda: ldp.mean(PLAIN, "age", bounds=5), r"give \(low, high\)"),  # type: ignore[arg-type]
         (lambda: ldp.frequency(PLAIN, "city", labels="Oslo"), "give a list"),
         (lambda: ldp.crosstab(PLAIN, ["city", "smokes"], labels={"city": ["Oslo"], "age": [1]}), "the columns are city, smokes"),
-        (lambda: ldp.mean(PLAIN, "age", bounds=(0, 100)), "missing=exclude"),
+        (lambda: ldp.mean(PLAIN, "age", bounds=(0, 100)), 'missing="exclude"'),
         (lambda: ldp.survey(PLAIN, "smokes == 1", private=True, seed=1), "takes no seed"),
     ):
         with pytest.raises(InputError, match=told):

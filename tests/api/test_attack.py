@@ -39,7 +39,7 @@ def test_the_shell_says_what_the_attack_found(path: Path) -> None:
     assert found["wrong"] < 0.02
     assert found["guessing"] > 0.4
     text = " ".join(local_dp(*asked, "--noise", "4").stdout.split())
-    assert "So many counts give single rows away" in text
+    assert "So many counts reveal single rows" in text
     assert "no better than that" in " ".join(local_dp(*asked, "--epsilon", "1").stdout.split())
 
 
@@ -82,8 +82,8 @@ def test_attributes_are_cuts_and_labels() -> None:
 
 
 BAD = {
-    "neither": (["--question", "b0 == 1"], "say how the counts are answered"),
-    "both": (["--question", "b0 == 1", "--noise", "1", "--epsilon", "1"], "say how the counts are answered"),
+    "neither": (["--question", "b0 == 1"], "give either noise"),
+    "both": (["--question", "b0 == 1", "--noise", "1", "--epsilon", "1"], "give either noise"),
     "negative": (["--question", "b0 == 1", "--noise", "-1"], "0 or more"),
     "a large epsilon": (["--question", "b0 == 1", "--epsilon", "99"], "epsilon is 99"),
     "no column": (["--question", "age > 3", "--noise", "1"], "no column"),
@@ -107,5 +107,5 @@ def test_rows_that_leave_it_open_are_refused() -> None:
     table = Records({"x": np.array([1.0, np.nan])})
     with pytest.raises(InputError, match="1 rows have no answer"):
         reconstruct(table, "x > 0", noise=1.0, seed=1)
-    with pytest.raises(InputError, match="at least 1,001 must"):
+    with pytest.raises(InputError, match="needs at least 1,001"):
         trace(people(), "b0 == 1", members=601, noise=1.0, seed=1)

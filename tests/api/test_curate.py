@@ -16,13 +16,12 @@ from local_dp.curator.sanitizers.cells import NoisyCounts
 from local_dp.curator.sanitizers.histogram import ThresholdedHistogram
 from local_dp.curator.trusted import TrustedOracle
 from local_dp.draws import Draws
-from local_dp.experiments.api.curating.learned import Learned
+from local_dp.experiments.api.curating.learned import LearnedRule
 from local_dp.experiments.api.curating.values import Histogram
-from local_dp.experiments.api.trusted import Trust
 from local_dp.interaction import run
 from local_dp.loss import Loss
 from local_dp.noise import KeyedNoise
-from local_dp.protocols.learning.learn import Learn
+from local_dp.protocols.surveys.policies import Launch
 from local_dp.records import Records
 from tests.support.runs.command import local_dp
 from tests.support.runs.people import people, written
@@ -128,12 +127,12 @@ def test_a_rule_leaves_out_rows_that_lack_something() -> None:
 def test_a_rule_pays_for_what_it_asks(missing: str, more: int) -> None:
     """Two verdicts beside the learner's queries, and twice the share of complete rows where others are left out: as many places as are taken."""
     rows = people()
-    learning = Learn(learner="linear-regression", label="old", features=("age",), bounds=("age=18..90", "old=0..1"), missing=missing)
-    offer = Learned(learning).offer(Trust(), len(rows))
+    rule = LearnedRule("old", learner="linear-regression", features=["age"], bounds={"age": (18, 90), "old": (0, 1)}, missing=missing)
+    offer = rule.task(Launch(rows, private=False)).offer(len(rows))
     oracle = TrustedOracle(rows, offer.account, Draws(KeyedNoise(1)))
     run(offer.algorithm, oracle)
     assert isinstance(offer.account, DeclaredAccount)
-    assert oracle.queries == offer.account.queries == learning.built.queries + more
+    assert oracle.queries == offer.account.queries == rule.protocol.built.queries + more
 
 
 def edges(folder: Path, nodes: int = 60) -> tuple[Path, int]:
@@ -254,7 +253,7 @@ def test_it_is_paid_before_anything_is_drawn(monkeypatch: pytest.MonkeyPatch) ->
         (lambda rows: ldp.curate.histogram(rows, "job", seed=1, private=True), "takes no seed"),
         (lambda rows: ldp.curate.median(rows, "job"), "is text"),
         (lambda rows: ldp.curate.mean(rows, "age", bounds=(90, 18)), "low < high"),
-        (lambda rows: ldp.curate.mean(rows, "age", bounds=(18, 40)), "outside the bounds .18, 40.: choose outside=clip"),
+        (lambda rows: ldp.curate.mean(rows, "age", bounds=(18, 40)), "outside the bounds .18, 40.: choose outside=.clip."),
         (lambda rows: ldp.curate.mean(rows, "age", bounds=(18, 90), private=True), "does not look whether"),
         (lambda rows: ldp.curate.mean(rows, "age", bounds=(18, 40), outside="drop"), "outside is 'drop'"),
         (lambda rows: ldp.curate.mean({"age": [1.0, math.nan]}, "age", bounds=(0, 2)), "1 missing number"),

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import local_dp as ldp
-from local_dp.experiments.api.curating.attributes import OTHER, Attribute, Attributes, read_cuts, read_labels
+from local_dp.experiments.api.curating.attributes import OTHER, Attribute, Attributes, read_listed
 from local_dp.records import Records
 from tests.support.runs.command import local_dp
 from tests.support.runs.people import people, written
@@ -125,10 +125,10 @@ def test_bad_input_gets_a_line(asked: dict[str, Any], said: str) -> None:
 
 
 def test_typed_columns_are_read() -> None:
-    assert read_cuts("age = 27;32.5") == Attribute("age", cuts=(27.0, 32.5))
-    assert read_labels("job=baker; smith") == Attribute("job", labels=("baker", "smith"))
+    assert Attribute.cut_at(*read_listed("age = 27;32.5")) == Attribute("age", cuts=(27.0, 32.5))
+    assert read_listed("job=baker; smith") == ("job", ["baker", "smith"])
     for wrong in ("age", "age=", "=1", "age=1;;2"):
         with pytest.raises(ldp.InputError, match="names no column"):
-            read_cuts(wrong)
+            read_listed(wrong)
     with pytest.raises(ldp.InputError, match="are no numbers"):
-        read_cuts("age=young")
+        Attribute.cut_at("age", ["young"])

@@ -49,7 +49,7 @@ def test_the_command_is_the_function() -> None:
     typed = local_dp("mix", "frequency", "--k", "4", "--clients", "500", "--epsilon", "2", "--seed", "3", "--json")
     assert json.loads(typed.stdout) == ldp.mix("frequency", k=4, clients=500, epsilon=2.0, seed=3).to_dict()
     told = " ".join(local_dp("mix", "frequency", "--k", "4", "--clients", "500", "--seed", "3").stdout.split())
-    assert "from the shuffler a client hides nothing" in told
+    assert "The shuffler itself sees the true symbols" in told
     assert "simulation: not private, seed 3" in told
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import local_dp as ldp
 from local_dp.accounting.rules import RULES
-from local_dp.experiments.api.price import TOLD
+from local_dp.experiments.api.costs import RULES as PRICED
 from local_dp.experiments.text.notation import bound
 from tests.support.inputs.documents import ROOT, typed
 from tests.support.runs.command import local_dp
@@ -23,7 +23,7 @@ def test_the_table_has_every_rule() -> None:
     lines = {line.split(":")[0]: line.split()[-1] for line in done.stdout.splitlines()[4:]}
     assert lines == {"basic": "100", "advanced": "6.262", "tanh": "5.757", "zcdp": "5.222", "exact": "4.886"}
     assert "10,000 answers, delta 1e-06" in done.stdout
-    assert TOLD.keys() == RULES.keys()
+    assert PRICED.keys() == RULES.keys()
 
 
 def test_json_has_all_digits() -> None:

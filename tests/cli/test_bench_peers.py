@@ -8,7 +8,7 @@ import pytest
 from local_dp.experiments.bench import peers as bench_peers
 from local_dp.experiments.bench.peers import Row, describe, speed_figure
 from local_dp.experiments.lab.figures import save
-from local_dp.experiments.peers import accuracy, base
+from local_dp.experiments.peers import accuracy
 from local_dp.experiments.peers.accuracy import PAIRS, closed_form
 from local_dp.randomizers.registry import RANDOMIZERS
 from tests.support.runs.command import local_dp
@@ -36,7 +36,7 @@ def test_the_tables_and_the_figure(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
 
 def test_what_cannot_be_compared_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without any peer the command says what to install; a figure without the comparison has nothing to draw."""
-    monkeypatch.setattr(base, "installed", lambda library: False)
+    monkeypatch.setattr(bench_peers, "installed", lambda library: False)
     refused = local_dp("bench", "--peers")
     assert refused.returncode != 0
     assert "local-dp[peers]" in refused.stderr

@@ -15,8 +15,6 @@ def test_what_stores_cost_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     assert done.returncode == 0, done.stderr
     told = " ".join(done.stdout.split())
     assert "7 client processes" in told
-    assert "1.30 times" in told
-    assert "1.50 times" in told
     assert (told.count("meets"), told.count("misses")) == (1, 1)
 
 

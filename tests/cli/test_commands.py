@@ -171,7 +171,7 @@ def test_nothing_near_is_suggested() -> None:
     """A name like no other gets the list of what there is, and no guess."""
     said = local_dp("run", "telepathy").stderr
     assert "did you mean" not in said
-    assert "there are survey, " in said
+    assert "there are crosstab, " in said
 
 
 def test_version_and_the_two_names_of_the_program() -> None:

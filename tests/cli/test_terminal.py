@@ -22,7 +22,6 @@ from tests.support.runs.terminal import Terminal
 
 SHOWING = [
     ["--help"],
-    ["run", "--help"],
     ["run", "survey", "--help"],
     ["run", "learn-linear-regression", "-h"],
     ["server", "frequency", "-h"],

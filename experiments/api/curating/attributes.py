@@ -1,9 +1,10 @@
-"""Columns as attributes of a few public values, coded in bits: the binary table that marginals and synthetic records are made from."""
+"""Columns as attributes of a few public values, coded in bits: the binary table of marginals and synthetic records."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations, pairwise
+from typing import Any
 
 import numpy as np
 
@@ -21,7 +22,7 @@ _MOST_VALUES = 1 << 10
 
 @dataclass(frozen=True)
 class Attribute:
-    """A question or a column of 0 and 1; or a column of numbers `cut` at some; or a column of listed `labels`, with one value for all others.
+    """A question or a column of 0 and 1; or a column of numbers with `cuts`; or a column of `labels`, with one value for all others.
 
     Its values are public: none is read from the table.
     """
@@ -36,9 +37,17 @@ class Attribute:
         if len(self.values) > _MOST_VALUES:
             raise InputError(f"{self.column!r} has {len(self.values)} values; give at most {_MOST_VALUES}")
 
+    @classmethod
+    def cut_at(cls, column: str, cuts: Sequence[Any]) -> "Attribute":
+        """A column of numbers with cuts, which may be texts. Raises InputError."""
+        try:
+            return cls(column, cuts=tuple(map(float, cuts)))
+        except ValueError:
+            raise InputError(f"the cuts of {column!r} are no numbers: {', '.join(map(str, cuts))}; write them like age=27;32") from None
+
     @cached_property
     def values(self) -> tuple[str, ...]:
-        """Their names, by their number."""
+        """The names of the values, by their numbers."""
         if self.labels:
             return (*self.labels, OTHER)
         ends = [f"{cut:g}" for cut in self.cuts]
@@ -48,14 +57,14 @@ class Attribute:
 
     @property
     def bits(self) -> int:
-        """That its number takes."""
+        """Bits of the number of a value."""
         return (len(self.values) - 1).bit_length()
 
     def numbers(self, records: Records) -> Ints:
-        """The number of each record's value. Raises InputError for missing numbers, open questions, and other values than 0 and 1 where nothing is declared."""
+        """The number of each record's value. Raises InputError for a missing number or answer, and for values other than 0 and 1 of a plain column."""
         if self.labels:
-            told = labels_of(records, self.column)
-            return np.select([told == label for label in self.labels], list(range(len(self.labels))), len(self.labels)).astype(np.int64)
+            texts = labels_of(records, self.column)
+            return np.select([texts == label for label in self.labels], list(range(len(self.labels))), len(self.labels)).astype(np.int64)
         if self.cuts:
             return np.searchsorted(np.array(self.cuts), numbers_of(records, self.column), side="right").astype(np.int64)
         return labels_in(records, self.column)
@@ -63,7 +72,7 @@ class Attribute:
 
 @dataclass(frozen=True)
 class Attributes:
-    """Some attributes beside one another, each with bits of its own, the first one's lowest."""
+    """Several attributes, each with bits of its own; those of the first are the lowest."""
 
     every: tuple[Attribute, ...]
 
@@ -93,9 +102,9 @@ class Attributes:
 
     def workload(self, ways: int) -> Marginals:
         """The marginals of every `ways` attributes."""
-        return Marginals.of(self.d, ([bit for number in chosen for bit in self.bits_of(number)] for chosen in self.chosen(ways)))
+        return Marginals.of(self.d, ([bit for number in group for bit in self.bits_of(number)] for group in self.groups(ways)))
 
-    def chosen(self, ways: int) -> list[tuple[int, ...]]:
+    def groups(self, ways: int) -> list[tuple[int, ...]]:
         """Every `ways` attributes, by their numbers."""
         return list(combinations(range(len(self.every)), ways))
 
@@ -103,23 +112,23 @@ class Attributes:
         """The bits of one attribute."""
         return range(self.starts[number], self.starts[number] + self.every[number].bits)
 
-    def told(self, ways: int) -> list[tuple[int, list[str]]]:
-        """The cells of the marginals of every `ways` attributes that some record may be in: their place, and a value or an empty text for each attribute."""
-        found, start = list[tuple[int, list[str]]](), 0
-        for chosen in self.chosen(ways):
-            cells = 1 << sum(self.every[number].bits for number in chosen)
-            for cell in range(cells):
-                values = self._values(chosen, cell)
+    def cells(self, ways: int) -> list[tuple[int, list[str]]]:
+        """The possible cells of the marginals of every `ways` attributes: place, and a value or an empty text for each attribute."""
+        cells, start = list[tuple[int, list[str]]](), 0
+        for group in self.groups(ways):
+            size = 1 << sum(self.every[number].bits for number in group)
+            for cell in range(size):
+                values = self._values(group, cell)
                 if values is not None:
-                    shown = dict(zip(chosen, values, strict=True))
-                    found.append((start + cell, [shown.get(number, "") for number in range(len(self.every))]))
-            start += cells
-        return found
+                    named = dict(zip(group, values, strict=True))
+                    cells.append((start + cell, [named.get(number, "") for number in range(len(self.every))]))
+            start += size
+        return cells
 
-    def _values(self, chosen: Sequence[int], cell: int) -> list[str] | None:
-        """The names of the values of a cell; None where some number of its bits is no value."""
+    def _values(self, group: Sequence[int], cell: int) -> list[str] | None:
+        """The names of the values of a cell; None if some code in it has no value."""
         names = []
-        for number in chosen:
+        for number in group:
             each = self.every[number]
             code, cell = cell & (1 << each.bits) - 1, cell >> each.bits
             if code >= len(each.values):
@@ -128,13 +137,13 @@ class Attributes:
         return names
 
     def possible(self) -> Bools:
-        """Which words of up to 22 bits are records, shape (2^d,): each number in them that of a value."""
+        """Which words of up to 22 bits are possible records, shape (2^d,): every code has a value."""
         words = np.arange(1 << self.d, dtype=np.uint64)
         possible: Bools = np.logical_and.reduce([codes < len(each.values) for each, codes in self._codes(words)])
         return possible
 
     def names(self, words: Words) -> list[list[str]]:
-        """The values of the records that these words are."""
+        """The values of the records in these words."""
         columns = [np.array(each.values)[codes] for each, codes in self._codes(words)]
         named: list[list[str]] = np.stack(columns, axis=1).tolist()
         return named
@@ -145,24 +154,10 @@ class Attributes:
             yield each, (words >> np.uint64(start)).astype(np.int64) & (1 << each.bits) - 1
 
 
-def read_cuts(text: str) -> Attribute:
-    """A column with its cuts from a text such as age=27;32. Raises InputError."""
-    column, places = _read(text)
-    try:
-        return Attribute(column, cuts=tuple(map(float, places)))
-    except ValueError:
-        raise InputError(f"the cuts {text!r} are no numbers; write them like age=27;32") from None
-
-
-def read_labels(text: str) -> Attribute:
-    """A column with its labels from a text such as job=baker;smith. Raises InputError."""
-    column, labels = _read(text)
-    return Attribute(column, labels=tuple(labels))
-
-
-def _read(text: str) -> tuple[str, list[str]]:
+def read_listed(text: str) -> tuple[str, list[str]]:
+    """A column and its cuts or labels, from a text such as age=27;32. Raises InputError."""
     column, sign, listed = text.partition("=")
-    told = [each.strip() for each in listed.split(";")]
-    if not (column.strip() and sign and all(told)):
+    values = [each.strip() for each in listed.split(";")]
+    if not (column.strip() and sign and all(values)):
         raise InputError(f"{text!r} names no column with its values; write it like age=27;32")
-    return column.strip(), told
+    return column.strip(), values

@@ -1,4 +1,4 @@
-"""Columns of a person's table as a curator's mechanisms take them: points in order, bits, texts by their place."""
+"""Columns of a table as mechanisms take them: ordered points, bits, texts by their place."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ def numbers_of(records: Records, column: str) -> Floats:
     numbers = records.numbers(column)
     missing = int(np.isnan(numbers).sum())
     if missing:
-        raise InputError(f"column {column!r} has {missing} missing numbers; leave those rows out of the table: how many there are is then public")
+        raise InputError(f"column {column!r} has {missing} missing numbers; remove those rows from the table; their number is then public")
     return numbers
 
 
@@ -29,7 +29,7 @@ def labels_in(records: Records, label: str) -> Ints:
     if label not in records.columns:
         answers = answers_of(parse(label), records)
         if np.any(answers.unknown):
-            raise InputError(f"{label!r} has no answer for {int(answers.unknown.sum())} records, where something is missing; leave those rows out of the table")
+            raise InputError(f"{label!r} has no answer for {int(answers.unknown.sum())} records with missing values; remove those rows from the table")
         return answers.yes.astype(np.int64)
     numbers = records.numbers(label)
     if not np.all((numbers == 0) | (numbers == 1)):
@@ -39,14 +39,14 @@ def labels_in(records: Records, label: str) -> Ints:
 
 @dataclass(frozen=True)
 class Coded:
-    """A column as points of 2^64: numbers in their order, texts by their place among those that occur."""
+    """A column as points of 2^64: numbers in order, texts by their place among the texts in the table."""
 
     points: Words
     value: Callable[[int], Any]
 
 
 def plain(point: int) -> float | int:
-    """The number of a point, whole where it is."""
+    """The number of a point; an int if it is whole."""
     value = value_of(point)
     return int(value) if value.is_integer() else value
 

@@ -1,13 +1,17 @@
-"""What a curator learns of a label from a whole table: any statistical-query learner, its queries answered by noisy sums over all records."""
+"""A rule learned from a whole table: any statistical-query learner, its queries answered by noisy sums over all records."""
 
-from dataclasses import asdict, dataclass, replace
-from typing import Any, Self, TypeVar
+from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, asdict, dataclass
+from typing import Any, ClassVar, TypeAlias, TypeVar
 
 from local_dp.curator.account import DeclaredAccount
 from local_dp.errors import InputError
-from local_dp.experiments.api.trusted import Offer, Task, Trust
+from local_dp.experiments.api.declare import option
+from local_dp.experiments.api.tables import Bounds, bounds_text, settings_text
+from local_dp.experiments.api.trusted import Offer, Question, Task
 from local_dp.interaction import Adaptive, Algorithm, Nonadaptive, Play, as_play
 from local_dp.learners.tabular import in_words, verdict
+from local_dp.loss import Loss
 from local_dp.oracles.statistical.oracles import StatisticalQuery
 from local_dp.populations.population import Population
 from local_dp.populations.table import Rows
@@ -20,12 +24,65 @@ from local_dp.theorems.curated import curated_from_sq
 from local_dp.theorems.on_table import among_complete, on_table
 
 R = TypeVar("R")
-_TOLERANCE = 0.5  # of what is asked once: the noise decides, not this
+_TOLERANCE = 0.5  # of the verdicts: their noise is that of their share of the budget
+SAME_RECORDS = "Its score is measured on the records it was learned from; on others it may be worse."
+
+
+Written: TypeAlias = Mapping[str, object]
+
+
+def pair(text: str) -> tuple[str, str]:
+    """A name and the text after the equals sign."""
+    name, _, value = text.partition("=")
+    return name, value
+
+
+@dataclass(frozen=True)
+class LearnedRule(Question[Records | Population, "Taught"]):
+    """Releases a rule that predicts a label, by any learner of `run learn`. Bounds of its number columns are declared."""
+
+    label: str = option("", "A column, or a yes/no question such as 'affairs > 0'", metavar="Y")
+    _: KW_ONLY
+    learner: str = option("logistic-regression", "A learner; `local-dp describe learn` lists them", metavar="NAME")
+    features: Sequence[str] = option(
+        (), "A number column or a yes/no question; may be repeated; default: every other number column", name="--feature", metavar="X"
+    )
+    bounds: Mapping[str, Bounds] | None = option(
+        None, "Public bounds of a number column, such as age=17..60; may be repeated", name="--bound", metavar="COLUMN=LOW..HIGH", read=pair, collect=dict
+    )
+    cuts: int = option(1, "Cuts of each number feature", shell=False)
+    parameters: Written | None = option(
+        None, "A parameter of the learner, such as depth=2; may be repeated", name="--setting", metavar="NAME=VALUE", read=pair, collect=dict
+    )
+    missing: str = option("refuse", "Rows that lack a feature or the label: refuse, or exclude (they are left out)", metavar="HOW")
+    name: ClassVar[str] = "learn"
+    example: ClassVar[str] = (
+        "learn --records fair.csv --label 'affairs > 0' --feature age --feature rate_marriage --bound age=15..45 --bound rate_marriage=1..5"
+    )
+
+    def task(self, table: Launch) -> Task[Records | Population, "Taught"]:
+        learning = self.protocol.for_table(table)
+        if learning.unknown:
+            raise InputError(f"bounds are public: declare those of {', '.join(learning.unknown)}, as in bounds {learning.unknown[0]}=17..60")
+        return Learned(learning, self.loss)
+
+    @property
+    def protocol(self) -> Learn:
+        """The learner as a protocol."""
+        return Learn(
+            learner=self.learner,
+            label=self.label,
+            features=tuple(self.features),
+            bounds=bounds_text(self.bounds),
+            cuts=self.cuts,
+            parameters=settings_text(self.parameters),
+            missing=self.missing,
+        )
 
 
 @dataclass(frozen=True)
 class Taught:
-    """A hypothesis, and what noisy sums say of it and of the trivial one: the share that is right, or a square error; of the records it was learned from."""
+    """A hypothesis, its score and the score of a trivial rule, on the records it was learned from. A score is an accuracy or a square error."""
 
     hypothesis: Any
     score: float
@@ -34,20 +91,15 @@ class Taught:
 
 @dataclass(frozen=True)
 class Learned(Task[Records | Population, Taught]):
-    """The rule that a learner finds for a label, as `ldp.learn` would, but by the curator. Bounds of the number columns that it uses are declared."""
+    """The task of a learner that knows the table's columns."""
 
     learning: Learn
-    name = "learn"
+    loss: Loss
+    name: ClassVar[str] = "learn"
 
-    def for_table(self, launch: Launch, trust: Trust) -> Self:
-        learning = self.learning.for_table(launch)
-        if learning.unknown:
-            raise InputError(f"bounds are public: declare those of {', '.join(learning.unknown)}, as in bounds {learning.unknown[0]}=17..60")
-        return replace(self, learning=learning)
-
-    def offer(self, trust: Trust, size: int) -> Offer[Records | Population, Taught]:
+    def offer(self, size: int) -> Offer[Records | Population, Taught]:
         shares = 2 if self._excludes else 0  # of complete rows: for the learner and for the verdicts
-        account = DeclaredAccount(trust.loss, self.learning.built.queries + 2 + shares)
+        account = DeclaredAccount(self.loss, self.learning.built.queries + 2 + shares)
         asked = curated_from_sq(Adaptive(self._play), account.part.epsilon, size)
         return Offer(f"{account.queries:,} noisy sums", asked, account)
 
@@ -59,7 +111,7 @@ class Learned(Task[Records | Population, Taught]):
         return Taught(hypothesis, unit * score, unit * (max(other, 1 - other) if verdict(hypothesis).classifies else other))
 
     def _on_rows(self, algorithm: Algorithm[StatisticalQuery, float, R]) -> Play[StatisticalQuery, float, R]:
-        """Put to all rows, or to the complete ones, whose share is one query more."""
+        """The algorithm on all rows, or on the complete ones; their share is one more query."""
         return as_play(among_complete(algorithm, self.encoding) if self._excludes else on_table(algorithm, self.encoding))
 
     @property
@@ -68,7 +120,7 @@ class Learned(Task[Records | Population, Taught]):
 
     @property
     def encoding(self) -> Encoding:
-        """How each record is seen."""
+        """Features and label of each record."""
         return self.learning.encoding({})
 
     def database(self, records: Records) -> Records:
@@ -76,10 +128,10 @@ class Learned(Task[Records | Population, Taught]):
 
     def to_data(self, result: Taught, records: Records) -> dict[str, Any]:
         rule, right = in_words(result.hypothesis, self.encoding), verdict(result.hypothesis).classifies
-        what = "share that is right" if right else "mean square error" if self.encoding.label else "mean square distance"
-        said = f"{f'{self.encoding.label} where {rule}' if right else rule}. It is judged by the records that it was learned from; on others it may do worse."
+        what = "accuracy" if right else "mean square error" if self.encoding.label else "mean square distance"
+        sentence = f"{self.encoding.label} where {rule}" if right else rule
         rows = [[self.learning.learner, result.score], ["a trivial rule", result.trivial]]
-        return {"columns": ["rule", what], "rows": rows, "explanation": said, "parameters": asdict(result.hypothesis)}
+        return {"columns": ["rule", what], "rows": rows, "explanation": f"{sentence}. {SAME_RECORDS}", "parameters": asdict(result.hypothesis)}
 
     def truth(self, result: Taught, records: Records) -> dict[str, Any]:
         population, unit = Rows(records), unit_of(result.hypothesis, self.encoding)

@@ -1,8 +1,8 @@
-"""What a curator tells of a column of numbers between public bounds: their mean, and how many lie in any interval."""
+"""Questions about a column of numbers between public bounds: the mean, and the count of any interval."""
 
 import math
-from dataclasses import dataclass
-from typing import Any, Self
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
@@ -15,7 +15,9 @@ from local_dp.curator.mechanism import Mechanism
 from local_dp.curator.multisets import Multiset
 from local_dp.curator.sums import NoisySum
 from local_dp.experiments.api.curating.columns import numbers_of
-from local_dp.experiments.api.trusted import ByMechanism, Trust
+from local_dp.experiments.api.declare import option
+from local_dp.experiments.api.tables import Bounds, ends_of
+from local_dp.experiments.api.trusted import ByMechanism, Task
 from local_dp.loss import Loss
 from local_dp.populations.population import Population
 from local_dp.protocols.surveys.policies import Launch, check_policy
@@ -23,52 +25,53 @@ from local_dp.queries.numbers import STEPS
 from local_dp.queries.tables import Bounded
 from local_dp.records import Records
 
+D = TypeVar("D")
+R = TypeVar("R")
 OUTSIDE = ("refuse", "clip")
 _SHOWN = 16  # intervals in a summary
 
 
-class BetweenBounds:
-    """A task about numbers between the public bounds [`low`, `high`]; one beyond them is refused, or counts as the nearer bound (`outside` "clip")."""
+@dataclass(frozen=True)
+class BetweenBounds(ByMechanism[D, R]):
+    """A question about numbers between public bounds; a number beyond them is refused, or counts as the nearer bound (`outside` "clip")."""
 
-    column: str
-    low: float
-    high: float
-    outside: str
+    column: str = option(help="The column of numbers", metavar="NAME")
+    _: KW_ONLY
+    bounds: Bounds = option(help="The public bounds", metavar="X", unit="of the column", ends=("The public lower bound", "The public upper bound"))
+    outside: str = option("refuse", "A number beyond the bounds: refuse, or clip (it counts as the nearer bound)", metavar="HOW")
 
-    def for_table(self, launch: Launch, trust: Trust) -> Self:
-        """Raises InputError for text, missing numbers, bounds that are none, and numbers beyond them unless they are to be clipped."""
+    def task(self, table: Launch) -> Task[D, R]:
+        """Raises InputError for text, missing numbers, wrong bounds, and numbers beyond them unless they are clipped."""
         check_policy("outside", self.outside, OUTSIDE)
         check_built(self.bounded)
-        numbers_of(launch.records, self.column)
-        launch.refuse_outside(self.outside, self.column, self.low, self.high, "outside=clip (they count as the nearer bound), or wider bounds")
+        numbers_of(table.records, self.column)
+        low, high = ends_of(self.bounds)
+        table.refuse_outside(self.outside, self.column, low, high, "outside=clip (they count as the nearer bound), or wider bounds")
         return self
 
     @property
     def bounded(self) -> Bounded:
-        """The number as a query."""
-        return Bounded(self.column, self.low, self.high)
+        """The query of the number."""
+        return Bounded(self.column, *ends_of(self.bounds))
 
 
 @dataclass(frozen=True)
-class Mean(BetweenBounds, ByMechanism[Records | Population, int]):
-    """The mean of a column of numbers between public bounds."""
+class Mean(BetweenBounds[Records | Population, int]):
+    """Releases the mean of a column of numbers between public bounds."""
 
-    column: str
-    low: float
-    high: float
-    outside: str = "refuse"
-    name = "mean"
+    name: ClassVar[str] = "mean"
+    example: ClassVar[str] = "mean --records fair.csv --column age --low 15 --high 45"
 
-    def mechanism(self, trust: Trust) -> Mechanism[Records | Population, int, Loss]:
-        return NoisySum(self.bounded, trust.epsilon)
+    def mechanism(self) -> Mechanism[Records | Population, int, Loss]:
+        return NoisySum(self.bounded, self.epsilon)
 
     def database(self, records: Records) -> Records:
         return records
 
     def to_data(self, result: int, records: Records) -> dict[str, Any]:
         share = np.asarray(result / (STEPS * len(records)))
-        said = "The noise is that of one record replaced: its share falls with the number of records. Pure, whatever delta is allowed."
-        return {"columns": ["column", "mean"], "rows": [[self.column, float(self.bounded.in_units(share))]], "explanation": said}
+        explanation = "The noise hides one replaced record; its effect on the mean falls with the number of records. The release is pure, also with a delta."
+        return {"columns": ["column", "mean"], "rows": [[self.column, float(self.bounded.in_units(share))]], "explanation": explanation}
 
     def truth(self, result: int, records: Records) -> dict[str, Any]:
         mean = float(self.bounded.in_units(np.asarray(self.bounded.share(records).mean())))
@@ -76,29 +79,27 @@ class Mean(BetweenBounds, ByMechanism[Records | Population, int]):
 
 
 @dataclass(frozen=True)
-class Intervals(BetweenBounds, ByMechanism[Multiset, IntervalCounts]):
-    """How many records lie in any interval, of a column of numbers in `cells` equal parts of the public bounds."""
+class Intervals(BetweenBounds[Multiset, IntervalCounts]):
+    """Releases the number of records in every interval between public bounds."""
 
-    column: str
-    low: float
-    high: float
-    cells: int = 1024
-    outside: str = "refuse"
-    name = "intervals"
+    _: KW_ONLY
+    cells: int = option(1024, "Number of equal cells between the bounds", metavar="N")
+    name: ClassVar[str] = "intervals"
+    example: ClassVar[str] = "intervals --records fair.csv --column age --low 15 --high 45 --cells 64"
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
         check_whole("cells", self.cells, 2, 1 << MAX_BITS)
 
     @property
     def bits(self) -> int:
-        """Of the domain that the cells are part of."""
+        """Bits of the domain that holds the cells."""
         return (self.cells - 1).bit_length()
 
-    def mechanism(self, trust: Trust) -> Mechanism[Multiset, IntervalCounts, Loss]:
-        tree = CountTree(self.bits, trust.epsilon, best_branching(self.bits, trust.epsilon))
-        if trust.delta is None:
+    def mechanism(self) -> Mechanism[Multiset, IntervalCounts, Loss]:
+        tree = CountTree(self.bits, self.epsilon, best_branching(self.bits, self.epsilon))
+        if self.delta is None:
             return tree
-        factors = PrefixFactorization(self.bits, trust.epsilon, trust.delta)
+        factors = PrefixFactorization(self.bits, self.epsilon, self.delta)
         return tree if tree.deviation <= math.sqrt(2) * float(factors.deviations().max()) else factors  # an interval is a difference of two
 
     def database(self, records: Records) -> Multiset:
@@ -118,12 +119,13 @@ class Intervals(BetweenBounds, ByMechanism[Multiset, IntervalCounts]):
             "columns": [f"{self.column} from", "to below", "records"],
             "rows": rows,
             "drawn": {"axis": "records", "rows": self.column},
-            "explanation": f"All intervals of {self.cells:,} equal cells are told; --json has how many lie below each cell.",
+            "explanation": f"The counts of all intervals of {self.cells:,} equal cells are published; --json prints the count below each cell.",
             "below": result.below[: self.cells + 1].tolist(),
         }
 
     def _edge(self, cell: int) -> float:
-        return self.low + (self.high - self.low) * cell / self.cells
+        low, high = ends_of(self.bounds)
+        return low + (high - low) * cell / self.cells
 
     def truth(self, result: IntervalCounts, records: Records) -> dict[str, Any]:
         below = np.append(0, np.cumsum(np.bincount(self._cells(records), minlength=self.cells)))

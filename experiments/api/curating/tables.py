@@ -1,7 +1,9 @@
-"""What a curator tells of several columns together: all marginals of some of them, and synthetic records that have nearly the same."""
+"""Questions about several columns together: all their marginals, and synthetic records with nearly the same marginals."""
 
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
+from functools import cached_property
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
@@ -14,110 +16,130 @@ from local_dp.curator.marginals.tree import SpanningTree
 from local_dp.curator.query_release.mwem import Mwem, pure_mwem
 from local_dp.curator.query_release.weights import Synthetic
 from local_dp.errors import InputError
-from local_dp.experiments.api.curating.attributes import Attributes
-from local_dp.experiments.api.trusted import Offer, Task, Trust, after
+from local_dp.experiments.api.curating.attributes import Attribute, Attributes, read_listed
+from local_dp.experiments.api.declare import option
+from local_dp.experiments.api.trusted import Offer, TableQuestion, after
 from local_dp.interaction import Adaptive, Play, as_play
 from local_dp.loss import Pure
 from local_dp.records import Records
 
+A = TypeVar("A")
+
 
 @dataclass(frozen=True)
 class Cells:
-    """The estimated counts of all cells of a workload, and why this mechanism made them."""
+    """The estimated counts of all cells of a workload, and the reason for this mechanism."""
 
     counts: Floats
     reason: str
 
 
 @dataclass(frozen=True)
-class OfAttributes:
-    """A task about the marginals of every `ways` of some attributes."""
+class OfAttributes(TableQuestion[BinaryTable, A]):
+    """A question about the marginals of every `ways` of some attributes."""
 
-    attributes: Attributes
-    ways: int
+    columns: Sequence[str] = option((), "A yes/no question, or a column of 0 and 1; may be repeated", name="--column", metavar="X")
+    _: KW_ONLY
+    ways: int = option(2, "Number of columns in a marginal", metavar="T")
+    cuts: Mapping[str, Sequence[Any]] | None = option(
+        None, "A column of numbers and its cuts, such as age=27;32; may be repeated", metavar="X=A;B;...", read=read_listed, collect=dict
+    )
+    labels: Mapping[str, Sequence[object]] | None = option(
+        None,
+        "A column and its labels, such as job=baker;smith; other values are one more label; may be repeated",
+        metavar="X=A;B;...",
+        read=read_listed,
+        collect=dict,
+    )
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
         check_whole("ways", self.ways, 1, len(self.attributes.every))
+
+    @cached_property
+    def attributes(self) -> Attributes:
+        """The columns as attributes. Raises InputError."""
+        numbers = [Attribute.cut_at(column, cuts) for column, cuts in (self.cuts or {}).items()]
+        listed = [Attribute(column, labels=tuple(map(str, labels))) for column, labels in (self.labels or {}).items()]
+        return Attributes((*map(Attribute, self.columns), *numbers, *listed))
 
     @property
     def workload(self) -> Marginals:
-        """On the attributes' bits."""
+        """The marginals, on the attributes' bits."""
         return self.attributes.workload(self.ways)
 
     def database(self, records: Records) -> BinaryTable:
         return self.attributes.table(records)
 
     def nearest(self, noisy: NoisyCharacters) -> Floats:
-        """The weights of all rows that are nearest to these characters, of rows that are records."""
+        """The weights of all possible records whose characters are nearest to the noisy ones."""
         return nearest_table(noisy, self.attributes.possible())
 
     def errors(self, counts: Floats, records: Records) -> dict[str, Any]:
-        """Of the cells that some record may be in, as shares of the records."""
-        places = [place for place, _ in self.attributes.told(self.ways)]
+        """Errors of the possible cells, as shares of the records."""
+        places = [place for place, _ in self.attributes.cells(self.ways)]
         errors = Errors.of(counts[places], self.workload.answers(self.database(records))[places], len(records))
         return {"largest_error_of_a_cell": errors.largest, "mean_error_of_a_cell": errors.mean}
 
 
 @dataclass(frozen=True)
-class MarginalCounts(OfAttributes, Task[BinaryTable, Cells]):
-    """How many records have each combination of values, for every `ways` attributes."""
+class MarginalCounts(OfAttributes[Cells]):
+    """Releases the number of records with each combination of values, for every two or more of some columns."""
 
-    name = "marginals"
+    name: ClassVar[str] = "marginals"
+    example: ClassVar[str] = "marginals --records fair.csv --column 'affairs > 0' --cuts 'age=27;32' --cuts yrs_married=6"
 
-    def offer(self, trust: Trust, size: int) -> Offer[BinaryTable, Cells]:
-        workload, loss = self.workload, trust.loss
+    def offer(self, size: int) -> Offer[BinaryTable, Cells]:
+        workload, loss = self.workload, self.loss
         if isinstance(loss, Pure):
             return _weighed(pure_mwem(workload, size, loss.epsilon), size, loss, workload)
-        chosen, account = choose(workload, size, loss), Account(loss)
-        if chosen.kind == "mst":
+        choice, account = choose(workload, size, loss), Account(loss)
+        if choice.kind == "mst":
             tree = SpanningTree(workload.d, loss.epsilon, loss.delta)
-            return Offer("SpanningTree", after(tree, lambda told: Cells(told.cells(workload), chosen.reason)), account)
-        fourier = FourierGaussian(workload, loss.epsilon, loss.delta)
-        if chosen.kind == "nearest":
-            return Offer(
-                "FourierGaussian",
-                after(fourier, lambda told: Cells(workload.of_histogram(nearest_table(told, self.attributes.possible())), chosen.reason)),
-                account,
-            )
-        return Offer("FourierGaussian", after(fourier, lambda told: Cells(told.cells, chosen.reason)), account)
+            return Offer("SpanningTree", after(tree, lambda model: Cells(model.cells(workload), choice.reason)), account)
+
+        def cells(noisy: NoisyCharacters) -> Cells:
+            return Cells(workload.of_histogram(self.nearest(noisy)) if choice.kind == "nearest" else noisy.cells, choice.reason)
+
+        return Offer("FourierGaussian", after(FourierGaussian(workload, loss.epsilon, loss.delta), cells), account)
 
     def to_data(self, result: Cells, records: Records) -> dict[str, Any]:
         every = self.attributes.every
-        said = f"By this mechanism, since {result.reason}. A count may be below 0 or no whole number: it is an estimate."
-        rows = [[*values, float(result.counts[place])] for place, values in self.attributes.told(self.ways)]
-        return {"columns": [*(each.column for each in every), "records"], "rows": rows, "explanation": said}
+        explanation = f"Reason for this mechanism: {result.reason}. A count is an estimate: it may be negative or a fraction."
+        rows = [[*values, float(result.counts[place])] for place, values in self.attributes.cells(self.ways)]
+        return {"columns": [*(each.column for each in every), "records"], "rows": rows, "explanation": explanation}
 
     def truth(self, result: Cells, records: Records) -> dict[str, Any]:
         return self.errors(result.counts, records)
 
 
 @dataclass(frozen=True)
-class SyntheticRecords(OfAttributes, Task[BinaryTable, Synthetic]):
-    """Records that no one gave, with nearly the marginals of the table: as many as there are, drawn from weights of all possible rows."""
+class SyntheticRecords(OfAttributes[Synthetic]):
+    """Releases synthetic records, with nearly the same marginals."""
 
-    name = "synthetic"
+    name: ClassVar[str] = "synthetic"
+    example: ClassVar[str] = "synthetic --records fair.csv --column 'affairs > 0' --cuts 'age=27;32' --out synthetic.csv"
 
-    def offer(self, trust: Trust, size: int) -> Offer[BinaryTable, Synthetic]:
+    def offer(self, size: int) -> Offer[BinaryTable, Synthetic]:
         if self.workload.d > DENSE:
-            raise InputError(f"the columns take {self.workload.d} bits, and synthetic records up to {DENSE}: give fewer columns, cuts or labels")
-        loss = trust.loss
+            raise InputError(f"the columns take {self.workload.d} bits, and synthetic records take up to {DENSE}: give fewer columns, cuts or labels")
+        loss = self.loss
         if isinstance(loss, Pure):
             mwem = pure_mwem(self.workload, size, loss.epsilon)
             return Offer(_named(mwem), mwem.algorithm(size), Account(loss))
         fourier = FourierGaussian(self.workload, loss.epsilon, loss.delta)
-        return Offer("FourierGaussian", after(fourier, lambda told: Synthetic(self.workload.d, self.nearest(told))), Account(loss))
+        return Offer("FourierGaussian", after(fourier, lambda noisy: Synthetic(self.workload.d, self.nearest(noisy))), Account(loss))
 
     def to_data(self, result: Synthetic, records: Records) -> dict[str, Any]:
         words, columns = self._words(result), [each.column for each in self.attributes.every]
         kinds, counts = np.unique(words, return_counts=True)
         order = np.argsort(-counts, kind="stable")
         common = [[*names, int(count)] for names, count in zip(self.attributes.names(kinds[order]), counts[order], strict=True)]
-        said = f"No row is a person's. Marginals of {self.ways} columns are nearly the table's; what depends on more may not be. --out has all records."
+        explanation = f"No row is a person's. Marginals of {self.ways} columns are nearly those of the table; others may differ. --out writes all records."
         brief = {"columns": [*columns, "records"], "rows": common}
-        return {"columns": columns, "rows": self.attributes.names(words), "brief": brief, "explanation": said}
+        return {"columns": columns, "rows": self.attributes.names(words), "brief": brief, "explanation": explanation}
 
     def _words(self, result: Synthetic) -> Words:
-        """As many rows as the weights come to, those that are no record left out: the sums of all up to each row are rounded, which no chance enters."""
+        """Rows by their weights, without impossible ones. The cumulative sums of the weights are rounded, so no chance enters."""
         words, weights = np.arange(len(result.weights), dtype=np.uint64), np.where(self.attributes.possible(), result.weights, 0.0)
         upto = np.rint(np.cumsum(weights) * (result.weights.sum() / weights.sum())).astype(np.int64)
         return np.repeat(words, np.diff(upto, prepend=0))
@@ -127,11 +149,11 @@ class SyntheticRecords(OfAttributes, Task[BinaryTable, Synthetic]):
 
 
 def _weighed(mwem: Mwem[Pure], size: int, loss: Pure, workload: Marginals) -> Offer[BinaryTable, Cells]:
-    """MWEM, and the cells of its weights."""
+    """The cells of the weights of MWEM."""
 
     def play() -> Play[Any, Any, Cells]:
         weights = yield from as_play(mwem.algorithm(size))
-        return Cells(weights.answers(workload), "without a delta the rows are weighed")
+        return Cells(weights.answers(workload), "pure privacy, by weights of all rows")
 
     return Offer(_named(mwem), Adaptive(play), Account(loss))
 

@@ -1,7 +1,7 @@
-"""What a curator tells of the values of one column: how often each occurs, quantiles, the median."""
+"""Questions about the values of one column: the count of each value, quantiles, the median."""
 
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
@@ -17,33 +17,39 @@ from local_dp.curator.sanitizers.steps import Steps
 from local_dp.curator.sensitivity.medians import ExponentialMedian
 from local_dp.errors import InputError
 from local_dp.experiments.api.curating.columns import coded, numbers_of, plain
-from local_dp.experiments.api.trusted import DRAWN, ByMechanism, Trust
+from local_dp.experiments.api.declare import option
+from local_dp.experiments.api.trusted import DRAWN, ByMechanism, Task
 from local_dp.loss import Loss
 from local_dp.protocols.surveys.policies import Launch
 from local_dp.records import Records
 
+D = TypeVar("D")
+R = TypeVar("R")
+NO_BOUNDS = "No bounds were declared, and none were read from the data."
 
-class OfValues:
-    """A task about the values of one column, which may be texts."""
+
+class OfValues(ByMechanism[D, R]):
+    """A question about the values of one column, which may be texts."""
 
     column: str
 
-    def for_table(self, launch: Launch, trust: Trust) -> Self:
-        """Raises InputError for texts without a delta: their domain has no end."""
-        if trust.delta is None and launch.records[self.column].dtype.kind == "U":
-            raise InputError(f"column {self.column!r} is text, whose domain is endless, so there is no pure form; give a delta")
+    def task(self, table: Launch) -> Task[D, R]:
+        """Raises InputError for texts without a delta: their domain is infinite."""
+        if self.delta is None and table.records[self.column].dtype.kind == "U":
+            raise InputError(f"column {self.column!r} is text, whose domain is infinite, so there is no pure form; give a delta")
         return self
 
 
 @dataclass(frozen=True)
-class Histogram(OfValues, ByMechanism[Multiset, NoisyCounts]):
-    """The counts of a column's values."""
+class Histogram(OfValues[Multiset, NoisyCounts]):
+    """Releases how often each value of a column occurs, without a list of its values. Rare values are withheld."""
 
-    column: str
-    name = "histogram"
+    column: str = option(help="The column: numbers or texts", metavar="NAME")
+    name: ClassVar[str] = "histogram"
+    example: ClassVar[str] = "histogram --records fair.csv --column occupation"
 
-    def mechanism(self, trust: Trust) -> Mechanism[Multiset, NoisyCounts, Loss]:
-        return PerCellHistogram(BITS, trust.epsilon, strangers=1) if trust.delta is None else ThresholdedHistogram(trust.epsilon, trust.delta)
+    def mechanism(self) -> Mechanism[Multiset, NoisyCounts, Loss]:
+        return PerCellHistogram(BITS, self.epsilon, strangers=1) if self.delta is None else ThresholdedHistogram(self.epsilon, self.delta)
 
     def database(self, records: Records) -> Multiset:
         return Multiset.of(coded(records, self.column).points, BITS)
@@ -55,32 +61,33 @@ class Histogram(OfValues, ByMechanism[Multiset, NoisyCounts]):
         return {
             "columns": [self.column, "count", "share"],
             "rows": rows,
-            "explanation": f"{len(rows):,} values of {self.column} are told; what is rare is not, and no list of values was needed.",
+            "explanation": f"{len(rows):,} values of {self.column} are published; rare ones are withheld.",
             "drawn": {"axis": "records", "rows": self.column},
         }
 
     def truth(self, result: NoisyCounts, records: Records) -> dict[str, Any]:
-        held = self.database(records)
+        database = self.database(records)
         order = np.argsort(-result.counts, kind="stable")
-        true = look_up(held.values, held.counts, result.values)[order].tolist()
-        return {"largest_error": result.worst_error(held), "values_that_occur": len(held.values), DRAWN: true}
+        true = look_up(database.values, database.counts, result.values)[order].tolist()
+        return {"largest_error": result.worst_error(database), "values_that_occur": len(database.values), DRAWN: true}
 
 
 @dataclass(frozen=True)
 class Quantiles(ByMechanism[Multiset, Steps]):
-    """The quantiles of a column of numbers at multiples of 2^-levels."""
+    """Releases quantiles of a column of numbers, without declared bounds."""
 
-    column: str
-    levels: int = 3
-    name = "quantiles"
+    column: str = option(help="The column of numbers", metavar="NAME")
+    levels: int = option(3, "Quantiles at multiples of 2^-L: 1 gives the median, 3 the octiles", metavar="L")
+    name: ClassVar[str] = "quantiles"
+    example: ClassVar[str] = "quantiles --records fair.csv --column affairs --levels 3"
 
     @property
     def shares(self) -> list[float]:
-        """Which quantiles."""
+        """The shares of the quantiles."""
         return [place / (1 << self.levels) for place in range(1, 1 << self.levels)]
 
-    def mechanism(self, trust: Trust) -> Mechanism[Multiset, Steps, Loss]:
-        return Medians(trust.epsilon, self.levels) if trust.delta is None else SparseMedians(trust.epsilon, self.levels, delta=trust.delta)
+    def mechanism(self) -> Mechanism[Multiset, Steps, Loss]:
+        return Medians(self.epsilon, self.levels) if self.delta is None else SparseMedians(self.epsilon, self.levels, delta=self.delta)
 
     def database(self, records: Records) -> Multiset:
         return Multiset.of(points_of(numbers_of(records, self.column)), BITS)
@@ -89,7 +96,7 @@ class Quantiles(ByMechanism[Multiset, Steps]):
         return {
             "columns": ["share at most", self.column],
             "rows": [[share, plain(result.quantile(share) - 1)] for share in self.shares],
-            "explanation": "No bounds were declared, and none were read from the data.",
+            "explanation": NO_BOUNDS,
             "drawn": {"axis": self.column, "rows": "share of the records at most"},
         }
 
@@ -100,23 +107,24 @@ class Quantiles(ByMechanism[Multiset, Steps]):
 
 @dataclass(frozen=True)
 class Median(ByMechanism[Multiset, int]):
-    """The median of a column of numbers; of an even number of them, the lower one."""
+    """Releases the median of a column of numbers, without declared bounds. An even number of records has the lower median."""
 
-    column: str
-    name = "median"
+    column: str = option(help="The column of numbers", metavar="NAME")
+    name: ClassVar[str] = "median"
+    example: ClassVar[str] = "median --records fair.csv --column affairs"
 
-    def mechanism(self, trust: Trust) -> Mechanism[Multiset, int, Loss]:
-        return ExponentialMedian(trust.epsilon)
+    def mechanism(self) -> Mechanism[Multiset, int, Loss]:
+        return ExponentialMedian(self.epsilon)
 
     def database(self, records: Records) -> Multiset:
         return Multiset.of(points_of(numbers_of(records, self.column)), BITS)
 
     def to_data(self, result: int, records: Records) -> dict[str, Any]:
-        said = "No bounds were declared, and none were read from the data; this is pure, whatever delta is allowed."
-        return {"columns": ["column", "median"], "rows": [[self.column, plain(result)]], "explanation": said}
+        explanation = f"{NO_BOUNDS} The release is pure, also with a delta."
+        return {"columns": ["column", "median"], "rows": [[self.column, plain(result)]], "explanation": explanation}
 
     def truth(self, result: int, records: Records) -> dict[str, Any]:
-        numbers, found = np.sort(numbers_of(records, self.column)), plain(result)
-        middle, below = (len(numbers) - 1) // 2, int(np.searchsorted(numbers, found))
-        through = int(np.searchsorted(numbers, found, "right"))
+        numbers, median = np.sort(numbers_of(records, self.column)), plain(result)
+        middle, below = (len(numbers) - 1) // 2, int(np.searchsorted(numbers, median))
+        through = int(np.searchsorted(numbers, median, "right"))
         return {"median": numbers[middle].item(), "records_between": max(0, below - middle - 1, middle - through)}

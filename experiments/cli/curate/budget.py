@@ -1,52 +1,48 @@
-"""`local-dp budget` and `local-dp price`: what releases have spent, and what mechanisms cost together."""
+"""`local-dp budget` and `local-dp price`: spent budgets, and the price of mechanisms together."""
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 
-from local_dp.experiments.cli.fields import argument, option
-from local_dp.experiments.text.layout import screen_width
+from local_dp.experiments.api.budget import budget
+from local_dp.experiments.api.costs import price
+from local_dp.experiments.api.declare import argument, option
+from local_dp.experiments.cli.fields import json_option
+from local_dp.experiments.cli.show import show
 from local_dp.experiments.text.screen import SCREEN
 
 
 @dataclass(frozen=True)
 class Budget:
-    """Makes a budget for one table in a file, or shows what is spent of it, or of a client's store, and what is left.
+    """Makes a budget for one table in a file, or shows the spent and the remaining budget of a table or of a client's store.
 
-    Every `local-dp curate --budget FILE` is charged to it before anything is drawn, and refused (exit code 4) where it would pass it, whichever are started at
-    once and whenever one is killed. Losses add up. With --epsilon a new budget is made, pure without --delta; a file that exists is never begun again.
+    Every `local-dp curate --budget FILE` is charged before its release, and refused (exit code 4) if the budget is too small. This also holds for
+    concurrent runs and crashes. Losses add up. --epsilon makes a new budget, pure without --delta; an existing file is never overwritten.
 
-    Of the store of a client or host (`--store FILE`) it tells on which runs and under which labels it was spent, and how much is left for life.
+    The store of a client or host (`--store FILE`) shows its runs, its labels, and the rest for life.
     """
 
     file: Path = argument("The budget, or the store of a client.", metavar="FILE")
-    epsilon: float | None = option(None, "Of a new budget", metavar="E", unit="nats")
-    delta: float | None = option(None, "Of a new budget", metavar="D")
-    as_json: bool = option(False, "Print the budget as JSON, alone on standard output", name="--json")
+    epsilon: float | None = option(None, "Epsilon of a new budget", metavar="E", unit="nats")
+    delta: float | None = option(None, "Delta of a new budget", metavar="D")
+    as_json: bool = json_option("the budget")
 
     def __call__(self) -> None:
-        from local_dp.experiments.api.budget import budget
-
-        told = budget(self.file, epsilon=self.epsilon, delta=self.delta)
-        SCREEN.tell(json.dumps(told.data) if self.as_json else told.text(screen_width()))
+        show(budget(self.file, epsilon=self.epsilon, delta=self.delta), self.as_json)
 
 
 @dataclass(frozen=True)
 class Price:
     """Prices a list of mechanisms by every rule of composition: basic, advanced, tanh, zCDP and exact.
 
-    Terms are joined by +, each a name, its numbers and how many: pure EPSILON, approximate EPSILON DELTA, discrete-laplace EPSILON [SENSITIVITY],
-    gaussian SIGMA, discrete-gaussian SIGMA, followed by x COUNT. The list is fixed beforehand; who is asked what may depend on answers. Nothing is drawn.
+    Terms are joined by +. A term is a name, its numbers and a count: pure EPSILON, approximate EPSILON DELTA, discrete-laplace EPSILON [SENSITIVITY],
+    gaussian SIGMA, discrete-gaussian SIGMA, followed by x COUNT. The list is fixed beforehand; the choice of questions may depend on answers.
     """
 
-    mechanisms: str = argument("What is released, such as 'discrete-laplace 0.01 x 10000 + gaussian 5 x 3'.", metavar="TERMS")
-    delta: float = option(1e-6, "With which probability more may be lost", metavar="D")
-    epsilon: float | None = option(None, "Instead of epsilon beside --delta, the delta beside this epsilon", metavar="E", unit="nats")
-    as_json: bool = option(False, "Print the prices as JSON, alone on standard output", name="--json")
+    mechanisms: str = argument("The mechanisms, such as 'discrete-laplace 0.01 x 10000 + gaussian 5 x 3'.", metavar="TERMS")
+    delta: float = option(1e-6, "Probability of a larger loss", metavar="D")
+    epsilon: float | None = option(None, "Compute the delta at this epsilon instead", metavar="E", unit="nats")
+    as_json: bool = json_option("the prices")
 
     def __call__(self) -> None:
-        from local_dp.experiments.api.price import price
-
         SCREEN.working("adding up losses")
-        told = price(self.mechanisms, delta=self.delta, epsilon=self.epsilon)
-        SCREEN.tell(json.dumps(told.data) if self.as_json else told.text(screen_width()))
+        show(price(self.mechanisms, delta=self.delta, epsilon=self.epsilon), self.as_json)

@@ -1,4 +1,4 @@
-"""`local-dp audit`, `dimension` and `certify`: what a randomizer guarantees, what a class costs, whether a certificate holds."""
+"""`local-dp audit`, `dimension` and `certify`: checks of a randomizer, of a class and of a certificate."""
 
 import json
 from dataclasses import dataclass
@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 
 from local_dp.errors import InputError, RefusedError
-from local_dp.experiments.cli.fields import argument, option
+from local_dp.experiments.api.declare import argument, option
+from local_dp.experiments.cli.fields import json_option, set_option
 from local_dp.experiments.cli.main import EXIT_CODES
+from local_dp.experiments.cli.show import show
 from local_dp.experiments.text.layout import definitions, paragraph, screen_width
 from local_dp.experiments.text.notation import number
 from local_dp.experiments.text.screen import SCREEN
@@ -18,24 +20,24 @@ from local_dp.populations.concepts import CLASSES, ConceptClass, build_class, si
 
 @dataclass(frozen=True)
 class Audit:
-    """Audits a randomizer: its exact loss, whether its sampler does what it declares, and how far that is known.
+    """Audits a randomizer: its exact loss, its sampler and its estimates, and how exact each check is.
 
-    A class of your own is run as it is. On a fault the two inputs, the report and their ratio are shown, and the exit code is 4.
+    A class of your own is run without changes. A fault is shown by two inputs, a report and the ratio of its probabilities; the exit code is then 4.
     """
 
     name: str = argument("A randomizer, or a class of your own as module:Class.", metavar="NAME")
-    epsilon: float = option(1.0, "The epsilon it is made with", metavar="E", unit="nats")
-    settings: tuple[str, ...] = option((), "A parameter of the randomizer; may be repeated", name="--set", metavar="KEY=VALUE")
-    as_json: bool = option(False, "Print the findings as JSON, alone on standard output", name="--json")
+    epsilon: float = option(1.0, "Epsilon of the randomizer", metavar="E", unit="nats")
+    settings: tuple[str, ...] = set_option("randomizer")
+    as_json: bool = json_option("the findings")
 
     def __call__(self) -> int:
-        SCREEN.working(f"auditing {self.name}")  # before what takes a while to import
+        SCREEN.working(f"auditing {self.name}")
         from local_dp.experiments.api.audit import audit, parameters_of, refuse_unknown
 
         refuse_unknown(self.name)
-        told = audit(self.name, epsilon=self.epsilon, **parameters_of(self.settings))
-        SCREEN.tell(json.dumps(told.data) if self.as_json else told.text(screen_width()))
-        return 0 if told.holds else EXIT_CODES[RefusedError]
+        findings = audit(self.name, epsilon=self.epsilon, **parameters_of(self.settings))
+        show(findings, self.as_json)
+        return 0 if findings.holds else EXIT_CODES[RefusedError]
 
 
 MAX_MATRIX = 1 << 26  # bytes of a file with labels
@@ -43,18 +45,18 @@ MAX_MATRIX = 1 << 26  # bytes of a file with labels
 
 @dataclass(frozen=True)
 class Dimension:
-    """Computes a class's statistical-query dimensions, and how many clients every local learner needs.
+    """Computes a class's statistical-query dimensions, and the number of clients that every local learner needs.
 
-    One number holds for sequentially interactive learners, those that ask nobody in two rounds; the other for those that ask anybody again and again too.
+    One number is for sequentially interactive learners, which ask each client in one round only; the other also for learners that ask clients repeatedly.
     """
 
     name: str = argument(f"{', '.join(CLASSES)}; or a CSV file of +1 and -1, a concept a line, a point a column.", metavar="CLASS")
     d: int = option(6, "The dimension of the domain", metavar="D", unit="bits")
-    k: int = option(3, "Of juntas: how many coordinates matter", metavar="K")
-    epsilon: float = option(1.0, "Every client's privacy budget", metavar="E", unit="nats")
-    success: float = option(0.9, "The probability with which a local learner must succeed", metavar="P")
-    alpha: float = option(0.1, "The error it may have", metavar="A", unit="share of the points")
-    as_json: bool = option(False, "Print the outcome as JSON, alone on standard output", name="--json")
+    k: int = option(3, "For juntas: number of relevant coordinates", metavar="K")
+    epsilon: float = option(1.0, "Privacy budget of each client", metavar="E", unit="nats")
+    success: float = option(0.9, "Success probability of a local learner", metavar="P")
+    alpha: float = option(0.1, "Its error", metavar="A", unit="share of the points")
+    as_json: bool = json_option("the outcome")
 
     def __call__(self) -> None:
         from local_dp.hardness.dimensions import dimensions, local_clients, local_clients_asked_again
@@ -62,10 +64,10 @@ class Dimension:
         size = {"d": self.d, "k": self.k} if self.name == "juntas" else {"d": self.d}
         concepts = _read_matrix(Path(self.name)) if Path(self.name).suffix.lower() == ".csv" else build_class(self.name, size)
         SCREEN.working("computing the dimensions")
-        found = dimensions(concepts, np.random.default_rng(0))
-        data: dict[str, Any] = {**found.describe(), "epsilon": self.epsilon, "success": self.success, "alpha": self.alpha}
-        data["clients_at_least"] = local_clients(concepts, found, self.epsilon, self.success, self.alpha)
-        data["clients_at_least_asked_again"] = local_clients_asked_again(concepts, found, self.epsilon, self.success, self.alpha)
+        numbers = dimensions(concepts, np.random.default_rng(0))
+        data: dict[str, Any] = {**numbers.describe(), "epsilon": self.epsilon, "success": self.success, "alpha": self.alpha}
+        data["clients_at_least"] = local_clients(concepts, numbers, self.epsilon, self.success, self.alpha)
+        data["clients_at_least_asked_again"] = local_clients_asked_again(concepts, numbers, self.epsilon, self.success, self.alpha)
         SCREEN.tell(json.dumps(data) if self.as_json else _describe(data, screen_width()))
 
 
@@ -77,8 +79,8 @@ def _describe(data: dict[str, Any], width: int) -> str:
         ("statistical-query dimension", f"{exact}{data['sq_dimension']}"),
         ("spectral dimension, uniform prior", number(data["spectral_uniform"])),
         ("spectral dimension, best prior", f"{number(data['spectral_optimised'])} (proven at most {number(data['spectral_at_most'])})"),
-        ("clients of any local learner that asks nobody in two rounds", f"at least {data['clients_at_least']:,.0f} {on_terms}"),
-        ("clients of any other, which asks everybody again and again", f"at least {data['clients_at_least_asked_again']:,.0f}"),
+        ("clients of any local learner that asks each client in one round", f"at least {data['clients_at_least']:,.0f} {on_terms}"),
+        ("clients of any learner that asks clients repeatedly", f"at least {data['clients_at_least_asked_again']:,.0f}"),
     ]
     return definitions(entries, width)
 
@@ -98,9 +100,9 @@ def _read_matrix(path: Path) -> ConceptClass:
 
 @dataclass(frozen=True)
 class Certify:
-    """Checks a certificate independently: every number in it is computed again from its queries.
+    """Checks a certificate: every number in it is computed again from its queries.
 
-    Exit code 4 if it does not hold.
+    The exit code is 4 if it does not hold.
     """
 
     file: Path = argument("A certificate: JSON, as the experiments write it.", metavar="FILE")

@@ -1,4 +1,4 @@
-"""`local-dp coverage`: how often the intervals that protocols and experiments state hold the truth."""
+"""`local-dp coverage`: how often the stated intervals of protocols and experiments contain the truth."""
 
 import json
 import zlib
@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from local_dp.errors import InputError, unknown
-from local_dp.experiments.cli.fields import argument, option
+from local_dp.experiments.api.declare import argument, option
+from local_dp.experiments.cli.fields import json_option
 from local_dp.experiments.text.layout import held, screen_width, table
 from local_dp.experiments.text.notation import number
 from local_dp.experiments.text.screen import SCREEN
@@ -28,15 +29,15 @@ EPSILONS = (0.25, 1.0, 3.0)
 class Coverage:
     """Measures how often stated 95 % intervals contain the truth, by repetition and exactly.
 
-    Exit code 1 if one is not held to what it says.
+    The exit code is 1 if an interval does not contain the truth as often as stated.
     """
 
-    names: tuple[str, ...] = argument("Whose intervals: of these protocols and experiments; none given, all of them.", metavar="[NAME]...", default=())
-    epsilon: tuple[float, ...] = option((), "May be repeated; without it, 0.25, 1 and 3", metavar="E", unit="nats")
-    repetitions: int = option(10_000, "Runs of each case; fewer where a run is dear", metavar="R")
+    names: tuple[str, ...] = argument("Protocols and experiments; default: all.", metavar="[NAME]...", default=())
+    epsilon: tuple[float, ...] = option((), "An epsilon; may be repeated; default: 0.25, 1 and 3", metavar="E", unit="nats")
+    repetitions: int = option(10_000, "Number of runs of each case; fewer if a run is slow", metavar="R")
     seed: int = option(1, "The same seed gives the same table", metavar="S")
-    quick: bool = option(False, "Of experiments, the intervals at quick scale only")
-    as_json: bool = option(False, "Print the outcome as JSON, alone on standard output", name="--json")
+    quick: bool = option(False, "For experiments, only the intervals at quick scale")
+    as_json: bool = json_option("the outcome")
 
     def __call__(self) -> int:
         from local_dp.experiments.lab.coverage.cases import CASES, SCALES, stating
@@ -46,7 +47,7 @@ class Coverage:
         wanted = self.names or known
         for name in wanted:
             if name not in known:
-                raise InputError(f"{unknown('no intervals to measure of', name, known)} (others state no interval, or success rates and least counts)")
+                raise InputError(f"{unknown('no intervals to measure of', name, known)} (others state no interval, or only success rates)")
         if not 10 <= self.repetitions <= MOST or self.seed < 0:
             raise InputError(f"repetitions is {self.repetitions} and seed {self.seed}; give 10 to {MOST:,} repetitions and a seed of 0 or more")
         for value in self.epsilon:
@@ -54,7 +55,7 @@ class Coverage:
         data = self._of_protocols(wanted) | {"stated": [row for name, make in stated.items() if name in wanted for row in self._stated(name, make())]}
         kept = [row["holds"] for row in data["measured"]] + [row["inside"] for part in ("exact", "success_rates", "stated") for row in data[part]]
         data["holds"] = all(kept)
-        verdict = f"intervals that hold as they say: {'all' if all(kept) else f'{sum(kept)} of'} {len(kept)}"
+        verdict = f"{'All' if all(kept) else f'{sum(kept)} of'} {len(kept)} intervals contain the truth as often as stated."
         SCREEN.tell(json.dumps(data) if self.as_json else f"{_describe(data, screen_width())}\n\n{verdict}")
         return 0 if data["holds"] else 1
 
@@ -115,7 +116,7 @@ def _protocol_row(row: dict[str, Any]) -> tuple[str, ...]:
     low, high = row["worst_interval"]
     exact = "" if row["worst_exact"] is None else f"{row['worst_exact']:.4f}"
     judged = row["tier"] == "aggregate" and (row["default"] or row["worst_exact"] is None)
-    verdict = "at odds with its law" if not row["agrees"] else _verdict(row) if judged else "agrees"
+    verdict = "differs from its law" if not row["agrees"] else _verdict(row) if judged else "agrees"
     clients = f"{row['n']:,}" + (" default" if row["default"] else " simulated" if row["tier"] == "population" else "")
     worst = f"{row['worst']:.4f} {held(f'[{low:.4f}, {high:.4f}]')}"
     return f"{row['name']}, {row['what']}", f"{row['epsilon']:g}", clients, f"{row['coverage']:.4f}", worst, exact, verdict

@@ -1,10 +1,10 @@
-"""The commands of the laboratory: run experiments, write the report."""
+"""`local-dp experiment` and `local-dp report`: run experiments, write the report."""
 
 from dataclasses import dataclass
 from pathlib import Path
 
 from local_dp.errors import InputError
-from local_dp.experiments.cli.fields import argument, option
+from local_dp.experiments.api.declare import argument, option
 from local_dp.experiments.lab.catalogue import NAMES, chosen
 from local_dp.experiments.lab.claim import Scale
 from local_dp.experiments.lab.report import write_report
@@ -20,15 +20,14 @@ DEFAULT_OUT = Path("results")
 class RunExperiment:
     """Runs an experiment, or all of them: claim, measurements, figures, tables and a verdict.
 
-    Ctrl-C stops; the same command goes on. If a claim is not shown, prints the checks that failed and ends with code 1.
+    Ctrl-C stops; the same command continues. A claim that is not shown prints its failed checks; the exit code is then 1.
     """
 
     name: str = argument(f"One of {', '.join(NAMES)}, or all.", metavar="NAME")
-    full: bool = option(False, "Every point (some 45 minutes for all), or a few (2 minutes), the default", name="--full/--quick")
+    full: bool = option(False, "All points (some 45 minutes for all experiments), or a few (2 minutes), the default", name="--full/--quick")
     seed: int = option(DEFAULT_SEED, "The same seed gives the same results, byte for byte", metavar="S")
-    out: Path = option(DEFAULT_OUT, "The folder for the results; a stopped run goes on from what it holds", metavar="FOLDER")
-
-    cluster: str = option("", "A Dask scheduler whose workers measure the points, as tcp://host:8786", metavar="URL")
+    out: Path = option(DEFAULT_OUT, "Folder for the results; a stopped run continues from it", metavar="FOLDER")
+    cluster: str = option("", "Dask scheduler whose workers measure the points, such as tcp://host:8786", metavar="URL")
 
     def __call__(self) -> int:
         from local_dp.experiments.lab.runner import run_experiments
@@ -43,17 +42,14 @@ class RunExperiment:
         def progress(running: str, done: int, total: int) -> None:
             measured[running] = done, total
             points, every = (sum(part) for part in zip(*measured.values(), strict=True))
-            SCREEN.working(f"{points} of {every} points measured, {len(ended)} of {len(modules)} experiments concluded; at {running}")
+            SCREEN.working(f"{points} of {every} points measured, {len(ended)} of {len(modules)} experiments concluded; now {running}")
 
         def concluded(name: str, verdict: str) -> None:
             ended.append(name)
             SCREEN.note("{}: {}/{} points measured; {}".format(name, *measured[name], verdict))
 
-        try:
+        with SCREEN.resumable():
             findings = run_experiments(modules, scale, self.seed, self.out, progress, concluded, cluster=self.cluster)
-        except KeyboardInterrupt:
-            SCREEN.note("stopped; what was measured is kept, and the same command goes on from it")
-            raise
         SCREEN.working("writing the report")
         page = write_report(self.out)
         for name, finding in findings.items():
@@ -67,12 +63,12 @@ class RunExperiment:
 
 @dataclass(frozen=True)
 class Report:
-    """Writes an index, report.html, and a page for each chapter, which explain everything in a folder of results.
+    """Writes pages about a folder of results: an index, report.html, and a page for each chapter.
 
     They need no network and no scripts.
     """
 
-    folder: Path = argument("A folder of results, as given to experiment --out.", metavar="FOLDER", default=DEFAULT_OUT)
+    folder: Path = argument("Folder of results, as in experiment --out.", metavar="FOLDER", default=DEFAULT_OUT)
 
     def __call__(self) -> None:
         SCREEN.working("writing the report")

@@ -1,17 +1,15 @@
-"""`local-dp protocols`, `randomizers`, `queries` and `describe`: what there is."""
+"""`local-dp protocols`, `randomizers`, `queries`, `mechanisms`, `describe` and `schema`: lists and descriptions."""
 
 import inspect
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, fields
 from importlib.resources import files
-from textwrap import shorten
 from typing import Any
 
 from local_dp.curator.catalogue import mechanisms, privacy_in
 from local_dp.errors import InputError, RefusedError, unknown
-from local_dp.experiments.cli.fields import argument
-from local_dp.experiments.text.layout import held, paragraph, screen_width
+from local_dp.experiments.api.declare import argument
+from local_dp.experiments.text.layout import held, paragraph, screen_width, shortened
 from local_dp.experiments.text.screen import SCREEN
 from local_dp.protocols.registry import PROTOCOLS
 from local_dp.queries.registry import QUERIES
@@ -44,7 +42,7 @@ class Queries:
 
 @dataclass(frozen=True)
 class Mechanisms:
-    """List the trusted curator's mechanisms: what each protects is pure, approximate or concentrated privacy."""
+    """List the trusted curator's mechanisms, with their privacy: pure, approximate or concentrated."""
 
     def __call__(self) -> None:
         _show({kind.__name__: kind for kind in mechanisms()}, privacy_in)
@@ -57,15 +55,15 @@ class Describe:
     name: str = argument("A protocol, randomizer, query or mechanism.", metavar="NAME")
 
     def __call__(self) -> None:
-        kind, label = _found(self.name)
-        width = screen_width()
-        told = [paragraph(" ".join(each.split()), width) for each in (inspect.getdoc(kind) or "").split("\n\n")]
-        last = "\n".join(paragraph(line, width, "  ") for line in _facts(kind))
-        SCREEN.tell("\n\n".join((f"{self.name} ({label})", *told, last)))
+        kind, label = _class_of(self.name)
+        width, source = screen_width(), getattr(kind, "source", "")
+        text = [paragraph(" ".join(each.split()), width) for each in (inspect.getdoc(kind) or "").split("\n\n")]
+        facts = [f"parameters: {_parameters(kind)}", *([f"source: {source}"] if source else [])]
+        SCREEN.tell("\n\n".join((f"{self.name} ({label})", *text, "\n".join(paragraph(line, width, "  ") for line in facts))))
 
 
-def _found(name: str) -> tuple[Any, str]:
-    """The class of this name, and what it is. Raises InputError."""
+def _class_of(name: str) -> tuple[Any, str]:
+    """The class of this name, and its kind. Raises InputError."""
     if name in PROTOCOLS:
         return PROTOCOLS[name], f"protocol, model {PROTOCOLS[name].model()}"
     if name in RANDOMIZERS:
@@ -78,14 +76,8 @@ def _found(name: str) -> tuple[Any, str]:
     raise InputError(unknown("no protocol, randomizer, query or mechanism", name, (*PROTOCOLS, *RANDOMIZERS, *QUERIES, *curated)))
 
 
-def _facts(kind: Any) -> list[str]:
-    """Its parameters, and its source where it has one."""
-    source = getattr(kind, "source", "")
-    return [f"parameters: {_parameters(kind)}", *([f"source: {source}"] if source else [])]
-
-
 def _show(registry: Mapping[str, type[Any]], label: Callable[[Any], str] = lambda kind: "") -> None:
-    """A table of one line each, grouped by the folder that each class stands in. One whose package cannot be imported says so."""
+    """A line for each class, grouped by its folder. A class that cannot be imported has its error as its line."""
     groups: dict[str, list[tuple[str, str, str]]] = {}
     for name in registry:
         try:
@@ -96,23 +88,13 @@ def _show(registry: Mapping[str, type[Any]], label: Callable[[Any], str] = lambd
     for place, (purpose, rows) in enumerate(groups.items()):
         names, labels = (max(len(row[column]) for row in rows) for column in (0, 1))
         lines = (f"  {name:<{names}}  {kind:<{labels}}{'  ' if labels else ''}" for name, kind, _ in rows)
-        shown = "\n".join(f"{line}{_within(screen_width() - len(line), claim)}".rstrip() for line, (*_, claim) in zip(lines, rows, strict=True))
+        shown = "\n".join(f"{line}{shortened(claim, screen_width() - len(line))}".rstrip() for line, (*_, claim) in zip(lines, rows, strict=True))
         SCREEN.tell(f"{chr(10) if place else ''}{purpose}:\n{shown}")
     SCREEN.tell("\n`local-dp describe NAME` shows parameters, privacy, utility, cost and source.")
 
 
-def _within(width: int, claim: str) -> str:
-    """As much of a claim as fits, up to the end of a clause where there is one."""
-    whole = claim.rstrip(".")
-    if len(whole) <= width:
-        return whole
-    clauses = [whole[: match.start()] for match in re.finditer(r"[,;:](?= )| \(", whole[: width + 1])]
-    clauses = [clause for clause in clauses if all(clause.count(left) == clause.count(right) for left, right in ("()", "[]", "{}"))]
-    return clauses[-1] if clauses and len(clauses[-1]) > width / 2 else shorten(whole, max(width, 1), placeholder=" …")
-
-
 def _purpose(kind: type[Any]) -> str:
-    """The theme of a class: the folder of its module, or its package where it is not of this library."""
+    """The theme of a class: the folder of its module, or its package if it is a plug-in."""
     home = kind.__module__.split(".")
     if home[0] != "local_dp":
         return f"from the package {home[0]}"
@@ -120,7 +102,7 @@ def _purpose(kind: type[Any]) -> str:
 
 
 def _parameters(kind: Any) -> str:
-    """The parameters, with their defaults where they have one."""
+    """The parameters, with their defaults."""
     shown = []
     for field in fields(kind):
         if field.name == "word_bits":  # for verification only

@@ -1,4 +1,4 @@
-"""`local-dp broker-config`: a Mosquitto for a run over a network, as files to be read: configuration, access rules, an authority and its certificates."""
+"""`local-dp broker-config`: Mosquitto for a run over a network: configuration, access rules, an authority and its certificates."""
 
 import datetime
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from local_dp.checks import check_whole
 from local_dp.errors import InputError
-from local_dp.experiments.cli.fields import argument, option
+from local_dp.experiments.api.declare import argument, option
 from local_dp.experiments.cli.operate.keys import read_roster, write_new
 from local_dp.experiments.text.screen import SCREEN
 from local_dp.sealing import SIGNATURE
@@ -29,16 +29,16 @@ _LIFE = datetime.timedelta(days=365)
 _SKEW = datetime.timedelta(hours=1)  # between clocks
 
 CONFIGURATION = f"""\
-# A broker for runs of local-dp: TLS, a certificate for everybody, each kept to topics of its own.
+# A broker for runs of local-dp: TLS, and a certificate for each member, with access to its own topics only.
 # Start it with: mosquitto -c {{folder}}/mosquitto.conf
 
-# Started as root, it becomes whoever owns these files.
+# If started as root, it becomes the owner of these files.
 user {{user}}
 
 listener {{port}} {{bind}}
 protocol mqtt
 
-# Who we are, and whom we let in: whoever has a certificate of our own authority. Nobody else gets as far as a message.
+# The broker's certificate. Only clients with a certificate of this authority can connect.
 cafile {{folder}}/ca.crt
 certfile {{folder}}/broker.pem
 keyfile {{folder}}/broker.pem
@@ -46,17 +46,17 @@ tls_version tlsv1.2
 require_certificate true
 allow_anonymous false
 
-# The name in the certificate is the user, and the connection is called by it: nobody can take another's place by its client id.
+# The name in the certificate is the user and the client id, so that no client can take another's place.
 use_identity_as_username true
 use_username_as_clientid true
 acl_file {{folder}}/acl
 
-# Nothing outlives its moment: no message is retained, no session is kept. Who comes back is asked again.
+# No message is retained and no session is stored. A client that reconnects is asked again.
 retain_available false
 persistence false
 persistent_client_expiration 1h
 
-# A burst of replies is queued (0 would drop everything in some releases), and what no role sends is refused.
+# A burst of replies is queued (0 drops everything in some releases); larger packets than any role sends are refused.
 max_queued_messages {_QUEUED}
 max_queued_bytes {_QUEUED_BYTES}
 max_packet_size {_PACKET}
@@ -66,16 +66,16 @@ set_tcp_nodelay true
 """
 
 RULES = f"""\
-# What a rule does not allow is dropped in silence.
+# Messages that no rule allows are dropped silently.
 
-# Everybody reads what the server asks, and speaks under the own name alone (%u is the name in the certificate).
-# Mosquitto warns that the first pattern holds no name; that is meant.
+# Every member reads the server's requests, and writes under its own name only (%u is the name in the certificate).
+# Mosquitto warns that the first pattern has no name; this is intended.
 pattern read {VERSION}/+/req/+
 pattern write {VERSION}/+/rep/+/%u
 pattern write {VERSION}/+/hello/+/%u
 pattern write {VERSION}/+/gone/+/%u
 
-# The server asks, and reads all that is said.
+# The server writes requests, and reads all replies.
 user {SERVER}
 topic write {VERSION}/+/req/+
 topic read {VERSION}/+/rep/+/+
@@ -88,30 +88,30 @@ topic read {VERSION}/+/gone/+/+
 class BrokerConfig:
     """Writes a Mosquitto configuration for a run over a network into DIR: TLS, access rules, limits, certificates.
 
-    Each PEM file, of the server and of the members, holds a certificate and its private key, for
-    `--broker 'mqtts://HOST?ca=ca.crt&cert=MEMBER.pem'`. With a roster, its members are those who get one; add others with --member. Behind a shuffler, the
-    clients' broker and the server's have a folder each.
+    Each PEM file, of the server and of the members, has a certificate and its private key, for
+    `--broker 'mqtts://HOST?ca=ca.crt&cert=MEMBER.pem'`. The members of a roster get certificates; add others with --member. With a shuffler, make one folder
+    for the clients' broker and one for the server's.
     """
 
     folder: Path = argument("A folder that does not exist yet", metavar="DIR")
-    host: str = option("localhost", "The name or address under which the broker is reached", metavar="HOST")
-    port: int = option(8883, "Where it listens", metavar="PORT")
-    bind: str = option("0.0.0.0", "The address of this machine on which it listens", metavar="ADDRESS")
-    roster: Path | None = option(None, "Whose members get certificates; local-dp keys writes it", metavar="FILE")
+    host: str = option("localhost", "Name or address of the broker", metavar="HOST")
+    port: int = option(8883, "Its port", metavar="PORT")
+    bind: str = option("0.0.0.0", "Address of this machine that it listens on", metavar="ADDRESS")
+    roster: Path | None = option(None, "Roster whose members get certificates; `local-dp keys enrol` writes it", metavar="FILE")
     member: tuple[str, ...] = option((), "A member that gets a certificate; may be repeated", metavar="NAME")
 
     def __call__(self) -> None:
         check_whole("the port", self.port, 1, 65535)
         members = [*(place.member for place in read_roster(self.roster).places), *self.member] if self.roster else list(self.member)
         if not members:
-            raise InputError("nobody could join this broker; name the members with --roster FILE or --member NAME")
+            raise InputError("no member can join this broker; name members with --roster FILE or --member NAME")
         folder = self.folder.absolute()
         try:
             folder.mkdir(mode=0o755)
         except FileExistsError:
             raise InputError(f"{str(self.folder)!r:.80} exists; give a new folder") from None
-        told = {"folder": folder, "port": self.port, "bind": self.bind, "user": getuser()}
-        write_new(folder / "mosquitto.conf", CONFIGURATION.format(**told), _ALL)
+        values = {"folder": folder, "port": self.port, "bind": self.bind, "user": getuser()}
+        write_new(folder / "mosquitto.conf", CONFIGURATION.format(**values), _ALL)
         write_new(folder / "acl", RULES, _ALL)
         self._certify(folder, [SERVER, *dict.fromkeys(members)])
         SCREEN.tell(f"mosquitto -c {folder / 'mosquitto.conf'}")
@@ -127,21 +127,21 @@ class BrokerConfig:
 
 @dataclass(frozen=True)
 class Authority:
-    """Who certifies names: its key and its own certificate."""
+    """A certificate authority: its key and its own certificate."""
 
     key: ec.EllipticCurvePrivateKey
     certificate: x509.Certificate
 
     @classmethod
     def new(cls) -> "Authority":
-        """One for this broker alone."""
+        """A new authority, for one broker."""
         key, name = ec.generate_private_key(ec.SECP256R1()), _named("local-dp authority")
         builder = _begun(name, name, key.public_key()).add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
         usage = x509.KeyUsage(False, False, False, False, False, True, True, False, False)
         return cls(key, builder.add_extension(usage, critical=True).sign(key, hashes.SHA256()))
 
     def issue(self, name: str, host: str = "") -> str:
-        """A certificate and its new private key, as PEM: of a client, or of the broker that is reached as `host`."""
+        """A certificate and its new private key, as PEM: for a client, or for the broker at `host`."""
         key = ec.generate_private_key(ec.SECP256R1())
         builder = _begun(_named(name), self.certificate.subject, key.public_key())
         builder = builder.add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
@@ -165,7 +165,7 @@ def _named(name: str) -> x509.Name:
 
 
 def _general(host: str) -> x509.GeneralName:
-    """The host as a certificate names it."""
+    """The host's name in a certificate."""
     try:
         return x509.IPAddress(ip_address(host))
     except ValueError:
@@ -173,7 +173,7 @@ def _general(host: str) -> x509.GeneralName:
     try:
         return x509.DNSName(host.encode("idna").decode())
     except UnicodeError:
-        raise InputError(f"{host!r:.80} is no host name; give the one under which the broker is reached") from None
+        raise InputError(f"{host!r:.80} is no host name; give the name or address of the broker") from None
 
 
 def _pem(key: ec.EllipticCurvePrivateKey) -> str:

@@ -1,4 +1,4 @@
-"""`local-dp keys`: a key for whoever takes part in a run that spans machines, and the roster that binds keys to clients."""
+"""Makes keys that sign the messages of a run, and the roster that binds keys to clients."""
 
 import os
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from typing import ClassVar
 from local_dp.checks import check_whole
 from local_dp.clients.member import HOSTS, client_group
 from local_dp.errors import InputError
-from local_dp.experiments.cli.fields import Kinds, argument, option
+from local_dp.experiments.api.declare import argument, option
 from local_dp.experiments.text.screen import SCREEN
 from local_dp.sealing import KEY, new_key, public
 from local_dp.server.mixing import NAME
@@ -17,12 +17,12 @@ from local_dp.server.roster import Keys, Place, Roster
 _MOST = 1 << 48
 _MODE = 0o600
 _LENGTH = 1 << 24  # bytes of a roster that is read
-UNSIGNED_RUN = "without --key this run is unsigned: anybody who reaches the broker may speak for anybody"
+UNSIGNED_RUN = "without --key this run is unsigned: anyone who reaches the broker can answer for any client"
 
 
 @dataclass(frozen=True)
 class Create:
-    """Makes a private key in FILE, which nobody else may read, and its public key in FILE.pub, which is for everybody."""
+    """Makes a private key in FILE, readable by its owner only, and its public key in FILE.pub."""
 
     example: ClassVar[str] = "create host-0.key"
     file: Path = argument("The private key's file, which must not exist yet", metavar="FILE")
@@ -30,7 +30,7 @@ class Create:
     def __call__(self) -> None:
         key, beside = new_key(), _beside(self.file)
         if beside.exists():
-            raise InputError(f"{str(beside)!r:.80} exists, and is not written over; give another name")
+            raise InputError(f"{str(beside)!r:.80} exists and is not overwritten; give another name")
         write_new(self.file, key.hex() + "\n", _MODE)
         write_new(beside, public(key).hex() + "\n", 0o644)
         SCREEN.tell(public(key).hex())
@@ -38,24 +38,24 @@ class Create:
 
 @dataclass(frozen=True)
 class Enrol:
-    """Adds a public key to a roster, which is made if there is none.
+    """Adds a public key to a roster, or to a new one.
 
-    A host's goes with --start and --clients, a client's with --index, a shuffler's with --shuffler and --clients. What another key speaks for is refused.
+    A host needs --start and --clients, a client --index, a shuffler --shuffler and --clients. Clients of another key are refused.
     """
 
     example: ClassVar[str] = "enrol roster.txt host-0.key.pub --start 0 --clients 500"
     roster: Path = argument("The roster's file", metavar="ROSTER")
     key: str = argument("The public key, or its file", metavar="HEX|FILE")
-    start: int = option(0, "The index of a host's first client", metavar="I")
-    clients: int | None = option(None, "How many clients a host holds, or there are behind a shuffler", metavar="N")
-    index: int | None = option(None, "Which client this is, from 0", metavar="I")
-    shuffler: bool = option(False, "The key is of a shuffler, which speaks for all clients")
+    start: int = option(0, "Index of a host's first client", metavar="I")
+    clients: int | None = option(None, "Number of clients of a host, or behind a shuffler", metavar="N")
+    index: int | None = option(None, "Index of a single client, from 0", metavar="I")
+    shuffler: bool = option(False, "The key is a shuffler's, which signs for all clients")
 
     def __call__(self) -> None:
         roster = read_roster(self.roster) if self.roster.exists() else Roster([])
         place = self._place(public_key(self.key))
         _replace(self.roster, str(Roster([*roster.places, place])))
-        SCREEN.note(f"{place.member} speaks for the clients {place.start}..{place.stop - 1}")
+        SCREEN.note(f"{place.member} signs for the clients {place.start}..{place.stop - 1}")
 
     def _place(self, key: bytes) -> Place:
         if (self.clients is None) == (self.index is None):
@@ -80,7 +80,7 @@ def private_key(path: Path) -> bytes:
 
 
 def public_key(text: str) -> bytes:
-    """The public key that is given, or that is in the file of this name. Raises InputError."""
+    """A public key as text, or in the file of this name. Raises InputError."""
     if len(text) == 2 * KEY and not Path(text).exists():
         return _from_hex(text, "the key")
     return _from_hex(_text(Path(text)), f"the file {text!r:.80}")
@@ -91,23 +91,23 @@ def read_roster(path: Path) -> Roster:
     return Roster.parse(_text(path))
 
 
-def served(key: Path | None, roster: Path | None, private: bool) -> Keys | None:
-    """What a server is given: both, or in a simulation neither, which is said. Raises InputError."""
+def server_keys(key: Path | None, roster: Path | None, private: bool) -> Keys | None:
+    """The keys of a server, or in a simulation none, with a note. Raises InputError."""
     if (key is None) != (roster is None):
-        raise InputError("--key and --roster go together: a server that signs hears members that do, and must know which")
+        raise InputError("--key and --roster go together: a server that signs accepts only members of its roster")
     if key is None or roster is None:
         _unsigned(private)
         return None
     keys = Keys(private_key(key), read_roster(roster))
     if any(place.key == public(keys.own) for place in keys.roster.places):
-        raise InputError("the roster holds the server's own key; create one for each member")
+        raise InputError("the roster has the server's own key; create a key for each member")
     return keys
 
 
-def known(key: Path | None, server_key: str, private: bool) -> tuple[bytes, bytes] | None:
-    """What a member is given: its private key and its server's public one, or in a simulation neither, which is said. Raises InputError."""
+def member_keys(key: Path | None, server_key: str, private: bool) -> tuple[bytes, bytes] | None:
+    """A member's private key and its server's public key, or in a simulation none, with a note. Raises InputError."""
     if (key is None) != (not server_key):
-        raise InputError("--key and --server-key go together: a member that signs hears one server, and must know which")
+        raise InputError("--key and --server-key go together: a member that signs accepts only its own server")
     if key is None:
         _unsigned(private)
         return None
@@ -116,7 +116,7 @@ def known(key: Path | None, server_key: str, private: bool) -> tuple[bytes, byte
 
 def _unsigned(private: bool) -> None:
     if private:
-        raise InputError("a private run over a broker is signed: give --key, and --roster to the server, --server-key to the others (local-dp keys makes them)")
+        raise InputError("a private run over a broker is signed: give --key, to the server --roster, to the others --server-key (local-dp keys makes them)")
     SCREEN.note(UNSIGNED_RUN)
 
 
@@ -138,24 +138,24 @@ def _from_hex(text: str, where: str) -> bytes:
     except ValueError:
         key = b""
     if len(key) != KEY:
-        raise InputError(f"{where} holds no key of {2 * KEY} hexadecimal digits; local-dp keys create makes one")
+        raise InputError(f"{where} has no key of {2 * KEY} hexadecimal digits; local-dp keys create makes one")
     return key
 
 
 def write_new(path: Path, text: str, mode: int) -> None:
-    """A file that was not there before. Raises InputError."""
+    """Writes a new file. Raises InputError for an existing one."""
     try:
         with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "w") as file:
             file.write(text)
     except FileExistsError:
-        raise InputError(f"{str(path)!r:.80} exists, and is not written over; give another name") from None
+        raise InputError(f"{str(path)!r:.80} exists and is not overwritten; give another name") from None
 
 
 def _replace(path: Path, text: str) -> None:
-    """The whole new text or the whole old one, whatever happens."""
+    """Replaces a file atomically."""
     fresh = path.with_name(path.name + ".new")
     fresh.write_text(text)
     os.replace(fresh, path)
 
 
-KEYS = Kinds("keys", {"create": Create, "enrol": Enrol}, "Makes keys that sign what is said in a run, and the roster that binds them to clients.")
+KEYS: dict[str, type[Create | Enrol]] = {"create": Create, "enrol": Enrol}

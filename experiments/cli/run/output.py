@@ -1,4 +1,4 @@
-"""What a person sees of a run: how far it is while it goes on, one readable summary at the end."""
+"""The progress of a run on the screen, and its summary at the end."""
 
 import json
 import math
@@ -11,13 +11,13 @@ from local_dp.experiments.text.notation import number
 from local_dp.experiments.text.screen import SCREEN
 from local_dp.server.progress import Attendance, Progress, RoundProgress
 
-NAMED = 3  # spans of clients that are missing
+NAMED = 3  # spans of missing clients
 NOTED = 5  # rounds that leave a line
 _BAR = 20
 
 
 class RunProgress:
-    """Who is missing, and then how far the round is; each of the first few rounds leaves a line when the next begins."""
+    """Shows missing clients, then the progress of the round. Each of the first few rounds leaves a line."""
 
     def __init__(self, beginning: str) -> None:
         self.beginning = beginning
@@ -32,9 +32,9 @@ class RunProgress:
             self._leave()
 
     def show(self, progress: Progress) -> None:
-        """Shows how far the run is."""
+        """Shows the progress of the run."""
         if isinstance(progress, Attendance):
-            SCREEN.working(_who_is_missing(progress))
+            SCREEN.working(_missing(progress))
             return
         if self._round is not None and self._round.round != progress.round:
             self._leave()
@@ -52,7 +52,7 @@ def _line(progress: RoundProgress) -> str:
     return f"round {progress.round}: {progress.answered:,}/{progress.asked:,} replied, epsilon {number(progress.epsilon)}"
 
 
-def _who_is_missing(attendance: Attendance) -> str:
+def _missing(attendance: Attendance) -> str:
     spans = [str(start) if stop == start + 1 else f"{start}..{stop - 1}" for start, stop in attendance.missing]
     more = f" and {len(spans) - NAMED:,} more gaps" if len(spans) > NAMED else ""
     waiting = f"; waiting for {', '.join(spans[:NAMED])}{more}" if spans else ""
@@ -60,5 +60,5 @@ def _who_is_missing(attendance: Attendance) -> str:
 
 
 def show(data: dict[str, Any], as_json: bool) -> None:
-    """A run's outcome, as JSON or for a person."""
+    """Prints a run, as JSON or for a person."""
     SCREEN.tell(json.dumps(data) if as_json else summary(data, screen_width()))

@@ -1,22 +1,20 @@
-"""A role of a run, as one command for each protocol: the protocol's own parameters are options of it, made from its fields."""
+"""A command with a subcommand for each protocol, whose parameters are options."""
 
 from inspect import getdoc
 from typing import Any
 
 import click
 
-from local_dp.experiments.cli.fields import Command, Group, Option, parameters_of, protocol_options
+from local_dp.experiments.cli.fields import Command, Group, Option, first_line, instance_of, parameters_of, protocol_options
+from local_dp.experiments.text.layout import screen_width, shortened
 from local_dp.protocols.local_protocol import LocalProtocol
 from local_dp.protocols.registry import PROTOCOLS, find_protocol
 
-EVERYDAY = frozenset(("epsilon", "records", "clients", "seed", "private", "tier", "as_json", "plot", "run", "key", "roster"))  # what `--help` lists
+EVERYDAY = frozenset(("epsilon", "records", "clients", "seed", "private", "tier", "as_json", "plot", "run", "key", "roster"))  # listed by `--help`
 
 
-class RoleOfProtocols(Group):
-    """`local-dp ROLE PROTOCOL`. Options may also stand before the protocol's name.
-
-    `role` is a dataclass of options with an `example`; an instance is called with the protocol and the values of its parameters.
-    """
+class ByProtocol(Group):
+    """`local-dp NAME PROTOCOL`. Options may also stand before the protocol's name. `role` is a `ProtocolCommand`."""
 
     def __init__(self, name: str, role: type[Any]) -> None:
         super().__init__(name, help=role.__doc__, subcommand_metavar="PROTOCOL [OPTIONS]", no_args_is_help=True)
@@ -25,6 +23,9 @@ class RoleOfProtocols(Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return PROTOCOLS.usable()
+
+    def line_of(self, ctx: click.Context, name: str) -> str:
+        return shortened(first_line(find_protocol(name).__doc__ or ""), screen_width() - 30)
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         return _command(f"{self.name} {name}", find_protocol(name), self.role)
@@ -37,17 +38,17 @@ class RoleOfProtocols(Group):
         return super().parse_args(ctx, [*args[place : place + 1], *args[:place], *args[place + 1 :]])
 
 
-def _command(called: str, kind: type[LocalProtocol[Any]], role: type[Any]) -> Command:
-    shared = parameters_of(role, f"Options of {called.split(maxsplit=1)[0]}")
+def _command(words: str, kind: type[LocalProtocol[Any]], role: type[Any]) -> Command:
+    shared = parameters_of(role, f"Options of {words.split(maxsplit=1)[0]}")
     own = protocol_options(kind, {name for each in shared for name in each.opts})
     names = [each.name for each in own if each.name]
 
     def play(**typed: Any) -> None:
         texts = {name: typed.pop(name) for name in names}
         given = {name: str(text).lower() if isinstance(text, bool) else text for name, text in texts.items() if text is not None}
-        role(**typed)(kind, given)
+        instance_of(role, typed)(kind, given)
 
     command = Command(kind.name, params=[*own, *shared], callback=play, help=f"{getdoc(kind)}\n\nModel: {kind.model()}. Source: {kind.source}.")
     command.everyday = EVERYDAY
-    command.example = f"local-dp {called} {kind.example or '--seed 1 --tier population'}" if called.startswith("run ") else ""
+    command.example = f"local-dp {words} {kind.example or '--seed 1 --tier population'}" if words.startswith("run ") else ""
     return command

@@ -1,4 +1,4 @@
-"""What is told to whoever asks in Python: plain data that prints itself as one block."""
+"""Results in Python: plain data that prints itself as one block."""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
@@ -9,14 +9,14 @@ WIDTH = 100  # characters of the block
 
 
 @dataclass(frozen=True, repr=False)
-class Told(ABC):
-    """Plain data by `to_dict`, what `--json` prints; a block of text by `print`."""
+class Printable(ABC):
+    """Plain data by `to_dict`, as `--json` prints it; a block of text by `print`."""
 
     data: dict[str, Any]
 
     @abstractmethod
     def text(self, width: int = WIDTH) -> str:
-        """For a person, on lines of at most `width` characters where words allow."""
+        """For a person: lines of at most `width` characters where words allow."""
 
     def __repr__(self) -> str:
         return self.text()

@@ -1,0 +1,119 @@
+"""Costs by closed form: the best randomizer for a task, the price of a list of mechanisms, the epsilon of shuffled reports."""
+
+import math
+from dataclasses import asdict, dataclass
+
+from local_dp.accounting import rules
+from local_dp.accounting.rules import losses_of
+from local_dp.bounds import best
+from local_dp.checks import check_whole
+from local_dp.domains import Parameter
+from local_dp.errors import InputError
+from local_dp.experiments.api.audit import built
+from local_dp.experiments.api.printable import WIDTH, Printable
+from local_dp.experiments.text.layout import paragraph, table
+from local_dp.experiments.text.notation import bound, number
+from local_dp.shuffle.accountant import amplified, largest_local
+
+MOST = 1e6  # nats
+RULES = {
+    "basic": "losses add up",
+    "advanced": "Dwork, Rothblum and Vadhan",
+    "tanh": "the same, with the largest expected loss, eps tanh(eps/2)",
+    "zcdp": "rho adds up and is converted",
+    "exact": "the smallest provable epsilon",
+}
+SHUFFLE_RULES = {
+    "no shuffler": "the server knows the senders",
+    "closed form": "Feldman, McMillan, Talwar 2021",
+    "clones": "the same, computed",
+    "variation ratio": "any randomizer of this epsilon",
+    "blanket": "this randomizer; Balle, Bell, Gascon, Nissim 2019",
+    "all data sets": "the worst data set, proved",
+    "others hold one value": "a pair of data sets, its delta bounded from below",
+}
+_DIGITS = 4
+
+
+@dataclass(frozen=True, repr=False)
+class BestFor(Printable):
+    """The randomizer, its parameters, n times its variance, the reason, and the others."""
+
+    def text(self, width: int = WIDTH) -> str:
+        data = self.data
+        parameters = ", ".join(f"{name}={value}" for name, value in data["parameters"].items())
+        error = "" if data["clients"] is None else f" With {data['clients']:,} clients the standard error is {number(data['error'])}."
+        head = paragraph(f"{data['randomizer']}({parameters}): {data['reason']}.{error}", width, "  ")
+        rows = [(name, number(variance)) for name, variance in [(data["randomizer"], data["variance"]), *data["others"]]]
+        return "\n\n".join((head, table(("randomizer", f"n times the variance of {data['of']}"), rows, width)))
+
+
+def best_for(task: str, *, epsilon: float = 1.0, k: int = 2, clients: int | None = None) -> BestFor:
+    """The best known randomizer for a task at this epsilon, by closed form, with its reason. Raises InputError.
+
+    "survey": the share of a yes; "frequency": the shares of `k` symbols; "mean": the mean in [0, 1] of the distribution that the clients are drawn from;
+    "table-mean": the mean of the clients' own numbers; "mean-vector": vectors in [-1, 1]^k, the variances of all coordinates together; "ball-vector": vectors
+    in the unit ball; "strings": the share of one of all strings of `k` bits. With `clients`, also the standard error.
+    """
+    choice = best.best_for(task, epsilon, k)
+    if clients is not None:
+        check_whole("clients", clients, 1, 10**15)
+    error = None if clients is None else choice.error(clients)
+    return BestFor({"task": task, "clients": clients, **asdict(choice), "error": error, "others": [list(pair) for pair in choice.others]})
+
+
+@dataclass(frozen=True, repr=False)
+class Prices(Printable):
+    """The price of a list of mechanisms, by each rule of composition."""
+
+    def text(self, width: int = WIDTH) -> str:
+        """The prices are rounded up."""
+        data = self.data
+        priced, beside = ("epsilon", "delta") if isinstance(data["epsilon"], dict) else ("delta", "epsilon")
+        head = f"{data['mechanisms']}: {data['answers']:,} {'answer' if data['answers'] == 1 else 'answers'}, {beside} {data[beside]:g}"
+        rows = [(f"{rule}: {RULES[rule]}", "none" if price is None else bound(price, True, _DIGITS)) for rule, price in data[priced].items()]
+        return f"{paragraph(head, width, '  ')}\n\n{table(('rule', priced), rows, width)}"
+
+
+def price(mechanisms: str, *, delta: float = 1e-6, epsilon: float | None = None) -> Prices:
+    """The epsilon beside `delta`, or with an `epsilon` the delta beside it, by each rule; None where a rule promises nothing. Raises InputError.
+
+    The list has the form of `local-dp price`: "discrete-laplace 0.01 x 10000 + gaussian 5 x 3".
+    """
+    losses = losses_of(mechanisms)
+    about = {"mechanisms": mechanisms, "answers": sum(losses.values())}
+    if epsilon is None:
+        epsilons = {rule: rules.epsilon(losses, delta, rule) for rule in rules.RULES}
+        return Prices({**about, "delta": delta, "epsilon": {rule: cost if math.isfinite(cost) else None for rule, cost in epsilons.items()}})
+    if not 0 <= epsilon <= MOST:
+        raise InputError(f"epsilon is {epsilon}; give a number from 0 to {MOST:g} nats")
+    deltas = {rule: rules.delta(losses, epsilon, rule) for rule in rules.RULES}
+    return Prices({**about, "epsilon": epsilon, "delta": {rule: cost if cost < 1 else None for rule, cost in deltas.items()}})
+
+
+@dataclass(frozen=True, repr=False)
+class Shuffled(Printable):
+    """Upper and lower bounds on the epsilon of shuffled reports."""
+
+    def text(self, width: int = WIDTH) -> str:
+        """Upper bounds are rounded up, lower bounds down."""
+        data = self.data
+        named = " ".join([data["randomizer"], *(f"{key}={value}" for key, value in data["parameters"].items())])
+        head = f"{named}: {data['clients']:,} shuffled reports of epsilon {data['epsilon']:.6g} each, delta {data['delta']:g}"
+        rows = [(f"at most: {rule}", SHUFFLE_RULES[rule], bound(most, True)) for rule, most in data["upper"].items()]
+        rows += [(f"at least: {rule}", SHUFFLE_RULES.get(rule, "the worst data set"), bound(least, False)) for rule, least in data["lower"].items()]
+        verdict = "The epsilon of the worst data set is known from both sides." if data["exact"] else "The epsilon of the worst data set lies between the two."
+        trust = "This holds if all clients answer and the shuffler keeps the senders secret. From the shuffler itself, only its own epsilon protects a report."
+        return "\n\n".join([paragraph(head, width, "  "), table(("epsilon", "by", "nats"), rows, width), paragraph(f"{verdict} {trust}", width, "  ")])
+
+
+def shuffled(name: str, *, clients: int, epsilon: float = 1.0, delta: float = 1e-6, together: float | None = None, **parameters: Parameter) -> Shuffled:
+    """The epsilon of `clients` shuffled reports of a randomizer beside `delta`, by every rule. Raises InputError or RefusedError.
+
+    With `together`, an epsilon after shuffling, `epsilon` is the largest one of a report for which this is proved.
+    """
+    if together is not None:
+        epsilon = largest_local(lambda local: built(name, local, parameters), clients, together, delta)
+    bounds = amplified(built(name, epsilon, parameters), clients, delta)
+    about = {"randomizer": name, "parameters": dict(parameters), "epsilon": epsilon, "clients": clients, "delta": delta}
+    return Shuffled({**about, "upper": bounds.uppers, "lower": bounds.lowers, "least": bounds.lower, "most": bounds.upper, "exact": bounds.exact})
