@@ -45,7 +45,9 @@ def test_every_page_is_in_the_navigation(tmp_path: Path, results: Path) -> None:
     listed = sorted(_places(write_pages(tmp_path / "pages", results)))
     assert listed == sorted(path.relative_to(tmp_path / "pages").as_posix() for path in (tmp_path / "pages").rglob("*.md"))
     assert {f"protocols/{name}.md" for name in PROTOCOLS} | {"index.md", "gallery/index.md", "tutorials/survey.md"} < set(listed)
-    assert sum(path.suffix == ".md" for path in sources(home())) == sum("/" not in place or place.startswith(("theory/", "tutorials/", "decisions/")) for place in listed)
+    assert sum(path.suffix == ".md" for path in sources(home())) == sum(
+        "/" not in place or place.startswith(("theory/", "tutorials/", "decisions/")) for place in listed
+    )
 
 
 def test_the_documents_of_a_checkout_are_its_own() -> None:
