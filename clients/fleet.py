@@ -85,8 +85,8 @@ class Fleet:
                     return
                 writer.write(struct.pack("<I", len(data)) + data)
                 await writer.drain()
-                said = await reader.read(1)
-            if said == FAILED:
+                status = await reader.read(1)
+            if status == FAILED:
                 self.failures.append((await reader.read(1000)).decode(errors="replace"))
             await reader.read()  # until the member ends
         except (ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):

@@ -104,8 +104,8 @@ class SqliteStore(Store):
     def __init__(self, path: Path, limit: float, lifetime: float | None = None) -> None:
         super().__init__(limit, lifetime)
         self._log = _opened(path, self.ledger.lifetime)
-        made = self._log.entries(0)[0]
-        life, self.secret = int.from_bytes(made.data[:-_SECRET_BYTES]), made.data[-_SECRET_BYTES:]
+        first = self._log.entries(0)[0]
+        life, self.secret = int.from_bytes(first.data[:-_SECRET_BYTES]), first.data[-_SECRET_BYTES:]
         if lifetime is not None and nano_epsilon(lifetime) != life:
             self._log.close()
             raise InputError(f"the store {str(path)!r} was made for epsilon {life / NANO:g} for life, which stays so; leave out --lifetime")

@@ -34,11 +34,11 @@ class LyingRole(ClientRole):
 def worst(randomizer: Randomizer, cells: Words) -> Words:
     """Among some possible reports, the one whose estimate is farthest from 0; shape (1,)."""
     dtype = randomizer.report_dtype
-    made = [np.frombuffer(bytes([byte]) * dtype.itemsize, dtype=dtype) for byte in (0, 1, 255)]
+    candidates = [np.frombuffer(bytes([byte]) * dtype.itemsize, dtype=dtype) for byte in (0, 1, 255)]
     for place, value in enumerate(randomizer.domain.some(_VALUES)):
         words = randomizer.draw(KeyedNoise(0), Draw(1, place), 0, _SAMPLED)
-        made += np.split(randomizer.respond(np.array([value] * _SAMPLED), words, cells), _SAMPLED)
-    possible = [report for report in made if bool(randomizer.possible(report).all())]
+        candidates += np.split(randomizer.respond(np.array([value] * _SAMPLED), words, cells), _SAMPLED)
+    possible = [report for report in candidates if bool(randomizer.possible(report).all())]
     return max(possible, key=lambda report: _pull(randomizer, report, cells))
 
 

@@ -69,8 +69,8 @@ class ClientRole:
         spans = [self._overlap(ask) for ask in request.asks]
         if not any(spans):
             return ()
-        asked = encode(request.model_copy(update={"missing": ()}) if request.missing else request)
-        digest = blake2b(asked + f"{self.member} {self.start} {self.stop}".encode(), digest_size=16).digest()
+        plain = encode(request.model_copy(update={"missing": ()}) if request.missing else request)
+        digest = blake2b(plain + f"{self.member} {self.start} {self.stop}".encode(), digest_size=16).digest()
         try:
             commit = self.store.get(request.run, request.round)
             if commit is None:
@@ -85,26 +85,26 @@ class ClientRole:
         return tuple(reply for reply in commit.replies if _is_missing(reply, request.missing))
 
     def _answer(self, request: Request, spans: list[Span | None], digest: bytes) -> Commit:
-        asked, charges = self._planned(request, spans)
-        sessions = dict.fromkeys(query.session for _, query in asked if query.session)
+        queries, charges = self._planned(request, spans)
+        sessions = dict.fromkeys(query.session for _, query in queries if query.session)
         spoken = self.store.spoken.copy(sessions)
-        replies = [reply for place, query in asked for reply in self._replies(request, place, query, spoken)]
+        replies = [reply for place, query in queries for reply in self._replies(request, place, query, spoken)]
         return Commit(request.run, request.round, digest, charges, tuple(replies), tuple((session, spoken.bits(session)) for session in sessions))
 
     def _planned(self, request: Request, spans: list[Span | None]) -> tuple[list[tuple[int, LocalQuery]], tuple[Charge, ...]]:
         """The queries to its clients, and their cost; it reads no record. Every failure is a RefusedError."""
         try:
             self.work.begin()
-            asked = [(place, self._local_query(request.asks[place], span)) for place, span in enumerate(spans) if span]
-            charges = tuple(self._own(query.charge(request.asks[place].coins)) for place, query in asked)
-            self._check_ceilings([query for _, query in asked], charges)
+            queries = [(place, self._local_query(request.asks[place], span)) for place, span in enumerate(spans) if span]
+            charges = tuple(self._own(query.charge(request.asks[place].coins)) for place, query in queries)
+            self._check_ceilings([query for _, query in queries], charges)
             self.store.ledger.check(request.run, charges)
-            self.work.verify(query.randomizer for _, query in asked)
+            self.work.verify(query.randomizer for _, query in queries)
         except RefusedError:
             raise
         except (Exception, SystemExit) as error:
             raise RefusedError(FAILED, str(error)) from error
-        return asked, charges
+        return queries, charges
 
     def _own(self, charge: Charge) -> Charge:
         """The charge by the place of a record among its own, since a client keeps its budget under another number in another run."""

@@ -65,8 +65,8 @@ class Work:
     def query(self, name: str, params: Mapping[str, Parameter]) -> Query:
         """The query, which fits the names and types of the columns. Raises RefusedError, or InputError if it does not fit."""
         key = _key(name, params)
-        if (known := self._queries.get(key)) is not None:
-            return known
+        if (query := self._queries.get(key)) is not None:
+            return query
         query = QUERIES.build(name, params)
         query.values(self.schema)
         return self._queries.put(key, query)
@@ -74,8 +74,8 @@ class Work:
     def build(self, name: str, params: Mapping[str, Parameter]) -> Randomizer:
         """The randomizer, not verified. Raises RefusedError, "too-much" among others."""
         key = _key(name, params)
-        if (known := self._randomizers.get(key)) is not None:
-            return known
+        if (randomizer := self._randomizers.get(key)) is not None:
+            return randomizer
         self._spend(_BUILD)
         return self._randomizers.put(key, RANDOMIZERS.build(name, params))
 
@@ -83,10 +83,10 @@ class Work:
         """Raises RefusedError unless each passes `local_dp.verification.gate`, or "too-much" before it is tried."""
         for each in randomizers:
             key = _key(each.name, each.params())
-            known = self._verified.get(key)
-            if known is each:
+            before = self._verified.get(key)
+            if before is each:
                 continue
-            if known is None and each.evidence in self.evidence:  # else the verdict costs nothing
+            if before is None and each.evidence in self.evidence:  # else the verdict costs nothing
                 self._spend(entries(each) if is_built_in(each) else _AUDIT)
             verify(each, self.evidence)
             self._verified[key] = each

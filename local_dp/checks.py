@@ -6,7 +6,7 @@ from local_dp.errors import InputError
 
 
 def check_built(*parts: object) -> None:
-    """Accepts everything: computing the arguments is the check, for it raises InputError where parameters are wrong."""
+    """Accepts everything: computing the arguments is the check, which raises InputError for wrong parameters."""
 
 
 def check_whole(name: str, value: int, least: int, most: int) -> None:
@@ -31,14 +31,14 @@ def whole_number(name: str, text: str) -> int:
 
 
 def _held(name: str, value: int) -> int:
-    """The number, unless it has more than 128 bits. Raises InputError."""
+    """The number, if it has at most 128 bits. Raises InputError."""
     if value.bit_length() > 128:
         raise InputError(f"{name} is a number of {value.bit_length()} bits; give one of at most 128")
     return value
 
 
 def real_number(name: str, text: str) -> float:
-    """The number that is written. Raises InputError for a text, for none (nan), and for one that is too small to be computed with."""
+    """The number in a text. Raises InputError for another text, nan, and a number too small to compute with."""
     try:
         value = float(text)
     except ValueError:
@@ -57,24 +57,24 @@ LARGEST, SMALLEST = 1e150, 1e-150  # of a number in a question: squares, quotien
 
 
 def _is_number(value: object) -> bool:
-    """Whether it is a whole number or a float, numpy's among them: a truth value is none."""
+    """Whether it is a whole number or a float, including numpy's: a truth value is not."""
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def check_number(name: str, value: float) -> None:
-    """Raises InputError unless `value` is a number that can be computed with: at most 1e150 to either side."""
+    """Raises InputError unless `value` is a number from -1e150 to 1e150."""
     if not _is_number(value) or not -LARGEST <= value <= LARGEST:
         raise InputError(f"{name} is {value!r:.40}; give a number from -1e150 to 1e150")
 
 
 def check_width(name: str, value: float) -> None:
-    """Raises InputError unless `value` is a number above 0 that can be divided by: from 1e-150 to 1e150."""
+    """Raises InputError unless `value` is a number from 1e-150 to 1e150."""
     if not _is_number(value) or not SMALLEST <= value <= LARGEST:
         raise InputError(f"{name} is {value!r:.40}; give a positive number, from 1e-150 to 1e150")
 
 
 def check_range(name: str, low: float, high: float) -> None:
-    """Raises InputError unless low < high are numbers that can be computed with, and are 1e-150 apart or more."""
+    """Raises InputError unless low < high are numbers within 1e150 of 0 and 1e-150 apart or more."""
     check_number(f"the lower of the bounds{name}", low)
     check_number(f"the upper of the bounds{name}", high)
     if not high - low >= SMALLEST:
@@ -94,7 +94,7 @@ def check_share(name: str, value: float) -> None:
 
 
 def check_success(success: float, least: float) -> None:
-    """Raises InputError unless the probability of success is strictly between `least`, what a guess has, and 1."""
+    """Raises InputError unless the probability of success is strictly between `least`, that of a guess, and 1."""
     if not least < success < 1:
         raise InputError(f"the probability of success is {success}; give a number strictly between {least:g} and 1")
 

@@ -42,7 +42,7 @@ class Domain:
         return np.arange(self.low, self.high + 1, dtype=np.int64)
 
     def some(self, most: int) -> Counts:
-        """All values of a small domain; of a large one at most so many, from end to end."""
+        """All values of a small domain; of a large one at most `most`, from end to end."""
         return self.values() if self.size <= most else self.low + np.arange(most, dtype=np.int64) * (self.size - 1) // max(1, most - 1)
 
     def shape(self, n: int) -> tuple[int, ...]:
@@ -50,7 +50,7 @@ class Domain:
         return (n,)
 
     def first(self, n: int) -> Counts:
-        """A member that needs no looking at a record, n times: the least one."""
+        """The least member, n times: a value that depends on no record."""
         return np.full(n, self.low, dtype=np.int64)
 
     def clip(self, values: Ints) -> Ints:
@@ -61,9 +61,9 @@ class Domain:
 
 @dataclass(frozen=True)
 class Vectors(Domain):
-    """Vectors of `d` coordinates: a value is a row of whole numbers, shape (d,), from -steps to steps, and stands for row / steps in [-1, 1]^d.
+    """Vectors of `d` coordinates: a value is a row of whole numbers from -steps to steps, shape (d,), and stands for row / steps in [-1, 1]^d.
 
-    `kind` says which of these rows are members: all ("cube"), or those of Euclidean norm at most 1 ("ball"). Many values are an array of shape (n, d).
+    `kind` is "cube" for all rows, or "ball" for those of Euclidean norm at most 1. n values have shape (n, d).
     """
 
     d: int
@@ -94,7 +94,7 @@ class Vectors(Domain):
         return np.zeros((n, self.d), dtype=np.int64)
 
     def clip(self, values: Ints) -> Ints:
-        """Into the cube; and, for the ball, towards 0 until the norm is at most 1. Whole numbers from correctly rounded ones, alike on every machine."""
+        """Into the cube; for the ball, then towards 0 until the norm is at most 1. Whole numbers, alike on every machine."""
         rows: Ints = values.clip(self.low, self.high)
         if self.kind == "cube":
             return rows
@@ -110,12 +110,12 @@ def symbols(k: int) -> Domain:
 
 
 def bit_or_silence() -> Domain:
-    """A bit, 0 or 1, or 2: nothing to say."""
+    """A bit, 0 or 1, or 2 for silence."""
     return Domain("bit or silence", 0, 2)
 
 
 def bit_strings(length: int) -> Domain:
-    """One of 2^length symbols, each a string of so many bits read as a number. 1 <= length <= 22."""
+    """One of 2^length symbols, each a string of bits read as a number. 1 <= length <= 22."""
     if type(length) is not int or not 1 <= length <= MAX_LENGTH:
         raise InputError(f"length is {length!r}; give the bits of a symbol, from 1 to {MAX_LENGTH}")
     return Domain("symbols", 0, (1 << length) - 1)
@@ -147,7 +147,7 @@ def vectors(kind: Literal["cube", "ball"], d: int, steps: int) -> Vectors:
 
 
 def grouped_levels(steps: int, groups: int) -> Domain:
-    """A number in [0, 1] as by `levels` in one of several groups, or none: value g (steps + 1) + v is v/steps in group g, and the last value is none."""
+    """A number in [0, 1] in one of several groups, or none: value g (steps + 1) + v is v/steps in group g, and the last value is none."""
     if type(groups) is not int or groups < 1:
         raise InputError(f"there are {groups!r} groups; give a whole number of 1 or more")
     return Domain("grouped levels", 0, groups * levels(steps).size)

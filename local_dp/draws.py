@@ -28,7 +28,7 @@ class Draws:
 
     @property
     def private(self) -> bool:
-        """Whether they are nobody's to compute."""
+        """Whether the words are secret."""
         return not isinstance(self._noise, KeyedNoise)
 
     def words(self, count: int) -> Words:
@@ -62,7 +62,7 @@ class Draws:
         return (drawn % np.uint64(limit)).astype(np.int64)
 
     def among(self, shares: Sequence[int]) -> int:
-        """The number of one of the shares, each with probability exactly its part of their sum."""
+        """The index of one of the shares, each with probability exactly its part of their sum."""
         drawn = self.below(sum(shares))
         for number, share in enumerate(shares):
             if drawn < share:
@@ -83,7 +83,7 @@ class Draws:
         return self.below(probability.denominator) < probability.numerator
 
     def coin_exp(self, gamma: Fraction) -> bool:
-        """True with probability exactly e^-gamma, for 0 <= gamma <= 1: the parity of where a run of coins of bias gamma / k first fails."""
+        """True with probability exactly e^-gamma, for 0 <= gamma <= 1: by the parity of the length of a run of coins of bias gamma / k."""
         failed_at = 1
         while self.coin(gamma / failed_at):
             failed_at += 1

@@ -1,10 +1,10 @@
-"""What can go wrong by somebody's doing, split by whose: each error is one line that says what, with which value, and what to do."""
+"""The errors that this project raises on purpose: each is one line that says what is wrong, with which value, and what to do."""
 
 from collections.abc import Iterable
 
 
 class LocalDPError(Exception):
-    """Anything this project refuses on purpose; every other exception is a bug of ours."""
+    """Any error raised on purpose; every other exception is a bug."""
 
 
 class InputError(LocalDPError):
@@ -12,7 +12,7 @@ class InputError(LocalDPError):
 
 
 class RefusedError(LocalDPError):
-    """A client would not answer: `code` says why, in a word a machine can read."""
+    """A client's refusal to answer; `code` is its machine-readable reason."""
 
     def __init__(self, code: str, message: str) -> None:
         super().__init__(message)
@@ -24,11 +24,11 @@ class QuorumError(LocalDPError):
 
 
 class BusError(LocalDPError):
-    """The message bus cannot be reached, refused us, or went away for good."""
+    """The message bus cannot be reached, refused the connection, or closed it for good."""
 
 
 class WireError(LocalDPError):
-    """A message is not one of ours: malformed, oversized, unknown or not in canonical form. `kind` is the counter it is rejected under."""
+    """A message of another protocol: malformed, oversized, unknown or not canonical. `kind` is the counter of its rejection."""
 
     def __init__(self, message: str, kind: str = "unfit") -> None:
         super().__init__(message)
@@ -36,16 +36,16 @@ class WireError(LocalDPError):
 
 
 class ForgedError(WireError):
-    """A message that nobody signed who may say it."""
+    """A message without the signature of an allowed sender."""
 
 
 def printable(text: str) -> str:
-    """Somebody else's words as they may be shown: what a terminal would obey is written out."""
+    """Somebody else's text for a terminal: control characters are escaped."""
     return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
 
 
 def unknown(what: str, name: str, known: Iterable[str]) -> str:
-    """The line for a name that is not among the known ones: `what` it is not, the nearest known name, and all of them."""
+    """The line for an unknown name: the nearest known name, and all of them. `what` begins the line."""
     from difflib import get_close_matches  # here: it is needed when something is wrong, and takes time to import
 
     names = list(known)

@@ -1,8 +1,8 @@
-"""The narrow waist: an algorithm asks an oracle, all at once or in rounds, and its type says which.
+"""Algorithms ask oracles, all at once or in rounds, and their type says which.
 
-Q is what may be asked, A what is answered, R the result. LocalQuery + Nonadaptive is a non-interactive local algorithm (LNI), LocalQuery + Adaptive an
-interactive one (LI), LocalQuery + Repeated one that asks the same clients again (FI); StatisticalQuery + Nonadaptive and + Adaptive are non-adaptive and
-adaptive SQ algorithms (NASQ, SQ).
+Q is a query, A an answer, R the result. LocalQuery + Nonadaptive is a non-interactive local algorithm (LNI), LocalQuery + Adaptive an interactive one (LI),
+LocalQuery + Repeated one that asks the same clients again (FI); StatisticalQuery + Nonadaptive and + Adaptive are non-adaptive and adaptive SQ algorithms
+(NASQ, SQ).
 """
 
 from collections.abc import Callable, Generator
@@ -45,7 +45,7 @@ Algorithm: TypeAlias = Nonadaptive[Q, A, R] | Adaptive[Q, A, R]
 
 
 class Game(Generic[Q, A, R]):
-    """An algorithm being played: `queries` is the round it waits for, None once it has its `result`."""
+    """A running algorithm: `queries` is the current round, None once it has its `result`."""
 
     result: R
 
@@ -66,7 +66,7 @@ class Game(Generic[Q, A, R]):
 
 
 def as_play(algorithm: Algorithm[Q, A, R]) -> Play[Q, A, R]:
-    """A play of the algorithm, of one round if it is not adaptive: a larger play can `yield from` it."""
+    """A play of the algorithm, of one round if it is non-adaptive: another play can `yield from` it."""
     return _one_round(algorithm) if isinstance(algorithm, Nonadaptive) else algorithm.play()
 
 
@@ -95,7 +95,7 @@ def run(algorithm: Algorithm[Q, A, R], oracle: Oracle[Q, A]) -> R:
 
 
 async def run_async(algorithm: Algorithm[Q, A, R], oracle: AsyncOracle[Q, A]) -> R:
-    """`run`, with an oracle that takes its time."""
+    """`run` with an asynchronous oracle."""
     game = Game(algorithm)
     while game.queries is not None:
         game.send(await oracle.answer(game.queries))
@@ -111,24 +111,24 @@ def translate(algorithm: Nonadaptive[Q, A, R], ask: Ask[Q, NewQ], read: Read[Q, 
 @overload
 def translate(algorithm: Adaptive[Q, A, R], ask: Ask[Q, NewQ], read: Read[Q, NewQ, NewA, A]) -> Adaptive[NewQ, NewA, R]: ...
 def translate(algorithm: Algorithm[Q, A, R], ask: Ask[Q, NewQ], read: Read[Q, NewQ, NewA, A]) -> Nonadaptive[NewQ, NewA, R] | Adaptive[NewQ, NewA, R]:
-    """The same algorithm put to another kind of oracle, round for round: every "preserves adaptivity" clause of KLNRS Section 4 in one place.
+    """The same algorithm for another kind of oracle, round for round: every "preserves adaptivity" clause of KLNRS Section 4.
 
-    `ask(queries, before)` writes a round in the new language, `before` being all that was asked in earlier rounds; `read(queries, asked, answers)` turns
-    the new answers back into one for each query.
+    `ask(queries, before)` writes a round in the new language, `before` being all queries of earlier rounds. `read(queries, translated, answers)` turns the new
+    answers into one for each query.
     """
     if isinstance(algorithm, Nonadaptive):
         queries, decode = algorithm.queries, algorithm.decode
-        asked = ask(queries, ())
-        return Nonadaptive(asked, lambda answers: decode(read(queries, asked, answers)))
+        translated = ask(queries, ())
+        return Nonadaptive(translated, lambda answers: decode(read(queries, translated, answers)))
 
     def begin() -> Callable[[tuple[Q, ...]], Play[NewQ, NewA, tuple[A, ...]]]:
         before: tuple[NewQ, ...] = ()
 
         def play_round(queries: tuple[Q, ...]) -> Play[NewQ, NewA, tuple[A, ...]]:
             nonlocal before
-            asked = ask(queries, before)
-            before += asked
-            return read(queries, asked, (yield asked))
+            translated = ask(queries, before)
+            before += translated
+            return read(queries, translated, (yield translated))
 
         return play_round
 
@@ -136,7 +136,7 @@ def translate(algorithm: Algorithm[Q, A, R], ask: Ask[Q, NewQ], read: Read[Q, Ne
 
 
 def expand(algorithm: Adaptive[Q, A, R], begin: Callable[[], Callable[[tuple[Q, ...]], Play[NewQ, NewA, tuple[A, ...]]]]) -> Adaptive[NewQ, NewA, R]:
-    """The same algorithm with each of its rounds played as several: `begin()` starts a play, and what it returns plays one round's queries to their answers."""
+    """The same algorithm with each of its rounds played as several: `begin()` starts a play and returns the function that plays one round's queries."""
 
     def play() -> Play[NewQ, NewA, R]:
         play_round, game = begin(), Game(algorithm)

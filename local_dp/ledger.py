@@ -13,7 +13,7 @@ from local_dp.steps import Steps
 
 @dataclass(frozen=True)
 class Charge:
-    """`nano` nano-nats for each client start..stop; under a label in `once` it is paid once, and `what` says for what, so that no label means two things."""
+    """`nano` nano-nats for each client start..stop; under a label in `memo` it is paid once, and `what` is the label's meaning."""
 
     start: int
     stop: int
@@ -23,10 +23,10 @@ class Charge:
 
 
 class Ledger:
-    """What every client of a block has spent, per run and for life: charge() checks first and commits only if nobody exceeds a limit.
+    """The spending of every client of a block, per run and for life: charge() checks first and commits only if no client exceeds a limit.
 
-    `limit` and `lifetime` are in nats; without `lifetime`, the run limit also holds for life. What a client pays in one round is added up before it is
-    checked (KLNRS Definition 4.4): all charges of a round are committed, or none.
+    `limit` and `lifetime` are in nats; without `lifetime`, the run limit also holds for life. The charges of one round are added up before they are checked
+    (KLNRS Definition 4.4): all of them are committed, or none.
     """
 
     def __init__(self, limit: float, lifetime: float | None = None) -> None:
@@ -37,7 +37,7 @@ class Ledger:
         self._labels: dict[str, tuple[bytes, Steps]] = {}  # what each label stands for, and who has paid for it
 
     def check(self, run: str, charges: Sequence[Charge]) -> None:
-        """Raises RefusedError("budget" or, where a label already stands for something else, "equivocation") unless this can be charged; charges nothing."""
+        """Raises RefusedError("budget", or "equivocation" for a label with another meaning) unless this can be charged; charges nothing."""
         self._allowed(run, charges)
 
     def _allowed(self, run: str, charges: Sequence[Charge]) -> tuple[Steps, dict[str, tuple[bytes, Steps]]]:
@@ -56,7 +56,7 @@ class Ledger:
         self._enter(run, *self._allowed(run, charges))
 
     def enter(self, run: str, charges: Sequence[Charge]) -> None:
-        """Notes a round that is charged already, whatever the limits now are."""
+        """Notes a round that was charged already, whatever the limits are now."""
         self._enter(run, *self._due(charges))
 
     def _enter(self, run: str, due: Steps, labels: dict[str, tuple[bytes, Steps]]) -> None:
@@ -67,7 +67,7 @@ class Ledger:
             self._life.add(start, stop, nano)
 
     def _due(self, charges: Sequence[Charge]) -> tuple[Steps, dict[str, tuple[bytes, Steps]]]:
-        """What each client has to pay, and the labels as they are once it is paid."""
+        """The charge of each client, and the labels after payment."""
         due, labels = Steps(), dict[str, tuple[bytes, Steps]]()
         for charge in charges:
             _check(charge)

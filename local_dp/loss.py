@@ -1,7 +1,7 @@
-"""Privacy losses as data, in whole numbers: epsilon in nano-nats, delta and rho in units of 1e-18; and e^epsilon as a fraction on the private side of it.
+"""Privacy losses as data, in whole numbers: epsilon in nano-nats, delta and rho in units of 1e-18; and e^epsilon as a fraction just below it.
 
-Adding losses is basic composition (KLNRS Claim 2.1), and the type of the sum says which privacy an algorithm has: pure and pure is pure, anything else
-approximate, concentrated with concentrated or pure is concentrated. `accounting` knows what a list of losses comes to by better rules.
+Adding losses is basic composition (KLNRS Claim 2.1). The type of the sum says which privacy an algorithm has: pure and pure is pure, otherwise approximate;
+concentrated with concentrated or pure is concentrated. `accounting` composes losses by better rules.
 """
 
 import math

@@ -34,7 +34,7 @@ def stream_key(label: str, seed: int, index: int = 0) -> bytes:
 
 
 class _Key(ISeedSequence):
-    """A key as it is: given as `key=`, numpy would first read entropy for a seed that it then forgets, and take four times as long."""
+    """A key as a seed sequence: with `key=`, numpy would first read entropy for an unused seed, in four times the time."""
 
     def __init__(self, key: bytes) -> None:
         self.words = np.frombuffer(key, _WIDTHS[64])
@@ -109,7 +109,7 @@ def leading_words(keys: Keys, start: int, stop: int, bits: int, undecided: Calla
 
 @dataclass(frozen=True)
 class Draw:
-    """Which words: those of one ask of one round, or, where `once` names one, those that every ask under that label has in common."""
+    """Which words: those of one ask of one round, or, under a label in `memo`, those shared by every ask under that label."""
 
     round: int
     ask: int = 0
@@ -121,10 +121,10 @@ class Draw:
 
 
 class Noise(Protocol):
-    """Where the clients' private words come from."""
+    """The source of the clients' private words."""
 
     def words(self, which: Draw, start: int, stop: int, bits: int) -> Words:
-        """The `bits`-wide uniform words start..stop of a draw, shape (stop - start,): the same ones for ever under a `once` label."""
+        """The `bits`-wide uniform words start..stop of a draw, shape (stop - start,): always the same ones under a label."""
         ...
 
 
@@ -149,9 +149,9 @@ class KeyedNoise:
 
 
 class SystemNoise:
-    """Private noise: the operating system's entropy, never seeded, never repeated; under a `once` label, expanded by SHAKE-256 from a secret of that label.
+    """Private noise: the operating system's entropy, never seeded, never repeated; under a label, expanded by SHAKE-256 from the label's secret.
 
-    The labels' secrets are of one `secret` of 32 bytes, which a client that is started again must have kept.
+    The labels' secrets derive from one `secret` of 32 bytes, which a restarted client must have kept.
     """
 
     def __init__(self, secret: bytes | None = None) -> None:
@@ -171,5 +171,5 @@ class SystemNoise:
 
 
 def public_coins(key: bytes, start: int, stop: int) -> Words:
-    """The 64-bit public coin of each client start..stop: known to everybody who holds the request that carries `key`."""
+    """The 64-bit public coin of each client start..stop, known to everyone with the request that contains `key`."""
     return philox_words(key, start, stop, 64)

@@ -55,7 +55,7 @@ class Records:
         return self.whole(name).astype(np.uint64, copy=False)
 
     def schema(self) -> "Records":
-        """No record, in columns of the same names and types; how long texts are is no part of it."""
+        """No record, in columns of the same names and types, whatever the length of texts."""
         empty = {name: values[:0] for name, values in self.columns.items()}
         return Records({name: values.astype("U1") if values.dtype.kind == "U" else values for name, values in empty.items()})
 
@@ -84,7 +84,7 @@ def absent(values: Column) -> Bools:
 
 
 def chunks(start: int, stop: int, size: int) -> Iterator[tuple[int, int]]:
-    """start..stop cut at the multiples of `size`, so that a client is in the same chunk whoever does the cutting."""
+    """start..stop cut at the multiples of `size`: a client is in the same chunk for every range."""
     while start < stop:
         end = min(stop, (start // size + 1) * size)
         yield start, end

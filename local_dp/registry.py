@@ -24,9 +24,9 @@ def no_check(kind: type[Any]) -> None:
 class Registry(Mapping[str, type[T]]):
     """The classes of one kind by name: the built-in ones first, in the order of their files.
 
-    Built in is each class in the `files` (patterns, from the folder of the library) that declares `name: ClassVar[str] = "..."`, or is made by a function
-    of its name; `parts` are names that no request may use. Packages add classes under the entry-point group `group`. `check` raises InputError for a class
-    that cannot be used.
+    The `files` are patterns from the folder of the library. In them each class with `name: ClassVar[str] = "..."` is built in, and each constant made by a
+    function of its name; `parts` are names that no request may use. Packages add classes under the entry-point group `group`. `check` raises InputError for
+    an unusable class.
     """
 
     noun: str

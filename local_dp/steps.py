@@ -1,4 +1,4 @@
-"""Step functions of the client index: one whole number for every client, in as many steps as there are cohorts, not clients."""
+"""Step functions of the client index: one whole number for every client, with a step for each cohort, not each client."""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator

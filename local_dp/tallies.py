@@ -1,4 +1,4 @@
-"""What a server adds up, and what it makes of it."""
+"""Tallies of reports, and estimates from them with their intervals."""
 
 from dataclasses import dataclass
 from typing import Self, TypeAlias
@@ -14,10 +14,10 @@ Ends: TypeAlias = tuple[Floats | float, Floats | float]
 
 @dataclass(frozen=True)
 class Tally:
-    """What is kept of `n` reports: whole-number sums, sufficient for the randomizer's estimate. Addition makes it a commutative monoid.
+    """Whole-number sums over `n` reports, sufficient for the randomizer's estimate. Addition makes it a commutative monoid.
 
-    Reports may arrive in any order and on several hosts: tallies of parts add up to the tally of the whole. `n` may be left out where every report adds 1
-    to one count, as in a finite channel's counts of shape (cells, alphabet).
+    Reports may arrive in any order and on several hosts: tallies of parts add up to the tally of the whole. `n` may be left out where every report adds 1 to
+    one count.
     """
 
     counts: Counts
@@ -35,7 +35,7 @@ class Tally:
 
     @property
     def weights(self) -> Floats:
-        """The counts, for a likelihood to weigh logarithms by. Raises InputError if there is no report: every hypothesis would be as likely."""
+        """The counts as weights of logarithms. Raises InputError without reports, which favour no hypothesis."""
         self._check_answered()
         return self.counts.astype(np.float64)
 
@@ -51,11 +51,11 @@ class Tally:
 
 @dataclass(frozen=True)
 class Estimate:
-    """A value (scalar or vector), its standard error and the number of reports behind it.
+    """A value (scalar or vector), its standard error and its number of reports.
 
-    The truth it is about is the mean of the distribution the clients were drawn from: error and interval hold sampling and privacy noise together. Of a
-    table whose every row answered, the interval covers the table's own mean more often than it says.
-    `ends` (a, b), where known, are the two values that one report's estimate takes, or would take for the variance it has: (b - f)(f - a) at the truth f.
+    The truth is the mean of the distribution of the clients: error and interval include sampling and privacy noise. For a table whose every row answered, the
+    interval covers the table's own mean more often than stated. `ends` (a, b), where known, are two values of one report's estimate with variance (b - f)(f -
+    a) at the truth f.
     """
 
     value: Floats
@@ -65,7 +65,7 @@ class Estimate:
 
     @classmethod
     def between(cls, ends: Ends, value: Floats | float, n: int, least: float = 0.0) -> Self:
-        """An estimate whose variance is known given the truth, a number from `least` to 1: a value beyond is noise and must not make the error look small."""
+        """An estimate with known variance for each truth from `least` to 1. A value beyond is noise and must not make the error look small."""
         place = np.minimum(np.maximum(value, least), 1.0)  # of one number, several times as fast as np.clip
         variance = ends[1] - place
         variance *= place - ends[0]  # in place: of millions of coordinates, every array is paid for page by page
@@ -93,8 +93,8 @@ class Estimate:
 def score_interval(value: Floats | float, ends: Ends, n: int, z: float = Z95) -> tuple[Floats, Floats]:
     """Every f for which a mean of n reports with variance (b - f)(f - a) / n lies within z standard errors of `value`: Wilson's interval if a = 0, b = 1.
 
-    The error is the one at f, not at the estimate, so the interval is asymmetric, never empty of width at either end, and holds its level for small n.
-    Source: Wilson 1927.
+    The standard error is that at f, not at the estimate. So the interval is asymmetric, has width at either end, and keeps its level for small n. Source:
+    Wilson 1927.
     """
     centre, reach = (ends[0] + ends[1]) / 2, (ends[1] - ends[0]) / 2
     away, shrink = value - centre, 1 + z**2 / n
@@ -104,11 +104,11 @@ def score_interval(value: Floats | float, ends: Ends, n: int, z: float = Z95) ->
 
 @dataclass(frozen=True)
 class Ratio(Estimate):
-    """The quotient of two shares of one law, known from the same reports, with Fieller's interval inside [`least`, `most`].
+    """The quotient of two shares of one law, from the same reports, with Fieller's interval inside [`least`, `most`].
 
-    `moments` are the numerator a, the denominator b, and their variances and covariance (a, b, aa, ab, bb), each of the quotient's shape. The interval holds
-    every t for which a - t b is within z of its standard errors of 0: exact where the reports are normal, and the whole range where b might be 0; then the
-    value is NaN, for there is nothing to divide by. Source: Fieller 1954.
+    `moments` are numerator a, denominator b, and their variances and covariance (a, b, aa, ab, bb), each of the quotient's shape. The interval contains every
+    t for which a - t b is within z of its standard errors of 0: exact for normal reports. It is the whole range where b might be 0; for b <= 0 the value is
+    NaN. Source: Fieller 1954.
     """
 
     moments: tuple[Floats, ...] = ()

@@ -59,10 +59,10 @@ class Ask(BaseModel):
 
     @classmethod
     def of(cls, query: LocalQuery, coins: bytes) -> "Ask":
-        asked, randomizer = query.query, query.randomizer
+        question, randomizer = query.query, query.randomizer
         return cls(
-            query=asked.name,
-            query_params=asked.params(),
+            query=question.name,
+            query_params=question.params(),
             randomizer=randomizer.name,
             randomizer_params=randomizer.params(),
             start=query.cohort.start,
@@ -234,16 +234,16 @@ def _unpacked(payload: bytes, side: Side) -> Any:
 
 def _repeats(payload: bytes) -> bool:
     """Whether a map of the message has a name twice."""
-    lost = 0
+    repeats = 0
 
     def named(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
-        nonlocal lost
-        held = dict(pairs)
-        lost += len(pairs) - len(held)
-        return held
+        nonlocal repeats
+        values = dict(pairs)
+        repeats += len(pairs) - len(values)
+        return values
 
     msgpack.unpackb(payload, use_list=False, raw=False, object_pairs_hook=named)
-    return lost > 0
+    return repeats > 0
 
 
 def _mistake(kind: str, value: object) -> str:

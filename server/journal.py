@@ -42,12 +42,12 @@ class Journal:
 
     def past(self, number: int) -> Past | None:
         """The stored part of a round, if it was asked."""
-        kept = {entry.part: entry.data for entry in self._log.entries(number)}
-        if not kept:
+        parts = {entry.part: entry.data for entry in self._log.entries(number)}
+        if not parts:
             return None
-        asked, closed = kept.pop("asked"), kept.pop("closed", None)
-        replies = tuple(reply for reply in map(decode, kept.values()) if isinstance(reply, Reply))
-        return Past(asked, replies, None if closed is None else _closing(json.loads(closed)))
+        request, closed = parts.pop("asked"), parts.pop("closed", None)
+        replies = tuple(reply for reply in map(decode, parts.values()) if isinstance(reply, Reply))
+        return Past(request, replies, None if closed is None else _closing(json.loads(closed)))
 
     def asked(self, number: int, request: bytes) -> None:
         """A round that is about to be asked, by the digest of its request."""
@@ -75,8 +75,8 @@ class Journal:
     def standing(self) -> tuple[int, int, int]:
         """How many rounds were closed, how many were asked, and how many messages of reports are kept."""
         parts = [entry.part for entry in self._log.entries() if entry.round]
-        closed, asked = parts.count("closed"), parts.count("asked")
-        return closed, asked, len(parts) - closed - asked
+        closed, rounds = parts.count("closed"), parts.count("asked")
+        return closed, rounds, len(parts) - closed - rounds
 
     def leave(self) -> None:
         """Ends the server's work. The journal of a run without a question is deleted: it can begin again."""

@@ -110,13 +110,13 @@ class Members:
         """
         if self.roster is not None and not self.roster.holds(group, hello):
             raise WireError(f"member {hello.member} claims the clients {hello.start}..{hello.stop}, which the roster does not give it")
-        known = self.named.get(hello.member)
-        if known is not None and (known.group, known.start, known.stop) == (group, hello.start, hello.stop):
-            known.private &= hello.private
-            return known, False
+        member = self.named.get(hello.member)
+        if member is not None and (member.group, member.start, member.stop) == (group, hello.start, hello.stop):
+            member.private &= hello.private
+            return member, False
         place = bisect_left(self._ordered, hello.stop, key=lambda member: member.start)  # the members before it begin before this one ends
         clash = place > 0 and self._ordered[place - 1].stop > hello.start
-        if known is not None or clash or not hello.start < hello.stop <= self.clients:
+        if member is not None or clash or not hello.start < hello.stop <= self.clients:
             raise WireError(f"member {hello.member} claims the clients {hello.start}..{hello.stop}, which are not free")
         member = Member(hello.member, group, hello.start, hello.stop, hello.private)
         self.named[member.name] = member

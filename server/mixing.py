@@ -128,14 +128,14 @@ class Mixer:
             clients = self.front.coordinator.members.clients
             return [Refusal(run=self.run, round=request.round, member=NAME, start=0, stop=clients, code=code, text=str(error)[:1000])]
         self.front.coordinator.forget(round)
-        return [said for ask in range(len(round.parts)) for said in self._of_ask(round, ask)]
+        return [messages for ask in range(len(round.parts)) for messages in self._of_ask(round, ask)]
 
     def _of_ask(self, round: Round, ask: int) -> list[Said]:
         """The reports to one ask, and the number of missing ones; the places are counted from the cohort's first and identify nobody."""
         part = round.parts[ask]
         passed, start = self.shuffler.passed(part.reports[part.answered]), part.query.cohort.start
         count, width = passed.shape
-        said: list[Said] = [
+        messages: list[Said] = [
             Reply(run=self.run, round=round.number, member=NAME, ask=ask, start=start + low, width=width, reports=passed[low:high].tobytes())
             for low, high in chunks(0, count, per_message(width))
         ]
@@ -143,15 +143,15 @@ class Mixer:
         for why, many in _lacking(part, count):
             if many:
                 code = next(iter(part.refusals), "") if why == "refused" else ""
-                said.append(Absent(run=self.run, round=round.number, member=NAME, ask=ask, start=at, stop=at + many, why=why, code=code))
+                messages.append(Absent(run=self.run, round=round.number, member=NAME, ask=ask, start=at, stop=at + many, why=why, code=code))
                 at += many
-        return said
+        return messages
 
 
 def _lacking(part: Part, passed: int) -> list[tuple[Literal["missing", "refused", "crowd"], int]]:
     """The number of reports that are not passed on, by reason."""
-    held, refused = int(part.answered.sum()) - passed, int((part.refused & ~part.answered).sum())
-    return [("crowd", held), ("refused", refused), ("missing", len(part.query.cohort) - passed - held - refused)]
+    withheld, refused = int(part.answered.sum()) - passed, int((part.refused & ~part.answered).sum())
+    return [("crowd", withheld), ("refused", refused), ("missing", len(part.query.cohort) - passed - withheld - refused)]
 
 
 def _query(ask: Ask) -> LocalQuery:

@@ -178,10 +178,10 @@ class Collecting(Phase):
 
     def progress(self, now: float) -> RoundProgress:
         round, left = self.round, max(0.0, self.end - now)
-        answered, asked = round.counts.answered, round.counts.asked
+        answered, size = round.counts.answered, round.counts.asked
         interim = Interim(tuple(part.query for part in round.parts), round.tallies)
-        refused = asked - answered - round.outstanding
-        return RoundProgress(round.number, answered, asked, self._epsilon, left, refused, self._waves.lost(), interim=interim)
+        refused = size - answered - round.outstanding
+        return RoundProgress(round.number, answered, size, self._epsilon, left, refused, self._waves.lost(), interim=interim)
 
 
 def count(round: Round, message: Answer) -> None:

@@ -39,12 +39,12 @@ class Terms:
                 )
         refused = next((ask for ask in short if _refused(parts[ask])), None)
         ask = short[0] if refused is None else refused
-        asked, others = len(parts[ask].query.cohort), f"; {len(short)} of {len(parts)} cohorts fell short" if len(parts) > 1 else ""
+        size, others = len(parts[ask].query.cohort), f"; {len(short)} of {len(parts)} cohorts fell short" if len(parts) > 1 else ""
         if refused is not None:
             code, text = next(iter(parts[ask].refusals.items()))
-            raise RefusedError(code, f"{_refused(parts[ask])} of {asked} clients refused round {round.number}{_which(ask, round)}{others}: {printable(text)}")
+            raise RefusedError(code, f"{_refused(parts[ask])} of {size} clients refused round {round.number}{_which(ask, round)}{others}: {printable(text)}")
         raise QuorumError(
-            f"round {round.number} closed with {_answered(parts[ask])} of {asked} replies{_which(ask, round)}, "
+            f"round {round.number} closed with {_answered(parts[ask])} of {size} replies{_which(ask, round)}, "
             f"below the quorum of {self.quorum:g}{others}; give it a longer --deadline or a lower --quorum"
         )
 

@@ -64,9 +64,9 @@ def reconcile(accepted: Mapping[int, Mapping[str, Sum]], accounts: Mapping[str, 
     return Reconciliation(len(names), len(names - accounts.keys()), tuple(balances))
 
 
-def _balance(number: int, accepted: Mapping[str, Sum], charged: Mapping[str, Line], heard: Iterable[str]) -> Balance:
+def _balance(number: int, accepted: Mapping[str, Sum], charged: Mapping[str, Line], names: Iterable[str]) -> Balance:
     reports, paid, joint, too_many, too_few = 0, 0, 0, 0, 0
-    for name in heard:
+    for name in names:
         took, (_, reported, checksum) = accepted.get(name, Sum()), charged.get(name, (number, 0, 0))
         reports, paid, joint = reports + took.reports, paid + reported, joint ^ took.checksum
         too_few += max(0, reported - took.reports)

@@ -158,20 +158,20 @@ class Round:
     def _count(self, part: Part, start: int, stop: int, reports: Words) -> None:
         window = part.window(start, stop)
         assert window is not None
-        known = part.answered[window]
-        again = int(np.count_nonzero(known))
+        answered = part.answered[window]
+        again = int(np.count_nonzero(answered))
         if again:
             self.counts.duplicate += again
-            self.counts.conflicting += int((part.reports[window][known] != reports[known]).any(axis=1).sum())
+            self.counts.conflicting += int((part.reports[window][answered] != reports[answered]).any(axis=1).sum())
         if self.closed:
-            late = ~known & ~part.late[window]
+            late = ~answered & ~part.late[window]
             self.counts.late += int(np.count_nonzero(late))
             self.counts.duplicate += len(reports) - again - int(np.count_nonzero(late))
             part.late[window] |= late
             return
         some = again or part.refusals or bool(part.absent[window].any())
         self.outstanding -= int(np.count_nonzero(part.waiting(window))) if some else len(reports)
-        part.reports[window] = np.where(known[:, None], part.reports[window], reports) if again else reports
+        part.reports[window] = np.where(answered[:, None], part.reports[window], reports) if again else reports
         self.counts.answered += len(reports) - again
         part.answered[window] = True
 
@@ -227,8 +227,8 @@ class Round:
 
     def irregularity(self) -> float | None:
         """The least p-value of its asks, times how many of them have one."""
-        known = [value for part in self.parts if (value := part.irregularity()) is not None]
-        return min(1.0, len(known) * min(known)) if known else None
+        values = [value for part in self.parts if (value := part.irregularity()) is not None]
+        return min(1.0, len(values) * min(values)) if values else None
 
     def digest(self) -> str:
         """The digest of the round's reports, equal to the population tier's when all came and every report agrees."""

@@ -47,11 +47,11 @@ def test_every_figure_has_its_claim() -> None:
 
 def test_the_table_names_tests_that_are_there() -> None:
     """docs/security.md has a row for each number, with its claim and promises, which names just the tests that tell its figure now."""
-    found, told = found_in(), rows()
-    assert [*told] == [*CLAIMS]
-    for number, row in told.items():
+    tests, table = found_in(), rows()
+    assert [*table] == [*CLAIMS]
+    for number, row in table.items():
         assert (row.promises, row.claim) == CLAIMS[number]
-        assert set(re.findall(r"`([^`]+)`", row.tests)) == set(found.get(number, [])), f"run scripts/acceptance --write {number}"
+        assert set(re.findall(r"`([^`]+)`", row.tests)) == set(tests.get(number, [])), f"run scripts/acceptance --write {number}"
         assert row.figure
 
 

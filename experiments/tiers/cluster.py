@@ -66,20 +66,20 @@ class ClusterOracle(PopulationOracle):
         super().__init__(population, KeyedNoise(seed), seed, budget, on_chunk)
         self.client = cluster.client
 
-    def gather(self, asked: AskedOf) -> tuple[Tally, list[bytes]]:
+    def gather(self, work: AskedOf) -> tuple[Tally, list[bytes]]:
         """As in memory. Raises RefusedError("no-memory") for a session: workers do not keep who of the clients has spoken."""
         from distributed import KilledWorker, as_completed
 
-        if asked.query.session:
-            raise RefusedError("no-memory", f"the session {asked.query.session!r}: a cluster's workers do not keep who has spoken; leave out --cluster")
-        spans = dealt(asked.pieces, max(1, sum(self.client.nthreads().values())), _MOST * asked.together)
-        shared_data = self.client.submit(_same, asked, pure=False)  # a task: repeated if its worker dies, unlike scattered data
+        if work.query.session:
+            raise RefusedError("no-memory", f"the session {work.query.session!r}: a cluster's workers do not keep who has spoken; leave out --cluster")
+        spans = dealt(work.pieces, max(1, sum(self.client.nthreads().values())), _MOST * work.together)
+        shared_data = self.client.submit(_same, work, pure=False)  # a task: repeated if its worker dies, unlike scattered data
         futures = self.client.map(_answers, spans, asked=shared_data, version=installed_version(), pure=False)
-        tally, digests = asked.query.randomizer.empty(), {}
+        tally, digests = work.query.randomizer.empty(), {}
         try:
             for future, (part, digests_of) in as_completed(futures, loop=self.client.loop, with_results=True):
                 tally, digests[future.key] = tally + part, digests_of
-                self.on_chunk(asked.which.ask, part)
+                self.on_chunk(work.which.ask, part)
         except KilledWorker as error:
             raise BusError(f"the workers of the cluster died over and over: {error}") from None
         finally:

@@ -87,9 +87,9 @@ class _Rounds:
             check(queries)
         self._began = time.perf_counter()
         self._tallies = [query.randomizer.empty() for query in queries]
-        asked = sum(len(query.cohort) for query in queries)
+        size = sum(len(query.cohort) for query in queries)
         interim = Interim(queries, lambda: tuple(self._tallies))
-        self._show(RoundProgress(self._now.round + 1, 0, asked, epsilon_of(queries), math.inf, interim=interim))
+        self._show(RoundProgress(self._now.round + 1, 0, size, epsilon_of(queries), math.inf, interim=interim))
 
     def answered(self, ask: int, tally: Tally) -> None:
         """More clients have answered one of the round's queries; called by several threads."""

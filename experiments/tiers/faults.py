@@ -40,11 +40,11 @@ class Faults:
     def parse(cls, text: str) -> "Faults":
         """Faults in the form drop=.05,kill=3. Raises InputError."""
         values: dict[str, Any] = {}
-        known = [each.name for each in fields(cls)]
+        names = [each.name for each in fields(cls)]
         for part in text.split(","):
             name, _, value = part.strip().partition("=")
-            if name not in known or name in values:
-                raise InputError(f"--fault takes {', '.join(known)}, each once, as in {EXAMPLE}; not {part.strip()!r}")
+            if name not in names or name in values:
+                raise InputError(f"--fault takes {', '.join(names)}, each once, as in {EXAMPLE}; not {part.strip()!r}")
             values[name] = whole_number("--fault kill", value) if name == "kill" else real_number(f"--fault {name}", value)
         return cls(**values)
 

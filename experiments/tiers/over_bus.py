@@ -79,7 +79,7 @@ async def over_bus(settings: Settings, on_progress: OnProgress) -> Outcome:
 
     async def config_of(index: int) -> MemberConfig:
         await prepared.wait()
-        place, (start, stop) = known.places[index], spans[index]
+        place, (start, stop) = identities.places[index], spans[index]
         return MemberConfig(
             run=RunConfig(run=name, broker=url, budget=settings.epsilon, seed=seed, allowed=settings.allowed),
             member=place.member,
@@ -87,7 +87,7 @@ async def over_bus(settings: Settings, on_progress: OnProgress) -> Outcome:
             start=start,
             columns=pack_columns(settings.population.batch(*part) for part in chunks(start, stop, CHUNK)),
             liars=tuple(client for client in liars if start <= client < stop),
-            keys=(known.own[index], known.asker),
+            keys=(identities.own[index], identities.asker),
             store=f"{settings.stores}/{'host' if settings.tier == 'hosts' else 'client'}-{start}.store" if settings.stores else "",
         )
 
@@ -98,7 +98,7 @@ async def over_bus(settings: Settings, on_progress: OnProgress) -> Outcome:
     joining = _JOINING * (1 + len(spans) / 600)
     try:
         await fleet.start()
-        known = Identities.of(settings, spans)  # this takes a while, as the helper imports what members need
+        identities = Identities.of(settings, spans)  # this takes a while, as the helper imports what members need
         watches = [fleet.watch]
         if broker is not None:
             await broker.start()
@@ -106,12 +106,12 @@ async def over_bus(settings: Settings, on_progress: OnProgress) -> Outcome:
         url = settings.broker if broker is None else broker.url
         prepared.set()
         if settings.behind is not None:
-            shuffler = ShufflerProcess(_shuffler(settings, settings.behind, known, name, url, joining))
+            shuffler = ShufflerProcess(_shuffler(settings, settings.behind, identities, name, url, joining))
             await shuffler.start()
             watches.append(shuffler.watch)
         trouble = None if settings.faults is None else Trouble(settings.faults, settings.randomness.seed, len(spans), fleet.kill)
         looks = [watch() for watch in watches]
-        outcome = await serve_run(settings, name, Address.parse(url), joining, on_progress, *looks, trouble=trouble, keys=known.server)
+        outcome = await serve_run(settings, name, Address.parse(url), joining, on_progress, *looks, trouble=trouble, keys=identities.server)
         return outcome if trouble is None else replace(outcome, faults=trouble.result(len(liars)))
     finally:
         if shuffler is not None:
@@ -127,9 +127,9 @@ def _spans(settings: Settings) -> list[Span]:
     return [(settings.clients * index // members, settings.clients * (index + 1) // members) for index in range(members)]
 
 
-def _shuffler(settings: Settings, crowd: Behind, known: Identities, name: str, broker: str, joining: float) -> ShufflerConfig:
+def _shuffler(settings: Settings, crowd: Behind, identities: Identities, name: str, broker: str, joining: float) -> ShufflerConfig:
     """The shuffler of a run on one broker: it waits less long than the server does for it."""
-    assert known.shuffler is not None
+    assert identities.shuffler is not None
     return ShufflerConfig(
         run=name,
         broker=broker,
@@ -139,9 +139,9 @@ def _shuffler(settings: Settings, crowd: Behind, known: Identities, name: str, b
         seed=None if settings.randomness.private else settings.randomness.seed,
         deadline=_OF_A_WAIT * settings.terms.deadline,
         joining=_OF_A_WAIT * joining,
-        key=known.shuffler.own.hex(),
-        server_key=public(known.server.own).hex(),
-        roster=str(known.shuffler.roster),
+        key=identities.shuffler.own.hex(),
+        server_key=public(identities.server.own).hex(),
+        roster=str(identities.shuffler.roster),
     )
 
 

@@ -16,13 +16,13 @@ from local_dp.tallies import Estimate, Tally
 Bar: TypeAlias = tuple[str, float, float]  # label, coefficient, standard error
 
 
-def coefficients(asked: LocalQuery, tally: Tally) -> list[Bar]:
+def coefficients(ask: LocalQuery, tally: Tally) -> list[Bar]:
     """The coefficients that one ask of masked parity estimates, each on the scale of the label's sign; none of another ask."""
-    return list(_bars(asked, tally))
+    return list(_bars(ask, tally))
 
 
-def _bars(asked: LocalQuery, tally: Tally) -> Iterator[Bar]:
-    query, randomizer = asked.query, asked.randomizer
+def _bars(ask: LocalQuery, tally: Tally) -> Iterator[Bar]:
+    query, randomizer = ask.query, ask.randomizer
     if isinstance(randomizer, SignedOracle) and isinstance(query, MaskedIndex | MaskedParity):
         labels = [f"bit {place} of r" for place in range(query.d)] if isinstance(query, MaskedIndex) else [f"parity {query.r:#x}"]
         yield from _labelled(labels, randomizer.estimate(tally, NULL_SHARE))

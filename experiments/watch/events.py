@@ -143,15 +143,15 @@ class Scene:
 
     def _rows(self, rows: list[Shown], truth: Any) -> list[State]:
         truths = truth if isinstance(truth, list) else [truth] * len(rows)
-        shown = [_row(*row, known) for row, known in zip(rows[:ROWS], truths, strict=False)]
-        self._change(rows=shown, more=max(0, len(rows) - ROWS), coefficients=False)
-        return shown
+        states = [_row(*row, known) for row, known in zip(rows[:ROWS], truths, strict=False)]
+        self._change(rows=states, more=max(0, len(rows) - ROWS), coefficients=False)
+        return states
 
     def _draw_bars(self, bars: list[Bar]) -> None:
         """The largest coefficients, in the order of their questions."""
         largest = sorted(range(len(bars)), key=lambda place: -abs(bars[place][1]))[:ROWS]
-        shown = [bars[place] for place in sorted(largest)]
-        self._change(rows=[_bar_row(*bar) for bar in shown], more=len(bars) - len(shown), coefficients=True)
+        drawn = [bars[place] for place in sorted(largest)]
+        self._change(rows=[_bar_row(*bar) for bar in drawn], more=len(bars) - len(drawn), coefficients=True)
 
     def _change(self, **parts: Any) -> None:
         """A new state: one that was handed out does not change."""

@@ -90,11 +90,11 @@ class Page:
     async def _events(self) -> AsyncIterator[str]:
         """Each new state, to the last."""
         self._seen.set()
-        sent = None
+        last = None
         while True:
             state = self.scene.state
-            if state is not sent:
-                sent = state
+            if state is not last:
+                last = state
                 yield f"data: {json.dumps(state, allow_nan=False)}\n\n"
             if state["phase"] in ENDED:
                 return

@@ -66,4 +66,4 @@ class MemoryBus:
 
 def _matches(pattern: str, topic: str) -> bool:
     wanted, parts = pattern.split("/"), topic.split("/")
-    return len(wanted) == len(parts) and all(part in ("+", given) for part, given in zip(wanted, parts, strict=True))
+    return len(wanted) == len(parts) and all(part in ("+", level) for part, level in zip(wanted, parts, strict=True))

@@ -83,8 +83,8 @@ class MqttBus:
         new, old = [each for each in filters if each not in standing], [each for each in standing if each not in wanted]
         self._standing = wanted
         leaving = [client.unsubscribe(some) for some in _packets(old)]
-        asked = asyncio.gather(*(client.subscribe([(topic, 0) for topic in some]) for some in _packets(new)), *leaving)
-        granted = (reason for answer in await _answered(client, asked) for reason in answer or ())
+        answers = asyncio.gather(*(client.subscribe([(topic, 0) for topic in some]) for some in _packets(new)), *leaving)
+        granted = (reason for answer in await _answered(client, answers) for reason in answer or ())
         return not any(getattr(reason, "is_failure", reason == _NOT_GRANTED) for reason in granted)
 
     async def messages(self, patience: float) -> AsyncGenerator[Delivery | Connected, None]:
@@ -124,16 +124,16 @@ class MqttBus:
             raise unreachable(self.address, error) from error
 
 
-async def _answered(client: aiomqtt.Client, asked: asyncio.Future[Answers]) -> Answers:
+async def _answered(client: aiomqtt.Client, answers: asyncio.Future[Answers]) -> Answers:
     """The broker's answers. Raises MqttError as soon as the connection is lost; aiomqtt itself would wait for its timeout."""
-    lost = client._disconnected
+    end = client._disconnected
     try:
-        await asyncio.wait((asked, lost), return_when=asyncio.FIRST_COMPLETED)
-        if not asked.done():
-            raise aiomqtt.MqttError("the connection was lost") from lost.exception()
-        return asked.result()
+        await asyncio.wait((answers, end), return_when=asyncio.FIRST_COMPLETED)
+        if not answers.done():
+            raise aiomqtt.MqttError("the connection was lost") from end.exception()
+        return answers.result()
     finally:
-        asked.cancel()
+        answers.cancel()
 
 
 def _packets(filters: Sequence[str]) -> Iterator[list[str]]:
@@ -155,15 +155,15 @@ class _Inbox:
 
     async def deliveries(self) -> AsyncGenerator[Delivery, None]:
         """Every message, until the connection breaks: MqttError."""
-        lost = asyncio.ensure_future(anext(self.client.messages))  # it never gives a message, and ends with the connection
-        lost.add_done_callback(lambda ended: self._stirred.set())
+        end = asyncio.ensure_future(anext(self.client.messages))  # it never gives a message, and ends with the connection
+        end.add_done_callback(lambda ended: self._stirred.set())
         try:
-            while not lost.done():
+            while not end.done():
                 self._stirred.clear()
                 while self._waiting:
                     yield self._waiting.popleft()
-                if not lost.done():
+                if not end.done():
                     await self._stirred.wait()
-            lost.result()
+            end.result()
         finally:
-            lost.cancel()
+            end.cancel()

@@ -1,1 +1,1 @@
-"""What may be done to estimates beside decoding them, at a price in bias: named steps, none of which runs by default."""
+"""What may be done to estimates at a price in bias: named steps. No step runs by default."""

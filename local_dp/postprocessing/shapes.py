@@ -42,7 +42,7 @@ Margin = tuple[tuple[int, ...], Floats]  # some columns, and the shares of their
 
 
 def overlaps(sets: Sequence[tuple[int, ...]]) -> dict[tuple[int, ...], list[int]]:
-    """Which of the sets hold each nonempty set of columns that two of them have in common, the smallest first."""
+    """For each nonempty set of columns that two of the sets share: the sets that contain it, the smallest first."""
     held: dict[tuple[int, ...], list[int]] = {}
     for place, chosen in enumerate(sets):
         for size in range(1, len(chosen)):
@@ -52,9 +52,9 @@ def overlaps(sets: Sequence[tuple[int, ...]]) -> dict[tuple[int, ...], list[int]
 
 
 def agree(margins: Sequence[Margin], shared: dict[tuple[int, ...], list[int]]) -> float:
-    """Moves margins, in place, to where they say the same of every set of columns they share: the mean of what they said. How far the farthest was from it.
+    """Moves margins, in place, to agreement on every shared set of columns: to the mean of their sums. Returns the largest distance from it.
 
-    Linear. A change to the margin of some columns leaves those of fewer as they agree already. Source: Qardaji, Yang, Li 2014 (PriView).
+    Linear. A change to a margin leaves the smaller ones in agreement. Source: Qardaji, Yang, Li 2014 (PriView).
     """
     farthest = 0.0
     for part, places in shared.items():
@@ -70,9 +70,9 @@ def agree(margins: Sequence[Margin], shared: dict[tuple[int, ...], list[int]]) -
 
 
 def onto_agreeing_laws(margins: Sequence[Margin], nearness: float, rounds: int) -> float:
-    """Makes margins, in place, laws that say the same of what they share, by turns onto either; how far the farthest is from the mean when that stops.
+    """Makes margins, in place, laws that agree on their shared columns, by turns onto either; returns the largest distance from the mean at the end.
 
-    It stops when that is at most `nearness`, or after so many rounds. The laws are exact, sums of 1 and nothing below 0.
+    It ends at a distance of at most `nearness`, or after so many rounds. The laws are exact, sums of 1 and nothing below 0.
     """
     shared, away = overlaps([columns for columns, _ in margins]), 0.0
     for table in (tables := [table for _, table in margins]):

@@ -1,4 +1,4 @@
-"""Steps from unbiased estimates to values that could be true: they cost no privacy, and all but one cost bias. Nothing runs them by itself."""
+"""Steps from unbiased estimates to plausible values: they cost no privacy, and all but one cost bias. No step runs by itself."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ from local_dp.tallies import Estimate
 
 @dataclass(frozen=True)
 class Step(ABC):
-    """A map from an estimate's values, shape (k,), to others. They have no standard error: what they are wrong by depends on the truth.
+    """A map from an estimate's values, shape (k,), to others. They have no standard error: their error depends on the truth.
 
     `bias` says in one line what it costs.
     """
@@ -61,7 +61,7 @@ class NormSub(Step):
 
 @dataclass(frozen=True)
 class BaseCut(Step):
-    """Keeps what is above `deviations` standard errors, 0 in place of the rest; by default so many that of k absent symbols one shows up in 5 % of runs.
+    """Keeps values above `deviations` standard errors, 0 in place of the rest; by default so many that of k absent symbols one shows up in 5 % of runs.
 
     Source: Wang et al. 2020; Erlingsson, Pihur, Korolova 2014 (the threshold).
     """

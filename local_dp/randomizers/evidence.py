@@ -24,17 +24,17 @@ MAX_KINDS = 64  # rows with other counts of symbols, where pairs are not listed 
 
 @dataclass(frozen=True)
 class Meeting:
-    """A way in which two rows meet: how many places hold each pair of symbols, and two rows that meet so."""
+    """One way in which two rows meet: how many places have each pair of symbols, and two such rows."""
 
     counts: tuple[int, ...]
     rows: tuple[int, int]
 
 
 def meetings(code: Ints, pairs: Sequence[tuple[int, int]]) -> Iterator[Meeting]:
-    """Every way in which two different rows of a code of shape (rows, places) meet, by the places with symbol a in one and b in the other, (a, b) of `pairs`.
+    """Every way in which two different rows of a code, shape (rows, places), meet: how many places have symbol a in one row and b in the other.
 
-    Most codes are nearly all of one symbol. Rows that hold nothing else at a common place meet as their own counts of symbols say, so only rows that do are
-    looked at pair by pair. O(code) for unary encoding. Raises RefusedError("unverifiable") if the code is too large.
+    (a, b) are the `pairs`. Most codes have one symbol nearly everywhere. Only rows with another symbol at a common place are compared pair by pair; the
+    others meet as their own counts of symbols determine. O(code) for unary encoding. Raises RefusedError("unverifiable") if the code is too large.
     """
     if max(code.size, len(code) ** 2) > MAX_ENTRIES:
         raise RefusedError("unverifiable", f"a code of {code.shape[0]} values at {code.shape[1]} places is too large to enumerate")
@@ -49,7 +49,7 @@ def meetings(code: Ints, pairs: Sequence[tuple[int, int]]) -> Iterator[Meeting]:
 
 
 class _Sparse:
-    """A code by what is not background in it: the symbol `held` at each of these rows and places, in the order of rows."""
+    """The rare symbols of a code, at these rows and places in the order of rows."""
 
     def __init__(self, size: int, symbols: int, background: int, rows: Ints, places: Ints, held: Ints) -> None:
         self.size, self.symbols, self.background = size, symbols, background
@@ -128,8 +128,8 @@ _ROWS = 1 << 18  # entries of a table made at a time: they stay in cache
 def exact_ratio(randomizer: Randomizer) -> Fraction:
     """The largest Pr[w | u, c] / Pr[w | u', c] over all coins c, reports w and values u, u', or over all transcripts of a session.
 
-    Raises RefusedError("unverifiable") if the randomizer is not of a kind that can be enumerated, if its channel is too large, is not a table of
-    probabilities, or gives a report to one value only.
+    Raises RefusedError("unverifiable") for a randomizer that cannot be enumerated: of another kind, too large, with weights that are no probabilities, or
+    with a report that some values never send.
     """
     if type(randomizer) is WithCoin:
         return exact_ratio(randomizer.coined)  # the coin is drawn whatever the value
@@ -150,7 +150,7 @@ def exact_ratio(randomizer: Randomizer) -> Fraction:
 
 
 def entries(randomizer: Randomizer) -> int:
-    """How many entries `exact_ratio` enumerates, or more: what verifying it costs, known before any of them is computed. 0 where nothing is."""
+    """An upper bound on the entries that `exact_ratio` enumerates, known before any of them is computed: the cost of verification. 0 without enumeration."""
     if randomizer.evidence not in PROVEN:
         return 0
     if isinstance(randomizer, WithCoin):
@@ -170,7 +170,7 @@ def _check_size(randomizer: Randomizer, entries: int) -> None:
 
 
 def _of_bit(randomizer: OneBit) -> Fraction:
-    """Of randomized response on a bit, where only the true bits need to be enumerated: the two weights are those of every entry."""
+    """The ratio of randomized response on a bit: only the true bits are enumerated, since every entry has one of two weights."""
     values, cells = randomizer.domain.values()[None, :], np.arange(randomizer.cells, dtype=np.int64)[:, None]
     _check_size(randomizer, randomizer.cells * randomizer.alphabet * randomizer.domain.size)
     kept, told_apart = randomizer.total - randomizer.flip, False
@@ -193,9 +193,10 @@ def _of_table(randomizer: FiniteChannel) -> Fraction:
 
 
 def _of_session(randomizer: FiniteChannel, silence: int) -> Fraction:
-    """Of all that a client reports in rounds of which it speaks in one at most: two records may speak in two rounds, each silent where the other speaks.
+    """The ratio of all reports of rounds of which a client speaks in one at most. Two records may speak in two rounds, each silent in the other's.
 
-    The chance of a record's reports is that of silence throughout times Pr[w | u] / Pr[w | silence] where it speaks; no weight of a report is 0 alone.
+    The chance of a record's reports is that of silence throughout, times Pr[w | u] / Pr[w | silence] in its round; no report has weight 0 under silence
+    alone.
     """
     more, less = Fraction(1), Fraction(1)
     place = silence - randomizer.domain.low
@@ -208,7 +209,7 @@ def _of_session(randomizer: FiniteChannel, silence: int) -> Fraction:
 
 
 def _of_ends(randomizer: FiniteChannel, ends_of: Callable[[int], tuple[Words, Words]]) -> Fraction:
-    """Over the largest and the least weight of each report in every cell."""
+    """The worst ratio from the largest and the least weight of each report in every cell."""
     worst = Fraction(1)
     seen: set[tuple[int, int]] = set()
     for cell in range(randomizer.cells):
@@ -223,7 +224,7 @@ def _of_ends(randomizer: FiniteChannel, ends_of: Callable[[int], tuple[Words, Wo
 
 
 def _of_cell(randomizer: FiniteChannel, cell: int) -> tuple[Words, Words]:
-    """The largest and the least weight of each report, from the rows of some values at a time: at least one, and so many that they fit into memory."""
+    """The largest and the least weight of each report; the rows of some values at a time, so that they fit into memory."""
     values = randomizer.domain.values()
     step = max(1, _ROWS // randomizer.alphabet)
     ends: list[tuple[Words, Words]] = []
@@ -234,7 +235,7 @@ def _of_cell(randomizer: FiniteChannel, cell: int) -> tuple[Words, Words]:
 
 
 def _ends(randomizer: FiniteChannel, rows: Words, cell: int) -> tuple[Words, Words]:
-    """The same of these rows, each of which must be of probabilities."""
+    """The same of these rows. Each must be a law."""
     total = randomizer.total
     sums = rows.sum(axis=1, dtype=np.uint64)  # exact modulo 2^64; the float sum below excludes a whole multiple
     if np.any(sums != np.uint64(total % 2**64)) or np.any(abs(rows.sum(axis=1, dtype=np.float64) / total - 1) > 1e-6):
@@ -243,7 +244,7 @@ def _ends(randomizer: FiniteChannel, rows: Words, cell: int) -> tuple[Words, Wor
 
 
 def _of_mixture(randomizer: Mixed) -> Fraction:
-    """Over the rows of the corners: each other row lies between two of them, a whole number of their equal steps from the first."""
+    """The worst ratio of the corners' rows. Every other row must lie between two of them, at a whole number of equal steps."""
     corners = randomizer.corners
     _check_size(randomizer, max(randomizer.domain.size, randomizer.cells * randomizer.alphabet * len(corners)))
     firsts, seconds = _lines(randomizer)
@@ -264,7 +265,7 @@ def corner_rows(randomizer: Mixed, cell: int) -> Words:
 
 
 def _lines(randomizer: Mixed) -> tuple[Ints, Ints]:
-    """The pairs of corners that values lie between. Raises RefusedError unless every value lies between two, and each corner where it is itself."""
+    """The pairs of corners that values lie between. Raises RefusedError unless every value lies between two, and each corner is itself."""
     domain, corners, pairs = randomizer.domain, randomizer.corners, set[tuple[int, int]]()
     for low in range(domain.low, domain.high + 1, _BLOCK):
         values = np.arange(low, min(low + _BLOCK, domain.high + 1), dtype=np.int64)
@@ -280,12 +281,12 @@ def _lines(randomizer: Mixed) -> tuple[Ints, Ints]:
 
 
 def _of_product(randomizer: BitVector | PlaceVector) -> Fraction:
-    """The largest product over places of the worst ratio of one bit, over all pairs of values."""
+    """The largest product over places of the worst ratio of one place, over all pairs of values."""
     return worst_meeting(randomizer)[0]
 
 
 def worst_meeting(randomizer: BitVector | PlaceVector) -> tuple[Fraction, tuple[int, int]]:
-    """That ratio, and the places in the domain of two values that have it. Raises RefusedError("unverifiable")."""
+    """That ratio, and the indices of two values that reach it. Raises RefusedError("unverifiable")."""
     worst = _worst_of_bits(randomizer) if isinstance(randomizer, BitVector) else _worst_of_symbols(randomizer)
     found = Fraction(1), (0, 0)
     if worst:
@@ -335,12 +336,12 @@ def check_evidence(randomizer: Randomizer, accepted: frozenset[Evidence] = PROVE
 
 
 def claimed_nano(randomizer: Randomizer) -> int:
-    """The least that it says of its epsilon, in nano-nats: by its parameter, its loss and its charge, which a class may override one by one."""
+    """The least epsilon that it claims, in nano-nats: by its parameter, its loss or its charge, each of which a class may override."""
     return min(nano_epsilon(randomizer.epsilon), randomizer.loss.nano, randomizer.nano)
 
 
 def too_much(randomizer: Randomizer, ratio: Fraction) -> str:
-    """What is wrong where the worst ratio exceeds the claim; nothing where it does not."""
+    """The error if the worst ratio exceeds the claim; empty if it does not."""
     claimed = claimed_nano(randomizer)
     if ratio <= exp_epsilon(claimed):
         return ""
@@ -348,9 +349,9 @@ def too_much(randomizer: Randomizer, ratio: Fraction) -> str:
 
 
 def delta_above(randomizer: FiniteChannel) -> float:
-    """The largest Pr[S | u, c] - e^eps Pr[S | u', c] over all coins c, sets S of reports and values u, u', rounded up by at most 1e-9 of it plus 1e-15 e^eps.
+    """The largest Pr[S | u, c] - e^eps Pr[S | u', c] over all coins c, sets S of reports and values u, u'.
 
-    Raises RefusedError("unverifiable") if the channel is too large.
+    Rounded up by at most 1e-9 of it plus 1e-15 e^eps. Raises RefusedError("unverifiable") if the channel is too large.
     """
     _check_size(randomizer, randomizer.cells * randomizer.alphabet * randomizer.domain.size)
     growth, worst = float(exp_epsilon(randomizer.nano)) * (1 - 2**-50), 0.0  # three roundings of 2^-53 each stay above it
@@ -364,16 +365,16 @@ def delta_above(randomizer: FiniteChannel) -> float:
 
 
 def keeps_loss(randomizer: Randomizer) -> bool:
-    """Whether the channel loses at most what one report is charged for. Raises RefusedError("unverifiable") where that cannot be enumerated."""
+    """Whether the channel loses at most the charge of one report. Raises RefusedError("unverifiable") where that cannot be enumerated."""
     if isinstance(randomizer.loss, Pure):
         return exact_ratio(randomizer) <= exp_epsilon(randomizer.nano)
     return isinstance(randomizer, FiniteChannel) and delta_above(randomizer) <= randomizer.loss.delta
 
 
 def check_loss(randomizer: Randomizer, accepted: frozenset[Evidence] = PROVEN) -> None:
-    """Raises RefusedError unless this evidence is accepted ("evidence") and shows a loss of at most the epsilon it charges for ("unverifiable").
+    """Raises RefusedError unless this evidence is accepted ("evidence") and shows a loss of at most the charged epsilon ("unverifiable").
 
-    Evidence from a density or an audit cannot be repeated here: where it is accepted it is taken as it is.
+    Evidence from a density or an audit cannot be repeated here, and is believed where it is accepted.
     """
     check_evidence(randomizer, accepted)
     if randomizer.evidence in PROVEN and (said := too_much(randomizer, exact_ratio(randomizer))):

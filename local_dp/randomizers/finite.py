@@ -19,7 +19,7 @@ BLOCK = 1 << 13  # entries: arrays of this length stay in cache, and the allocat
 
 
 def in_blocks(work: Callable[..., Column], first: Column, *others: Column) -> Column:
-    """work(first, *others) for a function of one entry of each at a time; of the others, those that are not as long as `first` are passed whole."""
+    """work(first, *others) in blocks of entries; arrays of another length than `first` are passed whole."""
     n = len(first)
     if n <= BLOCK:
         return work(first, *others)
@@ -38,8 +38,8 @@ SLACK = 5e-7  # nats that rounding a threshold may cost before 64-bit words are 
 class FiniteChannel(Randomizer):
     """A randomizer with finite values, finite reports 0..alphabet-1 and integer thresholds.
 
-    For every public coin cell c, report w and values u, u': weight(w, u, c) <= e^epsilon weight(w, u', c), where weights over 2^word_bits are the exact
-    probabilities of the sampler.
+    For every public coin cell c, report w and values u, u': weight(w, u, c) <= e^epsilon weight(w, u', c). Weights over 2^word_bits are the sampler's exact
+    probabilities.
     """
 
     evidence: ClassVar[Evidence] = "enumerated"
@@ -112,10 +112,7 @@ class FiniteChannel(Randomizer):
         return self.weight(reports[None, :], values[:, None], np.array([[cell]]))
 
     def draw_tally(self, value_counts: Mapping[int, int], generator: np.random.Generator) -> Tally:
-        """A tally with the law of respond-then-tally for a cohort holding `value_counts[v]` clients of value v; cost independent of n.
-
-        Given the values, reports are independent, so each value's reports are multinomial over (cell, report).
-        """
+        """A tally with the law of respond-then-tally for `value_counts[v]` clients of each value v: multinomial for each value. Cost independent of n."""
         counts = np.zeros(self.cells * self.alphabet, dtype=np.int64)
         law_of = _cached_law if len(counts) <= MAX_CACHED else report_law
         for value, count in value_counts.items():
@@ -124,12 +121,12 @@ class FiniteChannel(Randomizer):
 
 
 def too_narrow(randomizer: Randomizer) -> InputError:
-    """The error of a randomizer whose thresholds, rounded to `word_bits`, leave no difference between its values."""
+    """The error of a randomizer whose thresholds, rounded to `word_bits`, are the same for all values."""
     return InputError(f"{randomizer.name}: words of {randomizer.word_bits} bits are too narrow for epsilon {randomizer.epsilon!r}; leave word_bits out")
 
 
 def report_law(randomizer: FiniteChannel, value: int) -> Floats:
-    """Pr[cell, report] of a client that holds `value`, flattened, shape (cells * alphabet,)."""
+    """Pr[cell, report] of a client with this value, flattened, shape (cells * alphabet,)."""
     cells = np.arange(randomizer.cells, dtype=np.int64)[:, None]
     reports = np.arange(randomizer.alphabet, dtype=np.int64)[None, :]
     law = np.exp(randomizer.log_probability(reports, np.array([[value]]), cells)).ravel() / randomizer.cells
@@ -149,8 +146,8 @@ def ceil_fraction(value: Fraction) -> int:
 class Mixed(FiniteChannel):
     """A finite channel whose rows lie on lines between the rows of some values, the corners, at whole numbers of `equal` equal steps.
 
-    A subclass gives `equal`, `corners`, `between` and `corner_weight`; `weight` is inherited. Privacy: for every report and cell, each value's weight lies
-    between those of two corners, so the loss is the corners' (`evidence.exact_ratio` checks that `between` names corners and steps within range).
+    A subclass gives `equal`, `corners`, `between` and `corner_weight`; `weight` is inherited. Privacy: each weight lies between those of two corners, so the
+    loss is the corners' (`evidence.exact_ratio` checks `between`).
     """
 
     @property
@@ -165,11 +162,11 @@ class Mixed(FiniteChannel):
 
     @abstractmethod
     def between(self, values: Ints) -> tuple[Ints, Ints, Ints]:
-        """Of each value the two corners that it lies between, and how many steps from the first, 0 to `equal`."""
+        """For each value the two corners that it lies between, and its steps from the first, 0 to `equal`."""
 
     @abstractmethod
     def corner_weight(self, reports: Ints, corners: Ints, cells: Ints) -> Words:
-        """2^word_bits Pr[report | corner, cell], elementwise under broadcasting; between two corners that values lie between, a multiple of `equal` apart."""
+        """2^word_bits Pr[report | corner, cell], elementwise under broadcasting. The weights of two corners of a line differ by a multiple of `equal`."""
 
     def weight(self, reports: Ints, values: Ints, cells: Ints) -> Words:
         first, second, level = self.between(np.asarray(values))

@@ -1,4 +1,4 @@
-"""Randomizers that are made around another one: its name and its parameters, as data of their own."""
+"""Randomizers around another one: its name and its parameters, as data."""
 
 import json
 

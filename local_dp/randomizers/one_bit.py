@@ -1,4 +1,4 @@
-"""Channels of one threshold; of them one-bit randomizers: the value, and perhaps a public coin, picks a true bit; randomized response flips it."""
+"""Channels of one threshold, and one-bit randomizers: the value and perhaps a coin give a true bit, which randomized response flips."""
 
 import math
 from abc import abstractmethod
@@ -28,7 +28,7 @@ def loses_little(kept: int, changed: int, nano: int) -> bool:
 
 @dataclass(frozen=True)
 class OneThreshold(FiniteChannel):
-    """A finite channel of one threshold F: a word whose leading bits are below it makes a report of the kind that the value makes less likely.
+    """A finite channel of one threshold F: a word whose leading bits are below it makes a report of the less likely kind.
 
     Privacy: (whole - F) / F <= e^epsilon for the least such F, whole = 2^(word_bits - spare); the last `spare` bits of a word pick a report of that kind.
     """
@@ -63,7 +63,7 @@ class OneThreshold(FiniteChannel):
 
     @property
     def gain(self) -> float:
-        """C = 1 / (1 - 2 F / whole), at least (e^eps + 1) / (e^eps - 1): what a mean of reported signs is multiplied by."""
+        """C = 1 / (1 - 2 F / whole), at least (e^eps + 1) / (e^eps - 1): the factor from a mean of reported signs to its estimate."""
         return float(self.whole / (self.whole - 2 * self.flip))
 
 
@@ -73,7 +73,7 @@ class OneBit(OneThreshold):
 
     @cached_property
     def _cut(self) -> Words:
-        """The threshold as words are compared with it: making it is a fifth of the work of one report."""
+        """The threshold in the form that words are compared with."""
         cut = np.array([self.flip], dtype=f"<u{self.width // 8}")
         cut.setflags(write=False)
         return cut

@@ -1,4 +1,4 @@
-"""Randomizers that a whole public coin encodes before a small channel, or packed bits, randomize: private whatever the coin says."""
+"""Randomizers that encode the value by a whole public coin, before a small channel randomizes the code: private whatever the coin."""
 
 from abc import abstractmethod
 from dataclasses import dataclass
@@ -16,12 +16,12 @@ from local_dp.randomizers.randomizer import NO_COIN, Evidence, Randomizer
 
 @dataclass(frozen=True)
 class Coined(Randomizer):
-    """What it reports is a report of `inner`, about what the client's 64-bit public coin makes of the value."""
+    """Reports a report of `inner` about a function of the value and of the client's 64-bit public coin."""
 
     @cached_property
     @abstractmethod
     def inner(self) -> Randomizer:
-        """What reports; it uses no coin."""
+        """The randomizer that makes the report; it uses no coin."""
 
     def check(self) -> None:
         check_built(self.domain, self.inner)
@@ -45,10 +45,10 @@ class Coined(Randomizer):
 
 @dataclass(frozen=True)
 class PerCoin(Coined):
-    """Encodes the value by the client's 64-bit public coin, say as its hash under that seed, and randomizes the code by `inner`.
+    """Encodes the value by the client's 64-bit public coin, for example as a hash under that seed, and randomizes the code by `inner`.
 
-    A subclass gives `inner` and `encode`, keeps a tally and estimates from it. Privacy: for every coin the report is one of `inner`'s, so the loss is at
-    most that of `inner`, which is enumerated; codes are clipped to the domain of `inner`, so no coin can do more.
+    A subclass gives `inner`, `encode`, the tally and the estimate. Privacy: for every coin the report is one of `inner`'s, whose loss is enumerated. Codes
+    are clipped to the domain of `inner`, so no coin can do more.
     """
 
     evidence: ClassVar[Evidence] = "per coin"

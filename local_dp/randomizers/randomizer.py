@@ -1,4 +1,4 @@
-"""What a local randomizer is: who may say what about which values, at what loss, on what evidence, and how reports are added up and decoded."""
+"""The base of every local randomizer: its values, its loss and the evidence of it, its reports, their tally and the estimate."""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
@@ -26,14 +26,14 @@ Work: TypeAlias = Literal["one question", "repeated surveys", "short reports", "
 class Randomizer(ABC):
     """A local randomizer (KLNRS Definition 4.3): a deterministic function of a value, of uniform random words and of a public coin.
 
-    One object owns encoding and decoding: the domain it accepts, the form of a report, the tally of reports and the estimate from a tally.
-    Privacy: for every coin, report w and values u, u', Pr[w | u] <= e^epsilon Pr[w | u']; `epsilon` is in nats, counted in whole nano-nats, rounded down.
-    `evidence` says how that is known: every entry of the channel is enumerated; the report is a product of independent enumerated parts; it is enumerated
-    whatever the public coin; it is proved from a density; or it is audited only. A client decides which evidence it accepts.
-    `work` is what it is made for: where that is one question put once, plans compare it with others of the same values (`protocols.planning.local`).
-    `estimates` is what `estimate` is of: "averages" of the values (the shares of symbols, the mean of numbers), or else in words.
-    `silence` is the value of who has nothing to say, where it may be asked in round after round and speaks in one (`LocalQuery.session`): a finite channel.
-    `word_bits` is the width of the random words a report consumes: 0 picks 32 or 64; a small one lets a test enumerate every word.
+    One object encodes and decodes. Privacy: for every coin, report w and values u, u', Pr[w | u] <= e^epsilon Pr[w | u']; `epsilon` is in nats, counted in
+    whole nano-nats, rounded down. `evidence` says how that is known: every entry is enumerated; the report is a product of enumerated parts; it is enumerated
+    per public coin; it is proved from a density; or it is audited only. A client decides which evidence it accepts. `work` is its purpose: plans compare it
+    with others of the same values for "one question" (`protocols.planning.local`). `estimates` is "averages" of the values (shares of symbols, means of
+    numbers), or the estimated quantity in words. `silence` is the value of a client with nothing to report,
+    in a session (`LocalQuery.session`) where each client speaks in one round.
+    `word_bits` is the width of the random words: 0 picks 32 or 64; a small one lets a test
+    enumerate every word.
     """
 
     name: ClassVar[str]
@@ -63,12 +63,12 @@ class Randomizer(ABC):
         check_built(self.domain)
 
     def prepare(self) -> None:
-        """Computes what reports are made with, after `check`. Raises InputError where words are too narrow."""
+        """Computes the thresholds or tables, after `check`. Raises InputError where words are too narrow."""
         return
 
     @property
     def loss(self) -> Loss:
-        """What one report costs."""
+        """The cost of one report."""
         return Pure(nano_epsilon(self.epsilon))
 
     @property
@@ -84,7 +84,7 @@ class Randomizer(ABC):
     @property
     @abstractmethod
     def report_dtype(self) -> "np.dtype[np.generic]":
-        """The fixed-width, little-endian type of a report, also its form on the wire; a subarray or a record type where a report has parts."""
+        """The fixed-width, little-endian type of a report, also its form on the wire; a subarray or a record type for a report of several parts."""
 
     @property
     def bits(self) -> int:
@@ -93,7 +93,7 @@ class Randomizer(ABC):
 
     @property
     def words(self) -> int:
-        """How many random words one report consumes."""
+        """The number of random words that one report consumes."""
         return 1
 
     @cached_property
@@ -102,9 +102,9 @@ class Randomizer(ABC):
         return 64 if self.word_bits > 32 else 32
 
     def draw(self, noise: Noise, which: Draw, start: int, stop: int) -> Words:
-        """The words of the clients start..stop: shape (n,), or (n, words) where a report consumes several.
+        """The words of the clients start..stop: shape (n,), or (n, words) for reports of several words.
 
-        The one place where words are made narrow: a word longer than `word_bits` would never fall below its thresholds.
+        Words are made narrow here alone: a word longer than `word_bits` would never fall below its thresholds.
         """
         each, width = self.words, self.width
         words = noise.words(which, start * each, stop * each, width)
@@ -118,17 +118,17 @@ class Randomizer(ABC):
         return False
 
     def cells_of(self, coins: Words) -> Words:
-        """What it uses of each 64-bit public coin: all of it, unless it says less."""
+        """The part of each 64-bit public coin that it uses: all of it by default."""
         return coins
 
     @abstractmethod
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
-        """The reports of `values` under the private `words` and the public coin `cells` (of any shape where no coin is used); n of `report_dtype`."""
+        """The reports of `values` under the private `words` and the public coins `cells` (any array where no coin is used); n of `report_dtype`."""
 
     def private_report(self, value: object, coin: int = 0) -> Words:
-        """One report of `value` by the entropy of the operating system, where `coin` is the public coin of whoever reports: an array of this one report.
+        """An array of one report of `value`, drawn with the operating system's entropy; `coin` is the client's public coin.
 
-        Raises InputError, which does not say the value, where it is no member of the domain.
+        Raises InputError, without the value, if it is not in the domain.
         """
         numbers, kind, coined = self._single
         known = type(value) is int and value in numbers
@@ -140,7 +140,7 @@ class Randomizer(ABC):
 
     @cached_property
     def _single(self) -> tuple[range, "np.dtype[np.integer[Any]]", bool]:
-        """What is looked up for one report: the numbers that are members, a type that holds them, a byte if it can, and whether a coin is used."""
+        """Looked up once for single reports: the numbers in the domain, a narrow type for them, and whether a coin is used."""
         domain = self.domain
         numbers = range(0) if isinstance(domain, Vectors) else range(domain.low, domain.high + 1)
         return numbers, np.dtype("u1" if domain.low >= 0 and domain.high < 1 << 8 else "i8"), self.uses_coins
@@ -150,7 +150,7 @@ class Randomizer(ABC):
         return values.dtype.kind in "iu" and values.shape == shape and np.array_equal(self.domain.clip(values), values)
 
     def possible(self, reports: Words) -> Bools:
-        """Which of these could be reports of somebody, shape (n,): a server refuses the others."""
+        """Whether each of these could be a report, shape (n,): a server refuses the others."""
         return np.ones(len(reports), dtype=np.bool_)
 
     @abstractmethod
@@ -163,7 +163,7 @@ class Randomizer(ABC):
 
     @abstractmethod
     def estimate(self, tally: Tally) -> Estimate:
-        """The unbiased estimate of what the values average to, with its standard error."""
+        """The unbiased estimate of the values' average, with its standard error."""
 
     def params(self) -> dict[str, Parameter]:
         """The parameters that name this randomizer on the wire: `type(self)(**params)` is equal to it."""

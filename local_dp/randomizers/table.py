@@ -1,4 +1,4 @@
-"""Finite channels that are held as their whole table, sampled by one gather and one comparison a report."""
+"""Finite channels that are held as one table of weights, sampled by a look-up and a comparison for each report."""
 
 import math
 from collections.abc import Sequence
@@ -26,10 +26,10 @@ Law: TypeAlias = Sequence[Sequence[Decimal]] | Sequence[Sequence[Fraction]]
 
 @dataclass(frozen=True)
 class Guide:
-    """The inverse of a table's cumulative weights: for each row and each pattern of a word's leading bits, the first report that such a word may mean.
+    """The inverse of a table's cumulative weights: for each row and each pattern of a word's leading bits, the first possible report.
 
-    So many leading bits that, if a guide of 2^18 entries allows it, one comparison decides between that report and the next. However many comparisons it
-    takes, they are the same for every row and word: how long a report takes does not depend on the value.
+    With up to 2^18 entries, one comparison then decides between that report and the next. The number of comparisons is the same for every row and word, so
+    the time of a report does not depend on the value.
     """
 
     first: Words
@@ -41,7 +41,7 @@ class Guide:
 
     @classmethod
     def of(cls, weights: Words, bits: int) -> Self:
-        """Of whole weights, shape (rows, reports), every row summing to 2^bits."""
+        """From whole weights, shape (rows, reports), every row summing to 2^bits."""
         rows, reports = weights.shape
         ends = np.cumsum(weights.astype(np.uint64), axis=1, dtype=np.uint64)[:, :-1] - np.uint64(1)  # of each run its last word; of none before, the largest
         unsent = (weights > 0).argmax(axis=1).tolist()  # reports before the first that is sent
@@ -77,9 +77,9 @@ class Guide:
 
 @dataclass(frozen=True)
 class TableChannel(FiniteChannel):
-    """A finite channel without a public coin that is one table. A subclass gives its `law`, and is sampled, verified and decoded by it.
+    """A finite channel without a public coin that is one table: a subclass gives its `law`, which samples, verifies and decodes it.
 
-    The estimate is that of the symbols' shares, shape (k,), or of the mean of numbers in [0, 1], shape ().
+    It estimates the symbols' shares, shape (k,), or the mean of numbers in [0, 1], shape ().
     """
 
     def law(self) -> Law:
@@ -88,7 +88,7 @@ class TableChannel(FiniteChannel):
 
     @property
     def growth(self) -> Fraction:
-        """e^epsilon, rounded down: no probability may be more than so many times another of the same report."""
+        """e^epsilon, rounded down: the largest ratio of two probabilities of one report."""
         return exp_epsilon(self.nano)
 
     def rounded(self, law: Law) -> Words:
@@ -137,7 +137,7 @@ class TableChannel(FiniteChannel):
 
     @cached_property
     def stands(self) -> Floats:
-        """What each report stands for, shape (alphabet, parameters): the least squares inverse of the channel."""
+        """The value of each report, shape (alphabet, parameters): the least squares inverse of the channel."""
         domain = self.domain
         means = np.linspace(0, 1, domain.size)[:, None] if domain.kind == "levels" else np.eye(domain.size)
         stands: Floats = np.linalg.pinv(self.weights / self.total) @ means
@@ -166,7 +166,7 @@ def _built(recipe: _Recipe) -> tuple[Words, Guide]:
 
 
 def _check_law(randomizer: TableChannel, law: Law) -> None:
-    """Raises InputError unless every row sums to 1 and no probability is above e^epsilon times another of its report, both up to rounding."""
+    """Raises InputError unless every row sums to 1 and each report's probabilities are within a factor e^epsilon, up to rounding."""
     if len(law) != randomizer.domain.size or len({len(row) for row in law}) != 1:
         raise InputError(f"{randomizer.name}: its law does not have {randomizer.domain.size} rows of one length, one for each value")
     shares = np.array([[float(share) for share in row] for row in law])
@@ -189,10 +189,10 @@ def as_decimal(number: Fraction) -> Decimal:
 
 
 def whole_weights(law: Law, growth: Fraction, bits: int) -> Words | None:
-    """A law, shape (values, reports), in whole weights of 2^bits of which none is above `growth` times another of the same report; None if bits are too few.
+    """A law, shape (values, reports), in whole weights of 2^bits within a factor `growth` for each report; None if bits are too few.
 
-    Each report's least weight is rounded up, and no other is below it or above `growth` times it; what is missing or too much in a row to make 2^bits, less
-    than one for each report, is added to or taken from its likeliest reports as far as these limits allow.
+    Each report's least weight is rounded up; every other weight lies between it and `growth` times it. Then each row is corrected to sum to 2^bits, by less
+    than one for each report: at its likeliest reports, within these limits.
     """
     total = 1 << bits
     with precise():

@@ -1,4 +1,4 @@
-"""A randomizer whose public coin each client draws by itself and sends along: its report then means something without its client."""
+"""A randomizer whose public coin the client draws itself and sends along: the report then makes sense without its client."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,11 +19,11 @@ _COIN = 64  # bits
 
 @dataclass(frozen=True, kw_only=True)
 class WithCoin(Randomizer):
-    """Reports what the randomizer `inner` uses of a coin that the client has drawn, and what `inner` reports under that coin.
+    """Reports the part of a drawn coin that the randomizer `inner` uses, and the report of `inner` under that coin.
 
     `inner` is the name of a randomizer with a public coin, and `setting` its parameters, "name=value" each. Privacy: the coin is drawn from words of its own,
-    whatever the value, so the worst ratio of a pair is that of `inner` under the worst coin, no more and no less. Utility: coin and report have the same law
-    as where the coin is public, so tally, estimate and error are those of `inner`. Cost: the bits of the coin more, and 64 random bits.
+    whatever the value. So the worst ratio of a pair is exactly that of `inner` under the worst coin. Utility: coin and report have the same law as with a
+    public coin, so tally, estimate and error are those of `inner`. Cost: the bits of the coin more, and 64 random bits.
     """
 
     name: ClassVar[str] = "with-coin"
@@ -35,7 +35,7 @@ class WithCoin(Randomizer):
 
     @classmethod
     def of(cls, randomizer: Randomizer) -> Self:
-        """`randomizer` with its coin sent along. Raises InputError where its client cannot draw it, or its parameters do not name it."""
+        """`randomizer` with its coin sent along. Raises InputError if a client cannot draw the coin, or if parameters do not name the randomizer."""
         made = cls(randomizer.epsilon, word_bits=randomizer.word_bits, inner=randomizer.name, setting=setting_of(randomizer))
         if made.coined != randomizer:
             raise InputError(f"the parameters of {randomizer.name} do not name it, so that no client could draw its coin")
@@ -83,7 +83,7 @@ class WithCoin(Randomizer):
         return -(-_COIN // self.word_bits)
 
     def coins(self, words: Words) -> Words:
-        """What is used of each client's own coin, from its words, shape (n, words): of their first, the lowest bits first."""
+        """The used part of each client's own coin, from its first words, shape (n, words), the lowest bits first."""
         drawn = np.zeros(len(words), dtype=np.uint64)
         for place in range(self._coin_words):
             drawn |= words[:, place].astype(np.uint64) << np.uint64(place * self.word_bits)
@@ -99,7 +99,7 @@ class WithCoin(Randomizer):
 
     @staticmethod
     def parts(reports: Any) -> tuple[Words, Words]:
-        """The coins of reports, and what was reported under them."""
+        """The coins of reports, and the reports under them."""
         return np.ascontiguousarray(reports["coin"]), np.ascontiguousarray(reports["report"])
 
     def possible(self, reports: Words) -> Bools:
@@ -120,5 +120,5 @@ class WithCoin(Randomizer):
 
 
 def without_coin(randomizer: Randomizer) -> Randomizer:
-    """The randomizer whose loss and whose law of coin and report this has: itself, or of one that sends its coin along the one whose coin it is."""
+    """The inner randomizer of one that sends its coin along, which has its loss and law; any other one itself."""
     return randomizer.coined if type(randomizer) is WithCoin else randomizer

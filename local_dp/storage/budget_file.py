@@ -77,48 +77,48 @@ class KeptBudget:
             raise InputError(f"{str(path)!r} exists; a budget is never begun again: name another file") from None
         except OSError as error:
             raise InputError(f"cannot write {str(path)!r}: {error.strerror}") from None
-        kept = cls(path)
-        with kept._open() as held:
+        budget_file = cls(path)
+        with budget_file._open() as connection:
             for statement in ("BEGIN EXCLUSIVE", *_TABLES, f"PRAGMA application_id = {_MARK}"):
-                held.execute(statement)
-            held.execute("INSERT INTO budget VALUES (?, ?, ?)", (budget.nano, budget.atto, isinstance(budget, Pure)))
-            held.execute("COMMIT")
-        return kept
+                connection.execute(statement)
+            connection.execute("INSERT INTO budget VALUES (?, ?, ?)", (budget.nano, budget.atto, isinstance(budget, Pure)))
+            connection.execute("COMMIT")
+        return budget_file
 
     def standing(self) -> Standing:
         """The budget and its charges. Raises InputError for a file that is none."""
-        with self._open() as held:
-            return _read(held)
+        with self._open() as connection:
+            return _read(connection)
 
     def charge(self, loss: Loss, neighbours: Neighbours, what: str) -> Standing:
         """Commits a loss before anything is drawn; the standing after it. Raises RefusedError as `Standing.check` does, and commits nothing."""
-        with self._open() as held:
-            held.execute("BEGIN IMMEDIATE")  # one process at a time, from reading on
-            _read(held).check(loss, neighbours)
+        with self._open() as connection:
+            connection.execute("BEGIN IMMEDIATE")  # one process at a time, from reading on
+            _read(connection).check(loss, neighbours)
             at = datetime.now(UTC).isoformat(timespec="seconds")
-            held.execute("INSERT INTO charge VALUES (?, ?, ?, ?, ?)", (at, what, neighbours, loss.nano, loss.atto))
-            held.execute("COMMIT")
-            return _read(held)
+            connection.execute("INSERT INTO charge VALUES (?, ?, ?, ?, ?)", (at, what, neighbours, loss.nano, loss.atto))
+            connection.execute("COMMIT")
+            return _read(connection)
 
     @contextmanager
     def _open(self) -> Iterator[sqlite3.Connection]:
         if not self.path.is_file():
             raise InputError(f"there is no budget {str(self.path)!r}; make one: local-dp budget {self.path} --epsilon E --delta D")
         try:
-            with closing(sqlite3.connect(f"{self.path.absolute().as_uri()}?mode=rw", timeout=_WAIT, isolation_level=None, uri=True)) as held:
-                held.execute("PRAGMA synchronous = EXTRA")
-                yield held
+            with closing(sqlite3.connect(f"{self.path.absolute().as_uri()}?mode=rw", timeout=_WAIT, isolation_level=None, uri=True)) as connection:
+                connection.execute("PRAGMA synchronous = EXTRA")
+                yield connection
         except sqlite3.OperationalError as error:
             raise InputError(f"the budget {str(self.path)!r} cannot be charged: {error}") from None
         except sqlite3.DatabaseError:
             raise InputError(f"{str(self.path)!r} is no budget; make one: local-dp budget FILE --epsilon E --delta D") from None
 
 
-def _read(held: sqlite3.Connection) -> Standing:
-    if held.execute("PRAGMA application_id").fetchone() != (_MARK,):
+def _read(connection: sqlite3.Connection) -> Standing:
+    if connection.execute("PRAGMA application_id").fetchone() != (_MARK,):
         raise sqlite3.DatabaseError
-    nano, atto, pure = held.execute("SELECT nano, atto, pure FROM budget").fetchone()
-    charges = held.execute("SELECT at, what, neighbours, nano, atto FROM charge ORDER BY rowid").fetchall()
+    nano, atto, pure = connection.execute("SELECT nano, atto, pure FROM budget").fetchone()
+    charges = connection.execute("SELECT at, what, neighbours, nano, atto FROM charge ORDER BY rowid").fetchall()
     budget = Pure(nano) if pure else Approximate(nano, atto)
     return Standing(budget, tuple(Charged(at, what, neighbours, _loss(nano, atto)) for at, what, neighbours, nano, atto in charges))
 

@@ -68,28 +68,28 @@ class Log:
     @classmethod
     def create(cls, path: Path, kind: int, first: Entry) -> Self:
         """A new file with its first entry; there is all of it under its name, or nothing. Raises InputError where there is one already."""
-        made = path.with_name(f".{path.name}.{os.getpid()}")
+        temporary = path.with_name(f".{path.name}.{os.getpid()}")
         try:
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            made.unlink(missing_ok=True)
-            os.close(os.open(made, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
-            held = sqlite3.connect(made, isolation_level=None)
+            temporary.unlink(missing_ok=True)
+            os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+            connection = sqlite3.connect(temporary, isolation_level=None)
             digest = _chained(bytes(16), first.digest())
             for statement in ("PRAGMA synchronous = OFF", "PRAGMA journal_mode = WAL", "BEGIN", *_SET_UP, f"PRAGMA application_id = {kind}"):
-                held.execute(statement)
-            held.execute(_WRITE, _row(first))
-            held.execute("INSERT INTO head VALUES (1, ?)", (digest,))
-            held.execute("COMMIT")
-            held.close()
-            _sync(made)
-            os.link(made, path)
+                connection.execute(statement)
+            connection.execute(_WRITE, _row(first))
+            connection.execute("INSERT INTO head VALUES (1, ?)", (digest,))
+            connection.execute("COMMIT")
+            connection.close()
+            _sync(temporary)
+            os.link(temporary, path)
         except FileExistsError:
             raise InputError(f"{str(path)!r} exists already") from None
         except (OSError, sqlite3.Error) as error:
             raise InputError(f"cannot write {str(path)!r}: {error}") from None
         finally:
             with suppress(OSError):
-                made.unlink()
+                temporary.unlink()
         return cls(path, kind)
 
     def append(self, entries: Sequence[Entry]) -> None:

@@ -1,4 +1,4 @@
-"""Whether `respond` is the function that it has to be: of value, word and coin alone, for every value, of one length."""
+"""Whether `respond` is a function of value, word and coin alone, for every value, with reports of one length."""
 
 from collections.abc import Callable, Iterator
 
@@ -21,7 +21,7 @@ REPEATED = 256  # clients whose reports are asked for one by one
 
 
 def check_behaviour(randomizer: Randomizer) -> tuple[Finding, ...]:
-    """Five checks; one that fails leaves out those behind it, which would fail for the same reason."""
+    """Five checks. A failing one ends them, since later ones would fail for the same reason."""
     found: list[Finding] = []
     for check in (_words, _answered, _outside, _repeats, _narrow):
         found.append(check(randomizer))
@@ -36,12 +36,12 @@ def _inputs(randomizer: Randomizer, most: int) -> Ints:
 
 
 def coins_for(randomizer: Randomizer, n: int, seed: int = 8) -> Words:
-    """What the randomizer uses of n public coins."""
+    """The used parts of n public coins."""
     return randomizer.cells_of(np.random.default_rng(seed).integers(0, 2**64 - 1, n, dtype=np.uint64, endpoint=True))
 
 
 def _words(randomizer: Randomizer) -> Finding:
-    """It uses the words that it is given, and all of them: a constant seed of its own would draw others."""
+    """Whether it uses the words of the noise, and all of them: a seed of its own would draw others."""
     noise, which = KeyedNoise(3), Draw(1)
     given, own = Randomizer.draw(randomizer, noise, which, 0, REPEATED), randomizer.draw(noise, which, 0, REPEATED)
     if not np.array_equal(given, own):
@@ -51,7 +51,7 @@ def _words(randomizer: Randomizer) -> Finding:
 
 
 def _with_own_words(randomizer: Randomizer) -> Witness | None:
-    """The report that tells the two ends of the domain best apart, by the words that it draws."""
+    """The report that distinguishes the two ends of the domain best, by its own words."""
     n, ends = 4 * REPEATED, [each.tolist() for each in randomizer.domain.some(2)[[0, -1]]]
     words, coins = randomizer.draw(KeyedNoise(4), Draw(1), 0, n), coins_for(randomizer, 1).repeat(n)
     sent = [[bytes(each) for each in np.asarray(randomizer.respond(np.array([end] * n), words, coins))] for end in ends]
@@ -78,7 +78,7 @@ def _batches(randomizer: Randomizer) -> Iterator[Ints]:
 
 
 def _answered(randomizer: Randomizer) -> Finding:
-    """Every input is answered, by a report of the declared type and length; if not, the first fault, and an input that shows it, found by halves."""
+    """Every input gets a report of the declared type and length; else the first fault, with an input that shows it."""
     dtype, most = randomizer.report_dtype, max(1, CHUNK // randomizer.words)
     if dtype.hasobject:
         return Finding("length", False, True, f"its reports are of type {dtype}, which has no fixed length")
@@ -108,7 +108,7 @@ def _answered(randomizer: Randomizer) -> Finding:
 
 
 def _culprit(fault: Callable[[Ints], object], values: Ints) -> Ints:
-    """One of these inputs with which there is something wrong; several where none of their halves shows it."""
+    """One of these inputs with a fault, by halves; several where no half shows it."""
     while len(values) > 1:
         halves = values[: len(values) // 2], values[len(values) // 2 :]
         some = next((half for half in halves if fault(half)), None)
@@ -124,7 +124,7 @@ def _some(randomizer: Randomizer, n: int) -> tuple[Ints, Words, Words]:
 
 
 def _outside(randomizer: Randomizer) -> Finding:
-    """While it answers it calls nothing that could tell it anything, or to which it could tell something."""
+    """While it answers it calls nothing with input or output of its own."""
     values, words, coins = _some(randomizer, max(1, min(VALUES, CHUNK // randomizer.words)))
     several = [slice(place, place + 1) for place in range(min(REPEATED, len(values)))] + [slice(0, len(values))]
     randomizer.respond(values, words, coins)  # what is imported when it is first used is not meant
@@ -176,12 +176,12 @@ def _differing(values: Ints, first: Words, second: Words) -> Witness | None:
 
 
 def _twice(values: Ints, place: int, first: str, second: str) -> Witness:
-    """One input that the same word and coin give two reports."""
+    """One input with two reports for the same word and coin."""
     return Witness((values[place].tolist(), values[place].tolist()), f"{first}, then {second} by the same word", 0, None)
 
 
 def _narrow(randomizer: Randomizer) -> Finding:
-    """Values of fewer bits, as queries give them, are the same values."""
+    """Values in narrower types, as queries give them, are the same values."""
     values, words, coins = _some(randomizer, REPEATED)
     wide = np.asarray(randomizer.respond(values, words, coins))
     for dtype in (np.int8, np.uint8, np.int16, np.uint16, np.int32):

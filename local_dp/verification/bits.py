@@ -12,12 +12,12 @@ from local_dp.verification.drawing import ALPHA, divergence, spread, words_for
 from local_dp.verification.findings import Finding, Witness
 
 MAX_BITS = 1 << 21  # enumerated or drawn at most
-NARROW = 16  # bits of a word, all of which are enumerated where a bit does not follow a threshold of its own word
+NARROW = 16  # bits of an enumerated word, where a bit does not follow a threshold of its own word
 VALUES = 16  # that reports are drawn for
 
 
 def check_bits(randomizer: BitVector, seed: int) -> Finding:
-    """By the threshold of each bit where each bit follows its own word; by drawing where the sampler uses its words in a way of its own."""
+    """By the threshold of each bit where each bit follows its own word; else by narrow words and by drawing."""
     values = randomizer.domain.values()[: max(2, MAX_BITS * 8 // randomizer.places)]
     odd = values[np.concatenate([_odd(randomizer, part, seed) for part in np.array_split(values, -(-values.size * randomizer.places // MAX_BITS))])]
     if 2 * len(odd) > len(values):
@@ -30,13 +30,13 @@ def check_bits(randomizer: BitVector, seed: int) -> Finding:
 
 
 def _weights(randomizer: BitVector, values: Ints) -> Words:
-    """Of a 1 at each place, shape (values, places)."""
+    """The weight of a 1 at each place, shape (values, places)."""
     weights: Words = np.array(randomizer.ones, dtype=np.uint64)[randomizer.code[values - randomizer.domain.low]]
     return weights
 
 
 def _odd(randomizer: BitVector, values: Ints, seed: int) -> Bools:
-    """Which of these do not send, under the least words, the greatest and others, the bits that their words and weights make."""
+    """The inputs that do not send the bits of their words and weights, under the least words, the greatest and others."""
     weights, odd = _weights(randomizer, values), np.zeros(len(values), dtype=np.bool_)
     last = np.array((1 << randomizer.word_bits) - 1, dtype=f"u{randomizer.width // 8}")
     for words in (
@@ -49,7 +49,7 @@ def _odd(randomizer: BitVector, values: Ints, seed: int) -> Bools:
 
 
 def _odd_witness(randomizer: BitVector, odd: int, other: int, seed: int) -> Witness:
-    """The bit of an odd input that is furthest from its weight, against an input that is right, by what each sends."""
+    """The bit of an odd input that is furthest from its weight, against a right input."""
     n = max(64, MAX_BITS // randomizer.places // 4)
     sent = [_sent_bits(randomizer, np.full(n, value), words_for(randomizer, n, seed)).mean(axis=0) for value in (odd, other)]
     declared = _weights(randomizer, np.array([odd]))[0] / 2.0**randomizer.word_bits
@@ -60,7 +60,7 @@ def _odd_witness(randomizer: BitVector, odd: int, other: int, seed: int) -> Witn
 
 
 def _thresholds(randomizer: BitVector) -> Finding:
-    """Bit j is 1 exactly for the words j below its weight, at both sides of every threshold, whatever the other words are."""
+    """Whether bit j is 1 exactly for the words j below its weight, at both sides of every threshold, whatever the other words are."""
     values = randomizer.domain.low + spread(randomizer.domain.size, max(2, MAX_BITS // (8 * randomizer.places)))
     weights = _weights(randomizer, values)
     last = (1 << randomizer.word_bits) - 1
@@ -106,7 +106,7 @@ def _every_word(randomizer: BitVector) -> Finding | None:
 
 
 def _drawn(randomizer: BitVector, seed: int) -> Finding:
-    """The share of ones at each place, and of ones at two places at once, for some inputs: by the bound of `sampler.check_drawn`."""
+    """The share of ones at each place and at pairs of places, for some inputs: by the bound of `sampler.check_drawn`."""
     values = randomizer.domain.low + spread(randomizer.domain.size, VALUES)
     each = max(1000, 4 * MAX_BITS // (len(values) * randomizer.places))
     bar = math.log(2 * len(values) * 3 * randomizer.places / ALPHA)
@@ -129,7 +129,7 @@ def _drawn(randomizer: BitVector, seed: int) -> Finding:
 
 
 def _drawn_witness(randomizer: BitVector, value: int, place: int, n: int, seed: int) -> Witness:
-    """What `value` and another input send at one place and the one after it, where they differ most."""
+    """The bits of `value` and of another input at one place and the one before it, where they differ most."""
     other = randomizer.domain.low if value != randomizer.domain.low else randomizer.domain.high
     shares = []
     for each in (value, other):

@@ -1,4 +1,4 @@
-"""A test of a claimed loss from reports alone, by betting against it: it may show a violation, and never that there is none."""
+"""A test of a claimed loss from reports alone, by betting against it: it may show a violation, and never its absence."""
 
 import math
 from dataclasses import dataclass
@@ -13,12 +13,12 @@ from local_dp.verification.behaviour import coins_for
 from local_dp.verification.drawing import within, words_for
 from local_dp.verification.findings import Finding, Witness
 
-REPORTS = 200_000  # of each input of a pair, or fewer; the first half chooses the bet, the second decides
+REPORTS = 200_000  # of each input of a pair, at most; the first half chooses the bet, the second decides
 NUMBERS = 1 << 25  # coordinates or words of all of them
-ALPHA = 1e-4  # the probability that an audit finds fault with a randomizer that has none
-SYMBOLS = 1024  # reports of more kinds than this are told apart by as many steps of their order only
+ALPHA = 1e-4  # the probability that an audit rejects a right randomizer
+SYMBOLS = 1024  # kinds of report; more are grouped by their order
 _MOST = 30.0  # nats
-_LOOK = 4 * SYMBOLS  # reports by which it is seen early that there are more kinds
+_LOOK = 4 * SYMBOLS  # reports that are searched first for more kinds
 _STAKES = 0.5 * np.arange(1, 33) / 32  # of 1 / e^epsilon
 
 
@@ -26,8 +26,8 @@ _STAKES = 0.5 * np.arange(1, 33) / 32  # of 1 / e^epsilon
 class Bet:
     """That the first of two inputs gives a report in some set more than e^epsilon times as often as the second, plus delta.
 
-    `joint` counts pairs of reports (one of each input) by whether they are in the set: [first, second]. Under the claim the payoff 1[Y in S] - e^epsilon
-    1[Y' in S] - delta has a mean of at most 0, so wealth prod(1 + stake * payoff) reaches 1 / alpha with probability at most alpha (Ville).
+    `joint` counts pairs of reports (one of each input) by whether they are in the set: [first, second]. Under the claim the payoff 1[Y in S] - e^epsilon 1[Y'
+    in S] - delta has a mean of at most 0. So wealth prod(1 + stake * payoff) reaches 1 / alpha with probability at most alpha (Ville).
     """
 
     chosen: Counts
@@ -35,7 +35,7 @@ class Bet:
     delta: float
 
     def wealth(self, epsilon: float) -> float:
-        """ln of the wealth at the end, with the stake that would have been best in the first half."""
+        """ln of the final wealth, with the best stake of the first half."""
         scale = math.exp(epsilon) + self.delta
         payoff = np.array([[0.0, -math.exp(epsilon)], [1.0, 1 - math.exp(epsilon)]]) - self.delta
         growth = np.log1p(_STAKES[:, None, None] / scale * payoff)
@@ -43,7 +43,7 @@ class Bet:
         return float((growth[best] * self.joint).sum())
 
     def shown(self, bar: float) -> float:
-        """The largest epsilon that the reports speak against, in nats; 0 if there is none."""
+        """The largest epsilon that the reports contradict, in nats; 0 if there is none."""
         low, high = 0.0, _MOST
         if self.wealth(0.0) < bar:
             return 0.0
@@ -54,7 +54,7 @@ class Bet:
 
 
 def check_black_box(randomizer: Randomizer, seed: int = 11) -> Finding:
-    """Whether the reports speak against the claimed loss, with probability ALPHA of doing so wrongly; the largest loss that they show."""
+    """Whether the reports contradict the claimed loss, wrongly with probability ALPHA; and the largest loss that they show."""
     coins: list[int] = coins_for(randomizer, 2).tolist() if randomizer.uses_coins else [0]
     asked = [(pair, coin) for pair in _pairs(randomizer) for coin in coins]
     bar = math.log(2 * len(asked) / ALPHA)
@@ -91,7 +91,7 @@ def _sent(randomizer: Randomizer, value: Any, n: int, coin: int, seed: int) -> W
 
 
 def _symbols(reports: Words) -> Ints:
-    """The kind of each report: itself where there are few, else its place in the order of the numbers that it begins with."""
+    """The kind of each report: itself where kinds are few, else its place in the order of its first numbers."""
     flat = np.ascontiguousarray(reports).reshape(len(reports), -1)
     wide = flat.dtype.itemsize * flat.shape[1]
     if wide == 1:
@@ -108,7 +108,7 @@ def _symbols(reports: Words) -> Ints:
 
 
 def _bet(first: Ints, second: Ints, epsilon: float, delta: float) -> Bet:
-    """The set of reports is chosen from the first half: those that exceed the claim by two standard errors, or the one that exceeds it most."""
+    """The set of reports that exceed the claim by two standard errors in the first half, or the one that exceeds it most."""
     half, kinds = len(first) // 2, int(max(first.max(), second.max())) + 1
     one, other = (np.bincount(each[:half], minlength=kinds).astype(np.float64) for each in (first, second))
     excess = one - math.exp(epsilon) * other

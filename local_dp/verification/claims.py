@@ -1,4 +1,4 @@
-"""Whether a randomizer is what its name and parameters make, and says the same of itself whenever it is asked."""
+"""Whether a randomizer equals the one that its name and parameters make, and always claims the same loss."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ _ASKED = 64  # times, as a ledger asks for each charge
 
 
 def check_claims(randomizer: Randomizer) -> Finding:
-    """That its parameters are data and make an equal one, and that its epsilon, its loss and what it charges stay what they are."""
+    """Its parameters are data and make an equal one; its epsilon, its loss and its charge stay the same."""
     fault = made_fault(randomizer) or _changing(randomizer)
     if fault:
         return Finding("claims", False, True, fault)
@@ -20,7 +20,7 @@ def check_claims(randomizer: Randomizer) -> Finding:
 
 
 def made_fault(randomizer: Randomizer, made: Randomizer | None = None) -> str:
-    """In what it differs from the one that its class makes of its parameters; nothing if it does not."""
+    """The difference from the randomizer that its class makes of its parameters; empty if there is none."""
     try:
         params = {name: data(value) for name, value in randomizer.params().items()}
     except TypeError as error:
@@ -42,12 +42,12 @@ def data(value: Any) -> Any:
 
 
 def _held(made: Any, name: str) -> Any:
-    """What it holds under this name, or computes when it is first asked for it."""
+    """Its attribute of this name, computed if it was not yet."""
     return vars(made)[name] if name in vars(made) else getattr(made, name, None)
 
 
 def _same(first: Any, second: Any) -> bool:
-    """Whether two attributes hold the same, whatever they are made of."""
+    """Whether two attributes are equal, of any type."""
     if type(first) is not type(second):
         return False
     if isinstance(first, np.ndarray):

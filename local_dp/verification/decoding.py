@@ -1,4 +1,4 @@
-"""Whether reports add up, and whether the estimate from them is of what clients hold."""
+"""Whether reports add up, and whether the estimate and its standard error are right."""
 
 import math
 from dataclasses import dataclass
@@ -27,9 +27,9 @@ MAX_SINGLES = 1 << 12  # single reports whose estimates are compared one by one
 
 @dataclass(frozen=True)
 class Groups:
-    """How many groups of drawn clients are estimated from, and how many standard errors of their average it may be off.
+    """The number of groups of drawn clients, and how many standard errors their average may be off.
 
-    Group means are nearly normal, so by Student's law a right estimate fails with probability below 1e-9 / 4096 for 64 groups, and 1e-9 for 8.
+    Group means are nearly normal. By Student's law a right estimate fails with probability below 1e-9 / 4096 for 64 groups, and 1e-9 for 8.
     """
 
     number: int
@@ -37,7 +37,7 @@ class Groups:
 
 
 def check_decoding(randomizer: Randomizer, seed: int = 7) -> tuple[Finding, ...]:
-    """Of the tally and of the estimate; `seed` is that of the reports that are drawn for it."""
+    """The tally and the estimate; `seed` is that of the drawn reports."""
     values = _held(randomizer.domain)
     try:
         tally = _tally_found(randomizer, values)
@@ -58,7 +58,7 @@ def _held(domain: Domain) -> Ints:
 
 
 def _sent(randomizer: Randomizer, values: Ints, seed: int) -> tuple[Words, Words]:
-    """Reports of clients that hold `values`, and the coins that they come with, one for each report."""
+    """Reports of clients with these values, and their coins, one for each report."""
     coins = coins_for(randomizer, len(values), seed + (1 << 40))
     reports = np.ascontiguousarray(randomizer.respond(values, words_for(randomizer, len(values), seed), coins), dtype=randomizer.report_dtype.base)
     return reports, coins
@@ -69,7 +69,7 @@ def _tallied(randomizer: Randomizer, reports: Words, coins: Words) -> Tally:
 
 
 def _tally_found(randomizer: Randomizer, values: Ints) -> Finding:
-    """However reports are ordered and cut, they add up to the same, to as many as there are, and the server takes them."""
+    """In any order and cut, reports add up to the same; their number is right; and a server takes them."""
     n = max(8, min(REPORTS, (1 << 20) // randomizer.words))
     generator = np.random.default_rng(12)
     reports, coins = _sent(randomizer, generator.choice(values, n), 13)  # a seed of their own: words must not follow the values
@@ -222,7 +222,7 @@ def single_estimates(randomizer: FiniteChannel) -> Floats:
 
 
 def _drawn(randomizer: Randomizer, values: Ints, seed: int) -> tuple[Floats, Floats]:
-    """The average of the estimates from groups of drawn clients, and how far it may be off."""
+    """The average of the estimates from groups of drawn clients, and its allowed error."""
     groups = Groups(64, 9.0) if randomizer.empty().counts.size <= MANY else Groups(8, 64.0)
     n = max(1, within(randomizer, min(CHUNK, (1 << 22) // randomizer.words)) // groups.number)
     held = np.repeat(values, np.rint(np.array(SHARES) * n).astype(np.int64), axis=0)
@@ -238,7 +238,7 @@ def _drawn(randomizer: Randomizer, values: Ints, seed: int) -> tuple[Floats, Flo
 
 
 def _law_found(randomizer: Randomizer, values: Ints, seed: int) -> tuple[Finding, ...]:
-    """Of a finite channel that draws whole tallies in a way of its own: that they are as many as asked for, and follow the declared channel."""
+    """For a finite channel with its own `draw_tally`: drawn tallies have the right size and follow the declared channel."""
     if not isinstance(randomizer, FiniteChannel) or type(randomizer).draw_tally is FiniteChannel.draw_tally:
         return ()
     n, laws = 1 << 20, _laws(randomizer, values)

@@ -12,9 +12,9 @@ MAX_VALUES = 130  # values of a larger lattice that are checked, both ends among
 
 
 def truth(domain: Domain, value: Any, parameters: int) -> Floats:
-    """The right estimate from clients that all hold `value`.
+    """The right estimate from clients that all have the value `value`.
 
-    It is a share of ones, the symbols' shares, signed means, the shares of both ends of each group, a number in [0, 1] or a vector in [-1, 1]^d.
+    By the domain: a share of ones, the symbols' shares, signed means, the shares of both ends of each group, a number in [0, 1], or a vector in [-1, 1]^d.
     """
     if isinstance(domain, Vectors):
         return np.asarray(value) / domain.high
@@ -37,11 +37,11 @@ def truth(domain: Domain, value: Any, parameters: int) -> Floats:
 
 
 NUMBERS = 1 << 23  # coordinates or words that one check draws
-ALPHA = 1e-9  # the probability that drawing finds fault with a sampler that has none
+ALPHA = 1e-9  # the probability that drawing rejects a right sampler
 
 
 def words_for(randomizer: Randomizer, n: int, seed: int = 7) -> Words:
-    """Words of its own width for n reports, the same for one seed."""
+    """Words of its own width for n reports, always the same for one seed."""
     dtype = np.uint64 if randomizer.width == 64 else np.uint32
     shape = n if randomizer.words == 1 else (n, randomizer.words)
     words: Words = np.random.default_rng(seed).integers(0, (1 << randomizer.word_bits) - 1, shape, dtype=dtype, endpoint=True)
@@ -49,7 +49,7 @@ def words_for(randomizer: Randomizer, n: int, seed: int = 7) -> Words:
 
 
 def within(randomizer: Randomizer, n: int, numbers: int = NUMBERS) -> int:
-    """n, or fewer where so many values have more coordinates, or their reports take more words, than these numbers."""
+    """n, or fewer where their coordinates or words would exceed `numbers`."""
     each = max(randomizer.words, randomizer.domain.d if isinstance(randomizer.domain, Vectors) else 1)
     return max(2, min(n, numbers // each))
 
@@ -63,5 +63,5 @@ def divergence(seen: Floats, share: Floats) -> Floats:
 
 
 def spread(size: int, most: int) -> Ints:
-    """At most so many of 0..size-1, from end to end."""
+    """At most `most` of 0..size-1, from end to end."""
     return np.arange(size) if size <= most else np.unique(np.linspace(0, size - 1, most).astype(np.int64))

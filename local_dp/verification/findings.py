@@ -1,4 +1,4 @@
-"""What an audit found: claims that hold or do not, each with how it is known, and the witness where one is broken."""
+"""The findings of an audit: claims that hold or do not, each with its evidence and, if broken, a witness."""
 
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, TypeAlias
@@ -27,7 +27,7 @@ class Witness:
 
 @dataclass(frozen=True)
 class Finding:
-    """One check: whether its claim holds, how that is known, and in a sentence what was found."""
+    """One check: whether its claim holds, whether that is exact, and a sentence about it."""
 
     check: str
     holds: bool

@@ -1,4 +1,4 @@
-"""The one gate: what a randomizer has to show before anybody answers by it, in every tier and on every client."""
+"""The one gate: the checks of a randomizer before any client answers by it, in every tier and on every client."""
 
 from copy import copy
 from dataclasses import fields
@@ -21,10 +21,10 @@ _ANY: frozenset[Evidence] = frozenset(get_args(Evidence))  # what is accepted wa
 
 
 def verify(randomizer: Randomizer, accepted: frozenset[Evidence] = PROVEN) -> None:
-    """Raises RefusedError unless its evidence is accepted ("evidence") and it is found to do what it says ("unverifiable"): what failed, where, in one line.
+    """Raises RefusedError unless its evidence is accepted ("evidence") and its checks pass ("unverifiable"), with the failed check in one line.
 
-    Of a built-in randomizer the exact loss is computed, and the suite has enumerated its sampler before the release; any other one is audited whole. It is
-    done once for a class and its parameters, and what is run must be what these make. Where a coin is sent along, so is the randomizer whose coin it is.
+    The exact loss of a built-in randomizer is computed; its sampler was enumerated before the release. Any other one is audited whole. Each class and its
+    parameters are verified once, and the randomizer must equal the one that these make. The inner randomizer of a coin sent along is verified, too.
     """
     try:
         if (inner := without_coin(randomizer)) is not randomizer:
@@ -50,7 +50,7 @@ def is_built_in(randomizer: Randomizer) -> bool:
 
 @lru_cache(maxsize=256)
 def _verdict(kind: type[Randomizer], params: tuple[tuple[str, type, Parameter], ...]) -> tuple[Randomizer, str]:
-    """A randomizer of these parameters, and what is wrong with it, if anything is; kept, so that who asks again waits for nothing."""
+    """A randomizer of these parameters, and its fault, if any; cached."""
     settings: dict[str, Any] = {name: value for name, _, value in params}
     made = kind(**settings)
     if not is_built_in(made):
@@ -75,7 +75,7 @@ def _line(text: str) -> str:
 
 
 def _more(randomizer: Randomizer) -> str:
-    """The command that shows all that was found."""
+    """The command that shows all findings."""
     kind = type(randomizer)
     known = kind.name in RANDOMIZERS and RANDOMIZERS[kind.name] is kind
     words = ["local-dp audit", kind.name if known else f"{kind.__module__}:{kind.__qualname__}", f"--epsilon {randomizer.epsilon:g}"]

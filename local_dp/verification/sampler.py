@@ -1,4 +1,4 @@
-"""Whether `respond` follows the channel that is declared: by every word where words are few, by runs at full width, or by drawing."""
+"""Whether `respond` follows the declared channel: by every word where words are few, by runs at full width, or by drawing."""
 
 import math
 from dataclasses import dataclass, replace
@@ -57,7 +57,7 @@ def _is_inner(randomizer: PerCoin) -> bool:
 
 
 def check_own_coin(randomizer: WithCoin, seed: int) -> Finding:
-    """Whether the coin that is sent along is that of the words, whatever the value, and the report what the other randomizer says under it."""
+    """Whether the coin sent along is that of the words, whatever the value, and the report that of the inner randomizer under it."""
     values, first = randomizer.domain.some(PAIRS), randomizer.words - randomizer.coined.words
     words = np.repeat(words_for(randomizer, PAIRS, seed), len(values), axis=0)
     held, own = np.concatenate([values] * PAIRS), words[:, first:]
@@ -140,9 +140,9 @@ def _inner(randomizer: PerCoin) -> FiniteChannel:
 
 
 def counted(randomizer: Channel, pairs: Pairs, words: Words) -> Ints:
-    """How often each report is sent under these words, shape (pairs, alphabet + 1); the last column is for what is no report.
+    """The number of times that each report is sent under these words, shape (pairs, alphabet + 1); the last column counts impossible reports.
 
-    All pairs meet the same words, shape (n,), or each its own, shape (pairs, n).
+    All pairs have the same words, shape (n,), or each its own, shape (pairs, n).
     """
     n, reports = len(pairs), _alphabet(randomizer)
     block = max(1, (1 << 20) // words.shape[-1])
@@ -158,7 +158,7 @@ def counted(randomizer: Channel, pairs: Pairs, words: Words) -> Ints:
 
 
 def _narrow(randomizer: Channel) -> tuple[Channel, Pairs] | None:
-    """The same randomizer on the widest words of which all, for all pairs, are few; if there are none, on the narrowest, for some pairs."""
+    """The randomizer on the widest words that can all be enumerated for all pairs; if there are none, on the narrowest, for some pairs."""
     last = None
     for bits in WIDTHS:
         try:
@@ -204,15 +204,15 @@ def _coins(randomizer: Channel) -> str:
 
 
 def _renamed(witness: Witness, values: Ints) -> Witness:
-    """The same, with the inputs that its rows stand for."""
+    """The same, with the inputs of its rows."""
     first, second = witness.inputs
     return replace(witness, inputs=(values[first].tolist(), values[second].tolist()))
 
 
 def _runs(randomizer: FiniteChannel) -> tuple[Finding | None, Pairs | None]:
-    """Whether at full width the words of each report are one run of its weight's length; and pairs for which, other than for most, they are not.
+    """Whether at full width the words of each report are one run of its weight's length; and the pairs that differ from most in this.
 
-    Runs of other lengths are no fault by themselves: a sampler may cut a report's words into several. But what few pairs do is to be looked at.
+    Other runs are no fault by themselves: a sampler may cut a report's words into several. But the odd pairs are drawn.
     """
     pairs = pairs_of(randomizer, MAX_WALK // randomizer.alphabet)
     odd = np.flatnonzero(_broken_runs(randomizer, pairs))
@@ -229,7 +229,7 @@ def _runs(randomizer: FiniteChannel) -> tuple[Finding | None, Pairs | None]:
 
 
 def _broken_runs(randomizer: FiniteChannel, pairs: Pairs) -> Bools:
-    """For which pairs a walk from word 0 on, run by run, meets a run that is not as long as its weight, at its end or midway, or a report again."""
+    """The pairs for which a walk from word 0 meets a wrong run: not as long as its weight, at its end or midway, or a second run of a report."""
     dtype, last = np.dtype(f"u{randomizer.width // 8}"), np.uint64(randomizer.total - 1)
     places, coins = np.arange(len(pairs)), pairs.coins.astype(np.int64)
     start, odd = np.zeros(len(pairs), dtype=np.uint64), np.zeros(len(pairs), dtype=np.bool_)
@@ -252,7 +252,7 @@ def _broken_runs(randomizer: FiniteChannel, pairs: Pairs) -> Bools:
 
 
 def check_drawn(randomizer: Channel, pairs: Pairs, seed: int) -> Finding:
-    """At full width the share of each report, and of all reports of about the same weight, is what it should be.
+    """Whether the share of each report, and of all reports of about the same weight, is the declared one at full width.
 
     By the Chernoff-Hoeffding bound Pr[n KL(seen, p) >= t] <= 2 e^-t for a sum of n independent bits of mean probability p, whatever n.
     """
@@ -278,7 +278,7 @@ def check_drawn(randomizer: Channel, pairs: Pairs, seed: int) -> Finding:
 
 
 def _seen_witness(pairs: Pairs, counts: Ints, pair: int, report: int) -> Witness | None:
-    """That pair's input and the one that sent the report most differently under the same coin, with the ratio of what was drawn."""
+    """That pair's input and the one that sent the report most differently under the same coin, with the ratio of the counts."""
     same = np.flatnonzero(pairs.coins == pairs.coins[pair])
     most, least = int(same[counts[same].argmax()]), int(same[counts[same].argmin()])
     first, second = (pair, least) if counts[pair] - counts[least] >= counts[most] - counts[pair] else (most, pair)
@@ -289,7 +289,7 @@ def _seen_witness(pairs: Pairs, counts: Ints, pair: int, report: int) -> Witness
 
 
 def _pooled(counts: Ints, shares: Floats) -> list[tuple[float, float]]:
-    """Seen and declared share of the reports of about the same weight, over all pairs together: a fault of every input adds up."""
+    """Observed and declared share of the reports of about the same weight, over all pairs: a fault of every input adds up."""
     with np.errstate(divide="ignore"):
         kinds = np.where(shares > 0, np.rint(4 * np.log2(shares)), -1000)
     drawn = counts.sum()

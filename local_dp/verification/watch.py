@@ -1,4 +1,4 @@
-"""All that a client may say in a session, enumerated: the exact loss of many rounds together, against every server."""
+"""The exact loss of all reports of a session, enumerated against every server; and the calls that a sampler makes."""
 
 import gc
 import sys
@@ -20,12 +20,12 @@ _SESSION = "enumerated"
 
 
 def worst_transcript(randomizer: FiniteChannel, rounds: int) -> Fraction:
-    """The largest Pr[reports | x] / Pr[reports | x'] over all reports of so many rounds of a session, two records x and x', and servers.
+    """The largest Pr[reports | x] / Pr[reports | x'] over all reports of so many rounds of a session, records x and x', and servers.
 
-    A server chooses each question by all reports before it, so that in each round of a transcript it may meet any value of x with any of x': for each pair, the
-    values that the client's own rule (`Spoken`) lets it tell, and the weights of the channel, whole numbers. Transcripts that have come to the same ratio with
-    the same people silent are continued together, so the cost grows with the number of ratios and not with 2^rounds.
-    Raises InputError for a randomizer that knows no silence or uses coins, RefusedError("unverifiable") where a report shows a record for sure.
+    A server chooses each question by all earlier reports. So in each round of a transcript it may meet any value of x with any of x': the values that the
+    client's own rule (`Spoken`) allows, with the whole weights of the channel. Transcripts with the same ratio and the same people silent are continued
+    together, so the cost grows with the number of ratios, not with 2^rounds. Raises InputError for a randomizer without silence or with coins,
+    RefusedError("unverifiable") where a report reveals a record.
     """
     silence = randomizer.silence
     if silence is None or randomizer.uses_coins:
@@ -53,7 +53,7 @@ _NAMES = frozenset({(module, name) for module, names in (("builtins", ("print", 
 
 @contextmanager
 def watched() -> Iterator[list[str]]:
-    """The calls, within the block and in this thread, of compiled functions that tell or are told something; by whatever name they were imported."""
+    """The calls, within the block and in this thread, of compiled functions with input or output of their own, by whatever name they were imported."""
     found: list[str] = []
 
     def look(frame: FrameType, event: str, function: Any) -> None:

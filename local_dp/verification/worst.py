@@ -1,4 +1,4 @@
-"""The exact loss of a declared channel, with the two values and the report at which it is reached."""
+"""The exact loss of a declared channel, with two values and a report that reach it."""
 
 import math
 from collections.abc import Callable, Iterator
@@ -22,7 +22,7 @@ _FEW = 1 << 20  # entries of a channel that are looked at first
 
 
 def check_channel_loss(randomizer: Randomizer) -> tuple[float | None, Finding]:
-    """The exact loss in nats, None where it is not finite or the channel is none, and whether it is at most what one report is charged for."""
+    """The exact loss in nats, None where it is not finite or there is no channel; and whether it is at most the charge of one report."""
     if isinstance(randomizer, FiniteChannel) and _has_delta(randomizer):
         return None, _delta_found(randomizer)
     try:
@@ -43,7 +43,7 @@ def _has_delta(randomizer: Randomizer) -> bool:
 
 
 def _delta_found(randomizer: FiniteChannel) -> Finding:
-    """Of an approximate loss: the delta at its epsilon."""
+    """For an approximate loss: the delta at its epsilon."""
     try:
         delta = delta_above(randomizer)
     except RefusedError as error:
@@ -55,7 +55,7 @@ def _delta_found(randomizer: FiniteChannel) -> Finding:
 
 
 def witness_of(randomizer: Randomizer, ratio: Fraction | None) -> Witness | None:
-    """Where the channel has this ratio; with None, where some report is sent by some values only, if it is anywhere."""
+    """Two inputs with this ratio; with None, two where one never sends a report of the other, if there are such."""
     randomizer = without_coin(randomizer)
     if isinstance(randomizer, PerCoin):
         return witness_of(randomizer.inner, ratio)  # values of the inner channel: codes
@@ -71,7 +71,7 @@ def witness_of(randomizer: Randomizer, ratio: Fraction | None) -> Witness | None
 
 
 def _growing(randomizer: FiniteChannel, cell: int) -> Iterator[Words]:
-    """The rows of the first few values, then those of all: a large channel tells values apart early."""
+    """The rows of the first few values, then those of all: in a large channel a few values often reach the ratio."""
     few = _FEW // randomizer.alphabet
     if 1 < few < randomizer.domain.size:
         yield randomizer.rows(randomizer.domain.values()[:few], cell)
@@ -79,7 +79,7 @@ def _growing(randomizer: FiniteChannel, cell: int) -> Iterator[Words]:
 
 
 def _of_rows(randomizer: FiniteChannel, ratio: Fraction | None, rows_of: Callable[[int], Iterator[Words]], values: Ints) -> Witness | None:
-    """In the first cell where it is reached; the rows are those of `values`, or of the first of them."""
+    """In the first cell that reaches it; the rows are those of `values`, or of the first of them."""
     for cell in range(randomizer.cells):
         for rows in rows_of(cell):
             found = worst_of(rows, 0, cell)
@@ -89,7 +89,7 @@ def _of_rows(randomizer: FiniteChannel, ratio: Fraction | None, rows_of: Callabl
 
 
 def worst_of(channel: Words, low: int, cell: int) -> Witness | None:
-    """The largest ratio within one report, for weights of shape (values, reports) from the value `low` on; None if no report tells values apart."""
+    """The largest ratio within one report, for weights of shape (values, reports) from the value `low` on; None if all values have one law."""
     most, least = channel.max(axis=0), channel.min(axis=0)
     with np.errstate(divide="ignore", invalid="ignore"):
         ratios = np.where(most == 0, 1.0, most.astype(np.float64) / least.astype(np.float64))
@@ -102,7 +102,7 @@ def worst_of(channel: Words, low: int, cell: int) -> Witness | None:
 
 
 def _of_product(randomizer: BitVector) -> Witness | None:
-    """The pair of values with the largest product of ratios, and the bits by which the first is told from the second; else a bit that one never sends."""
+    """The pair of values with the largest product of ratios, and the likelier bits of the first; else a bit that one never sends."""
     try:
         ratio, (first, second) = worst_meeting(randomizer)
     except RefusedError:
@@ -116,7 +116,7 @@ def _of_product(randomizer: BitVector) -> Witness | None:
 
 
 def _of_places(randomizer: PlaceVector) -> Witness | None:
-    """The pair of values with the largest product of ratios, and the reports of places by which the first is told from the second."""
+    """The pair of values with the largest product of ratios, and the likelier reports of the first."""
     try:
         ratio, (first, second) = worst_meeting(randomizer)
     except RefusedError:
@@ -128,7 +128,7 @@ def _of_places(randomizer: PlaceVector) -> Witness | None:
 
 
 def _likelier(ones: int, other: int, total: int) -> str:
-    """The bit that is worth most between weights of a 1."""
+    """The bit with the larger ratio of weights."""
     return "1" if Fraction(ones, other) >= Fraction(total - ones, total - other) else "0"
 
 

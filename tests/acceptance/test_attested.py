@@ -29,16 +29,16 @@ SCHEMA = json.loads((Path(outcomes.__file__).parent / "outcome.schema.json").rea
 
 def test_one_seeded_member_is_enough() -> None:
     """Of four members, each subset seeded: the run is attested exactly if none is."""
-    told = {seeded: play_in_memory(Cast.of(seeded=seeded), MemoryBroker())[0].members.attested for seeded in SOME}
-    assert [seeded for seeded, attested in told.items() if attested] == [()]
-    print(f"class 7: of {len(SOME)} casts, {sum(told.values())} attested")
+    verdicts = {seeded: play_in_memory(Cast.of(seeded=seeded), MemoryBroker())[0].members.attested for seeded in SOME}
+    assert [seeded for seeded, attested in verdicts.items() if attested] == [()]
+    print(f"class 7: of {len(SOME)} casts, {sum(verdicts.values())} attested")
 
 
 def test_what_a_member_said_once_stays_said() -> None:
     """A member that says private after it has said otherwise, or otherwise after private, is not private."""
-    for said in ([True, False], [False, True], [True, False, True]):
+    for answers in ([True, False], [False, True], [True, False, True]):
         members = Members(1)
-        for private in said:
+        for private in answers:
             members.hello("g0", Hello(run="r", member="m", start=0, stop=1, private=private))
         assert not members.attested
 
@@ -47,10 +47,10 @@ def _shown(seeded: Sequence[int], signed: bool) -> tuple[dict[str, Any], str]:
     """A private server's view of a run with these members seeded: as data, and wherever it shows it."""
     with embedded() as url:
         outcome = play_on(Cast.of(signed, seeded), url, url, private=True)
-    asked = settings(private=True)
-    data = as_data(asked, outcome, truth_known=False)
+    run = settings(private=True)
+    data = as_data(run, outcome, truth_known=False)
     Draft202012Validator(SCHEMA).validate(json.loads(json.dumps(data)))
-    scene = Scene(asked)
+    scene = Scene(run)
     before = scene.state["stamp"]
     scene.finish(data)
     assert before == "asked to be private"
@@ -86,12 +86,12 @@ def test_a_private_server_with_a_seeded_host(tmp_path: Path) -> None:
                 ("host", "survey", *meeting, *known["host-20"], *server, "--start", "20", "--clients", "20", "--seed", "1"),
             )
         ]
-        told = [process.communicate(timeout=60) for process in started]
-    assert [process.returncode for process in started] == [0, 0, 0], told
-    data = json.loads(told[0][0])
+        outputs = [process.communicate(timeout=60) for process in started]
+    assert [process.returncode for process in started] == [0, 0, 0], outputs
+    data = json.loads(outputs[0][0])
     assert (data["private"], data["stamp"], data["clients"]["answered"]) == (None, outcomes.UNATTESTED, 40)
-    assert "answering in private" in told[1][1]
-    assert "simulation: not private" in told[2][1]
+    assert "answering in private" in outputs[1][1]
+    assert "simulation: not private" in outputs[2][1]
 
 
 @pytest.mark.parametrize(
@@ -117,9 +117,9 @@ def test_a_key_is_its_owners_alone(tmp_path: Path) -> None:
     file = tmp_path / "host.key"
     assert local_dp("keys", "create", str(file)).returncode == 0
     assert file.stat().st_mode & 0o777 == 0o600
-    held = file.read_bytes()
+    content = file.read_bytes()
     assert local_dp("keys", "create", str(file)).returncode == 2
-    assert file.read_bytes() == held
+    assert file.read_bytes() == content
     Path(f"{file}.pub").rename(tmp_path / "kept.pub")
     assert local_dp("keys", "create", str(file)).returncode == 2
     assert not Path(f"{file}.pub").exists(), "of a key that is not written there is no public half"
@@ -133,11 +133,11 @@ def test_a_roster_refuses_what_is_taken(tmp_path: Path) -> None:
     """A client, a name or a key that has a place has no second one, and a refused enrolment changes nothing."""
     enrolled(tmp_path, 0, 20)
     roster = tmp_path / "roster"
-    held = roster.read_bytes()
+    content = roster.read_bytes()
     taken = [("host-0.key.pub", "--index", "50"), ("server.key.pub", "--index", "19"), ("server.key.pub", "--start", "0", "--clients", "1")]
     for key, *place in taken:
         assert local_dp("keys", "enrol", str(roster), str(tmp_path / key), *place).returncode == 2
-    assert roster.read_bytes() == held
+    assert roster.read_bytes() == content
     assert local_dp("keys", "enrol", str(roster), str(tmp_path / "server.key.pub"), "--index", "40").returncode == 0
 
 

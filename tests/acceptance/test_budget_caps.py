@@ -41,8 +41,8 @@ def _changed(generator: random.Random) -> Request:
         {"stop": generator.randrange(1, CLIENTS)},
         {"start": generator.randrange(1, CLIENTS)},
     ]
-    chosen = Ask.model_validate(ask.model_dump() | generator.choice(others))
-    asks = (chosen,) if generator.random() < 0.8 else (ask, chosen)
+    changed = Ask.model_validate(ask.model_dump() | generator.choice(others))
+    asks = (changed,) if generator.random() < 0.8 else (ask, changed)
     return ASKED.model_copy(update={"asks": asks})
 
 
@@ -120,15 +120,10 @@ def _splits(path: Path, parts: range, durable: bool) -> int:
     return played
 
 
-def test_an_equal_split_is_accepted_to_the_last_round(tmp_path: Path) -> None:
-    """Test 9, seven numbers of rounds: exactly k are answered, and the next is refused, whatever floats would say."""
-    print(f"test 9: {_splits(tmp_path, range(2, 60, 9), False)} equal splits: k answered, k + 1 refused")
-
-
-@pytest.mark.slow
-def test_every_equal_split_is_accepted_to_the_last_round(tmp_path: Path) -> None:
-    """Test 9: 6 budgets in k = 2..59 rounds, with a store in a file."""
-    print(f"test 9: {_splits(tmp_path, range(2, 60), True)} equal splits: k answered, k + 1 refused")
+@pytest.mark.parametrize(("parts", "durable"), [(range(2, 60, 9), False), pytest.param(range(2, 60), True, marks=pytest.mark.slow)])
+def test_an_equal_split_is_accepted_to_the_last_round(parts: range, durable: bool, tmp_path: Path) -> None:
+    """Test 9, six budgets: exactly k rounds are answered, and the next is refused, with a store in a file as well."""
+    print(f"test 9: {_splits(tmp_path, parts, durable)} equal splits: k answered, k + 1 refused")
 
 
 def _wide(number: int, epsilon: float, asks: int) -> Request:

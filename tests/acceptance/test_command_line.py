@@ -87,23 +87,23 @@ def _limited() -> Iterator[None]:
     def stop(number: int, frame: FrameType | None) -> None:
         raise KeyboardInterrupt
 
-    kept = signal.signal(signal.SIGALRM, stop)
+    before = signal.signal(signal.SIGALRM, stop)
     signal.setitimer(signal.ITIMER_REAL, SECONDS, 1.0)
     try:
         yield
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, kept)
+        signal.signal(signal.SIGALRM, before)
 
 
 def _options(command: str, words: list[str]) -> list[str]:
     """The options of a command, or of the one of its commands that the words name, that take a value."""
     context = click.Context(APP)
-    found = APP.get_command(context, command)
-    if isinstance(found, click.Group):
-        found = found.get_command(context, words[0])
-    assert found is not None
-    return [each.opts[0] for each in found.params if isinstance(each, click.Option) and not each.is_flag and each.opts[0] != "--tier"]
+    target = APP.get_command(context, command)
+    if isinstance(target, click.Group):
+        target = target.get_command(context, words[0])
+    assert target is not None
+    return [each.opts[0] for each in target.params if isinstance(each, click.Option) and not each.is_flag and each.opts[0] != "--tier"]
 
 
 def _line(generator: np.random.Generator) -> list[str]:
@@ -121,11 +121,11 @@ def _line(generator: np.random.Generator) -> list[str]:
 
 
 def _check(done: Done, line: list[str]) -> None:
-    told = f"{line!r:.600}\n{done.stderr[-1500:]}"
-    assert "Traceback" not in done.stderr, told
-    assert done.returncode in (0, 2, 3, 4, 5, INTERRUPTED), told
+    context = f"{line!r:.600}\n{done.stderr[-1500:]}"
+    assert "Traceback" not in done.stderr, context
+    assert done.returncode in (0, 2, 3, 4, 5, INTERRUPTED), context
     complaints = [each for each in done.stderr.splitlines() if each.startswith("local-dp: ")]
-    assert len(complaints) == (done.returncode not in (0, INTERRUPTED)) or line[0] == "audit", told
+    assert len(complaints) == (done.returncode not in (0, INTERRUPTED)) or line[0] == "audit", context
 
 
 def _fuzzed(lines: int, seed: int) -> dict[int, int]:
@@ -140,16 +140,10 @@ def _fuzzed(lines: int, seed: int) -> dict[int, int]:
 
 
 @pytest.mark.usefixtures("folder")
-def test_no_command_line_makes_a_traceback() -> None:
-    """80 commands with nasty values by search."""
-    figure("class 12", f"80 command lines by exit code: {_fuzzed(80, 1)}; 0 tracebacks, 0 of code 1")
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("folder")
-def test_no_command_line_makes_a_traceback_for_long() -> None:
-    """2,000 of them."""
-    figure("class 12", f"2,000 command lines by exit code: {_fuzzed(2000, 2)}; 0 tracebacks, 0 of code 1")
+@pytest.mark.parametrize("lines", [80, pytest.param(2_000, marks=pytest.mark.slow)])
+def test_no_command_line_makes_a_traceback(lines: int) -> None:
+    """Commands with nasty values by search."""
+    figure("class 12", f"{lines:,} command lines by exit code: {_fuzzed(lines, 1)}; 0 tracebacks, 0 of code 1")
 
 
 ATTACKS = {

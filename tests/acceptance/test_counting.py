@@ -22,7 +22,7 @@ from local_dp.tallies import Tally
 from local_dp.wire import Hello, Reply, decode, encode, topic
 from tests.support.figures import figure
 from tests.support.inputs.builders import RUN, SEED, role, survey_query, yes_records
-from tests.support.runs.virtual_time import run_virtually
+from tests.support.runs.virtual_time import beside, run_virtually
 
 CANARIES = 100  # clients, and symbols: each client reports one that no other reports in that round
 CANARY = LocalQuery(Category("c", tuple(f"s{place}" for place in range(CANARIES))), GRR(1.0, k=CANARIES), Cohort(0, CANARIES))
@@ -56,8 +56,8 @@ def _once(rounds: int, seed: int) -> tuple[int, int]:
         tallies.append(tally)
         for where, payload in chance.sample(fresh, 100):
             coordinator.receive(where, decode(payload), now + 21.0)
-        told = {(client + 7 * number) % CANARIES for client in answering}
-        assert {int(cell) for cell in tally.counts[0].nonzero()[0]} == told, "a report of somebody else's, or of another round"
+        symbols = {(client + 7 * number) % CANARIES for client in answering}
+        assert {int(cell) for cell in tally.counts[0].nonzero()[0]} == symbols, "a report of somebody else's, or of another round"
         assert set(tally.counts[0].tolist()) <= {0, 1}, "a report counts twice"
         assert tally.n == len(answering) == coordinator.rounds[-1].n
         accepted += len(answering)
@@ -68,17 +68,11 @@ def _once(rounds: int, seed: int) -> tuple[int, int]:
     return accepted, coordinator.counts.duplicate + coordinator.counts.late + coordinator.rejected
 
 
-def test_a_report_counts_once() -> None:
-    """100 clients that each tell a symbol of their own, 20 rounds, every reply five times and again in later rounds: each cell is 0 or 1."""
-    accepted, beside = _once(20, 19)
-    figure(19, f"{CANARIES} clients x 20 rounds: {accepted:,} reports accepted, each once, beside {beside:,} repeated, late and replayed ones")
-
-
-@pytest.mark.slow
-def test_a_report_counts_once_for_long() -> None:
-    """The same, for 20 seeds."""
-    total, beside = np.sum([_once(20, seed) for seed in range(20)], axis=0)
-    figure(19, f"{CANARIES} clients x 20 rounds x 20 seeds: {total:,} reports accepted, each once, beside {beside:,} repeated, late and replayed ones")
+@pytest.mark.parametrize("seeds", [1, pytest.param(20, marks=pytest.mark.slow)])
+def test_a_report_counts_once(seeds: int) -> None:
+    """100 clients that each report a symbol of their own, 20 rounds, every reply five times and again in later rounds: each cell is 0 or 1."""
+    accepted, beside = np.sum([_once(20, seed) for seed in range(seeds)], axis=0)
+    figure(19, f"{CANARIES} clients x 20 rounds x {seeds} seeds: {accepted:,} reports accepted, each once, beside {beside:,} repeated, late and replayed ones")
 
 
 CLIENTS, DEADLINE = 100, 20.0
@@ -105,21 +99,17 @@ def _partial(quorum: float) -> tuple[Any, Coordinator, float]:
         shuffled = records.take(np.random.default_rng(SEED).permutation(CLIENTS))
         coordinator = Coordinator(RUN, CLIENTS, SEED, 4.0, Terms(DEADLINE, quorum))
         oracle = RemoteOracle(broker.join(listening.filters(RUN)), coordinator)
-        tasks = [asyncio.create_task(oracle.serve(1.0))]
-        for client in range(CLIENTS):
-            member, group = role(shuffled.take(slice(client, client + 1)), client, 4.0, f"client-{client}"), client_group(client)
-            tasks.append(asyncio.create_task(serve(member, broker.join(filters(RUN, group)), RUN, group)))
-        await oracle.ready(5.0)
-        began, result = loop.time(), list[Any]()
-        try:
-            result += await oracle.answer((survey_query(CLIENTS),))
-        except QuorumError as error:
-            result.append(error)
-        took = loop.time() - began
-        await asyncio.sleep(2 * DEADLINE)  # in which the late ones come
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        members = [(role(shuffled.take(slice(at, at + 1)), at, 4.0, f"client-{at}"), client_group(at)) for at in range(CLIENTS)]
+        living = (serve(member, broker.join(filters(RUN, group)), RUN, group) for member, group in members)
+        async with beside(oracle.serve(1.0), *living):
+            await oracle.ready(5.0)
+            began, result = loop.time(), list[Any]()
+            try:
+                result += await oracle.answer((survey_query(CLIENTS),))
+            except QuorumError as error:
+                result.append(error)
+            took = loop.time() - began
+            await asyncio.sleep(2 * DEADLINE)  # in which the late ones come
         return result[0], coordinator, took
 
     return run_virtually(play())

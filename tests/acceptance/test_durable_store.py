@@ -83,27 +83,27 @@ def _pace(folder: Path) -> float:
 
 
 def _random_kills(folder: Path, kills: int) -> None:
-    generator, path, said, killed = random.Random(4), folder / "killed.store", dict[int, bytes](), 0
+    generator, path, answers, killed = random.Random(4), folder / "killed.store", dict[int, bytes](), 0
 
     def live(send: Callable[[bytes], None]) -> None:
         role = member(path, 24.0)
-        for number in range(max(1, len(said) - 4), 4000):  # some that were answered, and new ones
+        for number in range(max(1, len(answers) - 4), 4000):  # some that were answered, and new ones
             send(number.to_bytes(2) + told(role.handle(asked(number))))
 
     member(path, 24.0).store.close()  # type: ignore[attr-defined]
     pace = _pace(folder)
-    while killed < kills or len(said) < kills:  # on a busy machine few live to answer
+    while killed < kills or len(answers) < kills:  # on a busy machine few live to answer
         sent, ended = forked(live, pace * generator.uniform(-2, 6))
         assert ended == signal.SIGKILL
         killed += 1
         assert killed <= 4 * kills
         for message in sent:
-            assert said.setdefault(int.from_bytes(message[:2]), message[2:]) == message[2:], "another reply"
-        for number in [*said][-20:]:
+            assert answers.setdefault(int.from_bytes(message[:2]), message[2:]) == message[2:], "another reply"
+        for number in [*answers][-20:]:
             role = member(path, 24.0)
             assert role.store.get("run", number) is not None, "uncharged, and sent"
             role.store.close()  # type: ignore[attr-defined]
-    print(f"test 4: {killed} SIGKILLs, {len(said)} rounds answered, 0 uncharged replies, 0 changed replies")
+    print(f"test 4: {killed} SIGKILLs, {len(answers)} rounds answered, 0 uncharged replies, 0 changed replies")
 
 
 @pytest.mark.parametrize("kills", [10, pytest.param(200, marks=pytest.mark.slow)])
@@ -224,8 +224,8 @@ def _hurt(path: Path, fault: str, while_open: bool) -> None:
     role = member(path, clients=MANY)
     assert code(role.handle(asked(1))) == "reply"
     role.store.close()  # type: ignore[attr-defined]
-    said = _answers_after(path, FAULTS[fault], while_open)
-    assert set(said) == {b"store"}, said
+    codes = _answers_after(path, FAULTS[fault], while_open)
+    assert set(codes) == {b"store"}, codes
     print(f"test 10: {fault}, {'while open' if while_open else 'before it was opened'}: no reply")
 
 
@@ -272,11 +272,11 @@ def test_a_store_is_not_begun_again(tmp_path: Path) -> None:
     role = member(path, 1.0, 2.0)
     assert code(role.handle(asked(1, 1.0))) == "reply"
     role.store.close()  # type: ignore[attr-defined]
-    kept = shutil.copy(path, tmp_path / "copy")
+    copy = shutil.copy(path, tmp_path / "copy")
     path.unlink()
     with pytest.raises(InputError, match="is gone"):
         member(path)
-    shutil.copy(kept, path)
+    shutil.copy(copy, path)
     with pytest.raises(InputError, match="for life"):
         member(path, 1.0, 3.0)
     assert [code(member(path).handle(asked(1, 1.0, run))) for run in ("other",)] == ["reply"]

@@ -41,8 +41,8 @@ def _spoiled(attack: str) -> bool:
     try:
         coordinator, _ = play_in_memory(cast, Malicious(Forger(cast, [attack])))
     except LocalDPError as error:
-        said = str(error)
-        return ESCAPE not in said and said.isprintable()
+        text = str(error)
+        return ESCAPE not in text and text.isprintable()
     return digests(coordinator.rounds) != undisturbed()
 
 
@@ -97,13 +97,13 @@ def _party(speaker: int, run: int) -> Party:
 def _genuine(run: int) -> set[Delivery]:
     """All kinds of messages that a run has, as they travel."""
     name = (RUN, "another")[run]
-    said = [(-1, topic(name, "req", group), encode(each)) for group in ("all", HOSTS) for each in (Roll(run=name), End(run=name))]
-    said += [(-1, topic(name, "req", HOSTS), encode(request(survey_query(3), number=number, run=name))) for number in (1, 2)]
+    messages = [(-1, topic(name, "req", group), encode(each)) for group in ("all", HOSTS) for each in (Roll(run=name), End(run=name))]
+    messages += [(-1, topic(name, "req", HOSTS), encode(request(survey_query(3), number=number, run=name))) for number in (1, 2)]
     for at, place in enumerate(PLACES):
         hello = Hello(run=name, member=place.member, start=at, stop=at + 1, private=True)
-        said.append((at, topic(name, "hello", HOSTS, place.member), encode(hello)))
-        said += [(at, topic(name, "rep", HOSTS, place.member), encode(reply_of(number, place.member, at, b"\1"))) for number in (1, 2)]
-    sealed = {Delivery(where, _party(speaker, run).seal(where, message)) for speaker, where, message in said}
+        messages.append((at, topic(name, "hello", HOSTS, place.member), encode(hello)))
+        messages += [(at, topic(name, "rep", HOSTS, place.member), encode(reply_of(number, place.member, at, b"\1"))) for number in (1, 2)]
+    sealed = {Delivery(where, _party(speaker, run).seal(where, message)) for speaker, where, message in messages}
     return sealed | {Delivery(*will(name, HOSTS, place.member, _party(at, run))) for at, place in enumerate(PLACES)}
 
 
@@ -143,15 +143,15 @@ def _searched(examples: int) -> dict[str, int]:
 
     @settings(max_examples=examples, deadline=None, derandomize=True, database=None)
     @given(_mutated())
-    def search(said: Delivery) -> None:
-        from_server = "/req/" in said.topic
-        is_genuine = said in GENUINE[0]
+    def search(delivery: Delivery) -> None:
+        from_server = "/req/" in delivery.topic
+        is_genuine = delivery in GENUINE[0]
         for party, hears in ((by_server, is_genuine and not from_server), (by_member, is_genuine and from_server)):
             if hears:
-                assert party.open(said.topic, said.payload) == said.payload[SIGNATURE:]
+                assert party.open(delivery.topic, delivery.payload) == delivery.payload[SIGNATURE:]
             else:
                 with pytest.raises(ForgedError):
-                    party.open(said.topic, said.payload)
+                    party.open(delivery.topic, delivery.payload)
         seen["genuine" if is_genuine else "forged"] += 1
 
     search()
@@ -217,8 +217,8 @@ def test_the_embedded_broker_lets_in_whoever_has_its_password() -> None:
 def test_a_key_has_32_bytes() -> None:
     """A longer one that begins as the speaker's, and a shorter one, open nothing: the library below reads 32 bytes wherever they end."""
     own = new_key()
-    where, said = topic(RUN, "rep", HOSTS, "m"), Party.member(RUN, public(own), own).seal(topic(RUN, "rep", HOSTS, "m"), b"x")
+    where, envelope = topic(RUN, "rep", HOSTS, "m"), Party.member(RUN, public(own), own).seal(topic(RUN, "rep", HOSTS, "m"), b"x")
     for key in (public(own) + b"\0", public(own)[:-1], b"", None):
         with pytest.raises(ForgedError):
-            Party(RUN, public(own), own, {where: key}.get).open(where, said)
-    assert Party.member(RUN, public(own), own).open(where, said) == b"x"
+            Party(RUN, public(own), own, {where: key}.get).open(where, envelope)
+    assert Party.member(RUN, public(own), own).open(where, envelope) == b"x"

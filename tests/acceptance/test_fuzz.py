@@ -112,13 +112,13 @@ def _heard(payload: bytes, coordinator: Coordinator, client: ClientRole, seen: C
     except WireError as error:
         coordinator.rejections[error.kind] += 1
     try:
-        asked = decode(payload, CLIENT)
+        message_read = decode(payload, CLIENT)
     except WireError as error:
         seen[f"client: {error.kind}"] += 1
         return
     seen["client reads"] += 1
-    if isinstance(asked, Request):
-        client.handle(asked)
+    if isinstance(message_read, Request):
+        client.handle(message_read)
 
 
 def _batches(make: Callable[[random.Random], bytes], count: int, chance: random.Random) -> Iterator[list[bytes]]:

@@ -167,8 +167,8 @@ def test_selective_dropping_is_answered_for() -> None:
         widely += low <= truth <= high
     print(f"class 10: 10 % dropped by what they say: the plain interval held the truth in {plainly} of 40 runs, that of the worst case in {widely}")
     assert (plainly, widely) == (0, 40)
-    told = summary(_survey(5000, 1, 0.1)[0], 100)
-    assert "500 missing clients resemble" in " ".join(told.split())
+    text = summary(_survey(5000, 1, 0.1)[0], 100)
+    assert "500 missing clients resemble" in " ".join(text.split())
     assert "missing clients resemble" not in " ".join(summary(_survey(5000, 1, 0.0)[0], 100).split())
 
 
@@ -188,10 +188,10 @@ def _attacked(name: type[UnaryEncoding], share: float, padded: bool, seed: int, 
     sent = np.packbits(bits, axis=1, bitorder="little")
     moved = randomizer.estimate(randomizer.tally(sent, cells)).value - randomizer.estimate(randomizer.tally(honest, cells)).value
     influence = influence_of(Frequency(k=k, randomizer=name.name).algorithm(1.0, n))
-    found = irregularity(randomizer, ones_seen(randomizer, sent))
+    p_value = irregularity(randomizer, ones_seen(randomizer, sent))
     assert influence is not None
-    assert found is not None
-    return found, float(abs(moved).max()), float(influence.of_share(share).max())
+    assert p_value is not None
+    return p_value, float(abs(moved).max()), float(influence.of_share(share).max())
 
 
 def test_poisoning() -> None:
@@ -226,9 +226,9 @@ def test_the_server_says_that_some_do_not_follow() -> None:
         part.reports[:] = query.randomizer.respond(values, query.randomizer.draw(KeyedNoise(3), Draw(1), 0, 600), np.zeros(1, dtype=np.uint8)).view(np.uint8)
         part.reports[:bad] = [1, 0, 0, 0]
         part.answered[:] = True
-        found = round.irregularity()
-        assert found is not None
-        assert (found < ALPHA) is flagged
+        p_value = round.irregularity()
+        assert p_value is not None
+        assert (p_value < ALPHA) is flagged
     data = {"rounds": [{"irregularity": 1e-9}, {}]}
     from local_dp.experiments.api.show import _irregular
 

@@ -28,7 +28,7 @@ from local_dp.server.reconciliation import Balance, Reconciliation
 from local_dp.server.remote import RemoteOracle
 from local_dp.wire import Account, Reply, checksum, decode, encode, topic
 from tests.support.inputs.builders import RUN, SEED, role, survey_query, yes_records
-from tests.support.runs.virtual_time import run_virtually
+from tests.support.runs.virtual_time import beside, run_virtually
 
 MEMBERS, EACH, ROUNDS = 6, 5, 4
 CLIENTS = MEMBERS * EACH
@@ -49,12 +49,9 @@ class Play:
             self.broker.fate = self.fate
         coordinator = Coordinator(RUN, CLIENTS, SEED, 1.0, Terms(3.0, 0.1))
         oracle = RemoteOracle(self.broker.join(listening.filters(RUN)), coordinator)
-        serving, tasks = asyncio.create_task(oracle.serve(1.0)), []
-        for index in range(MEMBERS):
-            member = role(yes_records(EACH), index * EACH, member=f"host-{index}")
-            self.members.append(member)
-            tasks.append(asyncio.create_task(serve(member, self.broker.join(filters(RUN, HOSTS)), RUN, HOSTS)))
-        try:
+        self.members += [role(yes_records(EACH), index * EACH, member=f"host-{index}") for index in range(MEMBERS)]
+        living = (serve(member, self.broker.join(filters(RUN, HOSTS)), RUN, HOSTS) for member in self.members)
+        async with beside(oracle.serve(1.0), *living) as (_, *tasks):
             await oracle.ready(5.0)
             for _ in range(ROUNDS):
                 await oracle.answer((survey_query(CLIENTS, randomizer=BinaryRR(0.1)),))
@@ -64,22 +61,18 @@ class Play:
             await oracle.end(1.0)
             self.parted = asyncio.get_running_loop().time() - began
             return coordinator
-        finally:
-            for task in (serving, *tasks):
-                task.cancel()
-            await asyncio.gather(serving, *tasks, return_exceptions=True)
 
 
 def _truth(coordinator: Coordinator, members: list[ClientRole]) -> dict[int, tuple[int, int, int]]:
     """Round by round, from the parts of each round and the stores themselves: how many were accepted, charged, and both."""
-    told = {}
+    counts = {}
     for number in range(1, ROUNDS + 1):
         (part,) = coordinator._history[number].parts
         commits = {member.start: member.store.get(RUN, number) for member in members}
         charged = {client for start, commit in commits.items() if commit is not None for client in range(start, start + EACH)}
         accepted = {client for client in range(CLIENTS) if part.answered[client]}
-        told[number] = len(accepted), len(charged), len(accepted & charged)
-    return told
+        counts[number] = len(accepted), len(charged), len(accepted & charged)
+    return counts
 
 
 def _check(seed: int) -> tuple[int, int]:
@@ -88,13 +81,13 @@ def _check(seed: int) -> tuple[int, int]:
     loss, twice = generator.uniform(0, 0.5), generator.uniform(0, 0.3)
     play = Play(lambda delivery: 0 if generator.random() < loss else 1 + (generator.random() < twice))
     coordinator = run_virtually(play.run())
-    told, truth = coordinator.reconciliation(), _truth(coordinator, play.members)
-    heard = set(coordinator._accounts)
-    assert told.accepted_not_charged == 0
-    assert (told.members, told.silent) == (coordinator.members.present // EACH, coordinator.members.present // EACH - len(heard))
+    balance_sheet, truth = coordinator.reconciliation(), _truth(coordinator, play.members)
+    speakers = set(coordinator._accounts)
+    assert balance_sheet.accepted_not_charged == 0
+    assert (balance_sheet.members, balance_sheet.silent) == (coordinator.members.present // EACH, coordinator.members.present // EACH - len(speakers))
     assert play.parted <= 1.0 + 1e-6
-    if told.silent == 0 and coordinator.members.present == CLIENTS:
-        for balance in told.rounds:
+    if balance_sheet.silent == 0 and coordinator.members.present == CLIENTS:
+        for balance in balance_sheet.rounds:
             assert (balance.accepted, balance.charged, balance.accepted) == truth[balance.round]
             joint = 0
             for member in play.members:
@@ -103,7 +96,7 @@ def _check(seed: int) -> tuple[int, int]:
                 for reply in commit.replies if commit is not None and took else ():
                     joint ^= checksum(reply)
             assert balance.checksum == joint
-    return told.charged_not_accepted, told.silent
+    return balance_sheet.charged_not_accepted, balance_sheet.silent
 
 
 def _search(seeds: int) -> None:
@@ -141,17 +134,17 @@ def test_a_forged_report_is_told_aloud() -> None:
 
     play.fate = rewriting
     coordinator = run_virtually(play.run())
-    told = coordinator.reconciliation()
-    assert (told.accepted_not_charged, [each.round for each in told.rounds if not each.agree]) == (EACH, [2])
-    loud = summary(_data(told), 200)
+    accounts = coordinator.reconciliation()
+    assert (accounts.accepted_not_charged, [each.round for each in accounts.rounds if not each.agree]) == (EACH, [2])
+    loud = summary(_data(accounts), 200)
     assert "NOT RECONCILED: 5 reports were accepted that their members did not charge or send, in round 2" in loud
     print("test 28: a forged reply of 5 reports: 5 accepted and not charged, told aloud")
 
 
-def _data(told: Reconciliation) -> dict[str, Any]:
+def _data(accounts: Reconciliation) -> dict[str, Any]:
     settings = Settings(Survey(), Survey().synthetic(10, SEED), 1.0, Randomness(SEED, False), tier="population")
     outcome = execute(settings, lambda progress: None)
-    return as_data(settings, replace(outcome, bus=BusRecord(reconciliation=told)))
+    return as_data(settings, replace(outcome, bus=BusRecord(reconciliation=accounts)))
 
 
 def test_who_is_silent_is_counted_and_waited_for_a_second() -> None:
@@ -159,9 +152,9 @@ def test_who_is_silent_is_counted_and_waited_for_a_second() -> None:
     whole, halved = Play(), Play(mute=frozenset({1, 4}))
     assert run_virtually(whole.run()).reconciliation().silent == 0
     assert whole.parted == pytest.approx(0.0)
-    told = run_virtually(halved.run()).reconciliation()
-    assert (told.members, told.silent, told.accepted_not_charged) == (MEMBERS, 2, 0)
-    assert all((each.accepted, each.charged) == (CLIENTS - 2 * EACH, CLIENTS - 2 * EACH) for each in told.rounds)
+    accounts = run_virtually(halved.run()).reconciliation()
+    assert (accounts.members, accounts.silent, accounts.accepted_not_charged) == (MEMBERS, 2, 0)
+    assert all((each.accepted, each.charged) == (CLIENTS - 2 * EACH, CLIENTS - 2 * EACH) for each in accounts.rounds)
     assert halved.parted == pytest.approx(1.0)
 
 
@@ -179,13 +172,13 @@ def _over_a_broker(tier: Tier, disturb: Callable[[Progress], None], silent: int)
     settings = Settings(Survey(), Survey().synthetic(12, SEED), 1.0, Randomness(SEED, False), tier=tier, hosts=3)
     bus = execute(settings, disturb).bus
     assert bus is not None
-    told = bus.reconciliation
-    assert told is not None
+    accounts = bus.reconciliation
+    assert accounts is not None
     members = 12 if tier == "processes" else 3
-    assert (told.members, told.silent, told.accepted_not_charged, told.charged_not_accepted) == (members, silent, 0, 0)
-    heard = 12 - 12 // members * silent
-    (balance,) = told.rounds
-    assert balance == Balance(1, heard, heard, balance.checksum, True, 0, 0)
+    assert (accounts.members, accounts.silent, accounts.accepted_not_charged, accounts.charged_not_accepted) == (members, silent, 0, 0)
+    reporting = 12 - 12 // members * silent
+    (balance,) = accounts.rounds
+    assert balance == Balance(1, reporting, reporting, balance.checksum, True, 0, 0)
 
 
 @pytest.mark.usefixtures("warm")

@@ -98,8 +98,8 @@ def _searched(examples: int) -> dict[str, int]:
     @given(_questions(), st.lists(_columns(), min_size=len(ANY_COLUMNS), max_size=len(ANY_COLUMNS)), st.booleans())
     def search(question: tuple[str, dict[str, Any]], columns: list[np.ndarray], alike: bool) -> None:
         table = dict(zip(ANY_COLUMNS, columns[:1] * len(ANY_COLUMNS) if alike else columns, strict=True))
-        said = _look(question, Records(table))
-        seen[said] = seen.get(said, 0) + 1
+        verdict = _look(question, Records(table))
+        seen[verdict] = seen.get(verdict, 0) + 1
 
     search()
     return seen
@@ -107,12 +107,12 @@ def _searched(examples: int) -> dict[str, int]:
 
 def test_a_query_is_total_and_silent() -> None:
     """The attack: a product that overflows for one record of two. Its value is in the domain, and numpy does not warn, where the bare query does."""
-    query, told = Product(("x", "x"), 1.0), Records({"x": np.array([1.0, 1e200])})
+    query, records = Product(("x", "x"), 1.0), Records({"x": np.array([1.0, 1e200])})
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert query.values(told).tolist() == [1 << 16, 1 << 16]
+        assert query.values(records).tolist() == [1 << 16, 1 << 16]
     with pytest.warns(RuntimeWarning):
-        query(told)
+        query(records)
 
 
 @pytest.mark.parametrize(("examples", "least"), [(80, 10), pytest.param(5_000, 1_200, marks=pytest.mark.slow)])
@@ -178,9 +178,9 @@ def _left(value: float, noise: Noise, monkeypatch: pytest.MonkeyPatch) -> float:
         hearing, bus = broker.join(["t"]), broker.join([])
         await hearing.queue.get()
         role = ClientRole("m", 0, Records({"x": np.array([value])}), noise, MemoryStore(1.0))
-        asked = request(LocalQuery(Slow(), BinaryRR(1.0), Cohort(0, 1)))
+        request_sent = request(LocalQuery(Slow(), BinaryRR(1.0), Cohort(0, 1)))
         came = loop.time()
-        await _answer(role, bus, "t", asked)
+        await _answer(role, bus, "t", request_sent)
         assert hearing.queue.get_nowait()
         return loop.time() - came
 
@@ -222,14 +222,14 @@ with {within}:
 """
 
 
-def _heard(value: str, kept: Path, *, child: bool) -> bytes:
+def _heard(value: str, log_file: Path, *, child: bool) -> bytes:
     """What a process says on both streams, and to a log it keeps, while a record is read: as a member of a fleet, whose streams are closed, or as a host in a
     terminal. With warnings as errors, a raised warning would show as well.
     """
     before, raw = ("never_heard()", f"os.write(2, b'{value}')") if child else ("", "pass")
-    code = SAYING.format(how="never_heard, unheard", before=before, within="unheard()", value=value, raw=raw, kept=str(kept))
+    code = SAYING.format(how="never_heard, unheard", before=before, within="unheard()", value=value, raw=raw, kept=str(log_file))
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, env={**os.environ, "PYTHONWARNINGS": "error::UserWarning"})
-    return done.stdout + done.stderr + kept.read_bytes()
+    return done.stdout + done.stderr + log_file.read_bytes()
 
 
 @pytest.mark.parametrize("child", [True, False])
@@ -262,20 +262,20 @@ class Fails(Query):
         return symbols(2)
 
     def __call__(self, records: Records) -> np.ndarray:
-        held = records["x"].tolist()
-        if 1 in held:
-            raise ValueError(f"a record holds {held}")
-        if 2 in held:
+        values = records["x"].tolist()
+        if 1 in values:
+            raise ValueError(f"a record holds {values}")
+        if 2 in values:
             raise SystemExit(3)
-        return np.zeros(len(records), dtype=np.float64 if 3 in held else np.int64)
+        return np.zeros(len(records), dtype=np.float64 if 3 in values else np.int64)
 
 
 def test_a_query_that_fails_on_some_records_is_not_seen_to(monkeypatch: pytest.MonkeyPatch) -> None:
     """Somebody else's query that raises, exits or gives floats on some records: the client answers for all, at the same length."""
     monkeypatch.setitem(QUERIES._loaded, "fails", Fails)
     lengths = set()
-    for held in ([0], [1], [2], [3], [0, 1, 2, 3]):
-        role = ClientRole(HOSTS, 0, Records({"x": np.array(held)}), SystemNoise(), MemoryStore(1.0))
-        answers = role.handle(request(LocalQuery(Fails(), BinaryRR(1.0), Cohort(0, len(held)))))
-        lengths |= {len(answer.reports) / len(held) if isinstance(answer, Reply) else 0 for answer in answers}
+    for values in ([0], [1], [2], [3], [0, 1, 2, 3]):
+        role = ClientRole(HOSTS, 0, Records({"x": np.array(values)}), SystemNoise(), MemoryStore(1.0))
+        answers = role.handle(request(LocalQuery(Fails(), BinaryRR(1.0), Cohort(0, len(values)))))
+        lengths |= {len(answer.reports) / len(values) if isinstance(answer, Reply) else 0 for answer in answers}
     assert lengths == {1}

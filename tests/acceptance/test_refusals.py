@@ -41,13 +41,13 @@ def _ask(generator: np.random.Generator) -> Ask:
         params[key] = str(generator.choice([*"xybi", "income"])) if column and generator.random() < 0.3 else value
     if generator.random() < 0.05:
         params["epsilon"] = 3.0
-    chosen, settings = str(generator.choice(["grr", "binary-rr", "one-bit-mean", "oue", "telepathy"])), dict[str, Parameter]()
+    randomizer, settings = str(generator.choice(["grr", "binary-rr", "one-bit-mean", "oue", "telepathy"])), dict[str, Parameter]()
     if generator.random() < 0.85:
-        chosen, settings = _fitting(name, params, generator)
+        randomizer, settings = _fitting(name, params, generator)
     epsilon = float(generator.choice([0.25, 0.5, 1.0, -1.0, 30.0], p=[0.2, 0.35, 0.35, 0.05, 0.05]))
     once = str(generator.choice(["", "weekly"], p=[0.8, 0.2]))
     return Ask(
-        query=name, query_params=params, randomizer=chosen, randomizer_params={"epsilon": epsilon, **settings},
+        query=name, query_params=params, randomizer=randomizer, randomizer_params={"epsilon": epsilon, **settings},
         start=0, stop=int(generator.integers(1, 3)), coins=bytes(16), once=once,
     )  # fmt: skip
 
@@ -65,19 +65,19 @@ def _fitting(name: str, params: dict[str, Parameter], generator: np.random.Gener
 
 def _script(seed: int) -> list[Request]:
     """Up to eight requests: rounds that come again, alike or changed, and runs of several names."""
-    generator, asked = np.random.default_rng(seed), list[Request]()
+    generator, requests = np.random.default_rng(seed), list[Request]()
     for _ in range(int(generator.integers(2, 9))):
-        if asked and generator.random() < 0.2:
-            asked.append(asked[int(generator.integers(len(asked)))])
+        if requests and generator.random() < 0.2:
+            requests.append(requests[int(generator.integers(len(requests)))])
             continue
         asks = tuple(_ask(generator) for _ in range(int(generator.integers(1, 3))))
-        asked.append(Request(run=str(generator.choice(["a", "b"])), round=int(generator.integers(1, 5)), asks=asks))
-    return asked
+        requests.append(Request(run=str(generator.choice(["a", "b"])), round=int(generator.integers(1, 5)), asks=asks))
+    return requests
 
 
 def _said(records: Records, script: list[Request], allowed: frozenset[str] | None = None) -> list[Said]:
     role = ClientRole("client-0", 0, records, SystemNoise(), MemoryStore(1.0), Policy(allowed))
-    return [_shown(answer) for asked in script for answer in role.handle(asked)]
+    return [_shown(answer) for each in script for answer in role.handle(each)]
 
 
 def _shown(answer: Reply | Refusal) -> Said:
@@ -98,26 +98,21 @@ def _compared(folder: Path, scripts: int) -> dict[str, int]:
     return seen
 
 
-def test_refusals_are_the_same_for_every_record(tmp_path: Path) -> None:
-    """Two of five records of one declared schema, 200 request scripts: identical answers' kinds, codes, texts and lengths."""
-    seen = _compared(tmp_path, 200)
-    figure(11, f"200 scripts, each to two of five records: 0 differences; said {dict(sorted(seen.items()))}")
+@pytest.mark.parametrize("scripts", [200, pytest.param(10_000, marks=pytest.mark.slow)])
+def test_refusals_are_the_same_for_every_record(scripts: int, tmp_path: Path) -> None:
+    """Two of five records of one declared schema, by request scripts: identical answers' kinds, codes, texts and lengths."""
+    seen = _compared(tmp_path, scripts)
+    figure(11, f"{scripts:,} scripts, each to two of five records: 0 differences; answers {dict(sorted(seen.items()))}")
     assert {"reply", "budget", "equivocation", "bad-query", "bad-parameters", "unknown-randomizer", "not-allowed"} <= seen.keys()
-
-
-@pytest.mark.slow
-def test_refusals_are_the_same_for_every_record_for_long(tmp_path: Path) -> None:
-    """The same, 10,000 scripts."""
-    figure(11, f"10,000 scripts, each to two of five records: 0 differences; said {_compared(tmp_path, 10_000)}")
 
 
 def test_types_seen_from_values_would_tell(tmp_path: Path) -> None:
     """The attack, and the wrong twin: one-row tables typed by what they hold answer a script otherwise; a private member must declare its types."""
-    path, script, told = tmp_path / "record.csv", [each for seed in range(20) for each in _script(seed)], []
+    path, script, answers = tmp_path / "record.csv", [each for seed in range(20) for each in _script(seed)], []
     for row in (ROWS[0], ROWS[3]):
         path.write_text(f"{HEADER}\n{row}\n")
-        told.append(_said(read_records(path), script))
-    assert told[0] != told[1]
+        answers.append(_said(read_records(path), script))
+    assert answers[0] != answers[1]
     declared = [_said(_table(tmp_path, row), script) for row in (ROWS[0], ROWS[3])]
     figure("class 5", f"{len(script)} requests tell two rows apart by their types, and not where the types are declared")
     assert declared[0] == declared[1]
@@ -132,17 +127,17 @@ def test_a_record_that_says_no_whole_number_still_joins(tmp_path: Path) -> None:
 
 def test_a_refusal_is_made_of_the_request() -> None:
     """Every code has one line, which names what was asked and nothing else; a code that is none of these is "failed"."""
-    asked = _script(3)[0]
+    question = _script(3)[0]
     for code in TEXTS:
-        said = line(code, asked)
-        assert "{" not in said
-        assert "\n" not in said
+        text = line(code, question)
+        assert "{" not in text
+        assert "\n" not in text
 
     class Tells(ClientRole):
         def _local_query(self, ask: Ask, span: tuple[int, int]) -> Any:
             raise RefusedError("my-record", f"the record is {self.records['x']}")
 
-    (refusal,) = Tells("m", 0, Records({"x": np.array([77.5])}), SystemNoise(), MemoryStore(1.0)).handle(asked)
+    (refusal,) = Tells("m", 0, Records({"x": np.array([77.5])}), SystemNoise(), MemoryStore(1.0)).handle(question)
     assert isinstance(refusal, Refusal)
-    assert (refusal.code, refusal.text) == ("failed", line("failed", asked))
+    assert (refusal.code, refusal.text) == ("failed", line("failed", question))
     assert "77" not in refusal.text

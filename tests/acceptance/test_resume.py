@@ -52,12 +52,12 @@ def _killed(folder: Path, turns: int) -> None:
         town, drawn = Town(where), [generator.randrange(1, 60) for _ in range(12)]
         result, coordinator, died = run_virtually(town.live(iter([*drawn, 10**9])))
         assert (result, [summary.digest for summary in coordinator.rounds]) == expected, turn
-        assert all(len(asked) == 1 for asked in town.requests.values()), "a round was asked in two ways"
+        assert all(len(forms) == 1 for forms in town.requests.values()), "a round was asked in two ways"
         assert [member.store.ledger.max_spent for member in town.members] == [pytest.approx(0.04 * ROUNDS)] * HOSTS_OF
         assert (coordinator.counts.answered, coordinator.counts.conflicting) == (CLIENTS * ROUNDS, 0)
-        told = coordinator.reconciliation()
-        assert (told.accepted_not_charged, told.charged_not_accepted) == (0, 0)
-        assert told.silent in (0, HOSTS_OF), "all, where a server was killed after it had said the end"
+        accounts = coordinator.reconciliation()
+        assert (accounts.accepted_not_charged, accounts.charged_not_accepted) == (0, 0)
+        assert accounts.silent in (0, HOSTS_OF), "all, where a server was killed after it had said the end"
         kills, points = kills + died, points | set(drawn[:died])
     assert kills >= 5 * turns
     print(f"test 20: {kills} kills at {len(points)} points in {turns} runs of {ROUNDS} rounds: the result bit for bit, each request byte for byte")
@@ -263,19 +263,15 @@ def _server_stopped(folder: Path, clients: int, seconds: float, kind: str = "mos
     )
 
 
-@pytest.mark.long
-@needs_mosquitto
-def test_a_server_that_stands_still_loses_nothing(tmp_path: Path) -> None:
-    """Test 22, for two seconds and 300 reports."""
-    _server_stopped(tmp_path, 300, 2.0)
+def _paused(clients: int, seconds: float, kind: str) -> Any:
+    return pytest.param(clients, seconds, kind, marks=pytest.mark.slow if clients > 300 else pytest.mark.long)
 
 
 @needs_mosquitto
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", ["mosquitto", "embedded"])
-def test_a_server_that_stands_still_for_20_seconds_loses_nothing(kind: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("clients", "seconds", "kind"), [_paused(300, 2.0, "mosquitto"), _paused(3000, 20.0, "mosquitto"), _paused(3000, 20.0, "embedded")])
+def test_a_server_that_stands_still_loses_nothing(clients: int, seconds: float, kind: str, tmp_path: Path) -> None:
     """Test 22."""
-    _server_stopped(tmp_path, 3000, 20.0, kind)
+    _server_stopped(tmp_path, clients, seconds, kind)
 
 
 def test_a_changed_run_is_not_resumed(tmp_path: Path) -> None:

@@ -57,16 +57,16 @@ def test_no_crash_gives_a_second_truth(tmp_path: Path) -> None:
     for point in range(STEPS):
         sent, _ = forked(_lives(tmp_path / f"{point}.store", point))
         role = someone(tmp_path / f"{point}.store")
-        kept = [question for question in ("01", "11") if role.store.get("test-run", asks(question).round) is not None]
-        assert len(sent) <= len(kept), "sent, and not kept"
+        stored = [question for question in ("01", "11") if role.store.get("test-run", asks(question).round) is not None]
+        assert len(sent) <= len(stored), "sent, and not kept"
         assert [told(role.handle(asks(question))) for question in ("01", "11")[: len(sent)]] == sent, "other bytes"
         spoken = role.store.spoken.copy([SESSION])
-        assert (spoken._bits.get(SESSION, np.zeros(8, dtype=np.uint8)) == (255 if kept else 0)).all(), "a truth is spent exactly if it is kept"
-        assert role.store.ledger.max_spent == (1.0 if kept else 0.0)
+        assert (spoken._bits.get(SESSION, np.zeros(8, dtype=np.uint8)) == (255 if stored else 0)).all(), "a truth is spent exactly if it is kept"
+        assert role.store.ledger.max_spent == (1.0 if stored else 0.0)
         role.handle(asks("00"))
         assert role.store.spoken.bits(SESSION) == b"\xff" * 8
         role.store.close()  # type: ignore[attr-defined]
-        spoke.add(len(kept))
+        spoke.add(len(stored))
     assert spoke == {0, 1, 2}
 
 
@@ -75,10 +75,10 @@ class DiesOften(ClientRole):
 
     path: Path
 
-    def handle(self, asked: Request) -> tuple[Reply | Refusal, ...]:
+    def handle(self, request: Request) -> tuple[Reply | Refusal, ...]:
         self.store = SqliteStore(self.path, 1.0)
         try:
-            return super().handle(asked)
+            return super().handle(request)
         finally:
             self.store.close()
 
@@ -108,7 +108,7 @@ def test_a_run_killed_between_its_rounds_ends_with_the_same_digest(tmp_path: Pat
         town = Town(folder, members(folder, 5), protocol.algorithm(1.0, PEOPLE))
         result, coordinator, died = run_virtually(town.live(iter([*(generator.randrange(1, 20) for _ in range(4)), 10**9])))
         assert (result, [summary.digest for summary in coordinator.rounds]) == expected
-        assert all(len(asked) == 1 for asked in town.requests.values()), "a round was asked in two ways"
+        assert all(len(forms) == 1 for forms in town.requests.values()), "a round was asked in two ways"
         assert (coordinator.interaction, coordinator.ledger.max_spent) == ("fully interactive", 1.0)
         kills += died
         for role in town.members:

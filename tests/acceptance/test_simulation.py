@@ -23,9 +23,9 @@ SAVED = sorted((Path(__file__).parents[1] / "support" / "faults" / "saved").glob
 
 def _simulated(seeds: int) -> None:
     began = time.process_time()
-    found = searched(range(seeds))
-    figure(1, f"{seeds:,} seeds x {EVENTS} events: {'no promise broken' if found is None else found}, in {time.process_time() - began:.0f} s of one core")
-    assert found is None
+    failure = searched(range(seeds))
+    figure(1, f"{seeds:,} seeds x {EVENTS} events: {'no promise broken' if failure is None else failure}, in {time.process_time() - began:.0f} s of one core")
+    assert failure is None
 
 
 @pytest.mark.parametrize("seeds", [80, pytest.param(20_000, marks=pytest.mark.slow)])
@@ -55,7 +55,7 @@ def _in_files(seeds: int, folder: Path) -> None:
     FileStore.folder = folder
     traces = [(play(seed, drawn(seed, EVENTS), Makers(store=FileStore)), play(seed, drawn(seed, EVENTS))) for seed in range(seeds)]
     figure(1, f"{seeds} seeds with the clients' stores in files: no promise broken, each event as with stores in memory")
-    assert all(filed == held for filed, held in traces)
+    assert all(filed == in_memory for filed, in_memory in traces)
     assert len(list(folder.glob("*.made"))) == 4 * seeds
 
 
@@ -82,9 +82,9 @@ def test_much_happens() -> None:
 
 
 def _caught(name: str, seeds: int) -> tuple[int, list[Operation]]:
-    found = searched(range(seeds), TWINS[name])
-    assert found is not None, f"{name} survives {seeds} seeds"
-    return found[:2]
+    failure = searched(range(seeds), TWINS[name])
+    assert failure is not None, f"{name} survives {seeds} seeds"
+    return failure[:2]
 
 
 def test_the_twins_are_caught() -> None:
@@ -102,12 +102,12 @@ def test_the_twins_are_caught() -> None:
 @pytest.mark.slow
 def test_the_twins_are_caught_for_long() -> None:
     """Each within 1,000 seeds; the operations that catch it are shrunk."""
-    told = []
+    lines = []
     for name, twin in TWINS.items():
         seed, operations = _caught(name, 1000)
         least = shrunk(operations, lambda left, seed=seed, twin=twin: bool(fault(seed, left, twin)))  # type: ignore[misc]
-        told.append(f"{name}: seed {seed}, {len(least)} operations")
-    figure(2, f"{len(told)} wrong twins, each caught within 1,000 seeds: {'; '.join(told)}")
+        lines.append(f"{name}: seed {seed}, {len(least)} operations")
+    figure(2, f"{len(lines)} wrong twins, each caught within 1,000 seeds: {'; '.join(lines)}")
 
 
 TRACES = "from tests.support.faults.world import *\nprint([play(seed, drawn(seed, EVENTS)) for seed in range({})])"

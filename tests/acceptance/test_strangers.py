@@ -34,12 +34,12 @@ def _peak(call: Any, *arguments: Any) -> tuple[Any, int, float]:
     tracemalloc.start()
     began = time.process_time()
     try:
-        given = call(*arguments)
+        result = call(*arguments)
     except (WireError, RefusedError) as error:
-        given = error
+        result = error
     took, most = time.process_time() - began, tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    return given, most, took
+    return result, most, took
 
 
 def _packed(data: Any) -> bytes:
@@ -48,9 +48,9 @@ def _packed(data: Any) -> bytes:
 
 
 def _asking(**changes: Any) -> dict[str, Any]:
-    asked = request(survey_query(9)).model_dump()
-    asked["asks"] = [{**asked["asks"][0], **changes}]
-    return asked
+    data = request(survey_query(9)).model_dump()
+    data["asks"] = [{**data["asks"][0], **changes}]
+    return data
 
 
 BOMBS = {
@@ -71,8 +71,8 @@ def test_junk_is_refused_by_its_shape(name: str, monkeypatch: pytest.MonkeyPatch
     def run(*anything: Any) -> None:
         raise AssertionError("the schema of a request was run")
 
-    given, most, _ = _peak(decode, BOMBS[name], CLIENT)
-    assert isinstance(given, WireError)
+    result, most, _ = _peak(decode, BOMBS[name], CLIENT)
+    assert isinstance(result, WireError)
     monkeypatch.setattr(Request, "model_validate", run)
     refused, least, _ = _peak(decode, BOMBS[name], SERVER)
     print(f"class 4: {len(BOMBS[name]):,} bytes, {name}: {most / MEGABYTE:.2f} MiB at a client, {least / MEGABYTE:.2f} MiB at the server")
@@ -129,17 +129,11 @@ def _searched_junk(examples: int) -> tuple[float, float]:
     return worst[0], worst[1]
 
 
-def test_no_junk_costs_more_than_reading_it() -> None:
+@pytest.mark.parametrize("examples", [50, pytest.param(5_000, marks=pytest.mark.slow)])
+def test_no_junk_costs_more_than_reading_it(examples: int) -> None:
     """Its generalisation by search: memory in proportion to the bytes, and processor time at most 20 times that of the largest honest request."""
-    most, ratio = _searched_junk(50)
-    print(f"class 4: 50 kinds of junk: at most {most:.1f} MiB, {ratio:.2f} of the time of an honest request")
-
-
-@pytest.mark.slow
-def test_no_junk_costs_more_than_reading_it_for_long() -> None:
-    """The same, 5,000 times."""
-    most, ratio = _searched_junk(5_000)
-    print(f"class 4: 5,000 kinds of junk: at most {most:.1f} MiB, {ratio:.2f} of the time of an honest request")
+    most, ratio = _searched_junk(examples)
+    print(f"class 4: {examples:,} kinds of junk: at most {most:.1f} MiB, {ratio:.2f} of the time of an honest request")
 
 
 RECORDS = Records({**dict.fromkeys(ANY_COLUMNS, np.arange(3.0)), "yes": np.arange(3)})
@@ -217,8 +211,8 @@ def test_what_is_verified_for_one_request_and_in_a_life_is_bounded(monkeypatch: 
     """Thousands of channels in one request, and in one after the other: refused as too much, at the stated ceilings."""
     monkeypatch.setattr(verification_budget, "FOR_ONE", 1 << 24)
     monkeypatch.setattr(verification_budget, "FOR_LIFE", 1 << 26)
-    member, known = _client(24.0), _ask("question", {"text": "yes == 1"})
-    assert isinstance(member.handle(_round(known))[0], Reply)
+    member, plain = _client(24.0), _ask("question", {"text": "yes == 1"})
+    assert isinstance(member.handle(_round(plain))[0], Reply)
     codes, before = list[str](), member.work.done
     for number in range(2, 12):
         asks = [_ask("question", {"text": "yes == 1"}, epsilon=1e-6 * (1000 * number + place)) for place in range(500)]
@@ -229,7 +223,7 @@ def test_what_is_verified_for_one_request_and_in_a_life_is_bounded(monkeypatch: 
     assert set(codes) == {"too-much"}
     assert member.work.done <= verification_budget.FOR_LIFE
     member.work._randomizers = verification_budget._Recent()
-    assert isinstance(member.handle(_round(known, number=20))[0], Refusal)
+    assert isinstance(member.handle(_round(plain, number=20))[0], Refusal)
     print(f"class 4: 5,000 channels in 10 requests: {member.work.done:,} entries of {verification_budget.FOR_LIFE:,}")
 
 
@@ -279,8 +273,8 @@ def _searched_asks(examples: int) -> tuple[dict[str, int], float]:
 
     @settings(max_examples=examples, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
     @given(QUERY_ASKS, RANDOMIZER_ASKS, st.booleans())
-    def search(asked: tuple[str, dict[str, Any]], by: tuple[str, dict[str, Any]], fit: bool) -> None:
-        base, question = _ask("question", {"text": "yes == 1"}).model_dump(), _fitting(*by) if fit else {"query": asked[0], "query_params": asked[1]}
+    def search(query: tuple[str, dict[str, Any]], by: tuple[str, dict[str, Any]], fit: bool) -> None:
+        base, question = _ask("question", {"text": "yes == 1"}).model_dump(), _fitting(*by) if fit else {"query": query[0], "query_params": query[1]}
         ask = {**base, **question, "randomizer": by[0], "randomizer_params": {"epsilon": 0.5, **by[1]}}
         payload = _packed({"run": RUN, "kind": "request", "round": 1, "asks": [ask], "missing": ()})
         try:
@@ -294,7 +288,7 @@ def _searched_asks(examples: int) -> tuple[dict[str, int], float]:
         code = answers[0].code if isinstance(answers[0], Refusal) else "reply"
         seen[code] = seen.get(code, 0) + 1
         worst[0] = max(worst[0], most / MEGABYTE)
-        assert most < 512 * MEGABYTE, (asked[0], by)
+        assert most < 512 * MEGABYTE, (query[0], by)
         assert member.work.done <= verification_budget.FOR_ONE
         assert json.dumps(code)
 
@@ -302,16 +296,10 @@ def _searched_asks(examples: int) -> tuple[dict[str, int], float]:
     return seen, worst[0]
 
 
-def test_the_work_of_every_query_and_randomizer_is_bounded() -> None:
+@pytest.mark.parametrize(("examples", "codes"), [(40, set()), pytest.param(3_000, {"reply", "bad-parameters", "bad-query"}, marks=pytest.mark.slow)])
+def test_the_work_of_every_query_and_randomizer_is_bounded(examples: int, codes: set[str]) -> None:
     """Every query and randomizer, with parameters of any size by search: replies and refusals alike stay within the stated entries and 512 MB."""
-    seen, most = _searched_asks(40)
+    seen, most = _searched_asks(examples)
     print(f"class 4: {dict(sorted(seen.items()))}: at most {most:.0f} MiB")
     assert len(seen) > 2
-
-
-@pytest.mark.slow
-def test_the_work_of_every_query_and_randomizer_is_bounded_for_long() -> None:
-    """The same, 3,000 times."""
-    seen, most = _searched_asks(3_000)
-    print(f"class 4: {dict(sorted(seen.items()))}: at most {most:.0f} MiB")
-    assert {"reply", "bad-parameters", "bad-query"} <= seen.keys()
+    assert codes <= seen.keys()

@@ -35,18 +35,18 @@ def test_a_subscription_does_not_look_at_all_others() -> None:
     sessions = [_Private() for _ in range(3)]
 
     async def subscribed() -> Broker:
-        made = LinearBroker({"listeners": {"default": {"type": "external"}}, "plugins": {}})
+        broker_under_test = LinearBroker({"listeners": {"default": {"type": "external"}}, "plugins": {}})
         for number, session in enumerate(sessions):
             session.client_id = f"c{number}"
             for _ in range(2):
-                assert await made.add_subscription(("run/req/all", 0), session) == 0
+                assert await broker_under_test.add_subscription(("run/req/all", 0), session) == 0
             session.busy = True
-        assert await made.add_subscription(("run/+x", 0), sessions[0]) == 0x80, "a level is a wildcard or none"
+        assert await broker_under_test.add_subscription(("run/+x", 0), sessions[0]) == 0x80, "a level is a wildcard or none"
         last = sessions.pop()
         last.busy = False
-        assert made._del_subscription("run/req/all", last) == 1
-        assert made._del_subscription("run/req/all", last) == made._del_subscription("run/req/none", last) == 0
-        return made
+        assert broker_under_test._del_subscription("run/req/all", last) == 1
+        assert broker_under_test._del_subscription("run/req/all", last) == broker_under_test._del_subscription("run/req/none", last) == 0
+        return broker_under_test
 
     subscriptions = asyncio.run(subscribed()).subscriptions
     assert list(subscriptions["run/req/all"]) == [(session, 0) for session in sessions]
@@ -55,11 +55,11 @@ def test_a_subscription_does_not_look_at_all_others() -> None:
 
 def test_nobody_is_turned_away_who_joins_while_others_do() -> None:
     """Each gets what is retained as it joins, which the broker waits for while others subscribe: no connection is made twice."""
-    made: list[str] = []
+    clients: list[str] = []
 
     class Counted(MqttBus):
         def _new_client(self) -> aiomqtt.Client:
-            made.append(self.identifier)
+            clients.append(self.identifier)
             return super()._new_client()
 
     async def join(address: Address, number: int) -> AsyncGenerator[object, None]:
@@ -77,7 +77,7 @@ def test_nobody_is_turned_away_who_joins_while_others_do() -> None:
         for number in range(20):
             retain(url, f"t/{number}", b"kept")
         asyncio.run(join_all(Address.parse(url)))
-    assert len(made) == 100
+    assert len(clients) == 100
 
 
 def test_who_sends_very_much_is_read_at_a_pace(monkeypatch: pytest.MonkeyPatch) -> None:

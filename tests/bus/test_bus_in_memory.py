@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from local_dp.bus.interface import CONNECTED, Delivery
 from local_dp.bus.memory import MemoryBroker
 from local_dp.clients.member import HOSTS, serve
 from local_dp.clients.member import filters as member_filters
+from local_dp.clients.role import ClientRole
 from local_dp.errors import QuorumError, RefusedError
 from local_dp.interaction import Nonadaptive, run_async
 from local_dp.populations.table import Rows
@@ -23,7 +25,7 @@ from local_dp.server.quorum import Terms
 from local_dp.server.remote import RemoteOracle
 from local_dp.wire import encode, topic
 from tests.support.inputs.builders import RUN, SEED, in_population, play_in_memory, role, small, survey_query, yes_records
-from tests.support.runs.virtual_time import VirtualLoop, run_virtually
+from tests.support.runs.virtual_time import VirtualLoop, beside, run_virtually
 
 
 def _tally_of(count: int, epsilon: float = 1.0) -> Nonadaptive[Any, Any, Any]:
@@ -71,28 +73,24 @@ def test_the_estimate_uses_the_replies_that_came() -> None:
     assert sum(counts[0]) == 30
 
 
+def _played(member: ClientRole, look: Callable[[Progress], None] = lambda progress: None) -> Coordinator:
+    """A survey of one host with five clients."""
+
+    async def play() -> Coordinator:
+        broker, coordinator = MemoryBroker(), Coordinator(RUN, 5, SEED, 1.0, Terms(60.0, 1.0))
+        oracle = RemoteOracle(broker.join(filters(RUN)), coordinator, look)
+        async with beside(oracle.serve(1.0), serve(member, broker.join(member_filters(RUN, HOSTS)), RUN, HOSTS)):
+            await oracle.ready(5.0)
+            await asyncio.wait_for(run_async(_tally_of(5), oracle), 5000.0)
+            return coordinator
+
+    return run_virtually(play())
+
+
 def test_refusals_end_the_round_at_once() -> None:
     """When every member refuses, the round does not wait for its deadline, and the error carries the reason."""
     with pytest.raises(RefusedError, match="not on this client's list"):
-        play_in_memory_with_allowed()
-
-
-def play_in_memory_with_allowed() -> None:
-    """A run whose members allow another randomizer only."""
-
-    async def play() -> None:
-        broker = MemoryBroker()
-        oracle = RemoteOracle(broker.join(filters(RUN)), Coordinator(RUN, 5, SEED, 1.0, Terms(60.0, 1.0)))
-        member = role(yes_records(5), allowed=frozenset({"grr"}))
-        tasks = [asyncio.create_task(oracle.serve(1.0)), asyncio.create_task(serve(member, broker.join(member_filters(RUN, HOSTS)), RUN, HOSTS))]
-        try:
-            await oracle.ready(5.0)
-            await asyncio.wait_for(run_async(_tally_of(5), oracle), 5.0)
-        finally:
-            for task in tasks:
-                task.cancel()
-
-    run_virtually(play())
+        _played(role(yes_records(5), allowed=frozenset({"grr"})))
 
 
 def test_a_round_ends_before_its_end_is_shown() -> None:
@@ -104,19 +102,7 @@ def test_a_round_ends_before_its_end_is_shown() -> None:
         if isinstance(progress, RoundProgress):
             loop.work(100.0 if progress.answered == progress.asked else 1.0)
 
-    async def play() -> Coordinator:
-        broker, coordinator = MemoryBroker(), Coordinator(RUN, 5, SEED, 1.0, Terms(60.0, 1.0))
-        oracle = RemoteOracle(broker.join(filters(RUN)), coordinator, look)
-        tasks = [asyncio.create_task(oracle.serve(1.0)), asyncio.create_task(serve(role(yes_records(5)), broker.join(member_filters(RUN, HOSTS)), RUN, HOSTS))]
-        try:
-            await oracle.ready(5.0)
-            await run_async(_tally_of(5), oracle)
-            return coordinator
-        finally:
-            for task in tasks:
-                task.cancel()
-
-    assert run_virtually(play()).seconds == [1.0]
+    assert _played(role(yes_records(5)), look).seconds == [1.0]
 
 
 def test_forged_and_foreign_messages_are_rejected_and_counted() -> None:

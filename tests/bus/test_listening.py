@@ -18,13 +18,13 @@ WAIT = 20.0  # seconds, of a broker that has much to do
 
 async def _numbers(events: AsyncGenerator[Delivery | Connected, None], topic: str, last: int) -> list[int]:
     """What comes under a topic, up to its last number."""
-    found: list[int] = []
+    numbers: list[int] = []
     async for event in events:
         if isinstance(event, Delivery) and event.topic == topic:
-            found.append(int(event.payload))
-            if found[-1] == last:
+            numbers.append(int(event.payload))
+            if numbers[-1] == last:
                 break
-    return found
+    return numbers
 
 
 async def _joined(bus: MqttBus) -> AsyncGenerator[Delivery | Connected, None]:
@@ -49,9 +49,9 @@ def test_nothing_is_lost_while_topics_change(kind: str, tmp_path: Path) -> None:
                     changing = asyncio.create_task(hearing.listen([f"t/{each}" for each in range(300)]))
                 if number % 50 == 0:
                     await asyncio.sleep(0.01)
-            found = await asyncio.wait_for(reading, WAIT)
+            numbers = await asyncio.wait_for(reading, WAIT)
             await changing
-            assert [each for place, each in enumerate(found) if place == 0 or each != found[place - 1]] == list(range(1, 2001))
+            assert [each for place, each in enumerate(numbers) if place == 0 or each != numbers[place - 1]] == list(range(1, 2001))
             for topic in ("t/left", "t/2"):
                 await speaking.publish(topic, b"1")
             assert await asyncio.wait_for(anext(events), WAIT) == Delivery("t/2", b"1")

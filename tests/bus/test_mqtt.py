@@ -1,56 +1,91 @@
-"""The server's bus: it distinguishes a broker's answers by type, and a closed connection is no wrong password."""
+"""The two buses of a broker: they distinguish its answers, reconnect, and send messages whole."""
 
 import asyncio
+import socket
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
+from typing import Any
 
 import pytest
 from aiomqtt.exceptions import MqttCodeError
 from paho.mqtt.enums import MQTTErrorCode
 
 from local_dp.bus.address import TIMEOUT, Address
+from local_dp.bus.blocking import BlockingBus, finish
 from local_dp.bus.interface import CONNECTED, Delivery
 from local_dp.bus.mqtt import MqttBus
 from local_dp.errors import BusError
-from tests.support.adversaries.spoken import AB, BUSY, PASSWORD, UNKNOWN, WELCOME, granted, said, scripted
+from tests.support.adversaries.spoken import AB, BUSY, CD, PASSWORD, UNKNOWN, WELCOME, granted, said, scripted
 from tests.support.figures import figure
 
+Events = Callable[..., list[object]]
 
-def _events(address: Address, count: int, patience: float = 5.0) -> list[object]:
-    async def first() -> list[object]:
-        events: list[object] = []
-        messages = MqttBus(address, "s", ["t"]).messages(patience)
+
+async def _first(messages: AsyncGenerator[Any, None], count: int) -> list[object]:
+    events: list[object] = []
+    async with aclosing(messages):
         async for event in messages:
             events.append(event)
             if len(events) == count:
                 break
-        await messages.aclose()
-        return events
-
-    return asyncio.run(first())
+    return events
 
 
+def _client(address: Address, count: int, patience: float = 5.0, **options: Any) -> list[object]:
+    return finish(_first(BlockingBus(address, "c", ["t"], **options).messages(patience), count))
+
+
+def _server(address: Address, count: int, patience: float = 5.0) -> list[object]:
+    return asyncio.run(_first(MqttBus(address, "c", ["t"]).messages(patience), count))
+
+
+both = pytest.mark.parametrize("events", [_client, _server])
+
+
+@both
+def test_a_connection_that_breaks_is_made_again_and_said_so(events: Events) -> None:
+    """The first connection is closed after a delivery; the second one is announced, and delivers too, all in order."""
+    with scripted((said(WELCOME), granted(AB)), (said(WELCOME), granted(CD, AB))) as (address, _):
+        assert events(address, 5) == [CONNECTED, Delivery("t", b"ab"), CONNECTED, Delivery("t", b"cd"), Delivery("t", b"ab")]
+
+
+@both
 @pytest.mark.parametrize("answer", [PASSWORD, UNKNOWN])
-def test_a_broker_that_does_not_know_us_is_an_error(answer: bytes) -> None:
-    """Its answer to the connection says so."""
-    with scripted((said(answer),)) as (address, _), pytest.raises(BusError, match="refused a client without a user name; correct the user and password"):
-        _events(address, 1)
+def test_a_broker_that_does_not_know_us_is_an_error(answer: bytes, events: Events) -> None:
+    """Its answer to the connection is a refusal."""
+    with scripted((said(answer),)) as (address, _), pytest.raises(BusError, match="refused a client without a user name"):
+        events(address, 1)
 
 
-def test_a_broker_that_refuses_the_topics_is_an_error() -> None:
-    """As for a client: a server that hears nothing would wait for its deadline."""
+@both
+def test_a_broker_that_is_busy_is_asked_again(events: Events) -> None:
+    """Busy is no wrong password, nor is a connection that is closed at once: each is tried again."""
+    closed: list[tuple[Callable[[bytes], bytes], ...]] = [()] if events is _client else []  # aiomqtt waits there as long as for an answer
+    with scripted((said(BUSY),), *closed, (said(WELCOME), granted())) as (address, _):
+        assert events(address, 1) == [CONNECTED]
+    figure("class 8", "busy, and closed without an answer, are tried again")
+
+
+@both
+def test_a_broker_that_refuses_the_topics_is_an_error(events: Events) -> None:
+    """A member or server without its topics would wait for its deadline."""
     with scripted((said(WELCOME), granted(code=0x80))) as (address, _), pytest.raises(BusError, match="access rules"):
-        _events(address, 1)
+        events(address, 1)
 
 
-def test_a_broker_that_is_busy_or_goes_away_is_asked_again() -> None:
-    """Busy, or closed after a delivery: each is tried again."""
-    with scripted((said(BUSY),), (said(WELCOME), granted(AB)), (said(WELCOME), granted())) as (address, _):
-        assert _events(address, 3) == [CONNECTED, Delivery("t", b"ab"), CONNECTED]
+@both
+def test_a_broker_that_is_not_there_is_an_error_when_patience_ends(events: Events) -> None:
+    """Nobody listens at the port."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    with pytest.raises(BusError, match="cannot reach the broker"):
+        events(Address("127.0.0.1", port), 1, patience=0.3)
 
 
 def test_a_connection_that_is_lost_before_the_subscriptions_stand_is_made_again_at_once() -> None:
     """Not when the time for an answer is over, which is twice the patience here."""
     with scripted((said(WELCOME),), (said(WELCOME), granted())) as (address, _):
-        assert _events(address, 1, patience=TIMEOUT / 2) == [CONNECTED]
+        assert _server(address, 1, patience=TIMEOUT / 2) == [CONNECTED]
 
 
 @pytest.mark.parametrize("number", sorted(int(code) for code in MQTTErrorCode))
@@ -60,3 +95,41 @@ def test_no_error_of_the_connection_is_taken_for_a_wrong_password(number: int) -
     bus._raise_if_final(MqttCodeError(MQTTErrorCode(number)), None)
     bus._raise_if_final(MqttCodeError(number), None)
     figure("class 8", f"a server: of {len(MQTTErrorCode)} errors of the connection none is a refusal")
+
+
+def test_a_message_goes_out_whole_and_the_end_is_said() -> None:
+    """A megabyte has left when `publish` returns; without a connection a message is dropped; after a close the broker does not send the will."""
+    payload = bytes(1 << 20)
+
+    async def sent(bus: BlockingBus) -> None:
+        await bus.publish("t", payload)  # to nobody
+        messages = bus.messages(5.0)
+        assert await anext(messages) is CONNECTED
+        await bus.publish("t", payload)
+        await messages.aclose()
+
+    with scripted((said(WELCOME), granted())) as (address, received):
+        finish(sent(BlockingBus(address, "c", ["t"])))
+    assert b"".join(received).count(payload) == 1
+    assert b"".join(received).endswith(b"\xe0\x00"), "the packet that says goodbye"
+
+
+def test_what_waits_for_an_event_loop_is_no_work_for_a_client() -> None:
+    """The blocking bus has none."""
+    waiting = asyncio.sleep(0)
+    with pytest.raises(AssertionError, match="event loop"):
+        finish(waiting)
+    waiting.close()
+
+
+def test_a_launcher_that_hangs_up_is_heard_beside_the_connection() -> None:
+    """While a client waits for a message, its line to the launcher closes."""
+
+    def hung_up() -> None:
+        raise EOFError
+
+    here, there = socket.socketpair()
+    with scripted((said(WELCOME), granted())) as (address, _), here:
+        there.close()
+        with pytest.raises(EOFError):
+            _client(address, 2, line=here, hung_up=hung_up)

@@ -30,8 +30,7 @@ def of_length(kind: type[Compressed], bits: int, epsilon: float, inner: str, *se
 )
 def test_any_channel_conforms(kind: type[Compressed], inner: str, setting: tuple[str, ...], bits: int) -> None:
     """Whatever is compressed, symbols or numbers, loses epsilon exactly, is sampled as declared and estimated without bias."""
-    for epsilon in (0.5, 1.0, 4.0):
-        conform(of_length(kind, bits, epsilon, inner, *setting, streams=16))
+    conform(of_length(kind, bits, 1.0, inner, *setting, streams=16))
 
 
 @pytest.mark.parametrize("samples", [2, 3, 5, 8])

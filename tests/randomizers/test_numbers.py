@@ -15,7 +15,6 @@ from local_dp.conformance import conform
 from local_dp.domains import Domain, Parameter, symbols
 from local_dp.errors import InputError, RefusedError
 from local_dp.loss import Approximate, Pure, nano_epsilon
-from local_dp.noise import Draw, KeyedNoise
 from local_dp.protocols.planning.local import estimators
 from local_dp.protocols.vectors.mean import Mean
 from local_dp.randomizers.evidence import check_loss, delta_above, exact_epsilon, exact_ratio, keeps_loss
@@ -117,15 +116,6 @@ def test_the_guide_is_the_inverse_of_the_sums(bits: int, reports: int) -> None:
         words: Words = np.array(sorted(edges), dtype=kind)
         expected = [int((ends <= int(word)).sum()) for word in words]
         assert guide(np.full(len(words), row), words).tolist() == expected
-
-
-def test_long_and_short_batches_agree() -> None:
-    """A batch of more reports than a block is that of its parts."""
-    randomizer, n = Piecewise(1.0), (1 << 16) + 77
-    values, words = np.arange(n) % 64, randomizer.draw(KeyedNoise(1), Draw(1), 0, n)
-    cells = np.zeros(1, dtype=np.uint8)
-    halves = [randomizer.respond(values[part], words[part], cells) for part in (slice(0, 1000), slice(1000, n))]
-    assert np.array_equal(randomizer.respond(values, words, cells), np.concatenate(halves))
 
 
 def test_rounding_keeps_the_ratio_and_little_is_moved() -> None:

@@ -12,19 +12,12 @@ import pytest
 
 from local_dp.arrays import Floats
 from local_dp.bounds.frequencies import oue_variance, sue_variance, thresholded_variance
-from local_dp.interaction import run
 from local_dp.loss import exp_epsilon, nano_epsilon
 from local_dp.noise import Draw, KeyedNoise
-from local_dp.oracles.local.aggregate import AggregateOracle
-from local_dp.oracles.local.population import PopulationOracle
-from local_dp.populations.population import Population
-from local_dp.populations.table import Rows
-from local_dp.protocols.surveys.frequency import Frequency
 from local_dp.randomizers.evidence import exact_ratio
 from local_dp.randomizers.frequencies.unary import OUE, STEPS, SUE, THE, UnaryEncoding, best_threshold
 from local_dp.randomizers.places import ones_at
 from local_dp.randomizers.simulated import answers
-from local_dp.records import Records
 from local_dp.tallies import Tally
 
 KINDS = (SUE, OUE)
@@ -166,27 +159,3 @@ def test_drawn_tallies_have_the_law_of_the_bits(kind: type[UnaryEncoding]) -> No
     _check_drawn(kind(1.0, k=5), kind(1.0, k=5))
     with pytest.raises(AssertionError):
         _check_drawn(OneLaw(4.0, k=5), OUE(4.0, k=5))
-
-
-TIERS: dict[str, Callable[[Population], PopulationOracle | AggregateOracle]] = {
-    "population": lambda population: PopulationOracle(population, KeyedNoise(6), 6, 2.0),
-    "aggregate": lambda population: AggregateOracle(population, np.random.default_rng(6), 2.0),
-}
-
-
-@pytest.mark.parametrize("tier", TIERS)
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("missing", ["category", "exclude"])
-def test_frequencies_are_asked_with_it(tier: str, kind: type[UnaryEncoding], missing: str) -> None:
-    """`frequency` finds shares within 5 standard errors, of all or of those present (Fieller), simulated client by client and drawn by the law.
-
-    At most 4 normal tails at 5 a run, 8 runs: fails with probability below 2e-5, and the seeds are fixed.
-    """
-    n = 20_000
-    names = np.repeat(["a", "b", "c", ""], [n // 2, n // 4, n // 20, n // 5])
-    protocol = Frequency(column="name", labels=("a", "b", "c"), missing=missing, randomizer=kind.name)
-    table = Rows(Records({"name": np.random.default_rng(1).permutation(names)}))
-    found = run(protocol.algorithm(2.0, n), TIERS[tier](table))
-    truth = np.array([0.5, 0.25, 0.05, 0.2]) if missing == "category" else np.array([0.5, 0.25, 0.05]) / 0.8
-    assert (abs(found.value - truth) < 5 * found.standard_error).all()
-    assert (found.standard_error < 0.03).all()

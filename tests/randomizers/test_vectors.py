@@ -1,28 +1,32 @@
-"""Randomizers of a vector: lattices in the cube and the ball, public directions, exact channels behind them, and reports that have the closed forms."""
+"""Randomizers of a vector: lattices, public directions, exact channels behind them, the caps of PrivUnit and the projections of ProjUnit."""
 
 import math
+from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
 import pytest
 from scipy import integrate, stats
 
+from local_dp.arrays import Floats, Words
 from local_dp.bounds.means import best_nearest_variance, best_privunit, duchi_vector_variance, privunit_variance, random_coordinate_variance, signs_variance
 from local_dp.bounds.response import response_gain
+from local_dp.cube import walsh_hadamard
 from local_dp.domains import Vectors, vectors
-from local_dp.errors import InputError
+from local_dp.errors import InputError, RefusedError
 from local_dp.loss import nano_epsilon
-from local_dp.noise import Draw, KeyedNoise, public_coins, stream_key
-from local_dp.oracles.local.asked import Cohort, LocalQuery, respond
-from local_dp.oracles.local.population import PopulationOracle
-from local_dp.oracles.local.sessions import Spoken
-from local_dp.populations.table import Rows
+from local_dp.noise import public_coins, stream_key
+from local_dp.oracles.local.asked import Cohort, LocalQuery
 from local_dp.queries.registry import QUERIES
 from local_dp.queries.vectors import Coordinates
+from local_dp.randomizers.evidence import check_loss
 from local_dp.randomizers.vectors.base import UNIT, normals_of, quantiles, signs_of, words_of
-from local_dp.randomizers.vectors.coordinates import DuchiVector, RandomCoordinate, SampledSigns, best_signs, mean_sign
+from local_dp.randomizers.vectors.coordinates import DuchiVector, SampledSigns, best_signs, mean_sign
 from local_dp.randomizers.vectors.nearest_direction import NearestDirection, best_directions, largest_normal, nearest_variance
+from local_dp.randomizers.vectors.privunit import PrivUnit
+from local_dp.randomizers.vectors.projunit import ProjUnit, mean_length, projunit_moment, projunit_on_axis
 from local_dp.records import Records
+from local_dp.verification.audit import audit
 
 COINS = stream_key("coins", 7, 1)
 
@@ -68,26 +72,6 @@ def test_columns_make_a_vector() -> None:
     assert QUERIES.build("coordinates", query.params()) == query
     with pytest.raises(InputError, match="body"):
         Coordinates(("a",), (0.0,), (1.0,), "sphere")  # type: ignore[arg-type]
-
-
-def test_a_population_estimates_its_mean_vector() -> None:
-    """Asked through the oracle as any query is, by chunks or one by one with the same reports, the mean of three columns is found within 5 standard errors."""
-    n = 60_000
-    generator = np.random.default_rng(3)
-    records = Records({name: generator.normal(mean, 0.1, n).clip(-1, 1) for name, mean in (("a", 0.4), ("b", -0.3), ("c", 0.1))})
-    truth = np.array([records[name].mean() for name in ("a", "b", "c")])
-    for randomizer in (DuchiVector(2.0, d=3), RandomCoordinate(2.0, d=3), NearestDirection(2.0, d=3)):
-        query = LocalQuery(Coordinates(("a", "b", "c"), (0.0,) * 3, (1.0,) * 3, randomizer.ball), randomizer, Cohort(0, n))
-        (tally,) = PopulationOracle(Rows(records), KeyedNoise(1), 1, 2.0).answer((query,))
-        estimate = randomizer.estimate(tally)
-        assert (abs(estimate.value - truth) < 5 * estimate.standard_error + 0.002).all()  # 5: 6e-7 a coordinate; rounding to the lattice: below .002
-        few = Records({name: records[name][:50] for name in ("a", "b", "c")})
-        together = respond(query, few, 0, KeyedNoise(1), Draw(1), COINS, Spoken(), 0)
-        parts = [
-            respond(query, Records({name: records[name][i : i + 1] for name in ("a", "b", "c")}), i, KeyedNoise(1), Draw(1), COINS, Spoken(), 0).tolist()[0]
-            for i in range(50)
-        ]
-        assert together.tolist() == parts
 
 
 # --- coins -----------------------------------------------------------------------------------------------------------------------------------------------
@@ -194,3 +178,94 @@ def test_vectors_are_a_domain_of_their_own() -> None:
     assert isinstance(NearestDirection(1.0).domain, Vectors)
     with pytest.raises(InputError, match="takes"):
         LocalQuery(Coordinates(("a", "b"), (0.0, 0.0), (1.0, 1.0), "cube"), NearestDirection(1.0, d=2), Cohort(0, 5))
+
+
+COINS_PRIVUNIT = stream_key("coins", 7, 1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Overspent(PrivUnit):
+    """Chooses the cap as if it had twice the epsilon."""
+
+    @property
+    def threshold(self) -> int:
+        return int(self.cap.chosen(2 * self.epsilon) * 2.0**64)
+
+
+@pytest.mark.parametrize("randomizer", [PrivUnit(1.0), ProjUnit(1.0)], ids=lambda each: each.name)
+def test_a_density_is_no_proof(randomizer: PrivUnit | ProjUnit) -> None:
+    """Clients refuse it by default and take it if their policy does."""
+    with pytest.raises(RefusedError) as refused:
+        check_loss(randomizer)
+    assert refused.value.code == "evidence"
+    check_loss(randomizer, frozenset({"density"}))
+
+
+@pytest.mark.long
+def test_the_audit_of_a_density() -> None:
+    """It has nothing to enumerate, finds no violation, and one where there is one."""
+    for randomizer in (PrivUnit(1.0, d=2), ProjUnit(1.0, d=2)):
+        audited = audit(randomizer)
+        assert audited.holds, audited
+        assert (audited.grade, audited.loss) == ("black box", None)
+    assert not audit(Overspent(1.0, d=2)).holds
+
+
+def test_the_cap_is_chosen_as_its_density_allows() -> None:
+    """Cap and rest, of densities threshold / q and the rest's, differ by less than e^eps, and by that almost; the choice itself is by a whole threshold."""
+    for epsilon in (0.1, 1.0, 4.0):
+        randomizer = PrivUnit(epsilon, d=20)
+        chosen, share = randomizer.threshold / 2.0**64, randomizer.cap.share
+        ratio = chosen / share / ((1 - chosen) / (1 - share))
+        assert epsilon - 1e-6 < math.log(ratio) <= epsilon
+        assert 1 - stats.beta(9.5, 9.5, loc=-1, scale=2).cdf(randomizer.cap.height) == pytest.approx(share, rel=1e-9)
+        words = np.full((2, randomizer.words), 1 << 63, dtype=np.uint64)
+        words[:, 0] = randomizer.threshold - 1, randomizer.threshold
+        words[:, 1] = 0  # as near to the vector as may be
+        x = randomizer.domain.some(5)[[0, 0]]
+        near = abs(randomizer.respond(x, words, np.zeros(1, dtype=np.uint8))[:, 0]) / 2.0**14
+        assert near[0] > 0.9
+        assert near[1] == pytest.approx(randomizer.cap.height, abs=1e-4)
+
+
+# --- ProjUnit --------------------------------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("d", "k"), [(64, 32), (128, 32), (100, 64)])
+def test_projections_shorten_as_uniform_ones_do(d: int, k: int) -> None:
+    """Over 60,000 coins the mean along the vector is that of a uniform projection, within 5 standard errors and 5e-4: of one, two, half and all coordinates."""
+    randomizer, coins = ProjUnit(1.0, d=d, k=k), public_coins(COINS_PRIVUNIT, 0, 60_000)
+    assert mean_length(4, 2) == pytest.approx(2 / 3)  # a plane in four dimensions: the square is uniform
+    for held in (1, 2, d // 2, d):
+        x = (np.arange(d) < held) / math.sqrt(held)
+        lengths = _lengths(randomizer, x, coins)
+        away = lengths.mean() / mean_length(randomizer.filled, k) - 1
+        assert abs(away) < 5 * lengths.std() / math.sqrt(60_000) / lengths.mean() + 5e-4
+
+
+def test_one_transform_is_not_enough() -> None:
+    """Of two coordinates half of the residue classes hold nothing after one transform: the mean length falls short by .4 %, far beyond 5 standard errors."""
+    randomizer, coins = ProjUnit(1.0, d=64, k=32), public_coins(COINS_PRIVUNIT, 0, 20_000)
+    first, second, _ = randomizer._signs(coins)
+    filled = np.repeat(np.eye(64)[0] + np.eye(64)[1], 20_000).reshape(64, 20_000)
+    sums = (walsh_hadamard(filled * first) * second).reshape(2, 32, 20_000).sum(axis=0)
+    lengths = np.sqrt((sums**2).sum(axis=0)) / 16
+    assert lengths.mean() / mean_length(64, 32) - 1 < -5 * lengths.std() / math.sqrt(20_000) < -0.0025
+
+
+def _lengths(randomizer: ProjUnit, x: Floats, coins: Words) -> Floats:
+    """Of the projections of a unit vector, one for each coin."""
+    made = (randomizer.projected(np.repeat(x[None], len(some), axis=0), some) for some in np.array_split(coins, 60))
+    return np.concatenate([np.sqrt((each**2).sum(axis=1)) for each in made])
+
+
+@pytest.mark.parametrize(("epsilon", "d"), [(0.5, 100), (1.0, 100), (4.0, 100), (1.0, 1000), (8.0, 500)])
+def test_projunit_costs_little_more_than_privunit(epsilon: float, d: int) -> None:
+    """With the k that it takes, at most 2.1 % more than in all dimensions and 3 % more than PrivUnit in d, for a fraction of its bits; on an axis no less."""
+    randomizer = ProjUnit(epsilon, d=d)
+    moment = projunit_moment(epsilon, d, randomizer.chosen)
+    assert best_privunit(epsilon, d)[1] + 1 < moment < 1.03 * (best_privunit(epsilon, d)[1] + 1)
+    assert moment <= 1.02 * projunit_moment(epsilon, d, randomizer.filled)
+    assert moment / d <= projunit_on_axis(epsilon, d, randomizer.chosen) < moment
+    assert randomizer.bits < PrivUnit(epsilon, d=d).bits
+    assert projunit_moment(epsilon, 128, 128) == pytest.approx(best_privunit(epsilon, 128)[1] + 1, rel=1e-9)

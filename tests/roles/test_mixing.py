@@ -114,16 +114,16 @@ def test_results_are_those_without_a_shuffler(name: str, lost: bool) -> None:
     protocol = small(name)
     population = protocol.synthetic(PEOPLE, SEED)
     world = World(population, crowd=2, fate=lossy(1) if lost else lambda delivery: 1)
-    found = world.play(asked(protocol, population))
+    result = world.play(asked(protocol, population))
     expected, _ = in_population(with_coins(protocol.algorithm(1.0, PEOPLE)), population)
-    assert protocol.describe(found) == protocol.describe(expected)
+    assert protocol.describe(result) == protocol.describe(expected)
     assert world.coordinator.counts.conflicting == 0
 
 
 def survey(world: World, *queries: LocalQuery) -> tuple[Tally, ...]:
     """One round."""
-    found: tuple[Tally, ...] = world.play(lambda oracle: oracle.answer(queries or (survey_query(PEOPLE),)))
-    return found
+    tallies: tuple[Tally, ...] = world.play(lambda oracle: oracle.answer(queries or (survey_query(PEOPLE),)))
+    return tallies
 
 
 def test_the_server_sees_no_client() -> None:

@@ -80,11 +80,11 @@ def test_who_is_the_server_hears_of_no_client(tmp_path: Path) -> None:
                 subprocess.Popen([sys.executable, "-m", "local_dp", *words, "--run", "first"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
                 for words in commands
             ]
-            told = [process.communicate(timeout=60) for process in running]
-    assert [process.returncode for process in running] == [0, 0, 0, 0], told
-    assert json.loads(told[-1][0])["clients"]["answered"] == 120
+            outputs = [process.communicate(timeout=60) for process in running]
+    assert [process.returncode for process in running] == [0, 0, 0, 0], outputs
+    assert json.loads(outputs[-1][0])["clients"]["answered"] == 120
     assert {delivery.topic.split("/")[2] for delivery in spy.heard} == {"first.behind"}
-    said = [decode(delivery.payload) for delivery in spy.heard if "/req/" not in delivery.topic]
-    assert {type(message) for message in said} == {Hello, Reply}
-    assert all(isinstance(message, Hello | Reply | Absent) and message.member == "shuffler" for message in said)
+    messages = [decode(delivery.payload) for delivery in spy.heard if "/req/" not in delivery.topic]
+    assert {type(message) for message in messages} == {Hello, Reply}
+    assert all(isinstance(message, Hello | Reply | Absent) and message.member == "shuffler" for message in messages)
     assert not any(b"host" in delivery.payload for delivery in spy.heard)

@@ -31,19 +31,19 @@ def _refusal(answers: tuple[Reply | Refusal, ...]) -> str:
 
 def test_the_same_request_gets_the_same_bytes_once_charged() -> None:
     """A repeated request is answered with identical bytes and charged once, however often it comes."""
-    member, asked = role(yes_records(5)), request(survey_query(5))
-    first = [encode(answer) for answer in member.handle(asked)]
+    member, question = role(yes_records(5)), request(survey_query(5))
+    first = [encode(answer) for answer in member.handle(question)]
     for _ in range(1000):
-        assert [encode(answer) for answer in member.handle(asked)] == first
+        assert [encode(answer) for answer in member.handle(question)] == first
     assert member.store.ledger.max_spent == 1.0
 
 
 def test_another_request_under_the_same_round_is_refused() -> None:
     """Changing the coins, the cohort, the parameters or the randomizer of an answered round gets a refusal, uncharged."""
-    member, asked = role(yes_records(5), budget=10.0), request(survey_query(5))
-    member.handle(asked)
+    member, question = role(yes_records(5), budget=10.0), request(survey_query(5))
+    member.handle(question)
     changed = [
-        asked.model_copy(update={"asks": (asked.asks[0].model_copy(update={"coins": bytes(16)}),)}),
+        question.model_copy(update={"asks": (question.asks[0].model_copy(update={"coins": bytes(16)}),)}),
         request(survey_query(4)),
         request(survey_query(5, randomizer=BinaryRR(0.5))),
         request(survey_query(5, randomizer=GRR(1.0, k=2))),
@@ -84,8 +84,8 @@ def test_a_round_is_charged_whole_or_not_at_all() -> None:
 
 
 def _asking(**changes: Any) -> Request:
-    asked = request(survey_query(5))
-    return asked.model_copy(update={"asks": (asked.asks[0].model_copy(update=changes),)})
+    question = request(survey_query(5))
+    return question.model_copy(update={"asks": (question.asks[0].model_copy(update=changes),)})
 
 
 REFUSED = {
@@ -134,12 +134,12 @@ def test_the_asks_of_a_round_have_noise_of_their_own() -> None:
 def test_the_ledger_is_a_fold_over_commits() -> None:
     """A store rebuilt from its commits has spent the same, answers a repeated request with the same bytes, and refuses what the old one refuses."""
     member = role(yes_records(5), budget=1.0)
-    asked = [request(survey_query(5, randomizer=BinaryRR(0.4)), number=number) for number in (1, 2, 3)]
-    told = [member.handle(message) for message in asked]
+    requests = [request(survey_query(5, randomizer=BinaryRR(0.4)), number=number) for number in (1, 2, 3)]
+    answers = [member.handle(message) for message in requests]
     assert isinstance(member.store, MemoryStore)
     again = ClientRole("host-0", 0, yes_records(5), SystemNoise(), MemoryStore(1.0, member.store.commits))
     assert again.store.ledger.max_spent == member.store.ledger.max_spent == 0.8
-    assert [again.handle(message) for message in asked] == told
+    assert [again.handle(message) for message in requests] == answers
 
 
 def test_a_memoised_answer_is_given_once() -> None:

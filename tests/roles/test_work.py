@@ -23,9 +23,9 @@ def test_a_reply_is_looked_at_and_not_the_whole_host(monkeypatch: pytest.MonkeyP
     waiting = Part.waiting
 
     def counted(part: Part, window: slice) -> Bools:
-        found = waiting(part, window)
-        looked.append(len(found))
-        return found
+        positions = waiting(part, window)
+        looked.append(len(positions))
+        return positions
 
     monkeypatch.setattr(Part, "waiting", counted)
     clients = REPLIES * EACH

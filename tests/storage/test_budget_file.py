@@ -33,31 +33,31 @@ def payer(path: Path, nano: int) -> "subprocess.Popen[str]":
 
 def test_charges_add_up_and_never_pass_the_budget(tmp_path: Path) -> None:
     """Kept between openings; what is refused is not kept; the whole budget may be spent, exactly."""
-    kept = KeptBudget.create(tmp_path / "budget", approximate(1.0, 1e-6))
-    assert kept.standing().left == approximate(1.0, 1e-6)
-    assert kept.charge(Pure(NANO // 4), "replace", "a mean").spent == Pure(NANO // 4)
+    budget_file = KeptBudget.create(tmp_path / "budget", approximate(1.0, 1e-6))
+    assert budget_file.standing().left == approximate(1.0, 1e-6)
+    assert budget_file.charge(Pure(NANO // 4), "replace", "a mean").spent == Pure(NANO // 4)
     again = KeptBudget(tmp_path / "budget")
     assert again.charge(approximate(0.5, 1e-6), "replace", "a histogram").left == Pure(NANO // 4)
     for too_much in (Pure(NANO // 4 + 1), Approximate(1, 1)):
         with pytest.raises(RefusedError, match="exceeds the budget"):
             again.charge(too_much, "replace", "too much")
     assert again.charge(Pure(NANO // 4), "replace", "the rest").left == Pure(0)
-    assert [charged.what for charged in kept.standing().charges] == ["a mean", "a histogram", "the rest"]
+    assert [charged.what for charged in budget_file.standing().charges] == ["a mean", "a histogram", "the rest"]
 
 
 def test_a_pure_budget_pays_for_nothing_with_a_delta(tmp_path: Path) -> None:
-    kept = KeptBudget.create(tmp_path / "budget", Pure(NANO))
+    budget_file = KeptBudget.create(tmp_path / "budget", Pure(NANO))
     with pytest.raises(RefusedError, match="exceeds the budget of epsilon 1"):
-        kept.charge(approximate(0.1, 1e-9), "replace", "a histogram")
-    assert kept.standing().spent == Pure(0)
+        budget_file.charge(approximate(0.1, 1e-9), "replace", "a histogram")
+    assert budget_file.standing().spent == Pure(0)
 
 
 def test_neighbours_of_two_kinds_do_not_add_up(tmp_path: Path) -> None:
     """A budget is of records or of edges, by what it first paid for."""
-    kept = KeptBudget.create(tmp_path / "budget", Pure(NANO))
-    kept.charge(Pure(1), "edge", "triangles")
+    budget_file = KeptBudget.create(tmp_path / "budget", Pure(NANO))
+    budget_file.charge(Pure(1), "edge", "triangles")
     with pytest.raises(RefusedError, match="spent on 'edge' neighbours") as refused:
-        kept.charge(Pure(1), "replace", "a mean")
+        budget_file.charge(Pure(1), "replace", "a mean")
     assert refused.value.code == "neighbours"
 
 
@@ -71,9 +71,9 @@ def test_a_file_that_is_no_budget(tmp_path: Path) -> None:
     with sqlite3.connect(tmp_path / "other") as other:
         other.execute("CREATE TABLE budget (x)")
     other.close()
-    for asked in (KeptBudget(tmp_path / "other").standing, lambda: KeptBudget(tmp_path / "other").charge(Pure(1), "replace", "a mean")):
+    for use in (KeptBudget(tmp_path / "other").standing, lambda: KeptBudget(tmp_path / "other").charge(Pure(1), "replace", "a mean")):
         with pytest.raises(InputError, match="is no budget"):
-            asked()
+            use()
     with pytest.raises(InputError, match="there is no budget"):
         KeptBudget(tmp_path / "none").standing()
     with pytest.raises(InputError, match="never begun again"):
@@ -87,9 +87,9 @@ def test_many_at_once_share_one_budget(tmp_path: Path) -> None:
     path = tmp_path / "budget"
     KeptBudget.create(path, Pure(50))
     payers = [payer(path, 1) for _ in range(4)]
-    said = [each.communicate(timeout=60) for each in payers]
-    assert sum(out.count("paid") for out, _ in said) == 50
-    assert all("exceeds the budget" in error for _, error in said)
+    outputs = [each.communicate(timeout=60) for each in payers]
+    assert sum(out.count("paid") for out, _ in outputs) == 50
+    assert all("exceeds the budget" in error for _, error in outputs)
     assert KeptBudget(path).standing().spent == Pure(50)
 
 
@@ -113,13 +113,13 @@ def test_the_command_line_is_charged_first(tmp_path: Path) -> None:
     """Of four commands at once within a budget for two, two release and two are refused with exit code 4; one release more is not to be had."""
     table, path = tmp_path / "people.csv", tmp_path / "budget"
     table.write_text("age\n" + "\n".join(map(str, range(18, 90))) + "\n")
-    made = subprocess.run([*command("budget", str(path), "--epsilon", "2", "--json")], capture_output=True, text=True, timeout=60, check=True)
-    assert '"left": {"epsilon": 2.0, "delta": 0.0}' in made.stdout
-    asked = command("curate", "median", "--column", "age", "--records", str(table), "--budget", str(path), "--private")
-    running = [subprocess.Popen(asked, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for _ in range(4)]
+    created = subprocess.run([*command("budget", str(path), "--epsilon", "2", "--json")], capture_output=True, text=True, timeout=60, check=True)
+    assert '"left": {"epsilon": 2.0, "delta": 0.0}' in created.stdout
+    words = command("curate", "median", "--column", "age", "--records", str(table), "--budget", str(path), "--private")
+    running = [subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for _ in range(4)]
     ended = [(each.communicate(timeout=60), each.returncode) for each in running]
     assert sorted(code for _, code in ended) == [0, 0, 4, 4]
     assert all(("median" in out) == (code == 0) for (out, _), code in ended)
-    shown = subprocess.run(command("budget", str(path)), capture_output=True, text=True, timeout=60, check=True).stdout
-    assert "epsilon 0 is left" in shown
-    assert shown.count("median") == 2
+    listing = subprocess.run(command("budget", str(path)), capture_output=True, text=True, timeout=60, check=True).stdout
+    assert "epsilon 0 is left" in listing
+    assert listing.count("median") == 2

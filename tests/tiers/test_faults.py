@@ -112,14 +112,14 @@ def test_as_many_are_killed_as_were_named() -> None:
 @pytest.mark.parametrize("randomizer", [BinaryRR(1.0), GRR(1.0, k=2)])
 def test_liars_send_what_misleads_most(randomizer: Randomizer) -> None:
     """Six clients of ten send one report, which is possible and farthest from 0; the others send theirs, and all pay alike."""
-    asked = request(LocalQuery(Question("yes == 1"), randomizer, Cohort(0, 10)))
+    question = request(LocalQuery(Question("yes == 1"), randomizer, Cohort(0, 10)))
     sent, stores = [], []
     for kind in (ClientRole, LyingRole):
         store = MemoryStore(1.0)
         member = kind("m", 0, yes_records(10), KeyedNoise(1), store)
         if isinstance(member, LyingRole):
             member.liars = (0, 1, 2, 3, 5, 8, 12)
-        (reply,) = member.handle(asked)
+        (reply,) = member.handle(question)
         assert isinstance(reply, Reply)
         sent.append(np.frombuffer(reply.reports, dtype=randomizer.report_dtype))
         stores.append(store.ledger.max_spent)

@@ -63,8 +63,8 @@ def _told(tier: Tier, clients: int = 60, **options: object) -> tuple[object, ...
     protocol = ThreeAsks()
     settings = Settings(protocol, protocol.synthetic(clients, SEED), 1.0, Randomness(SEED, False), tier=tier, terms=Terms(quorum=1.0), **options)  # type: ignore[arg-type]
     outcome = execute(settings, lambda progress: None)
-    asked = 3 * clients + clients // 2
-    assert (outcome.counts.asked, outcome.counts.answered, outcome.rejected) == (asked, asked, 0)
+    total = 3 * clients + clients // 2
+    assert (outcome.counts.asked, outcome.counts.answered, outcome.rejected) == (total, total, 0)
     assert outcome.interaction == "non-interactive"
     assert outcome.max_epsilon_spent == pytest.approx(1.0)
     return protocol.describe(outcome.result), outcome.rounds[0].digest, outcome.rounds[0].bits_per_client

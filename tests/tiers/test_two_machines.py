@@ -62,11 +62,11 @@ def test_hosts_on_two_machines_are_one_run(tmp_path: Path) -> None:
             _running(machines.command(machines.first, role("host", "--start", "0", "--clients", "1000"))),
             _running(machines.command(machines.second, role("host", "--start", "1000", "--clients", "500"))) as far,
         ):
-            told, _ = server.communicate(timeout=60)
+            output, _ = server.communicate(timeout=60)
             _, last = far.communicate(timeout=20)
     assert "epsilon spent 1" in last
-    found = json.loads(told)
+    data = json.loads(output)
     alone = json.loads(local_dp("run", "survey", "--tier", "population", "--clients", "1500", "--seed", "3", "--json").stdout)
-    assert found["rounds"][0]["digest"] == alone["rounds"][0]["digest"]
-    assert found["result"]["estimate"] == alone["result"]["estimate"]
-    assert found["clients"]["answered"] == 1500
+    assert data["rounds"][0]["digest"] == alone["rounds"][0]["digest"]
+    assert data["result"]["estimate"] == alone["result"]["estimate"]
+    assert data["clients"]["answered"] == 1500

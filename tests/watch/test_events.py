@@ -39,18 +39,18 @@ def _settings(protocol: LocalProtocol[Any], clients: int, tier: Tier = "populati
     return RunOptions(clients=clients, seed=None if private else 7, private=private, tier=tier).settings(protocol, None)
 
 
-def _told(settings: Settings) -> tuple[Scene, list[Progress]]:
+def _played(settings: Settings) -> tuple[Scene, list[Progress]]:
     """The scene of a run that has ended, and what it was shown."""
-    scene, shown = Scene(settings), list[Progress]()
+    scene, steps = Scene(settings), list[Progress]()
 
     def both(progress: Progress) -> None:
         if isinstance(progress, RoundProgress) and progress.interim is not None:
             assert sum(tally.n for tally in progress.interim.tallies()) == progress.answered
-        shown.append(progress)
+        steps.append(progress)
         scene.show(progress)
 
     scene.finish(as_data(settings, execute(settings, both)))
-    return scene, shown
+    return scene, steps
 
 
 def test_the_estimate_is_of_what_has_come() -> None:
@@ -85,8 +85,8 @@ def test_too_little_to_estimate_is_no_error() -> None:
 def test_a_run_shows_its_tallies_in_every_tier(tier: Tier, monkeypatch: pytest.MonkeyPatch) -> None:
     """In each tier the tallies shown hold all reports so far, the last are the run's own, and the page ends with its result."""
     monkeypatch.setattr(population, "CHUNK", 100)
-    scene, shown = _told(_settings(Survey(), 1000, tier))
-    rounds = [each for each in shown if isinstance(each, RoundProgress)]
+    scene, steps = _played(_settings(Survey(), 1000, tier))
+    rounds = [each for each in steps if isinstance(each, RoundProgress)]
     assert [each.answered for each in rounds] == sorted(each.answered for each in rounds)
     assert (rounds[-1].answered, rounds[-1].spent) == (1000, 1.0)
     assert len({each.answered for each in rounds}) == 11 or tier != "population"  # none, and after each chunk
@@ -101,21 +101,21 @@ def test_a_run_shows_its_tallies_in_every_tier(tier: Tier, monkeypatch: pytest.M
 
 def test_a_ladder_says_what_its_numbers_are() -> None:
     """Of a run whose result is no estimate the last round's are not called the result; the sum over its rounds is of reports, not of clients."""
-    scene, _ = _told(_settings(LadderAgain(k=3), 200))
+    scene, _ = _played(_settings(LadderAgain(k=3), 200))
     assert scene.state["heading"] == "What was estimated"
     assert "Reports: 600 asked, 600 answered." in scene.state["result"]
     assert scene.state["facts"].startswith("fully interactive local (FI), tier population, 200 clients")
-    survey, _ = _told(_settings(Survey(), 400))
+    survey, _ = _played(_settings(Survey(), 400))
     assert survey.state["heading"] == "Result"
     assert ("code", "question") in survey.state["what"]
 
 
 def test_a_private_run_shows_no_truth() -> None:
     """The last state of a simulation has the truth and the true error; that of a private run has neither, and no seed."""
-    scene, _ = _told(_settings(Survey(), 400))
+    scene, _ = _played(_settings(Survey(), 400))
     assert scene.state["rows"][0]["truth"] == 0.3
     assert any("True error" in line for line in scene.state["result"])
-    scene, _ = _told(_settings(Survey(), 400, private=True))
+    scene, _ = _played(_settings(Survey(), 400, private=True))
     assert scene.state["rows"][0]["truth"] is None
     assert not any("True error" in line for line in scene.state["result"])
     assert "seed" not in scene.state["stamp"]
@@ -123,7 +123,7 @@ def test_a_private_run_shows_no_truth() -> None:
 
 def test_a_state_stays_small() -> None:
     """Hundreds of rounds and of labels leave a state of bounded size, and a state that was handed out does not change."""
-    scene, _ = _told(_settings(LocalSGD(), 4000))
+    scene, _ = _played(_settings(LocalSGD(), 4000))
     assert len(scene.state["rounds"]) == ROUNDS
     assert len(scene.state["history"]) <= POINTS
     before = scene.state
@@ -131,7 +131,7 @@ def test_a_state_stays_small() -> None:
     scene.fail(QuorumError("too few replies"))
     assert json.dumps(before, allow_nan=False) == text
     assert scene.state["status"] == "The run has ended: too few replies."
-    wide, _ = _told(_settings(Frequency(k=100), 4000))
+    wide, _ = _played(_settings(Frequency(k=100), 4000))
     assert (len(wide.state["rows"]), wide.state["more"]) == (ROWS, 100 - ROWS)
 
 
@@ -141,7 +141,7 @@ def test_masked_parity_shows_the_coefficients_of_both_rounds() -> None:
     With eight times the clients of 95 % success a sign is wrong with probability below 1e-6.
     """
     protocol = MaskedParityLearner(d=4, r=0b1011, a=1)
-    scene, _ = _told(_settings(protocol, 8 * protocol.clients(1.0)))
+    scene, _ = _played(_settings(protocol, 8 * protocol.clients(1.0)))
     rows = scene.state["rows"]
     assert [row["label"] for row in rows] == ["bit 0 of r", "bit 1 of r", "bit 2 of r", "bit 3 of r", "parity 0xb"]
     assert [row["value"] < 0 for row in rows] == [True, True, False, True, True]
@@ -154,9 +154,9 @@ def _squares(listed_error: float) -> float:
     """The mean square of the coefficients' distance from the truth, in standard errors; `listed_error` multiplies the errors of the parities."""
     protocol, seeds, squares = MaskedParityOneRound(d=3, r=5, a=1, form="masks"), 30, []
     for seed in range(seeds):
-        made = protocol.synthetic(3000, seed)
+        clients = protocol.synthetic(3000, seed)
         (query,) = protocol.algorithm(1.0, 3000).queries
-        (tally,) = PopulationOracle(made, KeyedNoise(seed), seed, 1.0).answer((query,))
+        (tally,) = PopulationOracle(clients, KeyedNoise(seed), seed, 1.0).answer((query,))
         for label, value, error in coefficients(query, tally):
             if label.startswith("parity"):
                 truth = -0.5 if label == "parity 0x5" else 0.0
@@ -179,12 +179,12 @@ def test_the_errors_of_the_coefficients_hold() -> None:
 def test_a_coefficient_asked_twice_is_told_apart() -> None:
     """Where two rounds estimate one bit of r, the later row says its round."""
     scene = Scene(_settings(MaskedParityLearner(d=1, r=1, a=0), 100))
-    (asked,) = MaskedParityOneRound(d=1, form="masks").algorithm(1.0, 100).queries
-    reports = asked.randomizer.empty()
+    (query,) = MaskedParityOneRound(d=1, form="masks").algorithm(1.0, 100).queries
+    reports = query.randomizer.empty()
     filled = replace(reports, counts=reports.counts + 5, n=int((reports.counts + 5).sum()))
     for number in (1, 2):
         scene._next = -math.inf
-        scene.show(RoundProgress(number, 9, 9, 1.0, 1.0, interim=Interim((asked,), lambda: (filled,))))
+        scene.show(RoundProgress(number, 9, 9, 1.0, 1.0, interim=Interim((query,), lambda: (filled,))))
     labels = [row["label"] for row in scene.state["rows"]]
     assert len(labels) == len(set(labels)) == 6
     assert "bit 0 of r, round 2" in labels
@@ -192,7 +192,7 @@ def test_a_coefficient_asked_twice_is_told_apart() -> None:
 
 def test_an_open_interval_is_said_to_be_open() -> None:
     """A quantile that so few clients bound on no side has a value, and an interval that is open, in words and as data."""
-    scene, _ = _told(_settings(Quantiles(), 20))
+    scene, _ = _played(_settings(Quantiles(), 20))
     (row,) = scene.state["rows"]
     assert row["value"] is not None
     assert (row["low"], row["high"]) == (None, None)
@@ -202,7 +202,7 @@ def test_an_open_interval_is_said_to_be_open() -> None:
 @pytest.mark.parametrize("name", short(PROTOCOLS, lambda name: name in SOME))
 def test_every_protocol_can_be_watched(name: str) -> None:
     """Each protocol shows estimates while it runs and ends in a state that JSON can hold."""
-    scene, _ = _told(RunOptions(clients=20 if name in with_law() else 5000, seed=1, epsilon=4.0).settings(small(name), None))
+    scene, _ = _played(RunOptions(clients=20 if name in with_law() else 5000, seed=1, epsilon=4.0).settings(small(name), None))
     assert scene.state["phase"] == "over"
     assert scene.state["rows"]
     assert scene.state["history"]

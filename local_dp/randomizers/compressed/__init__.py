@@ -1,1 +1,1 @@
-"""Any finite channel told in fewer bits: which of some public samples a client picks."""
+"""Any finite channel in fewer bits: a client names one of a few public samples."""

@@ -29,12 +29,13 @@ _BIAS = 1e-8  # of an estimate that is called unbiased
 
 @dataclass(frozen=True, kw_only=True)
 class Compressed(FiniteChannel):
-    """Names one of N samples that a public coin picks one of `streams` lists of, drawn from the mean law of the channel `inner` over its values.
+    """Reports which of N public samples the client picks. A coin picks one of `streams` lists; samples are drawn from the mean law of `inner` over its
+    values.
 
-    `inner` is a randomizer's name and `setting` its parameters, "name=value" each; its epsilon is this one's unless said otherwise. A subclass says by
-    which law a value chooses. To the law a part common to all choices and values is added, or taken off, until the worst ratio is e^epsilon: the loss is
-    enumerated, over all lists. Utility: of all unbiased estimates that add up over reports, the one with the least variance where all values are held
-    equally often; `variances` has it exactly. Values: symbols, estimated as shares, or a lattice of numbers, as their mean.
+    `inner` is a randomizer's name and `setting` its parameters, "name=value" each; its epsilon is this one's unless `setting` gives it. A subclass gives the
+    law of the choice. Privacy: a part common to all choices and values is added or taken off until the worst ratio is e^epsilon, enumerated over all lists.
+    Utility: of all unbiased estimates that are sums over reports, the one of least variance at the uniform law; `variances` has it exactly. Values are
+    symbols, estimated as shares, or a lattice of numbers, estimated as their mean.
     """
 
     work: ClassVar[Work] = "short reports"
@@ -49,9 +50,9 @@ class Compressed(FiniteChannel):
 
     @abstractmethod
     def parts(self, ratios: Ints) -> Ints:
-        """The law of the choice in whole parts, every row of a list with one sum, from how likely each value makes each sample, in 2^-30 of the mean.
+        """The law of the choice in whole parts below 2^62, from the ratios of each sample's probability to the mean, in 2^-30.
 
-        Both are of shape (streams, values, N); parts are below 2^62.
+        Both have the shape (streams, values, N). All rows of a list have one sum.
         """
 
     def check(self) -> None:
@@ -81,7 +82,7 @@ class Compressed(FiniteChannel):
 
     @property
     def decoded(self) -> Floats:
-        """What each choice stands for, shape (streams, N), or (streams, N, k) of k symbols."""
+        """The value that each choice stands for, shape (streams, N), or (streams, N, k) for k symbols."""
         table: Floats = self.__dict__["_decoded"]
         return table
 
@@ -109,7 +110,7 @@ class Compressed(FiniteChannel):
         return weights
 
     def _least_variance(self) -> Floats:
-        """Lagrange: of all tables a with P a = truth, P the law given each value, the one with the least mean square under the mean law."""
+        """The table a of least mean square with P a = truth, P the law given each value (Lagrange)."""
         law = np.moveaxis(self.weights.astype(np.float64), 1, 0).reshape(self.domain.size, -1) / self.total / self.streams
         shown = law / law.mean(axis=0)
         truth = np.eye(len(law)) if self.domain.kind == "symbols" else np.arange(len(law)) / self.domain.high
@@ -122,7 +123,7 @@ class Compressed(FiniteChannel):
         return stands
 
     def variances(self) -> Floats:
-        """The variance of what one report stands for, at every value, from the whole table: shape (values,), or (values, k)."""
+        """The variance of one report's estimate at every value, from the whole table: shape (values,), or (values, k)."""
         law = np.moveaxis(self.weights.astype(np.float64), 1, 0).reshape(self.domain.size, -1) / self.total / self.streams
         stands = self.decoded.reshape(law.shape[1], -1)
         spread: Floats = law @ stands**2 - (law @ stands) ** 2
@@ -147,7 +148,7 @@ def inner_channel(name: str, setting: tuple[str, ...], epsilon: float) -> Finite
 
 
 def _ratios(channel: Words, streams: int, choices: int) -> Ints:
-    """Samples of the channel's mean law, and how likely each value makes each, in 2^-30 of the mean; shape (streams, values, choices)."""
+    """Samples of the channel's mean law, and their probability for each value in 2^-30 of the mean; shape (streams, values, choices)."""
     pooled = channel.sum(axis=0, dtype=np.uint64)
     ends = np.cumsum(pooled, dtype=np.uint64)
     coins = public_coins(stream_key("samples", 0), 0, streams * choices) % ends[-1]
@@ -159,10 +160,10 @@ def _ratios(channel: Words, streams: int, choices: int) -> Ints:
 
 
 def private_weights(parts: Ints, growth: Fraction, bits: int) -> Words | None:
-    """Whole parts, shape (values, N) and of one sum, as weights of 2^bits of which none exceeds `growth` times another of its column; None if too narrow.
+    """Whole parts, shape (values, N) and of one sum, as weights of 2^bits within a factor `growth` in each column; None if words are too narrow.
 
-    The least number is added to all parts, or the most taken off, for which (high + a + u) <= growth (low + a - u) in every column, where u is the part that
-    a weight of 1 is worth: rounding moves a weight by less.
+    A common number a is added to all parts: the least, perhaps negative, with (high + a + u) <= growth (low + a - u) in every column. u is the part that a
+    weight of 1 is worth, and rounding moves a weight by less.
     """
     total, choices, exact = 1 << bits, parts.shape[1], parts.astype(object) << _FINE
     alike = bool((parts == parts[0]).all())  # samples that tell nothing: as they are
@@ -185,11 +186,11 @@ MAX_BITS = 12
 
 @dataclass(frozen=True, kw_only=True)
 class SeededRejection(Compressed):
-    """Reports a short seed from which the channel's mean law makes a report that is accepted as often as the value makes it likelier than the mean.
+    """Reports a short seed. The mean law makes a report from it, which is accepted in proportion to its likelihood under the value.
 
-    Seeds are tried until one is accepted, and after as many tries as the least lucky value needs any seed is taken: so what is chosen stays linear in the
-    channel's rows, and the mean of a number whose chances are linear in it stays so. Privacy: enumerated over all seeds and lists. Utility: the channel's own
-    variance as seeds grow longer (`variances`). Cost: `seed_bits` bits, whatever the size of a report of the channel. 1 <= seed_bits <= 12.
+    Seeds are tried until one is accepted; after the number of tries that the least lucky value needs, any seed is taken. So the law stays linear in the
+    channel's rows. Privacy: enumerated over all seeds and lists. Utility: the channel's own variance as seeds grow longer (`variances`). Cost: `seed_bits`
+    bits, whatever the size of the channel's report. 1 <= seed_bits <= 12.
     """
 
     name: ClassVar[str] = "seeded-rejection"
@@ -217,11 +218,11 @@ _PART = 1 << 40
 
 @dataclass(frozen=True, kw_only=True)
 class GenProt(Compressed):
-    """Marks each of T public samples with probability h min(max(r, 1/L), L), r how much likelier the value makes it than the mean, and names a marked one.
+    """Marks each of T public samples with probability h min(max(r, 1/L), L) and names a marked one, or any if none is marked.
 
-    If none is marked, any. h is 1/2, or 1/L where that is less, and L the largest for which `worst_ratio` is e^epsilon: whatever the channel, of which a
-    delta may be all, and whatever the samples. Ratios beyond L are moved to it; the paper puts 1. Privacy: PURE, also of an approximate channel; for the
-    samples that there are the law is enumerated, and what the proof leaves over is spent on less noise. Cost: log2 T bits. 2 <= samples <= 64.
+    r is the sample's probability over the mean, h is 1/2, or 1/L where that is less. L is the largest with a `worst_ratio` of e^epsilon, whatever the channel
+    and the samples; the paper has L = 1. Privacy: PURE, also for an approximate channel; the law of these samples is enumerated, and the rest of epsilon is
+    spent on less noise. Cost: log2 T bits. 2 <= samples <= 64.
     """
 
     name: ClassVar[str] = "genprot"
@@ -250,9 +251,9 @@ class GenProt(Compressed):
 
 
 def chosen(marked: Floats) -> Floats:
-    """Which of T samples is named, from the chances that each is marked, by itself; shapes (..., T). O(T^3), exact up to rounding.
+    """The probability that each of T samples is named, from the independent chances of their marks; shapes (..., T). O(T^3), exact up to rounding.
 
-    Pr[t] = p_t E[1 / (1 + B)] + Pr[nobody] / T, with B how many of the others are marked.
+    Pr[t] = p_t E[1 / (1 + B)] + Pr[no mark] / T, B the number of other marked samples.
     """
     samples, named = marked.shape[-1], []
     for place in range(samples):
@@ -268,10 +269,10 @@ def chosen(marked: Floats) -> Floats:
 
 
 def worst_ratio(samples: int, low: float, high: float) -> float:
-    """The largest ratio of the chances that a sample is named, over all chances of marks in [low, high].
+    """The largest ratio of the chances that a sample is named, over all chances of marks in [low, high]: about (high / low)^2 for many samples.
 
-    The chance of t rises with p_t, for E[1 / (1 + B)] >= Pr[B = 0] / T, and falls with every other: so it is largest at (high, low, ..., low) and least at
-    (low, high, ..., high). For n others with one p, E[1 / (1 + B)] = (1 - (1 - p)^(n + 1)) / ((n + 1) p). About (high / low)^2 for many samples.
+    The chance of t rises with p_t, for E[1 / (1 + B)] >= Pr[B = 0] / T, and falls with every other chance. So it is largest at (high, low, ..., low) and
+    least at (low, high, ..., high). For n others with one p, E[1 / (1 + B)] = (1 - (1 - p)^(n + 1)) / ((n + 1) p).
     """
     return _at(samples, high, low) / _at(samples, low, high)
 

@@ -1,4 +1,4 @@
-"""What oracles by block designs share: a report names a set of symbols, sets are of one size, and every two symbols lie together in equally many."""
+"""Oracles by block designs: a report names a set of symbols; sets have one size, and every two symbols lie together in equally many."""
 
 from abc import abstractmethod
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ _BLOCK = 1 << 22  # places looked up at a time
 
 @dataclass(frozen=True)
 class Design(FiniteOracle, OfSymbols):
-    """Estimates from how many of the reported sets hold each symbol: the own one does with probability p, and each other symbol lies in it with q.
+    """Estimates from the number of reported sets that contain each symbol: the client's lies in its set with probability p, each other one with q.
 
     Utility: each frequency has variance l (1 - l) / (n (p - q)^2), l = q + f (p - q).
     """
@@ -31,27 +31,27 @@ class Design(FiniteOracle, OfSymbols):
     @property
     @abstractmethod
     def sets(self) -> tuple[int, int]:
-        """K and w: sets are of w of K points, k of which stand for the symbols."""
+        """K and w: a set has w of K points, k of which are the symbols."""
 
     @abstractmethod
     def support(self, counts: Counts) -> Counts:
-        """How many of the reported sets hold each symbol, shape (..., cells, alphabet) to (..., k)."""
+        """The number of reported sets that contain each symbol, shape (..., cells, alphabet) to (..., k)."""
 
     @abstractmethod
     def gathered(self, weights: Floats) -> Floats:
-        """The weights of the symbols in the set that each report names, shape (m, k) to (m, cells, alphabet): the transpose of `support`."""
+        """The sum of the weights of the symbols in each report's set, shape (m, k) to (m, cells, alphabet): the transpose of `support`."""
 
     @abstractmethod
     def own(self, values: Ints) -> Counts:
-        """The places, in a flattened tally, of the reports whose set holds each value, shape (n,) to (n, as many for every value)."""
+        """The places, in a flattened tally, of the reports whose set contains each value, shape (n,) to (n, the same number for every value)."""
 
     @property
     @abstractmethod
     def blind(self) -> float:
-        """The probability that a report is as likely any as any other; else it is one of the own ones, each as likely."""
+        """The probability of a report that is uniform on all; else it is uniform on the value's own."""
 
     def draw_tally(self, value_counts: Mapping[int, int], generator: np.random.Generator) -> Tally:
-        """As `FiniteChannel.draw_tally`: how many of each value's holders answer blindly, those together, and the others among the own reports."""
+        """As `FiniteChannel.draw_tally`: the blind reports of all clients together, and the others among each value's own reports."""
         held = np.array([value for value, count in value_counts.items() if count], dtype=np.int64)
         n = np.array([count for count in value_counts.values() if count], dtype=np.int64)
         seeing = generator.binomial(n, 1 - self.blind)
@@ -80,9 +80,9 @@ class Design(FiniteOracle, OfSymbols):
 
 @dataclass(frozen=True)
 class TwoWeights(FiniteChannel):
-    """Reports one of A: each of the w that are the value's own with weight T, each other one with s.
+    """Reports one of A: each of the w that are the value's own with weight T, each other one with weight s.
 
-    One of the others takes the remainder, fewer than w words: of 64 bits, so that no estimate shows it. Privacy: T / s <= e^eps, s the least that allows it.
+    One of the others takes the remainder, fewer than w words of 64 bits, which no estimate shows. Privacy: T / s <= e^eps, s the least that allows it.
     """
 
     @property

@@ -1,4 +1,4 @@
-"""One-bit Hadamard randomizers: a public coin picks a row of a Hadamard matrix, the client randomizes one entry of it."""
+"""One-bit Hadamard randomizers: a public coin picks a row of a Hadamard matrix, and the client reports its randomized entry."""
 
 import math
 from dataclasses import dataclass
@@ -24,8 +24,8 @@ def _rows(k: int) -> int:
 class Hadamard(OneBit, SignOracle, OfSymbols):
     """Reports one randomized entry H[l, v] of the client's symbol v in the public row l.
 
-    Privacy: binary randomized response for every row. Utility: each frequency has variance (C^2 - f^2) / n, whatever k (limits 2).
-    Cost: 1 bit; decoding O(n + K log K) with K the least power of two that is at least k.
+    Privacy: binary randomized response for every row. Utility: each frequency has variance (C^2 - f^2) / n, whatever k (limits 2). Cost: 1 bit; decoding O(n
+    + K log K), K the least power of two from k on.
     """
 
     name: ClassVar[str] = "hadamard"
@@ -41,10 +41,10 @@ class Hadamard(OneBit, SignOracle, OfSymbols):
 
 @dataclass(frozen=True, kw_only=True)
 class SignedHadamard(OneBit, SignedOracle):
-    """One-bit Hadamard for a signed symbol or nothing: the client randomizes sign * H[l, j], or a public coin u if it holds nothing.
+    """One-bit Hadamard for a signed symbol or nothing: the client randomizes sign * H[l, j], or a public coin u if it has no symbol.
 
-    Estimates the k means E[sign 1(symbol = j)]. Privacy: binary randomized response for every (l, u).
-    Utility: variance (C^2 - nu^2 - m^2) / n for the control weight nu = Pr[null] (limits 3.2, P2, the public-coin variant). Cost: 1 bit.
+    Estimates the k means E[sign 1(symbol = j)]. Privacy: binary randomized response for every (l, u). Utility: variance (C^2 - nu^2 - m^2) / n for the
+    control weight nu = Pr[null] (limits 3.2, P2, the public-coin variant). Cost: 1 bit.
     """
 
     name: ClassVar[str] = "signed-hadamard"
@@ -67,7 +67,7 @@ class SignedHadamard(OneBit, SignedOracle):
         return bits
 
     def estimate(self, tally: Tally, null_share: float = 0.0) -> Estimate:
-        """The k signed means, unbiased for every fixed `null_share`, and of least variance when that is the share of clients that hold nothing."""
+        """The k signed means, unbiased for every fixed `null_share`, and of least variance at the true share of clients without a symbol."""
         n = tally.answered
         cells = tally.counts.reshape(-1, 2, 2)  # row, coin, report
         reported = cells[:, :, 0] - cells[:, :, 1]

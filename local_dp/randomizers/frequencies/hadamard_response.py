@@ -1,4 +1,4 @@
-"""Hadamard responses in blocks: a report names a block of symbols and one entry of a Hadamard matrix for it, with a private row or a public one."""
+"""Hadamard responses in blocks: a report names a block of symbols and a row of a Hadamard matrix, private or public."""
 
 from abc import abstractmethod
 from dataclasses import dataclass
@@ -41,9 +41,9 @@ class Blocks:
 
 @dataclass(frozen=True)
 class BlockedHadamard(FiniteOracle, OfSymbols):
-    """Estimates each frequency by a gain times the sign, at the symbol's column, of the reported row, where the report is of the symbol's block; else by 0.
+    """Estimates each frequency by a gain times the sign, at the symbol's column, of the reported row, for reports of the symbol's block; by 0 for others.
 
-    Utility: n times the variance of a frequency f in a block held by a share F is gain^2 times the share of reports of that block, less f^2
+    Utility: n times the variance of a frequency f is gain^2 times the share of reports of its block, less f^2
     (`bounds.frequencies.blocked_hadamard_variance`).
     """
 
@@ -63,7 +63,7 @@ class BlockedHadamard(FiniteOracle, OfSymbols):
 
     @abstractmethod
     def _said(self, sums: Floats) -> Floats:
-        """What each report says of sums by row and block: shape (m, rows, B) to (m, cells, alphabet)."""
+        """The value of each report in sums by row and block: shape (m, rows, B) to (m, cells, alphabet)."""
 
     @cached_property
     def _places(self) -> tuple[Ints, Ints]:
@@ -90,11 +90,11 @@ class BlockedHadamard(FiniteOracle, OfSymbols):
 
 @dataclass(frozen=True, kw_only=True)
 class HadamardResponse(TwoWeights, BlockedHadamard):
-    """Reports a block and a row: e^eps times as likely one of the own block whose Hadamard entry at the own column is +1 as any other.
+    """Reports a block and a row: e^eps times as likely one of the client's block with Hadamard entry +1 at its column as any other.
 
-    Privacy: T / s <= e^eps. Utility: n times the variance is (E + 2 B - 1) (2 + F (E - 1)) / (E - 1)^2 - f^2, E = e^eps, for a symbol of share f in a block of
-    share F, largest for a rare symbol in a block that all hold: (E + 2 B - 1) (E + 1) / (E - 1)^2. B is the power of two of least total variance at the uniform
-    law. Cost: log2 k + 1 bits or a little more, one word, no public coin; decoding O(n + K log K). 2 <= k <= 4096.
+    Privacy: T / s <= e^eps. Utility: n times the variance is (E + 2 B - 1) (2 + F (E - 1)) / (E - 1)^2 - f^2, E = e^eps, for a symbol of share f in a block
+    of share F, at most (E + 2 B - 1) (E + 1) / (E - 1)^2. B is the power of two of least total variance at the uniform law. Cost: log2 k + 1 bits or a little
+    more, one word; decoding O(n + K log K). 2 <= k <= 4096.
     """
 
     name: ClassVar[str] = "hadamard-response"
@@ -145,10 +145,10 @@ class HadamardResponse(TwoWeights, BlockedHadamard):
 
 @dataclass(frozen=True, kw_only=True)
 class RecursiveHadamard(EncodedGRR, BlockedHadamard):
-    """Reports in b bits the own block of 2^(b - 1) and the entry of a public Hadamard row at the own column, by 2^b-ary randomized response.
+    """Reports in b bits the client's block of 2^(b - 1) and the entry of a public Hadamard row at its column, by 2^b-ary randomized response.
 
-    b = 0 picks the b of least total variance at the uniform law; b = 1 is one-bit Hadamard. Privacy: 2^b-ary randomized response in every row. Utility: the
-    variance of `HadamardResponse` with 2 B = 2^b. Cost: b bits, one word; decoding O(n + k log k). 2 <= k <= 4096; 2^(b - 1) <= k.
+    b = 0 picks the b of least total variance at the uniform law; b = 1 is one-bit Hadamard. Privacy: 2^b-ary response in every row. Utility: the variance of
+    `HadamardResponse` with 2 B = 2^b. Cost: b bits, one word; decoding O(n + k log k). 2 <= k <= 4096; 2^(b - 1) <= k.
     """
 
     name: ClassVar[str] = "recursive-hadamard"

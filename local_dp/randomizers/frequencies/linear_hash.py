@@ -24,12 +24,13 @@ def prime_power(g: int) -> tuple[int, int] | None:
 
 @dataclass(frozen=True)
 class LinearHash:
-    """The rows of a 2-universal family of hashes of k symbols to 0..g-1: linear functionals on the K = g^m >= k vectors of length m over the field of order g.
+    """The rows of a 2-universal family of hashes of k symbols to 0..g-1: linear functionals on the K = g^m >= k vectors of length m over the field of order
+    g.
 
-    Up to a factor there are R = (K - 1) / (g - 1) that are not 0. Symbol v is the power a^v of a primitive element, row i the functional x -> f(a^i x), so
-    the hash of v in row i is term i + v of one sequence; the K-th symbol is the vector 0. Over the rows any two symbols collide (K / g - 1) / (g - 1)
-    times: the sets of equal hash are the hyperplanes of an affine geometry, a block design. With m = 1 there is one row, any g = k, and no collision.
-    Source: Carter, Wegman 1979 (universal classes); Singer 1938 (the sequence).
+    There are R = (K - 1) / (g - 1) nonzero ones up to a factor. Symbol v is the power a^v of a primitive element, row i the functional x -> f(a^i x), so the
+    hash of v in row i is term i + v of one sequence; the K-th symbol is the vector 0. Any two symbols collide in (K / g - 1) / (g - 1) rows: sets of equal
+    hash are the hyperplanes of an affine geometry. With m = 1 there is one row, any g = k, and no collision. Source: Carter, Wegman 1979 (universal classes);
+    Singer 1938 (the sequence).
     """
 
     k: int
@@ -77,14 +78,14 @@ class LinearHash:
             yield slice(first, last), self(np.arange(first, last)[:, None], symbols)
 
     def support(self, counts: Counts) -> Counts:
-        """For each symbol the counts of its own hash in all rows, shape (..., rows, g) to (..., k). O(R k)."""
+        """The sum over all rows of the counts of each symbol's own hash, shape (..., rows, g) to (..., k). O(R k)."""
         held = np.zeros((*counts.shape[:-2], self.k), dtype=np.int64)
         for some, codes in self._blocks():
             held += np.take_along_axis(counts[..., some, :], np.broadcast_to(codes, (*counts.shape[:-2], *codes.shape)).astype(np.int64), axis=-1).sum(axis=-2)
         return held
 
     def gathered(self, weights: Floats) -> Floats:
-        """For each row and hash the weights of the symbols that have it, shape (..., k) to (..., rows, g): the transpose of `support`."""
+        """The sum of the weights of the symbols with each row and hash, shape (..., k) to (..., rows, g): the transpose of `support`."""
         flat = weights.reshape(-1, self.k)
         sums = np.zeros((len(flat), self.rows * self.g))
         for some, codes in self._blocks():
@@ -103,8 +104,8 @@ def collisions(g: int, m: int) -> int:
 def recurring(g: int, m: int, length: int) -> Words:
     """f(a^i) for i = 0..length-1: a primitive in the field of g^m elements, f linear over the field of g = p^e, its values named 0..g-1.
 
-    The name of f(x) has the digits t(b^j x) for the powers b^j, j < e, of a primitive element b of the smaller field and a functional t over the prime
-    field, whose terms t(a^i) are a linear recurring sequence of period g^m - 1.
+    The name of f(x) has the digits t(b^j x), j < e. Here b is a primitive element of the smaller field and t a functional over the prime field. The terms
+    t(a^i) are a linear recurring sequence of period g^m - 1.
     """
     p, e = _split(g)
     step = (g**m - 1) // (g - 1)  # b = a^step

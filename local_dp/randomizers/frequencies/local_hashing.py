@@ -25,7 +25,7 @@ from local_dp.tallies import Estimate, Tally
 
 @dataclass(frozen=True)
 class EncodedGRR(PerCoin, FiniteOracle, OfSymbols):
-    """Reports by randomized response the code of the own symbol in a public row: one of `alphabet` codes, in one of `cells` rows, of any number.
+    """Reports by randomized response the code of the symbol in a public row: one of `alphabet` codes, in one of `cells` rows.
 
     A 64-bit coin picks each row with probability 1 / cells up to 2^-52. The tally is a table of rows and codes, decoded once for all reports.
     """
@@ -60,12 +60,12 @@ class EncodedGRR(PerCoin, FiniteOracle, OfSymbols):
 
 @dataclass(frozen=True)
 class LocalHashing(EncodedGRR, Design):
-    """Reports the hash of the own symbol, one of g, in a public row of a `LinearHash`, by randomized response.
+    """Reports the hash of the symbol, one of g, in a public row of a `LinearHash`, by randomized response.
 
-    A report names the symbols that have the reported hash: sets of K / g of K = g^m >= k points, where every two points lie together equally often, so
-    this is subset selection with hyperplanes for sets. Privacy: g-ary randomized response in every row. Utility: each frequency has variance
-    l (1 - l) / (n (p - q)^2), l = q + f (p - q), p of randomized response, q = (K / g - p) / (K - 1) (`bounds.frequencies.hashing_variance`).
-    Cost: log2 g bits, one word, one look-up; decoding O(n + R k) for R = (K - 1) / (g - 1) rows.
+    A report names the symbols with the reported hash: K / g of K = g^m >= k points, where every two points lie together equally often. So this is subset
+    selection with hyperplanes for sets. Privacy: g-ary randomized response in every row. Utility: each frequency has variance l (1 - l) / (n (p - q)^2), l =
+    q + f (p - q), p of randomized response, q = (K / g - p) / (K - 1) (`bounds.frequencies.hashing_variance`). Cost: log2 g bits, one word; decoding O(n + R
+    k), R = (K - 1) / (g - 1) rows.
     """
 
     @cached_property
@@ -110,10 +110,10 @@ class LocalHashing(EncodedGRR, Design):
 
 @dataclass(frozen=True, kw_only=True)
 class OLH(LocalHashing):
-    """Local hashing to g next to e^eps + 1 hashes, the prime power of least total variance at the uniform law; k-ary randomized response where that is better.
+    """Local hashing to g near e^eps + 1 codes, the prime power of least total variance at the uniform law; k-ary response where that is better.
 
-    Utility: the variance of `LocalHashing`, for a rare symbol 4 e^eps / (e^eps - 1)^2 / n at g = e^eps + 1 and large k, less at small k: that of the best
-    sets of all, if k = g^m. 2 <= k <= 4096; tables have at most 2^20 cells.
+    Utility: the variance of `LocalHashing`, 4 e^eps / (e^eps - 1)^2 / n for a rare symbol at g = e^eps + 1 and large k, less at small k; the best possible
+    for k = g^m. 2 <= k <= 4096; tables have at most 2^20 cells.
     """
 
     name: ClassVar[str] = "olh"
@@ -126,7 +126,7 @@ class OLH(LocalHashing):
 
 @dataclass(frozen=True, kw_only=True)
 class BLH(LocalHashing):
-    """Local hashing to one bit: one-bit Hadamard, whose rows are the linear hashes over the field of 2, without the row that hashes all symbols to 0.
+    """Local hashing to one bit: one-bit Hadamard without the row that hashes all symbols to 0.
 
     Utility: the variance of `LocalHashing`, below (C^2 - f^2) / n. Cost: 1 bit.
     """
@@ -161,12 +161,12 @@ MAX_REPORTS = 1 << 16  # so many that a client can enumerate the channel
 
 @dataclass(frozen=True, kw_only=True)
 class PIRappor(TwoWeights, Design):
-    """Reports a row of a `LinearHash` and one of its g hashes: e^eps times as likely one that the own symbol has as any other.
+    """Reports a row of a `LinearHash` and one of its g hashes: the symbol's own hash e^eps times as likely as any other.
 
-    The report stands for a bit of each symbol, 1 where the symbol has that hash: any two bits of others are independent up to the row that hashes all
-    symbols to 0, which is left out. It is local hashing (`OLH`) with a private coin, so with its variance: `bounds.frequencies.hashing_variance`, which is
-    that of optimised unary encoding for g = e^eps + 1 and large k. Privacy: T / s <= e^eps. Cost: log2 k + log2 (g^2 / (g - 1)) bits at most, one word, no
-    public coin; decoding O(n + R k), R = (K - 1) / (g - 1). 2 <= k <= 4096; reports are at most 2^16.
+    The report stands for a bit of each symbol, 1 where the symbol has that hash. Bits of two other symbols are independent, up to the missing row that hashes
+    all to 0. It is `OLH` with a private coin. Privacy: T / s <= e^eps. Utility: `bounds.frequencies.hashing_variance`, that of optimised unary encoding for g
+    = e^eps + 1 and large k. Cost: at most log2 k + log2 (g^2 / (g - 1)) bits, one word; decoding O(n + R k), R = (K - 1) / (g - 1). 2 <= k <= 4096; at most
+    2^16 reports.
     """
 
     name: ClassVar[str] = "pi-rappor"
@@ -216,13 +216,12 @@ class PIRappor(TwoWeights, Design):
 
 @dataclass(frozen=True, kw_only=True)
 class CountMeanSketch(PerCoin, OfSymbols):
-    """Reports by symmetric unary encoding the bucket of the own symbol, one of m, in a public row of a `LinearHash`.
+    """Reports the bucket of the symbol, one of m, in a public row of a `LinearHash`, by symmetric unary encoding.
 
-    The tally is a sketch: for each row and bucket the ones that were reported. Any two symbols share a bucket in exactly the same number of rows, so that what
-    others add to a symbol's buckets has one mean and is taken off exactly. Privacy: that of `SUE`, in every row. Utility: each frequency has variance
-    l (1 - l) / (n (p - q)^2), l = q + f (p - q), with p of SUE, and for q a mixture of SUE's two by the chance c = (K / m - 1) / (K - 1) of a shared bucket,
-    K = m^t >= k (`bounds.frequencies.sketch_variance`). Cost: m bits and words a report; a sketch of R m numbers, R = (K - 1) / (m - 1), decoded in O(R k).
-    `m` is a prime power; where k <= m it is `SUE` of k symbols. 2 <= k <= 4096.
+    The tally is a sketch: the reported ones of each row and bucket. Any two symbols share a bucket in equally many rows, so the mean of the others' ones is
+    known and taken off exactly. Privacy: that of `SUE`. Utility: each frequency has variance l (1 - l) / (n (p - q)^2), l = q + f (p - q); q mixes SUE's two
+    chances by the chance (K / m - 1) / (K - 1) of a shared bucket, K = m^t >= k (`bounds.frequencies.sketch_variance`). Cost: m bits and words; a sketch of R
+    m numbers, R = (K - 1) / (m - 1), decoded in O(R k). `m` is a prime power; for k <= m it is `SUE` of k symbols. 2 <= k <= 4096.
     """
 
     name: ClassVar[str] = "count-mean-sketch"

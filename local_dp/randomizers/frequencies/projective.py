@@ -1,4 +1,4 @@
-"""Projective geometry response: a report is a point, more often one on the hyperplane of the own symbol."""
+"""Projective geometry response: a report is a point, more often one on the hyperplane of the client's symbol."""
 
 from dataclasses import dataclass
 from fractions import Fraction
@@ -19,13 +19,13 @@ MAX_POINTS = 1 << 16  # so many that a client can enumerate the channel
 
 @dataclass(frozen=True, kw_only=True)
 class PGR(TwoWeights, Design):
-    """Reports one of the K >= k points of a projective geometry over the field of order g: e^eps times as likely one on the own symbol's hyperplane.
+    """Reports one of the K >= k points of a projective geometry over the field of order g: e^eps times as likely one on the symbol's hyperplane.
 
-    Points and hyperplanes are numbered along a Singer cycle: point y is on the hyperplane of v where y + v modulo K is in one set D of w differences, so
-    the client draws a difference and the server decodes by one cyclic correlation. Every two hyperplanes share equally many points.
-    Privacy: T / s <= e^eps. Utility: each frequency has variance l (1 - l) / (n (p - q)^2), l = q + f (p - q), p = w T / 2^m, q = (w - p) / (K - 1)
-    (`bounds.frequencies.subset_variance`), for a rare symbol 4 e^eps / (e^eps - 1)^2 / n at g = e^eps + 1 and large k. Cost: log2 K bits, one word, no public
-    coin; decoding O(n + K log K), exact up to 10^12 reports. K = k and w = 1, k-ary randomized response, where that is better. 2 <= k <= 4096; K <= 2^16.
+    Points and hyperplanes are numbered along a Singer cycle: y is on the hyperplane of v where y + v modulo K is in a set D of w differences. So a client
+    draws a difference, and the server decodes by one cyclic correlation. Every two hyperplanes share equally many points. Privacy: T / s <= e^eps. Utility:
+    each frequency has variance l (1 - l) / (n (p - q)^2), l = q + f (p - q), p = w T / 2^m, q = (w - p) / (K - 1) (`bounds.frequencies.subset_variance`), for
+    a rare symbol 4 e^eps / (e^eps - 1)^2 / n at g = e^eps + 1 and large k. Cost: log2 K bits, one word; decoding O(n + K log K), exact up to 10^12 reports. K
+    = k and w = 1, k-ary randomized response, where that is better. 2 <= k <= 4096; K <= 2^16.
     """
 
     name: ClassVar[str] = "pgr"

@@ -1,4 +1,4 @@
-"""Randomizers of a signed symbol or nothing: the means E[sign 1(symbol = j)] of k symbols, and the law of a report given that of a value."""
+"""Randomizers of a signed symbol or nothing: they estimate the means E[sign 1(symbol = j)] of k symbols."""
 
 from abc import abstractmethod
 from dataclasses import dataclass
@@ -23,29 +23,28 @@ class SignedOracle(FiniteChannel):
 
     @abstractmethod
     def estimate(self, tally: Tally, null_share: float = 0.0) -> Estimate:
-        """The k signed means, shape (k,), unbiased for every fixed `null_share`, which is what share of the clients is thought to hold nothing."""
+        """The k signed means, shape (k,), unbiased for every fixed `null_share`, the assumed share of clients without a symbol."""
 
     @abstractmethod
     def mixture(self, present: Floats, lean: Floats) -> Floats:
-        """Pr[report | cell] of a client that holds symbol j with probability present[j] and the mean sign lean[j], both of shape (k, ...).
+        """Pr[report | cell] of a client with symbol j with probability present[j] and the mean sign lean[j], both of shape (k, ...).
 
         Shape (cells, alphabet, ...), exact for this sampler's thresholds. O(cells * alphabet) and a Walsh-Hadamard transform for each law.
         """
 
     def log_likelihood(self, tally: Tally, present: Floats, lean: Floats) -> Floats:
-        """ln Pr[reports], up to a constant, under each law of a value, as by `mixture`. Raises InputError if nobody answered."""
+        """ln Pr[reports], up to a constant, under each law of `mixture`. Raises InputError for a tally without reports."""
         scores: Floats = np.tensordot(tally.weights, np.log(self.mixture(present, lean)), axes=2)
         return scores
 
 
 @dataclass(frozen=True, kw_only=True)
 class SignedBlocks(SignedOracle):
-    """Names the block of `size` symbols that the own one is in, and sign * H[l, place in it] for the public row l of a Hadamard matrix; or null.
+    """Names the block of `size` symbols of the client's symbol, and sign * H[l, place in the block] for the public row l of a Hadamard matrix; or null.
 
-    A k-ary randomized response over G = ceil(k / size) blocks with two signs each, and null, truthful with p = E / (E + 2 G). One block is three-valued
-    randomized response on the hashed sign, blocks of one symbol need no coin and name symbol and sign.
-    Privacy: T / s <= e^eps for every row. Utility: each mean has variance ((p - q) Pr[block] + 2 q) / (p - q)^2 - m^2, all over n
-    (`bounds.masked_parity.blocks_variance`). Cost: log2 (2 G + 1) bits, one word. `size` is a power of two below 2 k.
+    It is randomized response over G = ceil(k / size) blocks with two signs each, and null, true with p = E / (E + 2 G). One block is three-valued response on
+    the hashed sign; blocks of one symbol need no coin. Privacy: T / s <= e^eps for every row. Utility: each mean has variance (((p - q) Pr[block] + 2 q) / (p
+    - q)^2 - m^2) / n (`bounds.masked_parity.blocks_variance`). Cost: log2 (2 G + 1) bits, one word. `size` is a power of two below 2 k.
     """
 
     name: ClassVar[str] = "signed-blocks"
@@ -87,7 +86,7 @@ class SignedBlocks(SignedOracle):
         return self.size
 
     def encode(self, values: Ints, cells: Ints) -> Ints:
-        """The report of a client that tells the truth: 2 g for + and 2 g + 1 for - in block g, 2 G for null."""
+        """The true report: 2 g for + and 2 g + 1 for - in block g, 2 G for null."""
         symbol = np.abs(values.astype(np.int64)) - 1
         minus = parity(cells.astype(np.uint32) & (symbol & self.size - 1).astype(np.uint32)) ^ (values < 0)
         codes: Ints = np.where(values == 0, 2 * self.blocks, 2 * (symbol // self.size) + minus)
@@ -105,7 +104,7 @@ class SignedBlocks(SignedOracle):
         return self._response.truth / self.total, self._response.other / self.total
 
     def estimate(self, tally: Tally, null_share: float = 0.0) -> Estimate:
-        """The k signed means, shape (k,); their standard errors are measured from the same reports, and null is told apart whatever `null_share` says."""
+        """The k signed means, shape (k,), with standard errors measured from the same reports. Null has a report of its own, whatever `null_share` is."""
         n, (p, q) = tally.answered, self._odds
         signs = tally.counts[:, :-1].reshape(self.size, self.blocks, 2)
         rows = (signs[:, :, 0] - signs[:, :, 1]) / (n * (p - q))

@@ -1,4 +1,4 @@
-"""Subset selection: a report is a set of w symbols that holds the true one more often than any other one, drawn with the help of a public coin."""
+"""Subset selection: a report is a set of w symbols, more often one that contains the client's symbol; a public coin helps to draw it."""
 
 from dataclasses import dataclass
 from fractions import Fraction
@@ -27,10 +27,10 @@ def _binary(order: int) -> bool:
 
 @dataclass(frozen=True, kw_only=True)
 class Translates(TwoWeights, OfSymbols):
-    """Reports one of the k translates of the block {0, .., w - 1} in a group of order k: own are those that hold the code.
+    """Reports one of the k translates of the block {0, .., w - 1} in a group of order k: its own are those that contain the code.
 
-    The group is addition modulo k, or of bits where k is a power of two. Privacy: T / s <= e^eps (`TwoWeights`). Cost: log2 k bits. The codes' shares need
-    no inverse to exist; `SubsetSelection` estimates under its coin.
+    The group is addition modulo k, or of bits where k is a power of two. Privacy: T / s <= e^eps (`TwoWeights`). Cost: log2 k bits. It estimates nothing by
+    itself; `SubsetSelection` estimates under its coin.
     """
 
     name: ClassVar[str] = "translates"
@@ -67,14 +67,13 @@ class Translates(TwoWeights, OfSymbols):
 
 @dataclass(frozen=True, kw_only=True)
 class SubsetSelection(PerCoin, Design):
-    """Reports a set of w of k symbols: each set that holds the own symbol e^eps times as likely as each other one.
+    """Reports a set of w of k symbols: each set that contains the client's symbol e^eps times as likely as each other one.
 
-    The public coin multiplies the symbol in a finite field, the report names a translate of {0, .., w - 1}: over the coins every two symbols lie in equally
-    many sets, which is all that the estimate of uniformly random sets needs. The field has the least order K >= k that is a prime or a power of two; where
-    w = 1 is best there is neither coin nor field, and it is k-ary randomized response.
-    Privacy: T / s <= e^eps for every coin. Utility: each frequency has variance l (1 - l) / (n (p - q)^2), l = q + f (p - q), p = w T / 2^m,
-    q = (w - p) / (K - 1) (`bounds.frequencies.subset_variance`), at K = k the least of all randomizers for the sum of squares at the uniform law
-    (limits 2); at other k it is at most 5 % above that, 6.3 % at k = 6. Cost: log2 K bits, one word; decoding O(n + K^3). 2 <= k <= 1024.
+    The coin multiplies the symbol in a finite field, and the report names a translate of {0, .., w - 1}. Over the coins every two symbols lie in equally many
+    sets, as for uniformly random sets. The order K >= k is the least prime or power of two; for w = 1 there is no coin, and it is k-ary response. Privacy: T
+    / s <= e^eps for every coin. Utility: each frequency has variance l (1 - l) / (n (p - q)^2), l = q + f (p - q), p = w T / 2^m, q = (w - p) / (K - 1)
+    (`bounds.frequencies.subset_variance`). At K = k its sum of squares at the uniform law is the least of all randomizers (limits 2); at other k at most 5 %
+    more, 6.3 % at k = 6. Cost: log2 K bits, one word; decoding O(n + K^3). 2 <= k <= 1024.
     """
 
     name: ClassVar[str] = "subset-selection"
@@ -193,8 +192,7 @@ def field_order(k: int) -> int:
 
 @lru_cache(maxsize=8)
 def products(order: int) -> Counts:
-    """Row a is g^a times each element, for a generator g of the field's multiplicative group, shape (order - 1, order): any two elements' difference
-    takes each value but 0 once."""
+    """Row a is g^a times each element, g a generator of the field's nonzero elements, shape (order - 1, order)."""
     powers = _powers(order)
     exponents = np.argsort(powers)  # of the elements 1, 2, ..
     rows = np.zeros((order - 1, order), dtype=np.int64)

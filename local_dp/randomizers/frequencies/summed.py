@@ -17,13 +17,13 @@ from local_dp.randomizers.places import PlaceVector
 from local_dp.randomizers.table import Law, TableChannel
 from local_dp.tallies import Estimate, Joint, Tally
 
-WIDEST = 127  # whole numbers to either side that are told apart
+WIDEST = 127  # the widest window of reported sums, to either side
 _TAIL = 32.0  # nats: beyond so many a report is rarer than 2^-46
 
 
 @dataclass(frozen=True, kw_only=True)
 class NoisyBit(TableChannel):
-    """A bit plus discrete Laplace noise, Pr[y] = (1 - a) / (1 + a) a^|y|, a = e^-epsilon, moved to the nearest of -B..B + 1, which is report 0..2 B + 1."""
+    """A bit plus discrete Laplace noise, Pr[y] = (1 - a) / (1 + a) a^|y|, a = e^-epsilon, clamped to -B..B + 1, which are the reports 0..2 B + 1."""
 
     name: ClassVar[str] = "noisy-bit"
     source: ClassVar[str] = "Ghosh, Roughgarden, Sundararajan 2009"
@@ -34,7 +34,7 @@ class NoisyBit(TableChannel):
 
     @property
     def reach(self) -> int:
-        """B: the tails beyond it are told as its ends, which loses nothing, for the geometric law has no memory."""
+        """B. Sums beyond it are reported as its ends, which loses nothing, because the geometric law has no memory."""
         return max(1, min(WIDEST - 1, int(_TAIL / 2 * NANO / self.nano)))
 
     @property
@@ -43,7 +43,7 @@ class NoisyBit(TableChannel):
 
     @cached_property
     def decoded(self) -> Floats:
-        """What each report stands for: the noisy count, the ends a / (1 - a) further out; of mean 0 and 1 exactly by the weights held."""
+        """The value of each report: the noisy count, the ends a / (1 - a) further out, scaled to means of exactly 0 and 1."""
         beyond = 1 / math.expm1(self.nano / NANO)
         count = np.arange(-self.reach, self.reach + 2, dtype=np.float64)
         count[[0, -1]] += -beyond, beyond
@@ -60,11 +60,11 @@ class NoisyBit(TableChannel):
 
 @dataclass(frozen=True, kw_only=True)
 class SHE(PlaceVector, FrequencyOracle, OfSymbols):
-    """Reports for each symbol its count, 1 at the own one and 0 elsewhere, plus discrete Laplace noise of scale 2 / eps; the tally adds up.
+    """Reports for each symbol its count, 1 at the client's and 0 elsewhere, plus discrete Laplace noise of scale 2 / eps; the tally adds up.
 
-    Privacy: the two counts that change lose eps / 2 each, enumerated over the window of whole numbers that noise is clamped to. Utility: each frequency has
-    variance (2 a / (1 - a)^2 + f (1 - f)) / n, a = e^(-eps / 2), about 8 / eps^2 (`bounds.frequencies.summed_variance`), or a little less where the
-    window is felt (eps below .2): always more than optimised unary encoding, so it is here to be compared with. Cost: k bytes.
+    Privacy: the two counts that change lose eps / 2 each, enumerated over the window that noise is clamped to. Utility: each frequency has variance (2 a / (1
+    - a)^2 + f (1 - f)) / n, a = e^(-eps / 2), about 8 / eps^2 (`bounds.frequencies.summed_variance`), a little less for eps below .2: always more than
+    optimised unary encoding, so it is here for comparison. Cost: k bytes.
     """
 
     name: ClassVar[str] = "she"
@@ -84,7 +84,7 @@ class SHE(PlaceVector, FrequencyOracle, OfSymbols):
         return np.eye(self.k, dtype=np.uint8)
 
     def _moments(self, tally: Tally) -> tuple[Floats, Floats]:
-        """The mean and the mean square of what is told of each symbol."""
+        """The mean and the mean square of the reported values of each symbol."""
         law = tally.counts / tally.answered
         return law @ self.inner.decoded, law @ self.inner.decoded**2
 

@@ -1,4 +1,4 @@
-"""Local hashing of very many symbols: a public coin picks a few random parities of the symbol's bits, the client tells them by randomized response."""
+"""Local hashing of very many symbols: a public coin picks a few random parities of the symbol's bits; randomized response reports them."""
 
 import math
 from dataclasses import dataclass
@@ -26,13 +26,13 @@ def best_parities(epsilon: float, length: int) -> int:
 
 @dataclass(frozen=True, kw_only=True)
 class WideHashing(PerCoin):
-    """Reports b parities <row_i, v> of one of 2^length symbols v, for b uniform rows that the public coin names, by 2^b-ary randomized response.
+    """Reports b parities <row_i, v> of one of 2^length symbols v, for b uniform rows of the public coin, by 2^b-ary randomized response.
 
     Two symbols have equal parities with probability 2^-b over the coins, exactly. A tally is one table: entry w adds (-1)^<c, report> for every nonzero
-    choice c of the rows whose sum is w, and one Walsh-Hadamard transform of it counts, for every symbol, the reports that it would have told truly.
-    Privacy: 2^b-ary randomized response whatever the coin. Utility: each frequency has variance l (1 - l) / (n (p - q)^2), l = q + f (p - q),
-    p = E / (E + 2^b - 1), q = 2^-b, about 4 E / (E - 1)^2 / n where 2^b is next to E + 1 (`bounds.frequencies.parities_variance`); b is the best number
-    whose rows fit into the coin of 64 bits. Cost: b bits, one word; decoding O(2^b n + length 2^length). 1 <= length <= 22.
+    choice c of rows with sum w. One Walsh-Hadamard transform of it counts each symbol's true reports. Privacy: 2^b-ary response whatever the coin. Utility:
+    each frequency has variance l (1 - l) / (n (p - q)^2), l = q + f (p - q), p = E / (E + 2^b - 1), q = 2^-b, about 4 E / (E - 1)^2 / n for 2^b near E + 1
+    (`bounds.frequencies.parities_variance`). b is the best number of rows that fit into the coin of 64 bits. Cost: b bits, one word; decoding O(2^b n +
+    length 2^length). 1 <= length <= 22.
     """
 
     name: ClassVar[str] = "wide-hashing"
@@ -53,7 +53,7 @@ class WideHashing(PerCoin):
 
     @property
     def parities(self) -> int:
-        """b, how many parities a report tells."""
+        """b, the number of parities in a report."""
         return self.inner.k.bit_length() - 1
 
     @property

@@ -1,4 +1,4 @@
-"""What the randomizers of a number that are one table have in common: the lattice, what each report stands for, and the mean."""
+"""Randomizers of a number that are one table: the lattice, the value of each report, and the mean."""
 
 import math
 from abc import abstractmethod
@@ -20,7 +20,7 @@ MAX_STEPS = 255
 class NumberTable(TableChannel):
     """A randomizer of a number x in [0, 1] on the lattice of multiples of 1 / steps, as a table of whole weights.
 
-    A subclass gives the law and what each report stands for: numbers whose mean is x, whatever x. The estimate is their average. 1 <= steps <= 255.
+    A subclass gives the law, and values of the reports whose mean is x, whatever x. The estimate is their average. 1 <= steps <= 255.
     """
 
     steps: int = 63
@@ -38,10 +38,10 @@ class NumberTable(TableChannel):
     @cached_property
     @abstractmethod
     def decoded(self) -> Floats:
-        """What each report stands for, in units of the [0, 1] range, shape (alphabet,)."""
+        """The value of each report, in units of the [0, 1] range, shape (alphabet,)."""
 
     def variances(self) -> Floats:
-        """The variance of what one report stands for, at every lattice point, from the whole table; shape (steps + 1,)."""
+        """The variance of one report's value at every lattice point, from the whole table; shape (steps + 1,)."""
         law = self.weights.astype(np.float64) / self.total
         means = law @ self.decoded
         spread: Floats = (law * (self.decoded - means[:, None]) ** 2).sum(axis=1)

@@ -1,4 +1,4 @@
-"""Discrete Gaussian noise on a lattice: approximate privacy, and said so by its loss."""
+"""Discrete Gaussian noise on a lattice: approximate privacy, as its loss says."""
 
 import math
 from dataclasses import dataclass
@@ -22,9 +22,8 @@ _MOST = 1 << 22  # entries of a table
 class DiscreteGaussian(NumberTable):
     """Adds whole noise y of weight e^(-y^2 / (2 V)) to a lattice value; V is the least with which (epsilon, delta) holds, found in the whole weights.
 
-    Privacy: APPROXIMATE: Pr[S | u] <= e^eps Pr[S | u'] + delta, by enumeration of all pairs of values. A ledger of pure losses refuses it.
-    Weights below 2^-word_bits are none: some reports are not sent by all values. Utility: unbiased, variance V / steps^2 for every value.
-    Cost: log2 of some 18 sqrt V reports.
+    Privacy: APPROXIMATE: Pr[S | u] <= e^eps Pr[S | u'] + delta, enumerated over all pairs of values. A ledger of pure losses refuses it. Weights below
+    2^-word_bits are 0, so some values never send some reports. Utility: unbiased, variance V / steps^2 at every value. Cost: log2 of some 18 sqrt V reports.
     """
 
     name: ClassVar[str] = "discrete-gaussian"
@@ -56,7 +55,7 @@ class DiscreteGaussian(NumberTable):
 
 @lru_cache(maxsize=256)
 def _noise(spread: int, bits: int) -> Words:
-    """The whole weights of noise -R..R of variance `spread` / _UNIT: rounded down, and what is left over at 0, so that the mean is 0 exactly."""
+    """The whole weights of noise -R..R of variance `spread` / _UNIT, rounded down; 0 takes the rest, so the mean is exactly 0."""
     with localcontext() as context:
         context.prec = 60
         decay = (-Decimal(_UNIT) / (2 * spread)).exp()

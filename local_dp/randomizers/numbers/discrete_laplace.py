@@ -19,10 +19,10 @@ _ROUNDING = Decimal("1e-7")  # nats kept back so that rounded tables never excee
 class DiscreteLaplace(NumberTable):
     """Adds two-sided geometric noise of ratio a = e^(-eps/steps) to a lattice value and clamps the sum to the lattice.
 
-    Pr[w | v] = a^|w - v| (1 - a) / (1 + a) inside and a^|w - v| / (1 + a) at either end: a ratio of exactly a^(+-steps) at most, so eps-local.
-    Decoding adds a / (1 - a) beyond the ends, which (the geometric law has no memory) makes the estimate unbiased at every lattice point and of
-    smaller variance than the unclamped noise: worst in the middle (`bounds.means.discrete_laplace_variances`). The table is whole numbers over 2^64
-    built for epsilon - 1e-7: that slack covers their rounding; in narrow words it decodes with the bias of their rounding. Cost: log2(steps + 1) bits.
+    Pr[w | v] = a^|w - v| (1 - a) / (1 + a) inside and a^|w - v| / (1 + a) at either end: a ratio of at most a^(-steps), so eps-local. Decoding adds a / (1 -
+    a) beyond the ends. Because the geometric law has no memory, the estimate is unbiased at every point, with less variance than unclamped noise
+    (`bounds.means.discrete_laplace_variances`). The table is built for epsilon - 1e-7, which covers the rounding to whole numbers over 2^64; narrow words
+    round with a bias. Cost: log2(steps + 1) bits.
     """
 
     name: ClassVar[str] = "discrete-laplace"
@@ -62,9 +62,8 @@ class DiscreteLaplace(NumberTable):
 class BoundedLaplace(NumberTable):
     """Reports lattice point w with probability a^|w - v| / Z(v), a^S = e^-eps for S = steps, Z(v) the sum over the lattice.
 
-    Privacy: at w = 0, against the value d, the ratio is a^-d Z(d) / Z(0), which rises with d up to a^-S at d = S, where Z is the same again: eps, although Z
-    depends on the value. Only where numbers differ by less than the range would it take a larger scale than unbounded noise.
-    Utility: a report's own mean is not its value; it stands for the numbers that the channel's inverse, three diagonals, gives it, which are unbiased, at a
+    Privacy: at w = 0 the ratio against value d is a^-d Z(d) / Z(0). It rises with d up to a^-S at d = S, where Z is the same again: eps. Only values that
+    differ by less than the range would need a larger scale than unbounded noise. Utility: the channel's inverse, three diagonals, decodes without bias, at a
     price (`bounds.means.bounded_laplace_variances`): clamped noise, `discrete-laplace`, is better for a mean. Cost: log2(steps + 1) bits.
     """
 

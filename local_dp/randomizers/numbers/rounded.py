@@ -26,8 +26,8 @@ from local_dp.tallies import Estimate, Joint, Tally
 class Rounded(Mixed, FiniteOracle):
     """Estimates the 2 groups + 1 shares of (group, lower end), (group, upper end), ..., none.
 
-    A value v/steps in group g counts as the upper end with probability v/steps and as the lower one otherwise, so the share of (g, upper) is
-    E[1(group g) v/steps], and the mean within g is its quotient by the share of g.
+    A value v/steps in group g counts as the upper end with probability v/steps, else as the lower one. So the share of (g, upper) is E[1(group g) v/steps].
+    The mean within g is its quotient by the share of g.
     """
 
     groups: int = 1
@@ -66,8 +66,8 @@ class Rounded(Mixed, FiniteOracle):
 class RoundedGRR(Rounded, DirectOracle):
     """k-ary randomized response of the group and a randomly rounded number, k = 2 groups + 1.
 
-    Privacy: rounding mixes rows of randomized response, so every ratio is at most (s + slope steps) / s <= e^epsilon. Utility: shares have the variance of
-    randomized response; better than `RoundedHadamard` for k < e^(2 eps) + e^eps + 3 (limits 2). Cost: log2 k bits.
+    Privacy: rounding mixes rows of randomized response, so every ratio is at most (s + slope steps) / s <= e^epsilon. Utility: the variance of randomized
+    response; better than `RoundedHadamard` for k < e^(2 eps) + e^eps + 3 (limits 2). Cost: log2 k bits.
     """
 
     name: ClassVar[str] = "rounded-grr"
@@ -99,7 +99,7 @@ class RoundedGRR(Rounded, DirectOracle):
 
     @property
     def over(self) -> int:
-        """What rounding leaves over, less than the number of symbols: the last one in the sampler's order has it."""
+        """The rest of rounding, less than the number of symbols: the last symbol in the sampler's order has it."""
         return (self.total - self.kept) % self.shares
 
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
@@ -128,8 +128,8 @@ class RoundedGRR(Rounded, DirectOracle):
 class RoundedHadamard(Rounded, SignOracle):
     """Reports one randomized sign of the group and a randomly rounded number, in a public row of a Hadamard matrix.
 
-    Where the row has one sign at both ends, it is randomized; else the chance of a 1 is linear in the number. Privacy: all weights lie between those of binary
-    randomized response. Utility: every share has variance (C^2 - f^2) / n, whatever the number of groups (limits 2). Cost: 1 bit.
+    Where the row has one sign at both ends, it is randomized; else the chance of a 1 is linear in the number. Privacy: all weights lie between those of
+    binary randomized response. Utility: every share has variance (C^2 - f^2) / n, whatever the number of groups (limits 2). Cost: 1 bit.
     """
 
     name: ClassVar[str] = "rounded-hadamard"
@@ -254,7 +254,7 @@ class RoundedOracle(Rounded):
 
 
 def rounded_randomizer(epsilon: float, groups: int, steps: int) -> Rounded:
-    """The one of least total variance for 2 groups + 1 symbols, by closed form, to 1 %: the simplest. Raises InputError."""
+    """The one of least total variance for 2 groups + 1 symbols, by closed form; the simplest within 1 %. Raises InputError."""
     known = [choice for choice in choices(epsilon, 2 * groups + 1, joint=True) if choice.kind is GRR or choice.kind.name in _ORACLES]
     best = next(choice for choice in known if choice.total <= NEAR * min(each.total for each in known))
     if best.kind is GRR:

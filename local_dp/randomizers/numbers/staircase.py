@@ -15,13 +15,12 @@ from local_dp.randomizers.table import Law, as_decimal, precise
 
 @dataclass(frozen=True, kw_only=True)
 class Staircase(NumberTable):
-    """Adds whole noise i of weight 1 for |i| < r, b = e^-eps for r <= |i| < S and b times as much at each further S = steps, and folds the tails.
+    """Adds whole noise i of weight 1 for |i| < r, b = e^-eps for r <= |i| < S and b times less at each further S = steps, and folds the tails.
 
-    Beyond the lattice a sum y and y + S differ by the factor b whatever the value, so how many steps S it is away tells nothing: the report is its place
-    modulo S, one of 3 S in all, and stands for the mean of what is folded there. So the estimate is unbiased, of less variance than the noise that it
-    folds, optimal among additive noise: by P[tail] S^2 b / (1 - b)^2.
-    Privacy: weights of two values are of ratio at most e^eps. Utility: `folded_variance` at the best r; the noise alone, on the [-1, 1] scale,
-    `bounds.means.staircase_variance`. Cost: log2(3 steps) bits.
+    Beyond the lattice the sums y and y + S differ by the factor b whatever the value, so the number of steps S reveals nothing. The report is the place
+    modulo S, one of 3 S, and stands for the mean of the sums folded there. So the estimate is unbiased, with P[tail] S^2 b / (1 - b)^2 less variance than the
+    noise, which is optimal among additive noise. Privacy: weights of two values have a ratio of at most e^eps. Utility: `folded_variance` at the best r; the
+    noise alone, on the [-1, 1] scale, `bounds.means.staircase_variance`. Cost: log2(3 steps) bits.
     """
 
     name: ClassVar[str] = "staircase"
@@ -75,7 +74,7 @@ def added_variance(growth: float, steps: int, stair: int) -> float:
 
 
 def folded_variance(growth: float, steps: int, stair: int) -> Floats:
-    """The variance of what one report stands for, in units of [0, 1], at every lattice point: the noise's, less what was folded; shape (steps + 1,)."""
+    """The variance of one report's value, in units of [0, 1], at every lattice point: the noise's less that of the folding; shape (steps + 1,)."""
     decay = 1 / growth
     stairs = np.where(np.arange(steps) < stair, 1.0, decay)
     further = float(stairs.sum()) * decay / (1 - decay)

@@ -19,10 +19,10 @@ from local_dp.randomizers.table import Law, as_decimal
 
 @dataclass(frozen=True, kw_only=True)
 class Window(NumberTable):
-    """Reports one of S + W cells: value v of 0..S finds each of the W cells v..v+W-1 e^eps times as likely as each of the S others.
+    """Reports one of S + W cells: for value v of 0..S each of the W cells v..v+W-1 is e^eps times as likely as each of the S others.
 
-    All values have W likely cells, so the weights need no normaliser that could leak: Pr[likely cell] = E / (S + W E), E = e^eps, and the loss is eps.
-    The mean of a report is linear in v, so a linear decoding is unbiased; its variance is `window_variance`. Cost: log2(S + W) bits.
+    All values have W likely cells, so Pr[likely cell] = E / (S + W E), E = e^eps, without a normaliser that leaks. The mean of a report is linear in v, so a
+    linear decoding is unbiased; its variance is `window_variance`. Cost: log2(S + W) bits.
     """
 
     @property
@@ -50,17 +50,17 @@ def window_share(growth: float, steps: int, window: int) -> float:
 
 
 def window_decoded(growth: float, steps: int, window: int) -> Floats:
-    """What each cell stands for, in units of [0, 1]: cells are as far apart as makes their mean the value."""
+    """The value of each cell, in units of [0, 1]: cells are so far apart that their mean is the number."""
     away = np.arange(steps + window, dtype=np.float64) - (steps + window - 1) / 2
     decoded: Floats = 0.5 + away / (steps * window_share(growth, steps, window))
     return decoded
 
 
 def window_variance(growth: float, steps: int, window: int, x: float) -> float:
-    """The variance of what one report of the number x stands for, in units of [0, 1]; the worst case is x = 0 or 1.
+    """The variance of the value of one report of the number x, in units of [0, 1]; worst at x = 0 or 1.
 
-    A report is uniform on W cells with probability p and uniform on M = S + W with 1 - p:
-    (p (W^2 - 1) / 12 + (1 - p) (M^2 - 1) / 12 + p (1 - p) S^2 (x - 1/2)^2) / (p S)^2.
+    A report is uniform on W cells with probability p and uniform on M = S + W with 1 - p: (p (W^2 - 1) / 12 + (1 - p) (M^2 - 1) / 12 + p (1 - p) S^2 (x -
+    1/2)^2) / (p S)^2.
     """
     cells, follows = steps + window, window_share(growth, steps, window)
     within = follows * (window**2 - 1) / 12 + (1 - follows) * (cells**2 - 1) / 12
@@ -69,13 +69,12 @@ def window_variance(growth: float, steps: int, window: int, x: float) -> float:
 
 @dataclass(frozen=True, kw_only=True)
 class Piecewise(Window):
-    """Reports a number near the own one with a probability e^eps times as high as any number elsewhere, on a lattice.
+    """Reports a number near the true one with a probability e^eps times as high as any number elsewhere, on a lattice.
 
-    The window has `likely` cells; 0, the default, is as many as make the worst variance least. The paper's has steps / r, r = e^(eps/2): best at small epsilon,
-    1.5 times the variance of the best at epsilon 4.
-    Privacy: two weights, of ratio at most e^eps. Utility: variance `window_variance`, worst at either end; with the paper's window on a fine lattice, on the
-    [-1, 1] scale, t^2 / (r - 1) + (r + 3) / (3 (r - 1)^2) (`bounds.means.piecewise_variance`). Better than one bit from epsilon 1.2 on, for the mean of these
-    very numbers. Cost: log2(steps + likely) bits.
+    The window has `likely` cells; 0, the default, takes the number of least worst variance. The paper's steps / r, r = e^(eps/2), is best at small epsilon
+    and has 1.5 times the best variance at epsilon 4. Privacy: two weights, of ratio at most e^eps. Utility: `window_variance`, worst at either end; with the
+    paper's window on a fine lattice, on the [-1, 1] scale, t^2 / (r - 1) + (r + 3) / (3 (r - 1)^2) (`bounds.means.piecewise_variance`). Better than one bit
+    from epsilon 1.2 on. Cost: log2(steps + likely) bits.
     """
 
     name: ClassVar[str] = "piecewise"
@@ -102,11 +101,11 @@ def best_window(nano: int, steps: int) -> int:
 
 @dataclass(frozen=True, kw_only=True)
 class SquareWave(Window):
-    """Reports a number within b of the own one with a probability e^eps times as high as any other from -b to 1 + b, on a lattice.
+    """Reports a number within b of the true one with a probability e^eps times as high as any other from -b to 1 + b, on a lattice.
 
-    b = (eps E - E + 1) / (2 E (E - 1 - eps)), E = e^eps, makes the mutual information's upper bound largest; the window has round(2 b steps) cells, 1 at least.
-    Privacy: two weights, of ratio at most e^eps. Utility: the mean is unbiased, of variance `window_variance`; the distribution of the numbers is what it is
-    for, by `postprocessing.likelihood`, a step that never runs by itself. Cost: log2(steps + window) bits.
+    b = (eps E - E + 1) / (2 E (E - 1 - eps)), E = e^eps, maximises a bound on mutual information; the window has round(2 b steps) cells, 1 at least. Privacy:
+    two weights, of ratio at most e^eps. Utility: the mean is unbiased, of variance `window_variance`; its purpose is the distribution of the numbers, by
+    `postprocessing.likelihood`, a step that never runs by itself. Cost: log2(steps + window) bits.
     """
 
     name: ClassVar[str] = "square-wave"
@@ -128,7 +127,7 @@ def wave_width(nano: int) -> Fraction:
 
 @dataclass(frozen=True)
 class Mix:
-    """The window's width, the share of clients who use it, and the worst variance of their estimates; a share of 0 is one bit from everybody."""
+    """The window's width, the share of clients that use it, and the worst variance of their estimates. At share 0 all clients report one bit."""
 
     window: int
     share: float
@@ -137,12 +136,11 @@ class Mix:
 
 @dataclass(frozen=True, kw_only=True)
 class Hybrid(NumberTable):
-    """Reports by `piecewise` with probability b, and one bit as `one-bit-mean` otherwise; which of the two is seen.
+    """Reports by `piecewise` with probability b, and one bit as `one-bit-mean` otherwise; the report shows which.
 
-    b makes the variance the same at every x: 1 - e^(-eps/2) on fine lattices; up to epsilon .61 one bit alone is better, and b is 0.
-    Privacy: a mixture, by a coin that does not look at the value, of two channels that lose eps each. Utility: on the [-1, 1] scale (r + 3) / (3 r (r - 1)) +
-    C^2 / r, r = e^(eps/2) (`bounds.means.hybrid_variance`): less than one bit's C^2 and piecewise's worst case, at every epsilon above .61.
-    Cost: log2(steps + window + 2) bits.
+    b makes the variance the same at every x: 1 - e^(-eps/2) on fine lattices; up to epsilon .61 one bit alone is better, and b is 0. Privacy: a mixture, by a
+    coin that ignores the value, of two channels that lose eps each. Utility: on the [-1, 1] scale (r + 3) / (3 r (r - 1)) + C^2 / r, r = e^(eps/2)
+    (`bounds.means.hybrid_variance`): less than both, at every epsilon above .61. Cost: log2(steps + window + 2) bits.
     """
 
     name: ClassVar[str] = "hybrid"
@@ -150,7 +148,7 @@ class Hybrid(NumberTable):
 
     @property
     def mix(self) -> Mix:
-        """What it chooses of windows and shares."""
+        """The chosen window and share."""
         return best_mix(self.nano, self.steps)
 
     def law(self) -> Law:

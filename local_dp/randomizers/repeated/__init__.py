@@ -1,1 +1,1 @@
-"""Answers to what is asked again and again, at a loss that is bounded for life."""
+"""Answers to questions that are asked again and again, at a loss that is bounded for life."""

@@ -22,13 +22,12 @@ from local_dp.tallies import Estimate, Joint, Tally
 
 @dataclass(frozen=True, kw_only=True)
 class ChangeTracking(BitVector, FrequencyOracle):
-    """A bit for each of so many intervals of time, 1 with probability p where the one change of which it tells falls into it, else with q; or it never comes.
+    """Reports a bit for each interval of time: 1 with probability p where the client's one change falls into it, else with q; the change may never come.
 
-    Bit j follows from the value up to the end of interval j alone, so a report may be sent a bit at a time; all bits together are one report of one loss,
-    whatever the life. Privacy: two lives differ at two places, by p / q and (1 - q) / (1 - p): at p = 1/2, q = 1 / (e^eps + 1), as of optimised unary
-    encoding; a single interval is a plain bit, 1 - p = q. Utility: the share of changes in m intervals, S of all, has variance
-    (m q (1 - q) + S (p (1 - p) - q (1 - q))) / (n (p - q)^2) + S (1 - S) / n (`bounds.tracking.events_variance`). Cost: a bit an interval. Values: the
-    interval, or `intervals` for never.
+    Bit j depends on the value up to the end of interval j alone, so a report may be sent a bit at a time. All bits together are one report of one loss.
+    Privacy: two lives differ at two places, by p / q and (1 - q) / (1 - p), with p = 1/2, q = 1 / (e^eps + 1); a single interval is a plain bit, 1 - p = q.
+    Utility: the share of changes in m intervals, S of all, has variance (m q (1 - q) + S (p (1 - p) - q (1 - q))) / (n (p - q)^2) + S (1 - S) / n
+    (`bounds.tracking.events_variance`). Cost: a bit an interval. Values: the interval, or `intervals` for never.
     """
 
     name: ClassVar[str] = "change-tracking"
@@ -48,7 +47,7 @@ class ChangeTracking(BitVector, FrequencyOracle):
         return loses_little(total - flip, flip, nano_epsilon(self.epsilon))
 
     def _weights(self, bits: int) -> tuple[int, int]:
-        """The weights of a 1 where the change is not, and where it is."""
+        """The weights of a 1 at an interval without the change, and with it."""
         flip = flip_weight(nano_epsilon(self.epsilon), bits)
         return flip, 2**bits - flip if self.intervals == 1 else 2**bits // 2
 
@@ -70,7 +69,7 @@ class ChangeTracking(BitVector, FrequencyOracle):
         return replace(joint, value=joint.value + weights[:, -1])
 
     def _moments(self, tally: Tally) -> tuple[Floats, Floats]:
-        """The mean and the mean square of what a report stands for at each interval, (b - q) / (p - q)."""
+        """The mean and the mean square of a report's estimate at each interval, (b - q) / (p - q)."""
         n, p, q = tally.answered, self.ones[1] / self.total, self.ones[0] / self.total
         seen = tally.counts / n
         return (seen - q) / (p - q), (seen * (1 - q) ** 2 + (1 - seen) * q**2) / (p - q) ** 2
@@ -85,13 +84,12 @@ class ChangeTracking(BitVector, FrequencyOracle):
 
 @dataclass(frozen=True, kw_only=True)
 class BitFlip(PerCoin, OfSymbols):
-    """Tells of d of k buckets, picked by a public coin, whether the own one is there: bit by bit by unary encoding, and the same bits for ever under a label.
+    """Reports for each of d of k buckets, picked by a public coin, whether the value lies there, by unary encoding; the same bits for ever under a label.
 
-    The buckets are a, a + s, ..., a + (d - 1) s modulo k, for a random a and a random s that shares no factor with k: each is picked with chance d / k.
-    Privacy: whatever the coin, `epsilon` for all reports under a label, paid once, as long as the value stays: bits that change show that it does, and with no
-    second step for sure, so a value that changes is another question. Utility: a bucket's share has variance l (1 - l) / (n' (p - q)^2), l = q + f (p - q),
-    n' the clients asked of it, n d / k on average (`bounds.longitudinal.bit_flip_variance`); p = 1/2 and q = 1 / (e^eps + 1), which beats the published bits
-    of eps / 2 each, or a plain bit for d = 1. Cost: d bits. 2 <= k <= 4096.
+    The buckets are a, a + s, ..., a + (d - 1) s modulo k, for a random a and a random s without a common factor with k: each is picked with chance d / k.
+    Privacy: whatever the coin, `epsilon` for all reports under a label, paid once, as long as the value stays. Changing bits show that it changed, so a value
+    that changes is another question. Utility: a bucket's share has variance l (1 - l) / (n' (p - q)^2), l = q + f (p - q), n' the clients asked about it, n d
+    / k on average (`bounds.longitudinal.bit_flip_variance`); p = 1/2 and q = 1 / (e^eps + 1), or a plain bit for d = 1. Cost: d bits. 2 <= k <= 4096.
     """
 
     name: ClassVar[str] = "d-bit-flip"
@@ -124,7 +122,7 @@ class BitFlip(PerCoin, OfSymbols):
         return first.astype(np.int64), step.astype(np.int64)
 
     def encode(self, values: Ints, coins: Words) -> Ints:
-        """The place of the own bucket among those picked, or d."""
+        """The place of the client's bucket among those picked, or d."""
         first, step = self._picked(coins)
         places = (values.astype(np.int64) - first) * self._strides[1][step] % self.k
         codes: Ints = np.minimum(places, self.d)
@@ -142,12 +140,12 @@ class BitFlip(PerCoin, OfSymbols):
 
     @property
     def odds(self) -> tuple[float, float]:
-        """p and q: the chances of a 1 at the own bucket, and at another one."""
+        """p and q: the chances of a 1 at the client's bucket, and at another one."""
         q, p = (weight / self.inner.total for weight in self.inner.ones)
         return p, q
 
     def estimate(self, tally: Tally) -> Estimate:
-        """The k frequencies, unbiased, shape (k,); 0 with infinite error where nobody was asked."""
+        """The k frequencies, unbiased, shape (k,); 0 with infinite error for a bucket that no client was asked about."""
         n, asked, (p, q) = tally.answered, tally.counts.sum(axis=1), self.odds
         seen = tally.counts[:, 1] / np.maximum(asked, 1)
         share: Floats = np.where(asked > 0, (seen - q) / (p - q), 0.0)

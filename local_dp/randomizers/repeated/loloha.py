@@ -20,7 +20,7 @@ MAX_CODES = 4  # which share the lasting half of a word
 
 @dataclass(frozen=True, kw_only=True)
 class OneCode(MemoisedGRR):
-    """The two steps of one code: of the lasting half of a word it has one part in k, as each other code has, so that lasting answers are independent."""
+    """The two steps of one code. Each code has its own k-th part of the lasting half of a word, so lasting answers are independent."""
 
     name: ClassVar[str] = "loloha-code"
 
@@ -45,13 +45,13 @@ class OneCode(MemoisedGRR):
 
 @dataclass(frozen=True, kw_only=True)
 class LOLOHA(LocalHashing):
-    """Hashes the own symbol to one of `g` codes by a public row that a label keeps, and reports that code by k-ary randomized response in two steps.
+    """Hashes the symbol to one of `g` codes by a public row that a label keeps. Two steps of k-ary response report the code.
 
-    Every code has a lasting answer of its own, drawn independently of the others', of epsilon / g; the second step makes it fresh for each report. Privacy:
-    under one label `epsilon` for life, over all reports of values that go through all g codes, against lives that change at the same times; epsilon / g for
-    a value that stays, and `first` times that for one report. When values change it does not hide: between lives that change at other times, T reports lose
-    `bounds.longitudinal.changing_loss`, which exceeds epsilon for large T. Utility: that of `OLH` with g codes at `first` epsilon / g: variance
-    l (1 - l) / (n (p - q)^2). Cost: log2 g bits, one word. 2 <= g <= 4, and g <= k.
+    Every code has an independent lasting answer, of epsilon / g; the second step is fresh for each report. Privacy: under one label `epsilon` for life, over
+    all reports of values that go through all codes, against lives that change at the same times; epsilon / g for a value that stays, and `first` times that
+    for one report. It does not hide when values change: between other lives, T reports lose `bounds.longitudinal.changing_loss`, which exceeds epsilon for
+    large T. Utility: that of `OLH` with g codes at `first` epsilon / g: variance l (1 - l) / (n (p - q)^2). Cost: log2 g bits, one word. 2 <= g <= 4, and g
+    <= k.
     """
 
     name: ClassVar[str] = "loloha"
@@ -81,5 +81,5 @@ class LOLOHA(LocalHashing):
         return OneCode(split_epsilon(self.epsilon, self.hash.g), word_bits=self.word_bits, k=self.hash.g, first=self.first)
 
     def draw(self, noise: Noise, which: Draw, start: int, stop: int) -> Words:
-        """Under a label the leading half of a word is that of the label, and the rest is of this ask of this round."""
+        """Under a label the leading half of a word is the label's, and the rest is drawn for this ask of this round."""
         return self.inner.draw(noise, which, start, stop)

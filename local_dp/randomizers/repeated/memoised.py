@@ -1,4 +1,4 @@
-"""Reports in two steps: a permanent answer that is kept, and a fresh one made of it at each wave."""
+"""Reports in two steps: a permanent answer, and a fresh report of it in each round."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ Odds = tuple[float, float]
 
 
 def first_growth(randomizer: Randomizer, first: float) -> Fraction:
-    """e to the share `first` of its epsilon, which one report alone may tell. Raises InputError for a share or for words that two steps cannot have."""
+    """e to the share `first` of epsilon, the loss of one report alone. Raises InputError for a share or words that two steps cannot have."""
     if type(first) is not float:
         raise InputError(f"first is {first!r}; give a number between 0 and 1")
     check_share("first", first)
@@ -32,7 +32,7 @@ def first_growth(randomizer: Randomizer, first: float) -> Fraction:
 
 
 def least_weight(most: int, keeps: Callable[[int], bool]) -> int:
-    """The least weight from 1 to `most` that keeps the ratio of one report, if more keeps it better; `most`, which tells nothing, if none does."""
+    """The least weight from 1 to `most` that keeps the ratio of one report, for a monotone `keeps`; `most`, where nothing is revealed, if none does."""
     low, high = 0, most
     while high - low > 1:
         middle = (low + high) // 2
@@ -41,7 +41,7 @@ def least_weight(most: int, keeps: Callable[[int], bool]) -> int:
 
 
 def two_step_words(randomizer: Randomizer, noise: Noise, which: Draw, start: int, stop: int) -> Words:
-    """Words whose leading half, under a label, is that of the label, and whose rest is of this ask of this round: flat, `randomizer.words` a client."""
+    """Words whose leading half, under a label, is the label's, and whose rest is drawn for this ask of this round: flat, `randomizer.words` a client."""
     half, many = randomizer.word_bits // 2, randomizer.words
     drawn = (noise.words(each, start * many, stop * many, 32).astype(f"<u{randomizer.width // 8}") for each in (which, Draw(which.round, which.ask)))
     lasting, fresh = (words >> words.dtype.type(32 - half) for words in drawn)
@@ -53,11 +53,11 @@ def two_step_words(randomizer: Randomizer, noise: Noise, which: Draw, start: int
 class MemoisedGRR(GRR):
     """Randomizes one of k symbols by k-ary randomized response, for good, and that symbol by another such response for each report (L-GRR).
 
-    Asked under a label (`LocalQuery.memo`) the first step has the same words in every round and the second has fresh ones: whoever reads the reports sees
-    other symbols from round to round, and all of them together, for ever, tell no more than the first step. Privacy: `epsilon` for life, paid once; one
-    report alone `first` times epsilon, enumerated, and m of them `loss_after(m)`. A value that changes is another question and needs another label.
-    Utility: l (1 - l) / (n (p1 - q1)^2 (p2 - q2)^2) with l = q + f (p - q) in one round, and of the average of m rounds `memoised_variance`, which does not
-    fall below the first step's. Cost: log2 k bits; a word, of which each step has half. 2 <= k <= 4096, 0 < first < 1.
+    Under a label (`LocalQuery.memo`) the first step has the same words in every round and the second fresh ones: reports differ from round to round, and
+    together they reveal no more than the first step. Privacy: `epsilon` for life, paid once; one report alone `first` times epsilon, enumerated, and m of
+    them `loss_after(m)`. A value that changes is another question and needs another label. Utility: l (1 - l) / (n (p1 - q1)^2 (p2 - q2)^2) with l = q + f (p
+    - q) in one round, and for the average of m rounds `memoised_variance`, never below the first step's. Cost: log2 k bits; a word, half for each step. 2 <=
+    k <= 4096, 0 < first < 1.
     """
 
     name: ClassVar[str] = "memoised-grr"
@@ -79,12 +79,12 @@ class MemoisedGRR(GRR):
 
     @property
     def kinds(self) -> int:
-        """How many lasting halves of a word are told apart."""
+        """The number of lasting halves of a word that make a difference."""
         return self.part
 
     @cached_property
     def others(self) -> tuple[int, int]:
-        """The weight of each symbol that is not the true one, in the first step and in the second."""
+        """The weight of each symbol but the true one, in the first step and in the second."""
         growth = first_growth(self, self.first)
         grain = self.part // self.kinds
         permanent = grain * ceil_fraction(self.kinds / (exp_epsilon(self.nano) + self.k - 1))
@@ -108,7 +108,7 @@ class MemoisedGRR(GRR):
         return first, second
 
     def draw(self, noise: Noise, which: Draw, start: int, stop: int) -> Words:
-        """Under a label the leading half of a word is that of the label, and the rest is of this ask of this round."""
+        """Under a label the leading half of a word is the label's, and the rest is drawn for this ask of this round."""
         if not which.memo:
             return super().draw(noise, which, start, stop)
         return two_step_words(self, noise, which, start, stop)
@@ -125,7 +125,7 @@ class MemoisedGRR(GRR):
         return reports
 
     def loss_after(self, reports: int) -> float:
-        """What so many reports under one label tell together, in nats: `first` epsilon for one, and towards epsilon for many.
+        """The loss of so many reports under one label, in nats: `first` epsilon for one, and towards epsilon for many.
 
         The worst reports are all the same: p1 p2^m + (k - 1) q1 q2^m against q1 p2^m + (p1 + (k - 2) q1) q2^m.
         """
@@ -141,7 +141,7 @@ def _both(k: int, part: int, permanent: int, second: int) -> tuple[int, int]:
 
 
 def memoised_variance(odds: tuple[Odds, Odds], share: float, rounds: int = 1) -> float:
-    """n times the variance of a frequency estimated as the average over rounds of the same clients, with a symbol that `share` of them hold.
+    """n times the variance of a frequency estimated as the average over rounds of the same clients, for a symbol of this share.
 
     (l (1 - l) / m + (1 - 1 / m) (a p2^2 + (1 - a) q2^2 - l^2)) / ((p1 - q1) (p2 - q2))^2, a = q1 + f (p1 - q1), l = q2 + a (p2 - q2): two reports of one
     client are independent given the outcome of its first step. For m = 1 this is the closed form of L-GRR.
@@ -158,13 +158,13 @@ PERMANENT: dict[str, type[OUE] | type[SUE]] = {"oue": OUE, "sue": SUE}
 
 @dataclass(frozen=True, kw_only=True)
 class MemoisedRAPPOR(UnaryEncoding):
-    """Randomizes a bit for each of k symbols for good, by optimised (`permanent` oue: L-OSUE) or symmetric (sue: L-SUE, basic RAPPOR) unary encoding, and
-    flips each of these lasting bits with probability f anew for each report.
+    """Randomizes a bit for each of k symbols for good, by unary encoding `permanent`, and flips each lasting bit with probability f for each report.
 
-    Asked under a label (`LocalQuery.memo`) the lasting bits have the same words in every round and the flips fresh ones. Privacy: `epsilon` for life, paid
-    once, whatever the number of reports; one report alone `first` times epsilon, by its enumerated bits, and m of them `loss_after(m)`. A value that changes
-    is another question and needs another label. Utility: l (1 - l) / (n (p - q)^2), l = q + f (p - q), for the chances p, q of a 1 after both steps
-    (`bounds.longitudinal.rappor_variance`), and of the average of m rounds `memoised_variance` of `odds`. Cost: k bits, k words. 2 <= k <= 4096, 0 < first < 1.
+    `permanent` is "oue" (L-OSUE) or "sue" (L-SUE, basic RAPPOR). Under a label (`LocalQuery.memo`) the lasting bits have the same words in every round, the
+    flips fresh ones. Privacy: `epsilon` for life, paid once; one report alone `first` times epsilon, enumerated, and m of them `loss_after(m)`. A value that
+    changes is another question and needs another label. Utility: l (1 - l) / (n (p - q)^2), l = q + f (p - q), for the chances p, q of a 1 after both steps
+    (`bounds.longitudinal.rappor_variance`), and for the average of m rounds `memoised_variance` of `odds`. Cost: k bits, k words. 2 <= k <= 4096, 0 < first <
+    1.
     """
 
     name: ClassVar[str] = "memoised-rappor"
@@ -199,7 +199,7 @@ class MemoisedRAPPOR(UnaryEncoding):
 
     @cached_property
     def lasting(self) -> UnaryEncoding:
-        """The first step alone: what all reports of a life together tell at most."""
+        """The first step alone: the most that all reports of a life reveal."""
         return PERMANENT[self.permanent](self.epsilon, word_bits=self.word_bits // 2, k=self.k)
 
     def _weights(self, bits: int) -> tuple[int, int]:
@@ -208,7 +208,7 @@ class MemoisedRAPPOR(UnaryEncoding):
 
     @property
     def odds(self) -> tuple[Odds, Odds]:
-        """The probabilities (p, q) of a 1: at the own place and at another's after the first step; of a report where the lasting bit is 1 and where it is 0."""
+        """The probabilities (p, q) of a 1: after the first step at the client's place and at another; in a report for a lasting bit 1 and 0."""
         (other, own), flip = self.lasting.ones, self.flip / self.part
         return (own / self.part, other / self.part), (1 - flip, flip)
 
@@ -228,7 +228,7 @@ class MemoisedRAPPOR(UnaryEncoding):
         return np.packbits(bits, axis=1, bitorder="little")
 
     def loss_after(self, reports: int) -> float:
-        """What so many reports under one label tell together, in nats: `first` epsilon for one, and towards epsilon for many.
+        """The loss of so many reports under one label, in nats: `first` epsilon for one, and towards epsilon for many.
 
         The worst reports are all 1 at one value's place and all 0 at the other's: at each, the chances of a lasting bit times those of the flips.
         """

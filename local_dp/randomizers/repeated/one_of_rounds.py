@@ -14,12 +14,12 @@ from local_dp.tallies import Estimate, Tally
 
 @dataclass(frozen=True, kw_only=True)
 class OneOfRounds(OneThreshold):
-    """Tells a bit by randomized response, and tosses a fair coin where there is nothing to say (the value 2).
+    """Reports a bit by randomized response, and tosses a fair coin for the value 2, silence.
 
-    Under a label (`LocalQuery.session`) a client may be asked it in any number of rounds, whatever each asks, and speaks in one at most. Privacy: all its
-    reports together are epsilon-locally private, exactly, for a server that chooses each question by all reports before it (limits 12.1): the chance of any
-    reports is 2^(1 - rounds) times E / (E + 1) or 1 / (E + 1), or 2^-rounds, which lies between. Utility: the share of ones less that of zeros, of variance
-    at most C^2 / n. Cost: one bit a round.
+    Under a label (`LocalQuery.session`) a client may be asked in any number of rounds, and speaks in one at most. Privacy: all its reports together are
+    epsilon-locally private, exactly, for a server that chooses each question by all earlier reports (limits 12.1): the chance of any reports is 2^(1 -
+    rounds) times E / (E + 1) or 1 / (E + 1), or 2^-rounds, which lies between. Utility: the share of ones less that of zeros, of variance at most C^2 / n.
+    Cost: one bit a round.
     """
 
     name: ClassVar[str] = "one-of-rounds"

@@ -20,10 +20,10 @@ MAX_VALUES = 4096  # sets
 
 @dataclass(frozen=True, kw_only=True)
 class Padded(TableChannel):
-    """A set of less than `limit` = L of k items gets dummies until it has L members; one member is drawn, of larger sets too, and randomized.
+    """A set of fewer than `limit` = L of k items gets dummies up to L members; one member is drawn, of larger sets too, and randomized.
 
-    Every report has weight s whatever the set, and each of L members g more, of m > L members g L / m. No member is drawn with a chance above 1 / L, so g is
-    L times what it could be without: (s + g) / s = e^epsilon (amplification by sampling). Cost: log2 of the reports. The table has at most 4096 rows.
+    Every report has weight s whatever the set; each of L members has g more, each of m > L members g L / m. No member is drawn with a chance above 1 / L, so
+    g is L times larger: (s + g) / s = e^epsilon (amplification by sampling). Cost: log2 of the number of reports. The table has at most 4096 rows.
     """
 
     k: int = 2
@@ -36,7 +36,7 @@ class Padded(TableChannel):
 
     @property
     def fineness(self) -> int:
-        """What g is a multiple of."""
+        """A divisor that g must have."""
         return 1
 
     def spread(self, gains: Ints) -> Ints:
@@ -49,7 +49,7 @@ class Padded(TableChannel):
 
     @property
     def signs(self) -> int:
-        """How many reports name an item: two where it comes with a sign."""
+        """The reports of an item: two where it comes with a sign."""
         return 1
 
     def table(self) -> Words:
@@ -77,7 +77,7 @@ class Padded(TableChannel):
 
     @property
     def odds(self) -> tuple[float, float]:
-        """s and g over 2^word_bits: how likely each report is whatever the set, and how much likelier a member of one of at most L."""
+        """s and g over 2^word_bits: the chance of each report whatever the set, and the extra chance of a member of a set of at most L."""
         base, gain = self._split
         return base / self.total, gain / self.total
 
@@ -89,11 +89,11 @@ class Padded(TableChannel):
 
 @dataclass(frozen=True, kw_only=True)
 class PaddingSampling(Padded):
-    """Tells one item of a set of some of k, filled up to `limit` members with dummies, by randomized response over k + limit symbols.
+    """Reports one item of a set of some of k, filled up to `limit` members with dummies, by randomized response over k + limit symbols.
 
-    A value is the set as a number, bit j for item j. Estimated are the shares of clients that hold each item; of a set of m > limit items each counts
-    limit / m. Privacy: (s + g) / s <= e^eps, with 1 = (k + L) s + L g: as much as response at ln(L (e^eps - 1) + 1) without sampling. Utility: each share
-    has variance l (1 - l) / (n g^2), l = s + f g (`padded_variance`). Cost: log2(k + L) bits. 1 <= limit <= k <= 12.
+    A value is the set as a number, bit j for item j. It estimates the share of clients with each item; of a set of m > limit items each counts limit / m.
+    Privacy: (s + g) / s <= e^eps, with 1 = (k + L) s + L g: as much as response at ln(L (e^eps - 1) + 1) without sampling. Utility: each share has variance l
+    (1 - l) / (n g^2), l = s + f g (`padded_variance`). Cost: log2(k + L) bits. 1 <= limit <= k <= 12.
     """
 
     name: ClassVar[str] = "padding-sampling"
@@ -121,7 +121,7 @@ class PaddingSampling(Padded):
 
 
 def padded_variance(epsilon: float, k: int, limit: int, share: float) -> float:
-    """n times the variance of the share of an item that `share` of the clients hold, in sets of at most `limit`: l (1 - l) / g^2, l = s + f g.
+    """n times the variance of an item's share, for sets of at most `limit` items: l (1 - l) / g^2, l = s + f g.
 
     s = 1 / (k + L e^eps), g = (e^eps - 1) s.
     """

@@ -23,13 +23,13 @@ from local_dp.tallies import Estimate, Ratio, Tally
 
 @dataclass(frozen=True, kw_only=True)
 class PCKV(Padded):
-    """Tells one of a client's keys, filled up to `limit` with dummies, and the sign to which its number is rounded, by one randomized response (PCKV-GRR).
+    """Reports one of a client's keys, filled up to `limit` with dummies, and the sign to which its number is rounded, by one response (PCKV-GRR).
 
-    A record is a number of k digits in base steps + 2, the least one that of key 0: 0 where the key is missing, and 1 + v for the number 2 v / steps - 1 in
-    [-1, 1]. Estimated are, for each key, the share f of clients that hold it, and then, for each, the sum m of its numbers over all clients, divided by n;
-    `means` are the quotients. Of more than `limit` keys each counts limit / their number. Privacy: (s + g) / s <= e^eps with 1 = (2 k + L) s + L g, the
-    paper's best split between key and number. Utility: f has variance l (1 - l) / (n g^2), l = 2 s + f g, and m has (l / g^2 - m^2) / n (`pckv_variances`).
-    Cost: log2(2 k + L) bits. 1 <= limit <= k, (steps + 2)^k <= 4096.
+    A record is a number of k digits in base steps + 2, the lowest for key 0: 0 where the key is missing, and 1 + v for the number 2 v / steps - 1 in [-1, 1].
+    It estimates for each key the share f of clients that have it, then for each the sum m of its numbers divided by n; `means` are the quotients. Of more
+    than `limit` keys each counts limit / their number. Privacy: (s + g) / s <= e^eps with 1 = (2 k + L) s + L g, the paper's best split. Utility: f has
+    variance l (1 - l) / (n g^2), l = 2 s + f g, and m has (l / g^2 - m^2) / n (`pckv_variances`). Cost: log2(2 k + L) bits. 1 <= limit <= k, (steps + 2)^k <=
+    4096.
     """
 
     name: ClassVar[str] = "pckv"
@@ -74,7 +74,7 @@ class PCKV(Padded):
         return Estimate(np.concatenate([share, total]), np.sqrt(spread / n) / gain, n)
 
     def means(self, tally: Tally) -> Ratio:
-        """The mean in [-1, 1] of each key's numbers over those who hold it, shape (k,), with Fieller's interval."""
+        """The mean in [-1, 1] of each key's numbers among the clients that have it, shape (k,), with Fieller's interval."""
         base, gain = self.odds
         stands, keys = np.zeros((2 * self.k, 1, self.alphabet)), np.arange(self.k)
         stands[: self.k] = -2 * base / gain
@@ -100,9 +100,9 @@ def digits_of(records: Ints, k: int, steps: int) -> Ints:
 
 
 def pckv_variances(epsilon: float, k: int, limit: int, share: float, total: float) -> tuple[float, float]:
-    """n times the variances of the share f of a key and of the sum m of its numbers, divided by n: l (1 - l) / g^2 and l / g^2 - m^2, l = 2 s + f g.
+    """n times the variances of the share f of a key and of the sum m of its numbers, divided by n: l (1 - l) / g^2 and l / g^2 - m^2.
 
-    s = 1 / (2 k + L e^eps), g = (e^eps - 1) s, for clients with at most L keys.
+    l = 2 s + f g, s = 1 / (2 k + L e^eps), g = (e^eps - 1) s, for clients with at most L keys.
     """
     base = 1 / (2 * k + limit * np.exp(epsilon))
     gain = np.expm1(epsilon) * base
@@ -115,8 +115,10 @@ MAX_RECORDS = 1 << 22
 
 @dataclass(frozen=True, kw_only=True)
 class SignedPlace(TableChannel):
-    """Tells of none, plus or minus one of the three: a sign is told with chance a = 1/2, the right one with p = E / (E + 1) of it; none is told as either sign
-    with chance 1 / (E + 3) each. Two values that differ at two places lose epsilon; plus and minus at one place lose it too."""
+    """Reports none, plus or minus for one of the three. A sign is reported as a sign with chance a = 1/2, the right one with p = E / (E + 1) of it.
+
+    None becomes either sign with chance 1 / (E + 3). Two values that differ at two places lose epsilon; so do plus and minus at one place.
+    """
 
     name: ClassVar[str] = "signed-place"
     source: ClassVar[str] = "Gu, Li, Cheng, Xiong, Cao 2020, Section 5.2"
@@ -137,7 +139,7 @@ class SignedPlace(TableChannel):
 
     @property
     def odds(self) -> tuple[float, float, float]:
-        """b, the chance that none is told as a sign; a, that a sign is told as one; and a (2 p - 1), the mean sign told of plus."""
+        """b: the chance that none becomes a sign; a: that a sign stays one; and a (2 p - 1), the mean reported sign of plus."""
         none, plus, _ = (self.weights / self.total).tolist()
         return none[1] + none[2], plus[1] + plus[2], plus[1] - plus[2]
 
@@ -182,12 +184,12 @@ class SignedPlaces(PlaceVector):
 
 @dataclass(frozen=True, kw_only=True)
 class PCKVUE(PerCoin):
-    """One of a client's keys, filled up to `limit` = L with dummies, and the sign to which its number is rounded, both by the coin, in k small reports.
+    """Reports one of a client's keys, filled up to `limit` = L with dummies, and a rounded sign of its number, in k small reports; the coin draws both.
 
-    Records and estimates are those of `pckv`. A sign is told at its own place with chance a = 1/2, at another's with b = 2 / (e^eps + 3), the right one with
-    p = e^eps / (e^eps + 1) of it. Privacy: enumerated as a product over places, whatever the coin: the paper's tight composition of key and number.
-    Utility: f has variance L^2 l (1 - l) / (n (a - b)^2), l = b + (a - b) f / L, and m (L^2 l / (a (2 p - 1))^2 - m^2) / n (`pckv_ue_variances`): of a rare
-    key less than `pckv` from k = 2 L^2 (e^eps + 1) - L e^eps / 2 keys on, about. Cost: k bytes. 1 <= limit <= k, (steps + 2)^k <= 2^22.
+    Records and estimates are those of `pckv`. A sign is reported at its place with chance a = 1/2, at another with b = 2 / (e^eps + 3), the right one with p
+    = e^eps / (e^eps + 1) of it. Privacy: enumerated as a product over places, whatever the coin: the paper's tight composition of key and number. Utility: f
+    has variance L^2 l (1 - l) / (n (a - b)^2), l = b + (a - b) f / L, and m (L^2 l / (a (2 p - 1))^2 - m^2) / n (`pckv_ue_variances`): for a rare key less
+    than `pckv` from about k = 2 L^2 (e^eps + 1) - L e^eps / 2 keys on. Cost: k bytes. 1 <= limit <= k, (steps + 2)^k <= 2^22.
     """
 
     name: ClassVar[str] = "pckv-ue"
@@ -225,12 +227,12 @@ class PCKVUE(PerCoin):
         return self.inner.empty()
 
     def tally(self, reports: Words, cells: Words) -> Tally:
-        """For each key how often none, plus and minus were told, shape (k, 3)."""
+        """For each key the number of reports of none, plus and minus, shape (k, 3)."""
         return self.inner.tally(reports, cells)
 
     @property
     def _gains(self) -> tuple[float, float, float]:
-        """b; and what a told sign adds to share and sum, L / (a - b) and L / (a (2 p - 1))."""
+        """b; and the weight of a reported sign in share and sum, L / (a - b) and L / (a (2 p - 1))."""
         place = self.inner.inner
         assert isinstance(place, SignedPlace)
         base, told, follows = place.odds
@@ -250,7 +252,7 @@ class PCKVUE(PerCoin):
         return Estimate(np.concatenate([f, m]), np.sqrt(np.concatenate([ff, mm]) / tally.n), tally.n)
 
     def means(self, tally: Tally) -> Ratio:
-        """The mean in [-1, 1] of each key's numbers over those who hold it, shape (k,), with Fieller's interval."""
+        """The mean in [-1, 1] of each key's numbers among the clients that have it, shape (k,), with Fieller's interval."""
         f, m, ff, mm, mf = self._moments(tally.counts, tally.answered)
         return Ratio.of((m, f, mm / tally.n, mf / tally.n, ff / tally.n), tally.n, -1.0, 1.0)
 

@@ -1,1 +1,1 @@
-"""Randomizers of signs: one answer of yes or no, many correlated ones, and signs at a point of the cube."""
+"""Randomizers of signs: one yes/no answer, many correlated ones, and signs at points of the cube."""

@@ -75,7 +75,7 @@ class Characters(OneBit):
         return parity(values.astype(np.uint32) & signed)
 
     def estimate(self, tally: Tally) -> Estimate:
-        """The mean of y (-1)^<s, x> for each mask on the list, unbiased, shape (list length,); 0 with infinite error where nobody drew the mask."""
+        """The mean of y (-1)^<s, x> for each mask on the list, unbiased, shape (list length,); 0 with infinite error for a mask that no client drew."""
         n, sizes = tally.answered, tally.counts.sum(axis=1)
         signs = (tally.counts[:, 0] - tally.counts[:, 1]).astype(np.float64)
         drawn = np.maximum(sizes, 1)

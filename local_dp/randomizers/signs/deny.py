@@ -15,12 +15,12 @@ from local_dp.tallies import Estimate, Tally
 
 @dataclass(frozen=True, kw_only=True)
 class Deny(OneThreshold):
-    """Names one of the 2^d parities w: a uniform one with y (-1)^<w, x> = -1 with probability E / (E + 1), else a uniform one with +1; any where x = 0.
+    """Names a uniform parity w with y (-1)^<w, x> = -1 with probability E / (E + 1), else a uniform one with +1; any of the 2^d where x = 0.
 
-    A uniform name that is of the wrong kind becomes one of the right kind by flipping one bit of w, the lowest that is set in x: no table, no rejection.
-    Estimates the mean of y (-1)^<w, x> 1(x != 0) for each w. Privacy: T / F <= E, F = ceil(2^(b - d) / (E + 1)), T = 2^(b - d) - F, words of b bits.
-    Utility: variance about C^2 2^d / n each; one round finds a parity from 1.2 d C^2 2^d clients, the fewest that any randomizer allows up to a part that
-    vanishes with d, for epsilon up to ln 3 (limits 12.2). Cost: d bits, one word, no public coin. 1 <= d <= 12.
+    A uniform name of the wrong kind becomes one of the right kind by flipping one bit of w, the lowest that is set in x: no table, no rejection. It estimates
+    the mean of y (-1)^<w, x> 1(x != 0) for each w. Privacy: T / F <= E, F = ceil(2^(b - d) / (E + 1)), T = 2^(b - d) - F, words of b bits. Utility: variance
+    about C^2 2^d / n each. One round finds a parity from 1.2 d C^2 2^d clients, for epsilon up to ln 3 the fewest of all randomizers as d grows (limits
+    12.2). Cost: d bits, one word. 1 <= d <= 12.
     """
 
     name: ClassVar[str] = "deny"

@@ -22,7 +22,7 @@ _FIXED_POINT = 1 << 20
 
 
 def _twist(size: int) -> np.ndarray:
-    """What makes a Fourier transform diagonalise the skew-circulant matrices m[x, y] = v[x - y], v[-j] = -v[size - j]."""
+    """The factors with which a Fourier transform diagonalises the skew-circulant matrices m[x, y] = v[x - y], v[-j] = -v[size - j]."""
     twist: np.ndarray = np.exp(-1j * np.pi * np.arange(size) / size)
     return twist
 
@@ -40,7 +40,7 @@ def from_spectrum(values: np.ndarray) -> Floats:
 
 
 def _half_prefix(size: int) -> Floats:
-    """The first column of the workload: a prefix sum less 1/2 is (sum of what is at most t - sum of what is above t) / 2."""
+    """The first column of the workload: a prefix sum less 1/2 is half of (the sum up to t less the sum above t)."""
     return np.full(size, 0.5)
 
 
@@ -82,9 +82,9 @@ def _power(size: int) -> Floats:
 class PrefixSigns(OneBit, OfSymbols):
     """Reports one randomized sign of the client's place v in a public pattern, shifted by a public coin; estimates all k prefix sums Pr[value <= t].
 
-    The patterns' spectrum follows the singular values of the prefix sums, so least squares over all cells comes near the factorization bound.
-    Privacy: binary randomized response for every cell. Utility: each prefix sum has variance (C^2 v - (F - 1/2)^2) / n, v = `excess`: 1.05 to 1.13 times
-    gamma_2^2 of the sums less 1/2 (`bounds.prefixes.prefix_gamma`), where one random query a client has C^2 k / 4n. Cost: 1 bit; decoding O(k log k).
+    The patterns' spectrum follows the singular values of the prefix sums, so least squares comes near the factorization bound. Privacy: binary randomized
+    response for every cell. Utility: each prefix sum has variance (C^2 v - (F - 1/2)^2) / n, v = `excess`: 1.05 to 1.13 times gamma_2^2 of the sums less 1/2
+    (`bounds.prefixes.prefix_gamma`), where one random query a client has C^2 k / 4n. Cost: 1 bit; decoding O(k log k).
     """
 
     name: ClassVar[str] = "prefix-signs"

@@ -34,9 +34,9 @@ def sylvester(k: int) -> np.ndarray:
 class SignRows(OneBit, OfSymbols):
     """Reports the sign of the client's symbol in a public row that a public coin picks, randomized.
 
-    `signs` is `rows_text` of a power of two of rows; empty, it is Sylvester's matrix. With S these rows, G = S^T S / rows and f the shares of the k symbols it
-    estimates G f; `answers` estimates any W f that the rows tell. Privacy: binary randomized response for every row. Utility: entry x of G f has variance
-    (C^2 - (G f)_x^2) / n; a query w has (C^2 (w - c) G^+ (w - c)^T - (w f - c)^2) / n for the best constant c. Cost: 1 bit.
+    `signs` is `rows_text` of a power of two of rows; empty, it is Sylvester's matrix. With S these rows, G = S^T S / rows and f the shares of the k symbols
+    it estimates G f; `answers` estimates any W f in the span of the rows. Privacy: binary randomized response for every row. Utility: entry x of G f has
+    variance (C^2 - (G f)_x^2) / n; a query w has (C^2 (w - c) G^+ (w - c)^T - (w f - c)^2) / n for the best constant c. Cost: 1 bit.
     """
 
     name: ClassVar[str] = "sign-rows"

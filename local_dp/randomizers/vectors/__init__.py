@@ -1,1 +1,1 @@
-"""Randomizers of a vector, and estimates of its mean: in the cube, in the Euclidean ball."""
+"""Randomizers of a vector in the cube or in the Euclidean ball, and estimates of its mean."""

@@ -68,9 +68,9 @@ BLOCK = 1 << 10  # clients at a time: what their coins are made into stays in ca
 
 @dataclass(frozen=True, kw_only=True)
 class VectorCoin(PerCoin):
-    """A vector on the lattice of 2 `steps` steps a coordinate, whose code under a client's public coin goes through a small channel.
+    """A vector on a lattice of 2 `steps` steps a coordinate: its code under the client's public coin goes through a small channel.
 
-    A subclass says in `ball` which vectors, gives `inner`, the code of some clients, `code_of`, and whole numbers to be added up for their reports, `added_of`.
+    A subclass gives the body `ball`, the channel `inner`, the codes `code_of` and the whole numbers `added_of` that the tally adds up.
     """
 
     ball: ClassVar[Literal["cube", "ball"]]
@@ -87,7 +87,7 @@ class VectorCoin(PerCoin):
 
     @abstractmethod
     def added_of(self, reports: Ints, coins: Words) -> Ints:
-        """What n reports add up to, in whole numbers, of the shape of the tally."""
+        """The sum over n reports, in whole numbers, of the shape of the tally."""
 
     def encode(self, values: Ints, coins: Words) -> Ints:
         rows = values.astype(np.int64, copy=False)

@@ -19,10 +19,10 @@ from local_dp.tallies import Estimate, Tally
 
 @dataclass(frozen=True, kw_only=True)
 class RandomCoordinate(VectorCoin):
-    """Of a vector in [-1, 1]^d, tells the coordinate that the coin picks, by the one-bit mean.
+    """Reports the coordinate that the coin picks of a vector in [-1, 1]^d, by the one-bit mean.
 
-    Privacy: the one-bit mean's whatever the coin. Utility: a coordinate has variance (C^2 - x_j^2) / n_j, n_j the number asked for it, about n / d: 2 / pi
-    of `duchi-vector`'s for many coordinates, and less than it from d = 2 on. Cost: 1 bit.
+    Privacy: the one-bit mean's whatever the coin. Utility: a coordinate has variance (C^2 - x_j^2) / n_j, n_j its clients, about n / d: 2 / pi of
+    `duchi-vector`'s for many coordinates, and less than it from d = 2 on. Cost: 1 bit.
     """
 
     name: ClassVar[str] = "random-coordinate"
@@ -57,12 +57,12 @@ MAX_SIGNS = 12
 
 @dataclass(frozen=True, kw_only=True)
 class SampledSigns(VectorCoin):
-    """Of a vector in [-1, 1]^d, rounds b coordinates that the coin picks to signs, at random by the coin, and tells all of them by 2^b-ary response.
+    """Rounds b coordinates of a vector in [-1, 1]^d to random signs, by the coin, and reports all of them by 2^b-ary response.
 
-    They are b successive ones, from any of the d on and around: each coordinate is among them with chance b / d. Privacy: k-ary response of the signs,
-    k = 2^b, whatever the coin. Utility: unbiased; a coordinate has variance (1 / m^2 - x_j^2) / n_j, m = (E - 1) / (E + 2^b - 1), n_j the number asked for it,
-    about n b / d: with b = 1 that of `random-coordinate`, and less than it from epsilon 1.4 on, 2.6 times at 4, where b = 4 (`bounds.means.signs_variance`).
-    `signs` is b, at most d and 12; 0 picks the best. Cost: b bits; b / 4 words made of the coin.
+    They are b successive ones from a random one on, around the end: each is among them with chance b / d. Privacy: k-ary response, k = 2^b, whatever the
+    coin. Utility: unbiased; a coordinate has variance (1 / m^2 - x_j^2) / n_j, m = (E - 1) / (E + 2^b - 1), n_j its clients, about n b / d. With b = 1 that
+    is `random-coordinate`; from epsilon 1.4 on the best b has less, 2.6 times less at 4, where b = 4 (`bounds.means.signs_variance`). `signs` is b, at most d
+    and 12; 0 picks the best. Cost: b bits; b / 4 words made of the coin.
     """
 
     name: ClassVar[str] = "sampled-signs"
@@ -104,7 +104,7 @@ class SampledSigns(VectorCoin):
 
     @property
     def gain(self) -> float:
-        """1 / m, the size of what a told sign stands for."""
+        """1 / m, the size of a reported sign's value."""
         return self.inner.total / (self.inner.total - (1 << self.chosen) * self.inner.other)
 
     def estimate(self, tally: Tally) -> Estimate:
@@ -112,13 +112,13 @@ class SampledSigns(VectorCoin):
         return of_signs(tally, self.gain)
 
     def average(self, tally: Tally) -> Floats:
-        """What all reports stand for on average, each d / b times its signs: unbiased even if few are asked for a coordinate; shape (d,)."""
+        """The average value of all reports, each d / b times its signs: unbiased even if few clients report a coordinate; shape (d,)."""
         mean: Floats = self.gain * self.d / self.chosen * (tally.counts[:, 1] - tally.counts[:, 0]) / tally.answered
         return mean
 
 
 def of_signs(tally: Tally, gain: float) -> Estimate:
-    """The mean of each coordinate from the numbers of minus and of plus signs told of it, shape (d, 2), a sign standing for `gain`."""
+    """The mean of each coordinate from its numbers of minus and of plus signs, shape (d, 2); a sign's value is `gain`."""
     n, sizes = tally.answered, tally.counts.sum(axis=1)
     asked = np.maximum(sizes, 1)
     mean = gain * (tally.counts[:, 1] - tally.counts[:, 0]) / asked
@@ -147,11 +147,11 @@ def mean_sign(d: int) -> float:
 
 @dataclass(frozen=True, kw_only=True)
 class DuchiVector(VectorCoin):
-    """Of a vector in [-1, 1]^d, rounded at random to a corner, tells whether a public random corner z or -z is on its side, by randomized response.
+    """Reports whether a public random corner z or -z is on the side of a vector in [-1, 1]^d, rounded at random to a corner, by randomized response.
 
-    The coin gives z and rounds the coordinates; where both are equally near it decides. Reported -z or z has the law of the published mechanism, which draws it
-    from a half of all corners. Privacy: binary randomized response whatever the coin. Utility: unbiased; B z for the reported z, so every coordinate has
-    variance B^2 - x_j^2 in one report, B = C / `mean_sign`(d): about (pi / 2) d C^2. Cost: 1 bit; d / 64 + d / 4 words made of the coin.
+    The coin gives z, rounds the coordinates and decides ties. The reported corner has the law of the published mechanism, which draws it from a half of all
+    corners. Privacy: binary randomized response whatever the coin. Utility: unbiased; the value is B z, so every coordinate has variance B^2 - x_j^2 in one
+    report, B = C / `mean_sign`(d): about (pi / 2) d C^2. Cost: 1 bit; d / 64 + d / 4 words made of the coin.
     """
 
     name: ClassVar[str] = "duchi-vector"
@@ -167,7 +167,7 @@ class DuchiVector(VectorCoin):
 
     @property
     def reach(self) -> float:
-        """B, the size of each coordinate of what one report stands for."""
+        """B, the size of each coordinate of one report's value."""
         return self.inner.gain / mean_sign(self.d)
 
     @property

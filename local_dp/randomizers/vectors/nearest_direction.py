@@ -19,15 +19,14 @@ _COIN = 20  # bits that decide the sign of a vector shorter than 1
 
 @dataclass(frozen=True, kw_only=True)
 class NearestDirection(VectorCoin):
-    """The coin gives M directions, corners of a simplex turned at random; the client tells which is nearest to its own, by k-ary response, k = M.
+    """Reports which of M public directions is nearest to the vector, by k-ary response, k = M. They are corners of a randomly turned simplex.
 
-    A vector of norm r < 1 takes the opposite direction with probability (1 - r) / 2, by the coin. Directions are centred normal vectors, so their sum is 0, and
-    the mean of the nearest one is a multiple of the own direction whatever it is: unbiased up to 1e-5, for the coin's normals come from a table.
-    Privacy: k-ary randomized response of the code, whatever the coin: exact, where PrivUnit's cap is a claim about real numbers.
-    Utility: E||estimate - x||^2 of one report is `nearest_variance`, about d (1 - 1/M) ((E + M - 1) / ((E - 1) e_M))^2, e_M the mean largest of M normals;
-    with M = 2, the best up to epsilon .8, that is (pi / 2) C^2 d, as of PrivUnit with half a sphere for its cap. The best cap has 10 % less at epsilon 1,
-    16 % at 4 (`bounds.means.best_privunit`), in few dimensions less.
-    `directions` is M, 2 to 32; 0 picks the best. Cost: log2 M bits; M d / 4 words made of the coin.
+    A vector of norm r < 1 takes the opposite direction with probability (1 - r) / 2, by the coin. Directions are centred normal vectors with sum 0. The mean
+    of the nearest one is a multiple of the vector's direction: unbiased up to 1e-5, since the coin's normals come from a table. Privacy: k-ary randomized
+    response of the code, whatever the coin: exact, where PrivUnit's cap is a claim about real numbers. Utility: E||estimate - x||^2 of one report is
+    `nearest_variance`, about d (1 - 1/M) ((E + M - 1) / ((E - 1) e_M))^2, e_M the mean largest of M normals. M = 2, the best up to epsilon .8, has (pi / 2)
+    C^2 d; the best cap of PrivUnit has 10 % less at epsilon 1, 16 % at 4 (`bounds.means.best_privunit`). `directions` is M, 2 to 32; 0 picks the best. Cost:
+    log2 M bits; M d / 4 words made of the coin.
     """
 
     name: ClassVar[str] = "nearest-direction"
@@ -79,7 +78,7 @@ class NearestDirection(VectorCoin):
 
     @property
     def scale(self) -> float:
-        """What a reported direction, in the units of the tally, is multiplied by."""
+        """The factor from a reported direction, in the units of the tally, to its value."""
         follows = (self.inner.total - self.chosen * self.inner.other) / self.inner.total
         return 1 / (follows * largest_normal(self.chosen)[0] * self.chosen * UNIT)
 
@@ -102,10 +101,10 @@ def largest_normal(count: int) -> tuple[float, float]:
 
 
 def nearest_variance(growth: float, count: int, d: int) -> float:
-    """E||estimate - x||^2 of one report of a unit vector, with `count` directions; of a shorter vector, but not of 0, larger by 1 - ||x||^2.
+    """E||estimate - x||^2 of one report of a unit vector, with `count` directions; larger by 1 - ||x||^2 for a shorter vector, but not for 0.
 
-    The direction follows the vector with probability p = (E - 1) / (E + M - 1); then it has in that direction the mean e and the mean square s - 1/M of the
-    largest of M centred normals, and 1 - 1/M in all others, as in all where it does not: (d (1 - 1/M) + p (s - 1)) / (p e)^2 - 1.
+    With probability p = (E - 1) / (E + M - 1) the direction follows the vector. Along it, it then has the mean e and the mean square s - 1/M of the largest
+    of M centred normals; 1 - 1/M across it, and everywhere if it does not follow: (d (1 - 1/M) + p (s - 1)) / (p e)^2 - 1.
     """
     mean, square = largest_normal(count)
     follows = (growth - 1) / (growth + count - 1)

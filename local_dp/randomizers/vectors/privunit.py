@@ -66,7 +66,7 @@ def best_cap(epsilon: float, d: int) -> Cap:
 
 
 def _across(drawn: Floats, towards: Floats) -> Floats:
-    """The directions drawn, made orthogonal to unit vectors and of length 1; where nothing is left of one, that of the coordinate furthest from the vector."""
+    """Drawn directions made orthogonal to unit vectors, of length 1; where nothing is left, the axis furthest from the vector is taken."""
     across: Floats = drawn - (drawn * towards).sum(axis=1)[:, None] * towards
     lost = np.flatnonzero((across**2).sum(axis=1) < 1e-12)
     least = abs(towards[lost]).argmin(axis=1)
@@ -76,7 +76,7 @@ def _across(drawn: Floats, towards: Floats) -> Floats:
 
 
 def turned(rows: Floats, words: Words, steps: int) -> Floats:
-    """The directions of lattice vectors, of one of norm r < 1 the opposite with probability (1 - r) / 2 by its word: unit vectors of mean row / steps."""
+    """The directions of lattice vectors, unit vectors of mean row / steps: for norm r < 1 the opposite one with probability (1 - r) / 2, by its word."""
     norms = np.sqrt((rows**2).sum(axis=1))
     towards: Floats = rows / np.maximum(norms, 1)[:, None]
     towards[norms == 0, 0] = 1.0  # nothing has no direction: any will do
@@ -94,13 +94,13 @@ def on_sphere(tally: Tally, scale: float) -> Estimate:
 
 @dataclass(frozen=True, kw_only=True)
 class PrivUnit(Randomizer):
-    """Reports a uniform point of the cap about the own vector with probability p, of the rest of the sphere otherwise; coordinates rounded to 2^-14.
+    """Reports a uniform point of the cap about the vector with probability p, of the rest of the sphere otherwise; coordinates rounded to 2^-14.
 
-    A vector of norm r < 1 takes the opposite direction with probability (1 - r) / 2, privately. All of epsilon goes to the choice, of the best cap.
-    Privacy: eps for points drawn in real numbers, by the density; the choice itself is exact, an integer threshold, but points come from a table of normals and
-    from floating-point arithmetic, and which of them can occur depends on the vector. So the evidence is a density, and clients refuse it unless
-    their policy accepts that; `nearest-direction` costs 12 % more at epsilon 1 and is exact.
-    Utility: E||estimate - x||^2 = 1 / m^2 - ||x||^2 (`bounds.means.privunit_variance`). Cost: 16 d bits; d / 4 + 2 words.
+    A vector of norm r < 1 takes the opposite direction with probability (1 - r) / 2, privately. The choice of the best cap spends all of epsilon. Privacy:
+    eps for points drawn in real numbers, by the density. The choice itself is an exact integer threshold. But points come from a table of normals and
+    floating-point arithmetic, and the vector determines which can occur. So the evidence is a density, which clients refuse unless their policy accepts it;
+    `nearest-direction` costs 12 % more at epsilon 1 and is exact. Utility: E||estimate - x||^2 = 1 / m^2 - ||x||^2 (`bounds.means.privunit_variance`). Cost:
+    16 d bits; d / 4 + 2 words.
     """
 
     name: ClassVar[str] = "privunit"

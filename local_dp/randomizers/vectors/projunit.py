@@ -1,4 +1,4 @@
-"""ProjUnit: PrivUnit of a random projection of the vector, which a public coin names and a fast transform makes."""
+"""ProjUnit: PrivUnit of a random projection of the vector, named by a public coin and computed by a fast transform."""
 
 import math
 from collections.abc import Iterator
@@ -27,15 +27,14 @@ _SHIFT = 4  # bits that squares leave out, so that they add up in 64 bits
 
 @dataclass(frozen=True, kw_only=True)
 class ProjUnit(Coined):
-    """Projects the vector, filled up to D = 2^l coordinates, on k of them turned at random, and tells the direction of that by PrivUnit in k dimensions.
+    """Projects the vector, filled up to D = 2^l coordinates, onto k random ones, and reports the direction of the projection by PrivUnit in k dimensions.
 
-    The projection is W = S D3 H D2 H D1: three times signs by the coin, between them the Walsh-Hadamard transform, then the sums of the k residue classes
-    of the coordinates, scaled to orthonormal rows. The server adds up W^T times the reports. A vector of norm r < 1 takes the opposite direction with
-    probability (1 - r) / 2. Privacy: PrivUnit's whatever the coin, by the density.
-    Utility: with k = D, as for d <= 32, unbiased; else as far as W shortens vectors as a uniform projection does on average: within 1e-3 where measured, after
-    two transforms, while after one a vector of two coordinates is off by .7 %. E||estimate||^2 is `projunit_moment`, about 1 + 1 / (2 k) of that of PrivUnit in
-    all dimensions. `k` is D, or a power of two from 32 on; 0 picks the least within 2 % of the error of D. Cost: 16 k bits, not 16 d; k / 4 + 2 words. Clients
-    take about twice PrivUnit's time, and the server transforms each report.
+    The projection is W = S D3 H D2 H D1: signs D1, D2, D3 by the coin, H the Walsh-Hadamard transform, S the sums over k residue classes, scaled to
+    orthonormal rows. The server adds up W^T times the reports. A vector of norm r < 1 takes the opposite direction with probability (1 - r) / 2. Privacy:
+    PrivUnit's whatever the coin, by the density. Utility: unbiased for k = D, as for d <= 32; else as far as W shortens vectors like a uniform projection:
+    within 1e-3 where measured. E||estimate||^2 is `projunit_moment`, about 1 + 1 / (2 k) of PrivUnit's in all dimensions. `k` is D, or a power of two from 32
+    on; 0 picks the least within 2 % of the error of D. Cost: 16 k bits; k / 4 + 2 words. Clients take about twice PrivUnit's time, and the server transforms
+    each report.
     """
 
     name: ClassVar[str] = "projunit"
@@ -127,7 +126,7 @@ class ProjUnit(Coined):
 
     @property
     def scale(self) -> float:
-        """What a coordinate turned back is multiplied by: 1 / (c m), and the scale of W and of a report."""
+        """The factor of a coordinate turned back: 1 / (c m), and the scale of W and of a report."""
         length = mean_length(self.filled, self.chosen) * math.sqrt(self.filled / self.chosen)
         return self.root / (length * self.inner.mean * self.filled * UNIT)
 

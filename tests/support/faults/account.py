@@ -16,10 +16,10 @@ class BrokenError(AssertionError):
     """A promise was not kept."""
 
 
-def check(holds: bool, told: str) -> None:
+def check(holds: bool, reason: str) -> None:
     """Raises BrokenError."""
     if not holds:
-        raise BrokenError(told)
+        raise BrokenError(reason)
 
 
 class Sent:
@@ -41,10 +41,10 @@ class Sent:
         check(self._requests.setdefault(named, request.asks) == request.asks, "two requests of one round are answered")
         reply = (*named, answer.ask, answer.start)
         if reply not in self._replies:
-            kept = [place for place, commit in enumerate(client.disk.commits) if (commit.run, commit.round) == named]
-            check(len(kept) == 1 and answer in client.disk.commits[kept[0]].replies, "a reply is sent before it is charged and kept")
+            places = [place for place, commit in enumerate(client.disk.commits) if (commit.run, commit.round) == named]
+            check(len(places) == 1 and answer in client.disk.commits[places[0]].replies, "a reply is sent before it is charged and kept")
             self._replies[reply] = answer.reports
-            self._spoke[named] = client.disk.truths[kept[0]]
+            self._spoke[named] = client.disk.truths[places[0]]
             check(max([0, *sum(self._spoke.values(), Counter()).values()]) <= 1, "a client has told two truths in one session")
             self._charge(request.asks[answer.ask], answer.reports)
         check(self._replies[reply] == answer.reports, "two replies to one question")
@@ -80,12 +80,12 @@ class Counted:
         """Looks at the rounds that have been closed since."""
         for number in server.closed.keys() - self._closed.keys():
             round, first = server.rounds[number], self._first.get(number, {})
-            held = {
+            reports = {
                 (ask, part.query.cohort.start + int(place)): part.reports[place].tobytes()
                 for ask, part in enumerate(round.parts)
                 for place in part.answered.nonzero()[0]
             }
-            check(held == first, f"round {number} holds other reports than the first of each client that came in time")
+            check(reports == first, f"round {number} holds other reports than the first of each client that came in time")
             counts = round.counts
             check(counts.answered == len(first) == sum(int(tally.n) for tally in round.tallies()), f"round {number} counts a report twice or never")
             check(counts.answered + counts.refused + counts.missing == counts.asked, f"the counts of round {number} do not add up")
@@ -94,6 +94,6 @@ class Counted:
     def over(self, server: Server) -> None:
         """At the end, and after a restart: what was said of a closed round still holds."""
         self.closed(server)
-        for number, said in self._closed.items():
+        for number, messages in self._closed.items():
             round = server.rounds[number]
-            check(server.closed.get(number) == said == (round.digest(), round.counts.answered), f"round {number} has changed after it was closed")
+            check(server.closed.get(number) == messages == (round.digest(), round.counts.answered), f"round {number} has changed after it was closed")

@@ -125,27 +125,27 @@ class Client:
     def answer(self, request: Request) -> list[Reply | Refusal]:
         """What it sends before it crashes, if it does."""
         sent: list[Reply | Refusal] = []
-        with _told() as told:
+        with _told() as truths:
             try:
                 for answer in self.role.handle(request):
                     sent.append(answer)
                     self.disk.trip("crash-sending")
             except Crash:
                 self.stop()
-        self.disk.truths += [told] * (len(self.disk.commits) - len(self.disk.truths))
+        self.disk.truths += [truths] * (len(self.disk.commits) - len(self.disk.truths))
         return sent
 
 
 @contextmanager
 def _told() -> Iterator[Counter[str]]:
     """The number of truths of each session meanwhile: looked at where a value goes to its randomizer."""
-    told: Counter[str] = Counter()
+    truths: Counter[str] = Counter()
 
     def looking(query: LocalQuery, values: Ints, spoken: Spoken, place: int) -> Ints:
-        given = said(query, values, spoken, place)
+        values_sent = said(query, values, spoken, place)
         if query.session:
-            told[query.session] += int(np.count_nonzero(given != query.randomizer.silence))
-        return given
+            truths[query.session] += int(np.count_nonzero(values_sent != query.randomizer.silence))
+        return values_sent
 
     with patch.object(asked, "said", looking):
-        yield told
+        yield truths

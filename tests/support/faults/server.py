@@ -59,9 +59,9 @@ class Server:
 
     def restart(self) -> None:
         """Comes back: the same messages and the same clock lead to the same state."""
-        told, self.told, self.now = self.told, [], 0.0
+        events, self.told, self.now = self.told, [], 0.0
         self._new()
-        for what, arguments in told:
+        for what, arguments in events:
             getattr(self, what)(*arguments)
         self.join()
 

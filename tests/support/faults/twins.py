@@ -74,8 +74,8 @@ class LooksAwayStore(DurableStore):
     """Does not know with which request a round was asked before."""
 
     def get(self, run: str, round: int) -> Commit | None:
-        kept = super().get(run, round)
-        return None if kept is None else replace(kept, request=AnyDigest())
+        commit = super().get(run, round)
+        return None if commit is None else replace(commit, request=AnyDigest())
 
 
 class VolatileLedgerStore(DurableStore):

@@ -148,9 +148,9 @@ class World:
         self.counted.over(self.server)
 
     def _equivocate(self, first: int, second: int) -> None:
-        asked = [message.body for message in self.history if isinstance(message.body, Request)]
-        if asked:
-            self._spread(equivocated(asked[first % len(asked)], second))
+        requests = [message.body for message in self.history if isinstance(message.body, Request)]
+        if requests:
+            self._spread(equivocated(requests[first % len(requests)], second))
 
     def _hostile(self, first: int, second: int) -> None:
         self._spread(hostile(first, second))
@@ -210,7 +210,7 @@ def searched(seeds: range, makers: Makers = Makers()) -> tuple[int, list[Operati
     """The first seed at which a promise is not kept, its operations and which promise."""
     for seed in seeds:
         operations = drawn(seed, EVENTS)
-        told = fault(seed, operations, makers)
-        if told:
-            return seed, operations, told
+        reason = fault(seed, operations, makers)
+        if reason:
+            return seed, operations, reason
     return None

@@ -1,6 +1,5 @@
 """What several tests build: a small table, requests, and runs over a bus in memory."""
 
-import asyncio
 from itertools import pairwise
 from typing import Any
 
@@ -27,7 +26,7 @@ from local_dp.server.quorum import Terms
 from local_dp.server.remote import RemoteOracle
 from local_dp.server.round import Round
 from local_dp.wire import Request
-from tests.support.runs.virtual_time import run_virtually
+from tests.support.runs.virtual_time import beside, run_virtually
 
 SEED = 20080402
 RUN = "test-run"
@@ -111,19 +110,14 @@ def play_in_memory(
     async def play() -> tuple[Any, Coordinator]:
         coordinator = Coordinator(RUN, population.size, SEED, 1.0, terms)
         oracle = RemoteOracle(broker.join(listening.filters(RUN)), coordinator)
-        tasks = [asyncio.create_task(oracle.serve(1.0))]
-        ends = [population.size * index // members for index in range(members + 1)]
+        ends, living = [population.size * index // members for index in range(members + 1)], []
         for index, (start, stop) in enumerate(pairwise(ends)):
             group = client_group(index) if as_processes else HOSTS
             member = role(population.batch(start, stop), start, member=f"member-{index}")
-            tasks.append(asyncio.create_task(serve(member, broker.join(filters(RUN, group)), RUN, group)))
-        try:
+            living.append(serve(member, broker.join(filters(RUN, group)), RUN, group))
+        async with beside(oracle.serve(1.0), *living):
             await oracle.ready(20.0)
             return await run_async(algorithm, oracle), coordinator
-        finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
 
     return run_virtually(play())
 

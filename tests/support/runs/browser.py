@@ -65,14 +65,14 @@ class Tab:
                 return answer
 
     def _hear(self, message: dict[str, Any]) -> None:
-        said = message.get("params", {})
+        params = message.get("params", {})
         match message.get("method"):
             case "Runtime.exceptionThrown":
-                self.errors.append(str(said["exceptionDetails"].get("exception", {}).get("description", said["exceptionDetails"]["text"])))
-            case "Runtime.consoleAPICalled" if said["type"] in ("error", "assert"):
-                self.errors.append(str([each.get("value", each.get("description")) for each in said["args"]]))
-            case "Log.entryAdded" if said["entry"]["level"] == "error":
-                self.errors.append(f"{said['entry']['text']} {said['entry'].get('url', '')}")
+                self.errors.append(str(params["exceptionDetails"].get("exception", {}).get("description", params["exceptionDetails"]["text"])))
+            case "Runtime.consoleAPICalled" if params["type"] in ("error", "assert"):
+                self.errors.append(str([each.get("value", each.get("description")) for each in params["args"]]))
+            case "Log.entryAdded" if params["entry"]["level"] == "error":
+                self.errors.append(f"{params['entry']['text']} {params['entry'].get('url', '')}")
 
     def appear(self, width: int, scheme: str, height: int = 900) -> None:
         """How wide the window is, and which colours the person prefers."""
@@ -138,7 +138,7 @@ def faults(tab: Tab, page: str | Path, until: str = LOADED, pictures: Path | Non
     It is looked at once the expression `until` is true; with `pictures`, a folder, a screenshot of each sight is left there.
     """
     address = page.resolve().as_uri() if isinstance(page, Path) else page
-    found = []
+    complaints = []
     for width, scheme in itertools.product(WIDTHS, SCHEMES):
         tab.appear(width, scheme)
         tab.go(address, until)
@@ -146,14 +146,14 @@ def faults(tab: Tab, page: str | Path, until: str = LOADED, pictures: Path | Non
         wrong += tab.axe()
         wrong += tab.errors
         tab.errors.clear()
-        found += [f"{width} px, {scheme}: {each}" for each in wrong]
+        complaints += [f"{width} px, {scheme}: {each}" for each in wrong]
         if pictures is not None:
             tab.picture(pictures / f"{width}-{scheme}.png")
-    return found
+    return complaints
 
 
 def check_page(page: str | Path, until: str = LOADED, pictures: Path | None = None) -> None:
     """Fails with the list of the page's faults if it has any."""
     with browser() as tab:
-        found = faults(tab, page, until, pictures)
-    assert not found, "\n".join(found)
+        complaints = faults(tab, page, until, pictures)
+    assert not complaints, "\n".join(complaints)

@@ -53,7 +53,7 @@ def _exit_code() -> int:
 @contextmanager
 def _as_the_streams(out: IO[str], err: IO[str]) -> Iterator[None]:
     """These files in the place of standard output and standard error, for this process and for its children."""
-    kept = os.dup(1), os.dup(2)
+    streams = os.dup(1), os.dup(2)
     os.dup2(out.fileno(), 1)
     os.dup2(err.fileno(), 2)
     try:
@@ -66,7 +66,7 @@ def _as_the_streams(out: IO[str], err: IO[str]) -> Iterator[None]:
                 out.flush()
                 err.flush()
     finally:
-        for number, descriptor in enumerate(kept, start=1):
+        for number, descriptor in enumerate(streams, start=1):
             os.dup2(descriptor, number)
             os.close(descriptor)
 

@@ -21,6 +21,7 @@ from local_dp.server.remote import RemoteOracle
 from local_dp.tallies import Tally
 from local_dp.wire import Request, decode, encode
 from tests.support.inputs.builders import PATIENT, RUN, SEED, role, yes_records
+from tests.support.runs.virtual_time import beside
 
 ROUNDS, CLIENTS, HOSTS_OF = 20, 50, 5
 
@@ -68,12 +69,12 @@ def adaptive() -> Adaptive[LocalQuery, Tally, list[list[int]]]:
     """Twenty rounds with everybody, where the answers of one choose the question of the next."""
 
     def play() -> Any:
-        told: list[list[int]] = []
+        messages: list[list[int]] = []
         for number in range(ROUNDS):
-            question = "yes == 1" if sum(map(sum, told)) % 2 else f"yes > {number}"
+            question = "yes == 1" if sum(map(sum, messages)) % 2 else f"yes > {number}"
             (tally,) = yield (LocalQuery(Question(question), BinaryRR(0.04), Cohort(0, CLIENTS)),)
-            told.append(tally.counts.ravel().tolist())
-        return told
+            messages.append(tally.counts.ravel().tolist())
+        return messages
 
     return Adaptive(play)
 
@@ -95,18 +96,13 @@ class Town:
 
     async def live(self, points: Iterator[int]) -> tuple[Any, Coordinator, int]:
         """The run, played by as many servers as it takes: each but the last is killed at the next of `points`."""
-        tasks = [asyncio.create_task(serve(member, self.broker.join(filters(RUN, HOSTS)), RUN, HOSTS)) for member in self.members]
         kills = 0
-        try:
+        async with beside(*(serve(member, self.broker.join(filters(RUN, HOSTS)), RUN, HOSTS) for member in self.members)):
             while True:
                 try:
                     return *(await self._server(next(points))), kills
                 except KilledError:
                     kills += 1
-        finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _server(self, point: int) -> tuple[Any, Coordinator]:
         try:
@@ -116,19 +112,15 @@ class Town:
         Mortal.left = point
         bus, coordinator = self.broker.join(listening.filters(RUN)), Coordinator(RUN, max(member.stop for member in self.members), SEED, 1.0, PATIENT)
         oracle = RemoteOracle(self._noted(bus), coordinator, journal=Mortal(journal))  # type: ignore[arg-type]
-        serving = asyncio.create_task(oracle.serve(1.0))
-        playing = asyncio.create_task(self._play(oracle))
         try:
-            await asyncio.wait({serving, playing}, return_when=asyncio.FIRST_COMPLETED)
-            if serving.done():
-                serving.result()
-            return await playing, coordinator
+            async with beside(oracle.serve(1.0), self._play(oracle)) as (serving, playing):
+                await asyncio.wait({serving, playing}, return_when=asyncio.FIRST_COMPLETED)
+                if serving.done():
+                    serving.result()
+                return await playing, coordinator
         finally:
             self.broker.buses.remove(bus)
-            for task in (serving, playing):
-                task.cancel()
-            await asyncio.gather(serving, playing, return_exceptions=True)
-            journal._log._held.close()  # the kernel does it for who is killed
+            journal._log._held.close()  # as the kernel does for a killed process
 
     def _noted(self, bus: Any) -> Any:
         publish = bus.publish

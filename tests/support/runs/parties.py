@@ -34,7 +34,7 @@ from local_dp.server.remote import RemoteOracle
 from local_dp.server.roster import Keys, Place, Roster
 from local_dp.tallies import Estimate, Tally
 from tests.support.inputs.builders import RUN, SEED
-from tests.support.runs.virtual_time import run_virtually
+from tests.support.runs.virtual_time import beside, run_virtually
 
 CLIENTS, MEMBERS = 40, 4
 ROUNDS = 2
@@ -94,8 +94,8 @@ class Cast:
 
         def play() -> Play[LocalQuery, Tally, Estimate]:
             for _ in range(self.rounds):
-                told = yield from as_play(Survey().algorithm(BUDGET / self.rounds, CLIENTS))
-            return told
+                estimate = yield from as_play(Survey().algorithm(BUDGET / self.rounds, CLIENTS))
+            return estimate
 
         return Adaptive(play)
 
@@ -140,9 +140,9 @@ def settings(private: bool = False, broker: str = "") -> Settings:
 def play_on(cast: Cast, server: str, members: Sequence[str] | str, joining: float = 5.0, private: bool = False) -> Outcome:
     """A run on a real broker, whose address may be another one for each."""
     urls = [members] * len(cast.members) if isinstance(members, str) else members
-    asked = settings(private, server)
+    run = settings(private, server)
     with threads(cast, urls):
-        return asyncio.run(serve_run(replace(asked, played=cast.algorithm()), RUN, Address.parse(server), joining, lambda progress: None, keys=cast.keys))
+        return asyncio.run(serve_run(replace(run, played=cast.algorithm()), RUN, Address.parse(server), joining, lambda progress: None, keys=cast.keys))
 
 
 def play_in_memory(cast: Cast, broker: MemoryBroker, joining: float = 5.0) -> tuple[Coordinator, int]:
@@ -152,16 +152,10 @@ def play_in_memory(cast: Cast, broker: MemoryBroker, joining: float = 5.0) -> tu
         coordinator = Coordinator(RUN, CLIENTS, SEED, BUDGET, TERMS, cast.keys.roster if cast.keys else None)
         bus = remote.heard(broker.join(listening.filters(RUN)), cast.at_the_server(), coordinator)
         oracle = RemoteOracle(bus, coordinator)
-        tasks = [asyncio.create_task(oracle.serve(1.0))]
-        tasks += [asyncio.create_task(cast.serve(member, broker.join(filters(RUN, HOSTS)))) for member in cast.members]
-        try:
+        async with beside(oracle.serve(1.0), *(cast.serve(member, broker.join(filters(RUN, HOSTS))) for member in cast.members)):
             await oracle.ready(joining)
             await run_async(cast.algorithm(), oracle)
             return coordinator, bus.forged
-        finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
 
     return run_virtually(play())
 

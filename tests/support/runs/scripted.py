@@ -19,5 +19,5 @@ class Script(Draws):
     def words(self, count: int) -> Words:
         if count > len(self._left):
             raise IndexError(count - len(self._left))
-        taken, self._left = self._left[:count], self._left[count:]
-        return np.array(taken, dtype=np.uint64)
+        words, self._left = self._left[:count], self._left[count:]
+        return np.array(words, dtype=np.uint64)

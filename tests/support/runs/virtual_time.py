@@ -1,7 +1,8 @@
 """An event loop whose clock jumps: whatever waits waits no time, and what would wait for ever is an error."""
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -34,3 +35,15 @@ def run_virtually(main: Coroutine[Any, Any, T]) -> T:
     """`asyncio.run`, in virtual time."""
     with asyncio.Runner(loop_factory=VirtualLoop) as runner:
         return runner.run(main)
+
+
+@asynccontextmanager
+async def beside(*work: Coroutine[Any, Any, Any]) -> AsyncIterator[list["asyncio.Task[Any]"]]:
+    """Tasks that run until the block ends."""
+    tasks = [asyncio.create_task(each) for each in work]
+    try:
+        yield tasks
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)

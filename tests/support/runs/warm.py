@@ -58,14 +58,14 @@ def serve(path: str) -> None:
         while sys.stdin not in (ready := select.select([line, sys.stdin], [], [])[0]):
             assert ready == [line]
             caller, _ = line.accept()
-            said, streams, _, _ = socket.recv_fds(caller, 1 << 16, 2)
+            data, streams, _, _ = socket.recv_fds(caller, 1 << 16, 2)
             if os.fork() == 0:
                 os.setsid()
                 for there, here in enumerate((caller.fileno(), *streams)):  # its standard input closes when the caller ends
                     os.dup2(here, there)
                 for each in (line.fileno(), caller.fileno(), *streams):
                     os.close(each)
-                path, *sys.argv = json.loads(said)
+                path, *sys.argv = json.loads(data)
                 sys.path[:] = path.split(os.pathsep)  # with what is installed for the test
                 mains[sys.argv[0]]()
                 os._exit(0)
@@ -79,8 +79,8 @@ def wait_for_it(path: str, *arguments: str) -> None:
     with socket.socket(socket.AF_UNIX) as line:
         line.connect(path)
         socket.send_fds(line, [json.dumps([os.environ["PYTHONPATH"], *arguments]).encode()], [1, 2])
-        while line.fileno() not in select.select([line.fileno(), 0], [], [])[0] and (said := os.read(0, 1 << 12)):
-            line.sendall(said)
+        while line.fileno() not in select.select([line.fileno(), 0], [], [])[0] and (data := os.read(0, 1 << 12)):
+            line.sendall(data)
 
 
 if __name__ == "__main__":

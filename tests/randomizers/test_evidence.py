@@ -1,0 +1,263 @@
+"""The evidence of a loss, by its kinds: mixtures of corners, codes whose rows meet, parts behind bits and coins; and tallies of finite channels."""
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+
+from local_dp.arrays import Ints, Words
+from local_dp.conformance import conform
+from local_dp.errors import RefusedError
+from local_dp.loss import Approximate, exp_epsilon
+from local_dp.randomizers import evidence as met
+from local_dp.randomizers.evidence import PROVEN, check_loss, exact_epsilon, exact_ratio, meetings
+from local_dp.randomizers.finite import FiniteChannel
+from local_dp.randomizers.frequencies.grr import GRR
+from local_dp.randomizers.frequencies.hadamard import Hadamard, SignedHadamard
+from local_dp.randomizers.frequencies.local_hashing import OLH
+from local_dp.randomizers.frequencies.projective import PGR
+from local_dp.randomizers.frequencies.unary import OUE
+from local_dp.randomizers.numbers.rounded import Rounded, RoundedGRR, RoundedHadamard
+from local_dp.randomizers.randomizer import Evidence, Randomizer
+from local_dp.randomizers.signs.binary_rr import BinaryRR
+from local_dp.tallies import Estimate, Tally
+from tests.support.plugin_package.frequency_oracles import GreedyUnary, LocalHash, OptimisedUnary, estimated
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 20.0])
+@pytest.mark.parametrize("kind", [RoundedGRR, RoundedHadamard])
+@pytest.mark.parametrize(("steps", "groups"), [(1, 1), (7, 1), (5, 3)])
+def test_the_loss_of_the_corners_is_that_of_the_whole_channel(kind: type[Any], epsilon: float, steps: int, groups: int) -> None:
+    """The ratio from the corners alone is the largest over every value, report and cell, one by one, and every row sums to one."""
+    randomizer: Rounded = kind(epsilon, steps=steps, groups=groups)
+    worst = Fraction(1)
+    for cell in range(randomizer.cells):
+        rows = randomizer.channel(cell).tolist()
+        assert {sum(row) for row in rows} == {randomizer.total}
+        worst = max(worst, *(Fraction(max(column), min(column)) for column in zip(*rows, strict=True)))
+    assert exact_ratio(randomizer) == worst
+
+
+def test_a_hundred_groups_of_65_537_numbers_are_verified() -> None:
+    """Their channels have billions of entries; the corners' have some thousands."""
+    for randomizer in (RoundedGRR(1.0, groups=100), RoundedHadamard(1.0, groups=70)):
+        assert randomizer.cells * randomizer.alphabet * randomizer.domain.size > 1 << 30
+        assert abs(float(exact_ratio(randomizer)) - np.e) < 1e-5
+
+
+@dataclass(frozen=True, kw_only=True)
+class Beyond(RoundedGRR):
+    """One level is beyond its group's end."""
+
+    name: ClassVar[str] = "beyond"
+
+    def between(self, values: Ints) -> tuple[Ints, Ints, Ints]:
+        first, second, level = super().between(values)
+        return first, second, np.where(values == 3, self.steps + 1, level)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Elsewhere(RoundedGRR):
+    """One corner is said to be another."""
+
+    name: ClassVar[str] = "elsewhere"
+
+    def between(self, values: Ints) -> tuple[Ints, Ints, Ints]:
+        first, second, level = super().between(values)
+        return np.where(values == 0, self.domain.high, first), second, level
+
+
+@dataclass(frozen=True, kw_only=True)
+class Uneven(RoundedGRR):
+    """The corners are no whole number of steps apart."""
+
+    name: ClassVar[str] = "uneven"
+
+    def corner_weight(self, reports: Ints, corners: Ints, cells: Ints) -> Words:
+        right, odd = super().corner_weight(reports, corners, cells), corners == 0
+        return right + np.where(odd & (reports == 0), np.uint64(1), np.uint64(0)) - np.where(odd & (reports == 1), np.uint64(1), np.uint64(0))
+
+
+@pytest.mark.parametrize(
+    ("twin", "words"),
+    [(Beyond(1.0, steps=5), "between two corners"), (Elsewhere(1.0, steps=5), "between two corners"), (Uneven(1.0, steps=5), "equal steps apart")],
+    ids=lambda each: str(getattr(each, "name", "")),
+)
+def test_what_is_no_mixture_is_refused(twin: RoundedGRR, words: str) -> None:
+    """A level beyond the end, a corner that is another, and corners that the steps do not divide."""
+    with pytest.raises(RefusedError, match=words):
+        exact_ratio(twin)
+
+
+PAIRS = ((0, 1), (1, 0), (0, 2), (2, 0), (1, 2), (2, 1))
+
+
+def by_hand(code: Ints) -> set[tuple[int, ...]]:
+    """Every way in which two different rows meet, counted place by place."""
+    rows = code.tolist()
+    ways = [(one, other) for place, one in enumerate(rows) for second, other in enumerate(rows) if place != second]
+    return {tuple(sum(pair == each for each in zip(one, other, strict=True)) for pair in PAIRS) for one, other in ways}
+
+
+@pytest.mark.parametrize("share", [0.02, 0.1, 0.4])
+@pytest.mark.parametrize("seed", range(8))
+def test_rows_meet_as_counted_by_hand(share: float, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On random codes of three symbols the ways are those that are counted by hand, with rows that meet so; and matrices find the same."""
+    code = np.random.default_rng(seed).choice(3, (23, 17), p=(1 - 2 * share, share, share))
+    found = {meeting.counts: meeting.rows for meeting in meetings(code, PAIRS)}
+    assert set(found) == by_hand(code)
+    for counts, (one, other) in found.items():
+        assert counts == tuple(int(((code[one] == a) & (code[other] == b)).sum()) for a, b in PAIRS)
+    monkeypatch.setattr(met, "MAX_KINDS", 0)
+    assert set(found) - {(0,) * 6} == {meeting.counts for meeting in meetings(code, PAIRS)} - {(0,) * 6}  # which counts a row with itself too
+
+
+def test_unary_encoding_is_enumerated_without_a_product_of_matrices(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of 4,096 bits no two rows share a place, so nothing is counted pair by pair; with matrices it would be refused here."""
+    monkeypatch.setattr(met, "_of_all", None)
+    randomizer = OUE(1.0, k=4096)
+    (meeting,) = meetings(randomizer.code, ((0, 1), (1, 0)))
+    assert meeting.counts == (1, 1)
+    assert met.exact_epsilon(randomizer) == pytest.approx(1.0, abs=1e-6)
+
+
+def test_a_code_too_large_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """More symbols, pairs of rows or pairs of symbols than can be counted are refused."""
+    with pytest.raises(RefusedError, match="too many to enumerate"):
+        list(meetings(np.random.default_rng(1).integers(0, 8, (70, 4000)), [(a, b) for a in range(8) for b in range(8) if a != b]))
+    monkeypatch.setattr(met, "MAX_ENTRIES", 10)
+    with pytest.raises(RefusedError, match="too large"):
+        meetings(np.eye(4, dtype=np.int64), ((0, 1), (1, 0)))
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
+@pytest.mark.parametrize("randomizer", [OptimisedUnary, LocalHash], ids=["product", "per coin"])
+@pytest.mark.parametrize("k", [2, 9])
+def test_they_conform(epsilon: float, randomizer: Any, k: int) -> None:
+    """Privacy from the parts, every threshold of the sampler, the tally and an unbiased estimate, at three epsilons and two sizes."""
+    conform(randomizer(epsilon, k=k))
+
+
+def test_the_loss_of_a_thousand_bits_is_exact() -> None:
+    """Unary encoding of 1,024 symbols loses epsilon up to the rounding of its thresholds: two bits change between any two values."""
+    loss = exact_epsilon(OptimisedUnary(1.0, k=1024))
+    assert 1 - 1e-8 < loss <= 1
+
+
+def test_the_product_is_that_of_the_whole_channel() -> None:
+    """For three symbols the ratio from the parts is the largest over all eight reports and all pairs of values, enumerated outright."""
+    randomizer = OptimisedUnary(1.0, k=3)
+    total = 1 << randomizer.word_bits
+    weights = [[randomizer.ones[symbol] for symbol in row] for row in randomizer.code.tolist()]
+    laws = [[math.prod(ones if report >> place & 1 else total - ones for place, ones in enumerate(row)) for report in range(8)] for row in weights]
+    worst = max(a * 10**40 // b for first in laws for second in laws for a, b in zip(first, second, strict=True))
+    ratio = exact_ratio(randomizer)
+    assert worst == ratio.numerator * 10**40 // ratio.denominator
+
+
+def test_bits_that_change_together_cost_together() -> None:
+    """Randomizing each of two changing bits with the whole epsilon spends twice as much, and a client refuses it."""
+    greedy = GreedyUnary(1.0, k=4)
+    assert exact_epsilon(greedy) == pytest.approx(2.0, abs=1e-6)
+    with pytest.raises(RefusedError, match="claims epsilon 1 but its channel has"):
+        check_loss(greedy)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shifted(OptimisedUnary):
+    """Draws its bits with other weights than it declares."""
+
+    def respond(self, values: Ints, words: Words, cells: Words) -> Words:
+        return super().respond(values, words + words.dtype.type(1), cells)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Biased(OptimisedUnary):
+    """Divides by the wrong difference of probabilities."""
+
+    def estimate(self, tally: Tally) -> Estimate:
+        return estimated(tally, 0.5, 0.3)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Peeking(LocalHash):
+    """Sends the value itself under one coin in sixteen."""
+
+    def respond(self, values: Ints, words: Words, cells: Words) -> Words:
+        reports = super().respond(values, words, cells)
+        return np.where(cells % np.uint64(16) == 0, values.astype(reports.dtype) % reports.dtype.type(self.g), reports)
+
+
+@pytest.mark.parametrize("twin", [Shifted(1.0, k=5), Biased(1.0, k=5), Peeking(1.0, k=5)], ids=lambda twin: type(twin).__name__)
+def test_wrong_twins_do_not_conform(twin: Randomizer) -> None:
+    """A sampler off by one word, a wrong estimate and a leak under some coins are found."""
+    with pytest.raises(AssertionError):
+        conform(twin)
+
+
+@dataclass(frozen=True)
+class OnlyAudited(BinaryRR):
+    """Asks to be believed."""
+
+    name: ClassVar[str] = "only-audited"
+    evidence: ClassVar[Evidence] = "audited"
+
+
+@dataclass(frozen=True)
+class Gaussian(BinaryRR):
+    """Has a delta."""
+
+    name: ClassVar[str] = "gaussian"
+
+    @property
+    def loss(self) -> Approximate:
+        return Approximate(10**9, 10**12)
+
+
+def test_a_client_decides_which_evidence_it_accepts() -> None:
+    """What is only audited is refused unless the client says otherwise, and so is any delta; what is proven is repeated, not believed."""
+    with pytest.raises(RefusedError) as refused:
+        check_loss(OnlyAudited(1.0))
+    assert refused.value.code == "evidence"
+    check_loss(OnlyAudited(1.0), PROVEN | {"audited"})
+    with pytest.raises(RefusedError, match="delta"):
+        check_loss(Gaussian(1.0))
+    with pytest.raises(RefusedError, match="accepts product"):
+        check_loss(BinaryRR(1.0), frozenset({"product"}))
+    assert exact_ratio(BinaryRR(1.0)) <= exp_epsilon(10**9)
+
+
+class ManyCells(GRR):
+    """GRR with a coin of 2^16 cells, which it does not look at."""
+
+    cells = property(lambda self: 1 << 16)
+
+
+# no cell, of one byte and of two; 2,048 to 16,384 places, that two bytes name; more than they name
+CHANNELS = [GRR(1.0, k=5), PGR(1.0, k=300), Hadamard(1.0, k=1024), OLH(1.0, k=1024), Hadamard(1.0, k=4096), SignedHadamard(1.0, k=4096), ManyCells(1.0, k=5)]
+
+
+@pytest.mark.parametrize("channel", CHANNELS, ids=lambda channel: f"{channel.name} {channel.cells} x {channel.alphabet}")
+@pytest.mark.parametrize("wider", [False, True])
+def test_a_tally_counts_every_report_in_its_cell(channel: FiniteChannel, wider: bool) -> None:
+    """As many of each report and cell as there are, in more than one block, whether a report comes in its own type or in eight bytes."""
+    drawn, n = np.random.default_rng(5), 100_007
+    cells = drawn.integers(0, channel.cells, n).astype(np.uint16)
+    reports = drawn.integers(0, channel.alphabet, n).astype(np.uint64 if wider else channel.report_dtype)
+    places = cells.astype(np.int64) * channel.alphabet + reports.astype(np.int64)
+    counts = np.bincount(places, minlength=channel.cells * channel.alphabet).reshape(channel.cells, channel.alphabet)
+    tally = channel.tally(reports, cells)
+    assert tally.n == n
+    assert np.array_equal(tally.counts, counts)
+    assert np.array_equal(channel.tally(reports[:0], cells[:0]).counts, 0 * counts)
+
+
+@pytest.mark.parametrize("channel", CHANNELS, ids=lambda channel: f"{channel.name} {channel.cells} x {channel.alphabet}")
+def test_what_is_impossible_is_counted_nowhere(channel: FiniteChannel) -> None:
+    """The largest number that a report's type holds, in the last cell, is not folded into the place of another report."""
+    reports = np.full(1, np.iinfo(channel.report_dtype).max, dtype=channel.report_dtype)
+    with pytest.raises(IndexError, match="out of bounds"):
+        channel.tally(reports, np.full(1, channel.cells - 1, dtype=np.uint16))
