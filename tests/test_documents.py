@@ -33,6 +33,7 @@ SKIPPED = {  # every command of the documents that no test here runs, and why
     ".venv/bin/pip install -e '.[dev]'": "installs; CI installs the same extra",
     ". .venv/bin/activate": "changes the shell it is typed in",
     "scripts/check": "the static checks; CI runs them",
+    "scripts/features": "a list to compare, of no use here",
     "scripts/mutants": "the mutation run: some minutes",
     "scripts/acceptance": "the acceptance run: half an hour",
     "scripts/mutants --verdicts": "the mutation run, with the experiments: longer still",
@@ -51,6 +52,7 @@ def test_nothing_is_skipped_by_accident() -> None:
     assert told >= LONG
 
 
+@pytest.mark.long
 def test_the_readmes_commands_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every local-dp command of the README ends well, in order and in one folder: the first by itself, the others here; the report is that of a toy."""
     monkeypatch.chdir(tmp_path)
@@ -113,6 +115,7 @@ def test_a_page_works_as_written(page: str, plugins: Path, tmp_path: Path, monke
         assert " curate " not in each.command or ", pure," in printed or "delta 1e-06" in printed, each.command
 
 
+@pytest.mark.long
 def test_the_watching_page_works_as_written(tmp_path: Path) -> None:
     """Each of its commands runs to its end and says where the page was."""
     commands = [each.command for each in typed(ROOT / "docs" / "watching.md")]
@@ -123,6 +126,7 @@ def test_the_watching_page_works_as_written(tmp_path: Path) -> None:
         assert "watch at http://127.0.0.1:" in done.stderr
 
 
+@pytest.mark.long
 @needs_mosquitto
 def test_the_deployment_page_works_as_written(tmp_path: Path) -> None:
     """Its keys, roster and broker's configuration, and its server, host and client as three commands over TLS: all answer in private, nobody is refused."""
@@ -161,7 +165,7 @@ def _options(command: str) -> set[str]:
     found = APP.get_command(ctx, command)
     assert found is not None, f"there is no command {command!r}"
     each = [found.get_command(ctx, name) for name in found.list_commands(ctx)] if isinstance(found, click.Group) else [found]
-    return {option for one in each if one for parameter in one.params for option in (*parameter.opts, *parameter.secondary_opts)} | {"--help"}
+    return {option for one in each if one for parameter in one.params for option in (*parameter.opts, *parameter.secondary_opts)} | {"--help", "--help-all"}
 
 
 def test_commands_in_the_text_exist() -> None:
@@ -187,19 +191,19 @@ def printed_by(block: str, document: Path) -> str:
     return printed.getvalue()
 
 
-def test_python_blocks_print_the_tables_above_them() -> None:
+RUN_HERE = [document for document in DOCUMENTS if "```python" in document.read_text() and document.name != "plugins.md" and document not in TUTORIALS]
+FEW = ("README.md", "curator.md", "price.md", "scaling.md")  # in the normal suite
+
+
+@pytest.mark.parametrize("document", short(RUN_HERE, lambda document: document.name in FEW), ids=[document.stem for document in RUN_HERE])
+def test_python_blocks_print_the_tables_above_them(document: Path) -> None:
     """Every Python block runs by itself and prints the rows of the table right above it, all of them and no other; without a table, nothing."""
-    ran, tables = dict.fromkeys((document.name for document in DOCUMENTS), 0), 0
-    for document in DOCUMENTS:
-        if document.name == "plugins.md" or document in TUTORIALS:
-            continue  # parts of a package, checked above; parts of a session, checked in tests/site
-        for before, block in re.findall(r"((?:^.*\n){0,30})^```python\n((?:(?!```).*\n)*)```", document.read_text(), re.MULTILINE):
-            table = re.search(r"^\|[-|]+\|\n((?:\|.*\n)+)\n\Z", before, re.MULTILINE)
-            assert printed_by(block, document) == (table[1] if table else ""), f"{document.name}: print again what stands above the block {block[:80]!r}"
-            ran[document.name] += 1
-            tables += table is not None
-        assert ran[document.name] == document.read_text().count("```python"), f"{document.name}: a block was not found"
-    assert tables > 40
+    blocks_run = 0
+    for before, block in re.findall(r"((?:^.*\n){0,30})^```python\n((?:(?!```).*\n)*)```", document.read_text(), re.MULTILINE):
+        table = re.search(r"^\|[-|]+\|\n((?:\|.*\n)+)\n\Z", before, re.MULTILINE)
+        assert printed_by(block, document) == (table[1] if table else ""), f"{document.name}: print again what stands above the block {block[:80]!r}"
+        blocks_run += 1
+    assert blocks_run == document.read_text().count("```python"), f"{document.name}: a block was not found"
 
 
 def sections() -> dict[str, str]:
@@ -245,7 +249,7 @@ def test_every_citation_of_limits_resolves() -> None:
 
 def test_files_and_names_in_the_documents_exist() -> None:
     """Every source file that a document names is there, with every name that is said to be in it, and every dotted name can be imported."""
-    placeholders = {"claim.py", "experiments/claims/local/name_with_underscores.py"}
+    placeholders = {"claim.py", "server.py", "experiments/claims/local/name_with_underscores.py"}
     for document in DOCUMENTS:
         text = document.read_text()
         files = re.findall(r"`((?:\w+/)*\w+\.py)(?:: ([\w., ]+))?`", text)
@@ -256,6 +260,8 @@ def test_files_and_names_in_the_documents_exist() -> None:
             for name in filter(None, re.split(r", |\.", names)):
                 assert re.search(rf"\b{name}\b", found[0].read_text()), f"{document.name} names {name} in {file}, which is not there"
         for dotted in re.findall(r"`((?:local_dp|clients|server|experiments)(?:\.\w+)+)`", text):
+            if dotted in placeholders:
+                continue
             module, _, name = dotted.rpartition(".")
             assert _importable(dotted) or hasattr(importlib.import_module(module), name), f"{document.name} names {dotted}, which is not there"
         for folder in re.findall(r"`((?:local_dp|clients|server|experiments|tests|docs|scripts)(?:/\w+)*/?)`", text):
