@@ -93,7 +93,7 @@ def test_a_plan_of_a_file(tmp_path: Path) -> None:
     assert "needs --question" in local_dp("plan", "survey", "--records", str(path)).stderr
 
 
-GRID = Grid(epsilons=(1.0,), clients=(300, 1200), runs=400)
+GRID = Grid(epsilons=(1.0,), clients=(300, 1200), randomizers=("grr", "olh"), runs=400)
 
 
 @pytest.mark.parametrize("tier", ["aggregate", "population"])
