@@ -13,7 +13,7 @@ from local_dp.experiments.api import compare
 from local_dp.experiments.api.compare import Comparison, Grid, quantile_places
 from local_dp.protocols.surveys.frequency import Frequency
 from local_dp.protocols.surveys.survey import Survey
-from local_dp.protocols.vectors.mean import Mean
+from local_dp.protocols.vectors.mean_vector import Mean
 from local_dp.records import Records
 from tests.support.inputs.randomizers import ORACLES
 from tests.support.runs.command import local_dp

@@ -48,7 +48,7 @@ from local_dp.draws import Draws
 from local_dp.errors import InputError
 from local_dp.loss import Pure
 from local_dp.noise import KeyedNoise
-from local_dp.populations.shapes import shaped
+from local_dp.populations.parity import shaped
 from local_dp.queries.tables import Category, Question
 from local_dp.records import Records
 

@@ -28,7 +28,7 @@ from local_dp.experiments.lab.intervals import wilson
 from local_dp.experiments.lab.minimal_clients import ClientCount, Search, measured_clients, reached_check
 from local_dp.loss import ATTO, NANO, Loss
 from local_dp.noise import KeyedNoise
-from local_dp.populations.shapes import SHAPES, shaped
+from local_dp.populations.parity import SHAPES, shaped
 
 ALPHA, EPSILON, SUCCESS, LEVELS = 0.1, 1.0, 0.9, 4
 DEARER = 7  # how many times dearer learning from a release is than learning

@@ -20,7 +20,7 @@ from local_dp.hardness.certificates import verify_certificate
 from local_dp.hardness.margins import Margin, margin, margin_limit, on_the_matrix
 from local_dp.learners.rules import DecisionLists
 from local_dp.populations.concepts import FUNCTIONS, BlockClass
-from local_dp.protocols.learning.block_vote import advantage, cohorts, hard_examples, vote
+from local_dp.protocols.learning.learned import advantage, cohorts, hard_examples, vote
 
 EPSILON, SUCCESS = 1.0, 0.9
 MULTIPLES = (4.0, 6.0, 7.0, 8.0, 9.0, 10.0, 12.0, 16.0)  # of MC^2: how many clients vote

@@ -16,8 +16,8 @@ from local_dp.experiments.lab.claim import Experiment, Figure, Measurement, Poin
 from local_dp.hardness.adversary import VersionSpaceOracle
 from local_dp.hardness.certificates import verify_certificate
 from local_dp.interaction import run
+from local_dp.learners.examples import tasks
 from local_dp.learners.learner import Learner
-from local_dp.learners.tasks import tasks
 from tests.support.adversaries.twins import LaxConjunctions, LaxLists
 
 Measured = list[tuple[Point, Measurement]]

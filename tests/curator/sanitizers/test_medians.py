@@ -19,7 +19,7 @@ from local_dp.curator.selection.sparse import SparseChoice
 from local_dp.draws import Draws
 from local_dp.loss import exp_epsilon
 from local_dp.noise import KeyedNoise
-from local_dp.populations.shapes import SHAPES, shaped
+from local_dp.populations.parity import SHAPES, shaped
 from tests.support.inputs.tables import fair
 
 

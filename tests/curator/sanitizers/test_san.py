@@ -23,7 +23,7 @@ from local_dp.draws import Draws
 from local_dp.errors import InputError
 from local_dp.loss import ATTO, Pure
 from local_dp.noise import KeyedNoise
-from local_dp.populations.shapes import SHAPES, shaped
+from local_dp.populations.parity import SHAPES, shaped
 
 POINTS = SanPoints(1.0, 1e-6, Goals(0.1, 0.1))
 THRESHOLDS = SanThresholds(1.0, 1e-6, Goals(0.1, 0.1))

@@ -11,10 +11,10 @@ import numpy as np
 from local_dp.hardness.adversary import VersionSpaceOracle
 from local_dp.interaction import Oracle, run
 from local_dp.learners import examples
+from local_dp.learners.examples import Task
 from local_dp.learners.halfspaces import Perceptron
 from local_dp.learners.learner import Classifier, Learner
 from local_dp.learners.rules import Literal, Rule, RuleList, Trees
-from local_dp.learners.tasks import Task
 from local_dp.oracles.statistical.oracles import BiasedOracle, ExactOracle, StatisticalQuery
 from local_dp.populations.concepts import ConceptClass, juntas, signed_conjunctions, stumps, thresholds
 from local_dp.populations.finite import Finite
