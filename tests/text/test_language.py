@@ -12,23 +12,8 @@ from local_dp.experiments.text.dialect import in_python, in_shell
 from tests.support.inputs.documents import ROOT
 from tests.support.language import complaints, in_file
 
-COVERED = (  # what is held to the rules; it grows as rooms are rewritten
-    "README.md",
-    "docs/why.md",
-    "docs/glossary.md",
-    "docs/tutorials",
-    "local_dp/__init__.py",
-    "experiments/api",
-    "experiments/bench",
-    "experiments/cli",
-    "experiments/peers",
-    "experiments/site",
-    "experiments/text",
-)
+COVERED = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs", "local_dp", "clients", "server", "experiments")  # docstrings and errors of code
 PENDING = (  # files with one of the sentences below; it shrinks as rooms are rewritten
-    "local_dp/oracles/local/population.py",
-    "local_dp/randomizers/sets/pckv.py",
-    "local_dp/verification/behaviour.py",
     "experiments/claims/local/local_to_sq/claim.py",
     "experiments/claims/local/suite/claim.py",
 )
