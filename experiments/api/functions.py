@@ -21,9 +21,8 @@ from local_dp.protocols.surveys.crosstab import Crosstab
 from local_dp.protocols.surveys.frequency import Frequency, Histogram
 from local_dp.protocols.surveys.statistical_queries import StatisticalQueries
 from local_dp.protocols.surveys.survey import Survey
-from local_dp.protocols.vectors.mean import Mean
 from local_dp.protocols.vectors.mean_found import MeanFound
-from local_dp.protocols.vectors.mean_vector import MeanVector
+from local_dp.protocols.vectors.mean_vector import Mean, MeanVector
 from local_dp.queries.cells import SEPARATOR
 
 Labels: TypeAlias = Iterable[object]
@@ -128,7 +127,7 @@ def mean(
     A list of columns gives the means of all, by one report of the whole record (`local_dp.protocols.vectors.mean_vector.MeanVector`). Their `bounds` are one
     pair for all, or a mapping of each column to its own; a missing number is refused, or counts as the "middle".
     Without bounds, a first part of the clients finds them privately (`local_dp.protocols.vectors.mean_found.MeanFound`); then there are no groups.
-    `missing`: refuse, or "exclude" (the mean of those present); `outside`: refuse, or "clip". See `local_dp.protocols.vectors.mean.Mean`.
+    `missing`: refuse, or "exclude" (the mean of those present); `outside`: refuse, or "clip". See `local_dp.protocols.vectors.mean_vector.Mean`.
     """
     if not isinstance(column, str):
         if by:

@@ -127,9 +127,8 @@ class Scene:
                 self._bars[self.state["rounds"][-1]["round"]] = bars
                 self._draw_bars(_by_round(self._bars))
                 return [_bar_row(*bar) for bar in bars]
-        if protocol.model() == "LNI":
-            algorithm = protocol.algorithm(self.settings.epsilon, self.settings.clients)
-            assert isinstance(algorithm, Nonadaptive)
+        algorithm = self.settings.algorithm
+        if isinstance(algorithm, Nonadaptive):
             described = protocol.describe(algorithm.decode(tallies))
             if "estimate" in described:
                 return self._rows(estimates(described), None)

@@ -162,8 +162,8 @@ class RuleList:
 class DecisionLists(Learner[RuleList]):
     """Learns a list of rules "if literal then label" over {0,1}^d under every distribution: error at most alpha.
 
-    Each round asks, for each literal of an unused variable and for "always", how many of the examples that no rule has caught satisfy it with label -1 and
-    with label +1; of the literals that are pure within the tolerance it takes the one that catches most. The first rule of the target that is not yet in the
+    Each round counts the examples that no rule has caught: by label, and by each literal of an unused variable or "always".
+    Of the literals that are pure within the tolerance it takes the one that catches most. The first rule of the target that is not yet in the
     list is pure, so there always is one; after d rules only "always" is left, and each rule misses at most twice the tolerance, so alpha / (d + 1) on the
     +1/-1 scale is enough. At most 2 (d + 1)^2 queries. No non-adaptive learner with polynomial cost exists (Daniely, Feldman 2019).
     Source: Rivest 1987; Kearns 1998.
@@ -242,7 +242,7 @@ class Trees(Learner[Tree]):
     """ID3 over {0,1}^d: splits each leaf on the attribute that leaves the least Gini impurity, `depth` times; the labels cost at most alpha of error.
 
     A round asks, for each leaf that is not pure, for its mass by label, and by label where x_j = 1 for each attribute j not on its path. A leaf's two masses
-    are off by at most the tolerance tau (those where x_j = 0 are differences), so its label costs at most 2 tau beyond the better one: alpha / 2^(depth + 1).
+    are off by at most the tolerance tau (those where x_j = 0 are differences). So its label costs at most 2 tau beyond the better one: alpha / 2^(depth + 1).
     The greedy choice of splits is a heuristic and promises nothing. Source: Quinlan 1986; limits 9.
     """
 

@@ -91,8 +91,8 @@ def _part(text: str, labels: tuple[str, ...], spare: tuple[str, ...]) -> Categor
 class Crossed(Query):
     """The combination of several categories, the last one running fastest: columns with public labels, or yes/no questions (no first, then yes).
 
-    `labels` holds for each part its labels, separated by U+001F, or nothing for a question. `spare` gives every part the extra symbols of `Category`; with
-    "none" there is one more symbol at the end, for a record that lacks a symbol in some part and so has no place in the table.
+    `labels` holds for each part its labels, separated by U+001F, or nothing for a question. `spare` gives every part the extra symbols of `Category`.
+    With "none" one more symbol stands at the end, for a record that lacks a symbol in some part.
     """
 
     name: ClassVar[str] = "crossed"

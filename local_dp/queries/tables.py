@@ -48,7 +48,6 @@ class Question(Query):
         return symbols(2 + len(self.spare))
 
     def answers(self, records: Records) -> Answers:
-        """Who says yes, no, neither."""
         return answers_of(self.expression, records)
 
     def found(self, records: Records) -> Ints:
@@ -65,7 +64,7 @@ class Category(Query):
     """The position of a column's value in a public list of labels.
 
     `spare` names extra symbols after the labels: "other" for a value that is not listed, "missing" for none. Without its symbol such a value counts as the
-    first label: whoever asks so has made sure that there is none (`protocols.surveys.policies`).
+    first label; `protocols.surveys.policies` makes sure that there is none.
     """
 
     name: ClassVar[str] = "category"
@@ -133,7 +132,7 @@ def labels_of(records: Records, column: str) -> np.ndarray:
 class Bounded(Query):
     """A numeric column clipped to the public bounds [low, high] and rounded to a lattice of 2^16 steps.
 
-    A missing number would count as the midpoint: whoever asks so has made sure that there is none, and `Grouped` has a place for them.
+    A missing number would count as the midpoint: `protocols.surveys.policies` makes sure that there is none. `Grouped` has a value for it.
     """
 
     name: ClassVar[str] = "bounded"
@@ -167,8 +166,8 @@ def asked_in(wave: str, labels: tuple[str, ...], spare: tuple[str, ...] = ()) ->
 class ChangeInterval(Query):
     """In which interval of `width` waves a yes/no answer changes for the `change`-th time, counted from 0 on; the number of intervals if it does not.
 
-    Before the first wave the answer is no (the first label), so odd changes are to yes and even ones to no, and after wave t the answer is yes if the number
-    of changes is odd. What it is up to the end of an interval decides whether that interval is told: nobody needs to know the future.
+    Before the first wave the answer is no (the first label), so odd changes are to yes and even ones to no. After wave t the answer is yes if the number of
+    changes is odd. A report about an interval depends on the answers until its end only.
     """
 
     name: ClassVar[str] = "change-interval"

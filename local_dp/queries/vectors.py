@@ -31,8 +31,8 @@ def check_body(kind: str) -> None:
 class Coordinates(Query):
     """The columns, each less its centre and over its reach, as a vector of the cube [-1, 1]^d or of the Euclidean unit ball, shape (n, d).
 
-    On a lattice of `steps` to either side. A number beyond centre +- reach counts as the nearer end, a missing one as the centre, and a vector outside the
-    ball as the nearest on its way to 0. Whoever asks so has decided that, or made sure that there is none (`protocols.surveys.policies`).
+    On a lattice of `steps` to either side. A number beyond centre +- reach counts as the nearer end, a missing one as the centre. A vector outside the
+    ball is scaled to norm 1. `protocols.surveys.policies` decides on such records first.
     """
 
     name: ClassVar[str] = "coordinates"
@@ -105,7 +105,7 @@ class Mistake(Query):
 
 @dataclass(frozen=True)
 class _Descending(Query):
-    """What tells of minus the gradient of a loss at the weights w, -loss'(y <w, x>) y x. The label y is +1 or -1; any other label counts as its sign."""
+    """A query about minus the gradient of a loss at the weights w, -loss'(y <w, x>) y x. The label y is +1 or -1; any other label counts as its sign."""
 
     loss: str
     columns: tuple[str, ...]

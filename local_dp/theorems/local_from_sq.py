@@ -136,7 +136,7 @@ def one_random_query(algorithm: Statistical[R], epsilon: float, clients: int, se
 
 
 def from_own_bits(algorithm: Statistical[R], public: Records, secret: str, epsilon: float) -> Local[R]:
-    """The same algorithm on a table of which everything but one column of bits is public: client i tells the bit of row i once, by randomized response.
+    """The same algorithm on a table of which everything but one column of bits is public: client i reports the bit of row i once, by randomized response.
 
     The server knows what row i would answer with either bit, and mixes the two answers by its estimate of the bit. Privacy: epsilon for the bit, whatever the
     number of queries. Utility: unbiased for the table; n rows that all matter give a standard error of C / sqrt(n) or less on the [-1, 1] scale, C = (e^eps +
@@ -218,16 +218,16 @@ def sign_correlation(terms: int) -> float:
 
 
 def one_sign_each(algorithm: Statistical[R], epsilon: float, clients: int, seed: int) -> Local[R]:
-    """The same algorithm with each client telling one sign, of the sum of its answers to all t yes/no queries under signs of its own by public coins.
+    """The same algorithm with one sign from each client: of the sum of its answers to all t yes/no queries, under its own random signs (public coins).
 
-    Privacy: epsilon. Utility: unbiased for the clients' own table, standard error about C sqrt(pi t / (2 n)) for every query on the [-1, 1] scale, so that the
+    Privacy: epsilon. Utility: unbiased for the clients' own table, standard error about C sqrt(pi t / (2 n)) for every query on the [-1, 1] scale. The
     largest error of t answers is smaller than by `one_query_each`. Raises InputError without clients, or for a query that is no yes/no query.
     Source: Duchi, Jordan, Wainwright 2018, whose vectors of one length these are, with the report in place of the vector.
     """
     if clients < 1:
         raise InputError(f"clients is {clients}; give 1 or more")
     if any(query.span != 1 for query in algorithm.queries):
-        raise InputError("a sign is told of yes/no queries alone; `boolean_from_real` makes them of others")
+        raise InputError("one sign each takes yes/no queries alone; `boolean_from_real` turns others into such")
     told = [SignOfAll(algorithm.queries, seed, client) for client in range(clients)]
 
     def ask(queries: tuple[StatisticalQuery, ...], before: tuple[LocalQuery, ...]) -> tuple[LocalQuery, ...]:

@@ -19,7 +19,7 @@ from local_dp.oracles.local.asked import Cohort, LocalQuery, cells_of
 from local_dp.protocols.local_protocol import LocalProtocol
 from local_dp.protocols.surveys.frequency import Frequency, Histogram
 from local_dp.protocols.surveys.survey import Survey
-from local_dp.protocols.vectors.mean import Mean
+from local_dp.protocols.vectors.mean_vector import Mean
 from local_dp.queries.query import Query
 from local_dp.queries.tables import Category
 from local_dp.randomizers.finite import FiniteChannel

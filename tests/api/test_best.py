@@ -11,7 +11,7 @@ from local_dp.errors import InputError
 from local_dp.protocols.planning.local import asked_of
 from local_dp.protocols.surveys.frequency import frequency_randomizer
 from local_dp.protocols.surveys.survey import Survey
-from local_dp.protocols.vectors.mean import Mean
+from local_dp.protocols.vectors.mean_vector import Mean
 from local_dp.randomizers.registry import RANDOMIZERS
 
 

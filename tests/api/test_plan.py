@@ -13,7 +13,7 @@ from local_dp.experiments.api import compare
 from local_dp.experiments.api.compare import Comparison, Grid, quantile_places
 from local_dp.protocols.surveys.frequency import Frequency
 from local_dp.protocols.surveys.survey import Survey
-from local_dp.protocols.vectors.mean import Mean
+from local_dp.protocols.vectors.mean_vector import Mean
 from local_dp.records import Records
 from tests.support.inputs.randomizers import ORACLES
 from tests.support.runs.command import local_dp
@@ -93,7 +93,7 @@ def test_a_plan_of_a_file(tmp_path: Path) -> None:
     assert "needs --question" in local_dp("plan", "survey", "--records", str(path)).stderr
 
 
-GRID = Grid(epsilons=(1.0,), clients=(300, 1200), runs=400)
+GRID = Grid(epsilons=(1.0,), clients=(300, 1200), randomizers=("grr", "olh"), runs=400)
 
 
 @pytest.mark.parametrize("tier", ["aggregate", "population"])

@@ -1,4 +1,4 @@
-"""What an experiment measures as it is right is measured before a test breaks anything, whichever test is run alone."""
+"""Measures an experiment before a test breaks anything, so that each test can run alone."""
 
 import pytest
 

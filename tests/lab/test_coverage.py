@@ -24,7 +24,7 @@ from local_dp.experiments.lab.coverage.runs import Drawn, Simulated
 from local_dp.experiments.lab.coverage.searches import least_count_cases
 from local_dp.experiments.lab.coverage.stated import Stated, measure_stated
 from local_dp.protocols.surveys.survey import Survey
-from local_dp.protocols.vectors.mean import Mean
+from local_dp.protocols.vectors.mean_vector import Mean
 from local_dp.randomizers.frequencies.grr import GRR
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.tallies import Z95, Estimate, Tally, score_interval

@@ -1,12 +1,9 @@
 """The masked-parity learners: exact laws of their queries, user-level and aggregate runs alike, client counts and bounds."""
 
-import math
-from collections.abc import Callable
 from itertools import product
 
 import numpy as np
 import pytest
-from scipy.stats import chi2
 
 from local_dp.arrays import Floats
 from local_dp.bounds.masked_parity import (
@@ -19,11 +16,7 @@ from local_dp.bounds.masked_parity import (
     masked_parity_one_round_bound,
     masked_parity_one_round_clients,
 )
-from local_dp.errors import InputError, RefusedError
-from local_dp.experiments.claims.local.masked_parity.claim import ONE_ROUND
-from local_dp.experiments.lab.intervals import wilson
 from local_dp.experiments.lab.minimal_clients import exact_recovery
-from local_dp.interaction import run
 from local_dp.masked.population import Concept, MaskedParityPopulation
 from local_dp.masked.protocols import (
     Law,
@@ -38,48 +31,21 @@ from local_dp.masked.protocols import (
     mask_law,
     signed_oracle,
 )
-from local_dp.masked.queries import LATTICE, MaskedBent, MaskedBit, MaskedCoset, MaskedDisagreement, MaskedIndex, MaskedIndicator, MaskedList, MaskedParity
-from local_dp.noise import KeyedNoise
-from local_dp.oracles.local.aggregate import AggregateOracle
-from local_dp.oracles.local.asked import Cohort, LocalQuery
-from local_dp.oracles.local.population import PopulationOracle
+from local_dp.masked.queries import MaskedBent, MaskedBit, MaskedCoset, MaskedDisagreement, MaskedIndex, MaskedIndicator, MaskedList, MaskedParity
 from local_dp.protocols.registry import PROTOCOLS
 from local_dp.queries.query import Query
-from local_dp.queries.registry import QUERIES
-from local_dp.randomizers.evidence import check_loss
 from local_dp.randomizers.finite import FiniteChannel
-from local_dp.randomizers.frequencies.hadamard import SignedHadamard
-from local_dp.randomizers.numbers.discrete_laplace import DiscreteLaplace
-from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.records import Records
 from local_dp.tallies import Tally
 from tests.support.long import short
 from tests.support.theory.alike import check_alike, user_level
 
-TAIL = 1e-6  # the probability that a statistical test of this file fails by chance
-
-UNCHANGED = [28, 0, 22, 26, 0, 16, 22, 5, 9, 14, 22, 10, 11, 1, 26, 30, 2, 9, 1, 17]
-
 ASKED = [
-    MaskedIndex(3),
-    MaskedParity(3, 5),
-    MaskedParity(3, 3),
-    MaskedIndicator(3, 0),
-    MaskedIndicator(3, 1),
-    MaskedDisagreement(3, 5),
-    MaskedDisagreement(3, 1),
-    MaskedBit(3, 1),
-    MaskedBit(3, 2),
-    MaskedCoset(3, 0, 5),
-    MaskedCoset(3, 0, 0),
-    MaskedList(3, 1, 0b110, 0b110),
-    MaskedList(3, 0, 0b111, 0b111),
-    MaskedList(3, 3, 0b101, 0b111),
-    MaskedList(3, 3, 0b001, 0b100),
-    MaskedList(3, 5, 0),
-    MaskedBent(3, 1),
+    MaskedIndex(3), MaskedParity(3, 5), MaskedParity(3, 3), MaskedIndicator(3, 0), MaskedIndicator(3, 1), MaskedDisagreement(3, 5),
+    MaskedDisagreement(3, 1), MaskedBit(3, 1), MaskedBit(3, 2), MaskedCoset(3, 0, 5), MaskedCoset(3, 0, 0), MaskedList(3, 1, 0b110, 0b110),
+    MaskedList(3, 0, 0b111, 0b111), MaskedList(3, 3, 0b101, 0b111), MaskedList(3, 3, 0b001, 0b100), MaskedList(3, 5, 0), MaskedBent(3, 1),
     MaskedBent(3, 3),
-]
+]  # fmt: skip
 
 
 def everybody(concept: Concept) -> Records:
@@ -94,12 +60,6 @@ def everybody(concept: Concept) -> Records:
 def enumerated(concept: Concept, query: Query) -> Floats:
     values = query(everybody(concept)).astype(np.int64) - query.domain.low
     return np.bincount(values, minlength=query.domain.size).astype(np.float64) / len(values)
-
-
-def randomizer_for(query: Query) -> FiniteChannel:
-    if query.domain.kind == "levels":
-        return DiscreteLaplace(1.0, steps=LATTICE)
-    return BinaryRR(1.0) if query.domain.kind == "symbols" else SignedHadamard(1.0, k=query.domain.high)
 
 
 def tally_law(concept: Concept, query: Query, randomizer: FiniteChannel) -> Floats:
@@ -123,28 +83,13 @@ def test_laws_by_enumeration(query: Query, a: int) -> None:
 
 @pytest.mark.parametrize(("d", "r", "told"), [(2, 3, 0), (2, 3, 2), (4, 11, 0), (4, 11, 2), (5, 19, 1), (5, 7, 3), (5, 30, 5)])
 def test_bent_law_by_enumeration(d: int, r: int, told: int) -> None:
-    """However many bits are told, the bent query's law equals an enumeration, and its coefficient at every r given them is 2^-((d - told) / 2) in size."""
+    """For any number t of bits in the symbol, the bent query's law equals an enumeration, and its coefficients given them are 2^-((d - t) / 2) in size."""
     query = MaskedBent(d, told)
     for a in (0, 1):
         law = MaskedParityPopulation(Concept(d, r, a), 1, 0).law(query)
         assert law == pytest.approx(enumerated(Concept(d, r, a), query), abs=1e-15)
     lean = law[query.domain.high + 1 :][: query.listed] - law[: query.domain.high][::-1][: query.listed]
     assert np.abs(lean) == pytest.approx(0.5 / query.listed * 2.0 ** -((d - told) // 2))
-
-
-@pytest.mark.parametrize("query", [query for query in ASKED if query.domain.kind != "levels"], ids=repr)
-def test_user_level_and_aggregate_tallies_have_the_exact_law(query: Query) -> None:
-    """Tallies of 60,000 simulated clients, and tallies drawn in aggregate, pass a chi-square test at 1e-6 against the enumerated law; a wrong law fails it."""
-    n, concept = 60_000, Concept(3, 5, 1)
-    randomizer = randomizer_for(query)
-    law, population = tally_law(concept, query, randomizer), MaskedParityPopulation(concept, n, 7)
-    limit = chi2.isf(TAIL, law.size - 1)
-    oracles = [PopulationOracle(population, KeyedNoise(1), 2, 1.0), AggregateOracle(population, np.random.default_rng(3), 1.0)]
-    wrong = max((tally_law(Concept(3, r, a), query, randomizer) for r in range(8) for a in (0, 1)), key=lambda other: float(((other - law) ** 2 / law).sum()))
-    for oracle in oracles:
-        (tally,) = oracle.answer((LocalQuery(query, randomizer, Cohort(0, n)),))  # type: ignore[attr-defined]
-        assert ((tally.counts - n * law) ** 2 / (n * law)).sum() < limit
-        assert ((tally.counts - n * wrong) ** 2 / (n * wrong)).sum() > limit
 
 
 @pytest.mark.parametrize("size", [0, 1, 2, 4])
@@ -183,7 +128,7 @@ def test_likelihoods_are_those_of_the_enumerated_laws(size: int) -> None:
             (MaskedParityLearner(d=16), 4.0, 750),
             (MaskedParityOneRound(d=8), 4.0, 370),
         ],
-        lambda each: each[0].d == 8 and each[1] == 4,
+        lambda each: each[0] == MaskedParityList(d=8) and each[1] == 4,
         several=True,
     ),
     ids=repr,
@@ -213,7 +158,7 @@ def test_few_clients_are_enough_at_a_large_epsilon(protocol: MaskedParityProtoco
             (MaskedParityOneRound(d=5), 1_200),
             (MaskedParityOneRound(d=4, form="masks"), 800),
         ],
-        lambda each: each[1] <= 800,
+        lambda each: each[1] == 800 and each[0] in (MaskedParityList(d=5, bits=3, share=0.4), MaskedParityOneRound(d=4)),
         several=True,
     ),
     ids=repr,
@@ -224,79 +169,12 @@ def test_user_level_and_aggregate_runs_succeed_alike(protocol: MaskedParityProto
     check_alike(protocol, n, 200, 800)
 
 
-def test_two_round_hashing_is_unchanged() -> None:
-    """The first twenty seeds of one-round hashing at d = 4 and n = 1500 give the concepts they always gave."""
-    found = []
-    for seed in range(20):
-        protocol = MaskedParityLearner(d=4)
-        concept = run(protocol.algorithm(1.0, 1500), PopulationOracle(protocol.synthetic(1500, seed), KeyedNoise(seed), seed, 1.0))
-        found.append(2 * concept.r + concept.a)
-    assert found == UNCHANGED
-
-
 @pytest.mark.parametrize("name", [name for name in PROTOCOLS if name.startswith("masked-parity")])
-@pytest.mark.parametrize("d", [1, 2, 3, 4, 7])
+@pytest.mark.parametrize("d", short((1, 2, 3, 4, 7, *range(8, 65)), lambda d: d in (1, 4, 7)))
 def test_every_learner_finds_every_bit_with_enough_clients(name: str, d: int) -> None:
     """With six times the clients of `clients` every learner is exact for ten concepts, for every d including 1 and odd ones."""
     protocol = PROTOCOLS[name].from_settings({"d": str(d)})
     assert exact_recovery(protocol, 1.0, 1)(6 * protocol.clients(1.0), 10) == 10
-
-
-@pytest.mark.parametrize(
-    ("name", "d"), [("masked-parity-list", 64), ("masked-parity-fresh", 64), ("masked-parity-literal", 32), ("masked-parity-one-round", 24)]
-)
-def test_learners_scale(name: str, d: int) -> None:
-    """Large d works, in aggregate, with the default number of clients: at least 17 of 20 runs where 95 % are promised (failure probability below 1e-3)."""
-    protocol = PROTOCOLS[name].from_settings({"d": str(d)})
-    assert exact_recovery(protocol, 1.0, 1)(protocol.clients(1.0), 20) >= 17
-
-
-@pytest.mark.parametrize("name", [name for name in PROTOCOLS if name.startswith("masked-parity")])
-def test_model_and_privacy(name: str) -> None:
-    """Only the one-round learner is non-interactive; every randomizer of every round is verified exactly, and no client pays more than epsilon."""
-    protocol = PROTOCOLS[name].from_settings({"d": "4"})
-    assert type(protocol).model() == ("LNI" if name == ONE_ROUND else "LI")
-    oracle = Watched(protocol.synthetic(6000, 1), KeyedNoise(1), 1, 1.0)
-    run(protocol.algorithm(1.0, 6000), oracle)
-    assert len(oracle.rounds) == (1 if name == ONE_ROUND else 2)
-    assert sum(summary.n for summary in oracle.rounds) == 6000
-    for query in oracle.asked:
-        check_loss(query.randomizer)
-        assert QUERIES.build(query.query.name, query.query.params()) == query.query
-    assert oracle.ledger.max_spent == 1.0
-
-
-class Watched(PopulationOracle):
-    """Keeps the queries it is asked."""
-
-    asked: tuple[LocalQuery, ...] = ()
-
-    def answer(self, queries: tuple[LocalQuery, ...]) -> tuple[Tally, ...]:
-        self.asked += queries
-        return super().answer(queries)
-
-
-def test_bad_parameters_are_refused() -> None:
-    """Every wrong parameter is named in the error."""
-    cases: list[tuple[Callable[[], object], str]] = [
-        (lambda: MaskedParityOneRound(form="bend"), "form"),
-        (lambda: MaskedParityOneRound(d=12, form="masks"), "bent"),
-        (lambda: MaskedParityList(bits=9), "bits"),
-        (lambda: MaskedParityList(share=1.0), "share"),
-        (lambda: MaskedParityList().algorithm(1.0, 1), "two rounds"),
-        (lambda: MaskedParityFresh(d=8).algorithm(1.0, 3), "fresh"),
-        (lambda: MaskedList(4, 0, 16), "free"),
-        (lambda: MaskedList(4, 0, 1, 16), "asked"),
-        (lambda: MaskedBent(4, 1), "told"),
-        (lambda: MaskedList(20, 0, (1 << 13) - 1), "k is"),
-        (lambda: MaskedBit(4, 4), "j is"),
-        (lambda: masked_parity_one_round_bound(4, 1.0, 0.5), "success"),
-    ]
-    for make, words in cases:
-        with pytest.raises(InputError, match=words):
-            make()
-    with pytest.raises(RefusedError):
-        QUERIES.build("masked-list", {"d": 4, "r": 0, "free": -1})
 
 
 def test_bounds_have_the_published_values() -> None:
@@ -308,33 +186,3 @@ def test_bounds_have_the_published_values() -> None:
     assert [masked_parity_fresh_clients(d, 1.0, 0.1) for d in (4, 16, 64)] == pytest.approx([5_092, 4.88e5, 4.27e7], rel=0.1)
     assert [masked_parity_one_round_clients(d, 1.0, 0.1) for d in (2, 4, 8, 12, 16, 20)] == pytest.approx([251, 1_256, 9_400, 1.23e5, 2.00e6, 3.2e7], rel=0.03)
     assert [masked_parity_curator_clients(d, 1.0, 0.1) for d in (8, 16)] == [47, 75]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("d", "runs"), [(4, 6000), (8, 5000), (16, 3000), (32, 2000)])
-def test_the_default_count_of_list_decoding_meets_its_success(d: int, runs: int) -> None:
-    """With the default count list decoding succeeds in 95 % of the runs, neither below 94 % nor above 97 % (99 % interval of the measurement)."""
-    protocol = MaskedParityList(d=d)
-    low, high = wilson(exact_recovery(protocol, 1.0, 2)(protocol.clients(1.0), runs), runs, 2.58)
-    assert low < 0.97
-    assert high > 0.94
-    assert low > 0.93
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("protocol", "n", "runs"),
-    [
-        (MaskedParityLearner(d=8), 5_756, 600),
-        (MaskedParityList(d=4), 855, 600),
-        (MaskedParityList(d=8), 3_600, 600),
-        (MaskedParityList(d=16), 16_850, 400),
-        (MaskedParityOneRound(d=8), 9_400, 600),
-        (MaskedParityOneRound(d=8, form="masks"), 9_400, 300),
-        (MaskedParityOneRound(d=12), 125_000, 300),
-    ],
-    ids=repr,
-)
-def test_published_counts_at_user_level(protocol: MaskedParityProtocol, n: int, runs: int) -> None:
-    """With every client simulated, the published counts succeed in 90 % of the runs, less 2 % for rounding, up to 4 deviations."""
-    assert user_level(protocol, n, runs) / runs > 0.88 - 4 * math.sqrt(0.9 * 0.1 / runs)

@@ -13,7 +13,6 @@ from local_dp.errors import InputError, RefusedError
 from local_dp.masked.queries import MaskedIndex, MaskedParity
 from local_dp.oracles.local.asked import Cohort, LocalQuery
 from local_dp.queries.numbers import STEPS
-from local_dp.queries.query import Query
 from local_dp.queries.registry import QUERIES
 from local_dp.queries.tables import Bounded, Category, Question
 from local_dp.randomizers.frequencies.grr import GRR
@@ -28,7 +27,7 @@ ODD: st.SearchStrategy[Any] = st.one_of(
 )  # fmt: skip
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(
     name=st.one_of(st.sampled_from(list(RANDOMIZERS)), st.text(max_size=8)),
     params=st.dictionaries(st.sampled_from(["epsilon", "k", "steps", "word_bits", "x"]), ODD),
@@ -44,7 +43,7 @@ def test_any_randomizer_request_is_built_or_refused(name: str, params: dict[str,
     assert randomizer.params().keys() >= params.keys()
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(
     name=st.one_of(st.sampled_from(sorted(QUERIES)), st.text(max_size=8)),
     params=st.dictionaries(st.sampled_from(["text", "column", "labels", "low", "high", "d", "r"]), ODD),
@@ -57,15 +56,6 @@ def test_any_query_request_is_built_or_refused(name: str, params: dict[str, Any]
         assert refused.code in ("unknown-query", "bad-parameters")  # noqa: PT017
         return
     assert query.domain.size >= 2
-
-
-@pytest.mark.parametrize(
-    "query",
-    [Question("a > 0"), Category("city", ("Oslo", "Rome")), Bounded("b", -1.0, 2.5), MaskedIndex(5), MaskedParity(64, 2**64 - 1)],
-)
-def test_queries_travel_by_name_and_parameters(query: Query) -> None:
-    """A query is rebuilt equal from its name and parameters."""
-    assert QUERIES.build(query.name, query.params()) == query
 
 
 def test_a_category_is_the_position_of_its_label() -> None:
@@ -87,40 +77,11 @@ def test_a_bounded_number_is_clipped_and_rounded_to_its_lattice() -> None:
     assert query.in_units(np.array([0.0, 0.5, 1.0])).tolist() == [-1.0, 1.0, 3.0]
 
 
-@settings(max_examples=300, deadline=None)
-@given(
-    values=st.lists(st.floats(allow_nan=True), min_size=1, max_size=20),
-    low=st.floats(-1e149, 1e149),
-    width=st.floats(1e-150, 1e149),
-)
-def test_a_bounded_value_always_lies_in_its_domain(values: list[float], low: float, width: float) -> None:
-    """For any bounds and any column, every value is a level."""
-    if not low + width - low >= 1e-150:
-        return
-    query = Bounded("v", low, low + width)
-    with np.errstate(over="ignore"):
-        levels = query(Records({"v": np.array(values)}))
-    assert query.domain.clip(levels).tolist() == levels.tolist()
-
-
 @pytest.mark.parametrize(("low", "high"), [(1.0, 1.0), (2.0, 1.0), (math.nan, 1.0), (0.0, math.inf), (-1e308, 1e308), (0.0, 1e200), (0.0, 1e-200)])
 def test_bounds_without_a_finite_range_are_refused(low: float, high: float) -> None:
     """Bounds are finite, in order, and a finite distance apart."""
     with pytest.raises(InputError, match="bounds"):
         Bounded("v", low, high)
-
-
-def test_masked_queries_read_the_label_where_it_tells() -> None:
-    """Round one gives y at symbol i where b = 1, round two y * (-1)^<r,x> where b = 0, else null."""
-    x, i, b, y = (
-        np.array([5, 5, 3], dtype=np.uint64),
-        np.array([2, 0, 1], dtype=np.uint8),
-        np.array([1, 0, 0], dtype=np.uint8),
-        np.array([-1, -1, 1], dtype=np.int8),
-    )
-    records = Records({"x": x, "i": i, "b": b, "y": y})
-    assert MaskedIndex(3)(records).tolist() == [-3, 0, 0]
-    assert MaskedParity(3, 4)(records).tolist() == [0, 1, 1]
 
 
 @pytest.mark.parametrize("wrong", [np.array(["a"]), np.array([0.5])])
@@ -165,7 +126,7 @@ def test_every_query_answers_or_refuses_by_the_schema(name: str, column: np.ndar
 
 @pytest.mark.parametrize("name", SHARP)
 def test_no_record_makes_a_query_warn(name: str) -> None:
-    """Whatever number a record holds, its value is inside the domain and numpy says nothing: a warning for some records only can be timed."""
+    """Whatever number a record holds, its value is inside the domain and numpy does not warn: a warning for some records only can be timed."""
     query = QUERIES.build(name, SHARP[name])
     pairs = np.array(np.meshgrid(EXTREMES, EXTREMES)).reshape(2, -1)
     records = Records({"x": pairs[0], "y": pairs[1], "b": pairs[0][::-1].copy()})
@@ -177,20 +138,3 @@ def test_no_record_makes_a_query_warn(name: str) -> None:
     assert query.domain.low <= values.min() <= values.max() <= query.domain.high
     with pytest.warns(RuntimeWarning):  # the wrong twin: the bare query warns for some of these records
         query(records)
-
-
-@pytest.mark.parametrize("place", [0.0, True, -1, 2])
-@pytest.mark.parametrize(
-    ("name", "params", "which"),
-    [
-        ("descent", {"loss": "hinge", "columns": ("x", "y"), "label": "z", "weights": (1.0, 1.0)}, "coordinate"),
-        ("centre-sum", {"columns": ("x", "y"), "centres": (0.0, 1.0), "centre": 0}, "coordinate"),
-        ("nearest-centre", {"columns": ("x", "y"), "centres": (0.0, 1.0, 1.0, 0.0)}, "centre"),
-    ],
-)
-def test_a_place_is_a_whole_number(name: str, params: dict[str, Any], which: str, place: object) -> None:
-    """Which coordinate or centre is meant is a whole number that there is: a client refuses another one by its parameters, and not as it computes."""
-    QUERIES.build(name, {**params, which: 0})
-    with pytest.raises(RefusedError) as refused:
-        QUERIES.build(name, {**params, which: place})
-    assert refused.value.code == "bad-parameters"

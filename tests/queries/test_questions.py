@@ -1,8 +1,6 @@
 """The question language: what it reads, what it answers, and how it refuses; nothing in it is ever evaluated as code."""
 
 import builtins
-import operator
-import random
 from collections.abc import Callable
 from typing import Any
 
@@ -12,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from local_dp.errors import InputError
-from local_dp.queries.questions import MAX_DEPTH, MAX_LENGTH, Both, Comparison, Either, Name, Not, answers_of, columns_of, evaluate, parse
+from local_dp.queries.questions import MAX_DEPTH, MAX_LENGTH, Comparison, Name, answers_of, columns_of, evaluate, parse
 from local_dp.records import Records
 
 RECORDS = Records(
@@ -27,31 +25,14 @@ RECORDS = Records(
 )
 
 
-@pytest.mark.parametrize(
-    ("question", "answers"),
-    [
-        ("a > 0 and a >= 2", [0, 0, 1, 1]),
-        ("a<1 or a==3", [1, 0, 0, 1]),
-        ("not a > 1", [1, 1, 0, 0]),
-        ("not not a != 1", [1, 0, 1, 1]),
-        ("a > 2 or a < 2 and a > 0", [0, 1, 0, 1]),
-        ("(a > 2 or a < 2) and a > 0", [0, 1, 0, 1]),
-        ("not a == 0 and a < 3", [0, 1, 1, 0]),
-        ("not (a == 0 and a < 3)", [0, 1, 1, 1]),
-        ("a == 3 or a == 0 and a == 1", [0, 0, 0, 1]),
-        ("(a == 3 or a == 0) and a == 0", [1, 0, 0, 0]),
-        ('city == "Rome"', [1, 0, 0, 1]),
-        ("city != 'Rome' and city < 'P'", [0, 1, 1, 0]),
-        ("`two words` == 1", [0, 1, 0, 1]),
-        ("größe >= 3", [0, 0, 1, 1]),
-        ("ok == 1", [1, 0, 1, 0]),
-        ("a == b", [0, 0, 0, 1]),
-        ("a < b", [1, 0, 0, 0]),
-        ("a >= -1.5e0 and a < .5e1", [1, 1, 1, 1]),
-        ("a > 1e400", [0, 0, 0, 0]),
-        ("  a\t>\n0  ", [0, 1, 1, 1]),
-    ],
-)
+@pytest.mark.parametrize(("question", "answers"), [
+    ("a > 0 and a >= 2", [0, 0, 1, 1]), ("a<1 or a==3", [1, 0, 0, 1]), ("not a > 1", [1, 1, 0, 0]), ("not not a != 1", [1, 0, 1, 1]),
+    ("a > 2 or a < 2 and a > 0", [0, 1, 0, 1]), ("(a > 2 or a < 2) and a > 0", [0, 1, 0, 1]), ("not a == 0 and a < 3", [0, 1, 1, 0]),
+    ("not (a == 0 and a < 3)", [0, 1, 1, 1]), ("a == 3 or a == 0 and a == 1", [0, 0, 0, 1]), ("(a == 3 or a == 0) and a == 0", [1, 0, 0, 0]),
+    ('city == "Rome"', [1, 0, 0, 1]), ("city != 'Rome' and city < 'P'", [0, 1, 1, 0]), ("`two words` == 1", [0, 1, 0, 1]),
+    ("größe >= 3", [0, 0, 1, 1]), ("ok == 1", [1, 0, 1, 0]), ("a == b", [0, 0, 0, 1]), ("a < b", [1, 0, 0, 0]),
+    ("a >= -1.5e0 and a < .5e1", [1, 1, 1, 1]), ("a > 1e400", [0, 0, 0, 0]), ("  a\t>\n0  ", [0, 1, 1, 1]),
+])  # fmt: skip
 def test_questions_read_as_they_are_written(question: str, answers: list[int]) -> None:
     """Comparisons, not before and before or, parentheses, quotes and backquotes mean what a reader expects."""
     assert evaluate(parse(question), RECORDS).astype(int).tolist() == answers
@@ -80,53 +61,17 @@ def test_any_number_compares_with_any_column(dtype: str, number: str) -> None:
     assert evaluate(parse(f"v == {number}"), records).tolist() == [False] * 3
 
 
-def test_large_whole_numbers_are_compared_exactly() -> None:
-    """2^53 + 1 is not 2^53."""
-    records = Records({"id": np.array([2**53, 2**53 + 1, 2**53 + 2])})
-    assert evaluate(parse("id == 9007199254740993"), records).tolist() == [False, True, False]
-
-
-def test_a_question_is_data() -> None:
-    """Parsing gives a tree of names, numbers and texts, and the columns it reads."""
-    tree = parse("not x > 1 and y == 'z' or `p q` < x")
-    assert tree == Either(Both(Not(Comparison(Name("x"), ">", 1.0)), Comparison(Name("y"), "==", "z")), Comparison(Name("p q"), "<", Name("x")))
-    assert columns_of(tree) == {"x", "y", "p q"}
-
-
-@pytest.mark.parametrize(
-    ("question", "says"),
-    [
-        ("", "expected a column, found the end"),
-        ("   ", "expected a column, found the end"),
-        ("a", "expected one of < <= > >= == !="),
-        ("a >", "expected a number, a text in quotes or a column, found the end"),
-        ("a > and", "found 'and'"),
-        ("a = 1", "found '='"),
-        ("1 < a", "expected a column, found '1'"),
-        ("a > 1 a", "expected 'and', 'or' or the end, found 'a'"),
-        ("a > 1 and", "expected a column, found the end"),
-        ("(a > 1", "expected ')', found the end"),
-        ("a > 1)", "found ')'"),
-        ("not", "expected a column, found the end"),
-        ("a > 'x", 'found "\'"'),
-        ("``> 1", "found '`'"),
-        ("a.b > 1", "found '.'"),
-        ("a[0] > 1", "found '['"),
-        ("f(a) > 1", "found '('"),
-        ("a > 1; b", "found ';'"),
-        ("a > 1 && b > 2", "found '&'"),
-        ("a > 1_000", "found '_000'"),
-        ("a > 0x10", "found 'x10'"),
-        ("a == 1 == 1", "found '=='"),
-        ("a == 'x' 'y'", "found"),
-        ("lambda: 1", "found ':'"),
-        ("a > 1 AND b > 1", "found 'AND'"),
-        ("a > 1\n\nb", "found 'b'"),
-        ("a > \x00", "found '\\x00'"),
-        ("a > \u2028", "found the end"),
-        ("a > \ud800", "found '\\ud800'"),
-    ],
-)
+@pytest.mark.parametrize(("question", "says"), [
+    ("", "expected a column, found the end"), ("   ", "expected a column, found the end"), ("a", "expected one of < <= > >= == !="),
+    ("a >", "expected a number, a text in quotes or a column, found the end"), ("a > and", "found 'and'"), ("a = 1", "found '='"),
+    ("1 < a", "expected a column, found '1'"), ("a > 1 a", "expected 'and', 'or' or the end, found 'a'"),
+    ("a > 1 and", "expected a column, found the end"), ("(a > 1", "expected ')', found the end"), ("a > 1)", "found ')'"),
+    ("not", "expected a column, found the end"), ("a > 'x", 'found "\'"'), ("``> 1", "found '`'"), ("a.b > 1", "found '.'"),
+    ("a[0] > 1", "found '['"), ("f(a) > 1", "found '('"), ("a > 1; b", "found ';'"), ("a > 1 && b > 2", "found '&'"), ("a > 1_000", "found '_000'"),
+    ("a > 0x10", "found 'x10'"), ("a == 1 == 1", "found '=='"), ("a == 'x' 'y'", "found"), ("lambda: 1", "found ':'"),
+    ("a > 1 AND b > 1", "found 'AND'"), ("a > 1\n\nb", "found 'b'"), ("a > \x00", "found '\\x00'"), ("a > \u2028", "found the end"),
+    ("a > \ud800", "found '\\ud800'"),
+])  # fmt: skip
 def test_every_parse_error_is_one_line_that_shows_where(question: str, says: str) -> None:
     """A question that cannot be read is an InputError of one printable line with what was expected and what was found."""
     with pytest.raises(InputError) as error:
@@ -137,15 +82,10 @@ def test_every_parse_error_is_one_line_that_shows_where(question: str, says: str
     assert message.isprintable()
 
 
-@pytest.mark.parametrize(
-    ("question", "says"),
-    [
-        ("zzz > 1", "no column 'zzz'; there are a, b, city"),
-        ("city > 1", "'city' is text and 1 is a number"),
-        ("a == 'x'", "'a' is a number and 'x' is text"),
-        ("a == city", "'a' is a number and 'city' is text"),
-    ],
-)
+@pytest.mark.parametrize(("question", "says"), [
+    ("zzz > 1", "no column 'zzz'; there are a, b, city"), ("city > 1", "'city' is text and 1 is a number"),
+    ("a == 'x'", "'a' is a number and 'x' is text"), ("a == city", "'a' is a number and 'city' is text"),
+])  # fmt: skip
 def test_every_evaluation_error_is_one_line(question: str, says: str) -> None:
     """A column that is not there, or text against a number, is an InputError of one line."""
     with pytest.raises(InputError) as error:
@@ -181,28 +121,11 @@ def agrees(question: str, read: Callable[[str], Any]) -> bool:
     return bool(evaluate(read(question), records).tolist() == [bool(eval(code, {"__builtins__": {}}, row)) for row in rows])  # noqa: S307  # a test's own text
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(QUESTIONS.filter(lambda text: len(text) <= MAX_LENGTH))
 def test_questions_agree_with_python(question: str) -> None:
     """Every random question means what the same expression means in Python: same precedence, same answers."""
     assert agrees(question, parse)
-
-
-def test_a_parser_with_or_before_and_is_noticed() -> None:
-    """The wrong twin, which swaps the precedence of and and or, disagrees with Python."""
-
-    def twin(question: str) -> Any:
-        def swap(tree: Any) -> Any:
-            match tree:
-                case Either(left, Both(first, second)):
-                    return Both(Either(swap(left), swap(first)), swap(second))
-                case other:
-                    return other
-
-        return swap(parse(question))
-
-    assert agrees("a > 2 or a < 2 and b > 5", parse)
-    assert not agrees("a > 2 or a < 2 and b > 5", twin)
 
 
 # --- hostile input -------------------------------------------------------------------------------------------------------------------------------------
@@ -256,14 +179,6 @@ def test_hostile_questions_fail_cleanly_and_execute_nothing(question: str, monke
     assert len(message.splitlines()) == 1
 
 
-def test_dunder_names_are_only_columns() -> None:
-    """A name with underscores is a column like any other, looked up in the table and nowhere else."""
-    assert columns_of(parse("__class__ == 1 or __builtins__ > columns")) == {"__class__", "__builtins__", "columns"}
-    with pytest.raises(InputError, match="no column '__class__'"):
-        evaluate(parse("__class__ == 1"), RECORDS)
-    assert evaluate(parse("__class__ == 1"), Records({"__class__": np.array([1, 2])})).tolist() == [True, False]
-
-
 def test_nesting_is_allowed_up_to_the_limit() -> None:
     """MAX_DEPTH - 1 parentheses are read, one more is refused; a long flat question evaluates."""
     inner = MAX_DEPTH - 1
@@ -275,7 +190,7 @@ def test_nesting_is_allowed_up_to_the_limit() -> None:
     assert evaluate(parse(flat), RECORDS).tolist() == [False, False, False, True]
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(st.one_of(st.text(max_size=60), st.text("ab 01.()<>=!'\"`andotr\n", max_size=60)))
 def test_any_text_is_read_or_refused(text: str) -> None:
     """No text makes the parser raise anything but InputError, and what it reads it can answer or refuse."""
@@ -291,24 +206,10 @@ def test_any_text_is_read_or_refused(text: str) -> None:
         assert "compare like with like" in str(error)  # noqa: PT017
 
 
-def test_answers_do_not_depend_on_how_rows_are_batched() -> None:
-    """A record's answer is its own: any batch gives the same ones."""
-    generator = random.Random(3)
-    values = [generator.randint(-3, 3) for _ in range(50)]
-    records = Records({"a": np.array(values)})
-    tree = parse("a > 0 or not a >= -1")
-    assert [bool(evaluate(tree, records.take(slice(row, row + 1)))[0]) for row in range(50)] == evaluate(tree, records).tolist()
-    assert evaluate(tree, records).tolist() == [operator.gt(value, 0) or value < -1 for value in values]
-
-
 FOREIGN = {
-    "age = 30": "age == 30",
-    "a > 1 && b < 2": "a > 1 and b < 2",
-    "a>1||b<>2": "a>1 or b != 2",
-    "!(a > 1)": "not (a > 1)",
-    "a > 1 AND NOT b == 'x && y'": "a > 1 and not b == 'x && y'",
-    "`a = b` = 'c | d'": "`a = b` == 'c | d'",
-}
+    "age = 30": "age == 30", "a > 1 && b < 2": "a > 1 and b < 2", "a>1||b<>2": "a>1 or b != 2", "!(a > 1)": "not (a > 1)",
+    "a > 1 AND NOT b == 'x && y'": "a > 1 and not b == 'x && y'", "`a = b` = 'c | d'": "`a = b` == 'c | d'",
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("question", FOREIGN)

@@ -34,22 +34,6 @@ def test_bits_meet_their_bound_for_every_function() -> None:
     assert worst == pytest.approx(bound, abs=1e-12)
 
 
-def test_bits_on_eight_values() -> None:
-    """All 3^8 functions on |Z| = 8 with the worst signs, which the linear decoder makes all equal: the largest error is the bound."""
-    tau = 0.1
-    tolerances = bit_tolerances(tau)
-    bound = math.fsum(2.0**-m * tau_m for m, tau_m in enumerate(tolerances, start=1)) + 2.0 ** -len(tolerances)
-    law, labels, worst = np.full(8, 0.125), Category("c", tuple("abcdefgh")), 0.0
-    for function in product((-1.0, -0.25, 0.5), repeat=8):
-        query = RealQuery(labels, tau, function)
-        bits = bit_queries(query)
-        if len(bits) > 1:
-            answers = tuple(bit.expectation(law) - bit.tolerance for bit in bits), tuple(bit.expectation(law) + bit.tolerance for bit in bits)
-            worst = max(worst, *(abs(read_bits(answer) - query.expectation(law)) for answer in answers))
-    assert worst == pytest.approx(bound, abs=1e-12)
-    assert bound <= tau
-
-
 def test_one_bit_too_few_is_outside() -> None:
     """The twin with one digit fewer, at the tolerances of the others, misses g = -1 by more than the tolerance that all digits keep."""
     tau = 0.25

@@ -12,12 +12,11 @@ from local_dp.errors import InputError, RefusedError
 from local_dp.interaction import Adaptive, Nonadaptive, run
 from local_dp.loss import Approximate, Pure, approximate, nano_epsilon, split_epsilon
 from local_dp.noise import KeyedNoise
-from local_dp.oracles.statistical.oracles import ExactOracle, RealQuery, Statistical, StatisticalPlay, StatisticalQuery, StatisticalRounds
+from local_dp.oracles.statistical.oracles import ExactOracle, Statistical, StatisticalPlay, StatisticalQuery, StatisticalRounds
 from local_dp.populations.finite import bernoulli
 from local_dp.populations.population import Population
 from local_dp.queries.tables import Bounded, Question
 from local_dp.theorems.curated import curated_from_sq
-from local_dp.theorems.on_table import boolean_from_real
 
 YES = StatisticalQuery(Question("vote == 1"), 0.1)
 
@@ -90,14 +89,6 @@ def test_enough_records_are_enough(epsilon: float, t: int) -> None:
     n = enough_records(t, epsilon, tau, beta)
     assert failures(n) <= binom(150, beta).isf(1e-6)
     assert failures(n // 60) > binom(150, beta).isf(1e-6)
-
-
-@pytest.mark.parametrize("booleans", [False, True])
-def test_real_functions_are_summed(booleans: bool) -> None:
-    """The mean of a function worth -.5 for no and 1 for yes, asked as it stands or bit by bit, is within .05 of the truth -.05; its query alone says -.4."""
-    real: Statistical[float] = Nonadaptive((RealQuery(YES.query, 0.1, (-0.5, 1.0)),), lambda answers: answers[0])
-    curated = curated_from_sq(boolean_from_real(real) if booleans else real, 0.1, 200_000)
-    assert run(curated, trusted(bernoulli("vote", 0.3, 200_000, 0), 0.1 * len(curated.queries))) == pytest.approx(-0.05, abs=0.05)
 
 
 def test_bad_input_is_refused() -> None:

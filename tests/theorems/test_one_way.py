@@ -13,7 +13,7 @@ from local_dp.draws import Draws
 from local_dp.loss import Pure
 from local_dp.noise import KeyedNoise
 from local_dp.optimise import least_clients
-from local_dp.theorems.one_way import PublicLearner, learner_from_one_way, one_way_from_learner
+from local_dp.theorems.curated import PublicLearner, learner_from_one_way, one_way_from_learner
 from local_dp.two_party.one_way import OneWay, greater_or_equal
 
 BITS, EPSILON = 3, 0.5

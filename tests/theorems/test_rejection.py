@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterator
 from fractions import Fraction
-from itertools import combinations_with_replacement, product
+from itertools import product
 
 import numpy as np
 import pytest
@@ -48,39 +48,17 @@ def _violations(growth: Fraction, number: int, accept: Accept = acceptance) -> i
     )
 
 
-def test_extremal_channels_are_channels() -> None:
-    """Every row sums to one, every column holds two numbers of ratio E at most, and some channel uses the whole ratio."""
-    for growth in GROWTHS:
-        ratios = []
-        for channel, _ in _cases(growth, 8):
-            assert all(sum(row, Fraction(0)) == 1 for row in channel)
-            ratios += [max(column) / min(column) for column in zip(*channel, strict=True)]
-        assert set(ratios) == {Fraction(1), growth}
-
-
 @pytest.mark.parametrize("growth", GROWTHS)
 def test_every_sign_pattern_is_within_the_bound(growth: Fraction) -> None:
     """|Z| <= 6, |W| <= 5, 30 channels, 4 tolerances, all sign patterns of +-tau: total variation within the bound in every case, in Fractions."""
     assert _violations(growth, 30) == 0
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("growth", GROWTHS)
-def test_every_sign_pattern_of_many_channels(growth: Fraction) -> None:
-    """The same for 400 channels."""
-    assert _violations(growth, 400) == 0
-
-
 @pytest.mark.parametrize("growth", GROWTHS[2:])
-def test_a_wrong_acceptance_constant_violates_the_bound(growth: Fraction) -> None:
-    """The twin that accepts twice as readily, so that likely reports are cut off at 1, is outside the bound."""
-    assert _violations(growth, 10, lambda ratio, ceiling: acceptance(2 * ratio, ceiling)) > 0
-
-
-@pytest.mark.parametrize("growth", GROWTHS[2:])
-def test_accepting_everything_violates_the_bound(growth: Fraction) -> None:
-    """The twin that ignores the answers and outputs R(u0) is outside the bound."""
-    assert _violations(growth, 10, lambda ratio, ceiling: ratio / ratio) > 0
+@pytest.mark.parametrize("twin", [lambda ratio, ceiling: acceptance(2 * ratio, ceiling), lambda ratio, ceiling: ratio / ratio], ids=["twice", "always"])
+def test_wrong_acceptance_violates_the_bound(growth: Fraction, twin: Accept) -> None:
+    """The twins that accept twice as readily, or always, are outside the bound."""
+    assert _violations(growth, 10, twin) > 0
 
 
 def test_exact_answers_give_the_exact_law() -> None:
@@ -117,42 +95,6 @@ def test_the_printed_query_is_within_its_bound(growth: Fraction) -> None:
                 assert within_draw_bound(distance, growth, tau)
                 worst = max(worst, float(distance) / draw_distance(math.log(growth), float(half), centred=False))
     assert 0.3 < worst <= 1
-
-
-def test_clipping_is_needed() -> None:
-    """There are channels and answers within the tolerance whose estimated acceptance probability leaves [0, 1] before it is clipped."""
-    growth, below, above = Fraction(3, 2), 0, 0
-    for channel, shares in _cases(growth, 30):
-        q, p = channel[0], mixture(shares, channel)
-        for own, base in zip(p, q, strict=True):
-            for s in (-1, 1):
-                ratio = (growth + 1 / growth + (query_value(own / base, growth) + s * Fraction(9, 10)) * (growth - 1 / growth)) / 2
-                above += ratio / growth > 1
-                below += ratio < 1 / growth
-    assert above > 0
-    assert below > 0
-
-
-def _tally_law(law: Law, draws: int) -> list[Fraction]:
-    """The law of the tally of independent draws, by enumeration of the multisets."""
-    probabilities = []
-    for multiset in combinations_with_replacement(range(len(law)), draws):
-        ways = math.factorial(draws) // math.prod(math.factorial(multiset.count(w)) for w in range(len(law)))
-        probabilities.append(ways * math.prod((law[w] for w in multiset), start=Fraction(1)))
-    return probabilities
-
-
-def test_several_clients_add_up() -> None:
-    """The tally of t = 2, 3, 4 clients is within t times the bound, for every sign pattern, by enumeration."""
-    for growth in (Fraction(3, 2), Fraction(19, 7)):
-        tau = Fraction(1, 2) * 2 / (growth**2 - 1)
-        for channel, shares in _cases(growth, 4):
-            truth = mixture(shares, channel)
-            for t in (2, 3, 4):
-                real = _tally_law(truth, t)
-                for law in draw_laws(channel, shares, growth, tau, acceptance):
-                    distance = total_variation(_tally_law(law, t), real)
-                    assert float(distance) <= t * draw_distance(math.log(growth), float(tau)) + 1e-12
 
 
 def test_truncation_by_enumeration() -> None:
@@ -193,7 +135,7 @@ def test_two_replies_of_one_client(growths: tuple[Fraction, Fraction]) -> None:
 
 
 def test_two_replies_with_wrong_constants() -> None:
-    """The twin that accepts twice as readily, and the twin that draws the second reply without regard to the first, are off even for exact answers."""
+    """Two twins are off even for exact answers: one accepts twice as readily, the other draws the second reply without regard to the first."""
     growths = (Fraction(19, 7), Fraction(19, 7))
     tree = _tree(growths, 0)
     truth = tree.law()

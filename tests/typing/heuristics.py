@@ -15,7 +15,7 @@ from local_dp.loss import Approximate, Pure
 
 
 def a_perfect_oracle_certifies(exhaustive: Exhaustive) -> Certifying:
-    """Whoever never fails may be used where failures are expected."""
+    """An oracle that never fails may be used where failures are expected."""
     perfect: Perfect = exhaustive
     return perfect
 

@@ -19,7 +19,7 @@ SQ = StatisticalRounds[str]
 
 
 def lni_equals_nasq(lni: LNI, nasq: NASQ) -> tuple[NASQ, LNI, NASQ]:
-    """Non-interactive local and non-adaptive SQ algorithms become each other, whichever simulation is used."""
+    """Non-interactive local and non-adaptive SQ algorithms become each other, by every simulation."""
     assert_type(local_from_sq(nasq, 1.0, tight_clients(1.0, 0.05)), Local[str])
     assert_type(sq_from_local(lni, 0.1, 8, 1), Statistical[str])
     assert_type(sq_from_local_by_table(lni, 0.1, 1), Statistical[str])

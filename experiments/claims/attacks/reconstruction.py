@@ -113,8 +113,6 @@ Point: TypeAlias = Noise | Models
 
 
 class Reconstruction(Experiment[Point, Wrong]):
-    """Dinur, Nissim 2003; Dwork, McSherry, Talwar 2007; lecture notes, chapter 4."""
-
     name = "reconstruction"
     chapter = CURATOR_AND_ATTACKS
     title = "Reconstruction: how exact may many counts be?"

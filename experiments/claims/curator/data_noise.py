@@ -13,8 +13,7 @@ import numpy as np
 from local_dp.curator.laws import SmallDatabases
 from local_dp.curator.mechanism import Mechanism, Neighbours
 from local_dp.curator.multisets import Multiset
-from local_dp.curator.sensitivity.cauchy import FINE, LEAST, CauchyNoise, cosh_loss
-from local_dp.curator.sensitivity.local import LocalSensitivity
+from local_dp.curator.sensitivity.cauchy import FINE, LEAST, CauchyNoise, LocalSensitivity, cosh_loss
 from local_dp.curator.sensitivity.medians import ExponentialMedian, GlobalMedian, Median, ProposedMedian, SmoothMedian
 from local_dp.curator.sensitivity.triangles import GlobalTriangles, LadderTriangles, NoisyLocalTriangles, SmoothTriangles, Triangles
 from local_dp.draws import Draws
@@ -234,8 +233,6 @@ Measurement: TypeAlias = Prices | Losses | Laws | Errors
 
 
 class DataNoise(Experiment[Point, Measurement]):
-    """Nissim, Raskhodnikova, Smith 2007, at the exact price."""
-
     name = "data-noise"
     chapter = CURATOR_AND_ATTACKS
     title = "Noise that follows the data: medians and triangles"

@@ -113,8 +113,6 @@ Point: TypeAlias = Central | Local | Privacy
 
 
 class Intervals(Experiment[Point, Errors | Deltas]):
-    """All interval counts of an ordered domain, trusted and local."""
-
     name = "intervals"
     chapter = CURATOR_AND_ATTACKS
     title = "Intervals: every range count of an ordered column at once"

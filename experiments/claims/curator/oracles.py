@@ -363,12 +363,12 @@ def _headline(learned: Sized, played: Sized) -> str:
 
 
 def _check_learners(learned: Sized) -> list[Check]:
-    def found(name: str, n: int) -> tuple[float, float, float]:
+    def frequency(name: str, n: int) -> tuple[float, float, float]:
         """In which share of the runs the best conjunction was selected, and the interval that is certain."""
         hits, runs = sum(each < 1e-12 for each in learned[n][name]), len(learned[n][name])
         return hits / runs, *wilson(hits, runs, CERTAIN)
 
-    few, many, listed, against = found(RSPM, FEW), found(RSPM, MANY), found(EXPONENTIAL, 300), learned[ERRING]
+    few, many, listed, against = frequency(RSPM, FEW), frequency(RSPM, MANY), frequency(EXPONENTIAL, 300), learned[ERRING]
     rspm, counted, nothing = (np.array(against[name]) for name in (RSPM, COUNTED, NOTHING))  # run by run, on the same data
     (saved, low, high), useless = mean_about(rspm - counted, CERTAIN), float(np.mean(nothing - counted))
     return [

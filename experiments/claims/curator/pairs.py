@@ -117,8 +117,6 @@ Point: TypeAlias = Releases | Move
 
 
 class Pairs(Experiment[Point, Errors | Squares]):
-    """Dwork, Nikolov, Talwar 2015, for marginals of two columns."""
-
     name = "pairs"
     chapter = CURATOR_AND_ATTACKS
     title = "Pairs: noise and projection"
@@ -135,10 +133,10 @@ class Pairs(Experiment[Point, Errors | Squares]):
 
     def conclude(self, measurements: list[tuple[Point, Errors | Squares]], scale: Scale) -> Finding:
         releases = of_kind(measurements, Releases)
-        found = {(p.d, p.times): m.errors for p, m in releases}
+        by_size = {(p.d, p.times): m.errors for p, m in releases}
         rows = [(name, p.d, p.d * p.times, p.times, *mean_log(each), p.runs) for p, m in releases for name, each in m.errors.items()]
         columns = ("answer", "columns d", "records n", "n / d", "error", "95 % from", "to", "runs")
-        table, figures = Table("root mean square error over all pairs", columns, rows), _figures(found)
+        table, figures = Table("root mean square error over all pairs", columns, rows), _figures(by_size)
         checks = [
             every(
                 "the release pays for the largest squared move of all pairs over every row replaced by every other, and for no more",
@@ -150,18 +148,18 @@ class Pairs(Experiment[Point, Errors | Squares]):
                 bool(releases) and all(m.nearer for _, m in releases),
                 f"{sum(p.runs for p, _ in releases)} runs",
             ),
-            *_check_order(found, [(p.d, p.times) for p, _ in releases if p.local]),
-            _check_growth(found),
+            *_check_order(by_size, [(p.d, p.times) for p, _ in releases if p.local]),
+            _check_growth(by_size),
             figure_check(figures, table),
         ]
         notes = [
             f"Epsilon {EPSILON:g}, delta {DELTA:g}; each record is one of {CENTRES} random rows, each bit kept with probability {KEPT:g}.",
             "The best linear shrinkage multiplies by the factor that is best for the very truth, which nobody knows; no private one does better.",
         ]
-        return Finding(checks, [table], figures, notes, headline=_headline(found.get((COLUMNS[-1], AT), {})))
+        return Finding(checks, [table], figures, notes, headline=_headline(by_size.get((COLUMNS[-1], AT), {})))
 
 
-Found = dict[tuple[int, int], Named]  # by d and the records to a column
+Sized = dict[tuple[int, int], Named]  # by d and the records to a column
 
 
 def _headline(errors: Named) -> str:
@@ -186,7 +184,7 @@ def _gains(errors: Named, better: str, worse: str) -> tuple[float, float, int]:
     return *mean_error(np.log(np.array(errors[worse]) / np.array(errors[better]))), len(errors[better])
 
 
-def _check_order(found: Found, local: list[tuple[int, int]]) -> list[Check]:
+def _check_order(by_size: Sized, local: list[tuple[int, int]]) -> list[Check]:
     at = [(d, AT) for d in COLUMNS]
     orders = [
         (f"projected beats raw at n = {AT} d", PROJECTED, RAW, at),
@@ -201,7 +199,7 @@ def _check_order(found: Found, local: list[tuple[int, int]]) -> list[Check]:
     ]
     checks = []
     for statement, better, worse, places in orders:
-        logs = [_gains(found.get(place, {}), better, worse) for place in places]
+        logs = [_gains(by_size.get(place, {}), better, worse) for place in places]
         gains = [(math.exp(mean), about_log(math.exp(mean), error, student(runs - 1, CERTAIN))[0]) for mean, error, runs in logs]
         texts = [f"{gain:.3g} [{least:.3g}, ...] times smaller at d = {d}, n = {times} d" for (gain, least), (d, times) in zip(gains, places, strict=True)]
         if len(texts) > len(COLUMNS):
@@ -210,9 +208,9 @@ def _check_order(found: Found, local: list[tuple[int, int]]) -> list[Check]:
     return checks
 
 
-def _check_growth(found: Found) -> Check:
+def _check_growth(by_size: Sized) -> Check:
     """The intervals of the first and the last geometric mean do not meet."""
-    logs = [_gains(found.get((d, AT), {}), PROJECTED, RAW) for d in COLUMNS]
+    logs = [_gains(by_size.get((d, AT), {}), PROJECTED, RAW) for d in COLUMNS]
     (first, error, runs), *_, (last, other, _) = logs
     growth = math.log(COLUMNS[-1] / COLUMNS[0])
     power, spread = (last - first) / growth, student(2 * runs - 2, CERTAIN) * math.hypot(error, other) / growth
@@ -223,9 +221,9 @@ def _check_growth(found: Found) -> Check:
     )
 
 
-def _figures(found: Found) -> list[Figure]:
-    over_columns = {d: found.get((d, AT), {}) for d in COLUMNS}
-    over_records = {times: errors for (d, times), errors in found.items() if d == COLUMNS[1]}
+def _figures(by_size: Sized) -> list[Figure]:
+    over_columns = {d: by_size.get((d, AT), {}) for d in COLUMNS}
+    over_records = {times: errors for (d, times), errors in by_size.items() if d == COLUMNS[1]}
     names = (RAW, ZERO, LINEAR, PROJECTED, LOCAL, LOCAL_PROJECTED)
     first, second = (
         [curve(name, ((x, *mean_log(errors[name])) for x, errors in by.items() if name in errors)) for name in names] for by in (over_columns, over_records)

@@ -10,10 +10,9 @@ import numpy as np
 from local_dp.accounting import rules
 from local_dp.accounting.gaussian import DiscreteGaussian
 from local_dp.bounds.packing import least_error, packing_error
-from local_dp.curator.counts.base import ColumnCounts, CountsMechanism
 from local_dp.curator.counts.gaussian import GaussianCounts
 from local_dp.curator.counts.k_norm import KNormCounts
-from local_dp.curator.counts.laplace import ComposedLaplaceCounts, LaplaceCounts, NoCounts
+from local_dp.curator.counts.laplace import ColumnCounts, ComposedLaplaceCounts, CountsMechanism, LaplaceCounts, NoCounts
 from local_dp.curator.laws import SmallDatabases
 from local_dp.draws import Draws
 from local_dp.experiments.lab.chapters import PURE_AND_APPROXIMATE
@@ -143,12 +142,10 @@ class Errors:
 
 Point: TypeAlias = Rules | Transcripts | Privacy | Normal | Errors
 Measurement: TypeAlias = Losses | Transcript | Deltas | Largest
-Found: TypeAlias = dict[tuple[str, int], Largest]
+Sized: TypeAlias = dict[tuple[str, int], Largest]
 
 
 class Price(Experiment[Point, Measurement]):
-    """Composition, packing, and the benefit of a delta."""
-
     name = "price"
     chapter = PURE_AND_APPROXIMATE
     title = "The price of many answers: k, or the root of k"
@@ -172,15 +169,15 @@ class Price(Experiment[Point, Measurement]):
     def conclude(self, measurements: list[tuple[Point, Measurement]], scale: Scale) -> Finding:
         composed, transcripts, privacy = of_kind(measurements, Rules), of_kind(measurements, Transcripts), of_kind(measurements, Privacy)
         normal, errors = of_kind(measurements, Normal), of_kind(measurements, Errors)
-        found = {(p.name, p.k): m for p, m in errors}
+        largest = {(p.name, p.k): m for p, m in errors}
         tables = [_rules_table(composed), _errors_table(errors)]
         title, axis = f"What k answers of epsilon {EACH:g} cost", "epsilon beside delta 1e-6"
         drawn = curves((rule, k, epsilon) for rule, k, epsilon in tables[0].rows)
         bound = curve(BOUND, ((k, least_error(k, EPSILON)) for k in COUNTS), "bound")
-        largest = [*curves((p.name, p.k, *m.median) for p, m in errors), bound]
+        medians = [*curves((p.name, p.k, *m.median) for p, m in errors), bound]
         figures = [
             Figure("price-rules", title, "answers k", axis, drawn, log_x=True, log_y=True),
-            Figure("price-errors", "The largest error of k counts of the same records, epsilon 1", "counts k", "median error", largest, log_x=True, log_y=True),
+            Figure("price-errors", "The largest error of k counts of the same records, epsilon 1", "counts k", "median error", medians, log_x=True, log_y=True),
         ]
         checks = [
             _check_rules({p.answers: m.epsilons for p, m in composed}),
@@ -200,7 +197,7 @@ class Price(Experiment[Point, Measurement]):
                 ((m.at <= 1.01 * DELTA < 1.5 * DELTA < m.below, f"k = {p.counts}: {m.at:.4g}, with a tenth less {m.below:.3g}") for p, m in normal),
             ),
             _check_laws(errors),
-            *(_check_errors(found) if errors else []),
+            *(_check_errors(largest) if errors else []),
             *(figure_check([figure], table) for figure, table in zip(figures, tables, strict=True)),
         ]
         notes = [
@@ -208,12 +205,12 @@ class Price(Experiment[Point, Measurement]):
             "The bound is that of the best of all pure mechanisms for counts of any size (`bounds/packing.py`); packing gives about a third of it.",
             "Attacks show that sqrt(k) is needed with a delta too: experiment `tracing`.",
         ]
-        return Finding(checks, tables, figures, notes, headline=_headline(found))
+        return Finding(checks, tables, figures, notes, headline=_headline(largest))
 
 
-def _headline(found: Found) -> str:
+def _headline(largest: Sized) -> str:
     most = COUNTS[-1]
-    pure, some = (f"{found[name, most].median[0]:,.0f}" if (name, most) in found else "an unknown number" for name in (K_NORM, GAUSSIAN))
+    pure, some = (f"{largest[name, most].median[0]:,.0f}" if (name, most) in largest else "an unknown number" for name in (K_NORM, GAUSSIAN))
     return f"The largest of {most:,} counts is off by {pure} with pure noise, and no pure noise does better; with delta {DELTA:g} by {some}."
 
 
@@ -238,12 +235,12 @@ def _check_laws(errors: Rows[Errors, Largest]) -> Check:
     return every("the largest errors of all runs have the laws that closed forms give", cases)
 
 
-def _check_errors(found: Found) -> list[Check]:
-    most, median = COUNTS[-1], {key: largest.median for key, largest in found.items()}
+def _check_errors(largest: Sized) -> list[Check]:
+    most, median = COUNTS[-1], {key: each.median for key, each in largest.items()}
     powers = {name: math.log(median[name, most][0] / median[name, 256][0]) / math.log(most / 256) for name in (K_NORM, GAUSSIAN)}
     best = {k: least_error(k, EPSILON) for k in COUNTS}
-    below = [found[name, k].within(best[k] - 1)[0] for name in (K_NORM, LAPLACE) for k in COUNTS]
-    reached = [found[K_NORM, k].within(best[k])[1] for k in COUNTS]
+    below = [largest[name, k].within(best[k] - 1)[0] for name in (K_NORM, LAPLACE) for k in COUNTS]
+    reached = [largest[K_NORM, k].within(best[k])[1] for k in COUNTS]
     each = {k: median[LAPLACE, k][1] / median[K_NORM, k][2] for k in (16, 256, most)}
     pure, some, nothing = median[K_NORM, 1024], median[GAUSSIAN, 1024], median[NOTHING, 1024][0]
     return [

@@ -10,9 +10,8 @@ import numpy as np
 from local_dp.bounds.packing import cell_failures, histogram_success, least_multiple, per_cell_success, sanitizer_records
 from local_dp.curator.multisets import Multiset
 from local_dp.curator.reductions.learners import MediansByLabel, Processed, best_threshold
-from local_dp.curator.sanitizers.histogram import ThresholdedHistogram
 from local_dp.curator.sanitizers.medians import Medians, TreeOfMedians
-from local_dp.curator.sanitizers.per_cell import PerCellHistogram
+from local_dp.curator.sanitizers.point_counts import PerCellHistogram, ThresholdedHistogram
 from local_dp.curator.sanitizers.san_points import PrintedSanPoints
 from local_dp.curator.sanitizers.san_thresholds import PrintedSanThresholds
 from local_dp.curator.sanitizers.sparse_medians import SparseMedians
@@ -28,7 +27,7 @@ from local_dp.experiments.lab.intervals import wilson
 from local_dp.experiments.lab.minimal_clients import ClientCount, Search, measured_clients, reached_check
 from local_dp.loss import ATTO, NANO, Loss
 from local_dp.noise import KeyedNoise
-from local_dp.populations.shapes import SHAPES, shaped
+from local_dp.populations.parity import SHAPES, shaped
 
 ALPHA, EPSILON, SUCCESS, LEVELS = 0.1, 1.0, 0.9, 4
 DEARER = 7  # how many times dearer learning from a release is than learning
@@ -225,8 +224,6 @@ Numbers: TypeAlias = dict[int, int]  # by the bits of the domain
 
 
 class Sanitizing(Experiment[Point, Measurement]):
-    """Beimel, Nissim, Stemmer 2013, Section 4, with mechanisms as they are private and good today."""
-
     name = "sanitizing"
     chapter = PURE_AND_APPROXIMATE
     title = "What a little delta buys a trusted curator who releases data"
@@ -253,12 +250,12 @@ class Sanitizing(Experiment[Point, Measurement]):
         counts, trees, shapes = of_kind(by_bits, Counts), of_kind(by_bits, Thresholds), of_kind(by_bits, Shape)
         learned, proven = of_kind(by_bits, Learned), {p.bits: m for p, m in of_kind(by_bits, Proven)}
         numbers = {delta: {p.bits: m.n for p, m in counts if p.delta == delta} for delta in DELTAS}
-        found = [(p, m.search) for p, m in trees if isinstance(m.search, ClientCount)]
-        released = {tree: {p.bits: count.n for p, count in found if p.tree == tree} for tree in TREES}
+        leasts = [(p, m.search) for p, m in trees if isinstance(m.search, ClientCount)]
+        released = {tree: {p.bits: count.n for p, count in leasts if p.tree == tree} for tree in TREES}
         bound = curve("proven for pure sanitizers", ((bits, each.n) for bits, each in proven.items()), "bound")
         drawn = [
             curves((CELLS[delta], bits, n) for delta in DELTAS for bits, n in numbers[delta].items()),
-            curves((TREES[tree], p.bits, count.n, count.low, count.high) for tree in TREES for p, count in found if p.tree == tree),
+            curves((TREES[tree], p.bits, count.n, count.low, count.high) for tree in TREES for p, count in leasts if p.tree == tree),
         ]
         axes = ("bits of the domain", "records")
         figures = [

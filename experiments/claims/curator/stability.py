@@ -10,8 +10,7 @@ import numpy as np
 
 from local_dp.curator.laws import SmallDatabases
 from local_dp.curator.multisets import Multiset
-from local_dp.curator.selection.acceptance import UNIT, laplace_acceptance, printed_acceptance
-from local_dp.curator.selection.stable import Lead, StableChoice
+from local_dp.curator.selection.stable import UNIT, Lead, StableChoice, laplace_acceptance, printed_acceptance
 from local_dp.draws import Draws
 from local_dp.experiments.lab.chapters import PURE_AND_APPROXIMATE
 from local_dp.experiments.lab.checks import every
@@ -149,8 +148,6 @@ Point: TypeAlias = Privacy | Records
 
 
 class Stability(Experiment[Point, Enumerated | Least]):
-    """Beimel, Nissim, Stemmer 2013, Section 2.5.3, repaired."""
-
     name = "stability"
     chapter = PURE_AND_APPROXIMATE
     title = "Stable choice: naming the winner among any number of candidates"

@@ -199,8 +199,6 @@ def correct_share(reports: Floats, clients: int, trials: int, generator: np.rand
 
 
 class AskingAgain(Experiment[Point, Measurement]):
-    """A bound for every protocol, the inequality behind it on protocols written out, and the best known protocol."""
-
     name = "asking-again"
     chapter = FRONTIER
     title = "Parity stays exponential, however often one asks"
@@ -299,8 +297,8 @@ def _parity_table(halving: Rows[Halving, Recovery]) -> Table:
 
 
 def _ratio_table(protocols: Rows[Drawn, Distances], worst: Rows[Worst, Distances]) -> Table:
-    found = {p.clients: round(m.ratio, 4) for p, m in worst}
-    rows = [(p.clients, round(m.ratio, 3), found.get(p.clients, ""), round(limit(p), 4)) for p, m in protocols]
+    largest = {p.clients: round(m.ratio, 4) for p, m in worst}
+    rows = [(p.clients, round(m.ratio, 3), largest.get(p.clients, ""), round(limit(p), 4)) for p, m in protocols]
     title = "What all clients together reveal, in units of the sum of what each reveals alone"
     return Table(title, ("clients", "largest drawn", "largest found", "proven limit"), rows)
 

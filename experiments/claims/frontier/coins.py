@@ -125,8 +125,6 @@ def least_error(uniform: Floats, away: Floats) -> float:
 
 
 class Coins(Experiment[Test, Errors]):
-    """Uniformity testing along halves or rows that many share, and along rows drawn alone."""
-
     name = "coins"
     chapter = FRONTIER
     title = "Sharing a coin saves sqrt(k)"

@@ -239,13 +239,11 @@ class Users:
 
 Point: TypeAlias = Loss | Users | Count
 Measurement: TypeAlias = Ratios | Seen | Refusal | Counted
-Found: TypeAlias = dict[Way, tuple[ClientCount, int]]  # the count and the prediction
+Counts: TypeAlias = dict[Way, tuple[ClientCount, int]]  # the count and the prediction
 NOTHING = ClientCount(0, math.nan, math.nan, 0)  # compares with nothing
 
 
 class KindsOfInteraction(Experiment[Point, Measurement]):
-    """A ladder of hidden tables, whose bits lead from one to the next."""
-
     name = "kinds-of-interaction"
     chapter = FRONTIER
     title = "Asked once, asked in turn, asked again"
@@ -262,10 +260,10 @@ class KindsOfInteraction(Experiment[Point, Measurement]):
         return [*(Loss(rounds) for rounds in LOST), *users, *(Count(way, TRIALS[scale]) for way in ways)]
 
     def conclude(self, measurements: list[tuple[Point, Measurement]], scale: Scale) -> Finding:
-        counts, users = of_kind(measurements, Count), of_kind(measurements, Users)
+        searches, users = of_kind(measurements, Count), of_kind(measurements, Users)
         losses: Rows[Loss, Ratios] = [(p, m) for p, m in of_kind(measurements, Loss) if isinstance(m, Ratios)]
-        found: Found = {p.way: (m.search, m.predicted) for p, m in counts if isinstance(m.search, ClientCount)}
-        table, figures = _table(found), [_figure_over_rounds(found), _figure_over_levels(found)]
+        counts: Counts = {p.way: (m.search, m.predicted) for p, m in searches if isinstance(m.search, ClientCount)}
+        table, figures = _table(counts), [_figure_over_rounds(counts), _figure_over_levels(counts)]
         crossed = [(f"{p.way.name}, k = {p.way.k}", m.crossing if isinstance(m, Seen) else m) for p, m in users]
         answers = {True: "answered", False: "refused"}
         rows = [(p.rounds, m.together, str(Fraction(m.alone) ** p.rounds), answers[m.session], answers[m.sum]) for p, m in losses]
@@ -278,10 +276,10 @@ class KindsOfInteraction(Experiment[Point, Measurement]):
             ),
             *(cross_check_shown(name, crossing) for name, crossing in crossed),
             _check_names({p.way.name: m for p, m in users}),
-            reached_check([(str(p.way), m.search) for p, m in counts]),
-            _check_predicted(found),
-            *_check_counts(found),
-            _check_rounds(found),
+            reached_check([(str(p.way), m.search) for p, m in searches]),
+            _check_predicted(counts),
+            *_check_counts(counts),
+            _check_rounds(counts),
             figure_check(figures, table),
         ]
         notes = [
@@ -291,18 +289,18 @@ class KindsOfInteraction(Experiment[Point, Measurement]):
             "In a round that asks about several levels, the answers of the levels above all confirm the true path, so they vary less than coins. The last "
             "column is the count if they did not, as with a public coin that flips each level's answers.",
         ]
-        return Finding(checks, [table, Table("The loss of all rounds together, E = 3", columns, rows)], figures, notes, headline=_headline(found))
+        return Finding(checks, [table, Table("The loss of all rounds together, E = 3", columns, rows)], figures, notes, headline=_headline(counts))
 
 
-def _of(found: Found, way: str, k: int, rounds: int | None = None) -> ClientCount:
+def _of(counts: Counts, way: str, k: int, rounds: int | None = None) -> ClientCount:
     """The count of one way."""
-    return found.get(Way(way, k, rounds_of(way, k) if rounds is None else rounds), (NOTHING, 0))[0]
+    return counts.get(Way(way, k, rounds_of(way, k) if rounds is None else rounds), (NOTHING, 0))[0]
 
 
-def _headline(found: Found) -> str:
-    again, turn = _of(found, AGAIN, LARGE).n, _of(found, IN_TURN, LARGE).n
+def _headline(counts: Counts) -> str:
+    again, turn = _of(counts, AGAIN, LARGE).n, _of(counts, IN_TURN, LARGE).n
     if not (again and turn):
-        return "No path was found."
+        return "No path was counts."
     least = ladder_one_round_least(LARGE, EPSILON, BETA)
     few = f"{again:,} people if all are asked at every step, {turn:,} if others are"
     return f"A path of {LARGE} steps: {few}, and in one round more than {least:,.0f}, whatever is asked."
@@ -316,18 +314,18 @@ def _check_names(users: dict[str, Seen | Refusal]) -> Check:
     return Check(statement, seen == right, ", ".join(f"{way}: {interaction}, {model}" for way, (interaction, model, _) in seen.items()))
 
 
-def _check_predicted(found: Found) -> Check:
-    parts = [count.n / predicted for count, predicted in found.values()]
-    wrong = [str(way) for way, (count, to) in found.items() if not (count.low <= (1 + SLACK) * to and count.high >= (1 - SLACK) * to)]
+def _check_predicted(counts: Counts) -> Check:
+    parts = [count.n / predicted for count, predicted in counts.values()]
+    wrong = [str(way) for way, (count, to) in counts.items() if not (count.low <= (1 + SLACK) * to and count.high >= (1 - SLACK) * to)]
     spread = f"{min(parts):.3f} to {max(parts):.3f} times in {len(parts)} counts" if parts else "nothing"
-    return Check(f"The closed forms predict the counts, within {SLACK:.0%}", bool(found) and not wrong, "; ".join([spread, *wrong]))
+    return Check(f"The closed forms predict the counts, within {SLACK:.0%}", bool(counts) and not wrong, "; ".join([spread, *wrong]))
 
 
-def _check_counts(found: Found) -> list[Check]:
+def _check_counts(counts: Counts) -> list[Check]:
     """Asking again against asking in turn, and both against one round."""
-    parts = {f"k = {k}": k * _of(found, AGAIN, k).n / (_of(found, IN_TURN, k).n or math.nan) for k in (4, 8, 16)}
-    least, again = ladder_one_round_least(LARGE, EPSILON, BETA), _of(found, AGAIN, LARGE)
-    above = {f"k = {k}": _of(found, ONE_ROUND, k).low / ladder_one_round_least(k, EPSILON, BETA) for k in LEVELS}
+    parts = {f"k = {k}": k * _of(counts, AGAIN, k).n / (_of(counts, IN_TURN, k).n or math.nan) for k in (4, 8, 16)}
+    least, again = ladder_one_round_least(LARGE, EPSILON, BETA), _of(counts, AGAIN, LARGE)
+    above = {f"k = {k}": _of(counts, ONE_ROUND, k).low / ladder_one_round_least(k, EPSILON, BETA) for k in LEVELS}
     statement = f"Asking the same people again takes k times fewer than asking others in turn, within {SLACK:.0%} (in units of a k-th)"
     return [
         within(statement, parts, 1 - SLACK, 1 + SLACK, spec=".3f"),
@@ -340,8 +338,8 @@ def _check_counts(found: Found) -> list[Check]:
     ]
 
 
-def _check_rounds(found: Found) -> Check:
-    turn, again = ([_of(found, way, AT, rounds) for rounds in ROUNDS] for way in (IN_TURN, AGAIN))
+def _check_rounds(counts: Counts) -> Check:
+    turn, again = ([_of(counts, way, AT, rounds) for rounds in ROUNDS] for way in (IN_TURN, AGAIN))
     best = min(turn, key=lambda count: count.n)
     falls = all(fewer.high < more.low for more, fewer in pairwise(again))
     return Check(
@@ -351,23 +349,23 @@ def _check_rounds(found: Found) -> Check:
     )
 
 
-def _table(found: Found) -> Table:
-    rows = [(way.name, way.k, way.rounds, count.n, count.low, count.high, predicted, way.apart) for way, (count, predicted) in found.items()]
+def _table(counts: Counts) -> Table:
+    rows = [(way.name, way.k, way.rounds, count.n, count.low, count.high, predicted, way.apart) for way, (count, predicted) in counts.items()]
     bounds = [(BOUND, k, 1, math.ceil(ladder_one_round_least(k, EPSILON, BETA)), None, None, None, None) for k in LEVELS]
     columns = ("way", "levels k", "rounds", "clients", "95 % from", "to", "predicted", "predicted, others as coins")
     return Table(f"Least clients for {1 - BETA:.0%} success", columns, [*rows, *bounds])
 
 
-def _figure_over_rounds(found: Found) -> Figure:
-    counts = {way: [(rounds, _of(found, way, AT, rounds)) for rounds in ROUNDS] for way in (IN_TURN, AGAIN)}
-    curves = [curve(way, ((x, count.n, count.low, count.high) for x, count in each if count.n)) for way, each in counts.items()]
+def _figure_over_rounds(counts: Counts) -> Figure:
+    by_way = {way: [(rounds, _of(counts, way, AT, rounds)) for rounds in ROUNDS] for way in (IN_TURN, AGAIN)}
+    curves = [curve(way, ((x, count.n, count.low, count.high) for x, count in each if count.n)) for way, each in by_way.items()]
     curves.append(curve(BOUND, ((x, ladder_one_round_least(AT, EPSILON, BETA)) for x in (1, ROUNDS[-1])), "bound"))
     return Figure("kinds-of-interaction", f"Clients to find a path of {AT} steps, epsilon 1", "rounds allowed", "clients", curves, log_x=True, log_y=True)
 
 
-def _figure_over_levels(found: Found) -> Figure:
-    counts = {way: [(k, _of(found, way, k)) for k in LEVELS] for way in (ONE_ROUND, BY_SUM, IN_TURN, BELOW, AGAIN)}
-    curves = [curve(way, ((x, count.n, count.low, count.high) for x, count in each if count.n)) for way, each in counts.items()]
+def _figure_over_levels(counts: Counts) -> Figure:
+    by_way = {way: [(k, _of(counts, way, k)) for k in LEVELS] for way in (ONE_ROUND, BY_SUM, IN_TURN, BELOW, AGAIN)}
+    curves = [curve(way, ((x, count.n, count.low, count.high) for x, count in each if count.n)) for way, each in by_way.items()]
     curves.append(curve(BOUND, ((k, ladder_one_round_least(k, EPSILON, BETA)) for k in LEVELS), "bound"))
     return Figure("kinds-of-interaction-levels", "Clients to find a path of k steps, epsilon 1", "steps k", "clients", curves, log_y=True)
 

@@ -20,7 +20,7 @@ from local_dp.hardness.certificates import verify_certificate
 from local_dp.hardness.margins import Margin, margin, margin_limit, on_the_matrix
 from local_dp.learners.rules import DecisionLists
 from local_dp.populations.concepts import FUNCTIONS, BlockClass
-from local_dp.protocols.learning.block_vote import advantage, cohorts, hard_examples, vote
+from local_dp.protocols.learning.learned import advantage, cohorts, hard_examples, vote
 
 EPSILON, SUCCESS = 1.0, 0.9
 MULTIPLES = (4.0, 6.0, 7.0, 8.0, 9.0, 10.0, 12.0, 16.0)  # of MC^2: how many clients vote
@@ -43,8 +43,8 @@ class Side:
     at_most: float
 
     @classmethod
-    def of(cls, found: Margin) -> "Side":
-        return cls(found.concepts.t, found.concepts.b, found.at_least, found.at_most)
+    def of(cls, result: Margin) -> "Side":
+        return cls(result.concepts.t, result.concepts.b, result.at_least, result.at_most)
 
 
 @dataclass(frozen=True)
@@ -65,10 +65,10 @@ class Certificate:
     b: int
 
     def measure(self, seed: int) -> Certified:
-        found = margin(BlockClass(self.function, self.t, self.b))
-        certificate = found.certificate(EPSILON, SUCCESS)
+        result = margin(BlockClass(self.function, self.t, self.b))
+        certificate = result.certificate(EPSILON, SUCCESS)
         forged = [accepted(forgery) for forgery in forgeries(certificate)]
-        return Certified(Side.of(found), certificate, verify_certificate(certificate).valid, len(forged), sum(forged))
+        return Certified(Side.of(result), certificate, verify_certificate(certificate).valid, len(forged), sum(forged))
 
 
 def forgeries(certificate: dict[str, Any]) -> list[dict[str, Any]]:
@@ -134,8 +134,8 @@ class Matrix:
     b: int
 
     def measure(self, seed: int) -> Bounds:
-        found = margin(BlockClass(self.concepts, self.t, self.b))
-        return Bounds(Side.of(found), [float(bound) for bound in on_the_matrix(found)])
+        result = margin(BlockClass(self.concepts, self.t, self.b))
+        return Bounds(Side.of(result), [float(bound) for bound in on_the_matrix(result)])
 
 
 @dataclass(frozen=True)
@@ -174,25 +174,25 @@ class Vote:
     trials: int
 
     def measure(self, seed: int) -> Votes:
-        found, generator = margin(BlockClass(self.function, self.t, self.b)), np.random.default_rng([seed, self.t, self.b])
-        squared = found.at_least**2
+        result, generator = margin(BlockClass(self.function, self.t, self.b)), np.random.default_rng([seed, self.t, self.b])
+        squared = result.at_least**2
         fewest, most = margin_clients(squared, EPSILON, SUCCESS) - 1, vote_clients(squared, EPSILON, SUCCESS)
         clients = [fewest, *(round(multiple * squared) for multiple in MULTIPLES), most]
-        won = [int((advantages(found, n, self.trials, generator) > 1e-9).sum()) for n in clients]
+        won = [int((advantages(result, n, self.trials, generator) > 1e-9).sum()) for n in clients]
         return Votes(squared, clients, won, self.trials)
 
 
-def advantages(found: Margin, clients: int, trials: int, generator: np.random.Generator) -> Floats:
+def advantages(result: Margin, clients: int, trials: int, generator: np.random.Generator) -> Floats:
     """n E[y h] of so many votes under the hardest law, by the law of the answers.
 
     Of each set of blocks those clients count whose mask has the right variables in it; of other masks the label is independent.
     """
     total: Floats = np.zeros(trials)
-    for S, cohort in cohorts(found, clients).items():
-        correlation = float(found.correlations[S])
-        asked = generator.binomial(len(cohort), float(found.concepts.b) ** -S.bit_count(), size=trials)
-        agreed = generator.binomial(asked, min(1.0, (1 + correlation / response_gain(EPSILON)) / 2))
-        total += correlation * (2 * agreed - asked)
+    for S, cohort in cohorts(result, clients).items():
+        correlation = float(result.correlations[S])
+        voters = generator.binomial(len(cohort), float(result.concepts.b) ** -S.bit_count(), size=trials)
+        agreed = generator.binomial(voters, min(1.0, (1 + correlation / response_gain(EPSILON)) / 2))
+        total += correlation * (2 * agreed - voters)
     return total
 
 
@@ -204,10 +204,10 @@ class Users:
     users: int
 
     def measure(self, seed: int) -> Crossing:
-        found, n = margin(RUN), self.clients
+        result, n = margin(RUN), self.clients
 
         def trial() -> Trial:
-            return Trial(vote(found, EPSILON, n), lambda drawn: hard_examples(found, n, drawn), lambda words, _: advantage(found, words) > 1e-12, n, EPSILON)
+            return Trial(vote(result, EPSILON, n), lambda drawn: hard_examples(result, n, drawn), lambda words, _: advantage(result, words) > 1e-12, n, EPSILON)
 
         return cross_check(trial, seed, users=self.users, laws=4 * self.users)
 
@@ -217,8 +217,6 @@ Measurement: TypeAlias = Certified | Sides | Values | Bounds | Votes | CrossChec
 
 
 class Margins(Experiment[Point, Measurement]):
-    """Linear programs, certificates of their optima, and votes that come near the bound of the certificates."""
-
     name = "margins"
     chapter = FRONTIER
     title = "A file that proves how many people one round takes, whatever the distribution"

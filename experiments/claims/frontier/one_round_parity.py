@@ -137,13 +137,13 @@ class AtBound:
 
     several: str
     d: int
-    runs: int
+    trials: int
 
     def measure(self, seed: int) -> Successes:
         n = math.ceil(parity_one_round_bound(self.d, EPSILON, TARGET))
         try:
             recovery = exact_recovery(protocol_of(self.several, self.d), EPSILON, _seed("bound", self.several, seed, self.d))
-            return Successes(n, recovery(n, self.runs))
+            return Successes(n, recovery(n, self.trials))
         except LocalDPError as error:
             return Successes(n, 0, str(error))
 
@@ -173,8 +173,6 @@ Counts: TypeAlias = dict[str, dict[int, ClientCount]]  # by kind and d
 
 
 class OneRoundParity(Experiment[Point, Measurement]):
-    """The needs of any one round, of naming suspects, and of two or three rounds."""
-
     name = "one-round-parity"
     chapter = FRONTIER
     title = "Parity in one round, whatever is asked"
@@ -197,7 +195,7 @@ class OneRoundParity(Experiment[Point, Measurement]):
         reached = reached_check([(f"{p.kind}, d = {p.d}", m) for p, m in counted])
         crossed = (cross_check_shown(f"Parity, {p.of}, d = {p.d}", m, 0.85) for p, m in of_kind(measurements, Cross))
         checks = [reached, *_channel_checks(channels), _bound_check(bounded), *crossed]
-        rates = [(p.several, p.d, m.n, m.successes / p.runs, *wilson(m.successes, p.runs, SURE)) for p, m in bounded]
+        rates = [(p.several, p.d, m.n, m.successes / p.trials, *wilson(m.successes, p.trials, SURE)) for p, m in bounded]
         columns = ("protocol", "d", "clients", "success", "99.8 % low", "99.8 % high")
         tables = [_channel_table(channels), Table("Success with as many clients as one round needs at least", columns, rates)]
         figures, headline = list[Figure](), "No least number of clients was found."
@@ -238,7 +236,7 @@ def _channel_checks(channels: Rows[Channels, Information]) -> list[Check]:
 
 
 def _bound_check(bounded: Rows[AtBound, Successes]) -> Check:
-    lows = {(p.several, p.d): wilson(m.successes, p.runs, SURE)[0] for p, m in bounded if p.d >= BEATEN_FROM[p.several]}
+    lows = {(p.several, p.d): wilson(m.successes, p.trials, SURE)[0] for p, m in bounded if p.d >= BEATEN_FROM[p.several]}
     refused = [f"; {p.several}, d = {p.d}: {m.reason}" for p, m in bounded if m.reason]
     return Check(
         f"with the clients that every one-round protocol needs at least for {TARGET:.0%}, halving and three rounds succeed more often from d = 7 on, two "

@@ -18,8 +18,8 @@ from local_dp.protocols.search.quantiles import Located, Quantiles
 from local_dp.protocols.surveys.crosstab import Crosstab
 from local_dp.protocols.surveys.frequency import Frequency, Histogram
 from local_dp.protocols.surveys.survey import Survey
-from local_dp.protocols.vectors.mean import Mean
 from local_dp.protocols.vectors.mean_found import MeanFound
+from local_dp.protocols.vectors.mean_vector import Mean
 from local_dp.records import Records
 from local_dp.tallies import Z95, Estimate
 

@@ -15,7 +15,7 @@ from local_dp.tallies import Tally
 class AggregateOracle(LocalOracle):
     """Draws each tally from its law: exact in distribution, at a cost that does not depend on n where the population knows its own law.
 
-    A synthetic client's record exists only while it is asked, so whoever would ask it again is refused; the rows of a table stay what they are.
+    A synthetic client's record exists only while it is asked, so a second request to it is refused. The rows of a table can be asked again.
     """
 
     def __init__(self, population: Population, generator: np.random.Generator, budget: float) -> None:

@@ -47,10 +47,10 @@ class LocalQuery:
     """LR_z(i, R) for every client i of a cohort: evaluate `query` on the record, randomize the value with `randomizer`.
 
     A round may ask one client several things that were fixed beforehand (KLNRS Definition 4.4): each has its own randomness, and their losses add up.
-    With a label in `once`, the answer is memoised: whoever is asked the same under that label in a later round repeats the report and pays nothing more.
-    A randomizer of two steps (`memoised-grr`) repeats the first and makes the second anew, which tells no more than the first.
-    With a label and a randomizer that knows a value for silence (`one-of-rounds`) the rounds are a session: they may ask different things, each is answered
-    anew, and a client speaks in one of them at most and is silent in all others (`sessions.Spoken`), so that it pays for all of them once.
+    With a label in `once`, the answer is memoised: a client asked the same under that label in a later round repeats the report and pays nothing more.
+    A randomizer of two steps (`memoised-grr`) repeats the first and draws the second anew, which reveals no more than the first.
+    With a label and a randomizer that knows a value for silence (`one-of-rounds`) the rounds are a session. They may ask different things, and each
+    is answered anew. A client speaks in one of them at most and is silent in all others (`sessions.Spoken`), so that it pays for all of them once.
     """
 
     query: Query
@@ -80,7 +80,7 @@ class LocalQuery:
         return LocalQuery(self.query, self.randomizer, Cohort(start, stop), self.memo)
 
     def charge(self, coins: bytes = b"") -> Charge:
-        """What it costs whom. A label is paid for once: it stands for one randomizer, and but for a session's for one query and one key of public coins."""
+        """The charge to each client. A label is paid for once: it stands for one randomizer, and outside sessions for one query and one key of public coins."""
         what = b""
         if self.memo:
             asked = ("session",) if self.session else (self.query.name, self.query.params())
@@ -119,7 +119,7 @@ def respond(query: LocalQuery, records: Records, start: int, noise: Noise, which
 
 
 def said(query: LocalQuery, values: Ints, spoken: Spoken, place: int) -> Ints:
-    """The values that are told: in a session, silence of whoever has spoken in it."""
+    """The values that are randomized: in a session, silence for each client that has spoken in it."""
     silence = query.randomizer.silence
     return values if silence is None or not query.session else spoken.once_only(query.session, silence, place, values)
 
@@ -143,7 +143,7 @@ def _values(query: Query, records: Records) -> Ints:
         values = query.values(records)
         if values.dtype.kind in "biu" and values.shape == query.domain.shape(len(records)):
             return values
-    except (Exception, SystemExit):  # noqa: BLE001 - whoever failed would be seen to hold such a record
+    except (Exception, SystemExit):  # noqa: BLE001 - an error would reveal that the client holds such a record
         pass
     if len(records) <= 1:
         return query.domain.first(len(records))

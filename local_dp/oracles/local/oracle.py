@@ -1,4 +1,4 @@
-"""What every local oracle keeps: what was asked of whom, in which rounds, at what cost, and so which kind of interaction it was."""
+"""The record that every local oracle keeps: the queries, the clients asked, the rounds, the cost, and so the kind of interaction."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

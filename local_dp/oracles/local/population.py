@@ -28,21 +28,21 @@ OnChunk: TypeAlias = Callable[[int, Tally], object]
 
 
 def keep_memory() -> None:
-    """Has the allocator keep what a chunk's arrays free, for those of the next: glibc, which gives back more than twice the largest block that it ever
-    gave back, would have each array pay for its pages again, a third of all time."""
+    """Has the allocator keep the memory of a chunk's arrays for the next chunk. By default glibc gives it back to the system,
+    and each array pays for its pages again, a third of all time."""
     np.empty(_KEPT, dtype=np.uint8)  # never touched, so it takes no memory
 
 
 def shared(work: range, workers: int, most: int) -> list[range]:
-    """The chunks in parts of at most so many, of which there are several for each worker where there are chunks enough: nobody waits long for the last."""
+    """Splits the chunks into tasks: several per worker, at most `most` chunks each, so that no worker waits long for the last."""
     each = max(1, min(most, len(work) // (_SHARES * workers)))
     return [work[first : first + each] for first in range(0, len(work), each)]
 
 
 @dataclass(frozen=True)
 class AskedOf:
-    """One ask of simulated clients: who they are, where their noise comes from, what they are asked, which words are theirs, the key of the public coins,
-    and who of them has spoken in a session before."""
+    """One ask of simulated clients: their records, the source of their noise, the query, their words, the key of the public coins.
+    `spoken` holds the clients that have spoken in a session before."""
 
     population: Population
     noise: Noise
@@ -62,7 +62,7 @@ class AskedOf:
         return _TOGETHER if self.query.randomizer.bits == 1 else 1
 
     def answers(self, span: range) -> tuple[Tally, bytes]:
-        """The tally of some chunks of clients that follow each other, and their digests, one after the other: the same, whoever computes it."""
+        """The tally of some chunks of clients that follow each other, and their digests, one after the other: the same on every thread."""
         query, randomizer = self.query, self.query.randomizer
         start, stop = max(query.cohort.start, span[0] * CHUNK), min(query.cohort.stop, (span[-1] + 1) * CHUNK)
         values = said(query, self.population.values(query.query, start, stop), self.spoken, start)
@@ -74,7 +74,7 @@ class AskedOf:
 class PopulationOracle(LocalOracle):
     """Simulates every client, a chunk at a time, on all cores, or by so many `threads`. Memory is flat in n; bit for bit what client processes would reply.
 
-    `on_chunk(ask, tally)` is told the tally of every chunk of clients, or of some together, that have answered one ask, by whichever thread has asked them.
+    `on_chunk(ask, tally)` gets the tally of every chunk of clients, or of some together, that have answered one ask, on the thread that asked them.
     """
 
     def __init__(

@@ -10,7 +10,7 @@ from local_dp.arrays import Bools, Ints, Words
 class Spoken:
     """For each session, one bit a client: whether it has answered one of its rounds by something else than silence.
 
-    It tells of records, and so it is nobody's but the clients': no refusal, charge or message depends on it. Chunks of clients that share no byte may be noted
+    It depends on records, so the clients keep it to themselves: no refusal, charge or message depends on it. Chunks of clients that share no byte may be noted
     by several threads at a time, once there is room for them.
     """
 
@@ -30,7 +30,7 @@ class Spoken:
             self._bits[session] = np.concatenate([held, np.zeros(-(-clients // 8) - len(held), dtype=np.uint8)])
 
     def once_only(self, session: str, silence: int, start: int, values: Ints) -> Ints:
-        """The values of the clients from `start` on as they may be told: silence of whoever has spoken. Who speaks now is noted. No branch on any of it."""
+        """The values that the clients from `start` on may report: silence for each that has spoken. Those that speak now are noted. No branch on any of it."""
         first, stop = start // 8, start + len(values)
         self.reserve(session, stop)
         bytes_of = self._bits[session][first : -(-stop // 8)]

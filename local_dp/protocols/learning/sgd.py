@@ -17,10 +17,9 @@ from local_dp.checks import check_share, check_whole
 from local_dp.domains import MAX_DIMENSION
 from local_dp.errors import InputError, unknown
 from local_dp.interaction import Adaptive
-from local_dp.learners.examples import error_rate, skewed_examples
+from local_dp.learners.examples import BARELY, error_rate, skewed_examples
 from local_dp.learners.halfspaces import Halfspace, check_margin
 from local_dp.learners.learner import features
-from local_dp.learners.tasks import BARELY
 from local_dp.oracles.local.asked import Cohort, LocalPlay, LocalQuery, LocalRounds
 from local_dp.populations.finite import Finite
 from local_dp.populations.population import Population
@@ -130,7 +129,7 @@ def gradients_of(epsilon: float, d: int, scale: float, name: str = "best") -> Gr
 class LocalSGD(LocalProtocol[Halfspace]):
     """Projected descent on the hinge loss max(0, 1 - y <w, x> / gamma) over norm(w) <= 1; every client answers once, in one of `rounds` rounds.
 
-    A client reports one coordinate of its gradient in a bit, the signs of several, or the nearest of a few directions, by the least error V (`gradients_of`).
+    A client reports one coordinate of its gradient in a bit, the signs of several, or the nearest of a few directions: the one of least error V.
     Privacy: epsilon-locally private. Utility, for records of norm at most 1 with abs(x_j) <= bound and a halfspace of margin gamma: the expected hinge loss of
     the averaged weights bounds the expected error. It is at most sqrt(1 / rounds + V / n) / gamma, V <= d^2 bound^2 C^2, C = (e^eps + 1) / (e^eps - 1).
     Features +-1 / sqrt d need n about d C^2 / (alpha gamma)^2, at epsilon 4 a third of it. The default number of clients is for an expected error of `alpha`.

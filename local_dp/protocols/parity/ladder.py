@@ -155,7 +155,7 @@ class LadderAgain(_LadderInRounds):
 class LadderInTurn(_LadderInRounds):
     """Finds the path by other clients in each round: clients of the round's level answer by randomized response, all others report a fair coin.
 
-    With `below`, clients of later levels answer about a random node of their level below the one reached, and later rounds use the answers on the path.
+    With `below`, clients of later levels answer about a random node of their level below the one reached. Later rounds use the answers on the path.
     Privacy: each client answers once, epsilon-locally private. Utility: all k bits with probability 95 % for about k (z k C)^2 clients, with `below` about
     half as many. Cost: one bit a client. With fewer `rounds` than levels a round asks about random nodes below.
     """

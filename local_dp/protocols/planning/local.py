@@ -169,7 +169,7 @@ def ways(protocol: LocalProtocol[Any], epsilon: float, population: Population | 
 
 
 def _order(way: Direct) -> tuple[float, bool]:
-    """By reach, the chosen one first where they are the same but for the rounding of words."""
+    """By reach, to five digits; of equal ones the chosen one comes first."""
     return float(f"{way.reach:.5g}"), not way.chosen
 
 

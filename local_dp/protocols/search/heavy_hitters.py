@@ -1,13 +1,13 @@
 """Heavy hitters: the frequent strings of a domain too large to list, found prefix by prefix in one round or in several."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import ClassVar, Self
 
 import numpy as np
 
-from local_dp.arrays import Words
+from local_dp.arrays import Floats, Ints, Words
 from local_dp.bounds.frequencies import FREQUENT, KEPT, NARROW, Schedule, best_schedule, heavy_hitters_clients, level_lengths, noise_height
 from local_dp.checks import check_share, check_whole
 from local_dp.errors import InputError
@@ -19,13 +19,108 @@ from local_dp.populations.finite import Strings
 from local_dp.populations.population import Population
 from local_dp.populations.table import Rows
 from local_dp.protocols.local_protocol import BETA, LocalProtocol, PlainData, describe_estimate, parameter
-from local_dp.protocols.search.prefix_search import Level, Search
 from local_dp.protocols.surveys.frequency import frequency_randomizer
 from local_dp.protocols.surveys.policies import Launch, check_policy
-from local_dp.queries.strings import MAX_BITS, HashedPrefix, KeptPrefix, Prefix, strings_of
+from local_dp.queries.subsets import MAX_BITS, HashedPrefix, KeptPrefix, Prefix, strings_of
 from local_dp.randomizers.frequencies.wide_hashing import WideHashing
 from local_dp.randomizers.randomizer import Randomizer
-from local_dp.tallies import Estimate, Tally
+from local_dp.tallies import Ends, Estimate, Tally
+
+
+@dataclass(frozen=True)
+class Level:
+    """The estimates of one level: the shares of all prefixes of `length` bits, or of their codes under each of some queries (hashes, or places kept)."""
+
+    length: int
+    codings: tuple[HashedPrefix | KeptPrefix, ...]
+    tables: tuple[Estimate, ...]
+
+    @property
+    def n(self) -> int:
+        return sum(table.n for table in self.tables)
+
+    def codes(self, prefixes: Words) -> list[Ints]:
+        """The report of each part of the level's clients for each prefix: the prefix, or its hash."""
+        return [query.of(prefixes) for query in self.codings] or [prefixes.astype(np.int64)]
+
+    def shares(self, codes: Sequence[Ints]) -> Floats:
+        """The estimated share of prefixes with these codes; of a hash, less the expected part of all others."""
+        shares: Floats = sum((table.n / self.n * table.value[code] for table, code in zip(self.tables, codes, strict=True)), np.zeros(1))
+        size = len(self.tables[0].value)
+        collide = any(isinstance(query, HashedPrefix) for query in self.codings)
+        return (shares * size - 1) / (size - 1) if collide else shares
+
+    def alike(self, codes: Sequence[Ints], place: int) -> Floats:
+        """The part of the level's clients whose report is the same for each prefix as for the one at `place`."""
+        parts = (table.n / self.n * (code == code[place]) for table, code in zip(self.tables, codes, strict=True))
+        return sum(parts, np.zeros(1))
+
+
+@dataclass(frozen=True)
+class Beam:
+    """The kept prefixes of a level and the mean of each one's estimated shares so far; the first `taken` stand out of the noise."""
+
+    strings: Words
+    scores: Floats
+    taken: int
+
+
+@dataclass(frozen=True)
+class Search:
+    """The search level by level: `kept` prefixes are followed, and those taken whose score reaches the height of noise.
+
+    At each level every kept prefix is continued in all ways, and the score of a string is the mean over the clients so far. The best is taken, and its share
+    subtracted from all others by the weight of the clients whose reports mix them; then the next best, and so on. The best of the rest are kept too.
+    """
+
+    kept: int
+    floor: float = 0.0  # no share below it is taken: at a large epsilon a single client stands out of the noise
+    levels: tuple[Level, ...] = ()
+    beam: Beam = Beam(np.zeros(1, dtype=np.uint64), np.zeros(1), 0)
+
+    @property
+    def n(self) -> int:
+        return sum(level.n for level in self.levels)
+
+    def deeper(self, level: Level, height: float) -> "Search":
+        """The search one level further; `height` in standard errors of noise."""
+        least = max(self.floor, height * float(Estimate.between(_ends(level), 0.0, self.n + level.n).standard_error))
+        return replace(self, levels=(*self.levels, level), beam=_continued(self.beam, self.levels, level, (least, self.kept)))
+
+    def found(self) -> tuple[Words, Estimate]:
+        """The strings taken, the most frequent first, and their shares."""
+        strings, shares = self.beam.strings[: self.beam.taken], self.beam.scores[: self.beam.taken]
+        order = np.argsort(-shares, kind="stable")
+        return strings[order], Estimate.between(_ends(self.levels[0]), shares[order], self.n)
+
+
+def _ends(level: Level) -> Ends:
+    ends = level.tables[0].ends
+    assert ends is not None
+    return ends
+
+
+def _continued(kept: Beam, before: Sequence[Level], level: Level, limits: tuple[float, int]) -> Beam:
+    """The beam of one more level: `limits` are the least score taken and the most strings kept."""
+    least, most = limits
+    step = level.length - (before[-1].length if before else 0)
+    strings = (kept.strings[:, None] << np.uint64(step) | np.arange(1 << step, dtype=np.uint64)).ravel()
+    codes = level.codes(strings)
+    earlier = [(each, each.codes(kept.strings >> np.uint64(before[-1].length - each.length))) for each in before]
+    part = level.n / (level.n + sum(each.n for each in before))
+    scores = (1 - part) * np.repeat(kept.scores, 1 << step) + part * level.shares(codes)
+    first: list[int] = []
+    shares: list[float] = []
+    while len(first) < most and scores[best := int(np.argmax(scores))] >= least:
+        first.append(best)
+        shares.append(float(scores[best]))
+        parents = sum((each.n / level.n * each.alike(code, best >> step) for each, code in earlier), np.zeros(len(kept.strings)))
+        scores -= part * shares[-1] * (level.alike(codes, best).reshape(len(kept.strings), -1) + parents[:, None]).ravel()
+    rest = np.delete(np.arange(len(scores)), first)
+    if len(rest) > most - len(first):
+        rest = rest[np.argpartition(-scores[rest], most - len(first))[: most - len(first)]]
+    places = np.concatenate([np.array(first, dtype=np.int64), rest])
+    return Beam(strings[places], np.concatenate([shares, scores[rest]]), len(first))
 
 
 @dataclass(frozen=True)
@@ -121,8 +216,8 @@ class HeavyHitters(FrequentStrings):
     """Finds the frequent strings of `column` among all 2^`bits`, without a list of them; without a table, of ten that `share` hold each among uniform ones.
 
     The clients are split over levels: the first reports 20 bits, each further level 12 bits more, hashed to 18 bits by one of eight functions, all by local
-    hashing. The server follows the 512 best prefixes from level to level. Then it takes the best string, subtracts it from all levels, and repeats, while the
-    mean over the levels is higher than noise reaches among 2^`bits` strings with probability 1 %.
+    hashing. The server follows the 512 best prefixes from level to level. Then it takes the best string, subtracts it from all levels, and repeats. It stops at
+    a mean over the levels that noise reaches among 2^`bits` strings with probability 1 %.
     A number counts by its last `bits` bits, a text by its first `bits` / 8 bytes; a table sets `text`.
     Privacy: each client answers once, epsilon-locally private. Utility: a string is found if its share is above about 9.5 standard errors of one frequency
     oracle over all clients (`bounds.frequencies`). `share` sets the default number of clients: all of ten such strings are found in 95 % of runs.

@@ -133,8 +133,8 @@ class Longitudinal(LocalProtocol[Course]):
     """Estimates the shares of yes, or of each label, at each of several times (waves), within one epsilon for all reports of a client.
 
     `columns` are the questions of the waves: columns with common public `labels`, or yes/no questions. Without a table, `times` waves of synthetic lives.
-    `method` best takes the least variance by closed form: split (a client answers in one wave), fresh (in all, with epsilon / T each), memoised (one lasting
-    answer, where `changes` is 0), tracked (a client reports the interval of one of its `changes`, bit by bit as intervals end). Privacy: all reports of a
+    `method` best takes the least variance by closed form: split (a client answers in one wave), fresh (in all, with epsilon / T each) or memoised (one lasting
+    answer, where `changes` is 0). With tracked a client reports the interval of one of its `changes`, bit by bit as intervals end. Privacy: all reports of a
     life together are epsilon-locally private, whatever the values, and are charged before the first. Utility: variances by `bounds.longitudinal.ways`;
     more changes than `changes` bias the tracked and memoised methods. `tolerance` sets the default number of clients: all waves within it with probability
     95 %. Cost: a symbol, T of them, or a bit an interval; no question depends on an answer.

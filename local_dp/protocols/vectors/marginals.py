@@ -1,4 +1,4 @@
-"""All marginals of so many columns: each client tells of a set of columns or of one parity, whichever is best by closed form."""
+"""All marginals of so many columns: each client reports a set of columns or one parity, by the least variance in closed form."""
 
 import math
 from dataclasses import dataclass, replace

@@ -23,7 +23,7 @@ from local_dp.postprocessing.shapes import ascending
 from local_dp.protocols.local_protocol import BETA, LocalProtocol, PlainData, describe_estimate, parameter
 from local_dp.protocols.surveys.frequency import frequency_randomizer
 from local_dp.protocols.surveys.policies import Launch, check_policy
-from local_dp.protocols.vectors.mean import upper_ends
+from local_dp.protocols.vectors.mean_vector import upper_ends
 from local_dp.queries.cells import Cell, Grouped
 from local_dp.randomizers.numbers.rounded import rounded_randomizer
 from local_dp.randomizers.signs.prefix_signs import PrefixSigns, excess
@@ -79,8 +79,8 @@ def locate(columns: Sequence[str], epsilon: float, clients: Cohort, search: Sear
     """The range of each column without about a tenth of its values at each end, widened by a quarter; missing values do not count.
 
     The first round counts signs and magnitudes: the ends are 0 or +-2^m, -16 <= m <= 44. Two more divide the remaining range into 60 parts, for ranges far from
-    0. Fresh clients for every column and round. Privacy: epsilon for each client. Utility: with `range_clients`, no missing values and probability 1 - beta,
-    at most the share `cut` + `within` lies beyond an end before the margin, and values reach the outermost parts. Source: dyadic ranges, by factorised
+    0. Fresh clients for every column and round. Privacy: epsilon for each client. Utility, with `range_clients` and no missing values: with probability
+    1 - beta at most the share `cut` + `within` lies beyond an end before the margin, and values reach the outermost parts. Source: dyadic ranges, by factorised
     prefix sums.
     """
     ranges = tuple(Range(EDGES[0], EDGES[-1]) for _ in columns)
@@ -207,7 +207,7 @@ class MeanFound(LocalProtocol[FoundMean]):
 
 
 def widest(magnitudes: Estimate) -> Range:
-    """The range of all magnitudes whose share stands out of the noise (of the largest share, if none does), and a margin for those that noise hides.
+    """The range of all magnitudes whose share stands out of the noise (of the largest share, if none does), and a margin.
 
     The margin is one magnitude at each end, and at least a quarter of the farther end on the other side of 0.
     """

@@ -35,19 +35,7 @@ TWINS = [
     Twin("a curator that spends all on each", reconstruction, {"optimal_part": lambda budget, parts: Pure(budget.nano)}, (Models,), ("a curator",)),
     Twin("clients that report with less noise", reconstruction, LEAKING, (Models,), ("clients reveal",)),
 ]
-
-
-@pytest.mark.long
-def test_shown() -> None:
-    """At the quick scale; and a point measured twice is identical."""
-    QUICK.shows()
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("twin", TWINS, ids=str)
-def test_wrong_twins_are_not_shown(twin: Twin, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each loses the checks that are about it."""
-    QUICK.loses(twin, monkeypatch)
+test_shown, test_wrong_twins_are_not_shown = QUICK.tests(TWINS)
 
 
 @pytest.mark.parametrize(

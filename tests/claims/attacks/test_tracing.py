@@ -3,7 +3,6 @@
 from typing import Any
 
 import numpy as np
-import pytest
 
 from local_dp.arrays import Bools
 from local_dp.attacks.tracing import STRATEGIES, Signer, Traced, traced, traitor_tracing
@@ -13,7 +12,6 @@ from local_dp.experiments.claims.attacks.tracing.signed import Signed
 from local_dp.loss import Pure
 from tests.support.runs.quick import Quick, Twin
 
-pytestmark = pytest.mark.long
 QUICK = Quick(EXPERIMENT)
 
 
@@ -51,14 +49,4 @@ TWINS = [
     Twin("a curator that spends all on each", claim, {"optimal_part": lambda budget, parts: Pure(20 * budget.nano)}, (Traitors,), KEYS),
     Twin("keys of other users", claim, {"traitor_tracing": shuffled}, (Traitors,), KEYS),
 ]
-
-
-def test_shown() -> None:
-    """At the quick scale; and a point measured twice is identical."""
-    QUICK.shows()
-
-
-@pytest.mark.parametrize("twin", TWINS, ids=str)
-def test_wrong_twins_are_not_shown(twin: Twin, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each loses the check that is about it."""
-    QUICK.loses(twin, monkeypatch)
+test_shown, test_wrong_twins_are_not_shown = QUICK.tests(TWINS)

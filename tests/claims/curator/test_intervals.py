@@ -3,15 +3,12 @@
 from dataclasses import replace
 from fractions import Fraction
 
-import pytest
-
 from local_dp.curator.intervals import factorization
 from local_dp.curator.intervals.level import Level
 from local_dp.curator.rounded_normal import rounded_normals
 from local_dp.experiments.claims.curator.intervals import CONSISTENT, EXPERIMENT, FLAT, ROOT, Errors, Local, Privacy
 from tests.support.runs.quick import Quick, Twin
 
-pytestmark = pytest.mark.long
 QUICK, MEASURE = Quick(EXPERIMENT), Local.measure
 
 
@@ -31,14 +28,4 @@ TWINS = [
     Twin("leaves as counted, in a consistent tree", None, LEAVES, (CONSISTENT,), ("agree on average with closed forms",)),
     Twin("clients that err by n", Local, {"measure": growing}, (Local,), ("sqrt(n)",)),
 ]
-
-
-def test_shown() -> None:
-    """At the quick scale; and a point measured twice is identical."""
-    QUICK.shows()
-
-
-@pytest.mark.parametrize("twin", TWINS, ids=str)
-def test_wrong_twins_are_not_shown(twin: Twin, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each loses the checks that are about it."""
-    QUICK.loses(twin, monkeypatch)
+test_shown, test_wrong_twins_are_not_shown = QUICK.tests(TWINS)

@@ -39,17 +39,7 @@ TWINS = [
     ),
     Twin("terms that are too bold", runs, BOLD, (QUERIES,), ("within 3/2 alpha",)),
 ]
-
-
-def test_shown() -> None:
-    """At the quick scale; and a point measured twice is identical."""
-    QUICK.shows(next(place for place, point in enumerate(QUICK.points) if isinstance(point, Queries)))
-
-
-@pytest.mark.parametrize("twin", TWINS, ids=str)
-def test_wrong_twins_are_not_shown(twin: Twin, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each loses the checks that are about it."""
-    QUICK.loses(twin, monkeypatch)
+test_shown, test_wrong_twins_are_not_shown = QUICK.tests(TWINS, next(place for place, point in enumerate(QUICK.points) if isinstance(point, Queries)))
 
 
 @pytest.mark.parametrize("twin", [FOURIER, CONCENTRATED, PRODUCT])

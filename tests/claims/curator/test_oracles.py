@@ -12,16 +12,11 @@ from local_dp.curator.oracle_efficient.robust import RobustRelease
 from local_dp.curator.oracle_efficient.separated import Claimed, Conjunctions, Verified, Weighted
 from local_dp.experiments.claims.curator import oracles
 from local_dp.experiments.claims.curator.oracles import (
-    COUNTED,
     EXPERIMENT,
-    EXPONENTIAL,
     GAME,
     HISTOGRAM,
     ONE,
-    ONE_DRAW,
-    PRODUCT,
     RELEVANT,
-    ROBUST,
     RSPM,
     Alone,
     D,
@@ -61,7 +56,7 @@ def test_shown() -> None:
     figures = [figure for figure in finding.figures if isinstance(figure, Figure)]
     assert [len(figure.curves) for figure in figures] == [4, 5, 4]
     assert {curve.label for curve in figures[1].curves} >= {GAME, HISTOGRAM}
-    assert any(ROBUST in curve.label for curve in figures[2].curves)
+    assert any(oracles.ROBUST in curve.label for curve in figures[2].curves)
     rspm = next(QUICK.right(place).errors[RSPM] for place, point in enumerate(QUICK.points) if isinstance(point, Learning) and point.examples == 1000)
     assert f"RSPM errs {np.mean(rspm):.1%} more" in finding.headline
 
@@ -91,8 +86,8 @@ def swap(one: str, other: str) -> Callable[[dict[str, list[float]]], dict[str, l
 @pytest.mark.parametrize(
     ("kind", "change", "falls"),
     [
-        (Learning, swap(RSPM, EXPONENTIAL), ("RSPM finds the best conjunction", "the exponential mechanism finds it")),
-        (Learning, swap(RSPM, COUNTED), ("a noisy count of each bit",)),
+        (Learning, swap(RSPM, oracles.EXPONENTIAL), ("RSPM finds the best conjunction", "the exponential mechanism finds it")),
+        (Learning, swap(RSPM, oracles.COUNTED), ("a noisy count of each bit",)),
         (Tables, lambda errors: errors | {HISTOGRAM: [1000 * error for error in errors[HISTOGRAM]]}, ("the game's table",)),
     ],
 )
@@ -109,8 +104,8 @@ def test_methods_in_the_place_of_others_are_not_shown(
 @pytest.mark.parametrize(
     ("n", "means"),
     [
-        (6366, {GAME: 0.0933, PRODUCT: 0.243, HISTOGRAM: 0.0107}),
-        pytest.param(100_000, {GAME: 0.0303, PRODUCT: 0.2432, HISTOGRAM: 0.0006}, marks=pytest.mark.slow),
+        (6366, {GAME: 0.0933, oracles.PRODUCT: 0.243, HISTOGRAM: 0.0107}),
+        pytest.param(100_000, {GAME: 0.0303, oracles.PRODUCT: 0.2432, HISTOGRAM: 0.0006}, marks=pytest.mark.slow),
     ],
 )
 def test_the_game_on_fair(n: int, means: dict[str, float]) -> None:
@@ -118,6 +113,6 @@ def test_the_game_on_fair(n: int, means: dict[str, float]) -> None:
     rows = fair_table().bits[:, [0, 2, 4, 6, 8, 10, 12, 16]].astype(np.int64) @ (1 << np.arange(oracles.COLUMNS))
     generators = [np.random.default_rng([seed, n]) for seed in range(10)]
     errors = [oracles.table_errors(rows if n == len(rows) else generator.choice(rows, n), generator) for generator in generators]
-    measured = {name: float(np.mean([each[name] for each in errors])) for name in (*means, ONE_DRAW)}
+    measured = {name: float(np.mean([each[name] for each in errors])) for name in (*means, oracles.ONE_DRAW)}
     assert {name: round(measured[name], 4) for name in means} == means
-    assert measured[HISTOGRAM] < measured[GAME] < measured[PRODUCT] < measured[ONE_DRAW]
+    assert measured[HISTOGRAM] < measured[GAME] < measured[oracles.PRODUCT] < measured[oracles.ONE_DRAW]

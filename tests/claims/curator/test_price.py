@@ -4,20 +4,16 @@ import math
 from fractions import Fraction
 from typing import Any
 
-import pytest
-
 from local_dp.accounting import rules
 from local_dp.accounting.rules import delta
 from local_dp.curator.counts import k_norm
-from local_dp.curator.counts.base import NoisyCounts
 from local_dp.curator.counts.gaussian import GaussianCounts
 from local_dp.curator.counts.k_norm import KNormCounts
-from local_dp.curator.counts.laplace import ComposedLaplaceCounts, LaplaceCounts, NoCounts
+from local_dp.curator.counts.laplace import ComposedLaplaceCounts, LaplaceCounts, NoCounts, NoisyCounts
 from local_dp.curator.rounded_normal import least_variance
 from local_dp.experiments.claims.curator.price import COMPOSED, EXPERIMENT, GAUSSIAN, K_NORM, LAPLACE, NOTHING, Errors, Normal, Rules, Transcripts
 from tests.support.runs.quick import Quick, Twin
 
-pytestmark = pytest.mark.long
 QUICK, STEP, RADIUS = Quick(EXPERIMENT), ComposedLaplaceCounts.step, k_norm._radius
 
 
@@ -61,14 +57,4 @@ TWINS = [
     Twin("a larger sensitivity", GaussianCounts, square(lambda k: k * math.isqrt(k)), (GAUSSIAN, Normal), ("grow as k", "than any")),
     Twin("no error", NoCounts, {"release": lambda nothing, database, draws: NoisyCounts(database.counts)}, (NOTHING,), ("answering half of them",)),
 ]
-
-
-def test_shown() -> None:
-    """At the quick scale; and a point measured twice is identical."""
-    QUICK.shows(next(place for place, point in enumerate(QUICK.points) if isinstance(point, Errors)))
-
-
-@pytest.mark.parametrize("twin", TWINS, ids=str)
-def test_wrong_twins_are_not_shown(twin: Twin, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each loses the checks that are about it."""
-    QUICK.loses(twin, monkeypatch)
+test_shown, test_wrong_twins_are_not_shown = QUICK.tests(TWINS, next(place for place, point in enumerate(QUICK.points) if isinstance(point, Errors)))

@@ -7,9 +7,8 @@ import pytest
 
 from local_dp.bounds.packing import per_cell_success, sanitizer_records
 from local_dp.curator.reductions.learners import MediansByLabel
-from local_dp.curator.sanitizers.cells import NoisyCounts
-from local_dp.curator.sanitizers.histogram import ThresholdedHistogram
 from local_dp.curator.sanitizers.medians import Medians
+from local_dp.curator.sanitizers.point_counts import NoisyCounts, ThresholdedHistogram
 from local_dp.curator.sanitizers.san_points import PrintedSanPoints
 from local_dp.experiments.claims.curator import sanitizing
 from local_dp.experiments.claims.curator.sanitizing import EXPERIMENT, TREE_DELTAS, Counts, Learned, Proven, Released, Searched, Shape, Thresholds

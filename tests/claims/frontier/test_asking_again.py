@@ -1,7 +1,5 @@
 """`asking-again` is shown as it stands; answers that do not factor, and wrong constants, are not."""
 
-import pytest
-
 from local_dp.arrays import Counts, Floats
 from local_dp.bounds import channels
 from local_dp.bounds.channels import pasting_constant
@@ -10,7 +8,6 @@ from local_dp.experiments.claims.frontier.asking_again import EXPERIMENT, Drawn,
 from local_dp.hardness.transcripts import Turn, transcript_laws
 from tests.support.runs.quick import Quick, Twin
 
-pytestmark = pytest.mark.long
 QUICK = Quick(EXPERIMENT)
 
 
@@ -31,14 +28,4 @@ TWINS = [
         ("halving",),
     ),
 ]
-
-
-def test_shown() -> None:
-    """At the quick scale; and a point measured twice is identical."""
-    QUICK.shows()
-
-
-@pytest.mark.parametrize("twin", TWINS, ids=str)
-def test_wrong_twins_are_not_shown(twin: Twin, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each loses the checks that are about it."""
-    QUICK.loses(twin, monkeypatch)
+test_shown, test_wrong_twins_are_not_shown = QUICK.tests(TWINS)

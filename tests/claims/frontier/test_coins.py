@@ -25,19 +25,7 @@ TWINS = [
         "a threshold of half the degrees", interaction, {"chi_square_quantile": lambda tail, n: chi_square_quantile(tail, n // 2)}, (PUBLIC,), ("uniform law",)
     ),
 ]
-
-
-@pytest.mark.long
-def test_shown() -> None:
-    """At the quick scale; and a point measured twice is identical."""
-    QUICK.shows()
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("twin", TWINS, ids=str)
-def test_wrong_twins_are_not_shown(twin: Twin, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each loses the check that is about it."""
-    QUICK.loses(twin, monkeypatch)
+test_shown, test_wrong_twins_are_not_shown = QUICK.tests(TWINS)
 
 
 def test_a_threshold_at_the_whole_shift_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:

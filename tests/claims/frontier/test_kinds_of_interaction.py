@@ -46,19 +46,7 @@ TWINS = [
     Twin("a hundredth of the bound", kinds, times(0.01), (), ("200 times",)),
     Twin("a hundred times the bound", kinds, times(100), (), ("theorem's least",)),
 ]
-
-
-@pytest.mark.long
-def test_shown() -> None:
-    """At the quick scale; and a point measured twice is identical."""
-    QUICK.shows()
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("twin", TWINS, ids=str)
-def test_wrong_twins_are_not_shown(twin: Twin, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each loses the checks that are about it."""
-    QUICK.loses(twin, monkeypatch)
+test_shown, test_wrong_twins_are_not_shown = QUICK.tests(TWINS)
 
 
 @pytest.mark.long

@@ -28,7 +28,7 @@ from tests.support.runs.quick import lost
 def invented(point: Point) -> Measurement:
     """A measurement that agrees with earlier results."""
     if isinstance(point, AtBound):
-        return Successes(math.ceil(parity_one_round_bound(point.d, claim.EPSILON, claim.TARGET)), round(0.95 * point.runs))
+        return Successes(math.ceil(parity_one_round_bound(point.d, claim.EPSILON, claim.TARGET)), round(0.95 * point.trials))
     if isinstance(point, Cross):
         return CrossCheck(500, (362, 400), (1440, 1600))
     assert isinstance(point, Count)

@@ -16,8 +16,8 @@ from local_dp.experiments.lab.claim import Experiment, Figure, Measurement, Poin
 from local_dp.hardness.adversary import VersionSpaceOracle
 from local_dp.hardness.certificates import verify_certificate
 from local_dp.interaction import run
+from local_dp.learners.examples import tasks
 from local_dp.learners.learner import Learner
-from local_dp.learners.tasks import tasks
 from tests.support.adversaries.twins import LaxConjunctions, LaxLists
 
 Measured = list[tuple[Point, Measurement]]
@@ -77,7 +77,7 @@ def test_what_the_claim_says_is_shown() -> None:
     ],
 )
 def test_a_wrong_learner_loses_the_suite(oracle: str, loose: bool, excess: float, lost: int) -> None:
-    """Learners that miss alpha on exact, hostile or sampled answers, a worst case that is none, or one no worse than real answers, are not shown."""
+    """Learners that miss alpha on exact, hostile or sampled answers are not shown; nor is a worst case that is no worse than real answers."""
     measured = suite_as_promised()
     for point, measurement in measured:
         if point["part"] == "run" and point["oracle"] == oracle and (point["slack"] > 1) == loose:
@@ -206,7 +206,7 @@ def test_defeats_come_with_certificates() -> None:
 
 
 def test_masked_parity_needs_two_rounds_in_the_worst_case() -> None:
-    """Two rounds recover the concept whoever answers; one round does so from exact answers only."""
+    """Two rounds recover the concept with every oracle; one round does so from exact answers only."""
     for seed in range(3):
         errors = [
             control(name, oracle, np.random.default_rng(seed))

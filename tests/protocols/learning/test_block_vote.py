@@ -11,7 +11,7 @@ from local_dp.hardness.margins import Margin, margin, vectors
 from local_dp.interaction import run
 from local_dp.oracles.local.aggregate import AggregateOracle
 from local_dp.populations.concepts import FUNCTIONS, BlockClass
-from local_dp.protocols.learning.block_vote import advantage, cohorts, hard_examples, shares_of_clients, vote
+from local_dp.protocols.learning.learned import advantage, hard_examples, shares_of_clients, vote
 
 
 def asked(found: Margin) -> Floats:
@@ -54,16 +54,6 @@ def test_random_halfspaces_do_for_every_class(function: str) -> None:
     assert abs(squares.mean() - signed[0] @ kernel @ signed[0]) <= 5 * squares.std() / 20_000**0.5
 
 
-def test_every_client_is_asked_once() -> None:
-    """The cohorts follow each other without a gap, and their sizes are the shares, to one client."""
-    found = margin(BlockClass("odd-max-bit", 4, 2))
-    for clients in (10, 281, 10_000):
-        dealt = cohorts(found, clients)
-        assert [cohort.start for cohort in dealt.values()] == [0, *(cohort.stop for cohort in dealt.values())][:-1]
-        assert [*dealt.values()][-1].stop == clients
-        assert all(abs(len(cohort) - clients * shares_of_clients(found)[S]) <= 1 for S, cohort in dealt.items())
-
-
 @pytest.mark.parametrize("function", ["odd-max-bit", "parity"])
 def test_it_is_right_more_often_than_wrong(function: str) -> None:
     """With the proven number of clients, under the hardest law, in 54 of 60 runs: it fails in about one of 500, so a right program fails here less than once
@@ -74,16 +64,6 @@ def test_it_is_right_more_often_than_wrong(function: str) -> None:
     assert sum(advantage(found, words) > 0 for words in runs) >= 54
     assert sum(advantage(found, -words) > 0 for words in runs) <= 6
     assert np.abs(np.array(runs)).sum(axis=1).max() <= 1  # so that every prediction is in [-1, 1]
-
-
-def test_mean_of_the_vote() -> None:
-    """With a million clients the words are the shares times the correlations over C, each within 5 standard errors."""
-    found, clients = margin(BlockClass("odd-max-bit", 3, 2)), 1_000_000
-    hard = hard_examples(found, clients, 0)
-    words = run(vote(found, 1.0, clients), AggregateOracle(hard, np.random.default_rng(3), 1.0))
-    expected = asked(found) * walsh_hadamard(hard.kinds["y"] * hard.shares) * np.tanh(0.5)
-    assert np.all(np.abs(words - expected) <= 5 * np.sqrt(asked(found) / clients) + 1e-12)
-    assert advantage(found, words) == pytest.approx(float((walsh_hadamard(words) * hard.kinds["y"]) @ hard.shares))
 
 
 def test_lists_of_masks_that_no_coin_can_choose_from_are_refused() -> None:

@@ -1,23 +1,18 @@
-"""How gradients are told: the way of least noise by closed form is taken, each way is unbiased with the noise stated, and descent errs less by it."""
+"""How gradients are reported: the way of least noise by closed form is taken, each way is unbiased with the noise stated, and descent errs less by it."""
 
 import math
-from typing import Any
 
 import numpy as np
 import pytest
 
 from local_dp.arrays import Floats
-from local_dp.bus.memory import MemoryBroker
-from local_dp.errors import InputError
 from local_dp.interaction import run
 from local_dp.learners import examples
 from local_dp.learners.halfspaces import Halfspace
 from local_dp.noise import KeyedNoise
 from local_dp.oracles.local.population import PopulationOracle
 from local_dp.populations.finite import Finite
-from local_dp.protocols.learning.sgd import ByCoordinate, ByVector, Gradients, LocalSGD, gradients_of
-from local_dp.queries.vectors import DescentVector
-from tests.support.inputs.builders import in_population, play_in_memory
+from local_dp.protocols.learning.sgd import ByCoordinate, Gradients, LocalSGD, gradients_of
 
 DIMENSIONS = [1, 2, 3, 4, 8, 20, 100]
 EPSILONS = [0.1, 0.25, 0.5, 1.0, 1.3, 1.4, 2.0, 3.0, 4.0, 6.0, 8.0]
@@ -45,7 +40,7 @@ def exact(population: Finite, weights: Floats) -> Floats:
 
 
 def told(way: Gradients, seed: int, weights: Floats) -> tuple[Floats, Floats]:
-    """What a round of N clients tells, and the exact mean."""
+    """The estimate of a round of N clients, and the exact mean."""
     population = examples.halfspace_examples(NORMAL[: way.d], 0.5, N, seed)
     ends = [N * part // way.cohorts for part in range(way.cohorts + 1)]
     tallies = PopulationOracle(population, KeyedNoise(seed), seed, way.epsilon).answer(way.queries(tuple(weights.tolist()), ends))
@@ -86,32 +81,3 @@ def test_descent_errs_less(epsilon: float, bound: float | None, clients: int, sh
     before, after = (LocalSGD(d=8, gamma=0.5, rounds=40, bound=bound, told=way) for way in ("one-bit-mean", "best"))
     assert after.expected_error(epsilon, clients) < before.expected_error(epsilon, clients)
     assert descended(after, epsilon, clients) < share * descended(before, epsilon, clients)
-
-
-def test_nothing_changes_where_one_bit_is_best() -> None:
-    """At epsilon 1 and the least bound, the learner asks for one bit of one coordinate, and for as many clients as before."""
-    learner = LocalSGD(d=10, gamma=0.2, alpha=0.1, rounds=5000)
-    assert learner.gradients(1.0) == LocalSGD(d=10, gamma=0.2, alpha=0.1, rounds=5000, told="one-bit-mean").gradients(1.0)
-    assert isinstance(LocalSGD(d=10, gamma=0.2).gradients(4.0), ByVector)
-    assert learner.clients(4.0) < 0.4 * LocalSGD(d=10, gamma=0.2, alpha=0.1, rounds=5000, told="one-bit-mean").clients(4.0)
-
-
-@pytest.mark.parametrize("way", ["sampled-signs", "nearest-direction"])
-def test_hosts_tell_the_same_gradients(way: str) -> None:
-    """Over a bus in memory the hosts' reports, and with them the rule, are those of the population, bit for bit."""
-    learner = LocalSGD(d=2, gamma=0.9, alpha=0.9, rounds=3, told=way)
-    population = learner.synthetic(30, 1)
-    told, coordinator = play_in_memory(learner.algorithm(1.0, 30), population, 3, MemoryBroker())
-    assert (told, [summary.digest for summary in coordinator.rounds]) == in_population(learner.algorithm(1.0, 30), population)
-
-
-@pytest.mark.parametrize("wrong", [{"kind": "sphere"}, {"bound": 0.0}, {"steps": 3}, {"loss": "zero-one"}, {"weights": (1.0,)}])
-def test_questions_that_are_none_are_refused(wrong: dict[str, Any]) -> None:
-    """Of a body, a bound, a grid, a loss or weights that cannot be; ways that there are not."""
-    with pytest.raises(InputError):
-        DescentVector(**{"loss": "hinge", "columns": ("a", "b"), "label": "y", "weights": (0.0, 0.0), **wrong})
-    with pytest.raises(InputError, match="privunit"):
-        LocalSGD(told="privunit")
-    with pytest.raises(InputError, match="at most 1024"):
-        gradients_of(1.0, 2000, 0.1, "sampled-signs")
-    assert isinstance(gradients_of(8.0, 2000, 0.1), ByCoordinate)

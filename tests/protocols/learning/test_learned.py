@@ -2,14 +2,13 @@
 
 import json
 from dataclasses import fields
-from typing import Any
 
 import numpy as np
 import pytest
 
 from local_dp.errors import InputError
-from local_dp.interaction import Adaptive, Nonadaptive, run
-from local_dp.learners.tasks import TRIED, tasks
+from local_dp.interaction import run
+from local_dp.learners.examples import tasks
 from local_dp.oracles.local.aggregate import AggregateOracle
 from local_dp.oracles.local.asked import LocalQuery
 from local_dp.protocols.learning.learned import Learned, Lesson
@@ -25,21 +24,6 @@ def protocol_of(name: str) -> Learned:
     protocol = PROTOCOLS[name]()
     assert isinstance(protocol, Learned)
     return protocol
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_the_model_is_the_learners(name: str) -> None:
-    """NASQ becomes LNI and SQ becomes LI, in the listing and in the algorithm's own type."""
-    protocol = protocol_of(name)
-    model = {"NASQ": "LNI", "SQ": "LI"}[type(protocol.task.learner).model()]
-    assert protocol.model() == model
-    assert isinstance(protocol.algorithm(1.0, 10_000), Nonadaptive if model == "LNI" else Adaptive)
-
-
-def test_every_learner_is_a_protocol() -> None:
-    """The eleven learners, and nobody else, are protocols called learn-NAME."""
-    assert [name for name in PROTOCOLS if name.startswith("learn-")] == [f"learn-{name}" for name in TRIED]
-    assert len(TRIED) == 11
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -94,22 +78,6 @@ def test_the_hypothesis_is_plain_data_and_a_sentence(name: str) -> None:
     assert described["parameters"]
 
 
-def test_sentences() -> None:
-    """Some rules in words, with exact answers."""
-    said: dict[str, Any] = {}
-    for name in ("conjunctions", "stumps", "thresholds", "decision-lists"):
-        protocol = protocol_of(f"learn-{name}")
-        population = protocol.synthetic(10**9, 1)
-        lesson = run(protocol.algorithm(1.0, 10**9), AggregateOracle(population, np.random.default_rng(1), 1.0))
-        said[name] = str(lesson.hypothesis)
-    assert said == {
-        "conjunctions": "x0 == 1",
-        "stumps": "x5 == 0",
-        "thresholds": "x >= 15",
-        "decision-lists": "if x0 == 1 then +1, else if x1 == 1 then -1, else if x2 == 1 then +1, else -1",
-    }
-
-
 def test_parameters_are_the_learners() -> None:
     """Numbers and switches of a learner are set by name; a wrong one is refused in a line."""
     kind = PROTOCOLS["learn-conjunctions"]
@@ -128,25 +96,3 @@ def test_parameters_are_the_learners() -> None:
         with pytest.raises(InputError) as error:
             PROTOCOLS[name].from_settings(settings)
         assert len(str(error.value).splitlines()) == 1
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_fewer_clients_than_queries_are_refused(name: str) -> None:
-    """With one client less than queries the run is refused before it starts."""
-    protocol = protocol_of(name)
-    with pytest.raises(InputError, match="too few"):
-        protocol.algorithm(1.0, protocol.task.learner.queries - 1)
-
-
-@pytest.mark.parametrize("name", ["learn-conjunctions", "learn-decision-lists"])
-def test_far_fewer_clients_fail(name: str) -> None:
-    """With a ten-thousandth of the clients the hypothesis misses alpha in most of 40 runs; with all of them in none of 10 (each would be 1 in 20)."""
-    protocol = protocol_of(name)
-
-    def misses(clients: int, runs: int) -> int:
-        population = protocol.synthetic(clients, 1)
-        lessons = (run(protocol.algorithm(1.0, clients), AggregateOracle(population, np.random.default_rng(seed), 1.0)) for seed in range(runs))
-        return sum(protocol.true_error(lesson, population) > protocol.task.learner.alpha for lesson in lessons)
-
-    assert misses(protocol.clients(1.0) // 10_000, 40) > 20
-    assert misses(protocol.clients(1.0), 10) == 0

@@ -22,7 +22,7 @@ RANDOMIZER = OneOfRounds(20.0)
 
 
 def expected(k: int, tables: list[int], levels: int) -> Heard:
-    """What is heard in one round from the root where each path is put to everybody: each level's answer to each path, counted once."""
+    """The expected answers of one round from the root, where each path is put to every client: each level's answer to each path, counted once."""
     queries = ways_on("", levels, range(1 << levels), RANDOMIZER)
     records = Records({"level": np.arange(k), "table0": np.array(tables, dtype=np.uint64)})
     heard = Heard()
@@ -58,16 +58,6 @@ def test_without_noise_the_path_is_always_found(protocol: LadderAgain | LadderIn
         found = run(protocol.algorithm(20.0, 20_000), oracle)
         assert (found, protocol.true_error(found, population)) == (population.path, 0.0)
         assert oracle.ledger.max_spent == pytest.approx(20.0)
-
-
-def test_a_wrong_step_makes_the_rest_wrong() -> None:
-    """The error is the share of the path from its first wrong step on."""
-    protocol, population = LadderAgain(4), LadderPopulation(4, 10, 1)
-    true = population.path
-    other = true[:1] + ("0" if true[1] == "1" else "1") + true[2:]
-    assert protocol.true_error(other, population) == 0.75
-    assert protocol.describe(true) == {"hypothesis": {"k": 4, "path": true}}
-    assert protocol.explain("01") == "From the root, the bits on the path are 0 1."
 
 
 @pytest.mark.parametrize("k", [1, 3, 6, 7, 9, 16])

@@ -1,7 +1,6 @@
 """Plans: what a protocol's question costs by each way of answering it."""
 
 import math
-from dataclasses import replace
 from importlib.metadata import EntryPoint
 from itertools import pairwise
 from typing import Any
@@ -10,24 +9,24 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from local_dp.bounds.quantiles import search_failure
 from local_dp.bounds.response import levelled_clients, rr_clients
 from local_dp.errors import InputError
-from local_dp.populations.table import Resampled
 from local_dp.protocols.local_protocol import LocalProtocol
 from local_dp.protocols.planning import local as planning
-from local_dp.protocols.planning.local import CURATOR, OPEN, Curated, Searched, Way, estimators, plan_of, ways
+from local_dp.protocols.planning.local import CURATOR, OPEN, Curated, Way, asked_of, estimators, law_of, plan_of, ways
+from local_dp.protocols.planning.shuffled import Blankets, OneReport, Together, shuffled_ways
 from local_dp.protocols.search.quantiles import Quantiles
 from local_dp.protocols.surveys.crosstab import Crosstab
 from local_dp.protocols.surveys.frequency import Frequency, Histogram
 from local_dp.protocols.surveys.survey import Survey
-from local_dp.protocols.vectors.mean import Mean
+from local_dp.protocols.vectors.mean_vector import Mean
 from local_dp.protocols.vectors.workload import PrefixSums
 from local_dp.randomizers.one_bit import flip_weight
 from local_dp.randomizers.registry import RANDOMIZERS
 from local_dp.randomizers.signs.binary_rr import BinaryRR
-from local_dp.records import Records
 from local_dp.registry import Registry
+from local_dp.shuffle.accountant import amplified
+from local_dp.shuffle.histogram import Target, multi_message
 from tests.support.inputs.randomizers import ORACLES
 from tests.support.long import short
 
@@ -64,7 +63,7 @@ def test_clients_and_accuracy_are_inverse(protocol: LocalProtocol[Any]) -> None:
     if len(found) > 1:
         *local, curator, nobody = [way.clients(0.03) for way in found]
         assert nobody <= curator <= min(local)
-        assert all(first <= second * (1 + 1e-4) for first, second in pairwise(local))  # but for the rounding of words
+        assert all(first <= second * (1 + 1e-4) for first, second in pairwise(local))  # up to the rounding of words
         assert [way.model for way in found[-2:]] == ["curator", "open"]
 
 
@@ -126,39 +125,6 @@ def test_quantiles_are_planned_for_both_ways() -> None:
     assert len(ways(Quantiles(bins=4000), 1.0)) == 3  # too fine for one round
 
 
-@pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
-@pytest.mark.parametrize("at", [("0.5",), ("0.49", "0.5", "0.51")])
-def test_on_a_fine_grid_a_search_is_planned_as_of_any_population(epsilon: float, at: tuple[str, ...]) -> None:
-    """Where no cell forgives anything, the law of the clients does not matter; of the made-up population on 1,024 bins a third fewer are planned."""
-    protocol = Quantiles(at=at)
-    known, of_any = ({way.name: way for way in ways(protocol, epsilon, people)}[SEARCH] for people in (protocol.synthetic(1, 0), None))
-    assert isinstance(known, Searched)
-    fine = replace(known, ends=np.linspace(0, 1, 1_000_001)).clients(0.02)
-    assert fine == pytest.approx(of_any.clients(0.02), rel=0.01)
-    assert 0.6 * fine < known.clients(0.02) < 0.75 * fine
-
-
-def test_cells_forgive_what_they_hold() -> None:
-    """A median among 20 equal cells, tolerance 0.02: with so many clients that cells are heavy, it is missed where the place is 0.05 off, either way."""
-    ends = np.linspace(0, 1, 21)
-    way = Searched("", "local", 1, True, ends, {0.525: 0.5})
-    n = way.clients(0.02)
-    off = 0.025 + 0.05 * np.array([0, 1])  # of the own cell alone; with one more on either side
-    assert way.failure(n, 0.02) == pytest.approx(search_failure(off[0] / (0.5 / math.sqrt(n)), 0.05 / (0.5 / math.sqrt(n))))
-    assert way.failure(n, 0.03) == pytest.approx(search_failure(off[1] / (0.5 / math.sqrt(n)), 0.05 / (0.5 / math.sqrt(n))))
-    assert way.failure(n, 0.47) < way.failure(n, 0.03) / 100
-    assert Searched("", "local", 1, True, ends, {0.525: 0.5}).failure(1, 0.48) == 0.0  # every cell is near enough
-
-
-def test_missing_numbers_take_more_clients_of_a_search() -> None:
-    """Where half of the numbers are missing, a search takes four times the clients; so many as there are for those present at twice the error."""
-    numbers = np.arange(4096) / 4096
-    half = Records({"x": np.concatenate([numbers, np.full(4096, np.nan)])})
-    protocol = Quantiles(column="x", low=0.0, high=1.0, missing="exclude")
-    plans = [plan_of(protocol, 1.0, Resampled(records, 1, 0)).clients(0.02) for records in (half, Records({"x": numbers}))]
-    assert plans[0] == pytest.approx(4 * plans[1], rel=1e-3)
-
-
 class Leaky(BinaryRR):
     """Claims epsilon and spends twice as much."""
 
@@ -191,3 +157,58 @@ def test_the_curators_noise_covers_a_replaced_record(protocol: LocalProtocol[Any
     some = aim.target[:: max(1, (len(aim.target) - 1) // 8)]
     moved = max(float(np.abs(one - other).sum()) for one in some for other in some)
     assert curator.noise * 0.5 == pytest.approx(moved)
+
+
+TOGETHER = Together(1.0, 1e-6)
+RUNS = 4000
+APART = 0.017  # from 95 %: 4.5 standard errors of as many runs are .0155, and the normal law leaves out that counts are whole
+
+
+def one_report(protocol: LocalProtocol[Any], of: bool = False) -> OneReport:
+    """The plan for one report each, of the made-up population or of any."""
+    found = shuffled_ways(protocol, TOGETHER, protocol.synthetic(1, 0) if of else None)[0]
+    assert isinstance(found, OneReport)
+    return found
+
+
+@pytest.mark.parametrize("protocol", [Survey(), Mean(), pytest.param(Frequency(k=8), marks=pytest.mark.long)])
+def test_between_local_and_curator(protocol: LocalProtocol[Any]) -> None:
+    """Fewer clients than any local way, and more than a curator; with blanket messages fewer than with one report."""
+    every = ways(protocol, 1.0)
+    counts = [way.clients(0.05) for way in shuffled_ways(protocol, TOGETHER)]
+    curator = next(way.clients(0.05) for way in every if way.model == "curator")
+    local = min(way.clients(0.05) for way in every if way.model == "local")
+    assert [local, *counts, curator] == sorted([local, *counts, curator], reverse=True)
+    assert counts[0] < local / 3
+
+
+@pytest.mark.parametrize("protocol", [Survey(), pytest.param(Frequency(k=8), marks=pytest.mark.long)])
+def test_one_report_keeps_the_target_and_no_more(protocol: LocalProtocol[Any]) -> None:
+    """The reports of the planned clients are private enough together, and a hundredth fewer clients are too few for both."""
+    way = one_report(protocol)
+    clients = way.clients(0.05)
+    local = way.local(clients)
+    assert 0.99 < amplified(way.make(local), clients, TOGETHER.delta).upper <= 1.0 + 1e-9
+    assert way.accuracy(clients) <= 0.05 * (1 + 1e-3)
+    assert way.accuracy(round(0.99 * clients)) > 0.05
+
+
+@pytest.mark.long
+def test_planned_errors_are_kept_in_95_percent_of_runs() -> None:
+    """Of 4,000 runs with the planned clients, drawn from the made-up population's law: one report each, and blanket messages."""
+    protocol, generator = Frequency(k=8), np.random.default_rng(5)
+    population = protocol.synthetic(1, 0)
+    law = law_of(population, asked_of(protocol, 1.0))
+    reports, blankets = shuffled_ways(protocol, TOGETHER, population)
+    assert isinstance(reports, OneReport)
+    assert isinstance(blankets, Blankets)
+    n = reports.clients(0.05)
+    oracle = reports.make(reports.local(n))
+    held = generator.multinomial(n, law, RUNS)
+    found = [oracle.estimate(oracle.draw_tally(dict(enumerate(each.tolist())), generator)).value for each in held]
+    assert abs(np.mean(np.abs(np.array(found) - law).max(axis=1) <= 0.05) - 0.95) < APART
+    n = blankets.clients(0.05)
+    histogram = multi_message(8, Target(n, 1.0, 1e-6))
+    sent = generator.multinomial(n * histogram.tries, [*[histogram.share] * 8, 1 - 8 * histogram.share], RUNS)[:, :8] + generator.multinomial(n, law, RUNS)
+    estimated = sent / n - histogram.tries * histogram.share
+    assert abs(np.mean(np.abs(estimated - law).max(axis=1) <= 0.05) - 0.95) < APART

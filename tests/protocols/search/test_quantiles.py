@@ -1,11 +1,8 @@
 """Quantiles: rank errors beside the references, intervals that hold, the choice between one round and several, missing numbers and numbers off the grid."""
 
 import json
-import math
-from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
-from typing import Any
 
 import numpy as np
 import pytest
@@ -25,7 +22,7 @@ from local_dp.randomizers.numbers.one_bit_mean import OneBitMean
 from local_dp.records import Records
 from local_dp.tallies import Tally
 from tests.support.long import short
-from tests.support.theory.quantiles import REFERENCES, by_protocol, laws, located, rank_error, upper_error
+from tests.support.theory.quantiles import REFERENCES, by_protocol, laws, located, upper_error
 
 
 @cache
@@ -59,18 +56,6 @@ def ratio_to_the_best(name: str, runs: int, rounds: str = "best") -> float:
 def test_the_median_is_as_good_as_the_best_reference(name: str) -> None:
     """Over 60 runs the rank error at 95 % is at most 1.15 times the least of one round, two hierarchies and bisection."""
     assert ratio_to_the_best(name, 60) <= 1.15
-
-
-def test_one_round_would_not_be() -> None:
-    """On the flat law the wrong choice, one round of prefix sums, misses 1.15."""
-    assert ratio_to_the_best("uniform", 60, "one") > 1.15
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", list(laws()))
-def test_the_median_is_as_good_as_the_best_reference_at_full_scale(name: str) -> None:
-    """The same over 1,000 runs."""
-    assert ratio_to_the_best(name, 1000) <= 1.15
 
 
 @pytest.mark.parametrize(("rounds", "wrong", "runs"), [("several", 0.5, 300), ("one", 2.0, 150)])
@@ -131,7 +116,7 @@ def test_an_end_is_moved_wrongly_with_at_most_its_probability(share: float, epsi
 
 
 @pytest.mark.parametrize(("column", "low", "high"), short([("age", 15.0, 45.0), ("yrs_married", 0.0, 25.0)], lambda each: each[0] == "age", several=True))
-@pytest.mark.parametrize("rounds", ["several", "one"])
+@pytest.mark.parametrize("rounds", short(["several", "one"], lambda each: each == "one"))
 def test_the_quantiles_of_a_real_table_lie_in_their_intervals(column: str, low: float, high: float, rounds: str) -> None:
     """Of the medians of 6,366 rows at epsilon 1, at least 93 of 100 seeds state an interval that holds the truth; half the intervals are not open."""
     protocol = Quantiles(column=column, low=low, high=high, bins=64, rounds=rounds).for_table(Launch(fair(), private=False))
@@ -184,18 +169,6 @@ def test_what_lies_beyond_the_grid_is_said_to(rounds: str) -> None:
     assert protocol.truth(population).tolist() == [-5.0, 0.5, 9.0]
 
 
-def test_whole_numbers_are_reported_as_they_are() -> None:
-    """Of a column of whole numbers with an interval each, estimates and ends are whole numbers; with wider intervals they need not be."""
-    ages = Records({"age": np.random.default_rng(2).integers(18, 66, 40_000)})
-    protocol = Quantiles(column="age", low=18, high=65, at=("0.25", "0.5")).for_table(Launch(ages, private=False))
-    assert protocol.grid.bins == 48
-    population = sample_rows(ages, 40_000, 1)
-    told = protocol.describe(draw(protocol, population, 1, epsilon=4.0))
-    assert all(float(number).is_integer() for number in (*told["estimate"], *told["interval"][0], *told["interval"][1]))
-    assert np.abs(np.array(told["estimate"]) - protocol.truth(population)).max() <= 1
-    assert replace(protocol, bins=20).grid.edges[1] == pytest.approx(18 + 47 / 20)
-
-
 def test_every_client_is_asked_once_and_later_rounds_ask_more() -> None:
     """The cohorts of a search tile the clients, the last round holds (g - 1) / g of them, and a search over few clients takes few rounds."""
     for clients in (21, 500, 100_000):
@@ -206,24 +179,3 @@ def test_every_client_is_asked_once_and_later_rounds_ask_more() -> None:
         assert cohorts[-1].stop == clients
         assert len(rounds) == max(1, search_rounds(1026, clients / 2, 20))
     assert sum(len(cohort) for thirds in rounds[-1] for cohort in thirds) / 100_000 == pytest.approx(0.4 / 1.4, abs=0.01)
-
-
-@pytest.mark.parametrize(("make", "words"), [
-    (lambda: Quantiles(at=()), "no quantile"), (lambda: Quantiles(at=("x",)), "at is 'x'"), (lambda: Quantiles(at=("0",)), "at is 0"),
-    (lambda: Quantiles(at=("1e-9",)), "1/65536"), (lambda: Quantiles(rounds="two"), "rounds is 'two'"), (lambda: Quantiles(missing="zero"), "missing"),
-    (lambda: Quantiles(rounds="one", bins=4000), "too many for one round"), (lambda: Quantiles(low=1.0, high=0.0).algorithm(1.0, 100), "bounds"),
-    (lambda: Quantiles(column="x").for_table(Launch(Records({"x": np.ones(3)}), private=False)), "public grid"),
-    (lambda: run(Quantiles(rounds="several").algorithm(1.0, 2), AggregateOracle(Quantiles().synthetic(2, 1), np.random.default_rng(1), 1.0)), "too few"),
-])  # fmt: skip
-def test_bad_parameters_are_refused_with_what_to_do(make: Callable[[], Any], words: str) -> None:
-    """Each in one line."""
-    with pytest.raises(InputError, match=words) as error:
-        make()
-    assert "\n" not in str(error.value)
-
-
-def test_the_law_of_the_references_is_the_rank() -> None:
-    """The rank error is 0 for the quantile's own symbol, and the distance of the share to the symbol's ranks for any other."""
-    law = np.array([0.1, 0.2, 0.4, 0.3])
-    assert [rank_error(law, 0.5, symbol) for symbol in range(4)] == pytest.approx([0.4, 0.2, 0.0, 0.2])
-    assert math.isclose(rank_error(law, 0.3, 1), 0.0, abs_tol=1e-12)

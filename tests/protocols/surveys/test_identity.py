@@ -1,18 +1,19 @@
-"""The identity test: its levels and powers with the clients it asks for, by reports drawn from their law, for public coins and private ones."""
+"""The identity test has its levels and powers, and the interval of two groups' difference covers it, also for a group that is hardly there."""
 
+import math
 from typing import Any
 
 import numpy as np
 import pytest
 from scipy import stats
 
-from local_dp.bounds.interaction import chi_square_quantile, chi_square_tail, private_coin_clients, public_coin_clients
 from local_dp.errors import InputError
 from local_dp.interaction import run
 from local_dp.oracles.local.aggregate import AggregateOracle
 from local_dp.populations.finite import Finite
 from local_dp.populations.table import Resampled
-from local_dp.protocols.surveys.identity import Identity, public_rows, row_statistic
+from local_dp.protocols.surveys.identity import Identity, row_statistic
+from local_dp.protocols.surveys.survey import Compare
 from local_dp.records import Records
 
 RUNS, LEAST_FOUND, MOST_REJECTED = 200, 176, 24  # 95 % and 5 % of 200: beyond these with probability 1e-4 each
@@ -36,15 +37,6 @@ def test_both_errors_are_as_promised(coins: str) -> None:
     assert rejections(protocol, np.ones(32), n) <= MOST_REJECTED
     assert rejections(protocol, away, n) >= LEAST_FOUND
     assert rejections(protocol, away, n // 6) < LEAST_FOUND
-
-
-def test_a_law_that_is_named() -> None:
-    """The named law is not rejected, and uniform is."""
-    named = np.arange(1, 9) / 36
-    protocol = Identity(k=8, alpha=0.22, shares=tuple(map(repr, named.tolist())))
-    n = protocol.clients(1.0)
-    assert rejections(protocol, named, n) <= MOST_REJECTED
-    assert rejections(protocol, np.ones(8), n) >= LEAST_FOUND
 
 
 def test_missing_and_unlisted_values_have_named_shares() -> None:
@@ -74,33 +66,42 @@ def test_the_statistic_counts_degrees() -> None:
     assert row_statistic(np.zeros(2), np.zeros(2), np.zeros(2), gain) == 0
 
 
-def test_chi_square_is_scipys() -> None:
-    """Tails to 1e-9, and quantiles that have them."""
-    for degrees in (1, 2, 15, 16, 255, 4095):
-        for statistic in (0.5 * degrees, degrees, degrees + 4 * degrees**0.5):
-            assert chi_square_tail(statistic, degrees) == pytest.approx(stats.chi2.sf(statistic, degrees), rel=1e-9)
-        assert chi_square_quantile(0.05, degrees) == pytest.approx(stats.chi2.isf(0.05, degrees), rel=1e-9)
+PLAYED = 800
+LOWEST = 0.95 - 4.5 * math.sqrt(0.95 * 0.05 / PLAYED)  # fewer: less than once in 10^5, if it covers in 95 %
 
 
-def test_public_coins_are_worth_a_root() -> None:
-    """Over k the closed forms grow with powers 1 and 1.5; private coins need fewer for small k."""
-    public, private = ([count(1.0, k, 0.2, 0.05) for k in (16, 1024, 16384)] for count in (public_coin_clients, private_coin_clients))
-    assert np.log(public[2] / public[1]) / np.log(16) == pytest.approx(1, abs=0.01)
-    assert np.log(private[2] / private[1]) / np.log(16) == pytest.approx(1.5, abs=0.04)
-    assert private[0] < public[0]
-    assert private[1] > 3 * public[1]
+def played(shares: tuple[float, float], first: float, clients: int, epsilon: float) -> tuple[float, float]:
+    """How often the interval holds the difference, and how often half of it would."""
+    protocol, generator = Compare(), np.random.default_rng(4)
+    kinds = Records({"group": np.array(["A", "A", "B", "B"]), "yes": np.array([0, 1, 0, 1], dtype=np.uint8)})
+    law = [first * (1 - shares[0]), first * shares[0], (1 - first) * (1 - shares[1]), (1 - first) * shares[1]]
+    population, truth, held, narrow = Finite(kinds, law, clients, 1), shares[1] - shares[0], 0, 0
+    for _ in range(PLAYED):
+        result = run(protocol.algorithm(epsilon, clients), AggregateOracle(population, generator, epsilon))
+        low, high = result.interval
+        middle, half = (low + high) / 2, (high - low) / 4
+        held += low <= truth <= high
+        narrow += middle - half <= truth <= middle + half
+    return held / PLAYED, narrow / PLAYED
 
 
-def test_rows_depend_on_the_coin() -> None:
-    """Another coin, other rows: signs, about half of them minus."""
-    first, second = public_rows(512, 1), public_rows(512, 2)
-    assert set(np.unique(first).tolist()) == {-1, 1}
-    assert 0.4 < (first == second).mean() < 0.6
-    assert abs(first.mean()) < 0.06
+@pytest.mark.parametrize(
+    ("shares", "first", "clients", "epsilon"),
+    [((0.3, 0.4), 0.5, 20_000, 1.0), ((0.02, 0.97), 0.5, 5000, 1.0), ((0.3, 0.4), 0.97, 2000, 0.5)],
+)
+def test_the_interval_covers(shares: tuple[float, float], first: float, clients: int, epsilon: float) -> None:
+    """In 95 % of runs or more, up to chance, groups large or small; half the interval does not."""
+    held, narrow = played(shares, first, clients, epsilon)
+    assert held >= LOWEST
+    assert narrow < LOWEST or first > 0.95
 
 
-@pytest.mark.parametrize("wrong", [{"coins": "my"}, {"shares": ("0.5", "0.6")}, {"shares": ("x",) * 16}, {"alpha": 0.6}])
-def test_what_is_refused(wrong: dict[str, str]) -> None:
-    """Unknown coins, shares that are no law, a distance that no law has."""
-    with pytest.raises(InputError):
-        Identity(**wrong)  # type: ignore[arg-type]
+def test_the_standard_error_is_the_one_seen() -> None:
+    """Over 800 runs the mean square of errors in standard errors is 1 within 5 deviations."""
+    protocol, generator = Compare(p=0.2, q=0.5), np.random.default_rng(5)
+    population = protocol.synthetic(50_000, 1)
+    results = [run(protocol.algorithm(1.0, 50_000), AggregateOracle(population, generator, 1.0)) for _ in range(PLAYED)]
+    squares = [((result.difference - 0.3) / result.standard_error) ** 2 for result in results]
+    assert abs(np.mean(squares) - 1) < 5 * math.sqrt(2 / PLAYED)
+    ignoring = [(result.difference - 0.3) ** 2 / float(result.shares.standard_error[0] ** 2) for result in results]
+    assert abs(np.mean(ignoring) - 1) > 5 * math.sqrt(2 / PLAYED)

@@ -87,6 +87,22 @@ class Quick:
         assert self.found().verdict == "shown", lost(self.found())
         assert plain(self.measure(place)) == plain(self.right(place))
 
+    def tests(self, twins: list[Twin], place: int = 0) -> tuple[Callable[[], None], Callable[..., None]]:
+        """Two long tests: the claim is shown, and each twin loses its checks."""
+
+        @pytest.mark.long
+        def shown() -> None:
+            """At the quick scale; and a point measured twice is identical."""
+            self.shows(place)
+
+        @pytest.mark.long
+        @pytest.mark.parametrize("twin", twins, ids=str)
+        def wrong_twins(twin: Twin, monkeypatch: pytest.MonkeyPatch) -> None:
+            """Each loses the checks that are about it."""
+            self.loses(twin, monkeypatch)
+
+        return shown, wrong_twins
+
     def loses(self, twin: Twin, patch: pytest.MonkeyPatch) -> None:
         """Asserts that the checks about a twin fail where it is in place."""
         twin.apply(patch)

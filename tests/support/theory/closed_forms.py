@@ -24,7 +24,7 @@ from local_dp.bounds.means import best_privunit, bounded_laplace_variances, disc
 from local_dp.bounds.response import response_gain
 from local_dp.domains import Vectors
 from local_dp.randomizers.frequencies.unary import STEPS, best_threshold
-from local_dp.randomizers.numbers.staircase import folded_variance
+from local_dp.randomizers.numbers.noise import folded_variance
 from local_dp.randomizers.numbers.window import window_variance
 from local_dp.randomizers.randomizer import Randomizer
 from local_dp.randomizers.registry import RANDOMIZERS
@@ -170,7 +170,7 @@ def blocked(randomizer: Any, values: Ints, law: Floats) -> Floats:
 
 
 def hashed(randomizer: Any, share: float) -> float:
-    """By linear hashes, or by k-ary response where one hash tells all symbols apart."""
+    """By linear hashes, or by k-ary response where one hash separates all symbols."""
     if randomizer.hash.m == 1:
         return subset_variance(randomizer.epsilon, randomizer.k, 1, share)
     return hashing_variance(randomizer.epsilon, randomizer.hash.g, randomizer.hash.m, share)
@@ -226,7 +226,7 @@ def nearest(randomizer: Any, row: Floats) -> float:
 
 
 def told(randomizer: Any) -> int:
-    """Of how many coordinates a report tells."""
+    """The number of coordinates in a report."""
     return getattr(randomizer, "chosen", 1)
 
 
@@ -371,7 +371,7 @@ class Known:
     def laws(self) -> Floats:
         """Each value alone, all alike, and every two of them, or one and all others alike, at odds in steps of a twentieth; shape (laws, values).
 
-        Variances are linear in the law but for the square of a mean, so one of the largest is that of a law on two values.
+        Variances are linear in the law, less the square of a mean. So one of the largest is that of a law on two values.
         """
         each = np.eye(many := len(self.values))
         mixed = [(share * each[one] + (1 - share) * each[other]) for one in range(many) for other in range(one) for share in ODDS]

@@ -144,11 +144,8 @@ def _consistent(levels: list[Floats], variances: list[float], branching: int) ->
 
 
 REFERENCES: dict[str, Finder] = {
-    "factorised": by_protocol("one"),
-    "hierarchical, 2": hierarchy(2),
-    "hierarchical, 4": hierarchy(4),
-    "bisection": bisection,
-}
+    "factorised": by_protocol("one"), "hierarchical, 2": hierarchy(2), "hierarchical, 4": hierarchy(4), "bisection": bisection,
+}  # fmt: skip
 
 
 def upper_error(find: Finder, law: Floats, runs: int, n: int = 100_000, share: float = 0.5, epsilon: float = 1.0, seed: int = 7) -> float:

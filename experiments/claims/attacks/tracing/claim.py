@@ -47,20 +47,20 @@ Answers: TypeAlias = tuple[float, ...]
 Attack: TypeAlias = Nonadaptive[StatisticalQuery, float, Traced]
 
 
-def _exact(attack: Attack, held: Records, seed: int) -> Answers:
-    return ExactOracle(population.Rows(held)).answer(attack.queries)
+def _exact(attack: Attack, rows: Records, seed: int) -> Answers:
+    return ExactOracle(population.Rows(rows)).answer(attack.queries)
 
 
-def _curated(attack: Attack, held: Records, seed: int) -> Answers:
+def _curated(attack: Attack, rows: Records, seed: int) -> Answers:
     """Laplace noise, epsilon 1 and delta 1 / (10 n) for all answers by optimal composition."""
-    part = optimal_part(approximate(EPSILON, 1 / (10 * len(held))), len(attack.queries))
-    trusted = TrustedOracle[Records](held, Account(Pure(len(attack.queries) * part.nano)), Draws(KeyedNoise(seed)))
-    return run(curated_from_sq(_plain(attack), part.epsilon, len(held)), trusted)
+    part = optimal_part(approximate(EPSILON, 1 / (10 * len(rows))), len(attack.queries))
+    trusted = TrustedOracle[Records](rows, Account(Pure(len(attack.queries) * part.nano)), Draws(KeyedNoise(seed)))
+    return run(curated_from_sq(_plain(attack), part.epsilon, len(rows)), trusted)
 
 
-def _local(attack: Attack, held: Records, seed: int) -> Answers:
-    clients = PopulationOracle(population.Rows(held), KeyedNoise(seed), seed, EPSILON)
-    return run(one_sign_each(_plain(attack), EPSILON, len(held), seed), clients)
+def _local(attack: Attack, rows: Records, seed: int) -> Answers:
+    clients = PopulationOracle(population.Rows(rows), KeyedNoise(seed), seed, EPSILON)
+    return run(one_sign_each(_plain(attack), EPSILON, len(rows), seed), clients)
 
 
 def _plain(attack: Attack) -> Nonadaptive[StatisticalQuery, float, Answers]:
@@ -168,11 +168,11 @@ class Traitors:
         for each in range(self.runs):
             generator = np.random.default_rng([seed, each])
             code, keys = tardos(users, traced_length(c, users, FAILURE), 1 / (20 * c), generator), keys_of(generator, users)
-            attack, held = traitor_tracing(code, keys, 0.5), keys.take(slice(0, c))
+            attack, rows = traitor_tracing(code, keys, 0.5), keys.take(slice(0, c))
             words = {
-                "exact means": _exact(attack, held, each),
-                "coin flips": Pirates(held, STRATEGIES["coin flips"], generator).answer(attack.queries),
-                "a curator": _curated(attack, held, seed + each),
+                "exact means": _exact(attack, rows, each),
+                "coin flips": Pirates(rows, STRATEGIES["coin flips"], generator).answer(attack.queries),
+                "a curator": _curated(attack, rows, seed + each),
             }
             for name, answers in words.items():
                 traitor, innocent = _caught(attack.decode(answers).accused(FAILURE), c)
@@ -185,8 +185,6 @@ Measurement: TypeAlias = Traces | Accusations | Verified
 
 
 class Tracing(Experiment[Point, Measurement]):
-    """Boneh, Shaw 1998; Tardos 2008; Dwork, Smith, Steinke, Ullman, Vadhan 2015; lecture notes, chapter 5."""
-
     name = "tracing"
     chapter = CURATOR_AND_ATTACKS
     title = "Tracing: who is in the table?"
@@ -306,9 +304,9 @@ def _check_caught(codes: Rows[Codes, Accusations]) -> Check:
 def _check_traitors(traitors: Rows[Traitors, Accusations]) -> Check:
     cases = []
     for p, m in traitors:
-        found = min(m.caught["exact means"], m.caught["coin flips"]) > p.runs / 2 > m.caught["a curator"]
+        caught = min(m.caught["exact means"], m.caught["coin flips"]) > p.runs / 2 > m.caught["a curator"]
         text = ", ".join(f"{name} {count} of {p.runs}" for name, count in m.caught.items())
-        cases.append((found and wilson(m.falsely, 3 * p.runs, CERTAIN)[0] <= FAILURE, text))
+        cases.append((caught and wilson(m.falsely, 3 * p.runs, CERTAIN)[0] <= FAILURE, text))
     return every("the holder of the keys is found from the decoder, exact or flipping coins, and from a curator at epsilon 1 is not", cases)
 
 

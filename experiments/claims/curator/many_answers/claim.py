@@ -50,8 +50,6 @@ Sized: TypeAlias = dict[int, Errors]  # by the number of queries or of records
 
 
 class ManyAnswers(Experiment[Privacy | Queries | Small | AllMarginals, Errors | Share]):
-    """Lecture notes 3; Hardt, Rothblum 2010; Hardt, Ligett, McSherry 2012."""
-
     name = "many-answers"
     chapter = CURATOR_AND_ATTACKS
     title = "Many answers: a table of weights against noise on each of them"

@@ -75,12 +75,10 @@ class Series:
         return f"{self.numbers[first]:,.0f} people at 2^{first}, {self.numbers[last]:,.0f} at 2^{last}"
 
 
-Found: TypeAlias = dict[Key, Series]
+Learners: TypeAlias = dict[Key, Series]
 
 
 class PureOrApproximate(Experiment[Learner | Proven, Records | Bound]):
-    """Beimel, Nissim, Stemmer 2013, Sections 3 and 6, with mechanisms as they are private and good today."""
-
     name = "pure-or-approximate"
     chapter = PURE_AND_APPROXIMATE
     title = "What a little delta buys a trusted curator who learns"
@@ -102,7 +100,7 @@ class PureOrApproximate(Experiment[Learner | Proven, Records | Bound]):
     def conclude(self, measurements: list[tuple[Learner | Proven, Records | Bound]], scale: Scale) -> Finding:
         learners: Rows[Learner, Records] = sorted(of_kind(measurements, Learner), key=lambda row: row[0].bits)
         proven: Rows[Proven, Bound] = of_kind(measurements, Proven)
-        series: Found = {}
+        series: Learners = {}
         for key in dict.fromkeys(p.key for p, _ in learners):
             rows = [(p.bits, m.least) for p, m in learners if p.key == key]
             series[key] = Series({bits: least.n for bits, least in rows}, {bits: (least.high - least.low) / (2 * SEEN) for bits, least in rows})
@@ -139,7 +137,7 @@ NOTES = [
 ]
 
 
-def _headline(series: Found, bounds: dict[str, Series]) -> str:
+def _headline(series: Learners, bounds: dict[str, Series]) -> str:
     texts = []
     for of, bits in SIZES.items():
         needed, best = bounds[of].numbers[bits], series[BEST[of]].numbers[bits]
@@ -166,7 +164,7 @@ def _check_numbers(learners: Rows[Learner, Records]) -> list[Check]:
     ]
 
 
-def _check_separation(of: str, series: Found, proven: Series) -> Check:
+def _check_separation(of: str, series: Learners, proven: Series) -> Check:
     """The proven number against the run one: at one size, further apart with every size from there on, and kept by the pure learner that is run."""
     pure, best, bits = series[of, "pure", 0.0].numbers, series[BEST[of]], SIZES[of]
     bound, most = proven.numbers, best.numbers[bits] + SURE * best.errors[bits]
@@ -197,7 +195,7 @@ def _check_grows(key: Key, series: Series) -> Check:
     )
 
 
-def _check_crossing(key: Key, series: Found) -> Check:
+def _check_crossing(key: Key, series: Learners) -> Check:
     least = crossing(series[key[0], "pure", 0.0].numbers, series[key].numbers) if key in series else math.inf
     return Check(
         f"{LABELS[key]} ({key[0]}) takes fewer records than pure privacy from about 2^{CROSSED[key]} on",
@@ -206,7 +204,7 @@ def _check_crossing(key: Key, series: Found) -> Check:
     )
 
 
-def _check_beyond(series: Found) -> Check:
+def _check_beyond(series: Learners) -> Check:
     """RecConcave against dyadic thresholds."""
     ratios = []
     for (of, kind, delta), concave in series.items():
@@ -241,7 +239,7 @@ def _figure(of: str, learners: Rows[Learner, Records], proven: Rows[Proven, Boun
     return Figure(f"{of}-by-domain", f"Records that learn {of}", "bits of the domain", "records", drawn, log_x=True, log_y=True)
 
 
-def _regions(series: Found, proven: Series, flat: dict[Key, Check], separated: dict[str, Check], beyond: Check) -> list[Region]:
+def _regions(series: Learners, proven: Series, flat: dict[Key, Check], separated: dict[str, Check], beyond: Check) -> list[Region]:
     """The results that the run showed to be flat, each in the innermost region where it is."""
 
     def placed(of: str, kinds: Iterable[str], name: str, further: str, *also: Check) -> list[tuple[str, str]]:

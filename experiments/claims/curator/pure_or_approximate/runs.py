@@ -109,9 +109,9 @@ def needle_success(bits: int, m: int) -> float:
     J + K ~ Bin(m, 2 alpha), and J ~ Bin(J + K, 1/2).
     """
     around = m * ALPHA + np.arange(-1, 2, 2) * (9 * math.sqrt(m * ALPHA) + 30)
-    held = np.arange(max(0, math.floor(around[0])), min(m, math.ceil(around[1])) + 1)
+    near = np.arange(max(0, math.floor(around[0])), min(m, math.ceil(around[1])) + 1)
     factorials = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, m + 1)))])
-    j, k = held[:, None], held[None, :]
+    j, k = near[:, None], near[None, :]
     rest = m - j - k
     ways = factorials[m] - factorials[j] - factorials[k] - factorials[np.maximum(rest, 0)]
     logs = np.where(rest >= 0, ways + (j + k) * math.log(ALPHA) + rest * math.log(1 - 2 * ALPHA), -np.inf)

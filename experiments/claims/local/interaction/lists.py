@@ -14,10 +14,10 @@ from local_dp.experiments.lab.minimal_clients import measured_clients
 from local_dp.experiments.lab.store import as_data
 from local_dp.interaction import Algorithm, run
 from local_dp.learners import examples
+from local_dp.learners.examples import alternating_list
 from local_dp.learners.fourier import LowDegree, OneRoundPolynomial
 from local_dp.learners.learner import Classifier
 from local_dp.learners.rules import DecisionLists
-from local_dp.learners.tasks import alternating_list
 from local_dp.oracles.local.aggregate import AggregateOracle
 from local_dp.oracles.local.asked import LocalQuery
 from local_dp.populations.finite import Finite

@@ -178,10 +178,10 @@ def channel(mechanism: str, epsilon: float, values: int) -> list[Floats]:
 
 
 def estimated(ratio: Floats, epsilon: float, tolerance: float, bias: Bias) -> Floats:
-    """The likelihood ratios that an oracle so biased tells, moved into [e^-eps, e^eps]: the query is (ratio - cosh eps) / sinh eps."""
+    """The likelihood ratios that an oracle with this bias reports, moved into [e^-eps, e^eps]: the query is (ratio - cosh eps) / sinh eps."""
     true = (ratio - math.cosh(epsilon)) / math.sinh(epsilon)
-    told = true + tolerance * np.array([bias(value) for value in true.tolist()])
-    moved: Floats = np.clip(math.cosh(epsilon) + math.sinh(epsilon) * told, math.exp(-epsilon), math.exp(epsilon))
+    answers = true + tolerance * np.array([bias(value) for value in true.tolist()])
+    moved: Floats = np.clip(math.cosh(epsilon) + math.sinh(epsilon) * answers, math.exp(-epsilon), math.exp(epsilon))
     return moved
 
 

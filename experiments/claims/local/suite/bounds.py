@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from local_dp.experiments.claims.local.suite.runs import BETA, EPSILON, records_needed
 from local_dp.experiments.lab.claim import Check
-from local_dp.learners.tasks import Task
+from local_dp.learners.examples import Task
 
 TOLERANCES: Final = {
     "conjunctions": 0.1 / 10,  # alpha over 2 d literals, d = 5

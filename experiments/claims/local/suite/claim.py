@@ -14,7 +14,7 @@ from local_dp.experiments.lab.chapters import LOCAL_MODEL, Chapter
 from local_dp.experiments.lab.claim import Check, Curve, Experiment, Figure, Finding, Measurement, Point, Scale, Table
 from local_dp.experiments.lab.cross_check import cross_check_shown
 from local_dp.experiments.lab.intervals import wilson
-from local_dp.learners.tasks import Task, tasks
+from local_dp.learners.examples import Task, tasks
 from local_dp.protocols.learning.sgd import LocalSGD
 
 CONTROLS = ("masked parity, two rounds", "masked parity, one round")

@@ -17,8 +17,8 @@ from local_dp.experiments.lab.cross_check import Trial, cross_check
 from local_dp.experiments.lab.minimal_clients import minimal_clients
 from local_dp.experiments.lab.store import as_data
 from local_dp.interaction import Oracle, run
+from local_dp.learners.examples import Task
 from local_dp.learners.learner import Learner
-from local_dp.learners.tasks import Task
 from local_dp.loss import NANO, Pure, nano_epsilon, split_epsilon
 from local_dp.masked.population import Concept
 from local_dp.masked.statistical import MidpointOracle, bent_learner, spectrum, two_round_learner

@@ -11,10 +11,10 @@ import numpy as np
 from local_dp.hardness.adversary import VersionSpaceOracle
 from local_dp.interaction import Oracle, run
 from local_dp.learners import examples
+from local_dp.learners.examples import Task
 from local_dp.learners.halfspaces import Perceptron
 from local_dp.learners.learner import Classifier, Learner
 from local_dp.learners.rules import Literal, Rule, RuleList, Trees
-from local_dp.learners.tasks import Task
 from local_dp.oracles.statistical.oracles import BiasedOracle, ExactOracle, StatisticalQuery
 from local_dp.populations.concepts import ConceptClass, juntas, signed_conjunctions, stumps, thresholds
 from local_dp.populations.finite import Finite
@@ -29,7 +29,9 @@ Hostile = Callable[[Finite], Oracle[StatisticalQuery, float]]
 
 
 def worst_case(task: Task[Any], learner: Learner[Any], hostile: Sequence[Hostile], generator: np.random.Generator) -> dict[str, Any]:
-    """The largest miss on the hard task, under the `hostile` oracles and PATTERNS patterns of answers off by tau, or of a target of the finite class."""
+    """The largest miss on the hard task, or on a target of the finite class.
+
+    The answers come from the `hostile` oracles, and from PATTERNS patterns of errors of tau."""
     population = task.population(1, 0)
     patterns: list[Hostile] = [lambda there: BiasedOracle(there, scattered(generator))] * PATTERNS
     misses = [task.excess(run(learner.algorithm(), oracle(population)), population) for oracle in (*hostile, *patterns)]
@@ -123,7 +125,7 @@ def finite_class(learner: str) -> ConceptClass | None:
 
 
 def _greedily_learnable(concepts: ConceptClass) -> ConceptClass:
-    """The concepts that the greedy tree learner finds from exact answers: it misses parities, whoever answers."""
+    """The concepts that the greedy tree learner finds from exact answers: it misses parities with every oracle."""
     learner = Trees(d=5, depth=3)
 
     def learned(index: int) -> bool:
