@@ -15,7 +15,7 @@ from local_dp.experiments.claims.local.local_to_sq import claim as local_to_sq
 from local_dp.experiments.claims.local.local_to_sq.claim import LocalToSq
 from local_dp.experiments.claims.local.local_to_sq.laws import divergence
 from local_dp.experiments.claims.local.randomized_response import WAYS, RandomizedResponse, Setting, Users
-from local_dp.experiments.claims.local.sq_to_local import SqToLocal
+from local_dp.experiments.claims.local.sq_to_local import Accuracy, SqToLocal
 from local_dp.experiments.lab.claim import Experiment, Figure, Finding
 from local_dp.experiments.lab.store import plain
 from local_dp.oracles.local.asked import Cohort
@@ -111,7 +111,7 @@ def test_a_response_that_is_not_debiased_is_not_shown(quick: Quick) -> None:
 def test_a_wrong_client_count_is_not_shown(factor: float, failing: str, quick: Quick) -> None:
     """Half the clients are too few, three times as many are not tight: each is found by its own check."""
     twin = SqToLocal(lambda epsilon, beta: lambda query: round(factor * tight_clients(epsilon, beta)(query)))
-    finding = _with_twin(quick("sq-to-local"), twin, lambda point: point["kind"] == "accuracy" and (point["epsilon"], point["t"]) == (1.0, 1))
+    finding = _with_twin(quick("sq-to-local"), twin, lambda point: isinstance(point, Accuracy) and (point.epsilon, point.t) == (1.0, 1))
     assert finding.verdict == "not shown"
     assert any(failing in check.statement and not check.shown for check in finding.checks)
 
@@ -206,7 +206,7 @@ def test_a_wrong_shipped_protocol_is_not_shown(name: str, spoil: Callable[[pytes
     """Reports at twice the epsilon, estimates that are not scaled back, and cohorts one short or overlapping each make the run by clients "not shown"."""
     right = quick(name)
     spoil(monkeypatch)
-    finding = _with_twin(right, EXPERIMENTS[name], lambda point: isinstance(point, Users) or (isinstance(point, dict) and point["kind"] == "users"))
+    finding = _with_twin(right, EXPERIMENTS[name], lambda point: isinstance(point, (Users, sq_to_local.Users)))
     assert finding.verdict == "not shown"
     assert ["client by client" in check.statement for check in finding.checks if not check.shown] == [True]
 
