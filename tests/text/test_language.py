@@ -29,7 +29,6 @@ PENDING = (  # files with one of the sentences below; it shrinks as rooms are re
     "local_dp/oracles/local/population.py",
     "local_dp/randomizers/sets/pckv.py",
     "local_dp/verification/behaviour.py",
-    "experiments/claims/local/suite/claim.py",
 )
 GONE = (  # thirty sentences that nobody should have to translate
     "ask everybody a yes/no question that nobody answers truthfully for sure",
