@@ -12,10 +12,10 @@ import pytest
 from local_dp.arrays import Floats
 from local_dp.experiments.claims.local import randomized_response, sq_to_local
 from local_dp.experiments.claims.local.local_to_sq import claim as local_to_sq
-from local_dp.experiments.claims.local.local_to_sq.claim import LocalToSq
-from local_dp.experiments.claims.local.local_to_sq.laws import divergence
+from local_dp.experiments.claims.local.local_to_sq.claim import Draw, LocalToSq, Trees
+from local_dp.experiments.claims.local.local_to_sq.laws import OneReply, TwoReplies, divergence
 from local_dp.experiments.claims.local.randomized_response import WAYS, RandomizedResponse, Setting, Users
-from local_dp.experiments.claims.local.sq_to_local import SqToLocal
+from local_dp.experiments.claims.local.sq_to_local import Accuracy, SqToLocal
 from local_dp.experiments.lab.claim import Experiment, Figure, Finding
 from local_dp.experiments.lab.store import plain
 from local_dp.oracles.local.asked import Cohort
@@ -111,7 +111,7 @@ def test_a_response_that_is_not_debiased_is_not_shown(quick: Quick) -> None:
 def test_a_wrong_client_count_is_not_shown(factor: float, failing: str, quick: Quick) -> None:
     """Half the clients are too few, three times as many are not tight: each is found by its own check."""
     twin = SqToLocal(lambda epsilon, beta: lambda query: round(factor * tight_clients(epsilon, beta)(query)))
-    finding = _with_twin(quick("sq-to-local"), twin, lambda point: point["kind"] == "accuracy" and (point["epsilon"], point["t"]) == (1.0, 1))
+    finding = _with_twin(quick("sq-to-local"), twin, lambda point: isinstance(point, Accuracy) and (point.epsilon, point.t) == (1.0, 1))
     assert finding.verdict == "not shown"
     assert any(failing in check.statement and not check.shown for check in finding.checks)
 
@@ -119,14 +119,14 @@ def test_a_wrong_client_count_is_not_shown(factor: float, failing: str, quick: Q
 def test_a_wrong_acceptance_constant_is_not_shown(quick: Quick) -> None:
     """A simulation that accepts twice as readily is outside the bound, and wrong even for exact answers."""
     twin = LocalToSq(accept=lambda ratio, ceiling: acceptance(2 * ratio, ceiling))
-    finding = _with_twin(quick("local-to-sq"), twin, lambda point: (point["kind"], point.get("epsilon")) in (("draw", 1.0), ("tree", 0.5)))
+    finding = _with_twin(quick("local-to-sq"), twin, lambda point: (type(point), getattr(point, "epsilon", 0)) in ((Draw, 1.0), (Trees, 0.5)))
     assert finding.verdict == "not shown"
     assert [check.shown for check in finding.checks[:3]] == [False, False, False]
 
 
 def test_independent_second_replies_are_not_shown(quick: Quick) -> None:
     """A simulation that draws a second answer without regard to the first has the wrong transcripts."""
-    finding = _with_twin(quick("local-to-sq"), LocalToSq(same=False), lambda point: point["kind"] == "pair" and point["epsilon"] == 2.0)
+    finding = _with_twin(quick("local-to-sq"), LocalToSq(same=False), lambda point: isinstance(point, TwoReplies) and point.epsilon == 2.0)
     assert finding.verdict == "not shown"
     assert not finding.checks[4].shown
 
@@ -160,7 +160,11 @@ def test_a_wrong_shipped_simulation_is_not_shown(spoil: Callable[[pytest.MonkeyP
     right = quick("local-to-sq")
     spoil(monkeypatch)
     likelihood_query.cache_clear()
-    finding = _with_twin(right, LocalToSq(), lambda point: point.get("setting") in (0, 6) or point.get("people") == "far")
+
+    def concerns(point: Any) -> bool:
+        return (isinstance(point, OneReply) and point.setting in (0, 6)) or (isinstance(point, TwoReplies) and point.people == "far")
+
+    finding = _with_twin(right, LocalToSq(), concerns)
     likelihood_query.cache_clear()
     assert finding.verdict == "not shown"
     assert [check.shown for check in finding.checks[:5]] == [True, True, True, False, False]
@@ -206,7 +210,7 @@ def test_a_wrong_shipped_protocol_is_not_shown(name: str, spoil: Callable[[pytes
     """Reports at twice the epsilon, estimates that are not scaled back, and cohorts one short or overlapping each make the run by clients "not shown"."""
     right = quick(name)
     spoil(monkeypatch)
-    finding = _with_twin(right, EXPERIMENTS[name], lambda point: isinstance(point, Users) or (isinstance(point, dict) and point["kind"] == "users"))
+    finding = _with_twin(right, EXPERIMENTS[name], lambda point: isinstance(point, (Users, sq_to_local.Users)))
     assert finding.verdict == "not shown"
     assert ["client by client" in check.statement for check in finding.checks if not check.shown] == [True]
 
