@@ -56,15 +56,15 @@ def walsh_hadamard(values: Floats | Ints) -> Floats:
     return _butterflies(np.array(values, dtype=np.float64), 1)[0]
 
 
-def _butterflies(held: Floats, half: int, spare: Floats | None = None) -> tuple[Floats, Floats]:
+def _butterflies(values: Floats, half: int, spare: Floats | None = None) -> tuple[Floats, Floats]:
     """The steps of the transform from this one on, and what is left; overwrites both, for of millions of entries an array is paid for page by page."""
-    spare = np.empty_like(held) if spare is None else spare
-    while half < len(held):
-        pairs, found = (each.reshape(len(held) // (2 * half), 2, half, *held.shape[1:]) for each in (held, spare))
-        np.add(pairs[:, 0], pairs[:, 1], out=found[:, 0])
-        np.subtract(pairs[:, 0], pairs[:, 1], out=found[:, 1])
-        held, spare, half = spare, held, 2 * half
-    return held, spare
+    spare = np.empty_like(values) if spare is None else spare
+    while half < len(values):
+        pairs, sums = (each.reshape(len(values) // (2 * half), 2, half, *values.shape[1:]) for each in (values, spare))
+        np.add(pairs[:, 0], pairs[:, 1], out=sums[:, 0])
+        np.subtract(pairs[:, 0], pairs[:, 1], out=sums[:, 1])
+        values, spare, half = spare, values, 2 * half
+    return values, spare
 
 
 def parity(words: Words) -> Words:

@@ -128,11 +128,11 @@ class Ratio(Estimate):
         """Fieller's interval, cut to the range."""
         a, b, aa, ab, bb = self.moments
         square, half, rest = b**2 - z**2 * bb, a * b - z**2 * ab, a**2 - z**2 * aa
-        known = (square > 0) & (b > 0)
+        certain = (square > 0) & (b > 0)
         with np.errstate(all="ignore"):
             reach = np.sqrt(np.maximum(half**2 - square * rest, 0.0))
             low, high = (half - reach) / square, (half + reach) / square
-        return np.where(known, np.clip(low, self.least, self.most), self.least), np.where(known, np.clip(high, self.least, self.most), self.most)
+        return np.where(certain, np.clip(low, self.least, self.most), self.least), np.where(certain, np.clip(high, self.least, self.most), self.most)
 
     def at(self, place: int) -> "Ratio":
         """One coordinate of a vector."""

@@ -3,7 +3,6 @@
 import contextlib
 import importlib
 import io
-import json
 import os
 import re
 import shlex
@@ -17,11 +16,9 @@ import pytest
 
 from local_dp.experiments.cli.commands import APP, COMMANDS
 from local_dp.experiments.lab.runner import run_experiments
-from local_dp.masked.queries import MaskedCoset
-from local_dp.masked.statistical import hidden_set_certificate
-from local_dp.oracles.statistical.oracles import StatisticalQuery
 from tests.support.inputs.documents import DOCUMENTS, ROOT, TUTORIALS, blocks, perform, typed
 from tests.support.inputs.plugins import plugged_in, plugin_site
+from tests.support.long import short
 from tests.support.runs.brokers import configured, free_port, needs_mosquitto
 from tests.support.runs.command import local_dp
 
@@ -36,6 +33,7 @@ SKIPPED = {  # every command of the documents that no test here runs, and why
     ".venv/bin/pip install -e '.[dev]'": "installs; CI installs the same extra",
     ". .venv/bin/activate": "changes the shell it is typed in",
     "scripts/check": "the static checks; CI runs them",
+    "scripts/features": "a list to compare, of no use here",
     "scripts/mutants": "the mutation run: some minutes",
     "scripts/acceptance": "the acceptance run: half an hour",
     "scripts/mutants --verdicts": "the mutation run, with the experiments: longer still",
@@ -54,6 +52,7 @@ def test_nothing_is_skipped_by_accident() -> None:
     assert told >= LONG
 
 
+@pytest.mark.long
 def test_the_readmes_commands_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every local-dp command of the README ends well, in order and in one folder: the first by itself, the others here; the report is that of a toy."""
     monkeypatch.chdir(tmp_path)
@@ -68,47 +67,6 @@ def test_the_readmes_commands_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert len(others) >= 5
     assert {"fair.csv", "occupation.png", "results"} <= {path.name for path in tmp_path.iterdir()}
     assert (tmp_path / "results" / "report.html").exists()
-
-
-ELSEWHERE = {  # commands of the README's table that other tests run, and those that take minutes
-    "curate QUESTION": "test_the_curators_page_works_as_written",
-    "attack ATTACK": "tests/api/test_attack.py runs both",
-    "audit module:Class": "tests/cli/test_audit.py",
-    "budget FILE": "with the curator's page",
-    "server": "with the deployment page",
-    "host": "with the deployment page",
-    "client": "with the deployment page",
-    "runs": "tests/cli/test_journals.py lists, shows and resumes runs",
-    "show RUN": "the same",
-    "resume RUN": "the same",
-    "keys": "with the deployment page",
-    "broker-config DIR": "with the deployment page",
-    "shuffler": "tests/cli/test_cli.py joins one between server and hosts",
-    "experiment NAME": "tests/cli/test_own_folder.py runs one",
-    "report DIR": "with the README's blocks",
-    "compare PROTOCOL": "tests/api/test_plan.py runs a smaller one",
-    "docs": "tests/site builds it",
-    "bench": "a minute; its parts have tests",
-    "coverage": "ten minutes; tests/lab/test_coverage.py repeats the smaller cases",
-}
-
-
-def test_the_commands_of_the_table_run(tmp_path: Path) -> None:
-    """Each command in the README's table of further commands ends well, with a name put in for what is in capitals; those left to others are listed."""
-    certificate = tmp_path / "certificate.json"
-    certificate.write_text(json.dumps(hidden_set_certificate((StatisticalQuery(MaskedCoset(4, 0, 3), 0.4),), 4)))
-    named = {"NAME": "grr", "CLASS": "stumps", "FILE": str(certificate), "PROTOCOL": "survey", "TERMS": "pure 0.1 x 100"}
-    rows = re.findall(r"^\| (`local-dp [^|]+) \|", (ROOT / "README.md").read_text(), re.MULTILINE)
-    commands = [span.removeprefix("local-dp ") for row in rows for span in re.findall(r"`([^`]+)`", row)]
-    assert set(commands) >= ELSEWHERE.keys()
-    ran = 0
-    for command in commands:
-        if command not in ELSEWHERE:
-            done = local_dp(*(named.get(word, word) for word in command.split()))
-            assert done.returncode == 0, f"{command}: {done.stderr}"
-            assert len(done.stdout.splitlines()) > (0 if command.startswith("certify") else 4), command
-            ran += 1
-    assert ran == len(commands) - len(ELSEWHERE) > 5
 
 
 @pytest.mark.slow
@@ -126,18 +84,6 @@ def plugins(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return plugin_site(tmp_path_factory)
 
 
-def test_the_plugin_commands_show_what_is_printed(plugins: Path) -> None:
-    """Every command of docs/plugins.md says, line by line, what the page shows under it; refusals end with exit code 4."""
-    commands = list(typed(ROOT / "docs" / "plugins.md"))
-    assert len(commands) >= 4
-    for each in commands:
-        with plugged_in(plugins):
-            done = local_dp(*shlex.split(each.command.removeprefix("local-dp ")))
-        assert done.returncode == (4 if "refused" in " ".join(each.shown) else 0), done.stderr
-        for line in each.shown:
-            assert line in done.stdout + done.stderr, f"{each.command} does not say {line!r}"
-
-
 def test_the_plugin_pages_python_is_the_packages(plugins: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The class on docs/plugins.md is that of the example package, word for word, and the page's conformance test passes."""
     example, test = blocks(ROOT / "docs" / "plugins.md", "python")
@@ -151,39 +97,25 @@ def test_the_plugin_pages_python_is_the_packages(plugins: Path, monkeypatch: pyt
         check()
 
 
-def test_the_learning_pages_commands_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every command of docs/learning.md ends well, in order and in one folder, and those that learn say how often they are right."""
+PAGES = {"plugins": 4, "learning": 3, "curator": 15, "longitudinal": 3, "price": 4, "shuffle": 3}  # pages and how many commands they have at least
+
+
+@pytest.mark.parametrize("page", short(list(PAGES), lambda page: page not in ("learning", "longitudinal")))
+def test_a_page_works_as_written(page: str, plugins: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every command of a page ends well, or in the refusal that is shown, in order and in one folder, and prints each line that the page shows under it."""
     monkeypatch.chdir(tmp_path)
-    commands = list(typed(ROOT / "docs" / "learning.md"))
-    assert len(commands) >= 3
+    commands = list(typed(ROOT / "docs" / f"{page}.md"))
+    assert len(commands) >= PAGES[page]
     for each in commands:
-        done = local_dp(*shlex.split(each.command.removeprefix("local-dp ")))
-        assert done.returncode == 0, f"{each.command}: {done.stderr}"
-        assert "accuracy" in done.stdout or " learn " not in each.command
+        with plugged_in(plugins) if page == "plugins" else contextlib.nullcontext():
+            done = local_dp(*shlex.split(each.command.removeprefix("local-dp ")))
+        assert done.returncode == (4 if "refused" in " ".join(each.shown) else 0), f"{each.command}: {done.stderr}"
+        printed = " ".join((done.stdout + done.stderr).split())
+        assert all(" ".join(line.split()) in printed for line in each.shown), f"{each.command}: {printed}"
+        assert " curate " not in each.command or ", pure," in printed or "delta 1e-06" in printed, each.command
 
 
-def test_the_curators_page_works_as_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every command of docs/curator.md ends well, in order and in one folder; each question to the curator says what it cost."""
-    monkeypatch.chdir(tmp_path)
-    commands = list(typed(ROOT / "docs" / "curator.md"))
-    assert sum(" curate " in each.command for each in commands) == 13
-    for each in commands:
-        done = local_dp(*shlex.split(each.command.removeprefix("local-dp ")))
-        assert done.returncode == 0, f"{each.command}: {done.stderr}"
-        assert ", pure," in done.stdout or "delta 1e-06" in " ".join(done.stdout.split()) or " curate " not in each.command
-    assert "a budget of epsilon 2 and delta 1e-05; epsilon 0.5 and delta 9e-06 is left" in " ".join(done.stdout.split())
-
-
-def test_the_longitudinal_page_works_as_written() -> None:
-    """Each of its commands ends well and says, in one paragraph, the line that the page shows under it."""
-    commands = list(typed(ROOT / "docs" / "longitudinal.md"))
-    for each in commands:
-        done = local_dp(*shlex.split(each.command.removeprefix("local-dp ")))
-        assert done.returncode == 0, f"{each.command}: {done.stderr}"
-        assert all(line in " ".join(done.stdout.split()) for line in each.shown), f"{each.command}: {done.stdout}"
-    assert [len(each.shown) for each in commands] == [1, 1, 1]
-
-
+@pytest.mark.long
 def test_the_watching_page_works_as_written(tmp_path: Path) -> None:
     """Each of its commands runs to its end and says where the page was."""
     commands = [each.command for each in typed(ROOT / "docs" / "watching.md")]
@@ -194,6 +126,7 @@ def test_the_watching_page_works_as_written(tmp_path: Path) -> None:
         assert "watch at http://127.0.0.1:" in done.stderr
 
 
+@pytest.mark.long
 @needs_mosquitto
 def test_the_deployment_page_works_as_written(tmp_path: Path) -> None:
     """Its keys, roster and broker's configuration, and its server, host and client as three commands over TLS: all answer in private, nobody is refused."""
@@ -232,7 +165,7 @@ def _options(command: str) -> set[str]:
     found = APP.get_command(ctx, command)
     assert found is not None, f"there is no command {command!r}"
     each = [found.get_command(ctx, name) for name in found.list_commands(ctx)] if isinstance(found, click.Group) else [found]
-    return {option for one in each if one for parameter in one.params for option in (*parameter.opts, *parameter.secondary_opts)} | {"--help"}
+    return {option for one in each if one for parameter in one.params for option in (*parameter.opts, *parameter.secondary_opts)} | {"--help", "--help-all"}
 
 
 def test_commands_in_the_text_exist() -> None:
@@ -258,19 +191,19 @@ def printed_by(block: str, document: Path) -> str:
     return printed.getvalue()
 
 
-def test_python_blocks_print_the_tables_above_them() -> None:
+RUN_HERE = [document for document in DOCUMENTS if "```python" in document.read_text() and document.name != "plugins.md" and document not in TUTORIALS]
+FEW = ("README.md", "curator.md", "price.md", "scaling.md")  # in the normal suite
+
+
+@pytest.mark.parametrize("document", short(RUN_HERE, lambda document: document.name in FEW), ids=[document.stem for document in RUN_HERE])
+def test_python_blocks_print_the_tables_above_them(document: Path) -> None:
     """Every Python block runs by itself and prints the rows of the table right above it, all of them and no other; without a table, nothing."""
-    ran, tables = dict.fromkeys((document.name for document in DOCUMENTS), 0), 0
-    for document in DOCUMENTS:
-        if document.name == "plugins.md" or document in TUTORIALS:
-            continue  # parts of a package, checked above; parts of a session, checked in tests/site
-        for before, block in re.findall(r"((?:^.*\n){0,30})^```python\n((?:(?!```).*\n)*)```", document.read_text(), re.MULTILINE):
-            table = re.search(r"^\|[-|]+\|\n((?:\|.*\n)+)\n\Z", before, re.MULTILINE)
-            assert printed_by(block, document) == (table[1] if table else ""), f"{document.name}: print again what stands above the block {block[:80]!r}"
-            ran[document.name] += 1
-            tables += table is not None
-        assert ran[document.name] == document.read_text().count("```python"), f"{document.name}: a block was not found"
-    assert tables > 40
+    blocks_run = 0
+    for before, block in re.findall(r"((?:^.*\n){0,30})^```python\n((?:(?!```).*\n)*)```", document.read_text(), re.MULTILINE):
+        table = re.search(r"^\|[-|]+\|\n((?:\|.*\n)+)\n\Z", before, re.MULTILINE)
+        assert printed_by(block, document) == (table[1] if table else ""), f"{document.name}: print again what stands above the block {block[:80]!r}"
+        blocks_run += 1
+    assert blocks_run == document.read_text().count("```python"), f"{document.name}: a block was not found"
 
 
 def sections() -> dict[str, str]:
@@ -316,7 +249,7 @@ def test_every_citation_of_limits_resolves() -> None:
 
 def test_files_and_names_in_the_documents_exist() -> None:
     """Every source file that a document names is there, with every name that is said to be in it, and every dotted name can be imported."""
-    placeholders = {"claim.py", "experiments/claims/local/name_with_underscores.py"}
+    placeholders = {"claim.py", "server.py", "experiments/claims/local/name_with_underscores.py"}
     for document in DOCUMENTS:
         text = document.read_text()
         files = re.findall(r"`((?:\w+/)*\w+\.py)(?:: ([\w., ]+))?`", text)
@@ -327,6 +260,8 @@ def test_files_and_names_in_the_documents_exist() -> None:
             for name in filter(None, re.split(r", |\.", names)):
                 assert re.search(rf"\b{name}\b", found[0].read_text()), f"{document.name} names {name} in {file}, which is not there"
         for dotted in re.findall(r"`((?:local_dp|clients|server|experiments)(?:\.\w+)+)`", text):
+            if dotted in placeholders:
+                continue
             module, _, name = dotted.rpartition(".")
             assert _importable(dotted) or hasattr(importlib.import_module(module), name), f"{document.name} names {dotted}, which is not there"
         for folder in re.findall(r"`((?:local_dp|clients|server|experiments|tests|docs|scripts)(?:/\w+)*/?)`", text):

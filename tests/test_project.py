@@ -8,6 +8,7 @@ import tomllib
 import zipfile
 from pathlib import Path
 
+import pytest
 import yaml
 
 from local_dp.experiments.site.documents import sources
@@ -23,6 +24,7 @@ def _built(kind: str, root: Path, folder: Path) -> Path:
     return made
 
 
+@pytest.mark.long
 def test_what_is_installed_is_one_name(tmp_path: Path) -> None:
     """A wheel of the tree and a wheel of the sdist hold the same files, below the one top-level name local_dp, with templates, styles and documents."""
     with tarfile.open(_built("sdist", ROOT, tmp_path / "sdist")) as archive:
@@ -32,6 +34,7 @@ def test_what_is_installed_is_one_name(tmp_path: Path) -> None:
     assert sorted(names) == sorted(again)
     assert {name.split("/")[0] for name in names if ".dist-info" not in name} == {"local_dp"}
     assert len(names) == len(set(names))
+    assert not any(name.startswith(("local_dp/experiments/bench/", "local_dp/experiments/peers/")) for name in names)
     lab, site = "local_dp/experiments/lab", "local_dp/experiments/site"
     assert {f"{lab}/report.html", f"{lab}/models.html", f"{lab}/report.css", "local_dp/py.typed", "local_dp/clients/role.py", "local_dp/server/round.py"} <= {
         *names

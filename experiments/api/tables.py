@@ -56,7 +56,7 @@ def _columns(table: Any) -> dict[str, Column]:
 
 
 def _of_values(name: str, values: Any) -> Column:
-    """A column given as an array, a list or a series."""
+    """A column from an array, a list or a series."""
     import polars
 
     array = values if isinstance(values, np.ndarray) else None
@@ -71,16 +71,16 @@ def _of_values(name: str, values: Any) -> Column:
 
 
 def _nothing(value: Any) -> bool:
-    """Whether a value of a list stands for none: None, NaN, and what frames put in their place."""
+    """Whether a value is missing: None, NaN, and the equivalents of frames."""
     return value is None or (isinstance(value, float) and math.isnan(value)) or type(value).__name__ in ("NAType", "NaTType")
 
 
 def read_records(path: Path, schema: Mapping[str, str] | None = None, *, total: bool = False) -> Records:
     """The table in `path`, .csv or .parquet. Raises InputError for a file that is missing, unreadable or empty.
 
-    The types of a CSV file's columns are seen from its values, unless `schema` declares them (`read_schema`): then those columns alone are read, and a number
-    that cannot be read is missing, so that neither types nor refusals depend on what the rows hold. A whole number cannot be missing: one that cannot be read
-    is refused, or with `total` is 0, for a client that may not show by staying away what it holds.
+    The types of a CSV file's columns are inferred from its values, unless `schema` declares them (`read_schema`). Then only those columns are read, and an
+    unreadable number is missing: types and refusals do not depend on the rows. An unreadable whole number is refused, or 0 with `total`: a client must not
+    reveal its record by staying away.
     """
     import polars
 

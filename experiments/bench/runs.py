@@ -34,7 +34,7 @@ READY, ROUND, MEMORY = 1.5, 2.5, 1.3  # the most that client processes may take,
 RUN = ("-m", "local_dp", "run", "--json")
 SMALL_FLEET = 200
 _SPENT = 3.0  # seconds on one command
-_MANY = 10**8  # clients, of whom bare words are measured
+_MANY = 10**8  # clients: the most for which bare words are measured
 
 
 def run_speeds() -> list[Speed]:

@@ -17,7 +17,7 @@ ENVIRONMENT = {"PYTHONSAFEPATH": "1", "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THRE
 
 
 def measure(module: str, point: Data, seed: int) -> Data:
-    """One point of a module's experiment, in whichever process this is called."""
+    """One point of a module's experiment, in the calling process."""
     experiment = load(module)
     measured: Data = plain(experiment.measure(experiment.read_point(point), seed))
     return measured
@@ -36,7 +36,7 @@ def measure_apart(module: str, point: Data, seed: int, stamp: str) -> Data:
         listening = threading.Thread(target=lambda stream=process.stderr: told.extend(stream))
         listening.start()
         process.stdin.write(task + "\n")
-        process.stdin.flush()  # and not closed: its end tells the process that nobody waits for it any more
+        process.stdin.flush()  # but not closed: the process ends itself when this stream ends
         answer = process.stdout.read()
         listening.join()
     if process.returncode:

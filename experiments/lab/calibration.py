@@ -17,7 +17,7 @@ _NORMAL = NormalDist()
 
 
 def intervals_check() -> Check:
-    """Whether Wilson's interval holds the truth as often as it says, and a search on a known curve finds its count within as much as Fisher's information."""
+    """Whether Wilson's interval contains the truth at its stated rate, and a search on a known curve is as exact as Fisher's information allows."""
     covered, found = _wilson_coverage(), _known_search()
     width, expected = found.high - found.low, 2 * _NORMAL.inv_cdf((1 + LEVEL) / 2) * _standard_error(found)
     return Check(

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Chapter:
-    """One part of the story, told to a reader who does not know the field."""
+    """One part of the report, for a reader who does not know the field."""
 
     name: str
     title: str
-    told: str
+    summary: str
     lead: str  # the experiment whose first curves open the chapter, if it was run
 
     @property
@@ -21,13 +21,13 @@ class Chapter:
 LOCAL_MODEL = Chapter(
     "local-model",
     "The local model",
-    "Nobody is trusted: everybody randomizes their own answer. What can still be learned, in how many rounds, and how many people does it take?",
+    "No party is trusted: each person randomizes their own answer. What can still be learned, in how many rounds, and how many people does it take?",
     "masked-parity",
 )
 PURE_AND_APPROXIMATE = Chapter(
     "pure-and-approximate",
     "Pure and approximate privacy",
-    "A curator may keep the promise always, or but for a chance delta of one in a million, say. For some tasks that chance is worth any number of records.",
+    "A curator may keep the promise always, or fail with a small probability delta. For some tasks that chance is worth any number of records.",
     "pure-or-approximate",
 )
 CURATOR_AND_ATTACKS = Chapter(

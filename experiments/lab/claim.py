@@ -45,7 +45,7 @@ class Curve:
     style: Style = "measured"
     low: Sequence[float] | None = None
     high: Sequence[float] | None = None
-    group: str = ""  # curves of one group share a colour; by default those whose labels say the same but for the role, as "X, measured" and "X, predicted"
+    group: str = ""  # curves of one group share a colour; by default those whose labels differ in the role alone, such as "X, measured" and "X, predicted"
 
 
 def curve(label: str, points: Iterable[Sequence[float]], style: Style = "measured", group: str = "") -> Curve:
@@ -173,7 +173,7 @@ def of_kind(measurements: Iterable[tuple[Any, Any]], kind: type[P]) -> list[tupl
 
 @cache
 def _adapters(kind: Any) -> dict[frozenset[str], TypeAdapter[Any]]:
-    """By the names of their fields, the dataclasses of `kind`; none where it is plain data. Those with equal names are told apart by their tags."""
+    """By the names of their fields, the dataclasses of `kind`; none where it is plain data. Tags distinguish those with equal names."""
     kinds = [each for each in (get_args(kind) or (kind,)) if isinstance(each, type) and is_dataclass(each)]
     names = {each: frozenset(field.name for field in fields(each)) for each in kinds}
     unions: dict[frozenset[str], Any] = {own: Union[tuple(each for each in kinds if names[each] == own)] for own in names.values()}  # noqa: UP007

@@ -111,7 +111,7 @@ def cross_check_shown(what: str, crossing: Crossing | Data, least: float = 0.0, 
     `what` names protocol and point. Rates are compared at 3.9 standard errors.
     """
     if isinstance(crossing, dict):
-        crossing = Refusal(**crossing) if "refused" in crossing else CrossCheck(**crossing)
+        crossing = Refusal(crossing["refused"]) if "refused" in crossing else CrossCheck(**crossing)
     statement = f"{what}: {way} it succeeds as often as drawn from its law" + (f", not below {least:.0%}" if least else "")
     if isinstance(crossing, Refusal):
         return Check(statement, False, f"refused: {crossing.refused}")

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas
 
 INK, MUTED, RULE, PAPER = "#1f2328", "#59636e", "#d1d9e0", "#ffffff"
-# Okabe and Ito's palette, the yellow left out and the light ones darkened to stand on white: told apart by colour-blind readers.
+# Okabe and Ito's palette, the yellow left out and the light ones darkened to stand on white: colour-blind readers can distinguish them.
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#b5558f", "#b07d00", "#3b93c9", "#6b6b6b")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 _ROLES = re.compile(r"\b(?:measured|simulated|predicted|proven|theory|formula|bound|worst found)\b|[,:]")
@@ -97,7 +97,7 @@ def save(figure: Figure | Regions, *paths: Path) -> None:
 def _groups(curves: Sequence[Curve]) -> list[int]:
     """The place of each curve's group in the order of appearance: its colour.
 
-    Without a group, curves share a colour if their labels differ only in the role of the curve ("X, measured", "X, predicted") and their styles differ.
+    Without a group, curves of different styles share a colour if their labels differ only in the role ("X, measured", "X, predicted").
     """
     order: list[tuple[str, set[str]]] = []
     places = []

@@ -100,7 +100,7 @@ def figure_of(folder: Path, name: str, figure: Mapping[str, Any], numbers: Numbe
 
 
 def lead_figure(folder: Path, name: str, figure: Mapping[str, Any], numbers: Numbers, page: str) -> str:
-    """The same in short, where it stands for an experiment that another page tells."""
+    """A figure on the index: its caption links to the page of its experiment."""
     return _captioned(folder, name, figure, numbers, f'From <a href="{escape(page)}#{escape(name)}">{escape(name)}</a>.')
 
 

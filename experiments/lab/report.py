@@ -56,7 +56,7 @@ class _Frame:
 
 
 @dataclass(frozen=True)
-class _Told:
+class _Part:
     """One chapter's results, in the order of the catalogue."""
 
     chapter: Chapter
@@ -101,14 +101,14 @@ def _experiment(folder: Path, results: Results, numbers: Numbers) -> str:
     )
 
 
-def _chapter_page(told: _Told) -> str:
+def _chapter_page(told: _Part) -> str:
     """Every experiment of the chapter, whole."""
     marks = [
         f'<a href="#{escape(name)}">{escape(name)}</a> <span class="{results["verdict"].replace(" ", "-")}">{SIGNS[results["verdict"]]}</span>'
         for name, results in told.found.items()
     ]
     numbers, contents = Numbers(), [f'<a href="{PAGE}">All chapters</a>', *marks]
-    frame = _Frame("chapter", told.chapter.title, f'<a href="{PAGE}">{_TITLE}</a>', told.chapter.told, contents)
+    frame = _Frame("chapter", told.chapter.title, f'<a href="{PAGE}">{_TITLE}</a>', told.chapter.summary, contents)
     return frame.around("\n".join(_experiment(told.folder, results, numbers) for results in told.found.values()))
 
 
@@ -120,18 +120,18 @@ def _line(results: Results, page: str) -> str:
     return f'<li>{badge(results["verdict"])} {title}{passed}<p class="headline">{prose(results["headline"])}</p></li>'
 
 
-def _opening(told: _Told, numbers: Numbers) -> str:
+def _opening(told: _Part, numbers: Numbers) -> str:
     """A chapter on the index: what it asks, what was found, one figure."""
     name, title, lead = told.chapter.name, prose(told.chapter.title), told.lead()
     lines = "".join(_line(results, told.chapter.page) for results in told.found.values())
     figure = lead_figure(told.folder, lead[0], lead[1], numbers, told.chapter.page) if lead else ""
     return (
         f'<section class="opening" id="{name}" aria-labelledby="{name}-title"><h2 id="{name}-title"><a href="{told.chapter.page}">{title}</a></h2>'
-        f'<p>{prose(told.chapter.told)}</p><div class="beside">{figure}<ul class="found">{lines}</ul></div></section>'
+        f'<p>{prose(told.chapter.summary)}</p><div class="beside">{figure}<ul class="found">{lines}</ul></div></section>'
     )
 
 
-def _index(chapters: Sequence[_Told], missing: Sequence[str]) -> str:
+def _index(chapters: Sequence[_Part], missing: Sequence[str]) -> str:
     """The map, and each chapter in short."""
     numbers = Numbers()
     drawn = [(told, figure) for told in chapters if _MAP in told.found for figure in told.found[_MAP]["figures"] if figure["kind"] == "regions"]
@@ -165,7 +165,7 @@ def build_pages(folder: Path, names: Sequence[str] = NAMES) -> dict[str, str]:
     found = {results["name"]: results for results in _read(folder, names)}
     if not found:
         raise InputError(f"{folder} holds no results; make some with: local-dp experiment all --quick --out {folder}")
-    told = [_Told(chapter, folder, {name: each for name, each in found.items() if each["chapter"] == chapter.name}) for chapter in CHAPTERS]
+    told = [_Part(chapter, folder, {name: each for name, each in found.items() if each["chapter"] == chapter.name}) for chapter in CHAPTERS]
     told = [each for each in told if each.found]
     return {PAGE: _index(told, [name for name in names if name not in found]), **{each.chapter.page: _chapter_page(each) for each in told}}
 

@@ -70,7 +70,7 @@ def _pool(workers: int) -> Iterator[ProcessPoolExecutor]:
 
 @contextmanager
 def _cluster(address: str) -> Iterator[Executor]:
-    """The workers of a Dask scheduler, as many points at a time as they have threads. Whoever dies takes nothing along: its points are measured again."""
+    """The workers of a Dask scheduler, as many points at a time as they have threads. The points of a worker that dies are measured again."""
     with Cluster(address) as cluster:
         yield cluster.client.get_executor(pure=False)
 

@@ -1,4 +1,4 @@
-"""What a peer's frequency oracle is to us: reports, the library's own estimate of them, and what one report says of each symbol."""
+"""A peer's frequency oracle: its reports, its own estimate, and the estimate of a single report."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -26,9 +26,9 @@ class Task:
 class Peer:
     """One library's oracle for a task.
 
-    `respond` is a report a value, in the library's own form; `estimate` the library's estimate of the k shares from such reports, shape (k,); `singles` each
-    report's unbiased estimate of the k shares by the odds of that library's channel, shape (n, k), whose mean it is unless the library is `normalised`: it
-    then clips at 0 and divides by the sum.
+    `respond` gives a report for each value, in the library's own form. `estimate` is the library's estimate of the k shares from such reports, shape (k,).
+    `singles` are each report's unbiased estimates of the k shares, by the odds of that library's channel, shape (n, k). Their mean is `estimate`, unless the
+    library is `normalised`: then it clips at 0 and divides by the sum.
     """
 
     library: str

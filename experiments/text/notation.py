@@ -9,10 +9,9 @@ _LARGEST, _SMALLEST = 1e15, 1e-6  # beyond these, with a power of ten
 
 
 def number(value: float | None, error: float | None = None) -> str:
-    """`value` to four significant digits; beside its standard error, to that error's second one. A whole number has all its digits.
+    """`value` to four significant digits; beside its standard error, to that error's second digit. A whole number has all its digits.
 
-    What is not known (None) is said to be unknown. What is not zero is never shown as zero: 0.00004 is 0.00004, and a standard error, which has itself beside
-    it, has two digits.
+    None is "unknown". A nonzero value is never shown as zero: 0.00004 is 0.00004. A standard error, beside itself, has two digits.
     """
     if value is None:
         return "unknown"

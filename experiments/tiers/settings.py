@@ -102,27 +102,16 @@ class Settings:
         if self.clients > MOST_CLIENTS[self.tier]:
             raise InputError(self._too_many())
         real, private = self.tier in ("processes", "hosts"), self.randomness.private
-        for wrong, message in (
-            (
-                self.unverified and (real or private),
-                "clients of their own refuse an unverified randomizer; leave out unverified, or simulate in tier population or aggregate",
-            ),
-            (
-                self.cluster and (self.tier != "population" or private),
-                "a cluster simulates the population tier, and trusts everybody who reaches it: use --tier population and no --private, or no --cluster",
-            ),
-            (self.stores and not real, "clients in memory keep nothing in files; use --tier processes or hosts, or no --stores"),
-            (
-                self.faults is not None and (not real or self.behind is not None),
-                "faults are those of messages and members: use --tier hosts or processes and no --shuffle, or no --fault",
-            ),
-            (
-                self.tier == "aggregate" and private,
-                "the aggregate tier draws whole tallies from their law: it simulates, and cannot be private; leave out --private",
-            ),
-        ):
-            if wrong:
-                raise InputError(message)
+        if self.unverified and (real or private):
+            raise InputError("clients of their own refuse an unverified randomizer; leave out unverified, or simulate in tier population or aggregate")
+        if self.cluster and (self.tier != "population" or private):
+            raise InputError("a cluster simulates the population tier, and is open to everybody who reaches it: use --tier population without --private")
+        if self.stores and not real:
+            raise InputError("clients in memory keep nothing in files; use --tier processes or hosts, or no --stores")
+        if self.faults is not None and (not real or self.behind is not None):
+            raise InputError("faults are those of messages and members: use --tier hosts or processes and no --shuffle, or no --fault")
+        if self.tier == "aggregate" and private:
+            raise InputError("the aggregate tier draws whole tallies from their law: it simulates, and cannot be private; leave out --private")
         if self.worst_case is not None:
             self._check_worst_case(self.worst_case)
 

@@ -11,8 +11,7 @@ from local_dp.bounds.response import check_positive_epsilon, response_gain
 from local_dp.loss import nano_epsilon
 from local_dp.randomizers.vectors.coordinates import MAX_SIGNS, mean_sign, signs_moment
 from local_dp.randomizers.vectors.nearest_direction import MAX_DIRECTIONS, largest_normal, nearest_variance
-from local_dp.randomizers.vectors.privunit import Cap, best_cap
-from local_dp.randomizers.vectors.projunit import least_projection, projunit_moment, projunit_on_axis
+from local_dp.randomizers.vectors.privunit import Cap, best_cap, least_projection, projunit_moment, projunit_on_axis
 
 _BEST_TO = 1e-9  # of the search for a width
 

@@ -1,4 +1,4 @@
-"""What a trusted curator may still spend: checked, then committed, then drawn; nothing is refunded."""
+"""The budget of a trusted curator: a loss is checked, then committed, then the answer is drawn; nothing is refunded."""
 
 import math
 
@@ -11,9 +11,9 @@ from local_dp.loss import ATTO, NANO, Approximate, Concentrated, Loss, Pure
 
 
 class Account:
-    """A budget on the privacy loss of one database: losses add up (KLNRS Claim 2.1) and never pass `budget`.
+    """A budget on the privacy loss of one database: losses add up (KLNRS Claim 2.1) and never exceed `budget`.
 
-    It protects against one kind of neighbours; losses of other kinds do not add to it. With a `Pure` budget nothing that has a delta is ever paid for.
+    All losses compare one kind of neighbours. A `Pure` budget pays for no loss that has a delta.
     """
 
     def __init__(self, budget: Loss, neighbours: Neighbours = "replace") -> None:
@@ -26,7 +26,7 @@ class Account:
         loss: Loss = Pure(0)
         for each in losses:
             if isinstance(each, Concentrated):
-                raise RefusedError("budget", f"{each} does not add up to an epsilon; pay for it from a ConcentratedAccount")
+                raise RefusedError("budget", f"{each} does not add up to an epsilon; use a ConcentratedAccount")
             loss += each
         after = self.spent + loss
         if after.nano > self.budget.nano or after.atto > self.budget.atto:
@@ -35,11 +35,11 @@ class Account:
 
 
 class DeclaredAccount(Account):
-    """A budget for a declared number of queries, each of pure loss at most `part`: the most that `budget` allows so many of.
+    """A budget for a declared number of queries, each of a pure loss of at most `part`: the largest that `budget` allows for all of them.
 
-    With a `Pure` budget its equal share, as by adding up. With a delta, by the optimal composition of equal parts (Kairouz, Oh, Viswanath 2015), which holds
-    for queries that are chosen one after the other: 10^4 queries within (1, 1e-6) may lose .00237 each, 23.7 times their share of epsilon. A query that loses
-    less takes a whole place.
+    A `Pure` budget is shared equally. With a delta, the part is that of the optimal composition of equal parts (Kairouz, Oh, Viswanath 2015), also for
+    queries chosen one after the other. 10^4 queries within (1, 1e-6) may lose .00237 each, 23.7 times their share of epsilon. A query that loses less
+    counts as one, too.
     """
 
     def __init__(self, budget: Loss, queries: int, neighbours: Neighbours = "replace") -> None:
@@ -49,30 +49,30 @@ class DeclaredAccount(Account):
             raise InputError(f"{budget} in {queries} parts leaves less than 1e-9 nats for each; give a larger budget or fewer queries")
         self.part = optimal_part(budget, queries) if isinstance(budget, Approximate) else Pure(budget.nano // queries)
         self.queries = queries
-        self.asked = 0
+        self.count = 0
 
     def charge(self, *losses: Loss | Concentrated) -> None:
-        """Commits the places of one round, or raises RefusedError("budget") and commits nothing."""
+        """Commits the queries of one round, or raises RefusedError("budget") and commits nothing."""
         for loss in losses:
             if not isinstance(loss, Pure) or loss.nano > self.part.nano:
-                raise RefusedError("budget", f"{loss} is more than the {self.part} of each of {self.queries:,} declared queries")
-        if self.asked + len(losses) > self.queries:
-            raise RefusedError("budget", f"{len(losses):,} on top of {self.asked:,} queries exceed the {self.queries:,} that were declared")
-        self.asked += len(losses)
+                raise RefusedError("budget", f"{loss} exceeds the {self.part} of each of the {self.queries:,} declared queries")
+        if self.count + len(losses) > self.queries:
+            raise RefusedError("budget", f"{len(losses):,} on top of {self.count:,} queries exceed the {self.queries:,} that were declared")
+        self.count += len(losses)
         self.spent = self._spent()
 
     def _spent(self) -> Loss:
-        """What the places that are taken come to: by adding up as long as that is within the budget."""
-        added = Pure(self.asked * self.part.nano)
+        """The loss of the queries so far: their sum while that is within the budget."""
+        added = Pure(self.count * self.part.nano)
         if added.nano <= self.budget.nano:
             return added
-        return Approximate(self.budget.nano, optimal_delta(self.part, self.asked, Pure(self.budget.nano)))
+        return Approximate(self.budget.nano, optimal_delta(self.part, self.count, Pure(self.budget.nano)))
 
 
 class ConcentratedAccount(Account):
-    """A budget with a delta, spent in rho: for losses chosen as one goes along, pure ones and concentrated ones, which add up in rho and never pass `rho`.
+    """A budget with a delta, spent in rho: pure and concentrated losses add up in rho and never exceed `rho`.
 
-    A filter: that the sum is bounded is enough, also where each loss depends on what was released before (Feldman, Zrnic 2021, for Renyi divergences).
+    Each loss may depend on earlier releases: a bound on the sum is enough (a filter: Feldman, Zrnic 2021, for Renyi divergences).
     """
 
     def __init__(self, budget: Approximate, neighbours: Neighbours = "replace") -> None:
@@ -85,7 +85,7 @@ class ConcentratedAccount(Account):
         after = self.spent_rho
         for loss in losses:
             if isinstance(loss, Approximate):
-                raise RefusedError("budget", f"{loss} has a delta of its own, which no rho covers; pay for it from an Account")
+                raise RefusedError("budget", f"{loss} has a delta, which no rho covers; use an Account")
             after += loss
         if after.atto_rho > self.rho.atto_rho:
             raise RefusedError("budget", f"{after} in all exceeds the {self.rho} that {self.budget} is worth")

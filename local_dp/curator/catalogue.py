@@ -1,4 +1,4 @@
-"""All mechanisms, and which privacy each has: read off the class, not declared."""
+"""All mechanisms, and the kind of privacy of each, read from its class."""
 
 from importlib import import_module
 from pkgutil import walk_packages
@@ -12,12 +12,11 @@ _KINDS: dict[Any, str] = {Pure: "pure", Approximate: "approximate", Concentrated
 
 
 def mechanisms() -> list[type[Mechanism[Any, Any, Any]]]:
-    """Every mechanism that can be made, by the name of its class: whatever the rooms of the curator define."""
+    """Every mechanism that the curator's modules define, sorted by the name of its class."""
     for module in walk_packages(curator.__path__, f"{curator.__name__}."):
         import_module(module.name)
-    return sorted(
-        (kind for kind in _below(Mechanism) if not kind.__abstractmethods__ and kind.__module__.startswith(curator.__name__)), key=lambda kind: kind.__name__
-    )
+    kinds = [kind for kind in _below(Mechanism) if not kind.__abstractmethods__ and kind.__module__.startswith(curator.__name__)]
+    return sorted(kinds, key=lambda kind: kind.__name__)
 
 
 def _below(kind: type[Any]) -> set[type[Any]]:
@@ -25,7 +24,7 @@ def _below(kind: type[Any]) -> set[type[Any]]:
 
 
 def privacy_in(kind: type[Mechanism[Any, Any, Any]]) -> str:
-    """Pure, approximate or concentrated, by the type of its loss; "that of its parts" where it depends on what it is made of."""
+    """Pure, approximate or concentrated, by the type of its loss; "that of its parts" where another mechanism decides it."""
     declared = vars(next(each for each in kind.__mro__ if "loss" in vars(each)))["loss"]
     loss = get_type_hints(declared.fget)["return"]
     if loss in _KINDS:

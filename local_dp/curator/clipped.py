@@ -1,9 +1,10 @@
-"""Discrete Laplace noise on an answer of 0..last, clipped to it: few outcomes, and a law in whole weights."""
+"""Discrete Laplace noise on an answer in 0..last, clipped to that range: few outcomes, and a law in whole weights."""
 
+from abc import abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
 
-from local_dp.curator.mechanism import Law
+from local_dp.curator.mechanism import D_contra, Law, WithinEpsilon
 from local_dp.draws import Draws
 from local_dp.errors import InputError
 from local_dp.loss import ATTO, NANO, exp_epsilon
@@ -24,13 +25,13 @@ class ClippedLaplace:
         return min(self.last, max(0, value + self.noise(draws)))
 
     def noise(self, draws: Draws) -> int:
-        """What is added, before it is clipped."""
+        """The noise before clipping."""
         return draws.discrete_laplace(self._step / NANO) if self.sensitivity else 0
 
     def law(self, value: int) -> Law[int]:
-        """With e^(eps / sensitivity), which is no fraction, replaced by one just below it (relative gap 1e-50). Raises InputError above 1,025 outcomes."""
+        """With e^(eps / sensitivity) replaced by a fraction just below it (relative gap 1e-50). Raises InputError above 1,025 outcomes."""
         if self.last > LISTED:
-            raise InputError(f"the answer is one of 0..{self.last}; its law is listed up to {LISTED}")
+            raise InputError(f"the answer is in 0..{self.last}; a law is listed up to {LISTED}")
         if not self.sensitivity or not self.last:
             return {value: 1}
         growth, most = exp_epsilon(self._step), self.last
@@ -41,12 +42,28 @@ class ClippedLaplace:
 
     @property
     def _step(self) -> Fraction:
-        """What a step of one in the value may cost, in nano-nats."""
+        """The cost of moving the value by one, in nano-nats."""
         return Fraction(self.nano, self.sensitivity)
 
 
+class ClippedAnswer(WithinEpsilon[D_contra, int]):
+    """A whole number with clipped discrete Laplace noise."""
+
+    @abstractmethod
+    def noisy(self, database: D_contra) -> tuple[int, ClippedLaplace]:
+        """The exact answer and its noise, which is the same on neighbours."""
+
+    def release(self, database: D_contra, draws: Draws) -> int:
+        value, noise = self.noisy(database)
+        return noise.add(value, draws)
+
+    def law(self, database: D_contra) -> Law[int]:
+        value, noise = self.noisy(database)
+        return noise.law(value)
+
+
 def laplace_tail(nano: int, least: int) -> Fraction:
-    """Pr[Y >= least] of discrete Laplace noise Y at `nano` nano-nats, with e^eps replaced by a fraction just below it: a small tail is not below its own."""
+    """Pr[Y >= least] of discrete Laplace noise Y at `nano` nano-nats. e^eps is replaced by a fraction just below it, so a small tail is not too small."""
     growth = exp_epsilon(nano)
     return growth ** (1 - least) / (growth + 1) if least > 0 else 1 - growth**least / (growth + 1)
 

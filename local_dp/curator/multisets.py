@@ -1,15 +1,16 @@
-"""Databases as the curator's algorithms need them: the distinct points of 0..2^bits - 1 in order, and how often each occurs.
+"""Databases of points: the distinct points of 0..2^bits - 1 in order, and how often each occurs; and floats as such points.
 
-A record costs nothing beyond its distinct value, and the domain may be of any size: no algorithm on these ever walks through it.
+A record costs nothing beyond its distinct value, and the domain may be of any size: no algorithm walks through it.
 """
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
 
-from local_dp.arrays import Counts, Ints, Naturals
+from local_dp.arrays import Counts, Floats, Ints, Naturals, Words
 from local_dp.checks import check_whole
 from local_dp.errors import InputError
 
@@ -23,7 +24,7 @@ def check_bits(bits: int) -> None:
 
 
 def naturals(points: Sequence[int] | Ints | Naturals, bits: int) -> Naturals:
-    """Points of 0..2^bits - 1 as an array: uint64 up to 64 bits, Python's whole numbers beyond. Raises InputError for anything else."""
+    """Points of 0..2^bits - 1 as an array: uint64 up to 64 bits, otherwise Python's whole numbers. Raises InputError for anything else."""
     check_bits(bits)
     array = np.asarray(points)
     if not array.size:
@@ -39,15 +40,15 @@ def naturals(points: Sequence[int] | Ints | Naturals, bits: int) -> Naturals:
 
 
 def absent(values: Naturals, places: Iterable[int]) -> list[int]:
-    """The points at these places, from 0, among those that are none of the ascending distinct `values`. O(log s) each."""
+    """The points at these places, from 0, among the points that are not in the ascending distinct `values`. O(log s) each."""
     whole = values.dtype == object
-    passed = values - np.arange(len(values), dtype=object if whole else np.uint64)  # how many absent points lie below each
+    passed = values - np.arange(len(values), dtype=object if whole else np.uint64)  # the number of absent points below each
     return [place + int(np.searchsorted(passed, place if whole else np.uint64(place), side="right")) for place in places]
 
 
 @dataclass(frozen=True)
 class Multiset:
-    """m points: `values` ascending and distinct, shape (s,), with `counts` of 1 or more, shape (s,); m is public, records are replaced."""
+    """m points: `values` ascending and distinct, and `counts` of 1 or more, both of shape (s,). m is public: neighbours differ in a replaced record."""
 
     bits: int
     values: Naturals
@@ -61,13 +62,13 @@ class Multiset:
 
     @property
     def size(self) -> int:
-        """m: how many records there are."""
+        """m: the number of records."""
         return int(self.counts.sum())
 
 
 @dataclass(frozen=True)
 class LabelledMultiset:
-    """m labelled points: `values` ascending and distinct, shape (s,), and how many of each are labelled 0 and 1, both of shape (s,)."""
+    """m labelled points: `values` ascending and distinct, and the numbers of those labelled 0 and 1, all of shape (s,)."""
 
     bits: int
     values: Naturals
@@ -77,26 +78,52 @@ class LabelledMultiset:
     @classmethod
     def of(cls, points: Sequence[int] | Ints | Naturals, labels: Sequence[int] | Ints, bits: int) -> Self:
         """From one point and one label of 0 or 1 for each record, in any order. O(m log m). Raises InputError for other labels."""
-        held, marks = naturals(points, bits), np.asarray(labels)
-        if marks.shape != held.shape or np.any((marks != 0) & (marks != 1)):
-            raise InputError(f"there are {len(held)} points and {len(marks)} labels; give one label of 0 or 1 for each point")
-        values, where = np.unique(held, return_inverse=True)
+        array, marks = naturals(points, bits), np.asarray(labels)
+        if marks.shape != array.shape or np.any((marks != 0) & (marks != 1)):
+            raise InputError(f"there are {len(array)} points and {len(marks)} labels; give one label of 0 or 1 for each point")
+        values, where = np.unique(array, return_inverse=True)
         ones = np.bincount(where[marks == 1], minlength=len(values)).astype(np.int64)
         return cls(bits, values, np.bincount(where, minlength=len(values)).astype(np.int64) - ones, ones)
 
     @classmethod
     def of_pairs(cls, pairs: Iterable[tuple[int, int]], bits: int) -> Self:
         """From pairs (point, label)."""
-        held = list(pairs)
-        return cls.of([point for point, _ in held], np.array([label for _, label in held], dtype=np.int64), bits)
+        records = list(pairs)
+        return cls.of([point for point, _ in records], np.array([label for _, label in records], dtype=np.int64), bits)
 
     @property
     def size(self) -> int:
-        """m: how many records there are."""
+        """m: the number of records."""
         return int(self.zeros.sum()) + int(self.ones.sum())
 
     def labelled(self, label: int) -> Multiset:
-        """The points that carry this label."""
+        """The points with this label."""
         counts = self.ones if label else self.zeros
-        kept = counts > 0
-        return Multiset(self.bits, self.values[kept], counts[kept])
+        some = counts > 0
+        return Multiset(self.bits, self.values[some], counts[some])
+
+
+BITS = 64
+_SIGN = np.uint64(1 << 63)
+_INFINITY = (0x7FF << 52) | 1 << 63
+
+
+def points_of(values: Floats | Sequence[float]) -> Words:
+    """One whole number below 2^64 for each value, in the same order: a double's bits, all inverted below zero, otherwise the sign alone; -0.0 is 0.0.
+
+    So a column needs no bounds. Raises InputError for NaN, which has no place in the order.
+    """
+    floats = np.asarray(values, dtype=np.float64) + 0.0
+    if np.isnan(floats).any():
+        raise InputError("some value is not a number; leave out such records")
+    bits = floats.view(np.uint64)
+    return np.asarray(np.where(bits & _SIGN, ~bits, bits | _SIGN))
+
+
+def value_of(point: int) -> float:
+    """The float of a point or threshold; beyond the infinities, the infinity."""
+    inside = min(max(point, (1 << BITS) - 1 - _INFINITY), _INFINITY)
+    bits = inside ^ (1 << 63) if inside >> 63 else (1 << 64) - 1 - inside
+    value = float(np.array([bits], dtype=np.uint64).view(np.float64)[0])
+    assert not math.isnan(value)
+    return value

@@ -1,35 +1,34 @@
-"""Whole Gaussian noise that costs what normal noise costs: a normal variable rounded to the nearest whole number, drawn exactly.
+"""Whole Gaussian noise at the price of normal noise: a normal variable rounded to the nearest whole number, drawn exactly.
 
-On a whole vector f(x), f(x) + round(g) = round(f(x) + g): a function of the Gaussian mechanism's answer, and therefore with its privacy, exactly, in any
-number of dimensions. A discrete Gaussian has the same concentrated loss and, by exact accounting, the same variance, but no closed price.
+For a whole vector f(x), f(x) + round(g) = round(f(x) + g). That is a function of the Gaussian mechanism's answer, so it has its privacy in any dimension.
+A discrete Gaussian has the same concentrated loss and, by exact accounting, about the same variance, but no closed price.
 """
 
 import math
-from collections.abc import Callable
-from decimal import Decimal, localcontext
+from collections.abc import Callable, Iterator
+from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
 
 from local_dp.accounting.gaussian import gaussian_delta
 from local_dp.arrays import Counts
 from local_dp.checks import check_whole
-from local_dp.curator.inversion import Cumulative, signed
+from local_dp.curator.inversion import Cumulative, signed, summed
 from local_dp.draws import Draws
 from local_dp.loss import Approximate
 from local_dp.optimise import least_clients
 
-_GUARD = 20  # digits that rounding may eat
-_SQUARE = 10**12  # a squared sensitivity large enough that rounding its least variance up costs next to nothing
+_SQUARE = 10**12  # a squared sensitivity so large that rounding its least variance up costs hardly anything
 _MOST = 1 << 36  # of a variance: its table has a few million rows
 
 
 def least_variance(square: int, loss: Approximate) -> int:
-    """The least whole variance with which a whole vector of squared L2 sensitivity `square` loses no more than `loss`. Source: Balle, Wang 2018, Theorem 8."""
+    """The least whole variance with which a whole vector of squared L2 sensitivity `square` keeps to `loss`. Source: Balle, Wang 2018, Theorem 8."""
     return least_clients(lambda variance: gaussian_delta(math.sqrt(square / variance), loss.epsilon) <= loss.delta)
 
 
 def mu_squared(loss: Approximate) -> Fraction:
-    """mu^2, rounded down: a whole vector with noise V_i on each coordinate loses no more than `loss` where its squared moves over V_i sum to at most mu^2."""
+    """mu^2, rounded down: a whole vector with noise of variance V_i on each coordinate keeps to `loss` if its squared moves over V_i sum to at most mu^2."""
     return Fraction(_SQUARE, least_variance(_SQUARE, loss))
 
 
@@ -44,32 +43,26 @@ def rounded_normals(draws: Draws, variance: int, count: int) -> Counts:
 
 @lru_cache(maxsize=4)
 def rounded_sizes(variance: int) -> Cumulative:
-    """Of |round(N(0, V))|: Pr[0] and twice Pr[k] add up to 1, so they are summed and divided by their sum, and no normaliser is needed.
+    """The law of |round(N(0, V))|: Pr[0] and twice Pr[k] are summed and divided by their sum, so no normaliser is needed.
 
     With f(x) = e^(-x^2 / 2V), the integral of f over [k - 1/2, k + 1/2] is f(k) sum_j He_2j(k / sqrt V) / ((2j + 1)! (4 V)^j): Taylor, the odd terms vanish.
-    After J terms no more is left out than 1.1 sqrt((2J)!) / ((2J + 1)! (4 V)^J), since |He_n(x)| <= 1.1 sqrt(n!) e^(x^2 / 4) (Cramer). He_2j is a polynomial
+    The remainder after J terms is at most 1.1 sqrt((2J)!) / ((2J + 1)! (4 V)^J), since |He_n(x)| <= 1.1 sqrt(n!) e^(x^2 / 4) (Cramer). He_2j is a polynomial
     in k^2 / V, by its three-term recurrence.
     """
 
-    def sizes(digits: int) -> list[Decimal]:
-        with localcontext() as context:
-            context.prec = digits + _GUARD
-            spread = Decimal(variance)
-            each = _taylor(variance, digits)
-            decay = (-1 / (2 * spread)).exp()
-            density, ratio, total, least = Decimal(1), decay, each(Decimal(0)), Decimal(10) ** -(digits + 2)
-            found, k = [total], 0
-            while density > least:
-                k, density, ratio = k + 1, density * ratio, ratio * decay * decay
-                total += 2 * density * each(k * k / spread)
-                found.append(total)
-            return [share / total for share in found]
+    def weights(digits: int) -> Iterator[Decimal]:
+        each, decay = _taylor(variance, digits), (-1 / (2 * Decimal(variance))).exp()
+        density, ratio, least, k = Decimal(1), decay, Decimal(10) ** -(digits + 2), 0
+        yield density * each(Decimal(0))
+        while density > least:
+            k, density, ratio = k + 1, density * ratio, ratio * decay * decay
+            yield 2 * density * each(k * k / Decimal(variance))
 
-    return sizes
+    return summed(weights)
 
 
 def _taylor(variance: int, digits: int) -> Callable[[Decimal], Decimal]:
-    """sum_j He_2j(sqrt t) / ((2j + 1)! (4 V)^j), as many terms as these digits need, as a function of t."""
+    """sum_j He_2j(sqrt t) / ((2j + 1)! (4 V)^j) as a function of t, with enough terms for these digits."""
     terms = 1
     while _left(variance, terms) > -(digits + 4) * math.log(10):
         terms += 1
@@ -86,5 +79,5 @@ def _taylor(variance: int, digits: int) -> Callable[[Decimal], Decimal]:
 
 
 def _left(variance: int, terms: int) -> float:
-    """ln of what this many terms leave out of a cell, where f is 1 at its largest."""
+    """ln of the remainder after this many terms, where f is 1 at its largest."""
     return math.log(1.1) + math.lgamma(2 * terms + 1) / 2 - math.lgamma(2 * terms + 2) - terms * math.log(4 * variance)

@@ -1,4 +1,4 @@
-"""The trusted curator as an oracle: a database, what may be spent on it, and the random source of its answers."""
+"""The trusted curator as an oracle: a database, its budget, and the random source of its answers."""
 
 from typing import Generic, TypeVar
 
@@ -13,9 +13,9 @@ A = TypeVar("A")
 
 
 class TrustedOracle(Generic[D]):
-    """Answers rounds of mechanisms, and counts them. What asks it is CNI as a `Nonadaptive[Mechanism, A, R]` and CI as an `Adaptive[Mechanism, A, R]`.
+    """Answers rounds of mechanisms, and counts them. A `Nonadaptive[Mechanism, A, R]` over it is CNI, an `Adaptive[Mechanism, A, R]` is CI.
 
-    Privacy: what the account says the losses come to, within its budget. A round is paid for whole before anything in it is drawn, or refused whole.
+    Privacy: the sum of the losses by its account, within the budget. A round is paid for as a whole before anything is drawn, or refused as a whole.
     """
 
     def __init__(self, database: D, account: Account, draws: Draws) -> None:
@@ -26,12 +26,11 @@ class TrustedOracle(Generic[D]):
         self._draws = draws
 
     def answer(self, mechanisms: tuple[Mechanism[D, A, Loss | Concentrated], ...]) -> tuple[A, ...]:
-        """What each mechanism releases. Raises RefusedError, code "neighbours" or "budget", before anything is drawn."""
+        """The release of each mechanism. Raises RefusedError, code "neighbours" or "budget", before anything is drawn."""
         for mechanism in mechanisms:
             if mechanism.neighbours != self.account.neighbours:
-                raise RefusedError(
-                    "neighbours", f"the budget is of {self.account.neighbours!r} neighbours, {type(mechanism).__name__} protects {mechanism.neighbours!r}"
-                )
+                kind, name = self.account.neighbours, type(mechanism).__name__
+                raise RefusedError("neighbours", f"the budget is for {kind!r} neighbours, and {name} protects {mechanism.neighbours!r} ones")
         self.account.charge(*(mechanism.loss for mechanism in mechanisms))
         self.rounds += 1
         self.queries += len(mechanisms)

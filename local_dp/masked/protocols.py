@@ -36,7 +36,7 @@ from local_dp.protocols.local_protocol import BETA, LocalProtocol, PlainData, pa
 from local_dp.protocols.parity.parity import listed
 from local_dp.randomizers.frequencies.hadamard import SignedHadamard
 from local_dp.randomizers.frequencies.signed import SignedBlocks, SignedOracle
-from local_dp.randomizers.numbers.discrete_laplace import DiscreteLaplace
+from local_dp.randomizers.numbers.noise import DiscreteLaplace
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.tallies import Tally
 

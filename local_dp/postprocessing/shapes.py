@@ -43,12 +43,12 @@ Margin = tuple[tuple[int, ...], Floats]  # some columns, and the shares of their
 
 def overlaps(sets: Sequence[tuple[int, ...]]) -> dict[tuple[int, ...], list[int]]:
     """For each nonempty set of columns that two of the sets share: the sets that contain it, the smallest first."""
-    held: dict[tuple[int, ...], list[int]] = {}
-    for place, chosen in enumerate(sets):
-        for size in range(1, len(chosen)):
-            for part in combinations(chosen, size):
-                held.setdefault(part, []).append(place)
-    return {part: held[part] for part in sorted(held, key=lambda part: (len(part), part)) if len(held[part]) > 1}
+    places_of: dict[tuple[int, ...], list[int]] = {}
+    for place, columns in enumerate(sets):
+        for size in range(1, len(columns)):
+            for part in combinations(columns, size):
+                places_of.setdefault(part, []).append(place)
+    return {part: places_of[part] for part in sorted(places_of, key=lambda part: (len(part), part)) if len(places_of[part]) > 1}
 
 
 def agree(margins: Sequence[Margin], shared: dict[tuple[int, ...], list[int]]) -> float:
@@ -59,9 +59,9 @@ def agree(margins: Sequence[Margin], shared: dict[tuple[int, ...], list[int]]) -
     farthest = 0.0
     for part, places in shared.items():
         summed = [tuple(axis for axis, column in enumerate(margins[place][0]) if column not in part) for place in places]
-        told = [margins[place][1].sum(axis=axes, keepdims=True) for place, axes in zip(places, summed, strict=True)]
-        mean = np.mean([each.ravel() for each in told], axis=0)
-        for place, own in zip(places, told, strict=True):
+        sums = [margins[place][1].sum(axis=axes, keepdims=True) for place, axes in zip(places, summed, strict=True)]
+        mean = np.mean([each.ravel() for each in sums], axis=0)
+        for place, own in zip(places, sums, strict=True):
             away = mean.reshape(own.shape) - own
             farthest = max(farthest, float(np.abs(away).max()))
             table = margins[place][1]

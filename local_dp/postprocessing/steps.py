@@ -129,12 +129,12 @@ class AgreeingLaws(Step):
     rounds: int = 500
 
     def __call__(self, estimate: Estimate) -> Floats:
-        shapes = [tuple(self.shape[column] for column in chosen) for chosen in self.sets]
+        shapes = [tuple(self.shape[column] for column in columns) for columns in self.sets]
         ends = np.cumsum([int(np.prod(shape)) for shape in shapes])
         if estimate.value.shape != (ends[-1],):
             raise InputError(f"there are values of shape {estimate.value.shape}, and the margins have {ends[-1]} cells")
         parts = np.split(estimate.value.astype(np.float64), ends[:-1])
-        margins = [(chosen, part.reshape(shape).copy()) for chosen, part, shape in zip(self.sets, parts, shapes, strict=True)]
+        margins = [(columns, part.reshape(shape).copy()) for columns, part, shape in zip(self.sets, parts, shapes, strict=True)]
         onto_agreeing_laws(margins, 1e-6, self.rounds)
         return np.concatenate([table.ravel() for _, table in margins])
 

@@ -58,19 +58,19 @@ class _Sparse:
         self.kind = kind.ravel()  # of each row
         self.keys, self.shared = self._together(rows, places, held)
 
-    def _together(self, rows: Ints, places: Ints, held: Ints) -> tuple[Ints, Counts]:
+    def _together(self, rows: Ints, places: Ints, symbol: Ints) -> tuple[Ints, Counts]:
         """The pairs of rows that share a place, as first * size + second, and how often each pair of symbols meets there."""
         order = np.argsort(places, kind="stable")
-        rows, places, held = rows[order], places[order], held[order]
+        rows, places, symbol = rows[order], places[order], symbol[order]
         keys, met = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.int64)]
         for step in range(1, int(np.bincount(places).max(initial=0))):
             same = np.flatnonzero(places[step:] == places[:-step])
             for one, other in ((same, same + step), (same + step, same)):
                 keys.append(rows[one] * self.size + rows[other])
-                met.append(held[one] * self.symbols + held[other])
-        found, which = np.unique(np.concatenate(keys), return_inverse=True)
-        counts = np.bincount(which.ravel() * self.symbols**2 + np.concatenate(met), minlength=len(found) * self.symbols**2)
-        return found, counts.reshape(len(found), self.symbols, self.symbols)
+                met.append(symbol[one] * self.symbols + symbol[other])
+        distinct, which = np.unique(np.concatenate(keys), return_inverse=True)
+        counts = np.bincount(which.ravel() * self.symbols**2 + np.concatenate(met), minlength=len(distinct) * self.symbols**2)
+        return distinct, counts.reshape(len(distinct), self.symbols, self.symbols)
 
     def meetings(self, pairs: Sequence[tuple[int, int]]) -> Iterator[Meeting]:
         """Of rows that share a place, each way once; then of rows that share none, for each pair of kinds that has such rows."""
@@ -111,8 +111,8 @@ def _of_all(code: Ints, pairs: Sequence[tuple[int, int]]) -> Iterator[Meeting]:
     met = np.zeros((len(code), len(code)), dtype=np.int64)
     for a, b in pairs:
         met = met * base + (holds[a] @ holds[b].T).astype(np.int64)  # whole numbers below 2^24: exact
-    found, places = np.unique(met.ravel(), return_index=True)
-    for key, place in zip(found.tolist(), places.tolist(), strict=True):
+    numbers, places = np.unique(met.ravel(), return_index=True)
+    for key, place in zip(numbers.tolist(), places.tolist(), strict=True):
         counts = []
         for _ in pairs:
             key, times = divmod(key, base)
@@ -288,12 +288,12 @@ def _of_product(randomizer: BitVector | PlaceVector) -> Fraction:
 def worst_meeting(randomizer: BitVector | PlaceVector) -> tuple[Fraction, tuple[int, int]]:
     """That ratio, and the indices of two values that reach it. Raises RefusedError("unverifiable")."""
     worst = _worst_of_bits(randomizer) if isinstance(randomizer, BitVector) else _worst_of_symbols(randomizer)
-    found = Fraction(1), (0, 0)
+    largest = Fraction(1), (0, 0)
     if worst:
         for meeting in meetings(randomizer.code, list(worst)):
             ratio = math.prod((factor**times for factor, times in zip(worst.values(), meeting.counts, strict=True)), start=Fraction(1))
-            found = max(found, (ratio, meeting.rows), key=lambda each: each[0])
-    return found
+            largest = max(largest, (ratio, meeting.rows), key=lambda each: each[0])
+    return largest
 
 
 def _worst_of_bits(randomizer: BitVector) -> dict[tuple[int, int], Fraction]:
@@ -377,5 +377,5 @@ def check_loss(randomizer: Randomizer, accepted: frozenset[Evidence] = PROVEN) -
     Evidence from a density or an audit cannot be repeated here, and is believed where it is accepted.
     """
     check_evidence(randomizer, accepted)
-    if randomizer.evidence in PROVEN and (said := too_much(randomizer, exact_ratio(randomizer))):
-        raise RefusedError("unverifiable", said)
+    if randomizer.evidence in PROVEN and (fault := too_much(randomizer, exact_ratio(randomizer))):
+        raise RefusedError("unverifiable", fault)

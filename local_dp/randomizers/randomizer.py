@@ -131,9 +131,9 @@ class Randomizer(ABC):
         Raises InputError, without the value, if it is not in the domain.
         """
         numbers, kind, coined = self._single
-        known = type(value) is int and value in numbers
-        values = np.array((value,), kind if known else None)
-        if not (known or self._contains(values)):
+        is_number = type(value) is int and value in numbers
+        values = np.array((value,), kind if is_number else None)
+        if not (is_number or self._contains(values)):
             raise InputError(f"{self.name}: the value is not in {self.domain}")
         cells = self.cells_of(np.array((coin,), dtype=np.uint64)) if coined else NO_COIN
         return self.respond(values, self.draw(_PRIVATE, _ONE, 0, 1), cells)

@@ -1,8 +1,47 @@
-"""Every randomizer by name: the built-in ones, and those of installed packages."""
+"""Every randomizer by name: the built-in ones, and those of installed packages; and randomizers made from a name and parameters as data."""
 
+import json
+
+from local_dp.domains import Parameter
+from local_dp.errors import InputError
 from local_dp.randomizers.randomizer import Randomizer
 from local_dp.registry import Registry
 
 _PARTS = frozenset({"loloha-code", "noisy-bit", "signed-place", "signed-places", "translates"})  # channels inside others
 _FILES = ("randomizers/signs/*.py", "randomizers/*/*.py", "randomizers/*.py")
 RANDOMIZERS = Registry("randomizer", "local_dp.randomizers", Randomizer, _FILES, _PARTS)
+
+
+_OUTER = ("epsilon", "word_bits")  # what the outer one says
+
+
+def build_named(name: str, setting: tuple[str, ...], **outer: Parameter) -> Randomizer:
+    """The randomizer of this name with the parameters "name=value" in `setting` and those in `outer`. Raises InputError or RefusedError."""
+    params = dict(outer)
+    for each in setting if type(setting) is tuple else (setting,):
+        field, separator, text = str(each).partition("=")
+        if not separator:
+            raise InputError(f"the setting {each!r} is none; give name=value")
+        params[field] = _value(text)
+    return RANDOMIZERS.build(name, params)
+
+
+def setting_of(randomizer: Randomizer) -> tuple[str, ...]:
+    """Its parameters but epsilon and the width of words, as `build_named` reads them."""
+    return tuple(f"{name}={json.dumps(value)}" for name, value in randomizer.params().items() if name not in _OUTER)
+
+
+def _value(text: str) -> Parameter:
+    """A whole number, a number, a quoted text or a list of them in brackets; anything else is a text as it stands."""
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    if text[:1] in ('"', "["):
+        try:
+            value = json.loads(text)
+        except (ValueError, RecursionError):
+            return text
+        return tuple(value) if type(value) is list else value  # what is no parameter is refused by whom it is given to
+    return text

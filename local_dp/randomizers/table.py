@@ -66,13 +66,13 @@ class Guide:
         """The report of each word in its row: how many cumulative weights are at or below it."""
         index = (words >> words.dtype.type(self.shift)).astype(np.uint64, copy=False).view(np.int64)
         index += rows << self.lead
-        found = self.first.take(index)
+        report = self.first.take(index)
         np.multiply(rows, self.stride, out=index)
         for probe in range(self.probes - 1, -1, -1):
             step = 1 << probe
-            beyond = self.last.take(index + found + (step - 1) if probe else index + found) < words
-            found += beyond.view(np.uint8) * found.dtype.type(step)
-        return found
+            beyond = self.last.take(index + report + (step - 1) if probe else index + report) < words
+            report += beyond.view(np.uint8) * report.dtype.type(step)
+        return report
 
 
 @dataclass(frozen=True)

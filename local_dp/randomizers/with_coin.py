@@ -10,8 +10,8 @@ from local_dp.arrays import Bools, Ints, Words
 from local_dp.domains import Domain
 from local_dp.errors import InputError
 from local_dp.randomizers.finite import FiniteChannel
-from local_dp.randomizers.named import build_named, setting_of
 from local_dp.randomizers.randomizer import Evidence, Randomizer, Work
+from local_dp.randomizers.registry import build_named, setting_of
 from local_dp.tallies import Estimate, Tally
 
 _COIN = 64  # bits
@@ -103,16 +103,16 @@ class WithCoin(Randomizer):
         return np.ascontiguousarray(reports["coin"]), np.ascontiguousarray(reports["report"])
 
     def possible(self, reports: Words) -> Bools:
-        coins, told = self.parts(reports)
-        possible = self.coined.possible(told)
+        coins, inner_reports = self.parts(reports)
+        possible = self.coined.possible(inner_reports)
         return possible & (coins < self.coined.cells) if isinstance(self.coined, FiniteChannel) else possible
 
     def empty(self) -> Tally:
         return self.coined.empty()
 
     def tally(self, reports: Words, cells: Words) -> Tally:
-        coins, told = self.parts(reports)
-        return self.coined.tally(told, coins)
+        coins, inner_reports = self.parts(reports)
+        return self.coined.tally(inner_reports, coins)
 
     def estimate(self, tally: Tally) -> Estimate:
         """The estimate of `inner`."""

@@ -22,12 +22,12 @@ REPEATED = 256  # clients whose reports are asked for one by one
 
 def check_behaviour(randomizer: Randomizer) -> tuple[Finding, ...]:
     """Five checks. A failing one ends them, since later ones would fail for the same reason."""
-    found: list[Finding] = []
+    findings: list[Finding] = []
     for check in (_words, _answered, _outside, _repeats, _narrow):
-        found.append(check(randomizer))
-        if not found[-1].holds:
+        findings.append(check(randomizer))
+        if not findings[-1].holds:
             break
-    return tuple(found)
+    return tuple(findings)
 
 
 def _inputs(randomizer: Randomizer, most: int) -> Ints:
@@ -43,11 +43,11 @@ def coins_for(randomizer: Randomizer, n: int, seed: int = 8) -> Words:
 def _words(randomizer: Randomizer) -> Finding:
     """Whether it uses the words of the noise, and all of them: a seed of its own would draw others."""
     noise, which = KeyedNoise(3), Draw(1)
-    given, own = Randomizer.draw(randomizer, noise, which, 0, REPEATED), randomizer.draw(noise, which, 0, REPEATED)
-    if not np.array_equal(given, own):
-        said = "its words are not those that it is given: it has a randomness of its own that nobody can check"
-        return Finding("words", False, True, said, _with_own_words(randomizer))
-    return Finding("words", True, False, "its words are those that it is given")
+    words, own = Randomizer.draw(randomizer, noise, which, 0, REPEATED), randomizer.draw(noise, which, 0, REPEATED)
+    if not np.array_equal(words, own):
+        sentence = "it draws randomness of its own, which nobody can check"
+        return Finding("words", False, True, sentence, _with_own_words(randomizer))
+    return Finding("words", True, False, "it draws no randomness of its own")
 
 
 def _with_own_words(randomizer: Randomizer) -> Witness | None:
@@ -97,14 +97,14 @@ def _answered(randomizer: Randomizer) -> Finding:
     for values in _batches(randomizer):
         if fault(values):
             some = _culprit(fault, values)
-            check, said = fault(some) or ("answers", "is answered at times and at times not")
+            check, sentence = fault(some) or ("answers", "is answered at times and at times not")
             value, ends = some[0].tolist(), [each.tolist() for each in randomizer.domain.some(2)]
             other = ends[0] if value != ends[0] else ends[-1]
             which = f"input {value}" if len(some) == 1 else f"a batch of {len(some)} inputs"
-            return Finding(check, False, True, f"{which} {said}", Witness((value, other), f"no report, or one of another form ({check})", 0, None))
-    asked = min(randomizer.domain.size, _most(randomizer))
-    said = f"{asked} of {randomizer.domain.size} inputs are answered, by reports of {dtype.itemsize} bytes"
-    return Finding("answers", True, asked == randomizer.domain.size, said)
+            return Finding(check, False, True, f"{which} {sentence}", Witness((value, other), f"no report, or one of another form ({check})", 0, None))
+    tried = min(randomizer.domain.size, _most(randomizer))
+    sentence = f"{tried} of {randomizer.domain.size} inputs are answered, by reports of {dtype.itemsize} bytes"
+    return Finding("answers", True, tried == randomizer.domain.size, sentence)
 
 
 def _culprit(fault: Callable[[Ints], object], values: Ints) -> Ints:
@@ -133,24 +133,24 @@ def _outside(randomizer: Randomizer) -> Finding:
             randomizer.cells_of(coins[part].astype(np.uint64))
             randomizer.respond(values[part], words[part], coins[part])
         if calls:
-            said = f"answering, it calls {', '.join(sorted(set(calls)))}: a report may say no more than its value, its words and its coin do"
+            sentence = f"answering, it calls {', '.join(sorted(set(calls)))}: a report may say no more than its value, its words and its coin do"
             value = values[part][0].tolist()
-            return Finding("outside", False, True, said, Witness((value, value), f"a call of {calls[0]}", int(coins[part][0]), None))
+            return Finding("outside", False, True, sentence, Witness((value, value), f"a call of {calls[0]}", int(coins[part][0]), None))
     return Finding("outside", True, False, "answering, it calls no clock, no entropy, no file and no screen")
 
 
 def _repeats(randomizer: Randomizer) -> Finding:
     """The same words and coins give the same reports: again, in other order, in batches of other sizes, and one client by itself."""
     n = max(REPEATED, within(randomizer, CHUNK // randomizer.words))
-    values, words, coins = given = _some(randomizer, n)
-    kept = [each.copy() for each in given]
+    values, words, coins = inputs = _some(randomizer, n)
+    kept = [each.copy() for each in inputs]
 
     def sent(order: Ints) -> Words:
         return np.ascontiguousarray(randomizer.respond(values[order], words[order], coins[order]))
 
     order = np.arange(n)
     first = np.ascontiguousarray(randomizer.respond(values, words, coins))
-    if any(not np.array_equal(one, other) for one, other in zip(given, kept, strict=True)):
+    if any(not np.array_equal(one, other) for one, other in zip(inputs, kept, strict=True)):
         return Finding("repeats", False, True, "it writes into the values, words or coins that it is given", _twice(kept[0], 0, "its input", "another one"))
     parts = np.split(order, sorted({1, REPEATED - 1, n // 3, n - 1}))
     others = {
@@ -159,10 +159,10 @@ def _repeats(randomizer: Randomizer) -> Finding:
         "in batches of other sizes": (order, np.concatenate([sent(part) for part in parts if len(part)])),
         "one by one": (order[:REPEATED], np.concatenate([sent(order[place : place + 1]) for place in range(REPEATED)])),
     }
-    for told, (asked, reports) in others.items():
-        if first[asked].shape != reports.shape or first[asked].tobytes() != reports.tobytes():
-            said = f"the same inputs, words and coins give other reports {told}: it keeps a state, or has a randomness of its own that nobody can check"
-            return Finding("repeats", False, True, said, _differing(kept[0], first[asked], np.ascontiguousarray(reports)))
+    for manner, (clients, reports) in others.items():
+        if first[clients].shape != reports.shape or first[clients].tobytes() != reports.tobytes():
+            sentence = f"the same inputs, words and coins give other reports {manner}: it keeps a state, or has a randomness of its own that nobody can check"
+            return Finding("repeats", False, True, sentence, _differing(kept[0], first[clients], np.ascontiguousarray(reports)))
     return Finding("repeats", True, False, f"{n} reports are the same when asked again, in other order, in batches of other sizes, and {REPEATED} one by one")
 
 
@@ -189,6 +189,6 @@ def _narrow(randomizer: Randomizer) -> Finding:
         if span.min <= randomizer.domain.low and randomizer.domain.high <= span.max:
             short = np.asarray(randomizer.respond(values.astype(dtype), words, coins))
             if short.shape != wide.shape or short.tobytes() != wide.tobytes():
-                said = f"values that are {np.dtype(dtype)} give other reports than the same as int64"
-                return Finding("narrow values", False, True, said, _differing(values, wide, short))
+                sentence = f"values that are {np.dtype(dtype)} give other reports than the same as int64"
+                return Finding("narrow values", False, True, sentence, _differing(values, wide, short))
     return Finding("narrow values", True, False, "values of fewer bits give the same reports")

@@ -24,8 +24,8 @@ def check_bits(randomizer: BitVector, seed: int) -> Finding:
         by_words, by_reports = _every_word(randomizer), _drawn(randomizer, seed)
         return by_reports if by_words is None or not by_reports.holds else by_words
     if len(odd):
-        said = f"input {odd[0]} does not send at every place the bit that its weight and its word make, as most inputs do"
-        return Finding("sampler, enumerated", False, True, said, _odd_witness(randomizer, int(odd[0]), int(np.setdiff1d(values, odd)[0]), seed))
+        sentence = f"input {odd[0]} does not send at every place the bit that its weight and its word make, as most inputs do"
+        return Finding("sampler, enumerated", False, True, sentence, _odd_witness(randomizer, int(odd[0]), int(np.setdiff1d(values, odd)[0]), seed))
     return _thresholds(randomizer)
 
 
@@ -71,13 +71,15 @@ def _thresholds(randomizer: BitVector) -> Finding:
             wrong = _sent_bits(randomizer, values, words) != (words.astype(np.uint64) < weights)
             if wrong.any():
                 value, place = (int(each) for each in np.argwhere(wrong)[0])
-                said = f"input {values[value]} does not have at place {place} the bit that its weight declares at word {words[value, place]}"
-                return Finding("sampler, enumerated", False, True, said, Witness((int(values[value]), int(values[value - 1])), f"place {place}", 0, None))
-    said = f"at both sides of every threshold, each bit of {len(values)} of {randomizer.domain.size} inputs is what its own word says, whatever the others are"
-    said += (
+                sentence = f"input {values[value]} does not have at place {place} the bit that its weight declares at word {words[value, place]}"
+                return Finding("sampler, enumerated", False, True, sentence, Witness((int(values[value]), int(values[value - 1])), f"place {place}", 0, None))
+    sentence = (
+        f"at both sides of every threshold, each bit of {len(values)} of {randomizer.domain.size} inputs is what its own word says, whatever the others are"
+    )
+    sentence += (
         "; at the least words, the greatest and some others, those of all" if len(values) < randomizer.domain.size <= MAX_BITS * 8 // randomizer.places else ""
     )
-    return Finding("sampler, enumerated", True, len(values) == randomizer.domain.size, said)
+    return Finding("sampler, enumerated", True, len(values) == randomizer.domain.size, sentence)
 
 
 def _every_word(randomizer: BitVector) -> Finding | None:
@@ -97,12 +99,16 @@ def _every_word(randomizer: BitVector) -> Finding | None:
             np.arange(narrow.places) % 2 == 1
         )
         if wrong.any():
-            said = (
+            sentence = (
                 f"over all words of {NARROW} bits, input {value} does not send at place {int(wrong.argmax())} as many ones as declared, by its own word alone"
             )
-            return Finding("sampler, enumerated", False, True, said, _drawn_witness(randomizer, value, int(wrong.argmax()), MAX_BITS // narrow.places // 4, 7))
-    said = f"over all words of {NARROW} bits, each bit of {len(values)} of {narrow.domain.size} inputs is 1 as often as declared, whatever the other words are"
-    return Finding("sampler, enumerated", True, False, said)
+            return Finding(
+                "sampler, enumerated", False, True, sentence, _drawn_witness(randomizer, value, int(wrong.argmax()), MAX_BITS // narrow.places // 4, 7)
+            )
+    sentence = (
+        f"over all words of {NARROW} bits, each bit of {len(values)} of {narrow.domain.size} inputs is 1 as often as declared, whatever the other words are"
+    )
+    return Finding("sampler, enumerated", True, False, sentence)
 
 
 def _drawn(randomizer: BitVector, seed: int) -> Finding:
@@ -120,12 +126,12 @@ def _drawn(randomizer: BitVector, seed: int) -> Finding:
             if far.max() > bar:
                 place = int(far.argmax())
                 witness = _drawn_witness(randomizer, value, place, each, seed)
-                said = f"input {value} has a 1 at place {place}{f' and at the one {step} before it' if step else ''} with share {seen[place]:.6g}"
+                sentence = f"input {value} has a 1 at place {place}{f' and at the one {step} before it' if step else ''} with share {seen[place]:.6g}"
                 return Finding(
-                    "sampler, drawn", False, False, f"{said} where {both[place]:.6g} is declared, which chance does with probability {ALPHA:g}", witness
+                    "sampler, drawn", False, False, f"{sentence} where {both[place]:.6g} is declared, which chance does with probability {ALPHA:g}", witness
                 )
-    said = f"of {each:,} reports of each of {len(values)} inputs, no share of ones at a place or at two is further from the declared one than chance allows"
-    return Finding("sampler, drawn", True, False, f"{said} with probability {ALPHA:g}")
+    sentence = f"of {each:,} reports of each of {len(values)} inputs, no share of ones at a place or at two is further from the declared one than chance allows"
+    return Finding("sampler, drawn", True, False, f"{sentence} with probability {ALPHA:g}")
 
 
 def _drawn_witness(randomizer: BitVector, value: int, place: int, n: int, seed: int) -> Witness:

@@ -56,11 +56,11 @@ class Bet:
 def check_black_box(randomizer: Randomizer, seed: int = 11) -> Finding:
     """Whether the reports contradict the claimed loss, wrongly with probability ALPHA; and the largest loss that they show."""
     coins: list[int] = coins_for(randomizer, 2).tolist() if randomizer.uses_coins else [0]
-    asked = [(pair, coin) for pair in _pairs(randomizer) for coin in coins]
-    bar = math.log(2 * len(asked) / ALPHA)
-    n = within(randomizer, REPORTS, NUMBERS // (2 * len(asked)))
+    cases = [(pair, coin) for pair in _pairs(randomizer) for coin in coins]
+    bar = math.log(2 * len(cases) / ALPHA)
+    n = within(randomizer, REPORTS, NUMBERS // (2 * len(cases)))
     best, worst = 0.0, None
-    for place, (inputs, coin) in enumerate(asked):
+    for place, (inputs, coin) in enumerate(cases):
         reports = [_sent(randomizer, value, n, coin, seed + 2 * place + side) for side, value in enumerate(inputs)]
         first, second = _symbols(np.concatenate(reports)).reshape(2, -1)
         for one, other, pair in ((first, second, inputs), (second, first, inputs[::-1])):
@@ -68,7 +68,7 @@ def check_black_box(randomizer: Randomizer, seed: int = 11) -> Finding:
             if worst is None or shown > best:
                 best, worst = shown, Witness((np.asarray(pair[0]).tolist(), np.asarray(pair[1]).tolist()), "some set of reports", coin, math.exp(shown))
     holds = best <= randomizer.loss.epsilon
-    drawn = f"{2 * n * len(asked):,} reports show a loss of at least {best:.4g} nats with confidence {1 - ALPHA:g}"
+    drawn = f"{2 * n * len(cases):,} reports show a loss of at least {best:.4g} nats with confidence {1 - ALPHA:g}"
     if holds:
         return Finding("black box", True, False, f"no violation of {randomizer.loss} was found: {drawn}; that is no proof")
     return Finding("black box", False, False, f"{randomizer.loss} is violated: {drawn}", worst)
@@ -112,8 +112,8 @@ def _bet(first: Ints, second: Ints, epsilon: float, delta: float) -> Bet:
     half, kinds = len(first) // 2, int(max(first.max(), second.max())) + 1
     one, other = (np.bincount(each[:half], minlength=kinds).astype(np.float64) for each in (first, second))
     excess = one - math.exp(epsilon) * other
-    chosen = excess > 2 * np.sqrt(one + math.exp(2 * epsilon) * other)
-    chosen[int(excess.argmax())] = True
-    one_in, other_in = chosen[first], chosen[second]
+    in_set = excess > 2 * np.sqrt(one + math.exp(2 * epsilon) * other)
+    in_set[int(excess.argmax())] = True
+    one_in, other_in = in_set[first], in_set[second]
     joint = np.stack([np.bincount(2 * one_in[part] + other_in[part], minlength=4).reshape(2, 2) for part in (slice(0, half), slice(half, None))])
     return Bet(joint[0], joint[1], delta)

@@ -58,14 +58,14 @@ def _same(first: Any, second: Any) -> bool:
         return len(first) == len(second) and all(map(_same, first, second))
     if isinstance(first, dict):
         return first.keys() == second.keys() and all(_same(first[key], second[key]) for key in first)
-    held = list(vars(first).items()) if hasattr(first, "__dict__") else None  # what one of both has computed, the other one computes now
-    return first is second or (bool(first == second) if held is None else all(_same(value, _held(second, name)) for name, value in held))
+    attributes = list(vars(first).items()) if hasattr(first, "__dict__") else None  # what one of both has computed, the other one computes now
+    return first is second or (bool(first == second) if attributes is None else all(_same(value, _held(second, name)) for name, value in attributes))
 
 
 def _changing(randomizer: Randomizer) -> str:
-    said: set[tuple[float, int, Loss]] = {(randomizer.epsilon, randomizer.nano, randomizer.loss) for _ in range(_ASKED)}
-    if len(said) > 1:
-        first, second = sorted(said, key=lambda each: each[1])[:2]
+    claims: set[tuple[float, int, Loss]] = {(randomizer.epsilon, randomizer.nano, randomizer.loss) for _ in range(_ASKED)}
+    if len(claims) > 1:
+        first, second = sorted(claims, key=lambda each: each[1])[:2]
         return f"asked for its loss again it says another: epsilon {first[0]:g}, charged {first[1]} nano-nats; epsilon {second[0]:g}, charged {second[1]}"
-    ((_, nano, loss),) = said
+    ((_, nano, loss),) = claims
     return "" if type(nano) is int and nano == loss.nano else f"it charges {nano} nano-nats and says that its loss is {loss}"

@@ -102,15 +102,15 @@ def _estimate_found(randomizer: Randomizer, values: Ints, seed: int) -> Finding:
     off = abs(estimate - expected)
     if not bool((off <= allowed).all()):
         place = int(np.where(np.isfinite(off), off / allowed, np.inf).argmax())
-        said = f"clients that hold {', '.join(map(str, values.tolist()))} in shares {', '.join(f'{share:g}' for share in SHARES)} are estimated at"
-        said = f"{said} {estimate[place]:.6g} where {expected[place]:.6g} is true (number {place} of {len(estimate)})"
+        sentence = f"clients that hold {', '.join(map(str, values.tolist()))} in shares {', '.join(f'{share:g}' for share in SHARES)} are estimated at"
+        sentence = f"{sentence} {estimate[place]:.6g} where {expected[place]:.6g} is true (number {place} of {len(estimate)})"
         witness = Witness((values[0].tolist(), values[1].tolist()), f"number {place} of the estimate", 0, None)
-        return Finding("estimate", False, channel is not None, said, witness)
+        return Finding("estimate", False, channel is not None, sentence, witness)
     wrong = None if channel is None else channel.fault(randomizer, values, len(estimate))
     if wrong:
         return Finding("estimate", False, True, wrong, Witness((values[0].tolist(), values[1].tolist()), "the estimate and its standard error", 0, None))
-    said = f"from clients of known values it is at most {off.max():.3g} off, within what rounding and chance explain"
-    return Finding("estimate", True, channel is not None, said)
+    sentence = f"from clients of known values it is at most {off.max():.3g} off, within what rounding and chance explain"
+    return Finding("estimate", True, channel is not None, sentence)
 
 
 def _expected(randomizer: Randomizer, values: Ints, parameters: int) -> Floats | None:
@@ -140,14 +140,14 @@ class _Table:
 
     def fault(self, randomizer: Any, values: Ints, parameters: int) -> str:
         """A bias for some value, or a wrong standard error; nothing for a table too large to look at every report."""
-        held = randomizer.domain.some(MAX_VALUES)
-        if randomizer.cells * randomizer.alphabet > MAX_SINGLES or randomizer.cells * randomizer.alphabet * parameters * len(held) > 1 << 26:
+        every = randomizer.domain.some(MAX_VALUES)
+        if randomizer.cells * randomizer.alphabet > MAX_SINGLES or randomizer.cells * randomizer.alphabet * parameters * len(every) > 1 << 26:
             return ""
         singles = single_estimates(randomizer).reshape(-1, parameters)
-        laws = _laws(randomizer, held).reshape(len(held), -1) / randomizer.total / randomizer.cells
+        laws = _laws(randomizer, every).reshape(len(every), -1) / randomizer.total / randomizer.cells
         law = np.array(SHARES) @ _laws(randomizer, values).reshape(len(values), -1) / randomizer.total / randomizer.cells
         variance = law @ (singles - law @ singles) ** 2
-        return _fault(randomizer, laws @ singles, held, self.tally(randomizer, values), variance, float(abs(singles).max()))
+        return _fault(randomizer, laws @ singles, every, self.tally(randomizer, values), variance, float(abs(singles).max()))
 
 
 class _Bits:
@@ -159,7 +159,7 @@ class _Bits:
 
     def fault(self, randomizer: Any, values: Ints, parameters: int) -> str:
         """A bias for some value, or a wrong standard error; nothing for a vector too long to look at every bit."""
-        held = randomizer.domain.some(MAX_VALUES)
+        every = randomizer.domain.some(MAX_VALUES)
         if randomizer.places > MAX_SINGLES // 4:
             return ""
 
@@ -173,7 +173,7 @@ class _Bits:
         covariance = (ones * shares[:, None]).T @ ones - np.outer(mean, mean)
         np.fill_diagonal(covariance, mean * (1 - mean))
         variance = np.einsum("jp,jk,kp->p", slopes, covariance, slopes)
-        return _fault(randomizer, nothing + _ones(randomizer, held) @ slopes, held, self.tally(randomizer, values), variance, float(abs(slopes).max()))
+        return _fault(randomizer, nothing + _ones(randomizer, every) @ slopes, every, self.tally(randomizer, values), variance, float(abs(slopes).max()))
 
 
 def _fault(randomizer: Randomizer, means: Floats, held: Ints, tally: Tally, variance: Floats, reach: float) -> str:
@@ -225,10 +225,10 @@ def _drawn(randomizer: Randomizer, values: Ints, seed: int) -> tuple[Floats, Flo
     """The average of the estimates from groups of drawn clients, and its allowed error."""
     groups = Groups(64, 9.0) if randomizer.empty().counts.size <= MANY else Groups(8, 64.0)
     n = max(1, within(randomizer, min(CHUNK, (1 << 22) // randomizer.words)) // groups.number)
-    held = np.repeat(values, np.rint(np.array(SHARES) * n).astype(np.int64), axis=0)
+    clients = np.repeat(values, np.rint(np.array(SHARES) * n).astype(np.int64), axis=0)
     mean = squares = np.zeros(1)
     for group in range(groups.number):  # running moments, for one estimate may be of millions of parameters
-        reports, coins = _sent(randomizer, held, 100 * seed + group)
+        reports, coins = _sent(randomizer, clients, 100 * seed + group)
         estimate = np.atleast_1d(randomizer.estimate(_tallied(randomizer, reports, coins)).value)
         off = estimate - mean
         mean = mean + off / (group + 1)

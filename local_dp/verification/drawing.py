@@ -32,8 +32,8 @@ def truth(domain: Domain, value: Any, parameters: int) -> Floats:
         return signed
     if parameters == 1:
         return np.array([float(value)])
-    held: Floats = (np.arange(domain.size) == value).astype(np.float64)
-    return held
+    shares: Floats = (np.arange(domain.size) == value).astype(np.float64)
+    return shares
 
 
 NUMBERS = 1 << 23  # coordinates or words that one check draws

@@ -77,8 +77,8 @@ def _line(text: str) -> str:
 def _more(randomizer: Randomizer) -> str:
     """The command that shows all findings."""
     kind = type(randomizer)
-    known = kind.name in RANDOMIZERS and RANDOMIZERS[kind.name] is kind
-    words = ["local-dp audit", kind.name if known else f"{kind.__module__}:{kind.__qualname__}", f"--epsilon {randomizer.epsilon:g}"]
+    registered = kind.name in RANDOMIZERS and RANDOMIZERS[kind.name] is kind
+    words = ["local-dp audit", kind.name if registered else f"{kind.__module__}:{kind.__qualname__}", f"--epsilon {randomizer.epsilon:g}"]
     for each in fields(kind):
         value = getattr(randomizer, each.name)
         if each.name not in ("epsilon", "word_bits") and value != each.default:

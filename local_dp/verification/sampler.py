@@ -46,8 +46,8 @@ def check_sampler(randomizer: Randomizer, seed: int = 7, drawn: bool = True) -> 
         some = [odd] if odd is not None else []
         if drawn or not enumerated:
             some.append(pairs_of(randomizer, PAIRS))
-        found = [check_drawn(randomizer, pairs, seed) for pairs in some]
-        return (*enumerated, *([min(found, key=lambda each: each.holds)] if found else []))
+        findings = [check_drawn(randomizer, pairs, seed) for pairs in some]
+        return (*enumerated, *([min(findings, key=lambda each: each.holds)] if findings else []))
     return ()
 
 
@@ -60,12 +60,12 @@ def check_own_coin(randomizer: WithCoin, seed: int) -> Finding:
     """Whether the coin sent along is that of the words, whatever the value, and the report that of the inner randomizer under it."""
     values, first = randomizer.domain.some(PAIRS), randomizer.words - randomizer.coined.words
     words = np.repeat(words_for(randomizer, PAIRS, seed), len(values), axis=0)
-    held, own = np.concatenate([values] * PAIRS), words[:, first:]
-    coins, told = randomizer.parts(randomizer.respond(held, words, np.zeros(1, dtype=np.uint8)))
-    expected = randomizer.coined.respond(held, own[:, 0] if own.shape[1] == 1 else own, randomizer.coins(words))
-    if np.array_equal(coins, randomizer.coins(words)) and np.array_equal(told, expected):
-        return Finding("coin", True, False, f"of {len(held):,} reports the coin is that of the words, and the rest what {randomizer.inner} says under it")
-    return Finding("coin", False, False, f"of {len(held):,} reports some are not those of {randomizer.inner} under the coin of their words")
+    inputs, own = np.concatenate([values] * PAIRS), words[:, first:]
+    coins, reports = randomizer.parts(randomizer.respond(inputs, words, np.zeros(1, dtype=np.uint8)))
+    expected = randomizer.coined.respond(inputs, own[:, 0] if own.shape[1] == 1 else own, randomizer.coins(words))
+    if np.array_equal(coins, randomizer.coins(words)) and np.array_equal(reports, expected):
+        return Finding("coin", True, False, f"of {len(inputs):,} reports the coin is that of the words, and the rest what {randomizer.inner} says under it")
+    return Finding("coin", False, False, f"of {len(inputs):,} reports some are not those of {randomizer.inner} under the coin of their words")
 
 
 def _unlike_inner(randomizer: PerCoin, seed: int) -> Finding | None:
@@ -82,17 +82,17 @@ def _unlike_inner(randomizer: PerCoin, seed: int) -> Finding | None:
     differ = np.asarray(randomizer.respond(values, words, coins)) != PerCoin.respond(randomizer, values, words, coins)
     wrong = np.flatnonzero(differ.reshape(n, -1).any(axis=1))
     if vector:
-        said = f"{len(wrong)} of {n:,} reports are not those of the inner vector for the code of the input"
-        return Finding("sampler, compared", False, False, said) if len(wrong) else None
+        sentence = f"{len(wrong)} of {n:,} reports are not those of the inner vector for the code of the input"
+        return Finding("sampler, compared", False, False, sentence) if len(wrong) else None
     if not 0 < 2 * len(wrong) <= n:
         return None
     coin, each = coins[wrong[0]], n // 64
-    held = randomizer.domain.some(64)
-    pairs = Pairs(held, np.repeat(coin, len(held)), False)
+    inputs = randomizer.domain.some(64)
+    pairs = Pairs(inputs, np.repeat(coin, len(inputs)), False)
     counts = counted(randomizer, pairs, words[:each])
-    said = f"under {len(wrong)} of {n:,} public coins a report is not its inner channel's; under the others it is"
+    sentence = f"under {len(wrong)} of {n:,} public coins a report is not its inner channel's; under the others it is"
     witness = worst_of(counts.astype(np.uint64), 0, int(coin))
-    return Finding("sampler, compared", False, True, said, None if witness is None else _renamed(witness, pairs.values))
+    return Finding("sampler, compared", False, True, sentence, None if witness is None else _renamed(witness, pairs.values))
 
 
 @dataclass(frozen=True)
@@ -178,10 +178,10 @@ def _narrow(randomizer: Channel) -> tuple[Channel, Pairs] | None:
 
 def _every_word(randomizer: Channel) -> Finding | None:
     """Over all words of a small width each report occurs exactly as often as its weight says; None if no width is small enough."""
-    found = _narrow(randomizer)
-    if found is None:
+    narrowed = _narrow(randomizer)
+    if narrowed is None:
         return None
-    narrow, pairs = found
+    narrow, pairs = narrowed
     words = np.arange(1 << narrow.word_bits, dtype=np.uint32)
     counts, weights = counted(narrow, pairs, words), declared(narrow, pairs.values, pairs.coins).astype(np.int64)
     wrong = (counts[:, :-1] != weights).any(axis=1) | (counts[:, -1] > 0)
@@ -193,10 +193,10 @@ def _every_word(randomizer: Channel) -> Finding | None:
     coin, value = int(pairs.coins[pair]), pairs.values[pair].tolist()
     report = int((counts[pair, :-1] != weights[pair]).argmax()) if counts[pair, -1] == 0 else _alphabet(narrow)
     weight = weights[pair, report] if report < weights.shape[1] else 0
-    said = f"over {where}, input {value} sends report {report} {counts[pair, report]} times where {weight} are declared"
+    sentence = f"over {where}, input {value} sends report {report} {counts[pair, report]} times where {weight} are declared"
     same = pairs.coins == pairs.coins[pair]
     witness = worst_of(counts[same].astype(np.uint64), 0, coin)
-    return Finding("sampler, enumerated", False, True, said, None if witness is None else _renamed(witness, pairs.values[same]))
+    return Finding("sampler, enumerated", False, True, sentence, None if witness is None else _renamed(witness, pairs.values[same]))
 
 
 def _coins(randomizer: Channel) -> str:
@@ -218,8 +218,8 @@ def _runs(randomizer: FiniteChannel) -> tuple[Finding | None, Pairs | None]:
     odd = np.flatnonzero(_broken_runs(randomizer, pairs))
     if len(odd) == 0:
         inputs = "all" if pairs.whole else len(pairs)
-        said = f"at {randomizer.word_bits} bits, for {inputs} pairs of input and public coin, each report changes to the next at the word that is declared"
-        return Finding("sampler, boundaries", True, False, said), None
+        sentence = f"at {randomizer.word_bits} bits, for {inputs} pairs of input and public coin, each report changes to the next at the word that is declared"
+        return Finding("sampler, boundaries", True, False, sentence), None
     if 2 * len(odd) > len(pairs):
         return None, None
     others = np.setdiff1d(np.arange(len(pairs)), odd)
@@ -265,16 +265,16 @@ def check_drawn(randomizer: Channel, pairs: Pairs, seed: int) -> Finding:
     bar = math.log(2 * (counts.size + len(pooled)) / ALPHA)
     far = each * divergence(counts / each, shares)
     together = [each * len(pairs) * float(divergence(np.array(seen), np.array(share))) for seen, share in pooled]
-    said = (
+    sentence = (
         f"of {each * len(pairs):,} reports drawn at full width, {'no' if max(far.max(), *together) <= bar else 'some'} share is further from the declared one"
     )
-    said += f" than chance allows with probability {ALPHA:g}"
+    sentence += f" than chance allows with probability {ALPHA:g}"
     if max(far.max(), *together) <= bar:
-        return Finding("sampler, drawn", True, False, said)
+        return Finding("sampler, drawn", True, False, sentence)
     pair, report = (int(place) for place in np.unravel_index(int(far.argmax()), far.shape))
     seen, share = counts[pair, report] / each, shares[pair, report]
-    said += f": input {pairs.values[pair]} sends report {report} with share {seen:.6g} where {share:.6g} is declared"
-    return Finding("sampler, drawn", False, False, said, _seen_witness(pairs, counts[:, report], pair, report))
+    sentence += f": input {pairs.values[pair]} sends report {report} with share {seen:.6g} where {share:.6g} is declared"
+    return Finding("sampler, drawn", False, False, sentence, _seen_witness(pairs, counts[:, report], pair, report))
 
 
 def _seen_witness(pairs: Pairs, counts: Ints, pair: int, report: int) -> Witness | None:

@@ -37,8 +37,8 @@ def worst_transcript(randomizer: FiniteChannel, rounds: int) -> Fraction:
         for (spoken, ratio), pair in product(reached, product(values, values)):
             state = Spoken()
             state.restore(_SESSION, spoken)
-            told = state.once_only(_SESSION, silence, 0, np.array(pair)) - randomizer.domain.low
-            for one, other in zip(channel[told[0]], channel[told[1]], strict=True):
+            places = state.once_only(_SESSION, silence, 0, np.array(pair)) - randomizer.domain.low
+            for one, other in zip(channel[places[0]], channel[places[1]], strict=True):
                 if other == 0 < one:
                     raise RefusedError("unverifiable", f"{randomizer.name}: a report that some value never sends reveals that value")
                 if other:
@@ -54,20 +54,20 @@ _NAMES = frozenset({(module, name) for module, names in (("builtins", ("print", 
 @contextmanager
 def watched() -> Iterator[list[str]]:
     """The calls, within the block and in this thread, of compiled functions with input or output of their own, by whatever name they were imported."""
-    found: list[str] = []
+    calls: list[str] = []
 
     def look(frame: FrameType, event: str, function: Any) -> None:
         if event == "c_call" and frame.f_globals.get("__name__") != __name__:
             home = _home(function)
             if home in OUTSIDE or (home, function.__name__) in _NAMES:
-                found.append(f"{home}.{function.__name__}")
+                calls.append(f"{home}.{function.__name__}")
 
     before: Callable[..., Any] | None = sys.getprofile()
     collecting = gc.isenabled()
     gc.disable()  # a package that times the collector (distributed) would be taken for the randomizer
     sys.setprofile(look)
     try:
-        yield found
+        yield calls
     finally:
         sys.setprofile(before)
         if collecting:

@@ -31,8 +31,8 @@ def check_channel_loss(randomizer: Randomizer) -> tuple[float | None, Finding]:
         return None, Finding("loss", False, True, str(error), witness_of(randomizer, None))
     loss = math.log1p(float(ratio - 1))
     wrong = too_much(randomizer, ratio)
-    said = wrong or f"the exact loss is {loss:.12g} nats, at most the epsilon {randomizer.nano / NANO:.12g} that is charged"
-    return loss, Finding("loss", not wrong, True, said, witness_of(randomizer, ratio))
+    sentence = wrong or f"the exact loss is {loss:.12g} nats, at most the epsilon {randomizer.nano / NANO:.12g} that is charged"
+    return loss, Finding("loss", not wrong, True, sentence, witness_of(randomizer, ratio))
 
 
 def _has_delta(randomizer: Randomizer) -> bool:
@@ -49,9 +49,9 @@ def _delta_found(randomizer: FiniteChannel) -> Finding:
     except RefusedError as error:
         return Finding("loss", False, True, str(error))
     holds = delta <= randomizer.loss.delta
-    told = "at most" if holds else "above"
-    said = f"at epsilon {randomizer.loss.epsilon:.12g} the exact delta is {delta:.9g}, {told} the {randomizer.loss.delta:.9g} that is stated"
-    return Finding("loss", holds, True, f"{said}; there is no finite loss without a delta")
+    relation = "at most" if holds else "above"
+    sentence = f"at epsilon {randomizer.loss.epsilon:.12g} the exact delta is {delta:.9g}, {relation} the {randomizer.loss.delta:.9g} that is stated"
+    return Finding("loss", holds, True, f"{sentence}; there is no finite loss without a delta")
 
 
 def witness_of(randomizer: Randomizer, ratio: Fraction | None) -> Witness | None:
@@ -59,9 +59,7 @@ def witness_of(randomizer: Randomizer, ratio: Fraction | None) -> Witness | None
     randomizer = without_coin(randomizer)
     if isinstance(randomizer, PerCoin):
         return witness_of(randomizer.inner, ratio)  # values of the inner channel: codes
-    if isinstance(randomizer, BitVector):
-        return _of_product(randomizer)
-    if isinstance(randomizer, PlaceVector):
+    if isinstance(randomizer, BitVector | PlaceVector):
         return _of_places(randomizer)
     if isinstance(randomizer, Mixed) and type(randomizer).weight is Mixed.weight:
         return _of_rows(randomizer, ratio, lambda cell: iter([corner_rows(randomizer, cell)]), randomizer.corners)
@@ -82,9 +80,9 @@ def _of_rows(randomizer: FiniteChannel, ratio: Fraction | None, rows_of: Callabl
     """In the first cell that reaches it; the rows are those of `values`, or of the first of them."""
     for cell in range(randomizer.cells):
         for rows in rows_of(cell):
-            found = worst_of(rows, 0, cell)
-            if found is not None and (found.ratio is None if ratio is None else found.ratio is not None and found.ratio >= float(ratio)):
-                return replace(found, inputs=(int(values[found.inputs[0]]), int(values[found.inputs[1]])))
+            witness = worst_of(rows, 0, cell)
+            if witness is not None and (witness.ratio is None if ratio is None else witness.ratio is not None and witness.ratio >= float(ratio)):
+                return replace(witness, inputs=(int(values[witness.inputs[0]]), int(values[witness.inputs[1]])))
     return None
 
 
@@ -101,35 +99,22 @@ def worst_of(channel: Words, low: int, cell: int) -> Witness | None:
     return Witness(inputs, f"report {report}", cell, ratio)
 
 
-def _of_product(randomizer: BitVector) -> Witness | None:
-    """The pair of values with the largest product of ratios, and the likelier bits of the first; else a bit that one never sends."""
+def _of_places(randomizer: BitVector | PlaceVector) -> Witness | None:
+    """The pair of values with the largest product of ratios, and the likeliest reports of the first against the second; else a bit that one never sends."""
     try:
         ratio, (first, second) = worst_meeting(randomizer)
     except RefusedError:
-        return _of_certain_bit(randomizer)
-    code, ones, low = randomizer.code, randomizer.ones, randomizer.domain.low
-    at = [place for place in np.flatnonzero(code[first] != code[second])[:8].tolist() if ones[code[first, place]] != ones[code[second, place]]]
+        return _of_certain_bit(randomizer) if isinstance(randomizer, BitVector) else None
+    code, low = randomizer.code, randomizer.domain.low
+    channel = [[randomizer.total - one, one] for one in randomizer.ones] if isinstance(randomizer, BitVector) else randomizer.inner.channel().tolist()
+    rows = [(channel[one], channel[other]) for one, other in zip(code[first], code[second], strict=True)]
+    at = [place for place, (row, against) in enumerate(rows) if row != against][:8]
     if not at:
         return None
-    bits = "".join(_likelier(ones[code[first, place]], ones[code[second, place]], 1 << randomizer.word_bits) for place in at)
-    return Witness((first + low, second + low), f"bits {bits} at places {', '.join(map(str, at))}", 0, float(ratio) if ratio < 10**300 else None)
-
-
-def _of_places(randomizer: PlaceVector) -> Witness | None:
-    """The pair of values with the largest product of ratios, and the likelier reports of the first."""
-    try:
-        ratio, (first, second) = worst_meeting(randomizer)
-    except RefusedError:
-        return None
-    code, rows, low = randomizer.code, randomizer.inner.channel().astype(np.float64), randomizer.domain.low
-    at = np.flatnonzero(code[first] != code[second])[:8].tolist()
-    told = (str(int((rows[code[first, place]] / np.maximum(rows[code[second, place]], 1)).argmax())) for place in at)
-    return Witness((first + low, second + low), f"reports {', '.join(told)} at places {', '.join(map(str, at))}", 0, float(ratio) if ratio < 10**300 else None)
-
-
-def _likelier(ones: int, other: int, total: int) -> str:
-    """The bit with the larger ratio of weights."""
-    return "1" if Fraction(ones, other) >= Fraction(total - ones, total - other) else "0"
+    ratios = ([one / max(other, 1) for one, other in zip(*rows[place], strict=True)] for place in at)
+    reports = [str(max(range(len(each)), key=each.__getitem__)) for each in ratios]
+    shown = f"bits {''.join(reports)}" if isinstance(randomizer, BitVector) else f"reports {', '.join(reports)}"
+    return Witness((first + low, second + low), f"{shown} at places {', '.join(map(str, at))}", 0, float(ratio) if ratio < 10**300 else None)
 
 
 def _of_certain_bit(randomizer: BitVector) -> Witness | None:

@@ -16,6 +16,7 @@ from local_dp.clients.member import HOSTS, client_group
 from local_dp.clients.role import ClientRole
 from local_dp.errors import InputError
 from local_dp.experiments.cli.operate.keys import private_key, public_key
+from local_dp.experiments.cli.run import join, journals
 from local_dp.noise import KeyedNoise, SystemNoise
 from local_dp.oracles.local.asked import Cohort, LocalQuery
 from local_dp.protocols.registry import find_protocol
@@ -291,3 +292,13 @@ def test_a_run_is_begun_once(tmp_path: Path) -> None:
         Journal.open(tmp_path, RUN)
     journal.close()
     assert Journal.open(tmp_path, RUN).began == {"at": "now"}
+
+
+def test_a_run_is_resumed_with_its_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`resume`, started without keys, gives the server those of the journal."""
+    options = {"run": RUN, "broker": "mqtt://localhost", "key": "server.key", "roster": "roster"}
+    Journal.begin(tmp_path, RUN, {"options": options, "protocol": "survey", "given": {}}).close()
+    keys: list[tuple[Path | None, Path | None]] = []
+    monkeypatch.setattr(join.Server, "serve", lambda server, *_: keys.append((server.key, server.roster)))
+    journals.Resume(RUN, tmp_path)()
+    assert keys == [(Path("server.key"), Path("roster"))]

@@ -12,8 +12,7 @@ import pytest
 import local_dp as ldp
 from local_dp.curator.account import Account, DeclaredAccount
 from local_dp.curator.multisets import Multiset
-from local_dp.curator.sanitizers.cells import NoisyCounts
-from local_dp.curator.sanitizers.histogram import ThresholdedHistogram
+from local_dp.curator.sanitizers.point_counts import NoisyCounts, ThresholdedHistogram
 from local_dp.curator.trusted import TrustedOracle
 from local_dp.draws import Draws
 from local_dp.experiments.api.curating.learned import LearnedRule

@@ -52,7 +52,7 @@ def test_the_mechanism_is_chosen_without_the_table(how: dict[str, Any], mechanis
     for rows in (people(), shuffled):
         told = ldp.curate.marginals(rows, **COLUMNS, seed=1, **how)
         assert told.data["mechanism"].startswith(mechanism)
-        assert ("nearest table" in told.data["result"]["explanation"]) == (how == {"epsilon": 0.5})
+        assert ("fitting a table" in told.data["result"]["explanation"]) == (how == {"epsilon": 0.5})
         assert (told.data["delta"] == 0) == ("delta" in how)
 
 

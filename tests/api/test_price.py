@@ -2,7 +2,6 @@
 
 import json
 import math
-import shlex
 
 import pytest
 from hypothesis import given
@@ -12,7 +11,6 @@ import local_dp as ldp
 from local_dp.accounting.rules import RULES
 from local_dp.experiments.api.costs import RULES as PRICED
 from local_dp.experiments.text.notation import bound
-from tests.support.inputs.documents import ROOT, typed
 from tests.support.runs.command import local_dp
 
 
@@ -69,13 +67,3 @@ def test_shown_prices_are_rounded_up(price: float) -> None:
     shown = float(bound(price, True, 4))
     assert price * (1 - 2e-9) <= shown <= price * 1.0011
     assert bound(round(price, 3 - math.floor(math.log10(price))), True, 4) == f"{price:.4g}"
-
-
-def test_the_price_page_shows_what_is_printed() -> None:
-    """Every command of docs/price.md says, line by line, what the page shows under it."""
-    commands = list(typed(ROOT / "docs" / "price.md"))
-    assert len(commands) >= 4
-    for each in commands:
-        done = local_dp(*shlex.split(each.command.removeprefix("local-dp ")))
-        assert done.returncode == 0, done.stderr
-        assert set(each.shown) <= set(done.stdout.splitlines()), each.command

@@ -16,7 +16,7 @@ from local_dp.errors import InputError
 from local_dp.protocols.surveys.frequency import frequency_randomizer
 from local_dp.randomizers.frequencies.grr import GRR
 from local_dp.randomizers.frequencies.hadamard import Hadamard
-from local_dp.randomizers.numbers.discrete_laplace import DiscreteLaplace
+from local_dp.randomizers.numbers.noise import DiscreteLaplace
 from local_dp.randomizers.numbers.one_bit_mean import OneBitMean
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.randomizers.signs.prefix_signs import PrefixSigns

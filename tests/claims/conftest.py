@@ -1,4 +1,4 @@
-"""What an experiment measures as it is right is measured before a test breaks anything, whichever test is run alone."""
+"""Measures an experiment before a test breaks anything, so that each test can run alone."""
 
 import pytest
 
@@ -7,6 +7,6 @@ from tests.support.runs.quick import Quick
 
 @pytest.fixture(autouse=True)
 def _right_first(request: pytest.FixtureRequest) -> None:
-    for held in vars(request.module).values():
-        if isinstance(held, Quick):
-            held.all_right()
+    for value in vars(request.module).values():
+        if isinstance(value, Quick) and request.node.get_closest_marker("long"):
+            value.all_right()

@@ -28,6 +28,7 @@ def test_a_command_that_fails_has_no_speed() -> None:
         bench_runs._command(["-c", "raise SystemExit(3)"])
 
 
+@pytest.mark.long
 def test_bare_clients_join_and_answer() -> None:
     """What client processes stand beside by the embedded broker too: seconds until they are there, those of a round, and the size of one."""
     for speed in bench_runs._processes(2, EMBEDDED):
@@ -40,6 +41,7 @@ def test_of_several_fleets_the_shortest_times_and_the_most_memory_count() -> Non
     assert bench_runs._best([Fleet(3.0, 1.0, 5.0), Fleet(2.0, 4.0, 6.0)]) == Fleet(2.0, 1.0, 6.0)
 
 
+@pytest.mark.long
 def test_bare_clients_that_cannot_join_are_no_reference(capfd: pytest.CaptureFixture[str]) -> None:
     """Nobody waits for them."""
     with pytest.raises(BusError, match=r"of 2 processes of aiomqtt alone some could not join the broker"):

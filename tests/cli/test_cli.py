@@ -1,11 +1,9 @@
 """The command line as a person uses it: output, exit codes, one-line errors, Ctrl-C."""
 
 import json
-import os
 import re
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -17,7 +15,6 @@ from local_dp.curator.catalogue import mechanisms
 from local_dp.protocols.registry import PROTOCOLS
 from local_dp.queries.registry import QUERIES
 from local_dp.randomizers.registry import RANDOMIZERS
-from tests.support.inputs.builders import with_law
 from tests.support.long import short
 from tests.support.runs.brokers import mosquitto, needs_mosquitto
 from tests.support.runs.command import command, local_dp, outcome_of
@@ -48,7 +45,7 @@ def table(tmp_path: Path) -> Path:
 
 def test_the_json_outcome_has_what_is_promised() -> None:
     """A default masked-parity run: every promised key, two rounds of one bit, nobody missing, the budget spent and not exceeded."""
-    data = outcome_of("masked-parity", "--seed", "7")
+    data = outcome_of("masked-parity", "--seed", "7", "--tier", "hosts")
     assert {"protocol", "model", "tier", "epsilon", "clients", "rounds", "result", "max_epsilon_spent", "private", "seed", "wall_s"} <= data.keys()
     assert {"asked", "answered", "refused", "late", "duplicate", "missing"} <= data["clients"].keys()
     assert (data["protocol"], data["model"], data["tier"], data["seed"], data["private"]) == ("masked-parity", "LI", "hosts", 7, False)
@@ -91,19 +88,9 @@ def test_tables_run_through_every_protocol(table: Path, arguments: list[str], ke
 def test_a_sorted_table_is_dealt_at_random(table: Path) -> None:
     """Fewer clients than rows are a random sample, the same in every tier: the first rows of a sorted table would all say yes."""
     arguments = ["survey", "--records", str(table), "--question", "smokes == 'yes'", "--clients", "120", "--seed", "5", "--epsilon", "8"]
-    runs = [outcome_of(*arguments, "--tier", tier) for tier in ("population", "hosts", "processes")]
+    runs = [outcome_of(*arguments, "--tier", tier) for tier in ("population", "hosts")]
     assert len({run["rounds"][0]["digest"] for run in runs}) == 1
     assert runs[0]["result"]["true_error"] < 0.2
-
-
-def test_parquet_is_read_like_csv(table: Path) -> None:
-    """The same table as Parquet gives the same reports."""
-    import polars
-
-    parquet = table.with_suffix(".parquet")
-    polars.read_csv(table).write_parquet(parquet)
-    arguments = ["survey", "--question", "age > 40", "--seed", "5", "--tier", "population"]
-    assert outcome_of(*arguments, "--records", str(table))["rounds"][0]["digest"] == outcome_of(*arguments, "--records", str(parquet))["rounds"][0]["digest"]
 
 
 WRONG: dict[str, tuple[list[str], int, str]] = {
@@ -129,7 +116,7 @@ WRONG: dict[str, tuple[list[str], int, str]] = {
     "seed": (["survey", "--seed", "-1"], 2, "seed is -1"),
     "missing file": (["survey", "--records", "nowhere.csv", "--question", "a > 1"], 2, "no file 'nowhere.csv'"),
     "randomizer": (["survey", "--set", "randomizer=telepathy"], 4, "telepathy"),
-    "allow-list": (["survey", "--clients", "20", "--allow", "grr"], 4, "not on this client's list"),
+    "allow-list": (["survey", "--clients", "20", "--allow", "grr"], 4, "not on the clients' list"),
     "broker url": (["survey", "--broker", "http://x"], 2, "cannot use the broker 'http://x'"),
     "broker": (["survey", "--broker", "mqtt://127.0.0.1:1"], 5, "cannot reach the broker mqtt://127.0.0.1:1"),
     "plot": (["survey", "--plot", "figure.txt"], 2, "figure.txt"),
@@ -195,29 +182,15 @@ def test_a_wrong_password_is_told_in_a_line(tmp_path: Path) -> None:
             assert ":wrong" not in wrong.stderr
 
 
+@pytest.mark.long
 @needs_mosquitto
 @pytest.mark.usefixtures("impatient")
 def test_tls_with_a_private_authority(tmp_path: Path) -> None:
     """Over mqtts:// a run trusts the authority it is given, and without it refuses the broker: exit code 5, one line."""
     key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
     subject = ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"]
-    made = [
-        "openssl",
-        "req",
-        "-x509",
-        "-newkey",
-        "ec",
-        "-pkeyopt",
-        "ec_paramgen_curve:prime256v1",
-        "-nodes",
-        "-days",
-        "2",
-        "-keyout",
-        str(key),
-        "-out",
-        str(certificate),
-        *subject,
-    ]
+    made = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2"]
+    made += ["-keyout", str(key), "-out", str(certificate), *subject]
     subprocess.run(made, check=True, capture_output=True)
     with mosquitto(tmp_path, "allow_anonymous true", f"certfile {certificate}", f"keyfile {key}", "user root") as broker:
         url = broker.url.replace("mqtt://", "mqtts://")
@@ -251,8 +224,9 @@ def test_the_roles_join_from_separate_commands(tmp_path: Path) -> None:
         assert "epsilon spent 1" in told[0][1]
 
 
+@pytest.mark.long
 @needs_mosquitto
-@pytest.mark.parametrize("brokers", short([1, 2], lambda brokers: brokers == 2))
+@pytest.mark.parametrize("brokers", [1, 2])
 def test_a_shuffler_joins_from_a_command_of_its_own(brokers: int, tmp_path: Path) -> None:
     """Between a server and two hosts, on one broker or with the server on another: the estimate is that of no shuffler, and both epsilons are told."""
     folders = [tmp_path / name for name in ("clients", "server")]
@@ -277,6 +251,7 @@ def test_a_shuffler_joins_from_a_command_of_its_own(brokers: int, tmp_path: Path
     assert "the run is over" in told[0][1]
 
 
+@pytest.mark.long
 @needs_mosquitto
 def test_a_server_without_the_table_tells_no_true_error(table: Path, tmp_path: Path) -> None:
     """A server that does not have the clients' table runs their question, and says nothing of the truth; a run's name must fit a topic."""
@@ -293,6 +268,7 @@ def test_a_server_without_the_table_tells_no_true_error(table: Path, tmp_path: P
     assert "'a b'" in wrong.stderr
 
 
+@pytest.mark.long
 @needs_mosquitto
 def test_members_are_let_go_when_a_run_fails(tmp_path: Path) -> None:
     """When the clients refuse and the server gives up (exit code 4), the host is told that the run is over."""
@@ -312,7 +288,7 @@ def started(clients: int) -> psutil.Popen:
     return running
 
 
-@pytest.mark.parametrize("after", short([0.1, 0.6, 1.2], lambda after: after == 0.6))
+@pytest.mark.parametrize("after", short([0.1, 0.6, 1.2], lambda after: after == 0.1))
 def test_ctrl_c_ends_everything(after: float) -> None:
     """Interrupted while its processes start or run, the command ends by itself and leaves no process."""
     running = started(300)
@@ -326,6 +302,7 @@ def test_ctrl_c_ends_everything(after: float) -> None:
     assert [process for process in alive if process.status() != psutil.STATUS_ZOMBIE] == []
 
 
+@pytest.mark.long
 def test_a_killed_command_leaves_nothing() -> None:
     """When the command itself is killed without a word, its broker, its helper and its clients end by themselves."""
     running = started(100)
@@ -335,26 +312,6 @@ def test_a_killed_command_leaves_nothing() -> None:
     running.communicate()
     _, alive = psutil.wait_procs(family, timeout=15)
     assert [process for process in alive if process.status() != psutil.STATUS_ZOMBIE] == []
-
-
-def test_a_folder_of_the_same_name_is_not_in_the_way(tmp_path: Path) -> None:
-    """Started in a folder that has a `clients` package of its own, the run's helper processes are still this project's."""
-    (tmp_path / "clients").mkdir()
-    (tmp_path / "clients" / "helper.py").write_text("raise SystemExit('the wrong helper')")
-    words = [sys.executable, "-P", "-m", "local_dp", "run", "survey", "--clients", "50", "--json"]
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
-    done = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60, check=False)
-    assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout)["clients"]["answered"] == 50
-
-
-@pytest.mark.parametrize("name", PROTOCOLS)
-def test_every_protocol_prints_a_summary(name: str) -> None:
-    """Each protocol runs from its name alone, in a tier that is quick, and ends in a summary with its true error and who answered."""
-    done = local_dp("run", name, "--tier", "aggregate" if name in with_law() else "population", "--seed", "2")
-    assert done.returncode == 0, done.stderr
-    assert "true error" in done.stdout
-    assert "0 missing" in done.stdout
 
 
 def test_what_there_is_can_be_listed() -> None:

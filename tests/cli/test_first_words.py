@@ -71,7 +71,7 @@ def first_words(*arguments: str) -> float:
 
 @pytest.mark.parametrize(
     ("name", "arguments"),
-    short(EVERY, lambda each: each[1] == TYPED[each[0]][0], several=True),
+    short(EVERY, lambda each: each[0] in ("curate", "bench") and each[1] == TYPED[each[0]][0], several=True),
     ids=[" ".join((name, *arguments[:1])) for name, arguments in EVERY],
 )
 def test_a_command_says_something_within_a_second(name: str, arguments: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

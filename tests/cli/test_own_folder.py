@@ -1,53 +1,72 @@
-"""The command works from a folder of the user's own that holds folders with the names of ours."""
+"""The installed package works in a folder of the user's own with names of ours, and its types reach the user."""
 
 import os
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import pytest
 
-from local_dp.experiments.lab.catalogue import load, module_of
-from local_dp.experiments.lab.store import MeasurementStore, code_stamp
+from tests.support.inputs.documents import ROOT
 
-ROOT = Path(__file__).parents[2]
+RUN = ["run", "survey", "--clients", "5", "--tier", "processes", "--json"]
+LINE = "import local_dp as ldp; r = ldp.survey({'a': [0, 1] * 5}, 'a > 0', seed=1, tier='hosts', notice=str); print(type(r).__name__)"
+OWN = "import server, clients, experiments; assert server.MARK == clients.MARK == experiments.MARK == 'own'; "
+START = "import sys; sys.path.pop(0); from local_dp.experiments.cli.main import main; main()"  # as the installed script, whose own folder comes first
+WAYS = {
+    "local-dp": ["-c", START, *RUN],
+    "python -m": ["-m", "local_dp", *RUN],
+    "python -c": ["-c", OWN + LINE],
+    "script": ["ask.py"],
+    "experiment": ["-c", START, "experiment", "map", "--quick", "--out", "results"],
+}
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    """A researcher's folder with packages called experiments, clients and server, and a module called multiprocessing, each of which ends a program."""
-    for name in ("experiments", "clients", "server"):
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A wheel of the tree, unpacked as in site-packages."""
+    folder = tmp_path_factory.mktemp("wheel")
+    subprocess.run([sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)], cwd=ROOT, check=True, capture_output=True)
+    (wheel,) = folder.glob("*.whl")
+    zipfile.ZipFile(wheel).extractall(folder / "site")
+    assert {each.name for each in (folder / "site").iterdir() if each.suffix != ".dist-info"} == {"local_dp"}
+    return folder / "site"
+
+
+@pytest.mark.parametrize("way", ["python -c", *(pytest.param(way, marks=pytest.mark.long) for way in WAYS if way != "python -c")])
+def test_names_of_ours_are_free_for_the_user(way: str, installed: Path, tmp_path: Path) -> None:
+    """In a folder with an own server.py, clients and experiments, everything works, and these names are the user's modules."""
+    (tmp_path / "server.py").write_text("MARK = 'own'\n")
+    for name in ("clients", "experiments"):
         (tmp_path / name).mkdir()
-        (tmp_path / name / "__init__.py").write_text("raise SystemExit('imported from the folder of the user')\n")
-    (tmp_path / "multiprocessing.py").write_text("raise SystemExit('imported from the folder of the user')\n")
-    return tmp_path
-
-
-def _measured_but_for_two(results: Path) -> None:
-    """A stopped run of the experiment: enough is left for two workers, and no more than that."""
-    module = module_of("randomized-response")
-    experiment = load(module)
-    store = MeasurementStore(results / experiment.name, code_stamp(module))
-    missing = [experiment.points("quick")[place] for place in (0, -1)]
-    for point in experiment.points("quick"):
-        if point not in missing:
-            store.add(point, 1, {"mean_square": 1.0, "relative_error": 0.1})
-
-
-@pytest.mark.parametrize(
-    "command",
-    [
-        ["run", "survey", "--clients", "5", "--tier", "processes", "--json"],
-        ["run", "survey", "--clients", "5", "--json"],
-        pytest.param(["experiment", "randomized-response", "--quick", "--seed", "1", "--out", "results"], marks=pytest.mark.long),
-    ],
-    ids=["processes", "hosts", "experiment"],
-)
-def test_folders_of_the_same_name_do_no_harm(folder: Path, command: list[str]) -> None:
-    """Runs over processes and hosts, and an experiment that goes on with its workers, import ours: nothing of the user's folder is touched."""
-    _measured_but_for_two(folder / "results")
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    start = "import sys; sys.path.pop(0); from local_dp.experiments.cli.main import main; main()"  # as the installed script does, whose own folder is first
-    done = subprocess.run([sys.executable, "-c", start, *command], cwd=folder, env=environment, capture_output=True, text=True, check=False, timeout=120)
+        (tmp_path / name / "__init__.py").write_text("MARK = 'own'\n")
+    (tmp_path / "ask.py").write_text(f"if __name__ == '__main__':\n    {OWN}{LINE}\n")
+    surroundings = {**os.environ, "PYTHONPATH": str(installed)}
+    done = subprocess.run([sys.executable, *WAYS[way]], cwd=tmp_path, env=surroundings, capture_output=True, text=True, check=False, timeout=120)
     assert done.returncode == 0, done.stderr
-    assert "imported from the folder" not in done.stderr + done.stdout
+    assert "Result" in done.stdout or way not in ("python -c", "script")
+
+
+@pytest.mark.long
+def test_types_reach_the_user(installed: Path, tmp_path: Path) -> None:
+    """mypy --strict sees the results, and an unknown option is an error."""
+    (tmp_path / "own.py").write_text(
+        "import local_dp as ldp\nt = {'a': [1, 2]}\nreveal_type(ldp.survey(t, 'a > 1'))\nreveal_type(ldp.curate.median(t, 'a', epsilon=1.0))\n"
+        "ldp.survey(t, 'a > 1', epsilo=1.0)\nldp.curate.median(t, 'a', epsilo=1.0)\n"
+    )
+    surroundings = {**os.environ, "MYPYPATH": str(installed)}
+    words = [sys.executable, "-m", "mypy", "--strict", "--cache-dir", str(tmp_path / "cache"), "own.py"]
+    said = subprocess.run(words, cwd=tmp_path, env=surroundings, capture_output=True, text=True, check=False, timeout=300).stdout
+    assert 'own.py:3: note: Revealed type is "local_dp.experiments.api.result.Result"' in said
+    assert 'own.py:4: note: Revealed type is "local_dp.experiments.api.trusted.Release"' in said
+    assert [line.split(":")[1] for line in said.splitlines() if "epsilo" in line and "error" in line] == ["5", "6"]
+
+
+@pytest.mark.long
+def test_an_installed_bench_says_where_it_is(installed: Path, tmp_path: Path) -> None:
+    """The benchmarks are not in the wheel: one line says how to get them."""
+    done = subprocess.run(
+        [sys.executable, "-m", "local_dp", "bench"], cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(installed)}, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, len(done.stderr.splitlines()), "repository" in done.stderr) == (2, 1, True)

@@ -1,10 +1,8 @@
 """`local-dp shuffle`: what it says of shuffled reports, and what it refuses."""
 
 import json
-import shlex
 
 import local_dp as ldp
-from tests.support.inputs.documents import ROOT, typed
 from tests.support.runs.command import local_dp
 
 
@@ -36,13 +34,3 @@ def test_what_is_refused() -> None:
         done = local_dp("shuffle", *arguments)
         assert (done.returncode, len(done.stderr.strip().splitlines())) == (2, 1)
         assert said in done.stderr
-
-
-def test_the_page_shows_what_is_printed() -> None:
-    """Every line under a command of docs/shuffle.md is one that it prints, but for the width of the terminal."""
-    commands = list(typed(ROOT / "docs" / "shuffle.md"))
-    assert len(commands) == 3
-    for each in commands:
-        told = " ".join(local_dp(*shlex.split(each.command.removeprefix("local-dp "))).stdout.split())
-        assert each.shown
-        assert all(" ".join(line.split()) in told for line in each.shown)

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from scipy.stats import binom, chisquare, dlaplace, norm, poisson
+from scipy.stats import binom, dlaplace, norm, poisson
 
 from local_dp.accounting.gaussian import gaussian_delta
 from local_dp.curator import inversion
@@ -16,14 +16,7 @@ from local_dp.curator.rounded_normal import least_variance, mu_squared, rounded_
 from local_dp.draws import Draws
 from local_dp.loss import Approximate, approximate
 from local_dp.noise import KeyedNoise
-
-
-def p_value(drawn: Counter[int], law: dict[int, float]) -> float:
-    """Chi-squared of the draws against the law, all other values together."""
-    total = sum(drawn.values())
-    counts = [drawn[value] for value in law]
-    expected = [total * share for share in law.values()]
-    return float(chisquare([*counts, total - sum(counts)], [*expected, total - sum(expected)]).pvalue)
+from tests.support.theory.fits import p_value
 
 
 def laplace(epsilon: float, most: int) -> dict[int, float]:
@@ -33,7 +26,7 @@ def laplace(epsilon: float, most: int) -> dict[int, float]:
 def test_many_noises_have_their_law() -> None:
     """100,000 draws fit (chi-squared, failure 1e-6); not a law of 4 % more epsilon."""
     drawn = Counter(discrete_laplaces(Draws(KeyedNoise(1)), Fraction(1, 2), 100_000).tolist())
-    assert p_value(drawn, laplace(0.5, 12)) > 1e-6 > p_value(drawn, laplace(0.52, 12))
+    assert p_value(drawn, laplace(0.5, 80)) > 1e-6 > p_value(drawn, laplace(0.52, 80))
 
 
 def test_what_a_table_leaves_open_is_decided_by_more_digits(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -41,9 +34,9 @@ def test_what_a_table_leaves_open_is_decided_by_more_digits(monkeypatch: pytest.
     monkeypatch.setattr(inversion, "_DIGITS", 2)
     monkeypatch.setattr(inversion, "_table", inversion._table.__wrapped__)
     refined = Counter(discrete_laplaces(Draws(KeyedNoise(2)), Fraction(1, 2), 4000).tolist())
-    assert p_value(refined, laplace(0.5, 8)) > 1e-6
-    monkeypatch.setattr(inversion, "_refined", lambda cumulative, held, draws: 0)
-    assert p_value(Counter(discrete_laplaces(Draws(KeyedNoise(2)), Fraction(1, 2), 4000).tolist()), laplace(0.5, 8)) < 1e-6
+    assert p_value(refined, laplace(0.5, 80)) > 1e-6
+    monkeypatch.setattr(inversion, "_refined", lambda cumulative, records, draws: 0)
+    assert p_value(Counter(discrete_laplaces(Draws(KeyedNoise(2)), Fraction(1, 2), 4000).tolist()), laplace(0.5, 80)) < 1e-6
 
 
 def test_a_table_says_how_sure_it_is() -> None:
@@ -67,7 +60,7 @@ def test_successes_have_their_law(trials: int, share: Fraction) -> None:
     drawn = Counter(binomial(draws, trials, lambda: Decimal(share.numerator) / share.denominator) for _ in range(1500))
 
     def law(chance: float) -> dict[int, float]:
-        return {value: float(binom.pmf(value, trials, chance)) for value in range(min(trials, 7))}
+        return {value: float(binom.pmf(value, trials, chance)) for value in range(min(trials, 40) + 1)}
 
     assert p_value(drawn, law(float(share))) > 1e-6 > p_value(drawn, law(1.3 * float(share)))
 
@@ -76,13 +69,13 @@ def test_successes_among_more_than_atoms() -> None:
     """Of 2^4096, each with probability 3 / 2^4096: Poisson of mean 3 (chi-squared over 100 draws, failure 1e-6); 2^65536 are no other."""
     draws, trials = Draws(KeyedNoise(5)), 1 << 4096
     drawn = Counter(binomial(draws, trials, lambda: Decimal(3) / trials) for _ in range(100))
-    assert p_value(drawn, {value: float(poisson.pmf(value, 3)) for value in range(1, 6)}) > 1e-6
+    assert p_value(drawn, {value: float(poisson.pmf(value, 3)) for value in range(40)}) > 1e-6
     assert binomial(draws, 1 << 65536, lambda: Decimal(3) / (1 << 65536)) < 20
     assert binomial(draws, 0, lambda: Decimal(1) / 3) == 0
     assert float(exp_minus(Fraction(1, 2))) == pytest.approx(0.6065306597126334)
 
 
-@pytest.mark.parametrize("epsilon", [Fraction(1), Fraction(1, 20)])
+@pytest.mark.parametrize("epsilon", [Fraction(1, 20)])
 def test_a_guide_decides_what_is_decided(epsilon: Fraction) -> None:
     """Each of the 2^16 beginnings of a word: where the guide answers k, all uniforms that begin so lie between F(k - 1) and F(k), in fractions.
 
@@ -113,14 +106,6 @@ def law(variance: float, most: int) -> dict[int, float]:
     """Pr[round(N(0, variance)) = y]."""
     sigma = math.sqrt(variance)
     return {y: float(norm.sf((abs(y) - 0.5) / sigma) - norm.sf((abs(y) + 0.5) / sigma)) for y in range(-most, most + 1)}
-
-
-@pytest.mark.parametrize("variance", [1, 2, 30, 84_314])
-def test_the_table_is_the_normal_law(variance: int) -> None:
-    """Against another implementation, to its precision."""
-    table = rounded_sizes(variance)(25)
-    borders = (np.arange(len(table)) + 0.5) / math.sqrt(variance)
-    assert np.array(table, dtype=float) == pytest.approx(1 - 2 * norm.sf(borders), abs=3e-15)
 
 
 @pytest.mark.parametrize("variance", [1, 7, 1000])
@@ -154,13 +139,9 @@ def test_draws_have_their_law() -> None:
     """60,000 draws of variance 5 fit (chi-squared, failure 1e-6), not variance 5.3, nor a normal variable rounded down."""
     drawn = Counter(rounded_normals(Draws(KeyedNoise(1)), 5, 60_000).tolist())
 
-    def p_value(expected: dict[int, float], shift: int = 0) -> float:
-        counts = [drawn[y + shift] for y in expected]
-        shares = np.array(list(expected.values())) * 60_000
-        return float(chisquare([*counts, 60_000 - sum(counts)], [*shares, 60_000 - shares.sum()]).pvalue)
-
-    assert p_value(law(5, 8)) > 1e-6 > p_value(law(5.3, 8))
-    assert p_value(law(5, 8), shift=1) < 1e-6
+    lower = Counter({y - 1: times for y, times in drawn.items()})
+    assert p_value(drawn, law(5, 30)) > 1e-6 > p_value(drawn, law(5.3, 30))
+    assert p_value(lower, law(5, 30)) < 1e-6
 
 
 @pytest.mark.parametrize("moved", [1, 2, 5])

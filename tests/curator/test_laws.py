@@ -9,10 +9,9 @@ from itertools import combinations_with_replacement, product
 import numpy as np
 import pytest
 
-from local_dp.curator.laws import SmallDatabases, hockey_stick, whole_weights
+from local_dp.curator.laws import SmallDatabases, hockey_stick, transcripts, whole_weights, worst_transcripts
 from local_dp.curator.mechanism import Law, Mechanism, Neighbours
 from local_dp.curator.multisets import MAX_BITS, LabelledMultiset, Multiset
-from local_dp.curator.transcripts import transcripts, worst_transcripts
 from local_dp.draws import Draws
 from local_dp.errors import InputError
 from local_dp.interaction import Adaptive, Nonadaptive, Play
@@ -48,9 +47,9 @@ def test_every_pair_of_neighbours_is_enumerated_once(kind: Neighbours, n: int) -
     if kind == "edge":
         every = [rows for rows in every if len(set(rows)) == len(rows)]
     expected = {(one, other) for one, other in product(every, every) if are_neighbours(one, other, kind)}
-    found = list(SmallDatabases(UNIVERSE, n, as_they_are).pairs(kind))
-    assert set(found) == expected
-    assert len(found) == len(expected)
+    result = list(SmallDatabases(UNIVERSE, n, as_they_are).pairs(kind))
+    assert set(result) == expected
+    assert len(result) == len(expected)
 
 
 def test_hockey_stick_is_the_worst_set() -> None:
@@ -68,7 +67,7 @@ def test_hockey_stick_is_the_worst_set() -> None:
 
 @dataclass(frozen=True)
 class Leak(Mechanism[Rows, int | None, Approximate]):
-    """Reveals how many records are (1, 1) with probability `atto` / 1e18, else says nothing."""
+    """Reveals how many records are (1, 1) with probability `atto` / 1e18, else None."""
 
     atto: int
 
@@ -90,6 +89,14 @@ def test_a_delta_is_found_exactly() -> None:
     assert small.worst_delta(Leak(2 * 10**12), Leak(10**12).loss) > Fraction(1, 10**6)
     with pytest.raises(InputError, match="the loss is infinite"):
         small.worst_ratios(Leak(10**12))
+
+
+def test_a_law_without_an_outcome_is_refused() -> None:
+    """Probabilities that do not sum to 1 are an error of the law, not a matter of scale."""
+    assert whole_weights({0: Fraction(1, 2), 1: Fraction(1, 3), 2: Fraction(1, 6)}) == {0: 3, 1: 2, 2: 1}
+    for law in ({0: Fraction(1, 2), 1: Fraction(1, 3)}, {0: Fraction(1), 1: Fraction(1, 10**30)}):
+        with pytest.raises(InputError, match="miss 1"):
+            whole_weights(law)
 
 
 def test_what_cannot_be_enumerated_is_refused() -> None:

@@ -1,4 +1,4 @@
-"""Experiments on a Dask cluster of two workers on this machine: the bytes of one machine, whoever dies on the way."""
+"""Experiments on a Dask cluster of two workers on this machine: the bytes of one machine, even if a worker dies on the way."""
 
 import os
 import signal
@@ -30,6 +30,7 @@ def _files(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
 
 
+@pytest.mark.long
 def test_a_worker_that_is_killed_changes_nothing(address: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One of the two dies by SIGKILL when the first point is in: the results are the bytes that processes here give."""
     monkeypatch.syspath_prepend(ROOT)
@@ -52,7 +53,7 @@ def test_a_worker_that_is_killed_changes_nothing(address: Any, tmp_path: Path, m
 
 
 def test_a_point_measured_apart_is_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What comes back through a process of its own is what is measured here, to the last bit; linear algebra is told to take one thread."""
+    """What comes back through a process of its own is what is measured here, to the last bit; linear algebra uses one thread."""
     monkeypatch.syspath_prepend(ROOT)
     here = measure(TOY, {"n": 100}, 5)
     there = measure_apart(TOY, {"n": 100}, 5, code_stamp(TOY))

@@ -1,4 +1,4 @@
-"""The figures' check: a figure that draws other numbers than its table tells, or under another name, is not shown."""
+"""The figures' check: a figure whose numbers or names differ from those of its table is not shown."""
 
 from dataclasses import replace
 

@@ -249,6 +249,6 @@ class _Odd:
 
 
 def test_points_are_read_by_their_fields_and_tags() -> None:
-    """Two classes with equal fields are told apart by a tag; a measurement comes back as its dataclass."""
+    """A tag distinguishes two classes with equal fields; a measurement comes back as its dataclass."""
     assert Toy.read({"n": 3}, {"error": 0.5, "half": "inf"}) == (People(3), Error(0.5, float("inf")))
     assert [_read(_Even | _Odd | People, plain(point)) for point in (_Even(2), _Odd(2), People(2))] == [_Even(2), _Odd(2), People(2)]

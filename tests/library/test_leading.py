@@ -1,4 +1,4 @@
-"""Words drawn as far as they are needed: what is told from them is exactly what whole words would say, whoever is drawn with whom."""
+"""Words drawn as far as they are needed: their first bytes decide exactly as whole words would, in any draw."""
 
 from collections.abc import Callable, Collection
 from itertools import pairwise
@@ -26,7 +26,7 @@ CUTS = (77 << 56 | 12345, 200 << 56, 200 << 56 | 5)
 
 
 def _whole(start: int, stop: int, cuts: Collection[int] = CUTS) -> Words:
-    """The words, those that are not tied with zeros for what is not drawn."""
+    """The words; undrawn bytes are zeros."""
     drawn = leading_words(KEYS, start, stop, 8, ties(cuts))
     words = drawn.first.astype(np.uint64) << np.uint64(56)
     words[drawn.places] = drawn.whole
@@ -45,7 +45,7 @@ def test_leading_words_do_not_depend_on_who_is_drawn_with_whom(monkeypatch: pyte
 
 
 def test_a_cut_of_one_byte_ties_nobody() -> None:
-    """What is below a multiple of 2^56 is told by the first byte: no other byte is drawn for it, in any order of the cuts."""
+    """The first byte decides about a multiple of 2^56: no other byte is drawn for it, in any order of the cuts."""
     drawn = leading_words(KEYS, 0, 1 << 12, 8, ties((200 << 56,)))
     assert drawn.places.tolist() == []
     assert drawn.below(200 << 56).tolist() == (drawn.first < 200).tolist()
@@ -77,7 +77,7 @@ def _open(first: Words) -> Bools:
 
 
 def test_two_bytes_that_leave_a_word_open(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Open words and no others are whole, begin with their two bytes, and have the rest of a word of their own, wherever the draw is cut."""
+    """Only open words are whole. They begin with their two bytes, and have the rest of a word of their own, wherever the draw is cut."""
     monkeypatch.setattr(module, "_TIED", 1 << 10)
     start, stop = 700, 5000
     drawn, first = leading_words(KEYS, start, stop, 16, _open), philox_words(KEYS[0], start, stop, 16)
@@ -162,7 +162,7 @@ def test_who_answers_in_its_own_way_is_asked_itself() -> None:
 
 @pytest.mark.parametrize("shares", [(1.0,), (3.0, 7.0), (1.0, 0.0, 2.0, 1e-9, 5.0), tuple([1.0] * 40)])
 def test_who_holds_what_follows_the_shares(shares: tuple[float, ...]) -> None:
-    """Of 2^20 clients each kind has its share; each bound fails with probability below 1e-9 (Hoeffding). Values are those of the records, whoever is asked."""
+    """Of 2^20 clients each kind has its share; each bound fails with probability below 1e-9 (Hoeffding). Values are those of the records, for any range."""
     n, query = 1 << 20, Question("kind >= 1")
     population = Finite(Records({"kind": np.arange(len(shares))}), shares, n, 5)
     kinds = population.batch(0, n)["kind"]

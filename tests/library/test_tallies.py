@@ -7,7 +7,7 @@ from scipy import stats
 from local_dp.arrays import Floats
 from local_dp.errors import InputError
 from local_dp.randomizers.frequencies.grr import GRR
-from local_dp.randomizers.numbers.discrete_laplace import DiscreteLaplace
+from local_dp.randomizers.numbers.noise import DiscreteLaplace
 from local_dp.randomizers.registry import RANDOMIZERS
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.randomizers.signs.prefix_signs import PrefixSigns

@@ -42,13 +42,6 @@ def test_what_is_broken_is_found(case: Case) -> None:
     figure(14, f"{len(BROKEN)} broken ones, each flagged by the check that it is about")
 
 
-@pytest.mark.parametrize("randomizer", CORRECT, ids=lambda each: f"{type(each).__name__} {each.epsilon:g}")
-def test_what_is_right_passes(randomizer: Randomizer) -> None:
-    """No check finds fault with a randomizer that does what it says."""
-    found = audit(randomizer)
-    assert found.holds, found
-
-
 @pytest.mark.parametrize("name", short(RANDOMIZERS.built_in, lambda name: name in ("grr", "sue", "she", "olh", "with-coin", "wide-hashing")))
 def test_every_built_in_passes(name: str) -> None:
     """Every built-in randomizer has an exact loss of at most its epsilon, and a witness that reaches it."""
@@ -85,7 +78,7 @@ def test_an_audit_asks_for_no_more_than_it_may(name: str, params: dict[str, Any]
 
 
 def test_the_witness_of_a_broken_sampler_is_what_it_sends() -> None:
-    """That the last symbol is always told is shown by two inputs and a report, with an infinite ratio: the sampler's own, not the declared one."""
+    """Two inputs and a report with an infinite ratio show the last symbol's leak: the sampler's own, not the declared one."""
     (case,) = (case for case in BROKEN if type(case.randomizer).__name__ == "LastElement" and case.randomizer.domain.size == 8)
     (finding,) = (each for each in audit(case.randomizer).findings if each.check == "sampler, enumerated")
     assert finding.witness is not None
@@ -93,7 +86,7 @@ def test_the_witness_of_a_broken_sampler_is_what_it_sends() -> None:
 
 
 def test_one_odd_level_is_found_with_its_witness() -> None:
-    """One level among 65,537 that is always told is named, beside one that is not."""
+    """One level of 65,537 that is always reported is named, beside another one."""
     (case,) = (case for case in BROKEN if type(case.randomizer).__name__ == "OneLevel")
     (finding,) = (each for each in audit(case.randomizer).findings if not each.holds)
     assert finding.witness is not None
@@ -102,10 +95,10 @@ def test_one_odd_level_is_found_with_its_witness() -> None:
 
 
 def test_a_black_box_is_rarely_blamed_wrongly() -> None:
-    """Of 60 audits of the two tightest correct black boxes at most 3 find fault: at ALPHA each, more have a probability below 1e-10."""
+    """Of 20 audits of the two tightest correct black boxes at most 2 find fault: at ALPHA each, more have a probability below 1e-8."""
     assert ALPHA <= 1e-4
-    flags = [check_black_box(made, 1000 * seed).holds for made in (Opaque(1.0, k=2), OpaqueNoise(1.0, k=2)) for seed in range(100, 400, 10)]
-    assert flags.count(False) <= 3
+    flags = [check_black_box(made, 1000 * seed).holds for made in (Opaque(1.0, k=2), OpaqueNoise(1.0, k=2)) for seed in range(100, 400, 30)]
+    assert flags.count(False) <= 2
 
 
 def by_chance(randomizer: Randomizer, seed: int) -> list[Finding]:
@@ -130,8 +123,10 @@ DRAWN = ("sampler, drawn", "black box", "tally", "estimate", "law")  # findings 
 
 @pytest.mark.parametrize("randomizer", CORRECT, ids=lambda each: f"{type(each).__name__} {each.epsilon:g}")
 def test_what_is_not_drawn_is_found_again(randomizer: Randomizer) -> None:
-    """Of 200 audits the checks that are not by chance need one: with another seed they find, word by word, the same."""
-    one, other = ([each for each in audit(randomizer, seed).findings if each.check not in DRAWN] for seed in (7, 4_200_000))
+    """No check rejects a right randomizer. Checks without chance say the same with another seed, word by word, so 200 audits need them once."""
+    audits = [audit(randomizer, seed) for seed in (7, 4_200_000)]
+    assert all(each.holds for each in audits), audits
+    one, other = ([each for each in audited.findings if each.check not in DRAWN] for audited in audits)
     assert one == other
     assert len(one) > 5
 

@@ -72,7 +72,7 @@ def test_the_limit_is_the_largest_that_is_proven(samples: int, epsilon: float) -
 
 
 def test_seeds_are_chosen_as_by_rejection() -> None:
-    """With the tries that the least lucky value needs, trying seeds in turn and then taking any gives the law that is held, before the common part."""
+    """Trying seeds in turn, as often as the least lucky value needs, and then taking any gives the held law, before the common part."""
     ratios = np.array([[[3, 1, 1, 2], [1, 1, 2, 1]]])
     parts = SeededRejection(1.0).parts(ratios)[0]
     assert (parts.sum(axis=1) == parts[0].sum()).all()

@@ -1,4 +1,4 @@
-"""Deny: its channel in fractions, its sampler word by word, its law over examples, and what one report tells."""
+"""Deny: its channel in fractions, its sampler word by word, its law over examples, and the information of a report."""
 
 import math
 from fractions import Fraction
@@ -46,7 +46,7 @@ def test_the_channel_is_the_one_that_is_claimed(d: int) -> None:
 
 @pytest.mark.parametrize("randomizer", [Deny(1.0), Deny(0.3, d=4), Deny(5.0, d=6)], ids=repr)
 def test_it_conforms(randomizer: Deny) -> None:
-    """The suite for randomizers, by every narrow word; but for the estimate, which is of parities."""
+    """The suite for randomizers, by every narrow word; the estimate is of parities."""
     conform(randomizer)
 
 

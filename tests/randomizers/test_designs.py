@@ -34,7 +34,7 @@ FIELDS = [(2, 2), (2, 5), (3, 3), (4, 2), (4, 3), (5, 2), (8, 2), (9, 2), (16, 2
 
 @pytest.mark.parametrize(("g", "m"), FIELDS)
 def test_every_two_symbols_collide_equally_often(g: int, m: int) -> None:
-    """Over the rows any two symbols have one hash in the same number of rows, with the vector 0 among them or not, and each hash is as frequent."""
+    """Any two symbols, the vector 0 too, have one hash in the same number of rows; and each hash is as frequent."""
     for k in (g**m, g**m - 1):
         family = LinearHash(k, g, m)
         codes = family(np.arange(family.rows)[:, None], np.arange(k)).astype(np.int64)

@@ -243,7 +243,7 @@ CHANNELS = [GRR(1.0, k=5), PGR(1.0, k=300), Hadamard(1.0, k=1024), OLH(1.0, k=10
 @pytest.mark.parametrize("channel", CHANNELS, ids=lambda channel: f"{channel.name} {channel.cells} x {channel.alphabet}")
 @pytest.mark.parametrize("wider", [False, True])
 def test_a_tally_counts_every_report_in_its_cell(channel: FiniteChannel, wider: bool) -> None:
-    """As many of each report and cell as there are, in more than one block, whether a report comes in its own type or in eight bytes."""
+    """Each report and cell is counted, in narrow types and in eight bytes."""
     drawn, n = np.random.default_rng(5), 100_007
     cells = drawn.integers(0, channel.cells, n).astype(np.uint16)
     reports = drawn.integers(0, channel.alphabet, n).astype(np.uint64 if wider else channel.report_dtype)

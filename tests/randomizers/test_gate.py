@@ -1,4 +1,4 @@
-"""The gate: whoever runs a randomizer, in whichever tier, verifies it by the same function, once for a class and its parameters."""
+"""The gate: every tier verifies a randomizer by the same function, once for a class and its parameters."""
 
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -25,7 +25,7 @@ from tests.support.inputs.builders import request, role, survey_query, yes_recor
 
 @dataclass(frozen=True, kw_only=True)
 class Teller(GRR):
-    """Declares randomized response, and tells the truth about the last symbol."""
+    """Declares randomized response, and reports the last symbol as it is."""
 
     name: ClassVar[str] = "teller"
 

@@ -1,4 +1,4 @@
-"""LOLOHA and dBitFlip: all sequences of codes, buckets and reports enumerated, with what is true of a lifetime loss and what is not."""
+"""LOLOHA and dBitFlip: all sequences of codes, buckets and reports enumerated, and the true limits of a lifetime loss."""
 
 import itertools
 import math
@@ -15,7 +15,7 @@ from local_dp.loss import exp_epsilon
 from local_dp.noise import Draw, KeyedNoise, public_coins
 from local_dp.randomizers.evidence import exact_epsilon
 from local_dp.randomizers.repeated.change_tracking import BitFlip
-from local_dp.randomizers.repeated.loloha import LOLOHA
+from local_dp.randomizers.repeated.memoised import LOLOHA
 
 ALPHA = 1e-6  # failure probability of each statistical check
 Sequence = tuple[int, ...]
@@ -123,7 +123,7 @@ def test_a_label_keeps_the_hash_and_the_answers() -> None:
 
 
 def test_the_best_number_of_codes() -> None:
-    """At the loss of one report the closed form is least next to e^loss + 1 codes, also where the published formula, for a louder second step, says fewer."""
+    """The closed form is least next to e^loss + 1 codes, at the loss of one report; the published formula, for a louder second step, says fewer."""
     for lasting, first in ((1.0, 0.5), (2.0, 1.0), (4.0, 2.0)):
         real = loloha_codes(lasting, first)
         variances = {g: hashing_variance(first, g, 12, 0.0) for g in (2, 3, 4, 5, 7, 8, 9, 11, 13)}

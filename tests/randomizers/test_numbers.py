@@ -19,9 +19,7 @@ from local_dp.protocols.planning.local import estimators
 from local_dp.protocols.vectors.mean_vector import Mean
 from local_dp.randomizers.evidence import check_loss, delta_above, exact_epsilon, exact_ratio, keeps_loss
 from local_dp.randomizers.numbers.base import NumberTable
-from local_dp.randomizers.numbers.discrete_gaussian import DiscreteGaussian
-from local_dp.randomizers.numbers.discrete_laplace import BoundedLaplace
-from local_dp.randomizers.numbers.staircase import Staircase, added_variance
+from local_dp.randomizers.numbers.noise import BoundedLaplace, DiscreteGaussian, Staircase, added_variance
 from local_dp.randomizers.numbers.window import Hybrid, Piecewise, SquareWave, best_mix, wave_width
 from local_dp.randomizers.table import Guide, Law, TableChannel, whole_weights
 from local_dp.verification.audit import audit
@@ -172,7 +170,7 @@ def test_its_variance_is_that_of_the_normal_law() -> None:
 
 
 def test_a_delta_is_labelled_and_refused_where_privacy_is_pure() -> None:
-    """Its loss is approximate, a client's ledger refuses it, no plan of pure privacy counts it, it has no finite pure loss, and the audit tells its delta."""
+    """Its loss is approximate: no ledger or plan of pure privacy takes it, it has no finite pure loss, and the audit shows its delta."""
     randomizer = DiscreteGaussian(1.0)
     assert randomizer.loss == Approximate(10**9, 10**12)
     assert all(isinstance(kind(1.0).loss, Pure) for kind in KINDS if kind is not DiscreteGaussian)

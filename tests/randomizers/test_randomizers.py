@@ -9,17 +9,21 @@ import pytest
 
 from local_dp.arrays import Floats, Ints, Words
 from local_dp.conformance import SLACK, conform
-from local_dp.errors import RefusedError
+from local_dp.domains import Vectors
+from local_dp.errors import InputError, RefusedError
 from local_dp.noise import Draw, KeyedNoise
 from local_dp.oracles.local.asked import Cohort, LocalQuery, respond
 from local_dp.oracles.local.sessions import Spoken
 from local_dp.queries.tables import Question
+from local_dp.randomizers import randomizer as base
 from local_dp.randomizers.evidence import check_loss, exact_epsilon
 from local_dp.randomizers.finite import FiniteChannel
 from local_dp.randomizers.frequencies.grr import GRR
 from local_dp.randomizers.frequencies.hadamard import Hadamard, SignedHadamard
-from local_dp.randomizers.numbers.discrete_laplace import DiscreteLaplace
+from local_dp.randomizers.frequencies.subset_selection import Translates
+from local_dp.randomizers.numbers.noise import DiscreteLaplace
 from local_dp.randomizers.numbers.rounded import RoundedGRR
+from local_dp.randomizers.randomizer import Randomizer
 from local_dp.randomizers.registry import RANDOMIZERS
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.records import Records
@@ -35,7 +39,7 @@ ALPHA = 1e-6  # failure probability of each statistical check
 @pytest.mark.parametrize("epsilon", short(EPSILONS, lambda epsilon: epsilon == 1.0))
 def test_every_built_in_randomizer_conforms(epsilon: float) -> None:
     """At each epsilon and some sizes, each registered randomizer has exactly the declared loss, samples its declared channel and decodes without bias."""
-    for randomizer in every(epsilon, (2, 8) if epsilon == 1.0 else SIZES):
+    for randomizer in every(epsilon, (8,) if epsilon == 1.0 else SIZES):
         conform(randomizer, slack=SLACK + epsilon - stated_loss(randomizer))
 
 
@@ -237,3 +241,89 @@ def test_what_nobody_says_is_subtracted() -> None:
     np.testing.assert_allclose(mean, np.array([1, 1, 1, -1]) / 8, atol=1e-9)
     np.testing.assert_allclose(exact, claimed, rtol=1e-6)
     np.testing.assert_allclose(exact, randomizer.gain**2 - nothing**2 - 1 / 64, rtol=1e-6)
+
+
+COIN = 0x9E3779B97F4A7C15
+ALL = [*(RANDOMIZERS[name](1.0) for name in RANDOMIZERS.built_in), *(GRR(1.0, k=k) for k in (255, 256, 257))]
+
+
+@pytest.mark.parametrize("randomizer", ALL, ids=repr)
+def test_it_is_the_report_of_the_sampler(randomizer: Randomizer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With known words it is byte by byte the sampler's report of the value as a 64-bit number, at both ends of the domain too."""
+    noise = KeyedNoise(3)
+    monkeypatch.setattr(base, "_PRIVATE", noise)
+    words, cells = randomizer.draw(noise, Draw(0), 0, 1), randomizer.cells_of(np.array([COIN], dtype=np.uint64))
+    for value in {str(value): value for value in (*randomizer.domain.some(16).tolist(), *randomizer.domain.some(1 << 17)[-1:].tolist())}.values():
+        wanted = randomizer.respond(np.array([value]), words, cells)
+        report = randomizer.private_report(value, COIN)
+        assert (report.dtype, report.shape, report.tobytes()) == (wanted.dtype, wanted.shape, wanted.tobytes())
+
+
+@pytest.mark.parametrize("randomizer", ALL, ids=repr)
+def test_what_is_no_member_is_refused(randomizer: Randomizer) -> None:
+    """A number beside the domain, another kind of thing, a vector for a number and a number for a vector: one error, which does not say the value."""
+    domain = randomizer.domain
+    wrong: list[object] = [domain.low - 1, domain.high + 1, 1 << 70, True, 0.5, "1", None, (domain.low, domain.low)]
+    if isinstance(domain, Vectors):
+        wrong += [0, (0,) * (domain.d + 1), (0.5,) * domain.d, (domain.high + 1,) * domain.d]
+    for value in wrong:
+        with pytest.raises(InputError, match="the value is not in") as refused:
+            randomizer.private_report(value)
+        assert str(refused.value) == f"{randomizer.name}: the value is not in {domain}"
+
+
+COMPRESSED: list[dict[str, Any]] = [
+    *({"inner": inner} for inner in ("hadamard", "oue", "nobody")),
+    *({"setting": setting} for setting in (("k",), ("k=2048",))),
+    *({"streams": streams} for streams in (3, 0)),
+    {"inner": "duchi-vector", "setting": ()},
+    {"streams": 1, "setting": ("k=64",)},
+    {"inner": "one-bit-mean", "setting": ("steps=4000",), "streams": 1024},
+]
+BAD: dict[str, list[dict[str, Any]]] = {
+    "piecewise": [{"likely": -1}, {"likely": 256}, {"likely": True}, {"likely": 2.0}, {"likely": "2"}, {"word_bits": 6}],
+    "staircase": [{"epsilon": 1e-7}],
+    "square-wave": [{"steps": 256}],
+    "discrete-gaussian": [{"delta": 0}, {"epsilon": 0.001, "steps": 255}],
+    "recursive-hadamard": [{"k": 64, "b": b} for b in (-1, 9, True, 2.0)],
+    **{name: [{"epsilon": 0.01, "k": 64, "word_bits": 8}] for name in ("olh", "pgr", "pi-rappor", "hadamard-response", "subset-selection")},
+    **{name: [{"epsilon": 0.01, "k": 3, "word_bits": 4}] for name in ("sue", "oue")},
+    "rounded-oracle": [{"steps": 3}, {"oracle": "grr"}],
+    "nearest-direction": [{"directions": count} for count in (1, 33, True, 2.0)],
+    "sampled-signs": [{"signs": 4, "d": 3}, {"signs": 13, "d": 100}, {"signs": -1}, {"signs": True}, {"d": 0}],
+    "privunit": [{"d": 1}, {"word_bits": 32}],
+    "projunit": [{"d": 1}, *({"d": 100, "k": k} for k in (16, 48, 256)), {"d": 3, "k": 1}, {"d": 3, "k": 3}, {"word_bits": 32}],
+    "padding-sampling": [{"k": 13}, {"k": 0}, {"k": 3, "limit": 4}, {"limit": 0}],
+    "pckv": [{"k": 7, "steps": 4}, {"steps": 0}, {"limit": 3}, {"word_bits": 3}],
+    "pckv-ue": [{"k": 12}, {"k": 2, "limit": 3}, {"limit": 0}, {"steps": 0}, {"word_bits": 2}],
+    "she": [{"k": 1}, {"k": 4097}, {"word_bits": 4}, {"epsilon": 1e-7}],
+    "memoised-grr": [{"k": 4, **wrong} for wrong in ({"first": 0.0}, {"first": 1.0}, {"first": 1}, {"first": "0.5"}, {"word_bits": 9}, {"word_bits": 4})],
+    "memoised-rappor": [{"k": 4, **wrong} for wrong in ({"first": 0.0}, {"first": 1}, {"permanent": "grr"}, {"word_bits": 9}, {"word_bits": 4})],
+    "loloha": [{"k": 4, **wrong} for wrong in ({"g": 1}, {"g": 5}, {"g": 4, "k": 3}, {"first": 1.0}, {"first": 0}, {"word_bits": 8}, {"word_bits": 11})],
+    "d-bit-flip": [{"epsilon": 0.5, "k": 4, "d": 2, **wrong} for wrong in ({"d": 0}, {"d": 5}, {"d": 1.0}, {"k": 1}, {"word_bits": 1})],
+    "count-mean-sketch": [{"k": 64, "m": m} for m in (1, 6, 12, 1025, True, 4.0)],
+    "deny": [{"d": 0}, {"d": 13}, {"epsilon": 0.1, "d": 3, "word_bits": 3}, {"epsilon": 0.1, "d": 3, "word_bits": 4}],
+    "binary-rr": [{"epsilon": 0.01, "word_bits": 4}],
+    "grr": [{"epsilon": 0.01, "word_bits": 8, "k": 64}],
+    "one-bit-mean": [{"epsilon": 0.01, "word_bits": 8}],
+    **dict.fromkeys(("seeded-rejection", "genprot"), COMPRESSED),
+}
+CASES = [(name, params) for name, cases in BAD.items() for params in cases]
+
+
+@pytest.mark.parametrize(("name", "params"), CASES, ids=repr)
+def test_bad_parameters_are_refused(name: str, params: dict[str, Any]) -> None:
+    """Parameters out of range, of another type, or of tables too large, and words too narrow, raise an error of one line."""
+    with pytest.raises((InputError, RefusedError)) as refused:
+        RANDOMIZERS[name](**{"epsilon": 1.0, **params})
+    assert "\n" not in str(refused.value)
+
+
+def test_the_channel_behind_a_coin_is_not_decoded_without_it() -> None:
+    """Sets of nobody or of all are refused, and so is an estimate from the inner channel alone."""
+    for w in (0, 5, True, 2.0):
+        with pytest.raises(InputError, match="w is"):
+            Translates(1.0, k=5, w=w)  # type: ignore[arg-type]
+    channel = Translates(1.0, k=5, w=2)
+    with pytest.raises(InputError, match="subset-selection"):
+        channel.estimate(channel.empty())

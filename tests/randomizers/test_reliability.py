@@ -14,7 +14,7 @@ from local_dp.noise import Draw, KeyedNoise, Noise, SystemNoise
 from local_dp.oracles.local.asked import Cohort, LocalQuery
 from local_dp.queries.tables import Question
 from local_dp.randomizers.evidence import PROVEN, exact_ratio
-from local_dp.randomizers.numbers.discrete_laplace import DiscreteLaplace
+from local_dp.randomizers.numbers.noise import DiscreteLaplace
 from local_dp.randomizers.randomizer import Evidence, Randomizer
 from local_dp.randomizers.registry import RANDOMIZERS
 from local_dp.verification.sampler import check_sampler

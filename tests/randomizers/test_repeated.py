@@ -86,7 +86,7 @@ def test_the_second_step_is_the_closed_form(first: float) -> None:
 @pytest.mark.parametrize("noise", [KeyedNoise(4), SystemNoise()], ids=["keyed", "system"])
 @pytest.mark.parametrize("randomizer", [MemoisedGRR(1.0, k=3), MemoisedGRR(1.0, k=3, word_bits=12), MemoisedRAPPOR(1.0, k=3)], ids=repr)
 def test_half_of_a_word_lasts_under_a_label(noise: Noise, randomizer: Memoised) -> None:
-    """Asked again under a label, the first step has the same words and the second others, whoever is asked with whom; without one, all are fresh."""
+    """Asked again under a label, the first step has the same words and the second others, in any range; without one, all are fresh."""
     n, half = 4000, randomizer.word_bits // 2
     one, two = (randomizer.draw(noise, Draw(round, 0, "diary"), 0, n) for round in (1, 2))
     assert one.shape == ((n,) if randomizer.words == 1 else (n, randomizer.words))

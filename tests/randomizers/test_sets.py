@@ -16,7 +16,7 @@ from local_dp.errors import RefusedError
 from local_dp.loss import exp_epsilon, nano_epsilon
 from local_dp.noise import Draw, KeyedNoise, public_coins, stream_key
 from local_dp.randomizers.evidence import check_loss, exact_ratio
-from local_dp.randomizers.frequencies.summed import SHE, NoisyBit
+from local_dp.randomizers.frequencies.unary import SHE, NoisyBit
 from local_dp.randomizers.sets.padding_sampling import Padded, PaddingSampling
 from local_dp.randomizers.sets.pckv import PCKV, PCKVUE, SignedPlace, SignedPlaces, pckv_ue_variances, pckv_variances
 from local_dp.tallies import Estimate, Tally
@@ -59,7 +59,7 @@ def test_the_law_is_that_of_drawing_a_member(limit: int) -> None:
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
 def test_sampling_amplifies(epsilon: float) -> None:
-    """A member that is told is likelier than another symbol by L (e^eps - 1) + 1, were it told for sure: more than e^eps, and the loss is epsilon still."""
+    """A certain member is likelier than another symbol by L (e^eps - 1) + 1: more than e^eps, and the loss is epsilon still."""
     randomizer = PaddingSampling(epsilon, k=6, limit=3)
     base, gain = randomizer.odds
     assert (base + 3 * gain) / base == pytest.approx(3 * math.expm1(epsilon) + 1, rel=1e-9)
@@ -70,7 +70,7 @@ def test_sampling_amplifies(epsilon: float) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Unpadded(PaddingSampling):
-    """Draws from the set alone: a single item is told too often."""
+    """Draws from the set alone: a single item is reported too often."""
 
     def spread(self, gains: Ints) -> Ints:
         single = (gains > 0).sum(axis=1, keepdims=True) == 1
@@ -78,7 +78,7 @@ class Unpadded(PaddingSampling):
 
 
 def test_a_twin_without_dummies_shows() -> None:
-    """Without dummies a set of one tells its item L times as often: the rows are no laws, or the loss is beyond epsilon."""
+    """Without dummies a set of one reports its item L times as often: the rows are no laws, or the loss is beyond epsilon."""
     with pytest.raises((AssertionError, RefusedError), match=r"sum|claims|above"):
         conform(Unpadded(1.0, k=3))
 
@@ -130,7 +130,7 @@ def test_noise_of_the_sum_is_its_closed_form(epsilon: float) -> None:
 
 @pytest.mark.parametrize("epsilon", [0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0])
 def test_the_sum_is_never_the_best(epsilon: float) -> None:
-    """Both unary encodings have less variance at every epsilon, so it is never chosen, and it is told as one of the others."""
+    """Both unary encodings have less variance at every epsilon, so it is never chosen, and it is listed among the others."""
     assert max(oue_variance(epsilon, 0.0), sue_variance(epsilon, 0.0)) < 0.6 * summed_variance(epsilon, 0.0)
     for k in (2, 8, 100):
         best = best_for("frequency", epsilon, k)

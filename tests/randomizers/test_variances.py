@@ -16,7 +16,7 @@ from tests.support.theory.closed_forms import BY_TABLE, Known
 from tests.support.theory.variances import Sample
 
 EPSILON = 1.0
-MANY, FEW = 400_000, 60_000  # clients: of a finite channel, whose tally tells what each stands for, and of others, looked at one by one
+MANY, FEW = 400_000, 60_000  # clients: of a finite channel, by its tally, and of others, one by one
 NEEDED = {  # of others: what makes `SURE` standard errors 3 %, and as much again where that is little
     "d-bit-flip": 120_000,
     "she": 140_000,

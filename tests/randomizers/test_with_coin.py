@@ -1,4 +1,4 @@
-"""A coin that the client draws and sends along: the law of coin and report is that of a public coin, and the coin says nothing of the value."""
+"""A coin sent along: the law of coin and report is that of a public coin, and the coin is independent of the value."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,9 +18,9 @@ from local_dp.randomizers.frequencies.hadamard import Hadamard
 from local_dp.randomizers.frequencies.local_hashing import OLH
 from local_dp.randomizers.frequencies.subset_selection import SubsetSelection
 from local_dp.randomizers.randomizer import Randomizer
-from local_dp.randomizers.repeated.loloha import LOLOHA
+from local_dp.randomizers.repeated.memoised import LOLOHA
 from local_dp.randomizers.signs.sign_rows import SignRows
-from local_dp.randomizers.vectors.projunit import ProjUnit
+from local_dp.randomizers.vectors.privunit import ProjUnit
 from local_dp.randomizers.with_coin import WithCoin, without_coin
 from local_dp.shuffle.accountant import amplified
 from local_dp.verification.gate import verify
@@ -41,8 +41,10 @@ def test_coins_sent_along_conform(epsilon: float) -> None:
 
 @pytest.mark.parametrize("coined", FINITE, ids=lambda each: each.name)
 def test_the_channel_of_coin_and_report_is_exact(coined: FiniteChannel) -> None:
-    """Under 4,096 draws of a coin, each with every word of the report, every value sends each report exactly as often as the other randomizer's weights say
-    of the coin that was drawn; and the worst ratio is its own."""
+    """Under 4,096 draws of a coin, over all words, each value sends each report exactly as often as declared for that coin.
+
+    The worst ratio is that of the inner randomizer.
+    """
     randomizer, words = WithCoin.of(coined), np.arange(coined.total, dtype=np.uint32)
     assert exact_ratio(randomizer) == exact_ratio(coined)
     drawn = np.random.default_rng(3).integers(0, coined.total, (4096 >> (coined.word_bits - 6), randomizer.words - 1), dtype=np.uint32)
@@ -70,7 +72,7 @@ def test_every_coin_is_as_likely(make: Callable[[], FiniteChannel]) -> None:
 
 
 def test_tally_and_estimate_are_those_of_a_public_coin() -> None:
-    """The same coins, told by the reports or known beforehand, make the same tally, bit for bit."""
+    """The same coins, sent along or known beforehand, make the same tally, bit for bit."""
     for coined in (Hadamard(1.0, k=8), SubsetSelection(1.0, k=8)):
         randomizer, n = WithCoin.of(coined), 5000
         reports = randomizer.respond(np.arange(n) % 8, randomizer.draw(KeyedNoise(2), Draw(1), 0, n), NO_COIN)

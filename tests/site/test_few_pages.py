@@ -7,7 +7,6 @@ import pytest
 from local_dp.experiments.lab.runner import run_experiments
 from local_dp.experiments.site import reference
 from local_dp.experiments.site.build import build_site
-from tests.support.long import short
 from tests.support.runs.browser import browser, faults, needs_chromium
 
 ROOMS = ("local_dp.loss", "local_dp.server")
@@ -15,8 +14,8 @@ PAGES = ("index", "tutorials/survey", "protocols/mean", "gallery/index", "quanti
 
 
 @needs_chromium
-@pytest.mark.parametrize("pages", short([PAGES[:1], PAGES], lambda pages: len(pages) == 1), ids=len)
-def test_a_page_of_each_kind_is_fit_for_its_readers(pages: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.long
+def test_a_page_of_each_kind_is_fit_for_its_readers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Wide and narrow, light and dark: no error, no sideways scroll, nothing serious for axe-core."""
     kept = {name: modules for name, modules in reference.rooms().items() if name in ROOMS}
     monkeypatch.setattr(reference, "rooms", lambda: kept)
@@ -24,5 +23,5 @@ def test_a_page_of_each_kind_is_fit_for_its_readers(pages: tuple[str, ...], tmp_
     run_experiments(["tests.support.inputs.toy_experiment"], "quick", 1, tmp_path / "results", workers=1)
     site = build_site(tmp_path / "out", tmp_path / "results", strict=False).parent
     with browser() as tab:
-        found = {page: wrong for page in pages if (wrong := faults(tab, site / f"{page}.html"))}
+        found = {page: wrong for page in PAGES if (wrong := faults(tab, site / f"{page}.html"))}
     assert found == {}

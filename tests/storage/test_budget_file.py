@@ -5,13 +5,15 @@ import signal
 import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from local_dp.curator.mechanism import Neighbours
 from local_dp.errors import InputError, RefusedError
-from local_dp.loss import Approximate, Pure, approximate
-from local_dp.storage.budget_file import KeptBudget
+from local_dp.loss import Approximate, Loss, Pure, approximate
+from local_dp.storage.budget_file import KeptBudget, Standing
 from tests.support.runs.command import command
 
 NANO = 10**9
@@ -80,6 +82,19 @@ def test_a_file_that_is_no_budget(tmp_path: Path) -> None:
         KeptBudget.create(tmp_path / "table", Pure(1))
     with pytest.raises(InputError, match="cannot write"):
         KeptBudget.create(tmp_path / "none" / "budget", Pure(1))
+
+
+def test_a_charge_locks_the_file_before_it_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While one process compares a loss with the budget, no other can charge it."""
+    path, check = tmp_path / "budget", Standing.check
+
+    def checking(standing: Standing, loss: Loss, neighbours: Neighbours) -> None:
+        with closing(sqlite3.connect(path, timeout=0.0, isolation_level=None)) as other, pytest.raises(sqlite3.OperationalError, match="locked"):
+            other.execute("BEGIN IMMEDIATE")
+        check(standing, loss, neighbours)
+
+    monkeypatch.setattr(Standing, "check", checking)
+    assert KeptBudget.create(path, Pure(2)).charge(Pure(1), "replace", "a mean").spent == Pure(1)
 
 
 def test_many_at_once_share_one_budget(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from local_dp.arrays import Floats, Ints, Words
 from local_dp.bounds.simulations import density_error, draw_distance, relative_error
 from local_dp.domains import Domain, symbols
 from local_dp.errors import InputError, RefusedError
-from local_dp.experiments.claims.local.local_to_sq.laws import Memoised, two_questions, two_replies_law
+from local_dp.experiments.claims.local.local_to_sq.laws import Memoised, TwoReplies, two_questions, two_replies_law
 from local_dp.interaction import Adaptive, Nonadaptive, run
 from local_dp.noise import KeyedNoise
 from local_dp.oracles.local.aggregate import AggregateOracle
@@ -181,7 +181,7 @@ def test_dependent_replies_follow_their_law() -> None:
     distances = []
     for same in (True, False):
         counts = run(sq_from_local(two_questions(epsilon, n, same=same), tolerance, 400, 6), ExactOracle(WORLD))
-        distances.append(total_variation([count / n for count in counts], two_replies_law({"epsilon": epsilon, "people": "correlated", "bias": "exact"})))
+        distances.append(total_variation([count / n for count in counts], two_replies_law(TwoReplies("sq", epsilon, "correlated", "exact", n))))
     assert distances[0] <= limit < distances[1]
 
 

@@ -7,15 +7,13 @@ from typing import assert_type
 
 from local_dp.accounting.lattice import Lattice
 from local_dp.arrays import Floats
-from local_dp.curator.counts.base import ColumnCounts, CountsMechanism, NoisyCounts
 from local_dp.curator.counts.gaussian import DiscreteGaussianCounts, GaussianCounts
 from local_dp.curator.counts.k_norm import KNormCounts
-from local_dp.curator.counts.laplace import ComposedLaplaceCounts, LaplaceCounts
+from local_dp.curator.counts.laplace import ColumnCounts, ComposedLaplaceCounts, CountsMechanism, LaplaceCounts, NoisyCounts
 from local_dp.curator.intervals.factorization import PrefixFactorization
 from local_dp.curator.intervals.level import IntervalCounts, Level, LevelCounts
 from local_dp.curator.intervals.tree import CountTree
-from local_dp.curator.labels.concepts import Thresholds
-from local_dp.curator.labels.private import LabelPrivateLearner
+from local_dp.curator.labels.private import LabelPrivateLearner, Thresholds
 from local_dp.curator.marginals.base import BinaryTable
 from local_dp.curator.marginals.baselines import OneMarginal, PlainLaplace
 from local_dp.curator.marginals.tree import NoisySums, Part, SpanningTree, TreeTable
@@ -33,10 +31,8 @@ from local_dp.curator.reductions.learners import (
     best_threshold,
     learner_of_thresholds,
 )
-from local_dp.curator.sanitizers.histogram import ThresholdedHistogram
-from local_dp.curator.sanitizers.k_points import KPointAnswers, KPointSanitizer
 from local_dp.curator.sanitizers.medians import Medians
-from local_dp.curator.sanitizers.per_cell import PerCellHistogram
+from local_dp.curator.sanitizers.point_counts import KPointAnswers, KPointSanitizer, PerCellHistogram, ThresholdedHistogram
 from local_dp.curator.sanitizers.san_points import PrintedSanPoints, SanPoints
 from local_dp.curator.sanitizers.san_thresholds import PrintedSanThresholds, SanThresholds
 from local_dp.curator.sanitizers.sparse_medians import SparseMedians

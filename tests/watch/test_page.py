@@ -3,6 +3,7 @@
 import http.client
 import json
 import socket
+import subprocess
 import webbrowser
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -27,8 +28,9 @@ from local_dp.server.progress import Attendance, Interim, Progress, RoundProgres
 from local_dp.tallies import Tally
 from tests.support.inputs.builders import survey_query
 from tests.support.long import short
-from tests.support.runs.browser import browser, check_page, needs_chromium
-from tests.support.runs.command import local_dp
+from tests.support.runs.brokers import mosquitto, needs_mosquitto
+from tests.support.runs.browser import Tab, browser, check_page, faults, needs_chromium
+from tests.support.runs.command import command, local_dp
 
 DRAWN = "state !== null && document.getElementById('rows').children.length > 0"
 
@@ -72,9 +74,8 @@ def _over(protocol: Frequency | MaskedParityOneRound, clients: int) -> Scene:
 
 
 @needs_chromium
-@pytest.mark.parametrize(
-    "what", short(["survey in the midst", "frequencies at the end", "coefficients at the end"], lambda what: what == "frequencies at the end")
-)
+@pytest.mark.long
+@pytest.mark.parametrize("what", ["survey in the midst", "frequencies at the end", "coefficients at the end"])
 def test_the_page_reads_well(what: str, tmp_path: Path) -> None:
     """At 1200 and 400 pixels, light and dark: no console error, no sideways scroll, nothing serious for axe-core."""
     if what == "survey in the midst":
@@ -196,3 +197,67 @@ def test_progress_goes_on_beside_the_page() -> None:
     result = ask(Survey(), None, RunOptions(clients=100, seed=7, progress=seen.append, watch=lambda url: None))
     assert len(seen) == 3
     assert result.data["clients"]["answered"] == 100
+
+
+@pytest.mark.long
+@needs_chromium
+@needs_mosquitto
+def test_a_server_is_followed_to_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`server --watch` shows the clients of another command joining and answering, and the result; of records that are their own, it knows no truth."""
+    with mosquitto(tmp_path) as broker, browser() as tab:
+        common = ["survey", "--broker", broker.url, "--run", "watched"]
+
+        def open_it(url: str) -> bool:
+            tab.go(url, "state !== null")
+            assert "0 of 300" in tab.evaluate("document.body.innerText")
+            hosts.append(subprocess.Popen(command("host", *common, "--clients", "300", "--seed", "3"), stderr=subprocess.DEVNULL))
+            return True
+
+        hosts: list[subprocess.Popen[bytes]] = []
+        monkeypatch.setattr("local_dp.experiments.cli.run.options.look", open_it)
+        done = local_dp("server", *common, "--clients", "300", "--seed", "3", "--watch", "--json")
+        assert done.returncode == 0, done.stderr
+        assert hosts[0].wait(timeout=60) == 0
+        tab.wait("state.phase === 'over'")
+        assert tab.evaluate("state.rows[0].value") == json.loads(done.stdout)["result"]["estimate"]
+        assert tab.evaluate("state.rows[0].truth") is None
+        assert (tab.evaluate("state.present"), tab.evaluate("state.spent")) == (300, 1)
+        text = tab.evaluate("document.body.innerText")
+        assert "The run is over." in text
+        assert "300 asked, 300 answered" in text
+        assert "True error" not in text
+        assert tab.errors == []
+
+
+GOOD = '<!DOCTYPE html><html lang="en"><title>a page</title><main><h1>A page</h1>{}</main></html>'
+
+
+@pytest.fixture(scope="module")
+def tab() -> Iterator[Tab]:
+    """One browser for all pages."""
+    with browser() as tab:
+        yield tab
+
+
+@pytest.mark.long
+@needs_chromium
+@pytest.mark.parametrize(
+    ("part", "found"),
+    [
+        ("<p>all is well</p>", ""),
+        ("<script>undefined_name</script>", "ReferenceError"),
+        ("<script>console.error('so it said')</script>", "so it said"),
+        ('<img alt="" src="none.png">', "none.png"),
+        ("<p style='width: 500px'>wide</p>", "400 px, light: scrolls sideways by"),
+        ("<p style='color: #bbbbbb; background: #ffffff'>pale</p>", "serious: color-contrast"),
+        ("<style>@media (prefers-color-scheme: dark) { p { background: #000; color: #222 } }</style><p>dark</p>", "1200 px, dark: serious: color-contrast"),
+        ("<input>", "critical: label"),
+    ],
+)
+def test_faults_are_found(part: str, found: str, tab: Tab, tmp_path: Path) -> None:
+    """It names a console error, a missing resource, a page too wide for a telephone, pale text in either scheme, a field without a label."""
+    page = tmp_path / "page.html"
+    page.write_text(GOOD.format(part))
+    wrong = faults(tab, page)
+    assert all(found in each for each in wrong[:1]) if found else not wrong, wrong
+    assert bool(wrong) == bool(found)

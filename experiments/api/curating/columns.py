@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from local_dp.arrays import Floats, Ints, Words
-from local_dp.curator.sanitizers.floats import points_of, value_of
+from local_dp.curator.multisets import points_of, value_of
 from local_dp.errors import InputError
 from local_dp.queries.questions import answers_of, parse
 from local_dp.records import Records

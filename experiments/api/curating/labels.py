@@ -7,9 +7,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from local_dp.curator.mechanism import Mechanism
-from local_dp.curator.multisets import LabelledMultiset
+from local_dp.curator.multisets import BITS, LabelledMultiset, points_of
 from local_dp.curator.points.learner import PointLearner, ProperPointLearner
-from local_dp.curator.sanitizers.floats import BITS, points_of
 from local_dp.curator.thresholds.dyadic import DyadicThresholds
 from local_dp.curator.thresholds.learner import PureThresholds, errors_by_gap
 from local_dp.curator.thresholds.rectangles import LabelledPoints, RankRectangles, Rectangle, inside

@@ -6,12 +6,9 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 
 from local_dp.curator.mechanism import Mechanism
-from local_dp.curator.multisets import Multiset
-from local_dp.curator.sanitizers.cells import NoisyCounts, look_up
-from local_dp.curator.sanitizers.floats import BITS, points_of
-from local_dp.curator.sanitizers.histogram import ThresholdedHistogram
+from local_dp.curator.multisets import BITS, Multiset, points_of
 from local_dp.curator.sanitizers.medians import Medians
-from local_dp.curator.sanitizers.per_cell import PerCellHistogram
+from local_dp.curator.sanitizers.point_counts import NoisyCounts, PerCellHistogram, ThresholdedHistogram, look_up
 from local_dp.curator.sanitizers.sparse_medians import SparseMedians
 from local_dp.curator.sanitizers.steps import Steps
 from local_dp.curator.sensitivity.medians import ExponentialMedian

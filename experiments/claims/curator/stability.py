@@ -1,32 +1,33 @@
-"""Stable choice: what one delta buys, why the printed test loses more than it says, and what the best test saves."""
+"""Stable choice: the benefit of a delta, the true loss of the printed test, and the savings by the best test."""
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar
+from typing import TypeAlias
 
 import numpy as np
 
 from local_dp.curator.laws import SmallDatabases
 from local_dp.curator.multisets import Multiset
-from local_dp.curator.selection.acceptance import UNIT, laplace_acceptance, printed_acceptance
-from local_dp.curator.selection.stable import Lead, StableChoice
+from local_dp.curator.selection.stable import UNIT, Lead, StableChoice, laplace_acceptance, printed_acceptance
 from local_dp.draws import Draws
-from local_dp.experiments.lab.chapters import PURE_AND_APPROXIMATE, Chapter
-from local_dp.experiments.lab.claim import Check, Curve, Experiment, Figure, Finding, Measurement, Point, Scale, Table
+from local_dp.experiments.lab.chapters import PURE_AND_APPROXIMATE
+from local_dp.experiments.lab.checks import every
+from local_dp.experiments.lab.claim import Check, Experiment, Figure, Finding, Scale, Table, curve, of_kind
 from local_dp.experiments.lab.figure_text import figure_check
+from local_dp.experiments.lab.findings import CERTAIN, Rows, curves
 from local_dp.experiments.lab.intervals import wilson
 from local_dp.loss import ATTO, Approximate, Pure, approximate, nano_epsilon
 from local_dp.noise import KeyedNoise
 
 LOSSES = ((0.5, 1e-2), (1.0, 1e-3), (1.0, 1e-6), (0.1, 1e-3))
-TIMES = (0.5, 1.0, 1.5, 2.0, 2.5)  # at which multiples of epsilon delta is told
+TIMES = (0.5, 1.0, 1.5, 2.0, 2.5)  # the multiples of epsilon at which delta is computed
+ONCE, TWICE = TIMES.index(1.0), TIMES.index(2.0)
 FORMS = {"printed": "as printed, Lap(1/eps)", "repaired": "repaired, Lap(2/eps)", "best": "best"}
-SHARE, SUCCESS = 0.1, 0.9  # of a point that is to be told, and how often
+SHARE, SUCCESS = 0.1, 0.9  # of the point to be named, and how often it is
 RUNS: dict[Scale, int] = {"quick": 1000, "full": 20_000}
 MOST: dict[Scale, int] = {"quick": 24, "full": 60}  # records of the databases that are enumerated
-CERTAIN = 4.4  # standard errors: a right rate is called wrong once in 100,000
-Measured = list[tuple[Point, Measurement]]
 
 
 def lead_of(points: Multiset) -> Lead[int]:
@@ -48,57 +49,38 @@ def acceptance(form: str, loss: Approximate) -> Callable[[int], float]:
     return forms[form]
 
 
-class Stability(Experiment[Point, Measurement]):
-    """Beimel, Nissim, Stemmer 2013, Section 2.5.3, repaired."""
-
-    name: ClassVar[str] = "stability"
-    chapter: ClassVar[Chapter] = PURE_AND_APPROXIMATE
-    title: ClassVar[str] = "Stable choice: naming the winner among any number of candidates"
-    claim: ClassVar[str] = (
-        "A trusted curator may name the most frequent of any number of values at a price that does not depend on how many there are, if it is ahead by about "
-        "(2 / epsilon) ln(1 / delta) records. The test as it was printed loses twice the epsilon that it states, because one replaced record moves the lead by "
-        "two; the best test of the lead takes up to a third fewer records than the repaired one."
-    )
-    source: ClassVar[str] = "Beimel, Nissim, Stemmer 2013, Proposition 2.26 (erratum E1); Desfontaines, Voss, Gipson, Mandayam 2022"
-
-    def points(self, scale: Scale) -> list[Point]:
-        losses = [{"epsilon": epsilon, "delta": delta} for epsilon, delta in LOSSES]
-        enumerated = [{"kind": "privacy", "form": form, "most": MOST[scale], **loss} for loss in losses for form in FORMS]
-        return enumerated + [{"kind": "records", "runs": RUNS[scale], **loss} for loss in losses]
-
-    def measure(self, point: Point, seed: int) -> Measurement:
-        return {"privacy": _measure_privacy, "records": _measure_records}[point["kind"]](point, seed)
-
-    def conclude(self, measurements: Measured, scale: Scale) -> Finding:
-        privacy = [(point, found) for point, found in measurements if point["kind"] == "privacy"]
-        records = [(point, found) for point, found in measurements if point["kind"] == "records"]
-        spent, needed = _privacy_table(privacy), _records_table(records)
-        figure = _figure(privacy)
-        checks = [*(_check_form(form, privacy) for form in FORMS), _check_law(privacy), _check_records(records), _check_savings(records)]
-        checks.append(figure_check([figure], spent))
-        notes = [
-            "Under neighbours that add or remove a record, the lead moves by one only, and the printed test would be right.",
-            "How many candidates there are appears nowhere: a domain of 2^65536 values costs no record more.",
-        ]
-        return Finding(checks, [spent, needed], [figure], notes, headline=_headline(privacy, records))
+@dataclass(frozen=True)
+class Enumerated:
+    deltas: list[float]  # at the multiples of epsilon
+    pairs: int  # pairs of leads
+    exact: float = math.nan  # of the best test: the worst delta by the mechanism's own law, in units of the stated one
+    beyond: float = math.nan  # of the best test: the same at half of epsilon, as a probability
 
 
-def _measure_privacy(point: Point, seed: int) -> Measurement:
-    """delta at multiples of epsilon: the worst hockey stick over all replacements in small multisets of three values, and in long ones of two.
+@dataclass(frozen=True)
+class Privacy:
+    """The worst hockey stick over all replacements in small multisets of three values, and in long ones of two."""
 
-    Of the best test also by the mechanism's own law, in whole numbers: at its epsilon, and at half of it.
-    """
-    loss = approximate(point["epsilon"], point["delta"])
-    accepted = acceptance(point["form"], loss)
-    small = [_multisets(n) for n in range(1, point["most"] + 1)]
-    moves = {(_lead(records), _lead(others)) for each in (*small, *LONG) for records, others in each.pairs("replace")}
-    deltas = [max(_hockey_stick(here, there, accepted, math.exp(times * loss.epsilon)) for here, there in moves) for times in TIMES]
-    found: Measurement = {"deltas": deltas, "pairs": len(moves)}
-    if point["form"] == "best":
+    form: str
+    most: int
+    epsilon: float
+    delta: float
+
+    def measure(self, seed: int) -> Enumerated:
+        loss = approximate(self.epsilon, self.delta)
+        accepted = acceptance(self.form, loss)
+        small = [_multisets(n) for n in range(1, self.most + 1)]
+        moves = {(_lead(records), _lead(others)) for each in (*small, *LONG) for records, others in each.pairs("replace")}
+        deltas = [max(_hockey_stick(here, there, accepted, math.exp(times * loss.epsilon)) for here, there in moves) for times in TIMES]
+        if self.form != "best":
+            return Enumerated(deltas, len(moves))
         choice = StableChoice(lead_of, loss.epsilon, loss.delta)
-        found["exact"] = float(max(_multisets(n).worst_delta(choice) for n in (1, 5, 9)) * Fraction(ATTO, loss.atto))
-        found["beyond"] = float(_multisets(9).worst_delta(choice, Pure(nano_epsilon(loss.epsilon / 2))))
-    return found
+        exact = max(_multisets(n).worst_delta(choice) for n in (1, 5, 9)) * Fraction(ATTO, loss.atto)
+        return Enumerated(deltas, len(moves), float(exact), float(_multisets(9).worst_delta(choice, Pure(nano_epsilon(loss.epsilon / 2)))))
+
+    @property
+    def name(self) -> str:
+        return f"{FORMS[self.form]} ({self.epsilon:g}; {self.delta:g})"
 
 
 def _multiset(records: tuple[tuple[int], ...]) -> Multiset:
@@ -121,123 +103,128 @@ def _lead(records: tuple[tuple[int], ...]) -> tuple[int, int]:
 
 def _hockey_stick(here: tuple[int, int], there: tuple[int, int], accepted: Callable[[int], float], growth: float) -> float:
     """Of the two laws over: this best, that best, no answer."""
-    (best, gap), (other, lead) = here, there
-    told, untold = accepted(gap), accepted(lead)
-    named = max(0.0, told - growth * (untold if best == other else 0.0))
-    return named + max(0.0, (1 - told) - growth * (1 - untold))
+    answered, other = accepted(here[1]), accepted(there[1])
+    named = max(0.0, answered - growth * (other if here[0] == there[0] else 0.0))
+    return named + max(0.0, (1 - answered) - growth * (1 - other))
 
 
-def _measure_records(point: Point, seed: int) -> Measurement:
-    """The least m at which a point of probability .1, all others being rare, is told nine times of ten, by exact sums; and runs of the mechanism there."""
-    loss, runs = approximate(point["epsilon"], point["delta"]), int(point["runs"])
-    found: Measurement = {form: _least_records(acceptance(form, loss)) for form in ("repaired", "best")}
-    choice: StableChoice[Lead[int], int] = StableChoice(lambda lead: lead, loss.epsilon, loss.delta)
-    draws = Draws(KeyedNoise(seed))
-    counts = np.random.default_rng([seed, 1]).binomial(found["best"], SHARE, runs)
-    found["told"] = sum(choice.release(Lead(0, int(count)), draws) == 0 for count in counts)
-    return found
+@dataclass(frozen=True)
+class Least:
+    repaired: int  # records, by exact sums
+    best: int
+    named: int  # runs of the best test with its records that name the point
+
+
+@dataclass(frozen=True)
+class Records:
+    """The least m at which a point of probability .1, all others being rare, is named nine times of ten."""
+
+    runs: int
+    epsilon: float
+    delta: float
+
+    def measure(self, seed: int) -> Least:
+        loss = approximate(self.epsilon, self.delta)
+        repaired, best = (_least_records(acceptance(form, loss)) for form in ("repaired", "best"))
+        choice: StableChoice[Lead[int], int] = StableChoice(lambda lead: lead, loss.epsilon, loss.delta)
+        draws = Draws(KeyedNoise(seed))
+        counts = np.random.default_rng([seed, 1]).binomial(best, SHARE, self.runs)
+        return Least(repaired, best, sum(choice.release(Lead(0, int(count)), draws) == 0 for count in counts))
 
 
 def _least_records(accepted: Callable[[int], float]) -> int:
-    """The least m with Pr[told] >= SUCCESS where the lead is Bin(m, SHARE)."""
+    """The least m with Pr[named] >= SUCCESS where the lead is Bin(m, SHARE)."""
     low, high = 0, 1 << 14
     while high - low > 1:
         m = (low + high) // 2
-        chances = _binomial(m, SHARE)
-        low, high = (low, m) if sum(chance * accepted(count) for count, chance in enumerate(chances)) >= SUCCESS else (m, high)
+        counts = np.arange(m + 1)
+        ways = np.array([math.lgamma(m + 1) - math.lgamma(k + 1) - math.lgamma(m - k + 1) for k in counts])
+        law: list[float] = np.exp(ways + counts * math.log(SHARE) + (m - counts) * math.log1p(-SHARE)).tolist()
+        low, high = (low, m) if sum(chance * accepted(count) for count, chance in enumerate(law)) >= SUCCESS else (m, high)
     return high
 
 
-def _binomial(m: int, share: float) -> list[float]:
-    """The law of Bin(m, share)."""
-    counts = np.arange(m + 1)
-    ways = np.array([math.lgamma(m + 1) - math.lgamma(k + 1) - math.lgamma(m - k + 1) for k in counts])
-    law: list[float] = np.exp(ways + counts * math.log(share) + (m - counts) * math.log1p(-share)).tolist()
-    return law
+Point: TypeAlias = Privacy | Records
 
 
-def _of_form(privacy: Measured, form: str) -> Measured:
-    return [(point, found) for point, found in privacy if point["form"] == form]
+class Stability(Experiment[Point, Enumerated | Least]):
+    name = "stability"
+    chapter = PURE_AND_APPROXIMATE
+    title = "Stable choice: naming the winner among any number of candidates"
+    claim = (
+        "A trusted curator may name the most frequent of any number of values at a price that does not depend on how many there are. The winner must be ahead "
+        "by about (2 / epsilon) ln(1 / delta) records. The printed test loses twice its stated epsilon, because one replaced record moves the lead by "
+        "two. The best test of the lead takes up to a third fewer records than the repaired one."
+    )
+    source = "Beimel, Nissim, Stemmer 2013, Proposition 2.26 (erratum E1); Desfontaines, Voss, Gipson, Mandayam 2022"
+
+    def points(self, scale: Scale) -> list[Point]:
+        enumerated = (Privacy(form, MOST[scale], *loss) for loss in LOSSES for form in FORMS)
+        return [*enumerated, *(Records(RUNS[scale], *loss) for loss in LOSSES)]
+
+    def conclude(self, measurements: list[tuple[Point, Enumerated | Least]], scale: Scale) -> Finding:
+        privacy, records = of_kind(measurements, Privacy), of_kind(measurements, Records)
+        best = [(p, m) for p, m in privacy if p.form == "best"]
+        rows = [(p.name, times * p.epsilon, p.delta, delta) for p, m in privacy for times, delta in zip(TIMES, m.deltas, strict=True)]
+        spent = Table("delta against epsilon, enumerated", ("test (epsilon; delta)", "epsilon", "stated delta", "delta"), rows)
+        drawn = curves((name, x, y) for name, x, _, y in rows if name.endswith("(1; 0.001)"))
+        stated = curve("stated: delta at epsilon", [(TIMES[0], 1e-3), (TIMES[-1], 1e-3)], "bound")
+        figure = Figure("stability", "The loss of three tests of the lead", "epsilon (nats)", "delta", [*drawn, stated], log_y=True)
+        rates = [(p, m, wilson(m.named, p.runs, CERTAIN)) for p, m in records]
+        saved = {(p.epsilon, p.delta): 1 - m.best / m.repaired for p, m in records}
+        checks = [
+            *(_check_form(form, [row for row in privacy if row[0].form == form]) for form in FORMS),
+            Check(
+                "the mechanism's own law, enumerated in whole numbers, keeps to delta, and not at half the epsilon",
+                bool(best) and all(m.exact <= 1 and m.beyond > p.delta for p, m in best),
+                f"worst over all pairs: {max((m.exact for _, m in best), default=math.nan):.4f} of delta; at half the epsilon "
+                f"{min((m.beyond / p.delta for p, m in best), default=math.nan):.2f} or more",
+            ),
+            every(
+                f"with the least number of records, runs name a point of probability {SHARE:g} with frequency {SUCCESS:.0%}",
+                ((low <= SUCCESS + 0.01 and high >= SUCCESS, f"{m.named / p.runs:.3f} at {m.best:,}") for p, m, (low, high) in rates),
+            ),
+            Check(
+                "the best test takes fewer records than the repaired one everywhere: at least 5 % fewer, and 30 % at (0.1, 1e-3)",
+                bool(saved) and min(saved.values()) >= 0.045 and saved.get((0.1, 1e-3), 0.0) >= 0.3,
+                ", ".join(f"{share:.1%} at ({epsilon:g}, {delta:g})" for (epsilon, delta), share in saved.items()),
+            ),
+            figure_check([figure], spent),
+        ]
+        notes = [
+            "Under neighbours that add or remove a record, the lead moves by one only, and the printed test would be right.",
+            "The number of candidates appears nowhere: a domain of 2^65536 values costs no record more.",
+        ]
+        return Finding(checks, [spent, _records_table(records)], [figure], notes, headline=_headline(privacy, records))
 
 
-def _headline(privacy: Measured, records: Measured) -> str:
-    over = [found["deltas"][TIMES.index(1.0)] / point["delta"] for point, found in _of_form(privacy, "printed")]
+def _headline(privacy: Rows[Privacy, Enumerated], records: Rows[Records, Least]) -> str:
+    over = [m.deltas[ONCE] / p.delta for p, m in privacy if p.form == "printed"]
     if not (over and records):
         return "Not everything was measured."
-    point, found = max(records, key=lambda row: (row[0]["epsilon"], -row[0]["delta"]))
-    return (
-        f"The printed test has {min(over):,.0f} to {max(over):,.0f} times its delta; the best one names a winner of a tenth of {found['best']:,} records at "
-        f"epsilon {point['epsilon']:g}, delta {point['delta']:g}, among any number of candidates."
-    )
+    p, m = max(records, key=lambda row: (row[0].epsilon, -row[0].delta))
+    best = f"the best one names a winner of a tenth of {m.best:,} records at epsilon {p.epsilon:g}, delta {p.delta:g}, among any number of candidates"
+    return f"The printed test has {min(over):,.0f} to {max(over):,.0f} times its delta; {best}."
 
 
-def _check_form(form: str, privacy: Measured) -> Check:
-    """What the test of this form loses at epsilon, and the printed one at twice that."""
-    rows = [
-        (point["epsilon"], point["delta"], found["deltas"][TIMES.index(1.0)], found["deltas"][TIMES.index(2.0)]) for point, found in _of_form(privacy, form)
-    ]
+def _check_form(form: str, rows: Rows[Privacy, Enumerated]) -> Check:
+    """The loss of the test of this form at epsilon; of the printed one also at twice that."""
+    texts = [f"{m.deltas[ONCE]:.3g} of {p.delta:g} at {p.epsilon:g}" for p, m in rows]
     if form == "printed":
-        kept = [delta > 10 * stated and math.isclose(twice, stated * math.exp(2 * epsilon) / 2, rel_tol=1e-6) for epsilon, stated, delta, twice in rows]
-        said = "the test as printed has many times its delta at its epsilon, and exactly delta e^(2 eps) / 2 at twice that"
-    else:
-        kept = [delta <= stated * (1 + 1e-9) and delta >= 0.99 * stated for _, stated, delta, _ in rows]
-        said = f"the {form} test has its delta at its epsilon, and reaches it"
-    told = ", ".join(f"{delta:.3g} of {stated:g} at {epsilon:g}" for epsilon, stated, delta, _ in rows)
-    return Check(said, bool(rows) and all(kept), told)
+        statement = "the test as printed has many times its delta at its epsilon, and exactly delta e^(2 eps) / 2 at twice that"
+        twice = [math.isclose(m.deltas[TWICE], p.delta * math.exp(2 * p.epsilon) / 2, rel_tol=1e-6) for p, m in rows]
+        return every(statement, zip((m.deltas[ONCE] > 10 * p.delta for p, m in rows), texts, strict=True), also=all(twice))
+    reached = (0.99 * p.delta <= m.deltas[ONCE] <= p.delta * (1 + 1e-9) for p, m in rows)
+    return every(f"the {form} test has its delta at its epsilon, and reaches it", zip(reached, texts, strict=True))
 
 
-def _check_law(privacy: Measured) -> Check:
-    exact = [found["exact"] for _, found in _of_form(privacy, "best")]
-    beyond = [found["beyond"] / point["delta"] for point, found in _of_form(privacy, "best")]
-    return Check(
-        "the law that the mechanism draws from, enumerated in whole numbers, keeps to delta, and not at half the epsilon",
-        bool(exact) and max(exact) <= 1 and min(beyond) > 1,
-        f"worst over all pairs: {max(exact, default=math.nan):.4f} of delta; at half the epsilon {min(beyond, default=math.nan):.2f} or more",
-    )
-
-
-def _check_records(records: Measured) -> Check:
-    rates = [wilson(found["told"], point["runs"], CERTAIN) for point, found in records]
-    return Check(
-        f"with the least number of records, runs tell a point of probability {SHARE:g} with frequency {SUCCESS:.0%}",
-        bool(rates) and all(low <= SUCCESS + 0.01 and high >= SUCCESS for low, high in rates),
-        ", ".join(f"{found['told'] / point['runs']:.3f} at {found['best']:,}" for point, found in records),
-    )
-
-
-def _check_savings(records: Measured) -> Check:
-    saved = {(point["epsilon"], point["delta"]): 1 - found["best"] / found["repaired"] for point, found in records}
-    return Check(
-        "the best test takes fewer records than the repaired one everywhere: at least 5 % fewer, and 30 % at (0.1, 1e-3)",
-        bool(saved) and min(saved.values()) >= 0.045 and saved.get((0.1, 1e-3), 0.0) >= 0.3,
-        ", ".join(f"{share:.1%} at ({epsilon:g}, {delta:g})" for (epsilon, delta), share in saved.items()),
-    )
-
-
-def _name(point: Point) -> str:
-    return f"{FORMS[point['form']]} ({point['epsilon']:g}; {point['delta']:g})"
-
-
-def _privacy_table(privacy: Measured) -> Table:
-    rows = [(_name(point), times * point["epsilon"], point["delta"], found["deltas"][place]) for point, found in privacy for place, times in enumerate(TIMES)]
-    return Table("delta against epsilon, enumerated", ("test (epsilon; delta)", "epsilon", "stated delta", "delta"), rows)
-
-
-def _records_table(records: Measured) -> Table:
+def _records_table(records: Rows[Records, Least]) -> Table:
     rows = []
-    for point, found in records:
-        low, high = wilson(found["told"], point["runs"])
-        told = f"{found['told'] / point['runs']:.3f} [{low:.3f}, {high:.3f}]"
-        rows.append((point["epsilon"], point["delta"], found["repaired"], found["best"], told))
-    columns = ("epsilon", "delta", "records, repaired test", "records, best test", "told in runs of the best [95 %]")
-    return Table(f"records that tell a point of probability {SHARE:g} with probability {SUCCESS:.0%}", columns, rows)
-
-
-def _figure(privacy: Measured) -> Figure:
-    chosen = [(point, found) for point, found in privacy if (point["epsilon"], point["delta"]) == (1.0, 1e-3)]
-    curves = [Curve(_name(point), [times * point["epsilon"] for times in TIMES], found["deltas"]) for point, found in chosen]
-    stated = Curve("stated: delta at epsilon", [TIMES[0], TIMES[-1]], [1e-3, 1e-3], style="bound")
-    return Figure("stability", "What three tests of the lead lose", "epsilon (nats)", "delta", [*curves, stated], log_y=True)
+    for p, m in records:
+        low, high = wilson(m.named, p.runs)
+        rows.append((p.epsilon, p.delta, m.repaired, m.best, f"{m.named / p.runs:.3f} [{low:.3f}, {high:.3f}]"))
+    columns = ("epsilon", "delta", "records, repaired test", "records, best test", "named in runs of the best [95 %]")
+    return Table(f"records that name a point of probability {SHARE:g} with probability {SUCCESS:.0%}", columns, rows)
 
 
 EXPERIMENT = Stability()

@@ -4,6 +4,7 @@
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cache
 from typing import Any, ClassVar
 
@@ -11,10 +12,9 @@ import numpy as np
 
 from local_dp.arrays import Floats
 from local_dp.experiments.lab.chapters import LOCAL_MODEL, Chapter
-from local_dp.experiments.lab.claim import Check, Curve, Experiment, Figure, Finding, Measurement, Point, Scale, Table
+from local_dp.experiments.lab.claim import Check, Curve, Experiment, Figure, Finding, Scale, Table, curve
 from local_dp.experiments.lab.coverage.runs import Crowd, Drawn
-from local_dp.experiments.lab.minimal_clients import measured_clients, reached_check
-from local_dp.experiments.lab.store import as_data
+from local_dp.experiments.lab.minimal_clients import ClientCount, Search, measured_clients, reached_check
 from local_dp.interaction import Nonadaptive, run
 from local_dp.noise import stream_key
 from local_dp.oracles.local.aggregate import AggregateOracle
@@ -33,128 +33,151 @@ TRIALS = {"quick": 20_000, "full": 200_000}
 IN_ROUNDS = ("quantiles",)  # run by run, some milliseconds each
 TRIALS_IN_ROUNDS = {"quick": 2_000, "full": 60_000}
 SIZES = np.linspace(-0.05, 0.05, 21)  # a number of clients stands for these around it: reports are whole, and success is a saw-tooth in n of about that period
-MADE_UP = 1  # clients of the population whose law is taken: the law does not depend on how many there are
+MADE_UP = 1  # clients of the synthetic population whose law is taken: the law does not depend on how many there are
 
 
-class Planning(Experiment[Point, Measurement]):
+@dataclass(frozen=True)
+class Planned:
+    """What the closed form asks for, for this population and for any, and the measured count."""
+
+    planned: int
+    any: int
+    randomizer: str
+    accuracy: float
+    count: Search
+
+
+@dataclass(frozen=True)
+class Task:
+    """A protocol at one epsilon, and the runs of its search."""
+
+    task: str
+    epsilon: float
+    trials: int
+
+    def __str__(self) -> str:
+        return f"{self.task}, epsilon {self.epsilon:g}"
+
+    def measure(self, seed: int) -> Planned:
+        """The plan, and a search for the least number of clients that is enough."""
+        protocol = find_protocol(self.task)(**TASKS[self.task])
+        tolerance = tolerance_of(protocol)
+        assert tolerance is not None
+        plan = plan_of(protocol, self.epsilon, protocol.synthetic(MADE_UP, 0))
+        generator = np.random.default_rng([seed, *stream_key(f"planning {self.task} {self.epsilon:g}", seed)])
+        planned = plan.clients(tolerance)
+        count = measured_clients(within(protocol, self.epsilon, tolerance, generator), planned, target=1 - BETA, trials=self.trials)
+        return Planned(planned, plan_of(protocol, self.epsilon).clients(tolerance), plan.name, tolerance, count)
+
+
+Counted = list[tuple[Task, Planned, ClientCount]]
+
+
+class Planning(Experiment[Task, Planned]):
     """Closed forms against measured counts."""
 
     name: ClassVar[str] = "planning"
     chapter: ClassVar[Chapter] = LOCAL_MODEL
     title: ClassVar[str] = "Planning: how many clients an accuracy takes"
     claim: ClassVar[str] = (
-        "The closed form of `local-dp plan` gives, within 5 %, the least number of clients for which the largest error of a survey, of eight frequencies, "
+        "The closed form of `local-dp plan` gives the least number of clients within 5 %. With so many, the largest error of a survey, of eight frequencies, "
         "of a mean or of a median stays within the accuracy in 95 % of the runs, at epsilon 0.1, 1 and 4."
     )
     source: ClassVar[str] = "Central limit form of Warner 1965, Kairouz et al. 2014, Bassily and Smith 2015, Duchi, Jordan and Wainwright 2013"
 
-    def points(self, scale: Scale) -> list[Point]:
-        asked = [(task, epsilon) for task in TASKS for epsilon in EPSILONS if scale == "full" or task not in IN_ROUNDS or epsilon == 1]
-        return [{"task": task, "epsilon": epsilon, "trials": (TRIALS_IN_ROUNDS if task in IN_ROUNDS else TRIALS)[scale]} for task, epsilon in asked]
+    def points(self, scale: Scale) -> list[Task]:
+        return [
+            Task(task, epsilon, (TRIALS_IN_ROUNDS if task in IN_ROUNDS else TRIALS)[scale])
+            for task in TASKS
+            for epsilon in EPSILONS
+            if scale == "full" or task not in IN_ROUNDS or epsilon == 1
+        ]
 
-    def measure(self, point: Point, seed: int) -> Measurement:
-        protocol, epsilon = find_protocol(point["task"])(**TASKS[point["task"]]), point["epsilon"]
-        tolerance = tolerance_of(protocol)
-        assert tolerance is not None
-        way = plan_of(protocol, epsilon, protocol.synthetic(MADE_UP, 0))
-        generator = np.random.default_rng([seed, *stream_key(f"planning {point['task']} {epsilon:g}", seed)])
-        planned = way.clients(tolerance)
-        found = as_data(measured_clients(within(protocol, epsilon, tolerance, generator), planned, target=1 - BETA, trials=point["trials"]))
-        return {"planned": planned, "any": plan_of(protocol, epsilon).clients(tolerance), "randomizer": way.name, "accuracy": tolerance, **found}
-
-    def conclude(self, measurements: list[tuple[Point, Measurement]], scale: Scale) -> Finding:
-        counts = [(_name(point), found) for point, found in measurements]
-        known = [(name, found) for name, found in counts if "n" in found]
-        off = {_name(point): found["planned"] / _held_to(point, found) - 1 for point, found in measurements if "n" in found}
-        worst = max(off, key=lambda name: abs(off[name]), default="")
+    def conclude(self, measurements: list[tuple[Task, Planned]], scale: Scale) -> Finding:
+        known: Counted = [(task, found, found.count) for task, found in measurements if isinstance(found.count, ClientCount)]
+        reached = reached_check([(str(task), found.count) for task, found in measurements])
+        off = {str(task): found.planned / _reference(task, found, count) - 1 for task, found, count in known}
+        if not off:
+            return Finding([reached], headline="No count was found.")
+        worst = max(off, key=lambda name: abs(off[name]))
         statement = f"Every plan is within {WITHIN:.0%} of the measured count, or of its interval where fewer than {TRIALS['quick']:,} runs leave that wide"
-        agrees = Check(statement, bool(off) and abs(off[worst]) <= WITHIN, f"the furthest: {worst}, {off[worst]:+.1%}" if off else "nothing was measured")
-        sure = [name for name, found in known if max(found["planned"] / found["low"] - 1, 1 - found["planned"] / found["high"]) > WITHIN]
-        evidence = f"not of: {'; '.join(sure)}" if sure else f"{len(known)} counts"
-        certain = Check("So it is of both ends of the count's 95 % interval", not sure, evidence)
-        judged = [certain] if scale == "full" else []  # fewer runs leave the interval wide
-        headline = f"Of {len(off)} plans the furthest is {abs(off[worst]):.1%} off the measured number of clients ({worst})." if off else "No count was found."
-        return Finding([reached_check(counts), agrees, *judged], [_table(measurements)], [_figure(measurements)], [NOTE], headline=headline)
+        checks = [reached, Check(statement, abs(off[worst]) <= WITHIN, f"the furthest: {worst}, {off[worst]:+.1%}")]
+        if scale == "full":  # fewer runs leave the interval wide
+            outside = [str(task) for task, found, count in known if max(found.planned / count.low - 1, 1 - found.planned / count.high) > WITHIN]
+            evidence = f"not of: {'; '.join(outside)}" if outside else f"{len(known)} counts"
+            checks.append(Check("So it is of both ends of the count's 95 % interval", not outside, evidence))
+        headline = f"Of {len(off)} plans the furthest is {abs(off[worst]):.1%} off the measured number of clients ({worst})."
+        return Finding(checks, [_table(known)], [_figure(known)], [NOTE], headline=headline)
 
 
-def _name(point: Point) -> str:
-    return f"{point['task']}, epsilon {point['epsilon']:g}"
-
-
-def _held_to(point: Point, found: Measurement) -> float:
-    """What the plan is held to: the measured count; where few runs leave its interval wide, the nearest place of that."""
-    few = point["trials"] < TRIALS["quick"]
-    nearest: float = min(max(found["planned"], found["low"]), found["high"]) if few else found["n"]
-    return nearest
+def _reference(task: Task, found: Planned, count: ClientCount) -> float:
+    """The number that the plan is compared with: the measured count; where few runs leave its interval wide, the nearest place of that."""
+    return min(max(found.planned, count.low), count.high) if task.trials < TRIALS["quick"] else count.n
 
 
 NOTE = (
-    "The clients are drawn from the population that a run without a table makes up. The last column but one is what must be planned for where nothing is known "
-    "about it."
+    "The clients are drawn from the population that a run without a table makes up. If nothing is known about the population, plan for the last column but one."
 )
 
 
-def _table(measurements: list[tuple[Point, Measurement]]) -> Table:
+def _table(known: Counted) -> Table:
     columns = ("task", "epsilon", "accuracy", "randomizer", "planned", "measured", "95 % interval", "planned / measured", "planned, any population", "runs")
     rows = [
         (
-            *(point["task"], point["epsilon"], found["accuracy"], found["randomizer"], found["planned"], found["n"]),
-            *(f"{found['low']} to {found['high']}", round(found["planned"] / found["n"], 3), found["any"], found["trials"]),
+            *(task.task, task.epsilon, found.accuracy, found.randomizer, found.planned, count.n),
+            *(f"{count.low} to {count.high}", round(found.planned / count.n, 3), found.any, count.trials),
         )
-        for point, found in measurements
-        if "n" in found
+        for task, found, count in known
     ]
     return Table("Planned and measured numbers of clients", columns, rows)
 
 
-def _figure(measurements: list[tuple[Point, Measurement]]) -> Figure:
-    known = [(point, found) for point, found in measurements if "n" in found]
-    at = list(range(len(known)))
-    measured, low, high = ([found["planned"] / found[key] for _, found in known] for key in ("n", "high", "low"))
-    bands = [Curve(f"{WITHIN:.0%} {side}", at, [1 + sign * WITHIN] * len(at), "bound") for side, sign in (("above", 1), ("below", -1))]
-    ticks = tuple(f"{point['task']}, {point['epsilon']:g}" for point, _ in known)
-    curve = Curve("planned / measured, 95 % interval", at, measured, low=low, high=high)
-    return Figure("planned-over-measured", "Planned over measured clients", "task and epsilon", "ratio", [curve, *bands], x_ticks=ticks)
+def _figure(known: Counted) -> Figure:
+    places = range(len(known))
+    ratios = [(place, *(found.planned / end for end in (count.n, count.high, count.low))) for place, (_, found, count) in enumerate(known)]
+    bands = [Curve(f"{WITHIN:.0%} {side}", places, [1 + sign * WITHIN] * len(known), "bound") for side, sign in (("above", 1), ("below", -1))]
+    ticks = tuple(f"{task.task}, {task.epsilon:g}" for task, _, _ in known)
+    curves = [curve("planned / measured, 95 % interval", ratios), *bands]
+    return Figure("planned-over-measured", "Planned over measured clients", "task and epsilon", "ratio", curves, x_ticks=ticks)
 
 
 def within(protocol: LocalProtocol[Any], epsilon: float, accuracy: float, generator: np.random.Generator) -> Callable[[int, int], int]:
-    """For `minimal_clients`: in how many of some runs the largest error is within the accuracy; tallies are drawn from their law, and decoded by the protocol.
+    """For `minimal_clients`: in how many of some runs the largest error is within the accuracy.
 
-    The runs are shared out among numbers of clients around n (`SIZES`).
+    Tallies are drawn from their law and decoded by the protocol. The runs are shared out among numbers of clients around n (`SIZES`).
     """
     population = protocol.synthetic(MADE_UP, 0)
-    asked = protocol.algorithm(epsilon, MADE_UP)
-    if not isinstance(asked, Nonadaptive):
+    algorithm = protocol.algorithm(epsilon, MADE_UP)
+    if not isinstance(algorithm, Nonadaptive):
         return _within_in_rounds(protocol, epsilon, accuracy, generator)
-    crowds = [Crowd.drawn_from(query, population) for query in asked.queries]
+    crowds = [Crowd.drawn_from(query, population) for query in algorithm.queries]
     truth = np.atleast_1d(np.asarray(protocol.truth(population), dtype=np.float64))
 
-    def successes(n: int, runs: int) -> int:
-        kept = 0
+    def count(n: int, runs: int) -> int:
+        successes = 0
         for size, share in _sizes(n, runs):
             people = [Crowd(crowd.randomizer, [(size, law) for _, law in crowd.groups]) for crowd in crowds]
-            for (estimate,), times in Drawn(people, asked.decode)(generator, share):
-                kept += times * (largest_error(estimate.value, truth) <= accuracy)
-        return kept
+            for (estimate,), times in Drawn(people, algorithm.decode)(generator, share):
+                successes += times * (largest_error(estimate.value, truth) <= accuracy)
+        return successes
 
-    return successes
+    return count
 
 
 def _within_in_rounds(protocol: LocalProtocol[Any], epsilon: float, accuracy: float, generator: np.random.Generator) -> Callable[[int, int], int]:
     """The same for a protocol of several rounds, run by run in the aggregate tier."""
-
     people = _Known(protocol.synthetic(MADE_UP, 0))
 
-    def successes(n: int, runs: int) -> int:
-        kept = 0
+    def count(n: int, runs: int) -> int:
+        successes = 0
         for size, share in _sizes(n, runs):
             algorithm = protocol.algorithm(epsilon, size)
             for _ in range(share):
                 result = run(algorithm, AggregateOracle(people, generator, epsilon))
-                kept += protocol.true_error(result, people) <= accuracy
-        return kept
+                successes += protocol.true_error(result, people) <= accuracy
+        return successes
 
-    return successes
+    return count
 
 
 class _Known(Population):

@@ -11,12 +11,12 @@ from local_dp.arrays import Floats
 from local_dp.bounds.response import response_gain
 from local_dp.experiments.claims.laplace import laplace_reports
 from local_dp.experiments.lab.chapters import LOCAL_MODEL, Chapter
-from local_dp.experiments.lab.claim import Check, Curve, Experiment, Figure, Finding, Measurement, Point, Scale, Table
+from local_dp.experiments.lab.checks import every
+from local_dp.experiments.lab.claim import Check, Experiment, Figure, Finding, Scale, Table, curve, of_kind
 from local_dp.experiments.lab.coverage.stated import Stated, resampled
-from local_dp.experiments.lab.cross_check import Trial, cross_check, cross_check_shown
+from local_dp.experiments.lab.cross_check import CrossCheck, Crossing, Refusal, Trial, cross_check, cross_check_shown
 from local_dp.experiments.lab.figure_text import figure_check
 from local_dp.experiments.lab.intervals import about, about_log, relative_error, slope
-from local_dp.experiments.lab.store import as_data
 from local_dp.interaction import run
 from local_dp.oracles.local.aggregate import AggregateOracle
 from local_dp.populations.table import Rows
@@ -25,7 +25,6 @@ from local_dp.records import Records
 
 Z = 4.0  # a two-sided normal interval that misses with probability 6e-5
 LEVEL = 5.0  # standard errors that a level may be off: about 1e-5 over all points together
-USERS: Point = {"way": "users", "epsilon": 1.0, "n": 200}
 SHARE = 0.3
 POOLED, NORMAL = 10_000, 1000  # square errors that stand for their law; from so many people on it does not change
 Way: TypeAlias = Callable[[Records, float, np.random.Generator], float]
@@ -57,15 +56,56 @@ def _people(n: int) -> Records:
     return Records({"yes": answers})
 
 
-def _client_by_client(epsilon: float, n: int, seed: int) -> Measurement:
+@dataclass(frozen=True)
+class Users:
     """The shipped survey with every client answering, beside its law: how often it is within 1.645 predicted errors, which is 90 % of the time."""
-    records = _people(n)
-    truth, margin = float(records["yes"].mean()), 1.645 * predicted("randomized response", epsilon, n)
 
-    def trial() -> Trial:
-        return Trial(Survey().algorithm(epsilon, n), lambda drawn: Rows(records), lambda found, people: abs(float(found.value) - truth) <= margin, n, epsilon)
+    epsilon: float
+    n: int
 
-    return as_data(cross_check(trial, seed))
+    def measure(self, seed: int) -> Crossing:
+        records = _people(self.n)
+        truth, margin = float(records["yes"].mean()), 1.645 * predicted("randomized response", self.epsilon, self.n)
+
+        def trial() -> Trial:
+            algorithm = Survey().algorithm(self.epsilon, self.n)
+            return Trial(algorithm, lambda drawn: Rows(records), lambda share, people: abs(float(share.value) - truth) <= margin, self.n, self.epsilon)
+
+        return cross_check(trial, seed)
+
+
+@dataclass(frozen=True)
+class MeanSquare:
+    """The mean square of the error against the clients' own share, and its relative standard error."""
+
+    mean_square: float
+    relative_error: float
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A mechanism among n clients, in independent runs."""
+
+    way: str
+    epsilon: float
+    n: int
+    trials: int
+
+
+@dataclass(frozen=True)
+class Row:
+    """The root mean square error at n, and the standard error of its logarithm."""
+
+    n: int
+    rmse: float
+    spread: float
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        return about_log(self.rmse, self.spread)
+
+
+Lines: TypeAlias = dict[tuple[float, str], list[Row]]  # by epsilon and mechanism, in the order of n
 
 
 def predicted(way: str, epsilon: float, n: int) -> float:
@@ -77,7 +117,7 @@ def predicted(way: str, epsilon: float, n: int) -> float:
 
 
 @dataclass(frozen=True)
-class RandomizedResponse(Experiment[Point, Measurement]):
+class RandomizedResponse(Experiment[Users | Setting, CrossCheck | Refusal | MeanSquare]):
     """`ways` are the mechanisms under test; a wrong one must make the verdict "not shown"."""
 
     name: ClassVar[str] = "randomized-response"
@@ -90,7 +130,7 @@ class RandomizedResponse(Experiment[Point, Measurement]):
     source: ClassVar[str] = "KLNRS 2008, Sections 4.1 and 4.3; Warner 1965; limits 1"
     ways: dict[str, Way] = field(default_factory=lambda: dict(WAYS))
 
-    def points(self, scale: Scale) -> list[Point]:
+    def points(self, scale: Scale) -> list[Users | Setting]:
         sizes = (100, 1000, 10_000) if scale == "quick" else (100, 300, 1000, 3000, 10_000, 30_000, 100_000)
         epsilons = (0.5, 1.0) if scale == "quick" else (0.25, 0.5, 1.0, 2.0)
         trials = 1500 if scale == "quick" else 4000
@@ -100,51 +140,46 @@ class RandomizedResponse(Experiment[Point, Measurement]):
                 return 6 * trials  # a single Laplace draw has a heavy tail
             return min(trials, 10**8 // n) if way == "local Laplace" else trials
 
-        return [USERS, *({"way": way, "epsilon": epsilon, "n": n, "trials": runs(way, n)} for epsilon in epsilons for way in SLOPES for n in sizes)]
+        return [Users(1.0, 200), *(Setting(way, epsilon, n, runs(way, n)) for epsilon in epsilons for way in SLOPES for n in sizes)]
 
-    def measure(self, point: Point, seed: int) -> Measurement:
-        """The mean square of the error against the clients' own share, over independent runs, and its relative standard error."""
-        way, epsilon, n = point["way"], point["epsilon"], point["n"]
-        if way == "users":
-            return _client_by_client(epsilon, n, seed)
+    def measure(self, point: Users | Setting, seed: int) -> Crossing | MeanSquare:
+        if isinstance(point, Users):
+            return point.measure(seed)
+        way, epsilon, n = point.way, point.epsilon, point.n
         generator = np.random.default_rng([seed, list(SLOPES).index(way), round(1000 * epsilon), n])
         records = _people(n)
         truth = float(records["yes"].mean())
-        squares = np.array([(self.ways[way](records, epsilon, generator) - truth) ** 2 for _ in range(point["trials"])])
-        return {"mean_square": float(squares.mean()), "relative_error": relative_error(squares)}
+        squares = np.array([(self.ways[way](records, epsilon, generator) - truth) ** 2 for _ in range(point.trials)])
+        return MeanSquare(float(squares.mean()), relative_error(squares))
 
-    def conclude(self, measurements: list[tuple[Point, Measurement]], scale: Scale) -> Finding:
-        lines: dict[tuple[float, str], list[dict[str, float]]] = {}
-        for point, found in measurements:
-            if point["way"] == "users":
-                continue
-            lines.setdefault((point["epsilon"], point["way"]), []).append(_row(point["n"], found["mean_square"], found["relative_error"]))
-        for rows in lines.values():
-            rows.sort(key=lambda row: row["n"])
+    def conclude(self, measurements: list[tuple[Users | Setting, Crossing | MeanSquare]], scale: Scale) -> Finding:
+        lines: Lines = {}
+        for point, square in sorted(of_kind(measurements, Setting), key=lambda each: each[0].n):
+            lines.setdefault((point.epsilon, point.way), []).append(_row(point.n, square.mean_square, square.relative_error))
         slopes = {key: line_slope(rows) for key, rows in lines.items()}
         checks = [self._slope_check(way, slopes) for way in SLOPES]
         checks.append(_level_check(lines))
         checks.append(_order_check(lines))
-        checks += [cross_check_shown("The survey of 200 people", found, 0.88) for point, found in measurements if point["way"] == "users"]
+        checks += [cross_check_shown("The survey of 200 people", crossing, 0.88) for _, crossing in of_kind(measurements, Users)]
         notes = ["Errors are against the share among the n people at hand, so that they show the cost of privacy alone; sampling adds its own 1/sqrt(n)."]
         tables, figures = _tables(lines, slopes), [_figure(lines, epsilon) for epsilon in sorted({epsilon for epsilon, _ in lines})]
         return Finding([*checks, figure_check(figures, tables[1])], tables, figures, notes, headline=_headline(lines))
 
     def stated(self, scale: Scale) -> list[Stated]:
         """Of each mechanism's error at the least n, and of its slope."""
-        points = [point for point in self.points(scale) if point["way"] in self.ways and point["epsilon"] == 1.0]
-        return [case for way in self.ways for case in self._stated(way, [(int(p["n"]), int(p["trials"])) for p in points if p["way"] == way])]
+        points = [point for point in self.points(scale) if isinstance(point, Setting) and point.epsilon == 1.0]
+        return [case for way in self.ways for case in self._stated(way, [(point.n, point.trials) for point in points if point.way == way])]
 
     def _stated(self, way: str, sizes: list[tuple[int, int]]) -> list[Stated]:
         pools = {n: self._square_errors(way, n) for n in {min(n, NORMAL) for n, _ in sizes}}
 
-        def row(n: int, trials: int, generator: np.random.Generator) -> dict[str, float]:
+        def row(n: int, trials: int, generator: np.random.Generator) -> Row:
             squares = resampled(pools[min(n, NORMAL)], trials, generator)
             return _row(n, predicted(way, 1.0, n) ** 2 * float(squares.mean()), relative_error(squares))
 
         def error(generator: np.random.Generator) -> tuple[float, float]:
             found = row(*sizes[0], generator)
-            return about_log(found["rmse"], found["spread"])
+            return found.interval
 
         def fitted(generator: np.random.Generator) -> tuple[float, float]:
             return about(*line_slope([row(n, trials, generator) for n, trials in sizes]))
@@ -163,58 +198,58 @@ class RandomizedResponse(Experiment[Point, Measurement]):
         return units
 
     def _slope_check(self, way: str, slopes: dict[tuple[float, str], tuple[float, float]]) -> Check:
-        own = {epsilon: found for (epsilon, name), found in slopes.items() if name == way}
-        shown = bool(own) and all(abs(value - SLOPES[way]) <= Z * spread <= 0.1 for value, spread in own.values())
-        evidence = "; ".join(f"epsilon {epsilon:g}: {value:.4f} +- {Z * spread:.4f}" for epsilon, (value, spread) in sorted(own.items()))
-        return Check(f"{way}: error falls as n to the power {SLOPES[way]:g}", shown, evidence)
+        own = {epsilon: fit for (epsilon, name), fit in sorted(slopes.items()) if name == way}
+        cases = (
+            (abs(value - SLOPES[way]) <= Z * spread <= 0.1, f"epsilon {epsilon:g}: {value:.4f} +- {Z * spread:.4f}") for epsilon, (value, spread) in own.items()
+        )
+        return every(f"{way}: error falls as n to the power {SLOPES[way]:g}", cases)
 
 
-def _row(n: int, mean_square: float, relative: float) -> dict[str, float]:
+def _row(n: int, mean_square: float, relative: float) -> Row:
     """The error at n; the logarithm of a root is half as far off as the mean square is, relatively."""
-    return {"n": n, "rmse": math.sqrt(mean_square), "spread": relative / 2}
+    return Row(n, math.sqrt(mean_square), relative / 2)
 
 
-def line_slope(rows: list[dict[str, float]]) -> tuple[float, float]:
+def line_slope(rows: list[Row]) -> tuple[float, float]:
     """The slope of ln error on ln n, and its standard error, from the measured errors and their spreads."""
-    n, error, spread = (np.array([row[key] for row in rows]) for key in ("n", "rmse", "spread"))
+    n, error, spread = (np.array([getattr(row, key) for row in rows]) for key in ("n", "rmse", "spread"))
     return slope(np.log(n), np.log(error), spread)
 
 
-def _headline(lines: dict[tuple[float, str], list[dict[str, float]]]) -> str:
+def _headline(lines: Lines) -> str:
     """At the greatest epsilon, with the most people."""
     epsilon = max((epsilon for epsilon, _ in lines), default=math.nan)
     last = {way: rows[-1] for (own, way), rows in lines.items() if own == epsilon}
-    told = ", ".join(f"{row['rmse']:.2g} ({way})" for way, row in last.items())
-    return f"At epsilon {epsilon:g} a share among {max((row['n'] for row in last.values()), default=0):,.0f} people is off by {told or 'an unknown amount'}."
+    told = ", ".join(f"{row.rmse:.2g} ({way})" for way, row in last.items())
+    return f"At epsilon {epsilon:g} a share among {max((row.n for row in last.values()), default=0):,.0f} people is off by {told or 'an unknown amount'}."
 
 
-def _level_check(lines: dict[tuple[float, str], list[dict[str, float]]]) -> Check:
-    worst, shown = "", bool(lines)
-    furthest = -1.0
-    for (epsilon, way), rows in lines.items():
-        for row in rows:
-            off = abs(math.log(row["rmse"] / predicted(way, epsilon, int(row["n"])))) / row["spread"]
-            shown = shown and off <= LEVEL
-            if off > furthest:
-                furthest, worst = off, f"furthest off: {way}, epsilon {epsilon:g}, n = {row['n']:g}, by {off:.1f} standard errors"
-    return Check(f"Every measured error is the one the formulas predict, within {LEVEL:g} standard errors", shown, worst)
+def _level_check(lines: Lines) -> Check:
+    off = {
+        f"{way}, epsilon {epsilon:g}, n = {row.n:g}": abs(math.log(row.rmse / predicted(way, epsilon, row.n))) / row.spread
+        for (epsilon, way), rows in lines.items()
+        for row in rows
+    }
+    worst = max(off, key=off.__getitem__, default="")
+    evidence = f"furthest off: {worst}, by {off[worst]:.1f} standard errors" if off else ""
+    return Check(f"Every measured error is the one the formulas predict, within {LEVEL:g} standard errors", bool(off) and off[worst] <= LEVEL, evidence)
 
 
-def _order_check(lines: dict[tuple[float, str], list[dict[str, float]]]) -> Check:
+def _order_check(lines: Lines) -> Check:
     """Randomized response below Laplace below nothing; the curator below both."""
     shown, parts = bool(lines), []
     for epsilon in sorted({epsilon for epsilon, _ in lines}):
         last = {way: lines[epsilon, way][-1] for way in SLOPES}
-        coin, noise, curator = (last[way]["rmse"] for way in SLOPES)
-        apart = Z * math.hypot(last["randomized response"]["spread"], last["local Laplace"]["spread"])
+        coin, noise, curator = (last[way].rmse for way in SLOPES)
+        apart = Z * math.hypot(last["randomized response"].spread, last["local Laplace"].spread)
         shown = shown and math.log(noise / coin) > apart and curator < coin
-        parts.append(f"epsilon {epsilon:g}, n = {last['curator']['n']:g}: {coin:.2g} against {noise:.2g} and {curator:.2g}")
+        parts.append(f"epsilon {epsilon:g}, n = {last['curator'].n:g}: {coin:.2g} against {noise:.2g} and {curator:.2g}")
     return Check("Randomized response beats local Laplace, and the curator beats both", shown, "; ".join(parts))
 
 
-def _tables(lines: dict[tuple[float, str], list[dict[str, float]]], slopes: dict[tuple[float, str], tuple[float, float]]) -> list[Table]:
+def _tables(lines: Lines, slopes: dict[tuple[float, str], tuple[float, float]]) -> list[Table]:
     errors: list[tuple[Any, ...]] = [
-        (epsilon, way, int(row["n"]), row["rmse"], *about_log(row["rmse"], row["spread"]), predicted(way, epsilon, int(row["n"])))
+        (epsilon, way, row.n, row.rmse, *row.interval, predicted(way, epsilon, row.n))
         for (epsilon, way), rows in sorted(lines.items()) for row in rows
     ]  # fmt: skip
     fits = [(epsilon, way, value, *about(value, spread)) for (epsilon, way), (value, spread) in sorted(slopes.items())]
@@ -224,14 +259,12 @@ def _tables(lines: dict[tuple[float, str], list[dict[str, float]]], slopes: dict
     ]
 
 
-def _figure(lines: dict[tuple[float, str], list[dict[str, float]]], epsilon: float) -> Figure:
+def _figure(lines: Lines, epsilon: float) -> Figure:
     curves = []
     for way in SLOPES:
         rows = lines[epsilon, way]
-        sizes, errors = [row["n"] for row in rows], [row["rmse"] for row in rows]
-        low, high = zip(*(about_log(row["rmse"], row["spread"]) for row in rows), strict=True)
-        curves.append(Curve(way, sizes, errors, "measured", low, high))
-        curves.append(Curve(f"{way}, predicted", sizes, [predicted(way, epsilon, int(n)) for n in sizes], "theory"))
+        curves.append(curve(way, [(row.n, row.rmse, *row.interval) for row in rows]))
+        curves.append(curve(f"{way}, predicted", [(row.n, predicted(way, epsilon, row.n)) for row in rows], "theory"))
     title = f"Error of an estimated share against the number of people, epsilon {epsilon:g}"
     return Figure(f"error-epsilon-{epsilon:g}", title, "people", "root mean square error", curves, log_x=True, log_y=True)
 

@@ -147,7 +147,7 @@ def _measure_printed(point: Point, seed: int) -> Measurement:
 
 
 def _first_ignored(queries: tuple[StatisticalQuery, ...], d: int) -> dict[str, Any]:
-    """A forgery: the last query, which tells the mask, is put first, and the hidden set is that of all the others."""
+    """A forgery: the last query, which reveals the mask, is put first, and the hidden set ignores it."""
     rest = hidden_set_certificate(queries[:-1], d)
     return {**rest, "queries": [described(queries[-1]), *rest["queries"]]}
 

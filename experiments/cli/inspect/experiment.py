@@ -23,7 +23,7 @@ class RunExperiment:
     Ctrl-C stops; the same command continues. A claim that is not shown prints its failed checks; the exit code is then 1.
     """
 
-    name: str = argument(f"One of {', '.join(NAMES)}, or all.", metavar="NAME")
+    name: str = argument(f"all, or one of: {'; '.join(NAMES)}.", metavar="NAME")
     full: bool = option(False, "All points (some 45 minutes for all experiments), or a few (2 minutes), the default", name="--full/--quick")
     seed: int = option(DEFAULT_SEED, "The same seed gives the same results, byte for byte", metavar="S")
     out: Path = option(DEFAULT_OUT, "Folder for the results; a stopped run continues from it", metavar="FOLDER")

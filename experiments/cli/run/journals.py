@@ -55,10 +55,10 @@ class Show:
 
 @dataclass(frozen=True)
 class Resume:
-    """Goes on with a run whose server was killed, from what it has journal.
+    """Continues a run whose server was killed, from its journal.
 
-    The rounds that were closed are played again without asking anybody, and the open one goes on with the reports that were accepted; members that still wait
-    answer the rest. The result is that of a run that was never interrupted.
+    Closed rounds are computed again without asking any client. The open round keeps its accepted reports; waiting members answer the rest. The result is
+    that of an uninterrupted run.
     """
 
     run: str = argument("The run.", metavar="RUN")

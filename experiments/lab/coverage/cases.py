@@ -15,13 +15,14 @@ from local_dp.experiments.lab.coverage.searches import least_count_cases
 from local_dp.experiments.lab.coverage.settings import FEW, Estimator, Setting, of_settings
 from local_dp.experiments.lab.coverage.stated import Stated
 from local_dp.experiments.lab.coverage.tables import TABLES
+from local_dp.experiments.lab.store import plain
 from local_dp.protocols.surveys.frequency import Frequency, frequency_randomizer
 from local_dp.protocols.surveys.statistical_queries import StatisticalQueries
 from local_dp.protocols.surveys.survey import Survey
 from local_dp.protocols.vectors.mean_vector import Mean
 from local_dp.protocols.vectors.workload import PrefixSums
 from local_dp.randomizers.finite import FiniteChannel
-from local_dp.randomizers.numbers.discrete_laplace import DiscreteLaplace
+from local_dp.randomizers.numbers.noise import DiscreteLaplace
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.records import Records
 from local_dp.tallies import Tally
@@ -148,9 +149,9 @@ def success_rates() -> list[dict[str, Any]]:
 
     Of three trials or fewer no rate is stated.
     """
-    points = [point for module in chosen(ALL) for scale in SCALES for point in load(module).points(scale)]
+    points = [plain(point) for module in chosen(ALL) for scale in SCALES for point in load(module).points(scale)]
     found = []
-    for trials in sorted({int(point["trials"]) for point in points if point.get("trials", 0) > 3}):
+    for trials in sorted({int(data["trials"]) for data in map(plain, points) if data.get("trials", 0) > 3}):
         exact = binomial_coverage(trials, RATES)
         mean = float(exact.mean())
         found.append({"trials": trials, "mean": mean, "least": float(exact.min()), "most": float(exact.max()), "inside": BAND[0] <= mean <= BAND[1]})

@@ -142,7 +142,7 @@ def binomial_coverage(n: int, chances: Floats) -> Floats:
 def exact_range(n: int, seen: tuple[float, float]) -> tuple[float, float]:
     """The least and the largest exact coverage with n clients, over all truths, which make a report seen with chances between `seen`.
 
-    The coverage jumps at the ends of the intervals and is smooth between, so it is looked at on both sides of every jump (of 10,000, where n has more).
+    The coverage jumps at the ends of the intervals and is smooth between. It is computed on both sides of each jump, of at most 10,000.
     """
     ends = np.sort(np.concatenate(score_interval(np.arange(n + 1) / n, (0.0, 1.0), n)))
     jumps = ends[(seen[0] < ends) & (ends < seen[1])]

@@ -43,7 +43,7 @@ def steep(slope: float) -> SuccessCurve:
 
 
 def least_count_cases(scale: Scale) -> list[Stated]:
-    """Searches for a least number of clients, on curves from flat to steep, with as few and as many runs as experiments of this scale make."""
+    """Searches for a least number of clients, on curves from flat to steep, with the fewest and the most runs at this scale."""
     curves = [*map(all_right, DECISIONS), *map(steep, SLOPES)]
     return [Stated("least-counts", curve.what, trials, curve.truth, _search(curve, trials), dear=2) for curve in curves for trials in SEARCHES[scale]]
 

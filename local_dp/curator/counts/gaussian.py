@@ -1,8 +1,9 @@
 """Counts with Gaussian noise: discrete, and rounded."""
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
-from decimal import Decimal, localcontext
+from decimal import Decimal
 from fractions import Fraction
 from functools import cached_property, lru_cache
 
@@ -11,8 +12,8 @@ import numpy as np
 from local_dp.accounting.gaussian import DiscreteGaussian
 from local_dp.accounting.rules import delta
 from local_dp.arrays import Counts, Floats
-from local_dp.curator.counts.base import ColumnCounts, CountsMechanism, NoisyCounts
-from local_dp.curator.inversion import Cumulative, exp_minus, signed
+from local_dp.curator.counts.laplace import ColumnCounts, CountsMechanism, NoisyCounts
+from local_dp.curator.inversion import Cumulative, exp_minus, signed, summed
 from local_dp.curator.mechanism import WithinDelta
 from local_dp.curator.rounded_normal import least_variance, rounded_normals
 from local_dp.draws import Draws
@@ -20,7 +21,6 @@ from local_dp.errors import InputError
 from local_dp.loss import ATTO, Approximate, Concentrated
 from local_dp.optimise import least_clients
 
-_GUARD = 20  # digits that rounding may eat
 _MOST = 1 << 36  # of a variance
 
 
@@ -28,7 +28,7 @@ _MOST = 1 << 36  # of a variance
 class DiscreteGaussianCounts(CountsMechanism[Concentrated]):
     """`k` counts, each with noise y of weight e^(-y^2 / (2 V)), V = k / (2 rho).
 
-    Privacy: rho-zCDP; beside a delta, exactly what k `parts` come to: a count that does not move loses nothing, so a record that moves all by 1 is the worst.
+    Privacy: rho-zCDP. With a delta, exactly the composition of k `parts`: a record that moves all counts by 1 is the worst.
     Utility: as `GaussianCounts` of the same V, whose (eps, delta) has a closed form. Cost: a table of 11 sqrt(V) rows, made once; then 30 ns a count.
     Source: Canonne, Kamath, Steinke 2020, Theorem 4.
     """
@@ -46,12 +46,12 @@ class DiscreteGaussianCounts(CountsMechanism[Concentrated]):
 
     @property
     def variance(self) -> Fraction:
-        """V, to which the variance of the noise is equal but for a tiny share."""
+        """V: the variance of the noise up to a tiny share."""
         return Fraction(self.k * ATTO, 2 * self.loss.atto_rho)
 
     @property
     def parts(self) -> dict[DiscreteGaussian, int]:
-        """What each count loses, for `accounting.rules`."""
+        """The loss of each count, for `accounting.rules`."""
         return {_part(self.variance): self.k}
 
     def noise(self, draws: Draws) -> Counts:
@@ -62,59 +62,51 @@ class DiscreteGaussianCounts(CountsMechanism[Concentrated]):
 
     @cached_property
     def _cumulative(self) -> Floats:
-        """Pr[|y| <= 0], Pr[|y| <= 1], ... of one count, as far as it is below 1 for a float."""
+        """Pr[|y| <= 0], Pr[|y| <= 1], ... of one count, while it is below 1 as a float."""
         y = np.arange(math.ceil(12 * math.sqrt(self.variance)) + 2)
         sums = np.cumsum(np.exp(-(y**2) / (2 * float(self.variance))) * np.where(y > 0, 2, 1))
         return np.asarray(sums / sums[-1])
 
 
 def least_discrete_variance(k: int, loss: Approximate) -> int:
-    """The least whole V with which discrete Gaussian noise on k counts keeps to `loss`, by the exact rule: the one of the normal law, or next to it."""
+    """The least whole V with which discrete Gaussian noise on k counts keeps to `loss`, by the exact rule; that of normal noise is about the same."""
     return least_clients(lambda variance: delta({_part(Fraction(variance)): k}, loss.epsilon) <= loss.delta)
 
 
 def _part(variance: Fraction) -> DiscreteGaussian:
-    """The loss of one count, in no smaller units than it has."""
+    """The loss of one count, rounded up."""
     return DiscreteGaussian(math.ceil(ATTO / variance))
 
 
 @lru_cache(maxsize=4)
 def _sizes(variance: Fraction) -> Cumulative:
-    """Of |y|: weight 1 for 0 and twice e^(-y^2 / (2 V)) for the others, summed and divided by their sum."""
+    """The law of |y|: weight 1 for 0 and twice e^(-y^2 / (2 V)) for the others, summed and divided by their sum."""
 
-    def sizes(digits: int) -> list[Decimal]:
-        with localcontext() as context:
-            context.prec = digits + _GUARD
-            decay = exp_minus(1 / (2 * variance))
-            weight, ratio, total, least = Decimal(1), decay, Decimal(1), Decimal(10) ** -(digits + 2)
-            found = [total]
-            while weight > least:  # what is beyond is less than sqrt(V) of it, which divides it again
-                weight, ratio = weight * ratio, ratio * decay * decay
-                total += 2 * weight
-                found.append(total)
-            return [share / total for share in found]
+    def weights(digits: int) -> Iterator[Decimal]:
+        decay = exp_minus(1 / (2 * variance))
+        weight, ratio, least = Decimal(1), decay, Decimal(10) ** -(digits + 2)
+        yield weight
+        while weight > least:  # the rest is less than sqrt(V) of it, and the division takes that away
+            weight, ratio = weight * ratio, ratio * decay * decay
+            yield 2 * weight
 
-    return sizes
+    return summed(weights)
 
 
 @dataclass(frozen=True)
 class GaussianCounts(CountsMechanism[Approximate], WithinDelta[ColumnCounts, NoisyCounts]):
     """`k` counts, each with round(N(0, V)), V the least whole number that keeps to (eps, delta).
 
-    Privacy: (eps, delta), in closed form: a replaced record moves the counts by at most sqrt(k) in L2, and the answer is the rounded one of a Gaussian
-    mechanism. Utility: a largest error of about sqrt(V 2 ln k), V proportional to k. Cost: a table of 11 sqrt(V) rows, made once; then 30 ns a count.
+    Privacy: (eps, delta), in closed form: a replaced record moves the counts by at most sqrt(k) in L2, and the answer is that of a Gaussian mechanism, rounded.
+    Utility: a largest error of about sqrt(V 2 ln k), V proportional to k. Cost: a table of 11 sqrt(V) rows, made once; then 30 ns a count.
     """
 
     epsilon: float
     delta: float
 
-    def __post_init__(self) -> None:
-        CountsMechanism.__post_init__(self)
-        WithinDelta.__post_init__(self)
-
     @cached_property
     def variance(self) -> int:
-        """V: of each count's noise before it is rounded."""
+        """V: the variance of each count's noise before rounding."""
         return least_variance(self.k, self.loss)
 
     def noise(self, draws: Draws) -> Counts:

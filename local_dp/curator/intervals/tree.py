@@ -1,4 +1,4 @@
-"""Trees of counts: the curator's pure release of all intervals, level by level."""
+"""Trees of counts: a pure release of all intervals, level by level."""
 
 import math
 from dataclasses import dataclass
@@ -18,11 +18,12 @@ from local_dp.loss import Pure, nano_epsilon, split_epsilon
 
 @dataclass(frozen=True)
 class CountTree(Mechanism[Multiset, IntervalCounts, Pure]):
-    """All interval counts of the domain 0..2^bits - 1 from a tree of noisy counts with `branching` children a node; with 2^bits of them, noise on every cell.
+    """All interval counts of the domain 0..2^bits - 1 from a tree of noisy counts with `branching` children a node; 2^bits of them put noise on every cell.
 
-    Privacy: epsilon, pure, in equal parts to h = ceil(bits / log2 b) levels; the root is n, which is public. Utility: `deviation`; the largest error over
-    all intervals is about four of it. `by_least_squares` makes the counts consistent, which never loses; without it, they are added up as they are.
-    Cost: O(D): 2^20 points in a fifth of a second. Source: Hay, Rastogi, Miklau, Suciu 2010; Qardaji, Yang, Li 2013 on the branching.
+    Privacy: epsilon, pure, in equal parts on h = ceil(bits / log2 b) levels; the root is n, which is public.
+    Utility: `deviation`; the largest error over all intervals is about four times that. `by_least_squares` makes the counts consistent, which never loses;
+    without it, they are added up as they are. Cost: O(D): 2^20 points in a fifth of a second.
+    Source: Hay, Rastogi, Miklau, Suciu 2010; Qardaji, Yang, Li 2013 on the branching.
     """
 
     bits: int
@@ -38,7 +39,7 @@ class CountTree(Mechanism[Multiset, IntervalCounts, Pure]):
 
     @property
     def shape(self) -> Shape:
-        """Of the tree."""
+        """The shape of the tree."""
         return Shape(1 << self.bits, self.branching)
 
     @property
@@ -53,12 +54,12 @@ class CountTree(Mechanism[Multiset, IntervalCounts, Pure]):
 
     @property
     def deviation(self) -> float:
-        """A standard deviation that no consistent interval count exceeds, in records."""
+        """The largest standard deviation of a consistent interval count, at most, in records."""
         one = 1 / (2 * math.sinh(self.levels[0].epsilon / 4) ** 2)  # cosh(x) - 1 = 2 sinh(x / 2)^2
         return math.sqrt(one * largest_variance(1 << self.bits, self.branching))
 
     def algorithm(self, size: int) -> Nonadaptive[Level, LevelCounts, IntervalCounts]:
-        """As a curator's algorithm for `size` records: all levels are asked at once, so it is CNI."""
+        """The tree as a curator's algorithm for `size` records: it asks all levels at once, so it is CNI."""
         return Nonadaptive(self.levels, lambda answers: self._decode(answers, size))
 
     def release(self, database: Multiset, draws: Draws) -> IntervalCounts:
@@ -68,11 +69,10 @@ class CountTree(Mechanism[Multiset, IntervalCounts, Pure]):
         counts = [answer.counts for answer in answers]
         if not self.by_least_squares:
             return IntervalCounts(nested(counts, self.shape, size))
-        below = np.append(0.0, np.cumsum(consistent(counts, self.shape, size)))
-        return IntervalCounts(below)
+        return IntervalCounts(np.append(0.0, np.cumsum(consistent(counts, self.shape, size))))
 
 
 def best_branching(bits: int, epsilon: float) -> int:
-    """The branching of the least `CountTree.deviation`: 2^bits, a flat histogram, up to bits = 5, about 16 on large domains."""
+    """The branching with the least `CountTree.deviation`: 2^bits, a flat histogram, on small domains; about 16 on large ones."""
     check_domain(bits)
     return min(branchings(1 << bits), key=lambda branching: CountTree(bits, epsilon, branching).deviation)

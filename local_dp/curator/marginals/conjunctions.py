@@ -113,7 +113,7 @@ class WeightedMonomials(WithinDelta[BinaryTable, NoisyMonomials]):
     """The counts of all products of up to k columns, with noise by their size: V_r proportional to sqrt(C(d, r) / (c_r^2 C(t, r))), least at width t.
 
     Privacy: (eps, delta), as one Gaussian mechanism: a replaced record moves each count by at most 1. It moves all if all ones become all zeros.
-    The sum of C(d, r) / V_r is at most mu^2. Utility: an answer errs by at most `asked.bias` and has the standard error `deviation`.
+    The sum of C(d, r) / V_r is at most mu^2. Utility: an answer errs by at most the bias of `asked` and has the standard error `deviation`.
     Cost: O(n / 64) a product. Source: lecture notes 8.1; the weights are the project's own. It gains in the worst case only: where columns are nearly
     independent, the product of their shares is nearer.
     """
@@ -149,8 +149,8 @@ def best_degree(d: int, width: int, size: int, loss: Approximate) -> int:
     """The degree with the least sum of the bias and three standard errors: by closed form, from public numbers."""
 
     def error(degree: int) -> float:
-        asked = Disjunctions(d, width, degree)
-        return asked.bias + 3 * WeightedMonomials(asked, loss.epsilon, loss.delta).deviation / size
+        disjunctions = Disjunctions(d, width, degree)
+        return disjunctions.bias + 3 * WeightedMonomials(disjunctions, loss.epsilon, loss.delta).deviation / size
 
     possible = [k for k in range(1, width + 1) if sum(math.comb(d, r) for r in range(1, k + 1)) <= MOST_MONOMIALS]
     return min(possible, key=error)

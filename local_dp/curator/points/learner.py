@@ -1,23 +1,117 @@
-"""The pure proper point learner: the exponential mechanism over all points of the domain, in two kinds of groups."""
+"""Learners of points: by a stable choice, by the exponential mechanism over all points, and by buckets of a few public hashes."""
 
+import math
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, Self
 
 import numpy as np
 
-from local_dp.arrays import Ints, Naturals
+from local_dp.arrays import Bools, Counts, Ints, Naturals
+from local_dp.checks import check_whole
 from local_dp.curator.mechanism import Law, WithinDelta
-from local_dp.curator.multisets import LabelledMultiset, Multiset, absent
-from local_dp.curator.selection.acceptance import best_acceptance
-from local_dp.curator.selection.exponential import LISTED, ByScore
+from local_dp.curator.multisets import LabelledMultiset, Multiset, absent, check_bits
+from local_dp.curator.selection.exponential import LISTED, ByScore, numbered
 from local_dp.curator.selection.groups import Groups
-from local_dp.curator.selection.stable import Lead, StableChoice
+from local_dp.curator.selection.stable import Lead, StableChoice, best_acceptance
 from local_dp.draws import Draws
 from local_dp.errors import InputError
 
 
+@dataclass(frozen=True)
+class BucketClass:
+    """The hypotheses [h_i(x) = b] for public hashes h_0, h_1, ... into 2^width buckets, and the zero function, number 0.
+
+    `masks[i]` has `width` masks r of `bits` bits, and h_i(x) is the bits <r, x>. Uniform masks make h_i(x) xor h_i(y) uniform for x != y, so two points share
+    a bucket with probability exactly 2^-width. As a probabilistic representation, a point has a hypothesis within alpha except with probability at most
+    (2^-width / alpha)^hashes (Markov): .023 for 8 hashes of 16 buckets at alpha .1. So ln 129 bounds the representation dimension in a domain of any size.
+    Source: Beimel, Nissim, Stemmer 2013b (characterizing pure learners); for thresholds that dimension grows with the bits (Feldman, Xiao 2014).
+    """
+
+    bits: int
+    masks: tuple[tuple[int, ...], ...]
+
+    def __post_init__(self) -> None:
+        check_bits(self.bits)
+        if not self.masks or not self.masks[0] or len({len(masks) for masks in self.masks}) > 1 or self.width > 10:
+            raise InputError("the hashes have no masks, different numbers of masks, or more than 10; give each hash the same number, 1 to 10")
+        if any(type(mask) is not int or not 0 <= mask < 1 << self.bits for masks in self.masks for mask in masks):
+            raise InputError(f"a mask does not fit the domain; give whole numbers of {self.bits} bits")
+
+    @classmethod
+    def drawn(cls, bits: int, coins: Draws, hashes: int = 8, width: int = 4) -> Self:
+        """Draws the masks from public coins."""
+        check_bits(bits)
+        check_whole("hashes", hashes, 1, 1 << 10)
+        check_whole("width", width, 1, 10)
+        return cls(bits, tuple(tuple(coins.below(1 << bits) for _ in range(width)) for _ in range(hashes)))
+
+    @property
+    def width(self) -> int:
+        """The bits of a hash."""
+        return len(self.masks[0])
+
+    @property
+    def size(self) -> int:
+        """The number of hypotheses."""
+        return 1 + (len(self.masks) << self.width)
+
+    @property
+    def log_size(self) -> float:
+        """ln of the size: a bound of the representation dimension."""
+        return math.log(self.size)
+
+    def hash(self, number: int, points: Naturals) -> Ints:
+        """The bucket of each point under one hash."""
+        buckets = np.zeros(len(points), dtype=np.int64)
+        for bit, mask in enumerate(self.masks[number]):
+            buckets |= parities(points, mask) << bit
+        return buckets
+
+    def predict(self, hypothesis: int, points: Naturals) -> Bools:
+        """Where the hypothesis is 1."""
+        if not hypothesis:
+            return np.zeros(len(points), dtype=bool)
+        number, bucket = divmod(hypothesis - 1, 1 << self.width)
+        return np.asarray(self.hash(number, points) == bucket)
+
+    def errors(self, examples: LabelledMultiset) -> Counts:
+        """The number of examples that each hypothesis misclassifies, shape (size,). O(hashes s) and a table."""
+        if examples.bits != self.bits:
+            raise InputError(f"the points are of 0..2^{examples.bits} - 1, the hashes of 0..2^{self.bits} - 1; give one domain for both")
+        gain, positive = examples.zeros - examples.ones, int(examples.ones.sum())
+        errors = [np.array([positive])]
+        for number in range(len(self.masks)):
+            change = np.zeros(1 << self.width, dtype=np.int64)
+            np.add.at(change, self.hash(number, examples.values), gain)
+            errors.append(positive + change)
+        return np.concatenate(errors)
+
+
+def parities(points: Naturals, mask: int) -> Counts:
+    """<mask, x> mod 2 for each point x."""
+    if points.dtype == object:
+        return np.array([(mask & point).bit_count() & 1 for point in points.tolist()], dtype=np.int64)
+    return np.asarray(np.bitwise_count(points & np.uint64(mask)) & 1, dtype=np.int64)
+
+
+@dataclass(frozen=True)
+class BucketPointLearner(ByScore[LabelledMultiset, int]):
+    """A hypothesis of a bucket class, by its number, with probability proportional to e^(-eps (errors) / 2): private Occam on a representation of points.
+
+    Privacy: eps. Utility: a point is learned within alpha .1 from 140 examples at eps 1, at any number of bits. So for points only proper learners
+    separate pure from approximate privacy. Cost: O(hashes s). Source: KLNRS 2008, Theorem 3.7, on `BucketClass`.
+    """
+
+    hypotheses: BucketClass
+    epsilon: float
+
+    def candidates(self, database: LabelledMultiset) -> Groups[int]:
+        """A replaced example moves the errors of a hypothesis by at most 1."""
+        return numbered(-self.hypotheses.errors(database))
+
+
 class AllPoints(Groups[int]):
-    """The points that occur, each of its count, and all others of the domain together, of score 0."""
+    """The points that occur, scored by their counts, and all others of the domain as one group of score 0."""
 
     def __init__(self, points: Multiset) -> None:
         others = (1 << points.bits) - len(points.values)
@@ -32,10 +126,10 @@ class AllPoints(Groups[int]):
 
 @dataclass(frozen=True)
 class ProperPointLearner(ByScore[LabelledMultiset, int]):
-    """A point x with probability proportional to e^(eps q(x) / 2), q(x) how many examples are (x, 1).
+    """A point x with probability proportional to e^(eps q(x) / 2), q(x) the number of examples (x, 1).
 
-    Privacy: eps. Utility: within alpha of the target with 302 examples at 2^16 points, alpha .1, 90 % and eps 1, 1,018 at 2^64 (`bounds.packing.pure_success`);
-    no pure proper learner does with fewer than 155 and 520 (`bounds.packing.point_records`).
+    Privacy: eps. Utility: within alpha .1 of the target with 302 examples at 2^16 points, 90 % and eps 1, and 1,018 at 2^64
+    (`bounds.packing.pure_success`). No pure proper learner needs fewer than 155 and 520 (`bounds.packing.point_records`).
     Cost: that of the points that occur, and one power of 2 bits / eps factors. Source: KLNRS 2008, Theorem 3.7; Beimel, Nissim, Stemmer 2013, Section 3.1.
     """
 
@@ -47,20 +141,20 @@ class ProperPointLearner(ByScore[LabelledMultiset, int]):
 
 
 def leading_point(examples: LabelledMultiset) -> Lead[int]:
-    """The point most often labelled 1, the lowest of those that tie, and its lead; 0 with no lead where no label is 1."""
+    """The point most often labelled 1, the lowest of those that tie, and its lead; 0 without a lead if no label is 1."""
     second, first = np.partition(np.append(examples.ones, (0, 0)), -2)[-2:].tolist()
     return Lead(int(examples.values[np.argmax(examples.ones)]), first - second) if first else Lead(0, 0)
 
 
 @dataclass(frozen=True)
 class PointLearner(WithinDelta[LabelledMultiset, int | None]):
-    """The point x whose examples (x, 1) lead by enough, by stable choice; without an answer None, the all-zero hypothesis, or a uniform point.
+    """The point x whose examples (x, 1) lead by enough, by stable choice; otherwise None, the all-zero hypothesis, or a uniform point.
 
     The hypothesis x is 1 at x alone. `otherwise` "zero" is proper in the points with the all-zero function added, "uniform" in the points alone.
     Privacy: (eps, delta): a replaced example moves the multiplicity of (x, 1) by at most 1.
-    Utility: within alpha of the target with 345 examples at alpha .1, 90 % and (1, 1e-6), 192 at delta 1e-3, whatever the domain
-    (`bounds.packing.stable_success`). A uniform point errs where it is and at the target, by 2 alpha in the worst case (erratum E3); in a domain of many more
-    than 1 / (alpha beta) points, where it hardly ever is a heavy one, the same examples do (`uniform_success`).
+    Utility: within alpha .1 of the target with 345 examples at 90 % and (1, 1e-6), 192 at delta 1e-3, whatever the domain (`bounds.packing.stable_success`).
+    A uniform point errs at itself and at the target, by 2 alpha in the worst case (erratum E3). In a domain of many more than 1 / (alpha beta) points it is
+    hardly ever a heavy one, and the same examples are enough (`uniform_success`).
     Cost: one pass. Source: Beimel, Nissim, Stemmer 2013, Lemma 3.2 and Remark 3.3, on stable choice repaired (E1).
     """
 
@@ -75,19 +169,19 @@ class PointLearner(WithinDelta[LabelledMultiset, int | None]):
 
     @property
     def choice(self) -> StableChoice[LabelledMultiset, int]:
-        """The stable choice that it is."""
+        """The stable choice of the leading point."""
         return StableChoice(leading_point, self.epsilon, self.delta)
 
     def release(self, database: LabelledMultiset, draws: Draws) -> int | None:
-        told = self.choice.release(database, draws)
-        return draws.below(1 << database.bits) if told is None and self.otherwise == "uniform" else told
+        point = self.choice.release(database, draws)
+        return draws.below(1 << database.bits) if point is None and self.otherwise == "uniform" else point
 
     def law(self, database: LabelledMultiset) -> Law[int | None]:
-        told = self.choice.law(database)
+        law = self.choice.law(database)
         if self.otherwise == "zero":
-            return told
+            return law
         domain = 1 << database.bits
         if domain > LISTED:
             raise InputError(f"there are 2^{database.bits} points; a law is listed up to {LISTED}")
-        silent = told.get(None, 0)
-        return {point: told.get(point, 0) * domain + silent for point in range(domain)}
+        silent = law.get(None, 0)
+        return {point: law.get(point, 0) * domain + silent for point in range(domain)}

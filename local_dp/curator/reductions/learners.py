@@ -11,14 +11,15 @@ from typing import Generic, TypeVar
 import numpy as np
 
 from local_dp.checks import check_whole
-from local_dp.curator.laws import whole_weights
+from local_dp.curator.clipped import ClippedLaplace
+from local_dp.curator.laws import probabilities, whole_weights
 from local_dp.curator.mechanism import Law, Mechanism
 from local_dp.curator.multisets import LabelledMultiset, Multiset
 from local_dp.curator.sanitizers.medians import Medians
 from local_dp.curator.sanitizers.steps import Steps
 from local_dp.draws import Draws
 from local_dp.errors import InputError
-from local_dp.loss import NANO, Approximate, Loss, Pure, exp_epsilon, nano_epsilon
+from local_dp.loss import NANO, Approximate, Loss, Pure, nano_epsilon
 
 E = TypeVar("E")
 P = TypeVar("P", Pure, Approximate)
@@ -75,11 +76,9 @@ class LabelSanitizer(Mechanism[LabelledMultiset, ByLabel[E], P], Generic[E, P]):
         """Of the number of records and the release of one label."""
         if total > _LISTED:
             raise InputError(f"there are {total} records; a law is listed up to {_LISTED}")
-        growth = exp_epsilon(nano_epsilon(self.epsilon))
         shares: dict[int, Fraction] = {}
-        for noisy in range(total + 1):
-            size, far = self._rounded(noisy), growth ** -abs(noisy - points.size)
-            shares[size] = shares.get(size, Fraction(0)) + (far if noisy in (0, total) else far * (1 - 1 / growth))
+        for noisy, chance in probabilities(ClippedLaplace(nano_epsilon(self.epsilon), 1, total).law(points.size)).items():
+            shares[self._rounded(noisy)] = shares.get(self._rounded(noisy), Fraction(0)) + chance
         outcomes: dict[tuple[int, E | None], Fraction] = {}
         for size, share in shares.items():
             if not size:

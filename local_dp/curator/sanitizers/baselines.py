@@ -1,4 +1,4 @@
-"""What a release of all thresholds is measured against: noisy counts in a tree of dyadic intervals, and in a histogram of as many as can be afforded."""
+"""Baselines for a release of all thresholds: noisy counts in a tree of dyadic intervals, and in a histogram."""
 
 import math
 from collections.abc import Iterator
@@ -20,11 +20,11 @@ MAX_CELLS = 1 << 20
 
 @dataclass(frozen=True)
 class DyadicTree(Mechanism[Multiset, Steps, Pure]):
-    """Noisy counts of all dyadic intervals of lengths 2^(bits - 1), 2^(bits - 2), ..., `levels` lengths, asked only below intervals of `worth` and more.
+    """Noisy counts of the dyadic intervals of `levels` lengths 2^(bits - 1), 2^(bits - 2), ..., only below intervals of share `worth` or more.
 
     Privacy: epsilon, pure: at each length a replaced record moves two counts by 1, each with discrete Laplace noise of eps / (2 levels). An interval's two
-    halves share it in the proportion of their noisy counts; what has no more levels, or too small a count, is answered half-way.
-    Utility: needs all `bits` levels where records lie close together, with an error of about (2 bits / eps) sqrt(bits): what the medians are to beat.
+    halves share it in proportion to their noisy counts. An interval that is not divided is answered half-way.
+    Utility: needs all `bits` levels where records lie close together, with an error of about (2 bits / eps) sqrt(bits).
     Source: hierarchical counts of Hay, Rastogi, Miklau, Suciu 2010, pruned as in Cormode et al. 2012.
     """
 
@@ -46,11 +46,11 @@ class DyadicTree(Mechanism[Multiset, Steps, Pure]):
 
     @property
     def _count(self) -> int:
-        """What one count costs, in nano-nats."""
+        """The cost of one count, in nano-nats."""
         return nano_epsilon(self.epsilon) // (2 * self.levels)
 
     def _steps(self, points: Multiset, draws: Draws) -> Iterator[tuple[int, float]]:
-        """The share at the start of each interval that is not divided, and half of its own more just after: in order."""
+        """The share at the start of each undivided interval, and half of its own share more just after, in order."""
         bits, noise, left = points.bits, Fraction(self._count, NANO), [(0, points.bits, 1.0)]
         below = 0.0
         while left:
@@ -72,7 +72,7 @@ class NoisyHistogram(Mechanism[Multiset, Steps, Pure]):
     """Noisy counts of 2^`cells` equal parts of the domain; within a part, half of it.
 
     Privacy: epsilon, pure: a replaced record moves two counts by 1, each with discrete Laplace noise of eps / 2.
-    Utility: useless where the records lie in few of the parts, as they do in a domain that nobody described.
+    Utility: useless if the records lie in few of the parts, as they do in a domain without declared bounds.
     """
 
     epsilon: float

@@ -1,49 +1,120 @@
-"""All thresholds, and so all quantiles, from a tree of medians: pure, with one choice among a domain's thresholds in each node."""
+"""All thresholds, and so all quantiles, from a tree of medians: pure, by one choice among the domain's thresholds in each node."""
 
 import math
 from abc import abstractmethod
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from dataclasses import dataclass
-from typing import NamedTuple, TypeVar
+from functools import cached_property, lru_cache
+from typing import NamedTuple
 
 import numpy as np
 
+from local_dp.arrays import Counts, Ints, Naturals
 from local_dp.checks import check_whole
-from local_dp.curator.mechanism import Law, Mechanism
+from local_dp.curator.laws import independent
+from local_dp.curator.mechanism import L_co, Law, Mechanism
 from local_dp.curator.multisets import WORD, Multiset
-from local_dp.curator.sanitizers.spread import Spread
 from local_dp.curator.sanitizers.steps import Steps
 from local_dp.curator.selection.exponential import ExponentialChoice
-from local_dp.curator.selection.runs import Runs
+from local_dp.curator.selection.groups import Groups, Runs
+from local_dp.curator.selection.sparse import SparseChoice
 from local_dp.draws import Draws
 from local_dp.errors import InputError
-from local_dp.loss import NANO, Loss, Pure, nano_epsilon
+from local_dp.loss import NANO, Pure, nano_epsilon
 
-L_co = TypeVar("L_co", bound=Loss, covariant=True)
+
+@lru_cache(maxsize=8)
+def reversed_bits(low: int) -> Ints:
+    """The numbers 0..2^low - 1 with their bits in reversed order."""
+    numbers = np.zeros(1, dtype=np.int64)
+    for _ in range(low):
+        numbers = np.concatenate([2 * numbers, 2 * numbers + 1])
+    return numbers
+
+
+@dataclass(frozen=True)
+class Spread:
+    """The records of `points` as finer points below 2^(bits + low), in order: ties broken without a draw, so that every rank is near a finer point.
+
+    The i-th record of a value gets the low bits i reversed (van der Corput). An added record adds one finer point and moves none, so neighbours stay
+    neighbours: a mechanism that is private on finer points is private.
+    """
+
+    points: Multiset
+    low: int
+
+    @property
+    def bits(self) -> int:
+        """The bits of the finer points."""
+        return self.points.bits + self.low
+
+    @cached_property
+    def upto(self) -> Counts:
+        """The number of records with a lower value, shape (s + 1,)."""
+        return np.concatenate([[0], np.cumsum(self.points.counts)])
+
+    def rank(self, threshold: int) -> int:
+        """The number of records below a threshold of 0..2^bits."""
+        value, part = threshold >> self.low, threshold & ((1 << self.low) - 1)
+        if value >> self.points.bits:
+            return int(self.upto[-1])
+        at = int(np.searchsorted(self.points.values, np.array(value, dtype=self.points.values.dtype)))
+        below = int(self.upto[at])
+        if part and at < len(self.points.values) and int(self.points.values[at]) == value:
+            rounds, more = divmod(int(self.points.counts[at]), 1 << self.low)
+            below += rounds * part + int(np.count_nonzero(reversed_bits(self.low)[:more] < part))
+        return below
+
+    def cell(self, record: int) -> int:
+        """The number of records at the finer point of this one, at most."""
+        at = int(np.searchsorted(self.upto, record, side="right")) - 1
+        return (int(self.points.counts[at]) >> self.low) + 1 if at < len(self.points.values) else 1
+
+    def between(self, first: int, last: int) -> tuple[Naturals, Counts]:
+        """The finer points of the records first..last - 1, distinct and ascending, and the number of records below each."""
+        word = np.uint64 if self.bits <= WORD else object
+        start = int(np.searchsorted(self.upto, first, side="right")) - 1
+        stop = int(np.searchsorted(self.upto, last, side="left"))
+        if first >= last:
+            return np.zeros(0, dtype=word), np.zeros(0, dtype=np.int64)
+        values, counts = self.points.values[start:stop], self.points.counts[start:stop]
+        cells = np.minimum(counts, 1 << self.low)
+        which = np.repeat(np.arange(len(values)), cells)
+        number = np.arange(len(which)) - np.repeat(np.cumsum(cells) - cells, cells)
+        part = reversed_bits(self.low)[number]
+        order = np.argsort((which << self.low) + part)
+        each = ((counts[which] >> self.low) + (number < (counts[which] & ((1 << self.low) - 1))))[order]
+        upto = int(self.upto[start]) + np.cumsum(each)
+        below = upto - each
+        inside = (upto > first) & (below < last)
+        places = order[inside]
+        return values[which[places]].astype(word) * (1 << self.low) + part[places].astype(word), below[inside]
+
+
 MAX_LEVELS, MAX_LOW = 16, 20
 
 
 class Node(NamedTuple):
-    """The finer points from `low` to `high` - 1, whose records have the numbers `first`..`last` - 1."""
+    """The finer points from `low` to `high` - 1; their records have the numbers `first`..`last` - 1."""
 
     low: int
     high: int
     first: int
     last: int
 
-    def split(self, held: Spread, cut: int) -> tuple["Node", "Node"]:
+    def split(self, records: Spread, cut: int) -> tuple["Node", "Node"]:
         """The points below the cut, and the others."""
-        middle = held.rank(cut)
+        middle = records.rank(cut)
         return Node(self.low, cut, self.first, middle), Node(cut, self.high, middle, self.last)
 
 
 @dataclass(frozen=True)
 class TreeOfMedians(Mechanism[Multiset, Steps, L_co]):
-    """2^levels - 1 cuts, each near the median of the records between its ancestors; a cut has an eps / `levels` of its own in every record's path.
+    """2^levels - 1 cuts, each near the median of the records between its ancestors; the cuts of one level share eps / `levels`.
 
-    The share below the cut number v is v / 2^levels, between two cuts it is half-way; 1 / 2^(levels + 1) is thus the error without noise. Values that
-    occur often are spread over 2^`low` finer points (`Spread`). Cost: O(s) for s distinct values, and 2^levels choices.
+    The share below the cut number v is v / 2^levels, and half-way between two cuts; so the error without noise is 1 / 2^(levels + 1). Frequent values are
+    spread over 2^`low` finer points (`Spread`). Cost: O(s) for s distinct values, and 2^levels choices.
     """
 
     epsilon: float
@@ -57,46 +128,49 @@ class TreeOfMedians(Mechanism[Multiset, Steps, L_co]):
             raise InputError(f"epsilon is {self.epsilon} for {self.levels} levels; give a larger epsilon or fewer levels")
 
     @abstractmethod
-    def cut(self, held: Spread, node: Node, draws: Draws) -> int:
-        """Where the node is split."""
+    def choice(self, bits: int) -> ExponentialChoice | SparseChoice:
+        """The choice of a cut among finer points of so many bits."""
 
     @abstractmethod
-    def cut_law(self, held: Spread, node: Node) -> Law[int]:
-        """The law of `cut`."""
+    def candidates(self, records: Spread, node: Node) -> Groups[int]:
+        """The cuts that a node may have, by their scores."""
+
+    @abstractmethod
+    def cut(self, node: Node, candidate: int | None) -> int:
+        """The cut of a candidate, or of no answer."""
 
     def release(self, database: Multiset, draws: Draws) -> Steps:
-        held = Spread(database, self.low)
-        nodes, cuts = [_root(held)], list[int]()
+        records = Spread(database, self.low)
+        nodes, cuts = [_root(records)], list[int]()
         for _ in range(self.levels):
-            found = [self.cut(held, node, draws) for node in nodes]
-            nodes = [part for node, cut in zip(nodes, found, strict=True) for part in node.split(held, cut)]
+            cuts_here = [self.cut(node, self.choice(records.bits).choose(self.candidates(records, node), draws)) for node in nodes]
+            nodes = [part for node, cut in zip(nodes, cuts_here, strict=True) for part in node.split(records, cut)]
             cuts = [node.high for node in nodes]
         return self._steps(database.bits, tuple(cuts[:-1]))
 
     def law(self, database: Multiset) -> Law[Steps]:
-        held, found = Spread(database, self.low), Counter[Steps]()
-        for cuts, weight in self._law(held, _root(held), self.levels).items():
-            found[self._steps(database.bits, cuts)] += weight
-        return found
+        records, law = Spread(database, self.low), Counter[Steps]()
+        for cuts, weight in self._law(records, _root(records), self.levels).items():
+            law[self._steps(database.bits, cuts)] += weight
+        return law
 
-    def _law(self, held: Spread, node: Node, levels: int) -> Law[tuple[int, ...]]:
-        """The law of the cuts in a node, in order: those of both parts are drawn apart, once the cut between them is drawn."""
+    def _law(self, records: Spread, node: Node, levels: int) -> Law[tuple[int, ...]]:
+        """The law of the ascending cuts in a node: given its own cut, those of its two parts are independent."""
         if not levels:
             return {(): 1}
-        found: dict[tuple[int, ...], int] = {}
-        chosen = self.cut_law(held, node)
-        laws = {cut: [self._law(held, part, levels - 1) for part in node.split(held, cut)] for cut in chosen}
+        outcomes, own = dict[tuple[int, ...], int](), Counter[int]()
+        for candidate, weight in self.choice(records.bits).law(self.candidates(records, node)).items():
+            own[self.cut(node, candidate)] += weight
+        laws = {cut: [self._law(records, part, levels - 1) for part in node.split(records, cut)] for cut in own}
         totals = {cut: math.prod(sum(law.values()) for law in parts) for cut, parts in laws.items()}
         common = math.lcm(*totals.values())
-        for cut, weight in chosen.items():
-            left, right = laws[cut]
-            for before, less in left.items():
-                for after, more in right.items():
-                    found[(*before, cut, *after)] = weight * (common // totals[cut]) * less * more
-        return found
+        for cut, weight in own.items():
+            for (before, after), rest in independent(laws[cut]):
+                outcomes[(*before, cut, *after)] = weight * (common // totals[cut]) * rest
+        return outcomes
 
     def _steps(self, bits: int, cuts: tuple[int, ...]) -> Steps:
-        """The answers that go with ascending cuts: half-way between two, and at a cut that is a threshold of the domain what the cut stands for."""
+        """The answers of ascending cuts: the share of a cut that is a threshold of the domain, and half-way between two cuts."""
         near = {threshold for cut in cuts for threshold in (cut >> self.low, (cut >> self.low) + 1)}
 
         def share(threshold: int) -> float:
@@ -106,17 +180,17 @@ class TreeOfMedians(Mechanism[Multiset, Steps, L_co]):
         return Steps.of(bits, ((threshold, share(threshold)) for threshold in sorted({1, *near}) if 0 < threshold < 1 << bits))
 
 
-def _root(held: Spread) -> Node:
-    return Node(0, 1 << held.bits, 0, held.points.size)
+def _root(records: Spread) -> Node:
+    return Node(0, 1 << records.bits, 0, records.points.size)
 
 
 @dataclass(frozen=True)
 class Medians(TreeOfMedians[Pure]):
     """Each cut t of a node of m records has weight e^(-eps |#(below t) - m / 2| / (2 levels)), over all thresholds of the node's range.
 
-    Privacy: epsilon, pure. At each level a replaced record moves the scores of one node by up to 1, or those of two by up to 1/2; ranges are public by then.
-    An added or removed record costs half of it: the databases may be of different sizes. Utility: a cut of a domain of 2^bits is off by about
-    (2 levels / eps) (bits + low) ln 2 records, less where the records lie far apart.
+    Privacy: epsilon, pure. At each level a replaced record moves the scores of one node by up to 1, or those of two by up to 1/2; the ranges are public.
+    An added or removed record costs half of that. Utility: a cut of a domain of 2^bits is off by about (2 levels / eps) (bits + low) ln 2 records, less
+    where the records lie far apart.
     Source: quantile trees, as in Kaplan, Schnapp, Stemmer 2022, with the exponential mechanism of Smith 2011 in each node.
     """
 
@@ -124,27 +198,23 @@ class Medians(TreeOfMedians[Pure]):
     def loss(self) -> Pure:
         return Pure(self._level * self.levels)
 
-    def cut(self, held: Spread, node: Node, draws: Draws) -> int:
-        return node.low + self._choice.choose(self._scores(held, node), draws)
+    def cut(self, node: Node, candidate: int | None) -> int:
+        return node.low + (candidate or 0)
 
-    def cut_law(self, held: Spread, node: Node) -> Law[int]:
-        return {node.low + cut: weight for cut, weight in self._choice.law(self._scores(held, node)).items()}
+    def choice(self, bits: int = 0) -> ExponentialChoice:
+        """Scores are in half-records, so that they are whole numbers."""
+        return ExponentialChoice(self._level / NANO, sensitivity=2)
 
     @property
     def _level(self) -> int:
         """The loss of a level, in nano-nats."""
         return nano_epsilon(self.epsilon) // self.levels
 
-    @property
-    def _choice(self) -> ExponentialChoice:
-        """Scores are in half-records: whole numbers."""
-        return ExponentialChoice(self._level / NANO, sensitivity=2)
-
-    def _scores(self, held: Spread, node: Node) -> Runs:
-        """Cuts from the node's low end to its high end; records so far from the median that their scores are all clamped are left out of the runs."""
+    def candidates(self, records: Spread, node: Node) -> Runs:
+        """Cuts from the node's low end to its high end. The runs leave out records that are so far from the median that their scores are clamped."""
         middle = (node.first + node.last) // 2
-        near = self._choice.reach(node.high - node.low + 1) // 2 + 2 * held.cell(middle) + 2
-        points, below = held.between(max(node.first, middle - near), min(node.last, middle + near))
+        near = self.choice().reach(node.high - node.low + 1) // 2 + 2 * records.cell(middle) + 2
+        points, below = records.between(max(node.first, middle - near), min(node.last, middle + near))
         upto = np.append(below, min(node.last, middle + near)) if len(below) else np.array([node.first])
-        offsets = points - points.dtype.type(node.low) if held.bits <= WORD else points - node.low
+        offsets = points - points.dtype.type(node.low) if records.bits <= WORD else points - node.low
         return Runs(offsets, -np.abs(2 * upto - node.first - node.last), node.high - node.low)

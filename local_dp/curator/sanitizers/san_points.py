@@ -1,15 +1,16 @@
-"""SanPoints: the counts of the most frequent points, found one by one; as printed, and rebuilt. Whether a point occurs is never told of rare ones."""
+"""SanPoints: the counts of the most frequent points, found one by one; as printed, and rebuilt. It does not reveal whether a rare point occurs."""
 
 import math
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import ClassVar
 
 import numpy as np
 
 from local_dp.accounting.shares import optimal_part, printed_part
-from local_dp.curator.mechanism import Mechanism
+from local_dp.curator.mechanism import R_co, WithinDelta
 from local_dp.curator.multisets import Multiset
 from local_dp.curator.selection.groups import Groups, Listed
 from local_dp.curator.selection.printed import Goals, PrintedChoice
@@ -20,7 +21,7 @@ from local_dp.loss import ATTO, NANO, Approximate, Pure, approximate
 
 @dataclass(frozen=True)
 class PointShares:
-    """A share of the records for each point named, in 0..1, and 0 for every other."""
+    """A share of the records in 0..1 for each named point, and 0 for every other."""
 
     shares: Mapping[int, float]
 
@@ -35,9 +36,50 @@ class PointShares:
         return max((abs(truth.get(point, 0) / size - self.share(point)) for point in {*truth, *self.shares}), default=0.0)
 
 
+class InParts(WithinDelta[Multiset, R_co]):
+    """A sanitizer within (eps, delta) that repeats the same steps: pure parts of equal loss, and a choice with a delta of its own.
+
+    1 / `delta_shares` of delta is for the composition of the parts, the rest for the choices.
+    """
+
+    goals: Goals
+    steps: ClassVar[int]
+    """Pure parts of one repetition."""
+    delta_shares: ClassVar[int]
+
+    @staticmethod
+    @abstractmethod
+    def compose(budget: Approximate, parts: int) -> Pure:
+        """The loss that each of so many equal parts may have within the budget."""
+
+    @property
+    @abstractmethod
+    def repetitions(self) -> int:
+        """The largest number of repetitions."""
+
+    @property
+    @abstractmethod
+    def choice_loss(self) -> Approximate:
+        """The loss of the choice of one repetition."""
+
+    @property
+    def loss(self) -> Approximate:
+        return Approximate(super().loss.nano, self.composed + self.repetitions * self.choice_loss.atto)
+
+    @property
+    def composed(self) -> int:
+        """The delta of the composition, in units of 1e-18."""
+        return approximate(self.epsilon, self.delta).atto // self.delta_shares
+
+    @property
+    def part(self) -> Pure:
+        """The epsilon of each part."""
+        return self.compose(Approximate(approximate(self.epsilon, self.delta).nano, self.composed), self.steps * self.repetitions)
+
+
 @dataclass(frozen=True)
-class PointByPoint(Mechanism[Multiset, PointShares, Approximate]):
-    """`rounds` times a frequent point is chosen among those that were not, and its records are counted with discrete Laplace noise; no answer ends it.
+class PointByPoint(InParts[PointShares]):
+    """`rounds` times a frequent point is chosen among the remaining ones, and its records are counted with discrete Laplace noise; no answer ends it.
 
     Two parts of loss `part` in each round. Utility: rare points have the answer 0. Cost: O(rounds s), s distinct values.
     Source: Beimel, Nissim, Stemmer 2013, Figure 9, Theorem 4.6; erratum E8: 2 / alpha is rounded up.
@@ -46,26 +88,31 @@ class PointByPoint(Mechanism[Multiset, PointShares, Approximate]):
     epsilon: float
     delta: float
     goals: Goals
-
-    def __post_init__(self) -> None:
-        approximate(self.epsilon, self.delta)
+    steps: ClassVar[int] = 2
 
     @property
     def rounds(self) -> int:
-        """How many points are told, at most."""
+        """The largest number of points that are released."""
         return math.ceil(2 / self.goals.alpha)
 
     @property
+    def repetitions(self) -> int:
+        return self.rounds
+
+    @property
+    def choice_loss(self) -> Approximate:
+        return self._choice.loss
+
+    @property
     @abstractmethod
-    def part(self) -> Pure:
-        """What each of the 2 `rounds` parts may cost, but for the deltas of the choices."""
+    def _choice(self) -> PrintedChoice | SparseChoice: ...
 
     @abstractmethod
     def choose(self, groups: Groups[int], size: int, draws: Draws) -> int | None:
         """A frequent point, or None."""
 
     def release(self, database: Multiset, draws: Draws) -> PointShares:
-        found: dict[int, float] = {}
+        shares: dict[int, float] = {}
         left, size, noise = np.ones(len(database.values), dtype=bool), max(1, database.size), Fraction(self.part.nano, NANO)
         for _ in range(self.rounds):
             point = self.choose(Listed(database.counts[left], database.values[left]), database.size, draws)
@@ -73,37 +120,27 @@ class PointByPoint(Mechanism[Multiset, PointShares, Approximate]):
                 break
             at = int(np.searchsorted(database.values, database.values.dtype.type(point)))
             left[at] = False
-            found[point] = min(1.0, max(0.0, (int(database.counts[at]) + draws.discrete_laplace(noise)) / size))
-        return PointShares(found)
+            shares[point] = min(1.0, max(0.0, (int(database.counts[at]) + draws.discrete_laplace(noise)) / size))
+        return PointShares(shares)
 
 
 @dataclass(frozen=True)
 class PrintedSanPoints(PointByPoint):
     """As printed: the text's split of Theorem 2.5, the printed choosing mechanism at alpha / 2 and alpha beta / 4.
 
-    Privacy: (eps, delta) ONLY from `least` records on; below, `release` refuses. Utility: within alpha except with probability beta, in a domain of any size.
+    Privacy: (eps, delta) ONLY from `least` records on; with fewer, `release` refuses. Utility: within alpha except with probability beta, in any domain.
     """
 
-    @property
-    def loss(self) -> Approximate:
-        return Approximate(approximate(self.epsilon, self.delta).nano, self.rounds * self._choice.loss.atto + self._spare)
-
-    @property
-    def part(self) -> Pure:
-        return printed_part(Approximate(approximate(self.epsilon, self.delta).nano, self._spare), 2 * self.rounds)
+    delta_shares: ClassVar[int] = 5
+    compose = staticmethod(printed_part)
 
     @property
     def least(self) -> int:
-        """The number of records from which it is private."""
+        """The least number of records with which it is private."""
         return self._choice.least
 
     def choose(self, groups: Groups[int], size: int, draws: Draws) -> int | None:
         return self._choice.choose(groups, size, draws)
-
-    @property
-    def _spare(self) -> int:
-        """The delta of the composition: a fifth, in units of 1e-18."""
-        return approximate(self.epsilon, self.delta).atto // 5
 
     @property
     def _choice(self) -> PrintedChoice:
@@ -113,27 +150,17 @@ class PrintedSanPoints(PointByPoint):
 
 @dataclass(frozen=True)
 class SanPoints(PointByPoint):
-    """Rebuilt: the sparse exponential mechanism, optimal composition. Private at every number of records; the thresholded histogram needs fewer.
+    """Rebuilt: the sparse exponential mechanism and optimal composition. Private at every number of records; the thresholded histogram needs fewer.
 
     Privacy: (eps, delta), half of delta for the composition of 2 `rounds` equal parts, half for the choices.
     """
 
-    @property
-    def loss(self) -> Approximate:
-        return Approximate(approximate(self.epsilon, self.delta).nano, self._spare + self.rounds * self._choice.loss.atto)
-
-    @property
-    def part(self) -> Pure:
-        return optimal_part(Approximate(approximate(self.epsilon, self.delta).nano, self._spare), 2 * self.rounds)
+    delta_shares: ClassVar[int] = 2
+    compose = staticmethod(optimal_part)
 
     def choose(self, groups: Groups[int], size: int, draws: Draws) -> int | None:
         return self._choice.choose(groups, draws)
 
     @property
-    def _spare(self) -> int:
-        """The delta of the composition, in units of 1e-18."""
-        return approximate(self.epsilon, self.delta).atto // 2
-
-    @property
     def _choice(self) -> SparseChoice:
-        return SparseChoice(self.part.epsilon, self._spare // self.rounds / ATTO)
+        return SparseChoice(self.part.epsilon, self.composed // self.rounds / ATTO)

@@ -7,66 +7,158 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import accumulate
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 
 from local_dp.accounting.shares import optimal_part, printed_part
-from local_dp.arrays import Counts
-from local_dp.curator.mechanism import Mechanism
-from local_dp.curator.multisets import Multiset
+from local_dp.arrays import Counts, Ints, Naturals
+from local_dp.curator.multisets import WORD, Multiset
+from local_dp.curator.sanitizers.san_points import InParts
 from local_dp.curator.sanitizers.steps import Steps
-from local_dp.curator.sanitizers.windows import Interval, blocks, fullest_blocks, fullest_windows, inside
 from local_dp.curator.selection.exponential import ExponentialChoice, numbered
 from local_dp.curator.selection.groups import Groups
 from local_dp.curator.selection.printed import Goals, PrintedChoice
 from local_dp.curator.selection.sparse import SparseChoice
 from local_dp.draws import Draws
-from local_dp.loss import ATTO, NANO, Approximate, Pure, approximate
+from local_dp.loss import ATTO, NANO, Approximate, Pure
+
+Interval: TypeAlias = tuple[int, int]
+"""first..last, both included."""
+
+
+@dataclass(frozen=True)
+class Blocks(Groups[Interval]):
+    """Intervals as candidates: of length 2^width, number `places[i]` from `origins[i]` on, trimmed at `high`; `scores` are their numbers of records."""
+
+    scores: Counts
+    places: Naturals
+    origins: Naturals
+    width: int
+    high: int
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "sizes", np.ones(len(self.scores), dtype=np.uint64))
+
+    def member(self, group: int, place: int) -> Interval:
+        first = int(self.origins[group]) + (int(self.places[group]) << self.width)
+        return first, min(first + (1 << self.width) - 1, self.high)
+
+
+def inside(points: Multiset, interval: Interval) -> Multiset:
+    """The records in an interval, counted from its low end. O(log s)."""
+    low, high = interval
+    first, last = points.values.dtype.type(low), points.values.dtype.type(high)
+    part = slice(int(np.searchsorted(points.values, first)), int(np.searchsorted(points.values, last, side="right")))
+    return Multiset((high - low).bit_length() or 1, points.values[part] - first, points.counts[part])
+
+
+def fullest_windows(points: Multiset, lengths: int) -> Counts:
+    """I(S, j), j = 0..lengths - 1: the most records in an interval of 2^j points. O(s log s) for each j, until one contains all records."""
+    upto = np.concatenate([[0], np.cumsum(points.counts)])
+    values, size = points.values, int(upto[-1])
+    most = np.full(lengths, size, dtype=np.int64)
+    for j in range(lengths if size else 0):
+        room = values[-1] - values if j >= WORD and values.dtype != object else np.minimum(values[-1] - values, values.dtype.type((1 << j) - 1))
+        most[j] = (upto[np.searchsorted(values, values + room, side="right")] - upto[:-1]).max()
+        if most[j] == size:
+            break
+    return most
+
+
+def fullest_blocks(points: Multiset, lengths: int) -> Counts:
+    """The most records in one of the `blocks` of each number z = 0..lengths - 1. O(s) for each, until one contains all records."""
+    size = points.size
+    most = np.full(lengths, size, dtype=np.int64)
+    for z in range(lengths if size else 0):
+        most[z] = blocks(points, (0, 0), z).scores.max()
+        if most[z] == size:
+            break
+    return most
+
+
+def blocks(points: Multiset, interval: Interval, z: int) -> Blocks:
+    """The intervals with records of two partitions of `interval` into lengths 2^(z + 1), from its low end and from 2^z on; single points if z is 0.
+
+    `points` are counted from the low end (`inside`). A record lies in two of the intervals, in one if z is 0.
+    """
+    low, high = interval
+    if not z:
+        return Blocks(points.counts, points.values, np.full(len(points.values), low, dtype=object), 0, high)
+    parts = [_bucketed(points.values, points.counts, z + 1)]
+    later = np.searchsorted(points.values, _as(points.values, 1 << z)) if z < WORD or points.values.dtype == object else len(points.values)
+    parts.append(_bucketed(points.values[later:] - _as(points.values, 1 << z if later < len(points.values) else 0), points.counts[later:], z + 1))
+    origins = np.repeat(np.array([low, low + (1 << z)], dtype=object), [len(places) for places, _ in parts])
+    places, scores = (np.concatenate(column) for column in zip(*parts, strict=True))
+    return Blocks(scores, places, origins, z + 1, high)
+
+
+def _as(values: Naturals, number: int) -> int:
+    """The number in the type of the values."""
+    typed: int = values.dtype.type(number) if values.dtype != object else number
+    return typed
+
+
+def _bucketed(values: Naturals, counts: Counts, width: int) -> tuple[Naturals, Counts]:
+    """The intervals of 2^width points from 0 on that have records, and how many."""
+    if not len(values):
+        return values, counts
+    places = values >> _as(values, width) if width < WORD or values.dtype == object else np.zeros_like(values)
+    starts: Ints = np.flatnonzero(np.concatenate([[True], places[1:] != places[:-1]]))
+    return places[starts], np.add.reduceat(counts, starts)
+
 
 PARTS = 4  # of a call: two counts, a length, a block
 
 
 class Aim(NamedTuple):
-    """How many records are wanted: a length is good that has a block of at least `least`, and the next shorter length none above `most`."""
+    """The target size of blocks: a length is good if it has a block of at least `least` records, and the next shorter length none above `most`."""
 
     least: int
     most: int
     leave: int
-    """A range of fewer is a block itself."""
+    """A range with fewer records is a block itself."""
 
 
 @dataclass(frozen=True)
-class BlockByBlock(Mechanism[Multiset, Steps, Approximate]):
-    """A synthetic database of blocks: at most `calls` times a range is looked at, in four parts of loss `part` each, and a block of it made out.
+class BlockByBlock(InParts[Steps]):
+    """A synthetic database of blocks: at most `calls` times it finds a block in a range, in four parts of loss `part` each.
 
-    A call counts its range; one of few records is a block. It chooses a length, number z, by score min(I(z) - least, most - I(z - 1)), I the most records in
-    an interval of that length, by RecConcave at depth 1, which is the exponential mechanism; a block among the intervals that hold records of two partitions
-    into lengths 2^(z + 1), single points for z = 0; counts the block; and calls on what is left on both sides of it.
+    A call counts its range; a range of few records is a block. It chooses a length, number z, by score min(I(z) - least, most - I(z - 1)), I the most records
+    in an interval of that length: RecConcave at depth 1, which is the exponential mechanism. It chooses a block among the intervals with records of two
+    partitions into lengths 2^(z + 1), single points for z = 0. It counts the block, and calls follow on the ranges on both sides.
     Cost: O(s) for each call and length, s distinct values. Source: Beimel, Nissim, Stemmer 2013, Figure 11, Lemmas 4.8 and 4.12.
     """
 
     epsilon: float
     delta: float
     goals: Goals
+    steps: ClassVar[int] = PARTS
 
     @property
     @abstractmethod
     def calls(self) -> int:
-        """How many ranges are looked at, at most."""
+        """The largest number of calls."""
 
     @property
+    def repetitions(self) -> int:
+        return self.calls
+
+    @property
+    def choice_loss(self) -> Approximate:
+        return self._choice(2).loss
+
     @abstractmethod
-    def part(self) -> Pure:
-        """What each of the 4 `calls` parts may cost, but for the deltas of the choices of a block."""
+    def _choice(self, growth: int) -> PrintedChoice | SparseChoice:
+        """The choice of a block where a record is in `growth` candidates."""
 
     @abstractmethod
     def aim(self, size: int, bits: int) -> Aim:
-        """How large blocks are to be, of a database of `size` records."""
+        """The target size of blocks for a database of `size` records."""
 
     @abstractmethod
     def length(self, bits: int) -> Pure:
-        """What the choice of a length costs, at most `part`."""
+        """The cost of choosing a length, at most `part`."""
 
     @abstractmethod
     def fullest(self, points: Multiset, lengths: int) -> Counts:
@@ -81,16 +173,15 @@ class BlockByBlock(Mechanism[Multiset, Steps, Approximate]):
         """The synthetic records of a block."""
 
     def release(self, database: Multiset, draws: Draws) -> Steps:
-        found, _ = self.run(database, draws)
-        return found
+        return self.run(database, draws)[0]
 
     def run(self, database: Multiset, draws: Draws) -> tuple[Steps, int]:
-        """The release, and how many calls were made, which it tells."""
+        """The release, and the number of calls, which it reveals."""
         return _Run(self, database, draws).steps()
 
 
 class _Run:
-    """One run: the ranges still to be looked at, and the synthetic records so far."""
+    """One run: the ranges without a block so far, and the synthetic records."""
 
     def __init__(self, sanitizer: BlockByBlock, points: Multiset, draws: Draws) -> None:
         self._of, self._points, self._draws = sanitizer, points, draws
@@ -99,18 +190,18 @@ class _Run:
         self._synthetic: Counter[int] = Counter()
 
     def steps(self) -> tuple[Steps, int]:
-        """Of the whole domain. A range without an answer is looked at again, after the others."""
+        """For the whole domain. A range without an answer is tried again after the others."""
         ranges, calls = deque([(0, (1 << self._points.bits) - 1)]), 0
         while ranges and calls < self._of.calls:
             calls += 1
             ranges.extend(self._call(ranges.popleft()))
-        held = sorted(self._synthetic.items())
+        records = sorted(self._synthetic.items())
         total = max(1, self._synthetic.total())
-        upto = accumulate(count for _, count in held)
-        return Steps.of(self._points.bits, ((point + 1, below / total) for (point, _), below in zip(held, upto, strict=True))), calls
+        upto = accumulate(count for _, count in records)
+        return Steps.of(self._points.bits, ((point + 1, below / total) for (point, _), below in zip(records, upto, strict=True))), calls
 
     def _call(self, interval: Interval) -> list[Interval]:
-        """Adds a block, and says which ranges are left."""
+        """Adds a block, and returns the remaining ranges."""
         low, high = interval
         points = inside(self._points, interval)
         count = self._noisy(points.size)
@@ -127,8 +218,8 @@ class _Run:
 
     def _length(self, points: Multiset, lengths: int) -> int:
         """z, below `lengths`."""
-        held = self._of.fullest(points, lengths)
-        scores = np.minimum(held - self._aim.least, self._aim.most - np.concatenate([[0], held[:-1]]))
+        fullest = self._of.fullest(points, lengths)
+        scores = np.minimum(fullest - self._aim.least, self._aim.most - np.concatenate([[0], fullest[:-1]]))
         choice = ExponentialChoice(self._of.length(self._points.bits).epsilon)
         return choice.choose(numbered(scores), self._draws)
 
@@ -140,28 +231,20 @@ class _Run:
 class PrintedSanThresholds(BlockByBlock):
     """As printed: 77 / alpha calls, the text's split of Theorem 2.5, the printed choosing mechanism, a block's records moved to its last point.
 
-    Privacy: (eps, delta) ONLY from `least` records on; below, `release` refuses. The length's budget has the text's divisor 3 log* of the bits.
-    Utility: without noise within 9 alpha / 32 of every threshold. No answer, which the text leaves open, is asked for again.
+    Privacy: (eps, delta) ONLY from `least` records on; with fewer, `release` refuses. The length's budget has the text's divisor 3 log* of the bits.
+    Utility: without noise within 9 alpha / 32 of every threshold. After no answer, which the text leaves open, the range is tried again.
     """
 
-    def __post_init__(self) -> None:
-        approximate(self.epsilon, self.delta)
-
-    @property
-    def loss(self) -> Approximate:
-        return Approximate(approximate(self.epsilon, self.delta).nano, self.calls * self._choice(2).loss.atto + self._spare)
+    delta_shares: ClassVar[int] = 5
+    compose = staticmethod(printed_part)
 
     @property
     def calls(self) -> int:
         return math.ceil(77 / self.goals.alpha)
 
     @property
-    def part(self) -> Pure:
-        return printed_part(Approximate(approximate(self.epsilon, self.delta).nano, self._spare), PARTS * self.calls)
-
-    @property
     def least(self) -> int:
-        """The number of records from which it is private."""
+        """The least number of records with which it is private."""
         return self._choice(2).least
 
     def aim(self, size: int, bits: int) -> Aim:
@@ -184,11 +267,6 @@ class PrintedSanThresholds(BlockByBlock):
         self._choice(2).check(database.size)
         return super().run(database, draws)
 
-    @property
-    def _spare(self) -> int:
-        """The delta of the composition: a fifth, in units of 1e-18."""
-        return approximate(self.epsilon, self.delta).atto // 5
-
     def _choice(self, growth: int) -> PrintedChoice:
         goals = Goals(self.goals.alpha / 64, self.goals.beta / (3 * self.calls))
         return PrintedChoice(self.part.epsilon, self.delta / (5 * self.calls), goals, growth)
@@ -198,32 +276,24 @@ class PrintedSanThresholds(BlockByBlock):
 class SanThresholds(BlockByBlock):
     """Rebuilt: 1 + 51.2 / alpha calls, optimal composition, the sparse exponential mechanism. Private at every number of records.
 
-    I is that of the two partitions themselves: at most doubled from one length to the next. Blocks have alpha m / 8 records, but no fewer than can be told
-    from no answer, and half of a block's records are moved to its first point, half to its last.
+    I is that of the two partitions, at most doubled from one length to the next. Blocks have alpha m / 8 records, or more if the choice of a block needs
+    them. Half of a block's records are moved to its first point, half to its last.
     Privacy: (eps, delta), half of delta for the composition of 4 `calls` equal parts, half for the choices of a block.
     Utility: without noise within alpha / 4 of every threshold.
     """
 
-    def __post_init__(self) -> None:
-        approximate(self.epsilon, self.delta)
-
-    @property
-    def loss(self) -> Approximate:
-        return Approximate(approximate(self.epsilon, self.delta).nano, self._spare + self.calls * self._choice(2).loss.atto)
+    delta_shares: ClassVar[int] = 2
+    compose = staticmethod(optimal_part)
 
     @property
     def calls(self) -> int:
         return math.ceil(1 + 51.2 / self.goals.alpha)
 
-    @property
-    def part(self) -> Pure:
-        return optimal_part(Approximate(approximate(self.epsilon, self.delta).nano, self._spare), PARTS * self.calls)
-
     def aim(self, size: int, bits: int) -> Aim:
         loss = self._choice(2).loss
-        told = math.ceil(2 / loss.epsilon * (math.log(2 / loss.delta) + math.log(bits + 1) + 2))
-        wanted = max(told, math.ceil(share_of(self.goals.alpha, size) / 8))
-        return Aim(wanted, wanted, wanted)
+        least = math.ceil(2 / loss.epsilon * (math.log(2 / loss.delta) + math.log(bits + 1) + 2))
+        size_of_blocks = max(least, math.ceil(share_of(self.goals.alpha, size) / 8))
+        return Aim(size_of_blocks, size_of_blocks, size_of_blocks)
 
     def length(self, bits: int) -> Pure:
         return self.part
@@ -238,13 +308,8 @@ class SanThresholds(BlockByBlock):
     def block(self, groups: Groups[Interval], growth: int, size: int, draws: Draws) -> Interval | None:
         return self._choice(growth).choose(groups, draws)
 
-    @property
-    def _spare(self) -> int:
-        """The delta of the composition, in units of 1e-18."""
-        return approximate(self.epsilon, self.delta).atto // 2
-
     def _choice(self, growth: int) -> SparseChoice:
-        return SparseChoice(self.part.epsilon, self._spare // self.calls / ATTO, growth)
+        return SparseChoice(self.part.epsilon, self.composed // self.calls / ATTO, growth)
 
 
 def share_of(alpha: float, size: int) -> Fraction:
@@ -253,7 +318,7 @@ def share_of(alpha: float, size: int) -> Fraction:
 
 
 def _iterated(bits: int) -> int:
-    """log* of the number of bits: how often log2 is taken until 1 is reached."""
+    """log* of the number of bits: the number of times that log2 is taken to reach 1."""
     times, left = 0, float(bits)
     while left > 1:
         times, left = times + 1, math.log2(left)

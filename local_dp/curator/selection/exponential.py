@@ -8,66 +8,59 @@ from decimal import Decimal, localcontext
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from operator import mul
-from typing import TypeVar
 
 import numpy as np
 
 from local_dp.arrays import Floats, Ints, Naturals
-from local_dp.curator.mechanism import Law, Mechanism
+from local_dp.curator.laws import D
+from local_dp.curator.mechanism import D_contra, Law, Mechanism, R, R_co
 from local_dp.curator.selection.groups import Groups, Listed, powers, sum_by
 from local_dp.draws import Draws
 from local_dp.errors import InputError
 from local_dp.loss import NANO, Concentrated, Pure, nano_epsilon
 
-D = TypeVar("D")
-R = TypeVar("R")
-D_contra = TypeVar("D_contra", contravariant=True)
-R_co = TypeVar("R_co", covariant=True)
-
 _RATIO_BITS = 40
 LISTED = 1 << 16  # candidates
 _COUNTED = 1 << 20  # gaps
-_FORGOTTEN = 45.0  # nats: candidates less than e^-45 / |H| times as likely as the best are not told apart
+_FORGOTTEN = 45.0  # nats: candidates less than e^-45 / |H| times as likely as the best all count as equally bad
 
 
 def log_probabilities(scores: Ints | Floats, epsilon: float, sensitivity: float = 1.0) -> Floats:
-    """ln Pr[h] with Pr[h] proportional to e^(eps score(h) / (2 sensitivity)): log-sum-exp, finite for every finite score. For analysis; never sampled from."""
+    """ln Pr[h] with Pr[h] proportional to e^(eps score(h) / (2 sensitivity)), finite for every finite score. For analysis; never sampled from."""
     scores = np.asarray(scores, dtype=np.float64)
     if scores.ndim != 1 or not len(scores) or not np.all(np.isfinite(scores)):
-        raise InputError("the scores are not one finite number for each of at least one candidate")
+        raise InputError("some score is not finite, or there are none; give one finite number for each candidate")
     with np.errstate(over="ignore"):
         exponents = (scores - scores.max()) * (epsilon / (2 * sensitivity))
     exponents = np.maximum(exponents, -np.finfo(np.float64).max)
-    shifted: Floats = exponents - math.log(float(np.exp(exponents).sum()))
-    return shifted
+    return np.asarray(exponents - math.log(float(np.exp(exponents).sum())))
 
 
 @lru_cache(maxsize=256)
 def decay_of(nano: int, sensitivity: int = 1) -> Fraction:
-    """a, just above e^(-eps / (2 sensitivity)): a multiple of 2^-40. Raises InputError where it would be 1."""
+    """a: the multiple of 2^-40 just above e^(-eps / (2 sensitivity)). Raises InputError where it would be 1."""
     with localcontext() as context:
         context.prec = 60
         exact = (-Decimal(nano) / NANO / (2 * sensitivity)).exp()
     numerator = math.floor(exact * (1 << _RATIO_BITS)) + 2  # one for rounding up, one that pays for the rounded weights
     if numerator >= 1 << _RATIO_BITS:
-        raise InputError(f"epsilon {nano / NANO:g} over sensitivity {sensitivity} is too small to weigh; give a larger epsilon or a smaller sensitivity")
+        raise InputError(f"epsilon {nano / NANO:g} over sensitivity {sensitivity} is too small for the weights; give a larger epsilon or a smaller sensitivity")
     return Fraction(numerator, 1 << _RATIO_BITS)
 
 
 def reach_of(decay: Fraction, log_candidates: float) -> int:
-    """How far below the best a score may lie before it counts no lower: then all such candidates together are chosen with probability below e^-45."""
+    """The distance below the best at which scores are clamped: all clamped candidates together are chosen with probability below e^-45."""
     return math.ceil((log_candidates + _FORGOTTEN) / -math.log1p(float(decay - 1)))
 
 
 @dataclass(frozen=True)
 class ExponentialChoice:
-    """A candidate of whole score q with probability proportional to a^(best - q), a = e^(-eps / (2 sensitivity)), once the scores are known.
+    """Chooses a candidate of whole score q with probability proportional to a^(best - q), a = e^(-eps / (2 sensitivity)).
 
-    Privacy: epsilon (`loss`), where no neighbour moves a score by more than `sensitivity` and all have the same candidates. No float touches the choice: a is
-    a multiple of 2^-40, the weights are whole numbers within 2^-96 of its powers, and a is rounded up by more than that costs, so the realised law (`law`)
-    keeps to epsilon exactly. Scores more than `reach` below the best count as `reach` below it: score and best change by at most the sensitivity, so does the
-    larger of score and best - reach, and privacy is as before.
-    Utility: the clamped ones have total probability below e^-45. Cost: O(groups + reach), reach about (ln |H| + 45) 2 sensitivity / eps.
+    Privacy: epsilon, where no neighbour moves a score by more than `sensitivity` and all neighbours have the same candidates. No float touches the choice:
+    a is a multiple of 2^-40 and the weights are whole numbers within 2^-96 of its powers. a is rounded up by more than that costs, so `law` keeps to
+    epsilon exactly. Scores more than `reach` below the best are clamped to best - reach, which also moves by at most the sensitivity.
+    Utility: clamped candidates have total probability below e^-45. Cost: O(groups + reach), reach about (ln |H| + 45) 2 sensitivity / eps.
     Source: KLNRS 2008, Definition 3.5 and Theorem 3.6.
     """
 
@@ -81,25 +74,24 @@ class ExponentialChoice:
 
     @property
     def loss(self) -> Pure:
-        """What one choice costs."""
+        """The cost of one choice."""
         return Pure(nano_epsilon(self.epsilon))
 
     @cached_property
     def decay(self) -> Fraction:
-        """a: how much less likely one point of score less makes a candidate."""
+        """a: the factor on a candidate's probability for one point of score less."""
         return decay_of(nano_epsilon(self.epsilon), self.sensitivity)
 
     def reach(self, candidates: int) -> int:
-        """How far below the best a score may lie before it counts no lower."""
+        """The distance below the best at which scores are clamped."""
         return reach_of(self.decay, math.log(candidates))
 
     def choose(self, groups: Groups[R], draws: Draws) -> R:
-        """The candidate chosen among these, at least one."""
-        (chosen,) = self.choose_many(groups, 1, draws)
-        return chosen
+        """A candidate of these groups, which have at least one."""
+        return self.choose_many(groups, 1, draws)[0]
 
     def choose_many(self, groups: Groups[R], count: int, draws: Draws) -> tuple[R, ...]:
-        """As many independent choices, each of this loss; what they are weighed by is computed once."""
+        """`count` independent choices, each of this loss; the weights are computed once."""
         ranks, weights = self._weighed(groups)
         shares = [size * weight for size, weight in zip(sum_by(groups.sizes, ranks, len(weights)), weights, strict=True)]
         return tuple(groups.pick(ranks == draws.among(shares), draws) for _ in range(count))
@@ -112,22 +104,22 @@ class ExponentialChoice:
         return {candidate: weights[ranks[group]] for group, candidate in groups.members()}
 
     def share(self, groups: Groups[R], counts: Naturals) -> Fraction:
-        """The probability that the candidate chosen is one of `counts[g]` of each group g."""
+        """The probability of choosing one of `counts[g]` candidates of each group g."""
         ranks, weights = self._weighed(groups)
-        chosen, every = (sum_by(sizes, ranks, len(weights)) for sizes in (counts, groups.sizes))
-        return Fraction(sum(map(mul, chosen, weights)), sum(map(mul, every, weights)))
+        inside, every = (sum_by(sizes, ranks, len(weights)) for sizes in (counts, groups.sizes))
+        return Fraction(sum(map(mul, inside, weights)), sum(map(mul, every, weights)))
 
     def _weighed(self, groups: Groups[R]) -> tuple[Ints, list[int]]:
         """The rank of each group among the scores that occur, the best first, and the weight of each rank."""
         if not len(groups.scores):
-            raise InputError("there are no scores; give a signed whole number for each of at least one candidate")
+            raise InputError("there are no scores; give at least one candidate, each with a signed whole number")
         reach = self.reach(groups.total)
         gaps, ranks = ranked(gaps_below(int(groups.scores.max()), groups.scores, reach), reach)
         return ranks, powers(self.decay, gaps, reach)
 
 
 class ByScore(Mechanism[D_contra, R_co, Pure]):
-    """A mechanism that scores its candidates and leaves the rest to an `ExponentialChoice`, of sensitivity 1 unless it says otherwise.
+    """A mechanism that scores its candidates and chooses by an `ExponentialChoice`, by default of sensitivity 1.
 
     Its subclasses are dataclasses with an `epsilon`.
     """
@@ -139,11 +131,11 @@ class ByScore(Mechanism[D_contra, R_co, Pure]):
 
     @abstractmethod
     def candidates(self, database: D_contra) -> Groups[R_co]:
-        """All candidates, the same ones for all neighbours, with their scores."""
+        """All candidates with their scores; neighbours have the same candidates."""
 
     @property
     def choice(self) -> ExponentialChoice:
-        """The choice among them."""
+        """The choice among the candidates."""
         return ExponentialChoice(self.epsilon)
 
     @property
@@ -161,8 +153,8 @@ class ByScore(Mechanism[D_contra, R_co, Pure]):
 class ExponentialMechanism(ByScore[D, int]):
     """The exponential mechanism of any score: `ExponentialChoice` among numbered candidates.
 
-    `score` gives a whole number for each candidate, higher is better: an array of shape (|H|,), or `Groups` of candidates of equal score where they are too
-    many to list (as many for all databases). Privacy: epsilon, pure, where no neighbour moves a score by more than `sensitivity`.
+    `score` gives each candidate a whole number, higher is better: an array of shape (|H|,), or `Groups` of equal score where there are too many to list.
+    Privacy: epsilon, pure, where no neighbour moves a score by more than `sensitivity`.
     """
 
     score: Callable[[D], Ints | Groups[int]]
@@ -187,8 +179,7 @@ def numbered(scores: Ints) -> Listed:
 def gaps_below(best: int, scores: Ints, reach: int) -> Ints:
     """How far each score lies below the best, at most `reach`."""
     floor = max(best - reach, int(np.iinfo(np.int64).min))
-    gaps: Ints = np.int64(best) - np.maximum(scores.astype(np.int64, copy=False), np.int64(floor))
-    return gaps
+    return np.asarray(np.int64(best) - np.maximum(scores.astype(np.int64, copy=False), np.int64(floor)))
 
 
 def ranked(gaps: Ints, reach: int) -> tuple[Ints, Ints]:
@@ -202,10 +193,10 @@ def ranked(gaps: Ints, reach: int) -> tuple[Ints, Ints]:
 
 @dataclass(frozen=True)
 class BoundedRange(Mechanism[D, R, Concentrated]):
-    """An exponential mechanism of epsilon e as a concentrated one, to be added to Gaussian noise.
+    """An exponential mechanism of epsilon e as a concentrated one, to be composed with Gaussian noise.
 
-    Privacy: rho = e^2 / 8, where e^2 / 2 holds for every pure e: its losses on two databases lie in an interval of length e, since the weight of each candidate
-    moves by e^+-(e / 2) and the normaliser is common to all. That holds for the weights that are drawn from, too. Permute-and-flip has no such range.
+    Privacy: rho = e^2 / 8, in place of e^2 / 2 for any pure e. Its losses on two databases lie in an interval of length e: each weight moves by a factor
+    e^+-(e / 2), and the normaliser is common to all. This holds for the whole weights, too. Permute-and-flip has no such range.
     Source: Cesar, Rogers 2021, Corollary 4.2; Dong, Durfee, Rogers 2020.
     """
 

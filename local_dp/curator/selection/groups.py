@@ -1,28 +1,29 @@
-"""Candidates in groups of equal score: what a choice by score needs to know of a domain that is too large to list."""
+"""Candidates in groups of equal score: the view that a choice by score has of a domain too large to list."""
 
 import math
 from abc import ABC, abstractmethod
 from bisect import bisect_right
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import accumulate
-from typing import Generic, TypeVar
+from typing import Generic
 
 import numpy as np
 
 from local_dp.arrays import Bools, Ints, Naturals
+from local_dp.curator.mechanism import R_co
+from local_dp.curator.multisets import WORD
 from local_dp.draws import Draws
 from local_dp.errors import InputError
 
-R_co = TypeVar("R_co", covariant=True)
 _GUARD_BITS = 128
 _HALF = np.uint64(32)
 _LOW = np.uint64((1 << 32) - 1)
 
 
 class Groups(ABC, Generic[R_co]):
-    """Groups of candidates: `scores` a whole number for each group, `sizes` how many candidates it has."""
+    """Groups of candidates: for each group a whole number in `scores` and a number of candidates in `sizes`."""
 
     scores: Ints
     sizes: Naturals
@@ -33,17 +34,17 @@ class Groups(ABC, Generic[R_co]):
 
     @property
     def total(self) -> int:
-        """How many candidates there are."""
+        """The number of candidates."""
         return sum_by(self.sizes, np.zeros(len(self.sizes), dtype=np.int64), 1)[0]
 
     def members(self) -> Iterator[tuple[int, R_co]]:
-        """Every candidate, with the number of its group."""
+        """Every candidate with the number of its group."""
         for group, size in enumerate(self.sizes.tolist()):
             for place in range(size):
                 yield group, self.member(group, place)
 
     def pick(self, chosen: Bools, draws: Draws) -> R_co:
-        """A uniform one of the candidates in the groups that are `chosen`, at least one of them not empty."""
+        """A uniform candidate of the groups that `chosen` marks, of which at least one is not empty."""
         groups = np.flatnonzero(chosen)
         upto = list(accumulate(map(int, self.sizes[groups].tolist())))
         drawn = draws.below(upto[-1])
@@ -53,7 +54,7 @@ class Groups(ABC, Generic[R_co]):
 
 @dataclass(frozen=True)
 class Listed(Groups[int]):
-    """Candidates that are whole numbers, each a group of its own: `scores` and `names`, both of shape (k,)."""
+    """Candidates that are whole numbers, one in each group: `scores` and `names`, both of shape (k,)."""
 
     scores: Ints
     names: Naturals
@@ -69,7 +70,7 @@ class Listed(Groups[int]):
 
 @dataclass(frozen=True)
 class Joined(Groups[R_co]):
-    """The groups of one after those of another."""
+    """The groups of `one`, then those of `other`."""
 
     one: Groups[R_co]
     other: Groups[R_co]
@@ -84,7 +85,7 @@ class Joined(Groups[R_co]):
 
 
 def sum_by(sizes: Naturals, groups: Ints, count: int) -> list[int]:
-    """The sum of `sizes` for each number 0..count - 1 of `groups`, exactly: a sum of 64-bit sizes may need more than 64 bits."""
+    """The sum of `sizes` for each group number 0..count - 1, exactly: a sum of 64-bit sizes may need more than 64 bits."""
     sums = [0] * count
     if not len(sizes):
         return sums
@@ -103,15 +104,92 @@ def sum_by(sizes: Naturals, groups: Ints, count: int) -> list[int]:
 
 
 def powers(decay: Fraction, gaps: Ints, reach: int) -> list[int]:
-    """decay^gap for ascending gaps in 0..reach, as whole numbers on one scale: within 2^-96 of it, the one at `reach` still of more than 128 bits.
+    """decay^gap for ascending gaps in 0..reach, as whole numbers on one scale: within 2^-96, and at `reach` still of more than 128 bits.
 
-    Only the gaps that occur are computed: over 2^65536 candidates the reach is near 100,000 and a power has as many bits. `decay` is a multiple of 2^-40.
+    Only the gaps that occur are computed: over 2^65536 candidates a power has up to 100,000 bits. `decay` is a multiple of 2^-40.
     """
     shift = (decay.denominator - 1).bit_length()
-    weight, at, found = 1 << (_GUARD_BITS + math.ceil(-reach * math.log2(decay)) + 1), 0, []
+    weight, at, weights = 1 << (_GUARD_BITS + math.ceil(-reach * math.log2(decay)) + 1), 0, []
     for gap in gaps.tolist():
         if gap > at:
             weight = (weight * decay.numerator ** (gap - at)) >> shift * (gap - at)
             at = gap
-        found.append(weight)
-    return found
+        weights.append(weight)
+    return weights
+
+
+@dataclass(frozen=True)
+class Runs(Groups[int]):
+    """The candidates 0..last; run i has the score `scores[i]`.
+
+    `ends`, shape (runs - 1,), ascending: the last candidate of each run except the final one, which ends at `last`. `last` may be 2^bits.
+    """
+
+    ends: Naturals
+    scores: Ints
+    last: int
+
+    def __post_init__(self) -> None:
+        lengths = self.ends[1:] - self.ends[:-1]
+        first, rest = (int(self.ends[0]) + 1, self.last - int(self.ends[-1])) if len(self.ends) else (self.last + 1, 0)
+        fits = self.ends.dtype != object and max(first, rest) >> WORD == 0
+        ends = [first, rest] if len(self.ends) else [first]
+        outer = np.array(ends, dtype=np.uint64 if fits else object)
+        object.__setattr__(self, "sizes", np.concatenate([outer[:1], lengths if fits else lengths.astype(object), outer[1:]]))
+
+    def start(self, run: int) -> int:
+        """The first candidate of a run."""
+        return int(self.ends[run - 1]) + 1 if run else 0
+
+    def end(self, run: int) -> int:
+        """The last candidate of a run."""
+        return int(self.ends[run]) if run < len(self.ends) else self.last
+
+    def run_of(self, candidate: int) -> int:
+        """The number of the run with a candidate of 0..last."""
+        if not len(self.ends) or candidate > int(self.ends[-1]):
+            return len(self.ends)
+        return int(np.searchsorted(self.ends, np.array(candidate, dtype=self.ends.dtype)))  # of another type it would be compared as floats
+
+    def member(self, group: int, place: int) -> int:
+        return self.start(group) + place
+
+    def within(self, low: int, high: int) -> Naturals:
+        """The number of candidates of each run in low..high."""
+        low, high = max(low, 0), min(high, self.last)
+        inside = np.zeros_like(self.sizes)
+        if low <= high:
+            first, final = self.run_of(low), self.run_of(high)
+            inside[first : final + 1] = self.sizes[first : final + 1]
+            inside[first] = int(inside[first]) - (low - self.start(first))
+            inside[final] = int(inside[final]) - (self.end(final) - high)
+        return inside
+
+
+@dataclass(frozen=True)
+class Restricted(Groups[int]):
+    """The candidates of `runs` in one of the intervals low..high, which are disjoint and within 0..last; there is at least one."""
+
+    runs: Runs
+    intervals: tuple[tuple[int, int], ...]
+
+    _bounds: list[tuple[int, int, int]] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        bounds = [(low, self.runs.run_of(low), self.runs.run_of(high)) for low, high in self.intervals]
+        parts = [self.runs.within(*interval)[first : final + 1] for interval, (_, first, final) in zip(self.intervals, bounds, strict=True)]
+        object.__setattr__(self, "sizes", np.concatenate(parts))
+        object.__setattr__(self, "scores", np.concatenate([self.runs.scores[first : final + 1] for _, first, final in bounds]))
+        object.__setattr__(self, "_bounds", bounds)
+
+    def member(self, group: int, place: int) -> int:
+        for low, first, final in self._bounds:
+            if group <= final - first:
+                return max(self.runs.start(first + group), low) + place
+            group -= final - first + 1
+        raise AssertionError("a group is of one of the intervals")
+
+    def within(self, low: int, high: int) -> Naturals:
+        """The number of candidates of each group in low..high."""
+        parts = [(max(low, start), min(high, end)) for start, end in self.intervals]
+        return np.concatenate([self.runs.within(*part)[first : final + 1] for part, (_, first, final) in zip(parts, self._bounds, strict=True)])

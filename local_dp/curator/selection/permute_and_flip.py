@@ -1,40 +1,37 @@
-"""Permute-and-flip (McKenna, Sheldon 2020): the exponential mechanism's loss, and never a larger chance of missing the best."""
+"""Permute-and-flip (McKenna, Sheldon 2020): the loss of the exponential mechanism, and at most its chance of missing the best."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import accumulate
-from typing import TypeVar
 
 import numpy as np
 
 from local_dp.arrays import Ints, Naturals
-from local_dp.curator.laws import whole_weights
-from local_dp.curator.mechanism import Law
+from local_dp.curator.laws import D, whole_weights
+from local_dp.curator.mechanism import Law, R
 from local_dp.curator.selection.exponential import LISTED, ExponentialChoice, ExponentialMechanism
 from local_dp.curator.selection.groups import Groups
 from local_dp.draws import Draws
 from local_dp.errors import InputError
 
-D = TypeVar("D")
-R = TypeVar("R")
 _ENUMERATED = 64  # candidates
 
 
 @dataclass(frozen=True)
 class PermuteAndFlip(ExponentialChoice):
-    """In a random order each candidate of score q gets a coin of bias a^(best - q), a just above e^(-eps / (2 sensitivity)); the first head is chosen.
+    """In a random order each candidate of score q flips a coin of bias a^(best - q), a just above e^(-eps / (2 sensitivity)); the first head is chosen.
 
     Privacy: epsilon, where no neighbour moves a score by more than `sensitivity` and all have the same candidates.
-    Utility: falls short of the best by any t at most as often as the exponential mechanism; of two candidates the worse one is chosen with probability
-    a^gap / 2 in place of a^gap / (1 + a^gap), nearly half. Cost: O(candidates) coins at worst, so at most 65,536 of them; a coin stops at its first tail.
+    Utility: falls short of the best by any t at most as often as the exponential mechanism. The worse one of two candidates is chosen with probability
+    a^gap / 2 in place of a^gap / (1 + a^gap), nearly half. Cost: up to O(candidates) coins, so at most 65,536 candidates.
     Source: McKenna, Sheldon 2020, Algorithm 1, Theorems 1 and 2.
     """
 
     def choose(self, groups: Groups[R], draws: Draws) -> R:
         gaps, sizes = self._gaps(groups, LISTED)
         upto = np.array(list(accumulate(sizes)))
-        moved, left = dict[int, int](), groups.total  # a permutation as far as it is asked for
+        moved, left = dict[int, int](), groups.total  # a permutation, as far as it is needed
         while True:
             place = draws.below(left)
             left -= 1
@@ -56,17 +53,16 @@ class PermuteAndFlip(ExponentialChoice):
         return sum((int(count) * chance for count, chance in zip(counts, self._chances(groups), strict=True)), Fraction(0))
 
     def _chances(self, groups: Groups[R]) -> list[Fraction]:
-        """The probability of one candidate of each group: it comes at a uniform time t, and no coin of those before it is a head.
+        """The probability of one candidate of each group: it comes at a uniform time t, and no coin before it is a head.
 
-        That is p times the integral of the product of 1 - t p' over all others: a polynomial with rational coefficients.
+        It is p times the integral of the product of 1 - t p' over all others: a polynomial with rational coefficients.
         """
         gaps, sizes = self._gaps(groups, _ENUMERATED)
-        coins = [self.decay**gap for gap in gaps]
-        found = []
+        coins, chances = [self.decay**gap for gap in gaps], list[Fraction]()
         for group, (coin, size) in enumerate(zip(coins, sizes, strict=True)):
             before = [other for each, (other, many) in enumerate(zip(coins, sizes, strict=True)) for _ in range(many - (each == group))]
-            found.append(coin * _integral(before) if size else Fraction(0))
-        return found
+            chances.append(coin * _integral(before) if size else Fraction(0))
+        return chances
 
     def _gaps(self, groups: Groups[R], most: int) -> tuple[list[int], list[int]]:
         if not 1 <= groups.total <= most:
@@ -86,7 +82,7 @@ def _integral(coins: list[Fraction]) -> Fraction:
 
 @dataclass(frozen=True)
 class PermutedMechanism(ExponentialMechanism[D]):
-    """Permute-and-flip of any score: `PermuteAndFlip` among at most 65,536 numbered candidates. Privacy: epsilon, pure, as of the exponential mechanism."""
+    """Permute-and-flip of any score: `PermuteAndFlip` among at most 65,536 numbered candidates. Privacy: epsilon, pure, as for any score."""
 
     score: Callable[[D], Ints | Groups[int]]
 

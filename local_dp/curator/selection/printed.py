@@ -1,4 +1,4 @@
-"""The choosing mechanism as printed: private only from a number of records on, below which it refuses."""
+"""The choosing mechanism as printed: private only above a number of records, below which it refuses."""
 
 import math
 from collections.abc import Callable
@@ -9,7 +9,7 @@ from typing import Protocol, TypeVar
 import numpy as np
 
 from local_dp.checks import check_share, check_whole
-from local_dp.curator.mechanism import Law, Mechanism
+from local_dp.curator.mechanism import Law, Mechanism, R
 from local_dp.curator.selection.exponential import ExponentialChoice, decay_of, reach_of
 from local_dp.curator.selection.groups import Groups, powers
 from local_dp.draws import Draws
@@ -25,12 +25,11 @@ class Sized(Protocol):
 
 
 D = TypeVar("D", bound=Sized)
-R = TypeVar("R")
 
 
 @dataclass(frozen=True)
 class Goals:
-    """What is wanted: an error of at most `alpha`, in shares of the database, except with probability `beta`."""
+    """The goal: an error of at most `alpha`, as a share of the records, except with probability `beta`."""
 
     alpha: float
     beta: float
@@ -45,11 +44,11 @@ class Goals:
 class PrintedChoice:
     """None if the best score plus Lap(4 / eps) is below alpha m / 2, otherwise a candidate of score q >= 1 with weight e^(eps q / 4).
 
-    The candidates are those of score 1 and more; a replaced record makes at most `growth` of them new and `growth` vanish, and moves a score by at most 1.
-    Privacy: (eps, delta) ONLY from m = (16 / (alpha eps)) ln(16 growth / (alpha beta eps delta)) records on (`least`), m public: below it refuses. Sampled in
-    whole numbers: the Laplace distribution function in multiples of e^(-eps / 8), rounded up as in `ExponentialChoice`.
-    Utility: within alpha m of the best except with probability beta, None being right where no score reaches alpha m. Cost: O(groups).
-    Source: Beimel, Nissim, Stemmer 2013, Figure 8, Lemmas 4.4 and 4.5; with erratum E14: no candidate is None. `SparseChoice` needs no size.
+    The candidates have score 1 or more. A replaced record makes at most `growth` of them new, removes at most `growth`, and moves a score by at most 1.
+    Privacy: (eps, delta) ONLY from m = (16 / (alpha eps)) ln(16 growth / (alpha beta eps delta)) records on (`least`); m is public, and with fewer it
+    refuses. Sampled in whole numbers: the Laplace distribution function in multiples of e^(-eps / 8), rounded up as in `ExponentialChoice`.
+    Utility: within alpha m of the best except with probability beta; None is right where no score reaches alpha m. Cost: O(groups).
+    Source: Beimel, Nissim, Stemmer 2013, Figure 8, Lemmas 4.4 and 4.5, with erratum E14: no candidate is None. `SparseChoice` works for any number of records.
     """
 
     epsilon: float
@@ -64,38 +63,38 @@ class PrintedChoice:
 
     @property
     def loss(self) -> Approximate:
-        """What one choice costs."""
+        """The cost of one choice."""
         return approximate(self.epsilon, self.delta)
 
     @property
     def least(self) -> int:
-        """The number of records from which it is private."""
+        """The least number of records with which it is private."""
         alpha, beta = self.goals.alpha, self.goals.beta
         return math.ceil(16 / (alpha * self.epsilon) * math.log(16 * self.growth / (alpha * beta * self.epsilon * self.delta)))
 
     def check(self, size: int) -> None:
-        """Raises InputError where there are too few records for privacy."""
+        """Raises InputError if there are too few records for privacy."""
         if size < self.least:
             raise InputError(f"there are {size} records, and the printed choosing mechanism is private only from {self.least} on; give more records")
 
     def choose(self, groups: Groups[R], size: int, draws: Draws) -> R | None:
-        """The candidate chosen among these of a database of `size` records, or None."""
+        """A candidate of these groups, from a database of `size` records, or None."""
         above, below = self._test(groups, size)
         return self._choice.choose(groups, draws) if draws.below(above + below) < above else None
 
     def law(self, groups: Groups[R], size: int) -> Law[R | None]:
         """The law of `choose`."""
         above, below = self._test(groups, size)
-        chosen = self._choice.law(groups) if above else {}
-        whole = sum(chosen.values()) or 1
-        return {None: below * whole, **{candidate: above * weight for candidate, weight in chosen.items()}}
+        law = self._choice.law(groups) if above else {}
+        whole = sum(law.values()) or 1
+        return {None: below * whole, **{candidate: above * weight for candidate, weight in law.items()}}
 
     @property
     def _choice(self) -> ExponentialChoice:
         return ExponentialChoice(self.loss.nano // 2 / NANO)
 
     def _test(self, groups: Groups[R], size: int) -> tuple[int, int]:
-        """Whole weights of an answer and of None: the Laplace distribution function of twice the best score's lead over alpha m / 2."""
+        """Whole weights of an answer and of None: the Laplace distribution function at twice the best score's lead over alpha m / 2."""
         self.check(size)
         if not len(groups.scores):
             return 0, 1
@@ -108,9 +107,9 @@ class PrintedChoice:
 
 @dataclass(frozen=True)
 class PrintedChoosing(Mechanism[D, R | None, Approximate]):
-    """The choosing mechanism of any score: its choice among the `candidates` of score 1 and more.
+    """The choosing mechanism of any score, among the `candidates` of score 1 or more.
 
-    Privacy: that of its choice, (eps, delta) from so many records on.
+    Privacy: (eps, delta) of its choice, from `choice.least` records on.
     """
 
     candidates: Callable[[D], Groups[R]]

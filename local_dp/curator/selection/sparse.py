@@ -1,4 +1,4 @@
-"""The sparse exponential mechanism: a choice among the candidates that occur in the data, at a price that does not depend on how many there could be."""
+"""The sparse exponential mechanism: a choice among the candidates that occur in the data, at a price that does not depend on the size of the domain."""
 
 import math
 from collections.abc import Callable
@@ -6,35 +6,33 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from operator import mul
-from typing import TypeVar
 
 import numpy as np
 
 from local_dp.arrays import Ints, Naturals
 from local_dp.checks import check_whole
-from local_dp.curator.mechanism import Law, Mechanism
+from local_dp.curator.laws import D
+from local_dp.curator.mechanism import Law, Mechanism, R
 from local_dp.curator.selection.exponential import LISTED, decay_of, gaps_below, ranked, reach_of
 from local_dp.curator.selection.groups import Groups, powers, sum_by
 from local_dp.draws import Draws
 from local_dp.errors import InputError
 from local_dp.loss import ATTO, Approximate, approximate, exp_epsilon
 
-D = TypeVar("D")
-R = TypeVar("R")
-_CANDIDATES = 64 * math.log(2)  # nats: more candidates than that occur in no database
+_CANDIDATES = 64 * math.log(2)  # nats: no database has more candidates
 
 
 @dataclass(frozen=True)
 class SparseChoice:
-    """A candidate of whole score q with weight e^(eps q / 2), or None, no answer, with weight (growth / delta) e^(eps / 2).
+    """Chooses a candidate of whole score q with weight e^(eps q / 2), or None, no answer, with weight (growth / delta) e^(eps / 2).
 
-    The candidates are those that occur in the database: no replaced record moves a score by more than 1, and of the candidates of a database at most `growth`
-    do not occur in its neighbour, each of these of score 1 or less. None need occur; some may always be there.
-    Privacy: (eps, delta) if delta <= e^(eps / 2) - 1, at every number of records. A candidate that both have: its weight and the sum of all weights move by
-    e^(eps / 2) at most each, since what is new weighs at most delta of the weight of None. Those that only one has weigh at most delta of it together.
-    Sampled in whole numbers: weights as in `ExponentialChoice`; scores more than `reach` below the best count as `reach` below it, and None's with them.
+    The candidates are those that occur in the database. No replaced record moves a score by more than 1. At most `growth` candidates of a database do not
+    occur in its neighbour, each of score 1 or less.
+    Privacy: (eps, delta) if delta <= e^(eps / 2) - 1, at every number of records. The weight of a candidate of both databases, and the sum of all weights,
+    move by a factor of at most e^(eps / 2) each: new candidates weigh at most delta of None's weight. Candidates of one database alone weigh no more.
+    Sampled in whole numbers with the weights of `ExponentialChoice`; scores more than `reach` below the best are clamped, and so is None's.
     Utility: the best is missed by t with probability at most (others + (growth / delta) e^((1 - best + t) eps / 2)) e^(-eps t / 2).
-    Cost: O(groups). Source: repairs the choosing mechanism of Beimel, Nissim, Stemmer 2013, Lemma 4.4, which asks for twice the records and more.
+    Cost: O(groups). Source: repairs the choosing mechanism of Beimel, Nissim, Stemmer 2013, Lemma 4.4, which needs more than twice the records.
     """
 
     epsilon: float
@@ -49,50 +47,50 @@ class SparseChoice:
 
     @property
     def loss(self) -> Approximate:
-        """What one choice costs."""
+        """The cost of one choice."""
         return approximate(self.epsilon, self.delta)
 
     def choose(self, groups: Groups[R], draws: Draws) -> R | None:
-        """The candidate chosen among these, or None."""
+        """A candidate of these groups, or None."""
         ranks, weights, none = self._weighed(groups)
         shares = [size * weight for size, weight in zip(sum_by(groups.sizes, ranks, len(weights)), weights, strict=True)]
         drawn = draws.among([none, *shares])
         return groups.pick(ranks == drawn - 1, draws) if drawn else None
 
     def share(self, groups: Groups[R], counts: Naturals) -> tuple[Fraction, Fraction]:
-        """The probability that the candidate chosen is one of `counts[g]` of each group g; and that of no answer."""
+        """The probability of choosing one of `counts[g]` candidates of each group g, and that of no answer."""
         ranks, weights, none = self._weighed(groups)
-        chosen, every = (sum(map(mul, sum_by(sizes, ranks, len(weights)), weights)) for sizes in (counts, groups.sizes))
-        return Fraction(chosen, every + none), Fraction(none, every + none)
+        inside, every = (sum(map(mul, sum_by(sizes, ranks, len(weights)), weights)) for sizes in (counts, groups.sizes))
+        return Fraction(inside, every + none), Fraction(none, every + none)
 
     def law(self, groups: Groups[R]) -> Law[R | None]:
         """The law of `choose`; a candidate may be in several groups. Raises InputError above 65,536 candidates."""
         if groups.total > LISTED:
             raise InputError(f"there are {groups.total} candidates; a law is listed up to {LISTED}")
         ranks, weights, none = self._weighed(groups)
-        found: dict[R | None, int] = {None: none}
+        law: dict[R | None, int] = {None: none}
         for group, candidate in groups.members():
-            found[candidate] = found.get(candidate, 0) + weights[ranks[group]]
-        return found
+            law[candidate] = law.get(candidate, 0) + weights[ranks[group]]
+        return law
 
     @cached_property
     def decay(self) -> Fraction:
-        """a: how much less likely one point of score less makes a candidate, just above e^(-eps / 2)."""
+        """a: the factor on a candidate's probability for one point of score less, just above e^(-eps / 2)."""
         return decay_of(self.loss.nano)
 
     @cached_property
     def reach(self) -> int:
-        """How far below the best a score may lie before it counts no lower."""
+        """The distance below the best at which scores are clamped."""
         return reach_of(self.decay, _CANDIDATES + math.log(self._odds))
 
     @cached_property
     def _odds(self) -> Fraction:
-        """growth / delta: what None weighs, in candidates of score 1."""
+        """growth / delta: the weight of None, in candidates of score 1."""
         return Fraction(self.growth * ATTO, self.loss.atto)
 
     def _weighed(self, groups: Groups[R]) -> tuple[Ints, list[int], int]:
         """The rank of each group among the scores that occur, the best first; the weight of each rank; the weight of None."""
-        scores = np.append(groups.scores.astype(np.int64, copy=False), 1)  # the last stands for None: in multiples of a candidate of score 1
+        scores = np.append(groups.scores.astype(np.int64, copy=False), 1)  # the last is the score of None
         gaps, ranks = ranked(gaps_below(int(scores.max()), scores, self.reach), self.reach)
         weights = powers(self.decay, gaps, self.reach)
         return ranks[:-1], weights, math.ceil(weights[ranks[-1]] * self._odds)
@@ -100,9 +98,9 @@ class SparseChoice:
 
 @dataclass(frozen=True)
 class SparseExponential(Mechanism[D, R | None, Approximate]):
-    """The sparse exponential mechanism of any score: its choice among the `candidates` that occur in the database.
+    """The sparse exponential mechanism of any score, among the `candidates` that occur in the database.
 
-    Privacy: that of its choice, (eps, delta), where a replaced record moves scores and candidates by no more than the choice says.
+    Privacy: (eps, delta) of its choice, if a replaced record moves scores and candidates by no more than `SparseChoice` allows.
     """
 
     candidates: Callable[[D], Groups[R]]

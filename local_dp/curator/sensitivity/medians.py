@@ -7,8 +7,8 @@ import numpy as np
 from local_dp.arrays import Counts, Ints
 from local_dp.curator.multisets import Multiset
 from local_dp.curator.selection.exponential import ByScore
-from local_dp.curator.selection.runs import Runs
-from local_dp.curator.sensitivity.local import LocalSensitivity
+from local_dp.curator.selection.groups import Runs
+from local_dp.curator.sensitivity.cauchy import LocalSensitivity
 from local_dp.curator.sensitivity.mechanisms import GlobalNoise, Proposed, SmoothNoise
 from local_dp.errors import InputError
 
@@ -18,7 +18,7 @@ MAX_BITS = 62
 class Median(LocalSensitivity):
     """The median x_m of n sorted points, and A_k, the largest of x_(m + t) - x_(m + t - k - 1), t = 0..k + 1, with 0 before the first and `last` after.
 
-    k replaced records can bring any k + 2 neighbouring points that include places m - 1 to m + 1 down to two next to each other. Cost: O(k) a look.
+    Of k + 2 neighbouring points around place m, k replaced records can make any two adjacent. Cost: O(k) a look.
     Source: Nissim, Raskhodnikova, Smith 2007, Proposition 3.4; of an even number of points too. Raises InputError for no points, or beyond 62 bits.
     """
 
@@ -42,8 +42,7 @@ class Median(LocalSensitivity):
 
     def _at(self, places: Ints) -> Counts:
         """The points at these places, 1..n, and beyond."""
-        found: Counts = np.where(places < 1, 0, self._values[np.searchsorted(self._upto, places)])
-        return found
+        return np.asarray(np.where(places < 1, 0, self._values[np.searchsorted(self._upto, places)]))
 
 
 def _records(points: Multiset) -> int:
@@ -52,33 +51,33 @@ def _records(points: Multiset) -> int:
     return points.size
 
 
+class OfMedian:
+    """A mechanism whose answer is the median. Domains of up to 2^62."""
+
+    def local(self, database: Multiset) -> LocalSensitivity:
+        return Median(database)
+
+
 @dataclass(frozen=True)
-class SmoothMedian(SmoothNoise[Multiset]):
+class SmoothMedian(OfMedian, SmoothNoise[Multiset]):
     """The median with Cauchy noise of its smooth sensitivity, clipped to the domain: pure. Domains of up to 2^62."""
 
-    def local(self, database: Multiset) -> LocalSensitivity:
-        return Median(database)
-
 
 @dataclass(frozen=True)
-class ProposedMedian(Proposed[Multiset]):
+class ProposedMedian(OfMedian, Proposed[Multiset]):
     """The median with Laplace noise for a proposed sensitivity, or None: approximate. Domains of up to 2^62."""
 
-    def local(self, database: Multiset) -> LocalSensitivity:
-        return Median(database)
-
 
 @dataclass(frozen=True)
-class GlobalMedian(GlobalNoise[Multiset]):
+class GlobalMedian(OfMedian, GlobalNoise[Multiset]):
     """The median with noise for the whole domain: pure, and no better than a guess. The baseline."""
 
-    def local(self, database: Multiset) -> LocalSensitivity:
-        return Median(database)
+    epsilon: float
 
 
 @dataclass(frozen=True)
 class ExponentialMedian(ByScore[Multiset, int]):
-    """A point y with weight e^(-eps d / 2), d the number of records to replace until the median is y: what noise is to beat. Domains of any size.
+    """A point y with weight e^(-eps d / 2), d the number of records to replace until the median is y: the competitor of noise. Domains of any size.
 
     Privacy: epsilon, pure: a replaced record moves d by at most 1. Utility: a rank error of about (2 / eps) ln(2^bits), less where the points lie close.
     Source: Smith 2011; as inverse sensitivity, Asi, Duchi 2020.
@@ -96,7 +95,7 @@ class ExponentialMedian(ByScore[Multiset, int]):
         scores = np.empty(2 * len(upto) + 1, dtype=np.int64)
         scores[::2] = -np.maximum(between, 1 - between)
         scores[1::2] = -np.maximum(0, np.maximum(at, before + 1 - middle))
-        if database.values[0] == 0:  # nothing lies before the first point, or after the last
+        if database.values[0] == 0:  # no candidate lies before the first point, or after the last
             ends, scores = ends[1:], scores[1:]
         if int(database.values[-1]) == last:
             ends, scores = ends[:-1], scores[:-1]

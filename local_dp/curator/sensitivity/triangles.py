@@ -1,4 +1,4 @@
-"""The number of triangles of a graph, whose neighbours differ in one edge: its local sensitivity at every distance, and five private counts."""
+"""The number of triangles of a graph, whose neighbours differ in one edge: its local sensitivity at every distance, and private counts."""
 
 import math
 from collections import defaultdict
@@ -11,24 +11,25 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from local_dp.arrays import Counts
-from local_dp.curator.clipped import ClippedLaplace, laplace_tail, tail_beyond
-from local_dp.curator.laws import whole_weights
-from local_dp.curator.mechanism import Law, Mechanism, Neighbours
+from local_dp.checks import check_whole
+from local_dp.curator.clipped import ClippedAnswer, ClippedLaplace, laplace_tail, tail_beyond
+from local_dp.curator.laws import probabilities, whole_weights
+from local_dp.curator.mechanism import Law, Neighbours
 from local_dp.curator.selection.exponential import ByScore
-from local_dp.curator.selection.runs import Runs
-from local_dp.curator.sensitivity.local import LocalSensitivity
-from local_dp.curator.sensitivity.mechanisms import GlobalNoise, SmoothNoise
+from local_dp.curator.selection.groups import Runs
+from local_dp.curator.sensitivity.cauchy import LocalSensitivity
+from local_dp.curator.sensitivity.mechanisms import GlobalNoise, InHalves, SmoothNoise
 from local_dp.draws import Draws
-from local_dp.loss import Approximate, approximate, nano_epsilon
-from local_dp.populations.graphs import Graph
+from local_dp.loss import nano_epsilon
+from local_dp.populations.graphs import MAX_NODES, Graph
 
 _CELLS = 1 << 22
 
 
 class Rows(NamedTuple):
-    """Of some nodes and every other: `common`, how many neighbours they have in common, and `single`, how many nodes are a neighbour of one of them alone."""
+    """For some nodes and every other node: in `common` the number of common neighbours, in `single` that of nodes that are a neighbour of one of the two."""
 
-    triangles: int  # seen from their edges: each of these nodes' triangles twice
+    triangles: int  # each triangle of these nodes twice
     common: Counts
     single: Counts
 
@@ -36,7 +37,7 @@ class Rows(NamedTuple):
 class Triangles(LocalSensitivity):
     """The triangles of a graph, and A_k, the largest min(a + floor((k + min(k, b)) / 2), n - 2) over ALL pairs of nodes, joined by an edge or not.
 
-    a is how many neighbours a pair has in common, b how many nodes are a neighbour of one alone: an edge makes one of those common, two edges any other node.
+    A pair has a common neighbours, and b nodes are a neighbour of one of the two. One edge makes such a node common, two edges any other node.
     Cost: O(n^2 + sum of squared degrees) once, in blocks of nodes, then O(the largest a) a look. Source: Nissim, Raskhodnikova, Smith 2007, Claim 3.13.
     """
 
@@ -55,12 +56,8 @@ class Triangles(LocalSensitivity):
         return min(self.most, int(raised.max()))
 
 
-def _local(database: Graph | Triangles) -> Triangles:
-    return database if isinstance(database, Triangles) else Triangles(database)
-
-
 def _rows(graph: Graph) -> Iterator[Rows]:
-    """All nodes in turn, as many at a time as fit in some millions of cells."""
+    """All nodes in blocks of some millions of cells."""
     n = graph.nodes
     ends = np.concatenate([graph.edges, graph.edges[:, ::-1]])
     ends = ends[np.argsort(ends[:, 0], kind="stable")]
@@ -80,102 +77,121 @@ def _rows(graph: Graph) -> Iterator[Rows]:
         single[owners, middles] -= 2
         seen = int(common[owners, middles].sum())
         itself = np.arange(high - low), np.arange(low, high)
-        common[itself] = single[itself] = 0  # no pair: it counts no more than any pair does
+        common[itself] = single[itself] = 0  # a node and itself are no pair
         yield Rows(seen, common, single)
 
 
+class OfTriangles:
+    """A mechanism whose answer is the number of triangles; neighbours differ in one edge."""
+
+    neighbours: ClassVar[Neighbours] = "edge"
+
+    def local(self, database: Graph | Triangles) -> Triangles:
+        """The answer and its sensitivity."""
+        return database if isinstance(database, Triangles) else Triangles(database)
+
+
 @dataclass(frozen=True)
-class SmoothTriangles(SmoothNoise[Graph | Triangles]):
+class SmoothTriangles(OfTriangles, SmoothNoise[Graph | Triangles]):
     """The number of triangles with Cauchy noise of its smooth sensitivity, clipped to 0..C(n, 3): pure."""
 
-    neighbours: ClassVar[Neighbours] = "edge"
 
-    def local(self, database: Graph | Triangles) -> LocalSensitivity:
-        return _local(database)
+@dataclass(frozen=True)
+class GlobalTriangles(OfTriangles, GlobalNoise[Graph | Triangles]):
+    """The number of triangles with noise for n - 2, the most that one edge may be in: pure. The baseline."""
+
+    epsilon: float
 
 
 @dataclass(frozen=True)
-class GlobalTriangles(GlobalNoise[Graph | Triangles]):
-    """The number of triangles with noise for n - 2, what one edge may be in: pure. The baseline."""
+class NoisyLocalTriangles(OfTriangles, InHalves[Graph | Triangles, int]):
+    """The number of triangles with noise for a private upper bound of its local sensitivity.
 
-    neighbours: ClassVar[Neighbours] = "edge"
-
-    def local(self, database: Graph | Triangles) -> LocalSensitivity:
-        return _local(database)
-
-
-@dataclass(frozen=True)
-class NoisyLocalTriangles(Mechanism[Graph | Triangles, int, Approximate]):
-    """The number of triangles with noise for a bound of its local sensitivity, which is the sensitivity with noise of eps / 2 and so much more that it holds.
-
-    Privacy: (eps, delta); in the notes' terms (2 eps', delta' / 2). An edge moves the local sensitivity over all pairs by at most 1; the bound, of 0 to n - 2,
-    lies below it with probability at most delta. Given a bound that holds, the count's noise of eps / 2 hides an edge.
+    The bound is the local sensitivity with noise of eps / 2 plus a margin, clipped to 0..n - 2.
+    Privacy: (eps, delta); in the notes' terms (2 eps', delta' / 2). An edge moves the local sensitivity over all pairs by at most 1, and the bound lies below
+    it with probability at most delta. Given a valid bound, the count's noise of eps / 2 hides an edge.
     Utility: standard error about sqrt(2) (LS + (2 / eps) ln(1 / delta)) 2 / eps. Source: lecture notes 2.2.3, clamped at 0.
     """
 
     epsilon: float
     delta: float
-    neighbours: ClassVar[Neighbours] = "edge"
-
-    def __post_init__(self) -> None:
-        nano_epsilon(self.epsilon / 2)
-        approximate(self.epsilon, self.delta)
-
-    @property
-    def loss(self) -> Approximate:
-        return Approximate(2 * self._half, approximate(self.epsilon, self.delta).atto)
 
     @property
     def margin(self) -> int:
-        """How much is added to the noisy local sensitivity."""
+        """The margin on top of the noisy local sensitivity."""
         return tail_beyond(self._half, self.loss.atto)
 
     def release(self, database: Graph | Triangles, draws: Draws) -> int:
-        local = _local(database)
-        bound = ClippedLaplace(self._half, 1, local.most).add(self._raised(local), draws)
+        local = self.local(database)
+        bound = ClippedLaplace(self._half, 1, local.most).add(local.within(0) + self.margin, draws)
         return ClippedLaplace(self._half, bound, local.last).add(local.value, draws)
 
     def law(self, database: Graph | Triangles) -> Law[int]:
-        local = _local(database)
-        return whole_weights(self._shares(local))
-
-    @property
-    def _half(self) -> int:
-        """What each of the two parts costs, in nano-nats."""
-        return nano_epsilon(self.epsilon) // 2
-
-    def _shares(self, local: Triangles) -> dict[int, Fraction]:
-        """The probability of each answer, over all bounds."""
-        raised, found = self._raised(local), defaultdict[int, Fraction](Fraction)
+        """Over all bounds."""
+        local, shares = self.local(database), defaultdict[int, Fraction](Fraction)
+        raised = local.within(0) + self.margin
         beyond = [Fraction(1), *(laplace_tail(self._half, bound - raised) for bound in range(1, local.most + 1)), Fraction(0)]
         for bound, (least, more) in enumerate(pairwise(beyond)):
-            law = ClippedLaplace(self._half, bound, local.last).law(local.value)
-            total = sum(law.values())
-            for answer, weight in law.items():
-                found[answer] += (least - more) * weight / total
-        return found
-
-    def _raised(self, local: Triangles) -> int:
-        """The bound before its noise."""
-        return local.within(0) + self.margin
+            for answer, share in probabilities(ClippedLaplace(self._half, bound, local.last).law(local.value)).items():
+                shares[answer] += (least - more) * share
+        return whole_weights(shares)
 
 
 @dataclass(frozen=True)
-class LadderTriangles(ByScore[Graph | Triangles, int]):
+class LadderTriangles(OfTriangles, ByScore[Graph | Triangles, int]):
     """A number with weight e^(-eps t / 2) on rung t: A_(t - 1) numbers on both sides of those before it, the true count alone on rung 0.
 
-    Privacy: epsilon, pure: the neighbour's rungs 0..t + 1 hold all that is on this graph's rungs 0..t, since its A_0 covers the step between the two counts and
-    its A_(u + 1) is no less than A_u. Utility: about A_k at a distance k of about 2 / eps. Source: Zhang, Cormode, Procopiuc, Srivastava, Xiao 2015.
+    Privacy: epsilon, pure. The neighbour's rungs 0..t + 1 contain this graph's rungs 0..t: its A_0 covers the step between the two counts, and its A_(u + 1) is
+    at least A_u. Utility: about A_k at a distance k of about 2 / eps. Source: Zhang, Cormode, Procopiuc, Srivastava, Xiao 2015.
     """
 
     epsilon: float
-    neighbours: ClassVar[Neighbours] = "edge"
 
     def candidates(self, database: Graph | Triangles) -> Runs:
-        local = _local(database)
-        rungs = self.choice.reach(local.last + 1)  # further ones count no lower
+        local = self.local(database)
+        rungs = self.choice.reach(local.last + 1)  # further ones are clamped
         wide = np.cumsum([0, *(local.within(t) for t in range(rungs))])
         below, above = local.value - wide - 1, local.value + wide
         below, above = below[below >= 0][::-1], above[above < local.last]
         scores = np.concatenate([np.arange(-len(below), 1), np.arange(-1, -len(above) - 1, -1)])
         return Runs(np.concatenate([below, above]).astype(np.uint64), scores, local.last)
+
+
+def bounded(graph: Graph, degree: int) -> Graph:
+    """The edges that are among the first `degree` of both their nodes, in the order of the other node: all edges, if no node has more.
+
+    An edge added to the graph adds at most one edge to the result, and removes at most one at each of its nodes.
+    """
+    ends = np.concatenate([graph.edges, graph.edges[:, ::-1]])
+    order = np.lexsort(ends.T[::-1])
+    starts = np.searchsorted(ends[order, 0], np.arange(graph.nodes))
+    place = np.empty(len(ends), dtype=np.int64)
+    place[order] = np.arange(len(ends)) - starts[ends[order, 0]]
+    first, second = place.reshape(2, -1) < degree
+    return Graph(graph.nodes, graph.edges[first & second])
+
+
+@dataclass(frozen=True)
+class RestrictedTriangles(ClippedAnswer[Graph]):
+    """The triangles of the graph's edges that are among the first `degree` of both nodes, with discrete Laplace noise for 2 (degree - 1), clipped.
+
+    Privacy: epsilon, pure, on every graph. In a graph of degree D an edge is in at most D - 1 triangles. A neighbour has one such edge more and up to two less,
+    or the other way round. Utility: standard error 2 sqrt(2) (D - 1) / eps if no node has a degree above D; other triangles are not counted.
+    Source: Blocki, Blum, Datta, Sheffet 2013, with noise for three edges; that two of them count against the third is ours.
+    """
+
+    epsilon: float
+    degree: int
+    neighbours: ClassVar[Neighbours] = "edge"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_whole("the degree", self.degree, 1, MAX_NODES)
+
+    def sensitivity(self, nodes: int) -> int:
+        """The most that an edge can move the count."""
+        return max(0, nodes - 2) if self.degree >= nodes - 1 else 2 * (self.degree - 1)
+
+    def noisy(self, database: Graph) -> tuple[int, ClippedLaplace]:
+        local = Triangles(bounded(database, self.degree))
+        return local.value, ClippedLaplace(nano_epsilon(self.epsilon), self.sensitivity(database.nodes), local.last)

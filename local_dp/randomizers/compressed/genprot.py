@@ -16,8 +16,8 @@ from local_dp.errors import InputError
 from local_dp.loss import exp_epsilon
 from local_dp.noise import public_coins, stream_key
 from local_dp.randomizers.finite import FiniteChannel, too_narrow
-from local_dp.randomizers.named import build_named
 from local_dp.randomizers.randomizer import Work
+from local_dp.randomizers.registry import build_named
 from local_dp.randomizers.table import Guide
 from local_dp.tallies import Estimate, Tally
 
@@ -88,8 +88,8 @@ class Compressed(FiniteChannel):
 
     @property
     def domain(self) -> Domain:
-        held: Domain = self.__dict__["_domain"]
-        return held
+        domain: Domain = self.__dict__["_domain"]
+        return domain
 
     @property
     def alphabet(self) -> int:

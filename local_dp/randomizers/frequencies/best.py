@@ -58,6 +58,6 @@ def _sets(nano: int, k: int, joint: bool) -> Iterator[tuple[type[GRR] | type[OLH
 @lru_cache(maxsize=4096)
 def best_choice(epsilon: float, k: int, *, joint: bool = False) -> Choice:
     """The first of `choices` whose total variance is within 1 % of the least."""
-    known = choices(epsilon, k, joint=joint)
-    least = min(choice.total for choice in known)
-    return next(choice for choice in known if choice.total <= NEAR * least)
+    candidates = choices(epsilon, k, joint=joint)
+    least = min(choice.total for choice in candidates)
+    return next(choice for choice in candidates if choice.total <= NEAR * least)

@@ -11,6 +11,7 @@ from local_dp.arrays import Counts, Floats, Ints, Words
 from local_dp.loss import exp_epsilon, nano_epsilon
 from local_dp.randomizers.finite import FiniteChannel, ceil_fraction, too_narrow
 from local_dp.randomizers.frequencies.base import FiniteOracle, OfSymbols, joint_of_reports
+from local_dp.randomizers.per_coin import PerCoin
 from local_dp.tallies import Estimate, Joint, Tally
 
 _BLOCK = 1 << 22  # places looked up at a time
@@ -52,13 +53,13 @@ class Design(FiniteOracle, OfSymbols):
 
     def draw_tally(self, value_counts: Mapping[int, int], generator: np.random.Generator) -> Tally:
         """As `FiniteChannel.draw_tally`: the blind reports of all clients together, and the others among each value's own reports."""
-        held = np.array([value for value, count in value_counts.items() if count], dtype=np.int64)
+        values = np.array([value for value, count in value_counts.items() if count], dtype=np.int64)
         n = np.array([count for count in value_counts.values() if count], dtype=np.int64)
         seeing = generator.binomial(n, 1 - self.blind)
         size = self.cells * self.alphabet
         counts = generator.multinomial(int((n - seeing).sum()), np.full(size, 1 / size))
-        for first in range(0, len(held), step := max(1, _BLOCK // size)):
-            places = self.own(held[first : first + step])
+        for first in range(0, len(values), step := max(1, _BLOCK // size)):
+            places = self.own(values[first : first + step])
             drawn = generator.multinomial(seeing[first : first + step], np.full(places.shape[1], 1 / places.shape[1]))
             counts += np.bincount(places.ravel(), weights=drawn.ravel(), minlength=size).astype(np.int64)  # whole numbers below 2^53: exact
         return Tally(counts.reshape(self.cells, self.alphabet))
@@ -76,6 +77,39 @@ class Design(FiniteOracle, OfSymbols):
     def joint(self, tally: Tally, weights: Floats) -> Joint:
         p, q = self.odds
         return joint_of_reports(tally, (self.gathered(weights) - q * weights.sum(axis=1)[:, None, None]) / (p - q))
+
+
+@dataclass(frozen=True)
+class CodedOracle(PerCoin, FiniteOracle, OfSymbols):
+    """Reports the code of the symbol in a public row, one of `cells`, by the channel `inner`. The tally is a table of rows and codes.
+
+    A 64-bit coin picks each row with probability 1 / cells up to 2^-52.
+    """
+
+    @cached_property
+    @abstractmethod
+    def inner(self) -> FiniteChannel:
+        """The channel of the codes."""
+
+    @abstractmethod
+    def encode(self, values: Ints, coins: Ints) -> Ints:
+        """The code of each value in each row, elementwise under broadcasting."""
+
+    @property
+    def report_dtype(self) -> "np.dtype[np.unsignedinteger]":
+        return self.inner.report_dtype
+
+    @property
+    def uses_coins(self) -> bool:
+        return self.cells > 1
+
+    def cells_of(self, coins: Words) -> Words:
+        """The row of each coin: its remainder, of which the low bits are enough."""
+        quotient = (coins // np.uint64(self.cells)).astype(np.uint16)
+        return coins.astype(np.uint16) - quotient * np.uint16(self.cells)
+
+    def weight(self, reports: Ints, values: Ints, cells: Ints) -> Words:
+        return self.inner.weight(reports, self.encode(values, cells), cells)
 
 
 @dataclass(frozen=True)

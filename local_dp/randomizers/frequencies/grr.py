@@ -24,9 +24,9 @@ def _other_weight(nano: int, k: int, bits: int) -> int:
 def offsets(words: Words, other: int, k: int) -> Words:
     """In which of k - 1 equal steps of this width a word lies, or in the last one, beyond them."""
     word = words.dtype.type
-    found: Words = words // word(other)
-    np.minimum(found, word(k - 1), out=found)
-    return found
+    steps: Words = words // word(other)
+    np.minimum(steps, word(k - 1), out=steps)
+    return steps
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,10 +81,10 @@ class GRR(DirectOracle, OfSymbols):
 
     def draw_tally(self, value_counts: Mapping[int, int], generator: np.random.Generator) -> Tally:
         """As `FiniteChannel.draw_tally`: a report is a uniform symbol with probability k s / 2^m, else the truth. O(k)."""
-        held = np.zeros(self.k, dtype=np.int64)
-        held[np.fromiter(value_counts, dtype=np.int64)] = list(value_counts.values())
-        blind = generator.binomial(held, self.k * self.other / self.total)
-        return Tally((held - blind + generator.multinomial(int(blind.sum()), np.full(self.k, 1 / self.k)))[None, :])
+        clients = np.zeros(self.k, dtype=np.int64)
+        clients[np.fromiter(value_counts, dtype=np.int64)] = list(value_counts.values())
+        blind = generator.binomial(clients, self.k * self.other / self.total)
+        return Tally((clients - blind + generator.multinomial(int(blind.sum()), np.full(self.k, 1 / self.k)))[None, :])
 
     @property
     def chances(self) -> tuple[float, float]:

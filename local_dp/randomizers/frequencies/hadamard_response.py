@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from local_dp.arrays import Counts, Floats, Ints, Words
+from local_dp.arrays import Counts, Floats, Ints
 from local_dp.cube import walsh_hadamard
 from local_dp.domains import symbols
 from local_dp.errors import InputError
@@ -30,8 +30,8 @@ class Blocks:
     @cached_property
     def rows(self) -> int:
         """The least power of two that gives every symbol a column."""
-        held = -(-self.k // self.blocks) + self.first
-        return 1 << (held - 1).bit_length()
+        columns = -(-self.k // self.blocks) + self.first
+        return 1 << (columns - 1).bit_length()
 
     def place(self, values: Ints) -> tuple[Ints, Ints]:
         """Block and column of each value."""
@@ -71,15 +71,15 @@ class BlockedHadamard(FiniteOracle, OfSymbols):
         return column, block
 
     def values(self, counts: Counts) -> Floats:
-        signs, held = self._by_row(counts)
+        signs, numbers = self._by_row(counts)
         sums = np.moveaxis(walsh_hadamard(np.moveaxis(signs, -2, 0).astype(np.float64)), 0, -2)
-        shown: Floats = self.gain * sums[..., *self._places] / held.sum(axis=(-2, -1))[..., None]
+        shown: Floats = self.gain * sums[..., *self._places] / numbers.sum(axis=(-2, -1))[..., None]
         return shown
 
     def estimate(self, tally: Tally) -> Estimate:
         """The k frequencies, unbiased, shape (k,)."""
-        n, (_, held) = tally.answered, self._by_row(tally.counts)
-        reach = self.gain * np.sqrt(held.sum(axis=0) / n)[self._places[1]]
+        n, (_, numbers) = tally.answered, self._by_row(tally.counts)
+        reach = self.gain * np.sqrt(numbers.sum(axis=0) / n)[self._places[1]]
         return Estimate.between((-reach, reach), self.values(tally.counts), n)
 
     def joint(self, tally: Tally, weights: Floats) -> Joint:
@@ -136,8 +136,8 @@ class HadamardResponse(TwoWeights, BlockedHadamard):
         return ranks
 
     def _by_row(self, counts: Counts) -> tuple[Counts, Counts]:
-        held = np.moveaxis(counts.reshape(*counts.shape[:-2], self.layout.blocks, self.layout.rows), -1, -2)
-        return held, held
+        numbers = np.moveaxis(counts.reshape(*counts.shape[:-2], self.layout.blocks, self.layout.rows), -1, -2)
+        return numbers, numbers
 
     def _said(self, sums: Floats) -> Floats:
         return np.moveaxis(sums, -1, -2).reshape(len(sums), 1, self.alphabet)
@@ -178,9 +178,6 @@ class RecursiveHadamard(EncodedGRR, BlockedHadamard):
         block, column = self.layout.place(values.astype(np.uint16))
         codes: Ints = np.uint16(2) * block + odd(coins.astype(np.uint16) & column)
         return codes
-
-    def weight(self, reports: Ints, values: Ints, cells: Ints) -> Words:
-        return self.inner.weight(reports, self.encode(values, cells), cells)
 
     def _by_row(self, counts: Counts) -> tuple[Counts, Counts]:
         pairs = counts.reshape(*counts.shape[:-1], self.layout.blocks, 2)

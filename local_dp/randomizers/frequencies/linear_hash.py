@@ -79,10 +79,10 @@ class LinearHash:
 
     def support(self, counts: Counts) -> Counts:
         """The sum over all rows of the counts of each symbol's own hash, shape (..., rows, g) to (..., k). O(R k)."""
-        held = np.zeros((*counts.shape[:-2], self.k), dtype=np.int64)
+        sums = np.zeros((*counts.shape[:-2], self.k), dtype=np.int64)
         for some, codes in self._blocks():
-            held += np.take_along_axis(counts[..., some, :], np.broadcast_to(codes, (*counts.shape[:-2], *codes.shape)).astype(np.int64), axis=-1).sum(axis=-2)
-        return held
+            sums += np.take_along_axis(counts[..., some, :], np.broadcast_to(codes, (*counts.shape[:-2], *codes.shape)).astype(np.int64), axis=-1).sum(axis=-2)
+        return sums
 
     def gathered(self, weights: Floats) -> Floats:
         """The sum of the weights of the symbols with each row and hash, shape (..., k) to (..., rows, g): the transpose of `support`."""
@@ -120,10 +120,10 @@ def recurring(g: int, m: int, length: int) -> Words:
 
 
 def _split(g: int) -> tuple[int, int]:
-    found = prime_power(g)
-    if found is None:
+    power = prime_power(g)
+    if power is None:
         raise AssertionError(f"there is no field of {g} elements")
-    return found
+    return power
 
 
 def primitive_taps(p: int, degree: int) -> tuple[int, ...]:

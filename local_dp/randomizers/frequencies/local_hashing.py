@@ -12,8 +12,8 @@ from local_dp.arrays import Counts, Floats, Ints, Words
 from local_dp.domains import symbols
 from local_dp.errors import InputError
 from local_dp.loss import exp_epsilon, nano_epsilon
-from local_dp.randomizers.frequencies.base import FiniteOracle, OfSymbols
-from local_dp.randomizers.frequencies.designs import Design, TwoWeights
+from local_dp.randomizers.frequencies.base import OfSymbols
+from local_dp.randomizers.frequencies.designs import CodedOracle, Design, TwoWeights
 from local_dp.randomizers.frequencies.grr import GRR
 from local_dp.randomizers.frequencies.linear_hash import MAX_CELLS, LinearHash, collisions, prime_power
 from local_dp.randomizers.frequencies.subset_selection import total_variance
@@ -24,15 +24,8 @@ from local_dp.tallies import Estimate, Tally
 
 
 @dataclass(frozen=True)
-class EncodedGRR(PerCoin, FiniteOracle, OfSymbols):
-    """Reports by randomized response the code of the symbol in a public row: one of `alphabet` codes, in one of `cells` rows.
-
-    A 64-bit coin picks each row with probability 1 / cells up to 2^-52. The tally is a table of rows and codes, decoded once for all reports.
-    """
-
-    @abstractmethod
-    def encode(self, values: Ints, coins: Ints) -> Ints:
-        """The code of each value in each row, elementwise under broadcasting."""
+class EncodedGRR(CodedOracle):
+    """Reports by randomized response the code of the symbol in a public row: one of `alphabet` codes, in one of `cells` rows."""
 
     def _fits(self, bits: int) -> bool:
         return GRR(self.epsilon, k=self.alphabet).word_bits == bits
@@ -40,22 +33,6 @@ class EncodedGRR(PerCoin, FiniteOracle, OfSymbols):
     @cached_property
     def inner(self) -> GRR:
         return GRR(self.epsilon, word_bits=self.word_bits, k=self.alphabet)
-
-    @property
-    def report_dtype(self) -> "np.dtype[np.unsignedinteger]":
-        return self.inner.report_dtype
-
-    @property
-    def uses_coins(self) -> bool:
-        return self.cells > 1
-
-    def cells_of(self, coins: Words) -> Words:
-        """The row of each coin: its remainder."""
-        quotient = (coins // np.uint64(self.cells)).astype(np.uint16)  # a division is faster than a remainder, and the low bits tell the difference
-        return coins.astype(np.uint16) - quotient * np.uint16(self.cells)
-
-    def weight(self, reports: Ints, values: Ints, cells: Ints) -> Words:
-        return self.inner.weight(reports, self.encode(values, cells), cells)
 
 
 @dataclass(frozen=True)
@@ -151,8 +128,8 @@ def length_of(k: int, g: int) -> int:
 def best_hash(nano: int, k: int, most: int = MAX_CELLS) -> LinearHash:
     """The hash of least total variance at the uniform law: one row of k, or a prime power g with a table of `most` cells."""
     growth = Fraction(float(exp_epsilon(nano)))
-    chosen = [LinearHash(k, g, length_of(k, g)) for g in range(2, min(k, int(2 * growth) + 6)) if prime_power(g)]
-    kept = [LinearHash(k, k, 1), *(each for each in chosen if each.m > 1 and each.rows * each.g <= most)]
+    families = [LinearHash(k, g, length_of(k, g)) for g in range(2, min(k, int(2 * growth) + 6)) if prime_power(g)]
+    kept = [LinearHash(k, k, 1), *(each for each in families if each.m > 1 and each.rows * each.g <= most)]
     return min(kept, key=lambda each: total_variance(growth, each.points, each.points // each.g, k))
 
 
@@ -193,8 +170,8 @@ class PIRappor(TwoWeights, Design):
         return row * g + (self.hash(row, values) + step) % g
 
     def rank(self, values: Ints, reports: Ints) -> Ints:
-        row, said = np.divmod(reports, self.hash.g)
-        step = (said - self.hash(row, values).astype(np.int64)) % self.hash.g
+        row, code = np.divmod(reports, self.hash.g)
+        step = (code - self.hash(row, values).astype(np.int64)) % self.hash.g
         ranks: Ints = np.where(step == 0, row, self.w + row * (self.hash.g - 1) + step - 1)
         return ranks
 

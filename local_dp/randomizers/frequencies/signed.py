@@ -115,8 +115,8 @@ class SignedBlocks(SignedOracle):
     def mixture(self, present: Floats, lean: Floats) -> Floats:
         p, q = self._odds
         hashed = walsh_hadamard(np.moveaxis(self._by_block(lean), 1, 0))  # row, block, ...
-        held = self._by_block(present).sum(axis=1)
-        signs = np.stack([held + hashed, held - hashed], axis=2) / 2
+        block = self._by_block(present).sum(axis=1)
+        signs = np.stack([block + hashed, block - hashed], axis=2) / 2
         null = np.broadcast_to(1 - present.sum(axis=0), (self.size, 1, *present.shape[1:]))
         truth = np.concatenate([signs.reshape(self.size, 2 * self.blocks, *present.shape[1:]), null], axis=1)
         return q + (p - q) * truth

@@ -7,15 +7,14 @@ from typing import ClassVar
 
 import numpy as np
 
-from local_dp.arrays import Counts, Floats, Ints, Words
+from local_dp.arrays import Counts, Floats, Ints
 from local_dp.checks import check_whole
 from local_dp.domains import symbols
 from local_dp.errors import InputError
 from local_dp.loss import exp_epsilon, nano_epsilon
 from local_dp.randomizers.frequencies.base import OfSymbols
-from local_dp.randomizers.frequencies.designs import Design, TwoWeights
+from local_dp.randomizers.frequencies.designs import CodedOracle, Design, TwoWeights
 from local_dp.randomizers.one_bit import loses_little
-from local_dp.randomizers.per_coin import PerCoin
 from local_dp.tallies import Estimate, Tally
 
 MAX_SYMBOLS = 1024  # a tally has a count for each multiplier and set, about k^2
@@ -39,8 +38,8 @@ class Translates(TwoWeights, OfSymbols):
 
     def _fits(self, bits: int) -> bool:
         self.check()
-        held, other = self._steps(bits)
-        return held > other and loses_little(held, other, nano_epsilon(self.epsilon))
+        own, other = self._steps(bits)
+        return own > other and loses_little(own, other, nano_epsilon(self.epsilon))
 
     def check(self) -> None:
         super().check()
@@ -66,7 +65,7 @@ class Translates(TwoWeights, OfSymbols):
 
 
 @dataclass(frozen=True, kw_only=True)
-class SubsetSelection(PerCoin, Design):
+class SubsetSelection(CodedOracle, Design):
     """Reports a set of w of k symbols: each set that contains the client's symbol e^eps times as likely as each other one.
 
     The coin multiplies the symbol in a finite field, and the report names a translate of {0, .., w - 1}. Over the coins every two symbols lie in equally many
@@ -99,10 +98,6 @@ class SubsetSelection(PerCoin, Design):
         return self.inner.k
 
     @property
-    def report_dtype(self) -> "np.dtype[np.unsignedinteger]":
-        return self.inner.report_dtype
-
-    @property
     def cells(self) -> int:
         """How many multipliers there are."""
         return len(self._codes)
@@ -114,19 +109,8 @@ class SubsetSelection(PerCoin, Design):
             return np.arange(self.k, dtype=np.int64)[None, :]
         return products(self.inner.k)[:, : self.k]
 
-    @property
-    def uses_coins(self) -> bool:
-        return self.cells > 1
-
-    def cells_of(self, coins: Words) -> Words:
-        """The multiplier of each coin: its remainder."""
-        return (coins % np.uint64(self.cells)).astype(np.uint16)
-
     def encode(self, values: Ints, coins: Ints) -> Ints:
         return self._codes[coins.astype(np.int64), values.astype(np.int64)]
-
-    def weight(self, reports: Ints, values: Ints, cells: Ints) -> Words:
-        return self.inner.weight(reports, self.encode(values, cells), cells)
 
     @property
     def odds(self) -> tuple[float, float]:
@@ -155,8 +139,8 @@ class SubsetSelection(PerCoin, Design):
 
     def support(self, counts: Counts) -> Counts:
         codes = counts.astype(np.float64) @ self._holds  # whole numbers below 2^53: exact
-        held = np.take_along_axis(codes, np.broadcast_to(self._codes, (*codes.shape[:-1], self.k)), axis=-1)
-        support: Counts = held.sum(axis=-2).astype(np.int64)
+        counts_of = np.take_along_axis(codes, np.broadcast_to(self._codes, (*codes.shape[:-1], self.k)), axis=-1)
+        support: Counts = counts_of.sum(axis=-2).astype(np.int64)
         return support
 
     def gathered(self, weights: Floats) -> Floats:

@@ -80,20 +80,20 @@ class WideHashing(PerCoin):
         rows = self._rows(cells)
         table = np.zeros(1 << self.length, dtype=np.int64)
         for choice in range(1, self.inner.k):
-            held = [row for place, row in enumerate(rows) if choice >> place & 1]
-            where = np.bitwise_xor.reduce(held)
+            picked = [row for place, row in enumerate(rows) if choice >> place & 1]
+            where = np.bitwise_xor.reduce(picked)
             np.add.at(table, where.astype(np.int64), 1 - 2 * parity(reports & reports.dtype.type(choice)).astype(np.int64))
         return Tally(table, len(reports))
 
     def estimate(self, tally: Tally) -> Estimate:
         """The 2^length frequencies, unbiased, shape (2^length,)."""
         n, p, q = tally.answered, self.inner.truth / self.total, 1 / self.inner.k
-        held = walsh_hadamard(tally.counts)
-        held += n
-        held /= n * self.inner.k
-        held -= q
-        held /= p - q
-        return Estimate.between((-q / (p - q), (1 - q) / (p - q)), held, n)
+        shares = walsh_hadamard(tally.counts)
+        shares += n
+        shares /= n * self.inner.k
+        shares -= q
+        shares /= p - q
+        return Estimate.between((-q / (p - q), (1 - q) / (p - q)), shares, n)
 
     @property
     def total(self) -> int:

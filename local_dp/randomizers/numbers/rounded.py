@@ -255,8 +255,8 @@ class RoundedOracle(Rounded):
 
 def rounded_randomizer(epsilon: float, groups: int, steps: int) -> Rounded:
     """The one of least total variance for 2 groups + 1 symbols, by closed form; the simplest within 1 %. Raises InputError."""
-    known = [choice for choice in choices(epsilon, 2 * groups + 1, joint=True) if choice.kind is GRR or choice.kind.name in _ORACLES]
-    best = next(choice for choice in known if choice.total <= NEAR * min(each.total for each in known))
+    candidates = [choice for choice in choices(epsilon, 2 * groups + 1, joint=True) if choice.kind is GRR or choice.kind.name in _ORACLES]
+    best = next(choice for choice in candidates if choice.total <= NEAR * min(each.total for each in candidates))
     if best.kind is GRR:
         return RoundedGRR(epsilon, steps=steps, groups=groups)
     return RoundedOracle(epsilon, steps=steps, groups=groups, oracle=best.kind.name)

@@ -146,9 +146,9 @@ class BitFlip(PerCoin, OfSymbols):
 
     def estimate(self, tally: Tally) -> Estimate:
         """The k frequencies, unbiased, shape (k,); 0 with infinite error for a bucket that no client was asked about."""
-        n, asked, (p, q) = tally.answered, tally.counts.sum(axis=1), self.odds
-        seen = tally.counts[:, 1] / np.maximum(asked, 1)
-        share: Floats = np.where(asked > 0, (seen - q) / (p - q), 0.0)
-        held = q + np.clip(share, 0.0, 1.0) * (p - q)  # a share beyond is noise and must not make the error look small
-        error = np.sqrt(held * (1 - held) / np.maximum(asked, 1)) / (p - q)
-        return Estimate(share, np.where(asked > 0, error, np.inf), n)
+        n, clients, (p, q) = tally.answered, tally.counts.sum(axis=1), self.odds
+        seen = tally.counts[:, 1] / np.maximum(clients, 1)
+        share: Floats = np.where(clients > 0, (seen - q) / (p - q), 0.0)
+        chance = q + np.clip(share, 0.0, 1.0) * (p - q)  # a share beyond is noise and must not make the error look small
+        error = np.sqrt(chance * (1 - chance) / np.maximum(clients, 1)) / (p - q)
+        return Estimate(share, np.where(clients > 0, error, np.inf), n)

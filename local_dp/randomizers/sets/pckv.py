@@ -146,9 +146,9 @@ class SignedPlace(TableChannel):
     def estimate(self, tally: Tally) -> Estimate:
         """The mean sign, 0 for none."""
         n, gain = tally.answered, self.odds[2]
-        told = tally.counts[0] / n
-        mean = (told[1] - told[2]) / gain
-        return Estimate(np.asarray(mean), np.sqrt(np.asarray(max(0.0, (told[1] + told[2]) / gain**2 - mean**2) / n)), n)
+        law = tally.counts[0] / n
+        mean = (law[1] - law[2]) / gain
+        return Estimate(np.asarray(mean), np.sqrt(np.asarray(max(0.0, (law[1] + law[2]) / gain**2 - mean**2) / n)), n)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -215,9 +215,9 @@ class PCKVUE(PerCoin):
         values, coins = np.broadcast_arrays(values, coins)
         digits = digits_of(values.ravel().astype(np.int64), self.k, self.steps)
         words = words_of(coins.ravel(), 2) >> np.uint64(32)
-        held: Bools = digits > 0
-        drawn = (words[:, 0] * np.maximum(held.sum(axis=1), self.limit).astype(np.uint64) >> np.uint64(32)).astype(np.int64)
-        taken = held & (np.cumsum(held, axis=1) == (drawn + 1)[:, None])
+        present: Bools = digits > 0
+        drawn = (words[:, 0] * np.maximum(present.sum(axis=1), self.limit).astype(np.uint64) >> np.uint64(32)).astype(np.int64)
+        taken = present & (np.cumsum(present, axis=1) == (drawn + 1)[:, None])
         key = taken.argmax(axis=1)
         minus = (words[:, 1] * np.uint64(self.steps) >> np.uint64(32)).astype(np.int64) >= digits[np.arange(len(key)), key] - 1
         codes: Ints = np.where(taken.any(axis=1), 1 + key + self.k * minus, 0)
@@ -235,8 +235,8 @@ class PCKVUE(PerCoin):
         """b; and the weight of a reported sign in share and sum, L / (a - b) and L / (a (2 p - 1))."""
         place = self.inner.inner
         assert isinstance(place, SignedPlace)
-        base, told, follows = place.odds
-        return base, self.limit / (told - base), self.limit / follows
+        base, sign, follows = place.odds
+        return base, self.limit / (sign - base), self.limit / follows
 
     def _moments(self, counts: Counts, n: int) -> tuple[Floats, Floats, Floats, Floats, Floats]:
         """Of each key the share f and the sum m, n times their variances, and n times their covariance."""

@@ -44,18 +44,18 @@ class Deny(OneThreshold):
 
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
         word, short = words.dtype.type, np.uint16
-        held = values.astype(short)
+        labelled = values.astype(short)
         named = words.astype(short) & short(self.alphabet - 1)
         agree = (words < word(self.flip << self.d)).view(np.uint8)
-        wrong = _ruled_out(held, named) == agree  # ruled out where it should agree, or the reverse
-        x = held >> short(1)
+        wrong = _ruled_out(labelled, named) == agree  # ruled out where it should agree, or the reverse
+        x = labelled >> short(1)
         named ^= (x & (~x + short(1))) * wrong  # the lowest set bit of x: none where x = 0
         return named.astype(self.report_dtype, copy=False)
 
     def weight(self, reports: Ints, values: Ints, cells: Ints) -> Words:
-        held, named = np.asarray(values).astype(np.uint16), np.asarray(reports).astype(np.uint16)
-        told = np.where(_ruled_out(held, named), np.uint64(2 * (self.whole - self.flip)), np.uint64(2 * self.flip))
-        weights: Words = np.where(held >> np.uint16(1), told, np.uint64(self.whole))
+        labelled, named = np.asarray(values).astype(np.uint16), np.asarray(reports).astype(np.uint16)
+        kinds = np.where(_ruled_out(labelled, named), np.uint64(2 * (self.whole - self.flip)), np.uint64(2 * self.flip))
+        weights: Words = np.where(labelled >> np.uint16(1), kinds, np.uint64(self.whole))
         return weights
 
     def law(self, r: int) -> Floats:

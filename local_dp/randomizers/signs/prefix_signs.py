@@ -113,13 +113,13 @@ class PrefixSigns(OneBit, OfSymbols):
 
     def draw_tally(self, value_counts: Mapping[int, int], generator: np.random.Generator) -> Tally:
         """As in every finite channel, in time O(n + k cells) at most: cells are dealt out first, and bits flipped in the sum."""
-        told = np.zeros((2, self.cells), dtype=np.int64)
+        bits_by_cell = np.zeros((2, self.cells), dtype=np.int64)
         for value, count in value_counts.items():
             ones = self.encode(np.array(value), np.arange(self.cells)).view(np.bool_)
             dealt = _dealt(count, self.cells, generator)
-            told += np.stack([np.where(ones, 0, dealt), np.where(ones, dealt, 0)])
-        flipped = generator.binomial(told, self.flip / self.total)
-        return Tally((told - flipped + flipped[::-1]).T)
+            bits_by_cell += np.stack([np.where(ones, 0, dealt), np.where(ones, dealt, 0)])
+        flipped = generator.binomial(bits_by_cell, self.flip / self.total)
+        return Tally((bits_by_cell - flipped + flipped[::-1]).T)
 
     def estimate(self, tally: Tally) -> Estimate:
         """The k prefix sums, unbiased and neither clipped nor made monotone, shape (k,); the last is 1 and certain."""
@@ -128,9 +128,9 @@ class PrefixSigns(OneBit, OfSymbols):
         together = (spectrum(signs) * spectrum(patterns(self.size).astype(np.float64))).mean(axis=0)
         centred = from_spectrum(spectrum(_half_prefix(self.size)) * together * PATTERNS / _power(self.size))[: self.k] * self.gain / n
         reach = self.gain * math.sqrt(excess(self.size))
-        known = np.arange(self.k) == self.k - 1
-        ends = np.where(known, 1.0, 0.5 - reach), np.where(known, 1.0, 0.5 + reach)
-        return Estimate.between(ends, np.where(known, 1.0, centred + 0.5), n)
+        certain = np.arange(self.k) == self.k - 1
+        ends = np.where(certain, 1.0, 0.5 - reach), np.where(certain, 1.0, 0.5 + reach)
+        return Estimate.between(ends, np.where(certain, 1.0, centred + 0.5), n)
 
 
 def _dealt(count: int, cells: int, generator: np.random.Generator) -> Ints:

@@ -90,14 +90,14 @@ class SampledSigns(VectorCoin):
 
     def code_of(self, values: Ints, coins: Words) -> Ints:
         uniform = pieces_of(words_of(coins, -(-self.chosen // 4)), self.chosen) >> np.uint16(16 - (2 * self.steps).bit_length() + 1)
-        held = np.take_along_axis(values, self._picked(coins), axis=1)
-        codes: Ints = (uniform < held + self.steps) @ (1 << np.arange(self.chosen))  # uniform on 2 steps whole numbers: 1 with probability (1 + x) / 2
+        coordinates = np.take_along_axis(values, self._picked(coins), axis=1)
+        codes: Ints = (uniform < coordinates + self.steps) @ (1 << np.arange(self.chosen))  # uniform on 2 steps whole numbers: 1 with probability (1 + x) / 2
         return codes
 
     def added_of(self, reports: Ints, coins: Words) -> Ints:
         """For each coordinate the number of minus and of plus signs, shape (d, 2)."""
-        told = reports[:, None] >> np.arange(self.chosen) & 1
-        return np.bincount((2 * self._picked(coins) + told).ravel(), minlength=2 * self.d).reshape(self.d, 2)
+        bits = reports[:, None] >> np.arange(self.chosen) & 1
+        return np.bincount((2 * self._picked(coins) + bits).ravel(), minlength=2 * self.d).reshape(self.d, 2)
 
     def empty(self) -> Tally:
         return Tally(np.zeros((self.d, 2), dtype=np.int64), 0)
@@ -120,9 +120,9 @@ class SampledSigns(VectorCoin):
 def of_signs(tally: Tally, gain: float) -> Estimate:
     """The mean of each coordinate from its numbers of minus and of plus signs, shape (d, 2); a sign's value is `gain`."""
     n, sizes = tally.answered, tally.counts.sum(axis=1)
-    asked = np.maximum(sizes, 1)
-    mean = gain * (tally.counts[:, 1] - tally.counts[:, 0]) / asked
-    error = np.sqrt((gain**2 - np.minimum(mean**2, 1.0)) / asked)
+    clients = np.maximum(sizes, 1)
+    mean = gain * (tally.counts[:, 1] - tally.counts[:, 0]) / clients
+    error = np.sqrt((gain**2 - np.minimum(mean**2, 1.0)) / clients)
     return Estimate(mean, np.where(sizes > 0, error, np.inf), n)
 
 

@@ -70,8 +70,8 @@ class NearestDirection(VectorCoin):
     def added_of(self, reports: Ints, coins: Words) -> Ints:
         """The sum of the reported directions, centred and times M, and of its squares' leading parts, shape (2, d)."""
         drawn, _ = self._directions(coins)
-        told = drawn[np.arange(len(drawn)), reports].astype(np.int64) * self.chosen - drawn.sum(axis=1, dtype=np.int64)
-        return np.stack([told.sum(axis=0), (told**2).sum(axis=0)])
+        directions = drawn[np.arange(len(drawn)), reports].astype(np.int64) * self.chosen - drawn.sum(axis=1, dtype=np.int64)
+        return np.stack([directions.sum(axis=0), (directions**2).sum(axis=0)])
 
     def empty(self) -> Tally:
         return Tally(np.zeros((2, self.d), dtype=np.int64), 0)

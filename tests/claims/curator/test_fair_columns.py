@@ -1,4 +1,4 @@
-"""`fair` as 17 columns, and what each way to tell all its 3-way marginals errs by at epsilon 1 and delta 1e-6: as the documents say."""
+"""`fair` as 17 columns, and the documented error of each way to release all its 3-way marginals at epsilon 1 and delta 1e-6."""
 
 import math
 from collections.abc import Callable
@@ -40,13 +40,13 @@ def errors(way: Way, seeds: range) -> tuple[Floats, Floats]:
     """The largest and the mean errors of releases."""
     table = fair_table()
     truth = WORKLOAD.answers(table)
-    found = [Errors.of(way(table, Draws(KeyedNoise(seed))), truth, table.size) for seed in seeds]
-    return np.array([each.largest for each in found]), np.array([each.mean for each in found])
+    each_run = [Errors.of(way(table, Draws(KeyedNoise(seed))), truth, table.size) for seed in seeds]
+    return np.array([run.largest for run in each_run]), np.array([run.mean for run in each_run])
 
 
-def agrees(found: Floats, said: float) -> bool:
-    """Whether the mean is what is said, within 6 standard errors and the 2 % that is rounded off and that the said figure's own runs leave."""
-    return abs(float(found.mean()) - said) < 6 * float(found.std(ddof=1)) / math.sqrt(len(found)) + 0.02 * said
+def agrees(values: Floats, documented: float) -> bool:
+    """Whether the mean is the documented one, within 6 standard errors and 2 % for rounding and the documented figure's own runs."""
+    return abs(float(values.mean()) - documented) < 6 * float(values.std(ddof=1)) / math.sqrt(len(values)) + 0.02 * documented
 
 
 def test_the_columns() -> None:
@@ -61,19 +61,19 @@ def test_the_columns() -> None:
 
 
 @pytest.mark.parametrize("name", WAYS)
-def test_what_is_said(name: str) -> None:
+def test_errors_are_as_documented(name: str) -> None:
     """Largest and mean error over 4 releases; a tenth off is noticed where releases are alike."""
     way, largest, mean = WAYS[name]
-    found = errors(way, range(50, 54))
-    assert agrees(found[0], largest)
-    assert agrees(found[1], mean)
-    assert name not in ("Laplace", "Gaussian", "product") or not agrees(found[1], 1.1 * mean)
+    largest_errors, means = errors(way, range(50, 54))
+    assert agrees(largest_errors, largest)
+    assert agrees(means, mean)
+    assert name not in ("Laplace", "Gaussian", "product") or not agrees(means, 1.1 * mean)
 
 
 @pytest.mark.slow
 def test_the_nearest_table_of_fair() -> None:
     """Takes a fifth off the Fourier mechanism's errors: .021 and .0042 over 6 releases."""
-    found = errors(lambda table, draws: WORKLOAD.of_histogram(nearest_table(FOURIER.release(table, draws))), range(60, 66))
-    assert agrees(found[0], 0.021)
-    assert agrees(found[1], 0.0042)
-    assert not agrees(found[1], 0.0052)
+    largest, means = errors(lambda table, draws: WORKLOAD.of_histogram(nearest_table(FOURIER.release(table, draws))), range(60, 66))
+    assert agrees(largest, 0.021)
+    assert agrees(means, 0.0042)
+    assert not agrees(means, 0.0052)

@@ -2,57 +2,62 @@
 
 from collections.abc import Callable
 from fractions import Fraction
-from functools import cache
-from typing import Any
 
 import numpy as np
 import pytest
 
 from local_dp.curator.oracle_efficient import perturbed
 from local_dp.curator.oracle_efficient.perturbed import Beside
-from local_dp.curator.oracle_efficient.robust import RobustRelease, Terms
+from local_dp.curator.oracle_efficient.robust import RobustRelease
 from local_dp.curator.oracle_efficient.separated import Claimed, Conjunctions, Verified, Weighted
-from local_dp.experiments.claims.curator.oracles import runs
-from local_dp.experiments.claims.curator.oracles.claim import EXPERIMENT
-from local_dp.experiments.claims.curator.oracles.runs import COLUMNS, COUNTED, EXPONENTIAL, GAME, HISTOGRAM, ONE, ONE_DRAW, PRODUCT, RELEVANT, ROBUST, RSPM, D
-from local_dp.experiments.lab.claim import Finding, Measurement, Point
+from local_dp.experiments.claims.curator import oracles
+from local_dp.experiments.claims.curator.oracles import (
+    EXPERIMENT,
+    GAME,
+    HISTOGRAM,
+    ONE,
+    RELEVANT,
+    RSPM,
+    Alone,
+    D,
+    Errors,
+    Learning,
+    Loss,
+    Price,
+    Robust,
+    Tables,
+)
+from local_dp.experiments.lab.claim import Figure
 from tests.support.inputs.fair_columns import fair_table
-from tests.support.runs.quick import lost
+from tests.support.runs.quick import Quick, Twin, lost
 
-pytestmark = pytest.mark.long
-POINTS = EXPERIMENT.points("quick")
-
-
-@cache
-def right(place: int) -> Measurement:
-    """What a point measures, once for all tests here."""
-    return EXPERIMENT.measure(POINTS[place], 1)
-
-
-def found(wrong: str = "", changed: Callable[[Measurement], None] | None = None) -> Finding:
-    """The finding of a quick run in which points of one kind are measured again, or changed, and all others are as they are right."""
-    measured: list[tuple[Point, Measurement]] = []
-    for place, point in enumerate(POINTS):
-        again = EXPERIMENT.measure(point, 1) if point["kind"] == wrong and changed is None else _copied(right(place))
-        if changed is not None and point["kind"] == wrong:
-            changed(again)
-        measured.append((point, again))
-    return EXPERIMENT.conclude(measured, "quick")
+QUICK = Quick(EXPERIMENT)
+NOBODY = {"Beside": lambda scale, data: Beside(scale, Weighted(data.points, np.full_like(data.weights, -1)))}
+UNTESTED = {
+    "local_dp.curator.oracle_efficient.robust.Terms.pass_chance": lambda terms, survivors: Fraction(survivors > 0),
+    "local_dp.curator.oracle_efficient.robust.RobustRelease._delta": lambda release: 0.1,
+}
+LIES = ("a solver that lies reveals a label",)
+TWINS = [
+    Twin("half the noise", Conjunctions, {"shift": property(lambda queries: queries.d)}, (Loss,), ("loses epsilon, exactly",)),
+    Twin("a true claim", oracles.Liar, {"minimise": lambda liar, data: Claimed(liar.exact.minimise(data).choice)}, (Alone,), LIES),
+    Twin("a solver that never fails", Verified, {"minimise": lambda oracle, data: oracle.exact.minimise(data)}, (Alone,), LIES),
+    Twin("any survivor released", None, UNTESTED, (Robust,), ("with PRSMA the same solver",)),
+    Twin("survivors for nothing", None, {f"{RobustRelease.__module__}.nano_of_ratio": lambda ratio: 0}, (Price,), ("one surviving piece more",)),
+    Twin("a queries' player that hardly sees the data", perturbed, NOBODY, (Tables,), ("the game's table",)),
+]
 
 
-def _copied(measurement: Measurement) -> Measurement:
-    return {key: dict(value) if isinstance(value, dict) else value for key, value in measurement.items()}
-
-
+@pytest.mark.long
 def test_shown() -> None:
-    """At the quick scale; a point measured twice with one seed is identical; the headline has the run's own figures."""
-    finding = found()
-    assert finding.verdict == "shown", lost(finding)
-    place = next(place for place, point in enumerate(POINTS) if point["kind"] == "tables")
-    assert EXPERIMENT.measure(POINTS[place], 1) == right(place)
-    rspm = next(
-        measured["excess"][RSPM] for point, measured in ((p, right(i)) for i, p in enumerate(POINTS)) if point.get("n") == 1000 and "excess" in measured
-    )
+    """At the quick scale; a point measured twice is identical; three figures of at most six curves, with the losing methods; the run's own figures in words."""
+    QUICK.shows(next(place for place, point in enumerate(QUICK.points) if isinstance(point, Tables)))
+    finding = QUICK.found()
+    figures = [figure for figure in finding.figures if isinstance(figure, Figure)]
+    assert [len(figure.curves) for figure in figures] == [4, 5, 4]
+    assert {curve.label for curve in figures[1].curves} >= {GAME, HISTOGRAM}
+    assert any(oracles.ROBUST in curve.label for curve in figures[2].curves)
+    rspm = next(QUICK.right(place).errors[RSPM] for place, point in enumerate(QUICK.points) if isinstance(point, Learning) and point.examples == 1000)
     assert f"RSPM errs {np.mean(rspm):.1%} more" in finding.headline
 
 
@@ -63,82 +68,51 @@ def test_an_error_is_that_of_the_population() -> None:
     weights = ONE**ones * (1 - ONE) ** (D - ones)
     for mask in (0, 1, 0b110, (1 << RELEVANT) - 1, 0b1111, (1 << D) - 1):
         differ = ((points & mask) == mask) != ((points & 7) == 7)
-        assert runs.excess(mask) == pytest.approx(0.8 * float(weights[differ].sum()), abs=1e-12)
+        assert oracles.excess(mask) == pytest.approx(0.8 * float(weights[differ].sum()), abs=1e-12)
 
 
-def test_half_the_noise_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
-    """RSPM with noise for half of what a replaced example moves."""
-    monkeypatch.setattr(Conjunctions, "shift", property(lambda queries: queries.d))
-    assert "loses epsilon, exactly" in lost(found("loss"))
+@pytest.mark.long
+@pytest.mark.parametrize("twin", TWINS, ids=str)
+def test_wrong_twins_are_not_shown(twin: Twin, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each loses the check that is about it."""
+    QUICK.loses(twin, monkeypatch)
 
 
-def test_methods_that_do_as_well_are_not_shown() -> None:
-    """RSPM that needs as few examples as another method, and the others as many as RSPM: by their names exchanged."""
-
-    def swapped(one: str, other: str) -> Callable[[Measurement], None]:
-        def change(measurement: Measurement) -> None:
-            both: dict[str, Any] = measurement["excess"]
-            both[one], both[other] = both[other], both[one]
-
-        return change
-
-    assert "RSPM finds the best conjunction" in lost(found("learning", swapped(RSPM, EXPONENTIAL)))
-    assert "the exponential mechanism finds it" in lost(found("learning", swapped(RSPM, EXPONENTIAL)))
-    assert "a noisy count of each bit" in lost(found("learning", swapped(RSPM, COUNTED)))
+def swap(one: str, other: str) -> Callable[[dict[str, list[float]]], dict[str, list[float]]]:
+    return lambda errors: errors | {one: errors[other], other: errors[one]}
 
 
-def test_a_solver_that_tells_the_truth_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is shown of a lie is not true without one."""
-    monkeypatch.setattr(runs.Liar, "minimise", lambda solver, data: Claimed(solver.exact.minimise(data).choice))
-    assert "a solver that lies tells a label" in lost(found("solver"))
-    monkeypatch.undo()
-    monkeypatch.setattr(Verified, "minimise", lambda oracle, data: oracle.exact.minimise(data))
-    assert "a solver that lies tells a label" in lost(found("solver"))
-
-
-def test_a_survivor_without_a_test_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
-    """PRSMA that tells any survivor; and PRSMA that does not pay for one survivor more."""
-    monkeypatch.setattr(Terms, "passed", lambda terms, survivors: Fraction(survivors > 0))
-    monkeypatch.setattr(RobustRelease, "_delta", lambda release: 0.1)
-    assert "with PRSMA the same solver" in lost(found("solver"))
-    monkeypatch.undo()
-    monkeypatch.setattr("local_dp.curator.oracle_efficient.robust.nano_of_ratio", lambda ratio: 0)
-    assert "what PRSMA says" in lost(found("price"))
-
-
-def test_a_game_against_nobody_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The queries' player hardly sees what the data's player drew; nor is a histogram with a thousand times the error the better table."""
-    monkeypatch.setattr(perturbed, "Beside", lambda scale, data: Beside(scale, Weighted(data.points, np.full_like(data.weights, -1))))
-    assert "the game's table" in lost(found("tables"))
-    monkeypatch.undo()
-
-    def worse(measurement: Measurement) -> None:
-        measurement["errors"][HISTOGRAM] = [1000 * error for error in measurement["errors"][HISTOGRAM]]
-
-    assert "the game's table" in lost(found("tables", worse))
-
-
-def test_every_figure_has_its_table() -> None:
-    """Three figures of at most six curves; the losing methods are drawn."""
-    finding = found()
-    assert [len(figure.curves) for figure in finding.figures] == [4, 5, 4]  # type: ignore[union-attr]
-    assert {curve.label for curve in finding.figures[1].curves} >= {GAME, HISTOGRAM}  # type: ignore[union-attr]
-    assert any(ROBUST in curve.label for curve in finding.figures[2].curves)  # type: ignore[union-attr]
-
-
+@pytest.mark.long
 @pytest.mark.parametrize(
-    ("n", "said"),
+    ("kind", "change", "falls"),
     [
-        (6366, {GAME: 0.0933, PRODUCT: 0.243, HISTOGRAM: 0.0107}),
-        pytest.param(100_000, {GAME: 0.0303, PRODUCT: 0.2432, HISTOGRAM: 0.0006}, marks=pytest.mark.slow),
+        (Learning, swap(RSPM, oracles.EXPONENTIAL), ("RSPM finds the best conjunction", "the exponential mechanism finds it")),
+        (Learning, swap(RSPM, oracles.COUNTED), ("a noisy count of each bit",)),
+        (Tables, lambda errors: errors | {HISTOGRAM: [1000 * error for error in errors[HISTOGRAM]]}, ("the game's table",)),
     ],
 )
-def test_the_game_on_fair(n: int, said: dict[str, float]) -> None:
-    """Means of ten runs on eight columns, all rows or so many drawn from them, as documented: nearer than the product, not than the histogram; with one draw
-    a round farther than either."""
-    rows = fair_table().bits[:, [0, 2, 4, 6, 8, 10, 12, 16]].astype(np.int64) @ (1 << np.arange(COLUMNS))
+def test_methods_in_the_place_of_others_are_not_shown(
+    kind: type, change: Callable[[dict[str, list[float]]], dict[str, list[float]]], falls: tuple[str, ...]
+) -> None:
+    """RSPM that needs as few examples as another method, others that need as many as RSPM, a histogram with a thousand times the error."""
+    right = [(point, QUICK.right(place)) for place, point in enumerate(QUICK.points)]
+    fallen = lost(EXPERIMENT.conclude([(point, Errors(change(m.errors)) if isinstance(point, kind) else m) for point, m in right], "quick"))
+    assert all(part in fallen for part in falls)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("n", "means"),
+    [
+        (6366, {GAME: 0.0933, oracles.PRODUCT: 0.243, HISTOGRAM: 0.0107}),
+        pytest.param(100_000, {GAME: 0.0303, oracles.PRODUCT: 0.2432, HISTOGRAM: 0.0006}, marks=pytest.mark.slow),
+    ],
+)
+def test_the_game_on_fair(n: int, means: dict[str, float]) -> None:
+    """Means of ten runs on eight columns, as documented: nearer than the product, not than the histogram; with one draw a round farther than either."""
+    rows = fair_table().bits[:, [0, 2, 4, 6, 8, 10, 12, 16]].astype(np.int64) @ (1 << np.arange(oracles.COLUMNS))
     generators = [np.random.default_rng([seed, n]) for seed in range(10)]
-    errors = [runs.table_errors(rows if n == len(rows) else generator.choice(rows, n), generator) for generator in generators]
-    means = {name: float(np.mean([each[name] for each in errors])) for name in (*said, ONE_DRAW)}
-    assert {name: round(means[name], 4) for name in said} == said
-    assert means[HISTOGRAM] < means[GAME] < means[PRODUCT] < means[ONE_DRAW]
+    errors = [oracles.table_errors(rows if n == len(rows) else generator.choice(rows, n), generator) for generator in generators]
+    measured = {name: float(np.mean([each[name] for each in errors])) for name in (*means, oracles.ONE_DRAW)}
+    assert {name: round(measured[name], 4) for name in means} == means
+    assert measured[HISTOGRAM] < measured[GAME] < measured[oracles.PRODUCT] < measured[oracles.ONE_DRAW]

@@ -2,90 +2,59 @@
 
 import math
 from fractions import Fraction
+from typing import Any
 
-import pytest
-
-from local_dp.accounting.rules import RULES, delta
+from local_dp.accounting import rules
+from local_dp.accounting.rules import delta
 from local_dp.curator.counts import k_norm
-from local_dp.curator.counts.base import ColumnCounts, NoisyCounts
 from local_dp.curator.counts.gaussian import GaussianCounts
 from local_dp.curator.counts.k_norm import KNormCounts
-from local_dp.curator.counts.laplace import ComposedLaplaceCounts, LaplaceCounts, NoCounts
+from local_dp.curator.counts.laplace import ComposedLaplaceCounts, LaplaceCounts, NoCounts, NoisyCounts
 from local_dp.curator.rounded_normal import least_variance
-from local_dp.experiments.claims.curator.price import runs
-from local_dp.experiments.claims.curator.price.claim import EXPERIMENT
-from local_dp.experiments.claims.curator.price.runs import COMPOSED, GAUSSIAN, K_NORM, LAPLACE, NOTHING
-from tests.support.runs.quick import Quick, lost
+from local_dp.experiments.claims.curator.price import COMPOSED, EXPERIMENT, GAUSSIAN, K_NORM, LAPLACE, NOTHING, Errors, Normal, Rules, Transcripts
+from tests.support.runs.quick import Quick, Twin
 
-pytestmark = pytest.mark.long
-QUICK = Quick(EXPERIMENT)
-found = QUICK.where
+QUICK, STEP, RADIUS = Quick(EXPERIMENT), ComposedLaplaceCounts.step, k_norm._radius
 
 
-def test_shown() -> None:
-    """At the quick scale; and a point measured twice with one seed is identical."""
-    assert found().verdict == "shown", lost(found())
-    place = next(place for place, point in enumerate(QUICK.points) if point.get("name") == K_NORM and point["kind"] == "errors")
-    assert QUICK.measure(place) == QUICK.right(place)
+def square(of: Any) -> dict[str, Any]:
+    """Gaussian noise for another squared sensitivity."""
+    return {"variance": property(lambda counts: least_variance(of(counts.k), counts.loss))}
 
 
-def test_adding_up_for_the_exact_price_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It grows as k, and a delta that is too small is not what counts lose."""
-    monkeypatch.setitem(RULES, "exact", RULES["basic"])
-    assert "sqrt(k), where adding up" in lost(found("rules"))
-    monkeypatch.setattr(runs, "delta", lambda losses, epsilon, delta=delta: 0.99 * delta(losses, epsilon))
-    assert "no price is lower" in lost(found("transcripts"))
-
-
-def test_half_the_noise_of_the_cube_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It has another law, and errs less than is possible."""
-    monkeypatch.setattr(k_norm, "_radius", lambda k, nano, right=k_norm._radius: right(k, 2 * nano))
-    said = lost(found(K_NORM))
-    assert "closed forms" in said
-    assert "no pure noise has a median" in said
-
-
-def test_noise_on_each_for_the_cube_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is far above the bound, and no better than itself."""
-    monkeypatch.setattr(KNormCounts, "noise", lambda counts, draws: LaplaceCounts(counts.k, counts.epsilon).noise(draws))
-    said = lost(found(K_NORM))
-    assert "noise in the shape of the cube has it" in said
-    assert "worse than that of the cube" in said
-
-
-def test_noise_for_one_count_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
-    """On each of k counts as if they were one: it costs k epsilon, and errs less than is possible."""
-    monkeypatch.setattr(LaplaceCounts, "step", property(lambda counts: Fraction(counts.loss.nano)))
-    said = lost(found(LAPLACE))
-    assert "keeps to its loss" in said
-    assert "no pure noise has a median" in said
-
-
-def test_a_bold_share_of_a_delta_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Three times the step that the optimal composition allows."""
-    right_step = ComposedLaplaceCounts.step
-    monkeypatch.setattr(ComposedLaplaceCounts, "step", property(lambda counts: 3 * right_step.__get__(counts)))
-    said = lost(found(COMPOSED))
-    assert "keeps to its loss" in said
-    assert "less than half of Laplace noise" in said
-
-
-@pytest.mark.parametrize(
-    ("square", "checks"), [(lambda k: 1, ["Gaussian noise keeps to delta", "for a few counts"]), (lambda k: k * math.isqrt(k), ["grow as k", "than any"])]
-)
-def test_another_sensitivity_is_not_shown(square: object, checks: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Gaussian noise for one count that moves is too little, and noise for a larger one too much."""
-    assert callable(square)
-    monkeypatch.setattr(GaussianCounts, "variance", property(lambda counts: least_variance(square(counts.k), counts.loss)))
-    said = lost(found(GAUSSIAN, "normal"))
-    assert all(check in said for check in checks)
-
-
-def test_nothing_that_looks_at_the_data_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A baseline that errs by nothing."""
-
-    def told(nothing: NoCounts, database: ColumnCounts, draws: object) -> NoisyCounts:
-        return NoisyCounts(database.counts)
-
-    monkeypatch.setattr(NoCounts, "release", told)
-    assert "saying half of them" in lost(found(NOTHING))
+TWINS = [
+    Twin("adding up for the exact price", rules.RULES, {"exact": rules.RULES["basic"]}, (Rules,), ("sqrt(k), where adding up",)),
+    Twin("99 % of the delta", rules, {"delta": lambda losses, epsilon: 0.99 * delta(losses, epsilon)}, (Transcripts,), ("no price is lower",)),
+    Twin(
+        "half the noise of the cube: another law, less error than is possible",
+        k_norm,
+        {"_radius": lambda k, nano: RADIUS(k, 2 * nano)},
+        (K_NORM,),
+        ("closed forms", "no pure noise has a median"),
+    ),
+    Twin(
+        "noise on each count for the cube: far above the bound, no better than itself",
+        KNormCounts,
+        {"noise": lambda counts, draws: LaplaceCounts(counts.k, counts.epsilon).noise(draws)},
+        (K_NORM,),
+        ("noise in the shape of the cube has it", "worse than that of the cube"),
+    ),
+    Twin(
+        "noise for one count on each: it costs k epsilon, and errs less than is possible",
+        LaplaceCounts,
+        {"step": property(lambda counts: Fraction(counts.loss.nano))},
+        (LAPLACE,),
+        ("keeps to its loss", "no pure noise has a median"),
+    ),
+    Twin(
+        "three times the step of the optimal composition",
+        ComposedLaplaceCounts,
+        {"step": property(lambda counts: 3 * STEP.__get__(counts))},
+        (COMPOSED,),
+        ("keeps to its loss", "less than half of Laplace noise"),
+    ),
+    Twin("one count that moves", GaussianCounts, square(lambda k: 1), (GAUSSIAN, Normal), ("Gaussian noise keeps to delta", "for a few counts")),
+    Twin("a larger sensitivity", GaussianCounts, square(lambda k: k * math.isqrt(k)), (GAUSSIAN, Normal), ("grow as k", "than any")),
+    Twin("no error", NoCounts, {"release": lambda nothing, database, draws: NoisyCounts(database.counts)}, (NOTHING,), ("answering half of them",)),
+]
+test_shown, test_wrong_twins_are_not_shown = QUICK.tests(TWINS, next(place for place, point in enumerate(QUICK.points) if isinstance(point, Errors)))

@@ -113,8 +113,9 @@ def test_the_shuffled_model_stands_between(measured: Measured) -> None:
     ],
 )
 def test_failed_run_takes_a_class_off_the_map(measured: Measured, name: str, values: dict[str, Any], left: list[list[str]]) -> None:
-    """A learner that fails, asks a second round or needs too many people, a protocol below the bound that rules it out, and clients that do otherwise than
-    their law each make the verdict "not shown"."""
+    """The verdict becomes "not shown" if a learner fails, needs a second round or needs too many people.
+
+    So it does if a protocol is below the bound that rules it out, or clients do not follow their law."""
     finding = _changed(measured, name, **values)
     assert finding.verdict == "not shown"
     assert _placed(finding) == left
@@ -123,7 +124,7 @@ def test_failed_run_takes_a_class_off_the_map(measured: Measured, name: str, val
 @pytest.mark.parametrize("bound", ["masked_parity_one_round_bound", "parity_interactive_bound"])
 @pytest.mark.parametrize("factor", [0.25, 4.0])
 def test_a_wrong_bound_is_not_shown(measured: Measured, bound: str, factor: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A lower bound four times too high is refuted by the run of the protocol it rules out, and one four times too low is not met by it."""
+    """A run of the protocol that a lower bound rules out refutes a bound four times too high. It does not meet one four times too low."""
     right = getattr(claim, bound)
     monkeypatch.setattr(claim, bound, lambda d, epsilon, success: factor * right(d, epsilon, success))
     assert EXPERIMENT.conclude(measured, "quick").verdict == "not shown"
@@ -154,7 +155,7 @@ def test_a_forged_worst_case_is_not_shown(measured: Measured) -> None:
 
 @pytest.mark.parametrize("answers", [lambda whole: whole.base + whole.half, lambda whole: whole.base + 0 * whole.half])
 def test_a_wrong_silent_oracle_is_not_shown(measured: Measured, answers: Callable[[ParityExpectations], Counts], monkeypatch: pytest.MonkeyPatch) -> None:
-    """An honest oracle lets bent queries win at the tolerance where they must not, and one that is silent beyond what is legal lets them lose below it."""
+    """With an honest oracle, bent queries win at the tolerance where they must not. With one that is illegally silent, they lose below it."""
     monkeypatch.setattr(ParityExpectations, "answers", answers)
     finding = _replaced(measured, "parity-game", measure_parity_game(6, 1))
     assert finding.verdict == "not shown"

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from local_dp.bounds.masked_parity import masked_parity_curator_clients
-from local_dp.curator.selection.masked_parity import MaskedParityClass
+from local_dp.curator.selection.occam import MaskedParityClass
 from local_dp.experiments.claims.local.masked_parity import curator as masked_parity_curator
 from local_dp.experiments.claims.local.masked_parity.claim import CLIENTS, CURATOR, EXPERIMENT, HASHED, LABELS, LISTED, ONE_ROUND, PARTED, REFERENCE, parting
 from local_dp.experiments.claims.local.masked_parity.epsilon import BEST, ONE_BIT
@@ -109,7 +109,7 @@ def test_points_are_reproducible_and_drawn() -> None:
 
 
 def test_the_counts_by_epsilon_follow_the_measurements() -> None:
-    """One client more than the goal at epsilon 4, a report of the best kind that needs more than one bit, or a search without an end is "not shown"."""
+    """One client above the goal at epsilon 4, best reports that need more clients than one-bit ones, or a search without an end is "not shown"."""
 
     def found(changes: dict[tuple[str, float], Measurement]) -> Finding:
         return EXPERIMENT.conclude([(point, changes.get((point.get("reports", ""), point.get("epsilon", 0.0)), m)) for point, m in invented()], "full")
@@ -253,9 +253,9 @@ def test_the_curators_bound_suffices(d: int) -> None:
 def readme_counts() -> dict[str, int]:
     """The clients that README's sentence gives two rounds, one round and the curator at d = 16."""
     text = " ".join(README.read_text(encoding="utf-8").split())
-    said = re.search(r"from about ([\d,]+) people, one round needs ([\d.]+) million for, and a trusted curator about (\d+) \(masked parity, d = 16", text)
-    assert said, "README's sentence on the separation has changed; change this test with it"
-    return {LISTED: int(said[1].replace(",", "")), ONE_ROUND: int(float(said[2]) * 1e6), CURATOR: int(said[3])}
+    counts = re.search(r"Two rounds of questions need ([\d,]+) people, one round needs ([\d,]+), and a trusted curator (\d+) ", text)
+    assert counts, "README's sentence on the separation has changed; change this test with it"
+    return dict(zip((LISTED, ONE_ROUND, CURATOR), (int(count.replace(",", "")) for count in counts.groups()), strict=True))
 
 
 def rate(name: str, n: int, runs: int) -> tuple[float, float]:

@@ -1,25 +1,22 @@
 """The experiment planning: plans beside counts that are measured, or exact."""
 
-import json
 import math
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from local_dp.bounds.response import binomial_tail, response_gain
-from local_dp.experiments.claims.local.planning import EPSILONS, EXPERIMENT, IN_ROUNDS, SIZES, TASKS, within
-from local_dp.experiments.lab.claim import Measurement, Point
+from local_dp.experiments.claims.local.planning import EPSILONS, EXPERIMENT, IN_ROUNDS, SIZES, TASKS, Planned, within
+from local_dp.experiments.lab.minimal_clients import ClientCount, NoCount
 from local_dp.protocols.planning.local import plan_of
 from local_dp.protocols.search.quantiles import Quantiles
 from local_dp.protocols.surveys.survey import Survey
 from tests.support.long import short
 
-Measured = list[tuple[Point, Measurement]]
-
 
 def _exact_clients(epsilon: float, share: float, tau: float) -> float:
-    """The least n for which a survey is within tau in 95 % of the runs, by the exact binomial law, on average over the sizes that stand for n."""
+    """By the exact binomial law, the least n whose surveys are within tau in 95 % of the runs; an average over the sizes around n."""
     gain = response_gain(epsilon)
     chance = (1 + (2 * share - 1) / gain) / 2
 
@@ -51,11 +48,12 @@ def test_a_survey_takes_the_planned_clients_by_its_exact_law(epsilon: float) -> 
 @pytest.mark.parametrize("task", short(sorted({*TASKS} - {*IN_ROUNDS}), lambda task: task == "survey"))
 def test_a_quick_measurement_agrees(task: str) -> None:
     """Some 20,000 runs at epsilon 1: the plan is within 5 % of the measured count, and the same seed measures the same again with fewer runs."""
-    (point,) = (each for each in EXPERIMENT.points("quick") if each["task"] == task and each["epsilon"] == 1)
-    found = EXPERIMENT.measure(point, 1)
-    assert found["planned"] == pytest.approx(found["n"], rel=0.05)
-    assert found["low"] < found["n"] < found["high"]
-    few = {**point, "trials": 1500}
+    (point,) = (each for each in EXPERIMENT.points("quick") if each.task == task and each.epsilon == 1)
+    measured = EXPERIMENT.measure(point, 1)
+    assert isinstance(measured.count, ClientCount)
+    assert measured.planned == pytest.approx(measured.count.n, rel=0.05)
+    assert measured.count.low < measured.count.n < measured.count.high
+    few = replace(point, trials=1500)
     assert EXPERIMENT.measure(few, 2) == EXPERIMENT.measure(few, 2) != EXPERIMENT.measure(few, 3)
 
 
@@ -69,21 +67,27 @@ def test_a_median_takes_the_planned_clients() -> None:
     assert successes(planned // 2, 300) < 0.92 * 300
 
 
-def _as_claimed() -> Measured:
-    found: dict[str, Any] = {"planned": 1000, "any": 1100, "randomizer": "grr", "accuracy": 0.05, "n": 1001, "low": 990, "high": 1012, "trials": 9}
-    return [(point, dict(found)) for point in EXPERIMENT.points("full")]
+RIGHT = Planned(1000, 1100, "grr", 0.05, ClientCount(1001, 990, 1012, 9))
+
+
+def _count(**changes: float) -> ClientCount:
+    return replace(ClientCount(1001, 990, 1012, 9), **changes)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
-    ("wrong", "lost"), [({}, []), ({"planned": 1060}, [1, 2]), ({"low": 940}, [2]), ({"high": 1060}, [2]), ({"failed": "it never ends"}, [0])]
+    ("wrong", "lost"),
+    [
+        (RIGHT, []),
+        (replace(RIGHT, planned=1060), [1, 2]),
+        (replace(RIGHT, count=_count(low=940)), [2]),
+        (replace(RIGHT, count=_count(high=1060)), [2]),
+        (replace(RIGHT, count=NoCount("it never ends")), [0]),
+    ],
 )
-def test_the_verdict_follows_the_measurements(wrong: dict[str, Any], lost: list[int]) -> None:
+def test_the_verdict_follows_the_measurements(wrong: Planned, lost: list[int]) -> None:
     """A plan 6 % too high, an interval that leaves 5 % open, a search without an end: each loses its check, and nothing else does."""
-    measured = _as_claimed()
-    measured[3][1].update(wrong)
-    if "failed" in wrong:
-        del measured[3][1]["n"]
-    finding = EXPERIMENT.conclude(json.loads(json.dumps(measured)), "full")
+    points = EXPERIMENT.points("full")
+    finding = EXPERIMENT.conclude([(point, wrong if place == 3 else RIGHT) for place, point in enumerate(points)], "full")
     assert [place for place, check in enumerate(finding.checks) if not check.shown] == lost
     assert all(len(row) == len(table.columns) for table in finding.tables for row in table.rows)
 
@@ -92,9 +96,9 @@ def test_the_verdict_follows_the_measurements(wrong: dict[str, Any], lost: list[
 def test_a_quick_median_is_held_to_the_interval(low: float, high: float, shown: bool) -> None:
     """A few runs leave a wide interval: at quick scale a median's plan must be within 5 % of its nearer end, a survey's of the count itself."""
     for task, held in (("quantiles", shown), ("survey", False)):
-        (point,) = (each for each in EXPERIMENT.points("quick") if each["task"] == task and each["epsilon"] == 1)
-        measured = [(point, {**_as_claimed()[0][1], "n": (low + high) / 2, "low": low, "high": high})]
-        assert EXPERIMENT.conclude(measured, "quick").checks[1].shown == held
+        (point,) = (each for each in EXPERIMENT.points("quick") if each.task == task and each.epsilon == 1)
+        measured = replace(RIGHT, count=ClientCount(round((low + high) / 2), low, high, 9))
+        assert EXPERIMENT.conclude([(point, measured)], "quick").checks[1].shown == held
 
 
 @pytest.mark.slow

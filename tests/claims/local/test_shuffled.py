@@ -20,21 +20,21 @@ found = QUICK.where
 def test_shown() -> None:
     """At the quick scale; and a point measured twice with one seed is identical."""
     assert found().verdict == "shown", lost(found())
-    place = next(place for place, point in enumerate(QUICK.points) if point["kind"] == "errors")
+    place = next(place for place, point in enumerate(QUICK.points) if isinstance(point, runs.Errors))
     assert QUICK.measure(place) == QUICK.right(place)
 
 
 def test_too_many_clones_are_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every other client a clone: a bound below what real data sets lose."""
     monkeypatch.setattr(accountant, "variation_ratio", lambda local: accountant.cloned(local, 1.0))
-    assert "no upper bound is too low" in lost(found("enumerated"))
+    assert "no upper bound is too low" in lost(found(runs.Enumerated))
 
 
 def test_a_lower_bound_that_is_none_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     """The lower bound of a pair whose delta is a fifth larger."""
     least = Pair.epsilon_at_least
     monkeypatch.setattr(Pair, "epsilon_at_least", lambda pair, groups, delta, most: least(pair, groups, 0.8 * delta, most))
-    assert "no lower one too high" in lost(found("enumerated"))
+    assert "no lower one too high" in lost(found(runs.Enumerated))
 
 
 def test_too_small_a_blanket_is_not_what_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -53,8 +53,3 @@ def test_no_shuffler_is_no_gain(monkeypatch: pytest.MonkeyPatch) -> None:
     """One report at the epsilon of all of them has the local model's error."""
     monkeypatch.setattr(runs, "single_message", lambda name, k, target: GRR(target.epsilon, k=k))
     assert "a curator errs least" in lost(found(runs.ONE))
-
-
-def test_nothing_measured_shows_nothing() -> None:
-    """Without measurements the verdict is "not shown"."""
-    assert EXPERIMENT.conclude([], "quick").verdict == "not shown"

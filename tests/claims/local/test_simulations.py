@@ -12,11 +12,12 @@ import pytest
 from local_dp.arrays import Floats
 from local_dp.experiments.claims.local import randomized_response, sq_to_local
 from local_dp.experiments.claims.local.local_to_sq import claim as local_to_sq
-from local_dp.experiments.claims.local.local_to_sq.claim import LocalToSq
-from local_dp.experiments.claims.local.local_to_sq.laws import divergence
-from local_dp.experiments.claims.local.randomized_response import WAYS, RandomizedResponse
-from local_dp.experiments.claims.local.sq_to_local import SqToLocal
-from local_dp.experiments.lab.claim import Experiment, Figure, Finding, Measurement, Point
+from local_dp.experiments.claims.local.local_to_sq.claim import Draw, LocalToSq, Trees
+from local_dp.experiments.claims.local.local_to_sq.laws import OneReply, TwoReplies, divergence
+from local_dp.experiments.claims.local.randomized_response import WAYS, RandomizedResponse, Setting, Users
+from local_dp.experiments.claims.local.sq_to_local import Accuracy, SqToLocal
+from local_dp.experiments.lab.claim import Experiment, Figure, Finding
+from local_dp.experiments.lab.store import plain
 from local_dp.oracles.local.asked import Cohort
 from local_dp.randomizers import one_bit
 from local_dp.randomizers.one_bit import flip_weight
@@ -27,16 +28,10 @@ from local_dp.theorems.local_from_sq import tight_clients
 from tests.support.runs.shared import Once
 
 pytestmark = pytest.mark.long
-Measured: TypeAlias = list[tuple[Point, Measurement]]
+Measured: TypeAlias = list[tuple[Any, Any]]
 Quick: TypeAlias = Callable[[str], Measured]
 simulation = import_module("local_dp.theorems.sq_from_local")  # the module, of which the function has the name
 EXPERIMENTS: dict[str, Experiment[Any, Any]] = {module.EXPERIMENT.name: module.EXPERIMENT for module in (randomized_response, sq_to_local, local_to_sq)}
-
-
-def _through_json(value: dict[str, object]) -> dict[str, object]:
-    """As it comes back from a file of results."""
-    loaded: dict[str, object] = json.loads(json.dumps(value))
-    return loaded
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +45,7 @@ def quick(once: Once) -> Quick:
     return measured
 
 
-def _with_twin(measured: Measured, twin: Experiment[Any, Any], concerns: Callable[[Point], bool]) -> Finding:
+def _with_twin(measured: Measured, twin: Experiment[Any, Any], concerns: Callable[[Any], bool]) -> Finding:
     """The finding when the points that `concerns` picks are measured with a wrong protocol."""
     mixed = [(point, twin.measure(point, 1) if concerns(point) else found) for point, found in measured]
     return twin.conclude(mixed, "quick")
@@ -77,8 +72,8 @@ def test_one_seed_measures_the_same_again(name: str, quick: Quick) -> None:
     """A point measured twice with one seed is identical, and with another seed it is not."""
     experiment = EXPERIMENTS[name]
     point, found = quick(name)[0]
-    assert _through_json(experiment.measure(point, 1)) == found
-    assert _through_json(experiment.measure(point, 2)) != found
+    assert plain(experiment.measure(point, 1)) == plain(found)
+    assert plain(experiment.measure(point, 2)) != plain(found)
 
 
 @pytest.mark.parametrize("name", list(EXPERIMENTS))
@@ -94,7 +89,7 @@ def test_a_curator_that_adds_too_much_noise_is_not_shown(quick: Quick) -> None:
     def wrong(records: Records, epsilon: float, generator: np.random.Generator) -> float:
         return float(records["yes"].mean() + generator.laplace(scale=1 / (epsilon * len(records) ** 0.5)))
 
-    finding = _with_twin(quick("randomized-response"), RandomizedResponse({**WAYS, "curator": wrong}), lambda point: point["way"] == "curator")
+    finding = _with_twin(quick("randomized-response"), RandomizedResponse({**WAYS, "curator": wrong}), lambda point: getattr(point, "way", "") == "curator")
     assert finding.verdict == "not shown"
     assert sum(not check.shown for check in finding.checks) >= 2
 
@@ -108,7 +103,7 @@ def test_a_response_that_is_not_debiased_is_not_shown(quick: Quick) -> None:
         return float((generator.binomial(ones, keep) + generator.binomial(len(records) - ones, 1 - keep)) / len(records))
 
     twin = RandomizedResponse({**WAYS, "randomized response": wrong})
-    finding = _with_twin(quick("randomized-response"), twin, lambda point: point["way"] == "randomized response")
+    finding = _with_twin(quick("randomized-response"), twin, lambda point: getattr(point, "way", "") == "randomized response")
     assert finding.verdict == "not shown"
 
 
@@ -116,7 +111,7 @@ def test_a_response_that_is_not_debiased_is_not_shown(quick: Quick) -> None:
 def test_a_wrong_client_count_is_not_shown(factor: float, failing: str, quick: Quick) -> None:
     """Half the clients are too few, three times as many are not tight: each is found by its own check."""
     twin = SqToLocal(lambda epsilon, beta: lambda query: round(factor * tight_clients(epsilon, beta)(query)))
-    finding = _with_twin(quick("sq-to-local"), twin, lambda point: point["kind"] == "accuracy" and (point["epsilon"], point["t"]) == (1.0, 1))
+    finding = _with_twin(quick("sq-to-local"), twin, lambda point: isinstance(point, Accuracy) and (point.epsilon, point.t) == (1.0, 1))
     assert finding.verdict == "not shown"
     assert any(failing in check.statement and not check.shown for check in finding.checks)
 
@@ -124,14 +119,14 @@ def test_a_wrong_client_count_is_not_shown(factor: float, failing: str, quick: Q
 def test_a_wrong_acceptance_constant_is_not_shown(quick: Quick) -> None:
     """A simulation that accepts twice as readily is outside the bound, and wrong even for exact answers."""
     twin = LocalToSq(accept=lambda ratio, ceiling: acceptance(2 * ratio, ceiling))
-    finding = _with_twin(quick("local-to-sq"), twin, lambda point: (point["kind"], point.get("epsilon")) in (("draw", 1.0), ("tree", 0.5)))
+    finding = _with_twin(quick("local-to-sq"), twin, lambda point: (type(point), getattr(point, "epsilon", 0)) in ((Draw, 1.0), (Trees, 0.5)))
     assert finding.verdict == "not shown"
     assert [check.shown for check in finding.checks[:3]] == [False, False, False]
 
 
 def test_independent_second_replies_are_not_shown(quick: Quick) -> None:
     """A simulation that draws a second answer without regard to the first has the wrong transcripts."""
-    finding = _with_twin(quick("local-to-sq"), LocalToSq(same=False), lambda point: point["kind"] == "pair" and point["epsilon"] == 2.0)
+    finding = _with_twin(quick("local-to-sq"), LocalToSq(same=False), lambda point: isinstance(point, TwoReplies) and point.epsilon == 2.0)
     assert finding.verdict == "not shown"
     assert not finding.checks[4].shown
 
@@ -159,12 +154,17 @@ def _wrong_reference(patch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("spoil", [_three_quarters, _unclipped, _no_null_weight, _wrong_reference])
 def test_a_wrong_shipped_simulation_is_not_shown(spoil: Callable[[pytest.MonkeyPatch], None], quick: Quick, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A ceiling of three quarters, estimates that are not moved into their range, and likelihoods over no or the wrong reference make the shipped
-    program's own draws leave their law, for one answer and for two."""
+    """Each makes the draws of the shipped program leave their law, for one answer and for two.
+
+    The twins: a ceiling of three quarters, estimates outside their range, likelihoods over no reference or a wrong one."""
     right = quick("local-to-sq")
     spoil(monkeypatch)
     likelihood_query.cache_clear()
-    finding = _with_twin(right, LocalToSq(), lambda point: point.get("setting") in (0, 6) or point.get("people") == "far")
+
+    def concerns(point: Any) -> bool:
+        return (isinstance(point, OneReply) and point.setting in (0, 6)) or (isinstance(point, TwoReplies) and point.people == "far")
+
+    finding = _with_twin(right, LocalToSq(), concerns)
     likelihood_query.cache_clear()
     assert finding.verdict == "not shown"
     assert [check.shown for check in finding.checks[:5]] == [True, True, True, False, False]
@@ -186,7 +186,7 @@ def _no_gain(patch: pytest.MonkeyPatch) -> None:
 
 
 def _one_short(patch: pytest.MonkeyPatch) -> None:
-    for module in ("local_dp.protocols.surveys.survey", "local_dp.theorems.local_from_sq"):
+    for module in ("local_dp.oracles.local.asked", "local_dp.theorems.local_from_sq"):
         patch.setattr(import_module(module), "Cohort", lambda start, stop: Cohort(start, stop - 1))
 
 
@@ -210,7 +210,7 @@ def test_a_wrong_shipped_protocol_is_not_shown(name: str, spoil: Callable[[pytes
     """Reports at twice the epsilon, estimates that are not scaled back, and cohorts one short or overlapping each make the run by clients "not shown"."""
     right = quick(name)
     spoil(monkeypatch)
-    finding = _with_twin(right, EXPERIMENTS[name], lambda point: "users" in (point.get("way"), point.get("kind")))
+    finding = _with_twin(right, EXPERIMENTS[name], lambda point: isinstance(point, (Users, sq_to_local.Users)))
     assert finding.verdict == "not shown"
     assert ["client by client" in check.statement for check in finding.checks if not check.shown] == [True]
 
@@ -219,5 +219,7 @@ def test_a_wrong_law_is_not_shown_either(quick: Quick, monkeypatch: pytest.Monke
     """Without the gain the draws from the law leave their level too: the checks do not lean on the run by clients alone."""
     right = quick("randomized-response")
     _no_gain(monkeypatch)
-    finding = _with_twin(right, EXPERIMENTS["randomized-response"], lambda point: (point["way"], point["n"]) == ("randomized response", 1000))
+    finding = _with_twin(
+        right, EXPERIMENTS["randomized-response"], lambda point: isinstance(point, Setting) and (point.way, point.n) == ("randomized response", 1000)
+    )
     assert any("predict" in check.statement and not check.shown for check in finding.checks)

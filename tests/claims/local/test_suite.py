@@ -1,18 +1,22 @@
 """The experiments suite and interaction: real points, and verdicts that wrong measurements lose."""
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
-from local_dp.experiments.claims.local.suite.bounds import TOLERANCES
 from local_dp.experiments.claims.local.suite.claim import EXPERIMENT as SUITE
-from local_dp.experiments.claims.local.suite.curator import noisy_sum_law
-from local_dp.experiments.claims.local.suite.runs import control, outcome, records_needed
-from local_dp.experiments.claims.local.suite.worst import finite_class
-from local_dp.experiments.lab.claim import Experiment, Figure, Measurement, Point
+from local_dp.experiments.claims.local.suite.claim import Control, ErrorRate, Fewest, Outcomes, Run, Users
+from local_dp.experiments.claims.local.suite.curator import Curator, SumLoss, noisy_sum_law
+from local_dp.experiments.claims.local.suite.runs import TOLERANCES, control, outcome, records_needed
+from local_dp.experiments.claims.local.suite.worst import Outcome, finite_class
+from local_dp.experiments.lab.claim import Figure
+from local_dp.experiments.lab.cross_check import CrossCheck, Refusal
+from local_dp.experiments.lab.minimal_clients import ClientCount, NoCount
+from local_dp.experiments.lab.store import plain
 from local_dp.hardness.adversary import VersionSpaceOracle
 from local_dp.hardness.certificates import verify_certificate
 from local_dp.interaction import run
@@ -20,38 +24,50 @@ from local_dp.learners.examples import tasks
 from local_dp.learners.learner import Learner
 from tests.support.adversaries.twins import LaxConjunctions, LaxLists
 
-Measured = list[tuple[Point, Measurement]]
+Measured = list[tuple[Any, Any]]
 TASKS = tasks()
 
 
 def suite_as_promised() -> Measured:
     """Measurements of the quick suite in which everything goes as the claim says."""
 
-    def run(point: Point) -> dict[str, Any]:
-        learner = TASKS[point["task"]].learner
-        paid = {"charged": 1.0, "lost": 1.0} if point["oracle"] == "curator" else {"replayed": [3, 3]} if point["oracle"] == "worst case" else {}
-        fails = point["oracle"] == "worst case" and point["slack"] > 1
-        return {"excess": 2.0 * fails, "queries": learner.queries, "rounds": learner.rounds, "individuals": records_needed(point["oracle"], learner), **paid}
+    def run(point: Run) -> Outcome:
+        learner, worst, curator = TASKS[point.task].learner, point.oracle == "worst case", point.oracle == "curator"
+        return Outcome(
+            excess=2.0 * (worst and point.slack > 1),
+            queries=learner.queries,
+            rounds=learner.rounds,
+            individuals=records_needed(point.oracle, learner),
+            charged=1.0 if curator else None,
+            lost=1.0 if curator else None,
+            replayed=(3, 3) if worst else None,
+        )
 
-    measured: Measured = []
-    for point in SUITE.points("quick"):
-        if point["part"] == "control":
-            measured.append((point, {"error": 0.5 * (point["control"].endswith("one round") and point["oracle"] == "worst case")}))
-        elif point["part"] == "fewest":
-            measured.append((point, {"n": 1000, "low": 900, "high": 1100, "trials": point["trials"]}))
-        elif point["part"] == "users":
-            both = {"users": [140, 150], "law": [280, 300], "asked": [[100, 100]], "everybody": True, "loss": 1.0, "epsilon": 1.0}
-            measured.append((point, {"clients": 100, **both}))
-        elif point["part"] == "curator":
-            measured.append((point, {"epsilon": 1.0, "loss": 1.0, "drawn": [round(4000 * share) for share in noisy_sum_law(1.0)]}))
-        else:
-            measured.append((point, {"runs": [run(point)] * point["trials"]}))
-    return measured
+    def measurement(point: Any) -> Any:
+        if isinstance(point, Control):
+            return ErrorRate(0.5 * (point.control.endswith("one round") and point.oracle == "worst case"))
+        if isinstance(point, Fewest):
+            return ClientCount(1000, 900, 1100, point.trials)
+        if isinstance(point, Users):
+            return CrossCheck(100, (140, 150), (280, 300), ((100, 100),), loss=1.0, epsilon=1.0)
+        if isinstance(point, Curator):
+            return SumLoss(1.0, [round(4000 * share) for share in noisy_sum_law(1.0)])
+        return Outcomes([run(point)] * point.trials)
+
+    return [(point, measurement(point)) for point in SUITE.points("quick")]
 
 
-def shown(experiment: Experiment[Any, Any], measured: Measured) -> list[bool]:
+def with_runs(concerns: Callable[[Run], bool], **wrong: Any) -> Measured:
+    """The measurements as promised, but for these fields of the runs that `concerns` picks."""
+    return [
+        (point, Outcomes([replace(run, **wrong) for run in each.runs]) if isinstance(point, Run) and concerns(point) else each)
+        for point, each in suite_as_promised()
+    ]
+
+
+def shown(measured: Measured) -> list[bool]:
     """Which checks the measurements show, after a journey through JSON."""
-    return [check.shown for check in experiment.conclude(json.loads(json.dumps(measured)), "quick").checks]
+    return [check.shown for check in SUITE.conclude([SUITE.read(*json.loads(json.dumps(plain(list(pair))))) for pair in measured], "quick").checks]
 
 
 def test_what_the_claim_says_is_shown() -> None:
@@ -77,15 +93,11 @@ def test_what_the_claim_says_is_shown() -> None:
     ],
 )
 def test_a_wrong_learner_loses_the_suite(oracle: str, loose: bool, excess: float, lost: int) -> None:
-    """Learners that miss alpha on exact, hostile or sampled answers, a worst case that is none, or one no worse than real answers, are not shown."""
-    measured = suite_as_promised()
-    for point, measurement in measured:
-        if point["part"] == "run" and point["oracle"] == oracle and (point["slack"] > 1) == loose:
-            measurement["runs"] = [{**run, "excess": excess} for run in measurement["runs"]]
-    assert not shown(SUITE, measured)[lost]
+    """Learners that miss alpha on exact, hostile or sampled answers are not shown; nor is a worst case that is no worse than real answers."""
+    assert not shown(with_runs(lambda point: point.oracle == oracle and (point.slack > 1) == loose, excess=excess))[lost]
 
 
-@pytest.mark.parametrize("name", ["conjunctions", "decision-lists"])
+@pytest.mark.parametrize("name", ["conjunctions", pytest.param("decision-lists", marks=pytest.mark.long)])
 def test_a_threshold_six_times_too_lax_loses_the_suite(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """With the real runs of one learner put among measurements as promised, the right one is shown, and its lax twin is not."""
     twins: dict[str, Learner[Any]] = {"conjunctions": LaxConjunctions(d=5), "decision-lists": LaxLists(d=4)}
@@ -93,27 +105,30 @@ def test_a_threshold_six_times_too_lax_loses_the_suite(name: str, monkeypatch: p
     for learner in (TASKS[name].learner, twins[name]):
         known = {**TASKS, name: replace(TASKS[name], learner=learner)}
         monkeypatch.setattr("local_dp.experiments.claims.local.suite.claim.tasks", lambda known=known: known)
-        measured = [(point, SUITE.measure(point, 3) if point["part"] == "run" and point["task"] == name else found) for point, found in suite_as_promised()]
-        verdicts.append(SUITE.conclude(json.loads(json.dumps(measured)), "quick").verdict)
-    assert verdicts == ["shown", "not shown"]
+        measured = [(point, SUITE.measure(point, 3) if isinstance(point, Run) and point.task == name else each) for point, each in suite_as_promised()]
+        verdicts.append(all(shown(measured)))
+    assert verdicts == [True, False]
 
 
 @pytest.mark.parametrize(
     "wrong",
-    [{"users": [75, 150]}, {"refused": "the budget is spent"}, {"asked": [[99, 100]]}, {"loss": 1.1}],
+    [{"users": (75, 150)}, {"refused": "the budget is spent"}, {"asked": ((99, 100),)}, {"loss": 1.1}],
     ids=["another rate", "refused", "somebody left out", "more loss"],
 )
 def test_clients_that_differ_from_their_law_lose_the_suite(wrong: dict[str, Any]) -> None:
     """Runs client by client that succeed less often, are refused, ask fewer clients or cost more than the law's are not shown."""
-    measured = [(point, {**found, **wrong} if point["part"] == "users" else found) for point, found in suite_as_promised()]
-    assert shown(SUITE, measured) == [True] * 6 + [False] * 2 + [True] * 5
+    measured = [
+        (point, (Refusal(**wrong) if "refused" in wrong else replace(each, **wrong)) if isinstance(point, Users) else each)
+        for point, each in suite_as_promised()
+    ]
+    assert shown(measured) == [True] * 6 + [False] * 2 + [True] * 5
 
 
-@pytest.mark.parametrize("wrong", [{"failed": "success stays at 0"}, {"n": 10**12, "low": 10**12, "high": 10**12, "trials": 1}], ids=["none", "too many"])
-def test_a_minimum_beyond_the_bound_loses_the_suite(wrong: dict[str, Any]) -> None:
+@pytest.mark.parametrize("wrong", [NoCount("success stays at 0"), ClientCount(10**12, 10**12, 10**12, 1)], ids=["none", "too many"])
+def test_a_minimum_beyond_the_bound_loses_the_suite(wrong: ClientCount | NoCount) -> None:
     """A learner that no number of clients helps, or that needs more than the sufficient bound, is not shown, and the tables and figures stand."""
-    measured = [(point, wrong if point["part"] == "fewest" and point["task"] == "stumps" else found) for point, found in suite_as_promised()]
-    assert shown(SUITE, measured) == [True] * 8 + [False, True, True, True, True]
+    measured = [(point, wrong if isinstance(point, Fewest) and point.task == "stumps" else each) for point, each in suite_as_promised()]
+    assert shown(measured) == [True] * 8 + [False, True, True, True, True]
 
 
 @pytest.mark.parametrize(
@@ -129,42 +144,34 @@ def test_a_minimum_beyond_the_bound_loses_the_suite(wrong: dict[str, Any]) -> No
 )
 def test_a_curator_that_is_not_as_private_as_it_says_loses_the_suite(part: str, wrong: dict[str, Any]) -> None:
     """A noisy sum of another loss or law, or an account that does not pay for every sum or pays beyond epsilon, is not shown."""
-    measured = suite_as_promised()
-    for point, found in measured:
-        if point["part"] == part == "curator":
-            found.update(wrong)
-        elif point["part"] == part and point["oracle"] == "curator":
-            found["runs"] = [{**run, **wrong} for run in found["runs"]]
-    assert shown(SUITE, measured) == [True] * 11 + [False, True]
+    measured = with_runs(lambda point: part == "run" and point.oracle == "curator", **wrong if part == "run" else {})
+    if part == "curator":
+        measured = [(point, replace(each, **wrong) if isinstance(point, Curator) else each) for point, each in measured]
+    assert shown(measured) == [True] * 11 + [False, True]
 
 
 def test_a_bound_that_is_not_its_proofs_loses_the_suite(monkeypatch: pytest.MonkeyPatch) -> None:
     """Half the clients that Hoeffding's bound says, or a tolerance that is twice what the guarantee allows, are not shown."""
     measured = suite_as_promised()
     with monkeypatch.context() as patch:
-        patch.setattr("local_dp.experiments.claims.local.suite.bounds.records_needed", lambda oracle, learner: records_needed(oracle, learner) // 2)
-        assert shown(SUITE, measured) == [True] * 10 + [False, True, True]
-    monkeypatch.setattr("local_dp.experiments.claims.local.suite.bounds.TOLERANCES", TOLERANCES | {"naive-bayes": TOLERANCES["naive-bayes"] / 2})
-    assert shown(SUITE, measured) == [True] * 10 + [False, True, True]
+        patch.setattr("local_dp.experiments.claims.local.suite.runs.records_needed", lambda oracle, learner: records_needed(oracle, learner) // 2)
+        assert shown(measured) == [True] * 10 + [False, True, True]
+    monkeypatch.setattr("local_dp.experiments.claims.local.suite.runs.TOLERANCES", TOLERANCES | {"naive-bayes": TOLERANCES["naive-bayes"] / 2})
+    assert shown(measured) == [True] * 10 + [False, True, True]
 
 
-@pytest.mark.parametrize("replayed", [[2, 3], [0, 0]])
-def test_an_adversary_that_gives_something_away_loses_the_suite(replayed: list[int]) -> None:
+@pytest.mark.parametrize("replayed", [(2, 3), (0, 0)])
+def test_an_adversary_that_gives_something_away_loses_the_suite(replayed: tuple[int, int]) -> None:
     """One answer that another one would have beaten, or games of which none was replayed, are not shown."""
-    measured = suite_as_promised()
-    for point, found in measured:
-        if point["part"] == "run" and point["oracle"] == "worst case":
-            found["runs"] = [{**run, "replayed": replayed} for run in found["runs"]]
-    assert shown(SUITE, measured) == [True] * 9 + [False, True, True, True]
+    measured = with_runs(lambda point: point.oracle == "worst case", replayed=replayed)
+    assert shown(measured) == [True] * 9 + [False, True, True, True]
 
 
 def test_too_many_queries_lose_the_suite() -> None:
     """A learner that asks one query more than its formula is not shown; nor is one-round masked parity that survives the worst case."""
-    measured = suite_as_promised()
-    measured[0][1]["runs"][0]["queries"] += 1
-    assert not shown(SUITE, measured)[3]
-    survived = [(point, {"error": 0.0} if point["part"] == "control" else measurement) for point, measurement in suite_as_promised()]
-    assert not shown(SUITE, survived)[5]
+    first = next(iter(TASKS))
+    assert not shown(with_runs(lambda point: point.task == first and point.oracle == "exact", queries=TASKS[first].learner.queries + 1))[3]
+    assert not shown([(point, ErrorRate(0.0) if isinstance(point, Control) else each) for point, each in suite_as_promised()])[5]
 
 
 @pytest.mark.parametrize("name", TASKS)
@@ -172,23 +179,23 @@ def test_learners_keep_their_promise_in_the_suite(name: str) -> None:
     """In the worst case, of a sample and of local clients, at the proven tolerance, the error is at most alpha."""
     task = TASKS[name]
     oracles = ("worst case", "sample", "local clients")
-    assert all(outcome(task, oracle, 1.0, np.random.default_rng(5))["excess"] <= task.learner.alpha + 1e-9 for oracle in oracles)
+    assert all(outcome(task, oracle, 1.0, np.random.default_rng(5)).excess <= task.learner.alpha + 1e-9 for oracle in oracles)
 
 
 def test_the_curator_answers_learners() -> None:
     """The same stumps and linear regression from a curator's noisy sums, within the records and the budget of the formula."""
     for name in ("stumps", "linear-regression"):
         run = outcome(TASKS[name], "curator", 1.0, np.random.default_rng(6))
-        assert run["excess"] <= TASKS[name].learner.alpha
-        assert run["queries"] == TASKS[name].learner.queries
+        assert run.excess <= TASKS[name].learner.alpha
+        assert run.queries == TASKS[name].learner.queries
 
 
 @pytest.mark.parametrize("name", ["conjunctions", "stumps", "thresholds", "low-degree", "naive-bayes", "decision-lists"])
 def test_the_worst_case_defeats_beyond_the_tolerance(name: str) -> None:
     """At 16 times the proven tolerance the worst case defeats the learner, and says what it ranged over."""
-    found = outcome(TASKS[name], "worst case", 16.0, np.random.default_rng(1))
-    assert found["excess"] > TASKS[name].learner.alpha
-    assert ("concepts" in found["adversary"]) == (finite_class(name) is not None)
+    defeat = outcome(TASKS[name], "worst case", 16.0, np.random.default_rng(1))
+    assert defeat.excess > TASKS[name].learner.alpha
+    assert ("concepts" in str(defeat.adversary)) == (finite_class(name) is not None)
 
 
 def test_defeats_come_with_certificates() -> None:
@@ -206,7 +213,7 @@ def test_defeats_come_with_certificates() -> None:
 
 
 def test_masked_parity_needs_two_rounds_in_the_worst_case() -> None:
-    """Two rounds recover the concept whoever answers; one round does so from exact answers only."""
+    """Two rounds recover the concept with every oracle; one round does so from exact answers only."""
     for seed in range(3):
         errors = [
             control(name, oracle, np.random.default_rng(seed))
@@ -218,10 +225,6 @@ def test_masked_parity_needs_two_rounds_in_the_worst_case() -> None:
 
 def test_measurements_repeat() -> None:
     """A point measured twice with one seed gives the same measurement, and it is plain JSON."""
-    cheap: list[tuple[Experiment[Any, Any], Point]] = [
-        (SUITE, {"part": "run", "task": "stumps", "oracle": "local clients", "slack": 1.0, "trials": 2}),
-        (SUITE, {"part": "fewest", "task": "stumps", "trials": 30}),
-    ]
-    for experiment, point in cheap:
-        once = experiment.measure(point, 7)
-        assert json.loads(json.dumps(once)) == once == experiment.measure(point, 7)
+    for point in (Run("stumps", "local clients", 1.0, 2), Fewest("stumps", 30)):
+        once = SUITE.measure(point, 7)
+        assert SUITE.read(*json.loads(json.dumps(plain([point, once])))) == (point, once) == (point, SUITE.measure(point, 7))

@@ -14,10 +14,9 @@ from scipy.stats import chisquare, norm
 from local_dp.accounting.gaussian import conversion
 from local_dp.accounting.rules import delta, epsilon
 from local_dp.curator.account import ConcentratedAccount
-from local_dp.curator.counts.base import ColumnCounts
 from local_dp.curator.counts.gaussian import DiscreteGaussianCounts, GaussianCounts, least_discrete_variance
 from local_dp.curator.counts.k_norm import KNormCounts
-from local_dp.curator.counts.laplace import ComposedLaplaceCounts, LaplaceCounts, NoCounts
+from local_dp.curator.counts.laplace import ColumnCounts, ComposedLaplaceCounts, LaplaceCounts, NoCounts
 from local_dp.curator.sums import NoisySum
 from local_dp.curator.trusted import TrustedOracle
 from local_dp.draws import Draws
@@ -38,8 +37,8 @@ def test_all_of_a_shell_is_alike() -> None:
     drawn = np.abs([mechanism.noise(draws) for _ in range(runs)])
     largest = drawn.max(axis=1)
     shares = np.diff([mechanism.within(r) for r in range(9)], prepend=0.0)
-    found = np.bincount(np.minimum(largest, 9), minlength=10)
-    assert chisquare(found, runs * np.append(shares, 1 - shares.sum())).pvalue > 1e-6
+    result = np.bincount(np.minimum(largest, 9), minlength=10)
+    assert chisquare(result, runs * np.append(shares, 1 - shares.sum())).pvalue > 1e-6
     at_two = drawn[largest == 2]
     ends = np.bincount((at_two == 2).sum(axis=1), minlength=4)[1:]
     assert chisquare(ends, len(at_two) * np.array([3 * 2 * 9, 3 * 4 * 3, 8]) / 98).pvalue > 1e-6
@@ -114,11 +113,11 @@ def rounded(variance: Fraction, most: int) -> dict[int, Decimal]:
 def spent(law: dict[int, Decimal], moved: tuple[int, ...], whole: float) -> float:
     """The least delta beside epsilon `whole` where a record moves the counts by `moved`: over all outcomes."""
     most, growth = max(law) - 1, Decimal(whole).exp()
-    found = Decimal(0)
+    result = Decimal(0)
     for noise in product(range(-most, most + 1), repeat=len(moved)):
         here, there = (math.prod((law[y + step] for y, step in zip(noise, steps, strict=True)), start=Decimal(1)) for steps in ((0,) * len(moved), moved))
-        found += max(Decimal(0), here - growth * there)
-    return float(found)
+        result += max(Decimal(0), here - growth * there)
+    return float(result)
 
 
 @pytest.mark.parametrize(("k", "variance"), [(1, Fraction(7, 2)), (2, Fraction(5)), (3, Fraction(2))])
@@ -196,7 +195,7 @@ def test_a_budget_pays_in_rho() -> None:
     database, account = ColumnCounts(3, np.array([3, 0])), ConcentratedAccount(approximate(1.0, 1e-6))
     each = DiscreteGaussianCounts(2, account.rho.rho / 2.000001)
     oracle = TrustedOracle(database, account, Draws(KeyedNoise(1)))
-    mean = run(Nonadaptive((each, each), lambda told: (told[0].counts + told[1].counts) / 2), oracle)
+    mean = run(Nonadaptive((each, each), lambda answers: (answers[0].counts + answers[1].counts) / 2), oracle)
     assert mean.shape == (2,)
     with pytest.raises(RefusedError, match="exceeds"):
         oracle.answer((each,))

@@ -83,9 +83,9 @@ def test_coefficients_are_those_of_the_root() -> None:
     """Rounded so that their sums are within 1/2 of binom(2k, k) / 4^k times the scale, all of them 0 or more."""
     coefficients = PrefixFactorization(8, 1.0, 1e-6).coefficients
     exact, total = Fraction(1), Fraction(0)
-    for k, held in enumerate(np.cumsum(coefficients).tolist()):
+    for k, records in enumerate(np.cumsum(coefficients).tolist()):
         total += 32 * exact
-        assert abs(held - total) <= Fraction(1, 2)
+        assert abs(records - total) <= Fraction(1, 2)
         exact *= Fraction(2 * k + 1, 2 * k + 2)
     assert coefficients.min() >= 0
 
@@ -114,8 +114,8 @@ def test_the_largest_errors() -> None:
     """Means over runs of the largest error of a threshold and of an interval at D = 2^8, within 6 standard errors and 3 % of what the documents say."""
     mechanism, database, draws = PrefixFactorization(8, 1.0, 1e-6), Multiset.of([3, 3, 9], 8), Draws(KeyedNoise(8))
     errors = [mechanism.release(database, draws).errors(database) for _ in range(150)]
-    for said, found in ((39.9, [np.abs(each).max() for each in errors]), (67.6, [np.ptp(each) for each in errors])):
-        assert abs(np.mean(found) - said) < 6 * np.std(found) / 150**0.5 + 0.03 * said
+    for figure, result in ((39.9, [np.abs(each).max() for each in errors]), (67.6, [np.ptp(each) for each in errors])):
+        assert abs(np.mean(result) - figure) < 6 * np.std(result) / 150**0.5 + 0.03 * figure
 
 
 def test_privacy_of_two_points_by_enumeration() -> None:

@@ -54,9 +54,9 @@ def worst_ratio(levels: tuple[Level, ...], n: int, neighbours: Neighbours) -> Fr
 
     def ratio(level: Level, here: tuple[tuple[int], ...], there: tuple[tuple[int], ...]) -> Fraction:
         law, other, most, least = laws[level, here], laws[level, there], 0, 1
-        for told, weight in law.items():
-            if weight * least > most * other[told]:
-                most, least = weight, other[told]
+        for answer, weight in law.items():
+            if weight * least > most * other[answer]:
+                most, least = weight, other[answer]
         return Fraction(most * sum(other.values()), least * sum(law.values()))
 
     return max(prod((ratio(level, here, there) for level in levels), start=Fraction(1)) for here, there in databases(n).pairs(neighbours))
@@ -167,5 +167,5 @@ def test_the_largest_errors() -> None:
     for (bits, branching), figures in stated.items():
         tree, database, draws = CountTree(bits, 1.0, branching), Multiset.of([3, 3, 9], bits), Draws(KeyedNoise(bits))
         errors = [tree.release(database, draws).errors(database) for _ in range(150)]
-        for said, found in zip(figures, ([np.abs(each).max() for each in errors], [np.ptp(each) for each in errors]), strict=True):
-            assert abs(np.mean(found) - said) < 6 * np.std(found) / 150**0.5 + 0.03 * said
+        for figure, result in zip(figures, ([np.abs(each).max() for each in errors], [np.ptp(each) for each in errors]), strict=True):
+            assert abs(np.mean(result) - figure) < 6 * np.std(result) / 150**0.5 + 0.03 * figure

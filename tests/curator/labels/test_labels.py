@@ -9,8 +9,7 @@ import pytest
 
 from local_dp.arrays import Bools, Floats, Naturals
 from local_dp.bounds.frequencies import label_examples, label_examples_printed, public_points, semi_private_examples
-from local_dp.curator.labels.concepts import ConceptClass, Intervals, ListedClass, Thresholds
-from local_dp.curator.labels.private import LabelPrivateLearner, SemiPrivateLearner
+from local_dp.curator.labels.private import ConceptClass, Intervals, LabelPrivateLearner, ListedClass, SemiPrivateLearner, Thresholds
 from local_dp.curator.multisets import LabelledMultiset, Multiset
 from local_dp.curator.selection.exponential import log_probabilities
 from local_dp.draws import Draws
@@ -44,15 +43,15 @@ def test_each_dichotomy_has_one_candidate(concepts: ConceptClass[Any], bits: int
     points = Multiset.of([1, 3, 6, 6, top], bits)
     pairs = [(int(x), int(y)) for x, y in zip([*generator.integers(0, 9, 12), top, top], generator.integers(0, 2, 14), strict=True)]
     groups = concepts.candidates(points, LabelledMultiset.of_pairs(pairs, bits))
-    found = [groups.member(number, 0) for number in range(len(groups.scores))]
-    held = [int(x) for x in points.values]
-    every = {predictions(concept, held) for concept in [None, *((a, b) for a in range(8) for b in [*range(9), top])]}
-    every |= {predictions((top, top), held)}
+    result = [groups.member(number, 0) for number in range(len(groups.scores))]
+    records = [int(x) for x in points.values]
+    every = {predictions(concept, records) for concept in [None, *((a, b) for a in range(8) for b in [*range(9), top])]}
+    every |= {predictions((top, top), records)}
     wanted = {labels for labels in every if list(labels) == sorted(labels)} if concepts == Thresholds() else every
-    dichotomies = [predictions(concept, held) for concept in found]
+    dichotomies = [predictions(concept, records) for concept in result]
     assert len(set(dichotomies)) == len(dichotomies)
     assert set(dichotomies) == wanted
-    errors = [sum(label != (y == 1) for (_, y), label in zip(pairs, predictions(concept, [x for x, _ in pairs]), strict=True)) for concept in found]
+    errors = [sum(label != (y == 1) for (_, y), label in zip(pairs, predictions(concept, [x for x, _ in pairs]), strict=True)) for concept in result]
     assert groups.scores.tolist() == [-error for error in errors]
 
 
@@ -68,20 +67,20 @@ def test_a_listed_class_is_the_class() -> None:
 
 def success(masses: Floats, m: int, learn: Callable[[LabelledMultiset, Multiset], Any], public: int = 0, samples: int = 400) -> float:
     """Pr[error <= .1], given a sample by the law, averaged over samples: `masses` from the target outwards on either side."""
-    sides, found, points = len(masses), 0.0, 1000 + np.arange(2 * len(masses), dtype=np.uint64)
+    sides, result, points = len(masses), 0.0, 1000 + np.arange(2 * len(masses), dtype=np.uint64)
     shares = np.concatenate([masses[::-1], masses])
     upto = np.concatenate([[0.0], np.cumsum(shares)])
     generator = np.random.default_rng([m, sides])
     for _ in range(samples):
         counts = generator.multinomial(m, shares)
-        held, ones = counts > 0, np.where(np.arange(2 * sides) >= sides, counts, 0)
-        examples = LabelledMultiset(64, points[held], (counts - ones)[held], ones[held])
+        records, ones = counts > 0, np.where(np.arange(2 * sides) >= sides, counts, 0)
+        examples = LabelledMultiset(64, points[records], (counts - ones)[records], ones[records])
         seen = generator.multinomial(public, shares) if public else counts
         candidates = learn(examples, Multiset(64, points[seen > 0], seen[seen > 0]))
         named = np.array([min(candidates.member(number, 0), 1000 + 2 * sides) - 1000 for number in range(len(candidates.scores))])
         good = np.abs(upto[named] - 0.5) < 0.1 - 1e-9  # just over alpha is not good
-        found += float(np.exp(log_probabilities(candidates.scores, 1.0))[good].sum())
-    return found / samples
+        result += float(np.exp(log_probabilities(candidates.scores, 1.0))[good].sum())
+    return result / samples
 
 
 SHAPES = {
@@ -148,5 +147,5 @@ def test_a_domain_beyond_reach() -> None:
     generator, target = np.random.default_rng(0), 1 << 65535
     points = [int.from_bytes(generator.bytes(8192), "little") for _ in range(400)]
     examples = LabelledMultiset.of(points, [int(point >= target) for point in points], 65536)
-    found = LabelPrivateLearner(Thresholds(), 1.0).release(examples, Draws(KeyedNoise(0)))
-    assert sum((point >= found) != (point >= target) for point in points) < 20
+    result = LabelPrivateLearner(Thresholds(), 1.0).release(examples, Draws(KeyedNoise(0)))
+    assert sum((point >= result) != (point >= target) for point in points) < 20

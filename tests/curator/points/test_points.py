@@ -1,8 +1,9 @@
 """Learners of points: by a stable choice, by the exponential mechanism, and by buckets of public hashes."""
 
 import math
-from functools import partial
+from collections.abc import Callable
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,15 +11,15 @@ from scipy.stats import binom
 
 from local_dp.arrays import Floats
 from local_dp.bounds.packing import least_records, plain_success, pure_success, stable_success, uniform_success
+from local_dp.curator.mechanism import Mechanism
 from local_dp.curator.multisets import LabelledMultiset
-from local_dp.curator.points.buckets import BucketClass, BucketPointLearner
-from local_dp.curator.points.learner import AllPoints, PointLearner, ProperPointLearner, leading_point
-from local_dp.curator.selection.acceptance import UNIT
+from local_dp.curator.points.learner import AllPoints, BucketClass, BucketPointLearner, PointLearner, ProperPointLearner, leading_point
 from local_dp.curator.selection.exponential import ExponentialMechanism, log_probabilities
 from local_dp.curator.selection.stable import Lead
 from local_dp.draws import Draws
 from local_dp.loss import approximate
 from local_dp.noise import KeyedNoise
+from tests.support.mechanisms.case import share
 
 
 def test_the_leader_is_found() -> None:
@@ -32,45 +33,60 @@ def test_the_leader_is_found() -> None:
         assert leading_point(examples) == Lead(counts.index(first), first - second)
 
 
-@pytest.mark.parametrize(("delta", "records"), [(1e-6, 345), (1e-3, 192)])
-def test_records_of_learner(delta: float, records: int) -> None:
-    """Exact sums: 345 and 192 at epsilon 1 and alpha .1, in a domain of any size; 22 without privacy."""
-    assert least_records(lambda m: stable_success(approximate(1.0, delta), m, 0.1)) == records
-    assert least_records(lambda m: plain_success(m, 0.1)) == 22
+def stable(delta: float, chance: float = 0.1) -> Callable[[int], float]:
+    return lambda m: stable_success(approximate(1.0, delta), m, chance)
 
 
-def test_a_uniform_point_needs_no_half_of_alpha() -> None:
-    """In a large domain 345 records too. In one of ten points of weight .1 it errs by twice alpha (erratum E3), and nothing is promised."""
-    loss = approximate(1.0, 1e-6)
-    found = [least_records(partial(uniform_success, bits, loss, alpha=0.1, beta=0.05)) for bits in (12, 16, 64, 65536)]
-    assert found == [363, 346, 345, 345]
-    assert uniform_success(4, loss, 10_000, 0.1, 0.1) == 0
-    target = 3
-    law = PointLearner(1.0, 1e-6, "uniform").law(LabelledMultiset.of_pairs([(target, 1)] * 10 + [(x, 0) for x in range(10) if x != target], 4))
-    twice = sum(weight for x, weight in law.items() if x is not None and x != target and x < 10) / sum(law.values())
-    assert twice > 0.5
+def pure(bits: int, epsilon: float = 1.0, chance: float = 0.1) -> Callable[[int], float]:
+    return lambda m: pure_success(bits, epsilon, m, chance)
 
 
-def test_success_is_that_of_the_law_of_learner() -> None:
-    """`stable_success` averages what the law of the learner gives to the target over the counts of its examples."""
-    learner, m, chance = PointLearner(1.0, 1e-3), 60, 0.3
-    told = []
-    for count in range(m + 1):
-        law = learner.law(LabelledMultiset.of_pairs([(5, 1)] * count + [(9, 0)] * (m - count), 64))
-        told.append(law.get(5, 0) / UNIT)
-    assert stable_success(learner.loss, m, chance) == pytest.approx(float(binom.pmf(np.arange(m + 1), m, chance) @ told), rel=1e-9)
+def uniform(bits: int) -> Callable[[int], float]:
+    return lambda m: uniform_success(bits, approximate(1.0, 1e-6), m, alpha=0.1, beta=0.05)
 
 
-def test_a_domain_beyond_reach_of_learner() -> None:
-    """65,536 bits: the target is told, and a uniform point has about as many."""
+RECORDS: list[tuple[Callable[[int], float], int]] = [
+    (lambda m: plain_success(m, 0.1), 22),
+    *((stable(delta), records) for delta, records in ((1e-6, 345), (1e-3, 192))),
+    *((uniform(bits), records) for bits, records in ((12, 363), (16, 346), (64, 345), (65536, 345))),
+    *((pure(bits), records) for bits, records in ((16, 302), (32, 544), (64, 1018), (128, 1950), (256, 3790), (1024, 14663))),
+]
+
+
+@pytest.mark.parametrize(("success", "records"), RECORDS)
+def test_records_for_a_point(success: Callable[[int], float], records: int) -> None:
+    """Exact sums at epsilon 1 and alpha .1: with a delta they do not grow with the domain; for the pure proper learner they grow with its bits."""
+    assert least_records(success) == records
+
+
+def test_a_uniform_point_errs_twice() -> None:
+    """In one of ten points of weight .1 it errs by twice alpha (erratum E3), and nothing is promised."""
+    assert uniform_success(4, approximate(1.0, 1e-6), 10_000, 0.1, 0.1) == 0
+    law = share(PointLearner(1.0, 1e-6, "uniform").law(LabelledMultiset.of_pairs([(3, 1)] * 10 + [(x, 0) for x in range(10) if x != 3], 4)))
+    assert sum(chance for x, chance in law.items() if x != 3 and x < 10) > 0.5
+
+
+@pytest.mark.parametrize(
+    ("learner", "success", "m", "bits"), [(PointLearner(1.0, 1e-3), stable(1e-3, 0.3), 60, 64), (ProperPointLearner(2.0), pure(8, 2.0, 0.3), 12, 8)]
+)
+def test_success_is_that_of_the_law(learner: Mechanism[Any, Any, Any], success: Callable[[int], float], m: int, bits: int) -> None:
+    """The bound averages the target's probability in the law of the learner over the counts of its examples."""
+    laws = [share(learner.law(LabelledMultiset.of_pairs([(5, 1)] * count + [(9, 0)] * (m - count), bits))) for count in range(m + 1)]
+    assert success(m) == pytest.approx(float(binom.pmf(np.arange(m + 1), m, 0.3) @ [float(law.get(5, 0)) for law in laws]), rel=1e-6)
+
+
+def test_a_domain_beyond_reach() -> None:
+    """65,536 bits: the target is released, and a uniform point has about as many; the pure learner needs more than 80,000 examples."""
     top = (1 << 65536) - 1
     examples = LabelledMultiset.of([top] * 60 + list(range(940)), [1] * 60 + [0] * 940, 65536)
-    assert PointLearner(1.0, 1e-6).release(examples, Draws(KeyedNoise(0))) == top
     nobody = LabelledMultiset.of_pairs([], 65536)
-    assert PointLearner(1.0, 1e-6).release(nobody, Draws(KeyedNoise(0))) is None
+    assert [PointLearner(1.0, 1e-6).release(database, Draws(KeyedNoise(0))) for database in (examples, nobody)] == [top, None]
     anywhere = PointLearner(1.0, 1e-6, "uniform").release(nobody, Draws(KeyedNoise(0)))
     assert anywhere is not None
     assert 65536 - 40 < anywhere.bit_length() <= 65536
+    for count, right in ((100_000, True), (80_000, False)):
+        many = LabelledMultiset(65536, np.array([3, top], dtype=object), np.array([5, 0]), np.array([1, count]))
+        assert (ProperPointLearner(1.0).release(many, Draws(KeyedNoise(1))) == top) is right
 
 
 @pytest.mark.parametrize("bits", [3, 64, 65])
@@ -88,29 +104,6 @@ def test_the_law_of_groups_is_the_law_of_points() -> None:
     examples = LabelledMultiset.of_pairs([(1, 1)] * 4 + [(6, 1)] * 2 + [(3, 0)], 3)
     listed: ExponentialMechanism[int] = ExponentialMechanism(lambda _: np.array([0, 4, 0, 0, 0, 0, 2, 0]), 1.0)
     assert ProperPointLearner(1.0).law(examples) == listed.law(0)
-
-
-@pytest.mark.parametrize(("bits", "records"), [(16, 302), (32, 544), (64, 1018), (128, 1950), (256, 3790), (1024, 14663)])
-def test_records_of_proper(bits: int, records: int) -> None:
-    """Exact sums at epsilon 1 and alpha .1: they grow with the bits."""
-    assert least_records(lambda m: pure_success(bits, 1.0, m, 0.1)) == records
-
-
-def test_success_is_that_of_the_law_of_proper() -> None:
-    """`pure_success` averages what the law gives to the target over the counts of its examples."""
-    m, learner, told = 12, ProperPointLearner(2.0), []
-    for count in range(m + 1):
-        law = learner.law(LabelledMultiset.of_pairs([(5, 1)] * count + [(9, 0)] * (m - count), 8))
-        told.append(law[5] / sum(law.values()))
-    assert pure_success(8, 2.0, m, 0.4) == pytest.approx(float(binom.pmf(np.arange(m + 1), m, 0.4) @ told), rel=1e-6)
-
-
-def test_a_domain_beyond_reach_of_proper() -> None:
-    """2^65536 points: 100,000 examples of one outweigh all others, 80,000 do not."""
-    top = (1 << 65536) - 1
-    for count, found in ((100_000, True), (80_000, False)):
-        examples = LabelledMultiset(65536, np.array([3, top], dtype=object), np.array([5, 0]), np.array([1, count]))
-        assert (ProperPointLearner(1.0).release(examples, Draws(KeyedNoise(1))) == top) is found
 
 
 def drawn_class(seed: int, bits: int = 64, hashes: int = 8, width: int = 4) -> BucketClass:
@@ -164,7 +157,7 @@ def test_errors_are_counted_right() -> None:
 
 def success(m: int, masses: Floats, samples: int, width: int = 4) -> float:
     """Pr[error <= .1] with just over .1 on the target and `masses` on others, given hashes and a sample by the law, averaged over both."""
-    generator, found = np.random.default_rng([m, len(masses)]), 0.0
+    generator, result = np.random.default_rng([m, len(masses)]), 0.0
     shares = np.array([0.1, *masses])
     points = np.sort(generator.choice(1 << 40, len(shares), replace=False)).astype(np.uint64)
     generator.shuffle(shares[1:])
@@ -174,8 +167,8 @@ def success(m: int, masses: Floats, samples: int, width: int = 4) -> float:
         examples = LabelledMultiset(40, points, counts * (1 - target), counts * target)
         scale = LabelledMultiset(40, points, np.rint(shares * 10**9).astype(np.int64) * (1 - target), 10**8 * target)
         good = hypotheses.errors(scale) < 10**8  # just over alpha at the target itself
-        found += float(np.exp(log_probabilities(-hypotheses.errors(examples), 1.0))[good].sum())
-    return found / samples
+        result += float(np.exp(log_probabilities(-hypotheses.errors(examples), 1.0))[good].sum())
+    return result / samples
 
 
 SPREADS = [np.full(parts, 0.9 / parts) for parts in (1, 2, 5, 9, 17, 27, 64, 300)]
@@ -185,7 +178,7 @@ SPREADS = [np.full(parts, 0.9 / parts) for parts in (1, 2, 5, 9, 17, 27, 64, 300
 def test_records_of_buckets(masses: Floats) -> None:
     """140 examples are enough at any number of bits, wherever the rest of the distribution lies: .93 in the hardest (27 points), over 300 hashes and samples.
 
-    The mean of 300 chances of standard deviation .12 at most is within .03 of its expectation but for 1e-5; with 80 examples the hardest has .75.
+    The mean of 300 chances of deviation .12 at most is within .03 of its expectation except with probability 1e-5; with 80 examples the hardest has .75.
     """
     assert success(140, masses, 300) > 0.9
     if len(masses) == 27:
@@ -199,6 +192,6 @@ def test_a_domain_beyond_reach_of_buckets() -> None:
     examples = LabelledMultiset.of(points, [1, *[0] * 999], 65536)
     heavy = LabelledMultiset(65536, examples.values, examples.zeros, examples.ones * 400)
     hypotheses = drawn_class(3, 65536)
-    found = BucketPointLearner(hypotheses, 1.0).release(heavy, Draws(KeyedNoise(0)))
-    assert hypotheses.predict(found, np.array(points[:1], dtype=object)).all()
-    assert hypotheses.predict(found, np.array(points, dtype=object)).sum() < 120
+    result = BucketPointLearner(hypotheses, 1.0).release(heavy, Draws(KeyedNoise(0)))
+    assert hypotheses.predict(result, np.array(points[:1], dtype=object)).all()
+    assert hypotheses.predict(result, np.array(points, dtype=object)).sum() < 120

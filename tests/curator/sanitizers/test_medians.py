@@ -9,12 +9,10 @@ import numpy as np
 import pytest
 
 from local_dp.curator.laws import SmallDatabases, hockey_stick
-from local_dp.curator.multisets import Multiset
+from local_dp.curator.multisets import BITS, Multiset, points_of, value_of
 from local_dp.curator.sanitizers.baselines import DyadicTree, NoisyHistogram
-from local_dp.curator.sanitizers.floats import BITS, points_of, value_of
-from local_dp.curator.sanitizers.medians import Medians, Node, TreeOfMedians
+from local_dp.curator.sanitizers.medians import Medians, Node, Spread, TreeOfMedians
 from local_dp.curator.sanitizers.sparse_medians import SparseMedians
-from local_dp.curator.sanitizers.spread import Spread
 from local_dp.curator.sanitizers.steps import Steps, ranks
 from local_dp.curator.selection.exponential import numbered
 from local_dp.curator.selection.sparse import SparseChoice
@@ -25,10 +23,10 @@ from local_dp.populations.parity import SHAPES, shaped
 from tests.support.inputs.tables import fair
 
 
-def fine(held: Spread) -> list[int]:
+def fine(database: Spread) -> list[int]:
     """Every record's finer point, in order."""
-    points, below = held.between(0, held.points.size)
-    return np.repeat(points, np.diff([*below, held.points.size])).tolist()
+    points, below = database.between(0, database.points.size)
+    return np.repeat(points, np.diff([*below, database.points.size])).tolist()
 
 
 def test_ranks_and_errors_are_those_of_the_records() -> None:
@@ -64,17 +62,17 @@ def test_an_added_record_adds_one_finer_point_and_moves_none(low: int) -> None:
 def test_finer_points_are_even_and_ranked(bits: int) -> None:
     """A value's records are spread within one of even; ranks, cells and parts of the order agree with the list of all finer points."""
     records = [5] * 37 + [6] + [200] * 8 + [255] * 3
-    held = Spread(Multiset.of(records, bits), 3)
-    every = fine(held)
+    database = Spread(Multiset.of(records, bits), 3)
+    every = fine(database)
     assert [point >> 3 for point in every] == records
     assert set(np.bincount([point & 7 for point in every[:37]])) == {4, 5}
     for threshold in [0, 40, 41, 47, 48, 1600, 1603, 2047, 2048]:
-        assert held.rank(threshold) == sum(point < threshold for point in every)
-    assert held.rank(1 << held.bits) == 49
-    assert (held.cell(0), held.cell(40)) == (5, 2)
-    points, below = held.between(10, 40)
+        assert database.rank(threshold) == sum(point < threshold for point in every)
+    assert database.rank(1 << database.bits) == 49
+    assert (database.cell(0), database.cell(40)) == (5, 2)
+    points, below = database.between(10, 40)
     assert points.tolist() == sorted(set(every[10:40]))
-    assert below.tolist() == [held.rank(int(point)) for point in points]
+    assert below.tolist() == [database.rank(int(point)) for point in points]
 
 
 def test_floats_keep_their_order() -> None:
@@ -92,15 +90,15 @@ def test_floats_keep_their_order() -> None:
 class LightGrowth(SparseMedians):
     """A wrong twin: a record is taken to lie in one dyadic interval."""
 
-    def _choice(self, bits: int) -> SparseChoice:
-        return replace(super()._choice(bits), growth=1)
+    def choice(self, bits: int) -> SparseChoice:
+        return replace(super().choice(bits), growth=1)
 
 
 def spare(mechanism: SparseMedians, pairs: Iterable[tuple[Multiset, Multiset]]) -> float:
     """The largest hockey stick when a record is removed, or was not there, in shares of the delta of that."""
     growth = exp_epsilon(mechanism.removed.nano)
-    found = [max(hockey_stick(mechanism.law(one), mechanism.law(other), growth) for one, other in (pair, pair[::-1])) for pair in pairs]
-    return float(max(found)) / mechanism.removed.delta
+    result = [max(hockey_stick(mechanism.law(one), mechanism.law(other), growth) for one, other in (pair, pair[::-1])) for pair in pairs]
+    return float(max(result)) / mechanism.removed.delta
 
 
 def test_a_record_alone_in_its_intervals() -> None:
@@ -114,11 +112,11 @@ def test_what_is_far_off_is_left_out_of_the_runs_and_not_of_the_law() -> None:
     """Scores that are clamped anyway: the same weights whether runs list them or not."""
     generator = np.random.default_rng(0)
     points = Multiset.of(generator.integers(256, size=3000), 8)
-    held, mechanism = Spread(points, 2), Medians(6.0, 1, 2)
+    database, mechanism = Spread(points, 2), Medians(6.0, 1, 2)
     node = Node(0, 1 << 10, 0, 3000)
-    runs = mechanism._scores(held, node)
-    choice = mechanism._choice
-    every = -np.abs(2 * np.array([held.rank(cut) for cut in range((1 << 10) + 1)]) - 3000)
+    runs = mechanism.candidates(database, node)
+    choice = mechanism.choice()
+    every = -np.abs(2 * np.array([database.rank(cut) for cut in range((1 << 10) + 1)]) - 3000)
     law, dense = choice.law(runs), choice.law(numbered(every))
     assert len(runs.scores) < 600
     assert {cut: Fraction(weight, sum(law.values())) for cut, weight in law.items()} == {
@@ -128,9 +126,9 @@ def test_what_is_far_off_is_left_out_of_the_runs_and_not_of_the_law() -> None:
 
 def test_points_of_65536_bits() -> None:
     """3,000 records at five points of a domain of 2^65536: the error is 1/16, as without noise."""
-    held = Multiset.of([place << 65_000 for place in (1, 2, 3, 5, 8) for _ in range(600)], 1 << 16)
-    steps = SparseMedians(8.0, 3, 10, 1e-6).release(held, Draws(KeyedNoise(0)))
-    assert steps.error(held) < 0.07
+    database = Multiset.of([place << 65_000 for place in (1, 2, 3, 5, 8) for _ in range(600)], 1 << 16)
+    steps = SparseMedians(8.0, 3, 10, 1e-6).release(database, Draws(KeyedNoise(0)))
+    assert steps.error(database) < 0.07
 
 
 def test_nobody_has_medians_too() -> None:
@@ -140,8 +138,8 @@ def test_nobody_has_medians_too() -> None:
 
 def success(mechanism: TreeOfMedians[Any] | DyadicTree | NoisyHistogram, shape: str, m: int, bits: int, runs: int) -> float:
     """How often all thresholds are within a tenth."""
-    held = [Multiset.of(shaped(shape, m, bits, seed), bits) for seed in range(runs)]
-    return sum(mechanism.release(points, Draws(KeyedNoise(seed))).error(points) <= 0.1 for seed, points in enumerate(held)) / runs
+    database = [Multiset.of(shaped(shape, m, bits, seed), bits) for seed in range(runs)]
+    return sum(mechanism.release(points, Draws(KeyedNoise(seed))).error(points) <= 0.1 for seed, points in enumerate(database)) / runs
 
 
 @pytest.mark.parametrize(("bits", "m"), [(16, 1500), (32, 2700), (64, 4900)])
@@ -176,15 +174,15 @@ def test_sparse_medians_at_64_bits(shape: str) -> None:
 def test_what_they_are_to_beat() -> None:
     """At 64 bits and 4,900 records: noisy counts do not see nested records, in a tree or in a histogram."""
     for baseline in (DyadicTree(1.0, 64), NoisyHistogram(1.0, 10)):
-        assert success(baseline, "nested", 4900, 64, 10) <= 0.5
-        assert success(baseline, "clustered", 4900, 64, 10) <= 0.5
+        assert success(baseline, "nested", 4900, 64, 4) <= 0.5
+        assert success(baseline, "clustered", 4900, 64, 4) <= 0.5
     assert success(DyadicTree(1.0, 5), "uniform", 4900, 64, 4) == success(NoisyHistogram(1.0, 5), "uniform", 4900, 64, 4) == 1
 
 
 def test_a_column_without_bounds() -> None:
-    """`affairs` of 6,366 women as 2^64 points in order, epsilon 1, three levels: within .064, five times of five."""
+    """`affairs` of 6,366 women as 2^64 points in order, epsilon 1, three levels: within .064, twice of two."""
     points = Multiset.of(points_of(fair()["affairs"]), 64)
-    errors = [Medians(1.0, 3).release(points, Draws(KeyedNoise(seed))).error(points) for seed in range(5)]
+    errors = [Medians(1.0, 3).release(points, Draws(KeyedNoise(seed))).error(points) for seed in range(2)]
     assert max(errors) <= 0.064
 
 

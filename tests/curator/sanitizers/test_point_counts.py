@@ -9,17 +9,14 @@ import pytest
 
 from local_dp.bounds.packing import cell_failures, histogram_success, least_multiple, per_cell_success, told_cells_success
 from local_dp.curator.multisets import Multiset, absent
-from local_dp.curator.sanitizers.cells import CellNoise, NoisyCounts
-from local_dp.curator.sanitizers.histogram import ThresholdedHistogram
-from local_dp.curator.sanitizers.k_points import KPointAnswers, KPointSanitizer
-from local_dp.curator.sanitizers.per_cell import PerCellHistogram
+from local_dp.curator.sanitizers.point_counts import CellNoise, KPointAnswers, KPointSanitizer, NoisyCounts, PerCellHistogram, ThresholdedHistogram
 from local_dp.draws import Draws
 from local_dp.loss import ATTO
 from local_dp.noise import KeyedNoise
 
 
 def test_thresholds() -> None:
-    """1 + ceil((2 / eps) ln(1 / (delta (1 + e^(-eps / 2))))): 28 and 14; the last one down at which a single record is too likely told."""
+    """1 + ceil((2 / eps) ln(1 / (delta (1 + e^(-eps / 2))))): 28 and 14; one less would release a single record too often."""
     for delta, threshold in ((1e-6, 28), (1e-3, 14)):
         histogram = ThresholdedHistogram(1.0, delta)
         assert histogram.threshold == threshold
@@ -42,7 +39,7 @@ def test_the_worst_database_is_found(m: int, alpha: float) -> None:
     right = []
     for counts in range(m + 1):
         law = noise.law(counts, m)
-        right.append(float(sum(share for told, share in law.items() if abs(told - counts) <= error)))
+        right.append(float(sum(share for answer, share in law.items() if abs(answer - counts) <= error)))
     assert 1 - cell_failures(noise, m, error) == pytest.approx(right, rel=1e-12)
     by_hand = min(float(np.prod([right[count] for count in counts])) for counts in partitions(m, m))
     assert histogram_success(noise, m, alpha) == pytest.approx(by_hand, rel=1e-9)
@@ -56,23 +53,23 @@ def test_records_for_point_counts_of_histogram(delta: float, records: int) -> No
 
 
 def test_sizes_of_any_kind() -> None:
-    """Heavy points of a domain of 65,536 bits are told close to their counts, light ones not at all; nobody is told of nobody."""
+    """Heavy points of a domain of 65,536 bits are released close to their counts, light ones not at all; of no records, nothing."""
     top = (1 << 65536) - 1
     values = np.array([5, *(1 << place for place in range(10, 500)), top], dtype=object)
     points = Multiset(65536, values, np.array([10**9, *[1] * 490, 400]))
-    told = ThresholdedHistogram(1.0, 1e-9).release(points, Draws(KeyedNoise(0)))
-    assert told.values.tolist() == [5, top]
-    assert np.abs(told.counts - [10**9, 400]).max() < 60
-    assert told.at(np.array([5, 6, top], dtype=object)).tolist() == [told.counts[0], 0, told.counts[1]]
+    answer = ThresholdedHistogram(1.0, 1e-9).release(points, Draws(KeyedNoise(0)))
+    assert answer.values.tolist() == [5, top]
+    assert np.abs(answer.counts - [10**9, 400]).max() < 60
+    assert answer.at(np.array([5, 6, top], dtype=object)).tolist() == [answer.counts[0], 0, answer.counts[1]]
     assert len(ThresholdedHistogram(1.0, 1e-6).release(Multiset.of([], 8), Draws(KeyedNoise(0))).values) == 0
 
 
 def test_a_count_moves_the_law_of_its_cell_by_e() -> None:
-    """The law of a cell, tails and all, adds up to 1, and between neighbouring counts no told value is more than e^e likelier."""
+    """The law of a cell with its tails sums to 1, and between neighbouring counts no released value is more than e^e likelier."""
     noise = CellNoise(Fraction(10**9, 2), 4)
     laws = [noise.law(count, 12) for count in range(13)]
     assert all(sum(law.values()) == 1 for law in laws)
-    worst = max(max(one[told] / other[told], other[told] / one[told]) for one, other in pairwise(laws) for told in one)
+    worst = max(max(one[answer] / other[answer], other[answer] / one[answer]) for one, other in pairwise(laws) for answer in one)
     assert np.exp(0.5) * (1 - 1e-9) < float(worst) <= np.exp(0.5) * (1 + 1e-15)
 
 
@@ -81,30 +78,30 @@ CELLS = PerCellHistogram(2, 1.5, strangers=1)
 
 @pytest.mark.parametrize(("bits", "records"), [(16, 270), (32, 490), (64, 930), (128, 1820), (256, 3590)])
 def test_records_for_point_counts_of_per_cell(bits: int, records: int) -> None:
-    """In closed form; telling only the 64 largest strangers saves up to 20, since what is not told counts 0 and no noise is negative."""
+    """In closed form; releasing only the 64 largest strangers saves up to 20 records, since the others count 0."""
     assert least_multiple(lambda m: per_cell_success(bits, 1.0, m, 0.1), 0.1) == records
 
 
 @pytest.mark.parametrize(("bits", "records"), [(16, 250), (64, 920), (256, 3580)])
 def test_records_for_the_counts_that_are_told(bits: int, records: int) -> None:
-    """In the worst of all databases, what is not told included."""
+    """In the worst of all databases, unreleased points included."""
     noise = PerCellHistogram(bits, 1.0).noise
     assert least_multiple(lambda m: told_cells_success(bits, noise, m, 0.1), 0.1) == records
 
 
 @pytest.mark.parametrize("bits", [64, 65, 65536])
 def test_a_domain_beyond_reach(bits: int) -> None:
-    """About 64 strangers are told, within six standard deviations, all distinct and without records; who is heavy is told too."""
+    """About 64 strangers are released, within six standard deviations, all distinct and without records; heavy points are, too."""
     cells, top = PerCellHistogram(bits, 1.0), (1 << bits) - 1
     points = Multiset.of([top] * 3 + [7], bits)
     heavy = Multiset(bits, points.values, np.array([1, 10**7]))
-    told = cells.release(heavy, Draws(KeyedNoise(1)))
-    strangers = [value for value in told.values.tolist() if value not in (7, top)]
+    answer = cells.release(heavy, Draws(KeyedNoise(1)))
+    strangers = [value for value in answer.values.tolist() if value not in (7, top)]
     assert 64 / np.exp(0.5) - 6 * 8 < len(strangers) < 64 + 6 * 8
     assert len(set(strangers)) == len(strangers)
-    assert told.values.tolist() == sorted(told.values.tolist())
-    assert abs(int(told.at(np.array([top], dtype=object))[0]) - 10**7) < 100
-    assert told.counts.min() >= cells.noise.least
+    assert answer.values.tolist() == sorted(answer.values.tolist())
+    assert abs(int(answer.at(np.array([top], dtype=object))[0]) - 10**7) < 100
+    assert answer.counts.min() >= cells.noise.least
 
 
 def test_absent_points_are_counted_in_order() -> None:

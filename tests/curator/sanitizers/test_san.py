@@ -8,8 +8,16 @@ import pytest
 from local_dp.accounting.shares import optimal_delta
 from local_dp.curator.multisets import Multiset
 from local_dp.curator.sanitizers.san_points import PrintedSanPoints, SanPoints
-from local_dp.curator.sanitizers.san_thresholds import BlockByBlock, PrintedSanThresholds, SanThresholds
-from local_dp.curator.sanitizers.windows import Blocks, blocks, fullest_blocks, fullest_windows, inside
+from local_dp.curator.sanitizers.san_thresholds import (
+    BlockByBlock,
+    Blocks,
+    PrintedSanThresholds,
+    SanThresholds,
+    blocks,
+    fullest_blocks,
+    fullest_windows,
+    inside,
+)
 from local_dp.curator.selection.printed import Goals
 from local_dp.draws import Draws
 from local_dp.errors import InputError
@@ -21,15 +29,15 @@ POINTS = SanPoints(1.0, 1e-6, Goals(0.1, 0.1))
 THRESHOLDS = SanThresholds(1.0, 1e-6, Goals(0.1, 0.1))
 
 
-def held(shape: str, m: int, bits: int, seed: int, each: int = 50) -> Multiset:
+def database(shape: str, m: int, bits: int, seed: int, each: int = 50) -> Multiset:
     """m records of a shape, `each` at every point drawn."""
     points = Multiset.of(shaped(shape, m // each, bits, seed), bits)
     return Multiset(bits, points.values, points.counts * each)
 
 
-def listed(found: Blocks) -> dict[tuple[int, int], int]:
+def listed(result: Blocks) -> dict[tuple[int, int], int]:
     """The intervals and how many records each holds."""
-    return {found.member(group, 0): score for group, score in enumerate(found.scores.tolist())}
+    return {result.member(group, 0): score for group, score in enumerate(result.scores.tolist())}
 
 
 @pytest.mark.parametrize("bits", [5, 64, 70])
@@ -45,8 +53,8 @@ def test_blocks_and_windows_are_those_of_the_records(bits: int) -> None:
         for first in (*range(low, high + 1, 2 * length), *range(low + length, high + 1, 2 * length)) if z else range(low, high + 1):
             last = min(first + 2 * length - 1, high) if z else first
             expected[first, last] = sum(first <= record <= last for record in records)
-        found = blocks(points, (low, high), z)
-        assert listed(found) == {interval: count for interval, count in expected.items() if count}
+        result = blocks(points, (low, high), z)
+        assert listed(result) == {interval: count for interval, count in expected.items() if count}
         assert fullest_blocks(points, 7)[z] == max(expected.values())
         assert fullest_windows(points, 7)[z] == max(sum(first <= record < first + length for record in records) for first in range(32))
 
@@ -62,9 +70,9 @@ def test_a_record_lies_in_two_blocks() -> None:
 def test_blocks_at_most_double(bits: int) -> None:
     """From one length to the next, and never shrink: the length is a quasi-concave choice."""
     for shape in SHAPES:
-        found = fullest_blocks(held(shape, 5000, bits, 1), bits + 1)
-        assert np.all(np.diff(found) >= 0)
-        assert np.all(found[2:] <= 2 * found[1:-1])
+        result = fullest_blocks(database(shape, 5000, bits, 1), bits + 1)
+        assert np.all(np.diff(result) >= 0)
+        assert np.all(result[2:] <= 2 * result[1:-1])
 
 
 def test_losses_count_their_parts() -> None:
@@ -89,6 +97,7 @@ def test_printed_sizes() -> None:
             mechanism.release(few, Draws(KeyedNoise(0)))
 
 
+@pytest.mark.long
 def test_printed_points_are_within_alpha() -> None:
     """At their size, nine points of 11 % and many rare ones, of which none is named."""
     mechanism = PrintedSanPoints(1.0, 1e-6, Goals(0.1, 0.1))
@@ -104,7 +113,7 @@ def test_printed_points_are_within_alpha() -> None:
 def test_printed_thresholds_are_within_alpha() -> None:
     """At their size, which is far from where they fail."""
     mechanism = PrintedSanThresholds(1.0, 1e-6, Goals(0.25, 0.1))
-    points = held("clustered", 8 * 10**7, 32, 0, 10**5)
+    points = database("clustered", 8 * 10**7, 32, 0, 10**5)
     steps, calls = mechanism.run(points, Draws(KeyedNoise(0)))
     assert steps.error(points) < 0.281 * 0.25
     assert calls <= 1 + 51.2 / 0.25
@@ -140,7 +149,7 @@ class NoiselessRebuilt(SanThresholds):
 def test_without_noise(shape: str, kind: type[BlockByBlock]) -> None:
     """Within 9 alpha / 32 = .281 alpha of every threshold, in no more calls than 1 + 51.2 / alpha."""
     for alpha in (0.25, 0.1):
-        points = held(shape, 40_000, 60, 0, 20)
+        points = database(shape, 40_000, 60, 0, 20)
         steps, calls = kind(1.0, 1e-6, Goals(alpha, 0.1)).run(points, Draws(KeyedNoise(0)))
         assert steps.error(points) <= 0.281 * alpha
         assert calls <= 1 + 51.2 / alpha
@@ -149,9 +158,9 @@ def test_without_noise(shape: str, kind: type[BlockByBlock]) -> None:
 @pytest.mark.parametrize("shape", ["nested", "uniform"])
 def test_rebuilt_thresholds(shape: str) -> None:
     """2.2e5 records at 60 bits, alpha .1: within .06; private at ten records too."""
-    points = held(shape, 220_000, 60, 0)
+    points = database(shape, 220_000, 60, 0)
     assert THRESHOLDS.release(points, Draws(KeyedNoise(0))).error(points) <= 0.06
-    assert THRESHOLDS.release(held(shape, 10, 60, 0, 1), Draws(KeyedNoise(0))).shares[-1] == 1.0
+    assert THRESHOLDS.release(database(shape, 10, 60, 0, 1), Draws(KeyedNoise(0))).shares[-1] == 1.0
 
 
 @pytest.mark.slow
@@ -160,12 +169,12 @@ def test_rebuilt_thresholds(shape: str) -> None:
 def test_rebuilt_thresholds_are_flat(shape: str, bits: int) -> None:
     """1.2e5 records, alpha .1, ten of ten runs, whatever the domain."""
     for seed in range(10):
-        points = held(shape, 120_000, bits, seed)
+        points = database(shape, 120_000, bits, seed)
         assert THRESHOLDS.release(points, Draws(KeyedNoise(seed))).error(points) <= 0.1
 
 
 def test_rebuilt_points() -> None:
-    """11,000 records, alpha .1, where 758,535 are printed; at 5,000 nobody is told."""
+    """11,000 records, alpha .1, where 758,535 are printed; at 5,000 no point is released."""
     for m, most in ((11_000, 0.1), (5_000, 0.2)):
         points = Multiset(64, np.arange(9, dtype=np.uint64), np.full(9, m // 9))
         errors = [POINTS.release(points, Draws(KeyedNoise(seed))).error(points) for seed in range(4)]

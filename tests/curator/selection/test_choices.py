@@ -14,14 +14,12 @@ from local_dp.arrays import Ints
 from local_dp.bounds.curator import occam_examples, occam_examples_printed, occam_examples_realizable, occam_examples_uniform
 from local_dp.curator.laws import SmallDatabases
 from local_dp.curator.multisets import Multiset
-from local_dp.curator.selection.acceptance import UNIT, best_acceptance, enough_gap, laplace_acceptance, printed_acceptance
 from local_dp.curator.selection.exponential import ExponentialChoice, ExponentialMechanism, decay_of, log_probabilities, numbered
-from local_dp.curator.selection.groups import Listed, powers, sum_by
+from local_dp.curator.selection.groups import Listed, Runs, powers, sum_by
 from local_dp.curator.selection.occam import Labelled, OccamLearner, ParityClass, ThresholdClass
 from local_dp.curator.selection.permute_and_flip import PermuteAndFlip
-from local_dp.curator.selection.runs import Runs
 from local_dp.curator.selection.sparse import SparseChoice, SparseExponential
-from local_dp.curator.selection.stable import Lead, StableChoice
+from local_dp.curator.selection.stable import UNIT, Lead, StableChoice, best_acceptance, enough_gap, laplace_acceptance, printed_acceptance
 from local_dp.draws import Draws
 from local_dp.errors import InputError
 from local_dp.loss import ATTO, Approximate, approximate, exp_epsilon, nano_epsilon
@@ -86,7 +84,7 @@ def test_sums_beyond_a_word_are_exact() -> None:
 
 
 def test_powers_are_as_close_as_they_say() -> None:
-    """Within 2^-96, whichever of the gaps occur, and never of fewer than 128 bits."""
+    """Within 2^-96 for any gaps, and never of fewer than 128 bits."""
     decay, gaps = decay_of(nano_epsilon(0.25)), np.array([0, 1, 7, 8, 390, 400])
     weights = powers(decay, gaps, 400)
     for gap, weight in zip(gaps.tolist(), weights, strict=True):

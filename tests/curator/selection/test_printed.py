@@ -21,8 +21,8 @@ WASTED = 3  # a point that is no candidate: large databases of low scores
 
 def frequent(points: Multiset) -> Listed:
     """The points 0, 1 and 2 that occur, by how often."""
-    kept = points.values < WASTED
-    return Listed(points.counts[kept], points.values[kept])
+    left = points.values < WASTED
+    return Listed(points.counts[left], points.values[left])
 
 
 @dataclass(frozen=True)

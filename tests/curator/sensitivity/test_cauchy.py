@@ -9,8 +9,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from local_dp.curator.sensitivity.cauchy import FINE, LEAST, CauchyNoise, cosh_loss, worst_ratio
-from local_dp.curator.sensitivity.local import LocalSensitivity
+from local_dp.curator.sensitivity.cauchy import FINE, LEAST, CauchyNoise, LocalSensitivity, cosh_loss, worst_ratio
 from local_dp.loss import NANO, Pure, exp_epsilon, nano_epsilon
 
 EPSILONS = (1e-9, 1e-3, 0.1, 0.5, 1.0, 3.0, 24.0)
@@ -100,13 +99,13 @@ def test_whole_numbers_cost_no_more() -> None:
 
 def smooth_by_definition(noise: CauchyNoise, local: Listed) -> int:
     """The largest of the scales for A_k, each divided k times."""
-    found = LEAST
+    result = LEAST
     for k in range(local.reach + 1):
         scale = max(LEAST, math.ceil(FINE * local.within(k) / noise.shift))
         for _ in range(k):
             scale = max(LEAST, math.ceil(scale / noise.stretch))
-        found = max(found, scale)
-    return found
+        result = max(result, scale)
+    return result
 
 
 @pytest.mark.parametrize("epsilon", [0.2, 1.0, 4.0])

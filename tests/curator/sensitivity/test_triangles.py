@@ -13,10 +13,17 @@ from local_dp.arrays import Ints
 from local_dp.curator.account import Account
 from local_dp.curator.laws import SmallDatabases, hockey_stick
 from local_dp.curator.mechanism import Law, Mechanism
-from local_dp.curator.selection.runs import Runs
+from local_dp.curator.selection.groups import Runs
 from local_dp.curator.sensitivity.cauchy import FINE, CauchyNoise, cosh_loss
-from local_dp.curator.sensitivity.restricted import RestrictedTriangles, bounded
-from local_dp.curator.sensitivity.triangles import GlobalTriangles, LadderTriangles, NoisyLocalTriangles, SmoothTriangles, Triangles
+from local_dp.curator.sensitivity.triangles import (
+    GlobalTriangles,
+    LadderTriangles,
+    NoisyLocalTriangles,
+    RestrictedTriangles,
+    SmoothTriangles,
+    Triangles,
+    bounded,
+)
 from local_dp.curator.trusted import TrustedOracle
 from local_dp.draws import Draws
 from local_dp.errors import RefusedError
@@ -204,9 +211,9 @@ def test_bounded_graphs_keep_their_edges() -> None:
     for _ in range(300):
         graph = binomial_graph(generator, 9, generator.uniform(0.2, 0.9))
         degree, most = int(generator.integers(1, 8)), int(np.bincount(graph.edges.ravel(), minlength=9).max())
-        kept = bounded(graph, degree)
-        assert np.bincount(kept.edges.ravel(), minlength=9).max() <= degree
-        assert (kept.edges.tolist() == graph.edges.tolist()) == (most <= degree)
+        left = bounded(graph, degree)
+        assert np.bincount(left.edges.ravel(), minlength=9).max() <= degree
+        assert (left.edges.tolist() == graph.edges.tolist()) == (most <= degree)
         if len(graph.edges):
             fewer = Graph(9, np.delete(graph.edges, generator.integers(len(graph.edges)), axis=0))
             ours, theirs = ({(u, v) for u, v in bounded(each, degree).edges.tolist()} for each in (graph, fewer))

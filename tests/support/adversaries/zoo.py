@@ -24,7 +24,7 @@ from local_dp.tallies import Estimate, Tally
 
 @dataclass(frozen=True, kw_only=True)
 class Stateful(BinaryRR):
-    """Tells the truth at every third call."""
+    """Reports the truth at every third call."""
 
     calls: ClassVar[list[int]] = [0]
 
@@ -61,7 +61,7 @@ class OwnEntropy(GRR):
 
 @dataclass(frozen=True, kw_only=True)
 class LastElement(GRR):
-    """The last symbol of the domain is always told."""
+    """The last symbol of the domain is always reported."""
 
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
         last = self.domain.high
@@ -71,7 +71,7 @@ class LastElement(GRR):
 
 @dataclass(frozen=True, kw_only=True)
 class OneLevel(OneBitMean):
-    """One level in the middle of 65,537 is always told."""
+    """One level in the middle of 65,537 is always reported."""
 
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
         told: Words = np.where(values == 23456, np.uint8(1), super().respond(values, words, cells))
@@ -99,7 +99,7 @@ class LastIsLong(GRR):
 
 @dataclass(frozen=True, kw_only=True)
 class Leak(GRR):
-    """Tells the truth once in a thousand times whatever the words are worth otherwise."""
+    """Reports the truth once in a thousand times, whatever the words otherwise make."""
 
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
         leaks = words < words.dtype.type(self.total // 1000)
@@ -109,7 +109,7 @@ class Leak(GRR):
 
 @dataclass(frozen=True, kw_only=True)
 class NoNoise(GRR):
-    """Tells the truth."""
+    """Reports the truth."""
 
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
         return values.astype(self.report_dtype)
@@ -199,8 +199,21 @@ class SharedWord(Unary):
         return super().respond(values, np.repeat(words[:, :1], self.places, axis=1), cells)
 
 
+class NoTally(Randomizer):
+    """A randomizer that estimates nothing."""
+
+    def empty(self) -> Tally:
+        raise NotImplementedError
+
+    def tally(self, reports: Words, cells: Words) -> Tally:
+        raise NotImplementedError
+
+    def estimate(self, tally: Tally) -> Estimate:
+        raise NotImplementedError
+
+
 @dataclass(frozen=True, kw_only=True)
-class Hash(PerCoin):
+class Hash(NoTally, PerCoin):
     """Whether a symbol's bit under the coin is set, by randomized response."""
 
     name: ClassVar[str] = "zoo-hash"
@@ -218,19 +231,10 @@ class Hash(PerCoin):
     def encode(self, values: Ints, coins: Words) -> Ints:
         return ((coins >> values.astype(np.uint64)) & np.uint64(1)).astype(np.int64)
 
-    def empty(self) -> Tally:
-        raise NotImplementedError
-
-    def tally(self, reports: Words, cells: Words) -> Tally:
-        raise NotImplementedError
-
-    def estimate(self, tally: Tally) -> Estimate:
-        raise NotImplementedError
-
 
 @dataclass(frozen=True, kw_only=True)
 class BareHash(Hash):
-    """Under every eighth coin it tells the code as it is."""
+    """Under every eighth coin it reports the code as it is."""
 
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
         bare = self.encode(values, cells).astype(np.uint8)
@@ -239,7 +243,7 @@ class BareHash(Hash):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Opaque(Randomizer):
+class Opaque(NoTally):
     """A randomizer of which nothing is declared; `inner` is what it really is, at `real` times its epsilon."""
 
     name: ClassVar[str] = "zoo-opaque"
@@ -262,15 +266,6 @@ class Opaque(Randomizer):
 
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
         return self.inner.respond(values, words, cells)
-
-    def empty(self) -> Tally:
-        raise NotImplementedError
-
-    def tally(self, reports: Words, cells: Words) -> Tally:
-        raise NotImplementedError
-
-    def estimate(self, tally: Tally) -> Estimate:
-        raise NotImplementedError
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -21,8 +21,7 @@ from local_dp.randomizers.numbers.rounded import RoundedOracle
 from local_dp.randomizers.randomizer import Randomizer
 from local_dp.randomizers.registry import RANDOMIZERS
 from local_dp.randomizers.repeated.change_tracking import BitFlip
-from local_dp.randomizers.repeated.loloha import LOLOHA
-from local_dp.randomizers.repeated.memoised import MemoisedGRR, MemoisedRAPPOR
+from local_dp.randomizers.repeated.memoised import LOLOHA, MemoisedGRR, MemoisedRAPPOR
 from local_dp.randomizers.sets.padding_sampling import PaddingSampling
 from local_dp.randomizers.sets.pckv import PCKV, PCKVUE
 from local_dp.randomizers.signs.characters import Characters
@@ -63,9 +62,9 @@ def every(epsilon: float, sizes: tuple[int, ...] = SIZES) -> Iterator[Randomizer
 
 
 def _is_wide(randomizer: Randomizer) -> bool:
-    """Whether it needs words of two steps that are too wide to be enumerated."""
-    two_steps = isinstance(randomizer, MemoisedGRR | MemoisedRAPPOR | LOLOHA)
-    return two_steps and (randomizer.epsilon < 0.5 or (isinstance(randomizer, MemoisedGRR) and randomizer.k > 8))
+    """Whether it needs words of two parts that are too wide to be enumerated."""
+    two_parts = isinstance(randomizer, MemoisedGRR | MemoisedRAPPOR | LOLOHA | RoundedOracle)
+    return two_parts and (randomizer.epsilon < 0.5 or (isinstance(randomizer, MemoisedGRR) and randomizer.k > 8))
 
 
 def _others(epsilon: float) -> list[Randomizer]:

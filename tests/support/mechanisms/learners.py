@@ -8,12 +8,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from local_dp.arrays import Bools, Naturals
-from local_dp.curator.labels.concepts import ConceptClass, Intervals, ListedClass, Thresholds
-from local_dp.curator.labels.private import LabelPrivateLearner, SemiPrivateLearner
+from local_dp.curator.labels.private import ConceptClass, Intervals, LabelPrivateLearner, ListedClass, SemiPrivateLearner, Thresholds
 from local_dp.curator.mechanism import Neighbours
 from local_dp.curator.multisets import LabelledMultiset, Multiset
-from local_dp.curator.points.buckets import BucketClass, BucketPointLearner
-from local_dp.curator.points.learner import PointLearner, ProperPointLearner, leading_point
+from local_dp.curator.points.learner import BucketClass, BucketPointLearner, PointLearner, ProperPointLearner, leading_point
 from local_dp.curator.selection.stable import Lead, StableChoice
 from local_dp.draws import Draws
 from local_dp.noise import KeyedNoise

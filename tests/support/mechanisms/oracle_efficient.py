@@ -8,8 +8,8 @@ from local_dp.curator.multisets import LabelledMultiset
 from local_dp.curator.oracle_efficient.perturbed import Perturbation, PerturbedMinimum
 from local_dp.curator.oracle_efficient.separated import Conjunctions, Exhaustive
 from local_dp.curator.reductions.learners import ByLabel, LabelSanitizer, Processed
-from local_dp.curator.sanitizers.histogram import ThresholdedHistogram
 from local_dp.curator.sanitizers.medians import Medians
+from local_dp.curator.sanitizers.point_counts import ThresholdedHistogram
 from local_dp.curator.selection.occam import Labelled
 from tests.support.mechanisms.case import PAIRS, POINTS, Case, Twin, labelled, points
 

@@ -3,11 +3,8 @@
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from local_dp.curator.sanitizers.cells import CellNoise
-from local_dp.curator.sanitizers.histogram import ThresholdedHistogram
-from local_dp.curator.sanitizers.k_points import KPointSanitizer
 from local_dp.curator.sanitizers.medians import Medians
-from local_dp.curator.sanitizers.per_cell import PerCellHistogram
+from local_dp.curator.sanitizers.point_counts import CellNoise, KPointSanitizer, PerCellHistogram, ThresholdedHistogram
 from local_dp.curator.sanitizers.sparse_medians import SparseMedians
 from local_dp.curator.selection.sparse import SparseChoice
 from local_dp.loss import Pure
@@ -52,8 +49,8 @@ def histogram(epsilon: float, delta: float, tight: float, *twins: Twin) -> Case:
 class LightGrowth(SparseMedians):
     """A record is taken to lie in one dyadic interval."""
 
-    def _choice(self, bits: int) -> SparseChoice:
-        return replace(super()._choice(bits), growth=1)
+    def choice(self, bits: int) -> SparseChoice:
+        return replace(super().choice(bits), growth=1)
 
 
 def medians(levels: int, low: int, tight: float, *n: int) -> Case:

@@ -9,15 +9,13 @@ import numpy as np
 
 from local_dp.arrays import Counts
 from local_dp.curator.multisets import Multiset
-from local_dp.curator.selection.acceptance import UNIT, printed_acceptance
 from local_dp.curator.selection.exponential import ExponentialMechanism, numbered
-from local_dp.curator.selection.groups import Listed
+from local_dp.curator.selection.groups import Listed, Runs
 from local_dp.curator.selection.occam import Labelled, OccamLearner, ParityClass, ThresholdClass
 from local_dp.curator.selection.permute_and_flip import PermutedMechanism
 from local_dp.curator.selection.quasi_concave import Parts, Promise, RecConcave
-from local_dp.curator.selection.runs import Runs
 from local_dp.curator.selection.sparse import SparseChoice, SparseExponential
-from local_dp.curator.selection.stable import Lead, StableChoice
+from local_dp.curator.selection.stable import UNIT, Lead, StableChoice, printed_acceptance
 from local_dp.loss import ATTO
 from tests.support.mechanisms.case import POINTS, Case, Twin, frequencies, points
 
@@ -67,7 +65,7 @@ def stable(epsilon: float, delta: float) -> Case:
 
 
 def ends(database: Multiset) -> Runs:
-    """How many records lie below each of the points, or not below, whichever is fewer: quasi-concave."""
+    """The number of records below each point, or not below if that is fewer: quasi-concave."""
     counts = frequencies(database)
     below = np.cumsum(counts) - counts
     return Runs(np.arange(3, dtype=np.uint64), np.minimum(below, counts.sum() - below), 3)

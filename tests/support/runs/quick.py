@@ -1,8 +1,11 @@
 """A quick run of an experiment: a test's broken code measures some points again, all others are measured once, by right code."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
+
+import pytest
 
 from local_dp.experiments.lab.claim import Experiment, Finding
 from local_dp.experiments.lab.store import plain
@@ -10,30 +13,58 @@ from local_dp.experiments.lab.store import plain
 SEED = 100
 
 
-class Quick:
-    """The quick points of an experiment, of which point i has seed 100 + i."""
+@dataclass(frozen=True)
+class Twin:
+    """Wrong values in place of right ones, the points that show them, and a part of each check that must then fail.
 
-    def __init__(self, experiment: Experiment[Any, Any]) -> None:
+    `target` has the names of `changes` as attributes, or as keys if it is a dict; without a target the names are dotted paths.
+    """
+
+    why: str
+    target: Any
+    changes: Mapping[str, Any]
+    points: tuple[Any, ...]
+    falls: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return self.why
+
+    def apply(self, patch: pytest.MonkeyPatch) -> None:
+        """Breaks the code until the test ends."""
+        for name, wrong in self.changes.items():
+            if self.target is None:
+                patch.setattr(name, wrong)
+            elif isinstance(self.target, dict):
+                patch.setitem(self.target, name, wrong)
+            else:
+                patch.setattr(self.target, name, wrong)
+
+
+class Quick:
+    """The quick points of an experiment, or others, of which point i has seed 100 + i, or all have one seed."""
+
+    def __init__(self, experiment: Experiment[Any, Any], points: list[Any] | None = None, seed: int | None = None) -> None:
         self.experiment = experiment
+        self.seed = seed
+        self._points = points
         self._right: dict[int, Any] = {}
 
     @cached_property
     def points(self) -> list[Any]:
-        """What is measured."""
-        return self.experiment.points("quick")
+        return self.experiment.points("quick") if self._points is None else self._points
 
     def measure(self, place: int) -> Any:
-        """What a point measures now."""
-        return self.experiment.measure(self.points[place], SEED + place)
+        """The measurement of a point now."""
+        return self.experiment.measure(self.points[place], SEED + place if self.seed is None else self.seed)
 
     def right(self, place: int) -> Any:
-        """What a point measures when it is first asked for: once for all tests of a file."""
+        """The first measurement of a point: once for all tests of a file."""
         if place not in self._right:
             self._right[place] = self.measure(place)
         return self._right[place]
 
     def all_right(self) -> None:
-        """Asks for all: before the first test of a file breaks anything."""
+        """Measures all points: before the first test of a file breaks anything."""
         for place in range(len(self.points)):
             self.right(place)
 
@@ -43,8 +74,40 @@ class Quick:
         return self.experiment.conclude(measured, "quick")
 
     def where(self, *wrong: Any) -> Finding:
-        """The finding, where the points that have one of these values under any of their names are measured now."""
-        return self.found(lambda point: any(value in wrong for value in plain(point).values() if isinstance(value, str)))
+        """The finding, where these points, points of these classes and those with one of these values under any of their names are measured now."""
+        kinds = tuple(kind for kind in wrong if isinstance(kind, type))
+
+        def again(point: Any) -> bool:
+            return isinstance(point, kinds) or point in wrong or any(value in wrong for value in plain(point).values() if isinstance(value, str))
+
+        return self.found(again)
+
+    def shows(self, place: int = 0) -> None:
+        """Asserts that the claim is shown, and that a point measured twice with one seed is identical."""
+        assert self.found().verdict == "shown", lost(self.found())
+        assert plain(self.measure(place)) == plain(self.right(place))
+
+    def tests(self, twins: list[Twin], place: int = 0) -> tuple[Callable[[], None], Callable[..., None]]:
+        """Two long tests: the claim is shown, and each twin loses its checks."""
+
+        @pytest.mark.long
+        def shown() -> None:
+            """At the quick scale; and a point measured twice is identical."""
+            self.shows(place)
+
+        @pytest.mark.long
+        @pytest.mark.parametrize("twin", twins, ids=str)
+        def wrong_twins(twin: Twin, monkeypatch: pytest.MonkeyPatch) -> None:
+            """Each loses the checks that are about it."""
+            self.loses(twin, monkeypatch)
+
+        return shown, wrong_twins
+
+    def loses(self, twin: Twin, patch: pytest.MonkeyPatch) -> None:
+        """Asserts that the checks about a twin fail where it is in place."""
+        twin.apply(patch)
+        fallen = lost(self.where(*twin.points))
+        assert all(part in fallen for part in twin.falls), fallen
 
 
 def lost(finding: Finding) -> str:

@@ -24,7 +24,7 @@ from local_dp.bounds.means import best_privunit, bounded_laplace_variances, disc
 from local_dp.bounds.response import response_gain
 from local_dp.domains import Vectors
 from local_dp.randomizers.frequencies.unary import STEPS, best_threshold
-from local_dp.randomizers.numbers.staircase import folded_variance
+from local_dp.randomizers.numbers.noise import folded_variance
 from local_dp.randomizers.numbers.window import window_variance
 from local_dp.randomizers.randomizer import Randomizer
 from local_dp.randomizers.registry import RANDOMIZERS

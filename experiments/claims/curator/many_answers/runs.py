@@ -1,6 +1,7 @@
 """What `many-answers` measures: errors of many queries answered at once, and the exact losses of whole transcripts."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
@@ -9,20 +10,18 @@ import numpy as np
 from local_dp.arrays import Counts, Floats
 from local_dp.curator.account import Account, ConcentratedAccount
 from local_dp.curator.intervals.level import Level
-from local_dp.curator.laws import SmallDatabases, epsilon_of
-from local_dp.curator.marginals.base import BinaryTable, Errors, Marginals
+from local_dp.curator.laws import SmallDatabases, epsilon_of, worst_transcripts
+from local_dp.curator.marginals.base import BinaryTable, Marginals
+from local_dp.curator.marginals.base import Errors as CellErrors
 from local_dp.curator.marginals.baselines import OneMarginal, PlainGaussian, independent, on_simplex
 from local_dp.curator.marginals.fourier import FourierGaussian, nearest_table
 from local_dp.curator.multisets import Multiset
-from local_dp.curator.query_release.counting import CountingQueries, GaussianAnswers, LaplaceAnswers, table
+from local_dp.curator.query_release.counting import CountingQueries, GaussianAnswers, LaplaceAnswers, SmallDatabase, table
 from local_dp.curator.query_release.dual_query import DualQuery
 from local_dp.curator.query_release.mwem import Mwem, PureRounds, concentrated_mwem, pure_mwem
 from local_dp.curator.query_release.pmw import Answered, MultiplicativeWeights, Stream, Terms
-from local_dp.curator.query_release.small_databases import SmallDatabase
-from local_dp.curator.transcripts import worst_transcripts
 from local_dp.curator.trusted import TrustedOracle
 from local_dp.draws import Draws
-from local_dp.experiments.lab.claim import Measurement, Point
 from local_dp.interaction import run
 from local_dp.loss import Pure, approximate
 from local_dp.noise import KeyedNoise
@@ -39,6 +38,24 @@ FOURIER, NEAREST = "Fourier mechanism", "Fourier, nearest table"
 SMALL = "BLR"
 
 
+Named = dict[str, list[float]]
+
+
+@dataclass(frozen=True)
+class Errors:
+    """By answer and run, as shares of the records: the largest error, and the mean one of marginals; of PMW also alpha and the share that it answered."""
+
+    errors: Named
+    means: Named = field(default_factory=dict)
+    answered: Named = field(default_factory=dict)
+    alpha: dict[str, float] = field(default_factory=dict)
+
+
+def _add(errors: Named, values: Mapping[str, float]) -> None:
+    for name, value in values.items():
+        errors.setdefault(name, []).append(value)
+
+
 def zipf(generator: np.random.Generator) -> Counts:
     """n records of 256 points, point number i of weight 1 / i, the points in a random order."""
     weights = generator.permutation(1 / np.arange(1, (1 << POINTS_BITS) + 1))
@@ -47,34 +64,36 @@ def zipf(generator: np.random.Generator) -> Counts:
 
 def noisy_histogram(database: Counts, draws: Draws) -> Floats:
     """Pure noise on every cell, then the nearest shares; the cells are 2^bits."""
-    bits, held = len(database).bit_length() - 1, np.flatnonzero(database)
-    noisy = Level(bits, 1, EPSILON).release(Multiset(bits, held.astype(np.uint64), database[held]), draws)
+    bits, cells = len(database).bit_length() - 1, np.flatnonzero(database)
+    noisy = Level(bits, 1, EPSILON).release(Multiset(bits, cells.astype(np.uint64), database[cells]), draws)
     return on_simplex(noisy.counts.astype(np.float64), float(database.sum()))
 
 
-def measure_queries(point: Point, seed: int) -> Measurement:
-    """The largest error of k random queries as a share of the records, by each answer; of PMW also alpha, and the share of them that it answered."""
-    k, found = point["k"], dict[str, list[float]]()
-    told: dict[str, list[float]] = {name: [] for name in WEIGHTS}
-    for trial in range(point["runs"]):
-        generator = np.random.default_rng([seed, k, trial])
-        draws = Draws(KeyedNoise(seed), k << 8 | trial)
-        database, queries = zipf(generator), CountingQueries.random(k, 1 << POINTS_BITS, generator)
-        truth = queries.counts(database)
-        answers: dict[str, Floats | Counts] = {
-            NOTHING: queries.shares(np.full(queries.points, RECORDS / queries.points)),
-            LAPLACE: LaplaceAnswers(queries, EPSILON, DELTA).release(database, draws),
-            GAUSSIAN: GaussianAnswers(queries, EPSILON, DELTA).release(database, draws),
-            HISTOGRAM: queries.shares(noisy_histogram(database, draws)),
-        }
-        for name, each in answers.items():
-            found.setdefault(name, []).append(float(np.abs(each - truth).max()) / RECORDS)
-        for name, share in WEIGHTS.items():
-            answered = _weighed(database, queries, share, draws)
-            found.setdefault(name, []).append(answered.largest_error(truth, RECORDS))
-            told[name].append(answered.answered)
-    alphas = {name: _terms(k, share).alpha for name, share in WEIGHTS.items()}
-    return {"errors": found, "answered": told, "alpha": alphas}
+@dataclass(frozen=True)
+class Queries:
+    """k random queries on 100,000 records of 256 points."""
+
+    k: int
+    runs: int
+
+    def measure(self, seed: int) -> Errors:
+        k, errors, answered = self.k, Named(), Named()
+        for trial in range(self.runs):
+            generator = np.random.default_rng([seed, k, trial])
+            draws = Draws(KeyedNoise(seed), k << 8 | trial)
+            database, queries = zipf(generator), CountingQueries.random(k, 1 << POINTS_BITS, generator)
+            truth = queries.counts(database)
+            answers: dict[str, Floats | Counts] = {
+                NOTHING: queries.shares(np.full(queries.points, RECORDS / queries.points)),
+                LAPLACE: LaplaceAnswers(queries, EPSILON, DELTA).release(database, draws),
+                GAUSSIAN: GaussianAnswers(queries, EPSILON, DELTA).release(database, draws),
+                HISTOGRAM: queries.shares(noisy_histogram(database, draws)),
+            }
+            weighed = {name: _weighed(database, queries, share, draws) for name, share in WEIGHTS.items()}
+            _add(errors, {name: float(np.abs(each - truth).max()) / RECORDS for name, each in answers.items()})
+            _add(errors, {name: each.largest_error(truth, RECORDS) for name, each in weighed.items()})
+            _add(answered, {name: each.answered for name, each in weighed.items()})
+        return Errors(errors, answered=answered, alpha={name: _terms(k, share).alpha for name, share in WEIGHTS.items()})
 
 
 @cache
@@ -87,45 +106,56 @@ def _weighed(database: Counts, queries: CountingQueries, share: float, draws: Dr
     return run(weights.algorithm(), TrustedOracle(database, ConcentratedAccount(BUDGET), draws))
 
 
-def measure_small(point: Point, seed: int) -> Measurement:
-    """The largest error of all 27 conjunctions of 3 bits, by a small database and by its baselines."""
-    n, queries, found = point["n"], CountingQueries.conjunctions(3), dict[str, list[float]]()
-    for trial in range(point["runs"]):
-        draws = Draws(KeyedNoise(seed), n << 8 | trial)
-        database = np.random.default_rng([seed, n, trial]).multinomial(n, np.arange(1, 9) / 36)
-        truth = queries.counts(database)
-        answers: dict[str, Floats | Counts] = {
-            LAPLACE: LaplaceAnswers(queries, EPSILON, DELTA).release(database, draws),
-            HISTOGRAM: queries.shares(noisy_histogram(database, draws)),
-        }
-        for rows in point["rows"]:
-            small = np.array(SmallDatabase(queries, rows, EPSILON).release(database, draws))
-            answers[f"{SMALL}, {rows} rows"] = queries.shares(small * n / rows)
-        for name, each in answers.items():
-            found.setdefault(name, []).append(float(np.abs(each - truth).max()) / n)
-    return {"errors": found}
+@dataclass(frozen=True)
+class Small:
+    """All 27 conjunctions of 3 bits of n records, by small databases of so many rows and by their baselines."""
+
+    n: int
+    rows: tuple[int, ...]
+    runs: int
+
+    def measure(self, seed: int) -> Errors:
+        n, queries, errors = self.n, CountingQueries.conjunctions(3), Named()
+        for trial in range(self.runs):
+            draws = Draws(KeyedNoise(seed), n << 8 | trial)
+            database = np.random.default_rng([seed, n, trial]).multinomial(n, np.arange(1, 9) / 36)
+            truth = queries.counts(database)
+            answers: dict[str, Floats | Counts] = {
+                LAPLACE: LaplaceAnswers(queries, EPSILON, DELTA).release(database, draws),
+                HISTOGRAM: queries.shares(noisy_histogram(database, draws)),
+            }
+            for rows in self.rows:
+                small = np.array(SmallDatabase(queries, rows, EPSILON).release(database, draws))
+                answers[f"{SMALL}, {rows} rows"] = queries.shares(small * n / rows)
+            _add(errors, {name: float(np.abs(each - truth).max()) / n for name, each in answers.items()})
+        return Errors(errors)
 
 
 def population(n: int, d: int) -> BinaryTable:
-    """n records of d columns from three kinds of people, fixed for each d: every column is 1 with a chance that the kind has for it."""
+    """n records of d columns from three kinds of people, fixed for each d: each kind has its own probability of 1 for every column."""
     fixed = np.random.default_rng([17, d])
     chances, shares = fixed.uniform(0.05, 0.95, (3, d)), (0.5, 0.3, 0.2)
     generator = np.random.default_rng([18, d, n])
     return BinaryTable.of(generator.random((n, d)) < chances[generator.choice(3, n, p=shares)])
 
 
-def measure_marginals(point: Point, seed: int) -> Measurement:
-    """The largest and the mean error of a cell of all 3-way marginals of the population, by each answer."""
-    n, d = point["n"], point["d"]
-    database, workload = population(n, d), Marginals.ways(d, 3)
-    truth, found, means = workload.answers(database), dict[str, list[float]](), dict[str, list[float]]()
-    for trial in range(point["runs"]):
-        for name, answer in ANSWERS.items():
-            draws = Draws(KeyedNoise(seed), n << 8 | trial)
-            errors = Errors.of(answer(database, workload, draws), truth, n)
-            found.setdefault(name, []).append(errors.largest)
-            means.setdefault(name, []).append(errors.mean)
-    return {"errors": found, "means": means}
+@dataclass(frozen=True)
+class AllMarginals:
+    """All 3-way marginals of n records of d columns, cell by cell."""
+
+    n: int
+    d: int
+    runs: int
+
+    def measure(self, seed: int) -> Errors:
+        database, workload = population(self.n, self.d), Marginals.ways(self.d, 3)
+        truth, largest, means = workload.answers(database), Named(), Named()
+        for trial in range(self.runs):
+            answers = {name: answer(database, workload, Draws(KeyedNoise(seed), self.n << 8 | trial)) for name, answer in ANSWERS.items()}
+            errors = {name: CellErrors.of(answer, truth, self.n) for name, answer in answers.items()}
+            _add(largest, {name: each.largest for name, each in errors.items()})
+            _add(means, {name: each.mean for name, each in errors.items()})
+        return Errors(largest, means)
 
 
 def _product(database: BinaryTable, workload: Marginals, draws: Draws) -> Floats:
@@ -178,9 +208,19 @@ ANSWERS: dict[str, Callable[[BinaryTable, Marginals, Draws], Floats]] = {
 }
 
 
-def measure_privacy(point: Point) -> Measurement:
-    """The largest loss of a whole transcript over all pairs of small neighbours, as a share of what it is claimed to cost."""
-    return {"share": PROVED[point["what"]]()}
+@dataclass(frozen=True)
+class Share:
+    share: float  # of the stated loss
+
+
+@dataclass(frozen=True)
+class Privacy:
+    """The largest loss of a whole transcript over all pairs of small neighbours."""
+
+    what: str
+
+    def measure(self, seed: int) -> Share:
+        return Share(PROVED[self.what]())
 
 
 def _prove_weights() -> float:
@@ -189,7 +229,7 @@ def _prove_weights() -> float:
     databases: SmallDatabases[Any, Any] = SmallDatabases([(0,), (1,)], 1, lambda records: table(np.array([record for (record,) in records]), 2))
     weights = MultiplicativeWeights(queries, 1, Terms(0.9, 3, EPSILON, 0.5))
     worst = worst_transcripts(weights.algorithm(), databases)
-    return max(epsilon_of(ratio) / (4 * (len(told) // 2) + len(told) % 2) for told, ratio in worst.items())
+    return max(epsilon_of(ratio) / (4 * (len(transcript) // 2) + len(transcript) % 2) for transcript, ratio in worst.items())
 
 
 def _rows(n: int) -> SmallDatabases[Any, Any]:

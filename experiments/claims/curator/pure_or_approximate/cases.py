@@ -7,16 +7,13 @@ from typing import Any
 import numpy as np
 
 from local_dp.arrays import Counts, Ints
-from local_dp.curator.labels.concepts import Candidates, Thresholds
-from local_dp.curator.labels.private import DichotomyLearner, LabelPrivateLearner, SemiPrivateLearner
+from local_dp.curator.labels.private import Candidates, DichotomyLearner, LabelPrivateLearner, SemiPrivateLearner, Thresholds
 from local_dp.curator.mechanism import Mechanism
 from local_dp.curator.multisets import LabelledMultiset, Multiset
-from local_dp.curator.points.buckets import BucketClass, BucketPointLearner
-from local_dp.curator.points.learner import AllPoints, PointLearner, ProperPointLearner
+from local_dp.curator.points.learner import AllPoints, BucketClass, BucketPointLearner, PointLearner, ProperPointLearner
 from local_dp.curator.selection.groups import Groups
 from local_dp.curator.thresholds.dyadic import DyadicThresholds
-from local_dp.curator.thresholds.hard import HardThreshold, hard_thresholds, random_target
-from local_dp.curator.thresholds.learner import PureThresholds, ThresholdLearner, tuned
+from local_dp.curator.thresholds.learner import HardThreshold, PureThresholds, ThresholdLearner, hard_thresholds, random_target, tuned
 from local_dp.draws import Draws
 from local_dp.loss import Loss
 from local_dp.noise import KeyedNoise
@@ -41,14 +38,14 @@ class Case:
     right: Callable[[Any], bool]
 
     def order(self, size: int, generator: Random) -> Ints:
-        """The numbers of the points that `size` people hold, one after the other: more people are the same ones and others."""
+        """The numbers of the points of `size` people, one after the other; more people are the same ones and others."""
         ends = np.cumsum(self.shares)
-        held: Ints = np.minimum(np.searchsorted(ends / ends[-1], generator.random(size), side="right"), len(self.points) - 1)
-        return held
+        people: Ints = np.minimum(np.searchsorted(ends / ends[-1], generator.random(size), side="right"), len(self.points) - 1)
+        return people
 
-    def sample(self, held: Ints) -> LabelledMultiset:
+    def sample(self, people: Ints) -> LabelledMultiset:
         """The labelled points of these people."""
-        counts: Counts = np.bincount(held, minlength=len(self.points)).astype(np.int64)
+        counts: Counts = np.bincount(people, minlength=len(self.points)).astype(np.int64)
         kept = counts > 0
         ones = np.where(self.ones, counts, 0)
         values = np.array([point for point, there in zip(self.points, kept, strict=True) if there], dtype=np.uint64 if self.bits <= 64 else object)
@@ -104,7 +101,7 @@ def _stable_case(bits: int, delta: float, target: int) -> Case:
 
 
 def _needle(learner: Mechanism[LabelledMultiset, Any, Loss], bits: int, target: int, chance: Callable[[LabelledMultiset], float]) -> Case:
-    return Case(learner, bits, (0, target), (1 - ALPHA, ALPHA), (False, True), chance, lambda told: bool(told == target))
+    return Case(learner, bits, (0, target), (1 - ALPHA, ALPHA), (False, True), chance, lambda result: bool(result == target))
 
 
 def _bucket_case(bits: int, generator: Random) -> Case:
@@ -125,7 +122,7 @@ def _bucket_case(bits: int, generator: Random) -> Case:
         odds = np.exp(weighed - weighed.max())
         return float(odds[good].sum() / odds.sum())
 
-    return Case(learner, bits, tuple(points), shares, ones, chance, lambda told: bool(good[told]))
+    return Case(learner, bits, tuple(points), shares, ones, chance, lambda result: bool(good[result]))
 
 
 def _label_case(bits: int, generator: Random) -> Case:
@@ -136,8 +133,8 @@ def _label_case(bits: int, generator: Random) -> Case:
     shares = tuple(ALPHA if one else (1 - ALPHA) / (len(points) - 1) for one in ones)
     learner = LabelPrivateLearner(PointClass(), EPSILON)
 
-    def right(told: int | None) -> bool:
-        return told == points[place]
+    def right(result: int | None) -> bool:
+        return result == points[place]
 
     return Case(learner, bits, tuple(points), shares, ones, lambda sample: _dichotomy_chance(learner, sample, right), right)
 
@@ -156,16 +153,15 @@ def threshold_cases(kind: str, bits: int, delta: float, generator: Random) -> Ca
 def _threshold_case(kind: str, delta: float, law: HardThreshold, generator: Random) -> Case:
     low, high = law.good(ALPHA)
 
-    def right(told: int) -> bool:
-        return low <= told <= high
+    def right(result: int) -> bool:
+        return low <= result <= high
 
     ones = tuple(point >= law.target for point in law.points)
     if kind in APART:
         by_labels, chance = _dichotomies(kind, law, generator, right)
         return Case(by_labels, law.bits, law.points, law.shares, ones, chance, right)
-    return Case(
-        found := _threshold_learner(kind, law.bits, delta), law.bits, law.points, law.shares, ones, lambda sample: found.chance(sample, low, high), right
-    )
+    learner = _threshold_learner(kind, law.bits, delta)
+    return Case(learner, law.bits, law.points, law.shares, ones, lambda sample: learner.chance(sample, low, high), right)
 
 
 def _threshold_learner(kind: str, bits: int, delta: float) -> ThresholdLearner[Any]:

@@ -1,22 +1,22 @@
 """What a little delta buys a curator who learns: records against the size of the domain, pure, approximate and with public points."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TypeAlias
+
+import numpy as np
 
 from local_dp.experiments.claims.curator.pure_or_approximate.cases import ALPHA, EPSILON, SUCCESS
-from local_dp.experiments.claims.curator.pure_or_approximate.figures import LABELS, curves, placed, table
-from local_dp.experiments.claims.curator.pure_or_approximate.runs import SEEN, measure_learner, measure_proven
-from local_dp.experiments.lab.chapters import PURE_AND_APPROXIMATE, Chapter
-from local_dp.experiments.lab.claim import Check, Experiment, Finding, Measurement, Point, Regions, Scale
+from local_dp.experiments.claims.curator.pure_or_approximate.runs import SEEN, Bound, Key, Learner, Proven, Records
+from local_dp.experiments.lab.chapters import PURE_AND_APPROXIMATE
+from local_dp.experiments.lab.claim import Check, Experiment, Figure, Finding, Region, Regions, Scale, Table, curve, of_kind
 from local_dp.experiments.lab.figure_text import figure_check
+from local_dp.experiments.lab.findings import Rows, crossing, first_wrong
 from local_dp.experiments.lab.intervals import wilson
 from local_dp.loss import ATTO, NANO
 
 BITS = (8, 16, 32, 64, 128, 256, 1024)
-Key = tuple[str, str, float]
-"""Points or thresholds, which learner, delta: 0 if it is pure."""
 EXACT: tuple[Key, ...] = (("points", "pure", 0.0), ("points", "stable", 1e-6), ("points", "stable", 1e-3), ("thresholds", "pure", 0.0))
 QUICK: dict[Key, tuple[tuple[int, ...], int]] = {  # on which domains, and over how many samples
     ("points", "buckets", 0.0): ((16, 1024), 120),
@@ -36,180 +36,158 @@ RUNS: dict[Scale, int] = {"quick": 300, "full": 1000}
 CROSSED: dict[Key, int] = {("points", "stable", 1e-6): 19, ("thresholds", "dyadic", 1e-6): 14, ("thresholds", "RecConcave", 1e-6): 88}
 WITHIN = 4  # bits
 SURE = 4.9  # standard errors: a right figure is called wrong once in a million
-DOUBLED = 4 * math.log(2) / (ALPHA * EPSILON)  # how many records more the proven number of dyadic thresholds has, where the bits are twice as many
-SIZES: dict[str, int] = {"points": 64, "thresholds": 256}  # bits at which the separation is told
+DOUBLED = 4 * math.log(2) / (ALPHA * EPSILON)  # the growth of the proven number of records of dyadic thresholds where the bits double
+SIZES: dict[str, int] = {"points": 64, "thresholds": 256}  # bits at which the separation is stated
 BEST: dict[str, Key] = {"points": ("points", "stable", 1e-6), "thresholds": ("thresholds", "dyadic", 1e-6)}
-Measured = list[tuple[Point, Measurement]]
+_KINDS = {
+    "pure": "pure, proper",
+    "stable": "stable choice, proper",
+    "buckets": "pure, improper: buckets",
+    "dyadic": "dyadic intervals",
+    "RecConcave": "RecConcave, tuned",
+    "labels": "only labels secret",
+    "semi-private": "300 public points",
+}
+_DELTAS = {0.0: "", 1e-6: ", delta 1e-6", 1e-3: ", delta 1e-3"}
+LABELS: dict[Key, str] = {(of, kind, delta): name + suffix for of in SIZES for kind, name in _KINDS.items() for delta, suffix in _DELTAS.items()}
+START = 16  # bits of the smallest domain in the regions
 
 
 @dataclass(frozen=True)
 class Series:
-    """The least numbers of one learner, by the bits of the domain."""
+    """The least numbers of one learner, or the proven ones, by the bits of the domain."""
 
-    rows: Measured
+    numbers: dict[int, float]
+    errors: dict[int, float]  # standard errors
 
     @property
     def bits(self) -> list[int]:
-        return [point["bits"] for point, _ in self.rows]
-
-    def at(self, bits: float, key: str = "n") -> float:
-        """The number at a size, or an end `low`, `high` of its interval; between sizes on a line in the bits. Raises KeyError beyond them."""
-        for (point, found), (other, more) in zip(self.rows, self.rows[1:] or self.rows, strict=False):
-            if point["bits"] <= bits <= other["bits"]:
-                share = (bits - point["bits"]) / max(1, other["bits"] - point["bits"])
-                return float(found[key] + share * (more[key] - found[key]))
-        raise KeyError(bits)
-
-    def off(self, bits: int) -> float:
-        """The standard error of a number."""
-        return (self.at(bits, "high") - self.at(bits, "low")) / (2 * SEEN)
+        return list(self.numbers)
 
     def grown(self) -> tuple[float, float]:
         """From the first size to the last: by how many records, and the standard error of that."""
         first, last = self.bits[0], self.bits[-1]
-        return self.at(last) - self.at(first), math.hypot(self.off(first), self.off(last))
+        return self.numbers[last] - self.numbers[first], math.hypot(self.errors[first], self.errors[last])
+
+    def __str__(self) -> str:
+        """The numbers at the first size from 2^16 on and at the last."""
+        first, last = next(bits for bits in self.bits if bits >= START), self.bits[-1]
+        return f"{self.numbers[first]:,.0f} people at 2^{first}, {self.numbers[last]:,.0f} at 2^{last}"
 
 
-class PureOrApproximate(Experiment[Point, Measurement]):
-    """Beimel, Nissim, Stemmer 2013, Sections 3 and 6, with mechanisms as they are private and good today."""
+Learners: TypeAlias = dict[Key, Series]
 
-    name: ClassVar[str] = "pure-or-approximate"
-    chapter: ClassVar[Chapter] = PURE_AND_APPROXIMATE
-    title: ClassVar[str] = "What a little delta buys a trusted curator who learns"
-    claim: ClassVar[str] = (
-        "To learn which point of a domain is marked, or where a threshold lies in it, a purely private curator who names a point or a threshold of the domain "
-        "provably needs a number of people that grows with the number of bits of the domain. With a delta of one in a million, a point takes the same few "
-        "hundred people in any domain, and a threshold takes hardly more people when the bits are doubled. Where only labels are secret, a threshold takes "
+
+class PureOrApproximate(Experiment[Learner | Proven, Records | Bound]):
+    name = "pure-or-approximate"
+    chapter = PURE_AND_APPROXIMATE
+    title = "What a little delta buys a trusted curator who learns"
+    claim = (
+        "A curator learns which point of a domain is marked, or where a threshold lies in it. If the answer must be a point or a threshold of the domain, pure "
+        "privacy provably needs a number of people that grows with the number of bits of the domain. With a delta of one in a million, a point takes the same "
+        "few hundred people in any domain, and a threshold takes hardly more people when the bits are doubled. Where only labels are secret, a threshold takes "
         "the same few people everywhere; and so does a point with pure privacy, if the hypothesis need not name it."
     )
-    source: ClassVar[str] = "Beimel, Nissim, Stemmer 2013, Lemma 3.2, Theorems 3.18 and 6.2, Lemma 5.7; Beimel, Nissim, Stemmer 2013b; Feldman, Xiao 2014"
+    source = "Beimel, Nissim, Stemmer 2013, Lemma 3.2, Theorems 3.18 and 6.2, Lemma 5.7; Beimel, Nissim, Stemmer 2013b; Feldman, Xiao 2014"
 
-    def points(self, scale: Scale) -> list[Point]:
-        sampled = QUICK if scale == "quick" else FULL
-        asked = [*((key, BITS, 20 if scale == "quick" else 60) for key in EXACT), *((key, *how) for key, how in sampled.items())]
-        found: list[Point] = [
-            {"of": of, "kind": kind, "delta": delta, "bits": bits, "samples": samples, "runs": RUNS[scale] // (15 if kind == "RecConcave" else 1)}
-            for (of, kind, delta), sizes, samples in asked
-            for bits in sizes
+    def points(self, scale: Scale) -> list[Learner | Proven]:
+        sampled = [*((key, (BITS, 20 if scale == "quick" else 60)) for key in EXACT), *(QUICK if scale == "quick" else FULL).items()]
+        return [
+            *(Learner(*key, bits, samples, RUNS[scale] // (15 if key[1] == "RecConcave" else 1)) for key, (sizes, samples) in sampled for bits in sizes),
+            *(Proven(of, bits) for of in SIZES for bits in BITS),
         ]
-        return found + [{"of": of, "kind": "proven", "delta": 0.0, "bits": bits} for of in SIZES for bits in BITS]
 
-    def measure(self, point: Point, seed: int) -> Measurement:
-        return (measure_proven if point["kind"] == "proven" else measure_learner)(point, seed)
-
-    def conclude(self, measurements: Measured, scale: Scale) -> Finding:
-        series = by_learner(measurements)
-        learners = {key: held for key, held in series.items() if key[1] != "proven"}
-        checks = [_check_loss(learners), _check_runs(learners), _check_others(learners)]
-        separated = {of: _check_separation(of, series) for of in SIZES}
-        flat = {key: _check_flat(key, held) for key, held in learners.items() if key[1] not in ("pure", "dyadic", "RecConcave")}
-        grows = {key: _check_grows(key, held) for key, held in learners.items() if key[1] == "dyadic"}
-        crossings = [_check_crossing(key, series) for key in CROSSED]
+    def conclude(self, measurements: list[tuple[Learner | Proven, Records | Bound]], scale: Scale) -> Finding:
+        learners: Rows[Learner, Records] = sorted(of_kind(measurements, Learner), key=lambda row: row[0].bits)
+        proven: Rows[Proven, Bound] = of_kind(measurements, Proven)
+        series: Learners = {}
+        for key in dict.fromkeys(p.key for p, _ in learners):
+            rows = [(p.bits, m.least) for p, m in learners if p.key == key]
+            series[key] = Series({bits: least.n for bits, least in rows}, {bits: (least.high - least.low) / (2 * SEEN) for bits, least in rows})
+        bounds = {of: Series({p.bits: m.n for p, m in proven if p.of == of}, {}) for of in SIZES}
+        separated = {of: _check_separation(of, series, bounds[of]) for of in SIZES}
+        flat = {key: _check_flat(key, each) for key, each in series.items() if key[1] not in ("pure", "dyadic", "RecConcave")}
         beyond = _check_beyond(series)
-        told = table(learners, series)
-        figures = [curves(of, series) for of in SIZES]
-        checks += [*separated.values(), *flat.values(), *grows.values(), *crossings, beyond, figure_check(figures, told)]
-        regions = Regions("flat", "What is learned from a number of people that does not grow with the domain", placed(series, flat, separated, beyond))
-        return Finding(checks, [told], [regions, *figures], NOTES, headline=_headline(series))
+        table, figures = _table(learners, bounds), [_figure(of, learners, proven) for of in SIZES]
+        checks = [
+            *_check_numbers(learners),
+            *separated.values(),
+            *flat.values(),
+            *(_check_grows(key, each) for key, each in series.items() if key[1] == "dyadic"),
+            *(_check_crossing(key, series) for key in CROSSED),
+            beyond,
+            figure_check(figures, table),
+        ]
+        title = "Learned from a number of people that does not grow with the domain"
+        regions = Regions("flat", title, _regions(series, bounds["points"], flat, separated, beyond))
+        return Finding(checks, [table], [regions, *figures], NOTES, headline=_headline(series, bounds))
 
 
 NOTES = [
     f"Records for {SUCCESS:.0%} success within alpha {ALPHA:g}, epsilon {EPSILON:g}, in the worst distribution known. Of points: just alpha on the target. Of "
     "thresholds, the worst of five: a needle (just over alpha on both sides of the target, which alone is then good), a needle with a staircase of points at "
     "distances 1, 2, 4, ..., the staircase alone, and plateaus of 2^(d/2) and 2^(3d/4) around the target, which is random and odd.",
-    "Success is computed exactly: in closed form where there is one, else given a sample and averaged over samples; intervals are of two standard errors of "
+    "Success is computed exactly: in closed form where there is one, else given a sample and averaged over samples. Intervals are of two standard errors of "
     "that average. Runs draw fresh samples.",
-    "What is proven holds for every purely private learner that names a point or a threshold of the domain (proper), by packing. For thresholds no purely "
-    "private learner at all does without a number that grows with the bits (Feldman, Xiao 2014), and with a delta none without the iterated logarithm of the "
+    "The proven number holds for every purely private learner that names a point or a threshold of the domain (proper), by packing. For thresholds every "
+    "purely private learner needs a number that grows with the bits (Feldman, Xiao 2014). With a delta every learner needs the iterated logarithm of the "
     "domain (Alon, Livni, Malliaris, Moran 2019): proven there, not run.",
-    "That thresholds take only labels' privacy to be flat is thus a theorem too; dyadic thresholds grow as log log of the domain, and RecConcave at depth 2 no "
-    "faster, from a higher start.",
+    "So it is a theorem too that only the privacy of labels makes thresholds flat. Dyadic thresholds grow as log log of the domain, and RecConcave at depth 2 "
+    "no faster, from a higher start.",
 ]
 
 
-def _headline(series: dict[Key, Series]) -> str:
-    told = []
+def _headline(series: Learners, bounds: dict[str, Series]) -> str:
+    texts = []
     for of, bits in SIZES.items():
-        proven, best = series[of, "proven", 0.0].at(bits), series[BEST[of]].at(bits)
-        told.append(f"one of 2^{bits} {of} takes {best:,.0f} people with a delta of {BEST[of][2]:g}, and provably {proven:,.0f} without")
-    return f"To learn and name {'; '.join(told)}."
+        needed, best = bounds[of].numbers[bits], series[BEST[of]].numbers[bits]
+        texts.append(f"one of 2^{bits} {of} takes {best:,.0f} people with a delta of {BEST[of][2]:g}, and provably {needed:,.0f} without")
+    return f"To learn and name {'; '.join(texts)}."
 
 
-def by_learner(measurements: Measured) -> dict[Key, Series]:
-    """The measurements of each learner, in the order of the bits."""
-    found: dict[Key, Measured] = {}
-    for point, measured in sorted(measurements, key=lambda each: each[0]["bits"]):
-        found.setdefault((point["of"], point["kind"], point["delta"]), []).append((point, measured))
-    return {key: Series(rows) for key, rows in found.items()}
-
-
-def crossing(pure: Series, other: Series) -> float:
-    """The least number of bits from which the pure learner takes more records than the other; infinite if it never does."""
-    sizes = range(max(pure.bits[0], other.bits[0]), min(pure.bits[-1], other.bits[-1]) + 1)
-    return next((float(bits) for bits in sizes if pure.at(bits) > other.at(bits)), math.inf)
-
-
-def _check_loss(learners: dict[Key, Series]) -> Check:
-    wrong = [
-        LABELS[key]
-        for key, series in learners.items()
-        for _, found in series.rows
-        if (found["nano"], found["atto"]) != (round(EPSILON * NANO), round(key[2] * ATTO))
+def _check_numbers(learners: Rows[Learner, Records]) -> list[Check]:
+    """The loss of each learner, its runs, and the other distributions."""
+    losses, runs, others = list[tuple[bool, str]](), list[tuple[bool, str]](), list[tuple[bool, str]]()
+    for p, m in learners:
+        name, (low, high) = f"{LABELS[p.key]} at {p.bits} bits", wilson(m.right, p.runs, SURE)
+        losses.append(((m.nano, m.atto) == (round(EPSILON * NANO), round(p.delta * ATTO)), name))
+        runs.append((low <= m.expected / p.runs <= high, f"{name}: {m.right} of {p.runs}, {m.expected:.0f} expected"))
+        if m.least.success is not None:
+            others.append((m.least.others >= SUCCESS, f"{name}: {m.least.others:.3f}"))
+    total = f"{sum(m.right for _, m in learners):,} of {sum(p.runs for p, _ in learners):,} runs right, {sum(m.expected for _, m in learners):,.0f} expected"
+    rates = "With the least number of records, releases are right as often as the exact chance says (each of them fails once in a million)"
+    enough = "A least number that is an exact sum over one distribution is enough in all the others, by three standard errors"
+    return [
+        first_wrong("Every learner's loss, counted from its parts, is the epsilon and the delta of the comparison", losses, f"{len(losses)} learners"),
+        first_wrong(rates, runs, total),
+        first_wrong(enough, others, f"{len(others)} numbers"),
     ]
-    said = f"not of: {', '.join(wrong[:3])}" if wrong else f"{sum(len(series.rows) for series in learners.values())} learners"
-    return Check("Every learner's loss, counted from its parts, is the epsilon and the delta that it is compared at", bool(learners) and not wrong, said)
 
 
-def _check_runs(learners: dict[Key, Series]) -> Check:
-    rows = [(LABELS[key], point, found) for key, series in learners.items() for point, found in series.rows]
-    wrong = []
-    for label, point, found in rows:
-        low, high = wilson(found["right"], point["runs"], SURE)
-        if not low <= found["expected"] / point["runs"] <= high:
-            wrong.append(f"{label} at {point['bits']} bits: {found['right']} of {point['runs']}, {found['expected']:.0f} expected")
-    right, runs = sum(found["right"] for *_, found in rows), sum(point["runs"] for _, point, _ in rows)
-    said = "; ".join(wrong[:3]) or f"{right:,} of {runs:,} runs right, {sum(found['expected'] for *_, found in rows):,.0f} expected"
-    return Check(
-        "With the least number of records, releases are right as often as the exact chance says (each of them fails once in a million)", not wrong, said
-    )
-
-
-def _check_others(learners: dict[Key, Series]) -> Check:
-    """Where the least number is an exact sum over one distribution, it is enough in the others."""
-    rows = [(LABELS[key], point, found) for key, series in learners.items() for point, found in series.rows if "others" in found]
-    wrong = [f"{label} at {point['bits']} bits: {found['others']:.3f}" for label, point, found in rows if found["others"] < SUCCESS]
-    said = "; ".join(wrong[:3]) or f"{len(rows)} numbers"
-    return Check(
-        "A least number that is an exact sum over one distribution is enough in all the others, by three standard errors", bool(rows) and not wrong, said
-    )
-
-
-def _check_separation(of: str, series: dict[Key, Series]) -> Check:
+def _check_separation(of: str, series: Learners, proven: Series) -> Check:
     """The proven number against the run one: at one size, further apart with every size from there on, and kept by the pure learner that is run."""
-    proven, pure, best, bits = series[of, "proven", 0.0], series[of, "pure", 0.0], series[BEST[of]], SIZES[of]
-    most = best.at(bits) + SURE * best.off(bits)
-    ratios = [proven.at(size) / best.at(size) for size in best.bits]
-    kept = [proven.at(size) <= pure.at(size) <= 5 * proven.at(size) for size in pure.bits if size >= 16]
+    pure, best, bits = series[of, "pure", 0.0].numbers, series[BEST[of]], SIZES[of]
+    bound, most = proven.numbers, best.numbers[bits] + SURE * best.errors[bits]
+    ratios = [bound[size] / number for size, number in best.numbers.items()]
+    kept = [bound[size] <= number <= 5 * bound[size] for size, number in pure.items() if size >= START]
     return Check(
-        f"No purely private proper learner of {of} does with as few records as one with a delta: proven against run",
-        proven.at(bits) > most and ratios == sorted(ratios) and all(kept),
-        f"at 2^{bits} proven {proven.at(bits):,.0f}, run pure {pure.at(bits):,.0f}, with delta {BEST[of][2]:g} {best.at(bits):,.0f}",
+        f"No purely private proper learner of {of} needs as few records as one with a delta: proven against run",
+        bound[bits] > most and ratios == sorted(ratios) and all(kept),
+        f"at 2^{bits} proven {bound[bits]:,.0f}, run pure {pure[bits]:,.0f}, with delta {BEST[of][2]:g} {best.numbers[bits]:,.0f}",
     )
 
 
-def _check_flat(key: Key, held: Series) -> Check:
-    change, error = held.grown()
-    first, last = held.bits[0], held.bits[-1]
+def _check_flat(key: Key, series: Series) -> Check:
+    (change, error), first, last = series.grown(), series.bits[0], series.bits[-1]
     return Check(
         f"{LABELS[key]} ({key[0]}): the number does not grow with the domain",
-        abs(change) <= SURE * error + 0.5 and SURE * error <= held.at(first) / 2,
-        f"{held.at(first):,.0f} at 2^{first}, {held.at(last):,.0f} at 2^{last}, {change:+,.0f} with standard error {error:.1f}",
+        abs(change) <= SURE * error + 0.5 and SURE * error <= series.numbers[first] / 2,
+        f"{series.numbers[first]:,.0f} at 2^{first}, {series.numbers[last]:,.0f} at 2^{last}, {change:+,.0f} with standard error {error:.1f}",
     )
 
 
-def _check_grows(key: Key, held: Series) -> Check:
-    change, error = held.grown()
-    doublings = math.log2(held.bits[-1] / held.bits[0])
+def _check_grows(key: Key, series: Series) -> Check:
+    (change, error), doublings = series.grown(), math.log2(series.bits[-1] / series.bits[0])
     return Check(
         f"{LABELS[key]} ({key[0]}): at most {DOUBLED:.0f} records more where the bits are doubled, which is log log of the domain",
         change - SURE * error <= DOUBLED * doublings and change + SURE * error >= 0,
@@ -217,22 +195,67 @@ def _check_grows(key: Key, held: Series) -> Check:
     )
 
 
-def _check_crossing(key: Key, series: dict[Key, Series]) -> Check:
-    found = crossing(series[key[0], "pure", 0.0], series[key]) if key in series else math.inf
+def _check_crossing(key: Key, series: Learners) -> Check:
+    least = crossing(series[key[0], "pure", 0.0].numbers, series[key].numbers) if key in series else math.inf
     return Check(
         f"{LABELS[key]} ({key[0]}) takes fewer records than pure privacy from about 2^{CROSSED[key]} on",
-        abs(found - CROSSED[key]) <= WITHIN,
-        f"from 2^{found:.0f} on" if math.isfinite(found) else "nowhere in these domains",
+        abs(least - CROSSED[key]) <= WITHIN,
+        f"from 2^{least:.0f} on" if math.isfinite(least) else "nowhere in these domains",
     )
 
 
-def _check_beyond(series: dict[Key, Series]) -> Check:
+def _check_beyond(series: Learners) -> Check:
     """RecConcave against dyadic thresholds."""
-    pairs: Sequence[tuple[Key, Key]] = [(key, (key[0], "dyadic", key[2])) for key in series if key[1] == "RecConcave"]
-    sizes = [(series[key], series[other], bits) for key, other in pairs for bits in series[key].bits]
-    ratios = [concave.at(bits) / dyadic.at(bits) for concave, dyadic, bits in sizes]
-    said = f"{min(ratios):.1f} to {max(ratios):.1f} times as many" if ratios else "nothing was measured"
-    return Check("RecConcave at depth 2, tuned, nowhere takes fewer records than dyadic thresholds", bool(ratios) and min(ratios) > 1, said)
+    ratios = []
+    for (of, kind, delta), concave in series.items():
+        if kind == "RecConcave":
+            dyadic = series[of, "dyadic", delta]
+            ratios += [number / float(np.interp(bits, dyadic.bits, [*dyadic.numbers.values()])) for bits, number in concave.numbers.items()]
+    evidence = f"{min(ratios):.1f} to {max(ratios):.1f} times as many" if ratios else "nothing was measured"
+    return Check("RecConcave at depth 2, tuned, nowhere takes fewer records than dyadic thresholds", bool(ratios) and min(ratios) > 1, evidence)
+
+
+def _table(learners: Rows[Learner, Records], bounds: dict[str, Series]) -> Table:
+    """Every least number, with the proven one beside it where it is about the same."""
+    rows = []
+    order = list(dict.fromkeys(p.key for p, _ in learners))
+    for p, m in sorted(learners, key=lambda row: order.index(row[0].key)):
+        proven, least = bounds[p.of].numbers[p.bits] if p.kind == "pure" else None, m.least
+        right = f"{m.right / p.runs:.3f} of {m.expected / p.runs:.3f}"
+        rows.append((p.of, LABELS[p.key], p.bits, least.n, least.low, least.high, proven, least.law, right))
+    columns = ("class", "learner", "bits", "records", "from", "to", "proven needed", "worst distribution", "runs right, expected")
+    return Table("Least records for 90 % success, alpha 0.1, epsilon 1", columns, rows)
+
+
+def _figure(of: str, learners: Rows[Learner, Records], proven: Rows[Proven, Bound]) -> Figure:
+    """The numbers of all learners of one class."""
+    drawn = []
+    for key in dict.fromkeys(p.key for p, _ in learners if p.of == of):
+        leasts = [(p.bits, m.least) for p, m in learners if p.key == key]
+        drawn.append(curve(LABELS[key], ((bits, least.n, least.low, least.high) for bits, least in leasts), group=LABELS[key]))
+    bounds = [(p.bits, m) for p, m in proven if p.of == of]
+    drawn.append(curve("proven for pure, proper learners", ((bits, m.n) for bits, m in bounds), "bound", group=LABELS[of, "pure", 0.0]))
+    drawn.append(curve("without privacy", ((bits, m.plain) for bits, m in bounds), "theory"))
+    return Figure(f"{of}-by-domain", f"Records that learn {of}", "bits of the domain", "records", drawn, log_x=True, log_y=True)
+
+
+def _regions(series: Learners, proven: Series, flat: dict[Key, Check], separated: dict[str, Check], beyond: Check) -> list[Region]:
+    """The results that the run showed to be flat, each in the innermost region where it is."""
+
+    def placed(of: str, kinds: Iterable[str], name: str, further: str, *also: Check) -> list[tuple[str, str]]:
+        keys = [key for key in flat if key[0] == of and key[1] in kinds]
+        if not keys or not all(check.shown for check in (*(flat[key] for key in keys), *also)):
+            return []
+        return [(name, "\n".join([*(f"run: {LABELS[key]}: {series[key]}" for key in keys), further]).rstrip())]
+
+    needed = f"proven, pure and proper: at least {proven}"
+    grown = f"run, all secret, delta 1e-6: {series['thresholds', 'dyadic', 1e-6]}; proven not to be flat (Alon et al. 2019)"
+    labels = placed("thresholds", ("labels", "semi-private"), "Thresholds", grown, separated["thresholds"], beyond)
+    return [
+        Region("Pure", "epsilon alone", placed("points", ("buckets",), "Points, by hypotheses that need not name one", "")),
+        Region("Approximate", "epsilon and a delta", placed("points", ("stable",), "Points, named", needed, separated["points"])),
+        Region("Only labels secret", "or some points public", labels),
+    ]
 
 
 EXPERIMENT = PureOrApproximate()

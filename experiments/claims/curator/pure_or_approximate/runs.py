@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
@@ -10,10 +11,10 @@ from local_dp.arrays import Floats, Ints
 from local_dp.bounds.packing import least_records, plain_success, point_records, pure_success, stable_success, threshold_records
 from local_dp.draws import Draws
 from local_dp.experiments.claims.curator.pure_or_approximate.cases import ALPHA, EPSILON, SUCCESS, Case, Cases, point_cases, threshold_cases
-from local_dp.experiments.lab.claim import Measurement, Point
 from local_dp.loss import approximate
 from local_dp.noise import KeyedNoise
 
+Key = tuple[str, str, float]  # points or thresholds, which learner, delta: 0 if it is pure
 BEYOND = 1 << 14
 MOST: dict[tuple[str, str], int] = {  # where a search ends, at first: more than any of them needs
     ("points", "buckets"): 300,
@@ -26,26 +27,71 @@ MOST: dict[tuple[str, str], int] = {  # where a search ends, at first: more than
 SEEN = 1.96  # standard errors of the mean chance that its interval reaches to
 
 
-def measure_learner(point: Point, seed: int) -> Measurement:
+@dataclass(frozen=True)
+class Least:
+    n: int
+    low: float
+    high: float
+    law: str  # the worst distribution
+    success: float | None = None  # by an exact sum, where there is one
+    others: float = 1.0  # the least mean success on all distributions, plus three standard errors
+
+
+@dataclass(frozen=True)
+class Records:
+    least: Least
+    nano: int  # the learner's loss
+    atto: int
+    right: int  # runs at the least number
+    expected: float
+
+
+@dataclass(frozen=True)
+class Learner:
     """The least number of records of one learner on one domain, its loss, and how often runs with so many are right."""
-    of, kind, bits, delta = point["of"], point["kind"], point["bits"], point["delta"]
-    generator = np.random.default_rng([seed, bits, len(of), len(kind), round(-math.log10(delta or 1))])
-    made = point_cases if of == "points" else threshold_cases
-    banks = [made(kind, bits, delta, generator) for _ in range(point["samples"])]
-    if (of, kind) in MOST:
-        found = _least_sampled(banks, MOST[of, kind], generator)
-    else:
-        success = _exact(of, kind, bits, delta)
-        n = least_records(success, SUCCESS)
-        found = {"n": n, "low": n, "high": n, "law": next(iter(banks[0])), "success": success(n), "others": min(_means(banks, n, generator).values())}
-    loss = banks[0][found["law"]].learner.loss
-    return found | {"nano": loss.nano, "atto": getattr(loss, "atto", 0)} | _runs(banks, found, point["runs"], generator)
+
+    of: str
+    kind: str
+    delta: float
+    bits: int
+    samples: int
+    runs: int
+
+    @property
+    def key(self) -> Key:
+        return self.of, self.kind, self.delta
+
+    def measure(self, seed: int) -> Records:
+        of, kind, bits, delta = self.of, self.kind, self.bits, self.delta
+        generator = np.random.default_rng([seed, bits, len(of), len(kind), round(-math.log10(delta or 1))])
+        made = point_cases if of == "points" else threshold_cases
+        banks = [made(kind, bits, delta, generator) for _ in range(self.samples)]
+        if (of, kind) in MOST:
+            least = _least_sampled(banks, MOST[of, kind], generator)
+        else:
+            success = _exact(of, kind, bits, delta)
+            n = least_records(success, SUCCESS)
+            least = Least(n, n, n, next(iter(banks[0])), success(n), min(_means(banks, n, generator).values()))
+        loss = banks[0][least.law].learner.loss
+        return Records(least, loss.nano, getattr(loss, "atto", 0), *_runs(banks, least, self.runs, generator))
 
 
-def measure_proven(point: Point, seed: int) -> Measurement:
-    """What no pure proper learner does with fewer than, and what is enough without privacy: the least threshold without an error errs to one side only."""
-    bound = point_records if point["of"] == "points" else threshold_records
-    return {"n": bound(point["bits"], EPSILON, ALPHA, 1 - SUCCESS), "plain": least_records(lambda m: plain_success(m, ALPHA), SUCCESS)}
+@dataclass(frozen=True)
+class Bound:
+    n: int  # no pure proper learner needs fewer
+    plain: int  # enough without privacy: the least threshold without an error errs to one side only
+
+
+@dataclass(frozen=True)
+class Proven:
+    """The proven number of records."""
+
+    of: str
+    bits: int
+
+    def measure(self, seed: int) -> Bound:
+        bound = point_records if self.of == "points" else threshold_records
+        return Bound(bound(self.bits, EPSILON, ALPHA, 1 - SUCCESS), least_records(lambda m: plain_success(m, ALPHA), SUCCESS))
 
 
 def _exact(of: str, kind: str, bits: int, delta: float) -> Callable[[int], float]:
@@ -58,14 +104,14 @@ def _exact(of: str, kind: str, bits: int, delta: float) -> Callable[[int], float
 
 
 def needle_success(bits: int, m: int) -> float:
-    """Pr[the exponential mechanism over all thresholds tells the target]: against all those below and above, J and K examples next to it, alpha m expected.
+    """Pr[the exponential mechanism over all thresholds selects the target]: against all those below and above, J and K examples next to it, alpha m expected.
 
     J + K ~ Bin(m, 2 alpha), and J ~ Bin(J + K, 1/2).
     """
     around = m * ALPHA + np.arange(-1, 2, 2) * (9 * math.sqrt(m * ALPHA) + 30)
-    held = np.arange(max(0, math.floor(around[0])), min(m, math.ceil(around[1])) + 1)
+    near = np.arange(max(0, math.floor(around[0])), min(m, math.ceil(around[1])) + 1)
     factorials = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, m + 1)))])
-    j, k = held[:, None], held[None, :]
+    j, k = near[:, None], near[None, :]
     rest = m - j - k
     ways = factorials[m] - factorials[j] - factorials[k] - factorials[np.maximum(rest, 0)]
     logs = np.where(rest >= 0, ways + (j + k) * math.log(ALPHA) + rest * math.log(1 - 2 * ALPHA), -np.inf)
@@ -73,24 +119,24 @@ def needle_success(bits: int, m: int) -> float:
     return float((np.exp(logs) / (1 + np.exp(np.minimum(others, 700.0)))).sum())
 
 
-def _least_sampled(banks: list[Cases], most: int, generator: np.random.Generator) -> Measurement:
-    """The largest of the least numbers that the distributions ask for, with two standard errors on both sides."""
-    found: Measurement = {"n": 1}
+def _least_sampled(banks: list[Cases], most: int, generator: np.random.Generator) -> Least:
+    """The largest of the least numbers that the distributions need, with two standard errors on both sides."""
+    least = Least(1, 1, 1, "")
     for law in banks[0]:
         chances = _chances([(bank[law], bank[law].order(most, generator)) for bank in banks])
         while chances(most).mean() < SUCCESS and most < BEYOND:
             most *= 2
             chances = _chances([(bank[law], bank[law].order(most, generator)) for bank in banks])
-        if chances(found["n"]).mean() < SUCCESS:
+        if chances(least.n).mean() < SUCCESS:
             n = _least(chances, most)
             off = SEEN * _standard_error(chances, n)
-            found = {"n": n, "low": round(n - off, 1), "high": round(n + off, 1), "law": law}
-    return found
+            least = Least(n, round(n - off, 1), round(n + off, 1), law)
+    return least
 
 
-def _chances(held: list[tuple[Case, Ints]]) -> Callable[[int], Floats]:
+def _chances(samples: list[tuple[Case, Ints]]) -> Callable[[int], Floats]:
     """The chances of all samples with n records each; computed once for each n."""
-    return cache(lambda n: np.array([case.chance(case.sample(order[:n])) for case, order in held]))
+    return cache(lambda n: np.array([case.chance(case.sample(order[:n])) for case, order in samples]))
 
 
 def _least(chances: Callable[[int], Floats], most: int) -> int:
@@ -110,20 +156,20 @@ def _standard_error(chances: Callable[[int], Floats], n: int) -> float:
 
 
 def _means(banks: list[Cases], n: int, generator: np.random.Generator) -> dict[str, float]:
-    """The mean chance in each distribution; plus three standard errors, which is how far it may be from the truth."""
-    found = {}
+    """The mean success in each distribution, plus three standard errors: it may be so far from the truth."""
+    means = {}
     for law in banks[0]:
         values = np.array([bank[law].chance(bank[law].sample(bank[law].order(n, generator))) for bank in banks])
-        found[law] = float(values.mean() + 3 * values.std(ddof=1) / math.sqrt(len(values)))
-    return found
+        means[law] = float(values.mean() + 3 * values.std(ddof=1) / math.sqrt(len(values)))
+    return means
 
 
-def _runs(banks: list[Cases], found: Measurement, runs: int, generator: np.random.Generator) -> Measurement:
-    """Releases at the least number, each on a fresh sample: how often they are right; expected: by exact sums, or by the chances on the samples."""
+def _runs(banks: list[Cases], least: Least, runs: int, generator: np.random.Generator) -> tuple[int, float]:
+    """How often releases at the least number are right, each on a fresh sample; expected: by exact sums, or by the chances on the samples."""
     draws, right, expected = Draws(KeyedNoise(int(generator.integers(1 << 32)))), 0, 0.0
     for number in range(runs):
-        case = banks[number % len(banks)][found["law"]]
-        sample = case.sample(case.order(found["n"], generator))
-        expected += found["success"] if "success" in found else case.chance(sample)
+        case = banks[number % len(banks)][least.law]
+        sample = case.sample(case.order(least.n, generator))
+        expected += case.chance(sample) if least.success is None else least.success
         right += case.right(case.learner.release(sample, draws))
-    return {"right": right, "expected": expected}
+    return right, expected

@@ -3,22 +3,104 @@
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import ClassVar, TypeAlias
 
 import numpy as np
 
 from local_dp.bounds.simulations import conditional_draw_distance, draw_distance, relative_error
 from local_dp.experiments.claims.local.local_to_sq.extremal import Accept, Tree, draw_laws, extremal_channel, mixture, random_law, within_draw_bound
-from local_dp.experiments.claims.local.local_to_sq.laws import law_check, law_points, law_rows, law_table, measure_law, measure_pair, pair_tolerance
+from local_dp.experiments.claims.local.local_to_sq.laws import Drawn, OneReply, Replies, TwoReplies, law_check, law_points, law_rows, law_table
 from local_dp.experiments.lab.chapters import LOCAL_MODEL, Chapter
-from local_dp.experiments.lab.claim import Check, Curve, Experiment, Figure, Finding, Measurement, Point, Scale, Table
+from local_dp.experiments.lab.checks import every
+from local_dp.experiments.lab.claim import Check, Experiment, Figure, Finding, Scale, Table, curve, of_kind, table
+from local_dp.experiments.lab.cross_check import Refusal
+from local_dp.experiments.lab.findings import Rows
 from local_dp.theorems.likelihood import acceptance, total_variation
 
 Z = 4.0  # a two-sided normal interval that misses with probability 6e-5, so that a true claim is hardly ever called not shown
 
 
 @dataclass(frozen=True)
-class LocalToSq(Experiment[Point, Measurement]):
+class Distances:
+    """Over all patterns of errors of size tau: the worst total variation, its bound, and how many of the patterns exceed that."""
+
+    tau: float
+    worst: float
+    bound: float
+    outside: int
+    patterns: int
+
+    @property
+    def ratio(self) -> float:
+        return self.worst / self.bound if self.bound else 0.0
+
+
+@dataclass(frozen=True)
+class Draw:
+    """Random channels with |Z| <= 6 and |W| <= 5, all sign patterns. `share` is the tolerance in units of the one where tau' = 1, or of 0.9."""
+
+    epsilon: float
+    share: float
+    channels: int
+    batch: int
+
+    def measure(self, seed: int, accept: Accept) -> Distances:
+        generator = np.random.default_rng([seed, 1, self.batch, round(1000 * self.epsilon)])
+        growth = Fraction(math.exp(self.epsilon)).limit_denominator(1000)
+        tau = Fraction(self.share).limit_denominator(100) * min(2 / (growth**2 - 1), Fraction(9, 10))
+        distances: list[Fraction] = []
+        for _ in range(self.channels):
+            values, reports = int(generator.integers(2, 7)), int(generator.integers(2, 6))
+            channel, shares = extremal_channel(growth, values, reports, generator), random_law(values, generator)
+            truth = mixture(shares, channel)
+            distances += (total_variation(law, truth) for law in draw_laws(channel, shares, growth, tau, accept))
+        outside = sum(not within_draw_bound(distance, growth, tau) for distance in distances)
+        return Distances(float(tau), float(max(distances)), draw_distance(math.log(growth), float(tau)), outside, len(distances))
+
+
+@dataclass(frozen=True)
+class Trees:
+    """Random trees of two replies, |Z| <= 5, 2 reports and then 3; all sign patterns of all eight answers."""
+
+    epsilon: float
+    share: float
+    trees: int
+    batch: int
+
+    def measure(self, seed: int, accept: Accept) -> Distances:
+        generator = np.random.default_rng([seed, 2, self.batch, round(1000 * self.epsilon)])
+        one, two = (Fraction(math.exp(self.epsilon * part)).limit_denominator(100) for part in (0.6, 0.4))
+        tau = Fraction(self.share).limit_denominator(100) * min(2 / ((one * two) ** 2 - 1), Fraction(9, 10))
+        bound = draw_distance(math.log(one), float(tau)) + conditional_draw_distance(math.log(one * two), float(tau))
+        distances: list[Fraction] = []
+        for _ in range(self.trees):
+            values = int(generator.integers(2, 6))
+            second = [extremal_channel(two, values, 3, generator) for _ in range(2)]
+            tree = Tree(extremal_channel(one, values, 2, generator), second, random_law(values, generator), (one, two))
+            truth = tree.law()
+            distances += (total_variation(law, truth) for law in tree.simulated(tau, accept))
+        return Distances(float(tau), float(max(distances)), bound, sum(distance > bound for distance in distances), len(distances))
+
+
+@dataclass(frozen=True)
+class Queries:
+    """Queries per answer with a normal interval (the number of trials is geometric), and the predicted number."""
+
+    epsilon: float
+    answers: int
+    mean: float
+    low: float
+    high: float
+    predicted: float
+
+
+Place: TypeAlias = Draw | Trees | Replies
+Result: TypeAlias = Distances | Drawn | Refusal
+Merged: TypeAlias = Rows[Draw | Trees, Distances]
+
+
+@dataclass(frozen=True)
+class LocalToSq(Experiment[Place, Result]):
     """`accept` and `same` are the protocol under test; a wrong one must make the verdict "not shown"."""
 
     name: ClassVar[str] = "local-to-sq"
@@ -33,82 +115,41 @@ class LocalToSq(Experiment[Point, Measurement]):
     accept: Accept = acceptance
     same: bool = True
 
-    def points(self, scale: Scale) -> list[Point]:
+    def points(self, scale: Scale) -> list[Place]:
         full = scale == "full"
-        points: list[Point] = [
-            {"kind": "draw", "epsilon": epsilon, "share": share, "channels": 15, "batch": batch}
-            for epsilon in ((0.1, 0.5, 1.0, 2.0, 3.0) if full else (0.1, 1.0, 3.0))
-            for share in ((0.05, 0.25, 1.0) if epsilon < 2 else (0.05, 0.25, 1.0, 4.0))
-            for batch in range(10 if full else 1)
-        ]
-        points += [
-            {"kind": "tree", "epsilon": epsilon, "share": share, "trees": 6, "batch": batch}
-            for epsilon in ((0.5, 1.0, 2.0) if full else (0.5, 2.0))
-            for share in (0.0, 0.5, 0.95)
-            for batch in range(10 if full else 1)
-        ]
-        points += law_points(scale)
-        return points
+        batches = range(10 if full else 1)
+        return [
+            *(
+                Draw(epsilon, share, 15, batch)
+                for epsilon in ((0.1, 0.5, 1.0, 2.0, 3.0) if full else (0.1, 1.0, 3.0))
+                for share in ((0.05, 0.25, 1.0) if epsilon < 2 else (0.05, 0.25, 1.0, 4.0))
+                for batch in batches
+            ),
+            *(
+                Trees(epsilon, share, 6, batch)
+                for epsilon in ((0.5, 1.0, 2.0) if full else (0.5, 2.0)) for share in (0.0, 0.5, 0.95) for batch in batches
+            ),
+            *law_points(scale),
+        ]  # fmt: skip
 
-    def measure(self, point: Point, seed: int) -> Measurement:
-        kinds = {"draw": self._draw, "tree": self._tree, "law": measure_law, "pair": self._pair}
-        return kinds[point["kind"]](point, seed)
+    def measure(self, point: Place, seed: int) -> Result:
+        if isinstance(point, (Draw, Trees)):
+            return point.measure(seed, self.accept)
+        return point.measure(seed, same=self.same) if isinstance(point, TwoReplies) else point.measure(seed)
 
-    def _pair(self, point: Point, seed: int) -> Measurement:
-        return measure_pair(point, seed, same=self.same)
-
-    def _draw(self, point: Point, seed: int) -> Measurement:
-        """Random channels with |Z| <= 6 and |W| <= 5, all sign patterns. `share` is the tolerance in units of the one where tau' = 1, or of 0.9."""
-        generator = np.random.default_rng([seed, 1, point["batch"], round(1000 * point["epsilon"])])
-        growth = Fraction(math.exp(point["epsilon"])).limit_denominator(1000)
-        tau = Fraction(point["share"]).limit_denominator(100) * min(2 / (growth**2 - 1), Fraction(9, 10))
-        bound = draw_distance(math.log(growth), float(tau))
-        worst, outside, patterns = Fraction(0), 0, 0
-        for _ in range(point["channels"]):
-            values, reports = int(generator.integers(2, 7)), int(generator.integers(2, 6))
-            channel, shares = extremal_channel(growth, values, reports, generator), random_law(values, generator)
-            truth = mixture(shares, channel)
-            for law in draw_laws(channel, shares, growth, tau, self.accept):
-                distance = total_variation(law, truth)
-                worst, patterns = max(worst, distance), patterns + 1
-                outside += not within_draw_bound(distance, growth, tau)
-        return {"tau": float(tau), "worst": float(worst), "bound": bound, "outside": outside, "patterns": patterns}
-
-    def _tree(self, point: Point, seed: int) -> Measurement:
-        """Random trees of two replies, |Z| <= 5, 2 reports and then 3; all sign patterns of all eight answers."""
-        generator = np.random.default_rng([seed, 2, point["batch"], round(1000 * point["epsilon"])])
-        one, two = (Fraction(math.exp(point["epsilon"] * part)).limit_denominator(100) for part in (0.6, 0.4))
-        tau = Fraction(point["share"]).limit_denominator(100) * min(2 / ((one * two) ** 2 - 1), Fraction(9, 10))
-        bound = draw_distance(math.log(one), float(tau)) + conditional_draw_distance(math.log(one * two), float(tau))
-        worst, outside, patterns = Fraction(0), 0, 0
-        for _ in range(point["trees"]):
-            values = int(generator.integers(2, 6))
-            second = [extremal_channel(two, values, 3, generator) for _ in range(2)]
-            tree = Tree(extremal_channel(one, values, 2, generator), second, random_law(values, generator), (one, two))
-            truth = tree.law()
-            for law in tree.simulated(tau, self.accept):
-                distance = total_variation(law, truth)
-                worst, patterns = max(worst, distance), patterns + 1
-                outside += distance > bound
-        return {"tau": float(tau), "worst": float(worst), "bound": bound, "outside": outside, "patterns": patterns}
-
-    def conclude(self, measurements: list[tuple[Point, Measurement]], scale: Scale) -> Finding:
-        kinds: dict[str, list[tuple[Point, Measurement]]] = {kind: [] for kind in ("draw", "tree", "law", "pair")}
-        for point, measured in measurements:
-            kinds[point["kind"]].append((point, measured))
-        draws, trees = _merge(kinds["draw"]), _merge(kinds["tree"])
-        exact = [row for row in trees if row["share"] == 0]
-        one, two = law_rows(kinds["law"], kinds["pair"])
-        counted = [
-            _queries_row(point, found) for point, found in kinds["pair"] if (point["people"], point["bias"], point["tier"]) == ("correlated", "exact", "sq")
-        ]
+    def conclude(self, measurements: Rows[Place, Result], scale: Scale) -> Finding:
+        draws, trees = _merge(of_kind(measurements, Draw)), _merge(of_kind(measurements, Trees))
+        exact = [distances for point, distances in trees if point.share == 0]
+        pairs = of_kind(measurements, TwoReplies)
+        one, two = law_rows(of_kind(measurements, OneReply), pairs)
+        queries = [_queries(point, drawn.asked) for point, drawn in pairs if (point.people, point.bias, point.tier) == ("correlated", "exact", "sq")]
         checks = [
             _within("The rejection step, one answer: total variation within the bound for every channel and every way to err", draws),
             _within("The rejection step, two answers of one individual: the same", trees),
             Check(
                 "Where the averages are exact, the rejection step gives two answers exactly the real law",
-                bool(exact) and all(row["worst"] == 0 for row in exact),
-                f"largest distance {max((row['worst'] for row in exact), default=math.nan):.3g} over {sum(row['patterns'] for row in exact)} exact cases",
+                bool(exact) and all(each.worst == 0 for each in exact),
+                f"largest distance {max((each.worst for each in exact), default=math.nan):.3g} over {sum(each.patterns for each in exact)} exact cases",
             ),
             law_check(
                 "The shipped simulation draws one answer from its law: the real one where the averages are exact, the predicted one where they err, "
@@ -116,89 +157,96 @@ class LocalToSq(Experiment[Point, Measurement]):
                 one,
             ),
             law_check("It draws two answers of one individual, the second question chosen by the first answer, from their joint law, as real clients do", two),
-            Check(
+            every(
                 "It asks e^epsilon averages for a first answer, and (1 + tau')/(1 - tau') times that for a second",
-                bool(counted) and all(row["low"] <= row["expected"] <= row["high"] for row in counted),
-                "; ".join(f"epsilon {row['epsilon']:g}: {row['low']:.3f} to {row['high']:.3f} an answer, predicted {row['expected']:.3f}" for row in counted),
+                (
+                    (
+                        each.low <= each.predicted <= each.high,
+                        f"epsilon {each.epsilon:g}: {each.low:.3f} to {each.high:.3f} an answer, predicted {each.predicted:.3f}",
+                    )
+                    for each in queries
+                ),
             ),
         ]
-        headline = _headline([*draws, *trees], counted)
-        return Finding(checks, [*_tables(draws, trees, counted), law_table([*one, *two])], _figures(draws, counted), headline=headline)
+        headline = _headline([*draws, *trees], queries)
+        return Finding(checks, [*_tables(draws, trees, queries), law_table([*one, *two])], _figures(draws, queries), headline=headline)
 
 
-def _merge(measured: list[tuple[Point, Measurement]]) -> list[dict[str, Any]]:
+def _merge(rows: Merged) -> Merged:
     """One row for each (epsilon, share): the worst of its batches."""
-    rows: dict[tuple[float, float], dict[str, Any]] = {}
-    for point, found in measured:
-        row = rows.setdefault((point["epsilon"], point["share"]), {**point, **found, "worst": 0.0, "outside": 0, "patterns": 0})
-        row["worst"] = max(row["worst"], found["worst"])
-        row["outside"] += found["outside"]
-        row["patterns"] += found["patterns"]
-    return [rows[key] for key in sorted(rows)]
+    batches: dict[tuple[float, float], Merged] = {}
+    for point, distances in rows:
+        batches.setdefault((point.epsilon, point.share), []).append((point, distances))
+    merged = []
+    for _, each in sorted(batches.items()):
+        (point, last), own = each[-1], [distances for _, distances in each]
+        worst, outside, patterns = max(one.worst for one in own), sum(one.outside for one in own), sum(one.patterns for one in own)
+        merged.append((point, Distances(last.tau, worst, last.bound, outside, patterns)))
+    return merged
 
 
-def _within(statement: str, rows: list[dict[str, Any]]) -> Check:
-    outside, patterns = sum(row["outside"] for row in rows), sum(row["patterns"] for row in rows)
-    worst = max((row["worst"] / row["bound"] for row in rows if row["bound"]), default=math.nan)
-    printed = all(row["worst"] <= row["bound"] * (1 + 1e-12) for row in rows)  # `outside` may be decided by another way to the bound
+def _outside(rows: Merged) -> tuple[int, int]:
+    return sum(distances.outside for _, distances in rows), sum(distances.patterns for _, distances in rows)
+
+
+def _within(statement: str, rows: Merged) -> Check:
+    outside, patterns = _outside(rows)
+    worst = max((distances.ratio for _, distances in rows if distances.bound), default=math.nan)
+    printed = all(distances.worst <= distances.bound * (1 + 1e-12) for _, distances in rows)  # `outside` may be decided by another way to the bound
     return Check(
         statement, patterns > 0 and outside == 0 and printed, f"{outside} of {patterns} exact cases outside; the worst reaches {worst:.3f} of its bound"
     )
 
 
-def _queries_row(point: Point, measured: Measurement) -> dict[str, Any]:
-    """Queries per answer with a normal interval: the number of trials is geometric."""
-    epsilon, n = point["epsilon"], point["draws"]
-    growth, tau = math.exp(epsilon), pair_tolerance(point)
-    ceiling = growth * (1 + relative_error(2 * epsilon, tau)) / (1 - relative_error(epsilon, tau))
-    mean = measured["asked"] / (2 * n)
+def _queries(point: TwoReplies, asked: int) -> Queries:
+    growth, n = math.exp(point.epsilon), point.draws
+    ceiling = growth * (1 + relative_error(2 * point.epsilon, point.tolerance)) / (1 - relative_error(point.epsilon, point.tolerance))
+    mean = asked / (2 * n)
     spread = Z * math.sqrt((growth * (growth - 1) + ceiling * (ceiling - 1)) / n) / 2
-    return {"epsilon": epsilon, "draws": 2 * n, "mean": mean, "low": mean - spread, "high": mean + spread, "expected": (growth + ceiling) / 2}
+    return Queries(point.epsilon, 2 * n, mean, mean - spread, mean + spread, (growth + ceiling) / 2)
 
 
-def _headline(rows: list[dict[str, Any]], counted: list[dict[str, Any]]) -> str:
-    outside, patterns = sum(row["outside"] for row in rows), sum(row["patterns"] for row in rows)
-    asked = f"{counted[-1]['mean']:.2f} averages at epsilon {counted[-1]['epsilon']:g}" if counted else "nothing"
-    return f"A simulated answer asks {asked}; {outside} of {patterns:,} exactly computed ones are farther from the real answer's law than is proven."
+def _headline(rows: Merged, queries: list[Queries]) -> str:
+    outside, patterns = _outside(rows)
+    averages = f"{queries[-1].mean:.2f} averages at epsilon {queries[-1].epsilon:g}" if queries else "an unknown number of averages"
+    return f"A simulated answer takes {averages}. In {outside} of {patterns:,} exact cases its law is farther from a real answer's than the bound allows."
 
 
-def _tables(draws: list[dict[str, Any]], trees: list[dict[str, Any]], counted: list[dict[str, Any]]) -> list[Table]:
-    columns = ("epsilon", "tolerance", "exact cases", "worst distance", "bound", "worst / bound")
-
-    def rows(found: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
-        return [
-            (row["epsilon"], row["tau"], row["patterns"], row["worst"], row["bound"], row["worst"] / row["bound"] if row["bound"] else 0.0) for row in found
-        ]
+def _tables(draws: Merged, trees: Merged, queries: list[Queries]) -> list[Table]:
+    def distances(title: str, rows: Merged) -> Table:
+        columns = ("epsilon", "tolerance", "exact cases", "worst distance", "bound", "worst / bound")
+        return Table(title, columns, [(point.epsilon, each.tau, each.patterns, each.worst, each.bound, each.ratio) for point, each in rows])
 
     return [
-        Table("One answer: exact total variation against the bound", columns, rows(draws)),
-        Table("Two answers of one individual: exact total variation against the bound", columns, rows(trees)),
-        Table(
+        distances("One answer: exact total variation against the bound", draws),
+        distances("Two answers of one individual: exact total variation against the bound", trees),
+        table(
             "Averages asked an answer, interactive",
-            ("epsilon", "answers", "averages an answer", "low", "high", "predicted", "e^epsilon"),
-            [(row["epsilon"], row["draws"], row["mean"], row["low"], row["high"], row["expected"], math.exp(row["epsilon"])) for row in counted],
+            (
+                {
+                    "epsilon": each.epsilon, "answers": each.answers, "averages an answer": each.mean, "low": each.low, "high": each.high,
+                    "predicted": each.predicted, "e^epsilon": math.exp(each.epsilon),
+                }
+                for each in queries
+            ),
         ),
-    ]
+    ]  # fmt: skip
 
 
-def _figures(draws: list[dict[str, Any]], counted: list[dict[str, Any]]) -> list[Figure]:
+def _figures(draws: Merged, queries: list[Queries]) -> list[Figure]:
     curves = []
-    for epsilon in sorted({row["epsilon"] for row in draws}):
-        rows = [row for row in draws if row["epsilon"] == epsilon]
-        curves.append(Curve(f"worst found, epsilon {epsilon:g}", [row["tau"] for row in rows], [row["worst"] for row in rows]))
-        curves.append(Curve(f"bound, epsilon {epsilon:g}", [row["tau"] for row in rows], [row["bound"] for row in rows], "bound"))
-    epsilons = [row["epsilon"] for row in counted]
-    measured = Curve("measured", epsilons, [row["mean"] for row in counted], "measured", [row["low"] for row in counted], [row["high"] for row in counted])
+    for epsilon in sorted({point.epsilon for point, _ in draws}):
+        rows = [distances for point, distances in draws if point.epsilon == epsilon]
+        curves.append(curve(f"worst found, epsilon {epsilon:g}", [(each.tau, each.worst) for each in rows]))
+        curves.append(curve(f"bound, epsilon {epsilon:g}", [(each.tau, each.bound) for each in rows], "bound"))
+    averages = [
+        curve("measured", [(each.epsilon, each.mean, each.low, each.high) for each in queries]),
+        curve("e^epsilon", [(each.epsilon, math.exp(each.epsilon)) for each in queries], "theory"),
+    ]
+    title = "Distance of a simulated answer from a real one"
     return [
-        Figure("distance", "Distance of a simulated answer from a real one", "tolerance of the averages", "total variation", curves, log_x=True, log_y=True),
-        Figure(
-            "queries",
-            "Averages asked an answer",
-            "epsilon of an answer",
-            "averages",
-            [measured, Curve("e^epsilon", epsilons, [math.exp(epsilon) for epsilon in epsilons], "theory")],
-            log_y=True,
-        ),
+        Figure("distance", title, "tolerance of the averages", "total variation", curves, log_x=True, log_y=True),
+        Figure("queries", "Averages asked an answer", "epsilon of an answer", "averages", averages, log_y=True),
     ]
 
 

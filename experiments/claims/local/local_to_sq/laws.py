@@ -2,13 +2,15 @@
 
 import math
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 
 from local_dp.arrays import Floats
 from local_dp.errors import LocalDPError
-from local_dp.experiments.lab.claim import Check, Measurement, Point, Scale, Table
+from local_dp.experiments.lab.claim import Check, Scale, Table
+from local_dp.experiments.lab.cross_check import Refusal
+from local_dp.experiments.lab.findings import Rows
 from local_dp.interaction import Adaptive, Algorithm, Nonadaptive, Play, run
 from local_dp.noise import KeyedNoise
 from local_dp.oracles.local.asked import Cohort, LocalQuery
@@ -70,15 +72,80 @@ def joint(population: str) -> tuple[float, ...]:
     return (0.4, 0.1, 0.1, 0.4) if population == "correlated" else (0.0, 0.0, 0.0, 1.0)
 
 
-def law_points(scale: Scale) -> list[Point]:
+@dataclass(frozen=True)
+class Drawn:
+    """How often each outcome was drawn; of a simulation of two replies also its number of queries."""
+
+    counts: list[int]
+    asked: int | None = None
+
+
+@dataclass(frozen=True)
+class OneReply:
+    """Replies that the shipped simulation draws in one of the SETTINGS."""
+
+    setting: int
+    draws: int
+
+    def __str__(self) -> str:
+        setting = SETTINGS[self.setting]
+        trials = f"{setting.trials} candidates at once" if setting.trials else "one candidate at a time"
+        shares = "/".join(f"{share:g}" for share in setting.shares)
+        return f"{setting.mechanism}, ε {setting.epsilon:g}, shares {shares}, τ {setting.tolerance:g} {setting.bias}, {trials}"
+
+    def measure(self, seed: int) -> Drawn | Refusal:
+        setting = SETTINGS[self.setting]
+        population = Finite(Records({"u": np.arange(len(setting.shares))}), setting.shares, 1, seed)
+        try:
+            simulated = sq_from_local(one_reply(setting, self.draws), setting.tolerance, setting.trials or PATIENT, seed)
+            return Drawn(run(simulated, Memoised(BiasedOracle(population, BIASES[setting.bias]))))
+        except LocalDPError as error:  # of a randomizer that loses more than it claims
+            return Refusal(str(error))
+
+
+@dataclass(frozen=True)
+class TwoReplies:
+    """Pairs of dependent replies: drawn by the shipped simulation (tier "sq"), or given by real simulated clients ("clients")."""
+
+    tier: str
+    epsilon: float
+    people: str
+    bias: str
+    draws: int
+
+    def __str__(self) -> str:
+        return f"{self.people}, ε {self.epsilon:g} a reply, {self.bias}, {'real clients' if self.tier == 'clients' else 'simulated'}"
+
+    @property
+    def tolerance(self) -> float:
+        """Fine where only the law of exact answers is wanted; else so coarse that two replies' estimate is off by up to a third."""
+        twice = math.exp(2 * self.epsilon)
+        return float((0.01 if self.bias == "exact" else 0.33) * 2 / (twice**2 - 1))
+
+    def measure(self, seed: int, *, same: bool = True) -> Drawn:
+        algorithm = two_questions(self.epsilon, self.draws, same=same)
+        population = Finite(Records({"x": np.array([0, 0, 1, 1]), "y": np.array([0, 1, 0, 1])}), joint(self.people), 2 * self.draws, seed)
+        if self.tier == "clients":
+            return Drawn(run(algorithm, PopulationOracle(population, KeyedNoise(seed), seed, 2 * self.epsilon)))
+        asked: list[int] = []
+        oracle = Watched(Memoised(BiasedOracle(population, BIASES[self.bias])), before=lambda queries: asked.append(len(queries)))
+        return Drawn(run(sq_from_local(algorithm, self.tolerance, PATIENT, seed), oracle), sum(asked))
+
+
+Replies: TypeAlias = OneReply | TwoReplies
+
+
+def law_points(scale: Scale) -> list[Replies]:
     """Every setting of one reply, and two replies of one individual."""
-    draws = 40_000 if scale == "full" else 6000
-    points: list[Point] = [{"kind": "law", "setting": place, "draws": draws} for place in range(len(SETTINGS))]
-    epsilons = (0.25, 0.5, 1.0, 1.5, 2.0) if scale == "full" else (0.25, 1.0, 2.0)
-    pairs = [("sq", epsilon, "correlated", "exact") for epsilon in epsilons]
-    pairs += [("sq", 0.5, "correlated", "outwards"), ("sq", 0.5, "far", "exact"), ("sq", 0.5, "far", "outwards"), ("clients", 1.0, "correlated", "exact")]
-    keys = ("tier", "epsilon", "people", "bias")
-    return [*points, *({"kind": "pair", "draws": draws // 2 if pair[0] == "sq" else 2000, **dict(zip(keys, pair, strict=True))} for pair in pairs)]
+    full = scale == "full"
+    draws = 40_000 if full else 6000
+    simulated = [(epsilon, "correlated", "exact") for epsilon in ((0.25, 0.5, 1.0, 1.5, 2.0) if full else (0.25, 1.0, 2.0))]
+    simulated += [(0.5, "correlated", "outwards"), (0.5, "far", "exact"), (0.5, "far", "outwards")]
+    return [
+        *(OneReply(place, draws) for place in range(len(SETTINGS))),
+        *(TwoReplies("sq", *pair, draws // 2) for pair in simulated),
+        TwoReplies("clients", 1.0, "correlated", "exact", 2000),
+    ]
 
 
 class Memoised:
@@ -138,35 +205,6 @@ def two_questions(epsilon: float, draws: int, *, same: bool = True) -> Adaptive[
     return Adaptive(play)
 
 
-def measure_law(point: Point, seed: int) -> Measurement:
-    """What the shipped simulation of one reply drew; nothing if it was refused."""
-    setting = SETTINGS[point["setting"]]
-    population = Finite(Records({"u": np.arange(len(setting.shares))}), setting.shares, 1, seed)
-    try:
-        simulated = sq_from_local(one_reply(setting, point["draws"]), setting.tolerance, setting.trials or PATIENT, seed)
-        return {"counts": run(simulated, Memoised(BiasedOracle(population, BIASES[setting.bias])))}
-    except LocalDPError as error:  # of a randomizer that loses more than it claims
-        return {"counts": [], "refused": str(error)}
-
-
-def pair_tolerance(point: Point) -> float:
-    """Fine where only the law of exact answers is wanted; else so coarse that two replies' estimate is off by up to a third."""
-    twice = math.exp(2 * point["epsilon"])
-    return float((0.01 if point["bias"] == "exact" else 0.33) * 2 / (twice**2 - 1))
-
-
-def measure_pair(point: Point, seed: int, *, same: bool = True) -> Measurement:
-    """The transcripts of two dependent replies: as the shipped simulation drew them, and how many queries it asked; or as real simulated clients gave them."""
-    epsilon, draws = point["epsilon"], point["draws"]
-    algorithm = two_questions(epsilon, draws, same=same)
-    population = Finite(Records({"x": np.array([0, 0, 1, 1]), "y": np.array([0, 1, 0, 1])}), joint(point["people"]), 2 * draws, seed)
-    if point["tier"] == "clients":
-        return {"counts": run(algorithm, PopulationOracle(population, KeyedNoise(seed), seed, 2 * epsilon))}
-    asked: list[int] = []
-    oracle = Watched(Memoised(BiasedOracle(population, BIASES[point["bias"]])), before=lambda queries: asked.append(len(queries)))
-    return {"counts": run(sq_from_local(algorithm, pair_tolerance(point), PATIENT, seed), oracle), "asked": sum(asked)}
-
-
 def channel(mechanism: str, epsilon: float, values: int) -> list[Floats]:
     """Pr[report | value], one matrix a public cell, in closed form: KLNRS 4.1's randomized response, k-ary, or on a bit of a Hadamard row."""
     rise = math.expm1(epsilon)
@@ -178,10 +216,10 @@ def channel(mechanism: str, epsilon: float, values: int) -> list[Floats]:
 
 
 def estimated(ratio: Floats, epsilon: float, tolerance: float, bias: Bias) -> Floats:
-    """The likelihood ratios that an oracle so biased tells, moved into [e^-eps, e^eps]: the query is (ratio - cosh eps) / sinh eps."""
+    """The likelihood ratios that an oracle with this bias reports, moved into [e^-eps, e^eps]: the query is (ratio - cosh eps) / sinh eps."""
     true = (ratio - math.cosh(epsilon)) / math.sinh(epsilon)
-    told = true + tolerance * np.array([bias(value) for value in true.tolist()])
-    moved: Floats = np.clip(math.cosh(epsilon) + math.sinh(epsilon) * told, math.exp(-epsilon), math.exp(epsilon))
+    answers = true + tolerance * np.array([bias(value) for value in true.tolist()])
+    moved: Floats = np.clip(math.cosh(epsilon) + math.sinh(epsilon) * answers, math.exp(-epsilon), math.exp(epsilon))
     return moved
 
 
@@ -197,10 +235,10 @@ def one_reply_law(setting: Setting) -> list[float]:
     return law
 
 
-def two_replies_law(point: Point) -> list[float]:
+def two_replies_law(point: TwoReplies) -> list[float]:
     """The law of the transcripts 00, 01, 10, 11: the second reply's candidates are kept in proportion to the estimate for both replies over that for one."""
-    epsilon, bias, tolerance = point["epsilon"], BIASES[point["bias"]], pair_tolerance(point)
-    (rows,), shares = channel("binary-rr", epsilon, 2), np.array(joint(point["people"]))
+    epsilon, bias, tolerance = point.epsilon, BIASES[point.bias], point.tolerance
+    (rows,), shares = channel("binary-rr", epsilon, 2), np.array(joint(point.people))
     x, y = (np.array([pair[place] for pair in PAIRS]) for place in (0, 1))
     ratio = rows / rows[0]  # by value and reply
     law: list[float] = []
@@ -237,39 +275,30 @@ def _refused(label: str, why: str) -> dict[str, Any]:
     return {"case": f"{label}: {why}", "draws": 0, "outcome": 0, "drawn": math.nan, "predicted": math.nan, "off": math.inf, "distance": math.nan}
 
 
-def law_rows(laws: list[tuple[Point, Measurement]], pairs: list[tuple[Point, Measurement]]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """One row a case: one reply, two replies."""
-    comparisons = max(1, sum(len(found["counts"]) for _, found in laws + pairs))
-    one = []
-    for point, found in laws:
-        setting = SETTINGS[point["setting"]]
-        trials = f"{setting.trials} candidates at once" if setting.trials else "one candidate at a time"
-        label = (
-            f"{setting.mechanism}, ε {setting.epsilon:g}, shares {'/'.join(f'{s:g}' for s in setting.shares)}, τ {setting.tolerance:g} {setting.bias}, {trials}"
-        )
-        one.append(compared(label, found["counts"], one_reply_law(setting), comparisons) if found["counts"] else _refused(label, found["refused"]))
-    two = [
-        compared(
-            f"{point['people']}, ε {point['epsilon']:g} a reply, {point['bias']}, {'real clients' if point['tier'] == 'clients' else 'simulated'}",
-            found["counts"],
-            two_replies_law(point),
-            comparisons,
-        )
-        for point, found in pairs
-    ]
-    return one, two
+def law_rows(one: Rows[OneReply, Drawn | Refusal], two: Rows[TwoReplies, Drawn]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """A row for each case of one reply, and of two."""
+    comparisons = max(1, sum(len(drawn.counts) for _, drawn in [*one, *two] if isinstance(drawn, Drawn)))
+    return (
+        [
+            _refused(str(point), drawn.refused)
+            if isinstance(drawn, Refusal)
+            else compared(str(point), drawn.counts, one_reply_law(SETTINGS[point.setting]), comparisons)
+            for point, drawn in one
+        ],
+        [compared(str(point), drawn.counts, two_replies_law(point), comparisons) for point, drawn in two],
+    )
 
 
 def law_check(statement: str, rows: list[dict[str, Any]]) -> Check:
     """Whether every outcome of every case was drawn as often as its law says."""
     worst = max(rows, key=lambda row: float(row["off"]), default=None)
-    said = "nothing was drawn"
-    if worst is not None:
-        said = (
-            f"{len(rows)} cases; furthest: {worst['case']}, drawn {worst['drawn']:.4f} of {worst['draws']:,}, predicted {worst['predicted']:.4f}: "
-            f"{worst['off']:.2f} of what chance exceeds anywhere once in {1 / FAILURE:.0e} runs"
-        )
-    return Check(statement, bool(rows) and all(row["off"] <= 1 for row in rows), said)
+    if worst is None:
+        return Check(statement, False, "nothing was drawn")
+    evidence = (
+        f"{len(rows)} cases; furthest: {worst['case']}, drawn {worst['drawn']:.4f} of {worst['draws']:,}, predicted {worst['predicted']:.4f}: "
+        f"{worst['off']:.2f} of what chance exceeds anywhere once in {1 / FAILURE:.0e} runs"
+    )
+    return Check(statement, worst["off"] <= 1, evidence)
 
 
 def law_table(rows: list[dict[str, Any]]) -> Table:

@@ -80,7 +80,7 @@ def worst_case_check(rows: list[Row], most: float) -> Check:
 
 
 def measure_parity_game(d: int, seed: int) -> Measurement:
-    """Parity against the oracle that tells nothing while it may: every target is played by those who ask about parities one by one, and by bent cosets."""
+    """Parity against the oracle that reveals nothing while it may. For every target, one learner queries single parities and one queries bent cosets."""
     counts = sorted({1, 1 << d // 2, (1 << d) - 2, (1 << d) - 1, 1 << d})
     single = [(asked, str(adversary.exact_success(adversary.all_parities(d, 0.9, asked), d))) for asked in counts]
     cosets = []

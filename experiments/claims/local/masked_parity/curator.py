@@ -6,8 +6,7 @@ import numpy as np
 
 from local_dp.arrays import Ints
 from local_dp.curator.selection.exponential import log_probabilities
-from local_dp.curator.selection.masked_parity import MaskedParityClass
-from local_dp.curator.selection.occam import Labelled, OccamLearner
+from local_dp.curator.selection.occam import Labelled, MaskedParityClass, OccamLearner
 from local_dp.draws import Draws
 from local_dp.experiments.lab.claim import Measurement
 from local_dp.masked.population import Concept, MaskedParityPopulation

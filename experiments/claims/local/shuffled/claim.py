@@ -1,50 +1,63 @@
-"""The shuffled model: between nobody trusted and one curator, somebody who only mixes."""
+"""The shuffled model: between nobody trusted and one curator, a party that only mixes reports."""
 
 import math
-from typing import ClassVar
+from typing import ClassVar, TypeAlias
 
-import numpy as np
-
-from local_dp.experiments.claims.local.shuffled import runs
-from local_dp.experiments.claims.local.shuffled.runs import ALONE, CURATOR, DELTA, HADAMARD, KARY, LOCAL, MANY, MODELS, ONE, RR, TARGET
+from local_dp.experiments.claims.local.shuffled.runs import (
+    ALONE,
+    CURATOR,
+    DELTA,
+    HADAMARD,
+    KARY,
+    LOCAL,
+    MANY,
+    MODELS,
+    ONE,
+    RR,
+    TARGET,
+    Bounds,
+    Enumerated,
+    Epsilons,
+    Errors,
+    Squares,
+    WorstDeltas,
+)  # fmt: skip
 from local_dp.experiments.lab.chapters import LOCAL_MODEL, Chapter
-from local_dp.experiments.lab.claim import Check, Curve, Experiment, Figure, Finding, Measurement, Point, Scale, Table
+from local_dp.experiments.lab.checks import every, within
+from local_dp.experiments.lab.claim import Check, Experiment, Figure, Finding, Scale, Table, curve, of_kind
+from local_dp.experiments.lab.findings import Rows
 
 CLIENTS = (1000, 10_000, 100_000)
 RUNS: dict[Scale, int] = {"quick": 300, "full": 3000}
 SMALL = ((2, 4, 0.1), (2, 10, 0.01), (3, 4, 0.05), (4, 3, 0.02))
 CERTAIN = 5.0  # standard errors: a right mean square is called wrong less than once in a million
 RULES = ("closed form", "clones", "variation ratio")
-Measured = list[tuple[Point, Measurement]]
+Place: TypeAlias = Bounds | Enumerated | Errors
+Result: TypeAlias = Epsilons | WorstDeltas | Squares
 
 
-class Shuffled(Experiment[Point, Measurement]):
+class Shuffled(Experiment[Place, Result]):
     """Amplification by shuffling, and histograms behind a shuffler."""
 
     name: ClassVar[str] = "shuffled"
     chapter: ClassVar[Chapter] = LOCAL_MODEL
     title: ClassVar[str] = "A shuffler: the step between local and central"
     claim: ClassVar[str] = (
-        "Whoever trusts somebody to mix all reports and to tell nobody who sent which hides among the others: the loss of a report falls about as 1 / sqrt(n). "
-        "How far is known from both sides, for randomized response exactly, over all data sets. So a histogram at the same epsilon, with a little delta, "
-        "errs far less than without a shuffler, and with blanket messages almost as little as a curator's."
+        "A trusted shuffler mixes all reports and hides their senders, so each report hides among the others: its loss falls about as 1 / sqrt(n). "
+        "The loss is known from both sides, for randomized response exactly, over all data sets. A histogram at the same epsilon, with a small delta, "
+        "errs far less than without a shuffler. With blanket messages it errs almost as little as a curator's."
     )
     source: ClassVar[str] = "Feldman, McMillan, Talwar 2021; Balle, Bell, Gascon, Nissim 2019; Cheu, Zhilyaev 2022"
 
-    def points(self, scale: Scale) -> list[Point]:
+    def points(self, scale: Scale) -> list[Place]:
         return [
-            *({"kind": "bounds", "name": name, "n": n} for name in (RR, KARY, HADAMARD) for n in CLIENTS),
-            *({"kind": "enumerated", "k": k, "n": n, "delta": delta} for k, n, delta in SMALL),
-            *({"kind": "errors", "model": model, "runs": RUNS[scale]} for model in MODELS),
+            *(Bounds(name, n) for name in (RR, KARY, HADAMARD) for n in CLIENTS),
+            *(Enumerated(*small) for small in SMALL),
+            *(Errors(model, RUNS[scale]) for model in MODELS),
         ]
 
-    def measure(self, point: Point, seed: int) -> Measurement:
-        if point["kind"] == "errors":
-            return runs.measure_errors(point, seed)
-        return runs.measure_bounds(point) if point["kind"] == "bounds" else runs.measure_enumerated(point)
-
-    def conclude(self, measurements: Measured, scale: Scale) -> Finding:
-        bounds, enumerated, errors = ([(point, found) for point, found in measurements if point["kind"] == kind] for kind in ("bounds", "enumerated", "errors"))
+    def conclude(self, measurements: Rows[Place, Result], scale: Scale) -> Finding:
+        bounds, enumerated, errors = of_kind(measurements, Bounds), of_kind(measurements, Enumerated), of_kind(measurements, Errors)
         checks = [_check_order(bounds), _check_exact(bounds), _check_tight(bounds), _check_power(bounds), _check_enumerated(enumerated)]
         checks += [_check_laws(errors), _check_models(errors)]
         notes = [
@@ -55,118 +68,99 @@ class Shuffled(Experiment[Point, Measurement]):
         return Finding(checks, [_bounds_table(bounds), _errors_table(errors)], figures, notes, headline=_headline(bounds))
 
 
-def _at(bounds: Measured, name: str) -> dict[int, Measurement]:
-    return {point["n"]: found for point, found in bounds if point["name"] == name}
+def _at(bounds: Rows[Bounds, Epsilons], name: str) -> dict[int, Epsilons]:
+    return {point.n: epsilons for point, epsilons in bounds if point.name == name}
 
 
-def _headline(bounds: Measured) -> str:
-    found = _at(bounds, RR).get(10_000)
-    told = f"{found['upper']:.4g}" if found else "an unknown epsilon"
-    return f"Among 10,000 shuffled reports, randomized response of epsilon {LOCAL:g} loses {told} on the worst data set, but for a delta of {DELTA:g}."
+def _headline(bounds: Rows[Bounds, Epsilons]) -> str:
+    epsilons = _at(bounds, RR).get(10_000)
+    loss = f"{epsilons.upper:.4g}" if epsilons else "an unknown epsilon"
+    return f"Among 10,000 shuffled reports, randomized response of epsilon {LOCAL:g} loses {loss} on the worst data set, at delta {DELTA:g}."
 
 
-def _check_order(bounds: Measured) -> Check:
-    kept = [[found["uppers"][rule] for rule in RULES] + [found["upper"], found["lower"]] for _, found in bounds]
-    return Check(
+def _check_order(bounds: Rows[Bounds, Epsilons]) -> Check:
+    ordered = [(each, [each[1].uppers[rule] for rule in RULES] + [each[1].upper, each[1].lower]) for each in bounds]
+    return every(
         "each rule is at least as good as the older one, and no upper bound is below a lower one",
-        bool(kept) and all(each == sorted(each, reverse=True) for each in kept),
-        "; ".join(f"{point['name']}, {point['n']:,}: {found['lower']:.4g} to {found['upper']:.4g}" for point, found in bounds),
+        ((ends == sorted(ends, reverse=True), f"{point.name}, {point.n:,}: {each.lower:.4g} to {each.upper:.4g}") for (point, each), ends in ordered),
     )
 
 
-def _check_exact(bounds: Measured) -> Check:
-    found = _at(bounds, RR)
-    gains = {n: each["uppers"]["variation ratio"] / each["upper"] for n, each in found.items()}
-    close = [each["exact"] and each["upper"] <= each["lower"] * (1 + 1e-5) for each in found.values()]
-    return Check(
+def _check_exact(bounds: Rows[Bounds, Epsilons]) -> Check:
+    epsilons = _at(bounds, RR)
+    gains = {f"n = {n:,}, times less": each.uppers["variation ratio"] / each.upper for n, each in epsilons.items()}
+    return within(
         "for randomized response the worst of all data sets is found, and loses less than the best general bound says",
-        bool(close) and all(close) and min(gains.values()) > 1.1,
-        ", ".join(f"n = {n:,}: {gain:.3f} times less" for n, gain in gains.items()),
+        gains,
+        math.nextafter(1.1, 2),
+        spec=".3f",
+        also=all(each.exact and each.upper <= each.lower * (1 + 1e-5) for each in epsilons.values()),
     )
 
 
-def _check_tight(bounds: Measured) -> Check:
-    gaps = {n: found["upper"] / found["lower"] - 1 for n, found in _at(bounds, KARY).items()}
-    return Check(
-        "for k-ary response both sides agree to a thousandth from 10,000 reports on",
-        bool(gaps) and all(gap < 1e-3 for n, gap in gaps.items() if n >= 10_000),
-        ", ".join(f"n = {n:,}: {gap:.2g}" for n, gap in gaps.items()),
-    )
+def _check_tight(bounds: Rows[Bounds, Epsilons]) -> Check:
+    gaps = {n: each.upper / each.lower - 1 for n, each in _at(bounds, KARY).items()}
+    cases = ((n < 10_000 or gap < 1e-3, f"n = {n:,}: {gap:.2g}") for n, gap in gaps.items())
+    return every("for k-ary response both sides agree to a thousandth from 10,000 reports on", cases)
 
 
-def _check_power(bounds: Measured) -> Check:
-    found = {name: _at(bounds, name) for name in (RR, KARY)}
-    ends = [(each[CLIENTS[0]]["upper"], each[CLIENTS[-1]]["upper"]) for each in found.values() if each]
-    powers = [math.log(last / first) / math.log(CLIENTS[-1] / CLIENTS[0]) for first, last in ends]
-    return Check(
-        "the loss falls about as 1 / sqrt(n)",
-        bool(powers) and all(-0.62 < power < -0.48 for power in powers),
-        ", ".join(f"power {power:.3f}" for power in powers),
-    )
+def _check_power(bounds: Rows[Bounds, Epsilons]) -> Check:
+    ends = [(name, each[CLIENTS[0]].upper, each[CLIENTS[-1]].upper) for name in (RR, KARY) if (each := _at(bounds, name))]
+    powers = {f"{name}, power": math.log(last / first) / math.log(CLIENTS[-1] / CLIENTS[0]) for name, first, last in ends}
+    return within("the loss falls about as 1 / sqrt(n)", powers, -0.62, -0.48, spec=".3f")
 
 
-def _check_enumerated(enumerated: Measured) -> Check:
-    above = [all(each <= point["delta"] * (1 + 1e-9) for each in found["uppers"].values()) for point, found in enumerated]
-    below = [found["least"] == 0 or found["lower"] >= point["delta"] * (1 - 1e-9) for point, found in enumerated]
-    return Check(
+def _check_enumerated(enumerated: Rows[Enumerated, WorstDeltas]) -> Check:
+    def true(point: Enumerated, deltas: WorstDeltas) -> bool:
+        below = all(each <= point.delta * (1 + 1e-9) for each in deltas.uppers.values())
+        return below and (deltas.least == 0 or deltas.lower >= point.delta * (1 - 1e-9))
+
+    return every(
         "enumerated over all data sets of a few clients, no upper bound is too low and no lower one too high",
-        bool(above) and all(above) and all(below),
-        ", ".join(f"k = {point['k']}, n = {point['n']}: {found['lower'] / point['delta']:.4g} of delta at the lower end" for point, found in enumerated),
+        ((true(point, each), f"k = {point.k}, n = {point.n}: {each.lower / point.delta:.4g} of delta at the lower end") for point, each in enumerated),
     )
 
 
-def _check_laws(errors: Measured) -> Check:
-    away = {point["model"]: (np.mean(found["squares"]) - found["expected"]) / _error(found) for point, found in errors}
-    return Check(
+def _check_laws(errors: Rows[Errors, Squares]) -> Check:
+    return every(
         "every histogram errs as its closed form says",
-        len(away) == len(MODELS) and all(abs(each) < CERTAIN for each in away.values()),
-        ", ".join(f"{model}: {each:.2g} standard errors" for model, each in away.items()),
+        ((abs(squares.off) < CERTAIN, f"{point.model}: {squares.off:.2g} standard errors") for point, squares in errors),
+        also=len(errors) == len(MODELS),
     )
 
 
-def _check_models(errors: Measured) -> Check:
-    roots = {point["model"]: math.sqrt(np.mean(found["squares"])) for point, found in errors}
-    found = [roots.get(model, math.nan) for model in (CURATOR, MANY, ONE, ALONE)]
+def _check_models(errors: Rows[Errors, Squares]) -> Check:
+    by_model = {point.model: squares.root for point, squares in errors}
+    roots = [by_model.get(model, math.nan) for model in (CURATOR, MANY, ONE, ALONE)]
     return Check(
         "a curator errs least, then blanket messages, then one shuffled report, and the local model ten times as much as that or more",
-        found == sorted(found) and 10 * found[2] < found[3],
-        ", ".join(f"{model}: {root:.3g}" for model, root in roots.items()),
+        roots == sorted(roots) and 10 * roots[2] < roots[3],
+        ", ".join(f"{model}: {root:.3g}" for model, root in by_model.items()),
     )
 
 
-def _error(found: Measurement) -> float:
-    """The standard error of a mean of mean squares."""
-    return float(np.std(found["squares"]) / math.sqrt(len(found["squares"])))
-
-
-def _bounds_table(bounds: Measured) -> Table:
-    rows = [(point["name"], point["n"], *(found["uppers"][rule] for rule in RULES), found["upper"], found["lower"]) for point, found in bounds]
+def _bounds_table(bounds: Rows[Bounds, Epsilons]) -> Table:
+    rows = [(point.name, point.n, *(each.uppers[rule] for rule in RULES), each.upper, each.lower) for point, each in bounds]
     return Table("Epsilon after shuffling", ("randomizer", "reports", *RULES, "best upper bound", "lower bound"), rows)
 
 
-def _errors_table(errors: Measured) -> Table:
-    rows = [(point["model"], math.sqrt(np.mean(found["squares"])), math.sqrt(found["expected"])) for point, found in errors]
+def _errors_table(errors: Rows[Errors, Squares]) -> Table:
+    rows = [(point.model, squares.root, math.sqrt(squares.expected)) for point, squares in errors]
     return Table(f"Errors of a histogram of {TARGET.clients:,} clients at epsilon {TARGET.epsilon:g}", ("model", "root mean square", "predicted"), rows)
 
 
-def _bounds_figure(bounds: Measured) -> Figure:
-    curves = [
-        Curve(rule, CLIENTS, [found["uppers"][rule] for found in _at(bounds, RR).values()], "bound") for rule in RULES if len(_at(bounds, RR)) == len(CLIENTS)
-    ]
+def _bounds_figure(bounds: Rows[Bounds, Epsilons]) -> Figure:
+    curves = [curve(rule, [(n, each.uppers[rule]) for n, each in _at(bounds, RR).items()], "bound") for rule in RULES]
     for name in (RR, KARY, HADAMARD):
-        found = _at(bounds, name)
-        curves += [
-            Curve(f"{name}, {end}", list(found), [each[end] for each in found.values()], "theory" if end == "upper" else "measured")
-            for end in ("upper", "lower")
-        ]
+        curves.append(curve(f"{name}, upper", [(n, each.upper) for n, each in _at(bounds, name).items()], "theory"))
+        curves.append(curve(f"{name}, lower", [(n, each.lower) for n, each in _at(bounds, name).items()]))
     return Figure("shuffled-epsilon", "Epsilon after shuffling", "reports shuffled together", "epsilon", curves, log_x=True, log_y=True)
 
 
-def _errors_figure(errors: Measured) -> Figure:
-    ticks = tuple(point["model"] for point, _ in errors)
-    roots = [math.sqrt(np.mean(found["squares"])) for _, found in errors]
-    curve = Curve("root mean square error", range(len(roots)), roots, "bars")
-    return Figure("shuffled-errors", f"A histogram of {TARGET.clients:,} clients", "model", "root mean square error", [curve], log_y=True, x_ticks=ticks)
+def _errors_figure(errors: Rows[Errors, Squares]) -> Figure:
+    bars = curve("root mean square error", [(place, squares.root) for place, (_, squares) in enumerate(errors)], "bars")
+    title, ticks = f"A histogram of {TARGET.clients:,} clients", tuple(point.model for point, _ in errors)
+    return Figure("shuffled-errors", title, "model", "root mean square error", [bars], log_y=True, x_ticks=ticks)
 
 
 EXPERIMENT = Shuffled()

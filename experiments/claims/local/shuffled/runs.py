@@ -1,12 +1,12 @@
-"""What the experiment `shuffled` measures at one point."""
+"""The points of the experiment `shuffled`: bounds on epsilon, small data sets enumerated, histograms run."""
 
 import math
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
-from local_dp.experiments.lab.claim import Measurement, Point
 from local_dp.randomizers.finite import FiniteChannel
 from local_dp.randomizers.frequencies.grr import GRR
 from local_dp.randomizers.frequencies.hadamard import Hadamard
@@ -30,37 +30,95 @@ def randomizer(name: str) -> FiniteChannel:
     return made
 
 
-def measure_bounds(point: Point) -> Measurement:
-    """Every bound of so many shuffled reports."""
-    found = amplified(randomizer(point["name"]), point["n"], DELTA)
-    return {"uppers": found.uppers, "lower": found.lower, "upper": found.upper, "exact": found.exact}
+@dataclass(frozen=True)
+class Epsilons:
+    """Upper bounds by rule, the best of them, and the lower bound; `exact` if the two ends are those of one worst data set."""
+
+    uppers: dict[str, float]
+    lower: float
+    upper: float
+    exact: bool
 
 
-def measure_enumerated(point: Point) -> Measurement:
-    """Delta over all data sets of a few clients, in fractions, at each bound on epsilon: no more than asked at the upper ones, no less at the lower."""
-    small: FiniteChannel = BinaryRR(LOCAL) if point["k"] == 2 else GRR(LOCAL, k=point["k"])
-    found = amplified(small, point["n"], point["delta"])
-    ends = [*found.uppers.values(), found.lower]
-    deltas = worst_delta(rows_of(small), point["n"], [Fraction(math.exp(end)) for end in ends])
-    return {"uppers": {rule: float(each) for rule, each in zip(found.uppers, deltas, strict=False)}, "lower": float(deltas[-1]), "least": found.lower}
+@dataclass(frozen=True)
+class Bounds:
+    """Every bound of n shuffled reports of a randomizer."""
+
+    name: str
+    n: int
+
+    def measure(self, seed: int) -> Epsilons:
+        bounds = amplified(randomizer(self.name), self.n, DELTA)
+        return Epsilons(dict(bounds.uppers), bounds.lower, bounds.upper, bounds.exact)
 
 
-def measure_errors(point: Point, seed: int) -> Measurement:
-    """Mean squares over the symbols of the errors of a histogram, run by run, and what theory says of them; the same people in every run."""
-    generator, counts = np.random.default_rng(seed), np.round(SHARES * TARGET.clients).astype(np.int64)
-    counts[0] += TARGET.clients - counts.sum()
-    draw, expected = {CURATOR: _curator, MANY: _many}.get(point["model"], _reports)(point["model"], counts)
-    errors = [draw(generator) - counts / TARGET.clients for _ in range(point["runs"])]
-    return {"squares": [float((error**2).mean()) for error in errors], "bias": np.mean(errors, axis=0).tolist(), "expected": expected}
+@dataclass(frozen=True)
+class WorstDeltas:
+    """Delta over all data sets at each bound on epsilon, and the lower bound itself."""
+
+    uppers: dict[str, float]
+    lower: float
+    least: float
+
+
+@dataclass(frozen=True)
+class Enumerated:
+    """All data sets of a few clients, in fractions: no more than delta at the upper bounds, no less at the lower."""
+
+    k: int
+    n: int
+    delta: float
+
+    def measure(self, seed: int) -> WorstDeltas:
+        small: FiniteChannel = BinaryRR(LOCAL) if self.k == 2 else GRR(LOCAL, k=self.k)
+        bounds = amplified(small, self.n, self.delta)
+        ends = [*bounds.uppers.values(), bounds.lower]
+        deltas = worst_delta(rows_of(small), self.n, [Fraction(math.exp(end)) for end in ends])
+        uppers = {rule: float(delta) for rule, delta in zip(bounds.uppers, deltas, strict=False)}
+        return WorstDeltas(uppers, float(deltas[-1]), bounds.lower)
+
+
+@dataclass(frozen=True)
+class Squares:
+    """Mean squares over the symbols of each run's errors, the mean error of each symbol, and the mean square that theory expects."""
+
+    squares: list[float]
+    bias: list[float]
+    expected: float
+
+    @property
+    def root(self) -> float:
+        return math.sqrt(np.mean(self.squares))
+
+    @property
+    def off(self) -> float:
+        """How far the mean is from theory, in standard errors."""
+        error = float(np.std(self.squares) / math.sqrt(len(self.squares)))
+        return float(np.mean(self.squares) - self.expected) / error
+
+
+@dataclass(frozen=True)
+class Errors:
+    """A histogram in one model, run by run, of the same people in every run."""
+
+    model: str
+    runs: int
+
+    def measure(self, seed: int) -> Squares:
+        generator, counts = np.random.default_rng(seed), np.round(SHARES * TARGET.clients).astype(np.int64)
+        counts[0] += TARGET.clients - counts.sum()
+        draw, expected = {CURATOR: _curator, MANY: _many}.get(self.model, _reports)(self.model, counts)
+        errors = [draw(generator) - counts / TARGET.clients for _ in range(self.runs)]
+        return Squares([float((error**2).mean()) for error in errors], np.mean(errors, axis=0).tolist(), expected)
 
 
 def _reports(model: str, counts: Any) -> Any:
     oracle = GRR(TARGET.epsilon, k=K) if model == ALONE else single_message("grr", K, TARGET)
     assert isinstance(oracle, GRR)
-    held, n = dict(enumerate(counts.tolist())), TARGET.clients
+    by_symbol, n = dict(enumerate(counts.tolist())), TARGET.clients
     p, q = oracle.truth / oracle.total, oracle.other / oracle.total
     expected = (p * (1 - p) + (K - 1) * q * (1 - q)) / (K * n * (p - q) ** 2)
-    return lambda generator: oracle.estimate(oracle.draw_tally(held, generator)).value, expected
+    return lambda generator: oracle.estimate(oracle.draw_tally(by_symbol, generator)).value, expected
 
 
 def _many(model: str, counts: Any) -> Any:
@@ -75,7 +133,7 @@ def _many(model: str, counts: Any) -> Any:
 
 
 def _curator(model: str, counts: Any) -> Any:
-    """Discrete Laplace noise on each count, of which a replaced record moves two."""
+    """Discrete Laplace noise on each count, of which a replaced record changes two."""
     n, ratio = TARGET.clients, math.exp(-TARGET.epsilon / 2)
 
     def draw(generator: np.random.Generator) -> Any:

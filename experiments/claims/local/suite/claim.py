@@ -1,19 +1,33 @@
 """Every learner under every oracle: who survives the worst case, and what answers from real clients cost."""
 
-from typing import Any, ClassVar
+from dataclasses import dataclass
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
 from local_dp.bounds.response import response_gain
-from local_dp.experiments.claims.local.suite.bounds import bounds_check
-from local_dp.experiments.claims.local.suite.curator import curator_check, measure_curator
-from local_dp.experiments.claims.local.suite.runs import BETA, CHECKED, EPSILON, LEGAL, ORACLES, by_client, control, fewest_clients, outcome, records_needed
-from local_dp.experiments.claims.local.suite.worst import REPLAYED
+from local_dp.experiments.claims.local.suite.curator import Curator, SumLoss, curator_check
+from local_dp.experiments.claims.local.suite.runs import (
+    BETA,
+    CHECKED,
+    EPSILON,
+    LEGAL,
+    ORACLES,
+    bounds_check,
+    by_client,
+    control,
+    fewest_clients,
+    outcome,
+    records_needed,
+)  # fmt: skip
+from local_dp.experiments.claims.local.suite.worst import REPLAYED, Outcome
 from local_dp.experiments.lab.calibration import intervals_check
 from local_dp.experiments.lab.chapters import LOCAL_MODEL, Chapter
-from local_dp.experiments.lab.claim import Check, Curve, Experiment, Figure, Finding, Measurement, Point, Scale, Table
-from local_dp.experiments.lab.cross_check import cross_check_shown
+from local_dp.experiments.lab.claim import Check, Curve, Experiment, Figure, Finding, Scale, Table, curve, of_kind
+from local_dp.experiments.lab.cross_check import Crossing, cross_check_shown
+from local_dp.experiments.lab.findings import Rows
 from local_dp.experiments.lab.intervals import wilson
+from local_dp.experiments.lab.minimal_clients import ClientCount, NoCount, Search
 from local_dp.learners.examples import Task, tasks
 from local_dp.protocols.learning.sgd import LocalSGD
 
@@ -25,10 +39,73 @@ BEYOND = 16.0  # times the proven tolerance, in the figure of errors
 CHEAP = ("conjunctions", "stumps", "thresholds", "naive-bayes", "low-degree")  # the least number of clients is searched for in a quick run too
 TOP = 10.0  # of the axis of the figure about slack
 
-Runs = dict[tuple[str, str, float], list[dict[str, Any]]]
+Known: TypeAlias = dict[str, Task[Any]]
+Runs: TypeAlias = dict[tuple[str, str, float], list[Outcome]]
 
 
-class Suite(Experiment[Point, Measurement]):
+@dataclass(frozen=True)
+class Outcomes:
+    runs: list[Outcome]
+
+
+@dataclass(frozen=True)
+class Run:
+    """Runs of a learner at so many times its proven tolerance."""
+
+    task: str
+    oracle: str
+    slack: float
+    trials: int
+
+    def measure(self, seed: int) -> Outcomes:
+        known = tasks()
+        place = [list(known).index(self.task), ORACLES.index(self.oracle), int(self.slack)]
+        generators = (np.random.default_rng([seed, *place, trial]) for trial in range(self.trials))
+        return Outcomes([outcome(known[self.task], self.oracle, self.slack, generator) for generator in generators])
+
+
+@dataclass(frozen=True)
+class Fewest:
+    """A search for the least number of local clients."""
+
+    task: str
+    trials: int
+
+    def measure(self, seed: int) -> Search:
+        return fewest_clients(self.task, self.trials, seed)
+
+
+@dataclass(frozen=True)
+class Users:
+    """A learner run client by client."""
+
+    task: str
+
+    def measure(self, seed: int) -> Crossing:
+        return by_client(self.task, seed)
+
+
+@dataclass(frozen=True)
+class ErrorRate:
+    error: float
+
+
+@dataclass(frozen=True)
+class Control:
+    """A learner of masked parity."""
+
+    control: str
+    oracle: str
+
+    def measure(self, seed: int) -> ErrorRate:
+        return ErrorRate(control(self.control, self.oracle, np.random.default_rng([seed, CONTROLS.index(self.control)])))
+
+
+Place: TypeAlias = Run | Fewest | Users | Curator | Control
+Result: TypeAlias = Outcomes | Search | Crossing | SumLoss | ErrorRate
+
+
+class Suite(Experiment[Place, Result]):
     """The learners' guarantees, tried on oracles that are exact, wrong on purpose, sampled, curated, and made of local clients."""
 
     name: ClassVar[str] = "suite"
@@ -42,48 +119,29 @@ class Suite(Experiment[Point, Measurement]):
     )
     source: ClassVar[str] = "KLNRS 2008, Definition 4.1, Lemma 4.3 and Theorem 4.8; Kearns 1998 (limits 5.1 and 9)"
 
-    def points(self, scale: Scale) -> list[Point]:
+    def points(self, scale: Scale) -> list[Place]:
         full = scale == "full"
-        points: list[Point] = []
+        points: list[Place] = []
         for name, task in tasks().items():
             for oracle in ORACLES:
                 random = oracle not in LEGAL and oracle != "worst case"
                 dear = oracle == "curator" and records_needed(oracle, task.learner) * task.learner.queries > MANY
                 trials = (20 if full else 4) if random and oracle != "curator" else 5 if full and random and not dear else 1
                 if full or not dear:
-                    points.append({"part": "run", "task": name, "oracle": oracle, "slack": 1.0, "trials": trials})
+                    points.append(Run(name, oracle, 1.0, trials))
             for slack in (2.0, 4.0, 8.0, 16.0, 32.0, 64.0) if full else (4.0, 16.0):
-                points += [
-                    {"part": "run", "task": name, "oracle": oracle, "slack": slack, "trials": (10 if full else 3) if oracle == "local clients" else 1}
-                    for oracle in ("worst case", "local clients")
-                ]
-        points += [{"part": "fewest", "task": name, "trials": 1200} for name in tasks() if full or name in CHEAP]  # with 300, one search in thirty has no end
-        points += [{"part": "users", "task": name} for name in CHECKED]
-        points.append({"part": "curator", "epsilon": EPSILON})
-        points += [{"part": "control", "control": name, "oracle": oracle} for name in CONTROLS for oracle in ("exact", "worst case")]
-        return points
+                points += [Run(name, "worst case", slack, 1), Run(name, "local clients", slack, 10 if full else 3)]
+        points += [Fewest(name, 1200) for name in tasks() if full or name in CHEAP]  # with 300, one search in thirty has no end
+        controls = (Control(name, oracle) for name in CONTROLS for oracle in ("exact", "worst case"))
+        return [*points, *map(Users, CHECKED), Curator(EPSILON), *controls]
 
-    def measure(self, point: Point, seed: int) -> Measurement:
-        if point["part"] == "control":
-            return {"error": control(point["control"], point["oracle"], np.random.default_rng([seed, CONTROLS.index(point["control"])]))}
-        if point["part"] == "curator":
-            return measure_curator(point["epsilon"], seed)
-        if point["part"] == "fewest":
-            return fewest_clients(point["task"], point["trials"], seed)
-        if point["part"] == "users":
-            return by_client(point["task"], seed)
+    def conclude(self, measurements: Rows[Place, Result], scale: Scale) -> Finding:
         known = tasks()
-        place = [list(known).index(point["task"]), ORACLES.index(point["oracle"]), int(point["slack"])]
-        generators = (np.random.default_rng([seed, *place, trial]) for trial in range(point["trials"]))
-        return {"runs": [outcome(known[point["task"]], point["oracle"], point["slack"], generator) for generator in generators]}
-
-    def conclude(self, measurements: list[tuple[Point, Measurement]], scale: Scale) -> Finding:
-        known = tasks()
-        runs: Runs = {(p["task"], p["oracle"], p["slack"]): m["runs"] for p, m in measurements if p["part"] == "run"}
-        fewest = {p["task"]: m for p, m in measurements if p["part"] == "fewest"}
-        users = [cross_check_shown(f"The learner of {p['task']} run locally", m) for p, m in measurements if p["part"] == "users"]
-        curated = [run for (_, oracle, _), seen in runs.items() if oracle == "curator" for run in seen]
-        controls = {(p["control"], p["oracle"]): m["error"] for p, m in measurements if p["part"] == "control"}
+        runs: Runs = {(point.task, point.oracle, point.slack): outcomes.runs for point, outcomes in of_kind(measurements, Run)}
+        fewest: dict[str, Search] = {point.task: search for point, search in of_kind(measurements, Fewest)}
+        users = [cross_check_shown(f"The learner of {point.task} run locally", crossing) for point, crossing in of_kind(measurements, Users)]
+        curated = [run for (_, oracle, _), own in runs.items() if oracle == "curator" for run in own]
+        controls = {(point.control, point.oracle): rate.error for point, rate in of_kind(measurements, Control)}
         return Finding(
             checks=[
                 _honest(runs, known),
@@ -96,7 +154,7 @@ class Suite(Experiment[Point, Measurement]):
                 _enough(known, fewest),
                 _adversary(runs),
                 bounds_check(known),
-                *(curator_check(m, curated) for p, m in measurements if p["part"] == "curator"),
+                *(curator_check(point.epsilon, loss, curated) for point, loss in of_kind(measurements, Curator)),
                 intervals_check(),
             ],
             tables=[_errors(runs, known), _where_lost(runs, known), _costs(runs, known, fewest), _breaking(runs, known), _local_only()],
@@ -118,23 +176,23 @@ class Suite(Experiment[Point, Measurement]):
         )
 
 
-def _headline(runs: Runs, known: dict[str, Task[Any]]) -> str:
+def _headline(runs: Runs, known: Known) -> str:
     slacks = {name: _lost_at(runs, task, "worst case") for name, task in known.items()}
     within, beyond = sum(1.0 in lost for lost in slacks.values()), sum(bool(set(lost) - {1.0}) for lost in slacks.values())
-    return f"Answers as wrong as is proven harmless mislead {within} of {len(known)} learners; answers {BEYOND:g} times as wrong, or less, mislead {beyond}."
+    return f"Answers within the proven tolerance defeat {within} of {len(known)} learners; answers within {BEYOND:g} times that tolerance defeat {beyond}."
 
 
-def _share(run: dict[str, Any], task: Task[Any]) -> float:
+def _share(run: Outcome, task: Task[Any]) -> float:
     """How far a run misses, in units of alpha."""
-    return float(run["excess"]) / task.learner.alpha
+    return run.excess / task.learner.alpha
 
 
 def _worst(runs: Runs, task: Task[Any], oracle: str, slack: float = 1.0) -> float | None:
-    seen = runs.get((task.learner.name, oracle, slack))
-    return None if seen is None else max(_share(run, task) for run in seen)
+    own = runs.get((task.learner.name, oracle, slack))
+    return None if own is None else max(_share(run, task) for run in own)
 
 
-def _kept(runs: Runs, known: dict[str, Task[Any]], oracles: tuple[str, ...]) -> Check:
+def _kept(runs: Runs, known: Known, oracles: tuple[str, ...]) -> Check:
     values = {(name, oracle): _worst(runs, task, oracle) for name, task in known.items() for oracle in oracles}
     missed = [f"{name} ({oracle}) {value:.2f}" for (name, oracle), value in values.items() if value is None or value > 1 + EDGE]
     largest = max((value, key) for key, value in values.items() if value is not None)
@@ -142,33 +200,33 @@ def _kept(runs: Runs, known: dict[str, Task[Any]], oracles: tuple[str, ...]) -> 
     return Check("", not missed, f"{len(known)} learners x {len(oracles)} oracles; {evidence}")
 
 
-def _honest(runs: Runs, known: dict[str, Task[Any]]) -> Check:
+def _honest(runs: Runs, known: Known) -> Check:
     check = _kept(runs, known, ("exact",))
     return Check("Exact answers: every learner keeps its promise", check.shown, check.evidence)
 
 
-def _hostile(runs: Runs, known: dict[str, Task[Any]]) -> Check:
+def _hostile(runs: Runs, known: Known) -> Check:
     check = _kept(runs, known, HOSTILE[1:])
     return Check("Answers wrong on purpose, but within the proven tolerance: every learner still keeps its promise", check.shown, check.evidence)
 
 
-def _sampled(runs: Runs, known: dict[str, Task[Any]]) -> Check:
+def _sampled(runs: Runs, known: Known) -> Check:
     kept = total = 0
-    for (name, oracle, slack), seen in runs.items():
+    for (name, oracle, slack), own in runs.items():
         if slack == 1 and oracle not in HOSTILE:
-            kept += sum(_share(run, known[name]) <= 1 + EDGE for run in seen)
-            total += len(seen)
+            kept += sum(_share(run, known[name]) <= 1 + EDGE for run in own)
+            total += len(own)
     low, high = wilson(kept, total) if total else (0.0, 0.0)
     statement = f"Samples, a curator and local clients, as many as the formulas say: kept at least {1 - BETA:.0%} of the time"
     return Check(statement, low >= 1 - BETA, f"{kept} of {total} runs, 95 % interval {low:.3f} to {high:.3f}")
 
 
-def _counted(runs: Runs, known: dict[str, Task[Any]]) -> Check:
+def _counted(runs: Runs, known: Known) -> Check:
     over = [
         f"{name} ({oracle})"
-        for (name, oracle, _), seen in runs.items()
-        for run in seen
-        if run.get("queries", 0) > known[name].learner.queries or run.get("rounds", 0) > known[name].learner.rounds
+        for (name, oracle, _), own in runs.items()
+        for run in own
+        if (run.queries or 0) > known[name].learner.queries or (run.rounds or 0) > known[name].learner.rounds
     ]
     return Check("No learner asks more queries or rounds than its formula says", not over, f"exceeded by: {', '.join(over) or 'none'}")
 
@@ -178,7 +236,7 @@ def _lost_at(runs: Runs, task: Task[Any], oracle: str) -> list[float]:
     return [slack for slack in (1.0, *_slacks(runs)) if (_worst(runs, task, oracle, slack) or 0.0) > 1 + EDGE]
 
 
-def _lost(runs: Runs, known: dict[str, Task[Any]]) -> Check:
+def _lost(runs: Runs, known: Known) -> Check:
     """Whether every learner is kept at its tolerance and lost beyond it in the worst case: one that is lax is lost too early, one that guesses never."""
     worst = {name: _lost_at(runs, task, "worst case") for name, task in known.items()}
     local = {name: _lost_at(runs, task, "local clients") for name, task in known.items()}
@@ -196,9 +254,9 @@ def _lost(runs: Runs, known: dict[str, Task[Any]]) -> Check:
 
 def _adversary(runs: Runs) -> Check:
     """Whether the adversary's answers were legal, and the best there were, in the games small enough to try all."""
-    replayed = [run["replayed"] for (_, oracle, _), seen in runs.items() if oracle == "worst case" for run in seen if "replayed" in run]
+    replayed = [run.replayed for (_, oracle, _), own in runs.items() if oracle == "worst case" for run in own if run.replayed is not None]
     best, answers = (sum(counts) for counts in zip(*replayed, strict=True)) if replayed else (0, 0)
-    whole = all(run.get("opposites", 1) == 1 for seen in runs.values() for run in seen)
+    whole = all(run.opposites in (None, 1) for own in runs.values() for run in own)
     return Check(
         "The adversary over finite classes answers within the tolerance, and keeps as many far-apart targets possible as any answer would",
         0 < answers == best and whole,
@@ -206,15 +264,15 @@ def _adversary(runs: Runs) -> Check:
     )
 
 
-def _enough(known: dict[str, Task[Any]], fewest: dict[str, Measurement]) -> Check:
+def _enough(known: Known, fewest: dict[str, Search]) -> Check:
     """Whether what is measured to be needed lies below what is proven to be enough."""
-    ratios = {name: known[name].learner.clients(EPSILON, BETA) / found["high"] for name, found in fewest.items() if "failed" not in found}
-    failed = [f"{name} ({found['failed']})" for name, found in fewest.items() if "failed" in found]
-    said = ", ".join(f"{name} {ratio:,.0f}" for name, ratio in ratios.items())
+    ratios = {name: known[name].learner.clients(EPSILON, BETA) / count.high for name, count in fewest.items() if isinstance(count, ClientCount)}
+    failed = [f"{name} ({search.failed})" for name, search in fewest.items() if isinstance(search, NoCount)]
+    evidence = ", ".join(f"{name} {ratio:,.0f}" for name, ratio in ratios.items())
     return Check(
         "On its hard task each learner measured needs fewer local clients than the sufficient bound",
         bool(ratios) and not failed and min(ratios.values()) >= 1,
-        f"no number found for: {', '.join(failed)}" if failed else f"bound over the upper end of the measured interval: {said or 'nothing measured'}",
+        f"no number found for: {', '.join(failed)}" if failed else f"bound over the upper end of the measured interval: {evidence or 'nothing measured'}",
     )
 
 
@@ -231,29 +289,29 @@ def _cell(value: float | None) -> str:
     return "not run" if value is None else f"{value:.2f}"
 
 
-def _errors(runs: Runs, known: dict[str, Task[Any]]) -> Table:
+def _errors(runs: Runs, known: Known) -> Table:
     rows = [(name, task.learner.model(), *(_cell(_worst(runs, task, oracle)) for oracle in ORACLES)) for name, task in known.items()]
     return Table("Largest error over the runs, in units of alpha, at the proven tolerance", ("learner", "model", *ORACLES), rows)
 
 
-def _where_lost(runs: Runs, known: dict[str, Task[Any]]) -> Table:
+def _where_lost(runs: Runs, known: Known) -> Table:
     rows: list[tuple[Any, ...]] = []
     for name, task in known.items():
-        adversary = (runs.get((name, "worst case", 1.0)) or [{}])[0].get("adversary", "not run")
+        worst = runs.get((name, "worst case", 1.0))
         lost = [", ".join(f"{slack:g}" for slack in _lost_at(runs, task, oracle)) or "none" for oracle in ("worst case", "local clients")]
-        rows.append((name, adversary, *lost))
+        rows.append((name, (worst and worst[0].adversary) or "not run", *lost))
     tried = ", ".join(f"{slack:g}" for slack in _slacks(runs))
     columns = ("learner", "worst case over", "lost in the worst case at", "lost on answers from clients at")
     return Table(f"Multiples of the proven tolerance at which each learner is lost, of {tried} tried", columns, rows)
 
 
-def _costs(runs: Runs, known: dict[str, Task[Any]], fewest: dict[str, Measurement]) -> Table:
+def _costs(runs: Runs, known: Known, fewest: dict[str, Search]) -> Table:
     rows = []
     for name, task in known.items():
         learner, exact = task.learner, runs[name, "exact", 1.0][0]
-        asked = (f"{exact['queries']} of {learner.queries}", f"{exact['rounds']} of {learner.rounds}", f"{learner.tolerance:.2g}")
-        found = fewest.get(name)
-        measured = f"{found['n']:,} [{found['low']:,}, {found['high']:,}]" if found and "failed" not in found else "none found" if found else "not measured"
+        asked = (f"{exact.queries} of {learner.queries}", f"{exact.rounds} of {learner.rounds}", f"{learner.tolerance:.2g}")
+        count = fewest.get(name)
+        measured = f"{count.n:,} [{count.low:,}, {count.high:,}]" if isinstance(count, ClientCount) else "none found" if count else "not measured"
         bounds = (records_needed(oracle, learner) for oracle in ("local clients", "curator", "sample"))
         rows.append((name, learner.model(), *asked, measured, *(f"{n:,}" for n in bounds)))
     columns = (
@@ -274,7 +332,7 @@ def _slacks(runs: Runs) -> list[float]:
     return sorted({slack for _, oracle, slack in runs if oracle == "worst case"})
 
 
-def _breaking(runs: Runs, known: dict[str, Task[Any]]) -> Table:
+def _breaking(runs: Runs, known: Known) -> Table:
     rows = [
         (name, oracle, *(_cell(_worst(runs, task, oracle, slack)) for slack in _slacks(runs)))
         for name, task in known.items()
@@ -292,7 +350,7 @@ def _local_only() -> Table:
     return Table("Not a statistical-query algorithm: private gradient descent, d = 10, margin 0.2 (measured in the experiment interaction)", columns, [row])
 
 
-def _figure(runs: Runs, known: dict[str, Task[Any]]) -> Figure:
+def _figure(runs: Runs, known: Known) -> Figure:
     def bars(label: str, oracle: str, slack: float) -> Curve:
         values = [_worst(runs, task, oracle, slack) or 0.0 for task in known.values()]
         return Curve(label, list(range(len(known))), [min(TOP, max(0.0, value)) for value in values], style="bars")
@@ -309,23 +367,22 @@ def _figure(runs: Runs, known: dict[str, Task[Any]]) -> Figure:
     return Figure("suite-errors", title, "learner", label, curves, x_ticks=tuple(known))
 
 
-def _clients_figure(known: dict[str, Task[Any]], fewest: dict[str, Measurement]) -> Figure:
+def _clients_figure(known: Known, fewest: dict[str, Search]) -> Figure:
     def bound(label: str, oracle: str) -> Curve:
         return Curve(label, list(range(len(known))), [records_needed(oracle, task.learner) for task in known.values()], style="bars")
 
-    found = {place: fewest[name] for place, name in enumerate(known) if "n" in fewest.get(name, {})}
-    n, low, high = ([float(one[key]) for one in found.values()] for key in ("n", "low", "high"))
+    counts = {place: count for place, name in enumerate(known) if isinstance(count := fewest.get(name), ClientCount)}
     curves = [
         bound("one sample, sufficient bound", "sample"),
         bound("curator, sufficient bound", "curator"),
         bound("local clients, sufficient bound", "local clients"),
-        Curve("local clients, measured minimum", list(found), n, style="bars", low=low, high=high),
+        curve("local clients, measured minimum", [(place, count.n, count.low, count.high) for place, count in counts.items()], "bars"),
     ]
     title = f"What privacy costs: individuals for the same promise at epsilon = {EPSILON:g}"
     return Figure("suite-clients", title, "learner", "individuals", curves, log_y=True, x_ticks=tuple(known))
 
 
-def _slack_figure(runs: Runs, known: dict[str, Task[Any]]) -> Figure:
+def _slack_figure(runs: Runs, known: Known) -> Figure:
     slacks = _slacks(runs)
     curves = [Curve(name, slacks, [min(TOP, _worst(runs, task, "worst case", slack) or 0.0) for slack in slacks]) for name, task in known.items()]
     curves.append(Curve("promised", slacks, [1.0] * len(slacks), style="bound"))

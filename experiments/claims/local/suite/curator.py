@@ -4,7 +4,7 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -14,7 +14,8 @@ from local_dp.curator.sums import NoisySum
 from local_dp.domains import Domain, levels
 from local_dp.draws import Draws
 from local_dp.experiments.claims.local.local_to_sq.laws import compared
-from local_dp.experiments.lab.claim import Check, Measurement
+from local_dp.experiments.claims.local.suite.worst import Outcome
+from local_dp.experiments.lab.claim import Check
 from local_dp.noise import KeyedNoise
 from local_dp.queries.query import Query
 from local_dp.records import Records
@@ -41,16 +42,25 @@ def _database(rows: Sequence[tuple[int]]) -> Records:
     return Records({"v": np.array([value for (value,) in rows], dtype=np.int64)})
 
 
-def measure_curator(epsilon: float, seed: int) -> Measurement:
-    """The largest loss of a noisy sum over all neighbouring databases of RECORDS values, and how often it released which total of one of them."""
-    mechanism, draws = NoisySum(_Level(), epsilon), Draws(KeyedNoise(seed))
-    small = SmallDatabases([(value,) for value in range(MOST + 1)], RECORDS, _database)
-    drawn = Counter(mechanism.release(_database([(MOST,), (1,)]), draws) for _ in range(DRAWS))
-    return {
-        "epsilon": epsilon,
-        "loss": epsilon_of(max(small.worst_ratios(mechanism).values())),
-        "drawn": [drawn[total] for total in range(MOST * RECORDS + 1)],
-    }
+@dataclass(frozen=True)
+class SumLoss:
+    """The largest loss over all neighbouring databases of RECORDS values, and how often one of them released each total."""
+
+    loss: float
+    drawn: list[int]
+
+
+@dataclass(frozen=True)
+class Curator:
+    """A noisy sum of this loss."""
+
+    epsilon: float
+
+    def measure(self, seed: int) -> SumLoss:
+        mechanism, draws = NoisySum(_Level(), self.epsilon), Draws(KeyedNoise(seed))
+        small = SmallDatabases([(value,) for value in range(MOST + 1)], RECORDS, _database)
+        drawn = Counter(mechanism.release(_database([(MOST,), (1,)]), draws) for _ in range(DRAWS))
+        return SumLoss(epsilon_of(max(small.worst_ratios(mechanism).values())), [drawn[total] for total in range(MOST * RECORDS + 1)])
 
 
 def noisy_sum_law(epsilon: float) -> list[float]:
@@ -60,16 +70,17 @@ def noisy_sum_law(epsilon: float) -> list[float]:
     return [q**total / (1 + q), *inside, q ** (most - total) / (1 + q)]
 
 
-def curator_check(found: Measurement, runs: list[dict[str, Any]]) -> Check:
+def curator_check(epsilon: float, measured: SumLoss, runs: list[Outcome]) -> Check:
     """Whether a noisy sum loses epsilon and follows its law, and every run's account was charged what its sums lose together, no more than epsilon."""
-    law = noisy_sum_law(found["epsilon"])
-    worst = compared("noisy sum", found["drawn"], law, len(law))
-    met = found["epsilon"] - 1e-9 <= found["loss"] <= found["epsilon"]
-    paid = bool(runs) and all("refused" not in run and run["charged"] == run["lost"] <= found["epsilon"] for run in runs)
-    charged, lost = (max((run.get(key, math.nan) for run in runs), default=math.nan) for key in ("charged", "lost"))
+    law = noisy_sum_law(epsilon)
+    worst = compared("noisy sum", measured.drawn, law, len(law))
+    met = epsilon - 1e-9 <= measured.loss <= epsilon
+    accounts = [(run.charged, run.lost) for run in runs if run.charged is not None and run.lost is not None]
+    paid = bool(runs) and len(accounts) == len(runs) and all(charged == lost <= epsilon for charged, lost in accounts)
+    charged, lost = (max(each) for each in zip(*accounts or [(math.nan, math.nan)], strict=True))
     return Check(
         "A trusted curator's noisy sum loses epsilon, follows its law, and all of a learner's sums together are paid for, within epsilon",
         met and worst["off"] <= 1 and paid,
-        f"largest loss {found['loss']:.9f} of {found['epsilon']:g}; furthest: total {worst['outcome']} drawn {worst['drawn']:.4f} of {worst['draws']:,}, "
+        f"largest loss {measured.loss:.9f} of {epsilon:g}; furthest: total {worst['outcome']} drawn {worst['drawn']:.4f} of {worst['draws']:,}, "
         f"predicted {worst['predicted']:.4f}, {worst['off']:.2f} of what chance allows; at most {charged:.9f} charged of {lost:.9f} lost, {len(runs)} learners",
     )

@@ -1,8 +1,9 @@
-"""Runs of the suite: every learner's task under every oracle that can be put behind the same interface."""
+"""Runs of the suite: every learner's task under every oracle, and the proven tolerances and numbers of clients, worked out by hand (limits 5.1 and 9)."""
 
+import math
 from dataclasses import replace
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 import numpy as np
 
@@ -12,10 +13,10 @@ from local_dp.curator.sums import NoisySum
 from local_dp.curator.trusted import TrustedOracle
 from local_dp.draws import Draws
 from local_dp.errors import InputError, LocalDPError
-from local_dp.experiments.claims.local.suite.worst import scattered, worst_case
-from local_dp.experiments.lab.cross_check import Trial, cross_check
-from local_dp.experiments.lab.minimal_clients import minimal_clients
-from local_dp.experiments.lab.store import as_data
+from local_dp.experiments.claims.local.suite.worst import Outcome, scattered, worst_case
+from local_dp.experiments.lab.claim import Check
+from local_dp.experiments.lab.cross_check import Crossing, Trial, cross_check
+from local_dp.experiments.lab.minimal_clients import Search, measured_clients
 from local_dp.interaction import Oracle, run
 from local_dp.learners.examples import Task
 from local_dp.learners.learner import Learner
@@ -90,15 +91,15 @@ def records_needed(name: str, learner: Learner[Any]) -> int:
     return learner.clients(EPSILON, BETA) if name == "local clients" else 1
 
 
-def outcome(task: Task[Any], oracle: str, slack: float, generator: np.random.Generator) -> dict[str, Any]:
-    """One run of a task's learner, `slack` times its proven tolerance: how far it misses, and what it asked. Who is refused has learned nothing."""
+def outcome(task: Task[Any], oracle: str, slack: float, generator: np.random.Generator) -> Outcome:
+    """One run of a task's learner, `slack` times its proven tolerance: how far it misses, and what it asked. A refused learner has learned nothing."""
     try:
         return _outcome(task, oracle, slack, generator)
     except LocalDPError as error:
-        return {"excess": 1.0, "refused": str(error)}
+        return Outcome(1.0, refused=str(error))
 
 
-def _outcome(task: Task[Any], oracle: str, slack: float, generator: np.random.Generator) -> dict[str, Any]:
+def _outcome(task: Task[Any], oracle: str, slack: float, generator: np.random.Generator) -> Outcome:
     learner = replace(task.learner, slack=slack)
     n = records_needed(oracle, learner)
     if oracle == "worst case":
@@ -110,18 +111,17 @@ def _outcome(task: Task[Any], oracle: str, slack: float, generator: np.random.Ge
         local = AggregateOracle(population, generator, EPSILON)
         hypothesis = run(local_from_sq(learner.algorithm(), EPSILON, clients_for), local)
         used = sum(summary.n for summary in local.rounds)
-        return {"excess": task.excess(hypothesis, population), "rounds": len(local.rounds), "individuals": used}
+        return Outcome(task.excess(hypothesis, population), rounds=len(local.rounds), individuals=used)
     if oracle == "curator":
         account, lost = Account(Pure(nano_epsilon(EPSILON))), list[int]()
         trusted = TrustedOracle(population, account, Draws(KeyedNoise(int(generator.integers(2**63)))))
         watched: Watched[NoisySum, int] = Watched(trusted, before=lambda sums: lost.extend(each.loss.nano for each in sums))
         hypothesis = run(curated_from_sq(learner.algorithm(), split_epsilon(EPSILON, learner.queries), n), watched)
-        counts = {"queries": trusted.queries, "rounds": trusted.rounds, "individuals": n}
-        return {"excess": task.excess(hypothesis, population), **counts, "charged": account.spent.nano / NANO, "lost": sum(lost) / NANO}
+        return Outcome(task.excess(hypothesis, population), trusted.queries, trusted.rounds, n, account.spent.nano / NANO, sum(lost) / NANO)
     asked: list[int] = []  # queries, by round
     counted = Watched((LEGAL | {"sample": _sample})[oracle](population, learner, generator), before=lambda queries: asked.append(len(queries)))
     excess = task.excess(run(learner.algorithm(), counted), population)
-    return {"excess": excess, "queries": sum(asked), "rounds": len(asked), "individuals": n}
+    return Outcome(excess, sum(asked), len(asked), n)
 
 
 def learned_within_alpha(protocol: Learned, lesson: Lesson, population: Population) -> bool:
@@ -129,8 +129,8 @@ def learned_within_alpha(protocol: Learned, lesson: Lesson, population: Populati
     return protocol.true_error(lesson, population) <= protocol.task.learner.alpha * (1 + 1e-9)
 
 
-def fewest_clients(name: str, trials: int, seed: int) -> dict[str, Any]:
-    """The least number of local clients for success 1 - BETA on the hard task, measured, with its 95 % interval; {"failed": why} if no number will do."""
+def fewest_clients(name: str, trials: int, seed: int) -> Search:
+    """The least number of local clients for success 1 - BETA on the hard task."""
     protocol = find_protocol(f"learn-{name}")()
     assert isinstance(protocol, Learned)
     generator = np.random.default_rng([seed, *name.encode()])
@@ -141,17 +141,13 @@ def fewest_clients(name: str, trials: int, seed: int) -> dict[str, Any]:
 
     least = protocol.task.learner.queries
     guess = max(least, protocol.task.learner.clients(EPSILON, BETA) // 8)
-    try:
-        found = minimal_clients(successes, guess, target=1 - BETA, trials=trials, least=least)
-    except InputError as error:  # a wrong learner may not succeed with any number
-        return {"failed": str(error)}
-    return {"n": found.n, "low": found.low, "high": found.high, "trials": found.trials}
+    return measured_clients(successes, guess, target=1 - BETA, trials=trials, least=least)
 
 
 CHECKED = {"stumps": ({"d": "3", "alpha": "0.3"}, 150), "logistic-regression": ({"d": "2", "alpha": "0.4"}, 120)}  # parameters and clients: small points
 
 
-def by_client(name: str, seed: int) -> dict[str, Any]:
+def by_client(name: str, seed: int) -> Crossing:
     """A small point of a learner's local run, client by client and drawn from its law."""
     settings, clients = CHECKED[name]
 
@@ -164,7 +160,7 @@ def by_client(name: str, seed: int) -> dict[str, Any]:
 
         return Trial(protocol.algorithm(EPSILON, clients), lambda drawn: protocol.synthetic(clients, drawn), succeeds, clients, EPSILON)
 
-    return as_data(cross_check(trial, seed, users=150, laws=300))
+    return cross_check(trial, seed, users=150, laws=300)
 
 
 def control(name: str, oracle: str, generator: np.random.Generator) -> float:
@@ -187,3 +183,31 @@ class _ExactMask(MidpointOracle):
     def answer_one(self, query: StatisticalQuery) -> float:
         whole = spectrum(query, self.d)
         return float(whole.centre[self.r] + (1 - 2 * self.a) * whole.half[self.r]) / whole.scale
+
+
+TOLERANCES: Final = {
+    "conjunctions": 0.1 / 10,  # alpha over 2 d literals, d = 5
+    "stumps": 0.1,  # alpha
+    "thresholds": 0.1 / 8,  # alpha / (2 bits), 4 bits
+    "naive-bayes": 0.1 / 25,  # alpha / (4 d + 1), d = 6
+    "low-degree": math.sqrt(0.1 / 16),  # sqrt(alpha / N), N = 1 + 5 + 10
+    "linear-regression": 1 / (1 / (math.sqrt(0.02 * 0.3 / 3) / 2) + 3 / 0.3),  # s / (1 + s d / l), s = sqrt(alpha l / d) / (1 + B); d = 3, l = 0.3, B = 1
+    "decision-lists": 0.1 / 5,  # alpha / (d + 1), d = 4
+    "perceptron": 0.3 * 0.25 / 8,  # gamma alpha / (8 sqrt(d) bound), bound = 1 / sqrt(d)
+    "trees": 0.1 / 16,  # alpha / 2^(depth + 1), depth 3
+    "k-means": 2 * 0.1 * 0.2 / 3,  # 2 alpha c / 3, c = 0.2
+    "logistic-regression": 0.1 / 8,  # alpha / (4 R sqrt(d) bound), R = 2, bound = 1 / sqrt(d)
+}
+
+
+def bounds_check(known: dict[str, Task[Any]]) -> Check:
+    """Whether each learner's tolerance, and its sufficient number of local clients t ceil(2 C^2 ln(2 t / beta) / tau^2), are those of its guarantee."""
+    square = (math.exp(EPSILON) + 1) ** 2 / (math.exp(EPSILON) - 1) ** 2
+    wrong = []
+    for name, task in known.items():
+        learner, tolerance = task.learner, TOLERANCES[name]
+        clients = learner.queries * 2 * square * math.log(2 * learner.queries / BETA) / tolerance**2
+        counted = records_needed("local clients", learner)
+        if not (math.isclose(learner.tolerance, tolerance) and clients * (1 - 1e-6) <= counted <= clients * (1 + 1e-6) + learner.queries):
+            wrong.append(f"{name}: {learner.tolerance:.4g} for {tolerance:.4g}, {counted:,} clients for {clients:,.0f}")
+    return Check("Every tolerance and every sufficient bound is what its proof says", not wrong, "; ".join(wrong) or f"{len(known)} learners")

@@ -1,7 +1,7 @@
 """The worst case of the suite: an adversary over a finite class of targets, and many patterns of wrong answers on the learner's hard task."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache
 from itertools import combinations, permutations, product
 from typing import Any
@@ -25,27 +25,47 @@ REPLAYED = 20  # concepts: up to so many, the adversary's answers are checked by
 EDGE = 1e-9
 LISTS = 4  # variables of the lists that a perceptron learns as halfspaces
 
+
+@dataclass(frozen=True)
+class Outcome:
+    """One run of a learner: how far it misses, and what is known of its oracle."""
+
+    excess: float
+    queries: int | None = None
+    rounds: int | None = None
+    individuals: int | None = None
+    charged: float | None = None  # by a curator's account
+    lost: float | None = None  # by the curator's sums together
+    adversary: str | None = None  # the targets and errors of a worst case
+    replayed: tuple[int, int] | None = None  # the best answers, and all, that an adversary gave in a small game
+    opposites: float | None = None  # the share of lists whose labels reversed are a list too: 1
+    refused: str | None = None
+
+
 Hostile = Callable[[Finite], Oracle[StatisticalQuery, float]]
 
 
-def worst_case(task: Task[Any], learner: Learner[Any], hostile: Sequence[Hostile], generator: np.random.Generator) -> dict[str, Any]:
-    """The largest miss on the hard task, under the `hostile` oracles and PATTERNS patterns of answers off by tau, or of a target of the finite class."""
+def worst_case(task: Task[Any], learner: Learner[Any], hostile: Sequence[Hostile], generator: np.random.Generator) -> Outcome:
+    """The largest miss on the hard task, or on a target of the finite class.
+
+    The answers come from the `hostile` oracles, and from PATTERNS patterns of errors of tau."""
     population = task.population(1, 0)
     patterns: list[Hostile] = [lambda there: BiasedOracle(there, scattered(generator))] * PATTERNS
     misses = [task.excess(run(learner.algorithm(), oracle(population)), population) for oracle in (*hostile, *patterns)]
     concepts = finite_class(learner.name)
     if concepts is None:
-        return {"excess": max(misses), "adversary": "patterns"}
+        return Outcome(max(misses), adversary="patterns")
     if isinstance(learner, Perceptron):
         learner = replace(learner, d=LISTS + 1, gamma=examples.list_halfspace_examples(LISTS)[1])
     oracle = _Replayed(concepts, learner.alpha)
     predicted = run(learner.algorithm(), oracle).predict(concepts.points)
     misses += [float(concepts.weights @ (concepts.row(int(concept)) != predicted)) / concepts.total for concept in oracle.alive]
-    seen: dict[str, Any] = {"adversary": f"patterns, {concepts.size} concepts", "replayed": [oracle.best, oracle.replayed]}
+    opposites = None
     if learner.name == "decision-lists":  # where a list is, the list with all labels reversed is, by its last rule too
         labellings = {concepts.row(concept).tobytes() for concept in range(concepts.size)}
-        seen["opposites"] = sum((-concepts.row(concept)).tobytes() in labellings for concept in range(concepts.size)) / concepts.size
-    return {"excess": max(misses), **seen}
+        opposites = sum((-concepts.row(concept)).tobytes() in labellings for concept in range(concepts.size)) / concepts.size
+    adversary = f"patterns, {concepts.size} concepts"
+    return Outcome(max(misses), adversary=adversary, replayed=(oracle.best, oracle.replayed), opposites=opposites)
 
 
 class _Replayed(VersionSpaceOracle):
@@ -123,7 +143,7 @@ def finite_class(learner: str) -> ConceptClass | None:
 
 
 def _greedily_learnable(concepts: ConceptClass) -> ConceptClass:
-    """The concepts that the greedy tree learner finds from exact answers: it misses parities, whoever answers."""
+    """The concepts that the greedy tree learner finds from exact answers: it misses parities with every oracle."""
     learner = Trees(d=5, depth=3)
 
     def learned(index: int) -> bool:

@@ -1,0 +1,376 @@
+"""Noise that follows the data: the exact price of smooth sensitivity, and its errors beside those of other private answers."""
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cache
+from itertools import combinations, product
+from typing import TypeAlias
+
+import numpy as np
+
+from local_dp.curator.laws import SmallDatabases
+from local_dp.curator.mechanism import Mechanism, Neighbours
+from local_dp.curator.multisets import Multiset
+from local_dp.curator.sensitivity.cauchy import FINE, LEAST, CauchyNoise, LocalSensitivity, cosh_loss
+from local_dp.curator.sensitivity.medians import ExponentialMedian, GlobalMedian, Median, ProposedMedian, SmoothMedian
+from local_dp.curator.sensitivity.triangles import GlobalTriangles, LadderTriangles, NoisyLocalTriangles, SmoothTriangles, Triangles
+from local_dp.draws import Draws
+from local_dp.experiments.lab.chapters import CURATOR_AND_ATTACKS
+from local_dp.experiments.lab.checks import every
+from local_dp.experiments.lab.claim import Check, Experiment, Figure, Finding, Scale, Table, of_kind
+from local_dp.experiments.lab.coverage.stated import Stated
+from local_dp.experiments.lab.figure_text import figure_check
+from local_dp.experiments.lab.findings import CERTAIN, Rows, curves
+from local_dp.experiments.lab.intervals import quantile, quantile_coverage, quantile_ranks, wilson
+from local_dp.loss import ATTO, Loss, exp_epsilon, nano_epsilon
+from local_dp.noise import KeyedNoise
+from local_dp.populations.graphs import Graph, binomial_graph, preferential_attachment
+
+Records: TypeAlias = tuple[tuple[int, ...], ...]
+EPSILON, DELTA = 1.0, 1e-6
+BITS, NODES = 20, 4
+EXACT, PUBLISHED, HALVES, LOCAL = "smooth, exact constants", "smooth, published constants", "smooth, a = b = epsilon / 2", "local sensitivity instead"
+GLOBAL, EXPONENTIAL, PROPOSED, NOISY, LADDER = "global sensitivity", "exponential mechanism", "proposal of .01", "noisy local sensitivity", "ladder"
+RUNS: dict[Scale, int] = {"quick": 600, "full": 2000}
+COUNTS: dict[Scale, int] = {"quick": 400, "full": 2000}
+SIZES: dict[Scale, tuple[int, ...]] = {"quick": (101, 1001), "full": (101, 301, 1001, 3001, 10001)}
+RANDOM: dict[Scale, tuple[int, ...]] = {"quick": (100, 500), "full": (50, 100, 200, 500, 1000)}
+VALUES, PAIRS = [(value,) for value in (0, 1, 3, 6, 7)], list(combinations(range(NODES), 2))
+
+
+class LocalNoise(CauchyNoise):
+    """A wrong twin: the local sensitivity in place of the smooth one."""
+
+    def scale(self, local: LocalSensitivity) -> int:
+        return max(LEAST, math.ceil(FINE * local.within(0) / self.shift))
+
+
+def noise_of(constants: str, epsilon: float) -> CauchyNoise:
+    """The noise with these constants."""
+    half, exact = Fraction(nano_epsilon(epsilon), 2), CauchyNoise.exact(epsilon)
+    if constants == PUBLISHED:
+        return CauchyNoise.published(epsilon)
+    if constants == HALVES:
+        return CauchyNoise(half / 10**9, exp_epsilon(half))
+    return LocalNoise(exact.shift, exact.stretch) if constants == LOCAL else exact
+
+
+@dataclass(frozen=True)
+class Prices:
+    a: float
+    b: float
+    price: float  # in closed form
+    searched: float  # the largest log ratio of two densities, over shifts up to a and ratios of scales up to e^b
+
+
+@dataclass(frozen=True)
+class Price:
+    """The loss of Cauchy noise with these constants."""
+
+    constants: str
+    epsilon: float
+
+    def measure(self, seed: int) -> Prices:
+        noise = noise_of(self.constants, self.epsilon)
+        a, b = float(noise.shift), math.log(noise.stretch)
+        searched = max(_largest_log_ratio(a * part, math.exp(b * ratio)) for part, ratio in product(np.linspace(0.02, 1, 50), np.linspace(0, 1, 51)))
+        return Prices(a, b, noise.loss.epsilon, searched)
+
+
+def _largest_log_ratio(shift: float, other: float) -> float:
+    """Of Cauchy densities at 0 of scale 1 and at `shift` of scale `other`: at the stationary points."""
+    middle = (shift + (other**2 - 1) / shift) / 2
+    places = middle + np.array([-1, 1]) * math.sqrt(middle**2 + 1)
+    return float(np.abs(np.log(((places - shift) ** 2 + other**2) / (other * (places**2 + 1)))).max())
+
+
+def _multiset(records: Records) -> Multiset:
+    return Multiset.of([value for (value,) in records], 3)
+
+
+def _graph(edges: Records) -> Graph:
+    return Graph.of(np.array(edges, dtype=np.int64).reshape(-1, 2), NODES)
+
+
+@dataclass(frozen=True)
+class Losses:
+    replace: float  # on all multisets of 5 from five points
+    edge: float  # on all graphs of 4 nodes
+
+
+@dataclass(frozen=True)
+class Small:
+    """The largest loss on all small databases, in nats: arccosh of a function of the scales of two neighbours."""
+
+    noise: str
+
+    def measure(self, seed: int) -> Losses:
+        noise = noise_of(self.noise, EPSILON)
+        medians = SmallDatabases[tuple[int, ...], LocalSensitivity](VALUES, 5, lambda records: Median(_multiset(records)))
+        graphs = [SmallDatabases[tuple[int, ...], LocalSensitivity](PAIRS, m, lambda edges: Triangles(_graph(edges))) for m in range(1, len(PAIRS) + 1)]
+        return Losses(_worst_loss(noise, "replace", medians), max(_worst_loss(noise, "edge", each) for each in graphs))
+
+
+def _worst_loss(noise: CauchyNoise, kind: Neighbours, databases: SmallDatabases[tuple[int, ...], LocalSensitivity]) -> float:
+    @cache
+    def centre_and_scale(records: Records) -> tuple[int, int]:
+        local = databases.build(records)
+        return FINE * local.value, noise.scale(local)
+
+    pairs = {(centre_and_scale(one), centre_and_scale(other)) for one, other in databases.pairs(kind)}
+    return max(math.acosh(cosh_loss(one[0] - other[0], one[1], other[1])) for one, other in pairs)
+
+
+@dataclass(frozen=True)
+class Laws:
+    proposal: float  # in units of the stated delta
+    noisy: float  # in units of the stated delta
+    ladder: float
+    exponential: float
+
+
+@dataclass(frozen=True)
+class Delta:
+    """The least delta at the stated epsilon over all small databases, by the mechanisms' own laws in whole numbers."""
+
+    nodes: int
+
+    def measure(self, seed: int) -> Laws:
+        medians = SmallDatabases[tuple[int, ...], Multiset](VALUES, 5, _multiset)
+        graphs = [SmallDatabases[tuple[int, ...], Graph](PAIRS, m, _graph) for m in range(1, len(PAIRS) + 1)]
+        proposal, noisy, ladder = ProposedMedian(1, 2.0, 0.05), NoisyLocalTriangles(0.5, 0.1), LadderTriangles(1.0)
+        return Laws(
+            float(medians.worst_delta(proposal) * ATTO / proposal.loss.atto),
+            float(max(each.worst_delta(noisy) for each in graphs) * ATTO / noisy.loss.atto),
+            float(max(each.worst_delta(ladder) for each in graphs)),
+            float(medians.worst_delta(ExponentialMedian(1.0))),
+        )
+
+
+@dataclass(frozen=True)
+class Errors:
+    errors: dict[str, list[float]]  # of each answer, run by run
+    within: int  # answers by exact constants that are within their scale
+    scale: float = math.nan  # of the count by exact constants, its median error
+
+    def at(self, name: str, share: float = 0.5) -> tuple[float, float, float]:
+        """The median or another quantile, with its 95 % interval."""
+        return quantile(self.errors[name], share)
+
+    @property
+    def least(self) -> float:
+        """The least lower end of the other medians."""
+        return min(self.at(name)[1] for name in self.errors if name != EXACT)
+
+
+@dataclass(frozen=True)
+class Medians:
+    """A fresh table for each run: n records, normal(.4, .05), on 2^20 points. No answer counts as the middle. Errors are shares of the domain."""
+
+    n: int
+    runs: int
+
+    def measure(self, seed: int) -> Errors:
+        draws, generator = Draws(KeyedNoise(seed)), np.random.default_rng([seed, self.n])
+        top = (1 << BITS) - 1
+        mechanisms: dict[str, Mechanism[Multiset, int | None, Loss]] = {
+            GLOBAL: GlobalMedian(EPSILON),
+            PUBLISHED: SmoothMedian(CauchyNoise.published(EPSILON)),
+            PROPOSED: ProposedMedian(round(0.01 * top), EPSILON, DELTA),
+            EXPONENTIAL: ExponentialMedian(EPSILON),
+            EXACT: SmoothMedian(CauchyNoise.exact(EPSILON)),
+        }
+        errors, within = {name: list[float]() for name in mechanisms}, 0
+        for _ in range(self.runs):
+            table = Multiset.of(np.round(np.clip(generator.normal(0.4, 0.05, self.n), 0, 1) * top).astype(np.int64), BITS)
+            median = Median(table)
+            for name, mechanism in mechanisms.items():
+                answer = mechanism.release(table, draws)
+                errors[name].append(abs((top // 2 if answer is None else answer) - median.value + generator.random() - 0.5) / top)
+            within += errors[EXACT][-1] * top <= CauchyNoise.exact(EPSILON).scale(median) / FINE
+        return Errors(errors, within)
+
+    @property
+    def data(self) -> tuple[str, int]:
+        return "normal(.4, .05)", self.n
+
+
+@dataclass(frozen=True)
+class Counts:
+    """The triangles of one graph: G(nodes, chance), or preferential attachment with so many links."""
+
+    nodes: int
+    runs: int
+    chance: float = 0.0
+    links: int = 0
+
+    def measure(self, seed: int) -> Errors:
+        own = np.random.default_rng([seed, self.nodes])
+        graph = preferential_attachment(own, self.nodes, self.links) if self.links else binomial_graph(own, self.nodes, self.chance)
+        draws, generator, local = Draws(KeyedNoise(seed)), np.random.default_rng(seed), Triangles(graph)
+        mechanisms: dict[str, Mechanism[Triangles, int, Loss]] = {
+            GLOBAL: GlobalTriangles(EPSILON),
+            NOISY: NoisyLocalTriangles(EPSILON, DELTA),
+            PUBLISHED: SmoothTriangles(CauchyNoise.published(EPSILON)),
+            LADDER: LadderTriangles(EPSILON),
+            EXACT: SmoothTriangles(CauchyNoise.exact(EPSILON)),
+        }
+        errors = {
+            name: [abs(each.release(local, draws) - local.value + generator.random() - 0.5) for _ in range(self.runs)] for name, each in mechanisms.items()
+        }
+        scale = CauchyNoise.exact(EPSILON).scale(local) / FINE
+        return Errors(errors, sum(error <= scale for error in errors[EXACT]), scale)
+
+    @property
+    def data(self) -> tuple[str, int]:
+        return f"preferential attachment ({self.nodes}, {self.links})" if self.links else f"G({self.nodes}, {self.chance:g})", self.nodes
+
+
+Point: TypeAlias = Price | Small | Delta | Medians | Counts
+Measurement: TypeAlias = Prices | Losses | Laws | Errors
+
+
+class DataNoise(Experiment[Point, Measurement]):
+    name = "data-noise"
+    chapter = CURATOR_AND_ATTACKS
+    title = "Noise that follows the data: medians and triangles"
+    claim = (
+        "One record can move the median of some databases across the whole domain, and that of most hardly at all. Noise may follow the actual database if its "
+        "scale changes smoothly between neighbours; noise of the local sensitivity itself would reveal records. The exact price of Cauchy noise is a distance "
+        "in the hyperbolic plane, less than a quarter of the published price. So a median errs at least five times less than by the published constants, and a "
+        "count of triangles less than by any of four other private counts."
+    )
+    source = "Nissim, Raskhodnikova, Smith 2007; Dwork, Lei 2009; Zhang, Cormode, Procopiuc, Srivastava, Xiao 2015"
+
+    def points(self, scale: Scale) -> list[Point]:
+        return [
+            *(Price(name, epsilon) for name in (EXACT, PUBLISHED, HALVES) for epsilon in (0.1, 1.0, 2.0)),
+            *(Small(name) for name in (EXACT, PUBLISHED, LOCAL)),
+            Delta(NODES),
+            *(Medians(n, RUNS[scale]) for n in SIZES[scale]),
+            *(Counts(nodes, COUNTS[scale], chance=0.1) for nodes in RANDOM[scale]),
+            Counts(2000, COUNTS[scale], links=10),
+        ]
+
+    def conclude(self, measurements: list[tuple[Point, Measurement]], scale: Scale) -> Finding:
+        price, loss, delta = of_kind(measurements, Price), of_kind(measurements, Small), of_kind(measurements, Delta)
+        medians, triangles = of_kind(measurements, Medians), of_kind(measurements, Counts)
+        inside, runs = sum(m.within for _, m in medians + triangles), sum(p.runs for p, _ in medians + triangles)
+        low, high = wilson(inside, max(1, runs), CERTAIN)
+        tables = [
+            Table(
+                "the price of the constants",
+                ("constants", "epsilon", "a", "b", "price", "searched"),
+                [(*vars(p).values(), *vars(m).values()) for p, m in price],
+            ),
+            Table(
+                "the largest loss on all small databases",
+                ("noise", "epsilon", "medians", "triangles"),
+                [(p.noise, EPSILON, m.replace, m.edge) for p, m in loss],
+            ),
+            _errors("error of medians, as a share of the domain", medians),
+            _errors("error of triangle counts", triangles),
+        ]
+        random = [row for row in triangles if not row[0].links]
+        figures = [
+            _figure("medians", "The error of a private median, as a share of the domain", "records", medians),
+            _figure("triangles", "The error of a private count of triangles, G(n, .1)", "nodes", random),
+        ]
+        checks = [
+            _check_price(price),
+            _check_loss(loss),
+            every(
+                "on the same databases the proposal and the noisy local sensitivity keep to delta, the ladder and the exponential mechanism have none",
+                ((value <= (name in ("proposal", "noisy")), f"{name}: {value:.4g}") for _, m in delta for name, value in vars(m).items()),
+            ),
+            Check("half of all smooth answers are within their scale", bool(runs) and low <= 0.5 <= high, f"{inside} of {runs}"),
+            _check_medians([m for p, m in medians if p.n >= 1000]),
+            _check_exponential([m for p, m in medians if p.n >= 1000]),
+            every(
+                "on graphs of 500 and more nodes the scale of smooth counts by exact constants, their median error, is below that of four other private counts",
+                ((m.scale < m.least, f"{p.data[0]}: {m.scale:.3g}, ladder {m.at(LADDER)[0]:.3g}") for p, m in triangles if p.nodes >= 500),
+            ),
+            figure_check(figures[:1], tables[2]),
+            figure_check(figures[1:], tables[3]),
+        ]
+        notes = [
+            f"Everything at epsilon {EPSILON:g}, and delta {DELTA:g} where there is one. Cauchy noise has no mean: 1 answer in 20 is off by 12.7 scales.",
+            "The published constants are run at the epsilon they were published for; the first table has their true price.",
+        ]
+        return Finding(checks, tables, figures, notes, headline=_headline(medians))
+
+    def stated(self, scale: Scale) -> list[Stated]:
+        """The intervals of a median and a 90 % quantile of Cauchy errors."""
+        return [_stated(RUNS[scale], share) for share in (0.5, 0.9)]
+
+
+def _stated(trials: int, share: float) -> Stated:
+    def make(generator: np.random.Generator) -> tuple[float, float]:
+        return quantile(np.abs(generator.standard_cauchy(trials)).tolist(), share)[1:]
+
+    exact = quantile_coverage(trials, share, quantile_ranks(trials, share))
+    return Stated("data-noise", f"{share:.0%} quantile of Cauchy errors", trials, math.tan(math.pi * share / 2), make, exact=exact)
+
+
+def _headline(medians: Rows[Medians, Errors]) -> str:
+    """Of the largest table."""
+    if not medians:
+        return "No median was released."
+    point, largest = max(medians, key=lambda each: each[0].n)
+    errors = ", ".join(f"{name} {largest.at(name)[0]:.2g}" for name in (EXACT, EXPONENTIAL, PUBLISHED))
+    return f"Private medians of {point.n:,} records have these errors, as shares of the domain: {errors}."
+
+
+def _check_price(price: Rows[Price, Prices]) -> Check:
+    exact, agree = [row for row in price if row[0].constants == EXACT], all(m.searched <= m.price + 2e-9 for _, m in price)
+    published = max((m.price / p.epsilon for p, m in price if p.constants == PUBLISHED), default=math.nan)
+    return every(
+        "the exact constants cost epsilon, by closed form and by search; the published ones less than a quarter of it",
+        ((max(abs(m.price - p.epsilon) / 1e-9, abs(m.searched - p.epsilon) / 1e-6) <= 1, f"{m.price:.9g} for {p.epsilon:g}") for p, m in exact),
+        f"published: at most {published:.3f} of it",
+        also=agree and published < 0.25,
+    )
+
+
+def _check_loss(loss: Rows[Small, Losses]) -> Check:
+    worst = {p.noise: (min if p.noise == LOCAL else max)(m.replace, m.edge) for p, m in loss}
+    return Check(
+        "on all multisets of 5 from five points and all graphs of 4 nodes the loss is at most epsilon, and nearly met; that of local sensitivity is larger",
+        0.95 * EPSILON < worst.get(EXACT, math.inf) <= EPSILON >= worst.get(PUBLISHED, math.inf) and worst.get(LOCAL, 0.0) > 2 * EPSILON,
+        ", ".join(f"{name}: {each:.4f}" for name, each in worst.items()),
+    )
+
+
+def _check_medians(large: Iterable[Errors]) -> Check:
+    cases = []
+    for m in large:
+        most = m.at(EXACT)[2]
+        better = m.at(PUBLISHED)[1] > 5 * most and all(m.at(name)[1] > most for name in (GLOBAL, PROPOSED))
+        cases.append((better, f"{m.at(EXACT)[0]:.2g} against {m.at(PUBLISHED)[0]:.2g}"))
+    statement = (
+        "from 1,001 records on the median by exact constants errs at most a fifth of that by published ones, and less than by a proposal or the worst case"
+    )
+    return every(statement, cases)
+
+
+def _check_exponential(large: Iterable[Errors]) -> Check:
+    ratios = [tuple(m.at(EXACT, share)[0] / m.at(EXPONENTIAL, share)[0] for share in (0.5, 0.9)) for m in large]
+    return every(
+        "the exponential mechanism's median errs about as much, .5 to 2 times, and has the lighter tail: its 90 % quantile is smaller",
+        ((0.5 < middle < 2 and tail > 1, f"{middle:.2f} in the middle, {tail:.2f} at 90 %") for middle, tail in ratios),
+    )
+
+
+def _errors(title: str, rows: Rows[Medians, Errors] | Rows[Counts, Errors]) -> Table:
+    cells = [(name, *p.data, *m.at(name), m.at(name, 0.9)[0]) for p, m in rows for name in m.errors]
+    return Table(title, ("answer", "data", "records or nodes", "median error", "low", "high", "90 % quantile"), cells)
+
+
+def _figure(name: str, title: str, axis: str, rows: Rows[Medians, Errors] | Rows[Counts, Errors]) -> Figure:
+    drawn = curves((name, p.data[1], *m.at(name)) for p, m in rows for name in m.errors)
+    return Figure(f"data-noise-{name}", title, axis, "median error", drawn, log_x=True, log_y=True)
+
+
+EXPERIMENT = DataNoise()

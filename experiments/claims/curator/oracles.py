@@ -1,0 +1,400 @@
+"""Oracles (Neel, Roth, Wu 2019): the price of private answers by a solver, the leaks of one that lies, and cheap baselines that do as well."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TypeAlias
+
+import numpy as np
+
+from local_dp.accounting.shares import optimal_part
+from local_dp.arrays import Counts
+from local_dp.curator.account import Account
+from local_dp.curator.laws import SmallDatabases, epsilon_of, hockey_stick
+from local_dp.curator.oracle_efficient import separated
+from local_dp.curator.oracle_efficient.perturbed import Attempt, DataPlayer, Perturbation, PerturbedMinimum, SyntheticGame, largest_error
+from local_dp.curator.oracle_efficient.robust import RobustRelease, Terms
+from local_dp.curator.oracle_efficient.separated import Closed, Conjunctions, Exhaustive, Parities, Separated, Thresholds, Weighted
+from local_dp.curator.selection.occam import Labelled, OccamLearner
+from local_dp.curator.trusted import TrustedOracle
+from local_dp.draws import Draws
+from local_dp.experiments.lab.chapters import HEURISTICS
+from local_dp.experiments.lab.checks import every
+from local_dp.experiments.lab.claim import Check, Experiment, Figure, Finding, Scale, Table, of_kind
+from local_dp.experiments.lab.figure_text import figure_check
+from local_dp.experiments.lab.findings import CERTAIN, curves, mean_about
+from local_dp.experiments.lab.intervals import wilson
+from local_dp.interaction import run
+from local_dp.loss import ATTO, Pure, approximate, exp_epsilon, nano_epsilon
+from local_dp.noise import KeyedNoise
+
+EPSILON, DELTA = 1.0, 1e-6
+CLASSES: dict[str, tuple[Separated, int]] = {  # and how many points they have
+    "conjunctions of 2 bits": (Conjunctions(2), 4),
+    "parities of 2 bits": (Parities(2), 4),
+    "thresholds on 1 point": (Thresholds(1), 1),
+}
+WHOLE, HALF = "whole noise", "half the noise"
+D, RELEVANT, FLIPPED = 14, 3, 0.1  # bits, those that the labels depend on, the share of labels that are wrong
+ONE = 2 ** (-1 / RELEVANT)  # the share of ones of each bit, with which half of the labels are 1
+RSPM, EXPONENTIAL, COUNTED, NOTHING = "RSPM", "exponential mechanism", "noisy counts of each bit", "no data: never 1"
+LEARNERS = (RSPM, EXPONENTIAL, COUNTED, NOTHING)
+COLUMNS, ROUNDS, SCALE = 8, 200, 4.0  # of the game, and the noise of its data's player
+GAME, ONE_DRAW, HISTOGRAM, PRODUCT, UNIFORM = "game, 100 draws a round", "game, 1 draw a round", "noisy histogram", "product of noisy columns", "uniform table"
+TABLES = (GAME, ONE_DRAW, HISTOGRAM, PRODUCT, UNIFORM)
+BELIEVED, CHECKED, ROBUST = "believed", "checked", "checked, with PRSMA"
+EXAMPLES: dict[Scale, tuple[int, ...]] = {"quick": (100, 300, 1000, 3000, 10_000), "full": (100, 300, 1000, 3000, 10_000, 30_000)}
+LEARNED: dict[Scale, int] = {"quick": 150, "full": 1000}  # runs
+ERRING = 300  # examples, from which two ways that both err are compared run by run
+ROWS: dict[Scale, tuple[int, ...]] = {"quick": (1000, 6366, 100_000), "full": (1000, 6366, 30_000, 100_000, 1_000_000)}
+PLAYED: dict[Scale, int] = {"quick": 4, "full": 12}
+EPSILONS = (0.1, 0.25, 0.5, 1.0, 2.0, 4.0)
+FEW, MANY = 1000, 10_000  # examples of which RSPM has too few, and enough
+
+
+@dataclass(frozen=True)
+class Largest:
+    loss: float  # over all databases of two examples
+
+
+@dataclass(frozen=True)
+class Loss:
+    """The loss of RSPM; its law at 2 eps is that of noise of half the scale."""
+
+    queries: str
+    noise: str
+
+    def measure(self, seed: int) -> Largest:
+        queries, points = CLASSES[self.queries]
+        release = PerturbedMinimum(Perturbation(queries, EPSILON * (2 if self.noise == HALF else 1)), Exhaustive(queries))
+        databases = SmallDatabases([(x, y) for x in range(points) for y in (0, 1)], 2, Labelled.of)
+        return Largest(epsilon_of(max(databases.worst_ratios(release).values())))
+
+
+@dataclass(frozen=True)
+class Liar:
+    """Right, but where the first example's label is 1 it claims a query that there is not."""
+
+    exact: Exhaustive
+
+    def minimise(self, data: Weighted) -> separated.Claimed:
+        return separated.Claimed(self.exact.queries.size if data.weights[0] < 0 else self.exact.minimise(data).choice)
+
+
+@dataclass(frozen=True)
+class Trusting:
+    claimed: separated.Plain
+
+    def minimise(self, data: Weighted) -> separated.Certified:
+        """Takes claims for proofs."""
+        return separated.Certified(self.claimed.minimise(data).choice, 0)
+
+
+def _attempt() -> Attempt:
+    """RSPM by the lying solver, with its claims checked."""
+    exact = Exhaustive(Conjunctions(1))
+    return Attempt(Perturbation(exact.queries, 0.5), separated.Verified(Liar(exact), exact))
+
+
+@dataclass(frozen=True)
+class Deltas:
+    deltas: list[float]  # the least at each epsilon
+
+
+@dataclass(frozen=True)
+class Alone:
+    """The least delta that hides one label of one record from the lying solver, believed or checked."""
+
+    way: str
+
+    def measure(self, seed: int) -> Deltas:
+        attempt = _attempt()
+        exact = Exhaustive(attempt.perturbation.queries)
+        law = PerturbedMinimum(attempt.perturbation, Trusting(Liar(exact))).law if self.way == BELIEVED else attempt.law
+        laws: list[dict[int | separated.Fail, int]] = [dict(law(Labelled.of(((0, label),))).items()) for label in (0, 1)]
+        pairs = ((laws[0], laws[1]), (laws[1], laws[0]))
+        return Deltas([float(max(hockey_stick(*pair, exp_epsilon(nano_epsilon(epsilon))) for pair in pairs)) for epsilon in EPSILONS])
+
+
+@dataclass(frozen=True)
+class Cost:
+    pieces: int
+    runs: int  # of each piece
+    epsilon: float
+    delta: float  # as stated
+    worst: float  # as enumerated
+    deltas: list[float]  # the least at each epsilon
+
+
+@dataclass(frozen=True)
+class Robust:
+    """The same with PRSMA, at eps* and delta*: one label of as many records as there are pieces."""
+
+    epsilon: float
+    delta: float
+
+    def measure(self, seed: int) -> Cost:
+        release = RobustRelease(_attempt(), 1, Terms(self.epsilon, self.delta))
+        databases: SmallDatabases[tuple[int, int], Labelled] = SmallDatabases([(0, 0), (0, 1)], release.terms.pieces, Labelled.of)
+        pairs = list(databases.laws(release))
+        nanos = (release.loss.nano, *(nano_epsilon(epsilon) for epsilon in EPSILONS))
+        worst, *deltas = (float(max(hockey_stick(*pair, exp_epsilon(nano)) for pair in pairs)) for nano in nanos)
+        return Cost(release.terms.pieces, release.terms.runs, release.loss.epsilon, release.loss.atto / ATTO, worst, deltas)
+
+    @property
+    def way(self) -> str:
+        return f"{ROBUST}, eps* = {self.epsilon:g}"
+
+
+@dataclass(frozen=True)
+class Change:
+    changed: float  # by one surviving piece more, with a law twice that of the others
+    stated: float
+
+
+@dataclass(frozen=True)
+class Price:
+    """PRSMA at eps* = 1 / parts."""
+
+    parts: int
+
+    def measure(self, seed: int) -> Change:
+        release = RobustRelease(_attempt(), 1, Terms(1 / self.parts, 1e-3))
+        other: dict[int | separated.Fail, int] = {0: 1, 1: 3}
+        others = [other] * release.terms.enough
+        ratio = release.answer_law([*others, {0: 2, 1: 2}])[0] / release.answer_law([*others, {separated.FAIL: 1}])[0]
+        return Change(math.log(ratio), release.loss.epsilon)
+
+
+@dataclass(frozen=True)
+class Errors:
+    errors: dict[str, list[float]]  # by method, run by run
+
+
+@dataclass(frozen=True)
+class Learning:
+    """How much more often than the best conjunction the selected one errs: exactly, from the two masks."""
+
+    examples: int
+    runs: int
+
+    def measure(self, seed: int) -> Errors:
+        queries, n = Conjunctions(D), self.examples
+        learners: dict[str, Callable[[Labelled, Draws], int]] = {
+            RSPM: PerturbedMinimum(Perturbation(queries, EPSILON), Exhaustive(queries)).release,
+            EXPONENTIAL: OccamLearner(queries, EPSILON).release,
+            COUNTED: _by_counts,
+            NOTHING: lambda _, __: queries.size - 1,
+        }
+        errors: dict[str, list[float]] = {name: [] for name in learners}
+        for each in range(self.runs):
+            generator = np.random.default_rng([seed, n, each])
+            examples, draws = _examples(n, generator), Draws(KeyedNoise(int(generator.integers(1 << 63))))
+            for name, learn in learners.items():
+                errors[name].append(excess(learn(examples, draws)))
+        return Errors(errors)
+
+
+def _examples(n: int, generator: np.random.Generator) -> Labelled:
+    """Labels say whether the first RELEVANT bits are all 1, some of them wrong."""
+    bits = generator.random((n, D)) < ONE
+    return Labelled(bits @ (1 << np.arange(D)), (bits[:, :RELEVANT].all(axis=1) ^ (generator.random(n) < FLIPPED)).astype(np.int64))
+
+
+def _by_counts(examples: Labelled, draws: Draws) -> int:
+    """The bits that are 0 where the label is 1 less than half as often as one that does not matter would be: D counts, each at eps / D."""
+    zeros = (examples.x[examples.y == 1, None] >> np.arange(D)) & 1 == 0
+    few = (1 - ONE) / 2 * len(examples.x) / 2
+    return sum(1 << i for i, count in enumerate(zeros.sum(axis=0).tolist()) if count + draws.discrete_laplace(Fraction(1, D)) < few)
+
+
+def excess(mask: int) -> float:
+    """The error of a conjunction above the best one's, over the population."""
+    common = (mask | ((1 << RELEVANT) - 1)).bit_count()
+    return (1 - 2 * FLIPPED) * (ONE ** mask.bit_count() + ONE**RELEVANT - 2 * ONE**common)
+
+
+@dataclass(frozen=True)
+class Tables:
+    """The largest error over all conjunctions and their complements, in each run, of tables that stand for one of n rows."""
+
+    rows: int
+    runs: int
+
+    def measure(self, seed: int) -> Errors:
+        generators = (np.random.default_rng([seed, self.rows, each]) for each in range(self.runs))
+        errors = [table_errors(_rows(self.rows, generator), generator) for generator in generators]
+        return Errors({name: [each[name] for each in errors] for name in TABLES})
+
+
+def table_errors(rows: Counts, generator: np.random.Generator) -> dict[str, float]:
+    """The largest error of each way, in one run: rows are numbers of COLUMNS bits."""
+    queries, draws = Closed(Conjunctions(COLUMNS), (1 << COLUMNS) - 1), Draws(KeyedNoise(int(generator.integers(1 << 63))))
+    counts = np.bincount(rows, minlength=1 << COLUMNS)
+    made = {name: _played(queries, rows, DataPlayer(COLUMNS, count, SCALE), draws, generator) for name, count in ((GAME, 100), (ONE_DRAW, 1))}
+    made |= {HISTOGRAM: _histogram(counts, draws), PRODUCT: _product(rows, draws), UNIFORM: np.ones_like(counts)}
+    return {name: largest_error(queries, counts, table) for name, table in made.items()}
+
+
+def _rows(n: int, generator: np.random.Generator) -> Counts:
+    """Two kinds of rows, whose bits are 1 with probability .85 and .3."""
+    rows: Counts = (generator.random((n, COLUMNS)) < np.where(generator.random((n, 1)) < 0.5, 0.85, 0.3)) @ (1 << np.arange(COLUMNS))
+    return rows
+
+
+def _played(queries: Separated, rows: Counts, player: DataPlayer, draws: Draws, generator: np.random.Generator) -> Counts:
+    """The game's table, at (EPSILON, DELTA) for all rounds together, by optimal composition."""
+    part = optimal_part(approximate(EPSILON, DELTA), ROUNDS)
+    game = SyntheticGame(queries, Exhaustive(queries), len(rows), ROUNDS, part.epsilon).against(player, generator)
+    trusted = TrustedOracle(Labelled(rows, np.zeros(len(rows), dtype=np.int64)), Account(Pure(ROUNDS * part.nano)), draws)
+    return run(game, trusted)
+
+
+def _histogram(counts: Counts, draws: Draws) -> Counts:
+    """Every cell with noise; a replaced row moves two."""
+    noisy = [max(0, int(count) + draws.discrete_laplace(Fraction(EPSILON) / 2)) for count in counts]
+    return np.array(noisy if any(noisy) else [1] * len(noisy))
+
+
+def _product(rows: Counts, draws: Draws) -> Counts:
+    """Independent columns with noisy shares of ones, each at eps / COLUMNS."""
+    cells, table = np.arange(1 << COLUMNS), np.ones(1 << COLUMNS)
+    for bit in range(COLUMNS):
+        share = (int(np.sum(rows >> bit & 1)) + draws.discrete_laplace(Fraction(EPSILON) / COLUMNS)) / len(rows)
+        table *= np.where(cells >> bit & 1 == 1, min(max(share, 0.0), 1.0), 1 - min(max(share, 0.0), 1.0))
+    return np.rint(1e9 * table).astype(np.int64)
+
+
+Point: TypeAlias = Loss | Alone | Robust | Price | Learning | Tables
+Measurement: TypeAlias = Largest | Deltas | Cost | Change | Errors
+
+
+class Oracles(Experiment[Point, Measurement]):
+    name = "oracles"
+    chapter = HEURISTICS
+    title = "Solvers as oracles: proven, failing or lying"
+    claim = (
+        "A solver that always proves its answer gives private ones, if whole noise is put on a few points first: the loss is epsilon, exactly. A solver that "
+        "lies reveals a record at any price, believed or checked, unless its failures are made private too, at less than twice the epsilon. But where all "
+        "answers can be listed the exponential mechanism needs a tenth of the examples. On little data plain counts with noise do better too, and a table made "
+        "by a game of such answers errs many times more than a noisy histogram."
+    )
+    source = "Neel, Roth, Wu 2019, Theorems 4 to 8 and Section 4"
+
+    def points(self, scale: Scale) -> list[Point]:
+        return [
+            *(Loss(name, noise) for name in CLASSES for noise in (WHOLE, HALF)),
+            *(Alone(way) for way in (BELIEVED, CHECKED)),
+            *(Robust(*terms) for terms in ((1.0, 0.05), (0.5, 0.03))),
+            *(Price(parts) for parts in (2, 4, 12, 48)),
+            *(Learning(n, LEARNED[scale] * (2 if n == ERRING else 1)) for n in EXAMPLES[scale]),
+            *(Tables(n, PLAYED[scale]) for n in ROWS[scale]),
+        ]
+
+    def conclude(self, measurements: list[tuple[Point, Measurement]], scale: Scale) -> Finding:
+        alone, robust = of_kind(measurements, Alone), of_kind(measurements, Robust)
+        learned = {p.examples: m.errors for p, m in of_kind(measurements, Learning)}
+        played = {p.rows: m.errors for p, m in of_kind(measurements, Tables)}
+        errors = [(name, n, *mean_about(by[name])) for name in LEARNERS for n, by in learned.items()]
+        differences = [(name, n, *mean_about(by[name])) for name in TABLES for n, by in played.items()]
+        deltas = [(p.way, m.deltas) for p, m in alone] + [(p.way, m.deltas) for p, m in robust]
+        lies = [(way, epsilon, delta) for way, each in deltas for epsilon, delta in zip(EPSILONS, each, strict=True)]
+        costs = [(p.epsilon, p.delta, m.pieces, m.runs, m.epsilon, m.delta, m.worst) for p, m in robust]
+        tables = [
+            Table("errors above the best conjunction's, means", ("method", "examples", "error", "95 % from", "to"), errors),
+            Table("largest error of a conjunction, means", ("method", "rows", "error", "95 % from", "to"), differences),
+            Table("delta of a solver that lies, at each epsilon", ("solver", "epsilon", "delta"), lies),
+            Table("the terms and the cost of PRSMA", ("eps*", "delta*", "pieces", "runs of each", "epsilon", "delta", "delta found"), costs),
+        ]
+        drawn = [curves(table.rows, grouped=True) for table in tables[:3]]
+        figures = [
+            Figure("oracles", "Errors above the best conjunction's, epsilon 1", "examples", "share of errors", drawn[0], log_x=True),
+            Figure("oracles-tables", "Tables that stand for one of n rows, epsilon 1", "rows n", "largest error", drawn[1], log_x=True, log_y=True),
+            Figure("oracles-lies", "Hiding a label from a solver that lies, computed", "epsilon", "delta", drawn[2], log_x=True, log_y=True),
+        ]
+        checks = [
+            every(
+                "RSPM with whole noise and one tie-break loses epsilon, exactly, and with half the noise twice that: enumerated over databases of two examples",
+                ((abs(m.loss - EPSILON * (1 + (p.noise == HALF))) < 1e-9, f"{p.queries}, {p.noise}: {m.loss:.4f}") for p, m in of_kind(measurements, Loss)),
+            ),
+            every(
+                "a solver that lies reveals a label with certainty, believed or checked: delta is 1 at every epsilon",
+                ((set(m.deltas) == {1}, f"{p.way}: {max(m.deltas):g} at epsilon {EPSILONS[-1]:g}") for p, m in alone),
+            ),
+            every(
+                "with PRSMA the same solver keeps to epsilon and delta, enumerated over all databases of one record for each piece",
+                ((0 < m.worst <= m.delta < 0.6, f"{m.worst:.4f} of {m.delta:.4f} at epsilon {m.epsilon:.4f}") for _, m in robust),
+            ),
+            every(
+                "the change by one surviving piece more is at worst the stated one: less than twice eps*",
+                (
+                    (-1e-6 < m.changed - m.stated <= 1e-9 and m.stated * p.parts < 2, f"{m.changed * p.parts:.4f} eps* at 1/{p.parts}")
+                    for p, m in of_kind(measurements, Price)
+                ),
+            ),
+            *_check_learners(learned),
+            _check_game(played),
+            *(figure_check([figure], table) for figure, table in zip(figures, tables, strict=False)),
+        ]
+        notes = [
+            f"Conjunctions of {D} bits, {FLIPPED:.0%} of the labels wrong, half of them 1; tables of {COLUMNS} binary columns, all conjunctions and their "
+            f"complements, {ROUNDS} rounds. Epsilon is {EPSILON:g}, delta {DELTA:g} for the game and none elsewhere. Errors of conjunctions are exact, over "
+            "the population; the points of figures are means with 95 % intervals.",
+            "The lying solver is wrong only on data whose first label is 1: there it claims a query that does not exist. Checked, that is a failure, which "
+            "reveals as much as the claim. Its table has as many records as PRSMA has pieces; larger pieces cost the same and need a smaller base.",
+            "These methods are meant for classes whose answers cannot be listed, for the exponential mechanism or for a histogram. No figure here shows these.",
+        ]
+        return Finding(checks, tables, figures, notes, headline=_headline(learned, played))
+
+
+Sized: TypeAlias = dict[int, dict[str, list[float]]]  # errors by the number of examples or rows
+
+
+def _headline(learned: Sized, played: Sized) -> str:
+    if not (learned and played):
+        return "Not everything was measured."
+    largest = max(played)
+    errors, tables = ({name: float(np.mean(each)) for name, each in by.items()} for by in (learned[FEW], played[largest]))
+    return (
+        f"From {FEW:,} examples RSPM errs {errors[RSPM]:.1%} more than the best conjunction, noisy counts {errors[COUNTED]:.1%}, the exponential mechanism "
+        f"{errors[EXPONENTIAL]:.1%}; of {largest:,} rows a game's table errs by {tables[GAME]:.3f}, a noisy histogram by {tables[HISTOGRAM]:.2g}."
+    )
+
+
+def _check_learners(learned: Sized) -> list[Check]:
+    def frequency(name: str, n: int) -> tuple[float, float, float]:
+        """In which share of the runs the best conjunction was selected, and the interval that is certain."""
+        hits, runs = sum(each < 1e-12 for each in learned[n][name]), len(learned[n][name])
+        return hits / runs, *wilson(hits, runs, CERTAIN)
+
+    few, many, listed, against = frequency(RSPM, FEW), frequency(RSPM, MANY), frequency(EXPONENTIAL, 300), learned[ERRING]
+    rspm, counted, nothing = (np.array(against[name]) for name in (RSPM, COUNTED, NOTHING))  # run by run, on the same data
+    (saved, low, high), useless = mean_about(rspm - counted, CERTAIN), float(np.mean(nothing - counted))
+    return [
+        Check(
+            f"RSPM finds the best conjunction of {D} bits from {MANY:,} examples, and from {FEW:,} not always",
+            many[0] >= 0.99 and few[2] < 0.99,
+            f"in {few[0]:.2f} and {many[0]:.2f} of the runs",
+        ),
+        Check("the exponential mechanism finds it from 300, in four runs of five at least", listed[1] > 0.8, f"in {listed[0]:.3f} of the runs"),
+        Check(
+            "a noisy count of each bit does better than RSPM where both err, from 300 examples, and both than no data",
+            low > 0 and useless > saved,
+            f"errors saved against RSPM {saved:.3f} [{low:.3f}, {high:.3f}], against no data {useless:.3f}",
+        ),
+    ]
+
+
+def _check_game(played: Sized) -> Check:
+    """In every run, at the largest n."""
+    small, large = played[min(played)], played[max(played)]
+    kept = max(large[HISTOGRAM]) < min(large[GAME]) and max(large[GAME]) < min(large[PRODUCT]) < max(large[PRODUCT]) < min(large[ONE_DRAW])
+    return Check(
+        "the game's table errs less than a product of columns, and less the more rows there are; more than a noisy histogram; with one draw a round it is lost",
+        kept and max(large[GAME]) < min(small[GAME]),
+        ", ".join(f"{name} {np.mean(large[name]):.3g}" for name in TABLES) + f"; the game on {min(played):,} rows {np.mean(small[GAME]):.3g}",
+    )
+
+
+EXPERIMENT = Oracles()

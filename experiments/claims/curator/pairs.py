@@ -1,0 +1,239 @@
+"""Pairs: the noise of one release of all pairs of columns, and the gain by projection."""
+
+import math
+from dataclasses import dataclass
+from itertools import product
+from typing import TypeAlias
+
+import numpy as np
+
+from local_dp.arrays import Floats
+from local_dp.curator.marginals.pairs import NoisyPairs, PairGaussian, SignTable, onto_elliptope, onto_hull, pairs_of, rms_error
+from local_dp.draws import Draws
+from local_dp.experiments.lab.chapters import CURATOR_AND_ATTACKS
+from local_dp.experiments.lab.checks import every
+from local_dp.experiments.lab.claim import Check, Experiment, Figure, Finding, Scale, Table, curve, of_kind
+from local_dp.experiments.lab.figure_text import figure_check
+from local_dp.experiments.lab.findings import CERTAIN, Rows, mean_error, mean_log
+from local_dp.experiments.lab.intervals import about_log, student
+from local_dp.noise import Draw, KeyedNoise
+from local_dp.randomizers.signs.binary_rr import BinaryRR
+
+EPSILON, DELTA = 1.0, 1e-6
+CENTRES, KEPT = 5, 0.85
+SEARCHED = 1 + 1e-4  # the slack of a search for a projection
+RAW, ZERO, LINEAR, PROJECTED, HULL = "raw", "zero", "best linear shrinkage", "projected", "hull"
+LOCAL, LOCAL_PROJECTED = "local, raw", "local, projected"
+COLUMNS = (50, 100, 200)
+TIMES: dict[Scale, tuple[int, ...]] = {"quick": (5, 10, 20), "full": (2, 5, 10, 20, 50, 100)}
+RUNS: dict[Scale, int] = {"quick": 8, "full": 24}
+SMALL, SMALL_TIMES = 10, 15
+AT = 20  # records to a column in the figure over d
+Named = dict[str, list[float]]
+
+
+@dataclass(frozen=True)
+class Errors:
+    errors: Named  # root mean square errors over all pairs, of each answer and each run
+    scores: list[float]  # of the noise: squared errors in units of the stated variance
+    nearer: bool  # whether no projection was farther from the truth than the release
+
+
+@dataclass(frozen=True)
+class Releases:
+    """Releases of all pairs of d columns, on planted tables of `times` d records."""
+
+    d: int
+    times: int
+    runs: int
+    hull: bool
+    local: bool
+
+    def measure(self, seed: int) -> Errors:
+        d, n = self.d, self.d * self.times
+        generator, mechanism = np.random.default_rng([seed, d, n]), PairGaussian(d, EPSILON, DELTA)
+        errors, scores, nearer = Named(), list[float](), True
+        for run in range(self.runs):
+            own = (d << 16 | self.times) << 16 | run  # sizes share no noise
+            table = planted(d, n, generator)
+            truth = table.sums / n
+            released = mechanism.release(table, Draws(KeyedNoise(seed), own))
+            answers = processed(released.means, truth, self.hull)
+            scores.append((rms_error(released.means, truth) / released.deviation) ** 2)
+            nearer &= all(rms_error(answers[body], truth) <= rms_error(answers[RAW], truth) * SEARCHED for body in (PROJECTED, HULL) if body in answers)
+            if self.local:
+                local = local_pairs(table, generator, KeyedNoise(seed + own))
+                answers |= {LOCAL: local.means, LOCAL_PROJECTED: onto_elliptope(local.means)}
+            for name, means in answers.items():
+                errors.setdefault(name, []).append(rms_error(means, truth))
+        return Errors(errors, scores, bool(nearer))
+
+
+def planted(d: int, n: int, generator: np.random.Generator) -> SignTable:
+    """n records, each one of five random rows of d bits, every bit of it kept with probability .85."""
+    centres = generator.integers(0, 2, (CENTRES, d), dtype=np.int8)
+    return SignTable.of(centres[generator.integers(0, CENTRES, n)] ^ (generator.random((n, d)) >= KEPT))
+
+
+def local_pairs(table: SignTable, generator: np.random.Generator, noise: KeyedNoise) -> NoisyPairs:
+    """Each client reports by randomized response the product of two signs that a public coin names: unbiased, of variance nearly C^2 k / n for k pairs."""
+    one, other = np.triu_indices(table.d, 1)
+    pairs = generator.integers(0, len(one), table.size)
+    clients, randomizer = np.arange(table.size), BinaryRR(epsilon=EPSILON)
+    values = (table.signs[clients, one[pairs]] != table.signs[clients, other[pairs]]).astype(np.uint8)
+    reports = randomizer.respond(values, randomizer.draw(noise, Draw(0), 0, table.size), np.zeros(table.size, dtype=np.uint64))
+    sums = np.bincount(pairs, weights=1.0 - 2.0 * reports, minlength=len(one)) * randomizer.gain * len(one)
+    return pairs_of(np.asarray(sums, dtype=np.float64), table.size, randomizer.gain**2 * len(one) * table.size)
+
+
+def processed(means: Floats, truth: Floats, hull: bool) -> dict[str, Floats]:
+    """The answers made of one release. The best linear shrinkage is the best for this very truth, which nobody knows."""
+    above = np.triu_indices(len(means), 1)
+    factor = float(truth[above] @ means[above]) / float(means[above] @ means[above])
+    answers = {RAW: means, ZERO: np.eye(len(means)), LINEAR: factor * means, PROJECTED: onto_elliptope(means)}
+    return answers | {HULL: onto_hull(means)} if hull else answers
+
+
+@dataclass(frozen=True)
+class Squares:
+    worst: int  # the largest squared move of all pairs
+    paid: int  # the one that the release pays for
+
+
+@dataclass(frozen=True)
+class Move:
+    """Every row of d signs replaced by every other."""
+
+    d: int
+
+    def measure(self, seed: int) -> Squares:
+        rows = np.array(list(product((1, -1), repeat=self.d)))
+        one, other = np.triu_indices(self.d, 1)
+        moved = rows[:, one] * rows[:, other]
+        return Squares(max(int(((moved - each) ** 2).sum(axis=1).max()) for each in moved), PairGaussian(self.d, EPSILON, DELTA).square)
+
+
+Point: TypeAlias = Releases | Move
+
+
+class Pairs(Experiment[Point, Errors | Squares]):
+    name = "pairs"
+    chapter = CURATOR_AND_ATTACKS
+    title = "Pairs: noise and projection"
+    claim = (
+        "A trusted curator who adds normal noise to the means of all products of two of d columns errs by about d / n on each. No table has such means. Moved "
+        "to the nearest semidefinite matrix, which costs no privacy, they err less, by a factor that grows with d and that no linear shrinkage reaches. With "
+        "few records for each column answering zero is better still. It is always better than the reports of clients who trust nobody."
+    )
+    source = "Nikolov, Talwar, Zhang 2013; Dwork, Nikolov, Talwar 2015; lecture notes 7"
+
+    def points(self, scale: Scale) -> list[Point]:
+        large = (Releases(d, times, RUNS[scale], hull=False, local=True) for d in COLUMNS for times in TIMES[scale])
+        return [*large, Releases(SMALL, SMALL_TIMES, 10 * RUNS[scale], hull=True, local=False), *(Move(d) for d in (2, 5, 8))]
+
+    def conclude(self, measurements: list[tuple[Point, Errors | Squares]], scale: Scale) -> Finding:
+        releases = of_kind(measurements, Releases)
+        by_size = {(p.d, p.times): m.errors for p, m in releases}
+        rows = [(name, p.d, p.d * p.times, p.times, *mean_log(each), p.runs) for p, m in releases for name, each in m.errors.items()]
+        columns = ("answer", "columns d", "records n", "n / d", "error", "95 % from", "to", "runs")
+        table, figures = Table("root mean square error over all pairs", columns, rows), _figures(by_size)
+        checks = [
+            every(
+                "the release pays for the largest squared move of all pairs over every row replaced by every other, and for no more",
+                ((m.worst == m.paid, f"d = {p.d}: {m.worst} of {m.paid}") for p, m in of_kind(measurements, Move)),
+            ),
+            _check_noise(releases),
+            Check(
+                "no projection is farther from the truth than the release, in any run: the truth lies in the body",
+                bool(releases) and all(m.nearer for _, m in releases),
+                f"{sum(p.runs for p, _ in releases)} runs",
+            ),
+            *_check_order(by_size, [(p.d, p.times) for p, _ in releases if p.local]),
+            _check_growth(by_size),
+            figure_check(figures, table),
+        ]
+        notes = [
+            f"Epsilon {EPSILON:g}, delta {DELTA:g}; each record is one of {CENTRES} random rows, each bit kept with probability {KEPT:g}.",
+            "The best linear shrinkage multiplies by the factor that is best for the very truth, which nobody knows; no private one does better.",
+        ]
+        return Finding(checks, [table], figures, notes, headline=_headline(by_size.get((COLUMNS[-1], AT), {})))
+
+
+Sized = dict[tuple[int, int], Named]  # by d and the records to a column
+
+
+def _headline(errors: Named) -> str:
+    if not errors:
+        return "No error of all pairs of many columns was measured."
+    raw, projected, zero = (float(np.mean(errors[name])) for name in (RAW, PROJECTED, ZERO))
+    pairs = f"All pairs of {COLUMNS[-1]} columns of {AT * COLUMNS[-1]:,} records"
+    return f"{pairs} err by {raw:.2g} with noise alone, {projected:.2g} once moved to the means of a table, and by {zero:.2g} if they are set to zero."
+
+
+def _check_noise(releases: Rows[Releases, Errors]) -> Check:
+    """The squared error of one release averages d (d - 1) / 2 squares of normal variables: their mean has variance 4 / (d (d - 1)) of its own."""
+    scores = [(score - 1) * math.sqrt(p.d * (p.d - 1) / 4) for p, m in releases for score in m.scores]
+    far = abs(float(np.sum(scores))) / math.sqrt(max(1, len(scores)))
+    return Check("the noise has its stated variance", bool(scores) and far < CERTAIN, f"{far:.1f} standard errors away over {len(scores)} releases")
+
+
+def _gains(errors: Named, better: str, worse: str) -> tuple[float, float, int]:
+    """The mean logarithm of how many times smaller the better error is, run by run; its standard error; the runs."""
+    if len(errors.get(better, [])) < 2 or worse not in errors:
+        return math.nan, math.nan, 2
+    return *mean_error(np.log(np.array(errors[worse]) / np.array(errors[better]))), len(errors[better])
+
+
+def _check_order(by_size: Sized, local: list[tuple[int, int]]) -> list[Check]:
+    at = [(d, AT) for d in COLUMNS]
+    orders = [
+        (f"projected beats raw at n = {AT} d", PROJECTED, RAW, at),
+        (f"projected beats the best linear shrinkage at n = {AT} d", PROJECTED, LINEAR, at),
+        (f"projected beats zero at n = {AT} d", PROJECTED, ZERO, at),
+        (f"zero beats projected at n = 5 d, d = {COLUMNS[0]}", ZERO, PROJECTED, [(COLUMNS[0], 5)]),
+        (f"projected beats zero from n = 10 d on where d is {COLUMNS[1]} or more", PROJECTED, ZERO, [(d, 10) for d in COLUMNS[1:]]),
+        ("zero beats the clients' reports, projected, everywhere", ZERO, LOCAL_PROJECTED, local),
+        (f"projecting helps clients too at n = {AT} d", LOCAL_PROJECTED, LOCAL, at),
+        (f"the elliptope reduces the error at d = {SMALL}", PROJECTED, RAW, [(SMALL, SMALL_TIMES)]),
+        (f"the hull reduces it more at d = {SMALL}", HULL, PROJECTED, [(SMALL, SMALL_TIMES)]),
+    ]
+    checks = []
+    for statement, better, worse, places in orders:
+        logs = [_gains(by_size.get(place, {}), better, worse) for place in places]
+        gains = [(math.exp(mean), about_log(math.exp(mean), error, student(runs - 1, CERTAIN))[0]) for mean, error, runs in logs]
+        texts = [f"{gain:.3g} [{least:.3g}, ...] times smaller at d = {d}, n = {times} d" for (gain, least), (d, times) in zip(gains, places, strict=True)]
+        if len(texts) > len(COLUMNS):
+            texts = [f"{min(gains)[0]:.3g} [{min(gains)[1]:.3g}, ...] times or more at {len(texts)} sizes"]
+        checks.append(Check(statement, all(least > 1 for _, least in gains), ", ".join(texts)))
+    return checks
+
+
+def _check_growth(by_size: Sized) -> Check:
+    """The intervals of the first and the last geometric mean do not meet."""
+    logs = [_gains(by_size.get((d, AT), {}), PROJECTED, RAW) for d in COLUMNS]
+    (first, error, runs), *_, (last, other, _) = logs
+    growth = math.log(COLUMNS[-1] / COLUMNS[0])
+    power, spread = (last - first) / growth, student(2 * runs - 2, CERTAIN) * math.hypot(error, other) / growth
+    return Check(
+        f"the gain by projecting grows with d at n = {AT} d, about as d^(1/3) here",
+        power - spread > 0.2 and power + spread < 0.5,
+        f"power {power:.3f} +- {spread:.3f}; {', '.join(f'{math.exp(mean):.2f}' for mean, *_ in logs)} times",
+    )
+
+
+def _figures(by_size: Sized) -> list[Figure]:
+    over_columns = {d: by_size.get((d, AT), {}) for d in COLUMNS}
+    over_records = {times: errors for (d, times), errors in by_size.items() if d == COLUMNS[1]}
+    names = (RAW, ZERO, LINEAR, PROJECTED, LOCAL, LOCAL_PROJECTED)
+    first, second = (
+        [curve(name, ((x, *mean_log(errors[name])) for x, errors in by.items() if name in errors)) for name in names] for by in (over_columns, over_records)
+    )
+    del second[names.index(LOCAL)]
+    title, axis = f"All pairs of d columns, n = {AT} d, epsilon 1", "root mean square error"
+    return [
+        Figure("pairs", title, "columns d", axis, first, log_x=True, log_y=True),
+        Figure("pairs-records", f"All pairs of {COLUMNS[1]} columns, epsilon 1", "n / d", axis, second, log_x=True, log_y=True),
+    ]
+
+
+EXPERIMENT = Pairs()

@@ -1,0 +1,292 @@
+"""The price of many answers: k times as much purely, sqrt(k) times with a delta, and no less."""
+
+import math
+from dataclasses import dataclass
+from itertools import product
+from typing import TypeAlias
+
+import numpy as np
+
+from local_dp.accounting import rules
+from local_dp.accounting.gaussian import DiscreteGaussian
+from local_dp.bounds.packing import least_error, packing_error
+from local_dp.curator.counts.gaussian import GaussianCounts
+from local_dp.curator.counts.k_norm import KNormCounts
+from local_dp.curator.counts.laplace import ColumnCounts, ComposedLaplaceCounts, CountsMechanism, LaplaceCounts, NoCounts
+from local_dp.curator.laws import SmallDatabases
+from local_dp.draws import Draws
+from local_dp.experiments.lab.chapters import PURE_AND_APPROXIMATE
+from local_dp.experiments.lab.checks import every
+from local_dp.experiments.lab.claim import Check, Experiment, Figure, Finding, Scale, Table, curve, of_kind
+from local_dp.experiments.lab.figure_text import figure_check
+from local_dp.experiments.lab.findings import CERTAIN, Deltas, Rows, curves
+from local_dp.experiments.lab.intervals import quantile, wilson
+from local_dp.loss import ATTO, Loss, Pure, nano_epsilon
+from local_dp.noise import KeyedNoise
+
+EPSILON, DELTA, RECORDS = 1.0, 1e-6, 1000
+EACH = 0.01  # the loss of one of many answers
+K_NORM, LAPLACE, COMPOSED, GAUSSIAN, NOTHING = "K-norm, pure", "Laplace, pure", "Laplace, with delta", "Gaussian, with delta", "nothing, 1,000 records"
+NOISES = (K_NORM, LAPLACE, COMPOSED, GAUSSIAN)
+ANSWERS, COUNTS = (1, 10, 100, 1000, 10_000, 100_000), (4, 16, 64, 256, 1024, 4096)
+RUNS: dict[Scale, int] = {"quick": 300, "full": 3000}
+BOUND = "no pure mechanism below"
+
+
+def mechanism(name: str, k: int) -> CountsMechanism[Loss]:
+    """The mechanism of a curve."""
+    if name == K_NORM:
+        return KNormCounts(k, EPSILON)
+    if name == LAPLACE:
+        return LaplaceCounts(k, EPSILON)
+    return ComposedLaplaceCounts(k, EPSILON, DELTA) if name == COMPOSED else GaussianCounts(k, EPSILON, DELTA)
+
+
+def _small(k: int, n: int) -> SmallDatabases[tuple[int, ...], ColumnCounts]:
+    return SmallDatabases(list(product((0, 1), repeat=k)), n, lambda rows: ColumnCounts.of(np.array(rows)))
+
+
+@dataclass(frozen=True)
+class Losses:
+    epsilons: dict[str, float]  # by rule
+
+
+@dataclass(frozen=True)
+class Rules:
+    """The loss of k answers of pure loss `EACH` beside delta."""
+
+    answers: int
+
+    def measure(self, seed: int) -> Losses:
+        return Losses({rule: rules.epsilon({Pure(nano_epsilon(EACH)): self.answers}, DELTA, rule) for rule in rules.RULES})
+
+
+@dataclass(frozen=True)
+class Transcript:
+    enumerated: float  # delta beside 1 nat, over all neighbours
+    exact: float  # by the exact rule
+
+
+@dataclass(frozen=True)
+class Transcripts:
+    """k counts with Laplace noise of half a nat each."""
+
+    k: int
+
+    def measure(self, seed: int) -> Transcript:
+        enumerated = _small(self.k, 1).worst_delta(LaplaceCounts(self.k, self.k / 2), Pure(nano_epsilon(EPSILON)))
+        return Transcript(float(enumerated), rules.delta({Pure(nano_epsilon(0.5)): self.k}, EPSILON))
+
+
+@dataclass(frozen=True)
+class Privacy:
+    """The worst delta over all pairs of small databases, less the stated one, at epsilon; and at a thousandth less."""
+
+    name: str
+    k: int
+    n: int
+
+    def measure(self, seed: int) -> Deltas:
+        counts, databases = mechanism(self.name, self.k), _small(self.k, self.n)
+        losses = (Pure(counts.loss.nano * part // 1000) for part in (1000, 999))
+        return Deltas(*(float(databases.worst_delta(counts, loss) - counts.loss.atto / ATTO) for loss in losses))
+
+
+@dataclass(frozen=True)
+class Normal:
+    """The delta of Gaussian noise on so many counts beside epsilon, by the exact rule, as if it were discrete; and with a tenth less variance."""
+
+    counts: int
+
+    def measure(self, seed: int) -> Deltas:
+        variance = GaussianCounts(self.counts, EPSILON, DELTA).variance
+        noises = (DiscreteGaussian(-(-ATTO * 10 // (variance * part))) for part in (10, 9))
+        return Deltas(*(rules.delta({noise: self.counts}, EPSILON) for noise in noises))
+
+
+@dataclass(frozen=True)
+class Largest:
+    errors: list[int]  # the largest error of each run
+    ranks: list[float]  # in the stated law, made uniform
+    stated: float  # the median of that law
+
+    @property
+    def median(self) -> tuple[float, float, float]:
+        """With its 95 % interval. Errors are whole, so the values next to the ranks are as good as for a continuous law."""
+        return (float(self.errors[0]),) * 3 if len(self.errors) == 1 else quantile(self.errors, 0.5)
+
+    def within(self, error: int) -> tuple[float, float]:
+        """The interval of the probability of an error of at most this; it is wrong once in 100,000."""
+        return wilson(sum(each <= error for each in self.errors), len(self.errors), CERTAIN)
+
+
+@dataclass(frozen=True)
+class Errors:
+    """The largest error of k counts."""
+
+    name: str
+    k: int
+    runs: int
+
+    def measure(self, seed: int) -> Largest:
+        draws, generator = Draws(KeyedNoise(seed), self.k), np.random.default_rng([seed, self.k])
+        table = ColumnCounts(RECORDS, np.linspace(0, RECORDS, self.k).astype(np.int64))
+        if self.name == NOTHING:
+            error = NoCounts().release(table, draws).largest_error(table)
+            return Largest([error], [], error)
+        counts = mechanism(self.name, self.k)
+        errors = [counts.release(table, draws).largest_error(table) for _ in range(self.runs)]
+        ends = [(counts.within(error - 1) if error else 0.0, counts.within(error)) for error in errors]
+        return Largest(errors, [low + (high - low) * generator.random() for low, high in ends], counts.median_error)
+
+
+Point: TypeAlias = Rules | Transcripts | Privacy | Normal | Errors
+Measurement: TypeAlias = Losses | Transcript | Deltas | Largest
+Sized: TypeAlias = dict[tuple[str, int], Largest]
+
+
+class Price(Experiment[Point, Measurement]):
+    name = "price"
+    chapter = PURE_AND_APPROXIMATE
+    title = "The price of many answers: k, or the root of k"
+    claim = (
+        "A curator who answers k questions about the same records pays k times for pure privacy and about sqrt(k) times with a little delta. The optimal "
+        "composition is tight: k noisy counts lose exactly that. If one record may change all k counts, pure noise errs by about k / epsilon. No pure "
+        "mechanism errs less than noise in the shape of a cube; noise on each count is ln k times worse. Gaussian noise errs by about sqrt(k). From a few "
+        "hundred counts on, that is less than any pure mechanism can reach. For a few counts pure noise is better."
+    )
+    source = "Dwork, Rothblum, Vadhan 2010; Kairouz, Oh, Viswanath 2015; Hardt, Talwar 2010; Balle, Wang 2018"
+
+    def points(self, scale: Scale) -> list[Point]:
+        return [
+            *(Rules(k) for k in ANSWERS),
+            *(Transcripts(k) for k in range(1, 6)),
+            *(Privacy(name, k, n) for name in (K_NORM, LAPLACE, COMPOSED) for k, n in ((1, 3), (2, 2), (3, 1))),
+            *(Normal(k) for k in (16, 256)),
+            *(Errors(name, k, 1 if name == NOTHING else RUNS[scale]) for name in (*NOISES, NOTHING) for k in COUNTS),
+        ]
+
+    def conclude(self, measurements: list[tuple[Point, Measurement]], scale: Scale) -> Finding:
+        composed, transcripts, privacy = of_kind(measurements, Rules), of_kind(measurements, Transcripts), of_kind(measurements, Privacy)
+        normal, errors = of_kind(measurements, Normal), of_kind(measurements, Errors)
+        largest = {(p.name, p.k): m for p, m in errors}
+        tables = [_rules_table(composed), _errors_table(errors)]
+        title, axis = f"What k answers of epsilon {EACH:g} cost", "epsilon beside delta 1e-6"
+        drawn = curves((rule, k, epsilon) for rule, k, epsilon in tables[0].rows)
+        bound = curve(BOUND, ((k, least_error(k, EPSILON)) for k in COUNTS), "bound")
+        medians = [*curves((p.name, p.k, *m.median) for p, m in errors), bound]
+        figures = [
+            Figure("price-rules", title, "answers k", axis, drawn, log_x=True, log_y=True),
+            Figure("price-errors", "The largest error of k counts of the same records, epsilon 1", "counts k", "median error", medians, log_x=True, log_y=True),
+        ]
+        checks = [
+            _check_rules({p.answers: m.epsilons for p, m in composed}),
+            every(
+                "no price is lower: counts with Laplace noise lose exactly the price, enumerated over all neighbours",
+                (
+                    (-1e-9 * m.enumerated <= m.exact - m.enumerated <= 1e-9 * m.enumerated + 1e-15, f"k = {p.k}: delta {m.enumerated:.6g}")
+                    for p, m in transcripts
+                ),
+            ),
+            every(
+                "enumerated over all pairs of small databases, every noise keeps to its loss, and the pure ones to no less",
+                ((m.at <= 0 and (p.name == COMPOSED or m.below > 0), f"{p.name}, k = {p.k}: {m.at:.2g}, below {m.below:.2g}") for p, m in privacy),
+            ),
+            every(
+                "Gaussian noise keeps to delta by the exact rule to 1 %, and a tenth less of its variance does not",
+                ((m.at <= 1.01 * DELTA < 1.5 * DELTA < m.below, f"k = {p.counts}: {m.at:.4g}, with a tenth less {m.below:.3g}") for p, m in normal),
+            ),
+            _check_laws(errors),
+            *(_check_errors(largest) if errors else []),
+            *(figure_check([figure], table) for figure, table in zip(figures, tables, strict=True)),
+        ]
+        notes = [
+            f"Errors at epsilon {EPSILON:g}, and delta {DELTA:g} where there is one; no noise depends on the data. Nothing answers {RECORDS // 2} for all.",
+            "The bound is that of the best of all pure mechanisms for counts of any size (`bounds/packing.py`); packing gives about a third of it.",
+            "Attacks show that sqrt(k) is needed with a delta too: experiment `tracing`.",
+        ]
+        return Finding(checks, tables, figures, notes, headline=_headline(largest))
+
+
+def _headline(largest: Sized) -> str:
+    most = COUNTS[-1]
+    pure, some = (f"{largest[name, most].median[0]:,.0f}" if (name, most) in largest else "an unknown number" for name in (K_NORM, GAUSSIAN))
+    return f"The largest of {most:,} counts is off by {pure} with pure noise, and no pure noise does better; with delta {DELTA:g} by {some}."
+
+
+def _check_rules(by: dict[int, dict[str, float]]) -> Check:
+    least = [epsilons["exact"] <= min(epsilons.values()) * (1 + 1e-9) for epsilons in by.values()]
+    power = {rule: math.log(by[10_000][rule] / by[100][rule]) / math.log(100) for rule in ("basic", "exact")} if by else {}
+    return Check(
+        "the exact price is the least of all rules; from 100 to 10,000 answers it grows about as sqrt(k), where adding up grows as k",
+        bool(by) and all(least) and abs(power["basic"] - 1) < 1e-9 and 0.49 < power["exact"] < 0.56,
+        ", ".join(f"{rule}: {by[100][rule]:.4g} to {by[10_000][rule]:.4g}, power {each:.3f}" for rule, each in power.items()),
+    )
+
+
+def _check_laws(errors: Rows[Errors, Largest]) -> Check:
+    """Ranks of errors in their laws are uniform: at three places, for each mechanism, all k together."""
+    cases = []
+    for name in NOISES if errors else ():
+        ranks = np.array([rank for p, m in errors if p.name == name for rank in m.ranks])
+        intervals = [(share, wilson(int((ranks <= share).sum()), max(1, len(ranks)), CERTAIN)) for share in (0.1, 0.5, 0.9)]
+        text = f"{name}: {(ranks <= 0.5).sum() / max(1, len(ranks)):.3f} up to the median"
+        cases.append((all(low <= share <= high for share, (low, high) in intervals), text))
+    return every("the largest errors of all runs have the laws that closed forms give", cases)
+
+
+def _check_errors(largest: Sized) -> list[Check]:
+    most, median = COUNTS[-1], {key: each.median for key, each in largest.items()}
+    powers = {name: math.log(median[name, most][0] / median[name, 256][0]) / math.log(most / 256) for name in (K_NORM, GAUSSIAN)}
+    best = {k: least_error(k, EPSILON) for k in COUNTS}
+    below = [largest[name, k].within(best[k] - 1)[0] for name in (K_NORM, LAPLACE) for k in COUNTS]
+    reached = [largest[K_NORM, k].within(best[k])[1] for k in COUNTS]
+    each = {k: median[LAPLACE, k][1] / median[K_NORM, k][2] for k in (16, 256, most)}
+    pure, some, nothing = median[K_NORM, 1024], median[GAUSSIAN, 1024], median[NOTHING, 1024][0]
+    return [
+        Check(
+            "purely, errors grow as k; with a delta as sqrt(k) and a little more, which is a logarithm",
+            0.97 < powers[K_NORM] < 1.03 and 0.5 < powers[GAUSSIAN] < 0.63,
+            ", ".join(f"{name}: power {power:.3f}" for name, power in powers.items()),
+        ),
+        Check(
+            "no pure noise has a median error below that of the best of all pure mechanisms, and noise in the shape of the cube has it",
+            max(below) <= 0.5 <= min(reached),
+            ", ".join(f"k = {k}: {median[K_NORM, k][0]:,.0f} and {best[k]:,}" for k in (16, 256, most)),
+        ),
+        Check(
+            "noise on each count is worse than that of the cube, by a factor that grows with k",
+            1 < each[16] < each[256] < each[most],
+            ", ".join(f"k = {k}: {ratio:.2f} times or more" for k, ratio in each.items()),
+        ),
+        Check(
+            "with a delta 256 counts and more err less than any pure mechanism can; Gaussian noise on 4,096 less than half of Laplace noise",
+            all(median[GAUSSIAN, k][2] < best[k] for k in (256, 1024, most)) and 2 * median[GAUSSIAN, most][2] < median[COMPOSED, most][1],
+            f"{most:,} counts: {median[GAUSSIAN, most][0]:,.0f}, Laplace {median[COMPOSED, most][0]:,.0f}, best pure {best[most]:,}",
+        ),
+        Check(
+            "for a few counts pure noise errs less than noise that has a delta",
+            all(median[K_NORM, k][2] < min(median[GAUSSIAN, k][1], median[COMPOSED, k][1]) for k in (COUNTS[0], 16)),
+            f"k = 16: {median[K_NORM, 16][0]:.0f} and {median[GAUSSIAN, 16][0]:.0f}",
+        ),
+        Check(
+            f"for 1,024 counts of {RECORDS:,} records pure noise is worse than answering half of them for each, and Gaussian noise better",
+            some[2] < nothing < pure[1],
+            f"nothing {nothing:.0f}, K-norm {pure[0]:.0f}, Gaussian {some[0]:.0f}",
+        ),
+    ]
+
+
+def _rules_table(composed: Rows[Rules, Losses]) -> Table:
+    rows = [(rule, p.answers, m.epsilons[rule]) for rule in rules.RULES for p, m in composed]
+    return Table(f"the loss of k answers of epsilon {EACH:g}, delta {DELTA:g}", ("rule", "answers", "epsilon"), rows)
+
+
+def _errors_table(errors: Rows[Errors, Largest]) -> Table:
+    rows: list[tuple[object, ...]] = [(p.name, p.k, *m.median, m.stated, p.runs) for p, m in errors]
+    for k in COUNTS if errors else ():
+        rows += [(name, k, *(bound(k, EPSILON),) * 4, 0) for name, bound in ((BOUND, least_error), ("packing", packing_error))]
+    return Table("the largest error of k counts", ("answer", "counts", "median", "at least 95 % from", "to", "by its law", "runs"), rows)
+
+
+EXPERIMENT = Price()

@@ -1,0 +1,340 @@
+"""Where asking again cannot help: parity stays exponential for fully interactive protocols, by cutting transcripts and pasting them."""
+
+import math
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TypeAlias
+
+import numpy as np
+
+from local_dp.arrays import Floats
+from local_dp.bounds import channels
+from local_dp.bounds.channels import parity_asked_again_bound, pasting_constant
+from local_dp.bounds.parity import parity_halving_clients, parity_interactive_bound
+from local_dp.bounds.response import response_gain
+from local_dp.cube import character
+from local_dp.experiments.lab.chapters import FRONTIER
+from local_dp.experiments.lab.checks import every
+from local_dp.experiments.lab.claim import Check, Experiment, Figure, Finding, Scale, Table, curve, of_kind
+from local_dp.experiments.lab.findings import Rows
+from local_dp.experiments.lab.intervals import wilson
+from local_dp.experiments.lab.minimal_clients import exact_recovery
+from local_dp.hardness.transcripts import WorstProtocols, cut_distances, cut_inputs, random_protocol, transcript_laws
+from local_dp.noise import stream_key
+from local_dp.protocols.parity.parity import ParityHalving
+
+EPSILON, SUCCESS, VARIATION = 1.0, 0.9, 0.1
+TURNS = {2: 6, 4: 8, 8: 10}
+SEARCHES: dict[Scale, tuple[tuple[int, int, int, float], ...]] = {
+    "quick": ((2, 8, 20, 400.0), (4, 16, 7, 100.0)),  # clients, turns, steps and reach of the grid
+    "full": ((2, 8, 20, 400.0), (2, 16, 40, 1000.0), (4, 16, 7, 100.0)),
+}
+EPSILONS = (0.5, 1.0, 2.0)
+LEAST = 0.85  # the success at the formula's count that agrees with the formula, 90 %
+NEAR = 0.92  # of the constant for two clients: a search reaches this share
+DRAWN = range(4, 13)  # the d of the figure
+
+
+@dataclass(frozen=True)
+class Distances:
+    whole: float  # h^2 of all clients together
+    parts: float  # the sum of h^2 of each alone
+
+    @property
+    def ratio(self) -> float:
+        return self.whole / self.parts if self.parts else (math.inf if self.whole else 0.0)
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """The protocol of the largest ratio among some that are drawn at random."""
+
+    clients: int
+    turns: int
+    count: int
+
+    def measure(self, seed: int) -> Distances:
+        generator, inputs = np.random.default_rng(seed), cut_inputs(self.clients)
+        laws = (transcript_laws(random_protocol(self.clients, self.turns, generator), inputs) for _ in range(self.count))
+        return max((Distances(*cut_distances(law)) for law in laws), key=lambda distances: distances.ratio)
+
+
+@dataclass(frozen=True)
+class Worst:
+    """The worst protocol that a search finds."""
+
+    clients: int
+    turns: int
+    steps: int
+    reach: float
+
+    def measure(self, seed: int) -> Distances:
+        protocol, _ = WorstProtocols(self.clients, self.turns, self.steps, self.reach).find()
+        return Distances(*cut_distances(transcript_laws(protocol, cut_inputs(self.clients))))
+
+
+@dataclass(frozen=True)
+class Curator:
+    """A curator who sees all bits and answers their AND by randomized response: epsilon-private, but nothing factors."""
+
+    clients: int
+
+    def measure(self, seed: int) -> Distances:
+        bits = cut_inputs(self.clients).all(axis=1)
+        true = 1 / (1 + math.exp(-EPSILON))
+        ones = np.where(bits, true, 1 - true)
+        return Distances(*cut_distances(np.stack([1 - ones, ones], axis=1)))
+
+
+@dataclass(frozen=True)
+class Information:
+    best: float  # the mean over parities of the h^2 that one report puts between the parity and random labels: by the best channel
+    masks: float  # by randomized parities
+
+
+@dataclass(frozen=True)
+class Person:
+    """One report about a parity of d bits."""
+
+    d: int
+    epsilon: float
+
+    def measure(self, seed: int) -> Information:
+        best = channels.best_channel(self.epsilon, 2 << self.d, lambda columns: parity_distances(columns, self.d)).value
+        shrink = 1 / response_gain(self.epsilon)
+        return Information(best, sum(shrink_distance(sign * shrink) for sign in (1, -1)) / 2 / 2**self.d)
+
+    @property
+    def bound(self) -> float:
+        return channels.affinity_curvature(self.epsilon) * channels.report_squares(self.epsilon) / float(2**self.d)
+
+
+@dataclass(frozen=True)
+class Tests:
+    carried: float  # by the best report, relative to yes or no
+    clients: int  # by yes or no
+    fewer: int  # by the best report
+    reports: int  # of the best report
+    two: float  # the share of correct tests by yes or no
+    best: float  # and by the best report
+
+
+@dataclass(frozen=True)
+class Laws:
+    """How often the likelier of two laws is the right one."""
+
+    epsilon: float
+    trials: int
+
+    def measure(self, seed: int) -> Tests:
+        generator = np.random.default_rng(seed)
+        shrunk, best = VARIATION / response_gain(self.epsilon), channels.best_two_laws(self.epsilon, VARIATION)
+        two = np.array([[1 + shrunk, 1 - shrunk], [1 - shrunk, 1 + shrunk]]) / 2
+        carried = best.value / (1 - math.sqrt(1 - shrunk**2))
+        clients = channels.two_laws_clients(self.epsilon, VARIATION, 1 - SUCCESS)
+        fewer = math.ceil(clients / carried)
+        reports = np.array([best.columns @ law for law in channels.easiest_laws(VARIATION)])
+        shares = [correct_share(laws, n, self.trials, generator) for laws, n in ((two, clients), (reports, fewer))]
+        return Tests(carried, clients, fewer, len(best.columns), *shares)
+
+    @property
+    def unit(self) -> float:
+        """C^2 / t^2."""
+        return (response_gain(self.epsilon) / VARIATION) ** 2
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """The least clients of protocols that ask in turn, and of all protocols."""
+        return channels.two_laws_in_turn_bound(self.epsilon, VARIATION, SUCCESS), channels.two_laws_asked_again_bound(self.epsilon, VARIATION, SUCCESS)
+
+
+@dataclass(frozen=True)
+class Recovery:
+    clients: int  # by the formula
+    successes: int
+
+
+@dataclass(frozen=True)
+class Halving:
+    """How often halving, which asks in turn, finds a parity."""
+
+    d: int
+    trials: int
+
+    def measure(self, seed: int) -> Recovery:
+        clients = parity_halving_clients(self.d, EPSILON, 1 - SUCCESS)
+        own_seed = int.from_bytes(stream_key("asking again", seed, self.d)[:8], "little")
+        return Recovery(clients, exact_recovery(ParityHalving(d=self.d), EPSILON, own_seed)(clients, self.trials))
+
+
+Point: TypeAlias = Drawn | Worst | Curator | Person | Laws | Halving
+Measurement: TypeAlias = Distances | Information | Tests | Recovery
+
+
+def limit(point: Drawn | Worst) -> float:
+    """What all clients together reveal at most, in units of the sum of what each reveals alone."""
+    return pasting_constant(point.clients)
+
+
+def shrink_distance(change: float) -> float:
+    """1 + t/2 - sqrt(1 + t): what a report adds to h^2, per probability, if its own probability changes by the factor 1 + t."""
+    return change**2 / (2 * (1 + math.sqrt(1 + change)) ** 2)
+
+
+def parity_distances(columns: Floats, d: int) -> Floats:
+    """The mean over r of a report's (sqrt M_r - sqrt M)^2 / 2; the first 2^d symbols bear the label +1, the others -1."""
+    plus, minus = np.split(columns, 2, axis=-1)
+    signs = np.array([character(r, np.arange(1 << d, dtype=np.uint64)) for r in range(1 << d)])
+    labels = ((plus - minus) / 2) @ signs.T / 2**d
+    random = ((plus + minus) / 2).mean(axis=-1, keepdims=True)
+    distances: Floats = ((np.sqrt(random + labels) - np.sqrt(random)) ** 2).mean(axis=-1) / 2
+    return distances
+
+
+def correct_share(reports: Floats, clients: int, trials: int, generator: np.random.Generator) -> float:
+    """The share of trials, half of them under either law of a report, in which the right law is the likelier one; a tie counts one half."""
+    scores = np.log(reports[0] / reports[1])
+    sums = [sign * (generator.multinomial(clients, law / law.sum(), size=trials // 2) @ scores) for law, sign in zip(reports, (1, -1), strict=True)]
+    return float(np.mean([(np.abs(total) < 1e-9) / 2 + (total >= 1e-9) for total in sums]))
+
+
+class AskingAgain(Experiment[Point, Measurement]):
+    name = "asking-again"
+    chapter = FRONTIER
+    title = "Parity stays exponential, however often one asks"
+    claim = (
+        "To find a hidden parity of d bits takes of the order of 2^d people, even if everybody may be questioned again and again. All answers together reveal "
+        "at most 3.47 times the sum of each person's share, no matter who is asked or how often. A share is a squared Hellinger distance: the answers of one "
+        "person among strangers."
+    )
+    source = "limits 12.3; Jayram 2009"
+
+    def points(self, scale: Scale) -> list[Point]:
+        count, trials = (100, 20_000) if scale == "quick" else (1000, 200_000)
+        return [
+            *(Drawn(n, turns, count) for n, turns in TURNS.items()),
+            *(Worst(*search) for search in SEARCHES[scale]),
+            *(Curator(n) for n in TURNS),
+            *(Person(d, epsilon) for d in (1, 2) for epsilon in (*EPSILONS, 3.0)),
+            *(Laws(epsilon, trials) for epsilon in EPSILONS),
+            *(Halving(d, 1000) for d in ((4, 6, 8, 10) if scale == "quick" else (4, 6, 8, 10, 12))),
+        ]
+
+    def conclude(self, measurements: list[tuple[Point, Measurement]], scale: Scale) -> Finding:
+        protocols, curated = of_kind(measurements, Drawn), of_kind(measurements, Curator)
+        worst = sorted(of_kind(measurements, Worst), key=lambda row: (row[0].clients, row[1].ratio))  # the largest of equally many clients last
+        people, laws, halving = of_kind(measurements, Person), of_kind(measurements, Laws), of_kind(measurements, Halving)
+        checks = [
+            every(
+                "In protocols drawn at random and written out, all clients together are never farther apart than the constant times the sum of each alone",
+                ((m.ratio <= limit(p) * (1 + 1e-9), f"{m.ratio:.3f} of {limit(p):.3f} with {p.clients} clients") for p, m in protocols),
+            ),
+            every(
+                f"The worst protocols that a search finds stay below it too, and for two clients reach {NEAR:.0%} of it: no much smaller constant is true",
+                ((NEAR * (p.clients == 2) <= m.ratio / limit(p) <= 1, f"{m.ratio:.4f} of {limit(p):.4f} with {p.clients} clients") for p, m in worst),
+            ),
+            every(
+                "A curator's private answer, which does not factor, breaks it: the AND of all bits",
+                ((m.whole > pasting_constant() * m.parts, f"{p.clients} clients: {m.whole:.3f} together, {m.parts:.3f} in sum") for p, m in curated),
+            ),
+            every(
+                "No report of one person carries more than the bound's share of a parity: the best channel's information, in units of the bound",
+                ((max(m.best / p.bound, m.masks / m.best) <= 1 + 1e-9, f"{m.best / p.bound:.2f} (d = {p.d}, epsilon {p.epsilon:g})") for p, m in people),
+            ),
+            _check_parity(halving),
+            _check_laws(laws),
+        ]
+        notes = [
+            f"Parity: epsilon {EPSILON:g}, found exactly with probability {SUCCESS:.0%}. Halving asks nobody twice; no protocol that asks again is known to do "
+            "better. The exact number between halving and the bound for all protocols is open.",
+            "Protocols written out: a tree of single bits, where any client may speak at each node; half of the tree's probabilities lie near 0 or 1. The "
+            "worst one is searched for on a grid of likelihood ratios, so a worse one may exist.",
+            "Two laws: any two at this total variation. The best report is found among the 8 columns that matter. It gains where each law has a part that the "
+            "other lacks, and they share the rest. Between two laws of two symbols yes or no is the best report.",
+        ]
+        tables = [_parity_table(halving), _ratio_table(protocols, worst), _laws_table(laws)]
+        return Finding(checks, tables, [_parity_figure(halving), _ratio_figure(protocols, worst), _laws_figure(laws)], notes, headline=_headline(halving))
+
+
+def _check_parity(rows: Rows[Halving, Recovery]) -> Check:
+    bounds = [parity_asked_again_bound(d, EPSILON, SUCCESS) for d in (*DRAWN, DRAWN[-1] + 1)]
+    doubled = all(more >= 2 * fewer for fewer, more in pairwise(bounds))
+    cases = []
+    for p, m in rows:
+        factor, (low, high) = m.clients / parity_asked_again_bound(p.d, EPSILON, SUCCESS), wilson(m.successes, p.trials)
+        cases.append((doubled and low >= LEAST and 1 < factor < 9, f"d = {p.d}: {factor:.2f} times, success {low:.3f} to {high:.3f}"))
+    statement = "With each bit the people that every protocol needs at least double; halving, which asks nobody twice, takes less than nine times as many"
+    return every(statement, cases)
+
+
+def _check_laws(rows: Rows[Laws, Tests]) -> Check:
+    cases = []
+    for p, m in rows:
+        turn, again = p.bounds
+        holds = m.carried > 1 and min(m.two, m.best) >= LEAST and 10 * again > m.fewer >= turn > again
+        by_best = f"{m.fewer:,} by {m.reports} answers that carry {m.carried:.2f} times as much ({m.best:.1%})"
+        cases.append((holds, f"epsilon {p.epsilon:g}: {m.clients:,} by yes and no (right in {m.two:.1%}), {by_best}"))
+    statement = "One round tells two known laws apart with less than ten times the people that every protocol needs; the best report takes fewer than yes or no"
+    return every(statement, cases)
+
+
+def _headline(rows: Rows[Halving, Recovery]) -> str:
+    if not rows:
+        return "Nothing was measured."
+    d, clients = rows[-1][0].d, rows[-1][1].clients
+    bound = parity_asked_again_bound(d, EPSILON, SUCCESS)
+    return f"At d = {d} no protocol finds the parity with fewer than {bound:,.0f} people, however it asks. Halving, which asks nobody twice, takes {clients:,}."
+
+
+def _parity_table(halving: Rows[Halving, Recovery]) -> Table:
+    rows = []
+    for p, m in halving:
+        unit = response_gain(EPSILON) ** 2 * 2.0**p.d
+        again, turn = parity_asked_again_bound(p.d, EPSILON, SUCCESS), parity_interactive_bound(p.d, EPSILON, SUCCESS)
+        rows.append((p.d, round(again), round(turn), m.clients, round(m.successes / p.trials, 3), round(again / unit, 3), round(m.clients / unit, 2)))
+    columns = ("d", "every protocol, at least", "in turn, at least", "halving", "its success", "the first in C^2 2^d", "halving in C^2 2^d")
+    return Table(f"Parity at epsilon {EPSILON:g}: people for {SUCCESS:.0%}", columns, rows)
+
+
+def _ratio_table(protocols: Rows[Drawn, Distances], worst: Rows[Worst, Distances]) -> Table:
+    largest = {p.clients: round(m.ratio, 4) for p, m in worst}
+    rows = [(p.clients, round(m.ratio, 3), largest.get(p.clients, ""), round(limit(p), 4)) for p, m in protocols]
+    title = "What all clients together reveal, in units of the sum of what each reveals alone"
+    return Table(title, ("clients", "largest drawn", "largest found", "proven limit"), rows)
+
+
+def _laws_table(laws: Rows[Laws, Tests]) -> Table:
+    rows = [(p.epsilon, *(round(n / p.unit, 3) for n in (m.clients, m.fewer, *p.bounds)), round(m.carried, 3)) for p, m in laws]
+    columns = ("epsilon", "yes or no", "best report", "in turn, at least", "every protocol, at least", "best report carries")
+    return Table(f"Two laws at total variation {VARIATION:g}: people in C^2 / t^2 for {SUCCESS:.0%}", columns, rows)
+
+
+def _parity_figure(halving: Rows[Halving, Recovery]) -> Figure:
+    curves = [
+        curve("halving, which asks nobody twice, as it was run", ((p.d, m.clients) for p, m in halving), group="halving"),
+        curve("halving, formula", ((d, parity_halving_clients(d, EPSILON, 1 - SUCCESS)) for d in DRAWN), "theory", group="halving"),
+        curve("asked in turn, proven limit", ((d, parity_interactive_bound(d, EPSILON, SUCCESS)) for d in DRAWN), "bound"),
+        curve("asked again and again, proven limit", ((d, parity_asked_again_bound(d, EPSILON, SUCCESS)) for d in DRAWN), "bound"),
+    ]
+    return Figure("asking-again-parity", "Parity: people needed, however they are asked", "bits of the hidden parity d", "people", curves, log_y=True)
+
+
+def _ratio_figure(protocols: Rows[Drawn, Distances], worst: Rows[Worst, Distances]) -> Figure:
+    curves = [
+        curve("proven limit", ((p.clients, limit(p)) for p, _ in protocols), "bound"),
+        curve("worst protocol found by search", {p.clients: m.ratio for p, m in worst}.items()),
+        curve("largest of those drawn at random", ((p.clients, m.ratio) for p, m in protocols)),
+    ]
+    title, axis = "What all reveal together is bounded by what each reveals alone", "squared distance, all together over the sum of each alone"
+    return Figure("asking-again-pasting", title, "clients", axis, curves, log_x=True)
+
+
+def _laws_figure(laws: Rows[Laws, Tests]) -> Figure:
+    labels = ("one round, yes or no", "one round, the best report", "asked in turn, proven limit", "asked again and again, proven limit")
+    heights = [[count / p.unit for count in (m.clients, m.fewer, *p.bounds)] for p, m in laws]
+    curves = [curve(label, enumerate(bars), "bars") for label, bars in zip(labels, zip(*heights, strict=True), strict=bool(laws))]
+    ticks = tuple(f"epsilon {p.epsilon:g}" for p, _ in laws)
+    return Figure("asking-again-laws", "Telling two known laws apart", "privacy", "people, in C^2 / t^2", curves, x_ticks=ticks)
+
+
+EXPERIMENT = AskingAgain()

@@ -1,0 +1,373 @@
+"""Kinds of interaction: a path that is found by asking once, in turn, and the same people again."""
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import accumulate, pairwise
+from typing import TypeAlias
+
+import numpy as np
+
+from local_dp.arrays import Ints
+from local_dp.bounds.interaction import group_lengths, ladder_clients, ladder_one_round_least
+from local_dp.errors import LocalDPError, RefusedError
+from local_dp.experiments.lab.chapters import FRONTIER
+from local_dp.experiments.lab.checks import every, within
+from local_dp.experiments.lab.claim import Check, Experiment, Figure, Finding, Scale, Table, curve, of_kind
+from local_dp.experiments.lab.cross_check import CrossCheck, Refusal, cross_check_shown
+from local_dp.experiments.lab.figure_text import figure_check
+from local_dp.experiments.lab.findings import Rows
+from local_dp.experiments.lab.minimal_clients import ClientCount, Search, measured_clients, reached_check
+from local_dp.interaction import Algorithm, run
+from local_dp.ledger import Ledger
+from local_dp.loss import exp_epsilon
+from local_dp.noise import KeyedNoise
+from local_dp.oracles.local.asked import Cohort, LocalQuery
+from local_dp.oracles.local.population import PopulationOracle
+from local_dp.oracles.watched import Watched
+from local_dp.protocols.parity.ladder import DEEPEST, LadderAgain, LadderInTurn, LadderOneRound
+from local_dp.queries.examples import PathStep
+from local_dp.randomizers.evidence import exact_ratio
+from local_dp.randomizers.repeated.one_of_rounds import OneOfRounds
+from local_dp.tallies import Tally
+from local_dp.verification.watch import worst_transcript
+
+EPSILON, BETA = 1.0, 0.1
+AGAIN, IN_TURN, BELOW, BY_SUM, ONE_ROUND = "again", "in turn", "in turn, random nodes below too", "again, charged by the sum", "one round"
+WAYS = (AGAIN, IN_TURN, BELOW, BY_SUM, ONE_ROUND)
+THREE = OneOfRounds(1.09861229, word_bits=2)  # E = 3: probabilities of 1/4, 1/2 and 3/4, without rounding
+LEVELS = (2, 4, 8, 12, 16)
+AT, ROUNDS = 12, (1, 2, 3, 4, 6, 12)  # levels, and rounds allowed, of the first figure
+LOST = (1, 2, 3, 4, 6)  # rounds of which all transcripts are enumerated
+SMALL, LARGE = 4, 16  # levels at which runs are made client by client
+TIMES = 200  # how many times fewer than any one round takes
+SLACK = 0.06
+TRIALS: dict[Scale, int] = {"quick": 12_000, "full": 120_000}
+USERS: dict[Scale, int] = {"quick": 300, "full": 2000}
+NAMES = {AGAIN: "fully interactive", BY_SUM: "fully interactive", IN_TURN: "sequentially interactive", BELOW: "sequentially interactive"}
+BOUND = "one round, no protocol with fewer"
+
+
+def rounds_of(way: str, k: int) -> int:
+    """The most rounds: one a level, or one."""
+    return 1 if way == ONE_ROUND else k
+
+
+@dataclass(frozen=True)
+class Way:
+    """One way to follow a ladder of k levels in so many rounds; `again` asks all clients in each, with epsilon `each` for one answer."""
+
+    name: str
+    k: int
+    rounds: int
+
+    @property
+    def again(self) -> bool:
+        return self.name in (AGAIN, BY_SUM)
+
+    @property
+    def below(self) -> bool:
+        return self.name == BELOW
+
+    @property
+    def each(self) -> float:
+        return EPSILON / self.rounds if self.name == BY_SUM else EPSILON
+
+    @property
+    def predicted(self) -> int:
+        return ladder_clients(self.k, self.each, BETA, self.rounds, again=self.again, below=self.below)
+
+    @property
+    def apart(self) -> int:
+        """The prediction if the answers of other levels were coins."""
+        return ladder_clients(self.k, self.each, BETA, self.rounds, again=self.again, below=self.below, apart=True)
+
+    @property
+    def least(self) -> int:
+        lengths = group_lengths(self.k, self.rounds)
+        return (1 if self.again else self.rounds) << max(lengths)
+
+    def __str__(self) -> str:
+        return f"{self.name}, k = {self.k}, {self.rounds} rounds"
+
+    def protocol(self) -> LadderAgain | LadderInTurn | LadderOneRound:
+        if self.name == ONE_ROUND:
+            return LadderOneRound(self.k)
+        if self.again:
+            return LadderAgain(self.k, self.rounds, "sum" if self.name == BY_SUM else "session")
+        return LadderInTurn(self.k, self.rounds, self.below)
+
+    def plan(self, n: int) -> list[tuple[int, int, int]]:
+        """The rounds: the first level, the number of levels and the number of clients."""
+        lengths = group_lengths(self.k, self.rounds)
+        firsts = list(accumulate(lengths, initial=0))
+        each = [n] * self.rounds if self.again else [high - low for low, high in pairwise(n * place // self.rounds for place in range(self.rounds + 1))]
+        depths = [
+            max(length, min(self.k - first, DEEPEST, max(1, m).bit_length() - 1)) if self.below else length
+            for first, length, m in zip(firsts, lengths, each, strict=False)
+        ]
+        return list(zip(firsts, depths, each, strict=False))
+
+
+def successes(way: Way, n: int, runs: int, generator: np.random.Generator) -> int:
+    """In how many of so many runs the path is found: the answers to all questions of a kind from their binomial law.
+
+    Fresh clients have independent levels, so for one round this is the law of the protocol. Only the sizes of the kinds are rounded as those of the
+    questions. Where the same clients are asked again, it ignores that a client has one level only: some clients in a thousand.
+    """
+    right, leads = np.ones(runs, dtype=np.bool_), list[tuple[int, Ints]]()
+    rounds = {first: (depth, many) for first, depth, many in way.plan(n)}
+    for level in range(way.k):
+        if level in rounds:
+            leads.append((level, lead(*rounds[level], math.tanh(way.each / 2) / (2 * way.k), runs, generator)))
+        score = sum((each[:, level - first] for first, each in leads if level - first < each.shape[1]), np.zeros(runs, dtype=np.int64))
+        right &= (score > 0) | ((score == 0) & (generator.random(runs) < 0.5))  # a tie is called 0, which half of all bits are
+    return int(right.sum())
+
+
+def lead(depth: int, many: int, lean: float, runs: int, generator: np.random.Generator) -> Ints:
+    """The lead of the path's bit in answers at each level along it, shape (runs, depth), among `many` clients.
+
+    A path in question is of a kind: where it first leaves the true one (or nowhere), and how many of the later levels' tables confirm its step nevertheless.
+    For any tables, of the 2^i ways on from a node, j of i steps are confirmed on binomial(i, j). Each level of k confirms or denies by `lean`.
+    """
+    kinds = [(left, agreed) for left in range(depth) for agreed in range(depth - left)] + [(depth, 0)]
+    shares = [math.comb(depth - left - 1, agreed) if left < depth else 1 for left, agreed in kinds]
+    means = [left - 1 + 2 * agreed - (depth - left - 1) if left < depth else depth for left, agreed in kinds]
+    sizes = np.diff(many * np.cumsum([0, *shares]) // (1 << depth))
+    confirmed = 2 * generator.binomial(sizes, 0.5 + lean * np.array(means), (runs, len(kinds))) - sizes
+    leaving = np.array([left for left, _ in kinds])
+    ahead: Ints = np.stack([confirmed @ (1 * (leaving > level) - 1 * (leaving == level)) for level in range(depth)], axis=1)
+    return ahead
+
+
+@dataclass(frozen=True)
+class Counted:
+    search: Search
+    predicted: int
+
+
+@dataclass(frozen=True)
+class Count:
+    """The least number of clients for 90 % success, beside the closed form's."""
+
+    way: Way
+    trials: int
+
+    def measure(self, seed: int) -> Counted:
+        way, generator = self.way, np.random.default_rng([seed, WAYS.index(self.way.name), self.way.k, self.way.rounds])
+        search = measured_clients(lambda n, runs: successes(way, n, runs, generator), way.predicted, trials=self.trials, least=way.least)
+        return Counted(search, way.predicted)
+
+
+@dataclass(frozen=True)
+class Ratios:
+    together: str  # the largest ratio over all transcripts, a fraction
+    alone: str  # that of one answer
+    session: bool  # whether a client with the epsilon of one answer for life answers all rounds in a session
+    sum: bool  # and where each answer is charged by itself
+
+
+@dataclass(frozen=True)
+class Loss:
+    """All transcripts of so many rounds, enumerated."""
+
+    rounds: int
+
+    def measure(self, seed: int) -> Ratios | Refusal:
+        try:
+            together, alone = worst_transcript(THREE, self.rounds), exact_ratio(THREE)
+        except RefusedError as error:
+            return Refusal(str(error))
+        return Ratios(str(together), str(alone), _allowed(self.rounds, "ladder"), _allowed(self.rounds, ""))
+
+
+def _allowed(rounds: int, session: str) -> bool:
+    """Whether the ledger of one answer's epsilon covers questions to one client about so many levels."""
+    ledger = Ledger(THREE.epsilon)
+    try:
+        for level in range(rounds):
+            ledger.charge("run", [LocalQuery(PathStep("1" * (level + 1), level), THREE, Cohort(0, 1), session).charge()])
+    except RefusedError:
+        return False
+    return True
+
+
+@dataclass(frozen=True)
+class Seen:
+    crossing: CrossCheck
+    interaction: str  # the kind that the server saw
+    model: str  # the kind by the protocol's type
+    spent: float  # the most by any client
+
+
+@dataclass(frozen=True)
+class Users:
+    """The same way client by client: success beside that of the law, the kind of interaction, the loss."""
+
+    way: Way
+    runs: int
+
+    def measure(self, seed: int) -> Seen | Refusal:
+        way, n, protocol = self.way, self.way.predicted, self.way.protocol()
+        generator = np.random.default_rng([seed, WAYS.index(way.name), way.k])
+        right, made, owed, seen = 0, 0, 0, set[tuple[str, float, int]]()
+        try:
+            algorithm: Algorithm[LocalQuery, Tally, str] = protocol.algorithm(EPSILON, n)
+            for drawn in generator.integers(1 << 62, size=self.runs).tolist():
+                population, queries = protocol.synthetic(n, drawn), list[LocalQuery]()
+                oracle = PopulationOracle(population, KeyedNoise(drawn), drawn, EPSILON)
+                right += run(algorithm, Watched(oracle, before=queries.extend)) == population.path
+                made += sum(summary.n for summary in oracle.rounds if summary.digest)
+                owed += sum(len(query.cohort) for query in queries)
+                seen.add((oracle.interaction, oracle.ledger.max_spent, len(oracle.rounds)))
+            ratio = exact_ratio(OneOfRounds(way.each))
+        except LocalDPError as error:
+            return Refusal(str(error))
+        (interaction, spent, _), *others = seen
+        crossing = CrossCheck(
+            clients=n,
+            users=(right, self.runs),
+            law=(successes(way, n, 8 * self.runs, generator), 8 * self.runs),
+            made=(made, owed),
+            loss=math.log(ratio),
+            charged=ratio <= exp_epsilon(OneOfRounds(way.each).nano) and not others,
+            epsilon=EPSILON,
+        )
+        return Seen(crossing, interaction, protocol.model(), spent)
+
+
+Point: TypeAlias = Loss | Users | Count
+Measurement: TypeAlias = Ratios | Seen | Refusal | Counted
+Counts: TypeAlias = dict[Way, tuple[ClientCount, int]]  # the count and the prediction
+NOTHING = ClientCount(0, math.nan, math.nan, 0)  # compares with nothing
+
+
+class KindsOfInteraction(Experiment[Point, Measurement]):
+    name = "kinds-of-interaction"
+    chapter = FRONTIER
+    title = "Asked once, asked in turn, asked again"
+    claim = (
+        "To find a path of k steps, each known to other people, one must ask in turn: one question to all takes exponentially many people. Asking the same "
+        "people at every step costs no privacy, if each speaks in one round and tosses a coin in all others, and takes k times fewer."
+    )
+    source = "Joseph, Mao, Neel, Roth 2019; Joseph, Mao, Roth 2020; docs/limits 12.1"
+
+    def points(self, scale: Scale) -> list[Point]:
+        users = [*(Users(Way(way, SMALL, rounds_of(way, SMALL)), USERS[scale]) for way in WAYS), Users(Way(AGAIN, LARGE, LARGE), USERS[scale] // 2)]
+        ways = [Way(way, k, rounds_of(way, k)) for way in WAYS for k in LEVELS]
+        ways += [Way(way, AT, rounds) for way in (AGAIN, IN_TURN) for rounds in ROUNDS if rounds < AT]
+        return [*(Loss(rounds) for rounds in LOST), *users, *(Count(way, TRIALS[scale]) for way in ways)]
+
+    def conclude(self, measurements: list[tuple[Point, Measurement]], scale: Scale) -> Finding:
+        searches, users = of_kind(measurements, Count), of_kind(measurements, Users)
+        losses: Rows[Loss, Ratios] = [(p, m) for p, m in of_kind(measurements, Loss) if isinstance(m, Ratios)]
+        counts: Counts = {p.way: (m.search, m.predicted) for p, m in searches if isinstance(m.search, ClientCount)}
+        table, figures = _table(counts), [_figure_over_rounds(counts), _figure_over_levels(counts)]
+        crossed = [(f"{p.way.name}, k = {p.way.k}", m.crossing if isinstance(m, Seen) else m) for p, m in users]
+        answers = {True: "answered", False: "refused"}
+        rows = [(p.rounds, m.together, str(Fraction(m.alone) ** p.rounds), answers[m.session], answers[m.sum]) for p, m in losses]
+        columns = ("rounds", "largest ratio of all transcripts", "by the sum of Definition 4.4", "a session within epsilon", "the sum within epsilon")
+        checks = [
+            every(
+                "All answers of a session lose exactly the loss of one, whatever the server asks; their sum would be refused (ratios at E = 3)",
+                ((m.together == m.alone == "3" and m.session and m.sum == (p.rounds == 1), f"{p.rounds} rounds: {m.together}") for p, m in losses),
+                also=len(losses) == len(LOST),
+            ),
+            *(cross_check_shown(name, crossing) for name, crossing in crossed),
+            _check_names({p.way.name: m for p, m in users}),
+            reached_check([(str(p.way), m.search) for p, m in searches]),
+            _check_predicted(counts),
+            *_check_counts(counts),
+            _check_rounds(counts),
+            figure_check(figures, table),
+        ]
+        notes = [
+            f"Epsilon {EPSILON:g} for all reports of a client; {1 - BETA:.0%} of runs find all k bits. Counts are of runs drawn from the law of the answers; "
+            "runs client by client agree.",
+            "The bound is proved for one round alone (docs/limits 12.1). Counts in turn and again are those of the best method known here.",
+            "In a round that asks about several levels, the answers of the levels above all confirm the true path, so they vary less than coins. The last "
+            "column is the count if they did not, as with a public coin that flips each level's answers.",
+        ]
+        return Finding(checks, [table, Table("The loss of all rounds together, E = 3", columns, rows)], figures, notes, headline=_headline(counts))
+
+
+def _of(counts: Counts, way: str, k: int, rounds: int | None = None) -> ClientCount:
+    """The count of one way."""
+    return counts.get(Way(way, k, rounds_of(way, k) if rounds is None else rounds), (NOTHING, 0))[0]
+
+
+def _headline(counts: Counts) -> str:
+    again, turn = _of(counts, AGAIN, LARGE).n, _of(counts, IN_TURN, LARGE).n
+    if not (again and turn):
+        return "No path was counts."
+    least = ladder_one_round_least(LARGE, EPSILON, BETA)
+    few = f"{again:,} people if all are asked at every step, {turn:,} if others are"
+    return f"A path of {LARGE} steps: {few}, and in one round more than {least:,.0f}, whatever is asked."
+
+
+def _check_names(users: dict[str, Seen | Refusal]) -> Check:
+    models = {"non-interactive": "LNI", "sequentially interactive": "LI", "fully interactive": "FI"}
+    seen = {way: (m.interaction, m.model, m.spent) for way, m in users.items() if isinstance(m, Seen)}
+    right = {way: (NAMES.get(way, "non-interactive"), models[NAMES.get(way, "non-interactive")], EPSILON) for way in WAYS}
+    statement = f"Each way is of its stated kind, as the server saw it, and nobody spends more than {EPSILON:g}"
+    return Check(statement, seen == right, ", ".join(f"{way}: {interaction}, {model}" for way, (interaction, model, _) in seen.items()))
+
+
+def _check_predicted(counts: Counts) -> Check:
+    parts = [count.n / predicted for count, predicted in counts.values()]
+    wrong = [str(way) for way, (count, to) in counts.items() if not (count.low <= (1 + SLACK) * to and count.high >= (1 - SLACK) * to)]
+    spread = f"{min(parts):.3f} to {max(parts):.3f} times in {len(parts)} counts" if parts else "nothing"
+    return Check(f"The closed forms predict the counts, within {SLACK:.0%}", bool(counts) and not wrong, "; ".join([spread, *wrong]))
+
+
+def _check_counts(counts: Counts) -> list[Check]:
+    """Asking again against asking in turn, and both against one round."""
+    parts = {f"k = {k}": k * _of(counts, AGAIN, k).n / (_of(counts, IN_TURN, k).n or math.nan) for k in (4, 8, 16)}
+    least, again = ladder_one_round_least(LARGE, EPSILON, BETA), _of(counts, AGAIN, LARGE)
+    above = {f"k = {k}": _of(counts, ONE_ROUND, k).low / ladder_one_round_least(k, EPSILON, BETA) for k in LEVELS}
+    statement = f"Asking the same people again takes k times fewer than asking others in turn, within {SLACK:.0%} (in units of a k-th)"
+    return [
+        within(statement, parts, 1 - SLACK, 1 + SLACK, spec=".3f"),
+        Check(
+            f"Asked again, k = {LARGE} takes {TIMES} times fewer people than any protocol of one round, whatever it asks",
+            TIMES * again.high <= least,
+            f"{again.n:,} [{again.low:,}, {again.high:,}], one round at least {least:,.0f}: {least / (again.n or math.nan):.0f} times",
+        ),
+        within("One round takes more than the theorem's least, at every k (in units of it)", above, 1, spec=".1f"),
+    ]
+
+
+def _check_rounds(counts: Counts) -> Check:
+    turn, again = ([_of(counts, way, AT, rounds) for rounds in ROUNDS] for way in (IN_TURN, AGAIN))
+    best = min(turn, key=lambda count: count.n)
+    falls = all(fewer.high < more.low for more, fewer in pairwise(again))
+    return Check(
+        f"At k = {AT} every additional round with the same people helps; in turn, all rounds are not the best",
+        falls and best.high < turn[-1].low,
+        f"in turn {best.n:,} with {ROUNDS[turn.index(best)]} rounds, {turn[-1].n:,} with {AT}; again {', '.join(f'{count.n:,}' for count in again)}",
+    )
+
+
+def _table(counts: Counts) -> Table:
+    rows = [(way.name, way.k, way.rounds, count.n, count.low, count.high, predicted, way.apart) for way, (count, predicted) in counts.items()]
+    bounds = [(BOUND, k, 1, math.ceil(ladder_one_round_least(k, EPSILON, BETA)), None, None, None, None) for k in LEVELS]
+    columns = ("way", "levels k", "rounds", "clients", "95 % from", "to", "predicted", "predicted, others as coins")
+    return Table(f"Least clients for {1 - BETA:.0%} success", columns, [*rows, *bounds])
+
+
+def _figure_over_rounds(counts: Counts) -> Figure:
+    by_way = {way: [(rounds, _of(counts, way, AT, rounds)) for rounds in ROUNDS] for way in (IN_TURN, AGAIN)}
+    curves = [curve(way, ((x, count.n, count.low, count.high) for x, count in each if count.n)) for way, each in by_way.items()]
+    curves.append(curve(BOUND, ((x, ladder_one_round_least(AT, EPSILON, BETA)) for x in (1, ROUNDS[-1])), "bound"))
+    return Figure("kinds-of-interaction", f"Clients to find a path of {AT} steps, epsilon 1", "rounds allowed", "clients", curves, log_x=True, log_y=True)
+
+
+def _figure_over_levels(counts: Counts) -> Figure:
+    by_way = {way: [(k, _of(counts, way, k)) for k in LEVELS] for way in (ONE_ROUND, BY_SUM, IN_TURN, BELOW, AGAIN)}
+    curves = [curve(way, ((x, count.n, count.low, count.high) for x, count in each if count.n)) for way, each in by_way.items()]
+    curves.append(curve(BOUND, ((k, ladder_one_round_least(k, EPSILON, BETA)) for k in LEVELS), "bound"))
+    return Figure("kinds-of-interaction-levels", "Clients to find a path of k steps, epsilon 1", "steps k", "clients", curves, log_y=True)
+
+
+EXPERIMENT = KindsOfInteraction()

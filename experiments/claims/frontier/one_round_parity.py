@@ -1,0 +1,329 @@
+"""Parity in one round: the bound for every randomizer, the best randomizer, and how few rounds beat them all."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from local_dp.bounds import parity
+from local_dp.bounds.channels import parity_asked_again_bound
+from local_dp.bounds.interaction import few_rounds_clients
+from local_dp.bounds.parity import parity_interactive_bound, parity_one_round_bound
+from local_dp.bounds.response import response_gain
+from local_dp.errors import LocalDPError
+from local_dp.experiments.lab.chapters import FRONTIER
+from local_dp.experiments.lab.checks import every
+from local_dp.experiments.lab.claim import Check, Experiment, Figure, Finding, Scale, Table, curve, of_kind
+from local_dp.experiments.lab.cross_check import CrossCheck, Crossing, Refusal, Trial, cross_check, cross_check_shown
+from local_dp.experiments.lab.findings import Rows
+from local_dp.experiments.lab.intervals import wilson
+from local_dp.experiments.lab.minimal_clients import ClientCount, NoCount, Search, exact_recovery, measured_clients, reached_check
+from local_dp.noise import stream_key
+from local_dp.populations.population import Population
+from local_dp.protocols.local_protocol import LocalProtocol
+from local_dp.protocols.registry import find_protocol
+
+EPSILON, TARGET = 1.0, 0.9
+DENY, MASKS, TWO, THREE, HALVING = "named suspects", "random masks", "two rounds", "three rounds", "halving"
+ONE_ROUND, SEVERAL = (DENY, MASKS), (TWO, THREE, HALVING)
+LN3 = math.log(3)
+EPSILONS = (0.5, 1.0, LN3, 3.0)
+SMALL = (2, 3)  # the d at which the best of all channels is computed
+CHANNELS = 250  # random ones at each d and epsilon: 2,000 in all
+DIMENSIONS: dict[Scale, dict[str, tuple[int, ...]]] = {
+    "quick": {**dict.fromkeys(ONE_ROUND, (4, 6, 8, 10)), **dict.fromkeys(SEVERAL, (4, 6, 8))},
+    "full": dict.fromkeys((*ONE_ROUND, *SEVERAL), (4, 6, 8, 10, 12)),
+}
+AT_BOUND: dict[Scale, dict[str, tuple[int, ...]]] = {
+    "quick": {TWO: (8, 10), THREE: (7, 8, 10), HALVING: (7, 8)},
+    "full": {TWO: (6, 7, 8, 9, 10, 12), THREE: (6, 7, 8, 9, 10, 12), HALVING: (6, 7, 8, 9, 10)},
+}
+BEATEN_FROM = {TWO: 8, THREE: 7, HALVING: 7}  # the d from which as many clients as one round needs at least are more than enough
+TRIALS: dict[Scale, dict[str, int]] = {
+    "quick": {**dict.fromkeys(ONE_ROUND, 6000), TWO: 2000, THREE: 1200, HALVING: 800},
+    "full": {**dict.fromkeys(ONE_ROUND, 12_000), TWO: 8000, THREE: 6000, HALVING: 4000},
+}
+FORMULAS: dict[str, Callable[[int, float, float], int]] = {
+    DENY: parity.parity_deny_clients,
+    MASKS: parity.parity_one_round_clients,
+    HALVING: parity.parity_halving_clients,
+}
+RUNS: dict[Scale, int] = {"quick": 1200, "full": 4000}  # at the bound
+KNOWN = {  # by earlier simulations: clients for 90 % at epsilon 1
+    DENY: {4: 604, 6: 3_364, 8: 16_240, 10: 83_400, 12: 383_000},
+    MASKS: {4: 714, 6: 4_075, 8: 19_840, 10: 95_050, 12: 446_950},
+}
+WITHIN = 1.05
+NEAR = 0.95  # of the best of all channels
+SURE = 3.0902  # standard errors: one-sided, 99.9 %
+
+
+def protocol_of(kind: str, d: int) -> LocalProtocol[Any]:
+    """The protocol of this kind."""
+    names = {DENY: "parity-deny", MASKS: "parity-one-round", HALVING: "parity"}
+    if kind in names:
+        return find_protocol(names[kind]).from_settings({"d": str(d)})
+    return find_protocol("parity-rounds").from_settings({"d": str(d), "rounds": "2" if kind == TWO else "3"})
+
+
+def guess(kind: str, d: int) -> int:
+    """The clients that a formula says it needs."""
+    if kind in SEVERAL[:2]:
+        return few_rounds_clients(d, EPSILON, 2 if kind == TWO else 3, 1 - TARGET)
+    return FORMULAS[kind](d, EPSILON, 1 - TARGET)
+
+
+def _seed(kind: str, of: str | None, seed: int, d: int) -> int:
+    """A seed of the point's own."""
+    return int.from_bytes(stream_key(f"one round parity {kind} {of}", seed, d)[:8], "little")
+
+
+@dataclass(frozen=True)
+class Information:
+    """Nats about a parity, at most."""
+
+    best: float  # of all channels
+    random: float  # of some random ones
+    deny: float  # by naming a suspect
+    support: float  # by naming a parity that agrees
+    bound: float
+
+
+@dataclass(frozen=True)
+class Channels:
+    """The information of one report about a parity."""
+
+    d: int
+    epsilon: float
+
+    def measure(self, seed: int) -> Information:
+        d, epsilon, generator = self.d, self.epsilon, np.random.default_rng([_seed("channels", None, seed, self.d)])
+        drawn = (parity.random_channel(d, epsilon, int(generator.integers(2, 4 << d)), generator) for _ in range(CHANNELS))
+        return Information(
+            parity.best_parity_information(d, epsilon),
+            max(float(parity.parity_information(d, channel).sum()) for channel in drawn),
+            parity.deny_information(d, epsilon),
+            parity.support_information(d, epsilon),
+            parity.parity_report_bound(d, epsilon),
+        )
+
+
+@dataclass(frozen=True)
+class Count:
+    """The least number of clients of one protocol."""
+
+    kind: str
+    d: int
+    trials: int
+
+    def measure(self, seed: int) -> Search:
+        success = exact_recovery(protocol_of(self.kind, self.d), EPSILON, _seed(self.kind, None, seed, self.d))
+        return measured_clients(success, guess(self.kind, self.d), target=TARGET, trials=self.trials, least=2 * self.d)
+
+
+@dataclass(frozen=True)
+class Successes:
+    n: int
+    successes: int
+    reason: str = ""  # of a refusal
+
+
+@dataclass(frozen=True)
+class AtBound:
+    """How often it succeeds with as many clients as the bound for every protocol of one round."""
+
+    several: str
+    d: int
+    trials: int
+
+    def measure(self, seed: int) -> Successes:
+        n = math.ceil(parity_one_round_bound(self.d, EPSILON, TARGET))
+        try:
+            recovery = exact_recovery(protocol_of(self.several, self.d), EPSILON, _seed("bound", self.several, seed, self.d))
+            return Successes(n, recovery(n, self.trials))
+        except LocalDPError as error:
+            return Successes(n, 0, str(error))
+
+
+@dataclass(frozen=True)
+class Cross:
+    """The same protocol client by client and drawn from its law."""
+
+    of: str
+    d: int
+
+    def measure(self, seed: int) -> Crossing:
+        protocol, clients = protocol_of(self.of, self.d), guess(self.of, self.d)
+
+        def exact(result: Any, population: Population) -> bool:
+            return protocol.true_error(result, population) == 0
+
+        def trial() -> Trial:
+            return Trial(protocol.algorithm(EPSILON, clients), lambda drawn: protocol.synthetic(clients, drawn), exact, clients, EPSILON)
+
+        return cross_check(trial, _seed("cross", self.of, seed, self.d))
+
+
+Point: TypeAlias = Channels | Count | AtBound | Cross
+Measurement: TypeAlias = Information | ClientCount | NoCount | Successes | CrossCheck | Refusal
+Counts: TypeAlias = dict[str, dict[int, ClientCount]]  # by kind and d
+
+
+class OneRoundParity(Experiment[Point, Measurement]):
+    name = "one-round-parity"
+    chapter = FRONTIER
+    title = "Parity in one round, whatever is asked"
+    claim = (
+        "To find a hidden parity of d bits in one round takes about d times 2^d people, whatever they are asked. The best question is: name a suspect that "
+        "your own example rules out. Two or three rounds of questions need fewer people than any one round."
+    )
+    source = "limits 12.2"
+
+    def points(self, scale: Scale) -> list[Point]:
+        return [
+            *(Channels(d, epsilon) for d in SMALL for epsilon in EPSILONS),
+            *(Count(kind, d, TRIALS[scale][kind]) for kind, sizes in DIMENSIONS[scale].items() for d in sizes),
+            *(AtBound(kind, d, RUNS[scale]) for kind, sizes in AT_BOUND[scale].items() for d in sizes),
+            *(Cross(kind, 4) for kind in (DENY, TWO, THREE)),
+        ]
+
+    def conclude(self, measurements: list[tuple[Point, Measurement]], scale: Scale) -> Finding:
+        channels, bounded, counted = of_kind(measurements, Channels), of_kind(measurements, AtBound), of_kind(measurements, Count)
+        reached = reached_check([(f"{p.kind}, d = {p.d}", m) for p, m in counted])
+        crossed = (cross_check_shown(f"Parity, {p.of}, d = {p.d}", m, 0.85) for p, m in of_kind(measurements, Cross))
+        checks = [reached, *_channel_checks(channels), _bound_check(bounded), *crossed]
+        rates = [(p.several, p.d, m.n, m.successes / p.trials, *wilson(m.successes, p.trials, SURE)) for p, m in bounded]
+        columns = ("protocol", "d", "clients", "success", "99.8 % low", "99.8 % high")
+        tables = [_channel_table(channels), Table("Success with as many clients as one round needs at least", columns, rates)]
+        figures, headline = list[Figure](), "No least number of clients was found."
+        if reached.shown and counted:
+            counts = {kind: {p.d: m for p, m in counted if p.kind == kind} for kind in (*ONE_ROUND, *SEVERAL)}
+            checks += [*_count_checks(counts), _respects_check(counts)]
+            tables, figures, headline = [_count_table(counts), *tables], [_figure(counts)], _headline(counts)
+        notes = [
+            "The bound for one round holds for every pure randomizer, different ones for different people and public coins included, at every epsilon. Naming "
+            "suspects comes near it for epsilon up to ln 3 only. A linear program over all 2^(2^(d + 1)) extreme columns finds the best of all channels.",
+            "Two and three rounds: suspects named first, then one-bit parities over a list that shrinks; lists and shares are the best by formula. They "
+            "are the best method known; nobody has proved that nothing better is possible in few rounds.",
+            f"Epsilon {EPSILON:g} and {TARGET:.0%} success unless stated. Counts come with 95 % intervals; tallies are drawn from their law, and at d = 4 also "
+            "client by client.",
+        ]
+        return Finding(checks, tables, figures, notes, headline=headline)
+
+
+def _channel_checks(channels: Rows[Channels, Information]) -> list[Check]:
+    places = [(f"(d = {p.d}, epsilon {p.epsilon:.3g})", p, m) for p, m in channels]
+    growing = [parity.deny_information(d, EPSILON) / parity.parity_report_bound(d, EPSILON) for d in (2, 4, 6, 8, 10)]
+    return [
+        every(
+            f"no report reveals more of a parity than the bound: the best of all channels does not, nor does any of {CHANNELS} random ones (in units of it)",
+            ((0 < max(m.best, m.random) < m.bound, f"{m.best / m.bound:.4f}, {m.random / m.bound:.3f} {place}") for place, _, m in places),
+        ),
+        every(
+            "naming a suspect reveals at least 95 % of the best channel's information, up to ln 3, and more than naming a parity that agrees",
+            ((NEAR * m.best < m.deny <= m.best * (1 + 1e-9), f"{m.deny / m.best:.4f} {place}") for place, p, m in places if p.epsilon <= LN3),
+            also=all(m.support < m.deny for _, m in channels),
+        ),
+        Check(
+            "as d grows it reveals all that the bound allows",
+            all(less < more for less, more in pairwise(growing)) and 0.99 < growing[-1] < 1,
+            "share of the bound at d = 2, 4, 6, 8, 10: " + ", ".join(f"{share:.4f}" for share in growing),
+        ),
+    ]
+
+
+def _bound_check(bounded: Rows[AtBound, Successes]) -> Check:
+    lows = {(p.several, p.d): wilson(m.successes, p.trials, SURE)[0] for p, m in bounded if p.d >= BEATEN_FROM[p.several]}
+    refused = [f"; {p.several}, d = {p.d}: {m.reason}" for p, m in bounded if m.reason]
+    return Check(
+        f"with the clients that every one-round protocol needs at least for {TARGET:.0%}, halving and three rounds succeed more often from d = 7 on, two "
+        "rounds from d = 8 on (99.9 %)",
+        {kind for kind, _ in lows} == set(SEVERAL) and min(lows.values()) > TARGET,
+        "lower ends: " + ", ".join(f"{low:.3f} ({kind}, d = {d})" for (kind, d), low in lows.items()) + "".join(refused),
+    )
+
+
+def _count_checks(counts: Counts) -> list[Check]:
+    pairs = {d: (counts[DENY][d], counts[MASKS][d]) for d in sorted(counts[DENY].keys() & counts[MASKS].keys())}
+    ratios = {(kind, d): (m.low / KNOWN[kind][d], m.high / KNOWN[kind][d]) for kind in ONE_ROUND for d, m in counts[kind].items()}
+    return [
+        every(
+            "naming suspects needs fewer clients than random masks at every d, their intervals apart",
+            ((deny.high < masks.low, f"{deny.n / masks.n:.3f} times (d = {d})") for d, (deny, masks) in pairs.items()),
+        ),
+        every(
+            "the counts of one round are those known, within 5 % and the intervals",
+            ((low <= WITHIN and high >= 1 / WITHIN, f"{low:.3f} to {high:.3f} ({kind}, d = {d})") for (kind, d), (low, high) in ratios.items()),
+        ),
+    ]
+
+
+def _bound_of(kind: str, d: int) -> float:
+    return (parity_one_round_bound if kind in ONE_ROUND else parity_interactive_bound)(d, EPSILON, TARGET)
+
+
+def _respects_check(counts: Counts) -> Check:
+    one, more = ([m.low / _bound_of(kind, d) for kind in kinds for d, m in counts[kind].items()] for kinds in (ONE_ROUND, SEVERAL))
+    return Check(
+        "every protocol respects the bound of its kind",
+        bool(one) and bool(more) and min(one) >= 1 and min(more) >= 1,
+        f"nearest, of the intervals' lower ends: {min(one):.2f} times the bound for one round, {min(more):.2f} times that for several",
+    )
+
+
+def _units(d: float) -> float:
+    return float(response_gain(EPSILON) ** 2 * 2.0**d)
+
+
+def _figure(counts: Counts) -> Figure:
+    labels = {DENY: "one round, suspects named", MASKS: "one round, random masks", TWO: "two rounds", THREE: "three rounds", HALVING: "d rounds, halving"}
+    drawn = [
+        curve(f"{labels[kind]}: measured", ((float(d), *(n / _units(d) for n in (m.n, m.low, m.high))) for d, m in by_d.items()), group=kind)
+        for kind, by_d in counts.items()
+        if by_d
+    ]
+    measured_at = [d for by_d in counts.values() for d in by_d]
+    bounds = {
+        "one round, anything asked: no fewer than": (parity_one_round_bound, DENY),
+        "in turn, each once: no fewer than": (parity_interactive_bound, HALVING),
+        "asked again at will: no fewer than": (parity_asked_again_bound, "again"),
+    }
+    for label, (bound, group) in bounds.items():
+        grid = range(min(measured_at), max(measured_at) + 1)
+        drawn.append(curve(label, ((float(d), bound(d, EPSILON, TARGET) / _units(d)) for d in grid), "bound", group))
+    title = "Clients for 90 % exact recovery of a parity, epsilon 1"
+    return Figure("one-round-parity", title, "dimension d", "clients / (C^2 2^d)", drawn, log_y=True)
+
+
+def _headline(counts: Counts) -> str:
+    d = max(counts[DENY].keys() & counts[TWO].keys(), default=0)
+    if not d:
+        return "Nothing was measured at one d in one round and in two."
+    bound = parity_one_round_bound(d, EPSILON, TARGET)
+    return (
+        f"At d = {d}: {counts[DENY][d].n:,.0f} people in one round, where no question needs fewer than {bound:,.0f}; "
+        f"{counts[TWO][d].n:,.0f} in two rounds, {counts[THREE][d].n:,.0f} in three."
+    )
+
+
+def _count_table(counts: Counts) -> Table:
+    rows: list[tuple[Any, ...]] = []
+    for kind, by_d in counts.items():
+        for d, m in by_d.items():
+            masks = round(parity.parity_masks_bound(d, EPSILON, TARGET)) if kind == MASKS else ""
+            bounds = (guess(kind, d), round(_bound_of(kind, d)), masks, KNOWN.get(kind, {}).get(d, ""))
+            rows.append((kind, d, m.n, m.low, m.high, round(m.n / _units(d), 2), *bounds))
+    interval, bounds_columns = ("95 % low", "95 % high"), ("formula", "bound of its kind", "bound for masks alone", "known before")
+    return Table("Least number of clients, epsilon 1", ("protocol", "d", "clients for 90 %", *interval, "in C^2 2^d", *bounds_columns), rows)
+
+
+def _channel_table(channels: Rows[Channels, Information]) -> Table:
+    rows = [(p.d, round(p.epsilon, 4), m.bound, *(round(nats / m.bound, 4) for nats in (m.best, m.deny, m.support, m.random))) for p, m in channels]
+    columns = ("d", "epsilon", "bound, nats", "best of all channels / bound", "a suspect named", "one that agrees named", "best of 250 random channels")
+    return Table("The information of one report about a parity", columns, rows)
+
+
+EXPERIMENT = OneRoundParity()
