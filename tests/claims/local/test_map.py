@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Callable
-from copy import deepcopy
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -12,10 +11,11 @@ import pytest
 from local_dp.arrays import Counts
 from local_dp.experiments.claims.local.map import claim
 from local_dp.experiments.claims.local.map.claim import EXPERIMENT
-from local_dp.experiments.claims.local.map.games import measure_parity_game, measure_worst_case
-from local_dp.experiments.claims.local.map.runs import ONE_ROUND, PROTOCOLS, measure_one_round, measure_protocol
-from local_dp.experiments.lab.claim import Finding, Measurement, Point, Regions
+from local_dp.experiments.claims.local.map.games import ParityGame, WorstCase
+from local_dp.experiments.claims.local.map.runs import ONE_ROUND, PROTOCOLS, HiddenConcept, OneRound, Parity, Users
+from local_dp.experiments.lab.claim import Finding, Regions
 from local_dp.experiments.lab.intervals import wilson
+from local_dp.experiments.lab.minimal_clients import ClientCount, NoCount
 from local_dp.hardness.adversary import ParityExpectations
 from local_dp.interaction import Nonadaptive
 from local_dp.learners.rules import AllOf, Conjunctions
@@ -26,7 +26,8 @@ from local_dp.oracles.statistical.oracles import StatisticalQuery
 from tests.support.runs.shared import Once
 
 pytestmark = pytest.mark.long
-Measured = list[tuple[Point, Measurement]]
+Measured = list[tuple[Any, Any]]
+KINDS = {Parity: "parity", WorstCase: "worst-case", ParityGame: "parity-game", Users: "users"}
 RULES = ["Point functions", "Decision stumps", "Conjunctions of two literals"]
 
 
@@ -42,18 +43,21 @@ def _placed(finding: Finding) -> list[list[str]]:
     return [[name for name, _ in region.placed] for region in diagram.regions]
 
 
-def _changed(measured: Measured, name: str, **values: Any) -> Finding:
-    """The finding when every measurement of one class had these values instead."""
-    changed = deepcopy(measured)
-    for point, found in changed:
-        if point["class"] == name:
-            found.update(values)
-    return EXPERIMENT.conclude(changed, "quick")
+def _kind(point: Any) -> str:
+    """A short name of the point's kind."""
+    return "shuffled" if getattr(point, "shuffled", False) else KINDS.get(type(point)) or point.name
 
 
-def _replaced(measured: Measured, name: str, measurement: Measurement) -> Finding:
-    """The finding when every measurement of one class was this one."""
-    return EXPERIMENT.conclude([(point, measurement if point["class"] == name else found) for point, found in measured], "quick")
+def _replaced(measured: Measured, kind: str, change: Callable[[Any], Any]) -> Finding:
+    """The finding when every measurement of one kind was changed."""
+    return EXPERIMENT.conclude([(point, change(each) if _kind(point) == kind else each) for point, each in measured], "quick")
+
+
+def _changed(measured: Measured, kind: str, **values: Any) -> Finding:
+    """The finding when every measurement of one kind had these values; n, low and high are those of its count."""
+    own = {key: value for key, value in values.items() if key not in ("n", "low", "high")}
+    ends = {key: value for key, value in values.items() if key not in own}
+    return _replaced(measured, kind, lambda each: replace(each, **own, **{"count": replace(each.count, **ends)} if ends else {}))
 
 
 def test_quick_run_places_every_class(measured: Measured) -> None:
@@ -68,7 +72,7 @@ def test_the_map_tells_bounds_from_measurements(measured: Measured) -> None:
     diagram = EXPERIMENT.conclude(measured, "quick").figures[0]
     assert isinstance(diagram, Regions)
     evidence = [line for region in diagram.regions for _, said in region.placed for line in said.splitlines()]
-    runs = {f"{found['n']:,}" for _, found in measured if "n" in found}
+    runs = {f"{each.count.n:,}" for _, each in measured if isinstance(getattr(each, "count", None), ClientCount)}
     for line in evidence:
         first = re.search(r"[\d,]*\d(?= at| people)", line)
         assert first is not None, line
@@ -79,9 +83,9 @@ def test_the_map_tells_bounds_from_measurements(measured: Measured) -> None:
 
 def test_the_easiest_region_does_not_look_the_dearest(measured: Measured) -> None:
     """Counted alike at one dimension, every simple rule needs fewer people than masked parity does, and parity without a curator the most but one."""
-    at_eight = {point["class"]: found for point, found in measured if point["d"] == 8}
-    assert all(at_eight[name]["high"] < at_eight["masked-parity"]["low"] for name in ONE_ROUND)
-    assert at_eight["masked-parity"]["high"] < at_eight["masked-parity-one-round"]["low"]
+    at_eight = {_kind(point): each.count for point, each in measured if point.d == 8 and hasattr(each, "count")}
+    assert all(at_eight[name].high < at_eight["masked-parity"].low for name in ONE_ROUND)
+    assert at_eight["masked-parity"].high < at_eight["masked-parity-one-round"].low
     table = EXPERIMENT.conclude(measured, "quick").tables[0]
     assert {row[6] for row in table.rows} == {"measured minimum", "exact minimum, runs agree"}
     assert all(low <= n <= high < enough for _, _, _, n, low, high, _, enough, _ in table.rows if enough is not None)
@@ -94,13 +98,13 @@ def test_the_shuffled_model_stands_between(measured: Measured) -> None:
     assert all(mixed < alone and report > 1 for _, _, alone, mixed, _, _, report in table.rows)
     for values in ({"low": 10**6, "n": 10**6, "high": 10**6}, {"high": 10**6}, {"report": 0.5}):
         assert _changed(measured, "shuffled", **values).verdict == "not shown"
-    assert _replaced(measured, "shuffled", {"failed": "nobody"}).verdict == "not shown"
+    assert _changed(measured, "shuffled", count=NoCount("nobody")).verdict == "not shown"
 
 
 @pytest.mark.parametrize(
     ("name", "values", "left"),
     [
-        ("stumps", {"failed": "success stays at 0.50"}, [["Point functions", "Conjunctions of two literals"], ["Masked parity"], ["Parity"]]),
+        ("stumps", {"count": NoCount("success stays at 0.50")}, [["Point functions", "Conjunctions of two literals"], ["Masked parity"], ["Parity"]]),
         ("stumps", {"rounds": 2}, [["Point functions", "Conjunctions of two literals"], ["Masked parity"], ["Parity"]]),
         ("masked-parity", {"rounds": 1}, [RULES, [], ["Parity"]]),
         ("masked-parity", {"n": 10**6, "low": 10**6, "high": 10**6}, [RULES, [], ["Parity"]]),
@@ -109,7 +113,7 @@ def test_the_shuffled_model_stands_between(measured: Measured) -> None:
         ("parity-halving", {"n": 2000, "low": 1900, "high": 2100}, [RULES, ["Masked parity"], []]),
         ("parity", {"wins": 500}, [RULES, ["Masked parity"], []]),
         ("parity", {"wins": 0}, [RULES, ["Masked parity"], []]),
-        ("users", {"users": [0, 200]}, [RULES, ["Masked parity"], ["Parity"]]),
+        ("users", {"users": (0, 200)}, [RULES, ["Masked parity"], ["Parity"]]),
     ],
 )
 def test_failed_run_takes_a_class_off_the_map(measured: Measured, name: str, values: dict[str, Any], left: list[list[str]]) -> None:
@@ -142,22 +146,22 @@ def _mute(whole: Spectrum, a: int) -> Counts:
 def test_a_wrong_midpoint_oracle_is_not_shown(measured: Measured, answers: Callable[[Spectrum, int], Counts], monkeypatch: pytest.MonkeyPatch) -> None:
     """An oracle that hides nothing lets one round win, and one that hides more than is legal lets two rounds lose: neither is shown."""
     monkeypatch.setattr(Spectrum, "answers", answers)
-    assert _replaced(measured, "worst-case", measure_worst_case(12, 4, 1)).verdict == "not shown"
+    assert _replaced(measured, "worst-case", lambda _: WorstCase(12, 4).measure(1)).verdict == "not shown"
 
 
 def test_a_forged_worst_case_is_not_shown(measured: Measured) -> None:
     """A certificate that does not hold, or a success that it does not allow, takes masked parity off the map."""
     for change in ({"certified": "0"}, {"success": "1"}, {"success": "1/2", "certified": "1"}, {"wins": 8}):
-        changed = deepcopy(measured)
-        next(found for point, found in changed if point["class"] == "worst-case")["one_round"][0].update(change)
-        assert EXPERIMENT.conclude(changed, "quick").verdict == "not shown"
+        play = next(each for point, each in measured if isinstance(point, WorstCase))
+        first, *others = play.one_round
+        assert _changed(measured, "worst-case", one_round=[replace(first, **change), *others]).verdict == "not shown"
 
 
 @pytest.mark.parametrize("answers", [lambda whole: whole.base + whole.half, lambda whole: whole.base + 0 * whole.half])
 def test_a_wrong_silent_oracle_is_not_shown(measured: Measured, answers: Callable[[ParityExpectations], Counts], monkeypatch: pytest.MonkeyPatch) -> None:
     """With an honest oracle, bent queries win at the tolerance where they must not. With one that is illegally silent, they lose below it."""
     monkeypatch.setattr(ParityExpectations, "answers", answers)
-    finding = _replaced(measured, "parity-game", measure_parity_game(6, 1))
+    finding = _replaced(measured, "parity-game", lambda _: ParityGame(6).measure(1))
     assert finding.verdict == "not shown"
     assert _placed(finding)[2] == []
 
@@ -170,7 +174,7 @@ def test_decoders_that_always_say_the_same_fail(monkeypatch: pytest.MonkeyPatch)
             return Nonadaptive(super().algorithm().queries, lambda answers: AllOf(()))
 
     monkeypatch.setitem(ONE_ROUND, "points", replace(ONE_ROUND["points"], learner=lambda d: Deaf(d=d, slack=0.49 * 20 * d)))
-    assert "failed" in measure_one_round("points", 4, 100, 1)
+    assert isinstance(OneRound("points", 4, 100, shuffled=False).measure(1).count, NoCount)
     right = MaskedParityOneRound.algorithm
 
     def deaf(protocol: MaskedParityOneRound, epsilon: float, clients: int) -> Any:
@@ -178,16 +182,16 @@ def test_decoders_that_always_say_the_same_fail(monkeypatch: pytest.MonkeyPatch)
 
     monkeypatch.setattr(MaskedParityOneRound, "algorithm", deaf)
     assert PROTOCOLS["masked-parity-one-round"].protocol == MaskedParityOneRound.name
-    assert "failed" in measure_protocol("masked-parity-one-round", 4, 100, 1)
+    assert isinstance(HiddenConcept("masked-parity-one-round", 4, 100).measure(1).count, NoCount)
 
 
 def test_the_game_is_played_to_its_end() -> None:
     """At d = 6 every share is exact: q + 1 of 64 parities by asking about q, all of them by 2^(6-k) + k bent queries just below 2^(-k/2), one at it."""
-    found = measure_parity_game(6, 3)
-    assert {asked: Fraction(success) for asked, success in found["single"]} == {q: Fraction(min(q + 1, 64), 64) for q in (1, 8, 62, 63, 64)}
-    below = [(row["k"], row["wins"], row["queries"]) for row in found["cosets"] if row["below"]]
+    play = ParityGame(6).measure(3)
+    assert {asked: Fraction(success) for asked, success in play.single} == {q: Fraction(min(q + 1, 64), 64) for q in (1, 8, 62, 63, 64)}
+    below = [(row.k, row.wins, row.queries) for row in play.cosets if row.below]
     assert below == [(k, 64, 2 ** (6 - k) + k) for k in (2, 4, 6)]
-    assert [row["wins"] for row in found["cosets"] if not row["below"]] == [1, 1, 1]
+    assert [row.wins for row in play.cosets if not row.below] == [1, 1, 1]
 
 
 def test_wilson() -> None:

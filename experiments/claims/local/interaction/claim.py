@@ -1,25 +1,29 @@
 """Interaction beyond the paper: decision lists and small margins with and without it, and what one round can do by itself for prefix sums."""
 
 import math
-from typing import ClassVar
+from dataclasses import dataclass
+from typing import ClassVar, TypeAlias
 
 import numpy as np
 
 from local_dp.experiments.claims.local.interaction.lists import (
     EPSILON,
     TARGET,
+    Grid,
+    Least,
+    Rates,
+    Users,
     accuracy_figure,
     clients_figure,
-    grid_of,
     list_checks,
     list_headline,
     list_points,
     list_table,
-    measure_lists,
 )
 from local_dp.experiments.claims.local.interaction.prefixes import (
-    cross_check_prefix,
-    measure_prefix,
+    Prefixes,
+    SquareErrors,
+    ThresholdUsers,
     prefix_checks,
     prefix_figure,
     prefix_intervals,
@@ -28,17 +32,47 @@ from local_dp.experiments.claims.local.interaction.prefixes import (
 )
 from local_dp.experiments.lab.calibration import intervals_check
 from local_dp.experiments.lab.chapters import LOCAL_MODEL, Chapter
-from local_dp.experiments.lab.claim import Check, Experiment, Finding, Measurement, Point, Scale, Table
+from local_dp.experiments.lab.claim import Check, Experiment, Finding, Scale, Table, of_kind
 from local_dp.experiments.lab.coverage.stated import Stated
-from local_dp.experiments.lab.cross_check import cross_check_shown
-from local_dp.experiments.lab.minimal_clients import reached_check
+from local_dp.experiments.lab.cross_check import Crossing, cross_check_shown
+from local_dp.experiments.lab.findings import Rows
+from local_dp.experiments.lab.minimal_clients import Search, reached_check
 from local_dp.interaction import run
 from local_dp.learners import examples
 from local_dp.noise import KeyedNoise
 from local_dp.oracles.local.population import PopulationOracle
 from local_dp.protocols.learning.sgd import LocalSGD
 
-Descents = dict[int, tuple[list[int], list[list[float]]]]
+
+@dataclass(frozen=True)
+class Descended:
+    """The error of each run, for each number of clients, and the most that a client spent."""
+
+    errors: list[list[float]]
+    spent: float
+
+
+@dataclass(frozen=True)
+class Descent:
+    """Private gradient descent with each of these numbers of clients."""
+
+    d: int
+    grid: list[int]
+    trials: int
+
+    @property
+    def margin(self) -> float:
+        return examples.list_halfspace_examples(self.d)[1]
+
+    def measure(self, seed: int) -> Descended:
+        generators = ([np.random.default_rng([seed, 1, self.d, n, trial]) for trial in range(self.trials)] for n in self.grid)
+        runs = [[_descend(self.d, n, generator) for generator in row] for n, row in zip(self.grid, generators, strict=True)]
+        return Descended([[error for error, _ in row] for row in runs], max(spent for row in runs for _, spent in row))
+
+
+Descents: TypeAlias = Rows[Descent, Descended]
+Place: TypeAlias = Least | Grid | Users | Descent | Prefixes | ThresholdUsers
+Result: TypeAlias = Search | Rates | Crossing | Descended | SquareErrors
 
 
 def _descend(d: int, n: int, seed: np.random.Generator) -> tuple[float, float]:
@@ -51,7 +85,7 @@ def _descend(d: int, n: int, seed: np.random.Generator) -> tuple[float, float]:
     return error, oracle.ledger.max_spent
 
 
-class Interaction(Experiment[Point, Measurement]):
+class Interaction(Experiment[Place, Result]):
     """What later rounds buy, and what they do not."""
 
     name: ClassVar[str] = "interaction"
@@ -64,41 +98,28 @@ class Interaction(Experiment[Point, Measurement]):
     )
     source: ClassVar[str] = "Daniely, Feldman 2019; Dagan, Feldman 2020; Edmonds, Nikolov, Ullman 2020 (limits 8.3 to 8.5)"
 
-    def points(self, scale: Scale) -> list[Point]:
+    def points(self, scale: Scale) -> list[Place]:
         full = scale == "full"
-        margins = [{"part": "descent", "d": d, "grid": [10**4, 10**5, 10**6], "trials": 5 if full else 2} for d in ((2, 3, 4, 5) if full else (2, 3, 4))]
-        return [*list_points(scale), *margins, *prefix_points(scale)]
+        descents = (Descent(d, [10**4, 10**5, 10**6], 5 if full else 2) for d in ((2, 3, 4, 5) if full else (2, 3, 4)))
+        return [*list_points(scale), *descents, *prefix_points(scale)]
 
-    def measure(self, point: Point, seed: int) -> Measurement:
-        if "k" in point:
-            return cross_check_prefix(point, seed) if point["part"] == "cross" else measure_prefix(point, seed)
-        if point["part"] != "descent":
-            return measure_lists(point, seed)
-        d = point["d"]
-        generators = ([np.random.default_rng([seed, 1, d, n, trial]) for trial in range(point["trials"])] for n in point["grid"])
-        runs = [[_descend(d, n, generator) for generator in row] for n, row in zip(point["grid"], generators, strict=True)]
-        return {"errors": [[error for error, _ in row] for row in runs], "spent": max(spent for row in runs for _, spent in row)}
-
-    def conclude(self, measurements: list[tuple[Point, Measurement]], scale: Scale) -> Finding:
-        counts = {(p["learner"], p["d"]): m for p, m in measurements if p["part"] == "least"}
-        crossed = [cross_check_shown(_crossed(p), m) for p, m in measurements if p["part"] == "cross"]
-        reached = reached_check([(f"{learner}, d = {d}", m) for (learner, d), m in counts.items()])
-        errors = grid_of(measurements)
-        descents = {p["d"]: (p["grid"], m["errors"]) for p, m in measurements if p["part"] == "descent"}
-        spent = max((m["spent"] for p, m in measurements if p["part"] == "descent"), default=math.inf)
-        prefixes = {p["k"]: (m["together"], m["apart"]) for p, m in measurements if p["part"] == "prefix"}
-        found = reached.shown
+    def conclude(self, measurements: Rows[Place, Result], scale: Scale) -> Finding:
+        searches, descents, prefixes = of_kind(measurements, Least), of_kind(measurements, Descent), of_kind(measurements, Prefixes)
+        reached = reached_check([(str(point), search) for point, search in searches])
+        counts = {(point.learner, point.d): count for point, count in searches}
+        errors = {(point.learner, point.d): (point, rates) for point, rates in of_kind(measurements, Grid)}
+        crossed = [cross_check_shown(str(point), crossing) for kind in (Users, ThresholdUsers) for point, crossing in of_kind(measurements, kind)]
         return Finding(
             checks=[
                 reached,
-                *(list_checks(counts, errors) if found else []),
-                _descent_check(descents, spent),
+                *(list_checks(counts, errors) if reached.shown else []),
+                _descent_check(descents),
                 *prefix_checks(prefixes),
                 *crossed,
                 intervals_check(),
             ],
-            tables=[*([list_table(counts)] if found else []), _descent_table(descents), prefix_table(prefixes)],
-            figures=[accuracy_figure(errors), *([clients_figure(counts)] if found else []), prefix_figure(prefixes)],
+            tables=[*([list_table(counts)] if reached.shown else []), _descent_table(descents), prefix_table(prefixes)],
+            figures=[accuracy_figure(errors), *([clients_figure(counts)] if reached.shown else []), prefix_figure(prefixes)],
             notes=[
                 "One-round methods: averaging is the degree-1 Fourier estimate; degree k is least squares over polynomials from moments up to 2k. That no "
                 "one-round method with polynomially many clients exists is a theorem for non-interactive protocols (Daniely, Feldman 2019), which no run can "
@@ -108,37 +129,30 @@ class Interaction(Experiment[Point, Measurement]):
                 "Prefix sums: the client counts of the baseline are those of a yes/no question, whose variance is C^2 / 4n; counted with the variance C^2 / n "
                 "of a +1/-1 question, every gain here would be four times greater.",
             ],
-            headline=list_headline(counts) if found else reached.evidence,
+            headline=list_headline(counts) if reached.shown else reached.evidence,
         )
 
     def stated(self, scale: Scale) -> list[Stated]:
         return prefix_intervals(scale)
 
 
-def _crossed(point: Point) -> str:
-    return f"{point['learner']}, " + (f"k = {point['k']}" if "k" in point else f"d = {point['d']}")
-
-
-def _margin(d: int) -> float:
-    return examples.list_halfspace_examples(d)[1]
-
-
-def _descent_check(descents: Descents, spent: float) -> Check:
-    final = {d: (max(grid), float(np.mean(errors[-1]))) for d, (grid, errors) in sorted(descents.items())}
+def _descent_check(descents: Descents) -> Check:
+    final = [(point, float(np.mean(each.errors[-1]))) for point, each in descents]
+    spent = max((each.spent for _, each in descents), default=math.inf)
     return Check(
         f"Private gradient descent in rounds learns the same lists as halfspaces of small margin, to an error of {2.5 * TARGET:.0%}, at epsilon 1",
-        bool(final) and max(error for _, error in final.values()) <= 2.5 * TARGET and spent <= 1,
+        bool(final) and max(error for _, error in final) <= 2.5 * TARGET and spent <= 1,
         "mean error: "
-        + ", ".join(f"{error:.3f} at margin {_margin(d):.2g} with {n:,} clients" for d, (n, error) in final.items())
+        + ", ".join(f"{error:.3f} at margin {point.margin:.2g} with {max(point.grid):,} clients" for point, error in final)
         + f"; nobody spent more than {spent:g}",
     )
 
 
 def _descent_table(descents: Descents) -> Table:
     rows = [
-        (d, round(_margin(d), 4), math.ceil(4 / _margin(d) ** 2), n, len(errors), round(float(np.mean(errors)), 4))
-        for d, (grid, seen) in sorted(descents.items())
-        for n, errors in zip(grid, seen, strict=True)
+        (point.d, round(point.margin, 4), math.ceil(4 / point.margin**2), n, len(errors), round(float(np.mean(errors)), 4))
+        for point, each in descents
+        for n, errors in zip(point.grid, each.errors, strict=True)
     ]
     return Table("Private gradient descent at epsilon = 1", ("rules d", "margin", "rounds", "clients", "runs", "mean error"), rows)
 

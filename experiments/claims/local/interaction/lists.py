@@ -1,17 +1,16 @@
 """Lists of rules learned in rounds and in one round: the least number of clients of each method, measured."""
 
 import math
-from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from local_dp.bounds.response import response_gain
-from local_dp.experiments.lab.claim import Check, Curve, Figure, Measurement, Point, Scale, Table
-from local_dp.experiments.lab.cross_check import Trial, cross_check
+from local_dp.experiments.lab.claim import Check, Figure, Scale, Table, curve
+from local_dp.experiments.lab.cross_check import Crossing, Trial, cross_check
 from local_dp.experiments.lab.intervals import wilson
-from local_dp.experiments.lab.minimal_clients import measured_clients
-from local_dp.experiments.lab.store import as_data
+from local_dp.experiments.lab.minimal_clients import ClientCount, Search, measured_clients
 from local_dp.interaction import Algorithm, run
 from local_dp.learners import examples
 from local_dp.learners.examples import alternating_list
@@ -37,26 +36,91 @@ GUESSES: dict[str, dict[int, int]] = {  # where the searches start
     BEST: {4: 80_000, 6: 650_000, 8: 3_300_000, 10: 15_000_000, 12: 60_000_000},
 }
 CROSS_CHECKED, CROSS_CLIENTS = 4, 60_000
-Counts = dict[tuple[str, int], Measurement]
-Errors = dict[tuple[str, int], tuple[list[int], list[list[float]]]]
 
 
-def list_points(scale: Scale) -> list[Point]:
+@dataclass(frozen=True)
+class Least:
+    """A search for the least number of clients of a method."""
+
+    learner: str
+    d: int
+    trials: int
+
+    def __str__(self) -> str:
+        return f"{self.learner}, d = {self.d}"
+
+    def measure(self, seed: int) -> Search:
+        generator = np.random.default_rng([seed, METHODS.index(self.learner), self.d])
+
+        def successes(n: int, runs: int) -> int:
+            return sum(_error(self.learner, self.d, n, generator) <= TARGET for _ in range(runs))
+
+        return measured_clients(successes, GUESSES[self.learner][self.d], target=SUCCESS, trials=self.trials, least=1000)
+
+
+@dataclass(frozen=True)
+class Rates:
+    """The error of each run, for each number of clients."""
+
+    errors: list[list[float]]
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Runs of a method with each of these numbers of clients."""
+
+    learner: str
+    d: int
+    grid: list[int]
+    trials: int
+
+    def measure(self, seed: int) -> Rates:
+        place = METHODS.index(self.learner)
+        generators = ([np.random.default_rng([seed, place, self.d, n, trial]) for trial in range(self.trials)] for n in self.grid)
+        return Rates([[_error(self.learner, self.d, n, generator) for generator in row] for n, row in zip(self.grid, generators, strict=True)])
+
+
+@dataclass(frozen=True)
+class Users:
+    """A method client by client and drawn from its law."""
+
+    learner: str
+    d: int
+
+    def __str__(self) -> str:
+        return f"{self.learner}, d = {self.d}"
+
+    def measure(self, seed: int) -> Crossing:
+        n = CROSS_CLIENTS
+        return cross_check(
+            lambda: Trial(_algorithm(self.learner, self.d, n), lambda drawn: _population(self.d, n, drawn), _learned, n, EPSILON, everybody=False),
+            seed,
+            users=100,
+            laws=400,
+        )
+
+
+Counts: TypeAlias = dict[tuple[str, int], ClientCount]
+Errors: TypeAlias = dict[tuple[str, int], tuple[Grid, Rates]]
+
+
+def list_points(scale: Scale) -> list[Least | Grid | Users]:
     """Searches for the least count of two methods; errors of all over a grid of client numbers; both searched methods client by client."""
     full = scale == "full"
     dimensions = (4, 6, 8, 10, 12) if full else (4, 6, 8)
     grid = [int(1e4 * 4**power) for power in (range(8) if full else range(6))]
-    searches = [{"part": "least", "learner": learner, "d": d, "trials": _trials(d, full)} for learner in (ROUNDS, BEST) for d in dimensions]
-    top = dimensions[-1]
-    errors = [{"part": "errors", "learner": learner, "d": d, "grid": grid, "trials": 40} for learner in OTHERS for d in dimensions]
-    drawn = [{"part": "errors", "learner": learner, "d": top, "grid": grid, "trials": 5} for learner in (ROUNDS, BEST)]
-    return [*searches, *errors, *drawn, *({"part": "cross", "learner": learner, "d": CROSS_CHECKED} for learner in (ROUNDS, BEST))]
+    return [
+        *(Least(learner, d, _trials(d, full)) for learner in (ROUNDS, BEST) for d in dimensions),
+        *(Grid(learner, d, grid, 40) for learner in OTHERS for d in dimensions),
+        *(Grid(learner, dimensions[-1], grid, 5) for learner in (ROUNDS, BEST)),
+        *(Users(learner, CROSS_CHECKED) for learner in (ROUNDS, BEST)),
+    ]
 
 
 def list_headline(counts: Counts) -> str:
     """The longest list, in rounds and in one."""
     d = max(d for _, d in counts)
-    rounds, one = counts[ROUNDS, d]["n"], counts[BEST, d]["n"]
+    rounds, one = counts[ROUNDS, d].n, counts[BEST, d].n
     return f"A list of {d} rules takes {rounds:,} clients in rounds, and {one:,} by the best one-round method tried: {one / rounds:.1f} times as many."
 
 
@@ -65,31 +129,6 @@ def _trials(d: int, full: bool) -> int:
     if full:
         return 1000 if d < 12 else 400
     return 500 if d < 8 else 400
-
-
-def measure_lists(point: Point, seed: int) -> Measurement:
-    """A least count with its interval, the errors over a grid, or a cross-check."""
-    learner, d = point["learner"], point["d"]
-    place = METHODS.index(learner)
-    if point["part"] == "cross":
-        n = CROSS_CLIENTS
-        return as_data(
-            cross_check(
-                lambda: Trial(_algorithm(learner, d, n), lambda drawn: _population(d, n, drawn), _learned, n, EPSILON, everybody=False),
-                seed,
-                users=100,
-                laws=400,
-            )
-        )
-    if point["part"] == "errors":
-        generators = ([np.random.default_rng([seed, place, d, n, trial]) for trial in range(point["trials"])] for n in point["grid"])
-        return {"errors": [[_error(learner, d, n, generator) for generator in row] for n, row in zip(point["grid"], generators, strict=True)]}
-    generator = np.random.default_rng([seed, place, d])
-
-    def successes(n: int, runs: int) -> int:
-        return sum(_error(learner, d, n, generator) <= TARGET for _ in range(runs))
-
-    return as_data(measured_clients(successes, GUESSES[learner][d], target=SUCCESS, trials=point["trials"], least=1000))
 
 
 def _noise(n: int, queries: int) -> float:
@@ -127,17 +166,19 @@ def _learned(result: Classifier, population: Population) -> bool:
 
 
 def list_checks(counts: Counts, errors: Errors) -> list[Check]:
-    """What the least counts, all of them found, and the errors show."""
+    """The checks of the errors and of the least counts, if every search has one."""
     dimensions = sorted({d for _, d in counts})
     top, first = dimensions[-1], dimensions[0]
-    gains = {d: [counts[BEST, d][a] / counts[ROUNDS, d][b] for a, b in (("low", "high"), ("n", "n"), ("high", "low"))] for d in dimensions}
-    shares = {(learner, d): _best_share(errors[learner, d], counts[BEST, d]["high"]) for learner in OTHERS for d in dimensions}
-    averages = {d: float(np.mean(errors["averaging", d][1][-1])) for d in dimensions}
-    most = max(errors["averaging", top][0])
+    pairs = {d: (counts[BEST, d], counts[ROUNDS, d]) for d in dimensions}
+    gains = {d: (one.low / rounds.high, one.n / rounds.n, one.high / rounds.low) for d, (one, rounds) in pairs.items()}
+    shares = {(learner, d): _best_share(*errors[learner, d], counts[BEST, d].high) for learner in OTHERS for d in dimensions}
+    last = {d: errors["averaging", d][1].errors[-1] for d in dimensions}
+    averages = {d: float(np.mean(row)) for d, row in last.items()}
+    most = max(errors["averaging", top][0].grid)
     return [
         Check(
             f"A list of {top} rules takes fewer clients in rounds than by every one-round method tried",
-            counts[ROUNDS, top]["high"] < counts[BEST, top]["low"],
+            counts[ROUNDS, top].high < counts[BEST, top].low,
             f"error {TARGET:.0%} in {SUCCESS:.0%} of runs: {_text(counts[ROUNDS, top])} clients in rounds, {_text(counts[BEST, top])} in one",
         ),
         Check(
@@ -147,30 +188,30 @@ def list_checks(counts: Counts, errors: Errors) -> list[Check]:
         ),
         Check(
             f"No other one-round method tried gets there with as few clients as {BEST}",
-            all(wilson(found, runs)[0] < SUCCESS for found, runs in shares.values()),
+            all(wilson(*share)[0] < SUCCESS for share in shares.values()),
             "best share of runs within the error, of all numbers up to that: "
-            + ", ".join(f"{found} of {runs} ({learner}, d = {d})" for (learner, d), (found, runs) in shares.items()),
+            + ", ".join(f"{successes} of {runs} ({learner}, d = {d})" for (learner, d), (successes, runs) in shares.items()),
         ),
         Check(
             f"Averaging in one round keeps missing the error, with up to {most:,} clients",
-            all(np.min(errors["averaging", d][1][-1]) > TARGET for d in dimensions if d > first) and averages[top] > 5 * TARGET,
+            all(min(last[d]) > TARGET for d in dimensions if d > first) and averages[top] > 5 * TARGET,
             f"mean error of averaging with {most:,}: " + ", ".join(f"{error:.2f} at d = {d}" for d, error in averages.items()),
         ),
     ]
 
 
-def _best_share(seen: tuple[list[int], list[list[float]]], limit: float) -> tuple[int, int]:
+def _best_share(grid: Grid, rates: Rates, limit: float) -> tuple[int, int]:
     """(runs within the error, runs) at the number of clients up to `limit` that does best."""
-    return max(((sum(error <= TARGET for error in row), len(row)) for n, row in zip(*seen, strict=True) if n <= limit), default=(0, 1))
+    return max(((sum(error <= TARGET for error in row), len(row)) for n, row in zip(grid.grid, rates.errors, strict=True) if n <= limit), default=(0, 1))
 
 
-def _text(count: Measurement) -> str:
-    return f"{count['n']:,} [{count['low']:,}, {count['high']:,}]"
+def _text(count: ClientCount) -> str:
+    return f"{count.n:,} [{count.low:,}, {count.high:,}]"
 
 
 def list_table(counts: Counts) -> Table:
     rows = [
-        (d, _text(counts[ROUNDS, d]), _text(counts[BEST, d]), round(counts[BEST, d]["n"] / counts[ROUNDS, d]["n"], 2), counts[ROUNDS, d]["trials"])
+        (d, _text(counts[ROUNDS, d]), _text(counts[BEST, d]), round(counts[BEST, d].n / counts[ROUNDS, d].n, 2), counts[ROUNDS, d].trials)
         for d in sorted({d for _, d in counts})
     ]
     columns = ("rules d", f"in rounds, {ROUNDS}", f"one round, {BEST}", "ratio", "runs")
@@ -179,26 +220,17 @@ def list_table(counts: Counts) -> Table:
 
 def accuracy_figure(errors: Errors) -> Figure:
     d = max(d for _, d in errors)
-
-    def curve(name: str) -> Curve:
-        grid, found = errors[name, d]
-        seen = [sorted(row) for row in found]
-        return Curve(name, grid, [float(np.mean(row)) for row in seen], low=[row[0] for row in seen], high=[row[-1] for row in seen])
-
+    curves = []
+    for name in METHODS:
+        grid, rates = errors[name, d]
+        curves.append(curve(name, [(n, float(np.mean(sorted(row))), min(row), max(row)) for n, row in zip(grid.grid, rates.errors, strict=True)]))
     title = f"Learning a list of {d} rules: in rounds (rule by rule) or in one round"
-    return Figure("interaction-error", title, "clients", "error rate", [curve(name) for name in METHODS], log_x=True)
+    return Figure("interaction-error", title, "clients", "error rate", curves, log_x=True)
 
 
 def clients_figure(counts: Counts) -> Figure:
-    def curve(label: str, learner: str) -> Curve:
-        found = [(d, counts[learner, d]) for d in sorted({d for _, d in counts})]
-        n, low, high = ([float(m[key]) for _, m in found] for key in ("n", "low", "high"))
-        return Curve(label, [d for d, _ in found], n, "measured", low, high)
-
-    curves = [curve("in rounds, rule by rule", ROUNDS), curve(f"one round, {BEST}", BEST)]
+    curves = [
+        curve(label, [(d, float(count.n), float(count.low), float(count.high)) for (own, d), count in counts.items() if own == learner])
+        for label, learner in (("in rounds, rule by rule", ROUNDS), (f"one round, {BEST}", BEST))
+    ]
     return Figure("interaction-clients", f"Clients for error {TARGET:.0%} in {SUCCESS:.0%} of runs", "rules d", "clients", curves, log_y=True)
-
-
-def grid_of(values: Sequence[tuple[Point, Measurement]]) -> Errors:
-    """The measured errors by method and d."""
-    return {(point["learner"], point["d"]): (point["grid"], measurement["errors"]) for point, measurement in values if point["part"] == "errors"}

@@ -1,6 +1,7 @@
 """Prefix sums in one round: one well-chosen bit a client against one threshold question each."""
 
 import math
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -8,11 +9,11 @@ import numpy as np
 from local_dp.arrays import Floats
 from local_dp.bounds.quantiles import prefix_gamma, toeplitz_gamma
 from local_dp.bounds.response import response_gain
-from local_dp.experiments.lab.claim import Check, Curve, Figure, Measurement, Point, Scale, Table
+from local_dp.experiments.lab.claim import Check, Figure, Scale, Table, curve
 from local_dp.experiments.lab.coverage.stated import Stated, resampled
-from local_dp.experiments.lab.cross_check import Trial, cross_check
+from local_dp.experiments.lab.cross_check import Crossing, Trial, cross_check
+from local_dp.experiments.lab.findings import Rows
 from local_dp.experiments.lab.intervals import ratio
-from local_dp.experiments.lab.store import as_data
 from local_dp.interaction import Nonadaptive, run
 from local_dp.noise import KeyedNoise
 from local_dp.oracles.local.aggregate import AggregateOracle
@@ -23,43 +24,65 @@ from local_dp.protocols.vectors.workload import PrefixSums
 from local_dp.queries.tables import Question
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.randomizers.signs.prefix_signs import excess
-from local_dp.tallies import Tally
+from local_dp.tallies import Z95, Tally
 
 EPSILON = 1.0
 PREFIX_CLIENTS = 1 << 16
 CROSS_CHECKED, CROSS_CLIENTS = 16, 3000  # where the baseline, drawn from its law, is run client by client
 TRIALS: dict[Scale, int] = {"quick": 200, "full": 400}
 POOLED: dict[Scale, tuple[int, ...]] = {"quick": (16,), "full": (16, 256)}  # sizes k whose intervals are measured
-Prefixes = dict[int, tuple[list[float], list[float]]]
 
 
-def prefix_points(scale: Scale) -> list[Point]:
-    """Each size of a prefix-sum task; and the baseline client by client."""
-    full = scale == "full"
-    sizes = (16, 64, 256, 1024) if full else (16, 64, 256)
-    return [
-        *({"part": "prefix", "k": k, "trials": TRIALS[scale]} for k in sizes),
-        {"part": "cross", "learner": "one threshold each", "k": CROSS_CHECKED},
-    ]
+@dataclass(frozen=True)
+class SquareErrors:
+    """The mean square error in each trial: one bit for all, and one threshold each."""
+
+    together: list[float]
+    apart: list[float]
+
+    def gain(self, z: float = Z95) -> tuple[float, float, float]:
+        return ratio(self.apart, self.together, z=z)
 
 
-def measure_prefix(point: Point, seed: int) -> Measurement:
-    """The square errors of both methods in each trial."""
-    together, apart = _square_errors(point["k"], point["trials"], seed)
-    return {"together": together, "apart": apart}
+@dataclass(frozen=True)
+class Prefixes:
+    """Both methods for k prefix sums."""
+
+    k: int
+    trials: int
+
+    def measure(self, seed: int) -> SquareErrors:
+        return SquareErrors(*_square_errors(self.k, self.trials, seed))
 
 
-def cross_check_prefix(point: Point, seed: int) -> Measurement:
+@dataclass(frozen=True)
+class ThresholdUsers:
     """The baseline client by client and from its law: how often its mean square error is at most what its formula expects."""
-    k, n = point["k"], CROSS_CLIENTS
-    protocol = PrefixSums(k=k)
-    truth = np.cumsum(protocol.synthetic(1, 0).law(protocol.category))[:-1]
-    expected = float(np.mean(response_gain(EPSILON) ** 2 / 4 - (truth - 0.5) ** 2)) * (k - 1) / n
 
-    def small(result: Floats, population: Population) -> bool:
-        return bool(np.mean((result - truth) ** 2) <= expected)
+    k: int
 
-    return as_data(cross_check(lambda: Trial(_one_threshold_each(k, n), lambda drawn: protocol.synthetic(n, drawn), small, n, EPSILON), seed))
+    def __str__(self) -> str:
+        return f"one threshold each, k = {self.k}"
+
+    def measure(self, seed: int) -> Crossing:
+        k, n = self.k, CROSS_CLIENTS
+        protocol = PrefixSums(k=k)
+        truth = np.cumsum(protocol.synthetic(1, 0).law(protocol.category))[:-1]
+        expected = float(np.mean(response_gain(EPSILON) ** 2 / 4 - (truth - 0.5) ** 2)) * (k - 1) / n
+
+        def small(result: Floats, population: Population) -> bool:
+            return bool(np.mean((result - truth) ** 2) <= expected)
+
+        return cross_check(lambda: Trial(_one_threshold_each(k, n), lambda drawn: protocol.synthetic(n, drawn), small, n, EPSILON), seed)
+
+
+Gains = Rows[Prefixes, SquareErrors]
+
+
+def prefix_points(scale: Scale) -> list[Prefixes | ThresholdUsers]:
+    """Each size of a prefix-sum task; and the baseline client by client."""
+    sizes = (16, 64, 256, 1024) if scale == "full" else (16, 64, 256)
+    return [*(Prefixes(k, TRIALS[scale]) for k in sizes), ThresholdUsers(CROSS_CHECKED)]
 
 
 def _one_threshold_each(k: int, n: int) -> Nonadaptive[LocalQuery, Tally, Floats]:
@@ -113,9 +136,8 @@ def predicted_gain(k: int) -> float:
     return float(np.mean(square / 4 - centred**2) * (k - 1) / np.mean(square * excess(k) - centred**2))
 
 
-def prefix_checks(prefixes: Prefixes) -> list[Check]:
-    gains = {k: ratio(apart, together) for k, (together, apart) in sorted(prefixes.items())}
-    wide = {k: ratio(apart, together, z=3.29) for k, (together, apart) in sorted(prefixes.items())}
+def prefix_checks(prefixes: Gains) -> list[Check]:
+    gains, wide = ({point.k: errors.gain(z) for point, errors in prefixes} for z in (Z95, 3.29))
     largest = max(gains)
     predicted = {k: predicted_gain(k) for k in gains}
     return [
@@ -132,10 +154,10 @@ def prefix_checks(prefixes: Prefixes) -> list[Check]:
     ]
 
 
-def prefix_table(prefixes: Prefixes) -> Table:
+def prefix_table(prefixes: Gains) -> Table:
     rows = []
-    for k, (together, apart) in sorted(prefixes.items()):
-        gain, low, high = ratio(apart, together)
+    for point, errors in prefixes:
+        k, (gain, low, high) = point.k, errors.gain()
         toeplitz = k / 4 / (math.pi / 2 * toeplitz_gamma(k) ** 2)
         figures = (predicted_gain(k), k / 4 / excess(k), toeplitz, k / 4 / prefix_gamma(k) ** 2)
         rows.append((k, f"{gain:.2f} ({low:.2f} to {high:.2f})", *(round(figure, 2) for figure in figures)))
@@ -150,11 +172,12 @@ def prefix_table(prefixes: Prefixes) -> Table:
     return Table("Prefix sums: how many times fewer clients than one threshold question each", columns, rows)
 
 
-def prefix_figure(prefixes: Prefixes) -> Figure:
-    sizes = sorted(prefixes)
-    gains = [ratio(prefixes[k][1], prefixes[k][0]) for k in sizes]
-    measured = Curve("measured", sizes, [gain[0] for gain in gains], low=[gain[1] for gain in gains], high=[gain[2] for gain in gains])
-    theory = Curve("formula", sizes, [predicted_gain(k) for k in sizes], style="theory")
-    bound = Curve("no one-bit method exceeds", sizes, [k / 4 / prefix_gamma(k) ** 2 for k in sizes], style="bound")
+def prefix_figure(prefixes: Gains) -> Figure:
+    sizes = [point.k for point, _ in prefixes]
+    curves = [
+        curve("measured", [(point.k, *errors.gain()) for point, errors in prefixes]),
+        curve("formula", [(k, predicted_gain(k)) for k in sizes], "theory"),
+        curve("no one-bit method exceeds", [(k, k / 4 / prefix_gamma(k) ** 2) for k in sizes], "bound"),
+    ]
     title = "Prefix sums: clients saved against one threshold question each"
-    return Figure("interaction-prefix", title, "prefix sums k", "times fewer clients", [measured, theory, bound], log_x=True, log_y=True)
+    return Figure("interaction-prefix", title, "prefix sums k", "times fewer clients", curves, log_x=True, log_y=True)

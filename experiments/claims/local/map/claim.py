@@ -3,29 +3,37 @@
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeAlias
 
 from local_dp.bounds.masked_parity import masked_parity_one_round_bound, masked_parity_one_round_clients
 from local_dp.bounds.parity import parity_interactive_bound
-from local_dp.experiments.claims.local.map.games import measure_parity_game, measure_worst_case, parity_game_check, worst_case_check
+from local_dp.experiments.claims.local.map.games import GamePlay, ParityGame, Played, WorstCase, parity_game_check, worst_case_check
 from local_dp.experiments.claims.local.map.runs import (
     EPSILON,
     ONE_ROUND,
     PROTOCOLS,
     SHUFFLE_DELTA,
     SUCCESS,
-    measure_one_round,
-    measure_parity,
-    measure_protocol,
-    measure_users,
-)
-from local_dp.experiments.claims.local.map.shuffled import SHUFFLED, shuffled_check, shuffled_points, shuffled_table, shuffled_told
+    Curated,
+    HiddenConcept,
+    Learned,
+    OneRound,
+    Parity,
+    Rules,
+    Users,
+    shuffled_check,
+    shuffled_line,
+    shuffled_table,
+    whole,
+)  # fmt: skip
 from local_dp.experiments.lab.calibration import intervals_check
 from local_dp.experiments.lab.chapters import LOCAL_MODEL, Chapter
 from local_dp.experiments.lab.checks import SURE
-from local_dp.experiments.lab.claim import Check, Curve, Experiment, Figure, Finding, Measurement, Point, Region, Regions, Scale, Table
-from local_dp.experiments.lab.cross_check import cross_check_shown
+from local_dp.experiments.lab.claim import Check, Curve, Experiment, Figure, Finding, Region, Regions, Scale, Table, curve, of_kind
+from local_dp.experiments.lab.cross_check import Crossing, cross_check_shown
+from local_dp.experiments.lab.findings import Rows
 from local_dp.experiments.lab.intervals import wilson
+from local_dp.experiments.lab.minimal_clients import ClientCount, NoCount
 
 POLYNOMIAL = 4.0  # the largest power of d that counts as growing slowly
 SEPARATED = 10.0  # how many times more people the smaller model must provably need at the largest dimension
@@ -40,72 +48,72 @@ TITLES = {
     "parity-halving": "Parity without a curator",
     "parity": "Parity",
 }
-Row = tuple[Point, Measurement]
+Place: TypeAlias = OneRound | HiddenConcept | Parity | WorstCase | ParityGame | Users
+Result: TypeAlias = Learned | Curated | Played | GamePlay | Crossing
+Row: TypeAlias = tuple[OneRound, Learned] | tuple[HiddenConcept, Learned] | tuple[Parity, Curated]
 
 
 @dataclass(frozen=True)
 class Series:
     """The least numbers of people for one class, by dimension, each with a 95 % interval."""
 
-    rows: list[Row]
+    rows: Sequence[Row]
 
     @property
-    def found(self) -> bool:
+    def counts(self) -> dict[int, ClientCount]:
+        return {point.d: each.count for point, each in self.rows if isinstance(each.count, ClientCount)}
+
+    @property
+    def complete(self) -> bool:
         """Whether there is such a number at every dimension."""
-        return bool(self.rows) and all("failed" not in found for _, found in self.rows)
+        return 0 < len(self.rows) == len(self.counts)
 
     @property
-    def d(self) -> list[int]:
-        return [point["d"] for point, found in self.rows if "failed" not in found]
+    def ends(self) -> tuple[int, int]:
+        """The first dimension and the last."""
+        return min(self.counts), max(self.counts)
 
-    def count(self, key: str = "n") -> list[int]:
-        """The numbers, or the ends `low` or `high` of their intervals."""
-        return [found[key] for _, found in self.rows if "failed" not in found]
+    def power(self, widest: bool = False) -> float:
+        """The power of d that the number grows with, from the first dimension to the last; with `widest`, the largest that the intervals allow."""
+        first, last = (self.counts[d] for d in self.ends)
+        growth = last.high / first.low if widest else last.n / first.n
+        return math.log(growth) / math.log(self.ends[1] / self.ends[0])
 
-    def at(self, d: int, key: str = "n") -> int:
-        """The number at one dimension."""
-        return self.count(key)[self.d.index(d)]
-
-    def power(self, shift: bool = False) -> float:
-        """The power of d that the number grows with, from the first dimension to the last; with `shift`, the largest that the intervals allow."""
-        first, last = (self.count("low")[0], self.count("high")[-1]) if shift else (self.count()[0], self.count()[-1])
-        return math.log(last / first) / math.log(self.d[-1] / self.d[0])
-
-    def said(self, d: int) -> str:
+    def describe(self, d: int) -> str:
         """The number at one dimension in words."""
-        low, n, high = math.floor(self.at(d, "low")), self.at(d), math.ceil(self.at(d, "high"))
-        return f"{n:,} people at d = {d}" + (f" [{low:,} to {high:,}]" if low < high else "")
+        n, low, high = whole(self.counts[d])
+        return f"{n:,} people at d = {d}" + (f" [{low:,} to {high:,}]" if low != high else "")
 
-    def grown(self) -> str:
+    def growth(self) -> str:
         """How the number grows, in words."""
-        return f"d^{self.power():.1f} from d = {self.d[0]} to {self.d[-1]}"
+        return f"d^{self.power():.1f} from d = {self.ends[0]} to {self.ends[1]}"
 
 
-def _learned(what: str, series: Series, kind: str, only: bool = True) -> Check:
+def _learned(statement: str, series: Series, kind: str, only: bool = True) -> Check:
     """Whether there is a least number of people at every dimension, which grows slowly."""
-    if not series.found:
-        failed = next((found["failed"] for _, found in series.rows if "failed" in found), "nothing was measured")
-        return Check(what, False, f"no number of people found: {failed}")
-    said = f"{series.said(COMPARED)} ({kind} for {SUCCESS:.0%} of the runs); it grows as {series.grown()}"
-    return Check(what, only and series.power(shift=True) <= POLYNOMIAL, said)
+    if not series.complete:
+        failed = next((each.count.failed for _, each in series.rows if isinstance(each.count, NoCount)), "nothing was measured")
+        return Check(statement, False, f"no number of people found: {failed}")
+    evidence = f"{series.describe(COMPARED)} ({kind} for {SUCCESS:.0%} of the runs); it grows as {series.growth()}"
+    return Check(statement, only and series.power(widest=True) <= POLYNOMIAL, evidence)
 
 
-def _separated(what: str, larger: Series, smaller: Series, bound: Callable[[int], float]) -> Check:
+def _separated(statement: str, larger: Series, smaller: Series, bound: Callable[[int], float]) -> Check:
     """Whether a proven bound for the smaller model leaves the larger model's measured number behind, further with every dimension, and stands by its own runs:
     the best protocol of the smaller model, measured too, needs at least the bound, not TIGHT times it, and more than the larger model."""
-    if not (larger.found and smaller.found):
-        return Check(what, False, "no number of people found")
-    ratios = [bound(d) / n for d, n in zip(larger.d, larger.count("high"), strict=True)]
-    beyond = [high / bound(d) for d, high in zip(smaller.d, smaller.count("high"), strict=True)]
-    apart = smaller.at(COMPARED, "low") / larger.at(COMPARED, "high")
+    if not (larger.complete and smaller.complete):
+        return Check(statement, False, "no number of people found")
+    ratios = [bound(d) / count.high for d, count in larger.counts.items()]
+    beyond = [count.high / bound(d) for d, count in smaller.counts.items()]
+    apart = smaller.counts[COMPARED].low / larger.counts[COMPARED].high
+    d, last = larger.ends[1], smaller.ends[1]
     shown = ratios == sorted(ratios) and ratios[-1] >= SEPARATED and min(beyond) >= 1 and apart > 1
-    shown = shown and smaller.count("low")[-1] <= TIGHT * bound(smaller.d[-1])
-    d, last = larger.d[-1], smaller.d[-1]
+    shown = shown and smaller.counts[last].low <= TIGHT * bound(last)
     return Check(
-        what,
+        statement,
         shown,
-        f"at d = {d} proven to need {math.ceil(bound(d)):,} people, {ratios[-1]:,.0f} times the {larger.said(d)} that were enough; "
-        f"run, the best protocol of the kind that is ruled out needs {smaller.said(last)}, {smaller.at(last) / bound(last):.1f} times its bound",
+        f"at d = {d} proven to need {math.ceil(bound(d)):,} people, {ratios[-1]:,.0f} times the {larger.describe(d)} that were enough; run, the best "
+        f"protocol of the kind that is ruled out needs {smaller.describe(last)}, {smaller.counts[last].n / bound(last):.1f} times its bound",
     )
 
 
@@ -117,31 +125,30 @@ def _local_bound(d: int) -> float:
     return parity_interactive_bound(d, EPSILON, SUCCESS)
 
 
-def _curated(series: Series) -> Check:
+def _curated(series: Series, rows: Rows[Parity, Curated]) -> Check:
     """Whether the runs succeed as often as the curator's exact law says, which is SUCCESS."""
     check = _learned("Parity is learned by a trusted curator (in CI)", series, EXACT)
-    agree = [(wilson(found["wins"], point["trials"], SURE), found["predicted"]) for point, found in series.rows]
+    agree = [(wilson(each.wins, point.trials, SURE), each.predicted) for point, each in rows]
     shown = all(low <= predicted <= high and predicted >= SUCCESS for (low, high), predicted in agree)
-    rates = ", ".join(f"{found['wins'] / point['trials']:.3f} of {found['predicted']:.3f} at d = {point['d']}" for point, found in series.rows)
+    rates = ", ".join(f"{each.wins / point.trials:.3f} of {each.predicted:.3f} at d = {point.d}" for point, each in rows)
     return Check(check.statement, check.shown and shown, f"{check.evidence}; success {rates}")
 
 
-def _enough_check(rows: dict[str, list[Row]]) -> Check:
+def _enough_check(rules: Rules) -> Check:
     """Whether the numbers called proven enough are t 2 C^2 ln(2 t / beta) / tau^2 (Hoeffding), rounded up for each of t queries, and are enough."""
     square, wrong = (1 / math.tanh(EPSILON / 2)) ** 2, []
-    for name, found in rows.items():
-        for point, measured in found:
-            learner = ONE_ROUND[name].learner(point["d"])
-            t = learner.queries
-            proven = t * 2 * square * math.log(2 * t / (1 - SUCCESS)) / learner.tolerance**2
-            enough = measured.get("enough", 0)
-            if not (proven * (1 - 1e-6) <= enough <= proven * (1 + 1e-6) + t and measured.get("high", math.inf) <= enough):
-                wrong.append(f"{TITLES[name]}, d = {point['d']}: {enough:,} for {proven:,.0f}")
-    said = "; ".join(wrong) or f"{sum(map(len, rows.values()))} numbers"
-    return Check("In one round, what is called proven enough is what Hoeffding's bound says, and no less than the measured minimum", not wrong, said)
+    for point, learned in rules:
+        learner = ONE_ROUND[point.name].learner(point.d)
+        t, enough = learner.queries, learned.enough or 0
+        proven = t * 2 * square * math.log(2 * t / (1 - SUCCESS)) / learner.tolerance**2
+        measured = isinstance(learned.count, ClientCount) and learned.count.high <= enough
+        if not (proven * (1 - 1e-6) <= enough <= proven * (1 + 1e-6) + t and measured):
+            wrong.append(f"{TITLES[point.name]}, d = {point.d}: {enough:,} for {proven:,.0f}")
+    evidence = "; ".join(wrong) or f"{len(rules)} numbers"
+    return Check("In one round, what is called proven enough is what Hoeffding's bound says, and no less than the measured minimum", not wrong, evidence)
 
 
-class Map(Experiment[Point, Measurement]):
+class Map(Experiment[Place, Result]):
     """Places each class in the innermost region whose runs succeed, if what lies further in is ruled out by proof."""
 
     name: ClassVar[str] = "map"
@@ -154,44 +161,36 @@ class Map(Experiment[Point, Measurement]):
     )
     source: ClassVar[str] = "KLNRS 2008, Figure 2, Theorems 4.8 and 5.1, Corollary 4.6; Blum et al. 1994"
 
-    def points(self, scale: Scale) -> list[Point]:
+    def points(self, scale: Scale) -> list[Place]:
         quick = scale == "quick"
-        trials = dict.fromkeys(ONE_ROUND, 300 if quick else 2000) | dict.fromkeys(PROTOCOLS, 1000 if quick else 2000)
-        dimensions: dict[str, tuple[int, ...]] = dict.fromkeys(ONE_ROUND, (4, 8) if quick else (4, 6, 8, 10))
-        dimensions |= {"masked-parity": (4, 8, 16) if quick else (4, 8, 12, 16, 20), "masked-parity-one-round": (8, 10) if quick else (4, 8, 10, 12)}
-        dimensions |= {"parity-halving": (4, 8) if quick else (4, 6, 8, 10)}
-        points: list[Point] = [{"class": name, "d": d, "trials": trials[name]} for name, ds in dimensions.items() for d in ds]
-        points += [{"class": "parity", "d": d, "trials": 600 if quick else 2000} for d in ((8, 12, 16) if quick else (8, 12, 16, 20, 24))]
-        points += [{"class": "worst-case", "d": d, "targets": 4 if quick else 10} for d in ((12,) if quick else (12, 14, 16))]
-        points += [{"class": "parity-game", "d": d} for d in ((8,) if quick else (8, 10))]
-        points += shuffled_points(quick)
-        return [*points, *({"class": "users", "of": name, "d": d, "n": n} for name, (d, n) in USERS.items())]
+        trials = 1000 if quick else 2000
+        hidden = {
+            "masked-parity": (4, 8, 16) if quick else (4, 8, 12, 16, 20),
+            "masked-parity-one-round": (8, 10) if quick else (4, 8, 10, 12),
+            "parity-halving": (4, 8) if quick else (4, 6, 8, 10),
+        }
+        return [
+            *(OneRound(name, d, 300 if quick else 2000, shuffled=False) for name in ONE_ROUND for d in ((4, 8) if quick else (4, 6, 8, 10))),
+            *(HiddenConcept(name, d, trials) for name, dimensions in hidden.items() for d in dimensions),
+            *(Parity(d, 600 if quick else 2000) for d in ((8, 12, 16) if quick else (8, 12, 16, 20, 24))),
+            *(WorstCase(d, 4 if quick else 10) for d in ((12,) if quick else (12, 14, 16))),
+            *(ParityGame(d) for d in ((8,) if quick else (8, 10))),
+            *(OneRound(name, d, trials, shuffled=True) for name in ONE_ROUND for d in ((8,) if quick else (4, 8, 10))),
+            *(Users(name, d, n) for name, (d, n) in USERS.items()),
+        ]
 
-    def measure(self, point: Point, seed: int) -> Measurement:
-        name, d = point["class"], point["d"]
-        if name == "worst-case":
-            return measure_worst_case(d, point["targets"], seed)
-        if name == "parity-game":
-            return measure_parity_game(d, seed)
-        if name == "users":
-            return measure_users(point["of"], d, point["n"], seed)
-        if name == SHUFFLED:
-            return measure_one_round(point["of"], d, point["trials"], seed, shuffled=True)
-        if name == "parity":
-            return measure_parity(d, point["trials"], seed)
-        return (measure_one_round if name in ONE_ROUND else measure_protocol)(name, d, point["trials"], seed)
-
-    def conclude(self, measurements: list[Row], scale: Scale) -> Finding:
-        by_class: dict[str, list[Row]] = {}
-        for point, found in measurements:
-            by_class.setdefault(point["class"], []).append((point, found))
-        series = {name: Series(by_class[name]) for name in (*ONE_ROUND, *PROTOCOLS, "parity")}
+    def conclude(self, measurements: Rows[Place, Result], scale: Scale) -> Finding:
+        one_round, hidden, curated = of_kind(measurements, OneRound), of_kind(measurements, HiddenConcept), of_kind(measurements, Parity)
+        rules, mixed = ([row for row in one_round if row[0].shuffled == shuffled] for shuffled in (False, True))
+        series = {name: Series([row for row in rules if row[0].name == name]) for name in ONE_ROUND}
+        series |= {name: Series([row for row in hidden if row[0].name == name]) for name in PROTOCOLS}
+        series |= {"parity": Series(curated)}
         masked, parity = series["masked-parity"], series["parity"]
         in_lni = {}
         for name, kind in ONE_ROUND.items():
-            fixed = all(found["fixed"] and found["rounds"] == 1 for _, found in by_class[name])
+            fixed = all(learned.fixed and learned.rounds == 1 for point, learned in rules if point.name == name)
             in_lni[name] = _learned(f"{kind.title} are learned locally in one round (in LNI)", series[name], MEASURED, fixed)
-        two_rounds = all(found["rounds"] == 2 for _, found in masked.rows)
+        two_rounds = all(learned.rounds == 2 for point, learned in hidden if point.name == "masked-parity")
         in_li = _learned("Masked parity is learned locally in two rounds, each person asked in one of them (in LI)", masked, MEASURED, two_rounds)
         not_lni = _separated(
             "No non-interactive local protocol, at any epsilon, learns masked parity from so few people (not in LNI; proven, stated for epsilon 1)",
@@ -199,8 +198,8 @@ class Map(Experiment[Point, Measurement]):
             series["masked-parity-one-round"],
             _one_round_bound,
         )
-        worst, game = worst_case_check(by_class["worst-case"], SUCCESS), parity_game_check(by_class["parity-game"])
-        in_ci = _curated(parity)
+        worst, game = worst_case_check(of_kind(measurements, WorstCase), SUCCESS), parity_game_check(of_kind(measurements, ParityGame))
+        in_ci = _curated(parity, curated)
         not_li = _separated(
             "No sequentially interactive local protocol (each person answers once, rounds without limit) learns parity from so few people (proven, stated for "
             "epsilon 1)",
@@ -208,20 +207,30 @@ class Map(Experiment[Point, Measurement]):
             series["parity-halving"],
             _local_bound,
         )
-        enough = _enough_check({name: by_class[name] for name in ONE_ROUND})
-        users = [cross_check_shown(f"{TITLES[point['of']]}, d = {point['d']}", found, 0.8) for point, found in by_class["users"]]
-        mixed = by_class[SHUFFLED]
-        rules = [(TITLES[name], [check], _enough_told(series[name], by_class[name]) + shuffled_told(mixed, name, COMPARED)) for name, check in in_lni.items()]
-        two = _bound_told("measured", masked, "in one round", series["masked-parity-one-round"], _one_round_bound)
-        curated = _bound_told("computed exactly, runs agree", parity, "without a curator, each asked once", series["parity-halving"], _local_bound)
+        users = [cross_check_shown(f"{TITLES[point.name]}, d = {point.d}", crossing, 0.8) for point, crossing in of_kind(measurements, Users)]
+        lines = [(TITLES[name], [check], _enough_lines(name, series[name], rules) + shuffled_line(mixed, name, COMPARED)) for name, check in in_lni.items()]
+        two = _bound_lines("measured", masked, "in one round", series["masked-parity-one-round"], _one_round_bound)
+        trusted = _bound_lines("computed exactly, runs agree", parity, "without a curator, each asked once", series["parity-halving"], _local_bound)
         placed = [
-            Region("LNI = NASQ", "nobody trusted, one round", _placed(rules)),
+            Region("LNI = NASQ", "nobody trusted, one round", _placed(lines)),
             Region("LI = SQ", "nobody trusted, several rounds", _placed([(TITLES["masked-parity"], [in_li, not_lni, worst], two)])),
-            Region("CI", "a trusted curator", _placed([(TITLES["parity"], [in_ci, not_li, game], curated)])),
+            Region("CI", "a trusted curator", _placed([(TITLES["parity"], [in_ci, not_li, game], trusted)])),
         ]
         return Finding(
-            checks=[*in_lni.values(), in_li, not_lni, worst, in_ci, not_li, game, *users, enough, shuffled_check(mixed, by_class), intervals_check()],
-            tables=[_table(by_class), shuffled_table(mixed, by_class, TITLES)],
+            checks=[
+                *in_lni.values(),
+                in_li,
+                not_lni,
+                worst,
+                in_ci,
+                not_li,
+                game,
+                *users,
+                _enough_check(rules),
+                shuffled_check(mixed, rules),
+                intervals_check(),
+            ],
+            tables=[_table(series), shuffled_table(mixed, rules)],
             figures=[Regions("map", f"Where each class lies, and the least people for {SUCCESS:.0%} success, at ε = {EPSILON:g}", placed), _curves(series)],
             notes=_NOTES,
             headline=_headline(masked, parity),
@@ -248,12 +257,13 @@ _NOTES = [
 
 
 def _headline(masked: Series, parity: Series) -> str:
-    if not (masked.found and parity.found):
+    if not (masked.complete and parity.complete):
         return "Some least number of people was not found."
-    d, other = masked.d[-1], parity.d[-1]
+    d, other = masked.ends[1], parity.ends[1]
+    once, alone = math.ceil(_one_round_bound(d)), math.ceil(_local_bound(other))
     return (
-        f"At d = {d} masked parity takes {masked.at(d):,} people in two rounds, and in one provably {math.ceil(_one_round_bound(d)):,}; at d = {other} parity "
-        f"takes a curator {parity.at(other):,}, and without one, each person asked once, provably {math.ceil(_local_bound(other)):,}."
+        f"At d = {d} masked parity takes {masked.counts[d].n:,} people in two rounds, and in one provably {once:,}; at d = {other} parity "
+        f"takes a curator {parity.counts[other].n:,}, and without one, each person asked once, provably {alone:,}."
     )
 
 
@@ -262,55 +272,55 @@ def _placed(candidates: Sequence[tuple[str, list[Check], str]]) -> list[tuple[st
     return [(title, evidence) for title, checks, evidence in candidates if all(check.shown for check in checks)]
 
 
-def _enough_told(series: Series, rows: list[Row]) -> str:
-    """What was measured of a class that one round learns, and below it what is proven: numbers that suffice, which are no minima."""
-    if not series.found:
+def _enough_lines(name: str, series: Series, rules: Rules) -> str:
+    """The measured number of a class that one round learns, and below it the proven one, which suffices and is no minimum."""
+    if not series.complete:
         return ""
-    enough = next(found["enough"] for point, found in rows if point["d"] == COMPARED)
-    return f"measured: {series.said(COMPARED)}, growing as {series.grown()}\nproven: {enough:,} people suffice at d = {COMPARED}"
+    enough = next(learned.enough for point, learned in rules if (point.name, point.d) == (name, COMPARED))
+    return f"measured: {series.describe(COMPARED)}, growing as {series.growth()}\nproven: {enough:,} people suffice at d = {COMPARED}"
 
 
-def _bound_told(kind: str, series: Series, ruled_out: str, smaller: Series, bound: Callable[[int], float]) -> str:
-    """What was found of a class, and below it what rules it out of the next smaller region: the proven bound, and apart from it what was measured there."""
-    if not (series.found and smaller.found):
+def _bound_lines(kind: str, series: Series, ruled_out: str, smaller: Series, bound: Callable[[int], float]) -> str:
+    """The number of a class, and below it for the next smaller region: the proven bound that rules it out, and the number measured there."""
+    if not (series.complete and smaller.complete):
         return ""
-    d = series.d[-1]
+    d = series.ends[1]
     return (
-        f"{kind}: {series.said(COMPARED)}, {series.said(d)}\n"
+        f"{kind}: {series.describe(COMPARED)}, {series.describe(d)}\n"
         f"proven {ruled_out}: at least {math.ceil(bound(COMPARED)):,} at d = {COMPARED}, {math.ceil(bound(d)):,} at d = {d}\n"
-        f"measured {ruled_out}: {smaller.said(smaller.d[-1])}"
+        f"measured {ruled_out}: {smaller.describe(smaller.ends[1])}"
     )
 
 
-def _table(by_class: dict[str, list[Row]]) -> Table:
+def _table(series: dict[str, Series]) -> Table:
     models = {"masked-parity": "sequential, two rounds", "parity-halving": "sequential, d rounds", "parity": "trusted curator"}
     bounds = {"masked-parity-one-round": _one_round_bound, "parity-halving": _local_bound}
     rows: list[tuple[Any, ...]] = []
-    for name in (*ONE_ROUND, *PROTOCOLS, "parity"):
-        for point, found in by_class.get(name, []):
-            d, kind = point["d"], EXACT if name == "parity" else MEASURED
-            counts = (None, None, None) if "failed" in found else (found["n"], math.floor(found["low"]), math.ceil(found["high"]))
-            needed = math.ceil(bounds[name](d)) if name in bounds else None
-            rows.append((TITLES[name], models.get(name, "non-interactive"), d, *counts, kind, found.get("enough"), needed))
+    for name, each in series.items():
+        for point, measured in each.rows:
+            enough = measured.enough if isinstance(measured, Learned) else None
+            needed, kind = math.ceil(bounds[name](point.d)) if name in bounds else None, EXACT if name == "parity" else MEASURED
+            rows.append((TITLES[name], models.get(name, "non-interactive"), point.d, *whole(measured.count), kind, enough, needed))
     columns = ("class", "who is asked", "d", "least people", "95 % from", "to", "kind of number", "proven enough", "proven needed")
     return Table(f"People for {SUCCESS:.0%} success at ε = {EPSILON:g}", columns, rows)
 
 
 def _curves(series: dict[str, Series]) -> Figure:
-    masked, parity = series["masked-parity"], series["parity"]
+    masked, parity = series["masked-parity"].counts, series["parity"].counts
 
-    def measured(label: str, of: Series, group: str) -> Curve:
-        return Curve(label, of.d, of.count(), "measured", of.count("low"), of.count("high"), group=group)
+    def measured(label: str, name: str, group: str) -> Curve:
+        return curve(label, [(d, count.n, count.low, count.high) for d, count in series[name].counts.items()], group=group)
 
-    best = [masked_parity_one_round_clients(d, EPSILON, 1 - SUCCESS) for d in masked.d]
+    best = [(d, masked_parity_one_round_clients(d, EPSILON, 1 - SUCCESS)) for d in masked]
+    once, alone = [(d, _one_round_bound(d)) for d in masked], [(d, _local_bound(d)) for d in parity]
     curves = [
-        Curve("masked parity, one round: the best protocol known, predicted", masked.d, best, "theory", group="masked once"),
-        measured("masked parity, one round: measured", series["masked-parity-one-round"], "masked once"),
-        Curve("masked parity, one round: proven, no protocol needs fewer", masked.d, [_one_round_bound(d) for d in masked.d], "bound", group="masked once"),
-        measured("masked parity, two rounds: measured", masked, "masked twice"),
-        Curve("parity, no curator, each asked once: proven, no protocol needs fewer", parity.d, [_local_bound(d) for d in parity.d], "bound", group="alone"),
-        measured("parity, no curator: measured", series["parity-halving"], "alone"),
-        Curve("parity, trusted curator: computed, runs agree", parity.d, parity.count(), "theory", group="curator"),
+        curve("masked parity, one round: the best protocol known, predicted", best, "theory", group="masked once"),
+        measured("masked parity, one round: measured", "masked-parity-one-round", "masked once"),
+        curve("masked parity, one round: proven, no protocol needs fewer", once, "bound", group="masked once"),
+        measured("masked parity, two rounds: measured", "masked-parity", "masked twice"),
+        curve("parity, no curator, each asked once: proven, no protocol needs fewer", alone, "bound", group="alone"),
+        measured("parity, no curator: measured", "parity-halving", "alone"),
+        curve("parity, trusted curator: computed, runs agree", [(d, count.n) for d, count in parity.items()], "theory", group="curator"),
     ]
     title = f"People needed against dimension, at ε = {EPSILON:g}"
     return Figure("separations", title, "dimension d (bits of an example)", "people", curves, log_y=True)

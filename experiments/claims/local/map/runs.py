@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -14,11 +14,10 @@ from local_dp.bounds.parity import parity_halving_clients
 from local_dp.curator.parity import gf2
 from local_dp.curator.parity.learner import amplified_learner, draw_examples
 from local_dp.draws import Draws
-from local_dp.errors import InputError
-from local_dp.experiments.lab.claim import Measurement
-from local_dp.experiments.lab.cross_check import Trial, cross_check
-from local_dp.experiments.lab.minimal_clients import exact_recovery, minimal_clients
-from local_dp.experiments.lab.store import as_data
+from local_dp.experiments.lab.claim import Check, Table
+from local_dp.experiments.lab.cross_check import Crossing, Trial, cross_check
+from local_dp.experiments.lab.findings import Rows
+from local_dp.experiments.lab.minimal_clients import ClientCount, Search, exact_recovery, measured_clients
 from local_dp.interaction import Algorithm, Nonadaptive, run
 from local_dp.learners.examples import cube, error_rate, labelled, uniform_examples
 from local_dp.learners.fourier import LowDegree
@@ -41,6 +40,7 @@ _STEP = 1.05  # from one crowd that is accounted for to the next
 SUCCESS = 0.9  # the probability of success that every count of people is for
 USER_RUNS = 200
 CURATOR_BETA = 0.05  # how seldom the curator's learner gives no answer
+FEWER = 0.75  # of the people without a shuffler, at most, for the class that asks for most: its crowds are the largest
 
 
 def _stump(d: int, rng: np.random.Generator, size: int) -> Finite:
@@ -123,15 +123,6 @@ PROTOCOLS = {
 }
 
 
-def _least(success: Callable[[int, int], int], guess: int, trials: int, least: int) -> Measurement:
-    """The least n with a 95 % interval; what went wrong where there is none."""
-    try:
-        found = minimal_clients(success, guess, target=SUCCESS, trials=trials, least=least)
-    except InputError as error:
-        return {"failed": str(error)}
-    return {"n": found.n, "low": found.low, "high": found.high, "trials": found.trials}
-
-
 def _seed(name: str, seed: int, d: int) -> int:
     return int.from_bytes(stream_key(f"map {name}", seed, d)[:8], "little")
 
@@ -142,76 +133,162 @@ def _report_epsilon(crowd: int) -> float:
     return EPSILON if crowd < 2 else largest_local(BinaryRR, crowd, EPSILON, SHUFFLE_DELTA)
 
 
-def measure_one_round(name: str, d: int, trials: int, seed: int, shuffled: bool = False) -> Measurement:
-    """The least number of people that learn the class to within alpha in one round; `rounds` is counted, `fixed` read off the protocol's type.
+@dataclass(frozen=True)
+class Learned:
+    """The least number of people, and the rounds of a run; of a learner for one round also whether its type fixes the queries, and a number that suffices."""
 
-    `shuffled`: with a shuffler, and EPSILON for what all reports lose together; `report` is then what one may lose.
-    """
-    kind, generator = ONE_ROUND[name], np.random.default_rng([_seed(f"{name} shuffled" if shuffled else name, seed, d)])
-    rounds = 0
-
-    def success(n: int, runs: int) -> int:
-        nonlocal rounds
-        epsilon = kind.behind_shuffler(d, n) if shuffled else EPSILON
-        local, wins = kind.local(d, n, epsilon), 0
-        for _ in range(runs):
-            population = kind.draw(d, generator, n)
-            oracle = AggregateOracle(population, generator, epsilon)
-            wins += kind.learned(d, run(local, oracle), population)
-            rounds = max(rounds, len(oracle.rounds))
-        return wins
-
-    enough = kind.clients(d)
-    found = _least(success, enough // 2, trials, kind.learner(d).queries)
-    told = {"report": kind.behind_shuffler(d, found["n"])} if shuffled and "n" in found else {}
-    return {**found, **told, "rounds": rounds, "fixed": isinstance(kind.local(d, enough), Nonadaptive), "enough": enough}
+    count: Search
+    rounds: int
+    fixed: bool = False
+    enough: int | None = None
+    report: float | None = None  # behind a shuffler, the loss of one report
 
 
-def measure_protocol(name: str, d: int, trials: int, seed: int) -> Measurement:
-    """The least number of people for which a shipped protocol finds its hidden concept exactly, and the rounds it takes."""
-    hidden = PROTOCOLS[name]
-    protocol = find_protocol(hidden.protocol).from_settings({"d": str(d)})
-    own_seed = _seed(name, seed, d)
-    guess = hidden.guess(d, EPSILON, 1 - SUCCESS)
-    oracle = AggregateOracle(protocol.synthetic(guess, own_seed), np.random.default_rng([own_seed]), EPSILON)
-    run(protocol.algorithm(EPSILON, guess), oracle)
-    return {**_least(exact_recovery(protocol, EPSILON, own_seed), guess, trials, 2 * d), "rounds": len(oracle.rounds)}
+@dataclass(frozen=True)
+class OneRound:
+    """The least number of people that learn the class to within alpha in one round; behind a shuffler, EPSILON is for all reports together."""
+
+    name: str
+    d: int
+    trials: int
+    shuffled: bool
+
+    def measure(self, seed: int) -> Learned:
+        kind, d = ONE_ROUND[self.name], self.d
+        generator, rounds = np.random.default_rng([_seed(f"{self.name} shuffled" if self.shuffled else self.name, seed, d)]), 0
+
+        def success(n: int, runs: int) -> int:
+            nonlocal rounds
+            epsilon = kind.behind_shuffler(d, n) if self.shuffled else EPSILON
+            local, wins = kind.local(d, n, epsilon), 0
+            for _ in range(runs):
+                population = kind.draw(d, generator, n)
+                oracle = AggregateOracle(population, generator, epsilon)
+                wins += kind.learned(d, run(local, oracle), population)
+                rounds = max(rounds, len(oracle.rounds))
+            return wins
+
+        enough = kind.clients(d)
+        count = measured_clients(success, enough // 2, target=SUCCESS, trials=self.trials, least=kind.learner(d).queries)
+        report = kind.behind_shuffler(d, count.n) if self.shuffled and isinstance(count, ClientCount) else None
+        return Learned(count, rounds, isinstance(kind.local(d, enough), Nonadaptive), enough, report)
 
 
-def measure_parity(d: int, trials: int, seed: int) -> Measurement:
-    """How often a trusted curator recovers a parity exactly, from the least number of examples that its exact law allows."""
-    learner = amplified_learner(EPSILON, CURATOR_BETA)
-    n, wins = parity_examples(learner, d, SUCCESS), 0
-    for trial in range(trials):
-        rng = np.random.default_rng([seed, 300, d, trial])
-        r = gf2.pack(rng.integers(0, 2, d, dtype=np.uint8))
-        found = learner.release(draw_examples(d, r, n, rng), Draws(KeyedNoise(int(rng.integers(1 << 62)))))
-        wins += found == gf2.mask(r)
-    return {"n": n, "low": n, "high": n, "wins": wins, "predicted": parity_success(learner, d, n)}
+@dataclass(frozen=True)
+class HiddenConcept:
+    """The least number of people for which a shipped protocol finds its hidden concept exactly."""
+
+    name: str
+    d: int
+    trials: int
+
+    def measure(self, seed: int) -> Learned:
+        hidden = PROTOCOLS[self.name]
+        protocol = find_protocol(hidden.protocol).from_settings({"d": str(self.d)})
+        own_seed = _seed(self.name, seed, self.d)
+        guess = hidden.guess(self.d, EPSILON, 1 - SUCCESS)
+        oracle = AggregateOracle(protocol.synthetic(guess, own_seed), np.random.default_rng([own_seed]), EPSILON)
+        run(protocol.algorithm(EPSILON, guess), oracle)
+        recovered = exact_recovery(protocol, EPSILON, own_seed)
+        return Learned(measured_clients(recovered, guess, target=SUCCESS, trials=self.trials, least=2 * self.d), len(oracle.rounds))
 
 
-def measure_users(name: str, d: int, n: int, seed: int) -> Measurement:
+@dataclass(frozen=True)
+class Curated:
+    """The least number of examples by the exact law, its probability of success, and the successes of the runs."""
+
+    count: Search
+    wins: int
+    predicted: float
+
+
+@dataclass(frozen=True)
+class Parity:
+    """How often a trusted curator recovers a parity exactly."""
+
+    d: int
+    trials: int
+
+    def measure(self, seed: int) -> Curated:
+        learner = amplified_learner(EPSILON, CURATOR_BETA)
+        n, wins = parity_examples(learner, self.d, SUCCESS), 0
+        for trial in range(self.trials):
+            rng = np.random.default_rng([seed, 300, self.d, trial])
+            r = gf2.pack(rng.integers(0, 2, self.d, dtype=np.uint8))
+            wins += learner.release(draw_examples(self.d, r, n, rng), Draws(KeyedNoise(int(rng.integers(1 << 62))))) == gf2.mask(r)
+        return Curated(ClientCount(n, n, n, self.trials), wins, parity_success(learner, self.d, n))
+
+
+@dataclass(frozen=True)
+class Users:
     """One small point client by client beside its law."""
-    if name in PROTOCOLS:
-        protocol = find_protocol(PROTOCOLS[name].protocol).from_settings({"d": str(d)})
 
-        def exactly(found: Any, people: Population) -> bool:
-            return protocol.true_error(found, people) == 0
+    name: str
+    d: int
+    n: int
 
-        return as_data(cross_check(
-            lambda: Trial(protocol.algorithm(EPSILON, n), lambda drawn: protocol.synthetic(n, drawn), exactly, n, EPSILON),
-            seed, users=USER_RUNS, laws=4 * USER_RUNS,
-        ))  # fmt: skip
-    kind = ONE_ROUND[name]
+    def measure(self, seed: int) -> Crossing:
+        return cross_check(self._hidden if self.name in PROTOCOLS else self._one_round, seed, users=USER_RUNS, laws=4 * USER_RUNS)
 
-    def learned(hypothesis: Any, population: Population) -> bool:
-        assert isinstance(population, Finite)
-        return kind.learned(d, hypothesis, population)
+    def _hidden(self) -> Trial:
+        protocol = find_protocol(PROTOCOLS[self.name].protocol).from_settings({"d": str(self.d)})
 
-    def people(drawn: int) -> Finite:
-        generator = np.random.default_rng([drawn])
-        drawn_kinds = kind.draw(d, generator, n)
-        return Finite(drawn_kinds.kinds, drawn_kinds.shares.tolist(), n, drawn)
+        def exactly(concept: Any, people: Population) -> bool:
+            return protocol.true_error(concept, people) == 0
 
-    asked = n // kind.learner(d).queries * kind.learner(d).queries
-    return as_data(cross_check(lambda: Trial(kind.local(d, n), people, learned, n, EPSILON, asked == n), seed, users=USER_RUNS, laws=4 * USER_RUNS))
+        return Trial(protocol.algorithm(EPSILON, self.n), lambda drawn: protocol.synthetic(self.n, drawn), exactly, self.n, EPSILON)
+
+    def _one_round(self) -> Trial:
+        kind = ONE_ROUND[self.name]
+
+        def learned(hypothesis: Any, population: Population) -> bool:
+            assert isinstance(population, Finite)
+            return kind.learned(self.d, hypothesis, population)
+
+        def people(drawn: int) -> Finite:
+            kinds = kind.draw(self.d, np.random.default_rng([drawn]), self.n)
+            return Finite(kinds.kinds, kinds.shares.tolist(), self.n, drawn)
+
+        everybody = self.n % kind.learner(self.d).queries == 0
+        return Trial(kind.local(self.d, self.n), people, learned, self.n, EPSILON, everybody)
+
+
+Rules: TypeAlias = Rows[OneRound, Learned]
+
+
+def whole(count: Search) -> tuple[int | None, int | None, int | None]:
+    """The number and the ends of its interval, rounded outwards."""
+    return (count.n, math.floor(count.low), math.ceil(count.high)) if isinstance(count, ClientCount) else (None, None, None)
+
+
+def _pairs(mixed: Rules, rules: Rules) -> list[tuple[OneRound, Learned, Search]]:
+    """Each class and dimension behind a shuffler, and its count without one."""
+    alone = {(point.name, point.d): learned.count for point, learned in rules}
+    return [(point, learned, alone[point.name, point.d]) for point, learned in mixed]
+
+
+def shuffled_check(mixed: Rules, rules: Rules) -> Check:
+    """Whether mixing never takes more people, up to the intervals, and at the largest crowds far fewer."""
+    pairs = _pairs(mixed, rules)
+    known = [(each, each.count, alone) for _, each, alone in pairs if isinstance(each.count, ClientCount) and isinstance(alone, ClientCount)]
+    never = all(count.low <= alone.high and (each.report or 0) >= EPSILON for each, count, alone in known)
+    evidence = ", ".join(f"{point.name}, d = {point.d}: {whole(each.count)[0]} of {whole(alone)[0]} people" for point, each, alone in pairs)
+    fewer = min((count.high / alone.low for _, count, alone in known), default=math.inf) <= FEWER
+    statement = "With the reports shuffled, and the same ε for all of them together, one round takes no more people, and some class far fewer"
+    return Check(statement, len(known) == len(pairs) and never and fewer, evidence)
+
+
+def shuffled_line(mixed: Rules, name: str, d: int) -> str:
+    """One line beside a class: how many people it takes behind a shuffler."""
+    for point, learned in mixed:
+        n, low, high = whole(learned.count)
+        if (point.name, point.d) == (name, d) and n:
+            return f"\nmeasured behind a shuffler: {n:,} people at d = {d} [{low:,} to {high:,}]"
+    return ""
+
+
+def shuffled_table(mixed: Rules, rules: Rules) -> Table:
+    """The least people without a shuffler and with one, and what a report then loses."""
+    rows = [(ONE_ROUND[point.name].title, point.d, whole(alone)[0], *whole(each.count), each.report) for point, each, alone in _pairs(mixed, rules)]
+    columns = ("class", "d", "least people, not shuffled", "shuffled", "95 % from", "to", "ε of a report")
+    return Table(f"One round behind a shuffler: {SUCCESS:.0%} success, ε = {EPSILON:g} and δ = {SHUFFLE_DELTA:g} for all reports together", columns, rows)
