@@ -30,13 +30,15 @@ from local_dp.records import Records
 from local_dp.tallies import Estimate, Tally
 from local_dp.verification.decoding import law_of
 from tests.support.inputs.randomizers import SIZES, every, stated_loss
-from tests.support.long import short
 
 EPSILONS = (0.01, 0.1, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0)
+ENDS = (0.01, 5.0, 20.0)  # of which the long runs are
 ALPHA = 1e-6  # failure probability of each statistical check
 
 
-@pytest.mark.parametrize("epsilon", short(EPSILONS, lambda epsilon: epsilon == 1.0))
+@pytest.mark.parametrize(
+    "epsilon", [1.0, *(pytest.param(each, marks=pytest.mark.long if each in ENDS else pytest.mark.slow) for each in EPSILONS if each != 1.0)]
+)
 def test_every_built_in_randomizer_conforms(epsilon: float) -> None:
     """At each epsilon and some sizes, each registered randomizer has exactly the declared loss, samples its declared channel and decodes without bias."""
     for randomizer in every(epsilon, (8,) if epsilon == 1.0 else SIZES):
