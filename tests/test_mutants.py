@@ -32,6 +32,7 @@ def _mutant(name: str, old: str, new: str, test: str) -> Mutant:
     return Mutant(name, "double.py", old, new, "it is wrong", (f"test_double.py::{test}",))
 
 
+@pytest.mark.long
 def test_the_run_tells_them_apart(tree: Path) -> None:
     """A twin that a test fails on is caught; one that no test sees, that does not even parse, or that has nothing to change fails the run."""
     mutants = [

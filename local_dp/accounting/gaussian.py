@@ -14,11 +14,8 @@ _MARGIN = 1 + 1e-11  # more than the rounding of a closed form
 
 
 @dataclass(frozen=True)
-class Gaussian:
-    """Normal noise, of one answer or many: the loss is normal with mean mu^2 / 2 and variance mu^2 = `atto_mu2` / 1e18. Several mu^2 add up exactly.
-
-    One answer of sensitivity 1 with noise of standard deviation sigma has mu = 1 / sigma. A law to compare with: no float noise is drawn here.
-    """
+class _Noise:
+    """mu^2 = `atto_mu2` / 1e18; one answer of sensitivity 1 with noise of standard deviation sigma has mu = 1 / sigma."""
 
     atto_mu2: int
 
@@ -38,32 +35,24 @@ class Gaussian:
         """The distance of the two laws, in standard deviations."""
         return math.sqrt(self.atto_mu2 / ATTO)
 
-    @property
-    def sigma(self) -> float:
-        """The standard deviation of the noise, in units of the sensitivity."""
-        return 1 / self.mu
+
+@dataclass(frozen=True)
+class Gaussian(_Noise):
+    """Normal noise, of one answer or many: the loss is normal with mean mu^2 / 2 and variance mu^2. Several mu^2 add up exactly.
+
+    A law to compare with: no float noise is drawn here.
+    """
 
     def __add__(self, other: "Gaussian") -> "Gaussian":
         return Gaussian(self.atto_mu2 + other.atto_mu2)
 
 
 @dataclass(frozen=True)
-class DiscreteGaussian:
+class DiscreteGaussian(_Noise):
     """Noise y of weight e^(-y^2 mu^2 / 2) on a count that one record moves by 1: the loss is (1 - 2 y) mu^2 / 2, and rho = mu^2 / 2.
 
     Several do not add up to another. Source: Canonne, Kamath, Steinke 2020, Theorem 4.
     """
-
-    atto_mu2: int
-
-    @classmethod
-    def of_sigma(cls, sigma: float) -> Self:
-        """With weight e^(-y^2 / (2 sigma^2)). Raises InputError unless .1 <= sigma <= 10,000."""
-        return cls(Gaussian.of_sigma(sigma).atto_mu2)
-
-    @property
-    def mu(self) -> float:
-        return math.sqrt(self.atto_mu2 / ATTO)
 
     @property
     def step(self) -> float:

@@ -109,7 +109,7 @@ def response(growth: Fraction, steps: int = 1, delta: Fraction = Fraction(0)) ->
 
 
 def discrete_laplace(nano: int, sensitivity: int = 1) -> Lattice:
-    """The exact loss of discrete Laplace noise of ratio e^(-eps / m) on a sum that one record moves by m = `sensitivity`, eps = `nano` / 1e9 nats.
+    """The exact loss of discrete Laplace noise of ratio e^(-eps / m), eps = `nano` / 1e9 nats. One record moves the sum by m = `sensitivity`.
 
     With r = e^(-eps / m): loss (m - 2 y) eps / m where the noise is y. For m = 1 it is always +-eps, as for a randomized response.
     """

@@ -11,10 +11,9 @@ from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from typing import NamedTuple, TypeAlias, TypeVar
 
-from local_dp.accounting.convolution import Summed
 from local_dp.accounting.gaussian import DiscreteGaussian, Gaussian, conversion, gaussian_epsilon
 from local_dp.accounting.lattice import Lattice, discrete_laplace
-from local_dp.accounting.laws import Curve, Exact, binomial_curve
+from local_dp.accounting.laws import Curve, Exact, Summed, binomial_curve
 from local_dp.checks import check_share, check_whole, whole_number
 from local_dp.errors import InputError, unknown
 from local_dp.loss import NANO, Approximate, Concentrated, Pure, approximate, nano_epsilon
@@ -66,17 +65,11 @@ def _basic(losses: Losses, delta: float) -> float:
     return nearest if nearest >= total else math.nextafter(nearest, math.inf)
 
 
-def _advanced(losses: Losses, delta: float) -> float:
-    """sqrt(2 ln(1 / d) sum eps^2) + sum eps (e^eps - 1), d the remaining delta, or half of it if parts need some."""
-    return _spread(losses, delta, math.expm1)
-
-
-def _tanh(losses: Losses, delta: float) -> float:
-    """The same with eps tanh(eps / 2), the largest expected loss, for eps (e^eps - 1)."""
-    return _spread(losses, delta, lambda eps: math.tanh(eps / 2))
-
-
 def _spread(losses: Losses, delta: float, mean: Callable[[float], float]) -> float:
+    """sqrt(2 ln(1 / d) sum eps^2) + sum eps mean(eps), d the remaining delta, or half of it if parts need some.
+
+    `mean` is e^eps - 1 in the advanced rule. The tanh form has tanh(eps / 2), as eps tanh(eps / 2) is the largest expected loss.
+    """
     rest = _rest(losses, delta) / (2 if _sharing(losses) else 1)
     parts = _each(losses, delta - rest) if _sharing(losses) else _each(losses, delta)
     if rest <= 0 or not parts:
@@ -94,10 +87,6 @@ def _zcdp(losses: Losses, delta: float) -> float:
     return conversion(math.fsum(count * _rho(part) for part, count in losses.items()), rest) if rest > 0 else math.inf
 
 
-def _exact(losses: Losses, delta: float) -> float:
-    return _optimal(losses).epsilon(delta)
-
-
 def _optimal(losses: Losses) -> Curve | Summed:
     """The optimal composition: of the parts' worst laws, which no adaptive choice exceeds. Raises InputError for a part without a worst law."""
     ((part, count), *others) = losses.items()
@@ -109,7 +98,13 @@ def _optimal(losses: Losses) -> Curve | Summed:
     return Summed.of(exact)
 
 
-RULES: dict[str, Callable[[Losses, float], float]] = {"basic": _basic, "advanced": _advanced, "tanh": _tanh, "zcdp": _zcdp, "exact": _exact}
+RULES: dict[str, Callable[[Losses, float], float]] = {
+    "basic": _basic,
+    "advanced": lambda losses, delta: _spread(losses, delta, math.expm1),
+    "tanh": lambda losses, delta: _spread(losses, delta, lambda eps: math.tanh(eps / 2)),
+    "zcdp": _zcdp,
+    "exact": lambda losses, delta: _optimal(losses).epsilon(delta),
+}
 """Each rule by its name: what losses come to beside a delta."""
 
 
@@ -154,7 +149,7 @@ def _alone(part: Part, delta: float) -> float:
     """The epsilon of one release beside this delta."""
     if isinstance(part, Gaussian):
         return gaussian_epsilon(part.mu, delta)
-    return conversion(part.rho, delta) if isinstance(part, Concentrated) else _exact({part: 1}, delta)
+    return conversion(part.rho, delta) if isinstance(part, Concentrated) else _optimal({part: 1}).epsilon(delta)
 
 
 def _rho(part: Part) -> float:

@@ -7,7 +7,7 @@ import math
 from decimal import ROUND_CEILING, Decimal, localcontext
 from fractions import Fraction
 from functools import lru_cache
-from typing import overload
+from typing import TypeVar
 
 from local_dp.accounting.laws import MAX_PARTS, binomial_curve
 from local_dp.checks import check_whole
@@ -74,16 +74,11 @@ def _some(nano: int, budget: Approximate, parts: int) -> Pure:
     return Pure(nano)
 
 
+L = TypeVar("L", Pure, Approximate, Concentrated)
 _UP = 1 + Fraction(1, 10**45)  # more than what `exp_epsilon` is below
 
 
-@overload
-def group_loss(loss: Pure, records: int) -> Pure: ...
-@overload
-def group_loss(loss: Approximate, records: int) -> Approximate: ...
-@overload
-def group_loss(loss: Concentrated, records: int) -> Concentrated: ...
-def group_loss(loss: Pure | Approximate | Concentrated, records: int) -> Pure | Approximate | Concentrated:
+def group_loss(loss: L, records: int) -> L:
     """The loss against `records` = k records at once: k eps, delta (e^(k eps) - 1) / (e^eps - 1), rounded up to 1e-18; k^2 rho.
 
     Exact: a coin with Pr[heads] = e^eps Pr[heads of its neighbour] + delta reaches it. The often printed e^(k eps) delta is too little for eps < ln 2. Source:

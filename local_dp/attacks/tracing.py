@@ -1,17 +1,28 @@
-"""Tracing: which records are in the table, by attribute means or by synthetic rows."""
+"""Tracing: which records are in the table, by attribute means or by synthetic rows; and which traitors made a pirate's word.
 
-from dataclasses import dataclass
+Traitor tracing: fingerprinting codes, pirates who answer from few of their words, and the accused traitors.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
 from hashlib import blake2b
+from typing import TypeAlias
 
 import numpy as np
 
-from local_dp.arrays import Bools, Floats, Words
+from local_dp.arrays import Bools, Counts, Floats, Words
+from local_dp.bounds.attacks import boneh_shaw_block
 from local_dp.checks import check_share, check_whole
 from local_dp.curator.marginals.base import BinaryTable
 from local_dp.errors import InputError
 from local_dp.interaction import Nonadaptive
+from local_dp.noise import stream_key
 from local_dp.oracles.statistical.oracles import StatisticalQuery
 from local_dp.queries.encoded import Bit
+from local_dp.queries.subsets import encrypted
+from local_dp.records import Records
 
 FAILURE = 0.01  # Pr[anybody innocent is accused]
 _STEPS = np.geomspace(0.01, 40.0, 64)  # where Chernoff's bound is tried, in standard deviations
@@ -31,7 +42,7 @@ class Traced:
 
 
 def tracing(shares: Floats, suspects: Bools, tolerance: float, *, rounded: bool = False) -> Nonadaptive[StatisticalQuery, float, Traced]:
-    """The attack: asks for the mean of each of d bits and scores the suspects' rows, shape (m, d), against strangers, whose bit j is 1 with `shares`[j].
+    """The attack: asks for the mean of each of d bits. It scores the suspects' rows, shape (m, d), against strangers, whose bit j is 1 with `shares`[j].
 
     The score is the sum over j of (x_j - p_j)(q_j - p_j) / (p_j (1 - p_j)). q are the answers or, with `rounded`, the nearer of 0 and 1.
     Members of n exactly answered rows stand out by sqrt(d / n) standard deviations. It runs on exact answers, a curator's, clients', pirates'.
@@ -113,3 +124,126 @@ class Signer:
         hashes = [blake2b(each.to_bytes(8, "little"), key=self.key, digest_size=8).digest() for each in kinds.tolist()]
         words = np.frombuffer(b"".join(hashes), dtype="<u8").astype(np.uint64) & np.uint64((1 << self.tag) - 1)
         return words[places]
+
+
+@dataclass(frozen=True, eq=False)
+class Code:
+    """`rows` of d bits, one a user, shape (N, d), of which bit j is 1 with probability `shares`[j], shape (d,), independently; both are secret."""
+
+    shares: Floats
+    rows: Bools
+
+
+def tardos(users: int, length: int, cutoff: float, generator: np.random.Generator) -> Code:
+    """Tardos's code: shares sin^2(r), r uniform where the share is in [`cutoff`, 1 - `cutoff`]. His cutoff is 1 / (300 c); `tracing` needs 1 / (20 c).
+
+    Traced by `tracing`, whose accusations are proved for the actual shares and word. Source: Tardos 2008.
+    """
+    angle = math.asin(math.sqrt(cutoff))
+    shares = np.sin(generator.uniform(angle, math.pi / 2 - angle, length)) ** 2
+    return Code(shares, generator.random((users, length)) < shares)
+
+
+def tardos_accused(code: Code, word: Bools, coalition: int, failure: float) -> Bools:
+    """His own accusation, shape (N,): a score over the ones of the word above 20 c ln(N / failure), which takes 100 c^2 ln(N / failure) bits to reach."""
+    users = len(code.rows)
+    high, low = np.sqrt((1 - code.shares) / code.shares), -np.sqrt(code.shares / (1 - code.shares))
+    scores = np.where(code.rows, high, low) @ word
+    return scores > 20 * coalition * math.log(users / failure)
+
+
+@dataclass(frozen=True)
+class BonehShaw:
+    """The code of n users in n + 1 blocks of equal columns: user i, from 1 on, has ones in the blocks from i on; the columns' secret order is drawn by `seed`.
+
+    Security: users i - 1 and i differ in one block only, so without user i nobody can distinguish blocks i - 1 and i. Length (n + 1) B, B of
+    `bounds.fingerprinting.boneh_shaw_block`. Source: Boneh, Shaw 1998; lecture notes 5.2.
+    """
+
+    users: int
+    block: int
+    seed: int
+
+    def __post_init__(self) -> None:
+        check_whole("the number of users", self.users, 2, 1 << 10)
+        check_whole("the block", self.block, 1, 1 << 20)
+
+    @classmethod
+    def safe(cls, users: int, failure: float, seed: int) -> "BonehShaw":
+        """With blocks as long as a false accusation of probability `failure` needs."""
+        return cls(users, boneh_shaw_block(users, failure), seed)
+
+    @cached_property
+    def order(self) -> Counts:
+        """The column of the code at each place."""
+        generator = np.random.Generator(np.random.Philox(key=int.from_bytes(stream_key("boneh-shaw", self.seed), "little")))
+        return generator.permutation((self.users + 1) * self.block)
+
+    @property
+    def rows(self) -> Bools:
+        """Shape (users, d)."""
+        blocks = np.repeat(np.arange(self.users + 1), self.block)
+        return blocks[self.order] >= np.arange(1, self.users + 1)[:, None]
+
+    def tracing(self, tolerance: float) -> Nonadaptive[StatisticalQuery, float, int]:
+        """The attack: the first user i with a mean of block i at least 1/n above that of block i - 1, counted from 0. A feasible word always accuses one."""
+        queries = tuple(StatisticalQuery(Bit(number), tolerance) for number in range(len(self.order)))
+        return Nonadaptive(queries, lambda answers: self.accused(np.array(answers) >= 0))
+
+    def accused(self, word: Bools) -> int:
+        """The user accused of the word, shape (d,), or -1 for a word that no coalition can make. In whole numbers: n (ones_i - ones_(i - 1)) >= B."""
+        ones = np.bincount(self.order // self.block, weights=word, minlength=self.users + 1).astype(np.int64)
+        guilty = np.flatnonzero(self.users * np.diff(ones) >= self.block)
+        return int(guilty[0]) if len(guilty) else -1
+
+
+Strategy: TypeAlias = Callable[[Bools, np.random.Generator], Bools]
+"""From the coalition's rows, shape (c, d), to its preferred word, shape (d,)."""
+
+
+def marked(rows: Bools, wish: Bools) -> Bools:
+    """The word nearest to the wish that the coalition can make: where all of its rows have one bit, that bit (the marking condition)."""
+    return np.where(rows.min(axis=0) == rows.max(axis=0), rows[0], wish)
+
+
+def _interleave(rows: Bools, generator: np.random.Generator) -> Bools:
+    return np.asarray(rows[generator.integers(len(rows), size=rows.shape[1]), np.arange(rows.shape[1])])
+
+
+STRATEGIES: dict[str, Strategy] = {
+    "majority": lambda rows, generator: 2 * rows.sum(axis=0) > len(rows),
+    "minority": lambda rows, generator: 2 * rows.sum(axis=0) < len(rows),
+    "all ones": lambda rows, generator: np.ones(rows.shape[1], dtype=np.bool_),
+    "all zeros": lambda rows, generator: np.zeros(rows.shape[1], dtype=np.bool_),
+    "coin flips": lambda rows, generator: generator.random(rows.shape[1:]) < 0.5,
+    "interleaved": _interleave,
+    "parity": lambda rows, generator: rows.sum(axis=0) % 2 == 1,
+    "one copied": lambda rows, generator: rows[0],
+}
+"""Eight ways to fill the free places. A copied row exposes its owner alone; interleaved rows have the right mean of every bit."""
+
+
+class Pirates:
+    """A coalition as an oracle: it answers statistical queries about its rows by a 0/1 word, as +1 and -1, where an honest oracle would give their means."""
+
+    def __init__(self, coalition: Records, strategy: Strategy, generator: np.random.Generator) -> None:
+        self.coalition = coalition
+        self.strategy = strategy
+        self.generator = generator
+
+    def answer(self, queries: tuple[StatisticalQuery, ...]) -> tuple[float, ...]:
+        """A feasible word, one letter a query."""
+        rows = np.stack([query.numerators(self.coalition) > 0 for query in queries], axis=1)
+        word = marked(rows, self.strategy(rows, self.generator))
+        return tuple(np.where(word, 1.0, -1.0).tolist())
+
+
+def traitor_tracing(code: Code, keys: Records, tolerance: float) -> Nonadaptive[StatisticalQuery, float, Traced]:
+    """The attack: broadcasts d ciphertexts in which user i reads row i of the code, and traces the word of the decoder.
+
+    The decoder is any oracle for the queries that decrypt, a pirate or a curator whose records are the keys. With the coalition's keys alone it reads
+    the coalition's rows alone. So the word is feasible, and `tracing` accuses as by the code. An efficient curator that errs by less than 1/2 on
+    every such query is therefore not private. Accusations rest on the cipher besides the p-values. Source: Chor, Fiat, Naor 1994; Dwork et al. 2009.
+    """
+    queries = tuple(StatisticalQuery(query, tolerance) for query in encrypted(keys, code.rows))
+    return replace(tracing(code.shares, code.rows, tolerance, rounded=True), queries=queries)

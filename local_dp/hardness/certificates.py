@@ -89,12 +89,6 @@ def _fraction(value: Any) -> Fraction:
     return Fraction(value)
 
 
-def _expectation(query: StatisticalQuery, concepts: ConceptClass, row: Signs) -> Fraction:
-    """E[query] over the labelled points of one concept: the definition, in whole numbers."""
-    values = query.numerators(Records({**concepts.points.columns, "y": row}))
-    return Fraction(int((concepts.weights * values).sum()), concepts.total * query.span)
-
-
 def _verify_survivors(data: Mapping[str, Any]) -> Verdict:
     queries, answers = _queries(data), [_fraction(answer) for answer in data["answers"]]
     concepts = build_class(data["class"]["name"], data["class"]["params"])
@@ -112,7 +106,8 @@ def _verify_survivors(data: Mapping[str, Any]) -> Verdict:
     rows = [concepts.row(index) for index in survivors]
     for place, (query, answer) in enumerate(zip(queries, answers, strict=True)):
         for index, row in zip(survivors, rows, strict=True):
-            expectation = _expectation(query, concepts, row)
+            values = query.numerators(Records({**concepts.points.columns, "y": row}))  # the definition, in whole numbers
+            expectation = Fraction(int((concepts.weights * values).sum()), concepts.total * query.span)
             if abs(expectation - answer) > Fraction(query.tolerance):
                 return Verdict(False, f"answer {place} is {float(answer):.9g}, illegal for concept {index}: its expectation is {float(expectation):.9g}")
     nearest = int(_near(concepts, np.stack(rows), 2 * alpha).sum(axis=1).max())  # a good hypothesis for one survivor is bad for distant ones
@@ -155,11 +150,11 @@ def _verify_hidden_set(data: Mapping[str, Any]) -> Verdict:
 
 
 def _hidden_statement(queries: int, d: int, rho: Fraction) -> str:
-    asked = f"these {queries} queries of masked parity (d = {d}), asked at once"
+    what = f"these {queries} queries of masked parity (d = {d}), asked at once"
     if rho == 0:
-        return f"for every r, one of {asked}, distinguishes a = 0 and a = 1 with any legal answers"
+        return f"for every r, one of {what}, distinguishes a = 0 and a = 1 with any legal answers"
     return (
-        f"the oracle that answers midpoints is legal for both masks of {rho} of all r. So a learner from {asked}, "
+        f"the oracle that answers midpoints is legal for both masks of {rho} of all r. So a learner from {what}, "
         f"has error below 1/4 with probability at most {1 - rho / 2}"
     )
 
@@ -203,15 +198,12 @@ def _verify_margin(data: Mapping[str, Any]) -> Verdict:
     for name, value in figures.items():
         if _fraction(data[name]) != value:
             return Verdict(False, f"{name.replace('_', ' ')} is {value}, and the certificate says {str(data[name])[:80]}")
-    return Verdict(True, _margin_statement(concepts, margin, clients, epsilon, success), figures | {"squared_margin_at_most": str(margin)})
-
-
-def _margin_statement(concepts: BlockClass, margin: Fraction, clients: int, epsilon: float, success: float) -> str:
-    return (
+    statement = (
         f"{concepts.function} and its negation, of one variable of each of {concepts.t} blocks of {concepts.b}, xor a bit, have margin complexity "
         f"{math.sqrt(1 / margin):.6g} or more, so no one-round protocol of epsilon {epsilon:g} with fewer than {clients:,} clients is right more often than "
         f"wrong with probability {success:g} for each of these functions of {concepts.variables} variables and every law of them"
     )
+    return Verdict(True, statement, figures | {"squared_margin_at_most": str(margin)})
 
 
 def _transformed(values: list[int]) -> list[int]:

@@ -177,7 +177,9 @@ def optimised_dimension(concepts: ConceptClass, gap: float = 0.005, operations: 
     prior_sum, density_sum = np.zeros(len(vectors)), np.zeros((rank, rank))
     for step in range(1, steps + 1):
         rate = best.at_most / 2  # losses near the equilibrium are about 1 / at_most, which falls towards the value
-        density = _density(rate * (gains + previous_gain))
+        values, axes = np.linalg.eigh(rate * (gains + previous_gain))
+        weights = np.exp(values - values[-1])
+        density = (axes * (weights / weights.sum())) @ axes.T
         prior = np.exp(-rate * (losses + previous_loss - (losses + previous_loss).min()))
         prior /= prior.sum()
         previous_loss = np.einsum("cj,cj->c", vectors @ density, vectors)
@@ -185,16 +187,12 @@ def optimised_dimension(concepts: ConceptClass, gap: float = 0.005, operations: 
         losses, gains = losses + previous_loss, gains + previous_gain
         prior_sum, density_sum = prior_sum + prior, density_sum + density
         if step % CHECK_EVERY == 0:
-            best = _better(vectors, best, (prior, prior_sum / prior_sum.sum()), (density, density_sum / step))
+            value, best_prior = max(((1 / _largest(vectors, each), each) for each in (prior, prior_sum / prior_sum.sum())), key=lambda pair: pair[0])
+            at_most = min(best.at_most, optimistic_bound(vectors, density), optimistic_bound(vectors, density_sum / step))
+            best = SpectralDimension(value, at_most, best_prior) if value > best.value else SpectralDimension(best.value, at_most, best.prior)
             if best.at_most <= best.value * (1 + gap):
                 break
     return best
-
-
-def _better(vectors: Floats, best: SpectralDimension, priors: tuple[Floats, ...], densities: tuple[Floats, ...]) -> SpectralDimension:
-    value, prior = max(((1 / _largest(vectors, prior), prior) for prior in priors), key=lambda pair: pair[0])
-    at_most = min(best.at_most, *(optimistic_bound(vectors, density) for density in densities))
-    return SpectralDimension(value, at_most, prior) if value > best.value else SpectralDimension(best.value, at_most, best.prior)
 
 
 def _coordinates(concepts: ConceptClass) -> Floats:
@@ -204,18 +202,11 @@ def _coordinates(concepts: ConceptClass) -> Floats:
         raise InputError(f"{concepts.name}: {vectors.shape[0]} concepts on {vectors.shape[1]} points; one of the two may be at most {MAX_RANK}")
     if vectors.shape[0] >= vectors.shape[1]:
         return vectors
-    triangle: Floats = np.linalg.qr(vectors.T).R
-    return triangle.T
+    return np.asarray(np.linalg.qr(vectors.T).R.T)
 
 
 def _largest(vectors: Floats, prior: Floats) -> float:
     return float(np.linalg.eigvalsh((vectors * prior[:, None]).T @ vectors)[-1])
-
-
-def _density(exponent: Floats) -> Floats:
-    values, axes = np.linalg.eigh(exponent)
-    weights = np.exp(values - values[-1])
-    return np.asarray((axes * (weights / weights.sum())) @ axes.T)
 
 
 def optimistic_bound(vectors: Floats, density: Floats) -> float:
@@ -260,30 +251,24 @@ class Dimensions:
 
 def dimensions(concepts: ConceptClass, generator: np.random.Generator) -> Dimensions:
     """All dimensions of a class. Seconds for some thousand concepts on 64 points."""
-    return Dimensions(
-        concepts.name,
-        concepts.size,
-        len(concepts.points),
-        sq_dimension(concepts, generator),
-        uniform_dimension(concepts),
-        optimised_dimension(concepts),
-    )
+    sq, uniform, optimised = sq_dimension(concepts, generator), uniform_dimension(concepts), optimised_dimension(concepts)
+    return Dimensions(concepts.name, concepts.size, len(concepts.points), sq, uniform, optimised)
 
 
-def local_clients(concepts: ConceptClass, found: Dimensions, epsilon: float, success: float, alpha: float) -> float:
+def local_clients(concepts: ConceptClass, dims: Dimensions, epsilon: float, success: float, alpha: float) -> float:
     """The better lower bound on n of the uniform and the optimised prior, for error at most alpha with probability `success`.
 
     For non-interactive and sequentially interactive protocols: `bounds.parity.asked_in_turn_bound`.
     """
-    return _over_priors(asked_in_turn_bound, concepts, found, epsilon, success, alpha)
+    return _over_priors(asked_in_turn_bound, concepts, dims, epsilon, success, alpha)
 
 
-def local_clients_asked_again(concepts: ConceptClass, found: Dimensions, epsilon: float, success: float, alpha: float) -> float:
+def local_clients_asked_again(concepts: ConceptClass, dims: Dimensions, epsilon: float, success: float, alpha: float) -> float:
     """The same for EVERY protocol, also those that ask a client again: `bounds.channels.asked_again_bound` (limits 12.3)."""
-    return _over_priors(asked_again_bound, concepts, found, epsilon, success, alpha)
+    return _over_priors(asked_again_bound, concepts, dims, epsilon, success, alpha)
 
 
 def _over_priors(
-    bound: Callable[[float, float, float, float], float], concepts: ConceptClass, found: Dimensions, epsilon: float, success: float, alpha: float
+    bound: Callable[[float, float, float, float], float], concepts: ConceptClass, dims: Dimensions, epsilon: float, success: float, alpha: float
 ) -> float:
-    return max(bound(spectral.value, epsilon, success, guessable(concepts, spectral.prior, alpha)) for spectral in (found.uniform, found.optimised))
+    return max(bound(spectral.value, epsilon, success, guessable(concepts, spectral.prior, alpha)) for spectral in (dims.uniform, dims.optimised))

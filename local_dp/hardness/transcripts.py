@@ -97,16 +97,13 @@ class WorstProtocols:
 
     def _best(self, ratio: float) -> Turn | None:
         """The protocol with the largest h^2(nobody, everybody) - ratio * sum; None if silence is best."""
-        values = [self._worth(ratio)]
+        roots = np.meshgrid(*[np.sqrt(self.grid)] * self.clients, indexing="ij")
+        worth: Floats = ratio * np.sum(roots, axis=0) - np.prod(roots, axis=0)  # of a transcript, per its probability if nobody has a 1
+        values = [worth]
         for turn in range(self.turns):
             axis = turn % self.clients
             values.append(np.moveaxis(_hull(np.moveaxis(values[-1], axis, -1), self.grid), -1, axis))
         return self._protocol(values, (self.steps + 1,) * self.clients)
-
-    def _worth(self, ratio: float) -> Floats:
-        """A transcript's value, per its probability if nobody has a 1: ratio * sum_i sqrt X_i - sqrt(prod X_i), on the whole grid."""
-        roots = np.meshgrid(*[np.sqrt(self.grid)] * self.clients, indexing="ij")
-        return np.asarray(ratio * np.sum(roots, axis=0) - np.prod(roots, axis=0))
 
     def _protocol(self, values: Sequence[Floats], place: tuple[int, ...]) -> Turn | None:
         """The protocol of the hulls `values`, the last of which is the first turn's, from a place of the grid on."""

@@ -120,8 +120,8 @@ class MaskedList(_Parity):
 class MaskedBent(Query):
     """One bent function in place of every parity: y (-1)^<u, v> where b = 0, u and v the two halves of the first d - `told` bits of x; y where b = 1.
 
-    The symbol is the last `told` bits of x where b = 0, 2^told + i where b = 1. The function's correlation with (-1)^<r, x> given the symbol is
-    +-2^(-(d - told) / 2) for every r at once, so one query serves them all (limits 3.1, E4, and 3.3). d - `told` is even.
+    The symbol is the last `told` bits of x where b = 0, and i after all of these where b = 1. With m = d - `told`, an even number, the function's correlation
+    with (-1)^<r, x> given the symbol is +-2^(-m / 2) for every r at once, so one query serves them all (limits 3.1, E4, and 3.3).
     """
 
     name: ClassVar[str] = "masked-bent"
@@ -131,7 +131,7 @@ class MaskedBent(Query):
     def check(self) -> None:
         check_dimension(self.d)
         if type(self.told) is not int or not 0 <= self.told <= self.d or (self.d - self.told) % 2:
-            raise InputError(f"told is {self.told!r}; give a number of bits of x, at most d = {self.d}, so that d - told is even")
+            raise InputError(f"`told` is {self.told!r}; give a number of bits of x, at most d = {self.d}, that is even if and only if d is")
 
     @property
     def positions(self) -> int:
@@ -139,7 +139,7 @@ class MaskedBent(Query):
 
     @property
     def listed(self) -> int:
-        """The number of parities of the last `told` bits, 2^told."""
+        """The number of parities of the last `told` bits."""
         return 1 << self.told
 
     def vectors(self) -> list[int]:

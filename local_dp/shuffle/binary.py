@@ -2,7 +2,8 @@
 
 A report is 1 with probability p = `high` or q = `low` at the two extreme values. The server sees the number of ones. With s_k = Pr[the others send k ones]:
 
-    delta = sum over k of [a s_(k-1) - b s_k]_+ = max over t of (a Pr[S = t - 1] - (e^eps - 1) Pr[S >= t]),
+    delta = sum over k of [a s_(k-1) - b s_k]_+;
+    delta = max over t of (a Pr[S = t - 1] - (e^eps - 1) Pr[S >= t]);
     a = p - e^eps q;  b = e^eps (1 - q) - (1 - p).
 
 The terms change sign once because s is log-concave. Proofs: docs/shuffle.md.

@@ -28,9 +28,8 @@ class Shuffler:
     """Passes on the reports of one batch together: no names, no indices, in a uniform order.
 
     `crowd` is the least number of clients in a batch: a smaller batch is never passed on. Promise: the server sees only the multiset of reports and their
-    number.
-    The shuffler itself sees who sent each report, unless clients encrypt for the server. It is trusted to keep silent and to draw its order at random.
-    It is trusted not to pass on one client's report among invented ones. Only the local randomizer protects a client from the shuffler.
+    number. The shuffler itself sees who sent each report, unless clients encrypt for the server. It is trusted to keep silent and to draw its order at
+    random. It is trusted not to pass on one client's report among invented ones. Only the local randomizer protects a client from the shuffler.
     """
 
     draws: Draws

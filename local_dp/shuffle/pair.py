@@ -16,7 +16,7 @@ from typing import Self
 
 import numpy as np
 
-from local_dp.accounting.convolution import OnMesh, Window, transformed
+from local_dp.accounting.laws import OnMesh, Window, transformed
 from local_dp.arrays import Counts, Floats, Ints
 
 _CLOSEST = 1e-9  # of an epsilon
@@ -40,8 +40,8 @@ def bracket(delta_of: Callable[[float], float], delta: float, most: float, close
         step = close * max(high, _LEAST) / 3
         secant = low + (high - low) * (at_low / (at_low - at_high) if turns % 3 else 0.5)
         middle = min(max(secant + math.copysign(step, low + high - 2 * secant), low + step), high - step)
-        found = _over(delta_of(middle), delta)
-        low, at_low, high, at_high = (middle, found, high, at_high) if found > 0 else (low, at_low, middle, found)
+        at_middle = _over(delta_of(middle), delta)
+        low, at_low, high, at_high = (middle, at_middle, high, at_high) if at_middle > 0 else (low, at_low, middle, at_middle)
     return max(0.0, low * (1 - _ROUNDING) - _ROUNDING), min(most, high * (1 + _ROUNDING) + _ROUNDING)
 
 

@@ -45,9 +45,9 @@ def _words(randomizer: Randomizer) -> Finding:
     noise, which = KeyedNoise(3), Draw(1)
     words, own = Randomizer.draw(randomizer, noise, which, 0, REPEATED), randomizer.draw(noise, which, 0, REPEATED)
     if not np.array_equal(words, own):
-        sentence = "its words are not those that it is given: it has a randomness of its own that nobody can check"
+        sentence = "it draws randomness of its own, which nobody can check"
         return Finding("words", False, True, sentence, _with_own_words(randomizer))
-    return Finding("words", True, False, "its words are those that it is given")
+    return Finding("words", True, False, "it draws no randomness of its own")
 
 
 def _with_own_words(randomizer: Randomizer) -> Witness | None:

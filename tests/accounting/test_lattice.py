@@ -38,7 +38,7 @@ class Steps(Query):
 
 @pytest.mark.parametrize("most", [1, 2, 5])
 def test_noise_on_a_sum_is_its_enumeration(most: int) -> None:
-    """Of one record worth 0..m the clipped sum keeps all that the noise tells: the same curve; with the noise of another sensitivity it is another."""
+    """Of one record worth 0..m the clipped sum keeps all that the noise reveals: the same curve; with the noise of another sensitivity it is another."""
     mechanism = NoisySum(Steps(most), 0.7)
     low, high = (mechanism.law(Records({"v": np.array([value], dtype=np.int64)})) for value in (0, most))
     wholes = [exp_epsilon(nano) for nano in (0, NANO // 10, NANO // 3, 6 * NANO // 10)]

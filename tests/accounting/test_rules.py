@@ -9,12 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from local_dp.accounting.convolution import Summed
 from local_dp.accounting.gaussian import DiscreteGaussian, Gaussian, conversion, gaussian_delta, gaussian_epsilon, rho_within
 from local_dp.accounting.lattice import Lattice, discrete_laplace, response
-from local_dp.accounting.laws import binomial_curve
+from local_dp.accounting.laws import Summed, binomial_curve
 from local_dp.accounting.rules import RULES, Losses, delta, epsilon, losses_of
-from local_dp.accounting.shares import optimal_delta
 from local_dp.loss import ATTO, NANO, Approximate, Concentrated, Pure, exp_epsilon, nano_epsilon
 from tests.support.inputs.refusals import refuse
 
@@ -70,7 +68,7 @@ ACCOUNTED = [  # terms, delta, and what dp_accounting 0.6.0 says: its optimistic
 
 @pytest.mark.parametrize(("terms", "rare", "low", "high"), ACCOUNTED, ids=[terms for terms, *_ in ACCOUNTED])
 def test_exact_is_between_another_accountants_estimates(terms: str, rare: float, low: float, high: float) -> None:
-    """Never below what the established accountant proves to be spent, and not above what it proves to be enough, but for what the mesh may cost."""
+    """Never below the established accountant's lower estimate, and above its upper one by the cost of the mesh at most."""
     assert low <= price(terms, rare) <= high + ABOVE / 2
 
 
@@ -110,25 +108,17 @@ def test_the_log_domain_is_the_fractions(parts: int, tenths: int) -> None:
     assert exact.delta(exp_epsilon(math.ceil(least * NANO))) <= Fraction(1, 1000) < exact.delta(exp_epsilon(max(0, math.floor((least - 1e-6) * NANO))))
 
 
-@pytest.mark.parametrize(("each", "parts"), [(0.3, 40), (0.01, 4000)])
-def test_the_binomial_price_to_a_billionth(each: float, parts: int) -> None:
-    """Rounded up to whole nano-nats the price spends no more than delta by the formula in decimals, and two nano-nats less spend more."""
-    part = Pure(nano_epsilon(each))
-    least = math.ceil(binomial_curve(part, parts).epsilon(1e-6) * NANO)
-    assert optimal_delta(part, parts, Pure(least)) <= ATTO // 10**6 < optimal_delta(part, parts, Pure(least - 2))
-
-
 @pytest.mark.parametrize(("each", "parts"), [(0.01, 10**4), (0.001, 10**6), (0.3, 7)])
 @pytest.mark.parametrize("rare", [1e-15, 0.1])
 def test_the_transform_is_the_binomial_curve(each: float, parts: int, rare: float) -> None:
-    """Equal parts by the transform cost what they cost by the binomial curve, for 7 and for a million of them, at rare and at common delta."""
+    """Equal parts have one price by the transform and by the binomial curve: 7 and a million of them, small and large delta."""
     part = Pure(nano_epsilon(each))
     closed = binomial_curve(part, parts).epsilon(rare)
     assert closed <= Summed.of({part: parts}).epsilon(rare) <= closed + 1e-6
 
 
 def test_a_million_parts_are_nearly_gaussian() -> None:
-    """A million unequal parts on no common mesh cost at most .001 more than the closed Gaussian price that they tend to, and not less than it by more."""
+    """A million unequal parts on no common mesh cost within .001 of their limit, the closed Gaussian price."""
     losses = {Pure(1_234_567): 500_000, Pure(765_432): 500_000}
     mu = math.sqrt(sum(count * part.epsilon**2 for part, count in losses.items()))
     assert epsilon(losses, 1e-6) == pytest.approx(gaussian_epsilon(mu, 1e-6), abs=ABOVE)
@@ -145,7 +135,7 @@ PARTS = st.one_of(
 @settings(max_examples=3, deadline=None, derandomize=True)
 @given(st.dictionaries(PARTS, st.integers(1, 20), min_size=1, max_size=3), st.sampled_from([1e-5, 1e-3]))
 def test_exact_is_never_above_the_other_rules(losses: Losses, rare: float) -> None:
-    """Each rule is right, so the optimum is at most its price, but for the mesh; and what it says to spend beside its own epsilon is not more than delta."""
+    """Each rule is right, so the optimum exceeds its price at most by the mesh; and what it says to spend beside its own epsilon is not more than delta."""
     least = epsilon(losses, rare)
     assert all(least <= epsilon(losses, rare, rule) + ABOVE for rule in RULES)
     for rule in RULES:
@@ -153,7 +143,7 @@ def test_exact_is_never_above_the_other_rules(losses: Losses, rare: float) -> No
 
 
 def test_losses_of_nothing_cost_nothing() -> None:
-    """An epsilon of 0 adds none, and what is told with a small probability is told with that of any."""
+    """An epsilon of 0 adds none; of several small chances of a full disclosure, that of any counts."""
     assert [epsilon({Pure(0): 3}, 1e-6, rule) for rule in ("basic", "tanh", "exact")] == [0.0] * 3
     assert epsilon({Approximate(0, ATTO // 1000): 2}, 1.9991e-3) == 0
     assert epsilon({Approximate(0, ATTO // 1000): 2}, 1.9989e-3) == math.inf
@@ -178,10 +168,10 @@ def test_the_most_rho_within_a_budget() -> None:
 
 def test_what_no_delta_pays_for() -> None:
     """Where the parts' own deltas come to as much, no rule but the exact one at more finds an epsilon; no rule promises what costs more."""
-    told = {Approximate(NANO // 10, ATTO // 1000): 10}
-    enough = [epsilon(told, 1e-2 - 1e-5, rule) < math.inf for rule in RULES]  # of ten chances of .001, the exact rule knows that two may fall together
+    leaky = {Approximate(NANO // 10, ATTO // 1000): 10}
+    enough = [epsilon(leaky, 1e-2 - 1e-5, rule) < math.inf for rule in RULES]  # of ten chances of .001, the exact rule knows that two may fall together
     assert enough == [False, False, False, False, True]
-    assert [epsilon(told, 1e-4, rule) for rule in RULES] == [math.inf] * 5
+    assert [epsilon(leaky, 1e-4, rule) for rule in RULES] == [math.inf] * 5
     assert delta({Pure(NANO): 2}, 1.0, "basic") == 1.0
     assert delta({Pure(NANO): 2}, 2.0, "basic") == 1e-18
 

@@ -10,11 +10,10 @@ import numpy as np
 import pytest
 
 from local_dp.accounting.lattice import Lattice, discrete_laplace, response
-from local_dp.accounting.shares import optimal_delta
 from local_dp.curator.laws import hockey_stick
 from local_dp.curator.mechanism import Law
 from local_dp.curator.sums import NoisySum
-from local_dp.loss import ATTO, NANO, Pure, exp_epsilon
+from local_dp.loss import NANO, exp_epsilon
 from local_dp.queries.tables import Question
 from local_dp.records import Records
 
@@ -90,14 +89,6 @@ def test_the_whole_noise_loses_it_too() -> None:
     for parts in (1, 2, 7):
         mine, theirs = whole.times(parts), response(GROWTH).times(parts)
         assert all(mine.delta(GROWTH**steps) == theirs.delta(GROWTH**steps) for steps in range(parts + 1))
-
-
-@pytest.mark.parametrize("parts", [1, 12])
-def test_decimals_agree_with_fractions(parts: int) -> None:
-    """The curve in units of 1e-18 is the one in fractions, rounded up by less than one unit and 1e-30 of it."""
-    for nano in (0, NANOS, 2 * NANOS + 1):
-        exact = response(GROWTH).times(parts).delta(exp_epsilon(nano)) * ATTO
-        assert exact * (1 - Fraction(1, 10**30)) <= optimal_delta(Pure(NANOS), parts, Pure(nano)) < exact * (1 + Fraction(1, 10**30)) + 1
 
 
 def test_where_the_loss_is_infinite() -> None:

@@ -96,7 +96,7 @@ def test_a_plan_of_a_file(tmp_path: Path) -> None:
 GRID = Grid(epsilons=(1.0,), clients=(300, 1200), randomizers=("grr", "olh"), runs=400)
 
 
-@pytest.mark.parametrize("tier", ["aggregate", "population"])
+@pytest.mark.parametrize("tier", ["aggregate", pytest.param("population", marks=pytest.mark.long)])
 def test_what_is_measured_agrees_with_the_closed_form(tier: Any, tmp_path: Path) -> None:
     """Of every cell the closed form lies in the measured interval of the 95 % point, widened to 4 deviations; four times the clients halve the error."""
     runs = 2000 if tier == "aggregate" else 100
@@ -110,6 +110,7 @@ def test_what_is_measured_agrees_with_the_closed_form(tier: Any, tmp_path: Path)
     assert {path.name for path in tmp_path.iterdir()} == {"comparison.csv", "comparison.png", "comparison.svg", "measurements.jsonl"}
 
 
+@pytest.mark.long
 def test_a_comparison_goes_on_where_it_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Interrupted after two points, the same command measures only the others, and ends with the bytes of a run that was never stopped."""
     whole = Comparison(Frequency(), GRID).run(tmp_path / "whole")

@@ -1,6 +1,5 @@
 """Reconstruction: what subset sums give away, exactly where it is possible, and the one attack in three models."""
 
-from collections.abc import Callable
 from itertools import product
 
 import numpy as np
@@ -18,17 +17,15 @@ from local_dp.attacks.reconstruction import (
     least_sum,
     partial_discrepancy,
     random_subsets,
-    reconstruction,
 )
 from local_dp.bounds.attacks import wrong_bits
 from local_dp.curator.account import Account
 from local_dp.curator.trusted import TrustedOracle
 from local_dp.draws import Draws
-from local_dp.interaction import run
 from local_dp.loss import Pure, approximate, nano_epsilon
 from local_dp.noise import KeyedNoise
 from local_dp.oracles.local.population import PopulationOracle
-from local_dp.oracles.statistical.oracles import BiasedOracle, ExactOracle, RoundedOracle, against
+from local_dp.oracles.statistical.oracles import ExactOracle
 from local_dp.populations.table import Rows
 from local_dp.queries.registry import QUERIES
 from local_dp.queries.subsets import Subset, secret_bits
@@ -42,12 +39,6 @@ FAILURE = 1e-6
 def secret(n: int, seed: int) -> Bools:
     """n fair bits."""
     return np.random.default_rng(seed).random(n) < 0.5
-
-
-def uniform(seed: int) -> Callable[[float], float]:
-    """A bias that fills the tolerance evenly."""
-    generator = np.random.default_rng(seed)
-    return lambda expectation: float(generator.uniform(-1, 1))
 
 
 def wrong(decoder: Decoder, bits: Bools, subsets: Bools, sums: Floats) -> int:
@@ -86,18 +77,6 @@ def test_the_exponential_attack_has_at_most_four_errors_wrong(n: int) -> None:
     assert (max(ratios) == 4.0, beyond > 0) == (n > 1, n > 1)
 
 
-@pytest.mark.parametrize("bias", [against, uniform(3)])
-def test_no_legal_oracle_of_small_tolerance_hides_much(bias: Callable[[float], float]) -> None:
-    """On 8 rows: within tolerance tau on the [-1, 1] scale at most 4 (n tau / 2) bits are wrong, and none below tau = 1 / (2 n)."""
-    bits = secret(8, 1)
-    for tau in (0.05, 0.125, 0.25):
-        attack = reconstruction(every_subset(8), tau, exhaustive)
-        for oracle in (BiasedOracle(Rows(secret_bits(bits)), bias), RoundedOracle(Rows(secret_bits(bits)))):
-            missed = np.sum(run(attack, oracle) != bits)
-            assert missed <= 4 * 8 * tau / 2
-            assert missed == 0 or tau > 1 / 16
-
-
 @pytest.mark.parametrize(("decoder", "norm"), [(least_largest, np.inf), (least_sum, 1), (least_squares, 2)])
 def test_each_decoder_minimises_its_norm(decoder: Decoder, norm: float) -> None:
     """No further from the answers than the truth in its own norm; every other decoder is further from them than it in that norm."""
@@ -113,16 +92,6 @@ def test_each_decoder_minimises_its_norm(decoder: Decoder, norm: float) -> None:
     assert all(away(np.clip(other(matrix, sums), 0, 1)) > reached + 1e-3 for other in (least_largest, least_sum, least_squares) if other != decoder)
 
 
-def test_the_programs_decode_what_they_are_for() -> None:
-    """A tenth of the answers arbitrary: the least sum gets every bit of 60, least squares does not. Errors bounded: the largest does better than squares."""
-    bits, subsets, generator = secret(60, 4), random_subsets(240, 60, np.random.default_rng(5)), np.random.default_rng(6)
-    sums = subsets @ bits.astype(np.float64)
-    gross = np.where(generator.random(240) < 0.1, generator.uniform(0, 60, 240), sums)
-    assert wrong(least_sum, bits, subsets, gross) == 0 < wrong(least_squares, bits, subsets, gross)
-    even = sums + generator.uniform(-1, 1, 240) * 0.7 * np.sqrt(60)
-    assert wrong(least_largest, bits, subsets, even) < wrong(least_squares, bits, subsets, even)
-
-
 @pytest.mark.parametrize(("n", "k"), [(50, 100), (100, 400)])
 def test_wrong_bits_by_least_squares(n: int, k: int) -> None:
     """Given the subsets and normal noise, Pr[bit i wrong] is Phi(-1 / (2 s sqrt((Q'Q)^-1_ii))) exactly; its mean over i is the closed form's to 3 / n.
@@ -136,29 +105,6 @@ def test_wrong_bits_by_least_squares(n: int, k: int) -> None:
         exact = float(np.mean(stats.norm.sf(1 / (2 * sd * spread))))
         assert abs(wrong_bits(n, k, sd) - exact) < 0.6 / n
         assert abs(stats.norm.sf(np.sqrt(k) / (4 * sd)) - exact) > 1.5 / n
-
-
-@pytest.mark.parametrize("a", [0.5, pytest.param(1.0, marks=pytest.mark.long)])
-def test_square_root_of_n_is_the_scale(a: float) -> None:
-    """Through the oracle, k = 4 n, noise evenly within a sqrt(n): the share of wrong bits over 16 tables of 100 is the closed form's.
-
-    Student's test over tables, failure 1e-6; the wrong twin, noise as if of standard deviation a sqrt(n), is refused.
-    """
-    n, tau = 100, 2 * a / 10
-    shares = []
-    for seed in range(16):
-        bits, attack = secret(n, seed), reconstruction(random_subsets(4 * n, n, np.random.default_rng(99 + seed)), tau, least_squares)
-        shares.append(float(np.mean(run(attack, BiasedOracle(Rows(secret_bits(bits)), uniform(seed))) != bits)))
-    assert stats.ttest_1samp(shares, wrong_bits(n, 4 * n, a * np.sqrt(n / 3))).pvalue > FAILURE
-    assert stats.ttest_1samp(shares, wrong_bits(n, 4 * n, a * np.sqrt(n))).pvalue < FAILURE
-
-
-def test_a_share_of_n_is_no_scale() -> None:
-    """Noise within .02 n on k = 4 n sums: less than 1 bit in 100 wrong at n = 100, a sixth at n = 1600; within a sqrt(n) n hardly matters."""
-    within = {n: wrong_bits(n, 4 * n, 0.02 * n / np.sqrt(3)) for n in (100, 1600)}
-    assert 100 * within[100] < 0.01
-    assert abs(within[1600] - 0.174) < 1e-3
-    assert abs(wrong_bits(100, 400, 5) / wrong_bits(1600, 6400, 20) - 1) < 0.03
 
 
 def test_one_attack_in_three_models() -> None:

@@ -5,8 +5,7 @@ from scipy import stats
 
 from local_dp.accounting.shares import optimal_part
 from local_dp.arrays import Bools
-from local_dp.attacks.codes import STRATEGIES, Pirates, tardos, traitor_tracing
-from local_dp.attacks.tracing import FAILURE
+from local_dp.attacks.tracing import FAILURE, STRATEGIES, Pirates, tardos, traitor_tracing
 from local_dp.bounds.attacks import traced_length
 from local_dp.curator.account import Account
 from local_dp.curator.trusted import TrustedOracle
@@ -46,8 +45,8 @@ def test_what_others_are_sent_does_not_show() -> None:
     generator = np.random.default_rng(2)
     keys, messages = keys_of(generator, 6), generator.random((6, 40)) < 0.5
     other = np.vstack([messages[:2], ~messages[2:]])
-    held = keys.take(slice(0, 2))
-    assert [query.values(held).tolist() for query in encrypted(keys, messages)] == [query.values(held).tolist() for query in encrypted(keys, other)]
+    coalition = keys.take(slice(0, 2))
+    assert [query.values(coalition).tolist() for query in encrypted(keys, messages)] == [query.values(coalition).tolist() for query in encrypted(keys, other)]
 
 
 def test_traitors_are_caught_and_a_curator_is_none() -> None:
@@ -58,19 +57,19 @@ def test_traitors_are_caught_and_a_curator_is_none() -> None:
     generator, c, users = np.random.default_rng(3), 3, 60
     keys, code = keys_of(generator, users), tardos(users, traced_length(c, users, FAILURE), 1 / (20 * c), generator)
     attack = traitor_tracing(code, keys, 0.5)
-    held, d = keys.take(slice(0, c)), len(attack.queries)
+    coalition, d = keys.take(slice(0, c)), len(attack.queries)
 
     def accused(each: Pure) -> Bools:
-        curated = TrustedOracle[Records](held, Account(Pure(d * each.nano)), Draws(KeyedNoise(4)))
+        curated = TrustedOracle[Records](coalition, Account(Pure(d * each.nano)), Draws(KeyedNoise(4)))
         return run(curated_from_sq(attack, each.epsilon, c), curated).accused()
 
     decoders: list[Oracle[StatisticalQuery, float]] = [
-        ExactOracle(Rows(held)),
-        *(Pirates(held, STRATEGIES[name], generator) for name in ("coin flips", "minority", "interleaved")),
+        ExactOracle(Rows(coalition)),
+        *(Pirates(coalition, STRATEGIES[name], generator) for name in ("coin flips", "minority", "interleaved")),
     ]
-    for found in [*(run(attack, decoder).accused() for decoder in decoders), accused(Pure(20 * 10**9))]:
-        assert found[:c].any()
-        assert not found[c:].any()
+    for result in [*(run(attack, decoder).accused() for decoder in decoders), accused(Pure(20 * 10**9))]:
+        assert result[:c].any()
+        assert not result[c:].any()
     assert not accused(optimal_part(approximate(1.0, 1 / (10 * c)), d)).any()
 
 

@@ -251,6 +251,7 @@ def test_a_shuffler_joins_from_a_command_of_its_own(brokers: int, tmp_path: Path
     assert "the run is over" in told[0][1]
 
 
+@pytest.mark.long
 @needs_mosquitto
 def test_a_server_without_the_table_tells_no_true_error(table: Path, tmp_path: Path) -> None:
     """A server that does not have the clients' table runs their question, and says nothing of the truth; a run's name must fit a topic."""

@@ -17,6 +17,7 @@ from tests.support.runs.command import command, local_dp
 from tests.support.runs.stores import CLIENTS, asked, member
 
 
+@pytest.mark.long
 @needs_mosquitto
 def test_a_private_run_is_kept_and_its_members_remember(tmp_path: Path) -> None:
     """A private run: its members' stores and its journal lie in the user's folder; `runs` and `show` tell it, its name is used up, and so is the budget."""

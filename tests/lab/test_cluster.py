@@ -30,6 +30,7 @@ def _files(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
 
 
+@pytest.mark.long
 def test_a_worker_that_is_killed_changes_nothing(address: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One of the two dies by SIGKILL when the first point is in: the results are the bytes that processes here give."""
     monkeypatch.syspath_prepend(ROOT)

@@ -27,7 +27,7 @@ def coverage(curve: SuccessCurve, truth: float, trials: int, repetitions: int) -
     return sum(found.low <= truth <= found.high for found in runs), float(np.mean([found.n / truth for found in runs])) - 1
 
 
-@pytest.mark.parametrize("decisions", [1, 20, 65])
+@pytest.mark.parametrize("decisions", [1, pytest.param(20, marks=pytest.mark.long), pytest.param(65, marks=pytest.mark.long)])
 def test_intervals_cover(decisions: int) -> None:
     """Of 400 intervals at least 355 cover the truth (Pr[Binomial(400, .95) < 355] < 1e-6) and the bias is below 2 %; nine tenths of them, wrong twins, fail."""
     curve = all_right(decisions)

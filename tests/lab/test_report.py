@@ -269,6 +269,7 @@ def test_plot_estimates(tmp_path: Path) -> None:
         plot_estimates(replace(shares, truth=None), tmp_path / "none" / "plot.png")
 
 
+@pytest.mark.long
 @needs_chromium
 def test_pages_open_in_a_browser(folder: Path) -> None:
     """Wide and narrow, light and dark: no console error (a script that the policy does not know is one), no horizontal scroll, nothing that axe-core minds."""

@@ -230,7 +230,7 @@ def test_the_cap_is_chosen_as_its_density_allows() -> None:
 # --- ProjUnit --------------------------------------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("d", "k"), [(64, 32), (128, 32), (100, 64)])
+@pytest.mark.parametrize(("d", "k"), [(64, 32), pytest.param(128, 32, marks=pytest.mark.long), pytest.param(100, 64, marks=pytest.mark.long)])
 def test_projections_shorten_as_uniform_ones_do(d: int, k: int) -> None:
     """Over 60,000 coins the mean along the vector is that of a uniform projection, within 5 standard errors and 5e-4: of one, two, half and all coordinates."""
     randomizer, coins = ProjUnit(1.0, d=d, k=k), public_coins(COINS_PRIVUNIT, 0, 60_000)

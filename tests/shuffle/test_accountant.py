@@ -18,9 +18,8 @@ from local_dp.randomizers.frequencies.wide_hashing import WideHashing
 from local_dp.randomizers.numbers.one_bit_mean import OneBitMean
 from local_dp.randomizers.randomizer import Randomizer
 from local_dp.randomizers.signs.binary_rr import BinaryRR
-from local_dp.shuffle.accountant import Amplified, accounted, amplified, closed_form, holds, largest_local
+from local_dp.shuffle.accountant import Amplified, Laws, accounted, amplified, closed_form, holds, largest_local
 from local_dp.shuffle.binary import Bits, worst
-from local_dp.shuffle.channels import Laws
 from local_dp.shuffle.enumerated import Row, rows_of, worst_delta
 from tests.support.inputs.refusals import refuse
 from tests.support.long import short
@@ -44,9 +43,9 @@ LONG = [(GRR(1.0, k=4), 12), (GRR(2.0, k=4), 12), (HadamardResponse(1.0, k=3), 1
 def enclosed(rows: list[Row], bounds: Amplified, clients: int, delta: float) -> None:
     """No bound is on the wrong side of the enumerated law; an exact one is close to it from both."""
     ends = [*bounds.uppers.values(), bounds.lower, bounds.upper]
-    found = worst_delta(rows, clients, [Fraction(math.exp(end)) for end in ends])
-    assert all(each <= delta * (1 + 1e-9) for each in found[: len(bounds.uppers)])
-    assert bounds.lower == 0 or found[-2] >= delta * (1 - 1e-9)
+    deltas = worst_delta(rows, clients, [Fraction(math.exp(end)) for end in ends])
+    assert all(each <= delta * (1 + 1e-9) for each in deltas[: len(bounds.uppers)])
+    assert bounds.lower == 0 or deltas[-2] >= delta * (1 - 1e-9)
     if bounds.exact:
         assert bounds.upper <= bounds.lower * (1 + 1e-5) + 1e-9
 
@@ -75,7 +74,7 @@ def test_multisets_give_what_fractions_give(rows: list[Row], clients: int) -> No
     for others in combinations_with_replacement(range(len(rows)), clients - 1):
         law = shuffled(rows, others)
         for first, other in permutations([with_one_more(rows, law, value) for value in range(len(rows))], 2):
-            worst = [max(found, stick(first, other, growth)) for found, growth in zip(worst, growths, strict=True)]
+            worst = [max(bounds, stick(first, other, growth)) for bounds, growth in zip(worst, growths, strict=True)]
     assert worst_delta(rows, clients, growths) == worst
 
 
@@ -105,12 +104,12 @@ def test_bounds_enclose_random_extremal_channels(values: int, reports: int, clie
 )
 def test_randomized_response_has_the_figures_of_the_field(local: float, clients: int, figures: tuple[float, ...]) -> None:
     """Closed form, clones, variation ratio and the exact epsilon, to the digits that were computed independently."""
-    found = amplified(BinaryRR(local), clients, DELTA)
+    bounds = amplified(BinaryRR(local), clients, DELTA)
     for rule, figure in zip(("closed form", "clones", "variation ratio", "all data sets"), figures, strict=True):
         digits = len(f"{figure:g}") - 2
-        assert round(found.uppers[rule], digits) == pytest.approx(figure)
-    assert found.exact
-    assert found.upper <= found.lower * (1 + 2e-6)
+        assert round(bounds.uppers[rule], digits) == pytest.approx(figure)
+    assert bounds.exact
+    assert bounds.upper <= bounds.lower * (1 + 2e-6)
 
 
 @pytest.mark.parametrize(("local", "clients", "delta"), [(2.0, 12, 0.2), (2.0, 20, 0.2), (1.0, 40, 1e-3)])
@@ -119,18 +118,18 @@ def test_the_worst_data_set_is_not_always_that_of_equal_values(local: float, cli
     truth = 1 / (1 + math.exp(-local))
     bits = Bits(truth, 1 - truth)
     every = [bits.others(ones, clients - 1 - ones).epsilon(delta)[1] for ones in range(clients)]
-    found = worst(bits, clients, delta)
-    assert found.least <= max(every) * (1 + 1e-8)
-    assert found.most >= max(every) * (1 - 1e-8)
-    assert every[found.ones] == pytest.approx(max(every), rel=2e-6)
+    bounds = worst(bits, clients, delta)
+    assert bounds.least <= max(every) * (1 + 1e-8)
+    assert bounds.most >= max(every) * (1 - 1e-8)
+    assert every[bounds.ones] == pytest.approx(max(every), rel=2e-6)
     assert max(every) > 1.01 * max(every[0], every[-1])
 
 
 @pytest.mark.long
 def test_upper_is_lower_for_sixteen_symbols() -> None:
     """.01859, though the two are different theorems."""
-    found = amplified(GRR(1.0, k=16), 10_000, DELTA)
-    assert f"{found.lower:.5f}" == f"{found.upper:.5f}" == "0.01859"
+    bounds = amplified(GRR(1.0, k=16), 10_000, DELTA)
+    assert f"{bounds.lower:.5f}" == f"{bounds.upper:.5f}" == "0.01859"
 
 
 def test_hidden_third_reports_would_be_a_wrong_bound() -> None:
@@ -148,10 +147,10 @@ def test_hidden_third_reports_would_be_a_wrong_bound() -> None:
 def test_others_and_large_domains_are_bounded() -> None:
     """Vectors of bits and large domains have bounds for any randomizer from above and data sets from below."""
     for randomizer in (OUE(1.0, k=16), GRR(1.0, k=256)):
-        found = amplified(randomizer, 500, DELTA)
-        assert 0 < found.lower < found.upper < 0.4
-        assert "blanket" not in found.uppers
-        assert not found.exact
+        bounds = amplified(randomizer, 500, DELTA)
+        assert 0 < bounds.lower < bounds.upper < 0.4
+        assert "blanket" not in bounds.uppers
+        assert not bounds.exact
 
 
 def test_the_inverse_is_the_inverse() -> None:

@@ -25,29 +25,29 @@ def batch(start: int, stop: int, answered: int, randomizer: Randomizer | None = 
 
 def test_one_batch_is_what_the_accountant_says_of_those_that_answered() -> None:
     """Of 900 of the 1,000 that were asked, and from both sides."""
-    found, direct = central([batch(0, 1000, 900)], DELTA), amplified(BinaryRR(1.0), 900, DELTA)
-    assert found.upper == pytest.approx(direct.upper, abs=2e-9)
-    assert found.upper >= direct.upper
-    assert found.lower == direct.lower
-    assert (found.local, found.times, found.exact) == (1.0, 1, True)
-    assert central([batch(0, 1000, 900), batch(1000, 1300, 300)], DELTA).upper > 1.5 * found.upper, "of fresh clients the smallest crowd counts"
+    loss, direct = central([batch(0, 1000, 900)], DELTA), amplified(BinaryRR(1.0), 900, DELTA)
+    assert loss.upper == pytest.approx(direct.upper, abs=2e-9)
+    assert loss.upper >= direct.upper
+    assert loss.lower == direct.lower
+    assert (loss.local, loss.times, loss.exact) == (1.0, 1, True)
+    assert central([batch(0, 1000, 900), batch(1000, 1300, 300)], DELTA).upper > 1.5 * loss.upper, "of fresh clients the smallest crowd counts"
     assert central([batch(0, 9, 1)], DELTA).upper == 1.0
 
 
 def test_several_reports_of_one_client_add_up() -> None:
     """By basic composition: half of delta for each of two, and the sum of their epsilons, at most that of the reports themselves."""
     each = BinaryRR(0.5)
-    found = central([batch(0, 1000, 1000, each), batch(0, 1000, 1000, each)], DELTA)
-    assert found.upper == pytest.approx(2 * amplified(each, 1000, DELTA / 2).upper, abs=4e-9)
-    assert (found.local, found.times) == (1.0, 2)
+    loss = central([batch(0, 1000, 1000, each), batch(0, 1000, 1000, each)], DELTA)
+    assert loss.upper == pytest.approx(2 * amplified(each, 1000, DELTA / 2).upper, abs=4e-9)
+    assert (loss.local, loss.times) == (1.0, 2)
     assert central([batch(0, 9, 3), batch(0, 9, 3)], DELTA).upper <= 2.0
 
 
 def test_of_many_kinds_the_general_bound_is_taken() -> None:
     """Five crowds of different sizes: the variation ratio of the smallest."""
-    found = central([batch(1000 * at, 1000 * at + 500 + at, 500 + at) for at in range(5)], DELTA)
-    assert found.upper == pytest.approx(variation_ratio(1.0).epsilon_at_most(500, DELTA, 1.0), rel=1e-4)
-    assert found.lower == 0.0
+    loss = central([batch(1000 * at, 1000 * at + 500 + at, 500 + at) for at in range(5)], DELTA)
+    assert loss.upper == pytest.approx(variation_ratio(1.0).epsilon_at_most(500, DELTA, 1.0), rel=1e-4)
+    assert loss.lower == 0.0
 
 
 def test_crowds_are_checked_before_anybody_answers() -> None:

@@ -54,10 +54,10 @@ def test_blanket_estimates_are_unbiased_with_the_stated_variance() -> None:
     """Over 4,000 runs of 50 clients: each mean within 4.5 standard errors, and the variance within 10 %: 4.5 standard errors of it are 9.2 %."""
     histogram, values, runs = BlanketHistogram(4, 1 << 28, 3), np.array([0, 0, 1, 3, 3] * 10), 4000
     words = KeyedNoise(7).words(Draw(1), 0, runs * len(values) * 3, 32).reshape(runs, len(values), 3)
-    found = np.array([histogram.estimate(histogram.tally(histogram.respond(values, each), len(values))).value for each in words])
+    estimates = np.array([histogram.estimate(histogram.tally(histogram.respond(values, each), len(values))).value for each in words])
     variance = histogram.variance(len(values))
-    assert np.abs(found.mean(axis=0) - np.array([0.4, 0.2, 0, 0.4])).max() < 4.5 * np.sqrt(variance / runs)
-    assert np.abs(found.var(axis=0) / variance - 1).max() < 0.1
+    assert np.abs(estimates.mean(axis=0) - np.array([0.4, 0.2, 0, 0.4])).max() < 4.5 * np.sqrt(variance / runs)
+    assert np.abs(estimates.var(axis=0) / variance - 1).max() < 0.1
 
 
 def test_error_does_not_grow_with_the_symbols() -> None:

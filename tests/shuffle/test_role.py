@@ -1,4 +1,4 @@
-"""The shuffler's role: a crowd or nothing, an order that says nothing, and reports that mean something without a client."""
+"""The shuffler's role: a crowd or nothing, an order without information, and reports that mean something without a client."""
 
 from collections import Counter
 from itertools import permutations
@@ -67,11 +67,11 @@ def test_what_cannot_be_shuffled() -> None:
 
 def test_coins_are_drawn_by_whom_they_are_of() -> None:
     """An algorithm that is asked with coins asks for them where there is a public one, and leaves all else as it is."""
-    asked = Frequency().algorithm(1.0, 9)
-    mixed = with_coins(asked)
-    assert isinstance(asked, Nonadaptive)
+    algorithm = Frequency().algorithm(1.0, 9)
+    mixed = with_coins(algorithm)
+    assert isinstance(algorithm, Nonadaptive)
     assert isinstance(mixed, Nonadaptive)
-    assert mixed.queries == (LocalQuery(asked.queries[0].query, WithCoin.of(asked.queries[0].randomizer), Cohort(0, 9)),)
+    assert mixed.queries == (LocalQuery(algorithm.queries[0].query, WithCoin.of(algorithm.queries[0].randomizer), Cohort(0, 9)),)
     assert all(not query.randomizer.uses_coins for query in mixed.queries)
     plain = with_coins(Survey().algorithm(1.0, 9))
     assert isinstance(plain, Nonadaptive)

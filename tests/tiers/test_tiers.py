@@ -16,7 +16,7 @@ from tests.support.runs.tiers import run_tier, told
 
 pytestmark = pytest.mark.usefixtures("warm")
 ALL = Terms(quorum=1.0)
-ONE_OF_A_KIND = ("survey", "frequency", "mean", "sq", "masked-parity", "ladder-in-turn", "learn-logistic-regression", "quantiles", "marginals")
+ONE_OF_A_KIND = ("survey", "masked-parity", "ladder-in-turn", "quantiles")
 
 
 @pytest.fixture(scope="module")

@@ -6,9 +6,8 @@ Each `type: ignore` marks a claim that must NOT type-check: mypy reports it as u
 from typing import assert_type
 
 from local_dp.arrays import Bools, Floats
-from local_dp.attacks.codes import BonehShaw, Pirates
 from local_dp.attacks.reconstruction import least_squares, reconstruction
-from local_dp.attacks.tracing import Traced, tracing
+from local_dp.attacks.tracing import BonehShaw, Pirates, Traced, tracing
 from local_dp.curator.sums import NoisySum
 from local_dp.curator.trusted import TrustedOracle
 from local_dp.interaction import Nonadaptive, run

@@ -8,10 +8,10 @@ from typing import assert_type
 from local_dp.arrays import Counts
 from local_dp.curator.marginals.base import BinaryTable
 from local_dp.curator.mechanism import Mechanism
+from local_dp.curator.query_release.counting import SmallDatabase
 from local_dp.curator.query_release.dual_query import DualQuery, SampledQueries
 from local_dp.curator.query_release.mwem import Answer, Mwem
 from local_dp.curator.query_release.pmw import Answered, Asks, MultiplicativeWeights
-from local_dp.curator.query_release.small_databases import SmallDatabase
 from local_dp.curator.query_release.weights import Synthetic
 from local_dp.curator.trusted import TrustedOracle
 from local_dp.interaction import Adaptive, Nonadaptive, Oracle, run

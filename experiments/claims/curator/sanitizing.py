@@ -16,8 +16,7 @@ from local_dp.curator.sanitizers.san_points import PrintedSanPoints
 from local_dp.curator.sanitizers.san_thresholds import PrintedSanThresholds
 from local_dp.curator.sanitizers.sparse_medians import SparseMedians
 from local_dp.curator.selection.printed import Goals
-from local_dp.curator.thresholds.hard import hard_thresholds, random_target
-from local_dp.curator.thresholds.learner import PureThresholds
+from local_dp.curator.thresholds.learner import PureThresholds, hard_thresholds, random_target
 from local_dp.draws import Draws
 from local_dp.experiments.lab.chapters import PURE_AND_APPROXIMATE
 from local_dp.experiments.lab.checks import every

@@ -149,8 +149,8 @@ def best_degree(d: int, width: int, size: int, loss: Approximate) -> int:
     """The degree with the least sum of the bias and three standard errors: by closed form, from public numbers."""
 
     def error(degree: int) -> float:
-        asked = Disjunctions(d, width, degree)
-        return asked.bias + 3 * WeightedMonomials(asked, loss.epsilon, loss.delta).deviation / size
+        disjunctions = Disjunctions(d, width, degree)
+        return disjunctions.bias + 3 * WeightedMonomials(disjunctions, loss.epsilon, loss.delta).deviation / size
 
     possible = [k for k in range(1, width + 1) if sum(math.comb(d, r) for r in range(1, k + 1)) <= MOST_MONOMIALS]
     return min(possible, key=error)

@@ -76,7 +76,7 @@ class Perturbation:
     def listed(self, database: Labelled) -> Iterator[tuple[Weighted, int]]:
         """Finitely many perturbed data and their whole weights, with the least query's law. Raises InputError where infinitely many are needed.
 
-        Where every pattern on the separators is a query's, the twin of a query that is 1 on u_i, not 0, loses as soon as eta_i exceeds n. It wins below -n.
+        Where every pattern on the separators is a query's, compare twins that are 1 and 0 on u_i. The first loses for eta_i > n and wins for eta_i < -n.
         So noise clipped to -(n + 1) .. n + 1 has the same least query. The tails beyond are geometric sums. Public points count as more examples.
         """
         public = -(-int(np.abs(self.beside.data.weights).sum()) // self.beside.scale)

@@ -1,7 +1,6 @@
 """PRSMA: private whatever the oracle does, by a test on random pieces of the data (Neel, Roth, Wu 2019, Section 3.2)."""
 
 import math
-from abc import abstractmethod
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -65,20 +64,14 @@ _APART = math.log(2)  # the survivors' laws agree within a factor 2
 
 
 class Fallible(Protocol[R]):
-    """An algorithm that is private as long as its oracle never fails; a failing oracle only removes answers."""
+    """An algorithm that is private as long as its oracle never fails; a failing oracle only removes answers. `loss` and `law` are of one run."""
 
     @property
-    @abstractmethod
-    def loss(self) -> Pure:
-        """With an oracle that never fails."""
+    def loss(self) -> Pure: ...
 
-    @abstractmethod
-    def attempt(self, database: Labelled, draws: Draws) -> R | Fail:
-        """One run."""
+    def attempt(self, database: Labelled, draws: Draws) -> R | Fail: ...
 
-    @abstractmethod
-    def law(self, database: Labelled) -> Law[R | Fail]:
-        """The law of one run."""
+    def law(self, database: Labelled) -> Law[R | Fail]: ...
 
 
 @dataclass(frozen=True)
@@ -164,19 +157,17 @@ def piece_epsilon(terms: Terms, records: int) -> float:
 class RobustRelease(Mechanism[Labelled, R | None, Approximate], Generic[R]):
     """One answer of an algorithm whose oracle may fail at will, on any data; or nothing (None).
 
-    Steps: the records are shuffled and cut into K pieces of `records`, the rest put aside. A piece survives if none of R runs on it fails. T survivors; nothing
-    unless T + Y > threshold. Else an answer of one survivor, a uniform one.
+    Steps: the records are shuffled and cut into K pieces of `records`, the rest put aside. A piece survives if none of R runs on it fails. T survivors;
+    nothing unless T + Y > threshold. Else an answer of one survivor, a uniform one.
 
-    Privacy, on all databases, one record replaced, whatever the oracle does: epsilon = eps* + ln((M + 2) / (M + 1)).
-    That is below 2 eps* (1.97 eps* at 1/48).
-    delta = g + apart + (1 + e^epsilon) (K (1 - delta*)^R + delta*); g = Pr[M + Y > threshold]. Proof:
-    1. A piece that fails with probability f survives with (1 - f)^R. Its answers then have a law within f of p, that of an oracle that never fails. So
-    except with probability K (1 - delta*)^R + delta*, pieces with f > delta* never survive and the others answer by p.
+    Privacy, on all databases, one record replaced, whatever the oracle does: epsilon = eps* + ln((M + 2) / (M + 1)). That is below 2 eps* (1.97 eps* at
+    1/48). delta = g + apart + (1 + e^epsilon) (K (1 - delta*)^R + delta*); g = Pr[M + Y > threshold]. Proof:
+    1. A piece that fails with probability f survives with (1 - f)^R. Its answers then have a law within f of p, that of an oracle that never fails. So except
+    with probability K (1 - delta*)^R + delta*, pieces with f > delta* never survive and the others answer by p.
     2. A replaced record changes one piece. Let m others survive, s the sum of their laws, p and p' the changed piece's. If m < M, there is an answer with
-    probability g at most. If m >= M, the answer's law is s / m or (s + p) / (m + 1).
-    Where all agree within 2, p <= 2 s / m and p' >= s / (2 m).
-    So from surviving to failing it grows by e^eps* (m + 2) / (m + 1) at most; from failing to surviving by (m + 1) / (m + 1/2), as the test is passed
-    the more often; from p to p' by (m + 2) / (m + 1/2). That is no more than the first, as e^(1 / (M + 1)) >= (M + 1) / (M + 1/2). Silence grows by e^eps*.
+    probability g at most. If m >= M, the answer's law is s / m or (s + p) / (m + 1). Where all agree within 2, p <= 2 s / m and p' >= s / (2 m). So from
+    surviving to failing it grows by e^eps* (m + 2) / (m + 1) at most; from failing to surviving by (m + 1) / (m + 1/2), as the test is passed the more often;
+    from p to p' by (m + 2) / (m + 1/2). That is no more than the first, as e^(1 / (M + 1)) >= (M + 1) / (M + 1/2). Silence grows by e^eps*.
     3. That they do not agree has delta `apart`: ln p(o) of a random piece moves by the base's epsilon with a record. So it stays near its mean mu(o)
     (McDiarmid), and the e^mu(o) add up to at most 1 over all outcomes o (Jensen).
     Utility, if nothing fails: the base's on `records` records, with probability 1 - delta*. Cost: K R runs. Source: Neel, Roth, Wu 2019, Section 3.2 and

@@ -256,27 +256,21 @@ class Claimed:
 
 
 class Perfect(Protocol):
-    """Always proves its answer; it is a `Certifying` oracle that never fails."""
+    """Always proves its answer, the least query; it is a `Certifying` oracle that never fails."""
 
-    @abstractmethod
-    def minimise(self, data: Weighted) -> Certified:
-        """The least query."""
+    def minimise(self, data: Weighted) -> Certified: ...
 
 
 class Certifying(Protocol):
-    """Proves its answer or fails."""
+    """Proves its answer, the least query, or fails."""
 
-    @abstractmethod
-    def minimise(self, data: Weighted) -> Certified | Fail:
-        """The least query, or a failure."""
+    def minimise(self, data: Weighted) -> Certified | Fail: ...
 
 
 class Plain(Protocol):
-    """Claims."""
+    """Claims a query."""
 
-    @abstractmethod
-    def minimise(self, data: Weighted) -> Claimed:
-        """Some query."""
+    def minimise(self, data: Weighted) -> Claimed: ...
 
 
 @dataclass(frozen=True)

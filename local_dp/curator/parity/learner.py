@@ -80,8 +80,8 @@ class ParityLearner(Mechanism[Examples, int | None, Pure]):
 
         Proof: let example i differ, u be Pr[a run answers h | i not kept] and b0 >= s be Pr[a run does not answer | i not kept]. A kept example at most
         doubles u (KLNRS Claim 3.3) and cannot lower b0. So a run answers h with probability (1 - p) u to (1 + p) u, and is silent with one
-        of b0 to p + (1 - p) b0. All runs together answer h with g(silence) = 1 + silence + ... + silence^(k-1) times as much. Both
-        g(p + (1 - p) b0) / g(b0) and the ratio for "no answer" fall in b0 (the elasticity of 1 - (1 - t)^k falls in t), so they are largest at b0 = s.
+        of b0 to p + (1 - p) b0. All runs together answer h with g(silence) = 1 + silence + ... + silence^(k-1) times as much.
+        The elasticity of 1 - (1 - t)^k falls in t. So g(p + (1 - p) b0) / g(b0) and the ratio for "no answer" fall in b0, and are largest at b0 = s.
         For k = 1 this is limits 4.1; for more the loss is at most k times that of one run, and less for a hypothesis.
         """
         p, s, k = self.p, self.s, self.runs

@@ -70,9 +70,8 @@ class SampledQueries(Mechanism[BinaryTable, tuple[int, ...], Pure]):
 class DualQuery:
     """A synthetic table of `rounds` rows from queries that are drawn where the rows so far have too few records: a curator's adaptive algorithm, pure.
 
-    Each round draws `samples` cells or complements: query q with weight e^(eta sum (q(x) - q(row)) over the rows so far), in whole counts.
-    It then adds the row that satisfies most of them. Only the drawing sees records. It is over the queries, so any solver may find the row;
-    here all 2^d are tried.
+    Each round draws `samples` cells or complements: query q with weight e^(eta sum (q(x) - q(row)) over the rows so far), in whole counts. It then adds the
+    row that satisfies most of them. Only the drawing sees records. It is over the queries, so any solver may find the row; here all 2^d are tried.
     Privacy: eta samples rounds (rounds - 1) / n: the exponential mechanism of 2 eta t / n in the round after t rows, adaptively chosen.
     Utility: measured; a table of few rows. Cost: O(samples 2^d + cells) a round.
     Source: Gaboardi, Gallego Arias, Hsu, Roth, Wu 2014, Algorithm 1.

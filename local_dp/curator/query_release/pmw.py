@@ -259,7 +259,7 @@ class MultiplicativeWeights:
     """Private multiplicative weights on a stream of counting queries, of a table of n records: a curator's adaptive algorithm.
 
     A hypothesis answers until a query's noisy count lies alpha away. A fresh noisy count then answers that query, and moves the weights of its points
-    by e^+-step, up if the count is larger than expected. The run halts when the changes are used up.
+    by e^+-step: up if the count exceeds the prediction. The run halts when the changes are used up.
     Privacy: `Terms.losses` at most, adaptively chosen: paid from an `Account` that adds epsilons, or a `ConcentratedAccount`. One round is a whole epoch,
     so that a well predicted query costs nothing; the analyst may still be adaptive (see `FirstFar`).
     Utility: 3/2 alpha where the terms are right; flat in k. A noisy histogram of N cells is better wherever memory holds the weights,

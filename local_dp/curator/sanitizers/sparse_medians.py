@@ -8,7 +8,7 @@ import numpy as np
 from local_dp.curator.multisets import Multiset
 from local_dp.curator.sanitizers.medians import Node, Spread, TreeOfMedians
 from local_dp.curator.selection.sparse import SparseChoice
-from local_dp.curator.thresholds.candidates import Middles, middles
+from local_dp.curator.thresholds.dyadic import Middles, middles
 from local_dp.loss import NANO, Approximate, approximate, exp_epsilon, nano_epsilon
 
 ROOM = 2.5

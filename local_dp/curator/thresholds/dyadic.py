@@ -1,18 +1,166 @@
-"""Thresholds from dyadic intervals: as many records as the logarithm of the number of bits, not the bits (the warm-up of Section 3.2, completed)."""
+"""Thresholds that occur in the data, in groups of equal score, and their learner: as many records as the logarithm of the number of bits, not the bits.
+
+The learner completes the warm-up of Section 3.2. Candidates are the middles of the dyadic intervals that contain a record, and the two constants.
+The interval of height h around x is the 2^h points that agree with x above their last h bits, h = 1..bits. Every t in 1..2^bits - 1 is the middle of one.
+The intervals that contain a point form a compressed trie: every interval of a chain without branches contains the same points.
+"""
 
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Self
 
+import numpy as np
+
+from local_dp.arrays import Counts, Ints, Naturals
 from local_dp.checks import check_share
 from local_dp.curator.mechanism import Law
 from local_dp.curator.multisets import LabelledMultiset, Multiset, check_bits
+from local_dp.curator.selection.groups import Groups
 from local_dp.curator.selection.sparse import SparseChoice
-from local_dp.curator.thresholds.candidates import Middles, middles, spare, surely_within
 from local_dp.curator.thresholds.learner import ThresholdLearner, errors_by_gap
 from local_dp.draws import Draws
 from local_dp.errors import InputError
 from local_dp.loss import NANO, Approximate, Pure, nano_epsilon
+
+_WORD = 64
+
+
+@dataclass(frozen=True)
+class Trie:
+    """All intervals that contain a point: c chains, and s - 1 forks for s distinct points; whole numbers.
+
+    Chain i: the intervals of heights `above[i]` + 1 .. `below[i]` - 1 around the points number `first[i]`..`final[i]`, which lie in one half of each. Fork j:
+    the interval of height `heights[j]` around the points `left[j]`..`right[j]`, of which number j is the last in the left half.
+    """
+
+    first: Ints
+    final: Ints
+    above: Ints
+    below: Ints
+    left: Ints
+    right: Ints
+    heights: Ints
+
+    @classmethod
+    def of(cls, values: Naturals, bits: int) -> Self:
+        """Of ascending distinct points: height by height, O(s) in all."""
+        count = len(values)
+        if not count:
+            return cls(*(np.zeros(0, dtype=np.int64) for _ in range(7)))
+        forks = fork_heights(values)
+        index = np.arange(count, dtype=np.int32)
+        first_of, final_of, top_of = index.copy(), index.copy(), np.zeros_like(index)  # by the last point, by the first, by the first
+        left, right, above_left, above_right = (np.zeros_like(index[1:]) for _ in range(4))
+        for merged in _by_height(forks):  # forks of one height lie apart
+            low, high = first_of[merged], final_of[merged + 1]
+            left[merged], right[merged] = low, high
+            above_left[merged], above_right[merged] = top_of[low], top_of[merged + 1]
+            first_of[high], final_of[low], top_of[low] = low, high, forks[merged[0]]
+        first, final = np.concatenate([left, index[1:], index[:1]]), np.concatenate([index[:-1], right, index[-1:]])
+        root = np.array([bits + 1], dtype=np.int32)
+        above, below = np.concatenate([above_left, above_right, top_of[:1]]), np.concatenate([forks, forks, root])
+        return cls(first, final, above, below, left, right, forks)
+
+
+def _by_height(forks: Ints) -> list[Ints]:
+    """The numbers of the forks of each height, the lowest first."""
+    order = np.argsort(forks.astype(np.uint8 if forks.max(initial=0) < 256 else np.int32), kind="stable")  # of bytes: by counting
+    return np.split(order, np.flatnonzero(np.diff(forks[order])) + 1) if len(forks) else []
+
+
+def fork_heights(values: Naturals) -> Ints:
+    """The height of the smallest dyadic interval that contains both a point and the next one."""
+    apart = values[1:] ^ values[:-1]
+    if apart.dtype == object:
+        return np.array([number.bit_length() for number in apart.tolist()], dtype=np.int32)
+    return np.searchsorted(np.uint64(1) << np.arange(_WORD, dtype=np.uint64), apart, side="right").astype(np.int32)
+
+
+def ones_between(values: Naturals, low: Ints, high: Ints) -> Counts:
+    """The number of ones among the bits low..high - 1 of each value, low <= high."""
+    if values.dtype == object:
+        every = zip(values.tolist(), low.tolist(), high.tolist(), strict=True)
+        return np.array([((value >> start) & ((1 << (stop - start)) - 1)).bit_count() for value, start, stop in every], dtype=np.int64)
+    width = high - low
+    masks = np.where(width > 0, ~np.uint64(0) >> (_WORD - np.maximum(width, 1)).astype(np.uint64), np.uint64(0))
+    return np.asarray(np.bitwise_count((values >> np.minimum(low, _WORD - 1).astype(np.uint64)) & masks).astype(np.int64))
+
+
+def middle(value: int, height: int) -> int:
+    """The middle of the dyadic interval of this height around the value."""
+    return ((value >> height << 1) | 1) << (height - 1)
+
+
+@dataclass(frozen=True)
+class Middles(Groups[int]):
+    """Groups of thresholds, of the same score and with the same number `gap` of distinct points below them; all arrays of shape (k,).
+
+    First the constants 0 and 2^bits, then the middle of each fork. Then, for each chain, the middles right of its points, and those left of them.
+    """
+
+    bits: int
+    values: Naturals
+    trie: Trie
+    gap: Ints
+    sizes: Naturals
+    scores: Counts
+
+    def member(self, group: int, place: int) -> int:
+        forks, chains = len(self.trie.heights), len(self.trie.first)
+        if group < 2:
+            return group << self.bits
+        if group < 2 + forks:
+            fork = group - 2
+            return middle(int(self.values[fork]), int(self.trie.heights[fork]))
+        left, chain = divmod(group - 2 - forks, chains)
+        value, heights = int(self.values[self.trie.first[chain]]), range(int(self.trie.above[chain]) + 1, int(self.trie.below[chain]))
+        return middle(value, [height for height in heights if (value >> (height - 1)) & 1 == left][place])
+
+    def within(self, low: int, high: int) -> Naturals:
+        """The number of thresholds of each group in low..high."""
+        starts = [0, *(int(value) + 1 for value in self.values.tolist())]  # the thresholds of gap g are starts[g]..starts[g + 1] - 1
+        ends = [*(start - 1 for start in starts[1:]), 1 << self.bits]
+        whole = np.array([low <= start and end <= high for start, end in zip(starts, ends, strict=True)])
+        cut = np.array([start <= high and low <= end for start, end in zip(starts, ends, strict=True)]) & ~whole
+        inside: Naturals = np.where(whole[self.gap], self.sizes, 0).astype(np.uint64)
+        for group in np.flatnonzero(cut[self.gap]).tolist():
+            inside[group] = sum(low <= self.member(group, place) <= high for place in range(int(self.sizes[group])))
+        return inside
+
+
+def middles(points: Multiset, by_gap: Counts) -> Middles:
+    """The candidates of some points, of score min(points in the interval, `by_gap`[distinct points below]); the constants have no such limit. O(s log s)."""
+    trie, count = Trie.of(points.values, points.bits), len(points.values)
+    before = np.concatenate([[0], np.cumsum(points.counts)])
+    forks, chains = (before[final + 1] - before[first] for first, final in ((trie.left, trie.right), (trie.first, trie.final)))
+    left = ones_between(points.values[trie.first], trie.above, trie.below - 1)
+    gap = np.concatenate([[0, count], np.arange(1, len(forks) + 1), trie.final + 1, trie.first])
+    sizes = np.concatenate([np.ones(2 + len(forks), dtype=np.int64), trie.below - 1 - trie.above - left, left])
+    scores, place = by_gap[gap], 2
+    for support in (forks, chains, chains):
+        np.minimum(scores[place : place + len(support)], support, out=scores[place : place + len(support)])
+        place += len(support)
+    scores[sizes == 0] = scores[0]  # empty groups: the best score is that of a candidate
+    return Middles(points.bits, points.values, trie, gap, sizes.view(np.uint64), scores)
+
+
+def spare(epsilon: float, delta: float) -> float:
+    """1 + (2 / eps) ln(1 / delta): the score at which one candidate weighs as much as its share of no answer."""
+    return 1 - 2 / epsilon * math.log(delta)
+
+
+def surely_within(bits: int, epsilon: float, delta: float, beta: float) -> float:
+    """r = 2 + (2 / eps) ln(1 / delta) + (4 / eps) ln(d (1 + 2 / d + 4 / (1 - e^(-eps / 2))) / beta), d = `bits`.
+
+    Take scores min(s, r + `spare` - off), off = 0 somewhere and growing by 1 or more from gap to gap. The sparse exponential mechanism of growth d
+    then chooses a candidate with off <= r except with probability beta. Proof: let c = (r + spare) / 2. The lowest interval around the gap with s >= c has
+    its middle less than c off. So the best score is (r + spare - 1) / 2 or more. Those with off > r have score `spare` at most, at most 2 d of them in a gap.
+    Together they and no answer weigh at most d (1 + 2 / d + 4 / (1 - e^(-eps / 2))) e^(eps spare / 2).
+    """
+    worse = 1 + 2 / bits - 4 / math.expm1(-epsilon / 2)
+    return 1 + spare(epsilon, delta) + 4 / epsilon * math.log(bits * worse / beta)
+
 
 _FORGOTTEN = 1e-4
 

@@ -17,7 +17,7 @@ from local_dp.curator.multisets import Multiset, check_bits, naturals
 from local_dp.curator.sanitizers.steps import Steps
 from local_dp.curator.selection.groups import Groups, Joined, Listed
 from local_dp.curator.selection.sparse import SparseChoice
-from local_dp.curator.thresholds.candidates import middles, spare, surely_within
+from local_dp.curator.thresholds.dyadic import middles, spare, surely_within
 from local_dp.draws import Draws
 from local_dp.errors import InputError
 from local_dp.loss import NANO, Approximate, Loss, Pure, nano_epsilon

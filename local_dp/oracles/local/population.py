@@ -34,7 +34,7 @@ def keep_memory() -> None:
 
 
 def shared(work: range, workers: int, most: int) -> list[range]:
-    """The chunks in parts of at most so many, of which there are several for each worker where there are chunks enough: nobody waits long for the last."""
+    """Splits the chunks into tasks: several per worker, at most `most` chunks each, so that no worker waits long for the last."""
     each = max(1, min(most, len(work) // (_SHARES * workers)))
     return [work[first : first + each] for first in range(0, len(work), each)]
 

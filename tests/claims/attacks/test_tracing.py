@@ -5,8 +5,7 @@ from typing import Any
 import numpy as np
 
 from local_dp.arrays import Bools
-from local_dp.attacks.codes import STRATEGIES, traitor_tracing
-from local_dp.attacks.tracing import Signer, Traced, traced
+from local_dp.attacks.tracing import STRATEGIES, Signer, Traced, traced, traitor_tracing
 from local_dp.experiments.claims.attacks.tracing import claim, signed
 from local_dp.experiments.claims.attacks.tracing.claim import EXPERIMENT, MODELS, Codes, Means, Traitors
 from local_dp.experiments.claims.attacks.tracing.signed import Signed

@@ -8,12 +8,14 @@ import pytest
 
 from local_dp.experiments.lab.catalogue import NAMES, load, module_of
 from local_dp.experiments.lab.store import plain
+from tests.support.long import short
 from tests.support.mutation import load as load_mutants
 
+DEAR = ("interaction", "planning")  # whose points take long
 WHOLE = ("map", "masked-parity", "parity", "occam", "suite", "interaction", "pure-or-approximate", "oracles", "pairs")  # their verdicts need their points
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", short(NAMES, lambda name: name not in DEAR))
 def test_a_point_is_a_function_of_its_seed(name: str) -> None:
     """A point and its measurement come back from a file unchanged, and the point gives the same measurement again."""
     experiment = load(module_of(name))

@@ -45,15 +45,15 @@ def test_monomials_are_counted(d: int, size: int) -> None:
 @pytest.mark.parametrize("degree", [2, 3, 5])
 def test_answers_without_noise(degree: int) -> None:
     """Every disjunction of up to 5 of 7 columns, within the bias; exactly at degree 5."""
-    asked, table = Disjunctions(7, 5, degree), BinaryTable.of(np.random.default_rng(3).random((90, 7)) < 0.2)
-    mechanism = WeightedMonomials(asked, 1.0, 1e-6)
+    disjunctions, table = Disjunctions(7, 5, degree), BinaryTable.of(np.random.default_rng(3).random((90, 7)) < 0.2)
+    mechanism = WeightedMonomials(disjunctions, 1.0, 1e-6)
     released, worst = mechanism.release(table, Script([0] * 400)), 0.0
     for size in range(6):
         for columns in combinations(range(7), size):
             truth = int(table.bits[:, list(columns)].any(axis=1).sum())
             worst = max(worst, abs(released.any_of(columns) - truth))
             assert released.all_of(columns) == pytest.approx(90 - released.any_of(columns))
-    assert worst <= 90 * asked.bias + 1e-9
+    assert worst <= 90 * disjunctions.bias + 1e-9
     assert worst > 0 or degree == 5
 
 
@@ -70,8 +70,8 @@ def test_the_price_over_all_neighbours() -> None:
 
 def test_errors_have_their_deviation() -> None:
     """Squares of 400 answers' errors in standard ones average 1 within 6 standard errors, about what the release without noise says."""
-    asked, table, draws = Disjunctions(6, 4, 2), BinaryTable.of(np.random.default_rng(4).integers(0, 2, (50, 6))), Draws(KeyedNoise(5))
-    mechanism = WeightedMonomials(asked, 1.0, 1e-6)
+    disjunctions, table, draws = Disjunctions(6, 4, 2), BinaryTable.of(np.random.default_rng(4).integers(0, 2, (50, 6))), Draws(KeyedNoise(5))
+    mechanism = WeightedMonomials(disjunctions, 1.0, 1e-6)
     exact = mechanism.release(table, Script([0] * 200)).any_of([0, 2, 3, 5])
     scores = np.array([(mechanism.release(table, draws).any_of([0, 2, 3, 5]) - exact) / mechanism.deviation for _ in range(400)])
     assert abs(float((scores**2).mean()) - 1) < 6 * math.sqrt(2 / 400)
@@ -79,11 +79,11 @@ def test_errors_have_their_deviation() -> None:
 
 def test_weights_are_best() -> None:
     """No other noise by size of the same price has a smaller error at full width: a tenth more or less for one size costs."""
-    asked = Disjunctions(12, 6, 4)
-    variances = [float(variance) for variance in WeightedMonomials(asked, 1.0, 1e-6).variances]
+    disjunctions = Disjunctions(12, 6, 4)
+    variances = [float(variance) for variance in WeightedMonomials(disjunctions, 1.0, 1e-6).variances]
 
     def error(variances_of_sizes: list[float]) -> float:
-        price = sum(size / variance for size, variance in zip(asked.sizes, variances_of_sizes, strict=True))
+        price = sum(size / variance for size, variance in zip(disjunctions.sizes, variances_of_sizes, strict=True))
         terms = zip(coefficients(4, 6), variances_of_sizes, strict=True)
         return price * sum(float(c) ** 2 * math.comb(6, r) * variance for r, (c, variance) in enumerate(terms, 1))
 
@@ -94,12 +94,12 @@ def test_weights_are_best() -> None:
 @pytest.mark.slow
 def test_what_is_said_of_large_ones() -> None:
     """Ors of up to 16 of 32 columns, 10^6 records in five groups of sparse columns: what is documented of degree, bias, noise and both errors."""
-    asked, n, generator = Disjunctions(32, 16, 6), 10**6, np.random.default_rng(0)
+    disjunctions, n, generator = Disjunctions(32, 16, 6), 10**6, np.random.default_rng(0)
     shares, group = generator.uniform(0.02, 0.2, (5, 32)), generator.integers(0, 5, n)
     bits = np.stack([generator.random(n) < shares[group, column] for column in range(32)], axis=1)
-    mechanism = WeightedMonomials(asked, 1.0, 1e-6)
+    mechanism = WeightedMonomials(disjunctions, 1.0, 1e-6)
     assert best_degree(32, 16, n, mechanism.loss) == 6
-    assert (sum(asked.sizes), round(asked.bias, 3), round(mechanism.deviation / n, 3)) == (1_149_016, 0.093, 0.025)
+    assert (sum(disjunctions.sizes), round(disjunctions.bias, 3), round(mechanism.deviation / n, 3)) == (1_149_016, 0.093, 0.025)
     released, zeros, errors = mechanism.release(BinaryTable.of(bits), Draws(KeyedNoise(0))), 1 - bits.mean(axis=0), []
     for _ in range(300):
         columns = generator.choice(32, int(generator.integers(1, 17)), replace=False)

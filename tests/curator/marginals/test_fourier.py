@@ -48,8 +48,8 @@ def test_the_loss_over_all_neighbours(workload: Marginals) -> None:
 def test_the_largest_move(d: int) -> None:
     """By sizes and by a transform, against all changes one by one; for a workload that is not symmetric too, and never more than all weights."""
     generator = np.random.default_rng(d)
-    asked = Marginals.of(d, [generator.choice(d, 3, replace=False).tolist() for _ in range(4)])
-    for workload in (Marginals.ways(d, 2), Marginals.ways(d, 3), asked):
+    uneven = Marginals.of(d, [generator.choice(d, 3, replace=False).tolist() for _ in range(4)])
+    for workload in (Marginals.ways(d, 2), Marginals.ways(d, 3), uneven):
         weights = weights_of(workload)
         meets = [np.bitwise_count(workload.characters & np.uint64(u)) % 2 for u in range(1 << d)]
         assert largest_move(workload, weights) == max(int(weights @ each) for each in meets) <= weights.sum()
@@ -77,14 +77,14 @@ def test_errors_have_their_variance(workload: Marginals) -> None:
     table, draws = BinaryTable.of(np.random.default_rng(1).integers(0, 2, (50, workload.d))), Draws(KeyedNoise(2))
     mechanism = FourierGaussian(workload, 1.0, 1e-6)
     released = [mechanism.release(table, draws) for _ in range(300)]
-    kept = np.repeat([mask > 0 for mask in workload.masks], np.diff(workload.starts))  # the number of records has no error
-    deviations = np.repeat(released[0].deviations, np.diff(workload.starts))[kept]
-    scores = (np.array([each.cells for each in released]) - workload.answers(table))[:, kept] / deviations
+    noisy_cells = np.repeat([mask > 0 for mask in workload.masks], np.diff(workload.starts))  # the number of records has no error
+    deviations = np.repeat(released[0].deviations, np.diff(workload.starts))[noisy_cells]
+    scores = (np.array([each.cells for each in released]) - workload.answers(table))[:, noisy_cells] / deviations
     squares = np.mean(scores**2, axis=1)
     standard = float(squares.std()) / 300**0.5
     assert abs(squares.mean() - 1) < 6 * standard < 0.5
     assert np.abs(scores.mean(axis=0)).max() < 6 / 300**0.5
-    assert mechanism.deviation == pytest.approx(math.sqrt(float((np.append(deviations, [0.0] * (len(kept) - kept.sum())) ** 2).mean())))
+    assert mechanism.deviation == pytest.approx(math.sqrt(float((np.append(deviations, [0.0] * (len(noisy_cells) - noisy_cells.sum())) ** 2).mean())))
 
 
 def test_what_is_chosen(monkeypatch: pytest.MonkeyPatch) -> None:

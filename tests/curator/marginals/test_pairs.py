@@ -88,16 +88,6 @@ def test_the_hull(d: int, spread: float) -> None:
     assert onto_hull(nearest) == pytest.approx(nearest, abs=1e-4)
 
 
-def test_the_bodies_are_nested() -> None:
-    """The hull is inside the elliptope: farther from where the noise led, and both are no farther from the truth than that."""
-    for seed in range(5):
-        table = SignTable.of(np.random.default_rng(seed).integers(0, 2, (30, 8)))
-        released = PairGaussian(8, 1.0, 1e-6).release(table, Draws(KeyedNoise(seed)))
-        truth, hull, elliptope = table.sums / 30, onto_hull(released.means), onto_elliptope(released.means)
-        assert rms_error(elliptope, released.means) < rms_error(hull, released.means)
-        assert max(rms_error(hull, truth), rms_error(elliptope, truth)) < rms_error(released.means, truth)
-
-
 def test_bad_input() -> None:
     """Values that are no signs, a table of other columns, too many columns to enumerate, a matrix that is not symmetric."""
     refuse(

@@ -14,7 +14,6 @@ from local_dp.curator.oracle_efficient.separated import Closed, Conjunctions, Ex
 from local_dp.curator.selection.occam import Labelled
 from local_dp.curator.trusted import TrustedOracle
 from local_dp.draws import Draws
-from local_dp.errors import RefusedError
 from local_dp.interaction import Adaptive, run
 from local_dp.loss import Pure, approximate
 from local_dp.noise import KeyedNoise
@@ -71,14 +70,6 @@ def test_the_game_approaches_the_table() -> None:
     assert largest_error(QUERIES, counts, released(counts, part.epsilon, 100)) < 0.08
     assert largest_error(QUERIES, counts, released(counts, part.epsilon, 1)) > 0.15
     assert largest_error(QUERIES, counts, released(counts, part.epsilon / 10_000, 100)) > 0.15
-
-
-def test_the_rounds_are_paid_for() -> None:
-    """A budget of 49 rounds ends the game of 50."""
-    oracle = TrustedOracle(Labelled.of(((1, 0),)), Account(Pure(49 * game_loss(0.01))), Draws(KeyedNoise(1)))
-    with pytest.raises(RefusedError, match="exceeds the budget"):
-        run(SyntheticGame(QUERIES, Exhaustive(QUERIES), 1, 50, 0.01).against(DataPlayer(D, 2, 2.0), np.random.default_rng(1)), oracle)
-    assert oracle.rounds == 49
 
 
 def test_bad_input() -> None:

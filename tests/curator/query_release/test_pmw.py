@@ -1,6 +1,5 @@
 """Private multiplicative weights: whole transcripts enumerated, wrong twins that lose more, and hypotheses that come nearer with every change."""
 
-import math
 from collections import Counter
 from dataclasses import dataclass
 from fractions import Fraction
@@ -11,7 +10,7 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare
 
-from local_dp.arrays import Counts, Floats
+from local_dp.arrays import Counts
 from local_dp.curator.account import Account, ConcentratedAccount
 from local_dp.curator.clipped import laplace_tail
 from local_dp.curator.laws import SmallDatabases, Transcript, epsilon_of, transcripts, whole_weights, worst_transcripts
@@ -56,8 +55,8 @@ def excess(stream: CountingQueries, n: int) -> float:
 def test_whole_transcripts_are_private(n: int) -> None:
     """N = 2, k = 3, all streams of queries that tell the points apart: no transcript loses more than its epochs cost, and some lose nearly half of it."""
     assert max(excess(stream, n) for stream in STREAMS) <= 0
-    found = worst_transcripts(weights(SAME, n, 1).algorithm(), databases(n))
-    assert max(epsilon_of(ratio) / claimed(told) for told, ratio in found.items()) > 0.45
+    ratios = worst_transcripts(weights(SAME, n, 1).algorithm(), databases(n))
+    assert max(epsilon_of(ratio) / claimed(transcript) for transcript, ratio in ratios.items()) > 0.45
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,22 +64,22 @@ class OnAlpha(FirstFar):
     """A wrong twin: noisy counts are compared with alpha itself, without noise."""
 
     def law(self, database: Counts) -> Law[int | None]:
-        found: dict[int | None, Fraction] = {}
+        shares: dict[int | None, Fraction] = {}
         left = Fraction(1)
         for first, gaps in self.asked.blocks(database):
             for place, gap in enumerate(gaps.tolist()):
                 far = laplace_tail(NANO, self.threshold - gap) + laplace_tail(NANO, self.threshold + gap) if self.threshold > 0 else Fraction(1)
-                found[first + place] = left * far
+                shares[first + place] = left * far
                 left *= 1 - far
-        return whole_weights({**found, None: left})
+        return whole_weights({**shares, None: left})
 
 
 def test_a_test_on_alpha_loses_more(monkeypatch: pytest.MonkeyPatch) -> None:
     """Three queries of which none fires cost three epsilons in place of one; five more than the three that any number may cost."""
     monkeypatch.setattr(pmw, "FirstFar", OnAlpha)
     assert excess(SAME, 2) == pytest.approx(2, abs=1e-6)
-    asked = Asked(CountingQueries(np.array([(True, False)] * 5)), 0, np.array([0.5, 0.5]))
-    right, wrong = (epsilon_of(max(databases(2).worst_ratios(kind(asked, 1, 1.0)).values())) for kind in (FirstFar, OnAlpha))
+    five = Asked(CountingQueries(np.array([(True, False)] * 5)), 0, np.array([0.5, 0.5]))
+    right, wrong = (epsilon_of(max(databases(2).worst_ratios(kind(five, 1, 1.0)).values())) for kind in (FirstFar, OnAlpha))
     assert right <= 3 < wrong
 
 
@@ -112,46 +111,23 @@ def test_the_code_draws_from_its_transcripts() -> None:
     assert set(drawn) <= set(law)
 
     def p_value(chances: dict[Transcript[int | None], Fraction]) -> float:
-        common = [told for told, chance in chances.items() if chance * 1000 >= 5]
-        expected, observed = [float(chances[told]) * 1000 for told in common], [drawn[told] for told in common]
+        common = [transcript for transcript, chance in chances.items() if chance * 1000 >= 5]
+        expected, observed = [float(chances[transcript]) * 1000 for transcript in common], [drawn[transcript] for transcript in common]
         return float(chisquare([*observed, 1000 - sum(observed)], [*expected, 1000 - sum(expected)]).pvalue)
 
     assert p_value(law) > 1e-6 > p_value(other)
 
 
-def divergence(database: Counts, hypothesis: Floats) -> float:
-    """The relative entropy of the table to a hypothesis."""
-    shares = database[database > 0] / database.sum()
-    return float((shares * np.log(shares / hypothesis[database > 0])).sum())
-
-
-def hypotheses(n: int = 10**6) -> tuple[Counts, list[FirstFar], list[NoisyCount], Terms]:
-    """What was asked about a table of 16 points by 400 random queries, with next to no noise."""
+def test_each_change_brings_the_hypothesis_nearer() -> None:
+    """The relative entropy falls by step gap - step^2 / 8 at least, so that 2 ln N / alpha^2 changes are enough; in the wrong direction it grows."""
     generator = np.random.default_rng(0)
-    database = generator.multinomial(n, generator.dirichlet(np.full(16, 0.3)))
-    terms = Terms(0.05, 200, 24.0, 0.1)
-    oracle = Recorder(database, 1)
-    run(MultiplicativeWeights(CountingQueries.random(400, 16, generator), n, terms).algorithm(), oracle)
-    return database, [each for each in oracle.asked if isinstance(each, FirstFar)], [each for each in oracle.asked if isinstance(each, NoisyCount)], terms
-
-
-def drops() -> list[tuple[float, float]]:
-    """Of each change: how much the relative entropy falls, and step gap - step^2 / 8."""
-    database, tests, counts, terms = hypotheses()
-    found = []
-    for before, after, count in zip(tests, tests[1:], counts, strict=False):
-        gap = abs(count.queries.values[count.query] @ (database / database.sum() - before.asked.weights))
-        found.append((divergence(database, before.asked.weights) - divergence(database, after.asked.weights), terms.step * gap - terms.step**2 / 8))
-    return found
-
-
-def test_each_change_brings_the_hypothesis_nearer(monkeypatch: pytest.MonkeyPatch) -> None:
-    """By step gap - step^2 / 8 at least, so that 2 ln N / alpha^2 changes are enough; up or down by alpha, as the notes print it, takes it away."""
-    found = drops()
-    assert 10 < len(found) < 2 * math.log(16) / 0.05**2
-    assert all(fallen >= least - 1e-9 for fallen, least in found)
-    monkeypatch.setattr(pmw, "moved", lambda weights, counted, share, step: moved(weights, counted, 2.0 * (weights[counted].sum() < 0.05), step))
-    assert sum(fallen < 0 for fallen, _ in drops()) > 10
+    for _ in range(50):
+        truth, weights = generator.dirichlet(np.full(16, 0.3), 2) + 1e-9
+        counted, step = generator.random(16) < 0.5, 0.1
+        gap = truth[counted].sum() - weights[counted].sum()
+        right, wrong = (float((truth * np.log(moved(weights, counted, share, step) / weights)).sum()) for share in (truth[counted].sum(), 2 * (gap < 0)))
+        assert right >= step * abs(gap) - step**2 / 8 - 1e-6
+        assert wrong < right
 
 
 def answered(terms: Terms, budget: Loss, stream: CountingQueries, database: Counts) -> tuple[pmw.Answered, Account]:
@@ -168,11 +144,11 @@ def test_terms_that_see_no_data_keep_their_word(budget: Loss) -> None:
     database = generator.multinomial(n, generator.dirichlet(np.full(16, 0.05)))
     stream = CountingQueries.random(200, 16, generator)
     terms = Terms.for_stream(Stream(n, 16, 200), budget)
-    found, account = answered(terms, budget, stream, database)
-    assert not found.halted
-    assert found.answered == 1.0
-    assert 0 < found.updates <= terms.updates
-    assert found.largest_error(stream.counts(database), n) <= 1.5 * terms.alpha
+    result, account = answered(terms, budget, stream, database)
+    assert not result.halted
+    assert result.answered == 1.0
+    assert 0 < result.updates <= terms.updates
+    assert result.largest_error(stream.counts(database), n) <= 1.5 * terms.alpha
     assert account.spent.epsilon <= budget.epsilon
     whole = Account(budget) if isinstance(budget, Pure) else ConcentratedAccount(budget)
     whole.charge(*terms.losses)
@@ -185,13 +161,13 @@ def test_a_halted_run_says_so() -> None:
     generator = np.random.default_rng(2)
     database = generator.multinomial(10**6, generator.dirichlet(np.full(64, 0.05)))
     stream, budget = CountingQueries.random(3000, 64, generator), approximate(1.0, 1e-6)
-    found, _ = answered(Terms.of(0.05, 5, budget), budget, stream, database)
-    assert found.halted
-    assert found.updates == 5
-    assert 0 < found.answered < 0.1
-    assert np.isnan(found.shares[found.done :]).all()
-    assert not np.isnan(found.shares[: found.done]).any()
-    assert found.largest_error(stream.counts(database), 10**6) < 0.1
+    result, _ = answered(Terms.of(0.05, 5, budget), budget, stream, database)
+    assert result.halted
+    assert result.updates == 5
+    assert 0 < result.answered < 0.1
+    assert np.isnan(result.shares[result.done :]).all()
+    assert not np.isnan(result.shares[: result.done]).any()
+    assert result.largest_error(stream.counts(database), 10**6) < 0.1
 
 
 def test_fewer_changes_lower_alpha() -> None:

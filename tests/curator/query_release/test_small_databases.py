@@ -6,8 +6,7 @@ from itertools import combinations_with_replacement
 
 import numpy as np
 
-from local_dp.curator.query_release.counting import CountingQueries
-from local_dp.curator.query_release.small_databases import SmallDatabase, rows_for
+from local_dp.curator.query_release.counting import CountingQueries, SmallDatabase
 from local_dp.draws import Draws
 from local_dp.noise import KeyedNoise
 from tests.support.inputs.refusals import refuse
@@ -32,7 +31,7 @@ def test_it_weighs_sequences() -> None:
 def test_rows_that_are_enough() -> None:
     """Of ln(2 k) / (2 alpha^2) rows some are within alpha, so 27 conjunctions of 3 bits are answered within 2 alpha by 10^5 records; one row is not enough."""
     queries, alpha = CountingQueries.conjunctions(3), 0.45
-    rows, n = rows_for(27, alpha), 10**5
+    rows, n = math.ceil(math.log(2 * 27) / (2 * alpha**2)), 10**5
     assert rows == 10
     database = np.random.default_rng(0).multinomial(n, np.full(8, 1 / 8))
     errors = {}

@@ -64,7 +64,7 @@ def test_resized_neighbours_are_neighbours() -> None:
     databases = SmallDatabases([(value,) for value in range(3)], 5, list)
     for records, others in (*databases.pairs("add-remove"), *databases.pairs("replace")):
         for size in range(9):
-            one, two = (sorted(np.repeat(held.values, held.counts).tolist()) for held in (_resized(records, size), _resized(others, size)))
+            one, two = (sorted(np.repeat(points.values, points.counts).tolist()) for points in (_resized(records, size), _resized(others, size)))
             assert len(one) == len(two) == size
             assert size - sum((np.minimum(np.bincount(one, minlength=3), np.bincount(two, minlength=3))).tolist()) <= 1
 
@@ -140,8 +140,8 @@ def test_medians_of_each_label_are_private_together() -> None:
     sticks = dict.fromkeys((1, 4), 0.0)
     for records, others in small.pairs("replace"):
         laws = []
-        for held in (records, others):
-            zeros, ones = (trees.law(LabelledMultiset.of_pairs(held, 1).labelled(label)) for label in (0, 1))
+        for database in (records, others):
+            zeros, ones = (trees.law(LabelledMultiset.of_pairs(database, 1).labelled(label)) for label in (0, 1))
             laws.append({(a, b): less * more for a, less in zeros.items() for b, more in ones.items()})
         for share in sticks:
             sticks[share] = max(sticks[share], float(hockey_stick(laws[0], laws[1], exp_epsilon(trees.loss.nano // share))))
@@ -175,7 +175,7 @@ def test_amplified_loses_what_its_sanitizer_does(records: int) -> None:
         return shares
 
     databases = [tuple((1,) if place < ones else (0,) for place in range(4)) for ones in range(5)]
-    growth, laws = exp_epsilon(mechanism.loss.nano), [law(held) for held in databases]
+    growth, laws = exp_epsilon(mechanism.loss.nano), [law(records_of) for records_of in databases]
     for near in pairwise(laws):
         for one, other in (near, near[::-1]):
             assert all(weight <= growth * other[outcome] for outcome, weight in one.items())

@@ -1,16 +1,13 @@
 """Thresholds from dyadic intervals: which candidates there are, privacy by enumeration, and how many records are enough."""
 
 from collections import Counter
-from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
 
 from local_dp.curator.multisets import LabelledMultiset, Multiset
-from local_dp.curator.thresholds.candidates import Middles, middles
-from local_dp.curator.thresholds.dyadic import DyadicThresholds, dyadic_records
-from local_dp.curator.thresholds.hard import hard_thresholds, random_target
-from local_dp.curator.thresholds.learner import errors_by_gap
+from local_dp.curator.thresholds.dyadic import DyadicThresholds, dyadic_records, middles
+from local_dp.curator.thresholds.learner import errors_by_gap, hard_thresholds, random_target
 from local_dp.draws import Draws
 from local_dp.noise import KeyedNoise
 from tests.support.long import short
@@ -74,27 +71,6 @@ def test_records_for_a_threshold(bits: int, delta: float, n: int) -> None:
     for name in laws[0]:
         mean, error = mean_chance(learner.chance, [each[name] for each in laws], n, 0.1, generator)
         assert mean - 4 * error > 0.9, name
-
-
-@dataclass(frozen=True)
-class AsInTheText(DyadicThresholds):
-    """The interval's score is the smaller number of its zeros and ones, as in Section 3.2."""
-
-    def candidates(self, sample: LabelledMultiset, optimum: int) -> Middles:
-        found, enough = super().candidates(sample, optimum), np.full(len(sample.values) + 1, 1 << 40)
-        fewer = np.minimum(*(middles(Multiset(sample.bits, sample.values, counts), enough).scores for counts in (sample.zeros, sample.ones)))
-        return replace(found, sizes=np.where(fewer > 0, found.sizes, 0).astype(np.uint64), scores=np.minimum(found.scores, fewer))
-
-
-@pytest.mark.long
-def test_all_records_of_an_interval_count() -> None:
-    """380 records are enough at 64 bits; if only the rarer label counts they are not, and 700 are."""
-    generator = np.random.default_rng(64)
-    laws = [hard_thresholds(64, 0.1, random_target(64, generator))["needle"] for _ in range(40)]
-    text, ours = AsInTheText(64, 0.1, 1.0, 1e-6), DyadicThresholds(64, 0.1, 1.0, 1e-6)
-    few, enough, less = (mean_chance(learner.chance, laws, n, 0.1, np.random.default_rng(0))[0] for learner, n in ((text, 380), (text, 700), (ours, 380)))
-    assert few < 0.6
-    assert min(enough, less) > 0.9
 
 
 @pytest.mark.long

@@ -7,8 +7,7 @@ from typing import Any
 from local_dp.curator.multisets import LabelledMultiset
 from local_dp.curator.parity.learner import Examples, ParityLearner
 from local_dp.curator.selection.sparse import SparseChoice
-from local_dp.curator.thresholds.candidates import Middles
-from local_dp.curator.thresholds.dyadic import DyadicThresholds
+from local_dp.curator.thresholds.dyadic import DyadicThresholds, Middles
 from local_dp.curator.thresholds.learner import PureThresholds, tuned
 from local_dp.curator.thresholds.rectangles import RankQuery
 from tests.support.mechanisms.case import PAIRS, Case, Judged, Twin, labelled, points

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.stats import chisquare
 
 from local_dp.curator.multisets import LabelledMultiset
-from local_dp.curator.thresholds.hard import HardThreshold
+from local_dp.curator.thresholds.learner import HardThreshold
 
 R = TypeVar("R", bound=Hashable)
 _FEW = 5.0

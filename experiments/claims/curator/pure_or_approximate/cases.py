@@ -13,8 +13,7 @@ from local_dp.curator.multisets import LabelledMultiset, Multiset
 from local_dp.curator.points.learner import AllPoints, BucketClass, BucketPointLearner, PointLearner, ProperPointLearner
 from local_dp.curator.selection.groups import Groups
 from local_dp.curator.thresholds.dyadic import DyadicThresholds
-from local_dp.curator.thresholds.hard import HardThreshold, hard_thresholds, random_target
-from local_dp.curator.thresholds.learner import PureThresholds, ThresholdLearner, tuned
+from local_dp.curator.thresholds.learner import HardThreshold, PureThresholds, ThresholdLearner, hard_thresholds, random_target, tuned
 from local_dp.draws import Draws
 from local_dp.loss import Loss
 from local_dp.noise import KeyedNoise
