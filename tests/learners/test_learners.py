@@ -12,7 +12,7 @@ from local_dp.interaction import Nonadaptive, run
 from local_dp.learners import examples
 from local_dp.learners.examples import faint_examples, tasks
 from local_dp.learners.halfspaces import Halfspace, MarginDescent, Perceptron
-from local_dp.learners.moments import BayesRule, NaiveBayes, dyadic, prefix
+from local_dp.learners.moments import BayesRule, NaiveBayes
 from local_dp.learners.rules import Conjunctions, DecisionLists, Stumps
 from local_dp.noise import KeyedNoise
 from local_dp.oracles.local.aggregate import AggregateOracle
@@ -168,26 +168,6 @@ def test_learner_query_values() -> None:
     assert Mistake(("u",), "y", (1.0,))(records).tolist() == [0, 0]
     assert (Descent("hinge", ("u",), "y", (1.0,), 0)(records) / 2**16 * 2 - 1).tolist() == [0.5, 0.0]
     assert NearestCentre(("u",), written([-1, 1]), 1)(records).tolist() == [1, 0]
-
-
-def test_prefixes_are_unions_of_left_children() -> None:
-    """Every prefix of 0..15 is a disjoint union of at most four of the fifteen dyadic left children."""
-    parts = set(dyadic(4))
-    assert len(parts) == 15
-    for stop in range(16):
-        union = [point for start, end in prefix(stop, 4) for point in range(start, end)]
-        assert set(prefix(stop, 4)) <= parts
-        assert sorted(union) == list(range(stop))
-        assert len(prefix(stop, 4)) <= 4
-
-
-def test_halfspace_examples_have_their_margin() -> None:
-    """Every example of the population satisfies y <w, x> >= gamma norm(w), and has norm 1."""
-    population = examples.halfspace_examples([3.0, 1.0, 1.0], 0.5)
-    x = np.stack([population.kinds[f"x{place}"] for place in range(3)])
-    assert np.allclose((x**2).sum(axis=0), 1)
-    assert np.all(population.kinds["y"] * (np.array([3.0, 1.0, 1.0]) @ x) >= 0.5 * math.sqrt(11) - 1e-9)
-    assert examples.error_rate(Halfspace((3.0, 1.0, 1.0)), population) == 0
 
 
 LEARNER = MarginDescent(d=4, steps=12, alpha=0.2)

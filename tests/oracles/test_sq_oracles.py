@@ -13,7 +13,7 @@ from local_dp.hardness.adversary import VersionSpaceOracle
 from local_dp.interaction import Nonadaptive, run
 from local_dp.masked.population import Concept, MaskedParityPopulation
 from local_dp.masked.queries import MaskedBit, MaskedCoset, MaskedRandom
-from local_dp.masked.statistical import MidpointOracle, bent_learner, coset_learner, parity_learner, random_learner, spectrum, two_round_learner
+from local_dp.masked.statistical import bent_learner, coset_learner, parity_learner, random_learner, spectrum, two_round_learner
 from local_dp.oracles.local.asked import Local, LocalRounds
 from local_dp.oracles.statistical.oracles import (
     BiasedOracle,
@@ -128,17 +128,6 @@ def test_version_space_keeps_the_best_window() -> None:
         assert sum({c, e} <= kept for c, e in far) == max(sum({c, e} <= window for c, e in far) for window in windows)
 
 
-def test_the_version_space_beats_the_bent_learner_at_d_4_and_loses_to_two_rounds() -> None:
-    """The adaptive adversary over masked parity holds out against the bent learner at tau = 2^(-8/3) and not against the two-round learner."""
-    for learner, beaten in ((bent_learner(4, 2 ** (-8 / 3)), True), (two_round_learner(4), False)):
-        oracle = VersionSpaceOracle(masked_parity(4), 0.25)
-        learner_says: StatisticalAlgorithm[Concept] = learner
-        said = run(learner_says, oracle)
-        assert (oracle.certificate() is not None) == beaten
-        if not beaten:
-            assert oracle.alive.tolist() == [2 * said.r + said.a]
-
-
 @pytest.mark.parametrize("query", [*MASKED, Question("i == 2 and y == 1"), Question("y == 1 and b == 0 or x < 5"), Bounded("y", -2, 5)], ids=str)
 def test_spectra_are_the_definition(query: Query) -> None:
     """One Walsh-Hadamard transform gives every concept's expectation of any query, exactly, and says for which r a can be hidden."""
@@ -154,17 +143,6 @@ def test_spectra_are_the_definition(query: Query) -> None:
             assert abs(answer - means[a]) <= Fraction(asked.tolerance)
         if whole.hidden[r]:
             assert whole.answers(0)[r] == whole.answers(1)[r]
-
-
-def test_hidden_masks_get_the_same_answers() -> None:
-    """For a hidden r the midpoint oracle's answers to the bent learner are the same for both masks; once a is revealed they are not."""
-    for tolerance, hidden in ((2 ** (-8 / 3), True), (0.1, False)):
-        learner = bent_learner(4, tolerance)
-        oracles = [MidpointOracle(4, 9, a) for a in (0, 1)]
-        answers = [oracle.answer(learner.queries) for oracle in oracles]
-        assert (answers[0] == answers[1]) == hidden
-        assert [oracle.hidden for oracle in oracles] == [hidden, hidden]
-        assert (oracles[0].certificate() is not None) == hidden
 
 
 @pytest.mark.parametrize("name", HONEST)

@@ -20,11 +20,11 @@ from tests.support.inputs.documents import ROOT
 PUBLISHED = ROOT / "docs" / "published.json"
 PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
 PROSE: dict[str, dict[str, tuple[str, ...]]] = {  # figures in sentences and in tables that stand before their citation, by page and experiment
-    "README.md": {"masked-parity": ("16,515", "1,992,431", "74"), "pure-or-approximate": ("954", "324")},
-    "docs/theory/masked-parity.md": {"masked-parity": ("16,515", "28,322", "3,247,436", "1,992,431", "74", "869", "3,724", "76,347", "378,397")},
-    "docs/curator.md": {"sanitizing": ("4,246", "4,799", "5,504", "1,422", "4,688", "8,782")},
+    "README.md": {"masked-parity --full": ("16,515", "1,992,431", "74"), "pure-or-approximate --quick": ("954", "324")},
+    "docs/theory/masked-parity.md": {"masked-parity --full": ("16,515", "28,322", "3,247,436", "1,992,431", "74", "869", "3,724", "76,347", "378,397")},
+    "docs/curator.md": {"sanitizing --full": ("4,246", "4,799", "5,504", "1,422", "4,688", "8,782")},
 }
-_CITED = re.compile(r"`(?:\.venv/bin/)?(local-dp experiment ([\w.-]+) --(?:quick|full) --seed \d+)`")
+_CITED = re.compile(r"`(?:\.venv/bin/)?(local-dp experiment ([\w.-]+ --(?:quick|full)) --seed \d+)`")
 _NUMBER = re.compile(r"(?<![\w.,^])-?(?:\d{1,3}(?:,\d{3})+|\d*\.\d+|\d+)(?![\w^]|[.,]\d)")
 _NEAR = 6  # lines between a citation and its table
 

@@ -4,15 +4,12 @@ import math
 from collections.abc import Sequence
 from fractions import Fraction
 
-import pytest
-
 from local_dp.curator.laws import SmallDatabases
 from local_dp.curator.multisets import LabelledMultiset
 from local_dp.curator.thresholds.learner import PureThresholds
 from local_dp.draws import Draws
 from local_dp.loss import Pure
 from local_dp.noise import KeyedNoise
-from local_dp.optimise import least_clients
 from local_dp.theorems.curated import PublicLearner, learner_from_one_way, one_way_from_learner
 from local_dp.two_party.one_way import OneWay, greater_or_equal
 
@@ -80,11 +77,3 @@ def test_there_and_back() -> None:
     law = mechanism.law([(3, 0)] * 30 + [(4, 1)] * 30)
     right = sum(weight for message, weight in law.items() if protocol.answer(message, 3) == 0 and protocol.answer(message, 4) == 1)
     assert right / sum(law.values()) > 0.99
-
-
-@pytest.mark.parametrize(("bits", "formula", "halves"), [(5, 23, 24), (10, 37, 38), (20, 65, 66), (30, 92, 92)])
-def test_examples_for_nine_of_ten(bits: int, formula: int, halves: int) -> None:
-    """At epsilon 1: 1 / (1 + 2^d e^(-n / 4)), n growing as 4 d ln 2; in whole examples, half on each side of the target, the next even number."""
-    assert least_clients(lambda n: 1 / (1 + (2**bits - 1) * math.exp(-n / 4)) >= 0.9) == formula
-    target, learner = 1 << bits >> 1, PureThresholds(1.0)
-    assert 2 * least_clients(lambda half: learner.chance(needle(bits, target, half, half), target, target) >= 0.9) == halves

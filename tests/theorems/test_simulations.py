@@ -113,14 +113,6 @@ def test_real_functions_are_asked_locally() -> None:
     assert abs(answer - float(COLOURS.shares @ np.array(values))) < 5 * math.sqrt(4.6827 / 400_000)
 
 
-def test_whole_numbers_of_a_real_function() -> None:
-    """The whole numbers that sums of a real function are made of average to its expectation within their rounding of 2^-31."""
-    query = RealQuery(COLOUR, 0.1, (-1.0, 0.3, 1.0, -0.25, 0.5))
-    records = COLOURS.kinds.take(np.repeat(np.arange(5), [2, 4, 1, 8, 5]))
-    mean = int(query.numerators(records).sum()) / (query.span * len(records))
-    assert mean == pytest.approx(query.expectation(COLOURS.law(COLOUR)), abs=2.0**-31)
-
-
 # SQ from local
 
 

@@ -125,16 +125,6 @@ def test_what_only_the_table_holds_is_refused_with_the_choice() -> None:
     Learn(label="Origin == 'USA'", missing="exclude").for_table(Launch(cars(), True))
 
 
-@pytest.mark.parametrize("protocol", [
-    Learn(label="dead"), Learn(label="ill", features=("height",)), Learn(label="ill", features=("sex",)), Learn(label="sex"), Learn(),
-    Learn(label="ill", features=("sex == 1",)), Learn(learner="linear-regression", label="sex"),
-])  # fmt: skip
-def test_a_table_that_does_not_fit_is_refused(protocol: Learn) -> None:
-    """A column that is not there, or text where a number is needed, is an InputError before the run."""
-    with pytest.raises(InputError):
-        protocol.for_table(Launch(CLINIC, False))
-
-
 def test_clients_who_only_find_bounds_and_judge_are_too_few() -> None:
     """Of 30 columns with bounds to be found by three rounds each, 100 clients leave nobody to learn from: refused with what to do."""
     table = Records({f"x{place}": AGE for place in range(30)} | {"ill": ILL})

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from local_dp.bounds.quantiles import prefers_search, search_rounds
+from local_dp.bounds.quantiles import prefers_search
 from local_dp.errors import InputError
 from local_dp.experiments.api.tables import sample_rows
 from local_dp.interaction import run
@@ -167,15 +167,3 @@ def test_what_lies_beyond_the_grid_is_said_to(rounds: str) -> None:
     assert "the quantile 0.9 lies above 1" in told["choice"]["explanation"]
     assert json.dumps(told, allow_nan=False)
     assert protocol.truth(population).tolist() == [-5.0, 0.5, 9.0]
-
-
-def test_every_client_is_asked_once_and_later_rounds_ask_more() -> None:
-    """The cohorts of a search tile the clients, the last round holds (g - 1) / g of them, and a search over few clients takes few rounds."""
-    for clients in (21, 500, 100_000):
-        protocol = Quantiles(at=("0.2", "0.7"), rounds="several")
-        rounds = list(protocol._cohorts(clients))
-        cohorts = [cohort for cut in rounds for thirds in cut for cohort in thirds]
-        assert [cohort.start for cohort in cohorts] == [0, *(cohort.stop for cohort in cohorts[:-1])]
-        assert cohorts[-1].stop == clients
-        assert len(rounds) == max(1, search_rounds(1026, clients / 2, 20))
-    assert sum(len(cohort) for thirds in rounds[-1] for cohort in thirds) / 100_000 == pytest.approx(0.4 / 1.4, abs=0.01)

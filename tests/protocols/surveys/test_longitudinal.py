@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from local_dp.bounds.longitudinal import Tree, event_odds, events_variance, longitudinal_clients, ways
+from local_dp.bounds.longitudinal import Tree, longitudinal_clients, ways
 from local_dp.bus.memory import MemoryBroker
 from local_dp.errors import InputError, RefusedError
 from local_dp.interaction import Nonadaptive, run
@@ -111,28 +111,6 @@ def test_every_way_is_unbiased(protocol: Longitudinal) -> None:
 def asked(protocol: Longitudinal, population: Rows) -> Course:
     """A run at epsilon 20, where hardly any report is changed."""
     return run(protocol.algorithm(20.0, population.size), PopulationOracle(population, KeyedNoise(1), 1, 20.0))
-
-
-@pytest.mark.parametrize(("intervals", "part"), [(1, 1), (2, 1), (5, 2), (5, 5)])
-@pytest.mark.parametrize("epsilon", [0.5, 2.0])
-def test_the_variance_of_events_is_the_closed_form(intervals: int, part: int, epsilon: float) -> None:
-    """Over all lives and reports, enumerated, the variance of one report's share of m intervals is `events_variance`, and n standard_error^2 as well."""
-    randomizer = ChangeTracking(epsilon, intervals=intervals)
-    law = np.arange(1.0, intervals + 2) / (intervals + 1) / (intervals + 2) * 2
-    p, q = randomizer.ones[1] / randomizer.total, randomizer.ones[0] / randomizer.total
-    assert (p, q) == pytest.approx(event_odds(epsilon, intervals), abs=1e-6)
-    mean = square = 0.0
-    for value, share in enumerate(law):
-        for report, chance in chances(randomizer, value).items():
-            stands = sum((bit - q) / (p - q) for bit in report[:part])
-            mean, square = mean + share * float(chance) * stands, square + share * float(chance) * stands**2
-    told = float(law[:part].sum())
-    assert mean == pytest.approx(told, abs=1e-9)
-    assert square - mean**2 == pytest.approx(events_variance((p, q), part, told), rel=1e-9)
-    n = 1 << 44
-    tally = type(randomizer.empty())(np.rint((q + law[:intervals] * (p - q)) * n).astype(np.int64), n)
-    joint = randomizer.joint(tally, (np.arange(intervals + 1) < part)[None, :].astype(np.float64))
-    assert joint.covariance[0, 0] * n == pytest.approx(events_variance((p, q), part, told), rel=1e-6)
 
 
 def test_the_best_way_by_closed_form() -> None:

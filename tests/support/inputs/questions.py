@@ -29,19 +29,15 @@ ANY_COLUMNS = ("x", "i", "b", "y", "x0", "row", "secret", "w0", "user", "key0", 
 
 EXTREMES = np.array([0.0, -0.0, 5e-324, 1e-300, 1.0, -1e308, 1.7e308, np.inf, -np.inf, np.nan])
 SHARP: dict[str, dict[str, Any]] = {  # parameters under which finite numbers overflow
-    "bounded": {"column": "x", "low": -1e-150, "high": 1e-150},
-    "product": {"factors": ("x", "y"), "bound": 1e-150},
+    "bounded": {"column": "x", "low": -1e-150, "high": 1e-150}, "product": {"factors": ("x", "y"), "bound": 1e-150},
     "mistake": {"columns": ("x", "b"), "label": "y", "weights": (1e150, -1e150)},
     "descent": {"loss": "logistic", "columns": ("x", "b"), "label": "y", "weights": (1e150, -1e150), "coordinate": 0, "bound": 1e-150},
     "descent-vector": {"loss": "logistic", "columns": ("x", "b"), "label": "y", "weights": (1e150, -1e150), "bound": 1e-150},
     "encoded": {
-        "features": ("x", "b"),
-        "lows": (-1e150, -1e-149),
-        "highs": (7e149, 1e-149),
-        "label": "y",
+        "features": ("x", "b"), "lows": (-1e150, -1e-149), "highs": (7e149, 1e-149), "label": "y",
         "query": '["descent", {"loss": "logistic", "columns": ["x0", "x1"], "label": "y", "weights": [1e150, -1e150], "coordinate": 0, "bound": 1e-150}]',
     },
     "coordinates": {"columns": ("x", "b", "y"), "centres": (0.0, -1e150, 1e150), "reaches": (1e-150, 1e150, 1e150)},
     "nearest-centre": {"columns": ("x", "y"), "centres": (1e150, 0.0, -1e150, 1e150), "centre": 1},
     "centre-sum": {"columns": ("x", "y"), "centres": (1e150, 0.0, -1e150, 1e150), "centre": 1, "bound": 1e-150},
-}
+}  # fmt: skip
