@@ -58,7 +58,7 @@ def suite_as_promised() -> Measured:
 
 
 def with_runs(concerns: Callable[[Run], bool], **wrong: Any) -> Measured:
-    """The measurements as promised, but for these fields of the runs that `concerns` picks."""
+    """The measurements as promised, with these fields changed in the runs that `concerns` picks."""
     return [
         (point, Outcomes([replace(run, **wrong) for run in each.runs]) if isinstance(point, Run) and concerns(point) else each)
         for point, each in suite_as_promised()

@@ -112,7 +112,7 @@ class Tree:
             branches: list[list[Law]] = []  # for each first reply, the law after it under every pattern of its own late answers
             for own, estimates, mean, candidates in zip(law, second, means, (channel[0] for channel in self.second), strict=True):
                 accepts = [{s: accept(estimate[s] / mean, ceiling) for s in (-1, 1)} for estimate in estimates]
-                afters = (accepted_law(candidates, [told[s] for told, s in zip(accepts, late, strict=True)]) for late in signs(len(estimates)))
+                afters = (accepted_law(candidates, [chances[s] for chances, s in zip(accepts, late, strict=True)]) for late in signs(len(estimates)))
                 branches.append([[own * b for b in after] for after in afters])
             for transcript in product(*branches):
                 yield list(chain.from_iterable(transcript))
