@@ -47,9 +47,9 @@ LONG = {".venv/bin/local-dp experiment all --quick --seed 1 --out results"}  # r
 
 def test_nothing_is_skipped_by_accident() -> None:
     """The commands that are not run are exactly those that are listed with a reason, and the long ones are in the documents."""
-    told = {each.command for document in DOCUMENTS for each in typed(document)}
-    assert {command for command in told if not re.match(r"(\.venv/bin/)?local-dp ", command)} == SKIPPED.keys()
-    assert told >= LONG
+    commands = {each.command for document in DOCUMENTS for each in typed(document)}
+    assert {command for command in commands if not re.match(r"(\.venv/bin/)?local-dp ", command)} == SKIPPED.keys()
+    assert commands >= LONG
 
 
 @pytest.mark.long
@@ -102,7 +102,7 @@ PAGES = {"plugins": 4, "learning": 3, "curator": 15, "longitudinal": 3, "price":
 
 @pytest.mark.parametrize("page", short(list(PAGES), lambda page: page not in ("learning", "longitudinal")))
 def test_a_page_works_as_written(page: str, plugins: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every command of a page ends well, or in the refusal that is shown, in order and in one folder, and prints each line that the page shows under it."""
+    """Every command of a page, in order and in one folder, ends well or in the refusal shown, and prints the lines shown."""
     monkeypatch.chdir(tmp_path)
     commands = list(typed(ROOT / "docs" / f"{page}.md"))
     assert len(commands) >= PAGES[page]
@@ -149,22 +149,22 @@ def test_the_deployment_page_works_as_written(tmp_path: Path) -> None:
             )
             for command in (server, host, client)
         ]
-        told = [process.communicate(timeout=60) for process in started]
-    assert [process.returncode for process in started] == [0, 0, 0], told
+        outputs = [process.communicate(timeout=60) for process in started]
+    assert [process.returncode for process in started] == [0, 0, 0], outputs
     clients = re.search(r"--clients (\d+)", server)
     assert clients is not None
-    assert f"{clients[1]} answered" in told[0][0]
-    assert "private: operating-system entropy" in told[0][0]
+    assert f"{clients[1]} answered" in outputs[0][0]
+    assert "private: operating-system entropy" in outputs[0][0]
     for line in next(each.shown for each in typed(page) if each.shown):
-        assert line in told[1][1], f"the host does not say {line!r}"
+        assert line in outputs[1][1], f"the host does not say {line!r}"
 
 
 def _options(command: str) -> set[str]:
     """The options of a command; of a role, those of its commands for all protocols."""
     ctx = click.Context(APP)
-    found = APP.get_command(ctx, command)
-    assert found is not None, f"there is no command {command!r}"
-    each = [found.get_command(ctx, name) for name in found.list_commands(ctx)] if isinstance(found, click.Group) else [found]
+    entry = APP.get_command(ctx, command)
+    assert entry is not None, f"there is no command {command!r}"
+    each = [entry.get_command(ctx, name) for name in entry.list_commands(ctx)] if isinstance(entry, click.Group) else [entry]
     return {option for one in each if one for parameter in one.params for option in (*parameter.opts, *parameter.secondary_opts)} | {"--help", "--help-all"}
 
 
@@ -174,9 +174,9 @@ def test_commands_in_the_text_exist() -> None:
     for document in DOCUMENTS:
         text = re.sub(r"^```.*?^```", "", document.read_text(), flags=re.DOTALL | re.MULTILINE)
         for span in re.findall(r"`([^`\n]+(?:\n[^`\n]+)?)`", text):
-            told = re.fullmatch(r"(local-dp )?([a-z]+)((?:\s\S+)*)", span)
-            if told and (told[1] or (told[2] == "experiment" and told[3])):
-                assert set(re.findall(r"--[a-z][a-z-]*", told[3])) <= _options(told[2]), f"{document.name}: {span}"
+            match = re.fullmatch(r"(local-dp )?([a-z]+)((?:\s\S+)*)", span)
+            if match and (match[1] or (match[2] == "experiment" and match[3])):
+                assert set(re.findall(r"--[a-z][a-z-]*", match[3])) <= _options(match[2]), f"{document.name}: {span}"
                 seen += 1
             elif not span.startswith(("ruff", "mypy", "scripts", ".venv", "apt-get", "pip")):
                 assert set(re.findall(r"(?<!\S)--[a-z][a-z-]*", span)) <= every, f"{document.name}: {span}"
@@ -208,13 +208,13 @@ def test_python_blocks_print_the_tables_above_them(document: Path) -> None:
 
 def sections() -> dict[str, str]:
     """The sections of docs/limits.md and docs/theory by number; a chapter holds its own sections."""
-    found: dict[str, str] = {}
+    texts: dict[str, str] = {}
     for match in re.finditer(r"^##+ (\d+(?:\.\d+)?)\.? .*?(?=^##+ |\Z)", LIMITS, re.DOTALL | re.MULTILINE):
-        found[match[1]] = match[0]
+        texts[match[1]] = match[0]
         if "." in match[1]:
             chapter = match[1].split(".")[0]
-            found[chapter] = found.get(chapter, "") + match[0]
-    return found
+            texts[chapter] = texts.get(chapter, "") + match[0]
+    return texts
 
 
 def citations() -> Iterator[tuple[Path, str, list[str]]]:
@@ -240,25 +240,25 @@ def test_every_citation_of_limits_resolves() -> None:
     cited = list(citations())
     assert len(cited) > 80
     for file, section, labels in cited:
-        told = f"{file.relative_to(ROOT)} cites limits {section}, which is not there"
-        assert section in there, told
+        message = f"{file.relative_to(ROOT)} cites limits {section}, which is not there"
+        assert section in there, message
         for label in labels:
             mark = rf"^{label.split()[1]}\. " if label.startswith("item") else rf"\*\*[^*]*\b{label}\b"
-            assert re.search(mark, there[section].replace("I\\*", "I"), re.MULTILINE), f"{told}: {label}"
+            assert re.search(mark, there[section].replace("I\\*", "I"), re.MULTILINE), f"{message}: {label}"
 
 
 def test_files_and_names_in_the_documents_exist() -> None:
-    """Every source file that a document names is there, with every name that is said to be in it, and every dotted name can be imported."""
+    """Every source file in a document exists and contains the names given with it; every dotted name can be imported."""
     placeholders = {"claim.py", "server.py", "experiments/claims/local/name_with_underscores.py"}
     for document in DOCUMENTS:
         text = document.read_text()
         files = re.findall(r"`((?:\w+/)*\w+\.py)(?:: ([\w., ]+))?`", text)
         assert len(files) > {"paper-map.md": 80, "lectures-map.md": 70}.get(document.name, -1)
         for file, names in files:
-            found = [path for folder in ("", *PACKAGES, "tests") if (path := ROOT / folder / file).exists()]
-            assert found or file in placeholders, f"{document.name} names {file}, which is not there"
+            places = [path for folder in ("", *PACKAGES, "tests") if (path := ROOT / folder / file).exists()]
+            assert places or file in placeholders, f"{document.name} names {file}, which is not there"
             for name in filter(None, re.split(r", |\.", names)):
-                assert re.search(rf"\b{name}\b", found[0].read_text()), f"{document.name} names {name} in {file}, which is not there"
+                assert re.search(rf"\b{name}\b", places[0].read_text()), f"{document.name} names {name} in {file}, which is not there"
         for dotted in re.findall(r"`((?:local_dp|clients|server|experiments)(?:\.\w+)+)`", text):
             if dotted in placeholders:
                 continue
@@ -283,17 +283,17 @@ def test_names_in_the_documents_are_names_in_the_code() -> None:
 def test_dotted_names_in_docstrings_exist() -> None:
     """Every dotted name in backticks in the code, as `bounds.response.rr_clients`, ends in what a module, a package or a class of that name holds."""
     files = [path for folder in PACKAGES for path in (ROOT / folder).rglob("*.py")]
-    held: dict[str, str] = {}
+    contents: dict[str, str] = {}
     for path in files:
         text = re.sub(r"`[^`]*`", "", path.read_text())
         for home in (path.stem, path.parent.name, *re.findall(r"^class (\w+)", text, re.MULTILINE)):
-            held[home] = f"{held.get(home, '')}{text} {path.stem} "
-    held |= {package: f"{held.get(package, '')} {' '.join(room.name for room in (ROOT / package).iterdir())}" for package in PACKAGES}
+            contents[home] = f"{contents.get(home, '')}{text} {path.stem} "
+    contents |= {package: f"{contents.get(package, '')} {' '.join(room.name for room in (ROOT / package).iterdir())}" for package in PACKAGES}
     seen = 0
     for path in files:
         for home, name in re.findall(r"`(?:\w+\.)*([A-Za-z]\w*)\.([A-Za-z]\w*)(?:\([^`]*\))?`", path.read_text()):
-            if home[0].isupper() or "_" in home or home in held:  # what else is dotted is an attribute of a parameter
-                assert re.search(rf"\b{name}\b", held.get(home, "")), f"{path.relative_to(ROOT)} speaks of {home}.{name}, which is not there"
+            if home[0].isupper() or "_" in home or home in contents:  # what else is dotted is an attribute of a parameter
+                assert re.search(rf"\b{name}\b", contents.get(home, "")), f"{path.relative_to(ROOT)} speaks of {home}.{name}, which is not there"
                 seen += 1
     assert seen > 10
 
@@ -307,8 +307,8 @@ def _importable(name: str) -> bool:
 
 def test_every_room_is_named() -> None:
     """CONTRIBUTING gives each room, a package or a module of the ground floor, a line of its table; deeper rooms may have one."""
-    told = re.findall(r"^\| ((?:`[\w/]+`(?:, )?)+) \|", (ROOT / "CONTRIBUTING.md").read_text(), re.MULTILINE)
-    named = [name for cell in told for name in re.findall(r"`([\w/]+)`", cell)]
+    cells = re.findall(r"^\| ((?:`[\w/]+`(?:, )?)+) \|", (ROOT / "CONTRIBUTING.md").read_text(), re.MULTILINE)
+    named = [name for cell in cells for name in re.findall(r"`([\w/]+)`", cell)]
     rooms = {path.parent.relative_to(ROOT).as_posix() for package in PACKAGES for path in (ROOT / package).rglob("__init__.py")} - {"local_dp"}
     modules = {path.relative_to(ROOT).with_suffix("").as_posix() for path in (ROOT / "local_dp").glob("*.py") if path.stem != "__init__"}
     assert len(named) == len(set(named))

@@ -63,15 +63,15 @@ def test_every_form_of_a_table_gives_the_same_records_and_result(tmp_path: Path)
         records = records_of(table)
         assert np.array_equal(records["age"], [math.nan if age is None else age for age in AGES], equal_nan=True), name
         assert records["city"].tolist() == CITIES, name
-        told = ldp.mean(table, "age", bounds=(0, 100), missing="exclude", seed=3).to_dict() if name != "CSV" else None
-        if told is not None:
-            digests.add((told["rounds"][0]["digest"], told["result"]["estimate"]))
+        answer = ldp.mean(table, "age", bounds=(0, 100), missing="exclude", seed=3).to_dict() if name != "CSV" else None
+        if answer is not None:
+            digests.add((answer["rounds"][0]["digest"], answer["result"]["estimate"]))
         assert ldp.survey(table, "city == 'Rome'", seed=1).truth == pytest.approx(1 / 3, abs=1e-9)
     assert len(digests) == 1
 
 
 @pytest.mark.parametrize(
-    ("table", "told"),
+    ("table", "words"),
     [
         ([1, 2, 3], "not list"),
         ({"a": "text"}, "one value for each record"),
@@ -81,9 +81,9 @@ def test_every_form_of_a_table_gives_the_same_records_and_result(tmp_path: Path)
         ("nowhere.csv", "no file"),
     ],
 )
-def test_what_is_no_table_is_refused_in_a_line(table: Any, told: str) -> None:
+def test_what_is_no_table_is_refused_in_a_line(table: Any, words: str) -> None:
     """One InputError that says what a table is."""
-    with pytest.raises(InputError, match=told):
+    with pytest.raises(InputError, match=words):
         ldp.survey(table, "a > 1")
 
 
@@ -138,8 +138,8 @@ def test_a_test_of_independence_is_told() -> None:
 def test_the_tiers_agree_in_python_too() -> None:
     """One seed: the population, two hosts and twenty real processes give one digest and one estimate."""
     table = {name: values[:20] for name, values in PLAIN.items()}
-    told = [ldp.survey(table, "smokes == 1", tier=tier, seed=9).to_dict() for tier in ("population", "hosts", "processes")]
-    assert len({(each["rounds"][0]["digest"], each["result"]["estimate"]) for each in told}) == 1
+    answers = [ldp.survey(table, "smokes == 1", tier=tier, seed=9).to_dict() for tier in ("population", "hosts", "processes")]
+    assert len({(each["rounds"][0]["digest"], each["result"]["estimate"]) for each in answers}) == 1
 
 
 def test_it_works_inside_a_running_loop() -> None:
@@ -175,18 +175,18 @@ def test_labels_read_from_the_table_are_owned_up_to() -> None:
 
 
 def test_a_server_and_a_run_say_when_the_clients_are_few() -> None:
-    """The notice is told before the run, to whoever asked to hear it; with enough clients there is none."""
-    told: list[str] = []
-    ldp.survey(PLAIN, "smokes == 1", seed=1, notice=told.append)
-    assert len(told) == 1
-    assert "You have 600 clients; +-0.05 at epsilon 1 needs 1,799. Expect about +-0.087." in told[0]
-    ldp.survey(PLAIN, "smokes == 1", seed=1, clients=1799, resample=True, notice=told.append)
-    assert len(told) == 1
+    """The caller's `notice` gets a line before the run; with enough clients it gets none."""
+    notices: list[str] = []
+    ldp.survey(PLAIN, "smokes == 1", seed=1, notice=notices.append)
+    assert len(notices) == 1
+    assert "You have 600 clients; +-0.05 at epsilon 1 needs 1,799. Expect about +-0.087." in notices[0]
+    ldp.survey(PLAIN, "smokes == 1", seed=1, clients=1799, resample=True, notice=notices.append)
+    assert len(notices) == 1
 
 
 def test_wrong_words_are_answered_with_the_right_ones() -> None:
     """An option that there is not, bounds that are no pair, labels that are no list, labels of another column."""
-    for asked, told in (
+    for question, words in (
         (lambda: ldp.survey(PLAIN, "smokes == 1", epsilo=2.0), "did you mean 'epsilon'"),  # type: ignore[call-arg]
         (lambda: ldp.mean(PLAIN, "age", bounds=5), r"give \(low, high\)"),  # type: ignore[arg-type]
         (lambda: ldp.frequency(PLAIN, "city", labels="Oslo"), "give a list"),
@@ -194,8 +194,8 @@ def test_wrong_words_are_answered_with_the_right_ones() -> None:
         (lambda: ldp.mean(PLAIN, "age", bounds=(0, 100)), 'missing="exclude"'),
         (lambda: ldp.survey(PLAIN, "smokes == 1", private=True, seed=1), "takes no seed"),
     ):
-        with pytest.raises(InputError, match=told):
-            asked()  # type: ignore[no-untyped-call]
+        with pytest.raises(InputError, match=words):
+            question()  # type: ignore[no-untyped-call]
 
 
 def test_the_door_is_whole() -> None:
@@ -209,7 +209,7 @@ def test_the_door_is_whole() -> None:
 
 
 def test_declared_types_do_not_depend_on_the_rows(tmp_path: Path) -> None:
-    """With a schema, a row with a missing, a broken and a right number gives the same types and columns; without one, the type tells."""
+    """With a schema, a row with a missing, a broken and a right number gives the same types and columns; without one the types differ."""
     schema = {"age": "number", "city": "text"}
     kinds, guessed = set(), set()
     for place, row in enumerate(("31,Oslo,1", ",Oslo,2", "many,,3", " 7 ,4,4")):
@@ -222,8 +222,8 @@ def test_declared_types_do_not_depend_on_the_rows(tmp_path: Path) -> None:
     assert len(guessed) > 1
     assert read_records(tmp_path / "row3.csv", schema)["age"].tolist() == [7.0]
     assert read_records(tmp_path / "row3.csv", {"extra": "whole"})["extra"].dtype.kind == "i"
-    for told, schema in (("table lacks", {"income": "number"}), ("declare it number", {"age": "whole"})):
-        with pytest.raises(InputError, match=told):
+    for words, schema in (("table lacks", {"income": "number"}), ("declare it number", {"age": "whole"})):
+        with pytest.raises(InputError, match=words):
             read_records(tmp_path / "row2.csv", schema)
 
 
@@ -240,7 +240,7 @@ def test_a_rule_is_learnt_in_a_line() -> None:
     """A mapping, a label that is a question, bounds by column, parameters by name: the result explains its rule and says how often it is right."""
     table = {"age": [20 + row % 50 for row in range(100)], "visits": [row % 7 for row in range(100)]}
     result = ldp.learn(table, "age > 45", bounds={"visits": (0, 6)}, parameters={"steps": 2}, missing="exclude", seed=3, tier="population")
-    told = result.to_dict()["result"]
-    assert "visits" in told["explanation"]
-    assert told["score"]["what"] == "accuracy"
-    assert told["score"]["interval"][0] <= told["true_score"] <= told["score"]["interval"][1]
+    rule = result.to_dict()["result"]
+    assert "visits" in rule["explanation"]
+    assert rule["score"]["what"] == "accuracy"
+    assert rule["score"]["interval"][0] <= rule["true_score"] <= rule["score"]["interval"][1]

@@ -32,38 +32,38 @@ def path(tmp_path: Path) -> Path:
 
 def test_the_shell_says_what_the_attack_found(path: Path) -> None:
     """As JSON and as text, for a seed the same; a small noise gives rows away, a curator at epsilon 1 does not; the stamp is that of a simulation."""
-    asked = ["attack", "reconstruct", "--records", str(path), "--question", "b0 == 1", "--seed", "3"]
-    found = json.loads(local_dp(*asked, "--noise", "4", "--json").stdout)
-    assert found == reconstruct(people(), "b0 == 1", noise=4.0, seed=3).data
-    assert (found["n"], found["tried"], found["counts"], found["stamp"]) == (1000, 400, 1600, "simulation: not private")
-    assert found["wrong"] < 0.02
-    assert found["guessing"] > 0.4
-    text = " ".join(local_dp(*asked, "--noise", "4").stdout.split())
+    arguments = ["attack", "reconstruct", "--records", str(path), "--question", "b0 == 1", "--seed", "3"]
+    result = json.loads(local_dp(*arguments, "--noise", "4", "--json").stdout)
+    assert result == reconstruct(people(), "b0 == 1", noise=4.0, seed=3).data
+    assert (result["n"], result["tried"], result["counts"], result["stamp"]) == (1000, 400, 1600, "simulation: not private")
+    assert result["wrong"] < 0.02
+    assert result["guessing"] > 0.4
+    text = " ".join(local_dp(*arguments, "--noise", "4").stdout.split())
     assert "So many counts reveal single rows" in text
-    assert "no better than that" in " ".join(local_dp(*asked, "--epsilon", "1").stdout.split())
+    assert "no better than that" in " ".join(local_dp(*arguments, "--epsilon", "1").stdout.split())
 
 
 def test_noise_counts_in_square_roots() -> None:
     """400 of 1,000 rows are tried with the noise as large against their square root: by closed form as many are wrong as of the whole table."""
-    found = reconstruct(people(), "b0 == 1", noise=20.0, seed=1).data
-    assert found["noise_in_roots"] == pytest.approx(20 / 1000**0.5)
-    assert found["expected"] == pytest.approx(wrong_bits(1000, 4000, 20.0), rel=0.01)
-    assert found["low"] - 0.05 < found["expected"] < found["high"] + 0.05
+    result = reconstruct(people(), "b0 == 1", noise=20.0, seed=1).data
+    assert result["noise_in_roots"] == pytest.approx(20 / 1000**0.5)
+    assert result["expected"] == pytest.approx(wrong_bits(1000, 4000, 20.0), rel=0.01)
+    assert result["low"] - 0.05 < result["expected"] < result["high"] + 0.05
     assert reconstruct(people(100), "b0 == 1", noise=0.0, seed=1).data["wrong"] == 0.0
 
 
 def test_a_small_group_is_traced_by_its_means(path: Path) -> None:
     """Five rows of 121 attributes stand out from exact means and not from a curator's at epsilon 1, as the shell says too."""
-    told = trace(people(), "job == 'baker' or job == 'smith'", members=5, noise=0.0, seed=1)
+    output = trace(people(), "job == 'baker' or job == 'smith'", members=5, noise=0.0, seed=1)
     private = trace(people(), "job == 'baker' or job == 'smith'", members=5, epsilon=1.0, seed=1).data
-    assert told.data["found"] > 0.9
+    assert output.data["found"] > 0.9
     assert private["found"] < 0.2
-    assert told.data["largest_error"] < 1e-12
+    assert output.data["largest_error"] < 1e-12
     assert private["largest_error"] > 0.5
-    assert told.data["attributes"] == 122
+    assert output.data["attributes"] == 122
     typed = local_dp("attack", "trace", "--records", str(path), "--question", "b1 >= 0", "--noise", "0", "--members", "5", "--seed", "1")
     assert "of 122 attributes of 5 rows" in " ".join(typed.stdout.split())
-    assert told.text(80).count("\n") < 8
+    assert output.text(80).count("\n") < 8
 
 
 def test_attributes_are_cuts_and_labels() -> None:
@@ -94,10 +94,10 @@ BAD = {
 @pytest.mark.parametrize("name", BAD)
 def test_bad_attacks_are_one_line(name: str, path: Path) -> None:
     """Each ends with code 2 and one line that says what is wrong."""
-    arguments, said = BAD[name]
+    arguments, words = BAD[name]
     done = local_dp("attack", "reconstruct", "--records", str(path), *arguments)
     assert done.returncode == 2
-    assert said in done.stderr
+    assert words in done.stderr
     assert len(done.stderr.splitlines()) == 1
     assert not done.stdout
 

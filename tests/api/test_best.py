@@ -19,7 +19,7 @@ from local_dp.randomizers.registry import RANDOMIZERS
 @pytest.mark.parametrize("task", TASKS)
 @pytest.mark.parametrize("k", [2, 8, 20])
 def test_nothing_is_better_than_the_best(task: str, epsilon: float, k: int) -> None:
-    """No other one in the list has a variance lower by more than 1 %, the others are in order, and the randomizer can be built from what is said."""
+    """No other randomizer has a variance lower by more than 1 %; the others are in order, and the best can be built."""
     best = best_for(task, epsilon, k)
     variances = [variance for _, variance in best.others]
     assert variances == sorted(variances)

@@ -1,4 +1,4 @@
-"""What a trusted curator tells of a person's own table: in a line of Python and of shell, at a stated price."""
+"""A trusted curator's releases of a user's table, in Python and in shell, at a stated price."""
 
 import json
 import math
@@ -55,11 +55,11 @@ ALWAYS_PURE = ("median", "mean")
 @pytest.mark.parametrize("name", QUESTIONS)
 def test_python_and_the_shell_say_the_same(name: str, tmp_path: Path) -> None:
     """A seed gives the same release both ways; its price is what the mechanism costs, and what it releases is stamped."""
-    asked, arguments = QUESTIONS[name]
+    question, arguments = QUESTIONS[name]
     path = written(tmp_path)
     typed = local_dp("curate", name, *arguments, "--records", str(path), "--seed", "3", "--json")
     assert typed.returncode == 0, typed.stderr
-    shell, data = json.loads(typed.stdout), asked(str(path), seed=3).to_dict()
+    shell, data = json.loads(typed.stdout), question(str(path), seed=3).to_dict()
     assert {**shell, "wall_s": 0} == {**json.loads(json.dumps(data)), "wall_s": 0}
     assert data["epsilon"] <= (8 if name == "rectangle" else 1)
     assert (data["delta"] == 0) if name in ALWAYS_PURE else (0 < data["delta"] <= 1e-6)
@@ -71,9 +71,9 @@ def test_python_and_the_shell_say_the_same(name: str, tmp_path: Path) -> None:
 def test_the_answers_are_good() -> None:
     """At epsilon 1, 4,000 records: the common jobs and not the two astronauts; quartiles; the age that makes old; the right columns."""
     rows = people()
-    told = dict(row[:2] for row in ldp.curate.histogram(rows, "job", seed=1).rows)
-    assert set(told) == {"baker", "smith", "clerk"}
-    assert abs(told["baker"] - np.sum(rows["job"] == "baker")) < 30
+    output = dict(row[:2] for row in ldp.curate.histogram(rows, "job", seed=1).rows)
+    assert set(output) == {"baker", "smith", "clerk"}
+    assert abs(output["baker"] - np.sum(rows["job"] == "baker")) < 30
     quartiles = [row[1] for row in ldp.curate.quantiles(rows, "income", levels=2, seed=1).rows]
     ranks = [float(np.mean(rows["income"] <= value)) for value in quartiles]
     assert np.allclose(ranks, [0.25, 0.5, 0.75], atol=0.05)
@@ -86,17 +86,17 @@ def test_the_answers_are_good() -> None:
 def test_numbers_intervals_and_rules() -> None:
     """At epsilon 1, 4,000 records: the median to 20 ranks, the clipped mean to a tenth of a year, all intervals, a rule as good as the best."""
     rows = people()
-    age, asked = np.asarray(rows["age"], dtype=np.float64), {name: ask for name, (ask, _) in QUESTIONS.items()}
-    rank = float(np.sum(rows["income"] <= asked["median"](rows, seed=1).rows[0][1]))
+    age, question = np.asarray(rows["age"], dtype=np.float64), {name: ask for name, (ask, _) in QUESTIONS.items()}
+    rank = float(np.sum(rows["income"] <= question["median"](rows, seed=1).rows[0][1]))
     assert abs(rank - 2000) < 20
-    assert asked["mean"](rows, seed=1).rows[0][1] == pytest.approx(np.minimum(age, 80).mean(), abs=0.1)
-    told = asked["intervals"](rows, seed=1)
-    below = np.array(told.data["result"]["below"])
+    assert question["mean"](rows, seed=1).rows[0][1] == pytest.approx(np.minimum(age, 80).mean(), abs=0.1)
+    output = question["intervals"](rows, seed=1)
+    below = np.array(output.data["result"]["below"])
     assert len(below) == 4097
     assert abs(below[2048] - np.sum(age < 50)) < 150
-    assert [row[:2] for row in told.rows] == [[10 + 5 * place, 15 + 5 * place] for place in range(16)]
-    assert told.data["truth"]["largest_error_of_an_interval"] == pytest.approx(np.ptp(below - [np.sum(age < 10 + cell / 51.2) for cell in range(4097)]))
-    learned = asked["learn"](rows, seed=1).data
+    assert [row[:2] for row in output.rows] == [[10 + 5 * place, 15 + 5 * place] for place in range(16)]
+    assert output.data["truth"]["largest_error_of_an_interval"] == pytest.approx(np.ptp(below - [np.sum(age < 10 + cell / 51.2) for cell in range(4097)]))
+    learned = question["learn"](rows, seed=1).data
     assert learned["truth"]["score"] > 0.95
     assert [row[1] for row in learned["result"]["rows"]] == pytest.approx([learned["truth"]["score"], learned["truth"]["trivial"]], abs=0.05)
 
@@ -112,14 +112,14 @@ def test_a_rule_leaves_out_rows_that_lack_something() -> None:
     rows = people()
     column = np.where(np.arange(4000) % 10, rows["age"], np.nan)
     table = {"age": column, "twice": 2.0 * rows["age"]}
-    asked: dict[str, Any] = {"features": ["age"], "bounds": {"age": (18, 90), "twice": (36, 180)}, "learner": "linear-regression", "seed": 1, "epsilon": 8}
+    question: dict[str, Any] = {"features": ["age"], "bounds": {"age": (18, 90), "twice": (36, 180)}, "learner": "linear-regression", "seed": 1, "epsilon": 8}
     with pytest.raises(ldp.InputError, match="in 400 of 4000 records"):
-        ldp.curate.learn(table, "twice", **asked)
-    told = ldp.curate.learn(table, "twice", missing="exclude", **asked).data
-    score, plain = told["truth"]["score"], told["truth"]["trivial"]
+        ldp.curate.learn(table, "twice", **question)
+    output = ldp.curate.learn(table, "twice", missing="exclude", **question).data
+    score, plain = output["truth"]["score"], output["truth"]["trivial"]
     assert plain == pytest.approx(np.nanmean(np.where(np.isnan(column), np.nan, 2 * column - 108) ** 2), rel=1e-3)
     assert score < plain / 10
-    assert told["result"]["rows"][1][1] == pytest.approx(plain, rel=0.1)
+    assert output["result"]["rows"][1][1] == pytest.approx(plain, rel=0.1)
 
 
 @pytest.mark.parametrize(("missing", "more"), [("refuse", 2), ("exclude", 4)])
@@ -148,47 +148,47 @@ def edges(folder: Path, nodes: int = 60) -> tuple[Path, int]:
 
 
 def test_triangles_of_a_table_of_edges(tmp_path: Path) -> None:
-    """The number of nodes is public and stands as n: how many edges there are is told to nobody."""
+    """The number of nodes is public and is n; the number of edges is not released."""
     path, true = edges(tmp_path)
-    asked = ("curate", "triangles", "--records", str(path), "--source", "from", "--target", "to", "--json")
-    data = json.loads(local_dp(*asked, "--nodes", "60", "--seed", "1").stdout)
+    arguments = ("curate", "triangles", "--records", str(path), "--source", "from", "--target", "to", "--json")
+    data = json.loads(local_dp(*arguments, "--nodes", "60", "--seed", "1").stdout)
     assert (data["n"], data["neighbours"], data["privacy"], data["truth"]["triangles"]) == (60, "edge", "pure", true)
     assert abs(data["result"]["rows"][0][1] - true) < 400  # farther in 1 of 4,000 seeds
-    private = json.loads(local_dp(*asked, "--nodes", "70", "--private").stdout)
+    private = json.loads(local_dp(*arguments, "--nodes", "70", "--private").stdout)
     assert "edges" not in json.dumps(private["result"]["rows"])
     assert private["truth"] is None
-    few = local_dp(*asked, "--nodes", "59")
+    few = local_dp(*arguments, "--nodes", "59")
     assert (few.returncode, "the 59 nodes that are declared" in few.stderr) == (2, True)
 
 
 @pytest.mark.parametrize(
-    ("pairs", "said"),
+    ("pairs", "words"),
     [
         ({"a": ["x", "x"], "b": ["y", "x"]}, "joins a node with itself"),
         ({"a": ["x", "y"], "b": ["y", "x"]}, "given twice"),
         ({"a": ["x", None], "b": ["y", "x"]}, "lacks a node"),
     ],
 )
-def test_a_graph_is_simple(pairs: dict[str, list[str]], said: str) -> None:
-    with pytest.raises(ldp.InputError, match=said):
+def test_a_graph_is_simple(pairs: dict[str, list[str]], words: str) -> None:
+    with pytest.raises(ldp.InputError, match=words):
         ldp.curate.triangles(pairs, "a", "b", nodes=10)
 
 
 def test_rows_are_written(tmp_path: Path) -> None:
     """--out has every row under the names of the columns; a file that cannot be written is said after the release is shown."""
     path = written(tmp_path)
-    asked = ("curate", "quantiles", "--column", "age", "--levels", "2", "--records", str(path), "--seed", "1")
-    done = local_dp(*asked, "--out", str(tmp_path / "told.csv"))
+    arguments = ("curate", "quantiles", "--column", "age", "--levels", "2", "--records", str(path), "--seed", "1")
+    done = local_dp(*arguments, "--out", str(tmp_path / "told.csv"))
     assert done.returncode == 0
     lines = (tmp_path / "told.csv").read_text().splitlines()
     assert lines[0] == "share at most,age"
     assert len(lines) == 4
-    lost = local_dp(*asked, "--out", str(tmp_path / "none" / "told.csv"))
+    lost = local_dp(*arguments, "--out", str(tmp_path / "none" / "told.csv"))
     assert (lost.returncode, "cannot write" in lost.stderr, "share at most" in lost.stdout) == (2, True, True)
 
 
 PURE: dict[str, Asked] = {
-    **{name: asked for name, (asked, _) in QUESTIONS.items() if name not in ("histogram", "point", "rectangle")},
+    **{name: question for name, (question, _) in QUESTIONS.items() if name not in ("histogram", "point", "rectangle")},
     "histogram": lambda rows, **how: ldp.curate.histogram(rows, "age", **how),
     "point": lambda rows, **how: ldp.curate.point(rows, "age", "old", **how),
 }
@@ -233,7 +233,7 @@ def test_it_is_paid_before_anything_is_drawn(monkeypatch: pytest.MonkeyPatch) ->
 
 
 @pytest.mark.parametrize(
-    ("asked", "said"),
+    ("question", "words"),
     [
         (lambda rows: ldp.curate.histogram(rows, "job", delta=1 / 4000), "whole record may be published"),
         (lambda rows: ldp.curate.histogram(rows, "job", delta=0.0), "delta is 0"),
@@ -262,15 +262,15 @@ def test_it_is_paid_before_anything_is_drawn(monkeypatch: pytest.MonkeyPatch) ->
         (lambda rows: ldp.curate.threshold(rows, "age", "old").plot("x.png"), "no figure of a threshold"),
     ],
 )
-def test_bad_input_gets_a_line(asked: Callable[[Records], Any], said: str) -> None:
-    with pytest.raises(ldp.InputError, match=said):
-        asked(people())
+def test_bad_input_gets_a_line(question: Callable[[Records], Any], words: str) -> None:
+    with pytest.raises(ldp.InputError, match=words):
+        question(people())
 
 
 @pytest.mark.parametrize("name", ["histogram", "quantiles"])
 def test_a_figure_is_drawn(name: str, tmp_path: Path) -> None:
-    asked, arguments = QUESTIONS[name]
-    asked(people(), seed=1).plot(tmp_path / "python.png")
+    question, arguments = QUESTIONS[name]
+    question(people(), seed=1).plot(tmp_path / "python.png")
     typed = local_dp("curate", name, *arguments, "--records", str(written(tmp_path)), "--seed", "1", "--plot", str(tmp_path / "shell.svg"))
     assert typed.returncode == 0, typed.stderr
     assert min((tmp_path / drawn).stat().st_size for drawn in ("python.png", "shell.svg")) > 5000

@@ -25,35 +25,35 @@ def counted(rows: Records) -> dict[tuple[str, str, str], int]:
         [["< 30", "30 to < 50", "50 to < 65", ">= 65"][(age >= 30) + (age >= 50) + (age >= 65)] for age in rows["age"].tolist()],
         [job if job in ("baker", "smith") else OTHER for job in rows["job"].tolist()],
     ]
-    found: dict[tuple[str, str, str], int] = {}
+    result: dict[tuple[str, str, str], int] = {}
     for old, age, job in zip(*names, strict=True):
         for cell in ((old, age, ""), (old, "", job), ("", age, job)):
-            found[cell] = found.get(cell, 0) + 1
-    return found
+            result[cell] = result.get(cell, 0) + 1
+    return result
 
 
 def test_every_cell_is_told_once_and_nearly_right() -> None:
     """8 + 6 + 12 cells, each within 1.5 % of the records of what a loop counts; the error that is said is theirs."""
-    told = ldp.curate.marginals(people(), **COLUMNS, seed=1)
-    cells = {tuple(row[:3]): row[3] for row in told.rows}
+    output = ldp.curate.marginals(people(), **COLUMNS, seed=1)
+    cells = {tuple(row[:3]): row[3] for row in output.rows}
     expected = counted(people())
     ages, jobs = ("< 30", "30 to < 50", "50 to < 65", ">= 65"), ("baker", "smith", OTHER)
-    assert len(told.rows) == len(cells) == 26
+    assert len(output.rows) == len(cells) == 26
     assert cells.keys() == {*product("01", ages, [""]), *product("01", [""], jobs), *product([""], ages, jobs)}
     errors = [abs(cells[cell] - expected.get(cell, 0)) / 4000 for cell in cells]
     assert max(errors) < 0.015
-    assert told.data["truth"]["largest_error_of_a_cell"] == pytest.approx(max(errors))
+    assert output.data["truth"]["largest_error_of_a_cell"] == pytest.approx(max(errors))
 
 
 @pytest.mark.parametrize(("how", "mechanism"), [({"epsilon": 5}, "FourierGaussian"), ({"delta": None}, "MWEM of"), ({"epsilon": 0.5}, "FourierGaussian")])
 def test_the_mechanism_is_chosen_without_the_table(how: dict[str, Any], mechanism: str) -> None:
-    """A little noise is told as it is, and of more the nearest table; without a delta the rows are weighed; other records change nothing."""
+    """Little noise is released as it is, much noise as the nearest table; without a delta the rows are weighed; the records do not matter."""
     shuffled = Records({name: values[::-1].copy() if name != "old" else np.zeros(4000, dtype=np.int64) for name, values in people().columns.items()})
     for rows in (people(), shuffled):
-        told = ldp.curate.marginals(rows, **COLUMNS, seed=1, **how)
-        assert told.data["mechanism"].startswith(mechanism)
-        assert ("fitting a table" in told.data["result"]["explanation"]) == (how == {"epsilon": 0.5})
-        assert (told.data["delta"] == 0) == ("delta" in how)
+        output = ldp.curate.marginals(rows, **COLUMNS, seed=1, **how)
+        assert output.data["mechanism"].startswith(mechanism)
+        assert ("fitting a table" in output.data["result"]["explanation"]) == (how == {"epsilon": 0.5})
+        assert (output.data["delta"] == 0) == ("delta" in how)
 
 
 def test_columns_beyond_all_rows_have_a_tree() -> None:
@@ -61,24 +61,24 @@ def test_columns_beyond_all_rows_have_a_tree() -> None:
     generator = np.random.default_rng(1)
     first = generator.integers(0, 2, 700)
     rows = {f"c{place}": np.where(generator.random(700) < 0.1, 1 - first, first) for place in range(40)}
-    told = ldp.curate.marginals(rows, list(rows), seed=1)
-    assert told.data["mechanism"] == "SpanningTree"
-    assert told.data["truth"]["mean_error_of_a_cell"] < 0.14  # independent columns would err by .16
+    output = ldp.curate.marginals(rows, list(rows), seed=1)
+    assert output.data["mechanism"] == "SpanningTree"
+    assert output.data["truth"]["mean_error_of_a_cell"] < 0.14  # independent columns would err by .16
     with pytest.raises(ldp.InputError, match="up to 22"):
         ldp.curate.synthetic(rows, list(rows), seed=1)
 
 
 def test_synthetic_records_are_like_the_tables(tmp_path: Path) -> None:
     """As many as there are, of values that are declared; their marginals are within 2 %; in the shell each is a line of the file, the same ones."""
-    told = ldp.curate.synthetic(str(written(tmp_path)), **COLUMNS, seed=2)
-    assert told.data["result"]["columns"] == ["old", "age", "job"]
-    assert len(told.rows) == 4000
-    rows = [tuple(row) for row in told.rows]
+    output = ldp.curate.synthetic(str(written(tmp_path)), **COLUMNS, seed=2)
+    assert output.data["result"]["columns"] == ["old", "age", "job"]
+    assert len(output.rows) == 4000
+    rows = [tuple(row) for row in output.rows]
     expected = counted(people())
     for cell, count in expected.items():
-        like = sum(all(asked in ("", value) for asked, value in zip(cell, row, strict=True)) for row in rows)
+        like = sum(all(question in ("", value) for question, value in zip(cell, row, strict=True)) for row in rows)
         assert abs(like - count) < 80
-    assert sum(row[-1] for row in told.data["result"]["brief"]["rows"]) == 4000
+    assert sum(row[-1] for row in output.data["result"]["brief"]["rows"]) == 4000
     out = tmp_path / "synthetic.csv"
     typed = local_dp("curate", "synthetic", *TYPED, "--records", str(written(tmp_path)), "--seed", "2", "--out", str(out))
     assert typed.returncode == 0, typed.stderr
@@ -105,7 +105,7 @@ def test_values_are_coded_and_back() -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "said"),
+    ("question", "words"),
     [
         ({}, "the columns are none"),
         ({"columns": ["old", "old"]}, "each once"),
@@ -119,9 +119,9 @@ def test_values_are_coded_and_back() -> None:
         ({"cuts": {"age": list(range(2000))}}, "2001 values"),
     ],
 )
-def test_bad_input_gets_a_line(asked: dict[str, Any], said: str) -> None:
-    with pytest.raises(ldp.InputError, match=said):
-        ldp.curate.marginals(people(), **{"ways": 1, **asked})
+def test_bad_input_gets_a_line(question: dict[str, Any], words: str) -> None:
+    with pytest.raises(ldp.InputError, match=words):
+        ldp.curate.marginals(people(), **{"ways": 1, **question})
 
 
 def test_typed_columns_are_read() -> None:

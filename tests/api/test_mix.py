@@ -26,44 +26,44 @@ def test_a_population_is_gathered_in_chunks(monkeypatch: pytest.MonkeyPatch) -> 
     whole = blankets.tally(blankets.respond(population.values(protocol.query, 0, 1000), words), 1000)
     for size in (1 << 18, 300):
         monkeypatch.setattr(histogram, "_WORDS", size)
-        found = blankets.gather(protocol.query, population, noise)
-        assert (found.counts.tolist(), found.n) == (whole.counts.tolist(), 1000)
+        result = blankets.gather(protocol.query, population, noise)
+        assert (result.counts.tolist(), result.n) == (whole.counts.tolist(), 1000)
 
 
 def test_intervals_hold_the_law() -> None:
     """Of 300 runs of 1,000 clients, sampling and blankets together: 95 % of the intervals, within 4.5 standard errors, and the variance that is said."""
     protocol, blankets = Frequency(k=5), BlanketHistogram(5, 1 << 29, 3)
-    truth, held, errors = protocol.truth(protocol.synthetic(1, 0)), [], []
+    truth, coverage, errors = protocol.truth(protocol.synthetic(1, 0)), [], []
     for seed in range(SEEDS):
-        found = blankets.estimate(blankets.gather(protocol.query, protocol.synthetic(1000, seed), KeyedNoise(SEEDS + seed)))
-        low, high = found.interval()
-        held.append((low <= truth) & (truth <= high))
-        errors.append(found.value - truth)
-    assert abs(np.mean(held) - 0.95) < 4.5 * np.sqrt(0.95 * 0.05 / np.size(held))
+        result = blankets.estimate(blankets.gather(protocol.query, protocol.synthetic(1000, seed), KeyedNoise(SEEDS + seed)))
+        low, high = result.interval()
+        coverage.append((low <= truth) & (truth <= high))
+        errors.append(result.value - truth)
+    assert abs(np.mean(coverage) - 0.95) < 4.5 * np.sqrt(0.95 * 0.05 / np.size(coverage))
     expected = truth * (1 - truth) / 1000 + blankets.variance(1000)
     assert np.abs(np.var(errors, axis=0) / expected - 1).max() < 4.5 * np.sqrt(2 / SEEDS)
 
 
 def test_the_command_is_the_function() -> None:
-    """On a table and without one; as text it says what is lost and to whom."""
+    """The command and the function agree; the text gives the privacy loss against each observer."""
     typed = local_dp("mix", "frequency", "--k", "4", "--clients", "500", "--epsilon", "2", "--seed", "3", "--json")
     assert json.loads(typed.stdout) == ldp.mix("frequency", k=4, clients=500, epsilon=2.0, seed=3).to_dict()
-    told = " ".join(local_dp("mix", "frequency", "--k", "4", "--clients", "500", "--seed", "3").stdout.split())
-    assert "The shuffler itself sees the true symbols" in told
-    assert "simulation: not private, seed 3" in told
+    output = " ".join(local_dp("mix", "frequency", "--k", "4", "--clients", "500", "--seed", "3").stdout.split())
+    assert "The shuffler itself sees the true symbols" in output
+    assert "simulation: not private, seed 3" in output
 
 
 def test_a_table_is_mixed(tmp_path: Path) -> None:
     """Shares of its labels, of each row once, by the policies of the protocol."""
     labels = ("baker", "smith", "clerk")
-    found = ldp.mix("frequency", people(), column="job", labels=labels, other="category", seed=1).to_dict()
-    assert found["clients"] == 4000
-    assert found["result"]["labels"] == [*labels, "(other)"]
-    assert found["result"]["true_error"] < 0.02
-    assert found["lower"] <= found["upper"] <= 1.0
-    asked = ("--column", "job", "--labels", ";".join(labels), "--other", "category", "--seed", "1", "--json")
-    typed = local_dp("mix", "frequency", "--records", str(written(tmp_path)), *asked)
-    assert json.loads(typed.stdout) == found
+    result = ldp.mix("frequency", people(), column="job", labels=labels, other="category", seed=1).to_dict()
+    assert result["clients"] == 4000
+    assert result["result"]["labels"] == [*labels, "(other)"]
+    assert result["result"]["true_error"] < 0.02
+    assert result["lower"] <= result["upper"] <= 1.0
+    arguments = ("--column", "job", "--labels", ";".join(labels), "--other", "category", "--seed", "1", "--json")
+    typed = local_dp("mix", "frequency", "--records", str(written(tmp_path)), *arguments)
+    assert json.loads(typed.stdout) == result
 
 
 @pytest.mark.parametrize(

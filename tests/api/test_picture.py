@@ -8,7 +8,7 @@ import pytest
 import local_dp as ldp
 from local_dp.experiments.api.picture import MOST, pictured
 
-RUN: dict[str, Any] = {"tier": "aggregate", "seed": 1, "notice": str}  # a few clients do, and nobody need be told
+RUN: dict[str, Any] = {"tier": "aggregate", "seed": 1, "notice": str}  # few clients suffice here, and the warning is not needed
 PEOPLE = {"age": [20.0, 30.0, 40.0, 40.0] * 100, "town": ["a", "b", "c", "c"] * 100}
 
 

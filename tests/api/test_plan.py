@@ -53,7 +53,7 @@ def test_a_plan_for_people_like_a_tables_rows() -> None:
 
 
 @pytest.mark.parametrize(
-    ("task", "asked", "what"),
+    ("task", "question", "what"),
     [
         ("survey", {"accuracy": 0.1, "clients": 10}, "give one"),
         ("survey", {"accuracy": 0.0}, "accuracy is 0"),
@@ -65,10 +65,10 @@ def test_a_plan_for_people_like_a_tables_rows() -> None:
         (Survey(), {"p": 0.5}, "give them to it"),
     ],
 )
-def test_what_cannot_be_planned_is_refused(task: Any, asked: dict[str, Any], what: str) -> None:
+def test_what_cannot_be_planned_is_refused(task: Any, question: dict[str, Any], what: str) -> None:
     """Both goals, none that can be, wrong names and parameters of a protocol that has them: one line each."""
     with pytest.raises(InputError, match=what):
-        ldp.plan(task, **asked)
+        ldp.plan(task, **question)
 
 
 def test_the_command_is_the_function() -> None:

@@ -44,7 +44,7 @@ def test_delta_beside_an_epsilon() -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "words"),
     [
         (("nope 1",), "no kind of mechanism 'nope'"),
         (("pure 1 x",), "of the form 'pure EPSILON'"),
@@ -54,10 +54,10 @@ def test_delta_beside_an_epsilon() -> None:
         (("gaussian -3",), "sigma is -3"),
     ],
 )
-def test_bad_input_gets_one_line(arguments: tuple[str, ...], said: str) -> None:
+def test_bad_input_gets_one_line(arguments: tuple[str, ...], words: str) -> None:
     done = local_dp("price", *arguments)
     assert done.returncode == 2
-    assert said in done.stderr
+    assert words in done.stderr
     assert len(done.stderr.splitlines()) == 1
 
 

@@ -97,10 +97,10 @@ def _held(result: dict[str, Any]) -> np.ndarray:
 @pytest.mark.parametrize("what", short(list(QUESTIONS), lambda what: what in ("a mean", "a mean with missing values")))
 def test_the_truth_lies_within_the_stated_interval(what: str) -> None:
     """In at least 93 of 100 seeds, a line of Python at epsilon 1; of a vector, for its values on average."""
-    name, asked, _ = QUESTIONS[what]
+    name, question, _ = QUESTIONS[what]
     rows = in_polars(name)
-    held = [_held(asked(rows, seed=seed, epsilon=1.0).to_dict()["result"]).mean() for seed in range(SEEDS)]
-    assert sum(held) >= LEAST, sum(held)
+    coverage = [_held(question(rows, seed=seed, epsilon=1.0).to_dict()["result"]).mean() for seed in range(SEEDS)]
+    assert sum(coverage) >= LEAST, sum(coverage)
 
 
 @pytest.mark.slow
@@ -111,20 +111,20 @@ def test_the_true_accuracy_of_a_rule_lies_within_the_stated_interval(what: str, 
     """In at least 93 % of 400 seeds, of the rule and of the commoner label; where many clients make intervals short, half as long ones hold fewer.
 
     In the population tier; hosts and processes state the same intervals, to the bit (below). 50,000 rows are drawn with replacement, by the tallies' law, with
-    100 seeds: 95 % hold 88 of them but for one time in a thousand.
+    100 seeds: at 95 % fewer than 88 hold with probability 0.001.
     """
-    name, asked, _ = LESSONS[what]
+    name, question, _ = LESSONS[what]
     how: dict[str, Any] = {"clients": clients, "tier": "aggregate", "resample": True} if clients == 50_000 else {"clients": clients}
     seeds, least = (100, 88) if clients == 50_000 else (400, 372)
-    told = [asked(table(name), seed=seed, epsilon=1.0, **how).to_dict()["result"] for seed in range(seeds)]
-    held = {}
+    results = [question(table(name), seed=seed, epsilon=1.0, **how).to_dict()["result"] for seed in range(seeds)]
+    coverage = {}
     for part, truth in (("score", "true_score"), ("baseline", "true_baseline")):
-        (low, high), true = np.array([each[part]["interval"] for each in told]).T, np.array([each[truth] for each in told])
-        held[part] = int(np.sum((low <= true) & (true <= high)))
+        (low, high), true = np.array([each[part]["interval"] for each in results]).T, np.array([each[truth] for each in results])
+        coverage[part] = int(np.sum((low <= true) & (true <= high)))
         if clients == 50_000:
             half = int(np.sum(np.abs(true - (low + high) / 2) <= (high - low) / 4))
             assert half < least, (part, half)
-    assert min(held.values()) >= least, held
+    assert min(coverage.values()) >= least, coverage
 
 
 ALL_TIERS = [
@@ -146,14 +146,14 @@ def test_the_shell_the_hosts_and_real_processes_say_the_same(question: tuple[str
 
     So what is seen of the population's intervals over 100 seeds holds for hosts and processes.
     """
-    name, asked, arguments = question
+    name, query, arguments = question
     path = tmp_path / f"{name}.csv"
     in_polars(name).write_csv(path)
-    alone = asked(table(name), seed=seed, epsilon=1.0).to_dict()
+    alone = query(table(name), seed=seed, epsilon=1.0).to_dict()
     typed = local_dp("run", *arguments, "--records", str(path), "--seed", str(seed), "--tier", "hosts", "--json")
     assert typed.returncode == 0, typed.stderr
     shell = json.loads(typed.stdout)
-    few = [asked(table(name), seed=seed, epsilon=1.0, clients=100, tier=tier).to_dict() for tier in ("population", "processes")]
+    few = [query(table(name), seed=seed, epsilon=1.0, clients=100, tier=tier).to_dict() for tier in ("population", "processes")]
     for one, other in ((alone, shell), tuple(few)):
         assert [each["digest"] for each in one["rounds"]] == [each["digest"] for each in other["rounds"]]
         assert json.loads(json.dumps(one["result"])) == json.loads(json.dumps(other["result"]))
@@ -168,8 +168,8 @@ def _messy() -> Iterator[tuple[str, Callable[[], ldp.Result], str]]:
     yield "labels not declared", lambda: ldp.frequency(table("cars"), "Origin"), "labels_from_data"
 
 
-@pytest.mark.parametrize(("what", "asked", "choice"), list(_messy()), ids=[what for what, _, _ in _messy()])
-def test_messy_data_is_refused_with_the_choice(what: str, asked: Callable[[], ldp.Result], choice: str) -> None:
+@pytest.mark.parametrize(("what", "question", "choice"), list(_messy()), ids=[what for what, _, _ in _messy()])
+def test_messy_data_is_refused_with_the_choice(what: str, question: Callable[[], ldp.Result], choice: str) -> None:
     """Each of the silent errors of old ends in a refusal that names the choice."""
     with pytest.raises(ldp.InputError, match=choice):
-        asked()
+        question()

@@ -23,7 +23,7 @@ def test_the_best_peer_is_the_fastest() -> None:
 
 
 def test_the_tables_and_the_figure(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Every row is told, with and without a peer; the figure has a curve for each library that does something, at the places of its rows."""
+    """Every row is printed, with and without a peer; the figure has a curve for each library with rows."""
     monkeypatch.setattr(bench_peers, "variances", lambda: [accuracy.Variance("grr", 8.0, 8.1, {"opendp": 7.9})])
     monkeypatch.setattr(bench_peers, "claims", list)
     words = describe(ROWS, 100)

@@ -15,9 +15,9 @@ _LARGE = 200 << 20  # bytes
 
 def test_a_command_s_memory_is_not_that_of_who_measures_it() -> None:
     """A process that starts another lends it its own peak, which is none of the command's."""
-    held = np.ones(_LARGE, dtype=np.uint8)
+    values = np.ones(_LARGE, dtype=np.uint8)
     seconds, mebibytes = bench_runs._command(["-c", "import numpy"])
-    assert held.all()
+    assert values.all()
     assert 0 < seconds < 60
     assert 10 < mebibytes < 100
 

@@ -13,9 +13,9 @@ def test_what_stores_cost_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bench_stores, "_seconds", lambda clients, tier, broker, stores: with_stores[tier].pop() if stores else 0.1)
     done = local_dp("bench", "--stores", "--processes", "7")
     assert done.returncode == 0, done.stderr
-    told = " ".join(done.stdout.split())
-    assert "7 client processes" in told
-    assert (told.count("meets"), told.count("misses")) == (1, 1)
+    output = " ".join(done.stdout.split())
+    assert "7 client processes" in output
+    assert (output.count("meets"), output.count("misses")) == (1, 1)
 
 
 @pytest.mark.parametrize("stores", [False, True])

@@ -22,9 +22,9 @@ from tests.support.runs.command import command, local_dp, outcome_of
 pytestmark = pytest.mark.usefixtures("warm")
 
 
-def lines_of(told: str) -> list[str]:
+def lines_of(text: str) -> list[str]:
     """What went wrong, line by line: without the rounds that were played and the notice that the clients are few."""
-    return [line for line in told.strip().splitlines() if not line.startswith("round ") and not line.startswith("You have ")]
+    return [line for line in text.strip().splitlines() if not line.startswith("round ") and not line.startswith("You have ")]
 
 
 @pytest.fixture
@@ -215,20 +215,20 @@ def test_the_roles_join_from_separate_commands(tmp_path: Path) -> None:
             ["server", *common, "--clients", "91", "--seed", "3", "--json", "--quorum", "1"],
         ]
         running = [subprocess.Popen(command(*words), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for words in commands]
-        told = [process.communicate(timeout=60) for process in running]
-        assert [process.returncode for process in running] == [0, 0, 0], told
-        data = json.loads(told[2][0])
+        outputs = [process.communicate(timeout=60) for process in running]
+        assert [process.returncode for process in running] == [0, 0, 0], outputs
+        data = json.loads(outputs[2][0])
         assert data["clients"]["answered"] == 91
         alone = outcome_of("survey", "--clients", "91", "--seed", "3", "--tier", "population")
         assert data["rounds"][0]["digest"] == alone["rounds"][0]["digest"]
-        assert "epsilon spent 1" in told[0][1]
+        assert "epsilon spent 1" in outputs[0][1]
 
 
 @pytest.mark.long
 @needs_mosquitto
 @pytest.mark.parametrize("brokers", [1, 2])
 def test_a_shuffler_joins_from_a_command_of_its_own(brokers: int, tmp_path: Path) -> None:
-    """Between a server and two hosts, on one broker or with the server on another: the estimate is that of no shuffler, and both epsilons are told."""
+    """Over one broker or two, the estimate is the same as without a shuffler, and both epsilons are printed."""
     folders = [tmp_path / name for name in ("clients", "server")]
     for folder in folders:
         folder.mkdir()
@@ -241,20 +241,20 @@ def test_a_shuffler_joins_from_a_command_of_its_own(brokers: int, tmp_path: Path
             ["server", "survey", *run, "--broker", server.url, "--clients", "120", "--quorum", "1", "--shuffle", "--json"],
         ]
         running = [subprocess.Popen(command(*words), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for words in commands]
-        told = [process.communicate(timeout=60) for process in running]
-    assert [process.returncode for process in running] == [0, 0, 0, 0], told
-    data = json.loads(told[-1][0])
+        outputs = [process.communicate(timeout=60) for process in running]
+    assert [process.returncode for process in running] == [0, 0, 0, 0], outputs
+    data = json.loads(outputs[-1][0])
     alone = outcome_of("survey", "--clients", "120", "--seed", "3", "--tier", "population")
     assert data["result"]["estimate"] == alone["result"]["estimate"]
     assert data["rounds"][0]["digest"] != alone["rounds"][0]["digest"]
     assert data["shuffled"]["upper"] < data["shuffled"]["local"] == 1.0
-    assert "the run is over" in told[0][1]
+    assert "the run is over" in outputs[0][1]
 
 
 @pytest.mark.long
 @needs_mosquitto
 def test_a_server_without_the_table_tells_no_true_error(table: Path, tmp_path: Path) -> None:
-    """A server that does not have the clients' table runs their question, and says nothing of the truth; a run's name must fit a topic."""
+    """A server without the clients' table runs their question and prints no true error; a run's name must fit a topic."""
     with mosquitto(tmp_path) as broker:
         common = ["survey", "--broker", broker.url, "--run", "tableless", "--question", "age > 40"]
         host = subprocess.Popen(command("host", *common, "--records", str(table), "--seed", "1"), stderr=subprocess.DEVNULL)
@@ -271,7 +271,7 @@ def test_a_server_without_the_table_tells_no_true_error(table: Path, tmp_path: P
 @pytest.mark.long
 @needs_mosquitto
 def test_members_are_let_go_when_a_run_fails(tmp_path: Path) -> None:
-    """When the clients refuse and the server gives up (exit code 4), the host is told that the run is over."""
+    """When the clients refuse and the server stops (exit code 4), the host ends as well."""
     with mosquitto(tmp_path) as broker:
         common = ["survey", "--broker", broker.url, "--run", "refusing"]
         host = subprocess.Popen(command("host", *common, "--clients", "50", "--allow", "grr"), stderr=subprocess.DEVNULL)
@@ -295,9 +295,9 @@ def test_ctrl_c_ends_everything(after: float) -> None:
     time.sleep(after)
     family = running.children(recursive=True)
     running.send_signal(signal.SIGINT)
-    _, told = running.communicate(timeout=20)
-    assert running.returncode == 130, told
-    assert b"Traceback" not in told
+    _, errors = running.communicate(timeout=20)
+    assert running.returncode == 130, errors
+    assert b"Traceback" not in errors
     _, alive = psutil.wait_procs(family, timeout=6)
     assert [process for process in alive if process.status() != psutil.STATUS_ZOMBIE] == []
 

@@ -49,8 +49,8 @@ def cpu_seconds(cache: Path, *arguments: str) -> float:
 
 def test_help_imports_nothing_heavy() -> None:
     """`local-dp --help` imports no command and nothing that is slow."""
-    told = "import sys; sys.argv[1:] = ['--help']\ntry:\n    from local_dp.__main__ import main; main()\nfinally:\n    print(*sys.modules, file=sys.stderr)"
-    done = subprocess.run([sys.executable, "-c", told], cwd=ROOT, capture_output=True, text=True, check=True)
+    program = "import sys; sys.argv[1:] = ['--help']\ntry:\n    from local_dp.__main__ import main; main()\nfinally:\n    print(*sys.modules, file=sys.stderr)"
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
     imported = done.stderr.split()
     assert not {name.split(".")[0] for name in imported} & set(HEAVY)
     assert len(imported) < 200
@@ -77,17 +77,17 @@ def test_the_listed_help_is_each_commands_own() -> None:
     """The line beside each command in `--help`, which is written down so that nothing is imported, is the first one of the command's own help."""
     ctx = click.Context(APP)
     for name, (_, line) in COMMANDS.items():
-        found = APP.get_command(ctx, name)
-        assert found is not None
-        assert first_line(found.help or "") == line, name
+        entry = APP.get_command(ctx, name)
+        assert entry is not None
+        assert first_line(entry.help or "") == line, name
 
 
 @pytest.mark.parametrize("name", PROTOCOLS)
 def test_the_help_of_a_protocol_is_about_it(name: str) -> None:
     """`run NAME -h` gives its claim, each parameter with help, unit and default, then the options of every run, then an example."""
-    said, kind = " ".join(local_dp("run", name, "--help-all").stdout.split()), PROTOCOLS[name]
-    assert first_line(kind.__doc__ or "") in said
-    own, _, shared = said.partition("Options of run:")
+    output, kind = " ".join(local_dp("run", name, "--help-all").stdout.split()), PROTOCOLS[name]
+    assert first_line(kind.__doc__ or "") in output
+    own, _, shared = output.partition("Options of run:")
     for field in fields(kind):
         assert field.metadata["help"], f"{name}.{field.name} has no help"
         assert f"--{field.name.replace('_', '-')}" in own
@@ -99,12 +99,12 @@ def test_the_help_of_a_protocol_is_about_it(name: str) -> None:
 
 def test_defaults_and_units_are_told() -> None:
     """A default stands as it is typed, a unit beside it; what is left open has no default; what must be given says so."""
-    said = " ".join(local_dp("run", "survey", "--help-all").stdout.split())
-    assert "[share, default: 0.05]" in said
-    assert "[nats, default: 1]" in said
-    assert "[default: yes == 1]" in said
-    assert "--seed S" in said
-    assert "None" not in said
+    words = " ".join(local_dp("run", "survey", "--help-all").stdout.split())
+    assert "[share, default: 0.05]" in words
+    assert "[nats, default: 1]" in words
+    assert "[default: yes == 1]" in words
+    assert "--seed S" in words
+    assert "None" not in words
     assert "[required]" in local_dp("server", "survey", "-h").stdout
 
 
@@ -128,8 +128,8 @@ def test_every_spelling_of_a_parameter_means_the_same(table: Path) -> None:
     ]
     assert len({run["rounds"][0]["digest"] for run in runs}) == 1
     assert [run["parameters"] for run in runs] == [runs[0]["parameters"]] * 4
-    asked = [outcome_of("sq", option, "age >= 30; smokes == 'yes'", *common)["rounds"][0]["digest"] for option in ("--queries", "--question")]
-    assert asked[0] == asked[1]
+    digests = [outcome_of("sq", option, "age >= 30; smokes == 'yes'", *common)["rounds"][0]["digest"] for option in ("--queries", "--question")]
+    assert digests[0] == digests[1]
     switched = [outcome_of("learn-conjunctions", *words, "--tier", "aggregate") for words in (["--monotone"], ["--set", "monotone=true"], [])]
     assert [run["parameters"]["monotone"] for run in switched] == [True, True, False]
 
@@ -171,9 +171,9 @@ def test_a_wrong_name_is_answered_with_the_right_one(name: str, table: Path) -> 
 
 def test_nothing_near_is_suggested() -> None:
     """A name like no other gets the list of what there is, and no guess."""
-    said = local_dp("run", "telepathy").stderr
-    assert "did you mean" not in said
-    assert "there are crosstab, " in said
+    words = local_dp("run", "telepathy").stderr
+    assert "did you mean" not in words
+    assert "there are crosstab, " in words
 
 
 def test_version_and_the_two_names_of_the_program() -> None:
@@ -231,21 +231,21 @@ def test_the_published_schema_is_one(table: Path) -> None:
     """`local-dp schema` prints a valid JSON schema, and a table, a private run and a run over hosts print data that fit it."""
     assert json.loads(local_dp("schema").stdout) == SCHEMA
     jsonschema.Draft202012Validator.check_schema(SCHEMA)
-    asked = ("frequency", "--records", str(table), "--column", "smokes", "--labels", "no;yes", "--tier", "population")
-    runs = [outcome_of(*asked, "--seed", "1"), outcome_of(*asked, "--missing", "category", "--other", "category", "--private")]
+    arguments = ("frequency", "--records", str(table), "--column", "smokes", "--labels", "no;yes", "--tier", "population")
+    runs = [outcome_of(*arguments, "--seed", "1"), outcome_of(*arguments, "--missing", "category", "--other", "category", "--private")]
     runs.append(outcome_of("survey", "--clients", "60", "--tier", "hosts"))
     for run in runs:
         VALIDATOR.validate(run)
-    told, private, _ = runs
-    assert told["table"]["rows"] == 400
-    assert told["result"]["truth"] == [250 / 400, 150 / 400]
-    assert told["rounds"][0]["randomizers"] == [{"name": "grr", "epsilon": 1.0, "k": 2}]
-    assert told["parameters"]["column"] == "smokes"
+    output, private, _ = runs
+    assert output["table"]["rows"] == 400
+    assert output["result"]["truth"] == [250 / 400, 150 / 400]
+    assert output["rounds"][0]["randomizers"] == [{"name": "grr", "epsilon": 1.0, "k": 2}]
+    assert output["parameters"]["column"] == "smokes"
     assert private["table"] is private["result"]["truth"] is None
     changes: list[dict[str, Any]] = [{"seed": "7"}, {"stamp": None}, {"surprise": 1}, {"rounds": [{}]}, {"table": {"rows": 1}}, {"private": True}]
     for change in changes:
-        assert not VALIDATOR.is_valid({**told, **change}), change
-    assert not VALIDATOR.is_valid({key: value for key, value in told.items() if key != "version"})
+        assert not VALIDATOR.is_valid({**output, **change}), change
+    assert not VALIDATOR.is_valid({key: value for key, value in output.items() if key != "version"})
 
 
 def test_a_tables_digest_is_of_names_types_and_values(table: Path) -> None:
@@ -254,8 +254,8 @@ def test_a_tables_digest_is_of_names_types_and_values(table: Path) -> None:
     def digest(text: str) -> str:
         path = table.with_name("other.csv")
         path.write_text(text)
-        told: str = outcome_of("survey", "--question", "age > 30", "--records", str(path), "--tier", "population")["table"]["digest"]
-        return told
+        output: str = outcome_of("survey", "--question", "age > 30", "--records", str(path), "--tier", "population")["table"]["digest"]
+        return output
 
     text = table.read_text()
     lines = text.splitlines()

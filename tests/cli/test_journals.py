@@ -25,9 +25,9 @@ def test_a_private_run_is_kept_and_its_members_remember(tmp_path: Path) -> None:
         enrolled(tmp_path, 0, clients=40)
         common = ["survey", "--broker", broker.url, "--private"]
         served = [*common, "--quorum", "0.1", "--key", str(tmp_path / "server.key"), "--roster", str(tmp_path / "roster"), "--clients", "40"]
-        held = [*common, "--key", str(tmp_path / "host-0.key"), "--server-key", str(tmp_path / "server.key.pub"), "--clients", "40"]
+        options = [*common, "--key", str(tmp_path / "host-0.key"), "--server-key", str(tmp_path / "server.key.pub"), "--clients", "40"]
         for run, replies in (("first", True), ("second", False)):
-            host = subprocess.Popen(command("host", *held, "--run", run), stderr=subprocess.PIPE, text=True)
+            host = subprocess.Popen(command("host", *options, "--run", run), stderr=subprocess.PIPE, text=True)
             done = local_dp("server", *served, "--run", run)
             assert (done.returncode, host.wait(timeout=20)) == (0 if replies else 4, 0), done.stderr
             assert host.stderr is not None
@@ -65,7 +65,7 @@ def test_no_password_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_budget_tells_runs_and_labels(tmp_path: Path) -> None:
-    """What a store was spent on, by run and by label, and what is left for life; the curator's budgets are told as before."""
+    """What a store was spent on, by run and by label, and what is left for life; the curator's budgets are printed as before."""
     path = tmp_path / "a.store"
     role = member(path, 1.0, 3.0)
     for number, run in ((1, "spring"), (2, "spring"), (1, "autumn")):
@@ -74,14 +74,14 @@ def test_a_budget_tells_runs_and_labels(tmp_path: Path) -> None:
     role.handle(request(replace(survey_query(CLIENTS), memo="monthly"), number=4, run="winter"))
     assert local_dp("budget", str(path)).returncode == 2, "the client has it open"
     role.store.close()  # type: ignore[attr-defined]
-    told = budget(path)
-    assert (told.data["spent"], told.data["lifetime"], told.data["left"]) == (1.75, 3.0, 1.25)
-    assert told.data["runs"] == [
+    output = budget(path)
+    assert (output.data["spent"], output.data["lifetime"], output.data["left"]) == (1.75, 3.0, 1.25)
+    assert output.data["runs"] == [
         {"run": "spring", "epsilon": 0.5, "rounds": 2},
         {"run": "autumn", "epsilon": 0.25, "rounds": 1},
         {"run": "winter", "epsilon": 1.0, "rounds": 1},
     ]
-    assert told.data["labels"] == [{"label": "monthly", "run": "winter", "epsilon": 1.0}]
-    assert "1.25 is left" in " ".join(told.text().split())
+    assert output.data["labels"] == [{"label": "monthly", "run": "winter", "epsilon": 1.0}]
+    assert "1.25 is left" in " ".join(output.text().split())
     made = local_dp("budget", str(tmp_path / "table.budget"), "--epsilon", "2")
     assert (made.returncode, "a budget of epsilon 2" in " ".join(made.stdout.split())) == (0, True)

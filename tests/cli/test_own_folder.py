@@ -57,10 +57,10 @@ def test_types_reach_the_user(installed: Path, tmp_path: Path) -> None:
     )
     surroundings = {**os.environ, "MYPYPATH": str(installed)}
     words = [sys.executable, "-m", "mypy", "--strict", "--cache-dir", str(tmp_path / "cache"), "own.py"]
-    said = subprocess.run(words, cwd=tmp_path, env=surroundings, capture_output=True, text=True, check=False, timeout=300).stdout
-    assert 'own.py:3: note: Revealed type is "local_dp.experiments.api.result.Result"' in said
-    assert 'own.py:4: note: Revealed type is "local_dp.experiments.api.trusted.Release"' in said
-    assert [line.split(":")[1] for line in said.splitlines() if "epsilo" in line and "error" in line] == ["5", "6"]
+    output = subprocess.run(words, cwd=tmp_path, env=surroundings, capture_output=True, text=True, check=False, timeout=300).stdout
+    assert 'own.py:3: note: Revealed type is "local_dp.experiments.api.result.Result"' in output
+    assert 'own.py:4: note: Revealed type is "local_dp.experiments.api.trusted.Release"' in output
+    assert [line.split(":")[1] for line in output.splitlines() if "epsilo" in line and "error" in line] == ["5", "6"]
 
 
 @pytest.mark.long

@@ -8,10 +8,10 @@ from tests.support.runs.command import local_dp
 
 def test_both_sides_are_printed() -> None:
     """The upper bound rounded up, the lower one down, and that bits are known exactly."""
-    told = local_dp("shuffle", "binary-rr", "--clients", "10000").stdout
-    assert "0.035659" in told
-    assert "0.035658" in told
-    assert "known from both sides" in told
+    output = local_dp("shuffle", "binary-rr", "--clients", "10000").stdout
+    assert "0.035659" in output
+    assert "0.035658" in output
+    assert "known from both sides" in output
 
 
 def test_as_plain_data() -> None:
@@ -30,7 +30,7 @@ def test_the_largest_epsilon_of_a_report() -> None:
 
 def test_what_is_refused() -> None:
     """Unknown names, one client, and what is no finite channel: one line each, exit code 2."""
-    for arguments, said in ((["nobody"], "no randomizer named"), (["grr", "--clients", "1"], "clients is 1"), (["wide-hashing"], "no finite channel")):
+    for arguments, words in ((["nobody"], "no randomizer named"), (["grr", "--clients", "1"], "clients is 1"), (["wide-hashing"], "no finite channel")):
         done = local_dp("shuffle", *arguments)
         assert (done.returncode, len(done.stderr.strip().splitlines())) == (2, 1)
-        assert said in done.stderr
+        assert words in done.stderr

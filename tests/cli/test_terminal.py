@@ -63,14 +63,14 @@ def words(text: str) -> Counter[str]:
 @pytest.mark.parametrize("line", LINES)
 def test_no_word_is_broken_at_80_columns(line: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """On 80 columns a command says the same words as on 300, and no line is longer; a table that does not fit repeats its headings, and no others."""
-    said, arguments = {}, [word.replace("|", " ") for word in shlex.split(line)]
+    output, arguments = {}, [word.replace("|", " ") for word in shlex.split(line)]
     for columns in (80, 300):
         monkeypatch.setenv("COLUMNS", str(columns))
         done = local_dp(*arguments)
-        said[columns] = done.stdout + done.stderr
-    assert max(map(len, said[80].splitlines())) <= 80, said[80]
-    if words(said[80]) != words(said[300]):
-        assert set(words(said[80])) == set(words(said[300]))
+        output[columns] = done.stdout + done.stderr
+    assert max(map(len, output[80].splitlines())) <= 80, output[80]
+    if words(output[80]) != words(output[300]):
+        assert set(words(output[80])) == set(words(output[300]))
         assert arguments[0] == "coverage", "the one table that is too wide"
 
 
@@ -104,39 +104,39 @@ def test_a_line_says_what_goes_on_while_the_command_is_busy(monkeypatch: pytest.
     assert pipe.getvalue() == ""
 
 
-def told_by(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> list[str]:
+def messages_of(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> list[str]:
     """Everything that a command says it is doing, in order."""
-    told: list[str] = []
-    monkeypatch.setattr(SCREEN, "working", told.append)
+    messages: list[str] = []
+    monkeypatch.setattr(SCREEN, "working", messages.append)
     assert local_dp(*arguments).returncode == 0
-    return told
+    return messages
 
 
 def test_starting_processes_shows_how_many_are_ready(monkeypatch: pytest.MonkeyPatch) -> None:
     """A run over processes says that it starts them, how many are ready and who is missing, and then how many have replied."""
-    told = told_by(monkeypatch, "run", "survey", "--tier", "processes", "--clients", "30")
-    assert told[0] == "starting the clients in tier processes"
-    assert told[1] == "0 of 30 clients are ready; waiting for 0..29"
-    assert "30 of 30 clients are ready" in told
-    assert any("30/30 replied, epsilon 1" in each for each in told[told.index("30 of 30 clients are ready") :])
+    messages = messages_of(monkeypatch, "run", "survey", "--tier", "processes", "--clients", "30")
+    assert messages[0] == "starting the clients in tier processes"
+    assert messages[1] == "0 of 30 clients are ready; waiting for 0..29"
+    assert "30 of 30 clients are ready" in messages
+    assert any("30/30 replied, epsilon 1" in each for each in messages[messages.index("30 of 30 clients are ready") :])
 
 
 def test_the_population_tier_shows_each_chunk(monkeypatch: pytest.MonkeyPatch) -> None:
     """A simulated round says after every chunk of clients how many have answered."""
-    told = told_by(monkeypatch, "run", "survey", "--tier", "population", "--clients", str(3 * CHUNK))
-    counts = [int(match[1].replace(",", "")) for each in told if (match := re.search(r"([\d,]+)/[\d,]+ replied", each))]
+    messages = messages_of(monkeypatch, "run", "survey", "--tier", "population", "--clients", str(3 * CHUNK))
+    counts = [int(match[1].replace(",", "")) for each in messages if (match := re.search(r"([\d,]+)/[\d,]+ replied", each))]
     assert counts == sorted(counts)
     assert set(counts) == {0, CHUNK, 2 * CHUNK, 3 * CHUNK}
 
 
 def test_a_waiting_server_names_who_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     """Single clients by index, neighbours as a span, and of many gaps the first three and how many more."""
-    told: list[str] = []
-    monkeypatch.setattr(SCREEN, "working", told.append)
+    messages: list[str] = []
+    monkeypatch.setattr(SCREEN, "working", messages.append)
     with RunProgress("joining") as progress:
         progress.show(Attendance(95, 100, ((3, 4), (10, 14))))
         progress.show(Attendance(95, 100, ((3, 4), (10, 11), (12, 13), (20, 21), (30, 31))))
-    assert told[1:] == ["95 of 100 clients are ready; waiting for 3, 10..13", "95 of 100 clients are ready; waiting for 3, 10, 12 and 2 more gaps"]
+    assert messages[1:] == ["95 of 100 clients are ready; waiting for 3, 10..13", "95 of 100 clients are ready; waiting for 3, 10, 12 and 2 more gaps"]
 
 
 @pytest.mark.parametrize(
@@ -178,7 +178,7 @@ def test_ctrl_c_ends_a_measurement() -> None:
 
 
 def test_a_closed_pipe_ends_in_silence() -> None:
-    """Whoever reads only the first line gets it, and nothing is said of the rest: the exit code is that of a program ended by SIGPIPE."""
+    """A command whose output is closed prints no error; its exit code is that of a program ended by SIGPIPE."""
     with subprocess.Popen([sys.executable, "-P", "-m", "local_dp", "mechanisms"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=ROOT) as process:
         assert process.stdout is not None
         assert process.stderr is not None

@@ -23,5 +23,5 @@ def test_a_page_of_each_kind_is_fit_for_its_readers(tmp_path: Path, monkeypatch:
     run_experiments(["tests.support.inputs.toy_experiment"], "quick", 1, tmp_path / "results", workers=1)
     site = build_site(tmp_path / "out", tmp_path / "results", strict=False).parent
     with browser() as tab:
-        found = {page: wrong for page in PAGES if (wrong := faults(tab, site / f"{page}.html"))}
-    assert found == {}
+        wrong_pages = {page: wrong for page in PAGES if (wrong := faults(tab, site / f"{page}.html"))}
+    assert wrong_pages == {}

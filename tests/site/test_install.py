@@ -1,4 +1,4 @@
-"""What people install: a source distribution and a wheel that run in an empty environment, and a newcomer's first hour, as the README tells it."""
+"""The source distribution and the wheel run in an empty environment, and the README's first commands work."""
 
 import re
 import subprocess

@@ -1,4 +1,4 @@
-"""The pages of the site before they become HTML: nothing is left out, links lead from page to page, protocols and figures are told whole."""
+"""The pages of the site before they become HTML: no page is missing, links lead from page to page, protocols and figures are complete."""
 
 import re
 from collections.abc import Iterator

@@ -44,17 +44,17 @@ def test_no_other_host_is_asked(site: Path) -> None:
 def test_every_page_is_fit_for_its_readers(site: Path) -> None:
     """Wide and narrow, light and dark: no page has an error, scrolls sideways or has anything serious for axe-core."""
     with browser() as tab:
-        found = {page.relative_to(site).as_posix(): wrong for page in sorted(site.rglob("*.html")) if (wrong := faults(tab, page))}
-    assert found == {}
+        wrong_pages = {page.relative_to(site).as_posix(): wrong for page in sorted(site.rglob("*.html")) if (wrong := faults(tab, page))}
+    assert wrong_pages == {}
 
 
 @needs_chromium
 def test_the_site_follows_the_system(site: Path) -> None:
     """Who prefers dark pages sees dark ones, and who changes their mind sees them change."""
     with browser() as tab:
-        for scheme, told in (("dark", "slate"), ("light", "default"), ("dark", "slate")):
+        for scheme, palette in (("dark", "slate"), ("light", "default"), ("dark", "slate")):
             tab.appear(1200, scheme)
-            tab.go((site / "index.html").as_uri(), f"document.body.dataset.mdColorScheme === '{told}'")
+            tab.go((site / "index.html").as_uri(), f"document.body.dataset.mdColorScheme === '{palette}'")
 
 
 @needs_chromium

@@ -57,7 +57,7 @@ def _printed_by(body: str, session: ModuleType) -> str:
 
 @pytest.mark.parametrize("page", short(list(TUTORIALS), lambda page: page.stem == "randomizer"), ids=[page.stem for page in TUTORIALS])
 def test_a_tutorial_shows_what_happens(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, session: ModuleType) -> None:
-    """Whoever follows a tutorial from its first block to its last sees what the page shows."""
+    """A tutorial's blocks, run in order, print the output that the page shows."""
     monkeypatch.chdir(tmp_path)
     python, commands = follow(page.read_text(), tmp_path, session, long=False)
     assert (python >= ENOUGH[page.stem][0]) & (commands >= ENOUGH[page.stem][1])

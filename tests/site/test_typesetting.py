@@ -37,9 +37,9 @@ def test_prose_has_the_signs_of_mathematics(text: str, shown: str) -> None:
 def test_a_formula_is_mathml() -> None:
     """A formula in a line, in a table and on a line of its own; its letters are not taken for prose or for marks of Markdown."""
     text = _shown("Let $a_i * b_i * \\frac{\\tau}{2}$ be.\n\n$$x^2$$\n\n| a |\n|---|\n| $\\sqrt{n}$ |\n")
-    first, alone, cell = (etree.fromstring(found) for found in re.findall(r"<math.*?</math>", text))
+    first, alone, cell = (etree.fromstring(element) for element in re.findall(r"<math.*?</math>", text))
     inside = "{http://www.w3.org/1998/Math/MathML}"
-    assert [found.get("display") for found in (first, alone, cell)] == ["inline", "block", "inline"]
+    assert [element.get("display") for element in (first, alone, cell)] == ["inline", "block", "inline"]
     assert len(first.findall(f".//{inside}msub")) == 2
     assert len(first.findall(f".//{inside}mfrac")) == len(cell.findall(f".//{inside}msqrt")) == 1
     assert "<em>" not in text

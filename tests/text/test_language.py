@@ -68,7 +68,7 @@ def test_the_thirty_sentences_are_gone() -> None:
 
 
 def _helps(command: click.Command, context: click.Context) -> Iterator[tuple[str, str]]:
-    """Each command of the tree with its own texts: those of options and, but for protocols, that of the command."""
+    """Each command of the tree with its own texts: those of its options and, except for protocols, its own help."""
     for parameter in command.get_params(context):
         yield context.command_path, str(getattr(parameter, "help", "") or getattr(parameter, "meaning", ""))
     yield context.command_path, command.help or ""

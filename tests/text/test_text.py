@@ -35,7 +35,7 @@ WORDS = st.text(st.characters(codec="ascii", categories=("L", "N"), include_char
     ],
 )
 def test_numbers_have_as_many_digits_as_they_are_good_for(value: float, error: float | None, shown: str) -> None:
-    """Four significant digits alone; beside a standard error, up to its second one; never zero for what is not."""
+    """Four significant digits alone; beside a standard error, up to its second one; never zero for another number."""
     assert number(value, error) == shown
 
 
@@ -49,7 +49,7 @@ def test_a_number_that_is_shown_is_the_number(value: float, error: float) -> Non
 
 @given(st.lists(st.lists(WORDS, min_size=1, max_size=6).map(" ".join), min_size=3, max_size=12), st.integers(20, 120))
 def test_no_word_is_broken_however_narrow(texts: list[str], width: int) -> None:
-    """Paragraphs, definitions and tables hold the same words as what they were made of, and no line is wider than the screen but for one word."""
+    """Paragraphs, definitions and tables keep all their words; only a line of one word may be wider than the screen."""
     shape = 3 * (len(texts) // 3)
     rows = [texts[place : place + 3] for place in range(0, shape, 3)]
     headings = ["first", "second one", "third"]

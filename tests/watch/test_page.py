@@ -242,7 +242,7 @@ def tab() -> Iterator[Tab]:
 @pytest.mark.long
 @needs_chromium
 @pytest.mark.parametrize(
-    ("part", "found"),
+    ("part", "result"),
     [
         ("<p>all is well</p>", ""),
         ("<script>undefined_name</script>", "ReferenceError"),
@@ -254,10 +254,10 @@ def tab() -> Iterator[Tab]:
         ("<input>", "critical: label"),
     ],
 )
-def test_faults_are_found(part: str, found: str, tab: Tab, tmp_path: Path) -> None:
+def test_faults_are_found(part: str, fault: str, tab: Tab, tmp_path: Path) -> None:
     """It names a console error, a missing resource, a page too wide for a telephone, pale text in either scheme, a field without a label."""
     page = tmp_path / "page.html"
     page.write_text(GOOD.format(part))
     wrong = faults(tab, page)
-    assert all(found in each for each in wrong[:1]) if found else not wrong, wrong
-    assert bool(wrong) == bool(found)
+    assert all(fault in each for each in wrong[:1]) if fault else not wrong, wrong
+    assert bool(wrong) == bool(fault)
