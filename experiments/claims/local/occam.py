@@ -193,8 +193,8 @@ class Occam(Experiment[Place, Result]):
             "The proven sizes rest on one inequality, Pr[h] <= min(1, e^(-eps (errors of h - errors of the best) / 2)), instead of uniform convergence. They "
             "show that the printed size of Theorem 3.7 is enough without a perfect hypothesis too. The printed proof does not cover that case.",
             "The error of thresholds with random label noise falls like 1/n, faster than in general. The class of independent features needs 1/alpha^2.",
-            "If one of these features is perfect, the measured n almost reaches the proven n. If none is, the proven n is about twice too large, because each "
-            "feature disagrees with the best on half of the examples only.",
+            "If one of these features is perfect, the measured n almost reaches the proven n. If none is, the proof loses a factor of 2, because each feature "
+            "disagrees with the best on half of the examples only.",
             "A threshold lies anywhere between its two neighbouring points, so the quantile of its error has a continuous law.",
         ]
         return Finding(checks, [_error_table(errors), sizes], [*_error_figures(errors), figure], notes, headline=_headline(least))
