@@ -20,6 +20,7 @@ from local_dp.oracles.local.asked import LocalQuery
 from local_dp.oracles.local.population import PopulationOracle
 from local_dp.oracles.watched import Watched
 from local_dp.populations.population import Population
+from local_dp.protocols.local_protocol import LocalProtocol
 from local_dp.randomizers.evidence import exact_ratio
 from local_dp.randomizers.randomizer import Randomizer
 from local_dp.tallies import Tally
@@ -60,6 +61,15 @@ class Trial:
     clients: int
     epsilon: float
     everybody: bool = True  # whether every run asks all the clients; if not, it may ask fewer
+
+
+def exact_trial(protocol: LocalProtocol[Any], epsilon: float, clients: int) -> Trial:
+    """A protocol with synthetic clients, which succeeds if it finds their concept exactly."""
+
+    def exact(result: Any, population: Population) -> bool:
+        return protocol.true_error(result, population) == 0
+
+    return Trial(protocol.algorithm(epsilon, clients), lambda drawn: protocol.synthetic(clients, drawn), exact, clients, epsilon)
 
 
 def cross_check(make: Callable[[], Trial], seed: int, *, users: int = 400, laws: int = 1600) -> Crossing:

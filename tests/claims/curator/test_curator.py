@@ -1,9 +1,8 @@
 """The experiments `parity` (the curator's half) and `occam`: verdicts follow the measurements, and wrong learners lose them."""
 
-import json
-from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
+from typing import Any
 
 import pytest
 
@@ -12,21 +11,17 @@ from local_dp.curator.parity.learner import ParityLearner
 from local_dp.curator.selection.occam import OccamLearner
 from local_dp.experiments.claims.local import occam
 from local_dp.experiments.claims.local.occam import Error, Place, Privacy, Result, Size
-from local_dp.experiments.claims.local.parity import central as parity_central
+from local_dp.experiments.claims.local.parity import central as central_half
 from local_dp.experiments.claims.local.parity import claim as parity
+from local_dp.experiments.claims.local.parity.central import Central, central_finding
 from local_dp.experiments.claims.local.parity.claim import separation
-from local_dp.experiments.lab.claim import Check, Curve, Measurement, Point
+from local_dp.experiments.lab.claim import Check, Curve
 from local_dp.experiments.lab.findings import Rows
 from local_dp.experiments.lab.store import plain
 from tests.support.runs.shared import Once
 
 pytestmark = pytest.mark.long
-Measured = list[tuple[Point, Measurement]]
-
-
-def measure_all(points: list[Point], measure: Callable[[Point, int], Measurement]) -> Measured:
-    """Every point measured with seed 3, through JSON as a stored run would be."""
-    return [(point, json.loads(json.dumps(measure(point, 3)))) for point in points]
+Measured = Rows[Any, Any]
 
 
 def shown(checks: list[Check]) -> dict[str, bool]:
@@ -39,50 +34,45 @@ def failed(checks: list[Check], *parts: str) -> bool:
     return len(lost) == len(parts) and all(any(part in statement for statement in lost) for part in parts)
 
 
-def central(trials: int = 150) -> list[Point]:
+def central() -> list[Central]:
     """The quick points up to d = 8 with fewer trials."""
-    return [
-        {**point, "trials": trials} if point["kind"] == "central" else point
-        for point in parity_central.central_points("quick")
-        if point["d"] <= 8 and not (point["kind"] == "privacy" and point["n"] == 3)
-    ]
+    points = [point if isinstance(point, central_half.Privacy) else replace(point, trials=150) for point in central_half.central_points("quick")]
+    return [point for point in points if (point.n == 2 if isinstance(point, central_half.Privacy) else point.d <= 8)]
 
 
-@pytest.fixture(scope="module")
-def measured_parity(once: Once) -> Measured:
-    return once.measured("parity-central", parity.EXPERIMENT, central(), lambda point: parity_central.measure_central(point, 3))
+def checks() -> list[Check]:
+    """Of the curator's half, measured anew."""
+    return central_finding([(point, point.measure(3)) for point in central()])[2]
 
 
-def test_the_curators_half_is_shown(measured_parity: Measured) -> None:
+def test_the_curators_half_is_shown(once: Once) -> None:
     """On a small run every statement about the curator is shown, with a table row for each point and a curve for each learner."""
-    assert all(shown(parity_central.central_checks(measured_parity)).values())
-    sized, audited = parity_central.central_tables(measured_parity)
-    assert len(sized.rows) + len(audited.rows) == len(measured_parity)
-    curves = parity_central.central_curves(measured_parity)
+    points: list[parity.Place] = [*central()]
+    measured = once.measured("parity-central", parity.EXPERIMENT, points, lambda point: parity.EXPERIMENT.measure(point, 3))
+    curves, (sized, audited), checks = central_finding(measured)
+    assert all(shown(checks).values())
+    assert len(sized.rows) + len(audited.rows) == len(measured)
     assert [list(curve.x) for curve in curves] == [[4, 8]] * 6
 
 
 def test_one_seed_gives_one_measurement() -> None:
     """A point measured twice with one seed is identical; with another seed it is not."""
-    point = {"kind": "central", "learner": parity_central.DEFAULT, "d": 8, "epsilon": 1.0, "trials": 100}
-    assert parity_central.measure_central(point, 1) == parity_central.measure_central(point, 1)
-    assert parity_central.measure_central(point, 1) != parity_central.measure_central(point, 2)
+    point = central_half.Learner(central_half.DEFAULT, 8, 1.0, 100)
+    assert point.measure(1) == point.measure(1) != point.measure(2)
 
 
 def test_a_learner_that_leaks_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     """Twin: "exact constants" that keep half of the examples at every epsilon lose the verdict on privacy."""
     wrong = ParityLearner(Fraction(1, 2), Fraction(1, 4))
-    monkeypatch.setitem(parity_central.AUDITED, "A with exact constants", lambda epsilon: wrong)
-    checks = parity_central.central_checks(measure_all(central(), parity_central.measure_central))
-    assert failed(checks, "loses exactly epsilon", "nor is charged more than epsilon")
+    monkeypatch.setitem(central_half.AUDITED, "A with exact constants", lambda epsilon: wrong)
+    assert failed(checks(), "loses exactly epsilon", "nor is charged more than epsilon")
 
 
 def test_a_size_that_is_too_small_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     """Twin: two thirds of the computed n lose the verdicts on success rates and on the published sizes."""
     right = parity_examples
-    monkeypatch.setattr(parity_central, "parity_examples", lambda learner, d, success: 2 * right(learner, d, success) // 3)
-    checks = parity_central.central_checks(measure_all(central(), parity_central.measure_central))
-    assert failed(checks, "90 % of runs", "published sizes")
+    monkeypatch.setattr(central_half, "parity_examples", lambda learner, d, success: 2 * right(learner, d, success) // 3)
+    assert failed(checks(), "90 % of runs", "published sizes")
 
 
 def test_separation_needs_exponential_growth() -> None:

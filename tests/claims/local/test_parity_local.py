@@ -6,67 +6,63 @@ import pytest
 
 from local_dp.bounds.parity import parity_halving_clients, parity_interactive_bound, parity_masks_bound
 from local_dp.errors import InputError
-from local_dp.experiments.claims.local.parity.local import HALVING, ONE_ROUND, REFERENCE, local_curves, local_points, measure_local
-from local_dp.experiments.lab.claim import Check, Measurement, Point
+from local_dp.experiments.claims.local.parity import claim
+from local_dp.experiments.claims.local.parity.claim import HALVING, ONE_ROUND, REFERENCE, Local, local_finding, local_points
+from local_dp.experiments.lab.claim import Check
+from local_dp.experiments.lab.cross_check import CrossCheck, Crossing
+from local_dp.experiments.lab.findings import Rows
+from local_dp.experiments.lab.minimal_clients import ClientCount, Search
 from local_dp.interaction import Nonadaptive
 from local_dp.protocols.registry import PROTOCOLS
 from local_dp.randomizers import one_bit
 
 pytestmark = pytest.mark.long
-Measured = list[tuple[Point, Measurement]]
+Searches = Rows[Local, Search]
+Users = Rows[claim.Users, Crossing]
 
 
-def invented(protocol: str, d: int) -> Measurement:
-    """A measurement that agrees with what is known."""
-    n = 0.97 * (parity_halving_clients(d, 1.0, 0.1) if protocol == HALVING else REFERENCE[protocol][d])
-    return {"n": n, "low": 0.98 * n, "high": 1.02 * n, "trials": 1}
+def made(as_if: str = "", factor: float = 0.97) -> Searches:
+    """Searches at every quick point as they should be, or as if every protocol were one."""
+    searches: Searches = []
+    for point in local_points("quick"):
+        if isinstance(point, Local):
+            protocol = as_if or point.protocol
+            n = factor * (parity_halving_clients(point.d, 1.0, 0.1) if protocol == HALVING else REFERENCE[protocol][point.d])
+            searches.append((point, ClientCount(round(n), 0.98 * n, 1.02 * n, 1)))
+    return searches
 
 
-def made(as_if: str = "") -> Measured:
-    """Measurements at every full point as they should be, or as if every protocol were one."""
-    return [
-        (point, {"clients": 500, "users": [362, 400], "law": [1440, 1600]} if "cross" in point else invented(as_if or point["protocol"], point["d"]))
-        for point in local_points("quick")
-    ]
+CROSSED: Users = [(point, CrossCheck(500, (362, 400), (1440, 1600))) for point in local_points("quick") if isinstance(point, claim.Users)]
 
 
-def lost(measured: Measured) -> list[Check]:
-    return [check for check in local_curves(measured)[2] if not check.shown]
+def lost(searches: Searches, users: Users = CROSSED) -> list[Check]:
+    return [check for check in local_finding(searches, users)[2] if not check.shown]
 
 
 def test_checks_follow_the_measurements() -> None:
     """Counts as known are shown; a halving that needs a factor d more, or a one-round learner below its limit, is not."""
-    curves, tables, checks = local_curves(made())
+    curves, tables, checks = local_finding(made(), CROSSED)
     assert all(check.shown for check in checks), checks
     assert len(curves) == 4
-    assert len(tables[0].rows) == len([point for point, _ in made() if "cross" not in point])
+    assert len(tables[0].rows) == len(made())
     assert lost(made(as_if=ONE_ROUND))
-    magic = [(point, m if "cross" in point else {key: value / 3 for key, value in m.items()}) for point, m in made()]
-    assert [check.statement for check in lost(magic) if "lower bounds" in check.statement]
+    assert [check.statement for check in lost(made(factor=0.97 / 3)) if "lower bounds" in check.statement]
 
 
 def test_a_point_is_reproducible_and_near_what_is_known() -> None:
     """One quick point of each protocol, twice, gives one result, at most 10 % above the known count up to its interval."""
-    assert {point["kind"] for point in local_points("quick")} == {"local"}
     for protocol in (HALVING, ONE_ROUND):
-        point = {"kind": "local", "protocol": protocol, "d": 4, "trials": 1000}
-        measured = measure_local(point, 2)
-        assert measured == measure_local(point, 2)
-        assert measured["low"] <= 1.1 * REFERENCE[protocol][4]
+        point = Local(protocol, 4, 1000)
+        count = point.measure(2)
+        assert isinstance(count, ClientCount)
+        assert count == point.measure(2)
+        assert count.low <= 1.1 * REFERENCE[protocol][4]
 
 
-def quick() -> Measured:
-    """The one-round protocol's quick points at d = 4, measured, among known others."""
-    known = {(point.get("protocol"), point.get("cross"), point["d"]): measurement for point, measurement in made()}
-    return [
-        (
-            point,
-            measure_local(point, 1)
-            if ONE_ROUND in (point.get("protocol"), point.get("cross")) and point["d"] == 4
-            else known[point.get("protocol"), point.get("cross"), point["d"]],
-        )
-        for point in local_points("quick")
-    ]
+def quick() -> list[Check]:
+    """The checks that are lost where the one-round protocol's quick points at d = 4 are measured."""
+    searches = [(p, p.measure(1) if (p.protocol, p.d) == (ONE_ROUND, 4) else m) for p, m in made()]
+    return lost(searches, [(p, p.measure(1) if p.protocol == ONE_ROUND else m) for p, m in CROSSED])
 
 
 @pytest.mark.parametrize(
@@ -86,7 +82,7 @@ def test_wrong_protocols_are_not_shown(monkeypatch: pytest.MonkeyPatch, twin: st
     monkeypatch.setattr(kind, "algorithm", wrong)
     if twin == "leaks":
         monkeypatch.setattr(one_bit, "flip_weight", lambda nano, bits: weight(2 * nano, bits))
-    failures = lost(quick())
+    failures = quick()
     assert bool(failures) == bool(why), failures
     assert not why or any(why in check.evidence for check in failures), failures
 

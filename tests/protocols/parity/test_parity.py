@@ -16,7 +16,7 @@ from local_dp.bounds.parity import (
     parity_one_round_clients,
 )
 from local_dp.bounds.response import response_gain
-from local_dp.experiments.claims.local.parity.local import HALVING, REFERENCE
+from local_dp.experiments.claims.local.parity.claim import HALVING, REFERENCE
 from local_dp.experiments.lab.minimal_clients import exact_recovery
 from local_dp.populations.parity import ParityPopulation
 from local_dp.protocols.parity.parity import ParityDeny, ParityHalving, ParityOneRound, ParityProtocol, ParityRounds, log_likelihoods
