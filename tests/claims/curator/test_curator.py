@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from local_dp.bounds.curator import occam_examples_realizable, parity_examples
+from local_dp.bounds.curator import exponential_parity_examples, occam_examples_realizable, parity_examples
 from local_dp.curator.parity.learner import ParityLearner
 from local_dp.curator.selection.occam import OccamLearner
 from local_dp.experiments.claims.local import occam
@@ -53,6 +53,14 @@ def test_the_curators_half_is_shown(once: Once) -> None:
     assert all(shown(checks).values())
     assert len(sized.rows) + len(audited.rows) == len(measured)
     assert [list(curve.x) for curve in curves] == [[4, 8]] * 6
+
+
+def test_the_figure_is_of_one_epsilon() -> None:
+    """The curve of the closed form leaves out the sizes at epsilon 0.5."""
+    mechanisms = [central_half.Mechanism(32, epsilon, 20) for epsilon in (1.0, 0.5)]
+    measured = [(point, point.measure(3)) for point in mechanisms]
+    (closed,) = (curve for curve in central_half._curves([*measured], []) if "closed form" in curve.label)
+    assert list(zip(closed.x, closed.y, strict=True)) == [(32, exponential_parity_examples(32, 1.0, 0.9))]
 
 
 def test_one_seed_gives_one_measurement() -> None:

@@ -244,9 +244,9 @@ def _curves(sizes: Sizes, runs: Runs) -> list[Curve]:
     curves = []
     for name in (*LEARNERS, MECHANISM):
         curves.append(curve(f"curator: {name}", ((p.d, m.n, *m.ends) for p, m in runs if p.learner == name and p.epsilon == 1.0)))
-    closed = [(p.d, m.closed) for p, m in sizes if isinstance(m, Closed)]
+    closed = [(p.d, m.closed) for p, m in sizes if isinstance(m, Closed) and p.epsilon == 1.0]
     if closed:
-        curves.append(curve(f"curator: {MECHANISM}, closed form, not run", sorted(closed), "theory"))
+        curves.append(curve(f"curator: {MECHANISM}, closed form, not run", closed, "theory"))
     dimensions = [int(d) for d in curves[0].x]
     packing = ((d, packing_parity_examples(d, 1.0, SUCCESS)) for d in dimensions)
     curves.append(curve("curator: no private learner below (packing, to first order)", packing, "bound"))
