@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
 
 import pytest
@@ -10,10 +11,13 @@ from local_dp.bounds.curator import occam_examples_realizable, parity_examples
 from local_dp.curator.parity.learner import ParityLearner
 from local_dp.curator.selection.occam import OccamLearner
 from local_dp.experiments.claims.local import occam
+from local_dp.experiments.claims.local.occam import Error, Place, Privacy, Result, Size
 from local_dp.experiments.claims.local.parity import central as parity_central
 from local_dp.experiments.claims.local.parity import claim as parity
 from local_dp.experiments.claims.local.parity.claim import separation
 from local_dp.experiments.lab.claim import Check, Curve, Measurement, Point
+from local_dp.experiments.lab.findings import Rows
+from local_dp.experiments.lab.store import plain
 from tests.support.runs.shared import Once
 
 pytestmark = pytest.mark.long
@@ -90,14 +94,16 @@ def test_separation_needs_exponential_growth() -> None:
     assert not separation(within, []).shown
 
 
-def small_occam() -> list[Point]:
-    """The quick points with fewer trials, no more than 1,600 examples and no fine alpha."""
-    return [{**point, "trials": 50} for point in occam.EXPERIMENT.points("quick") if point.get("n", 0) <= 1600 and point.get("alpha", 1) >= 0.08]
+def small_occam() -> Rows[Place, Result]:
+    """The quick points with fewer trials, no more than 1,600 examples and no fine alpha, measured."""
+    points = [point if isinstance(point, Privacy) else replace(point, trials=50) for point in occam.EXPERIMENT.points("quick")]
+    small = [point for point in points if not (isinstance(point, Error) and point.n > 1600) and not (isinstance(point, Size) and point.alpha < 0.08)]
+    return [occam.EXPERIMENT.read(plain(point), plain(point.measure(3))) for point in small]
 
 
 def test_occam_is_shown() -> None:
     """On a small run the claim is shown, with figures of error and of size."""
-    finding = occam.EXPERIMENT.conclude(measure_all(small_occam(), occam.EXPERIMENT.measure), "quick")
+    finding = occam.EXPERIMENT.conclude(small_occam(), "quick")
     assert finding.verdict == "shown", finding.checks
     assert [figure.name for figure in finding.figures] == ["occam-error-0.5", "occam-size"]
     assert all(len(table.rows) > 0 for table in finding.tables)
@@ -106,12 +112,12 @@ def test_occam_is_shown() -> None:
 def test_occam_with_too_large_an_epsilon_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     """Twin: a mechanism that spends three times its epsilon loses the verdict on privacy."""
     monkeypatch.setattr(occam, "OccamLearner", lambda hypotheses, epsilon: OccamLearner(hypotheses, 3 * epsilon))
-    points = [point for point in small_occam() if point["kind"] == "privacy" and point["epsilon"] == 1.0]
-    assert not occam._check_privacy(measure_all(points, occam.EXPERIMENT.measure)).shown
+    points = [Privacy(name, 1.0) for name in ("parities", "thresholds")]
+    assert not occam._check_privacy([(point, point.measure(3)) for point in points]).shown
 
 
 def test_occam_with_a_wrong_bound_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     """Twin: an agnostic size in 1/alpha, as if some feature were perfect, loses the verdicts that rest on it."""
     monkeypatch.setattr(occam, "occam_examples", occam_examples_realizable)
-    points = [point for point in small_occam() if point["kind"] == "size"]
-    assert not occam._check_sizes(measure_all(points, occam.EXPERIMENT.measure)).shown
+    points = [Size(case, 1.0, alpha, 50) for case in occam.FLIP for alpha in (0.08, 0.16)]
+    assert not occam._check_sizes([(point, point.measure(3)) for point in points]).shown

@@ -1,14 +1,16 @@
 """Theorem 5.1 as printed and as corrected: the exact success of non-adaptive learners, the experiment's verdict, and what would make it "not shown"."""
 
-import copy
 import math
+from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
 import pytest
 
 from local_dp.bounds.masked_parity import coset_tolerance, queries_needed, success_bound
-from local_dp.experiments.claims.local.theorem_5_1 import EXPERIMENT, Row, printed_tolerance
+from local_dp.experiments.claims.local.theorem_5_1 import EXPERIMENT, Biased, Place, Printed, Result, Sweep, Threshold, TwoRounds, printed_tolerance
+from local_dp.experiments.lab.findings import Rows
 from local_dp.interaction import Adaptive, Nonadaptive
 from local_dp.masked.population import Concept
 from local_dp.masked.statistical import (
@@ -97,63 +99,62 @@ def test_a_learner_that_reads_the_wrong_coset_loses() -> None:
 
 
 @pytest.fixture(scope="module")
-def rows(once: Once) -> list[Row]:
+def rows(once: Once) -> Rows[Place, Result]:
     """The quick experiment without its largest point."""
-    points = [point for point in EXPERIMENT.points("quick") if not (point["kind"] == "printed" and point["d"] == 16)]
+    points = [point for point in EXPERIMENT.points("quick") if point != Printed(16)]
     return once.measured("theorem-5-1", EXPERIMENT, points, lambda point: EXPERIMENT.measure(point, 3))
 
 
-def test_the_experiment_shows_its_claim(rows: list[Row]) -> None:
+def test_the_experiment_shows_its_claim(rows: Rows[Place, Result]) -> None:
     """The quick run shows every statement, draws both figures and prints the certificates' statements; the full run has the same kinds of points."""
     finding = EXPERIMENT.conclude(rows, "quick")
     assert [check.evidence for check in finding.checks if not check.shown] == []
     assert finding.verdict == "shown"
     assert {figure.name for figure in finding.figures} == {"frontier", "success"}
     assert all(len(row) == len(table.columns) for table in finding.tables for row in table.rows)
-    assert {point["kind"] for point in EXPERIMENT.points("full")} == {point["kind"] for point in EXPERIMENT.points("quick")}
+    assert {type(point) for point in EXPERIMENT.points("full")} == {type(point) for point in EXPERIMENT.points("quick")}
 
 
 def test_measurements_repeat_for_one_seed() -> None:
     """One point measured twice with one seed gives the same measurement."""
-    for point in ({"kind": "biased", "d": 10}, {"kind": "adaptive", "d": 6, "targets": 5}):
+    for point in (Biased(10), TwoRounds(6, 5)):
         assert EXPERIMENT.measure(point, 9) == EXPERIMENT.measure(point, 9)
 
 
-def _first(rows: list[Row], kind: str, **where: Any) -> dict[str, Any]:
-    return next(measured for point, measured in rows if point["kind"] == kind and all(point[key] == value for key, value in where.items()))
+def setting(place: int, **values: Any) -> Callable[[Any], Any]:
+    """Changes one setting of a measurement."""
+    return lambda m: replace(m, settings=[replace(each, **values) if number == place else each for number, each in enumerate(m.settings)])
 
 
 @pytest.mark.parametrize(
-    "spoil",
+    ("place", "change"),
     [
-        lambda rows: _first(rows, "printed", d=8)["settings"][0].update(success="511/512"),
-        lambda rows: _first(rows, "printed", d=4)["settings"][0].update(success="1"),
-        lambda rows: _first(rows, "biased", d=20)["wins"].update(up=39),
-        lambda rows: _first(rows, "sweep")["settings"][5].update(success="1", certified="3/4"),
-        lambda rows: _first(rows, "frontier")["settings"][1].update(success="1"),
-        lambda rows: _first(rows, "frontier")["check"].update(valid=False),
-        lambda rows: _first(rows, "printed", d=10)["check"].update(forgeries_accepted=1),
-        lambda rows: _first(rows, "adaptive").update(wins=23),
-        lambda rows: rows.clear(),
+        (Printed(8), setting(0, success="511/512")),
+        (Printed(4), setting(0, success="1")),
+        (Biased(20), lambda m: replace(m, wins={**m.wins, "up": 39})),
+        (Sweep(6, "random functions"), setting(5, success="1", certified="3/4")),
+        (Threshold(8, 2), setting(1, success="1")),
+        (Threshold(8, 2), lambda m: replace(m, check=replace(m.check, valid=False))),
+        (Printed(10), lambda m: replace(m, check=replace(m.check, forgeries_accepted=1))),
+        (TwoRounds(8, 24), lambda m: replace(m, wins=23)),
     ],
 )
-def test_a_wrong_measurement_is_not_shown(rows: list[Row], spoil: Any) -> None:
+def test_a_wrong_measurement_is_not_shown(rows: Rows[Place, Result], place: Place, change: Callable[[Any], Any]) -> None:
     """If a learner lost where it should win, won where it should lose, or a certificate misbehaved, the verdict is "not shown"."""
-    spoiled = copy.deepcopy(rows)
-    spoil(spoiled)
-    assert EXPERIMENT.conclude(spoiled, "quick").verdict == "not shown"
+    assert place in dict(rows)
+    assert EXPERIMENT.conclude([(point, change(m) if point == place else m) for point, m in rows], "quick").verdict == "not shown"
 
 
 @pytest.mark.parametrize("answers", [lambda whole, a: whole.centre + (1 - 2 * a) * whole.half, lambda whole, a: whole.centre])
-def test_a_wrong_adversary_is_not_shown(rows: list[Row], answers: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wrong_adversary_is_not_shown(rows: Rows[Place, Result], answers: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """An oracle that hides nothing lets learners exceed their certificates, and one that hides more than is legal lets the bent learner lose."""
     monkeypatch.setattr(Spectrum, "answers", answers)
-    concerned = [(point, EXPERIMENT.measure(point, 3) if (point["kind"], point["d"]) in (("printed", 8), ("sweep", 6)) else found) for point, found in rows]
-    assert EXPERIMENT.conclude(concerned, "quick").verdict == "not shown"
+    again = [(p, p.measure(3) if p == Printed(8) or (isinstance(p, Sweep) and p.d == 6) else m) for p, m in rows]
+    assert EXPERIMENT.conclude(again, "quick").verdict == "not shown"
 
 
-def test_a_wrong_theorem_is_not_shown(rows: list[Row], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wrong_theorem_is_not_shown(rows: Rows[Place, Result], monkeypatch: pytest.MonkeyPatch) -> None:
     """A bound of half the corrected one's excess is exceeded by learners that were played."""
     monkeypatch.setattr("local_dp.experiments.claims.local.theorem_5_1.success_bound", lambda d, q, tau: (1 + success_bound(d, q, tau)) / 2 - 0.25)
-    again = [(point, EXPERIMENT.measure(point, 3) if (point["kind"], point["d"]) == ("sweep", 6) else found) for point, found in rows]
+    again = [(p, p.measure(3) if isinstance(p, Sweep) and p.d == 6 else m) for p, m in rows]
     assert EXPERIMENT.conclude(again, "quick").verdict == "not shown"
