@@ -96,15 +96,15 @@ def solutions(rows: tuple[int, ...], sides: tuple[int, ...], d: int) -> dict[int
 def growths(d: int, equations: int) -> set[float]:
     """Pr[h | T and one more example] / Pr[h | T] over all sets T of up to 2 examples, all further ones, which bring so many equations each, and all h."""
     examples = list(product(range(1 << d), (0, 1)))
-    result = set()
+    ratios = set()
     for size in range(3):
         for kept in product(examples, repeat=size):
             before = solutions(tuple(x for x, _ in kept), tuple(y for _, y in kept), d)
             for more in product(examples, repeat=equations):
                 after = solutions(tuple(x for x, _ in (*kept, *more)), tuple(y for _, y in (*kept, *more)), d)
                 assert after.keys() <= before.keys()  # a further equation adds no solution
-                result |= {after.get(h, 0.0) / share for h, share in before.items()}
-    return result
+                ratios |= {after.get(h, 0.0) / share for h, share in before.items()}
+    return ratios
 
 
 def test_one_more_example_at_most_doubles_a_hypothesis() -> None:

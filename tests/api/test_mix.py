@@ -45,7 +45,7 @@ def test_intervals_hold_the_law() -> None:
 
 
 def test_the_command_is_the_function() -> None:
-    """The command and the function agree; the text gives the privacy loss against each observer."""
+    """The command and the function agree; the text says who sees the true symbols."""
     typed = local_dp("mix", "frequency", "--k", "4", "--clients", "500", "--epsilon", "2", "--seed", "3", "--json")
     assert json.loads(typed.stdout) == ldp.mix("frequency", k=4, clients=500, epsilon=2.0, seed=3).to_dict()
     output = " ".join(local_dp("mix", "frequency", "--k", "4", "--clients", "500", "--seed", "3").stdout.split())

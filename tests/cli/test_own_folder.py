@@ -51,6 +51,7 @@ def test_names_of_ours_are_free_for_the_user(way: str, installed: Path, tmp_path
 @pytest.mark.long
 def test_types_reach_the_user(installed: Path, tmp_path: Path) -> None:
     """mypy --strict sees the results, and an unknown option is an error."""
+    pytest.importorskip("mypy")
     (tmp_path / "own.py").write_text(
         "import local_dp as ldp\nt = {'a': [1, 2]}\nreveal_type(ldp.survey(t, 'a > 1'))\nreveal_type(ldp.curate.median(t, 'a', epsilon=1.0))\n"
         "ldp.survey(t, 'a > 1', epsilo=1.0)\nldp.curate.median(t, 'a', epsilo=1.0)\n"

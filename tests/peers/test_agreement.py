@@ -34,12 +34,12 @@ def _peer(library: str, task: Task) -> Peer:
     """The library's oracle, its generators seeded where they can be; skips where it is not installed."""
     if not installed(library):
         pytest.skip(f"{library} is not installed")
-    (result,) = (peer for peer in peers(task) if peer.library == library)
+    (entry,) = (peer for peer in peers(task) if peer.library == library)
     random.seed(7)
     _seed(7)
     if library == "multi-freq-ldpy":
         module("numba").njit(_seed)(7)
-    return result
+    return entry
 
 
 def _seed(seed: int) -> None:

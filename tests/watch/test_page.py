@@ -242,7 +242,7 @@ def tab() -> Iterator[Tab]:
 @pytest.mark.long
 @needs_chromium
 @pytest.mark.parametrize(
-    ("part", "result"),
+    ("part", "fault"),
     [
         ("<p>all is well</p>", ""),
         ("<script>undefined_name</script>", "ReferenceError"),
