@@ -10,15 +10,16 @@ import pytest
 
 from local_dp.bounds.masked_parity import masked_parity_curator_clients
 from local_dp.curator.selection.occam import MaskedParityClass
-from local_dp.experiments.claims.local.masked_parity import curator as masked_parity_curator
-from local_dp.experiments.claims.local.masked_parity.claim import CLIENTS, CURATOR, EXPERIMENT, HASHED, LABELS, LISTED, ONE_ROUND, PARTED, REFERENCE, parting
-from local_dp.experiments.claims.local.masked_parity.epsilon import BEST, ONE_BIT
-from local_dp.experiments.claims.local.masked_parity.literal import literal_recovery
+from local_dp.experiments.claims.local.masked_parity import runs
+from local_dp.experiments.claims.local.masked_parity.claim import EXPERIMENT, PARTED, REFERENCE, Place, Result, parting
+from local_dp.experiments.claims.local.masked_parity.epsilon import BEST, ONE_BIT, RUNS, TRIALS, Goal, Reports
+from local_dp.experiments.claims.local.masked_parity.runs import CLIENTS, CURATOR, HASHED, LABELS, LISTED, ONE_ROUND, Count, Users
 from local_dp.experiments.lab.checks import SURE
-from local_dp.experiments.lab.claim import Check, Figure, Finding, Measurement, Point
-from local_dp.experiments.lab.cross_check import cross_check_shown
+from local_dp.experiments.lab.claim import Check, Figure, Finding
+from local_dp.experiments.lab.cross_check import CrossCheck, Refusal, cross_check_shown
+from local_dp.experiments.lab.findings import Rows
 from local_dp.experiments.lab.intervals import wilson
-from local_dp.experiments.lab.minimal_clients import exact_recovery
+from local_dp.experiments.lab.minimal_clients import ClientCount, NoCount, Search, exact_recovery
 from local_dp.interaction import Adaptive, Play
 from local_dp.masked.population import Concept, MaskedParityPopulation
 from local_dp.masked.protocols import MaskedParityLearner, MaskedParityList
@@ -34,30 +35,34 @@ SEEN = {0.25: 51_300, 0.5: 13_750, 1.0: 3_480, 1.5: 1_500, 2.0: 760, 3.0: 266, 4
 SEEN_BY_ONE_BIT = {0.25: 51_300, 0.5: 13_750, 1.0: 3_480, 1.5: 1_900, 2.0: 1_257, 3.0: 821, 4.0: 716, 6.0: 650, 8.0: 640}
 
 
-def invented() -> list[tuple[Point, Measurement]]:
-    """Measurements that agree with the formulas, as if found by an excellent run."""
-    made: list[tuple[Point, Measurement]] = []
-    for point in EXPERIMENT.points("full"):
-        if "goal" in point:
-            made.append((point, {"clients": point["goal"], "users": [1990, 2000], "law": [1990, 2000]}))
-            continue
-        if "reports" in point:
-            seen = (SEEN if point["reports"] == BEST else SEEN_BY_ONE_BIT)[point["epsilon"]]
-            made.append((point, {"n": seen, "low": 0.97 * seen, "high": 1.03 * seen, "trials": 1}))
-            continue
-        if "cross" in point:
-            made.append((point, {"clients": 1000, "users": [362, 400], "law": [1440, 1600]}))
-            continue
-        protocol, d = point["protocol"], point["d"]
-        n = REFERENCE[protocol].get(d, CLIENTS[protocol](d, 1.0, 0.1))
-        made.append((point, {"n": n, "low": 0.97 * n, "high": 1.03 * n, "trials": 1}))
-    return made
+def counted(n: float) -> ClientCount:
+    return ClientCount(round(n), 0.97 * n, 1.03 * n, 1)
+
+
+def invent(point: Place) -> Result:
+    """A measurement that agrees with the formulas, as if found by an excellent run."""
+    if isinstance(point, Goal):
+        return CrossCheck(point.goal, (1990, 2000), (1990, 2000))
+    if isinstance(point, Users):
+        return CrossCheck(1000, (362, 400), (1440, 1600))
+    if isinstance(point, Reports):
+        return counted((SEEN if point.reports == BEST else SEEN_BY_ONE_BIT)[point.epsilon])
+    return counted(REFERENCE[point.protocol].get(point.d, CLIENTS[point.protocol](point.d, 1.0, 0.1)))
+
+
+def concluded(change: Callable[[Place], Result | None] = lambda point: None) -> Finding:
+    """The finding of the full points, where `change` gives another measurement or none."""
+    return EXPERIMENT.conclude([(point, change(point) or invent(point)) for point in EXPERIMENT.points("full")], "full")
 
 
 def scaled(name: str, factor: float) -> Finding:
     """The finding if one protocol needed `factor` times its clients."""
-    changed = [(point, {**m, **{key: factor * m[key] for key in ("n", "low", "high")}} if point.get("protocol") == name else m) for point, m in invented()]
-    return EXPERIMENT.conclude(changed, "full")
+
+    def change(point: Place) -> Result | None:
+        count = invent(point)
+        return counted(factor * count.n) if isinstance(point, Count) and isinstance(count, ClientCount) and point.protocol == name else None
+
+    return concluded(change)
 
 
 def lost(finding: Finding) -> list[Check]:
@@ -66,18 +71,17 @@ def lost(finding: Finding) -> list[Check]:
 
 def test_verdict_follows_the_measurements() -> None:
     """Counts as published are "shown"; a list decoder or a curator that needs 30 % more, or one round with two rounds' clients, is "not shown"."""
-    assert EXPERIMENT.conclude(invented(), "full").verdict == "shown"
+    assert concluded().verdict == "shown"
     assert scaled(LISTED, 1.01).verdict == "shown"
     assert scaled(LISTED, 1.3).verdict == "not shown"
     assert any("trusted curator" in check.statement for check in lost(scaled(CURATOR, 1.3)))
-    two_rounds = {point["d"]: m for point, m in invented() if point.get("protocol") == HASHED}
-    magic = [(point, two_rounds.get(point["d"], m) if point.get("protocol") == ONE_ROUND else m) for point, m in invented()]
-    assert any("lower bound" in check.statement for check in lost(EXPERIMENT.conclude(magic, "full")))
+    magic = concluded(lambda point: invent(Count(HASHED, point.d, 1)) if isinstance(point, Count) and point.protocol == ONE_ROUND else None)
+    assert any("lower bound" in check.statement for check in lost(magic))
 
 
 def test_no_evidence_contradicts_its_statement() -> None:
     """Where the statement says "within 10 %", every ratio of the evidence is within 10 % too: the clamped protocol's saving stands in a check of its own."""
-    within = next(check for check in EXPERIMENT.conclude(invented(), "full").checks if "within 10 %" in check.statement)
+    within = next(check for check in concluded().checks if "within 10 %" in check.statement)
     ratios = [float(ratio) for ratio in re.findall(r"\d\.\d{3}", within.evidence)]
     assert len(ratios) == 3
     assert all(1 / 1.1 <= ratio <= 1.1 for ratio in ratios)
@@ -85,21 +89,21 @@ def test_no_evidence_contradicts_its_statement() -> None:
 
 def test_a_failed_search_and_a_refused_run_are_not_shown() -> None:
     """A point without a count, and a cross-check that was refused, lose the verdict and say why; no other check is made from a count that is not there."""
-    failed = [(point, {"failed": "success stays at .03"} if point.get("protocol") == HASHED else m) for point, m in invented()]
-    finding = EXPERIMENT.conclude(failed, "full")
-    assert "success stays at .03" in lost(finding)[0].evidence
-    refused = [(point, {"refused": "budget"} if point.get("cross") == HASHED else m) for point, m in invented()]
-    assert [check.evidence for check in lost(EXPERIMENT.conclude(refused, "full"))] == ["refused: budget"]
+    failed = concluded(lambda point: NoCount("success stays at .03") if isinstance(point, Count) and point.protocol == HASHED else None)
+    assert "success stays at .03" in lost(failed)[0].evidence
+    refused = concluded(lambda point: Refusal("budget") if isinstance(point, Users) and point.protocol == HASHED else None)
+    assert [check.evidence for check in lost(refused)] == ["refused: budget"]
 
 
 def test_points_are_reproducible_and_drawn() -> None:
     """A quick point is the same for one seed and near the published count; the figure has every protocol, the two limits and the curator's bound."""
-    point = {"protocol": ONE_ROUND, "d": 4, "trials": 1200}
-    measured = EXPERIMENT.measure(point, 3)
-    assert measured == EXPERIMENT.measure(point, 3)
-    assert measured["low"] < 1_256 * 1.1
-    assert measured["high"] > 1_256 / 1.1
-    figure, by_epsilon = EXPERIMENT.conclude(invented(), "full").figures
+    point = Count(ONE_ROUND, 4, 1200)
+    count = point.measure(3)
+    assert isinstance(count, ClientCount)
+    assert count == point.measure(3)
+    assert count.low < 1_256 * 1.1
+    assert count.high > 1_256 / 1.1
+    figure, by_epsilon = concluded().figures
     assert isinstance(figure, Figure)
     assert len(figure.curves) == len(LABELS) + 3
     assert isinstance(by_epsilon, Figure)
@@ -111,29 +115,34 @@ def test_points_are_reproducible_and_drawn() -> None:
 def test_the_counts_by_epsilon_follow_the_measurements() -> None:
     """One client above the goal at epsilon 4, best reports that need more clients than one-bit ones, or a search without an end is "not shown"."""
 
-    def found(changes: dict[tuple[str, float], Measurement]) -> Finding:
-        return EXPERIMENT.conclude([(point, changes.get((point.get("reports", ""), point.get("epsilon", 0.0)), m)) for point, m in invented()], "full")
+    def finding(reports: str = "", epsilon: float = 0.0, search: Search | None = None) -> Finding:
+        return concluded(lambda point: search if isinstance(point, Reports) and (point.reports, point.epsilon) == (reports, epsilon) else None)
 
-    assert found({}).verdict == "shown", lost(found({}))
-    (check,) = lost(found({(BEST, 4.0): {"n": 170, "low": 160, "high": 181}}))
+    assert finding().verdict == "shown", lost(finding())
+    (check,) = lost(finding(BEST, 4.0, ClientCount(170, 160, 181, 1)))
     assert "at most 180 clients" in check.statement
-    (check,) = lost(found({(BEST, 0.5): {"n": 16_000, "low": 15_000, "high": 17_000}}))
+    (check,) = lost(finding(BEST, 0.5, ClientCount(16_000, 15_000, 17_000, 1)))
     assert "never take more clients than one bit" in check.statement
-    (check,) = lost(found({(BEST, 6.0): {"n": 200, "low": 190, "high": 210}}))
+    (check,) = lost(finding(BEST, 6.0, ClientCount(200, 190, 210, 1)))
     assert "4 times fewer" in check.statement
-    assert "stays at" in lost(found({(ONE_BIT, 8.0): {"failed": "success stays at .03"}}))[0].evidence
+    assert "stays at" in lost(finding(ONE_BIT, 8.0, NoCount("success stays at .03")))[0].evidence
 
 
 def test_one_bit_reports_miss_the_goal(monkeypatch: pytest.MonkeyPatch) -> None:
     """Wrong twin: where every report is one hashed bit the goals are missed, client by client and in the search; as it is shipped they are reached."""
-    points = [point for point in EXPERIMENT.points("quick") if point.get("epsilon") == 4.0 and point.get("reports") != ONE_BIT]
-    right = {point.get("goal", 0): EXPERIMENT.measure(point, 2) for point in points}
-    assert right[0]["high"] <= 180
-    assert cross_check_shown("", right[180], 0.9).shown
+
+    def measure() -> tuple[ClientCount, Check]:
+        count = Reports(BEST, 4.0, TRIALS["quick"]).measure(2)
+        assert isinstance(count, ClientCount)
+        return count, cross_check_shown("", Goal(180, 4.0, RUNS["quick"]).measure(2), 0.9)
+
+    count, check = measure()
+    assert count.high <= 180
+    assert check.shown
     monkeypatch.setattr(MaskedParityList, "one_bit", True)
-    wrong = {point.get("goal", 0): EXPERIMENT.measure(point, 2) for point in points}
-    assert wrong[0]["low"] > 180
-    assert not cross_check_shown("", wrong[180], 0.9).shown
+    count, check = measure()
+    assert count.low > 180
+    assert not check.shown
 
 
 Algorithm = Callable[[MaskedParityLearner, float, int], Adaptive[LocalQuery, Tally, Concept]]
@@ -170,18 +179,13 @@ def beyond(self: MaskedParityLearner, epsilon: float, clients: int) -> Adaptive[
     return RIGHT(self, epsilon, clients + 1)
 
 
-def _key(point: Point) -> tuple[object, ...]:
-    return tuple(point.get(part) for part in ("protocol", "cross", "d", "reports", "epsilon", "goal"))
-
-
 def quick(monkeypatch: pytest.MonkeyPatch, twin: Algorithm, *, searched: bool = True) -> Finding:
     """The quick finding where one protocol is a twin: its own points measured, the search only if `searched`, the others as published."""
     monkeypatch.setattr(MaskedParityLearner, "algorithm", twin)
-    measured = []
-    known = {_key(point): m for point, m in invented()}
+    measured: Rows[Place, Result] = []
     for point in EXPERIMENT.points("quick"):
-        own = point.get("cross") == HASHED or (searched and point.get("protocol") == HASHED and point.get("d") == 4)
-        measured.append((point, EXPERIMENT.measure(point, 1) if own else known[_key(point)]))
+        own = point == Users(HASHED, 4) or (searched and isinstance(point, Count) and (point.protocol, point.d) == (HASHED, 4))
+        measured.append((point, EXPERIMENT.measure(point, 1) if own else invent(point)))
     return EXPERIMENT.conclude(measured, "quick")
 
 
@@ -245,7 +249,7 @@ def test_the_curators_errors_are_those_of_every_concept() -> None:
 def test_the_curators_bound_suffices(d: int) -> None:
     """With the proven count the mechanism is exact in 90 % of 2,000 runs up to 3.9 deviations; with two thirds of it, a wrong twin, it is not."""
     n = masked_parity_curator_clients(d, 1.0, 0.1)
-    success = masked_parity_curator.curator_recovery(d, 1.0, 4)
+    success = runs.curator_recovery(d, 1.0, 4)
     assert wilson(success(n, 2000), 2000, SURE)[1] > 0.9
     assert wilson(success(2 * n // 3, 2000), 2000, SURE)[1] < 0.9
 
@@ -258,18 +262,17 @@ def readme_counts() -> dict[str, int]:
     return dict(zip((LISTED, ONE_ROUND, CURATOR), (int(count.replace(",", "")) for count in counts.groups()), strict=True))
 
 
-def rate(name: str, n: int, runs: int) -> tuple[float, float]:
+def rate(name: str, n: int, trials: int) -> tuple[float, float]:
     """The 99.99 % interval of the success with n clients at d = 16."""
-    if name == CURATOR:
-        return wilson(masked_parity_curator.curator_recovery(16, 1.0, 1)(n, runs), runs, SURE)
-    return wilson(exact_recovery(find_protocol(name).from_settings({"d": "16"}), 1.0, 1)(n, runs), runs, SURE)
+    success = runs.curator_recovery(16, 1.0, 1) if name == CURATOR else exact_recovery(find_protocol(name).from_settings({"d": "16"}), 1.0, 1)
+    return wilson(success(n, trials), trials, SURE)
 
 
-@pytest.mark.parametrize(("name", "runs"), [(LISTED, 400), (ONE_ROUND, 400), (CURATOR, 160)])
-def test_readme_counts_succeed_as_often_as_they_say(name: str, runs: int) -> None:
+@pytest.mark.parametrize(("name", "trials"), [(LISTED, 400), (ONE_ROUND, 400), (CURATOR, 160)])
+def test_readme_counts_succeed_as_often_as_they_say(name: str, trials: int) -> None:
     """Each count of README's sentence succeeds in 90 % of the runs, within 99.99 %; the closed form once printed for the curator, 65, does not."""
     n = readme_counts()[name]
-    low, high = rate(name, n, runs)
+    low, high = rate(name, n, trials)
     assert low < 0.9 < high
     if name == CURATOR:
         assert rate(name, 65, 120)[1] < 0.9
@@ -279,12 +282,12 @@ def test_readme_counts_succeed_as_often_as_they_say(name: str, runs: int) -> Non
 @pytest.mark.parametrize("name", [LISTED, ONE_ROUND, CURATOR])
 def test_readme_counts_are_what_its_command_finds(name: str) -> None:
     """README's counts lie in the intervals that `experiment masked-parity --full --seed 1`, the command named beside them, measures."""
-    (point,) = (point for point in EXPERIMENT.points("full") if point.get("protocol") == name and point["d"] == 16)
-    found = EXPERIMENT.measure(point, 1)
-    assert found["low"] <= readme_counts()[name] <= found["high"]
+    count = EXPERIMENT.measure(runs.count(name, 16, "full"), 1)
+    assert isinstance(count, ClientCount)
+    assert count.low <= readme_counts()[name] <= count.high
 
 
 def test_the_ideal_noise_grows_with_n() -> None:
     """The paper's protocol in law succeeds more often with more clients, as a search needs."""
-    success = literal_recovery(4, 1.0, 1)
+    success = runs.literal_recovery(4, 1.0, 1)
     assert all(less < more for less, more in pairwise(success(n, 2000) for n in (8_000, 16_000, 32_000)))

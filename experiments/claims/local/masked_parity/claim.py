@@ -4,49 +4,36 @@
 """
 
 import math
-from collections.abc import Callable
 from itertools import pairwise
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeAlias
 
-from local_dp.bounds.masked_parity import (
-    masked_parity_clients,
-    masked_parity_curator_clients,
-    masked_parity_fresh_clients,
-    masked_parity_interactive_bound,
-    masked_parity_list_clients,
-    masked_parity_literal_clients,
-    masked_parity_one_round_bound,
-    masked_parity_one_round_clients,
+from local_dp.bounds.masked_parity import masked_parity_curator_clients, masked_parity_interactive_bound, masked_parity_one_round_bound
+from local_dp.experiments.claims.local.masked_parity.epsilon import Goal, Reports, epsilon_finding, epsilon_points
+from local_dp.experiments.claims.local.masked_parity.runs import (
+    CLAMPED,
+    CLIENTS,
+    CURATOR,
+    EPSILON,
+    FRESH,
+    HASHED,
+    LABELS,
+    LISTED,
+    LITERAL,
+    ONE_ROUND,
+    TARGET,
+    Count,
+    Users,
+    count,
 )
-from local_dp.experiments.claims.local.masked_parity.curator import curator_cross_check, curator_recovery
-from local_dp.experiments.claims.local.masked_parity.epsilon import conclude_epsilon, epsilon_points, measure_epsilon
-from local_dp.experiments.claims.local.masked_parity.literal import literal_by_clients, literal_recovery
 from local_dp.experiments.lab.calibration import intervals_check
 from local_dp.experiments.lab.chapters import LOCAL_MODEL, Chapter
-from local_dp.experiments.lab.claim import Check, Curve, Experiment, Figure, Finding, Measurement, Point, Scale, Table
-from local_dp.experiments.lab.cross_check import Trial, cross_check, cross_check_shown
+from local_dp.experiments.lab.claim import Check, Experiment, Figure, Finding, Scale, Table, curve, of_kind
+from local_dp.experiments.lab.cross_check import Crossing, cross_check_shown
 from local_dp.experiments.lab.figure_text import figure_check
-from local_dp.experiments.lab.minimal_clients import exact_recovery, measured_clients, reached_check
-from local_dp.experiments.lab.store import as_data
-from local_dp.noise import stream_key
-from local_dp.populations.population import Population
-from local_dp.protocols.local_protocol import LocalProtocol
-from local_dp.protocols.registry import find_protocol
+from local_dp.experiments.lab.findings import Rows
+from local_dp.experiments.lab.minimal_clients import ClientCount, Search, reached_check
 
-EPSILON, TARGET = 1.0, 0.9
-LITERAL = "paper's Laplace"  # the literal protocol with ideal noise Lap(2 / epsilon), in law only: real numbers leak in floating point
-CLAMPED, FRESH, HASHED, LISTED, ONE_ROUND = "masked-parity-literal", "masked-parity-fresh", "masked-parity", "masked-parity-list", "masked-parity-one-round"
-CURATOR = "curator"
 INTERACTIVE = (LITERAL, FRESH, HASHED, LISTED)
-LABELS = {
-    LITERAL: "two rounds, as printed (P0)",
-    CLAMPED: "two rounds, as printed, noise on a lattice and clamped",
-    FRESH: "two rounds, randomized response (P1)",
-    HASHED: "two rounds, hashing (P2)",
-    LISTED: "two rounds, list decoding (P4)",
-    ONE_ROUND: "one round",
-    CURATOR: "trusted curator (exponential mechanism)",
-}
 # the counts that earlier simulations found (limits 0, 3.2, 3.3 and 11)
 REFERENCE: dict[str, dict[int, float]] = {
     LITERAL: {4: 34_870, 8: 3.45e5, 16: 3.32e6, 32: 3.17e7, 64: 2.98e8},
@@ -59,22 +46,16 @@ REFERENCE: dict[str, dict[int, float]] = {
 }
 WITHIN = 1.1
 PARTED = 1.15  # the ratio of client counts at which two curves are said to have parted
-CLIENTS: dict[str, Callable[[int, float, float], int]] = {
-    LITERAL: masked_parity_literal_clients,
-    CLAMPED: masked_parity_literal_clients,
-    FRESH: masked_parity_fresh_clients,
-    HASHED: masked_parity_clients,
-    LISTED: masked_parity_list_clients,
-    ONE_ROUND: masked_parity_one_round_clients,
-    CURATOR: masked_parity_curator_clients,
-}
 NORMAL = "normal approximation"
 KINDS = dict.fromkeys(LABELS, NORMAL) | {LISTED: "hashing's times a measured share", CURATOR: "proven sufficient"}  # what the formula's count is
-CROSS_CHECKED = 4  # the d at which each is run client by client, with its formula's count
+CROSSED = 4  # the d at which each is run client by client, with its formula's count
 LEAST = 0.85  # the success that counts there as what the formula says, 90 %
+Place: TypeAlias = Count | Users | Reports | Goal
+Result: TypeAlias = Search | Crossing
+Counts: TypeAlias = dict[str, dict[int, ClientCount]]  # by protocol and d
 
 
-class MaskedParityExperiment(Experiment[Point, Measurement]):
+class MaskedParityExperiment(Experiment[Place, Result]):
     """Client counts of every masked-parity protocol, epsilon = 1, success 90 %."""
 
     name: ClassVar[str] = "masked-parity"
@@ -87,7 +68,7 @@ class MaskedParityExperiment(Experiment[Point, Measurement]):
     )
     source: ClassVar[str] = "KLNRS 2008, Section 5 and Theorem 5.1 corrected (limits 3)"
 
-    def points(self, scale: Scale) -> list[Point]:
+    def points(self, scale: Scale) -> list[Place]:
         if scale == "quick":
             dimensions = {LITERAL: (4, 8), CLAMPED: (4,), FRESH: (4, 8), HASHED: (2, 4, 6, 8, 10), LISTED: (4, 8), ONE_ROUND: (2, 4, 6, 8, 10)}
             dimensions[CURATOR] = (2, 4, 6, 8, 10)
@@ -96,124 +77,65 @@ class MaskedParityExperiment(Experiment[Point, Measurement]):
             hashed = (2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 32, 64)
             dimensions = {LITERAL: wide, CLAMPED: (4, 8, 16), FRESH: wide, HASHED: hashed, LISTED: wide, ONE_ROUND: (*range(2, 9), 10, 12, 14, 16, 18, 20)}
             dimensions[CURATOR] = (2, 4, 6, 8, 10, 12, 14, 16)
-        counts = [{"protocol": protocol, "d": d, "trials": _trials(protocol, d, scale)} for protocol, ds in dimensions.items() for d in ds]
-        return [*counts, *({"cross": protocol, "d": CROSS_CHECKED} for protocol in LABELS), *epsilon_points(scale)]
+        counts = (count(protocol, d, scale) for protocol, ds in dimensions.items() for d in ds)
+        return [*counts, *(Users(protocol, CROSSED) for protocol in LABELS), *epsilon_points(scale)]
 
-    def measure(self, point: Point, seed: int) -> Measurement:
-        if "epsilon" in point:
-            return measure_epsilon(point, seed)
-        if "cross" in point:
-            return _cross_check(point["cross"], point["d"], seed)
-        protocol, d = point["protocol"], point["d"]
-        success = _recovery(protocol, d, int.from_bytes(stream_key(f"masked-parity {protocol}", seed, d)[:8], "little"))
-        return as_data(measured_clients(success, CLIENTS[protocol](d, EPSILON, 1 - TARGET), target=TARGET, trials=point["trials"], least=2 * d + 2))
-
-    def conclude(self, measurements: list[tuple[Point, Measurement]], scale: Scale) -> Finding:
-        found: Found = {protocol: {} for protocol in LABELS}
-        widened = conclude_epsilon([(point, measurement) for point, measurement in measurements if "epsilon" in point])
-        measurements = [(point, measurement) for point, measurement in measurements if "epsilon" not in point]
-        crossed = [_crossed(point, measurement) for point, measurement in measurements if "cross" in point]
-        counted = [(f"{LABELS[p['protocol']]}, d = {p['d']}", p, m) for p, m in measurements if "cross" not in p]
-        reached = reached_check([(name, m) for name, _, m in counted])
+    def conclude(self, measurements: Rows[Place, Result], scale: Scale) -> Finding:
+        searches: Rows[Count, Search] = sorted(of_kind(measurements, Count), key=lambda row: row[0].d)
+        crossed = [_crossed(p, m) for p, m in of_kind(measurements, Users)]
+        epsilon_checks, epsilon_tables, epsilon_figures = epsilon_finding(measurements)
+        reached = reached_check([(str(p), m) for p, m in searches])
         if not reached.shown:
-            return Finding([reached, *crossed, *widened.checks], headline="Some least number of clients was not found.")
-        for _, point, measurement in sorted(counted, key=lambda entry: int(entry[1]["d"])):
-            found[point["protocol"]][point["d"]] = measurement
-        checks = [
-            reached,
-            *_reference_checks(found),
-            _order_check(found),
-            _bound_check(found),
-            _parting_check(found),
-            _growth_check(found),
-            _curator_check(found),
-        ]
-        table, figure = _table(found), _figure(found)
+            return Finding([reached, *crossed, *epsilon_checks], headline="A search did not find a least number of clients.")
+        counts: Counts = {protocol: {p.d: m for p, m in searches if p.protocol == protocol and isinstance(m, ClientCount)} for protocol in LABELS}
+        checks = [reached, *_reference_checks(counts)]
+        checks += [check(counts) for check in (_order_check, _bound_check, _parting_check, _growth_check, _curator_check)]
+        table, figure = _table(counts), _figure(counts)
         return Finding(
-            checks=[*checks, *crossed, figure_check([figure], table), *widened.checks, intervals_check()],
-            tables=[table, *widened.tables],
-            figures=[figure, *widened.figures],
+            checks=[*checks, *crossed, figure_check([figure], table), *epsilon_checks, intervals_check()],
+            tables=[table, *epsilon_tables],
+            figures=[figure, *epsilon_figures],
             notes=[
                 "Examples are uniform: a learner for every distribution would also learn parity, which no efficient local protocol does.",
-                f"epsilon = {EPSILON:g} where nothing else is said; a run succeeds if every secret bit is found. Every count is a measured minimum with its "
-                "95 % interval; tallies are drawn from their exact law, which the cross-checks hold against runs in which every client answers. The "
-                "curator's is the exponential mechanism over all 2^(d+1) rules.",
+                f"epsilon = {EPSILON:g} unless stated otherwise. A run succeeds if every secret bit is right. Every count is a measured minimum with its 95 % "
+                "interval. Tallies are drawn from their exact law; the cross-checks compare it with runs in which every client answers. The curator uses the "
+                "exponential mechanism over all 2^(d+1) rules.",
                 "The proven limit holds for every one-round (non-interactive) local protocol, at any epsilon. The information limit is proven for one round "
                 "on the first d bits and heuristic for interactive protocols, sequentially or fully.",
             ],
-            headline=_headline(found),
+            headline=_headline(counts),
         )
 
 
-Found = dict[str, dict[int, Measurement]]
-
-
-def _headline(found: Found) -> str:
+def _headline(counts: Counts) -> str:
     """At the greatest dimension in which the best protocol of either kind was run."""
-    d = max(set(found[LISTED]) & set(found[ONE_ROUND]))
-    two, one = found[LISTED][d]["n"], found[ONE_ROUND][d]["n"]
+    d = max(set(counts[LISTED]) & set(counts[ONE_ROUND]))
+    two, one = counts[LISTED][d].n, counts[ONE_ROUND][d].n
     return f"At d = {d} masked parity takes {two:,} clients in two rounds and {one:,}, {one / two:,.3g} times as many, in one."
 
 
-def _protocol(name: str, d: int) -> LocalProtocol[Any]:
-    return find_protocol(name).from_settings({"d": str(d)})
+def _crossed(point: Users, crossing: Crossing) -> Check:
+    return cross_check_shown(str(point), crossing, LEAST, "chosen by the mechanism itself" if point.protocol == CURATOR else "client by client")
 
 
-def _recovery(protocol: str, d: int, seed: int) -> Callable[[int, int], int]:
-    if protocol == LITERAL:
-        return literal_recovery(d, EPSILON, seed)
-    return curator_recovery(d, EPSILON, seed) if protocol == CURATOR else exact_recovery(_protocol(protocol, d), EPSILON, seed)
-
-
-def _cross_check(name: str, d: int, seed: int) -> Measurement:
-    """Client by client and from the law, with the formula's count: a protocol, the paper's with ideal noise, or the curator's mechanism itself."""
-    n = CLIENTS[name](d, EPSILON, 1 - TARGET)
-    if name == CURATOR:
-        return curator_cross_check(d, EPSILON, n, seed)
-    users, laws = (150, 1200) if name in (LITERAL, CLAMPED) else (400, 1600)  # tens of thousands of clients each
-    if name == LITERAL:
-        right = sum(literal_by_clients(d, EPSILON, n, run) for run in range(seed * users, (seed + 1) * users))
-        return {"clients": n, "users": [right, users], "law": [literal_recovery(d, EPSILON, seed)(n, laws), laws]}
-    protocol = _protocol(name, d)
-
-    def exact(result: Any, population: Population) -> bool:
-        return protocol.true_error(result, population) == 0
-
-    def trial() -> Trial:
-        return Trial(protocol.algorithm(EPSILON, n), lambda drawn: protocol.synthetic(n, drawn), exact, n, EPSILON)
-
-    return as_data(cross_check(trial, seed, users=users, laws=laws))
-
-
-def _crossed(point: Point, measurement: Measurement) -> Check:
-    way = "chosen by the mechanism itself" if point["cross"] == CURATOR else "client by client"
-    return cross_check_shown(f"{LABELS[point['cross']]}, d = {point['d']}", measurement, LEAST, way)
-
-
-def _trials(protocol: str, d: int, scale: Scale) -> int:
-    """Runs for a search: more where they are cheap or where success grows slowly with n."""
-    if protocol == LITERAL:
-        return 3000 if scale == "quick" else 20_000
-    if scale == "quick":
-        return 1200 if d < 10 else 4000
-    if protocol in (CLAMPED, CURATOR):
-        return 3000 if d <= 12 else 2000
-    return 12_000 if protocol == ONE_ROUND else 6000 if d <= 16 else 3000
-
-
-def _reference_checks(found: Found) -> list[Check]:
-    """Against the counts known before. The clamped noise saves clients, as post-processing may: known is the count with noise that is not."""
-    known = {(protocol, d): (m, REFERENCE[protocol][d]) for protocol, by_d in found.items() for d, m in by_d.items() if d in REFERENCE[protocol]}
-    ratios = {key: m["n"] / n for key, (m, n) in known.items() if key[0] != CLAMPED}
-    apart = {key: max(m["low"] / n, n / m["high"]) for key, (m, n) in known.items() if key[0] != CLAMPED}
-    saved = {d: m["n"] / n for (protocol, d), (m, n) in known.items() if protocol == CLAMPED}
+def _reference_checks(counts: Counts) -> list[Check]:
+    """Against the counts known before. Clamping the noise saves clients, as post-processing may; the known count is of noise that is not clamped."""
+    known = {
+        str(Users(protocol, d)): (m, REFERENCE[protocol][d])
+        for protocol, by_d in counts.items()
+        for d, m in by_d.items()
+        if protocol != CLAMPED and d in REFERENCE[protocol]
+    }
+    ratios = {name: m.n / n for name, (m, n) in known.items()}
+    apart = {name: max(m.low / n, n / m.high) for name, (m, n) in known.items()}
+    saved = {d: m.n / REFERENCE[CLAMPED][d] for d, m in counts[CLAMPED].items() if d in REFERENCE[CLAMPED]}
     worst, farthest = max(ratios, key=ratios.__getitem__), max(apart, key=apart.__getitem__)
     return [
         Check(
             "Every count known before is met within 10 %, up to the confidence interval of the measurement",
             apart[farthest] <= WITHIN,
-            f"n / known from {min(ratios.values()):.3f} to {ratios[worst]:.3f} ({_named(worst)}) over {len(ratios)} counts; the nearer end of the interval is "
-            f"farthest from the known count, by a factor of {apart[farthest]:.3f}, at {_named(farthest)}",
+            f"n / known from {min(ratios.values()):.3f} to {ratios[worst]:.3f} ({worst}) over {len(ratios)} counts; the nearer end of the interval is "
+            f"farthest from the known count, by a factor of {apart[farthest]:.3f}, at {farthest}",
         ),
         Check(
             "Noise on a lattice and clamped needs no more clients than the unbounded noise that it stands for",
@@ -223,15 +145,11 @@ def _reference_checks(found: Found) -> list[Check]:
     ]
 
 
-def _named(key: tuple[str, int]) -> str:
-    return f"{LABELS[key[0]]}, d = {key[1]}"
-
-
-def _order_check(found: Found) -> Check:
-    shared = sorted(set.intersection(*(set(found[protocol]) for protocol in INTERACTIVE)))
-    steps = {(d, better): found[worse][d]["low"] / found[better][d]["high"] for d in shared for worse, better in pairwise(INTERACTIVE)}
+def _order_check(counts: Counts) -> Check:
+    shared = sorted(set.intersection(*(set(counts[protocol]) for protocol in INTERACTIVE)))
+    steps = {(d, better): counts[worse][d].low / counts[better][d].high for d in shared for worse, better in pairwise(INTERACTIVE)}
     least = min(steps, key=steps.__getitem__)
-    gains = ", ".join(f"{found[LITERAL][d]['n'] / found[LISTED][d]['n']:.0f} at d = {d}" for d in shared)
+    gains = ", ".join(f"{counts[LITERAL][d].n / counts[LISTED][d].n:.0f} at d = {d}" for d in shared)
     return Check(
         "Each improvement of the two-round protocol saves clients, the intervals apart",
         steps[least] > 1,
@@ -239,20 +157,20 @@ def _order_check(found: Found) -> Check:
     )
 
 
-def _bound_check(found: Found) -> Check:
-    bounds = {d: masked_parity_one_round_bound(d, EPSILON, TARGET) for d in found[ONE_ROUND]}
-    margins = {d: m["n"] / bounds[d] for d, m in found[ONE_ROUND].items()}
+def _bound_check(counts: Counts) -> Check:
+    bounds = {d: masked_parity_one_round_bound(d, EPSILON, TARGET) for d in counts[ONE_ROUND]}
+    margins = {d: m.n / bounds[d] for d, m in counts[ONE_ROUND].items()}
     closest = min(margins, key=margins.__getitem__)
     return Check(
         "The one-round protocol respects the proven lower bound of all one-round protocols",
-        all(m["low"] >= bounds[d] for d, m in found[ONE_ROUND].items()),
+        all(m.low >= bounds[d] for d, m in counts[ONE_ROUND].items()),
         f"closest at d = {closest}: {margins[closest]:.2f} times the bound",
     )
 
 
-def _ratios(found: Found) -> dict[int, float]:
+def _ratios(counts: Counts) -> dict[int, float]:
     """One round's clients over two rounds' (hashing), where both were measured."""
-    return {d: found[ONE_ROUND][d]["n"] / found[HASHED][d]["n"] for d in found[ONE_ROUND] if d in found[HASHED]}
+    return {d: counts[ONE_ROUND][d].n / counts[HASHED][d].n for d in counts[ONE_ROUND] if d in counts[HASHED]}
 
 
 def parting(ratios: dict[int, float]) -> float:
@@ -267,20 +185,20 @@ def parting(ratios: dict[int, float]) -> float:
     return low + (high - low) * math.log(PARTED / ratios[low]) / math.log(ratios[high] / ratios[low])
 
 
-def _parting_check(found: Found) -> Check:
-    ratios = _ratios(found)
+def _parting_check(counts: Counts) -> Check:
+    ratios = _ratios(counts)
     at = parting(ratios)
     shown = ", ".join(f"{ratio:.2f} at d = {d}" for d, ratio in ratios.items())
     statement = "One round and two need about equally many clients up to d about 5 and part there for good"
     return Check(statement, 3.5 <= at <= 7, f"the ratio stays above {PARTED} from d = {at:.1f}: {shown}")
 
 
-def _growth_check(found: Found) -> Check:
+def _growth_check(counts: Counts) -> Check:
     """The last two measured d on each side: a power of 2 against a power of d."""
-    one, two = found[ONE_ROUND], found[LISTED]
+    one, two = counts[ONE_ROUND], counts[LISTED]
     (low, high), (narrow, wide) = sorted(one)[-2:], sorted(two)[-2:]
-    doubling = math.log2(one[high]["n"] / one[low]["n"]) / (high - low)
-    power = math.log(two[wide]["n"] / two[narrow]["n"]) / math.log(wide / narrow)
+    doubling = math.log2(one[high].n / one[low].n) / (high - low)
+    power = math.log(two[wide].n / two[narrow].n) / math.log(wide / narrow)
     return Check(
         "With one round the count about doubles with every bit; with two it grows like a power of d",
         0.75 <= doubling <= 1.25 and power <= 3,
@@ -288,48 +206,40 @@ def _growth_check(found: Found) -> Check:
     )
 
 
-def _curator_check(found: Found) -> Check:
+def _curator_check(counts: Counts) -> Check:
     """The mechanism against what is proven enough for it, and against the best local protocol."""
-    curator = found[CURATOR]
+    curator = counts[CURATOR]
     sufficient = {d: masked_parity_curator_clients(d, EPSILON, 1 - TARGET) for d in curator}
-    d = max(set(curator) & set(found[LISTED]))
-    factor = found[LISTED][d]["n"] / curator[d]["n"]
+    d = max(set(curator) & set(counts[LISTED]))
+    factor = counts[LISTED][d].n / curator[d].n
     return Check(
         "A trusted curator's measured minimum is at most what is proven to suffice, and ten times below the best local protocol",
-        all(curator[d]["low"] <= sufficient[d] for d in curator) and factor > 10,
-        ", ".join(f"d = {d}: {m['n']} [{m['low']}, {m['high']}], {sufficient[d]} suffice" for d, m in curator.items())
+        all(curator[d].low <= sufficient[d] for d in curator) and factor > 10,
+        ", ".join(f"d = {d}: {m.n} [{m.low}, {m.high}], {sufficient[d]} suffice" for d, m in curator.items())
         + f"; list decoding needs {factor:.0f} times as many at d = {d}",
     )
 
 
-def _table(found: Found) -> Table:
+def _table(counts: Counts) -> Table:
     rows: list[tuple[Any, ...]] = []
-    for protocol, by_d in found.items():
+    for protocol, by_d in counts.items():
         for d, m in by_d.items():
             known = REFERENCE[protocol].get(d)
-            formula = CLIENTS[protocol](d, EPSILON, 1 - TARGET)
-            ratio = None if known is None else round(m["n"] / known, 3)
-            rows.append((LABELS[protocol], d, m["n"], m["low"], m["high"], formula, KINDS[protocol], known, ratio))
+            ratio = None if known is None else round(m.n / known, 3)
+            rows.append((LABELS[protocol], d, m.n, m.low, m.high, CLIENTS[protocol](d, EPSILON, 1 - TARGET), KINDS[protocol], known, ratio))
     columns = ("protocol", "d", "clients for 90 %, measured minimum", "95 % low", "95 % high", "formula", "kind of formula", "known before", "ratio to known")
     return Table("Least number of clients that learn every bit in 90 % of the runs, epsilon = 1", columns, rows)
 
 
-def _figure(found: Found) -> Figure:
-    curves = []
-    for protocol, by_d in found.items():
-        ds = sorted(by_d)
-        low, high = ([float(by_d[d][side]) for d in ds] for side in ("low", "high"))
-        curves.append(Curve(LABELS[protocol], [float(d) for d in ds], [float(by_d[d]["n"]) for d in ds], "measured", low, high))
-    top = max(found[LISTED])
-    grid = [d for d in range(2, top + 1) if d <= 16 or d % 4 == 0]
-    narrow = range(2, max(found[ONE_ROUND]) + 1)
-    one_round = [masked_parity_one_round_bound(d, EPSILON, TARGET) for d in narrow]
-    information = masked_parity_interactive_bound(1, EPSILON)
-    curator = [float(masked_parity_curator_clients(d, EPSILON, 1 - TARGET)) for d in grid]
+def _figure(counts: Counts) -> Figure:
+    curves = [curve(LABELS[protocol], ((d, m.n, m.low, m.high) for d, m in by_d.items())) for protocol, by_d in counts.items()]
+    grid = [d for d in range(2, max(counts[LISTED]) + 1) if d <= 16 or d % 4 == 0]
+    one_round = ((d, masked_parity_one_round_bound(d, EPSILON, TARGET)) for d in range(2, max(counts[ONE_ROUND]) + 1))
+    information = ((d, masked_parity_interactive_bound(d, EPSILON)) for d in grid)
     curves += [
-        Curve("every one-round protocol, proven limit", [float(d) for d in narrow], one_round, "bound"),
-        Curve("information limit (proven for one round on d bits)", [float(d) for d in grid], [information * d**2 for d in grid], "bound"),
-        Curve("trusted curator, proven to suffice", [float(d) for d in grid], curator, "theory"),
+        curve("every one-round protocol, proven limit", one_round, "bound"),
+        curve("information limit (proven for one round on d bits)", information, "bound"),
+        curve("trusted curator, proven to suffice", ((d, masked_parity_curator_clients(d, EPSILON, 1 - TARGET)) for d in grid), "theory"),
     ]
     return Figure("clients", "Clients needed to learn masked parity", "secret bits d", "clients for 90 % success", curves, log_x=True, log_y=True)
 

@@ -92,9 +92,9 @@ class Parity(Experiment[Place, Result]):
         notes = [
             "A* charged exactly pays for all its runs together, not for their sum; that saves a factor of about 1.5 over two runs with added budgets.",
             "The exponential mechanism needs 2^d time and, because scores fluctuate, a little more than its closed form; the other learners are efficient.",
-            "Counts: those of the efficient learners are exact minima; the exponential mechanism's are measured minima, with the whole numbers within 3.9 "
-            "standard errors, the local ones measured minima with 95 % intervals. The lower bound for interactive local protocols is proven for sequential "
-            "interaction (nobody is asked in two rounds); fully interactive protocols are outside of it.",
+            "The counts of the efficient learners are exact minima. The others are measured minima: the exponential mechanism's with the whole numbers within 3.9 "
+            "standard errors, the local ones with 95 % intervals. The lower bound for interactive local protocols is proven for sequential interaction (each "
+            "client answers in one round only); fully interactive protocols are outside of it.",
         ]
         checks = [*central_checks, separation(within, beyond), *local_checks, intervals_check()]
         return Finding(checks, [*central_tables, *local_tables], [figure], notes, headline=headline(within, beyond))
