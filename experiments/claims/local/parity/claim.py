@@ -92,7 +92,7 @@ class Parity(Experiment[Place, Result]):
         notes = [
             "A* charged exactly pays for all its runs together, not for their sum; that saves a factor of about 1.5 over two runs with added budgets.",
             "The exponential mechanism needs 2^d time and, because scores fluctuate, a little more than its closed form; the other learners are efficient.",
-            "The counts of the efficient learners are exact minima. The others are measured minima: the exponential mechanism's with the whole numbers within 3.9 "
+            "The counts of the efficient learners are exact minima. The others are measured: the exponential mechanism's with the whole numbers within 3.9 "
             "standard errors, the local ones with 95 % intervals. The lower bound for interactive local protocols is proven for sequential interaction (each "
             "client answers in one round only); fully interactive protocols are outside of it.",
         ]
