@@ -15,7 +15,7 @@ from local_dp.arrays import Floats
 from local_dp.bounds.best import Reports
 from local_dp.errors import InputError, unknown
 from local_dp.experiments.api.tables import sample_rows
-from local_dp.experiments.lab.claim import Curve, Figure, Measurement, Point
+from local_dp.experiments.lab.claim import Curve, Data, Figure
 from local_dp.experiments.lab.figures import save
 from local_dp.experiments.lab.store import MeasurementStore, code_stamp, plain, write_text
 from local_dp.experiments.text.layout import held, table
@@ -89,7 +89,7 @@ class Comparison:
     def _reports(self) -> dict[float, list[Reports]]:
         return {epsilon: self.reports(epsilon) for epsilon in self.grid.epsilons}
 
-    def points(self) -> list[Point]:
+    def points(self) -> list[Data]:
         """The independent pieces of work, as plain data; a point holds everything that its measurement depends on."""
         about = {
             "protocol": self.protocol.name,
@@ -104,7 +104,7 @@ class Comparison:
             for clients in self.grid.clients
         ]
 
-    def measure(self, point: Point) -> Measurement:
+    def measure(self, point: Data) -> Data:
         """The 95 % point of the largest error, with its 95 % interval, and the mean squared error of one coordinate's estimate."""
         reports = next(each for each in self._reports[point["epsilon"]] if each.randomizer.name == point["randomizer"])
         key = stream_key(f"compare {point['protocol']} {point['randomizer']} {point['epsilon']:g} {point['clients']}", self.grid.seed)
@@ -115,7 +115,7 @@ class Comparison:
         low, at, high = (float(largest[place]) for place in quantile_places(len(largest)))
         return {"error": at, "low": low, "high": high, "rmse": math.sqrt(float(np.mean(errors**2)))}
 
-    def _drawn(self, reports: Reports, point: Point, generator: np.random.Generator) -> Floats:
+    def _drawn(self, reports: Reports, point: Data, generator: np.random.Generator) -> Floats:
         """The errors of each run, shape (runs, m), by tallies drawn from their law."""
         truth, law = self._truth(reports, point["epsilon"])
         by_report = reports.law(law)
@@ -123,7 +123,7 @@ class Comparison:
         sizes = [min(block, runs - start) for start in range(0, runs, block)]
         return np.concatenate([reports.estimates(generator.multinomial(point["clients"], by_report, size=size)) - truth for size in sizes])
 
-    def _simulated(self, reports: Reports, point: Point, generator: np.random.Generator) -> Floats:
+    def _simulated(self, reports: Reports, point: Data, generator: np.random.Generator) -> Floats:
         """The same, every client simulated, with new records for each run."""
         truth, _ = self._truth(reports, point["epsilon"])
         query = LocalQuery(asked_of(self.protocol, point["epsilon"]).query, reports.randomizer, Cohort(0, point["clients"]))
@@ -158,7 +158,7 @@ class Comparison:
         read: dict[str, Any] = plain(data)
         return read
 
-    def _row(self, point: Point, measured: Measurement) -> dict[str, Any]:
+    def _row(self, point: Data, measured: Data) -> dict[str, Any]:
         way = next(each for each in self._ways[point["epsilon"]] if each.name == point["randomizer"])
         about = {key: point[key] for key in ("randomizer", "epsilon", "clients")}
         return {**about, **measured, "planned": way.accuracy(point["clients"])}

@@ -11,8 +11,6 @@ from pydantic import TypeAdapter
 from local_dp.experiments.lab.chapters import Chapter
 from local_dp.experiments.lab.coverage.stated import Stated
 
-Point: TypeAlias = dict[str, Any]  # plain JSON data: what to measure
-Measurement: TypeAlias = dict[str, Any]  # plain JSON data: what was measured
 Data: TypeAlias = dict[str, Any]  # a point or a measurement as plain JSON data
 Scale: TypeAlias = Literal["quick", "full"]
 

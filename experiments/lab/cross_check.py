@@ -10,7 +10,7 @@ import numpy as np
 
 from local_dp.errors import LocalDPError
 from local_dp.experiments.lab.checks import SURE
-from local_dp.experiments.lab.claim import Check, Data
+from local_dp.experiments.lab.claim import Check
 from local_dp.experiments.lab.intervals import wilson
 from local_dp.interaction import Algorithm, run
 from local_dp.loss import exp_epsilon
@@ -115,13 +115,11 @@ def _measured(trial: Trial, seed: int, users: int, laws: int) -> CrossCheck:
     )
 
 
-def cross_check_shown(what: str, crossing: Crossing | Data, least: float = 0.0, way: str = "client by client") -> Check:
+def cross_check_shown(what: str, crossing: Crossing, least: float = 0.0, way: str = "client by client") -> Check:
     """Whether both ways succeed alike and at least with probability `least`, ask the right clients, and lose no more than epsilon.
 
     `what` names protocol and point. Rates are compared at 3.9 standard errors.
     """
-    if isinstance(crossing, dict):
-        crossing = Refusal(crossing["refused"]) if "refused" in crossing else CrossCheck(**crossing)
     statement = f"{what}: {way} it succeeds as often as drawn from its law" + (f", not below {least:.0%}" if least else "")
     if isinstance(crossing, Refusal):
         return Check(statement, False, f"refused: {crossing.refused}")

@@ -112,10 +112,9 @@ def measured_clients(success: Callable[[int, int], int], guess: int, *, target: 
     return ClientCount(count.n, count.low, count.high, count.trials)
 
 
-def reached_check(searches: list[tuple[str, Any]]) -> Check:
+def reached_check(searches: Sequence[tuple[str, Search]]) -> Check:
     """Whether every search among (name, Search) found a count; if not, which failed and why."""
-    reasons = [(name, search.get("failed") if isinstance(search, dict) else getattr(search, "failed", None)) for name, search in searches]
-    failures = [f"{name}: {reason}" for name, reason in reasons if reason is not None]
+    failures = [f"{name}: {search.failed}" for name, search in searches if isinstance(search, NoCount)]
     return Check("Every search for a least number of clients finds one", bool(searches) and not failures, "; ".join(failures) or f"{len(searches)} searches")
 
 

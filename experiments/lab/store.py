@@ -11,7 +11,7 @@ from hashlib import blake2b
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -35,11 +35,6 @@ def plain(value: Any) -> Any:
     if isinstance(value, float) and not np.isfinite(value):
         return str(value)
     return value
-
-
-def as_data(measurement: Any) -> Data:
-    """A measurement as plain JSON data."""
-    return cast(Data, plain(measurement))
 
 
 def canonical(value: Any) -> str:

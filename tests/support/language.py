@@ -19,7 +19,7 @@ BANNED = re.compile(
 )
 _FENCE = re.compile(r"^(```|~~~).*?^\1", re.MULTILINE | re.DOTALL)
 _CODE, _LINK, _URL = re.compile(r"`[^`]*`"), re.compile(r"!?\[([^\]]*)\]\([^)]*\)"), re.compile(r"https?://\S+")
-_WORD = re.compile(r"(?<![\w^_/*=(|])[A-Za-z][a-z'-]+(?![\w^_/*=(|])|\ba\b(?= [a-z])|\bX\b|\((?=[a-z])")
+_WORD = re.compile(r"(?<![\w^_/*=|])[A-Za-z][a-z'-]+(?![\w^_/*=(|])|\ba\b(?= [a-z])|\bX\b")
 _ABBREVIATION = re.compile(r"\b(e\.g|i\.e|cf|vs|et al|Def|Thm|Prop|Lem|Cor|Sec|Fig|No|pp?|Dr|St)\.")
 _END = re.compile(r"(?<=[.!?:;])[\s)]+|\n\s*\n|\n(?=\s*(?:[-*#|]|\d+\. ))|\s\|\s")
 

@@ -17,12 +17,11 @@ from local_dp.errors import LocalDPError
 from local_dp.experiments.lab.chapters import FRONTIER
 from local_dp.experiments.lab.checks import every
 from local_dp.experiments.lab.claim import Check, Experiment, Figure, Finding, Scale, Table, curve, of_kind
-from local_dp.experiments.lab.cross_check import CrossCheck, Crossing, Refusal, Trial, cross_check, cross_check_shown
+from local_dp.experiments.lab.cross_check import CrossCheck, Crossing, Refusal, cross_check, cross_check_shown, exact_trial
 from local_dp.experiments.lab.findings import Rows
 from local_dp.experiments.lab.intervals import wilson
 from local_dp.experiments.lab.minimal_clients import ClientCount, NoCount, Search, exact_recovery, measured_clients, reached_check
 from local_dp.noise import stream_key
-from local_dp.populations.population import Population
 from local_dp.protocols.local_protocol import LocalProtocol
 from local_dp.protocols.registry import find_protocol
 
@@ -157,14 +156,7 @@ class Cross:
 
     def measure(self, seed: int) -> Crossing:
         protocol, clients = protocol_of(self.of, self.d), guess(self.of, self.d)
-
-        def exact(result: Any, population: Population) -> bool:
-            return protocol.true_error(result, population) == 0
-
-        def trial() -> Trial:
-            return Trial(protocol.algorithm(EPSILON, clients), lambda drawn: protocol.synthetic(clients, drawn), exact, clients, EPSILON)
-
-        return cross_check(trial, _seed("cross", self.of, seed, self.d))
+        return cross_check(lambda: exact_trial(protocol, EPSILON, clients), _seed("cross", self.of, seed, self.d))
 
 
 Point: TypeAlias = Channels | Count | AtBound | Cross
