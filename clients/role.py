@@ -80,8 +80,8 @@ class ClientRole:
                 raise RefusedError("equivocation", f"round {request.round} of run {request.run} was already asked with another request")
         except RefusedError as refused:
             return (self._refusal(request, known(refused.code)),)
-        except (Exception, SystemExit):  # noqa: BLE001 - no request ends a client
-            return (self._refusal(request, FAILED),)
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - no request ends a client
+            return (self._refusal(request, FAILED, "" if self.private else f": {error}"),)
         return tuple(reply for reply in commit.replies if _is_missing(reply, request.missing))
 
     def _answer(self, request: Request, spans: list[Span | None], digest: bytes) -> Commit:
@@ -164,8 +164,8 @@ class ClientRole:
             replies.append(Reply(run=request.run, round=request.round, member=self.member, ask=place, start=start, width=dtype.itemsize, reports=packed))
         return replies
 
-    def _refusal(self, request: Request, code: str) -> Refusal:
-        text = line(code, request)
+    def _refusal(self, request: Request, code: str, cause: str = "") -> Refusal:
+        text = line(code, request) + cause
         return Refusal(run=request.run, round=request.round, member=self.member, start=self.start, stop=self.stop, code=code, text=text[:1000])
 
 
