@@ -40,7 +40,7 @@ class Coordinator(LocalOracle):
         self.seconds: list[float] = []
         self.irregularities: list[float | None] = []  # of each round
         self.fresh: list[Reply] | None = None
-        self.phase = Phase(self.members)  # the present wait
+        self.phase = Phase()  # the present wait
         self._history: dict[int, Round] = {}
         self._accounts: dict[str, Account] = {}
         self._rejoined = False
@@ -57,7 +57,7 @@ class Coordinator(LocalOracle):
 
     def gathered(self) -> None:
         """Ends the wait for the members. Raises QuorumError if nobody came."""
-        phase, self.phase = self.phase, Phase(self.members)
+        phase, self.phase = self.phase, Phase()
         if self.members.present == 0:
             assert isinstance(phase, Gathering)
             raise QuorumError(
@@ -127,7 +127,7 @@ class Coordinator(LocalOracle):
     def shut(self) -> Round:
         """Ends the round, however few have answered."""
         assert isinstance(self.phase, Collecting)
-        round, self.phase = self.phase.round, Phase(self.members)
+        round, self.phase = self.phase.round, Phase()
         round.close()
         return round
 
@@ -151,7 +151,7 @@ class Coordinator(LocalOracle):
         owner = self.members.owner(topic)
         if owner is None:
             self._shut_out(topic, now)  # it will be counted as forged
-        return owner is None or self.members.opens(owner, now) or self._unread(topic, now)
+        return owner is None or self.members.opened(owner).take(now) or self._unread(topic, now)
 
     def reads(self, topic: str, now: float) -> bool:
         """Whether a message under `topic` is worth decoding: no reply of a stranger, and few messages of one member are. Counts it if not."""

@@ -70,10 +70,6 @@ class Part:
         waiting: Bools = ~(self.answered[window] | self.refused[window] | self.absent[window])
         return waiting
 
-    def ask(self) -> Ask:
-        """The ask as data."""
-        return Ask.of(self.query, self.coins)
-
     def decoded(self, window: slice) -> Words:
         """The reports of these positions."""
         reports: Words = np.frombuffer(self.reports[window].tobytes(), dtype=self.query.randomizer.report_dtype)
@@ -93,18 +89,6 @@ class Part:
             tally += randomizer.tally(self.decoded(window)[answered], cells[answered] if randomizer.uses_coins else cells)
         return tally
 
-    def irregularity(self) -> float | None:
-        """The p-value of the reports, where honest reports have a law that no record changes."""
-        randomizer = self.query.randomizer
-        if not isinstance(randomizer, UnaryEncoding):
-            return None
-        seen = [ones_seen(randomizer, self.decoded(window)[self.answered[window]]) for _, _, window in self.chunks()]
-        return irregularity(randomizer, np.sum(seen, axis=0))
-
-    def digests(self) -> list[bytes]:
-        """The digest of each chunk."""
-        return [chunk_digest(self.query.randomizer, self.decoded(window), self.answered[window]) for _, _, window in self.chunks()]
-
 
 class Round:
     """Collects the replies of one round until everybody has answered, refused or gone, or the deadline passes."""
@@ -121,7 +105,7 @@ class Round:
 
     def request(self, missing: tuple[Span, ...] = ()) -> Request:
         """The round's one request, as data; with `missing`, addressed once more to the clients that have not answered."""
-        return Request(run=self.run, round=self.number, asks=tuple(part.ask() for part in self.parts), missing=missing)
+        return Request(run=self.run, round=self.number, asks=tuple(Ask.of(part.query, part.coins) for part in self.parts), missing=missing)
 
     def request_digest(self) -> bytes:
         """The digest that every request of this round must have: clients answer only one."""
@@ -226,13 +210,18 @@ class Round:
         return tuple(part.tally() for part in self.parts)
 
     def irregularity(self) -> float | None:
-        """The least p-value of its asks, times how many of them have one."""
-        values = [value for part in self.parts if (value := part.irregularity()) is not None]
+        """The least p-value of its asks whose honest reports have a law that no record changes, times the number of these asks."""
+        values = []
+        for part in self.parts:
+            if isinstance(randomizer := part.query.randomizer, UnaryEncoding):
+                seen = [ones_seen(randomizer, part.decoded(window)[part.answered[window]]) for _, _, window in part.chunks()]
+                values.append(irregularity(randomizer, np.sum(seen, axis=0)))
         return min(1.0, len(values) * min(values)) if values else None
 
     def digest(self) -> str:
         """The digest of the round's reports, equal to the population tier's when all came and every report agrees."""
-        return round_digest([digest for part in self.parts for digest in part.digests()])
+        windows = ((part, window) for part in self.parts for _, _, window in part.chunks())
+        return round_digest([chunk_digest(part.query.randomizer, part.decoded(window), part.answered[window]) for part, window in windows])
 
 
 def joined(spans: list[Span]) -> list[Span]:

@@ -15,7 +15,7 @@ from local_dp.bus.sealed import SealedBus
 from local_dp.errors import BusError, LocalDPError
 from local_dp.loss import MAX_EPSILON
 from local_dp.sealing import UNSIGNED, Envelopes, Party
-from local_dp.server import listening, remote
+from local_dp.server import listening
 from local_dp.server.coordinator import Coordinator
 from local_dp.server.mixing import NAME, Joining, Mixer, filters, will
 from local_dp.server.quorum import Terms
@@ -56,7 +56,7 @@ class ShufflerConfig(BaseModel):
         coordinator = Coordinator(self.run, self.clients, 0, MAX_EPSILON, Terms(self.deadline), keys.roster if keys else None)
         clients = MqttBus(Address.parse(self.broker), f"{self.run}-{NAME}-front", listening.filters(self.run))
         server = MqttBus(Address.parse(self.server_broker), f"{self.run}-{NAME}", filters(self.run), will(self.run, after))
-        front = RemoteOracle(remote.heard(clients, before, coordinator), coordinator)
+        front = RemoteOracle(clients, coordinator, envelopes=before)
         await Mixer(front, SealedBus(server, after), Shuffler.of(self.seed, self.crowd)).serve(Joining(self.joining))
 
 

@@ -26,7 +26,7 @@ from local_dp.server.coordinator import Coordinator
 from local_dp.server.journal import Journal
 from local_dp.server.listening import filters
 from local_dp.server.mixing import NAME
-from local_dp.server.remote import RemoteOracle, heard
+from local_dp.server.remote import RemoteOracle
 from local_dp.server.roster import Keys, Place, Roster
 from local_dp.server.shuffler import ShufflerConfig, ShufflerProcess
 from local_dp.shuffle.central import Behind, Crowds
@@ -169,15 +169,14 @@ async def serve_run(
     roster = None if keys is None else keys.roster
     coordinator = Coordinator(name, settings.clients, settings.randomness.coin_seed, settings.epsilon, settings.terms, roster, crowds)
     broker: ServerBus = MqttBus(address, f"{name}-server", filters(name))
-    bus = heard(broker if trouble is None else trouble.around(broker), envelopes, coordinator)
-    oracle = RemoteOracle(bus, coordinator, on_progress, journal)
+    oracle = RemoteOracle(broker if trouble is None else trouble.around(broker), coordinator, on_progress, journal, envelopes)
 
     async def play() -> Outcome:
         await oracle.ready(joining)
         patience = 0.0
         try:
             result = await run_async(settings.algorithm, oracle)
-            patience = PARTING * (1 + coordinator.members.count / 600) if crowds is None else 0.0
+            patience = PARTING * (1 + len(coordinator.members) / 600) if crowds is None else 0.0
         finally:
             await oracle.end(patience)
         record = BusRecord(
@@ -185,8 +184,8 @@ async def serve_run(
             silenced=dict(coordinator.listening.silenced),
             irregularities=tuple(coordinator.irregularities),
             reconciliation=coordinator.reconciliation() if crowds is None else None,
-            signed=bus.envelopes.signed,
-            forged=bus.forged,
+            signed=envelopes.signed,
+            forged=oracle.bus.forged,
             attested=coordinator.members.attested,
         )
         return Outcome(
