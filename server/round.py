@@ -211,11 +211,12 @@ class Round:
 
     def irregularity(self) -> float | None:
         """The least p-value of its asks whose honest reports have a law that no record changes, times the number of these asks."""
-        values = []
+        found = []
         for part in self.parts:
             if isinstance(randomizer := part.query.randomizer, UnaryEncoding):
                 seen = [ones_seen(randomizer, part.decoded(window)[part.answered[window]]) for _, _, window in part.chunks()]
-                values.append(irregularity(randomizer, np.sum(seen, axis=0)))
+                found.append(irregularity(randomizer, np.sum(seen, axis=0)))
+        values = [value for value in found if value is not None]
         return min(1.0, len(values) * min(values)) if values else None
 
     def digest(self) -> str:

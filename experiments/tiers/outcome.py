@@ -56,7 +56,7 @@ class Outcome:
     seconds: list[float]
     counts: Turnout
     max_epsilon_spent: float
-    wall: float
+    wall: float = 0.0  # seconds of the whole run
     central: Central | None = None  # behind a shuffler
     unverified: tuple[str, ...] = ()
     bus: BusRecord | None = None  # over a broker

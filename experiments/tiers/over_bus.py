@@ -2,10 +2,8 @@
 
 import asyncio
 import secrets
-import time
 from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 from local_dp.bus.address import Address
@@ -39,32 +37,29 @@ _JOINING = 30.0  # seconds to wait for members, and as much again for each 600 o
 
 @dataclass(frozen=True)
 class Identities:
-    """Keys made for one run: the members' places and private keys, and the keys of the server, or of a shuffler, which is then the server's only member."""
+    """Keys made for one run: the members' places and private keys, and the keys of the server, or of a shuffler, which is then the server's only member.
+
+    `asker` is the public key of the server, or of the shuffler, that asks the members.
+    """
 
     places: Sequence[Place]
     own: Sequence[bytes]
+    asker: bytes
     server: Keys
     shuffler: Keys | None
 
     @classmethod
     def of(cls, settings: Settings, spans: Sequence[Span]) -> "Identities":
         """New ones."""
-        own = [new_key() for _ in spans]
-        places = [_place(settings.tier == "hosts", index, span, public(key)) for index, (span, key) in enumerate(zip(spans, own, strict=True))]
-        asker = Keys(new_key(), Roster(places))
+        places, own = list[Place](), [new_key() for _ in spans]
+        for index, (span, key) in enumerate(zip(spans, own, strict=True)):
+            name, group = (f"host-{index}", HOSTS) if settings.tier == "hosts" else (f"client-{index}", client_group(index))
+            places.append(Place(name, group, *span, public(key)))
+        asking = Keys(new_key(), Roster(places))
+        asker = public(asking.own)
         if settings.behind is None:
-            return cls(places, own, asker, None)
-        return cls(places, own, Keys(new_key(), Roster([Place(NAME, NAME, 0, settings.clients, public(asker.own))])), asker)
-
-    @cached_property
-    def asker(self) -> bytes:
-        """The public key of the server, or of the shuffler, that asks the members."""
-        return public((self.shuffler or self.server).own)
-
-
-def _place(is_host: bool, index: int, span: Span, key: bytes) -> Place:
-    name, group = (f"host-{index}", HOSTS) if is_host else (f"client-{index}", client_group(index))
-    return Place(name, group, *span, key)
+            return cls(places, own, asker, asking, None)
+        return cls(places, own, asker, Keys(new_key(), Roster([Place(NAME, NAME, 0, settings.population.size, asker)])), asking)
 
 
 async def over_bus(settings: Settings, on_progress: OnProgress) -> Outcome:
@@ -75,7 +70,7 @@ async def over_bus(settings: Settings, on_progress: OnProgress) -> Outcome:
     if broker is None:
         Address.parse(settings.broker)  # refused before anybody is started
     spans, seed = _spans(settings), None if settings.randomness.private else settings.randomness.seed
-    liars = settings.faults.liars(settings.clients, settings.randomness.seed) if settings.faults else ()
+    liars = settings.faults.liars(settings.population.size, settings.randomness.seed) if settings.faults else ()
 
     async def config_of(index: int) -> MemberConfig:
         await prepared.wait()
@@ -123,8 +118,9 @@ async def over_bus(settings: Settings, on_progress: OnProgress) -> Outcome:
 
 def _spans(settings: Settings) -> list[Span]:
     """The clients of each member: one each, or an equal share each."""
-    members = settings.clients if settings.tier == "processes" else min(settings.hosts, settings.clients)
-    return [(settings.clients * index // members, settings.clients * (index + 1) // members) for index in range(members)]
+    clients = settings.population.size
+    members = clients if settings.tier == "processes" else min(settings.hosts, clients)
+    return [(clients * index // members, clients * (index + 1) // members) for index in range(members)]
 
 
 def _shuffler(settings: Settings, crowd: Behind, identities: Identities, name: str, broker: str, joining: float) -> ShufflerConfig:
@@ -134,7 +130,7 @@ def _shuffler(settings: Settings, crowd: Behind, identities: Identities, name: s
         run=name,
         broker=broker,
         server_broker=broker,
-        clients=settings.clients,
+        clients=settings.population.size,
         crowd=crowd.crowd,
         seed=None if settings.randomness.private else settings.randomness.seed,
         deadline=_OF_A_WAIT * settings.terms.deadline,
@@ -162,12 +158,11 @@ async def serve_run(
     Behind a shuffler it reads the run only under the shuffler's name for it, and no member's account. With a journal it resumes where that ends.
     Without `keys` nothing is signed.
     """
-    started = time.perf_counter()
     crowds = None if settings.behind is None else Crowds(settings.behind)
     name = name if crowds is None else behind(name)
     envelopes: Envelopes = UNSIGNED if keys is None else Party.server(name, keys.own, keys.roster.speaker)
     roster = None if keys is None else keys.roster
-    coordinator = Coordinator(name, settings.clients, settings.randomness.coin_seed, settings.epsilon, settings.terms, roster, crowds)
+    coordinator = Coordinator(name, settings.population.size, settings.randomness.coin_seed, settings.epsilon, settings.terms, roster, crowds)
     broker: ServerBus = MqttBus(address, f"{name}-server", filters(name))
     oracle = RemoteOracle(broker if trouble is None else trouble.around(broker), coordinator, on_progress, journal, envelopes)
 
@@ -195,7 +190,6 @@ async def serve_run(
             seconds=coordinator.seconds,
             counts=coordinator.counts,
             max_epsilon_spent=coordinator.ledger.max_spent,
-            wall=time.perf_counter() - started,
             central=None if crowds is None else crowds.central(),
             bus=record,
         )

@@ -99,7 +99,7 @@ class Settings:
             raise InputError(f"there is no tier {self.tier!r}; choose from {', '.join(TIERS)}")
         if not 1 <= self.hosts <= MOST_HOSTS:
             raise InputError(f"hosts is {self.hosts}; give from 1 to {MOST_HOSTS}")
-        if self.clients > MOST_CLIENTS[self.tier]:
+        if self.population.size > MOST_CLIENTS[self.tier]:
             raise InputError(self._too_many())
         real, private = self.tier in ("processes", "hosts"), self.randomness.private
         if self.unverified and (real or private):
@@ -116,9 +116,10 @@ class Settings:
             self._check_worst_case(self.worst_case)
 
     def _too_many(self) -> str:
-        fitting = next((tier for tier in TIERS if self.clients <= MOST_CLIENTS[tier]), None)
+        clients = self.population.size
+        fitting = next((tier for tier in TIERS if clients <= MOST_CLIENTS[tier]), None)
         hint = "use fewer clients" if fitting is None else f"use --tier {fitting}, or fewer clients"
-        return f"{self.clients:,} clients are too many for tier {self.tier}, which takes at most {MOST_CLIENTS[self.tier]:,}; {hint}"
+        return f"{clients:,} clients are too many for tier {self.tier}, which takes at most {MOST_CLIENTS[self.tier]:,}; {hint}"
 
     def _check_worst_case(self, lying: float) -> None:
         if not 0 <= lying < 1:
@@ -126,13 +127,8 @@ class Settings:
         if influence_of(self.algorithm) is None:
             raise InputError(f"{self.protocol.name} is no average over the reports of one query, so there is no worst case to show; leave out worst-case")
 
-    @property
-    def clients(self) -> int:
-        """How many clients there are."""
-        return self.population.size
-
     @cached_property
     def algorithm(self) -> LocalAlgorithm:
         """The one algorithm of the run; behind a shuffler, with coins that the clients draw themselves."""
-        algorithm: LocalAlgorithm = self.played or self.protocol.algorithm(self.epsilon, self.clients)
+        algorithm: LocalAlgorithm = self.played or self.protocol.algorithm(self.epsilon, self.population.size)
         return algorithm if self.behind is None else with_coins(algorithm)

@@ -27,7 +27,7 @@ from local_dp.experiments.text.screen import SCREEN
 from local_dp.experiments.tiers.outcome import STAMP, Outcome
 from local_dp.experiments.tiers.over_bus import serve_run
 from local_dp.experiments.tiers.places import runs_folder, stores_folder
-from local_dp.experiments.tiers.settings import MOST_CLIENTS, OnProgress, Randomness
+from local_dp.experiments.tiers.settings import MOST_CLIENTS, OnProgress, Randomness, Settings
 from local_dp.noise import Noise, SystemNoise
 from local_dp.populations.population import Population
 from local_dp.populations.table import Rows
@@ -81,7 +81,7 @@ class Server(Role):
             address = Address.parse(self.broker)
             journal = interrupted or Journal.begin(self.journal or runs_folder(), self.run, self._began(kind, given, chance))
 
-            def serve(shown: OnProgress) -> Outcome:
+            def serve(settings: Settings, shown: OnProgress) -> Outcome:
                 return asyncio.run(serve_run(settings, self.run, address, self.joining, shown, journal=journal, keys=keys))
 
             try:
