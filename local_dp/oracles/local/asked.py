@@ -17,7 +17,6 @@ from local_dp.noise import Draw, KeyedNoise, Noise, public_coins
 from local_dp.oracles.local.sessions import Spoken
 from local_dp.queries.query import Query
 from local_dp.randomizers.randomizer import NO_COIN, Randomizer
-from local_dp.randomizers.simulated import answers
 from local_dp.records import Records, chunks
 from local_dp.tallies import Tally
 
@@ -156,7 +155,10 @@ def randomize(query: LocalQuery, values: Ints, start: int, noise: Noise, which: 
     randomizer, batches = query.randomizer, []
     for first, last in chunks(start, start + len(values), most or fitting(randomizer)):
         held, cells = values[first - start : last - start], cells_of(randomizer, coins, first, last)
-        batches.append(answers(randomizer, noise, which, first, held, cells))
+        if isinstance(noise, KeyedNoise):
+            batches.append(randomizer.simulated(noise, which, first, held, cells))
+        else:
+            batches.append(randomizer.respond(held, randomizer.draw(noise, which, first, last), cells))
     return batches[0] if len(batches) == 1 else np.concatenate(batches)
 
 
