@@ -66,16 +66,6 @@ class Coordinator(LocalOracle):
 
     def open(self, queries: tuple[LocalQuery, ...], now: float, past: Past | None = None) -> Round:
         """Begins a round, or resumes one of the past. Raises InputError or RefusedError("budget") if it may not be asked."""
-        round = self._round(queries, past)
-        self.phase = Collecting(round, self.members, self.terms.deadline, now)
-        return round
-
-    def repeat(self, queries: tuple[LocalQuery, ...], past: Past) -> tuple[Tally, ...]:
-        """A round that was closed before: its tallies, as they were."""
-        assert past.closing is not None
-        return self._done(self._round(queries, past), past.closing.seconds)
-
-    def _round(self, queries: tuple[LocalQuery, ...], past: Past | None) -> Round:
         highest = max(query.cohort.stop for query in queries)
         if highest > self.members.clients:
             raise InputError(f"the round asks client {highest - 1}, but there are {self.members.clients} clients")
@@ -86,7 +76,14 @@ class Coordinator(LocalOracle):
         if past is not None:
             round.restore(past)
         self._history[number] = round
+        if not round.closed:
+            self.phase = Collecting(round, self.members, self.terms.deadline, now)
         return round
+
+    def repeat(self, queries: tuple[LocalQuery, ...], past: Past) -> tuple[Tally, ...]:
+        """A round that was closed before: its tallies, as they were."""
+        assert past.closing is not None
+        return self._done(self.open(queries, 0.0, past), past.closing.seconds)
 
     def close(self, now: float) -> tuple[Tally, ...]:
         """Ends the round: the tally of each query. Raises RefusedError or QuorumError if a cohort has fewer replies than its quorum."""

@@ -8,7 +8,8 @@ import numpy as np
 from local_dp.arrays import Bools, Words
 from local_dp.bounds.attacks import irregularity, ones_seen
 from local_dp.errors import InputError, WireError
-from local_dp.oracles.local.asked import CHUNK, LocalQuery, cells_of, chunk_digest, coin_key, round_digest
+from local_dp.noise import COINS
+from local_dp.oracles.local.asked import CHUNK, LocalQuery, cells_of, chunk_digest, round_digest
 from local_dp.randomizers.frequencies.unary import UnaryEncoding
 from local_dp.records import chunks
 from local_dp.server.progress import Turnout
@@ -96,7 +97,7 @@ class Round:
     def __init__(self, run: str, number: int, queries: tuple[LocalQuery, ...], coin_seed: int) -> None:
         self.run = run
         self.number = number
-        self.parts = [Part(query, coin_key(coin_seed, query.draw(number, ask))) for ask, query in enumerate(queries)]
+        self.parts = [Part(query, query.draw(number, ask).key(COINS, coin_seed)) for ask, query in enumerate(queries)]
         self.counts = Turnout(asked=sum(len(query.cohort) for query in queries))
         self.closed = False
         self.outstanding = self.counts.asked  # reports that have neither come nor been refused

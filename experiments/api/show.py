@@ -60,13 +60,11 @@ def _error(result: dict[str, Any]) -> str:
     if result["true_error"] is None:
         return ""
     truth = result["truth"]
-    beside = "" if truth is None or isinstance(truth, list) else f"; the truth is {_plain(truth)}"
-    return held(f"true error {number(round(float(result['true_error']), _PLACES))}") + beside
-
-
-def _plain(value: Any) -> str:
-    """A number, or a hypothesis by its parts."""
-    return ", ".join(held(f"{key} = {part}") for key, part in value.items()) if isinstance(value, dict) else number(value)
+    error = held(f"true error {number(round(float(result['true_error']), _PLACES))}")
+    if truth is None or isinstance(truth, list):
+        return error
+    parts = ", ".join(held(f"{key} = {part}") for key, part in truth.items()) if isinstance(truth, dict) else number(truth)
+    return f"{error}; the truth is {parts}"
 
 
 def _clients(data: dict[str, Any]) -> str:

@@ -59,7 +59,12 @@ def execute(settings: Settings, on_progress: OnProgress) -> Outcome:
     if settings.tier in ("processes", "hosts"):
         from local_dp.experiments.tiers.over_bus import over_bus  # brokers and messages take a while to import
 
-        return _awaited(over_bus(settings, on_progress))
+        work = over_bus(settings, on_progress)
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            return asyncio.run(work)
+        return _beside_the_loop(work)
     with Cluster(settings.cluster) if settings.cluster else nullcontext() as cluster:
         rounds = _Rounds(settings, on_progress, cluster)
         result = run(settings.algorithm, rounds)
@@ -77,12 +82,8 @@ def execute(settings: Settings, on_progress: OnProgress) -> Outcome:
     )
 
 
-def _awaited(work: Coroutine[Any, Any, Outcome]) -> Outcome:
-    """The outcome of a run over a bus. Beside a running event loop, as in a notebook, the run has a thread of its own, which an interrupt ends first."""
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return asyncio.run(work)
+def _beside_the_loop(work: Coroutine[Any, Any, Outcome]) -> Outcome:
+    """The outcome of a run beside this thread's event loop, as in a notebook: in a thread of its own, which an interrupt ends first."""
     cancels: list[Callable[[], object]] = []
 
     async def cancellable() -> Outcome:

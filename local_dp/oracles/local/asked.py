@@ -72,7 +72,7 @@ class LocalQuery:
 
     def draw(self, round: int, ask: int) -> Draw:
         """Which words answer it as the ask of this number in this round: those of the label where the answer is memoised, fresh ones otherwise."""
-        return Draw(round, ask, "" if self.session else self.memo)
+        return Draw(round, ask, self.memo if self.randomizer.silence is None else "")
 
     def restricted(self, start: int, stop: int) -> "LocalQuery":
         """The same ask, of the clients start..stop only."""
@@ -105,11 +105,6 @@ def check_disjoint(queries: tuple[LocalQuery, ...]) -> None:
     for first, second in pairwise(cohorts):
         if second.start < first.stop:
             raise InputError(f"two queries of one round ask client {second.start}; give them disjoint cohorts")
-
-
-def coin_key(seed: int, which: Draw) -> bytes:
-    """The key of the public coins of one ask, from the server's coin seed."""
-    return which.key("coins", seed)
 
 
 def respond(query: LocalQuery, records: Records, start: int, noise: Noise, which: Draw, coins: bytes, spoken: Spoken, place: int) -> Words:
