@@ -119,7 +119,6 @@ class ClientRole:
             raise RefusedError("ceiling", f"{self.store.rounds} rounds and {self.store.size} bytes are kept, and {size} more are asked for")
 
     def account(self, run: str) -> Account:
-        """Its charges and answers in a run."""
         return Account(run=run, member=self.member, rounds=tuple(self.store.lines(run).values())[-MAX_LINES:])
 
     def confirm(self, receipt: Receipt) -> None:

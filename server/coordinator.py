@@ -47,12 +47,10 @@ class Coordinator(LocalOracle):
 
     @property
     def rejected(self) -> int:
-        """How many messages did not fit."""
         return self.rejections.total()
 
     @property
     def counts(self) -> Turnout:
-        """The counts of all rounds together."""
         return sum((round.counts for round in self._history.values()), Turnout())
 
     def gathered(self) -> None:
@@ -102,7 +100,6 @@ class Coordinator(LocalOracle):
         return tallies
 
     def closing(self) -> Closing:
-        """How the last round was closed."""
         return Closing(self._history[len(self.rounds)].counts, self.seconds[-1])
 
     def receipts(self) -> list[Send]:
@@ -234,7 +231,6 @@ class Coordinator(LocalOracle):
         self._back(member)
 
     def due(self, now: float) -> list[Send]:
-        """The messages to publish now."""
         rejoined, self._rejoined = self._rejoined, False
         return self.phase.due(self.run, rejoined, now)
 

@@ -72,7 +72,6 @@ class Waves:
             wave.owing.pop(member.name, None)
 
     def gone(self, member: Member) -> None:
-        """This member's connection has broken."""
         self._here.discard(member.name)
         self._note(member)
 
@@ -81,7 +80,6 @@ class Waves:
             heappush(self._went, (-member.gone_since, member.name))
 
     def back(self, member: Member) -> None:
-        """This member has sent a message again."""
         if member.name in self._wave_of:
             self._here.add(member.name)
 

@@ -63,7 +63,6 @@ class Journal:
         self._log.append([Entry(self.run, number, "closed", json.dumps(data).encode())])
 
     def end(self, result: Mapping[str, Any]) -> None:
-        """The run is over."""
         self._log.append([Entry(self.run, 0, "result", json.dumps(result).encode())])
 
     @property
@@ -88,7 +87,6 @@ class Journal:
             self._log.path.unlink()
 
     def close(self) -> None:
-        """Frees the file."""
         self._log.close()
 
 

@@ -56,7 +56,6 @@ class Listening:
         return name
 
     def hears(self, name: str) -> bool:
-        """Whether a member is not silenced."""
         return name not in self._until
 
     def wake(self, now: float) -> float:

@@ -129,7 +129,6 @@ class Members:
         return self._opened[name]
 
     def silence(self, name: str, until: float) -> None:
-        """Allows no message of this member until then."""
         self.opened(name).rest(until)
         if name in self.named:
             self.named[name].read.rest(until)

@@ -72,7 +72,6 @@ class Part:
         return waiting
 
     def decoded(self, window: slice) -> Words:
-        """The reports of these positions."""
         reports: Words = np.frombuffer(self.reports[window].tobytes(), dtype=self.query.randomizer.report_dtype)
         return reports
 
@@ -82,7 +81,6 @@ class Part:
         return [(start, stop, slice(start - first, stop - first)) for start, stop in chunks(first, self.query.cohort.stop, CHUNK)]
 
     def tally(self) -> Tally:
-        """The tally of the reports that came."""
         randomizer, tally = self.query.randomizer, self.query.randomizer.empty()
         for start, stop, window in self.chunks():
             answered = self.answered[window]

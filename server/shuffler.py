@@ -85,7 +85,6 @@ class ShufflerProcess:
             raise BusError(message or f"the shuffler ended before the run did (exit code {code}); its reports are lost, start the run again")
 
     async def stop(self) -> None:
-        """Ends the process."""
         if self._process is not None and self._process.returncode is None:
             with suppress(ProcessLookupError):
                 self._process.kill()

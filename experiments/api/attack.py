@@ -76,7 +76,6 @@ class Attempt:
     scale: float = 1.0
 
     def against(self, attack: Nonadaptive[StatisticalQuery, float, R], table: Records, round: int = 0) -> R:
-        """The attack's result on this table."""
         counts, n = len(attack.queries), len(table)
         if self.answers.noise is not None:
             generator = np.random.default_rng([self.chance.seed, round, 1])

@@ -193,7 +193,6 @@ def quantile_places(runs: int) -> tuple[int, int, int]:
 
 
 def describe(data: dict[str, Any], width: int) -> str:
-    """A comparison for a person."""
     heading = ("randomizer", "epsilon", "clients", "largest error", "95 % interval", "closed form")
     rows = [
         (

@@ -47,7 +47,6 @@ def _faults(data: dict[str, Any]) -> str:
 
 
 def _independence(result: dict[str, Any]) -> str:
-    """The test of two columns' independence."""
     test = result.get("independence")
     if test is None:
         return ""
@@ -56,7 +55,6 @@ def _independence(result: dict[str, Any]) -> str:
 
 
 def _error(result: dict[str, Any]) -> str:
-    """The true error, and a scalar truth."""
     if result["true_error"] is None:
         return ""
     truth = result["truth"]
@@ -76,7 +74,6 @@ def _clients(data: dict[str, Any]) -> str:
 
 
 def _influence(data: dict[str, Any]) -> str:
-    """The possible effect of missing clients."""
     influence = data.get("influence", {"missing": 0})
     if "worst_case" in influence:
         lying = number(100 * influence["worst_case"]["lying"])

@@ -49,7 +49,6 @@ class Offer(Generic[D, R]):
 
     @classmethod
     def of(cls, mechanism: Mechanism[D, R, Loss]) -> "Offer[D, R]":
-        """One mechanism, used once."""
         return cls(type(mechanism).__name__, after(mechanism, lambda released: released), Account(mechanism.loss, mechanism.neighbours))
 
 
@@ -152,7 +151,6 @@ class Release(Printable):
 
     @property
     def rows(self) -> list[list[Any]]:
-        """The rows of the result."""
         rows: list[list[Any]] = self.data["result"]["rows"]
         return rows
 
@@ -214,7 +212,6 @@ def privacy_of(loss: Loss) -> str:
 
 
 def shown(data: dict[str, Any], width: int) -> str:
-    """A release for a person."""
     stamp = "private: operating-system entropy" if data["private"] else f"{data['stamp']}, seed {data['seed']}"
     head = f"{data['task']} by a trusted curator ({data['mechanism']}), {held(_price(data))}, {number(data['n'])} records; {held(stamp)}"
     result = data["result"]

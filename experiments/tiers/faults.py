@@ -65,7 +65,6 @@ class Faulted:
     lied: int
 
     def data(self) -> dict[str, Any]:
-        """As plain data."""
         return asdict(self)
 
 
@@ -88,11 +87,9 @@ class Trouble:
         self._doomed = sorted(zip((chance.randint(members, 2 * members) for _ in victims), victims, strict=True), reverse=True)
 
     def around(self, bus: ServerBus) -> ServerBus:
-        """The server's bus, with its faults."""
         return _FaultyBus(bus, self)
 
     def result(self, lied: int) -> Faulted:
-        """The counts of the faults."""
         counts = self.counts
         return Faulted(self.faults, counts["lost"], counts["repeated"], counts["delayed"], counts["killed"], lied)
 

@@ -50,7 +50,6 @@ class Identities:
 
     @classmethod
     def of(cls, settings: Settings, spans: Sequence[Span]) -> "Identities":
-        """New ones."""
         places, own = list[Place](), [new_key() for _ in spans]
         for index, (span, key) in enumerate(zip(spans, own, strict=True)):
             name, group = (f"host-{index}", HOSTS) if settings.tier == "hosts" else (f"client-{index}", client_group(index))

@@ -55,11 +55,9 @@ class Randomness:
 
     @property
     def coin_seed(self) -> int:
-        """Of the public coins."""
         return self.seed if self.coins is None else self.coins
 
     def noise(self) -> Noise:
-        """The clients' noise."""
         return SystemNoise() if self.private else KeyedNoise(self.seed)
 
 

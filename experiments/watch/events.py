@@ -63,7 +63,6 @@ class Scene:
         }
 
     def show(self, progress: Progress) -> None:
-        """Updates the state with the run's progress."""
         if isinstance(progress, Attendance):
             missing = _gaps(progress)
             status = f"Clients are joining{f'; waiting for {missing}' if missing else ''}."
@@ -83,7 +82,6 @@ class Scene:
         self._change(result=[line for line in lines if line], status="The run is over.")
 
     def fail(self, error: BaseException) -> None:
-        """The run failed or was interrupted."""
         self._change(phase="failed", status=f"The run has ended: {error}." if isinstance(error, LocalDPError) else "The run was interrupted.")
 
     def _round(self, progress: RoundProgress) -> None:

@@ -64,7 +64,6 @@ class EmbeddedBroker:
 
     @property
     def pid(self) -> int:
-        """The broker's process id."""
         assert self._process is not None
         return self._process.pid
 
@@ -115,7 +114,6 @@ class EmbeddedBroker:
                 await self.start()
 
     async def stop(self) -> None:
-        """Ends the process."""
         if self._keeper is not None:
             self._keeper.cancel()
             await asyncio.gather(self._keeper, return_exceptions=True)

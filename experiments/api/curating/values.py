@@ -80,7 +80,6 @@ class Quantiles(ByMechanism[Multiset, Steps]):
 
     @property
     def shares(self) -> list[float]:
-        """The shares of the quantiles."""
         return [place / (1 << self.levels) for place in range(1, 1 << self.levels)]
 
     def mechanism(self) -> Mechanism[Multiset, Steps, Loss]:

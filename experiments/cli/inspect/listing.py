@@ -102,7 +102,6 @@ def _purpose(kind: type[Any]) -> str:
 
 
 def _parameters(kind: Any) -> str:
-    """The parameters, with their defaults."""
     shown = []
     for field in fields(kind):
         if field.name == "word_bits":  # for verification only

@@ -50,7 +50,6 @@ class ProtocolCommand(ABC):
         return protocol, table
 
     def read(self, path: Path) -> Records:
-        """The table."""
         return read_records(path)
 
     def prepared(self, kind: type[LocalProtocol[Any]], given: Mapping[str, str], private: bool = False) -> tuple[LocalProtocol[Any], Records | None]:
@@ -82,7 +81,6 @@ class Role(ProtocolCommand, RunOptions):
         return read_records(path, None if self.schema is None else read_schema(self.schema), total=self.private)
 
     def randomness(self) -> Randomness:
-        """The source of randomness."""
         return Randomness.choose(self.seed, self.private)
 
     def with_progress(self, progress: OnProgress, **more: Any) -> "Role":

@@ -27,7 +27,6 @@ class RunProgress:
             self._leave()
 
     def show(self, progress: Progress) -> None:
-        """Shows the progress of the run."""
         if isinstance(progress, Attendance):
             SCREEN.working(_missing(progress))
             return

@@ -75,7 +75,6 @@ class LocalQuery:
         return Draw(round, ask, self.memo if self.randomizer.silence is None else "")
 
     def restricted(self, start: int, stop: int) -> "LocalQuery":
-        """The same ask, of the clients start..stop only."""
         return LocalQuery(self.query, self.randomizer, Cohort(start, stop), self.memo)
 
     def charge(self, coins: bytes = b"") -> Charge:
