@@ -164,15 +164,15 @@ def protocol_of(name: str, settings: Mapping[str, Any]) -> LocalProtocol[Any]:
         return kind(**settings)
 
 
+@python_errors()
 def ask(protocol: LocalProtocol[Any], table: Table | None, options: RunOptions) -> Result:
     """Runs a protocol on a table, or without one on a synthetic population. Raises the errors of a run.
 
     Works where an event loop is running too, as in a notebook.
     """
-    with python_errors():
-        records = None if table is None else records_of(table)
-        prepared = protocol if records is None else protocol.for_table(Launch(records, options.private))
-        return play(options.settings(prepared, records), options)
+    records = None if table is None else records_of(table)
+    prepared = protocol if records is None else protocol.for_table(Launch(records, options.private))
+    return play(options.settings(prepared, records), options)
 
 
 def play(settings: Settings, options: RunOptions, run: Callable[[Settings, OnProgress], Outcome] = execute, truth_known: bool = True) -> Result:

@@ -163,13 +163,9 @@ class Release(Printable):
             raise InputError(f"cannot write {str(path)!r}: {error.strerror}") from None
 
 
+@python_errors()
 def release(question: Question[D, R], records: Records) -> Release:
     """Asks the trusted curator. The price is charged first, also to the budget file if there is one. A private release computes no truth."""
-    with python_errors():
-        return _released(question, records)
-
-
-def _released(question: Question[D, R], records: Records) -> Release:
     size = question.size(records)
     if question.delta is not None and question.delta * size >= 1:
         raise InputError(
@@ -191,7 +187,7 @@ def _released(question: Question[D, R], records: Records) -> Release:
             "mechanism": offer.name,
             "n": size,
             "version": installed_version(),
-            "privacy": privacy_of(price),
+            "privacy": "approximate" if isinstance(price, Approximate) else "pure",
             "epsilon": price.epsilon,
             "delta": price.delta,
             "neighbours": neighbours,
@@ -204,11 +200,6 @@ def _released(question: Question[D, R], records: Records) -> Release:
             "wall_s": time.perf_counter() - began if simulated else None,
         }
     )
-
-
-def privacy_of(loss: Loss) -> str:
-    """The kind of a loss, in a word."""
-    return "approximate" if isinstance(loss, Approximate) else "pure"
 
 
 def shown(data: dict[str, Any], width: int) -> str:

@@ -5,7 +5,7 @@ import random
 from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from hashlib import blake2b
 from typing import Any
 
@@ -63,9 +63,6 @@ class Faulted:
     delayed: int
     killed: int
     lied: int
-
-    def data(self) -> dict[str, Any]:
-        return asdict(self)
 
 
 class Trouble:

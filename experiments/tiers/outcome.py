@@ -1,6 +1,6 @@
 """The outcome of a run, and its form as plain data."""
 
-from dataclasses import dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -60,11 +60,6 @@ class Outcome:
     bus: BusRecord | None = None  # over a broker
     faults: Faulted | None = None  # where they were asked for
 
-    @property
-    def rejected(self) -> int:
-        """The number of messages that did not fit."""
-        return 0 if self.bus is None else sum(self.bus.rejections.values())
-
 
 def as_data(settings: Settings, outcome: Outcome, truth_known: bool = True) -> dict[str, Any]:
     """A run as plain data: what `--json` prints, as outcome.schema.json describes it.
@@ -86,7 +81,7 @@ def as_data(settings: Settings, outcome: Outcome, truth_known: bool = True) -> d
         "interaction": outcome.interaction,
         "tier": settings.tier,
         "epsilon": settings.epsilon,
-        "clients": {**vars(counts), "rejected_messages": outcome.rejected},
+        "clients": {**vars(counts), "rejected_messages": 0 if bus is None else sum(bus.rejections.values())},
         "rounds": [
             {
                 "n": summary.n,
@@ -127,7 +122,7 @@ def as_data(settings: Settings, outcome: Outcome, truth_known: bool = True) -> d
     optional = {"influence": _influence(settings, outcome), **({} if bus is None else _record(bus)), "unverified": list(outcome.unverified)}
     data |= {name: value for name, value in optional.items() if value}
     if outcome.faults is not None:
-        data["faults"] = outcome.faults.data()
+        data["faults"] = asdict(outcome.faults)
     return data
 
 
