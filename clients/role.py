@@ -139,19 +139,16 @@ class ClientRole:
             raise RefusedError("bad-query", str(error)) from error
 
     def _randomizer(self, ask: Ask) -> Randomizer:
-        self._check_allowed(ask.randomizer if ask.randomizer != WithCoin.name else str(ask.randomizer_params.get("inner", WithCoin.inner)))
+        name = ask.randomizer if ask.randomizer != WithCoin.name else str(ask.randomizer_params.get("inner", WithCoin.inner))
+        allowed = self.policy.allowed
+        if allowed is not None and name not in allowed:
+            raise RefusedError("not-allowed", f"randomizer {name!r} is not on this client's list: {', '.join(sorted(allowed))}")
         randomizer = self.work.build(ask.randomizer, ask.randomizer_params)
         if self.private and (randomizer.evidence == "density" or _in_floats(randomizer.report_dtype)):
             raise RefusedError(
                 "evidence", f"{randomizer.name} is defined on real numbers: its floats reveal more than its density says, and this client answers in private"
             )
         return randomizer
-
-    def _check_allowed(self, name: str) -> None:
-        """By the name of the randomizer inside a coin. Raises RefusedError("not-allowed")."""
-        allowed = self.policy.allowed
-        if allowed is not None and name not in allowed:
-            raise RefusedError("not-allowed", f"randomizer {name!r} is not on this client's list: {', '.join(sorted(allowed))}")
 
     def _replies(self, request: Request, place: int, query: LocalQuery, spoken: Spoken) -> list[Reply]:
         dtype, coins = query.randomizer.report_dtype, request.asks[place].coins

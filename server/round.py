@@ -136,7 +136,9 @@ class Round:
         before = self.counts.answered
         self._count(part, start, stop, np.frombuffer(reply.reports, dtype=np.uint8).reshape(count, reply.width))
         if self.counts.answered > before:
-            self.sums.setdefault(reply.member, Sum()).add(self.counts.answered - before, checksum(reply))
+            accepted = self.sums.setdefault(reply.member, Sum())
+            accepted.reports += self.counts.answered - before
+            accepted.checksum ^= checksum(reply)
 
     def _count(self, part: Part, start: int, stop: int, reports: Words) -> None:
         window = part.window(start, stop)

@@ -60,6 +60,11 @@ class Outcome:
     bus: BusRecord | None = None  # over a broker
     faults: Faulted | None = None  # where they were asked for
 
+    @property
+    def rejected(self) -> int:
+        """The number of messages that did not fit."""
+        return 0 if self.bus is None else sum(self.bus.rejections.values())
+
 
 def as_data(settings: Settings, outcome: Outcome, truth_known: bool = True) -> dict[str, Any]:
     """A run as plain data: what `--json` prints, as outcome.schema.json describes it.
@@ -81,7 +86,7 @@ def as_data(settings: Settings, outcome: Outcome, truth_known: bool = True) -> d
         "interaction": outcome.interaction,
         "tier": settings.tier,
         "epsilon": settings.epsilon,
-        "clients": {**vars(counts), "rejected_messages": 0 if bus is None else sum(bus.rejections.values())},
+        "clients": {**vars(counts), "rejected_messages": outcome.rejected},
         "rounds": [
             {
                 "n": summary.n,

@@ -74,7 +74,8 @@ class Scene:
         """The run is over; `data` is the output of `--json`, without the truth of a private run."""
         result = data["result"]
         counts = [f"{number(value)} {name.replace('_', ' ')}" for name, value in data["clients"].items() if value]
-        lines = [result["explanation"], _error(result), f"Reports: {', '.join(counts)}.", f"Seconds: {number(data['wall_s'])}."]
+        error = "" if result["true_error"] is None else f"True error: {number(result['true_error'])}."
+        lines = [result["explanation"], error, f"Reports: {', '.join(counts)}.", f"Seconds: {number(data['wall_s'])}."]
         if "estimate" in result:
             self._rows(estimates(result), result["truth"])
         heading = "Result" if "estimate" in result else "What was estimated"  # of the last round, on the way to another result
@@ -112,7 +113,8 @@ class Scene:
         if widths:
             first = rows[0] if len(rows) == 1 else dict.fromkeys(("value", "low", "high"))
             before = [point for point in self.state["history"] if point[0] < answered]
-            self._change(history=_thinned([*before, [answered, max(widths), first["value"], first["low"], first["high"]]]))
+            history = [*before, [answered, max(widths), first["value"], first["low"], first["high"]]]
+            self._change(history=history if len(history) <= POINTS else [*history[:-1:2], history[-1]])
             *earlier, now = self.state["rounds"]
             self._change(rounds=[*earlier, {**now, "width": number(max(widths))}])
 
@@ -187,16 +189,7 @@ def _finite(value: Any) -> float | None:
     return float(value) if isinstance(value, int | float) and math.isfinite(value) else None
 
 
-def _thinned(history: list[list[Any]]) -> list[list[Any]]:
-    """Every other point, once there are too many."""
-    return history if len(history) <= POINTS else [*history[:-1:2], history[-1]]
-
-
 def _gaps(attendance: Attendance) -> str:
     spans = [str(start) if stop == start + 1 else f"{start} to {stop - 1}" for start, stop in attendance.missing]
     more = f" and {len(spans) - GAPS:,} more gaps" if len(spans) > GAPS else ""
     return f"{', '.join(spans[:GAPS])}{more}"
-
-
-def _error(result: dict[str, Any]) -> str:
-    return "" if result["true_error"] is None else f"True error: {number(result['true_error'])}."
