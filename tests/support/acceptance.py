@@ -16,7 +16,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "security.md"
-BRIEF = 110  # characters of figures in a row
+BRIEF = 80  # characters of figures in a row
 BEGIN, END = "<!-- scripts/acceptance writes this block -->", "<!-- the end of what it writes -->"
 TOLD = re.compile(r"(test (\d+)|class \d+): (.*)")  # a figure, as it is printed
 PATIENCE = 1800.0  # seconds for one number
