@@ -17,7 +17,7 @@ from local_dp.loss import MAX_EPSILON
 from local_dp.sealing import UNSIGNED, Envelopes, Party
 from local_dp.server import listening
 from local_dp.server.coordinator import Coordinator
-from local_dp.server.mixing import NAME, Joining, Mixer, filters, will
+from local_dp.server.mixing import NAME, Mixer, filters, will
 from local_dp.server.quorum import Terms
 from local_dp.server.remote import RemoteOracle
 from local_dp.server.roster import Keys, Roster
@@ -57,7 +57,7 @@ class ShufflerConfig(BaseModel):
         clients = MqttBus(Address.parse(self.broker), f"{self.run}-{NAME}-front", listening.filters(self.run))
         server = MqttBus(Address.parse(self.server_broker), f"{self.run}-{NAME}", filters(self.run), will(self.run, after))
         front = RemoteOracle(clients, coordinator, envelopes=before)
-        await Mixer(front, SealedBus(server, after), Shuffler.of(self.seed, self.crowd)).serve(Joining(self.joining))
+        await Mixer(front, SealedBus(server, after), Shuffler.of(self.seed, self.crowd)).serve(self.joining)
 
 
 class ShufflerProcess:

@@ -83,9 +83,6 @@ class Trouble:
         victims = chance.sample(range(members), most)
         self._doomed = sorted(zip((chance.randint(members, 2 * members) for _ in victims), victims, strict=True), reverse=True)
 
-    def around(self, bus: ServerBus) -> ServerBus:
-        return _FaultyBus(bus, self)
-
     def result(self, lied: int) -> Faulted:
         counts = self.counts
         return Faulted(self.faults, counts["lost"], counts["repeated"], counts["delayed"], counts["killed"], lied)
@@ -109,7 +106,7 @@ class Trouble:
             self.counts["killed"] += self.kill(self._doomed.pop()[1])
 
 
-class _FaultyBus:
+class FaultyBus:
     """A bus that loses, repeats and delays what it carries, both ways."""
 
     def __init__(self, bus: ServerBus, trouble: Trouble) -> None:

@@ -13,7 +13,7 @@ from local_dp.bus.mqtt import MqttBus
 from local_dp.clients.fleet import Fleet
 from local_dp.clients.member import HOSTS, client_group
 from local_dp.clients.process import MemberConfig, RunConfig, pack_columns
-from local_dp.experiments.tiers.faults import Trouble
+from local_dp.experiments.tiers.faults import FaultyBus, Trouble
 from local_dp.experiments.tiers.outcome import BusRecord, Outcome
 from local_dp.experiments.tiers.settings import EMBEDDED, OnProgress, Settings
 from local_dp.interaction import Game, run_async
@@ -163,7 +163,7 @@ async def serve_run(
     roster = None if keys is None else keys.roster
     coordinator = Coordinator(name, settings.population.size, settings.randomness.coin_seed, settings.epsilon, settings.terms, roster, crowds)
     broker: ServerBus = MqttBus(address, f"{name}-server", filters(name))
-    oracle = RemoteOracle(broker if trouble is None else trouble.around(broker), coordinator, on_progress, journal, envelopes)
+    oracle = RemoteOracle(broker if trouble is None else FaultyBus(broker, trouble), coordinator, on_progress, journal, envelopes)
 
     async def play() -> Outcome:
         await oracle.ready(joining)
