@@ -10,7 +10,7 @@ from local_dp.bus.address import Address
 from local_dp.bus.broker import EmbeddedBroker
 from local_dp.bus.interface import ServerBus
 from local_dp.bus.mqtt import MqttBus
-from local_dp.clients.fleet import Fleet
+from local_dp.clients.fleet import Fleet, packed
 from local_dp.clients.member import HOSTS, client_group
 from local_dp.clients.process import MemberConfig, RunConfig, pack_columns
 from local_dp.experiments.tiers.faults import FaultyBus, Trouble
@@ -88,7 +88,7 @@ async def over_bus(settings: Settings, on_progress: OnProgress) -> Outcome:
     first = Game(settings.algorithm).queries or ()
     if settings.behind is not None:
         Crowds(settings.behind).check(first)  # before anybody is started
-    fleet, shuffler = Fleet(len(spans), config_of, (query.randomizer for query in first)), None
+    fleet, shuffler = Fleet(len(spans), config_of, packed(query.randomizer for query in first)), None
     joining = _JOINING * (1 + len(spans) / 600)
     try:
         await fleet.start()
