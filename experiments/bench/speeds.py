@@ -81,9 +81,9 @@ def all_speeds(processes: int) -> list[Speed]:
 
 def store_speeds(processes: int) -> list[Speed]:
     """The speeds of stores."""
-    from local_dp.experiments.bench import stores
+    from local_dp.experiments.bench import runs
 
-    return stores.store_speeds(processes)
+    return runs.store_speeds(processes)
 
 
 def as_rows(speeds: Iterable[Speed]) -> list[dict[str, Any]]:

@@ -9,8 +9,7 @@ import numpy as np
 
 from local_dp.bounds.frequencies import oue_variance, sue_variance
 from local_dp.bounds.response import response_gain
-from local_dp.experiments.peers.base import Peer, Task
-from local_dp.experiments.peers.catalogue import peers
+from local_dp.experiments.peers.oracles import Peer, Task, peers
 from local_dp.loss import exp_epsilon, nano_epsilon
 from local_dp.noise import Draw, KeyedNoise, public_coins, stream_key
 from local_dp.randomizers.frequencies.local_hashing import best_hash

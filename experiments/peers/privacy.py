@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from local_dp.experiments.peers.base import installed, module, version
 from local_dp.experiments.peers.enumerated import exact_epsilon, law
+from local_dp.experiments.peers.oracles import installed, module, version
 
 
 @dataclass(frozen=True)

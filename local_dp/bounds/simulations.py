@@ -40,10 +40,7 @@ def simulation_tolerance(epsilon: float, draws: int, beta: float, *, centred: bo
 
     The first inverse is tau' = 2y/(1 + y^2) exactly. KLNRS Lemma 4.4 asks for about E/2 or E times less (limits 6, L4).
     """
-    if draws < 1 or not 0 < beta < 1:
-        raise InputError(f"{draws} draws within {beta} of the truth; give 1 or more draws and a distance strictly between 0 and 1")
-    y = beta / draws
-    return max(2 * y / (1 + y**2) / relative_error(epsilon, 1.0, centred=centred), y / density_error(epsilon, 1.0, centred=centred))
+    return max(conditional_tolerance(epsilon, draws, beta, centred=centred), beta / draws / density_error(epsilon, 1.0, centred=centred))
 
 
 def conditional_tolerance(spent: float, draws: int, beta: float, *, centred: bool = True) -> float:

@@ -10,6 +10,7 @@ import numpy as np
 from local_dp.arrays import Counts, Floats
 from local_dp.checks import check_whole
 from local_dp.errors import InputError
+from local_dp.optimise import crossing
 
 _NORMAL = NormalDist()
 
@@ -100,13 +101,6 @@ class Errors:
     near: Floats
 
     @classmethod
-    def less_square(cls, own: Floats, shared: Floats) -> Self:
-        """Of covariance diag(own) - shared shared^T: a mean of independent reports whose parts exclude one another."""
-        order = np.argsort(shared**2 - own, kind="stable")
-        first = order[:NEAR]
-        return cls((own - shared**2)[order], np.diag(own[first]) - np.outer(shared[first], shared[first]))
-
-    @classmethod
     def of_covariance(cls, covariance: Floats) -> Self:
         """Of this covariance, shape (m, m)."""
         variance = np.diagonal(covariance)
@@ -140,12 +134,9 @@ class Errors:
         widest = math.sqrt(float(self.variance[0]))
         if widest == 0:
             return 0.0
-        low, high = 0.0, widest * normal_quantile(beta / (2 * len(self.variance)))
+        high = widest * normal_quantile(beta / (2 * len(self.variance)))
         failure = self.union if quick else self.beyond
-        for _ in range(_HALVINGS):
-            middle = (low + high) / 2
-            low, high = (middle, high) if failure(middle) > beta else (low, middle)
-        return high
+        return crossing(0.0, high, lambda reach: failure(reach) > beta, _HALVINGS)[1]
 
     def _tails(self, reach: float) -> list[tuple[float, int]]:
         """Each error's chance to be beyond, and how many have it."""
