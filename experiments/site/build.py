@@ -135,14 +135,10 @@ def _parameter(each: "Field[Any]") -> tuple[str, str, str]:
 
 
 def literal(text: str) -> str:
-    """A docstring's text as Markdown: what is in backticks is code, and no other sign means anything."""
-    pieces = re.split(r"(`[^`]*`)", text)
-    return "".join(piece if piece.startswith("`") and piece.endswith("`") else _escaped(piece) for piece in pieces)
-
-
-def _escaped(text: str) -> str:
-    """Signs of Markdown with a backslash; < where it would open a tag."""
-    return re.sub(r"<(?=[\w/!?])", "&lt;", re.sub(r"([\\*_>\[\]#|$])", r"\\\1", text))
+    """A docstring's text as Markdown: what is in backticks is code, and no other sign means anything; < where it would open a tag."""
+    pieces = re.split(r"(`[^`]*`)", text)  # the odd ones are code
+    pieces[::2] = [re.sub(r"<(?=[\w/!?])", "&lt;", re.sub(r"([\\*_>\[\]#|$])", r"\\\1", piece)) for piece in pieces[::2]]
+    return "".join(pieces)
 
 
 def _in_parts(text: str) -> str:
@@ -212,7 +208,8 @@ def build_site(out: Path, results: Path | None, strict: bool = True) -> Path:
 
     Raises InputError where MkDocs is missing, where `out` holds something else, and in strict mode where a link leads nowhere.
     """
-    _check_free(out)
+    if out.exists() and not (out / MARK).exists() and (not out.is_dir() or any(out.iterdir())):  # MkDocs empties the folder it writes to
+        raise InputError(f"{out} holds something other than a site, which would be lost; give another folder")
     with tempfile.TemporaryDirectory() as folder:
         pages = Path(folder) / "pages"
         navigation = write_pages(pages, results)
@@ -245,12 +242,6 @@ def write_pages(target: Path, results: Path | None) -> list[Any]:
         {"Reference": reference},
         {"Project": ["contributing.md", "changelog.md"]},
     ]
-
-
-def _check_free(out: Path) -> None:
-    """MkDocs empties the folder it writes to."""
-    if out.exists() and not (out / MARK).exists() and (not out.is_dir() or any(out.iterdir())):
-        raise InputError(f"{out} holds something other than a site, which would be lost; give another folder")
 
 
 def _build(settings: dict[str, Any]) -> None:

@@ -126,20 +126,12 @@ def influence_of(algorithm: Algorithm[LocalQuery, Tally, Any]) -> Influence | No
 
     try:
         units = _units(randomizer)
-        if units is None:
-            return _by_ends(randomizer, decoded(_some(randomizer)))
-        return _by_reports(randomizer, units, decoded)
+        if units is not None:
+            return _by_reports(randomizer, units, decoded)
+        empty = randomizer.empty()
+        estimate = decoded(replace(empty, counts=np.ones_like(empty.counts), n=int(empty.counts.size)))  # to see of which kind it is
     except InputError:
         return None
-
-
-def _some(randomizer: Randomizer) -> Tally:
-    """A tally of a few reports, to see of which kind the estimate is."""
-    empty = randomizer.empty()
-    return replace(empty, counts=np.ones_like(empty.counts), n=int(empty.counts.size))
-
-
-def _by_ends(randomizer: Randomizer, estimate: Estimate) -> Influence | None:
     if not isinstance(randomizer, FrequencyOracle) or estimate.ends is None:
         return None
     low, high = (np.broadcast_to(end, estimate.value.shape).astype(np.float64) for end in estimate.ends)
@@ -175,7 +167,7 @@ def irregularity(randomizer: Randomizer, seen: Counts) -> float | None:
     """
     if not isinstance(randomizer, UnaryEncoding) or not seen.any():
         return None
-    from scipy.stats import binom  # imported when a round of bit vectors is over
+    from scipy.stats import binom
 
     law = ones_law(randomizer)
     return float(min(1.0, len(law) * binom.sf(seen - 1, seen.sum(), law).min()))
@@ -191,14 +183,9 @@ def ones_law(randomizer: BitVector) -> Floats:
     """The law of the number of ones in an honest report, shape (places + 1,): the convolution of its bits' laws, alike for all values."""
     shares = np.array(randomizer.ones, dtype=np.float64)[randomizer.code[0]] / randomizer.total
     symbols, times = np.unique(shares, return_counts=True)
+    from scipy.stats import binom  # imported when a round of bit vectors is over
+
     law = np.ones(1)
-    for share, many in zip(symbols, times, strict=True):
-        law = np.convolve(law, _binomial(int(many), float(share)))
-    return law
-
-
-def _binomial(n: int, share: float) -> Floats:
-    from scipy.stats import binom
-
-    law: Floats = binom.pmf(np.arange(n + 1), n, share)
+    for share, many in zip(symbols.tolist(), times.tolist(), strict=True):
+        law = np.convolve(law, binom.pmf(np.arange(many + 1), many, share))
     return law

@@ -180,8 +180,7 @@ class Reports:
 
     def estimates(self, counts: Counts) -> Floats:
         """What each of several tallies, shape (..., cells * alphabet), says of the aim, shape (..., m)."""
-        means: Floats = counts @ self.added / counts.sum(axis=-1, keepdims=True)
-        return means
+        return np.asarray(counts @ self.added / counts.sum(axis=-1, keepdims=True))
 
     def errors(self, law: Floats) -> Errors:
         """Those of one report of a client whose value has this law."""
@@ -249,8 +248,7 @@ def report_laws(randomizer: FiniteChannel, values: Counts) -> Floats:
     """Pr[cell, report | value], shape (values, cells * alphabet)."""
     cells, reports = np.arange(randomizer.cells)[:, None], np.arange(randomizer.alphabet)
     held = np.asarray(values, dtype=np.int64)[:, None, None] + randomizer.domain.low
-    law: Floats = np.exp(randomizer.log_probability(reports, held, cells)).reshape(len(values), -1) / randomizer.cells
-    return law
+    return np.exp(randomizer.log_probability(reports, held, cells)).reshape(len(values), -1) / randomizer.cells
 
 
 def _added(randomizer: FiniteChannel) -> Floats | None:

@@ -7,7 +7,7 @@ import numpy as np
 
 from local_dp.arrays import Floats
 from local_dp.bounds.tails import normal_tail
-from local_dp.checks import check_positive, check_share, check_whole
+from local_dp.checks import check_positive, check_share, check_shares, check_whole
 from local_dp.curator.parity.learner import ParityLearner, paper_runs
 from local_dp.errors import InputError
 
@@ -60,8 +60,7 @@ def paper_parity_examples(d: int, epsilon: float, alpha: float, beta: float, who
 
     With `whole_runs` false, runs = log2(2 / beta) as printed, which is not a whole number: rounded up at that eps', the budget would be exceeded.
     """
-    check_share("alpha", alpha)
-    check_share("beta", beta)
+    check_shares(alpha=alpha, beta=beta)
     runs = paper_runs(beta) if whole_runs else math.log2(2 / beta)
     return math.ceil(8 * runs / (epsilon * alpha) * (d * math.log(2) + math.log(2 / beta)))
 
@@ -92,8 +91,7 @@ def occam_examples(size: int, epsilon: float, alpha: float, beta: float) -> int:
     (cosh t - alpha sinh t)^n because e^(-tD) lies below its chord on [-1, 1]; add up over the hypotheses. This is below KLNRS Theorem 3.7's printed n, whose
     proof covers a perfect hypothesis only: the printed size is right after all. Two to three times less than by uniform convergence (limits 4.1).
     """
-    check_share("alpha", alpha)
-    check_share("beta", beta)
+    check_shares(alpha=alpha, beta=beta)
     t = min(epsilon / 2, math.atanh(alpha))
     return math.ceil((math.log(size) - math.log(beta)) / -math.log(math.cosh(t) - alpha * math.sinh(t)))  # a class may have 10^400 labellings
 
@@ -103,22 +101,19 @@ def occam_examples_realizable(size: int, epsilon: float, alpha: float, beta: flo
 
     Proof: Pr[h is chosen] <= e^(-eps (errors of h) / 2), whose mean is (1 - error (1 - e^(-eps/2)))^n; add up over the hypotheses of error above alpha.
     """
-    check_share("alpha", alpha)
-    check_share("beta", beta)
+    check_shares(alpha=alpha, beta=beta)
     return math.ceil(math.log(size / beta) / -math.log1p(alpha * math.expm1(-epsilon / 2)))
 
 
 def occam_examples_printed(size: int, epsilon: float, alpha: float, beta: float) -> int:
     """n >= (ln size + ln(2 / beta)) max(4 / (eps alpha), 2 / alpha^2), as printed in KLNRS Theorem 3.7."""
-    check_share("alpha", alpha)
-    check_share("beta", beta)
+    check_shares(alpha=alpha, beta=beta)
     return math.ceil(math.log(2 * size / beta) * max(4 / (epsilon * alpha), 2 / alpha**2))
 
 
 def occam_examples_uniform(size: int, epsilon: float, alpha: float, beta: float) -> int:
     """Agnostic, by uniform convergence within alpha / 3: n >= max((9 / (2 alpha^2)) ln(4 size / beta), (6 / (eps alpha)) ln(2 size / beta)) (limits 4.1)."""
-    check_share("alpha", alpha)
-    check_share("beta", beta)
+    check_shares(alpha=alpha, beta=beta)
     return math.ceil(max(4.5 / alpha**2 * math.log(4 * size / beta), 6 / (epsilon * alpha) * math.log(2 * size / beta)))
 
 
@@ -128,8 +123,7 @@ def enough_records(queries: int, epsilon: float, tau: float, beta: float) -> int
     n >= max(8 ln(4t / beta) / tau^2, 4t ln(4t / beta) / (eps tau)): half of tau for sampling (Hoeffding), half for noise (Pr[|Y| > y] <= 2 e^(-eps y / t)).
     Against the local model's C^2 t ln(t / beta) / tau^2, privacy is free once tau < eps / t.
     """
-    check_share("tau", tau)
-    check_share("beta", beta)
+    check_shares(tau=tau, beta=beta)
     if queries < 1:
         raise InputError(f"there are {queries} queries; give at least one query")
     tail = math.log(4 * queries / beta)

@@ -9,7 +9,7 @@ import numpy as np
 from local_dp.arrays import Floats
 from local_dp.bounds.response import check_positive_epsilon, check_tolerance, response_gain
 from local_dp.bounds.tails import NEAR, Errors, normal_quantile, widest_reach
-from local_dp.checks import check_positive, check_share, check_whole
+from local_dp.checks import check_positive, check_shares, check_whole
 from local_dp.optimise import least_clients
 from local_dp.randomizers.frequencies.best import best_choice
 from local_dp.randomizers.frequencies.wide_hashing import best_parities
@@ -350,5 +350,4 @@ def label_examples(dimension: int, epsilon: float, alpha: float, beta: float) ->
 def _check(dimension: int, epsilon: float, alpha: float, beta: float) -> None:
     check_whole("the VC dimension", dimension, 1, 1 << 20)
     check_positive("epsilon", epsilon)
-    check_share("alpha", alpha)
-    check_share("beta", beta)
+    check_shares(alpha=alpha, beta=beta)

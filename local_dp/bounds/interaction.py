@@ -14,7 +14,7 @@ from local_dp.bounds.channels import report_capacity
 from local_dp.bounds.parity import at_most, entropy, named_counts, named_score, parity_halving_clients
 from local_dp.bounds.response import check_positive_epsilon, response_gain
 from local_dp.bounds.tails import add_normal, normal_quantile, normal_tail
-from local_dp.checks import check_positive
+from local_dp.checks import check_positive, check_share
 from local_dp.errors import InputError
 from local_dp.optimise import crossing, least_clients
 
@@ -246,8 +246,7 @@ def chi_square_tail(statistic: float, degrees: int) -> float:
 
 def chi_square_quantile(tail: float, degrees: int) -> float:
     """The statistic with that tail probability, by bisection."""
-    if not 0 < tail < 1:
-        raise InputError(f"a tail probability is {tail}; give a number strictly between 0 and 1")
+    check_share("a tail probability", tail)
     high = float(degrees)
     while chi_square_tail(high, degrees) > tail:
         high *= 2

@@ -72,8 +72,7 @@ class Tree:
     def cohorts(self, epsilon: float) -> Floats:
         """The share of the clients of each level with the least mean variance, in proportion to the roots of what each adds: shape (levels,)."""
         roots = np.sqrt(self.spreads(epsilon).mean(axis=1))
-        shares: Floats = roots / roots.sum()
-        return shares
+        return np.asarray(roots / roots.sum())
 
     def variances(self, epsilon: float, changes: int) -> Floats:
         """n times the variance of the share of yes after each wave, shape (T,): C^2 times the sum over levels of `spreads` by the level's share.
@@ -81,8 +80,7 @@ class Tree:
         Of C changes each has a C-th of the clients, and all are added. It is for clients who all change C times, at times as likely; fewer changes are less.
         """
         check_whole("changes", changes, 1, self.waves)
-        variances: Floats = changes**2 * (self.spreads(epsilon) / self.cohorts(epsilon)[:, None]).sum(axis=0)
-        return variances
+        return np.asarray(changes**2 * (self.spreads(epsilon) / self.cohorts(epsilon)[:, None]).sum(axis=0))
 
 
 def best_tree(epsilon: float, waves: int) -> Tree:
@@ -166,21 +164,15 @@ def ways(epsilon: float, waves: int, k: int, changes: int | None = None, first: 
     All but memoised lose at most epsilon whatever values do; memoised, because the client is asked of its first value.
     """
     check_whole("waves", waves, 2, MAX_WAVES)
-    found = [_alike("split", waves * _share_variance(epsilon, k)), _alike("fresh", _share_variance(split_epsilon(epsilon, waves), k))]
+    whole = frequency_variance(epsilon, k, 1 / k)
+    alike = {"split": waves * whole, "fresh": frequency_variance(split_epsilon(epsilon, waves), k, 1 / k)}
     if changes == 0:
-        found.append(_alike("memoised", _share_variance(epsilon, k) if first == 1.0 else lasting_answer(epsilon, k, first)[0]))
-    elif changes is not None and k == 2:
+        alike["memoised"] = whole if first == 1.0 else lasting_answer(epsilon, k, first)[0]
+    found = [Way(name, variance, variance) for name, variance in alike.items()]
+    if changes and k == 2:
         variances = best_tree(epsilon, waves).variances(epsilon, min(changes, waves))
         found.append(Way("tracked", float(variances.mean()), float(variances.max())))
     return tuple(sorted(found, key=lambda way: way.variance))
-
-
-def _alike(name: str, variance: float) -> Way:
-    return Way(name, variance, variance)
-
-
-def _share_variance(epsilon: float, k: int) -> float:
-    return frequency_variance(epsilon, k, 1 / k)
 
 
 def lasting_answer(epsilon: float, k: int, first: float) -> tuple[float, MemoisedGRR | MemoisedRAPPOR]:

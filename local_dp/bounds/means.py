@@ -64,8 +64,7 @@ def bounded_laplace_variances(epsilon: float, steps: int) -> Floats:
     kernel = decay ** np.abs(places[:, None] - places).astype(np.float64)
     sums, x = kernel.sum(axis=1), places / steps
     stands_for = np.linalg.solve(kernel, sums * x)
-    variances: Floats = (kernel @ stands_for**2) / sums - x**2
-    return variances
+    return np.asarray((kernel @ stands_for**2) / sums - x**2)
 
 
 def discrete_laplace_variances(epsilon: float, steps: int) -> Floats:
@@ -78,8 +77,7 @@ def discrete_laplace_variances(epsilon: float, steps: int) -> Floats:
     decay = math.exp(-epsilon / steps)
     places = np.arange(steps + 1)
     clamped = (decay**places + decay ** (steps - places)) / (1 + decay)
-    variances: Floats = decay * (2 - clamped) / (-math.expm1(-epsilon / steps) * steps) ** 2
-    return variances
+    return decay * (2 - clamped) / (-math.expm1(-epsilon / steps) * steps) ** 2
 
 
 def duchi_vector_variance(epsilon: float, d: int) -> float:

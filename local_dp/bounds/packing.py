@@ -140,8 +140,7 @@ def cell_failures(noise: CellNoise, m: int, error: int) -> Floats:
     counts, top = np.arange(m + 1), max(m, noise.least)
     over = np.where(counts + error < top, _tail(noise, np.maximum(noise.least - counts, error + 1)), 0.0)
     under = np.where(counts > error, 1 - _tail(noise, np.maximum(noise.least - counts, -error)), 0.0)
-    failures: Floats = np.minimum(over + under, 1 - 1e-15)
-    return failures
+    return np.asarray(np.minimum(over + under, 1 - 1e-15))
 
 
 def histogram_success(noise: CellNoise, m: int, alpha: float, k: int = 1) -> float:
