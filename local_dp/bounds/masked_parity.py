@@ -101,21 +101,13 @@ def masked_parity_fresh_clients(d: int, epsilon: float, beta: float) -> int:
 MEASURED_AT = 4  # d from which list decoding was measured
 
 
-def measured_list_share(d: int) -> float:
-    """.55 + .5 / d: list decoding's clients over those of one-round hashing, at 95 % success. Measured, not derived.
-
-    95 % intervals of the measurements at epsilon 1: .65 to .70, .58 to .63, .55 to .60, .54 to .59 for d = 4, 8, 16, 32; the same within them at epsilon .25 to
-    2. At 90 % success the share is about 5 % greater.
-    """
-    return 0.55 + 0.5 / d
-
-
 def masked_parity_list_clients(d: int, epsilon: float, beta: float) -> int:
-    """n for which list decoding succeeds with probability about 1 - beta: a measured share of the normal approximation for hashing (limits 3.2, P4).
+    """n for which list decoding succeeds with probability about 1 - beta: .55 + .5 / d times hashing's. Measured, not derived (limits 3.2, P4).
 
-    The share was measured at beta = .05 and epsilon up to 2. For d < 4 the list saves little, and hashing's own count is given.
+    95 % intervals of the share at beta = .05 and epsilon 1: .65 to .70, .58 to .63, .55 to .60, .54 to .59 for d = 4, 8, 16, 32; the same within them at
+    epsilon .25 to 2. At 90 % success it is about 5 % greater. For d < 4 the list saves little, and hashing's own count is given.
     """
-    return math.ceil((measured_list_share(d) if d >= MEASURED_AT else 1.0) * masked_parity_clients(d, epsilon, beta))
+    return math.ceil((0.55 + 0.5 / d if d >= MEASURED_AT else 1.0) * masked_parity_clients(d, epsilon, beta))
 
 
 MOST_TOLD = 8  # reported bits of x beside a bent function of the others

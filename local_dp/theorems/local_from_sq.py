@@ -11,7 +11,7 @@ from typing import ClassVar, TypeAlias, overload
 
 import numpy as np
 
-from local_dp.arrays import Counts, Floats, Ints
+from local_dp.arrays import Counts, Ints
 from local_dp.bounds.response import rr_clients_exact, rr_clients_hoeffding
 from local_dp.domains import Domain, levels, symbols
 from local_dp.errors import InputError
@@ -148,14 +148,10 @@ def from_own_bits(algorithm: Statistical[R], public: Records, secret: str, epsil
 
     def read(queries: tuple[StatisticalQuery, ...], asked: tuple[LocalQuery, ...], tallies: tuple[Tally, ...]) -> tuple[float, ...]:
         shares = np.array([float(query.randomizer.estimate(tally).value) for query, tally in zip(asked, tallies, strict=True)])
-        return tuple(_mixed(query, without, given, shares) for query in queries)
+        ends = (tuple(query.numerators(table) / query.span for table in (without, given)) for query in queries)
+        return tuple(float(np.mean(low + (high - low) * shares)) for low, high in ends)
 
     return translate(algorithm, lambda queries, before: asked, read)
-
-
-def _mixed(query: StatisticalQuery, without: Records, given: Records, shares: Floats) -> float:
-    low, high = (query.numerators(table) / query.span for table in (without, given))
-    return float(np.mean(low + (high - low) * shares))
 
 
 def one_query_each(algorithm: Statistical[R], epsilon: float, clients: int, seed: int) -> Local[R]:
