@@ -172,7 +172,7 @@ def perturbed_excess(separators: int, shift: int, epsilon: float, beta: float) -
 
 def printed_sigma(separators: int, epsilon: float, delta: float) -> float:
     """3.5 sqrt(m ln(1 / delta)) / eps: the scale of Gaussian noise in Theorem 7. NOT private for parities (`parity_delta`); for contrast alone."""
-    _check(separators, epsilon, delta)
+    _check(separators, delta, epsilon=epsilon)
     return 3.5 * math.sqrt(separators * math.log(1 / delta)) / epsilon
 
 
@@ -182,15 +182,14 @@ def safe_sigma(separators: int, epsilon: float, delta: float) -> float:
     Proof: moving every coordinate by 2 changes the log density by at most (2 |eta|_1 + 2 m) / sigma^2, and |eta|_1 / sigma exceeds its mean m sqrt(2 / pi) by
     sqrt(2 m ln(1 / delta)) with probability delta at most. About 1.6 m / eps, where the pure noise has a standard deviation of 2.83 m / eps.
     """
-    _check(separators, epsilon, delta)
+    _check(separators, delta, epsilon=epsilon)
     first = 2 * (separators * math.sqrt(2 / math.pi) + math.sqrt(2 * separators * math.log(1 / delta)))
     return (first + math.sqrt(first**2 + 8 * separators * epsilon)) / (2 * epsilon)
 
 
 def pure_deviation(separators: int, epsilon: float) -> float:
     """The standard deviation of the whole noise of ratio e^(-eps / (2 m)): 1 / (sqrt(2) sinh(eps / (4 m)))."""
-    check_whole("separators", separators, 1, 1 << 40)
-    check_positive("epsilon", epsilon)
+    _check(separators, epsilon=epsilon)
     return 1 / (math.sqrt(2) * math.sinh(epsilon / (4 * separators)))
 
 
@@ -200,8 +199,7 @@ def parity_odd(separators: int, sigma: float) -> float:
     The noise alone prefers the bits where it is negative, oddly many of them half the time; one error is then avoided by the flip of a bit of |eta_i| < 1. So
     it is Pr[|N(0, 1)| > 1 / sigma]^m / 2.
     """
-    check_whole("separators", separators, 1, 1 << 40)
-    check_positive("sigma", sigma)
+    _check(separators, sigma=sigma)
     return (2 * normal_tail(1 / sigma)) ** separators / 2
 
 
@@ -211,8 +209,8 @@ def parity_delta(separators: int, sigma: float, epsilon: float) -> float:
     return max(0.0, 1 - odd - math.exp(epsilon) * odd)
 
 
-def _check(separators: int, epsilon: float, delta: float) -> None:
+def _check(separators: int, delta: float = 0.5, **positive: float) -> None:
     check_whole("separators", separators, 1, 1 << 40)
-    check_positive("epsilon", epsilon)
-    if not 0 < delta < 1:
-        raise InputError(f"delta is {delta}; it must lie between 0 and 1, both excluded")
+    for name, value in positive.items():
+        check_positive(name, value)
+    check_share("delta", delta)
