@@ -8,7 +8,7 @@ from typing import Generic, TypeVar, overload
 import numpy as np
 
 from local_dp.arrays import Ints
-from local_dp.checks import check_share, check_whole
+from local_dp.checks import check_shares, check_whole
 from local_dp.curator.account import Account
 from local_dp.curator.mechanism import Mechanism
 from local_dp.curator.selection.exponential import ExponentialMechanism
@@ -92,8 +92,7 @@ class PublicLearner(Generic[D, H, B]):
 
         `success` is the learner's on n examples of any a. All n are replaced by public ones, which costs e^(eps n) (group privacy).
         """
-        check_share("success", success)
-        check_share("failure", failure)
+        check_shares(success=success, failure=failure)
         return math.ceil(math.exp(self.learner.loss.epsilon * self.records) * math.log(1 / failure) / success)
 
 
