@@ -26,16 +26,14 @@ def onto_simplex(values: Floats) -> Floats:
     ordered = np.sort(values)[::-1]
     excess = (np.cumsum(ordered) - 1) / np.arange(1, len(values) + 1)
     last = int(np.flatnonzero(ordered > excess)[-1])
-    nearest: Floats = np.maximum(values - excess[last], 0.0)
-    return nearest
+    return np.asarray(np.maximum(values - excess[last], 0.0))
 
 
 def onto_consistent(margins: Floats, sums: Floats) -> Floats:
     """The nearest margins of one table, negative cells allowed: `sums` (m, k) says which cells each of the m margins adds up. Linear, so without bias."""
     if sums.ndim != 2 or margins.shape != sums.shape[:1]:
         raise InputError(f"there are margins of shape {margins.shape} and sums of shape {sums.shape}; give m of them, and m rows of cells")
-    nearest: Floats = sums @ (np.linalg.pinv(sums) @ margins)
-    return nearest
+    return sums @ (np.linalg.pinv(sums) @ margins)
 
 
 Margin = tuple[tuple[int, ...], Floats]  # some columns, and the shares of their combinations, an axis each

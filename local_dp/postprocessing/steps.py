@@ -87,8 +87,7 @@ class Monotone(Step):
     bias: ClassVar[str] = "upwards, most where the true sums are flat: each is the largest of several"
 
     def __call__(self, estimate: Estimate) -> Floats:
-        highest: Floats = np.maximum.accumulate(np.clip(estimate.value, 0.0, 1.0))
-        return highest
+        return np.maximum.accumulate(np.clip(estimate.value, 0.0, 1.0))
 
 
 @dataclass(frozen=True)

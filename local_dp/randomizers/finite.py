@@ -77,8 +77,7 @@ class FiniteChannel(Randomizer):
         return max(1, (self.alphabet - 1).bit_length())
 
     def possible(self, reports: Words) -> Bools:
-        inside: Bools = reports < self.alphabet
-        return inside
+        return reports < self.alphabet
 
     def cells_of(self, coins: Words) -> Words:
         """The cell of each 64-bit public coin."""
@@ -172,5 +171,4 @@ class Mixed(FiniteChannel):
         first, second, level = self.between(np.asarray(values))
         low, high = self.corner_weight(reports, first, cells), self.corner_weight(reports, second, cells)
         steps, equal = level.astype(np.uint64), np.uint64(self.equal)
-        weights: Words = np.where(low <= high, low + (high - low) // equal * steps, low - (low - high) // equal * steps)
-        return weights
+        return np.where(low <= high, low + (high - low) // equal * steps, low - (low - high) // equal * steps)

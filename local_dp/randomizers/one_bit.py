@@ -98,5 +98,4 @@ class OneBit(OneThreshold):
 
     def weight(self, reports: Ints, values: Ints, cells: Ints) -> Words:
         kept = np.uint64(self.total - self.flip)
-        weights: Words = np.where(reports == self.encode(values, cells), kept, np.uint64(self.flip))
-        return weights
+        return np.where(reports == self.encode(values, cells), kept, np.uint64(self.flip))

@@ -137,8 +137,7 @@ class BitVector(Places):
 
     def possible(self, reports: Words) -> Bools:
         """The bits that fill the last byte are zero."""
-        possible: Bools = (np.packbits(self._unpacked(reports), axis=1, bitorder="little") == reports).all(axis=1)
-        return possible
+        return np.asarray((np.packbits(self._unpacked(reports), axis=1, bitorder="little") == reports).all(axis=1))
 
     def empty(self) -> Tally:
         return Tally(np.zeros(self.places, dtype=np.int64), 0)

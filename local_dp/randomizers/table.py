@@ -113,8 +113,7 @@ class TableChannel(FiniteChannel):
     @property
     def weights(self) -> Words:
         """The channel, shape (domain size, alphabet)."""
-        table: Words = self.__dict__["_weights"]
-        return table
+        return np.asarray(self.__dict__["_weights"])
 
     @property
     def alphabet(self) -> int:
@@ -132,16 +131,14 @@ class TableChannel(FiniteChannel):
         return reports
 
     def weight(self, reports: Ints, values: Ints, cells: Ints) -> Words:
-        weights: Words = self.weights[np.asarray(values, dtype=np.int64) - self.domain.low, np.asarray(reports, dtype=np.int64)]
-        return weights
+        return self.weights[np.asarray(values, dtype=np.int64) - self.domain.low, np.asarray(reports, dtype=np.int64)]
 
     @cached_property
     def stands(self) -> Floats:
         """The value of each report, shape (alphabet, parameters): the least squares inverse of the channel."""
         domain = self.domain
         means = np.linspace(0, 1, domain.size)[:, None] if domain.kind == "levels" else np.eye(domain.size)
-        stands: Floats = np.linalg.pinv(self.weights / self.total) @ means
-        return stands
+        return np.linalg.pinv(self.weights / self.total) @ means
 
     def estimate(self, tally: Tally) -> Estimate:
         n = tally.answered

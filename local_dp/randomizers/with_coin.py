@@ -94,8 +94,7 @@ class WithCoin(Randomizer):
         reports: Any = np.empty(len(words), dtype=self.report_dtype)
         coins = reports["coin"] = self.coins(words)
         reports["report"] = self.coined.respond(values, own[:, 0] if self.coined.words == 1 else own, coins)
-        sent: Words = reports
-        return sent
+        return np.asarray(reports)
 
     @staticmethod
     def parts(reports: Any) -> tuple[Words, Words]:

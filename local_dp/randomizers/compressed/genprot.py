@@ -77,14 +77,12 @@ class Compressed(FiniteChannel):
     @property
     def weights(self) -> Words:
         """The channel, shape (streams, values, N)."""
-        table: Words = self.__dict__["_weights"]
-        return table
+        return np.asarray(self.__dict__["_weights"])
 
     @property
     def decoded(self) -> Floats:
         """The value that each choice stands for, shape (streams, N), or (streams, N, k) for k symbols."""
-        table: Floats = self.__dict__["_decoded"]
-        return table
+        return np.asarray(self.__dict__["_decoded"])
 
     @property
     def domain(self) -> Domain:
@@ -106,8 +104,7 @@ class Compressed(FiniteChannel):
 
     def weight(self, reports: Ints, values: Ints, cells: Ints) -> Words:
         places = np.asarray(cells, dtype=np.int64), np.asarray(values, dtype=np.int64) - self.domain.low, np.asarray(reports, dtype=np.int64)
-        weights: Words = self.weights[places]
-        return weights
+        return self.weights[places]
 
     def _least_variance(self) -> Floats:
         """The table a of least mean square with P a = truth, P the law given each value (Lagrange)."""
@@ -119,8 +116,7 @@ class Compressed(FiniteChannel):
         decoded += shown.T @ (inverse @ (truth - law @ decoded))  # once more, against rounding
         if abs(law @ decoded - truth).max() > _BIAS:
             raise InputError(f"{self.name}: {self.streams} lists of {self.choices} samples do not tell the values of {self.inner} apart; give more of them")
-        stands: Floats = decoded.reshape(self.streams, self.choices, *truth.shape[1:])
-        return stands
+        return np.asarray(decoded.reshape(self.streams, self.choices, *truth.shape[1:]))
 
     def variances(self) -> Floats:
         """The variance of one report's estimate at every value, from the whole table: shape (values,), or (values, k)."""
@@ -155,8 +151,7 @@ def _ratios(channel: Words, streams: int, choices: int) -> Ints:
     drawn = np.searchsorted(ends, coins, side="right")
     mean = -(-pooled.astype(np.int64) // len(channel)).astype(np.uint64)
     ratios = (channel[:, drawn] << np.uint64(_UNIT)) // mean[drawn]
-    by_list: Ints = np.moveaxis(ratios.reshape(len(channel), streams, choices), 0, 1).astype(np.int64)
-    return by_list
+    return np.asarray(np.moveaxis(ratios.reshape(len(channel), streams, choices), 0, 1).astype(np.int64))
 
 
 def private_weights(parts: Ints, growth: Fraction, bits: int) -> Words | None:
@@ -177,8 +172,7 @@ def private_weights(parts: Ints, growth: Fraction, bits: int) -> Words | None:
     common = 0 if alike else -(-(over * total + (most + one) * sums) // slope)
     spread = (exact + common) * total // (sums + choices * common)
     left = total - spread.sum(axis=1)
-    weights: Words = (spread + (np.arange(choices)[None, :] < left[:, None])).astype(np.uint64)
-    return weights
+    return np.asarray((spread + (np.arange(choices)[None, :] < left[:, None])).astype(np.uint64))
 
 
 MAX_BITS = 12
@@ -207,8 +201,7 @@ class SeededRejection(Compressed):
 
     def parts(self, ratios: Ints) -> Ints:
         accepted = ratios.sum(axis=2, keepdims=True)
-        parts: Ints = ratios * np.int64(self.choices) + (accepted.max(axis=1, keepdims=True) - accepted)
-        return parts
+        return np.asarray(ratios * np.int64(self.choices) + (accepted.max(axis=1, keepdims=True) - accepted))
 
 
 MAX_SAMPLES = 64

@@ -72,8 +72,7 @@ class SignOracle(FiniteOracle):
     def values(self, counts: Counts) -> Floats:
         signs = np.moveaxis((counts[..., 0] - counts[..., 1]).astype(np.float64), -1, 0)
         sums = np.moveaxis(walsh_hadamard(signs)[: self.shares], 0, -1)
-        values: Floats = self.gain * sums / counts.sum(axis=(-2, -1))[..., None]
-        return values
+        return np.asarray(self.gain * sums / counts.sum(axis=(-2, -1))[..., None])
 
     def estimate(self, tally: Tally) -> Estimate:
         """The shares, unbiased, shape (shares,)."""

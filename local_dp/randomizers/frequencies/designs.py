@@ -66,8 +66,7 @@ class Design(FiniteOracle, OfSymbols):
 
     def values(self, counts: Counts) -> Floats:
         p, q = self.odds
-        shown: Floats = (self.support(counts) / counts.sum(axis=(-2, -1))[..., None] - q) / (p - q)
-        return shown
+        return np.asarray((self.support(counts) / counts.sum(axis=(-2, -1))[..., None] - q) / (p - q))
 
     def estimate(self, tally: Tally) -> Estimate:
         """The k frequencies, unbiased, shape (k,)."""
@@ -179,5 +178,4 @@ class TwoWeights(FiniteChannel):
     def weight(self, reports: Ints, values: Ints, cells: Ints) -> Words:
         rank = self.rank(np.asarray(values, dtype=np.int64), np.asarray(reports, dtype=np.int64))
         outside = np.where(rank == self.alphabet - 1, np.uint64(self.other + self._rest), np.uint64(self.other))
-        weights: Words = np.where(rank < self.w, np.uint64(self.held), outside)
-        return weights
+        return np.where(rank < self.w, np.uint64(self.held), outside)

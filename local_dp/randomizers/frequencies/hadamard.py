@@ -63,8 +63,7 @@ class SignedHadamard(OneBit, SignedOracle):
         symbol = (np.abs(values.astype(np.int64)) - 1).astype(np.uint32)
         cell = cells.astype(np.uint32)
         entry = parity((cell >> np.uint32(1)) & symbol) ^ (values < 0).astype(np.uint8)
-        bits: Words = np.where(values == 0, (cell & np.uint32(1)).astype(np.uint8), entry)
-        return bits
+        return np.where(values == 0, (cell & np.uint32(1)).astype(np.uint8), entry)
 
     def estimate(self, tally: Tally, null_share: float = 0.0) -> Estimate:
         """The k signed means, unbiased for every fixed `null_share`, and of least variance at the true share of clients without a symbol."""

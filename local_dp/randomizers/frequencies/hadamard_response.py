@@ -73,8 +73,7 @@ class BlockedHadamard(FiniteOracle, OfSymbols):
     def values(self, counts: Counts) -> Floats:
         signs, numbers = self._by_row(counts)
         sums = np.moveaxis(walsh_hadamard(np.moveaxis(signs, -2, 0).astype(np.float64)), 0, -2)
-        shown: Floats = self.gain * sums[..., *self._places] / numbers.sum(axis=(-2, -1))[..., None]
-        return shown
+        return np.asarray(self.gain * sums[..., *self._places] / numbers.sum(axis=(-2, -1))[..., None])
 
     def estimate(self, tally: Tally) -> Estimate:
         """The k frequencies, unbiased, shape (k,)."""
@@ -132,8 +131,7 @@ class HadamardResponse(TwoWeights, BlockedHadamard):
         pivot = np.bitwise_count(~column & (column - 1)).astype(np.int64)
         free = (row >> (pivot + 1) << pivot) | (row & ((1 << pivot) - 1))
         inside = free + self.w * odd(row & column)
-        ranks: Ints = np.where(block == own, inside, self.layout.rows * (1 + block - (block > own)) + row)
-        return ranks
+        return np.where(block == own, inside, self.layout.rows * (1 + block - (block > own)) + row)
 
     def _by_row(self, counts: Counts) -> tuple[Counts, Counts]:
         numbers = np.moveaxis(counts.reshape(*counts.shape[:-2], self.layout.blocks, self.layout.rows), -1, -2)
@@ -176,8 +174,7 @@ class RecursiveHadamard(EncodedGRR, BlockedHadamard):
 
     def encode(self, values: Ints, coins: Ints) -> Ints:
         block, column = self.layout.place(values.astype(np.uint16))
-        codes: Ints = np.uint16(2) * block + odd(coins.astype(np.uint16) & column)
-        return codes
+        return np.uint16(2) * block + odd(coins.astype(np.uint16) & column)
 
     def _by_row(self, counts: Counts) -> tuple[Counts, Counts]:
         pairs = counts.reshape(*counts.shape[:-1], self.layout.blocks, 2)

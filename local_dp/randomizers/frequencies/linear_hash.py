@@ -115,8 +115,7 @@ def recurring(g: int, m: int, length: int) -> Words:
     for place in range(length + (e - 1) * step - len(terms)):
         terms.append(sum(tap * terms[place + offset] for offset, tap in used) % p)
     digits = np.array(terms, dtype=np.int64)
-    named: Words = sum(p**j * digits[j * step : j * step + length] for j in range(e)).astype(np.uint32)
-    return named
+    return np.asarray(sum(p**j * digits[j * step : j * step + length] for j in range(e)).astype(np.uint32))
 
 
 def _split(g: int) -> tuple[int, int]:

@@ -172,8 +172,7 @@ class PIRappor(TwoWeights, Design):
     def rank(self, values: Ints, reports: Ints) -> Ints:
         row, code = np.divmod(reports, self.hash.g)
         step = (code - self.hash(row, values).astype(np.int64)) % self.hash.g
-        ranks: Ints = np.where(step == 0, row, self.w + row * (self.hash.g - 1) + step - 1)
-        return ranks
+        return np.where(step == 0, row, self.w + row * (self.hash.g - 1) + step - 1)
 
     @property
     def odds(self) -> tuple[float, float]:

@@ -63,12 +63,10 @@ class PGR(TwoWeights, Design):
 
     def report(self, values: Ints, ranks: Ints) -> Ints:
         away = self._order[ranks] - values
-        reports: Ints = np.where(away < 0, away + self.alphabet, away)
-        return reports
+        return np.where(away < 0, away + self.alphabet, away)
 
     def rank(self, values: Ints, reports: Ints) -> Ints:
-        ranks: Ints = self._place[(reports + values) % self.alphabet]
-        return ranks
+        return np.asarray(self._place[(reports + values) % self.alphabet])
 
     @property
     def odds(self) -> tuple[float, float]:

@@ -128,8 +128,7 @@ class SubsetSelection(CodedOracle, Design):
     def own(self, values: Ints) -> Counts:
         codes = self._codes[:, values.astype(np.int64)].T  # value, multiplier
         sets = self.inner.own(codes.ravel()).reshape(len(values), self.cells, self.inner.w)
-        places: Counts = (sets + self.alphabet * np.arange(self.cells)[:, None]).reshape(len(values), -1)
-        return places
+        return (sets + self.alphabet * np.arange(self.cells)[:, None]).reshape(len(values), -1)
 
     @cached_property
     def _holds(self) -> Floats:
@@ -140,14 +139,12 @@ class SubsetSelection(CodedOracle, Design):
     def support(self, counts: Counts) -> Counts:
         codes = counts.astype(np.float64) @ self._holds  # whole numbers below 2^53: exact
         counts_of = np.take_along_axis(codes, np.broadcast_to(self._codes, (*codes.shape[:-1], self.k)), axis=-1)
-        support: Counts = counts_of.sum(axis=-2).astype(np.int64)
-        return support
+        return np.asarray(counts_of.sum(axis=-2).astype(np.int64))
 
     def gathered(self, weights: Floats) -> Floats:
         of_codes = np.zeros((len(weights), self.cells, self.alphabet))
         of_codes[:, np.arange(self.cells)[:, None], self._codes] = weights[:, None, :]
-        sums: Floats = of_codes @ self._holds.T
-        return sums
+        return of_codes @ self._holds.T
 
 
 def total_variance(growth: Fraction, order: int, w: int, k: int) -> Fraction:

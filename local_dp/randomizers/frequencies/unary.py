@@ -189,8 +189,7 @@ class NoisyBit(TableChannel):
         count = np.arange(-self.reach, self.reach + 2, dtype=np.float64)
         count[[0, -1]] += -beyond, beyond
         none, one = self.weights.astype(np.float64) @ count / self.total
-        stands: Floats = (count - none) / (one - none)
-        return stands
+        return np.asarray((count - none) / (one - none))
 
     def estimate(self, tally: Tally) -> Estimate:
         """The share of ones."""

@@ -44,8 +44,7 @@ class NumberTable(TableChannel):
         """The variance of one report's value at every lattice point, from the whole table; shape (steps + 1,)."""
         law = self.weights.astype(np.float64) / self.total
         means = law @ self.decoded
-        spread: Floats = (law * (self.decoded - means[:, None]) ** 2).sum(axis=1)
-        return spread
+        return np.asarray((law * (self.decoded - means[:, None]) ** 2).sum(axis=1))
 
     def estimate(self, tally: Tally) -> Estimate:
         """The mean of x in [0, 1], unbiased up to 1e-7."""

@@ -179,8 +179,7 @@ def folded_variance(growth: float, steps: int, stair: int) -> Floats:
     further = float(stairs.sum()) * decay / (1 - decay)
     reached = np.append(further + np.append(np.cumsum(stairs[::-1])[::-1], 0.0), further - decay)  # Pr[noise >= u] / Pr[0], u = 0..S+1
     tails = _first(growth, steps, stair) * (reached[steps::-1] + reached[1:])
-    folded: Floats = added_variance(growth, steps, stair) - tails * decay / (1 - decay) ** 2
-    return folded
+    return np.asarray(added_variance(growth, steps, stair) - tails * decay / (1 - decay) ** 2)
 
 
 @lru_cache(maxsize=1024)

@@ -58,8 +58,7 @@ class OneBitMean(FiniteChannel):
         ones = self._ones(values)
         # 2^64 does not fit a word, but 2^64 - ones does: unsigned arithmetic wraps to it
         zeros = np.uint64(self.total % 2**64) - ones
-        weights: Words = np.where(reports == 1, ones, zeros)
-        return weights
+        return np.where(reports == 1, ones, zeros)
 
     def estimate(self, tally: Tally) -> Estimate:
         """The mean of x in [0, 1], unbiased."""

@@ -52,8 +52,7 @@ def window_share(growth: float, steps: int, window: int) -> float:
 def window_decoded(growth: float, steps: int, window: int) -> Floats:
     """The value of each cell, in units of [0, 1]: cells are so far apart that their mean is the number."""
     away = np.arange(steps + window, dtype=np.float64) - (steps + window - 1) / 2
-    decoded: Floats = 0.5 + away / (steps * window_share(growth, steps, window))
-    return decoded
+    return 0.5 + away / (steps * window_share(growth, steps, window))
 
 
 def window_variance(growth: float, steps: int, window: int, x: float) -> float:

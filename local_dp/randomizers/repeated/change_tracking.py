@@ -125,8 +125,7 @@ class BitFlip(PerCoin, OfSymbols):
         """The place of the client's bucket among those picked, or d."""
         first, step = self._picked(coins)
         places = (values.astype(np.int64) - first) * self._strides[1][step] % self.k
-        codes: Ints = np.minimum(places, self.d)
-        return codes
+        return np.asarray(np.minimum(places, self.d))
 
     def empty(self) -> Tally:
         return Tally(np.zeros((self.k, 2), dtype=np.int64), 0)

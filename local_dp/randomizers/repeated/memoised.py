@@ -48,8 +48,7 @@ def two_step_words(randomizer: Randomizer, noise: Noise, which: Draw, start: int
     half, many = randomizer.word_bits // 2, randomizer.words
     drawn = (noise.words(each, start * many, stop * many, 32).astype(f"<u{randomizer.width // 8}") for each in (which, Draw(which.round, which.ask)))
     lasting, fresh = (words >> words.dtype.type(32 - half) for words in drawn)
-    words: Words = (lasting << lasting.dtype.type(half)) | fresh
-    return words
+    return np.asarray((lasting << lasting.dtype.type(half)) | fresh)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -124,8 +123,7 @@ class MemoisedGRR(GRR):
     def _step(self, values: Ints, words: Words, other: int) -> Ints:
         """Splits the words into k - 1 equal steps, one for each other symbol, and a last one for the true one."""
         offset = np.minimum(words // words.dtype.type(other), words.dtype.type(self.k - 1)).astype(np.int64)
-        reports: Ints = (values + offset + 1) % self.k
-        return reports
+        return np.asarray((values + offset + 1) % self.k)
 
     def loss_after(self, reports: int) -> float:
         """The loss of so many reports under one label, in nats: `first` epsilon for one, and towards epsilon for many.

@@ -48,8 +48,7 @@ class PCKV(Padded):
 
     @property
     def held(self) -> Bools:
-        held: Bools = self.digits > 0
-        return held
+        return self.digits > 0
 
     @property
     def signs(self) -> int:
@@ -95,8 +94,7 @@ def key_values(k: int, steps: int, most: int) -> Domain:
 
 def digits_of(records: Ints, k: int, steps: int) -> Ints:
     """Of each record, shape (values, k)."""
-    digits: Ints = records[:, None] // (steps + 2) ** np.arange(k) % (steps + 2)
-    return digits
+    return records[:, None] // (steps + 2) ** np.arange(k) % (steps + 2)
 
 
 def pckv_variances(epsilon: float, k: int, limit: int, share: float, total: float) -> tuple[float, float]:

@@ -55,8 +55,7 @@ class Deny(OneThreshold):
     def weight(self, reports: Ints, values: Ints, cells: Ints) -> Words:
         labelled, named = np.asarray(values).astype(np.uint16), np.asarray(reports).astype(np.uint16)
         kinds = np.where(_ruled_out(labelled, named), np.uint64(2 * (self.whole - self.flip)), np.uint64(2 * self.flip))
-        weights: Words = np.where(labelled >> np.uint16(1), kinds, np.uint64(self.whole))
-        return weights
+        return np.where(labelled >> np.uint16(1), kinds, np.uint64(self.whole))
 
     def law(self, r: int) -> Floats:
         """Pr[report w] over uniform examples of the parity r, shape (2^d,): 2^-d (1 + 2^-d / C), and 2^-d / C less at w = r."""

@@ -30,15 +30,13 @@ def words_of(coins: Words, count: int) -> Words:
 
 def pieces_of(words: Words, count: int) -> Words:
     """The first `count` 16-bit pieces of each row, shape (n, count)."""
-    pieces: Words = words.astype("<u8", copy=False).view("<u2")[:, :count]
-    return pieces
+    return words.astype("<u8", copy=False).view("<u2")[:, :count]
 
 
 def signs_of(words: Words, count: int) -> Ints:
     """The first `count` bits of each row as signs, +1 for 0, int8, shape (n, count)."""
     bits = np.unpackbits(words.astype("<u8", copy=False).view(np.uint8), axis=1, count=count, bitorder="little")
-    signs: Ints = 1 - 2 * bits.view(np.int8)
-    return signs
+    return 1 - 2 * bits.view(np.int8)
 
 
 @cache

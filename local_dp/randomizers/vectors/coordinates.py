@@ -113,8 +113,7 @@ class SampledSigns(VectorCoin):
 
     def average(self, tally: Tally) -> Floats:
         """The average value of all reports, each d / b times its signs: unbiased even if few clients report a coordinate; shape (d,)."""
-        mean: Floats = self.gain * self.d / self.chosen * (tally.counts[:, 1] - tally.counts[:, 0]) / tally.answered
-        return mean
+        return self.gain * self.d / self.chosen * (tally.counts[:, 1] - tally.counts[:, 0]) / tally.answered
 
 
 def of_signs(tally: Tally, gain: float) -> Estimate:
@@ -180,14 +179,12 @@ class DuchiVector(VectorCoin):
         uniform = pieces_of(words[:, self._sign_words :], self.d) >> np.uint16(16 - (2 * self.steps).bit_length() + 1)
         corner = np.where(uniform < values + self.steps, np.int8(1), np.int8(-1))  # uniform on 2 steps whole numbers: 1 with probability (1 + x) / 2
         side = 2 * (corner * bits[:, : self.d]).sum(axis=1, dtype=np.int64) + bits[:, self.d]
-        codes: Ints = (side < 0).astype(np.int64)
-        return codes
+        return np.asarray((side < 0).astype(np.int64))
 
     def added_of(self, reports: Ints, coins: Words) -> Ints:
         """The sum of the reported corners."""
         signs = signs_of(words_of(coins, self._sign_words), self.d)
-        added: Ints = (signs * (1 - 2 * reports.astype(np.int8))[:, None]).sum(axis=0, dtype=np.int64)
-        return added
+        return np.asarray((signs * (1 - 2 * reports.astype(np.int8))[:, None]).sum(axis=0, dtype=np.int64))
 
     def empty(self) -> Tally:
         return Tally(np.zeros(self.d, dtype=np.int64), 0)

@@ -64,8 +64,7 @@ class NearestDirection(VectorCoin):
         uniform = (word >> np.uint64(64 - _COIN)).astype(np.float64) * 2 + (1 - (1 << _COIN))  # odd numbers about 0
         turned = np.where(uniform * self.steps > norms * (1 << _COIN), -1.0, 1.0)
         nearness = np.matmul(drawn.astype(np.float64), (rows * turned[:, None])[:, :, None])[:, :, 0]  # whole numbers below 2^53: exact in any order
-        nearest: Ints = nearness.argmax(axis=1)
-        return nearest
+        return np.asarray(nearness.argmax(axis=1))
 
     def added_of(self, reports: Ints, coins: Words) -> Ints:
         """The sum of the reported directions, centred and times M, and of its squares' leading parts, shape (2, d)."""

@@ -156,8 +156,7 @@ class PrivUnit(Randomizer):
             some = slice(first, first + _BLOCK)
             towards = turned(values[some].astype(np.float64), words[some, 1], self.steps)
             reports[some] = np.rint(self.points(towards, words[some]) * UNIT)
-        sent: Words = reports
-        return sent
+        return np.asarray(reports)
 
     def points(self, towards: Floats, words: Words) -> Floats:
         """Points of the sphere, from the caps about these unit vectors or from the rest."""
@@ -183,8 +182,7 @@ class PrivUnit(Randomizer):
     def possible(self, reports: Words) -> Bools:
         """Points of the sphere, up to their rounding."""
         away = abs(np.sqrt((reports.astype(np.float64) ** 2).sum(axis=1)) - UNIT)
-        possible: Bools = away <= math.sqrt(self.d) / 2 + 1e-6
-        return possible
+        return np.asarray(away <= math.sqrt(self.d) / 2 + 1e-6)
 
     def empty(self) -> Tally:
         return Tally(np.zeros((2, self.d), dtype=np.int64), 0)
@@ -277,16 +275,14 @@ class ProjUnit(Coined):
         norms = np.sqrt((projected**2).sum(axis=1))
         lost = norms < 1e-12
         projected[lost, 0] = 1.0  # nothing is left: any direction will do
-        directions: Floats = projected / np.where(lost, 1.0, norms)[:, None]
-        return directions
+        return projected / np.where(lost, 1.0, norms)[:, None]
 
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
         reports: Any = np.empty((len(values), self.chosen), dtype="<i2")
         for some in self._blocks(len(values)):
             towards = turned(values[some].astype(np.float64), words[some, 1], self.steps)
             reports[some] = np.rint(self.inner.points(self._directions(towards, cells[some]), words[some]) * UNIT)
-        sent: Words = reports
-        return sent
+        return np.asarray(reports)
 
     def possible(self, reports: Words) -> Bools:
         """Points of the sphere, up to their rounding."""
