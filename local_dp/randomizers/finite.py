@@ -85,10 +85,6 @@ class FiniteChannel(Randomizer):
             return coins.astype(np.uint16) & np.uint16(self.cells - 1)  # the narrow type is what makes this fast
         return coins & np.uint64(self.cells - 1)
 
-    def empty(self) -> Tally:
-        """The tally of no reports."""
-        return Tally(np.zeros((self.cells, self.alphabet), dtype=np.int64))
-
     def tally(self, reports: Words, cells: Words) -> Tally:
         """The tally of `reports`. O(n + cells * alphabet). Raises IndexError for an impossible report, which must not count as another one."""
         if len(reports) and int(reports.max()) >= self.alphabet:

@@ -23,6 +23,9 @@ class Coined(Randomizer):
     def inner(self) -> Randomizer:
         """The randomizer that makes the report; it uses no coin."""
 
+    def _fits(self, bits: int) -> bool:
+        return self.inner.word_bits <= bits  # built without a width, it picks its own
+
     def check(self) -> None:
         check_built(self.domain, self.inner)
 

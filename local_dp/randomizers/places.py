@@ -73,12 +73,9 @@ class PlaceVector(Places):
         inside: Bools = reports < self.inner.alphabet
         return np.asarray(inside.all(axis=1))
 
-    def empty(self) -> Tally:
-        return Tally(np.zeros((self.places, self.inner.alphabet), dtype=np.int64), 0)
-
     def tally(self, reports: Words, cells: Words) -> Tally:
         """The count of each report at each place, shape (places, alphabet)."""
-        counts, size = self.empty().counts, self.places * self.inner.alphabet
+        counts, size = np.zeros((self.places, self.inner.alphabet), dtype=np.int64), self.places * self.inner.alphabet
         starts, step = np.arange(self.places) * self.inner.alphabet, max(1, _ENTRIES // self.places)
         for first in range(0, len(reports), step):
             counts += np.bincount((reports[first : first + step] + starts).ravel(), minlength=size).reshape(counts.shape)
@@ -138,9 +135,6 @@ class BitVector(Places):
     def possible(self, reports: Words) -> Bools:
         """The bits that fill the last byte are zero."""
         return np.asarray((np.packbits(self._unpacked(reports), axis=1, bitorder="little") == reports).all(axis=1))
-
-    def empty(self) -> Tally:
-        return Tally(np.zeros(self.places, dtype=np.int64), 0)
 
     def tally(self, reports: Words, cells: Words) -> Tally:
         """How many reported 1 at each place, shape (places,)."""

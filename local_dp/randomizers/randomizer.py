@@ -153,9 +153,9 @@ class Randomizer(ABC):
         """Whether each of these could be a report, shape (n,): a server refuses the others."""
         return np.ones(len(reports), dtype=np.bool_)
 
-    @abstractmethod
     def empty(self) -> Tally:
         """The tally of no reports."""
+        return self.tally(np.empty(0, dtype=self.report_dtype), self.cells_of(np.empty(0, dtype=np.uint64)))
 
     @abstractmethod
     def tally(self, reports: Words, cells: Words) -> Tally:

@@ -12,6 +12,7 @@ from typing import Self, TypeAlias
 import numpy as np
 
 from local_dp.arrays import Floats, Ints, Words
+from local_dp.checks import check_built
 from local_dp.domains import parameters
 from local_dp.errors import InputError
 from local_dp.loss import exp_epsilon
@@ -106,28 +107,29 @@ class TableChannel(FiniteChannel):
             return self.rounded(law)
 
     def prepare(self) -> None:
-        weights, guide = _built(_Recipe((type(self), *parameters(self).values()), self))
-        object.__setattr__(self, "_weights", weights)
-        object.__setattr__(self, "_guide", guide)
+        check_built(self._built)
+
+    @cached_property
+    def _built(self) -> tuple[Words, Guide]:
+        return _built(_Recipe((type(self), *parameters(self).values()), self))
 
     @property
     def weights(self) -> Words:
         """The channel, shape (domain size, alphabet)."""
-        return np.asarray(self.__dict__["_weights"])
+        return self._built[0]
 
     @property
     def alphabet(self) -> int:
         return int(self.weights.shape[1])
 
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
-        guide: Guide = self.__dict__["_guide"]
         low, reports = self.domain.low, np.empty(len(words), dtype=self.report_dtype)
         for first in range(0, len(words), _BLOCK):
             some = slice(first, first + _BLOCK)
             rows = values[some].astype(np.int64)
             if low:
                 rows -= low
-            reports[some] = guide(rows, words[some])
+            reports[some] = self._built[1](rows, words[some])
         return reports
 
     def weight(self, reports: Ints, values: Ints, cells: Ints) -> Words:

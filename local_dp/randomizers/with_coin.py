@@ -106,9 +106,6 @@ class WithCoin(Randomizer):
         possible = self.coined.possible(inner_reports)
         return possible & (coins < self.coined.cells) if isinstance(self.coined, FiniteChannel) else possible
 
-    def empty(self) -> Tally:
-        return self.coined.empty()
-
     def tally(self, reports: Words, cells: Words) -> Tally:
         coins, inner_reports = self.parts(reports)
         return self.coined.tally(inner_reports, coins)

@@ -84,8 +84,8 @@ class TextbookCollisions(OLH):
     """Takes 1 / g for the chance of another symbol, as if the row that hashes all to 0 were drawn too."""
 
     @property
-    def odds(self) -> tuple[float, float]:
-        return super().odds[0], 1 / self.hash.g
+    def chances(self) -> tuple[float, float]:
+        return self.own_chance, 1 / self.hash.g
 
 
 def test_the_chance_of_a_collision_is_exact() -> None:

@@ -162,7 +162,7 @@ def test_its_variance_is_that_of_the_normal_law() -> None:
         @property
         def loss(self) -> Approximate:
             honest = super().loss
-            return honest if "_weights" not in vars(self) else Approximate(honest.nano, honest.atto // 2)
+            return honest if "_built" not in vars(self) else Approximate(honest.nano, honest.atto // 2)
 
     twin = Overstated(1.0)
     assert not keeps_loss(twin)

@@ -85,11 +85,8 @@ class ByCoordinate(Gradients):
 class ByVector(Gradients):
     """Each client reports the whole gradient: signs of some coordinates (of the cube of `scale`), or the nearest direction (of the unit ball)."""
 
+    cohorts = 1
     choice: VectorChoice
-
-    @property
-    def cohorts(self) -> int:
-        return 1
 
     @cached_property
     def randomizer(self) -> SampledSigns | NearestDirection:

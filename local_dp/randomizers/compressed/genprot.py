@@ -4,13 +4,13 @@ import math
 from abc import abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import ClassVar
 
 import numpy as np
 
 from local_dp.arrays import Floats, Ints, Words
-from local_dp.checks import check_whole
+from local_dp.checks import check_built, check_whole
 from local_dp.domains import Domain
 from local_dp.errors import InputError
 from local_dp.loss import exp_epsilon
@@ -61,8 +61,16 @@ class Compressed(FiniteChannel):
             raise InputError(f"streams is {self.streams}; give a power of two")
 
     def prepare(self) -> None:
-        channel = inner_channel(self.inner, self.setting, self.epsilon)
-        object.__setattr__(self, "_domain", channel.domain)
+        check_built(self.decoded)
+
+    @cached_property
+    def _channel(self) -> FiniteChannel:
+        return inner_channel(self.inner, self.setting, self.epsilon)
+
+    @cached_property
+    def weights(self) -> Words:
+        """The channel, shape (streams, values, N)."""
+        channel = self._channel
         if channel.domain.size * self.streams * self.choices > _MOST:
             raise InputError(f"{self.streams} lists of {self.choices} samples for {channel.domain.size} values make too large a table; give less")
         weights = channel.channel() >> np.uint64(max(0, channel.word_bits - 32))  # of 32 bits: which law is chosen by is free, and only that is enumerated
@@ -70,24 +78,15 @@ class Compressed(FiniteChannel):
         rows = [private_weights(each, exp_epsilon(self.nano), self.word_bits) for each in parts]
         if any(row is None for row in rows):
             raise too_narrow(self)
-        object.__setattr__(self, "_weights", np.array(rows, dtype=np.uint64))
-        object.__setattr__(self, "_guide", Guide.of(self.weights.reshape(-1, self.choices), self.word_bits))
-        object.__setattr__(self, "_decoded", self._least_variance())
+        return np.array(rows, dtype=np.uint64)
 
-    @property
-    def weights(self) -> Words:
-        """The channel, shape (streams, values, N)."""
-        return np.asarray(self.__dict__["_weights"])
-
-    @property
-    def decoded(self) -> Floats:
-        """The value that each choice stands for, shape (streams, N), or (streams, N, k) for k symbols."""
-        return np.asarray(self.__dict__["_decoded"])
+    @cached_property
+    def _guide(self) -> Guide:
+        return Guide.of(self.weights.reshape(-1, self.choices), self.word_bits)
 
     @property
     def domain(self) -> Domain:
-        domain: Domain = self.__dict__["_domain"]
-        return domain
+        return self._channel.domain
 
     @property
     def alphabet(self) -> int:
@@ -98,17 +97,25 @@ class Compressed(FiniteChannel):
         return self.streams
 
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
-        guide: Guide = self.__dict__["_guide"]
         rows = cells.astype(np.int64) * self.domain.size + (values.astype(np.int64) - self.domain.low)
-        return guide(rows, words).astype(self.report_dtype, copy=False)
+        return self._guide(rows, words).astype(self.report_dtype, copy=False)
 
     def weight(self, reports: Ints, values: Ints, cells: Ints) -> Words:
         places = np.asarray(cells, dtype=np.int64), np.asarray(values, dtype=np.int64) - self.domain.low, np.asarray(reports, dtype=np.int64)
         return self.weights[places]
 
-    def _least_variance(self) -> Floats:
-        """The table a of least mean square with P a = truth, P the law given each value (Lagrange)."""
-        law = np.moveaxis(self.weights.astype(np.float64), 1, 0).reshape(self.domain.size, -1) / self.total / self.streams
+    @cached_property
+    def _law(self) -> Floats:
+        """Pr[list and choice | value], shape (values, streams N)."""
+        return np.moveaxis(self.weights.astype(np.float64), 1, 0).reshape(self.domain.size, -1) / self.total / self.streams
+
+    @cached_property
+    def decoded(self) -> Floats:
+        """The value that each choice stands for, shape (streams, N), or (streams, N, k) for k symbols.
+
+        The table a of least mean square with P a = truth, P the law given each value (Lagrange).
+        """
+        law = self._law
         shown = law / law.mean(axis=0)
         truth = np.eye(len(law)) if self.domain.kind == "symbols" else np.arange(len(law)) / self.domain.high
         inverse = np.linalg.pinv(law @ shown.T, rcond=1e-13, hermitian=True)
@@ -120,9 +127,8 @@ class Compressed(FiniteChannel):
 
     def variances(self) -> Floats:
         """The variance of one report's estimate at every value, from the whole table: shape (values,), or (values, k)."""
-        law = np.moveaxis(self.weights.astype(np.float64), 1, 0).reshape(self.domain.size, -1) / self.total / self.streams
-        stands = self.decoded.reshape(law.shape[1], -1)
-        spread: Floats = law @ stands**2 - (law @ stands) ** 2
+        stands = self.decoded.reshape(self._law.shape[1], -1)
+        spread: Floats = self._law @ stands**2 - (self._law @ stands) ** 2
         return spread if self.decoded.ndim == 3 else spread[:, 0]
 
     def estimate(self, tally: Tally) -> Estimate:

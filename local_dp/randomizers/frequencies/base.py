@@ -38,17 +38,27 @@ class FiniteOracle(FrequencyOracle, FiniteChannel):
 
 @dataclass(frozen=True)
 class DirectOracle(FiniteOracle):
-    """An oracle whose report names a symbol: the true one with probability p, each other one with probability q."""
+    """An oracle whose report names a symbol, or a set of them: the client's own with probability p, each other one with probability q.
+
+    Utility: each share has variance l (1 - l) / (n (p - q)^2), l = q + f (p - q).
+    """
 
     @property
     @abstractmethod
     def chances(self) -> tuple[float, float]:
         """p and q."""
 
+    def support(self, counts: Counts) -> Counts:
+        """The number of reports that name each symbol, shape (..., cells, alphabet) to (..., shares)."""
+        return counts[..., 0, :]
+
+    def gathered(self, weights: Floats) -> Floats:
+        """The sum of the weights of the symbols that each report names, shape (m, shares) to (m, cells, alphabet): the transpose of `support`."""
+        return weights[:, None, :]
+
     def values(self, counts: Counts) -> Floats:
         p, q = self.chances
-        seen: Floats = counts[..., 0, :] / counts.sum(axis=(-2, -1))[..., None]
-        return (seen - q) / (p - q)
+        return np.asarray((self.support(counts) / counts.sum(axis=(-2, -1))[..., None] - q) / (p - q))
 
     def estimate(self, tally: Tally) -> Estimate:
         """The shares, unbiased, shape (shares,)."""
@@ -57,7 +67,7 @@ class DirectOracle(FiniteOracle):
 
     def joint(self, tally: Tally, weights: Floats) -> Joint:
         p, q = self.chances
-        return joint_of_reports(tally, (weights - q * weights.sum(axis=1, keepdims=True)) / (p - q))
+        return joint_of_reports(tally, (self.gathered(weights) - q * weights.sum(axis=1)[:, None, None]) / (p - q))
 
 
 @dataclass(frozen=True)

@@ -27,16 +27,27 @@ from local_dp.tallies import Estimate, Tally
 class EncodedGRR(CodedOracle):
     """Reports by randomized response the code of the symbol in a public row: one of `alphabet` codes, in one of `cells` rows."""
 
-    def _fits(self, bits: int) -> bool:
-        return GRR(self.epsilon, k=self.alphabet).word_bits == bits
-
     @cached_property
     def inner(self) -> GRR:
         return GRR(self.epsilon, word_bits=self.word_bits, k=self.alphabet)
 
 
 @dataclass(frozen=True)
-class LocalHashing(EncodedGRR, Design):
+class HashDesign(Design):
+    """Sets of equal hash: K / g of the K = g^m >= k points of a `LinearHash`."""
+
+    @cached_property
+    @abstractmethod
+    def hash(self) -> LinearHash:
+        """The family of hashes; checks k."""
+
+    @property
+    def sets(self) -> tuple[int, int]:
+        return self.hash.points, self.hash.points // self.hash.g
+
+
+@dataclass(frozen=True)
+class LocalHashing(EncodedGRR, HashDesign):
     """Reports the hash of the symbol, one of g, in a public row of a `LinearHash`, by randomized response.
 
     A report names the symbols with the reported hash: K / g of K = g^m >= k points, where every two points lie together equally often. So this is subset
@@ -44,11 +55,6 @@ class LocalHashing(EncodedGRR, Design):
     q + f (p - q), p of randomized response, q = (K / g - p) / (K - 1) (`bounds.frequencies.hashing_variance`). Cost: log2 g bits, one word; decoding O(n + R
     k), R = (K - 1) / (g - 1) rows.
     """
-
-    @cached_property
-    @abstractmethod
-    def hash(self) -> LinearHash:
-        """The family of hashes; checks k."""
 
     @property
     def alphabet(self) -> int:
@@ -62,13 +68,8 @@ class LocalHashing(EncodedGRR, Design):
         return self.hash(coins, values)
 
     @property
-    def odds(self) -> tuple[float, float]:
-        p = self.inner.truth / self.inner.total
-        return p, (self.hash.points / self.hash.g - p) / (self.hash.points - 1)
-
-    @property
-    def sets(self) -> tuple[int, int]:
-        return self.hash.points, self.hash.points // self.hash.g
+    def own_chance(self) -> float:
+        return self.inner.chances[0]
 
     def support(self, counts: Counts) -> Counts:
         return self.hash.support(counts)
@@ -137,7 +138,7 @@ MAX_REPORTS = 1 << 16  # so many that a client can enumerate the channel
 
 
 @dataclass(frozen=True, kw_only=True)
-class PIRappor(TwoWeights, Design):
+class PIRappor(TwoWeights, HashDesign):
     """Reports a row of a `LinearHash` and one of its g hashes: the symbol's own hash e^eps times as likely as any other.
 
     The report stands for a bit of each symbol, 1 where the symbol has that hash. Bits of two other symbols are independent, up to the missing row that hashes
@@ -151,7 +152,6 @@ class PIRappor(TwoWeights, Design):
 
     @cached_property
     def hash(self) -> LinearHash:
-        """The family of hashes."""
         return best_hash(nano_epsilon(self.epsilon), symbols(self.k).size, MAX_REPORTS)
 
     @property
@@ -173,15 +173,6 @@ class PIRappor(TwoWeights, Design):
         row, code = np.divmod(reports, self.hash.g)
         step = (code - self.hash(row, values).astype(np.int64)) % self.hash.g
         return np.where(step == 0, row, self.w + row * (self.hash.g - 1) + step - 1)
-
-    @property
-    def odds(self) -> tuple[float, float]:
-        p = self.w * self.held / self.total
-        return p, (self.hash.points / self.hash.g - p) / (self.hash.points - 1)
-
-    @property
-    def sets(self) -> tuple[int, int]:
-        return self.hash.points, self.hash.points // self.hash.g
 
     def support(self, counts: Counts) -> Counts:
         return self.hash.support(counts.reshape(*counts.shape[:-2], self.w, self.hash.g))
@@ -212,9 +203,6 @@ class CountMeanSketch(PerCoin, OfSymbols):
             raise InputError(f"m is {self.m!r}; give a prime or a power of a prime from 2 to 1024")
         return LinearHash(k, k, 1) if k <= self.m else LinearHash(k, self.m, length_of(k, self.m))
 
-    def _fits(self, bits: int) -> bool:
-        return SUE(self.epsilon, k=self.hash.g).word_bits == bits
-
     @cached_property
     def inner(self) -> SUE:
         return SUE(self.epsilon, word_bits=self.word_bits, k=self.hash.g)
@@ -224,9 +212,6 @@ class CountMeanSketch(PerCoin, OfSymbols):
 
     def encode(self, values: Ints, coins: Words) -> Ints:
         return self.hash(self._rows(coins), values)
-
-    def empty(self) -> Tally:
-        return Tally(np.zeros((self.hash.rows, self.hash.g), dtype=np.int64), 0)
 
     def tally(self, reports: Words, cells: Words) -> Tally:
         """The ones of each row and bucket, shape (R, m)."""

@@ -69,11 +69,6 @@ class PGR(TwoWeights, Design):
         return np.asarray(self._place[(reports + values) % self.alphabet])
 
     @property
-    def odds(self) -> tuple[float, float]:
-        p = self.w * self.held / self.total
-        return p, (self.w - p) / (self.alphabet - 1)
-
-    @property
     def sets(self) -> tuple[int, int]:
         return self.alphabet, self.w
 

@@ -78,19 +78,11 @@ class SubsetSelection(CodedOracle, Design):
     name: ClassVar[str] = "subset-selection"
     source: ClassVar[str] = "Wang et al. 2016; Ye, Barg 2018; the sets by a block design: Park, Nam, Lee 2023"
 
-    def _fits(self, bits: int) -> bool:
-        order, w = self._chosen
-        return Translates(self.epsilon, k=order, w=w).word_bits == bits
-
-    @property
-    def _chosen(self) -> tuple[int, int]:
-        if symbols(self.k).size > MAX_SYMBOLS:
-            raise InputError(f"k is {self.k}; subset selection takes at most {MAX_SYMBOLS} symbols")
-        return best_blocks(nano_epsilon(self.epsilon), self.k)
-
     @cached_property
     def inner(self) -> Translates:
-        order, w = self._chosen
+        if symbols(self.k).size > MAX_SYMBOLS:
+            raise InputError(f"k is {self.k}; subset selection takes at most {MAX_SYMBOLS} symbols")
+        order, w = best_blocks(nano_epsilon(self.epsilon), self.k)
         return Translates(self.epsilon, word_bits=self.word_bits, k=order, w=w)
 
     @property
@@ -113,9 +105,8 @@ class SubsetSelection(CodedOracle, Design):
         return self._codes[coins.astype(np.int64), values.astype(np.int64)]
 
     @property
-    def odds(self) -> tuple[float, float]:
-        p = self.inner.w * self.inner.held / self.inner.total
-        return p, (self.inner.w - p) / (self.inner.k - 1)
+    def own_chance(self) -> float:
+        return self.inner.own_chance
 
     @property
     def sets(self) -> tuple[int, int]:

@@ -11,7 +11,7 @@ from typing import ClassVar
 import numpy as np
 
 from local_dp.arrays import Floats, Ints, Words
-from local_dp.domains import Domain, symbols
+from local_dp.domains import symbols
 from local_dp.errors import InputError
 from local_dp.loss import NANO, exp_epsilon, nano_epsilon
 from local_dp.randomizers.finite import ceil_fraction, too_narrow
@@ -168,6 +168,7 @@ class NoisyBit(TableChannel):
 
     name: ClassVar[str] = "noisy-bit"
     source: ClassVar[str] = "Ghosh, Roughgarden, Sundararajan 2009"
+    domain = symbols(2)
 
     def law(self) -> Law:
         a, ends = (-Decimal(self.nano) / NANO).exp(), (-self.reach, self.reach + 1)
@@ -177,10 +178,6 @@ class NoisyBit(TableChannel):
     def reach(self) -> int:
         """B. Sums beyond it are reported as its ends, which loses nothing, because the geometric law has no memory."""
         return max(1, min(WIDEST - 1, int(_TAIL / 2 * NANO / self.nano)))
-
-    @property
-    def domain(self) -> Domain:
-        return symbols(2)
 
     @cached_property
     def decoded(self) -> Floats:

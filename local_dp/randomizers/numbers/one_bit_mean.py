@@ -24,6 +24,7 @@ class OneBitMean(FiniteChannel):
 
     name: ClassVar[str] = "one-bit-mean"
     source: ClassVar[str] = "Duchi, Jordan, Wainwright 2013"
+    alphabet = 2
     steps: int = 1 << 16
 
     def prepare(self) -> None:
@@ -43,10 +44,6 @@ class OneBitMean(FiniteChannel):
     @property
     def domain(self) -> Domain:
         return levels(self.steps)
-
-    @property
-    def alphabet(self) -> int:
-        return 2
 
     def _ones(self, values: Ints) -> Words:
         return np.uint64(self.base) + values.astype(np.uint64) * np.uint64(self.slope)

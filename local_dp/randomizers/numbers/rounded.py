@@ -133,6 +133,7 @@ class RoundedHadamard(Rounded, SignOracle):
 
     name: ClassVar[str] = "rounded-hadamard"
     source: ClassVar[str] = "Duchi, Jordan, Wainwright 2013 (rounding); Bassily, Smith 2015"
+    alphabet = 2
 
     def prepare(self) -> None:
         if self.slope < 2:
@@ -147,10 +148,6 @@ class RoundedHadamard(Rounded, SignOracle):
     def gain(self) -> float:
         """C = 1 / (1 - 2 Pr[flip])."""
         return self.total / (self.slope * self.steps)
-
-    @property
-    def alphabet(self) -> int:
-        return 2
 
     @property
     def cells(self) -> int:

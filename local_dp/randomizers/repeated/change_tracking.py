@@ -97,9 +97,6 @@ class BitFlip(PerCoin, OfSymbols):
     work: ClassVar[Work] = "repeated surveys"
     d: int = 1
 
-    def _fits(self, bits: int) -> bool:
-        return ChangeTracking(self.epsilon, intervals=self.d).word_bits == bits
-
     def check(self) -> None:
         check_whole("d", self.d, 1, symbols(self.k).size)
         super().check()
@@ -126,9 +123,6 @@ class BitFlip(PerCoin, OfSymbols):
         first, step = self._picked(coins)
         places = (values.astype(np.int64) - first) * self._strides[1][step] % self.k
         return np.asarray(np.minimum(places, self.d))
-
-    def empty(self) -> Tally:
-        return Tally(np.zeros((self.k, 2), dtype=np.int64), 0)
 
     def tally(self, reports: Words, cells: Words) -> Tally:
         """For each bucket the number of zeros and of ones, shape (k, 2)."""

@@ -6,7 +6,7 @@ from typing import ClassVar
 import numpy as np
 
 from local_dp.arrays import Ints, Words
-from local_dp.domains import Domain, bit_or_silence
+from local_dp.domains import bit_or_silence
 from local_dp.randomizers.one_bit import OneThreshold
 from local_dp.randomizers.randomizer import Work
 from local_dp.tallies import Estimate, Tally
@@ -27,14 +27,7 @@ class OneOfRounds(OneThreshold):
     estimates: ClassVar[str] = "the share of ones less the share of zeros"
     work: ClassVar[Work] = "repeated surveys"
     silence: ClassVar[int | None] = 2
-
-    @property
-    def domain(self) -> Domain:
-        return bit_or_silence()
-
-    @property
-    def alphabet(self) -> int:
-        return 2
+    domain, alphabet = bit_or_silence(), 2
 
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
         word = words.dtype.type

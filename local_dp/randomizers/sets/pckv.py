@@ -35,6 +35,7 @@ class PCKV(Padded):
     name: ClassVar[str] = "pckv"
     source: ClassVar[str] = "Gu, Li, Cheng, Xiong, Cao 2020 (PCKV-GRR)"
     estimates: ClassVar[str] = "for each key the share that holds it, and the sum of its numbers by the number of clients"
+    signs = 2
     steps: int = 2
 
     @property
@@ -49,10 +50,6 @@ class PCKV(Padded):
     @property
     def held(self) -> Bools:
         return self.digits > 0
-
-    @property
-    def signs(self) -> int:
-        return 2
 
     @property
     def fineness(self) -> int:
@@ -120,6 +117,7 @@ class SignedPlace(TableChannel):
 
     name: ClassVar[str] = "signed-place"
     source: ClassVar[str] = "Gu, Li, Cheng, Xiong, Cao 2020, Section 5.2"
+    domain = symbols(3)
 
     def table(self) -> Words:
         growth, total = exp_epsilon(self.nano), self.total
@@ -130,10 +128,6 @@ class SignedPlace(TableChannel):
             raise too_narrow(self)
         half = total // 2
         return np.array([[total - 2 * other, other, other], [half, right, wrong], [half, wrong, right]], dtype=np.uint64)
-
-    @property
-    def domain(self) -> Domain:
-        return symbols(3)
 
     @property
     def odds(self) -> tuple[float, float, float]:
@@ -220,9 +214,6 @@ class PCKVUE(PerCoin):
         minus = (words[:, 1] * np.uint64(self.steps) >> np.uint64(32)).astype(np.int64) >= digits[np.arange(len(key)), key] - 1
         codes: Ints = np.where(taken.any(axis=1), 1 + key + self.k * minus, 0)
         return codes.reshape(values.shape)
-
-    def empty(self) -> Tally:
-        return self.inner.empty()
 
     def tally(self, reports: Words, cells: Words) -> Tally:
         """For each key the number of reports of none, plus and minus, shape (k, 3)."""

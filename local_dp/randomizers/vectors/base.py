@@ -11,7 +11,7 @@ import numpy as np
 from local_dp.arrays import Floats, Ints, Words
 from local_dp.domains import Vectors, vectors
 from local_dp.randomizers.per_coin import PerCoin
-from local_dp.tallies import Tally
+from local_dp.tallies import Estimate, Tally
 
 UNIT = 1 << 12  # a normal coordinate of 1, in whole numbers
 _QUANTILES = 1 << 16
@@ -61,6 +61,13 @@ def normals_of(words: Words, count: int) -> Ints:
     return quantiles().take(pieces_of(words, count))
 
 
+def of_moments(tally: Tally, scale: float) -> Estimate:
+    """The mean of what reports stand for, `scale` times them, from the sums of coordinates and of their squares, shape (2, d)."""
+    n = tally.answered
+    mean, square = tally.counts[0] / n, tally.counts[1] / n
+    return Estimate(scale * mean, scale * np.sqrt(np.maximum(square - mean**2, 0.0) / n), n)
+
+
 BLOCK = 1 << 10  # clients at a time: what their coins are made into stays in cache
 
 
@@ -96,8 +103,6 @@ class VectorCoin(PerCoin):
         return codes
 
     def tally(self, reports: Words, cells: Words) -> Tally:
-        sums = self.empty().counts
-        for first in range(0, len(reports), BLOCK):
-            some = slice(first, first + BLOCK)
-            sums = sums + self.added_of(reports[some].astype(np.int64), cells[some])
-        return Tally(sums, len(reports))
+        blocks = (slice(first, first + BLOCK) for first in range(0, max(len(reports), 1), BLOCK))
+        sums = [self.added_of(reports[some].astype(np.int64), cells[some]) for some in blocks]
+        return Tally(np.sum(sums, axis=0, dtype=np.int64), len(reports))

@@ -16,7 +16,7 @@ from local_dp.errors import InputError
 from local_dp.loss import NANO
 from local_dp.randomizers.per_coin import Coined
 from local_dp.randomizers.randomizer import Evidence, Randomizer
-from local_dp.randomizers.vectors.base import normal_means, pieces_of, signs_of, words_of
+from local_dp.randomizers.vectors.base import normal_means, of_moments, pieces_of, signs_of, words_of
 from local_dp.tallies import Estimate, Tally
 
 UNIT = 1 << 14  # a coordinate of 1 in a report
@@ -89,15 +89,24 @@ def turned(rows: Floats, words: Words, steps: int) -> Floats:
     return towards
 
 
-def on_sphere(tally: Tally, scale: float) -> Estimate:
-    """The mean of what reports stand for, `scale` times them, from the sums of coordinates and of their squares, shape (2, d)."""
-    n = tally.answered
-    mean, square = tally.counts[0] / n, tally.counts[1] / n
-    return Estimate(scale * mean, scale * np.sqrt(np.maximum(square - mean**2, 0.0) / n), n)
+@dataclass(frozen=True, kw_only=True)
+class OfSphere(Randomizer):
+    """A vector of the Euclidean ball, in d >= 2 dimensions, on a lattice of `steps` to either side; proved from a density."""
+
+    evidence: ClassVar[Evidence] = "density"
+    d: int = 3
+    steps: int = 1 << 10
+
+    @cached_property
+    def domain(self) -> Vectors:
+        domain = vectors("ball", self.d, self.steps)
+        if domain.d < 2:
+            raise InputError(f"d is {self.d}; a sphere needs 2 coordinates or more")
+        return domain
 
 
 @dataclass(frozen=True, kw_only=True)
-class PrivUnit(Randomizer):
+class PrivUnit(OfSphere):
     """Reports a uniform point of the cap about the vector with probability p, of the rest of the sphere otherwise; coordinates rounded to 2^-14.
 
     A vector of norm r < 1 takes the opposite direction with probability (1 - r) / 2, privately. The choice of the best cap spends all of epsilon. Privacy:
@@ -109,19 +118,11 @@ class PrivUnit(Randomizer):
 
     name: ClassVar[str] = "privunit"
     source: ClassVar[str] = "Bhowmick, Duchi, Freudiger, Kapoor, Rogers 2018; Asi, Feldman, Talwar 2022"
-    evidence: ClassVar[Evidence] = "density"
-    d: int = 3
-    steps: int = 1 << 10
 
     def check(self) -> None:
         if self.word_bits != 64:
             raise InputError(f"word_bits is {self.word_bits}; PrivUnit needs 64")
-        if self.domain.d < 2:
-            raise InputError(f"d is {self.d}; a sphere needs 2 coordinates or more")
-
-    @cached_property
-    def domain(self) -> Vectors:
-        return vectors("ball", self.d, self.steps)
+        super().check()
 
     @cached_property
     def cap(self) -> Cap:
@@ -184,9 +185,6 @@ class PrivUnit(Randomizer):
         away = abs(np.sqrt((reports.astype(np.float64) ** 2).sum(axis=1)) - UNIT)
         return np.asarray(away <= math.sqrt(self.d) / 2 + 1e-6)
 
-    def empty(self) -> Tally:
-        return Tally(np.zeros((2, self.d), dtype=np.int64), 0)
-
     def tally(self, reports: Words, cells: Words) -> Tally:
         """The sums of the coordinates and of their squares, shape (2, d)."""
         sums = np.zeros((2, self.d), dtype=np.int64)
@@ -197,7 +195,7 @@ class PrivUnit(Randomizer):
 
     def estimate(self, tally: Tally) -> Estimate:
         """The mean vector, in [-1, 1] a coordinate, unbiased up to 1e-4, shape (d,)."""
-        return on_sphere(tally, 1 / (self.mean * UNIT))
+        return of_moments(tally, 1 / (self.mean * UNIT))
 
 
 LEAST = 32  # coordinates of a projection: with fewer, its length has another mean than a uniform one's
@@ -206,7 +204,7 @@ _SHIFT = 4  # bits that squares leave out, so that they add up in 64 bits
 
 
 @dataclass(frozen=True, kw_only=True)
-class ProjUnit(Coined):
+class ProjUnit(OfSphere, Coined):
     """Projects the vector, filled up to D = 2^l coordinates, onto k random ones, and reports the direction of the projection by PrivUnit in k dimensions.
 
     The projection is W = S D3 H D2 H D1: signs D1, D2, D3 by the coin, H the Walsh-Hadamard transform, S the sums over k residue classes, scaled to
@@ -219,22 +217,13 @@ class ProjUnit(Coined):
 
     name: ClassVar[str] = "projunit"
     source: ClassVar[str] = "Asi, Feldman, Nelson, Nguyen, Talwar 2024 (fast ProjUnit)"
-    evidence: ClassVar[Evidence] = "density"
-    d: int = 3
-    steps: int = 1 << 10
     k: int = 0
 
     def check(self) -> None:
-        if self.domain.d < 2:
-            raise InputError(f"d is {self.d}; a sphere needs 2 coordinates or more")
         check_whole("k", self.k, 0, self.filled)
         if self.k & (self.k - 1) or 0 < self.k < min(LEAST, self.filled):
             raise InputError(f"k is {self.k}; give a power of two from {min(LEAST, self.filled)} to {self.filled}, or 0 for the best")
         super().check()
-
-    @cached_property
-    def domain(self) -> Vectors:
-        return vectors("ball", self.d, self.steps)
 
     @property
     def filled(self) -> int:
@@ -244,7 +233,7 @@ class ProjUnit(Coined):
     @cached_property
     def chosen(self) -> int:
         """k."""
-        return self.k or least_projection(self.nano, self.d)
+        return self.k or least_projection(self.nano, self.domain.d)
 
     @cached_property
     def inner(self) -> PrivUnit:
@@ -288,9 +277,6 @@ class ProjUnit(Coined):
         """Points of the sphere, up to their rounding."""
         return self.inner.possible(reports)
 
-    def empty(self) -> Tally:
-        return Tally(np.zeros((2, self.d), dtype=np.int64), 0)
-
     def tally(self, reports: Words, cells: Words) -> Tally:
         """The sums of the coordinates of the reports turned back, and of the squares of their leading parts, shape (2, d): whole numbers, exact."""
         sums = np.zeros((2, self.d), dtype=np.int64)
@@ -315,7 +301,7 @@ class ProjUnit(Coined):
 
     def estimate(self, tally: Tally) -> Estimate:
         """The mean vector, in [-1, 1] a coordinate, shape (d,)."""
-        return on_sphere(Tally(tally.counts * np.array([[1], [1 << 2 * _SHIFT]]), tally.n), self.scale)
+        return of_moments(Tally(tally.counts * np.array([[1], [1 << 2 * _SHIFT]]), tally.n), self.scale)
 
 
 def mean_length(filled: int, k: int) -> float:

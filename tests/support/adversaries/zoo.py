@@ -136,7 +136,7 @@ class Greedy(BinaryRR):
     """Claims epsilon and spends a tenth more."""
 
     def prepare(self) -> None:
-        object.__setattr__(self, "_flip", flip_weight(self.nano * 11 // 10, self.word_bits))
+        object.__setattr__(self, "flip", flip_weight(self.nano * 11 // 10, self.word_bits))
 
 
 @dataclass(frozen=True, kw_only=True)
