@@ -72,7 +72,6 @@ class ConceptClass:
 
 
 def label(points: Records, y: Signs) -> Records:
-    """The points with a label column y."""
     return Records({**points.columns, "y": y})
 
 

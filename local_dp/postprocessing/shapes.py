@@ -1,7 +1,7 @@
 """Nearest members of convex sets: ascending sequences, laws, tables that agree."""
 
-from collections.abc import Sequence
-from itertools import combinations
+from collections.abc import Iterable, Sequence
+from itertools import combinations, repeat
 
 import numpy as np
 
@@ -9,16 +9,16 @@ from local_dp.arrays import Floats
 from local_dp.errors import InputError
 
 
-def ascending(values: Floats) -> Floats:
-    """The nearest ascending sequence in square distance: pool adjacent violators."""
-    pools: list[tuple[float, int]] = []
-    for value in values.tolist():
-        pool = (value, 1)
+def ascending(sums: Floats | Sequence[float], weights: Iterable[float] = repeat(1)) -> Floats:
+    """The nearest ascending sequence to sums / weights in weighted square distance: pool adjacent violators."""
+    pools: list[tuple[float, float, int]] = []
+    for total, weight in zip(np.asarray(sums).tolist(), weights, strict=False):
+        pool = (total, weight, 1)
         while pools and pools[-1][0] / pools[-1][1] >= pool[0] / pool[1]:
             before = pools.pop()
-            pool = (before[0] + pool[0], before[1] + pool[1])
+            pool = (before[0] + pool[0], before[1] + pool[1], before[2] + pool[2])
         pools.append(pool)
-    return np.concatenate([np.full(count, total / count) for total, count in pools])
+    return np.concatenate([np.full(count, total / weight) for total, weight, count in pools])
 
 
 def onto_simplex(values: Floats) -> Floats:

@@ -45,11 +45,6 @@ class FiniteChannel(Randomizer):
     evidence: ClassVar[Evidence] = "enumerated"
 
     @property
-    def total(self) -> int:
-        """2^word_bits, the weight of certainty."""
-        return 1 << self.word_bits
-
-    @property
     @abstractmethod
     def alphabet(self) -> int:
         """The number of possible reports, 0..alphabet-1."""
@@ -133,7 +128,6 @@ _cached_law = lru_cache(maxsize=4096)(report_law)  # a search draws thousands of
 
 
 def ceil_fraction(value: Fraction) -> int:
-    """The least whole number that is not below `value`."""
     return -(-value.numerator // value.denominator)
 
 

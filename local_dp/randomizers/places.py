@@ -113,11 +113,6 @@ class BitVector(Places):
         """The weight of a reported 1 for each symbol, out of 2^word_bits."""
 
     @property
-    def total(self) -> int:
-        """2^word_bits, the weight of certainty."""
-        return 1 << self.word_bits
-
-    @property
     def report_dtype(self) -> "np.dtype[np.generic]":
         return np.dtype((np.uint8, (-(-self.places // 8),)))
 

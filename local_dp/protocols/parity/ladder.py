@@ -131,7 +131,6 @@ class LadderAgain(_LadderInRounds):
         check_policy("charged", self.charged, ("session", "sum"))
 
     def each(self, epsilon: float) -> float:
-        """The epsilon of one answer."""
         return epsilon if self.charged == "session" else split_epsilon(epsilon, len(self.lengths))
 
     def clients(self, epsilon: float) -> int:

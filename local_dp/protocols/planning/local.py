@@ -145,7 +145,6 @@ def tolerance_of(protocol: LocalProtocol[Any]) -> float | None:
 
 
 def with_tolerance(protocol: LocalProtocol[Any], accuracy: float) -> LocalProtocol[Any]:
-    """The protocol with another tolerance."""
     settings: dict[str, Any] = {"tolerance": accuracy}
     return replace(protocol, **settings)
 
@@ -182,7 +181,6 @@ def estimators(protocol: LocalProtocol[Any], epsilon: float) -> list[Reports]:
 
 
 def law_of(population: Population, asked: LocalQuery) -> Floats:
-    """The law of a client's value."""
     law = population.law(asked.query)
     return np.asarray(law / law.sum())
 
@@ -292,6 +290,5 @@ def _open(aim: Aim, law: Floats | None) -> Direct:
 
 
 def check_accuracy(accuracy: float) -> None:
-    """Raises InputError."""
     if not _LEAST <= accuracy < 1:
         raise InputError(f"the accuracy is {accuracy}; give a number from {_LEAST:g} to below 1, in units of the tolerance")

@@ -29,10 +29,10 @@ from local_dp.tallies import Ends, Estimate, Tally
 
 @dataclass(frozen=True)
 class Level:
-    """The estimates of one level: the shares of all prefixes of `length` bits, or of their codes under each of some queries (hashes, or places kept)."""
+    """The estimates of one level: the shares of the codes of all prefixes of `length` bits under each of some queries."""
 
     length: int
-    codings: tuple[HashedPrefix | KeptPrefix, ...]
+    codings: tuple[Prefix, ...]
     tables: tuple[Estimate, ...]
 
     @property
@@ -41,7 +41,7 @@ class Level:
 
     def codes(self, prefixes: Words) -> list[Ints]:
         """The report of each part of the level's clients for each prefix: the prefix, or its hash."""
-        return [query.of(prefixes) for query in self.codings] or [prefixes.astype(np.int64)]
+        return [query.of(prefixes) for query in self.codings]
 
     def shares(self, codes: Sequence[Ints]) -> Floats:
         """The estimated share of prefixes with these codes; of a hash, less the expected part of all others."""
@@ -204,7 +204,7 @@ class FrequentStrings(LocalProtocol[Found]):
 
 def level_of(length: int, queries: tuple[LocalQuery, ...], tallies: Iterator[Tally]) -> Level:
     """The estimates of the prefixes of `length` bits, from the tallies of these queries."""
-    codings = tuple(query.query for query in queries if isinstance(query.query, HashedPrefix | KeptPrefix))
+    codings = tuple(query.query for query in queries if isinstance(query.query, Prefix))
     return Level(length, codings, tuple(query.randomizer.estimate(next(tallies)) for query in queries))
 
 
@@ -305,14 +305,13 @@ class HeavyHittersAsked(FrequentStrings):
 
         return Adaptive(play)
 
-    def _query(self, length: int, search: Search, schedule: Schedule) -> Prefix | KeptPrefix:
+    def _query(self, length: int, search: Search, schedule: Schedule) -> Prefix:
         if not search.levels:
             return Prefix(self.column, self.bits, length)
         kept = tuple(f"{prefix:x}" for prefix in np.sort(search.beam.strings).tolist())
         return KeptPrefix(self.column, self.bits, length, length - search.levels[-1].length, schedule.width, kept)
 
 
-def _oracle(epsilon: float, query: Prefix | KeptPrefix, schedule: Schedule) -> Randomizer:
-    if schedule is NARROW:
-        return frequency_randomizer(epsilon, query.domain.size)
-    return WideHashing(epsilon, length=query.width if isinstance(query, KeptPrefix) else query.length)
+def _oracle(epsilon: float, query: Prefix, schedule: Schedule) -> Randomizer:
+    size = query.domain.size
+    return frequency_randomizer(epsilon, size) if schedule is NARROW else WideHashing(epsilon, length=size.bit_length() - 1)

@@ -117,7 +117,6 @@ class Crosstab(LocalProtocol[CrossTable]):
 
     @property
     def parts(self) -> Columns:
-        """The columns, and the policies for values without a label."""
         return Columns(self.columns, self.labels, self.k, self.missing, self.other)
 
     @property
@@ -166,5 +165,4 @@ class Crosstab(LocalProtocol[CrossTable]):
         return {"columns": list(self.columns), "sides": sides, "labels": combined, **describe_estimate(result.estimate), **test}
 
     def truth(self, population: Population) -> Floats:
-        """The shares in the distribution that the clients are drawn from, shape (combinations,)."""
         return self.conditional.of(population.law(self.query))

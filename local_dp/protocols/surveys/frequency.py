@@ -56,7 +56,6 @@ class Conditional:
 
 
 def among(k: int, shown: int) -> Conditional:
-    """The shares of the first `shown` of k symbols among them."""
     parts = np.eye(k)[:shown]
     return Conditional(parts, np.broadcast_to(parts.sum(axis=0), parts.shape))
 
@@ -109,7 +108,6 @@ class Shares(LocalProtocol[Estimate]):
         return among(k, k - self.excluded)
 
     def truth(self, population: Population) -> Floats:
-        """The shares in the distribution that the clients are drawn from, shape (shown,)."""
         return self.conditional.of(population.law(self.query))
 
 

@@ -140,7 +140,6 @@ class Identity(LocalProtocol[IdentityTest]):
 
 
 def public_rows(k: int, coin: int) -> np.ndarray:
-    """The public random rows of signs, int8, shape (16, k)."""
     bits = philox_words(stream_key("identity rows", coin), 0, ROWS * k) >> np.uint64(63)
     return (1 - 2 * bits.astype(np.int8)).reshape(ROWS, k)
 

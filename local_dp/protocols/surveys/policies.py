@@ -89,7 +89,6 @@ class Launch:
 
 
 def check_policy(name: str, policy: str, allowed: tuple[str, ...]) -> None:
-    """Raises InputError for an unknown policy."""
     if policy not in allowed:
         raise InputError(f"{name} is {policy!r}; choose from {', '.join(allowed)}")
 
@@ -118,7 +117,6 @@ class Columns:
 
     @property
     def named(self) -> tuple[str, ...]:
-        """The parts that are columns, not questions."""
         return tuple(column for column in self.names if not is_question(column))
 
     @cached_property
@@ -146,7 +144,6 @@ class Columns:
 
     @cached_property
     def categories(self) -> tuple[Category | Question, ...]:
-        """Each part as a query of its own."""
         return tuple(self.crossed((place,)).categories[0] for place in range(len(self.names)))
 
     @property
@@ -186,6 +183,5 @@ def split_labels(labels: str) -> tuple[str, ...]:
 
 
 def shown_symbols(part: Category | Question) -> list[str]:
-    """The names of a part's symbols in the table."""
     names = ["no", "yes"] if isinstance(part, Question) else list(part.labels)
     return [*names, *(f"({name})" for name in part.spare)]

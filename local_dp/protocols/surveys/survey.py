@@ -116,7 +116,6 @@ class Survey(MeanProtocol):
         return {"question": self.question, **groups, **describe_estimate(result)}
 
     def truth(self, population: Population) -> Floats:
-        """The share of yes in the distribution that the clients are drawn from, shape () or (groups,)."""
         conditional = self.conditional
         if conditional is None:
             return super().truth(population)
@@ -204,13 +203,11 @@ class Compare(LocalProtocol[Comparison]):
         return np.append(result.shares.value, result.difference)
 
     def truth(self, population: Population) -> Floats:
-        """The two shares and their difference in the distribution that the clients are drawn from, shape (3,)."""
         shares = self.cells.of(population.law(self.query))
         return np.append(shares, shares[1] - shares[0])
 
 
 def compared(oracle: FrequencyOracle, tally: Tally, cells: Conditional) -> Comparison:
-    """The comparison of two groups from the tally of their cells."""
     joint = oracle.joint(tally, np.concatenate([cells.parts, cells.wholes]))
     shares = joint.ratio([0, 1], [2, 3])
     slopes = np.array([[1, 0, -shares.value[0], 0], [0, 1, 0, -shares.value[1]]]) / np.maximum(joint.value[2:], 1e-300)[:, None]

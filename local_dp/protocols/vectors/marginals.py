@@ -75,7 +75,6 @@ class Marginals(LocalProtocol[Margins]):
 
     @cached_property
     def parts(self) -> Columns:
-        """The columns, and the policies for values without a label."""
         return Columns(self.columns, self.labels, self.k, self.missing, self.other)
 
     @cached_property
@@ -143,9 +142,7 @@ class Marginals(LocalProtocol[Margins]):
         return {"columns": list(self.columns), "labels": self.cells, "choice": choice, **describe_estimate(result.estimate)}
 
     def truth(self, population: Population) -> Floats:
-        """The shares in the distribution that the clients are drawn from, shape (cells,)."""
         return np.concatenate([population.law(self.query(columns)) for columns in self.task.sets])
 
     def query(self, columns: Set) -> Crossed:
-        """The combination of some columns."""
         return self.parts.crossed(columns)

@@ -94,7 +94,6 @@ class Variances:
 
     @property
     def best(self) -> float:
-        """The variance of the strategy taken."""
         return self.shares_first if self.by_shares else self.sign_rows
 
     @property
@@ -171,7 +170,6 @@ class Workload(LocalProtocol[Answers]):
 
     @property
     def parts(self) -> Columns:
-        """The columns, and the policies for values without a label."""
         return Columns(self.columns, self.labels, self.k, self.missing, self.other)
 
     @cached_property
@@ -185,7 +183,6 @@ class Workload(LocalProtocol[Answers]):
 
     @cached_property
     def listed(self) -> tuple[list[str], Floats]:
-        """The queries' names and their matrix."""
         return workload_of(self.queries, self.symbols)
 
     @property
@@ -198,7 +195,6 @@ class Workload(LocalProtocol[Answers]):
         return _designed(self.queries, self.symbols)
 
     def variances(self, epsilon: float) -> Variances:
-        """The variance of each strategy at this epsilon."""
         signs = response_gain(epsilon) ** 2 * self.design.excess
         bound = local_variance_bound(epsilon, self.matrix, self.design.certificate)
         return Variances(signs, shares_first_variance(epsilon, self.matrix), one_query_variance(epsilon, self.matrix), bound)
@@ -231,7 +227,6 @@ class Workload(LocalProtocol[Answers]):
         return {"labels": self.listed[0], "strategy": strategy, "variances": asdict(result.variances), **describe_estimate(result.estimate)}
 
     def truth(self, population: Population) -> Floats:
-        """The answers on the distribution that the clients are drawn from, shape (m,)."""
         return self.matrix @ population.law(self.query)
 
 

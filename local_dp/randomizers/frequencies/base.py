@@ -61,7 +61,6 @@ class DirectOracle(FiniteOracle):
         return np.asarray((self.support(counts) / counts.sum(axis=(-2, -1))[..., None] - q) / (p - q))
 
     def estimate(self, tally: Tally) -> Estimate:
-        """The shares, unbiased, shape (shares,)."""
         n, (p, q) = tally.answered, self.chances
         return Estimate.between((-q / (p - q), (1 - q) / (p - q)), self.values(tally.counts), n)
 
@@ -85,7 +84,6 @@ class SignOracle(FiniteOracle):
         return np.asarray(self.gain * sums / counts.sum(axis=(-2, -1))[..., None])
 
     def estimate(self, tally: Tally) -> Estimate:
-        """The shares, unbiased, shape (shares,)."""
         n = tally.answered
         return Estimate.between((-self.gain, self.gain), self.values(tally.counts), n)
 

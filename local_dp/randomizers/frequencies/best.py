@@ -30,7 +30,6 @@ class Choice:
     total: Fraction
 
     def built(self, epsilon: float, k: int) -> FiniteOracle:
-        """The oracle."""
         return self.kind(epsilon, k=k)
 
 

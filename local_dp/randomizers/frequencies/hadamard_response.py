@@ -76,7 +76,6 @@ class BlockedHadamard(FiniteOracle, OfSymbols):
         return np.asarray(self.gain * sums[..., *self._places] / numbers.sum(axis=(-2, -1))[..., None])
 
     def estimate(self, tally: Tally) -> Estimate:
-        """The k frequencies, unbiased, shape (k,)."""
         n, (_, numbers) = tally.answered, self._by_row(tally.counts)
         reach = self.gain * np.sqrt(numbers.sum(axis=0) / n)[self._places[1]]
         return Estimate.between((-reach, reach), self.values(tally.counts), n)

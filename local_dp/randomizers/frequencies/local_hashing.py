@@ -222,10 +222,9 @@ class CountMeanSketch(PerCoin, OfSymbols):
         return Tally(np.stack(sums), len(reports))
 
     def estimate(self, tally: Tally) -> Estimate:
-        """The k frequencies, unbiased, shape (k,)."""
         n, inner, family = tally.answered, self.inner, self.hash
         shared = collisions(family.g, family.m) / family.rows
-        own, other = (weight / inner.total for weight in reversed(inner.ones))
+        own, other = inner.chances
         others = shared * own + (1 - shared) * other
         ends = -others / (own - others), (1 - others) / (own - others)
         return Estimate.between(ends, (family.support(tally.counts) / n - others) / (own - others), n)

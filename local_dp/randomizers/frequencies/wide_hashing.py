@@ -75,7 +75,6 @@ class WideHashing(PerCoin):
         return Tally(table, len(reports))
 
     def estimate(self, tally: Tally) -> Estimate:
-        """The 2^length frequencies, unbiased, shape (2^length,)."""
         n, p, q = tally.answered, self.inner.chances[0], 1 / self.inner.k
         shares = walsh_hadamard(tally.counts)
         shares += n
@@ -83,8 +82,3 @@ class WideHashing(PerCoin):
         shares -= q
         shares /= p - q
         return Estimate.between((-q / (p - q), (1 - q) / (p - q)), shares, n)
-
-    @property
-    def total(self) -> int:
-        """2^word_bits, the weight of certainty."""
-        return self.inner.total

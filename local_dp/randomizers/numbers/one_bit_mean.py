@@ -58,7 +58,6 @@ class OneBitMean(FiniteChannel):
         return np.where(reports == 1, ones, zeros)
 
     def estimate(self, tally: Tally) -> Estimate:
-        """The mean of x in [0, 1], unbiased."""
         n = tally.answered
         gain = self.total / (self.slope * self.steps)
         return Estimate.between(((1 - gain) / 2, (1 + gain) / 2), 0.5 + gain * (float(tally.counts[0, 1]) / n - 0.5), n)

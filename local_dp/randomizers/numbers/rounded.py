@@ -236,7 +236,6 @@ class RoundedOracle(Rounded):
         return self.inner.weight(reports, lower + (level > 0), cells).astype(np.uint64) << np.uint64(self.word_bits - self._inner_bits)
 
     def estimate(self, tally: Tally) -> Estimate:
-        """The shares, unbiased, shape (2 groups + 1,)."""
         return self.inner.estimate(tally)
 
     def values(self, counts: Counts) -> Floats:

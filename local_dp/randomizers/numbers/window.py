@@ -147,7 +147,6 @@ class Hybrid(NumberTable):
 
     @property
     def mix(self) -> Mix:
-        """The chosen window and share."""
         return best_mix(self.nano, self.steps)
 
     def law(self) -> Law:

@@ -293,5 +293,4 @@ class LOLOHA(LocalHashing):
         return OneCode(split_epsilon(self.epsilon, self.hash.g), word_bits=self.word_bits, k=self.hash.g, first=self.first)
 
     def draw(self, noise: Noise, which: Draw, start: int, stop: int) -> Words:
-        """Under a label the leading half of a word is the label's, and the rest is drawn for this ask of this round."""
         return self.inner.draw(noise, which, start, stop)

@@ -44,7 +44,6 @@ class PCKV(Padded):
 
     @property
     def digits(self) -> Ints:
-        """Of each record, shape (values, k)."""
         return digits_of(np.arange(self.domain.size), self.k, self.steps)
 
     @property
@@ -136,7 +135,6 @@ class SignedPlace(TableChannel):
         return none[1] + none[2], plus[1] + plus[2], plus[1] - plus[2]
 
     def estimate(self, tally: Tally) -> Estimate:
-        """The mean sign, 0 for none."""
         n, gain = tally.answered, self.odds[2]
         law = tally.counts[0] / n
         mean = (law[1] - law[2]) / gain
@@ -236,12 +234,10 @@ class PCKVUE(PerCoin):
         return f, m, share**2 * seen * (1 - seen), total**2 * (seen - signed**2), share * total * signed * (1 - seen)
 
     def estimate(self, tally: Tally) -> Estimate:
-        """The k shares and the k sums, unbiased where no client has more than `limit` keys, shape (2 k,)."""
         f, m, ff, mm, _ = self._moments(tally.counts, tally.answered)
         return Estimate(np.concatenate([f, m]), np.sqrt(np.concatenate([ff, mm]) / tally.n), tally.n)
 
     def means(self, tally: Tally) -> Ratio:
-        """The mean in [-1, 1] of each key's numbers among the clients that have it, shape (k,), with Fieller's interval."""
         f, m, ff, mm, mf = self._moments(tally.counts, tally.answered)
         return Ratio.of((m, f, mm / tally.n, mf / tally.n, ff / tally.n), tally.n, -1.0, 1.0)
 

@@ -25,7 +25,6 @@ class BinaryRR(OneBit):
         return values.astype(BYTE, copy=False)
 
     def estimate(self, tally: Tally) -> Estimate:
-        """The share of ones, unbiased."""
         n = tally.answered
         reported = 1 - 2 * float(tally.counts[0, 1]) / n
         return Estimate.between(((1 - self.gain) / 2, (1 + self.gain) / 2), (1 - self.gain * reported) / 2, n)

@@ -126,7 +126,6 @@ class PrivUnit(OfSphere):
 
     @cached_property
     def cap(self) -> Cap:
-        """The cap of least variance."""
         return best_cap(self._inner, self.d)
 
     @property
@@ -135,7 +134,6 @@ class PrivUnit(OfSphere):
 
     @property
     def mean(self) -> float:
-        """m, the mean of <v, x> of a report."""
         return self.cap.mean(self._inner)
 
     @property
@@ -274,7 +272,6 @@ class ProjUnit(OfSphere, Coined):
         return np.asarray(reports)
 
     def possible(self, reports: Words) -> Bools:
-        """Points of the sphere, up to their rounding."""
         return self.inner.possible(reports)
 
     def tally(self, reports: Words, cells: Words) -> Tally:
