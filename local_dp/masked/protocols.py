@@ -352,8 +352,7 @@ class MaskedParityOneRound(MaskedParityProtocol):
 
     def check(self) -> None:
         super().check()
-        if self.form not in ("bent", "masks"):
-            raise InputError(f"form is {self.form!r}; give bent or masks")
+        self.check_choices(form=("bent", "masks"))
         if self.form == "masks" and self.d > MAX_MASKED:
             raise InputError(f"d is {self.d}; random masks go up to d = {MAX_MASKED}, set form=bent beyond")
 

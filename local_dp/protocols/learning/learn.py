@@ -21,7 +21,7 @@ from local_dp.populations.population import Population
 from local_dp.populations.table import weighted_records
 from local_dp.protocols.learning.held_out import Score, judge, true_baseline, true_score
 from local_dp.protocols.local_protocol import BETA, LocalProtocol, PlainData, parameter
-from local_dp.protocols.surveys.policies import Launch, check_policy
+from local_dp.protocols.surveys.policies import Launch
 from local_dp.protocols.vectors.mean_found import ROUNDS, Range, locate, range_clients
 from local_dp.queries.encoded import Encoding, check_bounds, question_in
 from local_dp.queries.questions import columns_of
@@ -75,9 +75,8 @@ class Learn(LocalProtocol[Lesson]):
 
     def check(self) -> None:
         check_share("held_out", self.held_out)
-        check_share("tolerance", self.tolerance)
         check_whole("cuts", self.cuts, 1, 64)
-        check_policy("missing", self.missing, MISSING)
+        self.check_choices(missing=MISSING)
         if self.seen.form == "grid" and len(self._inputs) != 1:
             raise InputError(f"{self.learner} has one feature, and {len(self._inputs)} are given; name it with features=")
         check_built(self.built)

@@ -14,7 +14,6 @@ from local_dp.oracles.local.asked import Cohort, Local, LocalPlay, LocalQuery, L
 from local_dp.populations.parity import LadderPopulation
 from local_dp.populations.population import Population
 from local_dp.protocols.local_protocol import BETA, LocalProtocol, PlainData, parameter
-from local_dp.protocols.surveys.policies import check_policy
 from local_dp.queries.examples import MOST_LEVELS, PathStep
 from local_dp.randomizers.repeated.one_of_rounds import OneOfRounds
 from local_dp.tallies import Tally
@@ -128,7 +127,7 @@ class LadderAgain(_LadderInRounds):
 
     def check(self) -> None:
         super().check()
-        check_policy("charged", self.charged, ("session", "sum"))
+        self.check_choices(charged=("session", "sum"))
 
     def each(self, epsilon: float) -> float:
         return epsilon if self.charged == "session" else split_epsilon(epsilon, len(self.lengths))

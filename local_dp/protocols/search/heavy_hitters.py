@@ -20,7 +20,7 @@ from local_dp.populations.population import Population
 from local_dp.populations.table import Rows
 from local_dp.protocols.local_protocol import BETA, LocalProtocol, PlainData, describe_estimate, parameter
 from local_dp.protocols.surveys.frequency import frequency_randomizer
-from local_dp.protocols.surveys.policies import Launch, check_policy
+from local_dp.protocols.surveys.policies import Launch
 from local_dp.queries.subsets import MAX_BITS, HashedPrefix, KeptPrefix, Prefix, strings_of
 from local_dp.randomizers.frequencies.wide_hashing import WideHashing
 from local_dp.randomizers.randomizer import Randomizer
@@ -151,7 +151,7 @@ class FrequentStrings(LocalProtocol[Found]):
         if self.text and self.bits % 8:
             raise InputError(f"bits is {self.bits}; give whole bytes of text, a multiple of 8")
         check_share("share", self.share)
-        check_policy("missing", self.missing, ("refuse", "category"))
+        self.check_choices(missing=("refuse", "category"))
 
     @property
     def tolerance(self) -> float:

@@ -22,7 +22,7 @@ from local_dp.populations.population import Population
 from local_dp.populations.table import weighted_records
 from local_dp.postprocessing.shapes import ascending
 from local_dp.protocols.local_protocol import BETA, LocalProtocol, PlainData, parameter
-from local_dp.protocols.surveys.policies import Launch, check_policy
+from local_dp.protocols.surveys.policies import Launch
 from local_dp.queries.cells import Below, Binned
 from local_dp.queries.numbers import STEPS
 from local_dp.randomizers.numbers.one_bit_mean import OneBitMean
@@ -155,11 +155,9 @@ class Quantiles(LocalProtocol[Located]):
     tolerance: float = parameter(0.02, "the default number of clients is for rank errors of at most this, all together, with probability 95 %", unit="share")
 
     def check(self) -> None:
-        check_share("tolerance", self.tolerance)
         if not self.shares:
             raise InputError("there is no quantile to estimate; give at least one share, such as 0.5 for the median")
-        check_policy("rounds", self.rounds, ("best", "one", "several"))
-        check_policy("missing", self.missing, ("refuse", "exclude"))
+        self.check_choices(rounds=("best", "one", "several"), missing=("refuse", "exclude"))
         if self.grid.domain.size > MAX_K and self.rounds == "one":
             raise InputError(f"{self.bins} bins are too many for one round, which takes {MAX_K - 3}; give fewer bins, or rounds several")
 

@@ -16,7 +16,7 @@ from local_dp.oracles.local.asked import Local, ask_all
 from local_dp.populations.finite import Finite
 from local_dp.populations.population import Population
 from local_dp.protocols.local_protocol import BETA, LocalProtocol, PlainData, parameter
-from local_dp.protocols.surveys.policies import Launch, check_policy
+from local_dp.protocols.surveys.policies import Launch
 from local_dp.queries.tables import Category
 from local_dp.randomizers.signs.sign_rows import SignRows, rows_text, sylvester
 from local_dp.records import Records
@@ -73,10 +73,7 @@ class Identity(LocalProtocol[IdentityTest]):
     def check(self) -> None:
         symbols(self.k)
         check_distance(self.alpha)
-        check_policy("missing", self.missing, ("refuse", "category"))
-        check_policy("other", self.other, ("refuse", "category"))
-        if self.coins not in COINS:
-            raise InputError(f"coins is {self.coins!r}; give public or private")
+        self.check_choices(missing=("refuse", "category"), other=("refuse", "category"), coins=COINS)
         check_built(self.named)
 
     @property

@@ -17,7 +17,7 @@ from local_dp.oracles.statistical.oracles import Statistical, StatisticalQuery
 from local_dp.populations.finite import Finite
 from local_dp.populations.population import Population
 from local_dp.protocols.local_protocol import BETA, LocalProtocol, PlainData, describe_estimate, parameter
-from local_dp.protocols.surveys.policies import Launch, check_policy
+from local_dp.protocols.surveys.policies import Launch
 from local_dp.queries.tables import Question
 from local_dp.records import Records
 from local_dp.tallies import Estimate, Tally
@@ -49,7 +49,7 @@ class StatisticalQueries(LocalProtocol[tuple[Estimate, ...]]):
 
     def check(self) -> None:
         check_whole("t", self.t, 1, MAX_SYNTHETIC)
-        check_policy("missing", self.missing, ("refuse", "no"))
+        self.check_choices(missing=("refuse", "no"))
         check_built(self.statistical)
 
     @property

@@ -17,7 +17,7 @@ from local_dp.populations.finite import Finite, bernoulli
 from local_dp.populations.population import Population
 from local_dp.protocols.local_protocol import BETA, LocalProtocol, MeanProtocol, PlainData, describe_estimate, parameter, plain
 from local_dp.protocols.surveys.frequency import Conditional, frequency_randomizer
-from local_dp.protocols.surveys.policies import Launch, check_policy
+from local_dp.protocols.surveys.policies import Launch
 from local_dp.queries.cells import SEPARATOR, Crossed
 from local_dp.queries.query import Query
 from local_dp.queries.tables import Question
@@ -54,9 +54,7 @@ class Survey(MeanProtocol):
 
     def check(self) -> None:
         check_share("p", self.p)
-        check_share("tolerance", self.tolerance)
-        check_policy("missing", self.missing, ("refuse", "no", "exclude"))
-        check_policy("other", self.other, ("refuse", "exclude"))
+        self.check_choices(missing=("refuse", "no", "exclude"), other=("refuse", "exclude"))
         if self.by and self.missing == "no":
             raise InputError("missing=no is for questions without groups; with groups choose refuse or exclude")
         if (self.by or self.missing == "exclude") and self.randomizer != BinaryRR.name:
@@ -156,10 +154,9 @@ class Compare(LocalProtocol[Comparison]):
     tolerance: float = parameter(0.05, "the default number of clients is for shares within this, both together, with probability 95 %", unit="share")
 
     def check(self) -> None:
-        for name, share in (("p", self.p), ("q", self.q), ("tolerance", self.tolerance)):
+        for name, share in (("p", self.p), ("q", self.q)):
             check_share(name, share)
-        check_policy("missing", self.missing, ("refuse", "exclude"))
-        check_policy("other", self.other, ("refuse", "exclude"))
+        self.check_choices(missing=("refuse", "exclude"), other=("refuse", "exclude"))
         if len(self.labels) != 2 or self.labels[0] == self.labels[1]:
             raise InputError(f"the groups are {self.labels!r}; give two different ones")
 

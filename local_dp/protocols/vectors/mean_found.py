@@ -22,7 +22,7 @@ from local_dp.populations.table import weighted_records
 from local_dp.postprocessing.shapes import ascending
 from local_dp.protocols.local_protocol import BETA, LocalProtocol, PlainData, describe_estimate, parameter
 from local_dp.protocols.surveys.frequency import frequency_randomizer
-from local_dp.protocols.surveys.policies import Launch, check_policy
+from local_dp.protocols.surveys.policies import Launch
 from local_dp.protocols.vectors.mean_vector import upper_ends
 from local_dp.queries.cells import Cell, Grouped
 from local_dp.randomizers.numbers.rounded import rounded_randomizer
@@ -149,8 +149,7 @@ class MeanFound(LocalProtocol[FoundMean]):
     def check(self) -> None:
         check_share("finding", self.finding)
         check_positive("resolved", self.resolved)
-        check_share("tolerance", self.tolerance)
-        check_policy("missing", self.missing, ("refuse", "exclude"))
+        self.check_choices(missing=("refuse", "exclude"))
 
     def clients(self, epsilon: float) -> int:
         first, others = 2 * self.finding_clients(epsilon), grouped_clients(epsilon, 1, self.tolerance, BETA / 2)

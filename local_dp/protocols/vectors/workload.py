@@ -18,7 +18,7 @@ from local_dp.oracles.local.asked import Local, ask_all
 from local_dp.populations.finite import Finite
 from local_dp.populations.population import Population
 from local_dp.protocols.local_protocol import BETA, LocalProtocol, PlainData, describe_estimate, parameter
-from local_dp.protocols.surveys.policies import Columns, Launch, check_policy
+from local_dp.protocols.surveys.policies import Columns, Launch
 from local_dp.protocols.vectors.workloads import Design, Symbols, design_signs, workload_of
 from local_dp.queries.cells import Crossed
 from local_dp.queries.tables import Category
@@ -45,7 +45,6 @@ class PrefixSums(LocalProtocol[Estimate]):
     tolerance: float = parameter(0.02, "the default number of clients is for errors of at most this, all sums together, with probability 95 %", unit="share")
 
     def check(self) -> None:
-        check_share("tolerance", self.tolerance)
         PrefixSigns(1.0, k=self.k)
 
     @property
@@ -162,8 +161,7 @@ class Workload(LocalProtocol[Answers]):
 
     def check(self) -> None:
         check_share("tolerance", self.tolerance)
-        check_policy("missing", self.missing, ("refuse", "category"))
-        check_policy("other", self.other, ("refuse", "category"))
+        self.check_choices(missing=("refuse", "category"), other=("refuse", "category"))
         if not self.columns or len(set(self.columns)) < len(self.columns):
             raise InputError(f"the columns are {';'.join(self.columns)!r}; give different ones, separated by ';'")
         check_built(self.listed)
