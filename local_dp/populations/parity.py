@@ -12,8 +12,7 @@ from local_dp.populations.population import Population
 from local_dp.queries.examples import ParityExample, PathStep, bit_of, column, columns
 from local_dp.queries.query import Query
 from local_dp.randomizers.finite import FiniteChannel
-from local_dp.randomizers.signs.characters import Characters
-from local_dp.randomizers.signs.deny import Deny
+from local_dp.randomizers.signs.characters import Characters, Deny
 from local_dp.records import Records
 
 

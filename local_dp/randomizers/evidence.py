@@ -12,8 +12,7 @@ from local_dp.errors import RefusedError
 from local_dp.loss import NANO, Pure, exp_epsilon, nano_epsilon
 from local_dp.randomizers.finite import FiniteChannel, Mixed
 from local_dp.randomizers.one_bit import OneBit
-from local_dp.randomizers.per_coin import PerCoin
-from local_dp.randomizers.places import BitVector, PlaceVector
+from local_dp.randomizers.places import BitVector, PerCoin, PlaceVector
 from local_dp.randomizers.randomizer import Evidence, Randomizer
 from local_dp.randomizers.with_coin import WithCoin
 

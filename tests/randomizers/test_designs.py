@@ -17,10 +17,8 @@ from local_dp.randomizers.evidence import exact_ratio
 from local_dp.randomizers.frequencies.base import FiniteOracle
 from local_dp.randomizers.frequencies.designs import Design
 from local_dp.randomizers.frequencies.grr import GRR
-from local_dp.randomizers.frequencies.hadamard import Hadamard
-from local_dp.randomizers.frequencies.hadamard_response import BlockedHadamard, RecursiveHadamard
-from local_dp.randomizers.frequencies.linear_hash import LinearHash, collisions, prime_power
-from local_dp.randomizers.frequencies.local_hashing import BLH, OLH, CountMeanSketch, PIRappor, best_hash
+from local_dp.randomizers.frequencies.hadamard import BlockedHadamard, Hadamard, RecursiveHadamard
+from local_dp.randomizers.frequencies.local_hashing import BLH, OLH, CountMeanSketch, LinearHash, PIRappor, best_hash, collisions, prime_power
 from local_dp.randomizers.frequencies.projective import PGR
 from local_dp.randomizers.frequencies.subset_selection import SubsetSelection, Translates, best_blocks, field_order, products
 from local_dp.tallies import Tally

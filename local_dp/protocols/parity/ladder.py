@@ -15,7 +15,7 @@ from local_dp.populations.parity import LadderPopulation
 from local_dp.populations.population import Population
 from local_dp.protocols.local_protocol import BETA, LocalProtocol, PlainData, parameter
 from local_dp.queries.examples import MOST_LEVELS, PathStep
-from local_dp.randomizers.repeated.one_of_rounds import OneOfRounds
+from local_dp.randomizers.repeated.memoised import OneOfRounds
 from local_dp.tallies import Tally
 
 DEEPEST = 12  # levels in one round: 2^12 questions are what a request holds

@@ -11,7 +11,7 @@ from local_dp.arrays import Counts, Ints, Words
 from local_dp.loss import exp_epsilon, nano_epsilon
 from local_dp.randomizers.finite import FiniteChannel, ceil_fraction, too_narrow
 from local_dp.randomizers.frequencies.base import DirectOracle, FiniteOracle, OfSymbols
-from local_dp.randomizers.per_coin import PerCoin
+from local_dp.randomizers.places import PerCoin
 from local_dp.tallies import Tally
 
 _BLOCK = 1 << 22  # places looked up at a time

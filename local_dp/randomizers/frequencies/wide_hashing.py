@@ -11,7 +11,7 @@ from local_dp.arrays import Ints, Words
 from local_dp.cube import parity, walsh_hadamard
 from local_dp.domains import Domain, bit_strings
 from local_dp.randomizers.frequencies.grr import GRR
-from local_dp.randomizers.per_coin import PerCoin
+from local_dp.randomizers.places import PerCoin
 from local_dp.tallies import Estimate, Tally
 
 COIN_BITS = 64

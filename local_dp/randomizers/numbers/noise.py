@@ -12,8 +12,7 @@ import numpy as np
 from local_dp.arrays import Floats, Words
 from local_dp.errors import InputError
 from local_dp.loss import NANO, Approximate, atto_delta, exp_epsilon, nano_epsilon
-from local_dp.randomizers.numbers.base import NumberTable
-from local_dp.randomizers.table import Law, as_decimal, precise
+from local_dp.randomizers.table import Law, NumberTable, as_decimal, precise
 
 _ROUNDING = Decimal("1e-7")  # nats kept back so that rounded tables never exceed epsilon
 

@@ -13,8 +13,7 @@ import numpy as np
 from local_dp.arrays import Floats
 from local_dp.errors import InputError
 from local_dp.loss import exp_epsilon
-from local_dp.randomizers.numbers.base import MAX_STEPS, NumberTable
-from local_dp.randomizers.table import Law, as_decimal
+from local_dp.randomizers.table import MAX_STEPS, Law, NumberTable, as_decimal
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,7 +103,7 @@ class SquareWave(Window):
 
     b = (eps E - E + 1) / (2 E (E - 1 - eps)), E = e^eps, maximises a bound on mutual information; the window has round(2 b steps) cells, 1 at least. Privacy:
     two weights, of ratio at most e^eps. Utility: the mean is unbiased, of variance `window_variance`; its purpose is the distribution of the numbers, by
-    `postprocessing.likelihood`, a step that never runs by itself. Cost: log2(steps + window) bits.
+    `postprocessing.steps`, a step that never runs by itself. Cost: log2(steps + window) bits.
     """
 
     name: ClassVar[str] = "square-wave"

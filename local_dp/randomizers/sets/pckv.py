@@ -13,8 +13,7 @@ from local_dp.errors import InputError
 from local_dp.loss import exp_epsilon
 from local_dp.randomizers.finite import FiniteChannel, ceil_fraction, too_narrow
 from local_dp.randomizers.frequencies.base import joint_of_reports
-from local_dp.randomizers.per_coin import PerCoin
-from local_dp.randomizers.places import PlaceVector
+from local_dp.randomizers.places import PerCoin, PlaceVector
 from local_dp.randomizers.sets.padding_sampling import MAX_VALUES, Padded
 from local_dp.randomizers.table import TableChannel
 from local_dp.randomizers.vectors.base import words_of

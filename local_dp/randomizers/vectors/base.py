@@ -10,7 +10,7 @@ import numpy as np
 
 from local_dp.arrays import Floats, Ints, Words
 from local_dp.domains import Vectors, vectors
-from local_dp.randomizers.per_coin import PerCoin
+from local_dp.randomizers.places import PerCoin
 from local_dp.tallies import Estimate, Tally
 
 UNIT = 1 << 12  # a normal coordinate of 1, in whole numbers

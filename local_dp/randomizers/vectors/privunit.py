@@ -14,7 +14,7 @@ from local_dp.cube import walsh_hadamard
 from local_dp.domains import Vectors, vectors
 from local_dp.errors import InputError
 from local_dp.loss import NANO
-from local_dp.randomizers.per_coin import Coined
+from local_dp.randomizers.places import Coined
 from local_dp.randomizers.randomizer import Evidence, Randomizer
 from local_dp.randomizers.vectors.base import normal_means, of_moments, pieces_of, signs_of, words_of
 from local_dp.tallies import Estimate, Tally
