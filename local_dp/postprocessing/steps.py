@@ -273,12 +273,7 @@ class ExpectationMaximisation:
                 break
             last = likelihood
             law = law * (chances @ (weights / mixed))
-            law = _smoothed(law) if self.smooth else law / law.sum()
+            if self.smooth:  # averages with both neighbours; the ends with their own mirror image
+                law = np.convolve(np.pad(law, 1, mode="edge"), _SMOOTHER, mode="valid")
+            law = law / law.sum()
         return Likeliest(law, float(weights @ np.log(law @ chances)), done)
-
-
-def _smoothed(law: Floats) -> Floats:
-    """Averages with both neighbours; the ends with their own mirror image."""
-    mixed: Floats = np.convolve(np.pad(law, 1, mode="edge"), _SMOOTHER, mode="valid")
-    mixed /= mixed.sum()
-    return mixed

@@ -177,14 +177,11 @@ def keys_of(generator: np.random.Generator, users: int) -> Records:
 def pads(keys: Records, first: int, stop: int) -> Bools:
     """Bits `first` to `stop` of each key's stream, shape (n, stop - first): keyed BLAKE2b of the number of a block of 512 bits."""
     blocks = range(first // BLOCK, -(-stop // BLOCK))
-    stream = b"".join(blake2b(block.to_bytes(8, "little"), key=key).digest() for key in _key_bytes(keys) for block in blocks)
+    secrets = [row.tobytes() for row in np.stack([keys.words(name).astype("<u8") for name in KEY], axis=1)]
+    stream = b"".join(blake2b(block.to_bytes(8, "little"), key=key).digest() for key in secrets for block in blocks)
     bits = np.unpackbits(np.frombuffer(stream, dtype=np.uint8)).reshape(len(keys), len(blocks) * BLOCK)
     skip = first - first // BLOCK * BLOCK
     return np.asarray(bits[:, skip : skip + stop - first].astype(np.bool_))
-
-
-def _key_bytes(keys: Records) -> list[bytes]:
-    return [row.tobytes() for row in np.stack([keys.words(name).astype("<u8") for name in KEY], axis=1)]
 
 
 @dataclass(frozen=True)

@@ -124,12 +124,10 @@ class BitVector(Places):
         thresholds = np.array(self.ones, dtype=words.dtype)[self.code[values.astype(np.int64) - self.domain.low]]
         return np.packbits(words.reshape(thresholds.shape) < thresholds, axis=1, bitorder="little")  # of a single place, words are a plain array
 
-    def _unpacked(self, reports: Words) -> Words:
-        return np.unpackbits(reports, axis=1, count=self.places, bitorder="little")
-
     def possible(self, reports: Words) -> Bools:
         """The bits that fill the last byte are zero."""
-        return np.asarray((np.packbits(self._unpacked(reports), axis=1, bitorder="little") == reports).all(axis=1))
+        bits = np.unpackbits(reports, axis=1, count=self.places, bitorder="little")
+        return np.asarray((np.packbits(bits, axis=1, bitorder="little") == reports).all(axis=1))
 
     def tally(self, reports: Words, cells: Words) -> Tally:
         """How many reported 1 at each place, shape (places,)."""

@@ -187,7 +187,8 @@ class LocalSGD(LocalProtocol[Halfspace]):
                 cut = ends[round * gradients.cohorts : (round + 1) * gradients.cohorts + 1]
                 tallies = yield gradients.queries(written(weights / self.gamma), cut)
                 total += weights
-                weights = _project(weights + step / self.gamma * gradients.read(tallies))
+                weights = weights + step / self.gamma * gradients.read(tallies)
+                weights /= max(1.0, float(np.linalg.norm(weights)))  # the nearest vector of norm at most 1
             return Halfspace(tuple((total / self.rounds).tolist()))
 
         return Adaptive(play)
@@ -208,8 +209,3 @@ class LocalSGD(LocalProtocol[Halfspace]):
         """Pr[the halfspace mislabels an example], exactly."""
         assert isinstance(population, Finite)
         return error_rate(result, population)
-
-
-def _project(weights: Floats) -> Floats:
-    """The nearest vector of norm at most 1."""
-    return weights / max(1.0, float(np.linalg.norm(weights)))

@@ -163,13 +163,11 @@ def ways(protocol: LocalProtocol[Any], epsilon: float, population: Population | 
         return [Bounded(protocol.name, "local", None, True, protocol, epsilon)]
     asked = asked_of(protocol, epsilon)
     law = None if population is None else law_of(population, asked)
-    local = [_local(reports, law, asked) for reports in _reports(epsilon, aim, asked)]
-    return [*sorted(local, key=_order), _curated(aim, law, epsilon), _open(aim, law)]
-
-
-def _order(way: Direct) -> tuple[float, bool]:
-    """By reach, to five digits; of equal ones the chosen one comes first."""
-    return float(f"{way.reach:.5g}"), not way.chosen
+    own = asked.randomizer.name
+    named = ((reports.randomizer.name, reports) for reports in _reports(epsilon, aim, asked))
+    local = [Direct(name, "local", reports.randomizer.bits, name == own, reach_of(reports, law)) for name, reports in named]
+    local.sort(key=lambda way: (float(f"{way.reach:.5g}"), not way.chosen))  # by reach, to five digits; of equal ones the chosen one comes first
+    return [*local, _curated(aim, law, epsilon), Direct(OPEN, "open", None, False, widest_reach(sampled(aim, law), BETA))]
 
 
 def estimators(protocol: LocalProtocol[Any], epsilon: float) -> list[Reports]:
@@ -229,11 +227,6 @@ def _keeps_epsilon(name: str, randomizer: FiniteChannel) -> bool:
         return False
 
 
-def _local(reports: Reports, law: Floats | None, asked: LocalQuery) -> Direct:
-    name = reports.randomizer.name
-    return Direct(name, "local", reports.randomizer.bits, name == asked.randomizer.name, reach_of(reports, law))
-
-
 def reach_of(reports: Reports, law: Floats | None) -> float:
     """What the largest error of all is within, times sqrt n, of clients of this law or of the least favourable."""
     return widest_reach(reports.unfavourable() if law is None else [reports.errors(law)], BETA)
@@ -283,10 +276,6 @@ def _curated(aim: Aim, law: Floats | None, epsilon: float) -> Curated:
     coordinates = aim.target.shape[1]
     variances = tuple(np.pad(each.variance, (0, coordinates - len(each.variance))) for each in sampled(aim, law))
     return Curated(CURATOR, "curator", None, False, variances, moved / epsilon)
-
-
-def _open(aim: Aim, law: Floats | None) -> Direct:
-    return Direct(OPEN, "open", None, False, widest_reach(sampled(aim, law), BETA))
 
 
 def check_accuracy(accuracy: float) -> None:

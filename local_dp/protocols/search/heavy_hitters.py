@@ -23,7 +23,6 @@ from local_dp.protocols.surveys.frequency import frequency_randomizer
 from local_dp.protocols.surveys.policies import Launch
 from local_dp.queries.subsets import MAX_BITS, HashedPrefix, KeptPrefix, Prefix, strings_of
 from local_dp.randomizers.frequencies.wide_hashing import WideHashing
-from local_dp.randomizers.randomizer import Randomizer
 from local_dp.tallies import Ends, Estimate, Tally
 
 
@@ -257,14 +256,10 @@ class HeavyHitters(FrequentStrings):
         hashed = WideHashing(epsilon, length=WIDTH)
         for level, (start, stop) in enumerate(pairwise(ends[1:]), 1):
             cuts = np.linspace(start, stop, HASHES + 1).astype(int).tolist()
-            queries = [HashedPrefix(self.column, self.bits, self.lengths[level], WIDTH, seed) for seed in _seeds(level)]
+            seeds = [word >> 2 for word in map(int, philox_words(stream_key("hashed prefixes", level), 0, HASHES))]  # public, and the same in every run
+            queries = [HashedPrefix(self.column, self.bits, self.lengths[level], WIDTH, seed) for seed in seeds]
             levels.append(tuple(LocalQuery(query, hashed, Cohort(*part)) for query, part in zip(queries, pairwise(cuts), strict=True)))
         return levels
-
-
-def _seeds(level: int) -> list[int]:
-    """The multipliers of a level's hash functions: public, and the same in every run."""
-    return [word >> 2 for word in map(int, philox_words(stream_key("hashed prefixes", level), 0, HASHES))]
 
 
 @dataclass(frozen=True)
@@ -299,7 +294,9 @@ class HeavyHittersAsked(FrequentStrings):
             search = Search(schedule.kept, self.tolerance)
             for length, cohort in zip(lengths, pairwise(ends), strict=True):
                 query = self._query(length, search, schedule)
-                queries = (LocalQuery(query, _oracle(epsilon, query, schedule), Cohort(*cohort)),)
+                size = query.domain.size
+                oracle = frequency_randomizer(epsilon, size) if schedule is NARROW else WideHashing(epsilon, length=size.bit_length() - 1)
+                queries = (LocalQuery(query, oracle, Cohort(*cohort)),)
                 search = search.deeper(level_of(length, queries, iter((yield queries))), schedule.height(length, self.bits))
             return Found(*search.found())
 
@@ -310,8 +307,3 @@ class HeavyHittersAsked(FrequentStrings):
             return Prefix(self.column, self.bits, length)
         kept = tuple(f"{prefix:x}" for prefix in np.sort(search.beam.strings).tolist())
         return KeptPrefix(self.column, self.bits, length, length - search.levels[-1].length, schedule.width, kept)
-
-
-def _oracle(epsilon: float, query: Prefix, schedule: Schedule) -> Randomizer:
-    size = query.domain.size
-    return frequency_randomizer(epsilon, size) if schedule is NARROW else WideHashing(epsilon, length=size.bit_length() - 1)

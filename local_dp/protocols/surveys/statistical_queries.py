@@ -12,7 +12,7 @@ from local_dp.arrays import Floats
 from local_dp.checks import check_built, check_whole
 from local_dp.errors import InputError
 from local_dp.interaction import Nonadaptive
-from local_dp.oracles.local.asked import Local, LocalQuery
+from local_dp.oracles.local.asked import Local
 from local_dp.oracles.statistical.oracles import Statistical, StatisticalQuery
 from local_dp.populations.finite import Finite
 from local_dp.populations.population import Population
@@ -20,7 +20,7 @@ from local_dp.protocols.local_protocol import BETA, LocalProtocol, PlainData, de
 from local_dp.protocols.surveys.policies import Launch
 from local_dp.queries.tables import Question
 from local_dp.records import Records
-from local_dp.tallies import Estimate, Tally
+from local_dp.tallies import Estimate
 from local_dp.theorems.local_from_sq import enough_clients, local_from_sq
 
 MAX_SYNTHETIC = 10
@@ -84,7 +84,8 @@ class StatisticalQueries(LocalProtocol[tuple[Estimate, ...]]):
         sizes = iter(np.diff([0, *ends]).tolist())
         algorithm: Statistical[tuple[float, ...]] = Nonadaptive(self.statistical, lambda answers: answers)
         queries = local_from_sq(algorithm, epsilon, lambda query: next(sizes)).queries
-        return Nonadaptive(queries, lambda tallies: tuple(map(_signed, queries, tallies)))
+        randomizers = [query.randomizer for query in queries]
+        return Nonadaptive(queries, lambda tallies: tuple(each.estimate(tally).on_scale(-1.0, 1.0) for each, tally in zip(randomizers, tallies, strict=True)))
 
     def synthetic(self, clients: int, seed: int) -> Population:
         if self.queries:
@@ -117,7 +118,3 @@ class StatisticalQueries(LocalProtocol[tuple[Estimate, ...]]):
     def truth(self, population: Population) -> Floats:
         """The expectations of the queries in the distribution that the clients are drawn from, on the +1/-1 scale, shape (queries,)."""
         return np.array([2 * float(population.law(query.query)[1]) - 1 for query in self.statistical])
-
-
-def _signed(query: LocalQuery, tally: Tally) -> Estimate:
-    return query.randomizer.estimate(tally).on_scale(-1.0, 1.0)

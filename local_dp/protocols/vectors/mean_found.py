@@ -84,7 +84,9 @@ def locate(columns: Sequence[str], epsilon: float, clients: Cohort, search: Sear
     prefix sums.
     """
     ranges = tuple(Range(EDGES[0], EDGES[-1]) for _ in columns)
-    ends = _deal(clients, ROUNDS * len(columns))
+    if len(clients) < (parts := ROUNDS * len(columns)):
+        raise InputError(f"finding bounds takes {parts} cohorts, and there are {len(clients)} clients for it; use more clients, or give the bounds")
+    ends = [clients.start + len(clients) * part // parts for part in range(parts + 1)]
     for round in range(ROUNDS):
         queries = []
         for place, column in enumerate(columns):
@@ -94,12 +96,6 @@ def locate(columns: Sequence[str], epsilon: float, clients: Cohort, search: Sear
         tallies = yield tuple(queries)
         ranges = tuple(_narrowed(query, tally, search.cut) for query, tally in zip(queries, tallies, strict=True))
     return tuple(bounds.widened(search.margin) for bounds in ranges)
-
-
-def _deal(clients: Cohort, parts: int) -> list[int]:
-    if len(clients) < parts:
-        raise InputError(f"finding bounds takes {parts} cohorts, and there are {len(clients)} clients for it; use more clients, or give the bounds")
-    return [clients.start + len(clients) * part // parts for part in range(parts + 1)]
 
 
 def _narrowed(query: LocalQuery, tally: Tally, cut: float) -> Range:

@@ -72,16 +72,12 @@ class LinearHash:
         """The narrowest type that holds a hash."""
         return np.dtype(np.uint8 if self.g <= 1 << 8 else np.uint16)
 
-    @property
-    def _has_zero(self) -> bool:
-        """Whether the last symbol is the vector 0."""
-        return self.m > 1 and self.k == self.points
-
     def __call__(self, rows: Ints, values: Ints) -> Words:
         """The hash of each value in each row, elementwise under broadcasting."""
         places = rows.astype(np.int64) + values
         codes: Words = np.take(self._terms, places, mode="clip")
-        return np.where(values == self.k - 1, self.dtype.type(0), codes) if self._has_zero else codes
+        has_zero = self.m > 1 and self.k == self.points  # the last symbol is the vector 0
+        return np.where(values == self.k - 1, self.dtype.type(0), codes) if has_zero else codes
 
     def _blocks(self) -> Iterator[tuple[slice, Words]]:
         """Some rows at a time, with the hashes of all symbols in each of them, shape (rows, k)."""
@@ -120,7 +116,10 @@ def recurring(g: int, m: int, length: int) -> Words:
     The name of f(x) has the digits t(b^j x), j < e. Here b is a primitive element of the smaller field and t a functional over the prime field. The terms
     t(a^i) are a linear recurring sequence of period g^m - 1.
     """
-    p, e = _split(g)
+    power = prime_power(g)
+    if power is None:
+        raise AssertionError(f"there is no field of {g} elements")
+    p, e = power
     step = (g**m - 1) // (g - 1)  # b = a^step
     taps = primitive_taps(p, e * m)
     terms = [*[0] * (e * m - 1), 1]
@@ -129,13 +128,6 @@ def recurring(g: int, m: int, length: int) -> Words:
         terms.append(sum(tap * terms[place + offset] for offset, tap in used) % p)
     digits = np.array(terms, dtype=np.int64)
     return np.asarray(sum(p**j * digits[j * step : j * step + length] for j in range(e)).astype(np.uint32))
-
-
-def _split(g: int) -> tuple[int, int]:
-    power = prime_power(g)
-    if power is None:
-        raise AssertionError(f"there is no field of {g} elements")
-    return power
 
 
 def primitive_taps(p: int, degree: int) -> tuple[int, ...]:

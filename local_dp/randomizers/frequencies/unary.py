@@ -97,7 +97,10 @@ class SUE(UnaryEncoding):
     source: ClassVar[str] = "Erlingsson, Pihur, Korolova 2014 (basic RAPPOR, one time); Wang, Blocki, Li, Jha 2017"
 
     def _weights(self, bits: int) -> tuple[int, int]:
-        flip = ceil_fraction(2**bits / (1 + _root_below(exp_epsilon(nano_epsilon(self.epsilon)))))
+        square = exp_epsilon(nano_epsilon(self.epsilon))
+        scaled = square.numerator * square.denominator << 2 * _ROOT_BITS
+        root = Fraction(math.isqrt(scaled), square.denominator << _ROOT_BITS)  # at most e^(eps / 2), and within 2^-128 of it
+        flip = ceil_fraction(2**bits / (1 + root))
         return flip, 2**bits - flip
 
 
@@ -114,12 +117,6 @@ class OUE(UnaryEncoding):
 
     def _weights(self, bits: int) -> tuple[int, int]:
         return flip_weight(nano_epsilon(self.epsilon), bits), 2**bits // 2
-
-
-def _root_below(square: Fraction) -> Fraction:
-    """A rational at most the square root of `square` >= 1, and within 2^-128 of it."""
-    scaled = square.numerator * square.denominator << 2 * _ROOT_BITS
-    return Fraction(math.isqrt(scaled), square.denominator << _ROOT_BITS)
 
 
 STEPS = 128  # of the thresholds between 0 and 1 that are tried

@@ -108,10 +108,11 @@ class PrefixSigns(OneBit, OfSymbols):
 
     def draw_tally(self, value_counts: Mapping[int, int], generator: np.random.Generator) -> Tally:
         """As in every finite channel, in time O(n + k cells) at most: cells are dealt out first, and bits flipped in the sum."""
-        bits_by_cell = np.zeros((2, self.cells), dtype=np.int64)
+        bits_by_cell, uniform = np.zeros((2, self.cells), dtype=np.int64), np.full(self.cells, 1 / self.cells)
         for value, count in value_counts.items():
             ones = self.encode(np.array(value), np.arange(self.cells)).view(np.bool_)
-            dealt = _dealt(count, self.cells, generator)
+            few = count < self.cells
+            dealt = np.bincount(generator.integers(self.cells, size=count), minlength=self.cells) if few else generator.multinomial(count, uniform)
             bits_by_cell += np.stack([np.where(ones, 0, dealt), np.where(ones, dealt, 0)])
         flipped = generator.binomial(bits_by_cell, self.flip / self.total)
         return Tally((bits_by_cell - flipped + flipped[::-1]).T)
@@ -126,10 +127,3 @@ class PrefixSigns(OneBit, OfSymbols):
         certain = np.arange(self.k) == self.k - 1
         ends = np.where(certain, 1.0, 0.5 - reach), np.where(certain, 1.0, 0.5 + reach)
         return Estimate.between(ends, np.where(certain, 1.0, centred + 0.5), n)
-
-
-def _dealt(count: int, cells: int, generator: np.random.Generator) -> Ints:
-    """How many of `count` clients have each cell, shape (cells,)."""
-    if count < cells:
-        return np.bincount(generator.integers(cells, size=count), minlength=cells)
-    return generator.multinomial(count, np.full(cells, 1 / cells))
