@@ -18,14 +18,14 @@ from local_dp.tallies import Tally
 BLOCK = 1 << 13  # entries: arrays of this length stay in cache, and the allocator keeps them; longer ones it gives back, and each costs its page faults again
 
 
-def in_blocks(work: Callable[..., Column], first: Column, *others: Column) -> Column:
+def in_blocks(work: Callable[..., Column], first: Column, *others: Column, block: int = BLOCK) -> Column:
     """work(first, *others) in blocks of entries; arrays of another length than `first` are passed whole."""
     n = len(first)
-    if n <= BLOCK:
+    if n <= block:
         return work(first, *others)
     made: list[Column] = []
-    for start in range(0, n, BLOCK):
-        part = slice(start, start + BLOCK)
+    for start in range(0, n, block):
+        part = slice(start, start + block)
         made.append(work(first[part], *(other[part] if len(other) == n else other for other in others)))
     return np.concatenate(made)
 

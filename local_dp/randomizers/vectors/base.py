@@ -10,6 +10,7 @@ import numpy as np
 
 from local_dp.arrays import Floats, Ints, Words
 from local_dp.domains import Vectors, vectors
+from local_dp.randomizers.finite import in_blocks
 from local_dp.randomizers.places import PerCoin
 from local_dp.tallies import Estimate, Tally
 
@@ -95,12 +96,7 @@ class VectorCoin(PerCoin):
         """The sum over n reports, in whole numbers, of the shape of the tally."""
 
     def encode(self, values: Ints, coins: Words) -> Ints:
-        rows = values.astype(np.int64, copy=False)
-        codes = np.empty(len(rows), dtype=np.int64)
-        for first in range(0, len(rows), BLOCK):
-            some = slice(first, first + BLOCK)
-            codes[some] = self.code_of(rows[some], coins[some])
-        return codes
+        return in_blocks(self.code_of, values.astype(np.int64, copy=False), coins, block=BLOCK)
 
     def tally(self, reports: Words, cells: Words) -> Tally:
         blocks = (slice(first, first + BLOCK) for first in range(0, max(len(reports), 1), BLOCK))
