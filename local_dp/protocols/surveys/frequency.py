@@ -33,7 +33,7 @@ from local_dp.tallies import Estimate, Tally
 def frequency_randomizer(epsilon: float, k: int, *, joint: bool = False) -> FiniteOracle:
     """The frequency oracle of least total variance for k symbols; with `joint`, among those with cheap covariances."""
     nano_epsilon(epsilon)  # a wrong epsilon is the input's fault, not the randomizer's
-    return best_choice(epsilon, k, joint=joint).built(epsilon, k)
+    return best_choice(epsilon, k, joint=joint).kind(epsilon, k=k)
 
 
 @dataclass(frozen=True)

@@ -103,7 +103,9 @@ class Identity(LocalProtocol[IdentityTest]):
         """Signs in one of the public rows, or of all of Sylvester's."""
         nano_epsilon(epsilon)  # a wrong epsilon is the input's fault, not the randomizer's
         size = self.query.domain.size
-        return SignRows(epsilon, k=size, signs=rows_text(public_rows(size, self.coin) if self.coins == "public" else sylvester(size)))
+        bits = philox_words(stream_key("identity rows", self.coin), 0, ROWS * size) >> np.uint64(63)
+        public = (1 - 2 * bits.astype(np.int8)).reshape(ROWS, size)
+        return SignRows(epsilon, k=size, signs=rows_text(public if self.coins == "public" else sylvester(size)))
 
     def algorithm(self, epsilon: float, clients: int) -> Local[IdentityTest]:
         randomizer = self.randomizer(epsilon)
@@ -134,11 +136,6 @@ class Identity(LocalProtocol[IdentityTest]):
         """1 if a law `alpha` or more away was missed or the named one rejected, else 0: between the two both decisions are right."""
         away = float(np.abs(population.law(self.query) - self.named).sum()) / 2
         return float(result.rejected if away < 1e-9 else away >= self.alpha - 1e-9 and not result.rejected)
-
-
-def public_rows(k: int, coin: int) -> np.ndarray:
-    bits = philox_words(stream_key("identity rows", coin), 0, ROWS * k) >> np.uint64(63)
-    return (1 - 2 * bits.astype(np.int8)).reshape(ROWS, k)
 
 
 def decide(randomizer: SignRows, tally: Tally, named: Floats) -> IdentityTest:

@@ -152,7 +152,9 @@ class Columns:
 
     @property
     def sides(self) -> list[list[str]]:
-        return [shown_symbols(part) for part in self.categories]
+        """The names of the symbols of each part."""
+        names = ((part, ["no", "yes"] if isinstance(part, Question) else list(part.labels)) for part in self.categories)
+        return [[*own, *(f"({name})" for name in part.spare)] for part, own in names]
 
     def labels_of_table(self, table: Launch, from_data: bool, missing_choices: str) -> tuple[str, ...]:
         """The labels of each column, once the policies cover every value of the table. Raises InputError."""
@@ -180,8 +182,3 @@ def is_question(text: str) -> bool:
 def split_labels(labels: str) -> tuple[str, ...]:
     """The labels of one column, from a list as it is typed or as it travels."""
     return tuple(labels.split(SEPARATOR)) if SEPARATOR in labels else tuple(part.strip() for part in labels.split("|") if part.strip())
-
-
-def shown_symbols(part: Category | Question) -> list[str]:
-    names = ["no", "yes"] if isinstance(part, Question) else list(part.labels)
-    return [*names, *(f"({name})" for name in part.spare)]
