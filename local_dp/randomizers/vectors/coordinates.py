@@ -37,11 +37,11 @@ class CoordinateSigns(VectorCoin):
     def _picked(self, coins: Words) -> Ints:
         """The coordinates, shape (n, b): the chance of each to be first is 1 / d up to 2^-32."""
         first = ((coins.astype(np.uint64) >> np.uint64(32)) * np.uint64(self.d) >> np.uint64(32)).astype(np.int64)
-        return (first[:, None] + np.arange(self.chosen)) % self.d
+        return first[:, None] if self.chosen == 1 else (first[:, None] + np.arange(self.chosen)) % self.d
 
     def added_of(self, reports: Ints, coins: Words) -> Ints:
         """For each coordinate the number of minus and of plus signs, shape (d, 2)."""
-        bits = reports[:, None] >> np.arange(self.chosen) & 1
+        bits = reports[:, None] if self.chosen == 1 else reports[:, None] >> np.arange(self.chosen) & 1
         return np.bincount((2 * self._picked(coins) + bits).ravel(), minlength=2 * self.d).reshape(self.d, 2)
 
     def estimate(self, tally: Tally) -> Estimate:
