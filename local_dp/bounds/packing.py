@@ -9,7 +9,7 @@ import numpy as np
 from local_dp.arrays import Floats, Ints
 from local_dp.bounds.tails import CountLaw, log_sum
 from local_dp.checks import check_positive, check_share, check_whole
-from local_dp.curator.counts.laplace import MAX_COUNTS
+from local_dp.curator.counts import MAX_COUNTS
 from local_dp.curator.multisets import MAX_BITS
 from local_dp.curator.sanitizers.point_counts import CellNoise
 from local_dp.curator.selection.stable import UNIT, best_acceptance

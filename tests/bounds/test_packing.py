@@ -26,7 +26,7 @@ from local_dp.bounds.packing import (
     threshold_records,
 )
 from local_dp.bounds.tails import CountLaw, log_sum
-from local_dp.curator.counts.k_norm import KNormCounts
+from local_dp.curator.counts import KNormCounts
 from local_dp.errors import InputError
 
 BITS = [16, 32, 64, 128, 256]
