@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, ClassVar, Generic, Self, TypeAlias, TypeVar, get_args, get_origin, get_type_hints
+from typing import Any, ClassVar, Generic, Self, TypeAlias, TypeVar, cast, get_args, get_origin, get_type_hints
 
 import numpy as np
 
@@ -81,11 +81,13 @@ class LocalProtocol(ABC, Generic[R]):
 
     def describe(self, result: R) -> PlainData:
         """The result as plain data: here, its estimate."""
-        return describe_estimate(_estimate_of(result))
+        estimate: Any = getattr(result, "estimate", cast(Any, result))
+        return describe_estimate(estimate)
 
     def values(self, result: R) -> Floats:
         """The numbers of the result that stand beside `truth`: here, those of its estimate."""
-        return _estimate_of(result).value
+        numbers: Floats = getattr(result, "estimate", cast(Any, result)).value
+        return numbers
 
     def true_error(self, result: R, population: Population) -> float:
         """The distance of the result from the truth: here, the largest of any number."""
@@ -175,11 +177,6 @@ class MeanProtocol(LocalProtocol[Estimate]):
         """The mean in the distribution that the clients are drawn from, shape ()."""
         law, (low, high) = population.law(self.query), self.scale
         return np.asarray(low + (high - low) * (law @ np.arange(len(law)) / (len(law) - 1)))
-
-
-def _estimate_of(result: Any) -> Estimate:
-    estimate: Estimate = getattr(result, "estimate", result)
-    return estimate
 
 
 def _parse(key: str, text: str, kind: Any) -> int | float | str | tuple[str, ...] | None:

@@ -60,7 +60,6 @@ class Coverage:
         return 0 if data["holds"] else 1
 
     def _of_protocols(self, wanted: Sequence[str]) -> dict[str, Any]:
-        """The intervals of protocols and of success rates."""
         from local_dp.experiments.lab.coverage.cases import CASES, exact_ranges, success_rates
 
         epsilons = self.epsilon or EPSILONS
@@ -70,7 +69,6 @@ class Coverage:
         return {"seed": self.seed, "measured": measured, "exact": exact, "success_rates": success_rates() if SUCCESS_RATES in wanted else []}
 
     def _measured(self, name: str, epsilon: float) -> list[dict[str, Any]]:
-        """The cases of one protocol at one epsilon."""
         from local_dp.experiments.lab.coverage.cases import CASES
         from local_dp.experiments.lab.coverage.repetition import measure
 
@@ -82,7 +80,6 @@ class Coverage:
         return rows
 
     def _stated(self, name: str, cases: Sequence["Stated"]) -> list[dict[str, Any]]:
-        """The other intervals of one experiment."""
         from local_dp.experiments.lab.coverage.stated import measure_stated
 
         rows = []
