@@ -203,7 +203,8 @@ def table_digest(records: Records) -> str:
 def estimates(result: dict[str, Any]) -> list[Shown]:
     """The result's estimates: (label, estimate, standard error, interval) each."""
     if not isinstance(result["estimate"], list):
-        label = result.get("question") or result["column"]
+        label = result.get("question") or result.get("column", "estimate")
         return [(label, result["estimate"], result["standard_error"], tuple(result["interval"]))]
-    errors = result.get("standard_error", [None] * len(result["labels"]))  # a quantile has an interval and no standard error
-    return list(zip(result["labels"], result["estimate"], errors, map(tuple, result["interval"]), strict=True))
+    labels = result.get("labels") or [str(place) for place in range(len(result["estimate"]))]
+    errors = result.get("standard_error", [None] * len(labels))  # a quantile has an interval and no standard error
+    return list(zip(labels, result["estimate"], errors, map(tuple, result["interval"]), strict=True))

@@ -41,6 +41,7 @@ class LocalProtocol(ABC, Generic[R]):
     name: ClassVar[str]
     source: ClassVar[str]
     example: ClassVar[str] = ""  # the options of a run on a table, for the help
+    uncovered: ClassVar[str] = ""  # why `local-dp coverage` leaves out the intervals of its estimate
 
     def __post_init__(self) -> None:
         self.check()
