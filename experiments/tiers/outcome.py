@@ -205,6 +205,5 @@ def estimates(result: dict[str, Any]) -> list[Shown]:
     if not isinstance(result["estimate"], list):
         label = result.get("question") or result.get("column", "estimate")
         return [(label, result["estimate"], result["standard_error"], tuple(result["interval"]))]
-    labels = result.get("labels") or [str(place) for place in range(len(result["estimate"]))]
-    errors = result.get("standard_error", [None] * len(labels))  # a quantile has an interval and no standard error
-    return list(zip(labels, result["estimate"], errors, map(tuple, result["interval"]), strict=True))
+    errors = result.get("standard_error", [None] * len(result["labels"]))  # a quantile has an interval and no standard error
+    return list(zip(result["labels"], result["estimate"], errors, map(tuple, result["interval"]), strict=True))

@@ -74,8 +74,10 @@ class LocalProtocol(ABC, Generic[R]):
         raise InputError(f"{self.name} draws its own population; leave out --records")
 
     def describe(self, result: R) -> PlainData:
-        """The result as plain data: here, its estimate."""
-        return describe_estimate(_estimate_of(result))
+        """The result as plain data: an estimate with its interval, of several numbers with `labels`; or a `hypothesis` by its parts. Here, its estimate."""
+        estimate = _estimate_of(result)
+        labels = {"labels": [str(place) for place in range(len(estimate.value))]} if estimate.value.ndim else {}
+        return labels | describe_estimate(estimate)
 
     def values(self, result: R) -> Floats:
         """The numbers of the result that stand beside `truth`: here, those of its estimate."""
