@@ -41,6 +41,7 @@ class LocalProtocol(ABC, Generic[R]):
     name: ClassVar[str]
     source: ClassVar[str]
     example: ClassVar[str] = ""  # the options of a run on a table, for the help
+    uncovered: ClassVar[str] = ""  # why `local-dp coverage` leaves out the intervals of its estimate
 
     def __post_init__(self) -> None:
         if any(each.name == "tolerance" and each.metadata.get("unit", "").startswith("share") for each in fields(self)):
@@ -80,9 +81,10 @@ class LocalProtocol(ABC, Generic[R]):
         raise InputError(f"{self.name} draws its own population; leave out --records")
 
     def describe(self, result: R) -> PlainData:
-        """The result as plain data: here, its estimate."""
-        estimate: Any = getattr(result, "estimate", cast(Any, result))
-        return describe_estimate(estimate)
+        """The result as plain data: an estimate with its interval, of several numbers with `labels`; or a `hypothesis` by its parts. Here, its estimate."""
+        estimate: Estimate = getattr(result, "estimate", cast(Any, result))
+        labels = {"labels": [str(place) for place in range(len(estimate.value))]} if estimate.value.ndim else {}
+        return labels | describe_estimate(estimate)
 
     def values(self, result: R) -> Floats:
         """The numbers of the result that stand beside `truth`: here, those of its estimate."""
