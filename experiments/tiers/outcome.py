@@ -196,7 +196,7 @@ def table_digest(records: Records) -> str:
 def estimates(result: dict[str, Any]) -> list[Shown]:
     """The result's estimates: (label, estimate, standard error, interval) each."""
     if not isinstance(result["estimate"], list):
-        label = result.get("question") or result["column"]
+        label = result.get("question") or result.get("column", "estimate")
         return [(label, result["estimate"], result["standard_error"], tuple(result["interval"]))]
     errors = result.get("standard_error", [None] * len(result["labels"]))  # a quantile has an interval and no standard error
     return list(zip(result["labels"], result["estimate"], errors, map(tuple, result["interval"]), strict=True))

@@ -51,5 +51,4 @@ class Query(ABC):
             raise InputError(f"query {self.name!r} fails with {type(error).__name__}: {error}") from error
 
     def params(self) -> dict[str, Parameter]:
-        """The parameters that name this query on the wire."""
         return parameters(self)

@@ -6,7 +6,7 @@ from dataclasses import MISSING, dataclass, fields, make_dataclass
 from importlib.resources import files
 from typing import Any
 
-from local_dp.curator.catalogue import mechanisms, privacy_in
+from local_dp.curator.mechanism import mechanisms, privacy_in
 from local_dp.errors import InputError, RefusedError, unknown
 from local_dp.experiments.api.declare import argument
 from local_dp.experiments.text.layout import held, paragraph, screen_width, shortened
@@ -56,7 +56,8 @@ def _class_of(name: str) -> tuple[Any, str]:
     curated = {kind.__name__: kind for kind in mechanisms()}
     if name in curated:
         return curated[name], f"mechanism, {privacy_in(curated[name])}, neighbours: {curated[name].neighbours}"
-    raise InputError(unknown("no protocol, randomizer, query or mechanism", name, (*PROTOCOLS, *RANDOMIZERS, *QUERIES, *curated)))
+    everything, listing = (*PROTOCOLS, *RANDOMIZERS, *QUERIES, *curated), "local-dp protocols, randomizers, queries or mechanisms"
+    raise InputError(unknown("no protocol, randomizer, query or mechanism", name, everything, listing))
 
 
 def _show(registry: Mapping[str, type[Any]], label: Callable[[Any], str]) -> None:

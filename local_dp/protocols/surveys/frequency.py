@@ -2,6 +2,7 @@
 
 from abc import abstractmethod
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import pairwise
 from typing import ClassVar, Self
 
@@ -10,7 +11,7 @@ import numpy as np
 from local_dp.arrays import Floats
 from local_dp.bounds.best import Aim
 from local_dp.bounds.frequencies import frequency_clients
-from local_dp.checks import check_built, check_share
+from local_dp.checks import check_built
 from local_dp.domains import symbols
 from local_dp.errors import InputError
 from local_dp.loss import nano_epsilon
@@ -18,7 +19,7 @@ from local_dp.oracles.local.asked import Local, ask_all
 from local_dp.populations.finite import Finite
 from local_dp.populations.population import Population
 from local_dp.protocols.local_protocol import BETA, LocalProtocol, PlainData, describe_estimate, parameter
-from local_dp.protocols.surveys.policies import Launch, check_policy
+from local_dp.protocols.surveys.policies import Launch
 from local_dp.queries.cells import Binned
 from local_dp.queries.query import Query
 from local_dp.queries.tables import Category
@@ -27,13 +28,13 @@ from local_dp.randomizers.frequencies.best import best_choice
 from local_dp.randomizers.randomizer import Randomizer
 from local_dp.randomizers.registry import RANDOMIZERS
 from local_dp.records import Records
-from local_dp.tallies import Estimate, Tally
+from local_dp.tallies import Estimate, OneReport, Ratio, Tally
 
 
 def frequency_randomizer(epsilon: float, k: int, *, joint: bool = False) -> FiniteOracle:
     """The frequency oracle of least total variance for k symbols; with `joint`, among those with cheap covariances."""
     nano_epsilon(epsilon)  # a wrong epsilon is the input's fault, not the randomizer's
-    return best_choice(epsilon, k, joint=joint).built(epsilon, k)
+    return best_choice(epsilon, k, joint=joint).kind(epsilon, k=k)
 
 
 @dataclass(frozen=True)
@@ -43,10 +44,11 @@ class Conditional:
     parts: Floats
     wholes: Floats
 
-    def estimate(self, oracle: FrequencyOracle, tally: Tally) -> Estimate:
-        """The shares with Fieller's intervals."""
+    def estimate(self, oracle: FrequencyOracle, tally: Tally) -> Ratio:
+        """The shares with their intervals. All quotients are alike, so one report's law is that of the first."""
         m = len(self.parts)
-        return oracle.joint(tally, np.concatenate([self.parts, self.wholes])).ratio(slice(0, m), slice(m, 2 * m))
+        each = one_report(oracle, tuple(self.parts[0].tolist()), tuple(self.wholes[0].tolist()))
+        return oracle.joint(tally, np.concatenate([self.parts, self.wholes])).ratio(slice(0, m), slice(m, 2 * m), each=each)
 
     def of(self, law: Floats) -> Floats:
         """The shares in a law of the symbols; NaN where the whole is empty."""
@@ -55,8 +57,23 @@ class Conditional:
             return np.where(whole > 0, (self.parts @ law) / whole, np.nan)
 
 
+@lru_cache(maxsize=256)
+def one_report(oracle: FrequencyOracle, part: tuple[float, ...], whole: tuple[float, ...]) -> OneReport | None:
+    """What one report adds to a quotient of shares, the part inside the whole: from a tally of 2^40 clients of each kind. None where no tally can be drawn."""
+    if not oracle.has_tally_law:
+        return None
+    weights, squares, step = np.array([part, whole]), np.zeros((3, 2, 2)), 0.0
+    for kind, shares in enumerate((weights[0] > 0, weights[0] < weights[1], weights[1] == 0)):
+        if shares.any():
+            client = int(oracle.corners[np.argmax(shares)])
+            tally = oracle.draw_tally({client: 1 << 40}, np.random.default_rng(0))
+            joint, ends = oracle.joint(tally, weights), oracle.estimate(tally).ends
+            squares[kind] = joint.n * joint.covariance + np.outer(joint.value, joint.value)
+            step = 0.0 if ends is None else float(np.max(ends[1] - ends[0]))
+    return OneReport(squares, step)
+
+
 def among(k: int, shown: int) -> Conditional:
-    """The shares of the first `shown` of k symbols among them."""
     parts = np.eye(k)[:shown]
     return Conditional(parts, np.broadcast_to(parts.sum(axis=0), parts.shape))
 
@@ -109,7 +126,6 @@ class Shares(LocalProtocol[Estimate]):
         return among(k, k - self.excluded)
 
     def truth(self, population: Population) -> Floats:
-        """The shares in the distribution that the clients are drawn from, shape (shown,)."""
         return self.conditional.of(population.law(self.query))
 
 
@@ -137,9 +153,7 @@ class Frequency(Shares):
 
     def check(self) -> None:
         symbols(self.k)
-        check_share("tolerance", self.tolerance)
-        check_policy("missing", self.missing, ("refuse", "category", "exclude"))
-        check_policy("other", self.other, ("refuse", "category"))
+        self.check_choices(missing=("refuse", "category", "exclude"), other=("refuse", "category"))
         check_built(self.query)
 
     @property
@@ -184,8 +198,7 @@ class Histogram(Shares):
     tolerance: float = parameter(0.05, "the default number of clients is for errors of at most this, all shares together, with probability 95 %", unit="share")
 
     def check(self) -> None:
-        check_share("tolerance", self.tolerance)
-        check_policy("missing", self.missing, ("refuse", "category", "exclude"))
+        self.check_choices(missing=("refuse", "category", "exclude"))
         check_built(self.query)
 
     @property
