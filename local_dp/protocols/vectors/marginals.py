@@ -72,11 +72,6 @@ class Task:
         """The largest interaction of some columns at a cell, of one client's indicator: the product of 1 - 1/k."""
         return math.prod(1 - 1 / self.shape[column] for column in columns)
 
-    @property
-    def binary(self) -> bool:
-        """Whether every column has two symbols."""
-        return set(self.shape) == {2}
-
 
 @dataclass(frozen=True)
 class Design:
@@ -94,7 +89,7 @@ class Design:
 
 def designs(task: Task, epsilon: float) -> list[Design]:
     """Every design: one-bit characters where all columns are binary, then covers of all marginals by sets of t columns or more."""
-    known = [_characters(task, epsilon)] if task.binary and len(task.parts) <= MAX_SETS else []
+    known = [_characters(task, epsilon)] if set(task.shape) == {2} and len(task.parts) <= MAX_SETS else []
     for size in range(task.ways, len(task.shape) + 1):
         covering = covering_sets(task, size)
         if size > task.ways and max(map(len, covering)) < size:
