@@ -79,13 +79,6 @@ def all_speeds(processes: int) -> list[Speed]:
     return [*runs, *speeds, *(case.measured() for case in curator_cases())]
 
 
-def store_speeds(processes: int) -> list[Speed]:
-    """The speeds of stores."""
-    from local_dp.experiments.bench import runs
-
-    return runs.store_speeds(processes)
-
-
 def as_rows(speeds: Iterable[Speed]) -> list[dict[str, Any]]:
     """The figures as plain data."""
     return [{**asdict(speed), "ratio": speed.ratio, "meets": speed.meets} for speed in speeds]
