@@ -67,9 +67,8 @@ def best_of(work: Callable[[], object]) -> float:
 
 def all_speeds(processes: int) -> list[Speed]:
     """Every speed but those of stores and peers. Runs come first: a child's peak memory is no less than its parent's at its start."""
-    from local_dp.experiments.bench.bus import bus_speeds
-    from local_dp.experiments.bench.cluster import cluster_speeds
     from local_dp.experiments.bench.runs import process_speeds, run_speeds
+    from local_dp.experiments.bench.scaling import bus_speeds, cluster_speeds
 
     runs = [*run_speeds(), *cluster_speeds()]
     from local_dp.experiments.bench.curator import curator_cases
