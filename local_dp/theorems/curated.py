@@ -14,6 +14,7 @@ from local_dp.curator.clipped import NoisySum
 from local_dp.curator.mechanism import Mechanism
 from local_dp.curator.selection.exponential import ExponentialMechanism
 from local_dp.draws import Draws
+from local_dp.errors import InputError
 from local_dp.interaction import A, Adaptive, Nonadaptive, R, run, translate
 from local_dp.loss import Loss, Pure
 from local_dp.oracles.statistical.oracles import Statistical, StatisticalAlgorithm, StatisticalQuery, StatisticalRounds
@@ -32,7 +33,8 @@ def curated_from_sq(algorithm: StatisticalAlgorithm[R], epsilon: float, records:
     Utility: standard error about sqrt(8) / (n epsilon) on the [-1, 1] scale beside the sampling error; with `enough_records` all of t answers are within their
     tolerances except with probability beta. Preserves adaptivity, and its type says so.
     """
-    check_whole("records", records, 1, 1 << 62)
+    if records < 1:
+        raise InputError(f"records is {records}; give 1 or more")
 
     def ask(queries: tuple[StatisticalQuery, ...], before: tuple[NoisySum, ...]) -> tuple[NoisySum, ...]:
         return tuple(NoisySum(put_to_records(query), epsilon) for query in queries)

@@ -13,7 +13,6 @@ import numpy as np
 
 from local_dp.arrays import Counts, Ints
 from local_dp.bounds.response import rr_clients_exact, rr_clients_hoeffding
-from local_dp.checks import check_whole
 from local_dp.domains import Domain, levels, symbols
 from local_dp.errors import InputError
 from local_dp.interaction import R, translate
@@ -161,7 +160,8 @@ def one_query_each(algorithm: Statistical[R], epsilon: float, clients: int, seed
     Privacy: epsilon. Utility: unbiased for the clients' own table, variance about t C^2 / n a query on the [-1, 1] scale; unlike `one_random_query` it needs
     no client for each query. Raises InputError without clients.
     """
-    check_whole("clients", clients, 1, 1 << 62)
+    if clients < 1:
+        raise InputError(f"clients is {clients}; give 1 or more")
     t = len(algorithm.queries)
     generator = np.random.Generator(np.random.Philox(key=int.from_bytes(stream_key("one-query-each", seed), "little")))
     drawn = generator.integers(t, size=clients)
@@ -215,7 +215,8 @@ def one_sign_each(algorithm: Statistical[R], epsilon: float, clients: int, seed:
     largest error of t answers is smaller than by `one_query_each`. Raises InputError without clients, or for a query that is no yes/no query.
     Source: Duchi, Jordan, Wainwright 2018, whose vectors of one length these are, with the report in place of the vector.
     """
-    check_whole("clients", clients, 1, 1 << 62)
+    if clients < 1:
+        raise InputError(f"clients is {clients}; give 1 or more")
     if any(query.span != 1 for query in algorithm.queries):
         raise InputError("one sign each takes yes/no queries alone; `boolean_from_real` turns others into such")
     told = [SignOfAll(algorithm.queries, seed, client) for client in range(clients)]
