@@ -6,7 +6,6 @@ import sys
 from collections.abc import Sequence
 from itertools import combinations
 from pathlib import Path
-from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator
@@ -43,8 +42,9 @@ def test_what_a_member_said_once_stays_said() -> None:
         assert not members.attested
 
 
-def _shown(seeded: Sequence[int], signed: bool) -> tuple[dict[str, Any], str]:
-    """A private server's view of a run with these members seeded: as data, and wherever it shows it."""
+@pytest.mark.parametrize(("seeded", "signed"), [((), True), ((2,), True), ((), False)])
+def test_a_private_server_says_what_is_known(seeded: Sequence[int], signed: bool) -> None:
+    """All private and signed: private. One seeded, or nothing signed: unknown, in the data, the summary and on the page, and no truth either way."""
     with embedded() as url:
         outcome = play_on(Cast.of(signed, seeded), url, url, private=True)
     run = settings(private=True)
@@ -55,13 +55,7 @@ def _shown(seeded: Sequence[int], signed: bool) -> tuple[dict[str, Any], str]:
     scene.finish(data)
     assert before == "asked to be private"
     assert scene.state["stamp"] == stamp_of(data)
-    return data, summary(data, 400)
-
-
-@pytest.mark.parametrize(("seeded", "signed"), [((), True), ((2,), True), ((), False)])
-def test_a_private_server_says_what_is_known(seeded: Sequence[int], signed: bool) -> None:
-    """All private and signed: private. One seeded, or nothing signed: unknown, in the data, the summary and on the page, and no truth either way."""
-    data, text = _shown(seeded, signed)
+    text = summary(data, 400)
     assert data["private"] is (True if signed and not seeded else None)
     assert ("unattested" in text) == (not data["private"])
     assert ("private: operating-system entropy" in text) == bool(data["private"])

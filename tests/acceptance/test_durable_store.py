@@ -54,11 +54,13 @@ def _checked(path: Path, sent: list[bytes]) -> int:
     return committed
 
 
-def _crash_points(folder: Path, times: int) -> None:
+@pytest.mark.parametrize("times", [1, pytest.param(50, marks=pytest.mark.slow)])
+def test_a_crash_at_any_point_uncharges_and_changes_nothing(times: int, tmp_path: Path) -> None:
+    """Test 4, first half, once: killed before and after every step of a commit, and asked again by a client that is started again."""
     crashes, silent = 0, 0
     for turn in range(times):
         for point in range(STEPS):
-            path = folder / f"{turn}-{point}.store"
+            path = tmp_path / f"{turn}-{point}.store"
             member(path).store.close()  # type: ignore[attr-defined]
             sent, ended = forked(_lives(path, point))
             assert ended == signal.SIGKILL, "every point is reached"
@@ -66,12 +68,6 @@ def _crash_points(folder: Path, times: int) -> None:
             silent += _checked(path, sent) > len(sent)
     assert silent > 0, "some die between the commit and the reply"
     print(f"test 4: {crashes} crash points, 0 uncharged replies, 0 changed replies, {silent} charged and silent")
-
-
-@pytest.mark.parametrize("times", [1, pytest.param(50, marks=pytest.mark.slow)])
-def test_a_crash_at_any_point_uncharges_and_changes_nothing(times: int, tmp_path: Path) -> None:
-    """Test 4, first half, once: killed before and after every step of a commit, and asked again by a client that is started again."""
-    _crash_points(tmp_path, times)
 
 
 def _pace(folder: Path) -> float:
@@ -82,8 +78,10 @@ def _pace(folder: Path) -> float:
     return (time.perf_counter() - started) / 40
 
 
-def _random_kills(folder: Path, kills: int) -> None:
-    generator, path, answers, killed = random.Random(4), folder / "killed.store", dict[int, bytes](), 0
+@pytest.mark.parametrize("kills", [10, pytest.param(200, marks=pytest.mark.slow)])
+def test_kills_at_random_change_nothing(kills: int, tmp_path: Path) -> None:
+    """Test 4, second half: ten SIGKILLs of a client process while it answers the same requests again and new ones."""
+    generator, path, answers, killed = random.Random(4), tmp_path / "killed.store", dict[int, bytes](), 0
 
     def live(send: Callable[[bytes], None]) -> None:
         role = member(path, 24.0)
@@ -91,7 +89,7 @@ def _random_kills(folder: Path, kills: int) -> None:
             send(number.to_bytes(2) + told(role.handle(asked(number))))
 
     member(path, 24.0).store.close()  # type: ignore[attr-defined]
-    pace = _pace(folder)
+    pace = _pace(tmp_path)
     while killed < kills or len(answers) < kills:  # on a busy machine few live to answer
         sent, ended = forked(live, pace * generator.uniform(-2, 6))
         assert ended == signal.SIGKILL
@@ -106,13 +104,10 @@ def _random_kills(folder: Path, kills: int) -> None:
     print(f"test 4: {killed} SIGKILLs, {len(answers)} rounds answered, 0 uncharged replies, 0 changed replies")
 
 
-@pytest.mark.parametrize("kills", [10, pytest.param(200, marks=pytest.mark.slow)])
-def test_kills_at_random_change_nothing(kills: int, tmp_path: Path) -> None:
-    """Test 4, second half: ten SIGKILLs of a client process while it answers the same requests again and new ones."""
-    _random_kills(tmp_path, kills)
-
-
-def _repeats(path: Path, times: int) -> None:
+@pytest.mark.parametrize("times", [400, pytest.param(10_000, marks=pytest.mark.slow)])
+def test_the_same_request_is_answered_by_the_same_bytes(times: int, tmp_path: Path) -> None:
+    """Test 5, 400 times."""
+    path = tmp_path / "a.store"
     role = member(path)
     first = told(role.handle(asked(1)))
     for turn in range(times):
@@ -125,12 +120,6 @@ def _repeats(path: Path, times: int) -> None:
     print(f"test 5: the same request {times} times, by a client that was started four times: the same bytes, one charge")
 
 
-@pytest.mark.parametrize("times", [400, pytest.param(10_000, marks=pytest.mark.slow)])
-def test_the_same_request_is_answered_by_the_same_bytes(times: int, tmp_path: Path) -> None:
-    """Test 5, 400 times."""
-    _repeats(tmp_path / "a.store", times)
-
-
 def test_a_memoised_answer_outlives_its_client(tmp_path: Path) -> None:
     """The attack: under a label nothing more is paid, so fresh noise after a restart would tell the value. The label's secret is in the store."""
     weekly = replace(survey_query(CLIENTS, randomizer=BinaryRR(1.0)), memo="weekly")
@@ -140,6 +129,7 @@ def test_a_memoised_answer_outlives_its_client(tmp_path: Path) -> None:
         (reply,) = role.handle(request(weekly, number=number))
         assert isinstance(reply, Reply)
         reports.append(reply.reports)
+        assert role.store.ledger.max_spent == 1.0, "a label is paid for once"
         role.store.close()  # type: ignore[attr-defined]
     assert len(set(reports)) == 1
     moved = member(tmp_path / "a.store", start=1)

@@ -36,14 +36,10 @@ LONG = 15  # rounds of members in private, who take a tenth of a second each, so
 @pytest.mark.parametrize(("share", "rounds"), [(0.05, ROUNDS), pytest.param(0.01, 40, marks=pytest.mark.slow)])
 def test_what_is_rewritten_on_the_way_is_not_heard(share: float, rounds: int, kind: str, tmp_path: Path) -> None:
     """Reliability 25: some replies and requests between 40 members and the broker are changed, and no access rule is there."""
-    _rewritten(kind, tmp_path, share, rounds)
-
-
-def _rewritten(kind: str, folder: Path, of_all: float, rounds: int) -> None:
     cast = Cast.of(members=CLIENTS, rounds=rounds)
-    with a_broker(kind, folder) as url:
+    with a_broker(kind, tmp_path) as url:
         address = Address.parse(url)
-        with rewriting(address.port, of_all, seed=5) as between:
+        with rewriting(address.port, share, seed=5) as between:
             outcome = play_on(cast, url, url.replace(f":{address.port}", f":{between.port}"))
     assert digests(outcome.rounds) == undisturbed(rounds)
     assert (outcome.counts.answered, outcome.counts.conflicting, outcome.rejected) == (rounds * CLIENTS, 0, 0)

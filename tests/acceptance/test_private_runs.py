@@ -134,8 +134,10 @@ def _outcome(protocol: LocalProtocol[Any], table: Records) -> tuple[str, Any]:
         return type(error).__name__, str(error)
 
 
-def _searched(variants: int) -> tuple[int, int, set[str]]:
-    """How many launches were compared, how many of them ran, and of which protocols."""
+@pytest.mark.parametrize("variants", [5, pytest.param(100, marks=pytest.mark.slow)])
+def test_a_private_run_asks_the_same_of_tables_that_differ(variants: int) -> None:
+    """Every protocol, parameters by search, tables that differ in one record outside what was declared: the same requests, byte for byte, or the same error."""
+    assert set(RUNNING) == {name for name, kind in PROTOCOLS.items() if kind.for_table is not LocalProtocol.for_table}
     generator, compared, ran, names = np.random.default_rng(2), 0, 0, set()
     for name in RUNNING:
         for variant in range(variants):
@@ -149,14 +151,6 @@ def _searched(variants: int) -> tuple[int, int, set[str]]:
             if isinstance(first[1], list):
                 ran += 1
                 names.add(name)
-    return compared, ran, names
-
-
-@pytest.mark.parametrize("variants", [5, pytest.param(100, marks=pytest.mark.slow)])
-def test_a_private_run_asks_the_same_of_tables_that_differ(variants: int) -> None:
-    """Every protocol, parameters by search, tables that differ in one record outside what was declared: the same requests, byte for byte, or the same error."""
-    assert set(RUNNING) == {name for name, kind in PROTOCOLS.items() if kind.for_table is not LocalProtocol.for_table}
-    compared, ran, names = _searched(variants)
     figure("class 2", f"{compared} pairs of private launches, {ran} of which ran, of {len(names)} protocols: 0 differences")
     assert names >= set(RUNNING) - {"prefix-sums"}, "which has no answer for a value beyond its own, and so no private run"
 

@@ -99,7 +99,9 @@ def _check(seed: int) -> tuple[int, int]:
     return balance_sheet.charged_not_accepted, balance_sheet.silent
 
 
-def _search(seeds: int) -> None:
+@pytest.mark.parametrize("seeds", [25, pytest.param(1000, marks=pytest.mark.slow)])
+def test_accounts_agree_with_what_was_accepted(seeds: int) -> None:
+    """Test 28, by search over networks: the balance is that of the members' stores and of the round's own flags, computed another way."""
     ran, lost, silent = 0, 0, 0
     for seed in range(seeds):
         try:
@@ -111,12 +113,6 @@ def _search(seeds: int) -> None:
     assert lost > 0
     assert silent > 0
     print(f"test 28: {ran} runs over a network that loses and repeats: 0 accepted and not charged, {lost} charged and not accepted, {silent} members silent")
-
-
-@pytest.mark.parametrize("seeds", [25, pytest.param(1000, marks=pytest.mark.slow)])
-def test_accounts_agree_with_what_was_accepted(seeds: int) -> None:
-    """Test 28, by search over networks: the balance is that of the members' stores and of the round's own flags, computed another way."""
-    _search(seeds)
 
 
 def test_a_forged_report_is_told_aloud() -> None:

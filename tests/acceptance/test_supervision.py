@@ -22,10 +22,9 @@ from local_dp.clients.fleet import Fleet
 from local_dp.errors import BusError, InputError
 from local_dp.experiments.tiers import over_bus
 from local_dp.experiments.tiers.execute import execute
-from local_dp.experiments.tiers.settings import EMBEDDED, MOST_HOSTS, Randomness, Settings, Tier
+from local_dp.experiments.tiers.settings import EMBEDDED, Randomness, Settings, Tier
 from local_dp.protocols.local_protocol import LocalProtocol
 from local_dp.protocols.registry import PROTOCOLS
-from local_dp.protocols.surveys.survey import Survey
 from local_dp.server.progress import Progress, RoundProgress
 from local_dp.server.quorum import Terms
 from tests.support.runs.brokers import Mosquitto, mosquitto, needs_mosquitto
@@ -92,14 +91,15 @@ def _ended(folder: Path, number: int, clients: int, at: int) -> tuple[int, tuple
     with marked(folder, *_run("processes", clients)) as command:
         assert command.wait(lambda: len(command.alive()) >= at or command.process.poll() is not None)
         command.process.send_signal(number)
-        command.process.wait(PATIENCE)
+        _, said = command.process.communicate(timeout=PATIENCE)
+        assert "Traceback" not in said
         return command.process.returncode, command.left()
 
 
 @linux
 @pytest.mark.parametrize(
     ("number", "code"),
-    [pytest.param(signal.SIGTERM, 143, marks=pytest.mark.long), pytest.param(signal.SIGHUP, 129, marks=pytest.mark.long), (signal.SIGKILL, -9)],
+    [*(pytest.param(*each, marks=pytest.mark.long) for each in ((signal.SIGTERM, 143), (signal.SIGHUP, 129))), (signal.SIGKILL, -9), (signal.SIGINT, 130)],
 )
 def test_a_signal_leaves_nothing_behind(tmp_path: Path, number: int, code: int) -> None:
     """The attack left folders behind: after any signal no process and no file of the run is left."""
@@ -151,13 +151,6 @@ def test_a_stopped_helper_is_noticed() -> None:
     took, text = asyncio.run(play())
     print(f"class 9: a stopped helper is noticed after {took:.1f} s: {text}")
     assert "\n" not in text
-
-
-def test_hosts_have_a_ceiling() -> None:
-    """Each is a process."""
-    protocol = Survey()
-    with pytest.raises(InputError, match=f"from 1 to {MOST_HOSTS}"):
-        Settings(protocol, protocol.synthetic(10**6, 1), 1.0, Randomness(1, False), hosts=MOST_HOSTS + 1)
 
 
 LIMITED = """

@@ -122,24 +122,12 @@ def test_a_result_says_all_there_is_to_say(tmp_path: Path) -> None:
         ends = np.atleast_2d(np.array(result.interval, float))  # an open end is None
         assert np.allclose(ends, frame.select("low", "high").to_numpy(), equal_nan=True), name
         assert "<pre" in result._repr_html_()
-        assert "&gt;" in result._repr_html_() or ">" not in name
+        assert ("chi-square" in block) == (name == "crosstab")
     picture = result.plot()
     assert picture is not None
     assert picture._repr_png_().startswith(b"\x89PNG")
     result.plot(tmp_path / "queries.svg")
     assert (tmp_path / "queries.svg").stat().st_size > 1000
-
-
-def test_a_test_of_independence_is_told() -> None:
-    """The block of a cross table says the statistic, what chance gives, and the probability."""
-    assert "chi-square" in repr(_asked()["crosstab"])
-
-
-def test_the_tiers_agree_in_python_too() -> None:
-    """One seed: the population, two hosts and twenty real processes give one digest and one estimate."""
-    table = {name: values[:20] for name, values in PLAIN.items()}
-    answers = [ldp.survey(table, "smokes == 1", tier=tier, seed=9).to_dict() for tier in ("population", "hosts", "processes")]
-    assert len({(each["rounds"][0]["digest"], each["result"]["estimate"]) for each in answers}) == 1
 
 
 def test_it_works_inside_a_running_loop() -> None:

@@ -274,16 +274,3 @@ def test_a_figure_is_drawn(name: str, tmp_path: Path) -> None:
     typed = local_dp("curate", name, *arguments, "--records", str(written(tmp_path)), "--seed", "1", "--plot", str(tmp_path / "shell.svg"))
     assert typed.returncode == 0, typed.stderr
     assert min((tmp_path / drawn).stat().st_size for drawn in ("python.png", "shell.svg")) > 5000
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        "ThresholdedHistogram (mechanism, approximate, neighbours: replace)",
-        "OccamLearner (mechanism, pure, neighbours: replace)",
-        "LabelPrivateLearner (mechanism, pure, neighbours: labels)",
-    ],
-)
-def test_mechanisms_are_described_with_their_privacy(line: str) -> None:
-    """The kind of privacy and the neighbours are read off the class."""
-    assert local_dp("describe", line.split(maxsplit=1)[0]).stdout.splitlines()[0] == line

@@ -1,7 +1,7 @@
 """Real tables through the front door: the truth lies within the stated interval, in Python and from the shell, over hosts and real processes."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -158,18 +158,3 @@ def test_the_shell_the_hosts_and_real_processes_say_the_same(question: tuple[str
         assert [each["digest"] for each in one["rounds"]] == [each["digest"] for each in other["rounds"]]
         assert json.loads(json.dumps(one["result"])) == json.loads(json.dumps(other["result"]))
         assert other["clients"]["answered"] == one["clients"]["answered"]
-
-
-def _messy() -> Iterator[tuple[str, Callable[[], ldp.Result], str]]:
-    yield "missing numbers", lambda: ldp.mean(table("cars"), "Horsepower", bounds=(40, 240)), 'missing="exclude"'
-    yield "missing in a question", lambda: ldp.survey(table("cars"), "Horsepower > 100"), 'missing="exclude"'
-    yield "unlisted labels", lambda: ldp.frequency(table("cars"), "Origin", labels=["USA", "Japan"]), 'other="category"'
-    yield "out of bounds", lambda: ldp.mean(table("cars"), "Weight_in_lbs", bounds=(2000, 4000)), 'outside="clip"'
-    yield "labels not declared", lambda: ldp.frequency(table("cars"), "Origin"), "labels_from_data"
-
-
-@pytest.mark.parametrize(("what", "question", "choice"), list(_messy()), ids=[what for what, _, _ in _messy()])
-def test_messy_data_is_refused_with_the_choice(what: str, question: Callable[[], ldp.Result], choice: str) -> None:
-    """Each of the silent errors of old ends in a refusal that names the choice."""
-    with pytest.raises(ldp.InputError, match=choice):
-        question()

@@ -2,12 +2,9 @@
 
 import json
 import re
-import signal
 import subprocess
-import time
 from pathlib import Path
 
-import psutil
 import pytest
 
 from local_dp.bus.mqtt import MqttBus
@@ -15,7 +12,6 @@ from local_dp.curator.catalogue import mechanisms
 from local_dp.protocols.registry import PROTOCOLS
 from local_dp.queries.registry import QUERIES
 from local_dp.randomizers.registry import RANDOMIZERS
-from tests.support.long import short
 from tests.support.runs.brokers import mosquitto, needs_mosquitto
 from tests.support.runs.command import command, local_dp, outcome_of
 
@@ -44,13 +40,10 @@ def table(tmp_path: Path) -> Path:
 
 
 def test_the_json_outcome_has_what_is_promised() -> None:
-    """A default masked-parity run: every promised key, two rounds of one bit, nobody missing, the budget spent and not exceeded."""
+    """A default masked-parity run: two rounds of one bit, nobody missing, the budget spent and not exceeded."""
     data = outcome_of("masked-parity", "--seed", "7", "--tier", "hosts")
-    assert {"protocol", "model", "tier", "epsilon", "clients", "rounds", "result", "max_epsilon_spent", "private", "seed", "wall_s"} <= data.keys()
-    assert {"asked", "answered", "refused", "late", "duplicate", "missing"} <= data["clients"].keys()
     assert (data["protocol"], data["model"], data["tier"], data["seed"], data["private"]) == ("masked-parity", "LI", "hosts", 7, False)
     assert data["stamp"] == "simulation: not private"
-    assert [{"n", "bits_per_client", "seconds"} <= round.keys() for round in data["rounds"]] == [True, True]
     assert [round["bits_per_client"] for round in data["rounds"]] == [1, 1]
     assert sum(round["n"] for round in data["rounds"]) == data["clients"]["asked"] == data["clients"]["answered"]
     assert data["max_epsilon_spent"] == data["epsilon"] == 1.0
@@ -120,6 +113,7 @@ WRONG: dict[str, tuple[list[str], int, str]] = {
     "broker url": (["survey", "--broker", "http://x"], 2, "cannot use the broker 'http://x'"),
     "broker": (["survey", "--broker", "mqtt://127.0.0.1:1"], 5, "cannot reach the broker mqtt://127.0.0.1:1"),
     "plot": (["survey", "--plot", "figure.txt"], 2, "figure.txt"),
+    "too many hosts": (["survey", "--clients", "1e6", "--hosts", "1e5"], 2, "from 1 to"),
     "too many hosted": (["survey", "--epsilon", "0.0001"], 2, "use --tier aggregate"),
     "too many simulated": (["survey", "--tier", "population", "--clients", "100000000000"], 2, "at most 10,000,000,000"),
     "too many at all": (["survey", "--tier", "aggregate", "--clients", "10000000000000000"], 2, "use fewer clients"),
@@ -226,19 +220,17 @@ def test_the_roles_join_from_separate_commands(tmp_path: Path) -> None:
 
 @pytest.mark.long
 @needs_mosquitto
-@pytest.mark.parametrize("brokers", [1, 2])
-def test_a_shuffler_joins_from_a_command_of_its_own(brokers: int, tmp_path: Path) -> None:
-    """Over one broker or two, the estimate is the same as without a shuffler, and both epsilons are printed."""
+def test_a_shuffler_joins_from_a_command_of_its_own(tmp_path: Path) -> None:
+    """Between two brokers: the estimate is the same as without a shuffler, and both epsilons are printed."""
     folders = [tmp_path / name for name in ("clients", "server")]
     for folder in folders:
         folder.mkdir()
     with mosquitto(folders[0]) as near, mosquitto(folders[1]) as far:
-        server = far if brokers == 2 else near
         run = ["--run", "mixed", "--seed", "3"]
         commands = [
             *(["host", "survey", *run, "--broker", near.url, "--start", str(start), "--clients", "60"] for start in (0, 60)),
-            ["shuffler", *run, "--broker", near.url, "--clients", "120", *(["--server-broker", far.url] if brokers == 2 else [])],
-            ["server", "survey", *run, "--broker", server.url, "--clients", "120", "--quorum", "1", "--shuffle", "--json"],
+            ["shuffler", *run, "--broker", near.url, "--clients", "120", "--server-broker", far.url],
+            ["server", "survey", *run, "--broker", far.url, "--clients", "120", "--quorum", "1", "--shuffle", "--json"],
         ]
         running = [subprocess.Popen(command(*words), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for words in commands]
         outputs = [process.communicate(timeout=60) for process in running]
@@ -268,52 +260,6 @@ def test_a_server_without_the_table_tells_no_true_error(table: Path, tmp_path: P
     assert "'a b'" in wrong.stderr
 
 
-@pytest.mark.long
-@needs_mosquitto
-def test_members_are_let_go_when_a_run_fails(tmp_path: Path) -> None:
-    """When the clients refuse and the server stops (exit code 4), the host ends as well."""
-    with mosquitto(tmp_path) as broker:
-        common = ["survey", "--broker", broker.url, "--run", "refusing"]
-        host = subprocess.Popen(command("host", *common, "--clients", "50", "--allow", "grr"), stderr=subprocess.DEVNULL)
-        assert local_dp("server", *common, "--clients", "50").returncode == 4
-        assert host.wait(timeout=20) == 0
-
-
-def started(clients: int) -> psutil.Popen:
-    """A run over client processes that has just begun to start them."""
-    running = psutil.Popen(command("run", "survey", "--tier", "processes", "--clients", str(clients)), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-    end = time.monotonic() + 30
-    while not running.children() and time.monotonic() < end:
-        time.sleep(0.02)
-    return running
-
-
-@pytest.mark.parametrize("after", short([0.1, 0.6, 1.2], lambda after: after == 0.1))
-def test_ctrl_c_ends_everything(after: float) -> None:
-    """Interrupted while its processes start or run, the command ends by itself and leaves no process."""
-    running = started(300)
-    time.sleep(after)
-    family = running.children(recursive=True)
-    running.send_signal(signal.SIGINT)
-    _, errors = running.communicate(timeout=20)
-    assert running.returncode == 130, errors
-    assert b"Traceback" not in errors
-    _, alive = psutil.wait_procs(family, timeout=6)
-    assert [process for process in alive if process.status() != psutil.STATUS_ZOMBIE] == []
-
-
-@pytest.mark.long
-def test_a_killed_command_leaves_nothing() -> None:
-    """When the command itself is killed without a word, its broker, its helper and its clients end by themselves."""
-    running = started(100)
-    time.sleep(0.7)
-    family = running.children(recursive=True)
-    running.kill()
-    running.communicate()
-    _, alive = psutil.wait_procs(family, timeout=15)
-    assert [process for process in alive if process.status() != psutil.STATUS_ZOMBIE] == []
-
-
 def test_what_there_is_can_be_listed() -> None:
     """Each list has one line an entry under the name of its theme, and every entry is described by itself."""
     for listing, names, row in (
@@ -326,7 +272,8 @@ def test_what_there_is_can_be_listed() -> None:
         assert sorted(re.findall(r"^  (\S+)", "\n".join(shown), re.MULTILINE)) == sorted(names)
         assert max(map(len, shown)) <= 80
         assert re.search(row, "\n".join(shown), re.MULTILINE), listing
-    assert "mechanism, pure" in local_dp("describe", "ExponentialMechanism").stdout
+    for name, line in (("ThresholdedHistogram", "approximate, neighbours: replace"), ("LabelPrivateLearner", "pure, neighbours: labels")):
+        assert local_dp("describe", name).stdout.startswith(f"{name} (mechanism, {line})\n")
     assert "Privacy" in local_dp("describe", "grr").stdout
     assert "protocol, model LI" in local_dp("describe", "masked-parity").stdout
     assert local_dp("describe", "telepathy").returncode == 2

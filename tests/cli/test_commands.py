@@ -37,16 +37,6 @@ def table(tmp_path: Path) -> Path:
     return path
 
 
-def cpu_seconds(cache: Path, *arguments: str) -> float:
-    """The processor time of a fresh interpreter, in seconds."""
-    surroundings = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"} | {"PYTHONPYCACHEPREFIX": str(cache)}
-    child = subprocess.Popen([sys.executable, *arguments], cwd=ROOT, stdout=subprocess.DEVNULL, env=surroundings)
-    _, status, usage = os.wait4(child.pid, 0)
-    child.returncode = os.waitstatus_to_exitcode(status)
-    assert child.returncode == 0
-    return usage.ru_utime + usage.ru_stime
-
-
 def test_help_imports_nothing_heavy() -> None:
     """`local-dp --help` imports no command and nothing that is slow."""
     program = "import sys; sys.argv[1:] = ['--help']\ntry:\n    from local_dp.__main__ import main; main()\nfinally:\n    print(*sys.modules, file=sys.stderr)"
@@ -57,14 +47,6 @@ def test_help_imports_nothing_heavy() -> None:
     assert {name for name in imported if name.startswith("local_dp.experiments.cli.")} == {
         f"local_dp.experiments.cli.{name}" for name in ("main", "commands", "completion", "fields")
     }
-
-
-@pytest.mark.long
-def test_help_takes_no_longer_than_numpy(tmp_path: Path) -> None:
-    """`local-dp --help` takes no more processor time than an interpreter that imports numpy: the least of ten each, in turns, as the first of them compiles."""
-    turns = [(cpu_seconds(tmp_path, "-m", "local_dp", "--help"), cpu_seconds(tmp_path, "-c", "import numpy")) for _ in range(10)]
-    helped, imported = map(min, zip(*turns, strict=True))
-    assert helped <= imported
 
 
 def test_importing_the_library_imports_nothing_heavy() -> None:
@@ -84,8 +66,11 @@ def test_the_listed_help_is_each_commands_own() -> None:
 
 @pytest.mark.parametrize("name", PROTOCOLS)
 def test_the_help_of_a_protocol_is_about_it(name: str) -> None:
-    """`run NAME -h` gives its claim, each parameter with help, unit and default, then the options of every run, then an example."""
-    output, kind = " ".join(local_dp("run", name, "--help-all").stdout.split()), PROTOCOLS[name]
+    """Its claim, each parameter with help, unit and default, the options of every run, an example; `--help` takes at most 40 lines of 80 columns."""
+    brief, output, kind = local_dp("run", name, "--help").stdout, " ".join(local_dp("run", name, "--help-all").stdout.split()), PROTOCOLS[name]
+    assert len(brief.splitlines()) <= 40
+    assert ("--epsilon" in brief, "--crowd" in brief) == (True, False)
+    assert all(option in output for option in ("--epsilon", "--worst-case", "--stores", "--crowd"))
     assert first_line(kind.__doc__ or "") in output
     own, _, shared = output.partition("Options of run:")
     for field in fields(kind):
@@ -285,14 +270,3 @@ def test_a_hypothesis_is_explained_in_one_sentence(arguments: str, monkeypatch: 
     assert SENTENCES[arguments] in explained
     assert explained.endswith(".")
     assert local_dp("run", *arguments.split(), *done).stdout.splitlines()[-1] == explained
-
-
-def test_a_standard_error_is_never_shown_as_zero() -> None:
-    """With 10^12 clients the standard error has two digits, and the estimate as many places."""
-    row = next(
-        line for line in local_dp("run", "survey", "--tier", "aggregate", "--clients", "1e12", "--seed", "1").stdout.splitlines() if line.startswith("yes")
-    )
-    _, _, _, estimate, error, *_ = row.split()
-    assert float(error) > 0
-    assert len(error.lstrip("0.")) == 2
-    assert len(estimate) == len(error)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from local_dp.errors import BusError, LocalDPError
+from local_dp.errors import LocalDPError
 from local_dp.experiments.lab.apart import ENVIRONMENT, measure, measure_apart
 from local_dp.experiments.lab.runner import run_experiments
 from local_dp.experiments.lab.store import code_stamp
@@ -68,12 +68,3 @@ def test_other_code_and_failures_are_one_line(monkeypatch: pytest.MonkeyPatch) -
         measure_apart(TOY, {"n": 100}, 5, "0")
     with pytest.raises(LocalDPError, match=r"could not measure .*KeyError"):
         measure_apart(TOY, {"m": 100}, 5, code_stamp(TOY))
-
-
-def test_a_cluster_that_is_not_there_is_one_clear_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody listens."""
-    monkeypatch.syspath_prepend(ROOT)
-    monkeypatch.setattr("local_dp.experiments.tiers.cluster.PATIENCE", 0.5)
-    pytest.importorskip("distributed")
-    with pytest.raises(BusError, match="no Dask scheduler answers"):
-        run_experiments([TOY], "quick", 1, tmp_path, cluster="tcp://127.0.0.1:1")

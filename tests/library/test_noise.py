@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from local_dp.errors import InputError
-from local_dp.noise import Draw, KeyedNoise, Noise, SystemNoise, philox_words, public_coins, stream_key
+from local_dp.noise import Draw, KeyedNoise, SystemNoise, public_coins, stream_key
 from local_dp.randomizers.registry import RANDOMIZERS
 from local_dp.records import chunks
 from tests.support import golden
@@ -46,13 +46,9 @@ def test_chunks_cover_once_and_at_fixed_places(start: int, length: int, size: in
     assert all(low // size == (high - 1) // size for low, high in cut)
 
 
-def test_golden_words() -> None:
-    """The words of some clients, written down: another version, machine or byte order must give the same."""
+def test_golden_words_and_coins() -> None:
+    """Another version, machine or byte order gives the words and coins that are written down."""
     assert golden.words() == golden.kept()["words"]
-
-
-def test_golden_coins() -> None:
-    """The public coins of one key, written down."""
     assert golden.coins() == golden.kept()["coins"]
 
 
@@ -85,18 +81,6 @@ def test_widths_do_not_share_bits() -> None:
     """The 32-bit words of one round are nowhere halves of its 64-bit words."""
     halves = KeyedNoise(1).words(Draw(1), 0, 256, 64).view("<u4")
     assert not set(halves.tolist()) & set(KeyedNoise(1).words(Draw(1), 0, 512, 32).tolist())
-
-
-def test_a_wrong_twin_that_counts_from_the_chunk_is_noticed() -> None:
-    """Noise that restarts in every chunk gives a client another word when the cut moves: what the chunking test would see."""
-
-    class Restarting:
-        def words(self, which: Draw, start: int, stop: int, bits: int) -> np.ndarray:
-            return philox_words(which.key("noise", 1), 0, stop - start, bits)
-
-    noise: Noise = Restarting()
-    assert noise.words(Draw(1), 0, 8, 64)[4:].tolist() != noise.words(Draw(1), 4, 8, 64).tolist()
-    assert KeyedNoise(1).words(Draw(1), 0, 8, 64)[4:].tolist() == KeyedNoise(1).words(Draw(1), 4, 8, 64).tolist()
 
 
 @pytest.mark.parametrize("bits", WIDTHS)

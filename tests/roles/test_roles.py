@@ -12,14 +12,14 @@ from local_dp.clients.journal import MemoryStore
 from local_dp.clients.role import ClientRole
 from local_dp.errors import WireError
 from local_dp.noise import Draw, KeyedNoise, SystemNoise
-from local_dp.oracles.local.asked import Cohort, LocalQuery, coin_key
+from local_dp.oracles.local.asked import Cohort, LocalQuery
 from local_dp.queries.tables import Category
 from local_dp.randomizers.frequencies.grr import GRR
 from local_dp.randomizers.frequencies.hadamard import Hadamard
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.records import Records
 from local_dp.server.round import Round
-from local_dp.wire import Ask, Refusal, Reply, Request, encode
+from local_dp.wire import Refusal, Reply, Request, encode
 from tests.support.inputs.builders import RUN, SEED, request, role, survey_query, yes_records
 
 
@@ -50,16 +50,6 @@ def test_another_request_under_the_same_round_is_refused() -> None:
     ]
     assert [_refusal(member.handle(other)) for other in changed] == ["equivocation"] * 4
     assert member.store.ledger.max_spent == 1.0
-
-
-def test_the_budget_is_checked_before_anything_is_sampled() -> None:
-    """A client refuses the round that would exceed its budget, and every later one, without a reply."""
-    member = role(yes_records(5), budget=1.0)
-    half = survey_query(5, randomizer=BinaryRR(0.5))
-    codes = [member.handle(request(half, number=number))[0].kind for number in (1, 2, 3, 4)]
-    assert codes == ["reply", "reply", "refusal", "refusal"]
-    assert member.store.ledger.max_spent == 1.0
-    assert member.store.get(RUN, 3) is None
 
 
 def test_a_refused_round_draws_no_word() -> None:
@@ -210,18 +200,3 @@ def test_refusals_are_counted_unless_answered() -> None:
     assert round.outstanding == 1
     round.close()
     assert (round.counts.answered, round.counts.refused, round.counts.missing) == (1, 2, 1)
-
-
-def test_a_request_names_its_randomizer_as_data() -> None:
-    """The request carries names and parameters; no code, no channel."""
-    assert request(survey_query(9)).asks == (
-        Ask(
-            query="question",
-            query_params={"text": "yes == 1", "spare": ()},
-            randomizer="binary-rr",
-            randomizer_params={"epsilon": 1.0, "word_bits": 32},
-            start=0,
-            stop=9,
-            coins=coin_key(SEED, Draw(1)),
-        ),
-    )

@@ -73,14 +73,6 @@ def test_a_private_client_has_no_seed() -> None:
     assert first_bytes(member(0, seed=7).to_bytes()) == KeyedNoise(7).words(Draw(1), 0, BYTES // 4, 32).tobytes()
 
 
-@pytest.mark.parametrize("tier", ["processes", "hosts", "population"])
-def test_private_mode_rejects_a_seed(tier: str) -> None:
-    """In one line, exit code 2, before anything starts."""
-    done = local_dp("run", "survey", "--clients", "20", "--seed", "1", "--private", "--tier", tier)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert "a private run takes no seed" in done.stderr
-
-
 @pytest.mark.usefixtures("warm")
 @pytest.mark.parametrize("tier", ["hosts", "population", "aggregate"])
 def test_seeded_results_carry_the_stamp_and_repeat(tier: str) -> None:

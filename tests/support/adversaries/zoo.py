@@ -22,7 +22,6 @@ from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.tallies import Estimate, Tally
 
 
-@dataclass(frozen=True, kw_only=True)
 class Stateful(BinaryRR):
     """Reports the truth at every third call."""
 
@@ -33,7 +32,6 @@ class Stateful(BinaryRR):
         return values.astype(np.uint8) if self.calls[0] % 3 == 0 else super().respond(values, words, cells)
 
 
-@dataclass(frozen=True, kw_only=True)
 class ConstantSeed(GRR):
     """Draws its noise itself, from a generator of one seed."""
 
@@ -42,7 +40,6 @@ class ConstantSeed(GRR):
         return super().respond(values, own.astype(words.dtype), cells)
 
 
-@dataclass(frozen=True, kw_only=True)
 class ConstantWords(GRR):
     """Responds as it should, to words that never change."""
 
@@ -50,7 +47,6 @@ class ConstantWords(GRR):
         return np.full(stop - start, 12345, dtype=np.uint32)
 
 
-@dataclass(frozen=True, kw_only=True)
 class OwnEntropy(GRR):
     """Draws its noise itself, from the operating system."""
 
@@ -59,7 +55,6 @@ class OwnEntropy(GRR):
         return super().respond(values, own.astype(words.dtype), cells)
 
 
-@dataclass(frozen=True, kw_only=True)
 class LastElement(GRR):
     """The last symbol of the domain is always reported."""
 
@@ -69,7 +64,6 @@ class LastElement(GRR):
         return told
 
 
-@dataclass(frozen=True, kw_only=True)
 class OneLevel(OneBitMean):
     """One level in the middle of 65,537 is always reported."""
 
@@ -78,7 +72,6 @@ class OneLevel(OneBitMean):
         return told
 
 
-@dataclass(frozen=True, kw_only=True)
 class LastFails(GRR):
     """The last symbol of the domain is an error."""
 
@@ -88,7 +81,6 @@ class LastFails(GRR):
         return super().respond(values, words, cells)
 
 
-@dataclass(frozen=True, kw_only=True)
 class LastIsLong(GRR):
     """The last symbol of the domain gives a report of two parts."""
 
@@ -97,7 +89,6 @@ class LastIsLong(GRR):
         return np.stack([sent, sent], axis=1) if (values == self.domain.high).all() else sent
 
 
-@dataclass(frozen=True, kw_only=True)
 class Leak(GRR):
     """Reports the truth once in a thousand times, whatever the words otherwise make."""
 
@@ -107,7 +98,6 @@ class Leak(GRR):
         return told
 
 
-@dataclass(frozen=True, kw_only=True)
 class NoNoise(GRR):
     """Reports the truth."""
 
@@ -115,7 +105,6 @@ class NoNoise(GRR):
         return values.astype(self.report_dtype)
 
 
-@dataclass(frozen=True, kw_only=True)
 class Swapped(GRR):
     """Of two neighbouring symbols the thresholds are swapped."""
 
@@ -123,7 +112,6 @@ class Swapped(GRR):
         return super().respond(values, words[::1] // words.dtype.type(2), cells)
 
 
-@dataclass(frozen=True, kw_only=True)
 class Neighbour(GRR):
     """A report depends on who is asked together with the client."""
 
@@ -131,7 +119,6 @@ class Neighbour(GRR):
         return super().respond(np.roll(values, 1), words, cells)
 
 
-@dataclass(frozen=True, kw_only=True)
 class Greedy(BinaryRR):
     """Claims epsilon and spends a tenth more."""
 
@@ -139,7 +126,6 @@ class Greedy(BinaryRR):
         object.__setattr__(self, "_flip", flip_weight(self.nano * 11 // 10, self.word_bits))
 
 
-@dataclass(frozen=True, kw_only=True)
 class FloatGRR(GRR):
     """k-ary randomized response in doubles: at a large epsilon the other symbols have no chance at all."""
 
@@ -148,7 +134,6 @@ class FloatGRR(GRR):
         return round(self.total * (1 / (math.exp(self.epsilon + 16) + self.k - 1)))
 
 
-@dataclass(frozen=True, kw_only=True)
 class Unsummed(GRR):
     """Declares weights that are no probabilities."""
 
@@ -181,7 +166,6 @@ class Unary(BitVector):
         raise NotImplementedError
 
 
-@dataclass(frozen=True, kw_only=True)
 class WholeUnary(Unary):
     """Forgets that two bits change with the value."""
 
@@ -191,7 +175,6 @@ class WholeUnary(Unary):
         return flip, (1 << self.word_bits) - flip
 
 
-@dataclass(frozen=True, kw_only=True)
 class SharedWord(Unary):
     """One word decides every bit."""
 
@@ -232,7 +215,6 @@ class Hash(NoTally, PerCoin):
         return ((coins >> values.astype(np.uint64)) & np.uint64(1)).astype(np.int64)
 
 
-@dataclass(frozen=True, kw_only=True)
 class BareHash(Hash):
     """Under every eighth coin it reports the code as it is."""
 
@@ -268,7 +250,6 @@ class Opaque(NoTally):
         return self.inner.respond(values, words, cells)
 
 
-@dataclass(frozen=True, kw_only=True)
 class OpaqueLeak(Opaque):
     """Once in a thousand times it sends a symbol that only the truth can give."""
 
@@ -278,7 +259,6 @@ class OpaqueLeak(Opaque):
         return told
 
 
-@dataclass(frozen=True, kw_only=True)
 class OpaqueNoise(Opaque):
     """Laplace noise in doubles, of `real` times the epsilon, on a number of [0, 1]."""
 
@@ -291,7 +271,6 @@ class OpaqueNoise(Opaque):
         return values / (self.k - 1) - np.sign(uniform) * np.log1p(-2 * abs(uniform)) / (self.epsilon * self.real)
 
 
-@dataclass(frozen=True, kw_only=True)
 class Delta(OpaqueLeak):
     """The same leak, and says so."""
 

@@ -95,13 +95,8 @@ class Client:
         self.name, self.group, self.index = f"c{index}", f"g{index // 2}", index
         self.disk = Disk(f"{seed}-{index}")
         self.up = False
-        self._records = Records(
-            {
-                "yes": np.array([index % 2], dtype=np.uint8),
-                "level": np.array([index // 2], dtype=np.uint8),
-                "table0": np.array([1 + index % 2], dtype=np.uint64),
-            }
-        )
+        bits = {"yes": np.array([index % 2], dtype=np.uint8), "level": np.array([index // 2], dtype=np.uint8)}
+        self._records = Records({**bits, "table0": np.array([1 + index % 2], dtype=np.uint64)})
         self._source = random.Random(seed * 8 + index)
         self._make_role, self._make_store = make_role, make_store
         self.start()

@@ -31,13 +31,8 @@ from tests.support.runs.virtual_time import beside, run_virtually
 SEED = 20080402
 RUN = "test-run"
 PATIENT = Terms(deadline=20.0, quorum=1.0)
-WITHOUT_LAW = {
-    "heavy-hitters",
-    "heavy-hitters-asked",
-    "mean-vector",
-    "longitudinal",
-    "ladder",
-}  # no law of a cost independent of n, or who may ask a client again
+# no law of a cost independent of n, or who may ask a client again
+WITHOUT_LAW = {"heavy-hitters", "heavy-hitters-asked", "mean-vector", "longitudinal", "ladder"}
 SMALL = {  # parameters at which a few clients can play a protocol that gives every query its own, or check its randomizer at once
     "prefix-sums": {"k": "16"},
     "workload": {"k": "8"},
