@@ -57,14 +57,15 @@ def test_every_command_is_timed() -> None:
 
 
 def first_words(*arguments: str) -> float:
-    """The processor time of a command in a terminal until something is drawn there, in seconds; then it is interrupted."""
+    """The processor time of a command in a terminal until something is drawn there, in seconds; then it is killed, with all that it started."""
     terminal = Terminal(*arguments)
     terminal.wait_for(r"\S")
     try:
         used = terminal.process.cpu_times()
     except psutil.NoSuchProcess:
         pytest.fail(f"local-dp {' '.join(arguments)} had ended before it could be timed")
-    terminal.interrupt()
+    for each in (*terminal.process.children(recursive=True), terminal.process):
+        each.kill()
     terminal.end()
     return float(used.user + used.system)
 
