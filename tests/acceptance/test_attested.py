@@ -107,7 +107,6 @@ def test_private_without_keys_is_refused(words: tuple[str, ...]) -> None:
 
 
 def test_a_key_is_its_owners_alone(tmp_path: Path) -> None:
-    """Created for the owner alone and never over another; one that others may read is not used."""
     file = tmp_path / "host.key"
     assert local_dp("keys", "create", str(file)).returncode == 0
     assert file.stat().st_mode & 0o777 == 0o600

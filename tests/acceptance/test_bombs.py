@@ -102,7 +102,6 @@ def test_every_bomb_has_its_counter() -> None:
 
 
 def test_the_honest_one_is_counted() -> None:
-    """What the bombs are made of is an answer that fits."""
     server = _server()
 
     async def hear() -> None:

@@ -174,8 +174,6 @@ def test_who_floods_is_not_forwarded_and_heard_again(signed: bool) -> None:
 
 
 def test_who_floods_is_not_waited_for() -> None:
-    """A round of fifty with one that floods and does not answer is over two seconds after it was shut out: 49 answers, one missing."""
-
     async def play() -> Turnout:
         run = Flooded(True)
         run.hello(*range(50))

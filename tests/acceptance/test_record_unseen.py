@@ -137,7 +137,6 @@ UNSAFE: list[tuple[str, dict[str, Any]]] = [
 
 @pytest.mark.parametrize(("name", "params"), UNSAFE)
 def test_what_cannot_be_computed_with_is_refused(name: str, params: dict[str, Any]) -> None:
-    """A bound, a weight or a reach beyond 1e150, or a width below 1e-150, is no parameter."""
     with pytest.raises(RefusedError) as refused:
         QUERIES.build(name, params)
     assert refused.value.code == "bad-parameters"
@@ -234,7 +233,6 @@ def test_a_client_says_nothing_while_a_record_is_read(child: bool, tmp_path: Pat
 
 
 def test_the_streams_are_the_same_for_many_records(capfd: pytest.CaptureFixture[str]) -> None:
-    """A client that is asked the sharpest questions says the same on its streams, nothing, for 300 records."""
     generator, answered = np.random.default_rng(5), 0
     for value in [*FLOATS, *np.frombuffer(generator.bytes(8 * 287)).tolist()]:
         role = ClientRole("m", 0, Records({"x": np.array([value])}), SystemNoise(), MemoryStore(24.0))

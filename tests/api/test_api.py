@@ -82,7 +82,6 @@ def test_every_form_of_a_table_gives_the_same_records_and_result(tmp_path: Path)
     ],
 )
 def test_what_is_no_table_is_refused_in_a_line(table: Any, words: str) -> None:
-    """One InputError that says what a table is."""
     with pytest.raises(InputError, match=words):
         ldp.survey(table, "a > 1")
 
@@ -173,7 +172,6 @@ def test_a_server_and_a_run_say_when_the_clients_are_few() -> None:
 
 
 def test_wrong_words_are_answered_with_the_right_ones() -> None:
-    """An option that there is not, bounds that are no pair, labels that are no list, labels of another column."""
     for question, words in (
         (lambda: ldp.survey(PLAIN, "smokes == 1", epsilo=2.0), "did you mean 'epsilon'"),  # type: ignore[call-arg]
         (lambda: ldp.mean(PLAIN, "age", bounds=5), r"give \(low, high\)"),  # type: ignore[arg-type]
@@ -217,7 +215,6 @@ def test_declared_types_do_not_depend_on_the_rows(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"age": "integer"}', "{"])
 def test_a_schema_is_an_object_of_three_words(text: str, tmp_path: Path) -> None:
-    """Anything else is refused with an example."""
     path = tmp_path / "schema.json"
     path.write_text(text)
     with pytest.raises(InputError, match=r"schema\.json"):

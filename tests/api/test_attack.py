@@ -93,7 +93,6 @@ BAD = {
 
 @pytest.mark.parametrize("name", BAD)
 def test_bad_attacks_are_one_line(name: str, path: Path) -> None:
-    """Each ends with code 2 and one line that says what is wrong."""
     arguments, words = BAD[name]
     done = local_dp("attack", "reconstruct", "--records", str(path), *arguments)
     assert done.returncode == 2
@@ -103,7 +102,6 @@ def test_bad_attacks_are_one_line(name: str, path: Path) -> None:
 
 
 def test_rows_that_leave_it_open_are_refused() -> None:
-    """A missing answer, and a group that is too large for what is left, each by one line."""
     table = Records({"x": np.array([1.0, np.nan])})
     with pytest.raises(InputError, match="1 rows have no answer"):
         reconstruct(table, "x > 0", noise=1.0, seed=1)

@@ -30,7 +30,6 @@ def test_nothing_is_better_than_the_best(task: str, epsilon: float, k: int) -> N
 
 @pytest.mark.parametrize("epsilon", [0.25, 1.0, 4.0])
 def test_runs_take_the_best(epsilon: float) -> None:
-    """A run's randomizer is the one that is named: of a survey, of frequencies and of a mean."""
     assert asked_of(Survey(), epsilon).randomizer.name == best_for("survey", epsilon).randomizer
     assert asked_of(Mean(), epsilon).randomizer.name == best_for("mean", epsilon).randomizer
     for k in (3, 16, 100, 1000):

@@ -102,7 +102,6 @@ def test_numbers_intervals_and_rules() -> None:
 
 
 def test_few_cells_have_a_tree_and_many_a_factorization() -> None:
-    """By closed form, whatever the table: the smaller standard error of an interval."""
     for cells, mechanism in ((64, "CountTree"), (4096, "PrefixFactorization")):
         assert ldp.curate.intervals(people(), "age", bounds=(10, 90), cells=cells, seed=1).data["mechanism"] == mechanism
 

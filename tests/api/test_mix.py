@@ -45,7 +45,6 @@ def test_intervals_hold_the_law() -> None:
 
 
 def test_the_command_is_the_function() -> None:
-    """The command and the function agree; the text says who sees the true symbols."""
     typed = local_dp("mix", "frequency", "--k", "4", "--clients", "500", "--epsilon", "2", "--seed", "3", "--json")
     assert json.loads(typed.stdout) == ldp.mix("frequency", k=4, clients=500, epsilon=2.0, seed=3).to_dict()
     output = " ".join(local_dp("mix", "frequency", "--k", "4", "--clients", "500", "--seed", "3").stdout.split())
@@ -77,6 +76,5 @@ def test_a_table_is_mixed(tmp_path: Path) -> None:
     ],
 )
 def test_what_cannot_be_mixed_is_refused(task: str, settings: dict[str, object], what: str) -> None:
-    """In one line."""
     with pytest.raises(InputError, match=what):
         ldp.mix(task, **settings)  # type: ignore[arg-type]

@@ -40,7 +40,6 @@ def test_other_labels_are_summed(labels: int) -> None:
 
 
 def test_neighbouring_bins_are_summed() -> None:
-    """A histogram of many bins is drawn in fewer, each the sum of neighbours."""
     data = ldp.histogram(PEOPLE, "age", bounds=(0, 50), bins=100, **RUN).data
     drawn = pictured(data)
     assert len(drawn.labels) == 34  # 102 with both sides, in threes

@@ -66,13 +66,11 @@ def test_a_plan_for_people_like_a_tables_rows() -> None:
     ],
 )
 def test_what_cannot_be_planned_is_refused(task: Any, question: dict[str, Any], what: str) -> None:
-    """Both goals, none that can be, wrong names and parameters of a protocol that has them: one line each."""
     with pytest.raises(InputError, match=what):
         ldp.plan(task, **question)
 
 
 def test_the_command_is_the_function() -> None:
-    """`plan --json` prints the plan that Python gives, of any population, the made-up one and a table's; as text, the sentence."""
     typed = local_dp("plan", "survey", "--epsilon", "2", "--accuracy", "0.04", "--json")
     assert json.loads(typed.stdout) == ldp.plan("survey", epsilon=2, accuracy=0.04).to_dict()
     made_up = local_dp("plan", "--epsilon", "4", "mean", "--p", "0.1", "--population", "made-up", "--json")
@@ -85,7 +83,6 @@ def test_the_command_is_the_function() -> None:
 
 
 def test_a_plan_of_a_file(tmp_path: Path) -> None:
-    """`--records` plans for people like its rows, and asks what is asked of them."""
     path = tmp_path / "people.csv"
     path.write_text("smokes\n" + "1\n" * 10 + "0\n" * 90)
     typed = local_dp("plan", "survey", "--records", str(path), "--question", "smokes == 1", "--epsilon", "4", "--json")
@@ -146,7 +143,6 @@ def test_a_comparison_of_a_table_draws_from_its_rows(tmp_path: Path) -> None:
     [({"runs": 5}, "runs is 5"), ({"clients": (0,)}, "clients is 0"), ({"randomizers": ("grrr",)}, "did you mean 'grr'")],
 )
 def test_a_grid_that_cannot_be_measured_is_refused(grid: dict[str, Any], what: str, tmp_path: Path) -> None:
-    """Too few runs, no clients, a randomizer that does not apply: one line each."""
     with pytest.raises(InputError, match=what):
         Comparison(Survey(), Grid(**grid)).run(tmp_path)
 

@@ -59,7 +59,6 @@ def test_nothing_is_lost_or_counted_twice_on_a_bad_bus() -> None:
 
 
 def test_a_round_under_quorum_says_so() -> None:
-    """When replies never arrive the round ends at its deadline with QuorumError."""
     broker = MemoryBroker(lambda delivery: "/rep/" not in delivery.topic)
     with pytest.raises(QuorumError, match="0 of 50 replies"):
         play_in_memory(_tally_of(50), Rows(yes_records(50)), 5, broker, Terms(0.3, 1.0))
@@ -88,7 +87,6 @@ def _played(member: ClientRole, look: Callable[[Progress], None] = lambda progre
 
 
 def test_refusals_end_the_round_at_once() -> None:
-    """When every member refuses, the round does not wait for its deadline, and the error carries the reason."""
     with pytest.raises(RefusedError, match="not on this client's list"):
         _played(role(yes_records(5), allowed=frozenset({"grr"})))
 

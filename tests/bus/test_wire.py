@@ -16,12 +16,10 @@ from tests.support.inputs.builders import request, survey_query
 
 @pytest.mark.parametrize("message", MESSAGES, ids=lambda message: message.kind)
 def test_messages_survive_the_wire(message: AnyMessage) -> None:
-    """Decoding an encoded message gives the message back."""
     assert decode(encode(message)) == message
 
 
 def test_every_message_is_tried() -> None:
-    """The messages tried here are one of each kind that there is."""
     assert [type(message) for message in MESSAGES] == list(KINDS)
 
 
@@ -68,7 +66,6 @@ def test_hostile_messages_are_refused(name: str) -> None:
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), float("-inf")])
 def test_parameters_are_finite(value: float) -> None:
-    """NaN and infinity do not pass as a parameter of a randomizer."""
     data = request(survey_query(9)).model_dump()
     data["asks"][0]["randomizer_params"]["epsilon"] = value
     with pytest.raises(WireError):
@@ -76,7 +73,6 @@ def test_parameters_are_finite(value: float) -> None:
 
 
 def test_the_checker_can_pass() -> None:
-    """The message that the hostile ones are variations of is accepted."""
     assert isinstance(decode(_reply()), Reply)
 
 

@@ -66,7 +66,6 @@ def test_a_broken_class_of_this_folder_is_shown_with_its_witness() -> None:
     ],
 )
 def test_what_cannot_be_made_is_said_in_one_line(arguments: list[str], words: str) -> None:
-    """An unknown name, a bad parameter, a module that is not there, a class that is none or fails: one line, exit code 2."""
     done = local_dp("audit", *arguments)
     assert (done.returncode, done.stdout) == (2, "")
     assert words in done.stderr

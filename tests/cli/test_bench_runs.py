@@ -23,7 +23,6 @@ def test_a_command_s_memory_is_not_that_of_who_measures_it() -> None:
 
 
 def test_a_command_that_fails_has_no_speed() -> None:
-    """Its exit code is said, and how to see why."""
     with pytest.raises(BusError, match=r"ended with exit code 3; run it alone to see why"):
         bench_runs._command(["-c", "raise SystemExit(3)"])
 
@@ -43,7 +42,6 @@ def test_of_several_fleets_the_shortest_times_and_the_most_memory_count() -> Non
 
 @pytest.mark.long
 def test_bare_clients_that_cannot_join_are_no_reference(capfd: pytest.CaptureFixture[str]) -> None:
-    """Nobody waits for them."""
     with pytest.raises(BusError, match=r"of 2 processes of aiomqtt alone some could not join the broker"):
         bare_clients.bare_clients(2, f"mqtt://127.0.0.1:{free_port()}")
     assert "2 of 2 could not join" in capfd.readouterr().err

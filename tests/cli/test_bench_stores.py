@@ -20,5 +20,4 @@ def test_what_stores_cost_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("stores", [False, True])
 def test_a_round_is_measured(stores: bool) -> None:
-    """A real one takes its time, with stores and without."""
     assert 0 < bench_stores._seconds(20, "hosts", EMBEDDED, stores) < 20

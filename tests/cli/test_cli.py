@@ -51,7 +51,6 @@ def test_the_json_outcome_has_what_is_promised() -> None:
 
 
 def test_private_runs_show_no_seed() -> None:
-    """A private run reports private and no seed, and carries no simulation stamp."""
     data = outcome_of("survey", "--private", "--clients", "200")
     assert (data["private"], data["seed"]) == (True, None)
     assert data["result"]["true_error"] is None, "beside the estimate it would give the exact answer away"
@@ -134,7 +133,6 @@ def test_wrong_input_gets_one_line(name: str) -> None:
 
 
 def test_wrong_tables_get_one_line(table: Path, tmp_path: Path) -> None:
-    """Empty tables, unknown columns, other formats, missing bounds and too many clients are explained in a line."""
     empty, odd, broken = tmp_path / "empty.csv", tmp_path / "table.xlsx", tmp_path / "broken.parquet"
     empty.write_text("a,b\n")
     odd.write_text("x")

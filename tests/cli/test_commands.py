@@ -38,7 +38,6 @@ def table(tmp_path: Path) -> Path:
 
 
 def test_help_imports_nothing_heavy() -> None:
-    """`local-dp --help` imports no command and nothing that is slow."""
     program = "import sys; sys.argv[1:] = ['--help']\ntry:\n    from local_dp.__main__ import main; main()\nfinally:\n    print(*sys.modules, file=sys.stderr)"
     done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
     imported = done.stderr.split()
@@ -50,7 +49,6 @@ def test_help_imports_nothing_heavy() -> None:
 
 
 def test_importing_the_library_imports_nothing_heavy() -> None:
-    """`import local_dp` by itself takes no part of the library with it."""
     done = subprocess.run([sys.executable, "-c", "import sys, local_dp; print(*sys.modules)"], cwd=ROOT, capture_output=True, text=True, check=True)
     assert not {name.split(".")[0] for name in done.stdout.split()} & set(HEAVY)
 

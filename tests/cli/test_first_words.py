@@ -52,7 +52,6 @@ EVERY = [(name, arguments) for name, many in TYPED.items() for arguments in many
 
 
 def test_every_command_is_timed() -> None:
-    """Each command of the program is among those below."""
     assert TYPED.keys() == COMMANDS.keys()
 
 

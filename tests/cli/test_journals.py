@@ -55,7 +55,6 @@ def test_a_run_in_which_nothing_was_asked_is_not_kept() -> None:
 
 
 def test_no_password_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The broker's user and password are not in the journal."""
     monkeypatch.setattr(Journal, "standing", lambda journal: (0, 1, 0))
     local_dp("server", "survey", "--broker", "mqtt://me:secret-word@127.0.0.1:1", "--run", "lost", "--clients", "5", "--joining", "0.1")
     (kept,) = runs_folder().glob("*.run")

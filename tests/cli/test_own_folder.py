@@ -66,7 +66,6 @@ def test_types_reach_the_user(installed: Path, tmp_path: Path) -> None:
 
 @pytest.mark.long
 def test_an_installed_bench_says_where_it_is(installed: Path, tmp_path: Path) -> None:
-    """The benchmarks are not in the wheel: one line says how to get them."""
     done = subprocess.run(
         [sys.executable, "-m", "local_dp", "bench"], cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(installed)}, capture_output=True, text=True, check=False
     )

@@ -7,7 +7,6 @@ from tests.support.runs.command import local_dp
 
 
 def test_both_sides_are_printed() -> None:
-    """The upper bound rounded up, the lower one down, and that bits are known exactly."""
     output = local_dp("shuffle", "binary-rr", "--clients", "10000").stdout
     assert "0.035659" in output
     assert "0.035658" in output
@@ -15,7 +14,6 @@ def test_both_sides_are_printed() -> None:
 
 
 def test_as_plain_data() -> None:
-    """`--json` has every rule, and Python the same."""
     data = json.loads(local_dp("shuffle", "grr", "--set", "k=3", "--clients", "1000", "--json").stdout)
     assert data == ldp.shuffled("grr", k=3, clients=1000).to_dict()
     assert data["most"] == min(data["upper"].values()) > data["least"] == max(data["lower"].values())
@@ -29,7 +27,6 @@ def test_the_largest_epsilon_of_a_report() -> None:
 
 
 def test_what_is_refused() -> None:
-    """Unknown names, one client, and what is no finite channel: one line each, exit code 2."""
     for arguments, words in ((["nobody"], "no randomizer named"), (["grr", "--clients", "1"], "clients is 1"), (["wide-hashing"], "no finite channel")):
         done = local_dp("shuffle", *arguments)
         assert (done.returncode, len(done.stderr.strip().splitlines())) == (2, 1)

@@ -119,7 +119,6 @@ def test_starting_processes_shows_how_many_are_ready(monkeypatch: pytest.MonkeyP
 
 
 def test_the_population_tier_shows_each_chunk(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A simulated round says after every chunk of clients how many have answered."""
     messages = messages_of(monkeypatch, "run", "survey", "--tier", "population", "--clients", str(3 * CHUNK))
     counts = [int(match[1].replace(",", "")) for each in messages if (match := re.search(r"([\d,]+)/[\d,]+ replied", each))]
     assert counts == sorted(counts)
@@ -127,7 +126,6 @@ def test_the_population_tier_shows_each_chunk(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_a_waiting_server_names_who_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Single clients by index, neighbours as a span, and of many gaps the first three and how many more."""
     messages: list[str] = []
     monkeypatch.setattr(SCREEN, "working", messages.append)
     with RunProgress("joining") as progress:

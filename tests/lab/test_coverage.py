@@ -156,8 +156,6 @@ def test_success_rates_are_covered_on_average() -> None:
 
 
 def test_both_ends_are_counted() -> None:
-    """An estimate that is always too low misses above, one that is too high below, and a certain one is left out."""
-
     def at(value: float) -> Callable[[np.random.Generator, int], list[tuple[Sequence[Estimate], int]]]:
         return lambda generator, runs: [((Estimate(np.array([value, 1.0]), np.array([0.1, 0.0]), 100),), runs)]
 
@@ -270,7 +268,6 @@ def test_a_measured_coverage_is_held_to_the_band_itself_from_4_000_repetitions_o
 
 
 def test_equal_tallies_are_decoded_once() -> None:
-    """Repeated tallies are counted, not lost: the times of all distinct ones add up to the runs, for narrow tallies and wide ones."""
     for name, start in (("survey", "share"), ("frequency", "k = 8, shares"), ("frequency", "k = 64, shares")):
         found = case(name, 1.0, start, 50)
         assert sum(times for _, times in found.draw(np.random.default_rng(1), 500)) == 500

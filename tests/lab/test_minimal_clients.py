@@ -55,7 +55,6 @@ def test_interval_shrinks_with_the_runs() -> None:
 
 
 def test_flat_success_is_refused() -> None:
-    """A curve that clients do not improve has no least count, and the search says so."""
     with pytest.raises(InputError, match="does not reach"):
         minimal_clients(lambda n, runs: runs // 2, 100, trials=200)
     with pytest.raises(InputError, match="guess"):

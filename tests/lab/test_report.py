@@ -164,7 +164,6 @@ def test_pages_are_repeatable_and_refuse_broken_results(folder: Path, tmp_path: 
 
 
 def test_cells_and_badges() -> None:
-    """Numbers are shown to four digits and in groups of three; exponents are raised; a verdict's mark carries the word."""
     assert [cell(value) for value in (1234567, 0.123456, 28847.3, True, None, "x")] == ["1,234,567", "0.1235", "28,847", "yes", "–", "x"]
     assert prose("2^d < e^(-n/2)^2 & d^3.2.") == "2<sup>d</sup> &lt; e<sup>−n/2</sup><sup>2</sup> &amp; d<sup>3.2</sup>."
     assert prose("e^epsilon at epsilon 0.5, tau^2 +- 1e-05") == "e<sup>ε</sup> at ε\xa0=\xa00.5, τ<sup>2</sup> ± 10<sup>−5</sup>"
@@ -172,14 +171,12 @@ def test_cells_and_badges() -> None:
 
 
 def test_file_names_are_whole() -> None:
-    """Signs become words and no word is lost: titles that differ in their last word have different files."""
     title = "Least number of clients that learn every bit in 90 % of the runs, at ε = 1"
     assert file_name(title) == "least-number-of-clients-that-learn-every-bit-in-90-percent-of-the-runs-at-epsilon-1"
     assert file_name("–") == "untitled"
 
 
 def test_drawings_have_no_date_and_no_chance(tmp_path: Path) -> None:
-    """The same figure drawn twice is the same file, and holds no date."""
     figure = Figure(
         "f", "T", "x", "y", [Curve("a", [1, 2, 3], [1.0, 2.0, 4.0], low=[0.5, 1.5, 3.0], high=[1.5, 2.5, 5.0]), Curve("b", [1, 3], [1, 3], "bound")]
     )
@@ -219,7 +216,6 @@ def test_curves_are_named_in_the_order_they_end() -> None:
 
 
 def test_the_key_fits() -> None:
-    """Two columns of long names lie within the drawing."""
     curves = [Curve(f"{number} shared rows, both errors 0.05: measured as they are", [1], [1]) for number in (16, 40)]
     with _canvas(_WIDTH, 4, "f") as canvas:
         _draw_curves(canvas.add_subplot(), Figure("f", "T", "x", "y", curves))
@@ -229,7 +225,6 @@ def test_the_key_fits() -> None:
 
 
 def test_a_diagram_fits() -> None:
-    """Every line of evidence of a diagram lies inside its region, and the regions inside one another."""
     placed = [("stumps", f"{'measured'}: {'9' * 40}\nproven: 3"), ("points", "proven: 2")]
     figure = Regions("r", "T", [Region("LNI", "one round", placed), Region("LI", "rounds", [("masked", "a\nb\nc")]), Region("CI", "curator", [])])
     with _canvas(6.8, 6, "r") as canvas:

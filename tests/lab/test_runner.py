@@ -135,7 +135,6 @@ EXPERIMENT = Slow()
 
 
 def test_killed_run_leaves_no_worker(tmp_path: Path) -> None:
-    """Workers end by themselves when their parent is killed outright."""
     program = """
 import time
 from local_dp.experiments.lab.runner import _pool
@@ -164,7 +163,6 @@ def _wait(condition: Callable[[], bool]) -> None:
 
 
 def test_failed_measurement_says_where(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An error inside a measurement stops the run, keeps its own type, and names the experiment and the point."""
     monkeypatch.setenv("TOY_LOG", str(tmp_path / "no" / "such" / "folder"))
     with pytest.raises(FileNotFoundError) as caught:
         run_experiments([TOY], "quick", 1, tmp_path / "out", workers=1)
@@ -182,7 +180,6 @@ def test_catalogue_names_modules() -> None:
 
 
 def test_commands_refuse_bad_input(tmp_path: Path) -> None:
-    """An unknown experiment, a negative seed, a folder that cannot be written, and a folder without results: one line each."""
     with pytest.raises(InputError, match="no experiment named 'x'"):
         laboratory.RunExperiment("x", out=tmp_path)()
     with pytest.raises(InputError, match="seed is -1; give a whole number"):
@@ -209,8 +206,6 @@ def test_command_runs_and_reports(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 def test_interrupted_command_says_how_to_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """The interrupt key ends `experiment` with the usual code 130 and one line on standard error."""
-
     def interrupted(*arguments: object, **named: object) -> dict[str, str]:
         raise KeyboardInterrupt
 

@@ -34,7 +34,6 @@ def test_many_below_are_uniform() -> None:
 
 
 def test_coin_is_exact_by_enumeration() -> None:
-    """A coin of bias 3/8 is heads for three of eight words."""
     assert sum(Script([word]).coin(Fraction(3, 8)) for word in range(8)) == 3
 
 
@@ -93,7 +92,6 @@ def test_discrete_cauchy_of_a_large_scale() -> None:
 
 
 def test_bad_parameters_are_refused() -> None:
-    """No draw below 0, no noise of epsilon 0 and none of scale 0."""
     draws = Draws(KeyedNoise(0))
     with pytest.raises(InputError, match="below 0"):
         draws.below(0)

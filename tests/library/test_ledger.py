@@ -57,7 +57,6 @@ def test_a_hostile_charge_leaves_the_ledger_unchanged(charge: Any) -> None:
 
 @pytest.mark.parametrize(("start", "stop"), [(5, 5), (7, 3), (-1, 4), (-4, -1), (0, 0)])
 def test_a_charge_to_nobody_is_refused(start: int, stop: int) -> None:
-    """An empty, reversed or negative block of clients is refused and leaves no trace."""
     ledger = Ledger(1.0)
     before = repr(state(ledger))
     with pytest.raises(RefusedError, match="nobody"):
@@ -67,7 +66,6 @@ def test_a_charge_to_nobody_is_refused(start: int, stop: int) -> None:
 
 @pytest.mark.parametrize("epsilon", [value for value in HOSTILE if not (type(value) in (int, float) or isinstance(value, np.float64))])
 def test_an_epsilon_of_another_type_is_an_input_error(epsilon: Any) -> None:
-    """Only numbers are epsilons."""
     with pytest.raises(InputError):
         nano_epsilon(epsilon)
 
@@ -126,7 +124,6 @@ def test_new_runs_do_not_refill_the_lifetime() -> None:
 
 
 def test_without_a_lifetime_the_run_limit_holds_for_life() -> None:
-    """The default lifetime is the run's limit."""
     ledger = Ledger(1.0)
     pay(ledger, "a", 0, 1, NANO)
     with pytest.raises(RefusedError, match="lifetime"):
@@ -208,7 +205,6 @@ def test_a_label_stands_for_one_thing() -> None:
 
 
 def test_the_ledger_grows_with_cohorts_not_with_clients() -> None:
-    """A billion clients in three cohorts take a handful of steps."""
     ledger = Ledger(1.0)
     for round in range(3):
         pay(ledger, "run", round * 10**9, (round + 1) * 10**9, NANO)

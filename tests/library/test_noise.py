@@ -40,14 +40,12 @@ def test_a_clients_word_does_not_depend_on_who_is_drawn_with_it(seed: int, round
 @settings(max_examples=100, deadline=None)
 @given(start=st.integers(0, 500), length=st.integers(0, 500), size=st.integers(1, 100))
 def test_chunks_cover_once_and_at_fixed_places(start: int, length: int, size: int) -> None:
-    """Chunks cover a range exactly, in order, and are cut only at multiples of their size."""
     cut = list(chunks(start, start + length, size))
     assert [client for low, high in cut for client in range(low, high)] == list(range(start, start + length))
     assert all(low // size == (high - 1) // size for low, high in cut)
 
 
 def test_golden_words_and_coins() -> None:
-    """Another version, machine or byte order gives the words and coins that are written down."""
     assert golden.words() == golden.kept()["words"]
     assert golden.coins() == golden.kept()["coins"]
 
@@ -59,7 +57,6 @@ def test_golden_reports(name: str) -> None:
 
 
 def test_no_golden_value_is_left_over() -> None:
-    """What is written down is of randomizers and messages that there are."""
     written = golden.kept()
     assert set(written["reports"]) == set(RANDOMIZERS.built_in)
     assert list(written["messages"]) == [message.kind for message in golden.MESSAGES]
@@ -78,7 +75,6 @@ def test_streams_do_not_meet() -> None:
 
 
 def test_widths_do_not_share_bits() -> None:
-    """The 32-bit words of one round are nowhere halves of its 64-bit words."""
     halves = KeyedNoise(1).words(Draw(1), 0, 256, 64).view("<u4")
     assert not set(halves.tolist()) & set(KeyedNoise(1).words(Draw(1), 0, 512, 32).tolist())
 
@@ -113,6 +109,5 @@ def test_system_noise_is_fresh_and_never_seeded() -> None:
 
 @pytest.mark.parametrize("seed", [-1, 2**64, 2**70])
 def test_a_seed_out_of_range_is_refused(seed: int) -> None:
-    """Seeds are whole numbers below 2^64."""
     with pytest.raises(InputError, match="seed"):
         KeyedNoise(seed)

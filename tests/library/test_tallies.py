@@ -15,7 +15,6 @@ from local_dp.tallies import Z95, Estimate, Tally, score_interval
 
 
 def test_nobody_answered() -> None:
-    """Every built-in randomizer refuses to estimate from no report, in one line, instead of dividing by zero."""
     for randomizer in (RANDOMIZERS[name](1.0) for name in RANDOMIZERS.built_in):
         with pytest.raises(InputError, match="nobody answered"):
             randomizer.estimate(randomizer.empty())

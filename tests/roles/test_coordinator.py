@@ -66,13 +66,11 @@ def test_the_reason_given_is_that_of_the_cohort_that_fell_short() -> None:
 
 @pytest.mark.parametrize(("deadline", "quorum"), [(0.0, 0.5), (86_401.0, 0.5), (float("nan"), 0.5), (1.0, 0.0), (1.0, 1.1), (1.0, float("nan"))])
 def test_terms_on_which_no_round_can_end(deadline: float, quorum: float) -> None:
-    """A deadline that is no time and a quorum that is no share are refused when the terms are made."""
     with pytest.raises(InputError, match="give"):
         Terms(deadline, quorum)
 
 
 def test_a_question_for_nobody_is_refused() -> None:
-    """A round that asks clients beyond the last one, or costs more than the budget, is not opened and counts nothing."""
     coordinator = Coordinator(RUN, 5, SEED, 1.0, Terms())
     with pytest.raises(InputError, match="asks client 5"):
         coordinator.open((survey_query(6),), 0.0)

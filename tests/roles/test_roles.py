@@ -88,14 +88,12 @@ REFUSED = {
 
 @pytest.mark.parametrize("code", REFUSED)
 def test_what_a_client_cannot_run_it_refuses(code: str) -> None:
-    """An unknown randomizer or query, bad parameters or a column it does not have: a refusal with its code, uncharged."""
     member = role(yes_records(5))
     assert _refusal(member.handle(REFUSED[code])) == code
     assert member.store.ledger.max_spent == 0
 
 
 def test_a_client_runs_only_what_its_own_list_allows() -> None:
-    """A randomizer that is installed but not on the client's list is refused."""
     member = role(yes_records(5), allowed=frozenset({"grr"}))
     assert _refusal(member.handle(request(survey_query(5)))) == "not-allowed"
     assert member.handle(request(survey_query(5, randomizer=GRR(1.0, k=2))))[0].kind == "reply"

@@ -51,7 +51,6 @@ def test_every_page_is_in_the_navigation(tmp_path: Path, results: Path) -> None:
 
 
 def test_the_documents_of_a_checkout_are_its_own() -> None:
-    """Without an installed package's copy the documents are those of the checkout."""
     assert home() == CHECKOUT
 
 

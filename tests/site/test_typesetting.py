@@ -35,7 +35,6 @@ def test_prose_has_the_signs_of_mathematics(text: str, shown: str) -> None:
 
 
 def test_a_formula_is_mathml() -> None:
-    """A formula in a line, in a table and on a line of its own; its letters are not taken for prose or for marks of Markdown."""
     text = _shown("Let $a_i * b_i * \\frac{\\tau}{2}$ be.\n\n$$x^2$$\n\n| a |\n|---|\n| $\\sqrt{n}$ |\n")
     first, alone, cell = (etree.fromstring(element) for element in re.findall(r"<math.*?</math>", text))
     inside = "{http://www.w3.org/1998/Math/MathML}"
@@ -56,5 +55,4 @@ def test_every_formula_of_a_document_is_understood(path: Path) -> None:
 
 
 def test_the_limits_have_their_formulas() -> None:
-    """The pages of proofs write their formulas as formulas."""
     assert sum(len(re.findall("<math", _shown(page.read_text()))) for page in (home() / "docs" / "theory").glob("*.md")) > 150

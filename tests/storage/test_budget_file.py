@@ -98,7 +98,6 @@ def test_a_charge_locks_the_file_before_it_reads(tmp_path: Path, monkeypatch: py
 
 
 def test_many_at_once_share_one_budget(tmp_path: Path) -> None:
-    """Four processes charge until they are refused: together exactly as often as the budget allows."""
     path = tmp_path / "budget"
     KeptBudget.create(path, Pure(50))
     payers = [payer(path, 1) for _ in range(4)]

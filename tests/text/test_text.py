@@ -41,7 +41,6 @@ def test_numbers_have_as_many_digits_as_they_are_good_for(value: float, error: f
 
 @given(st.floats(1e-12, 1e18), st.floats(1e-12, 1e18))
 def test_a_number_that_is_shown_is_the_number(value: float, error: float) -> None:
-    """What is shown differs from the value by at most half a unit of its last digit: 0.05 % alone, 5 % of the error beside it; an error is never 0."""
     assert abs(float(number(value).replace(",", "")) - value) <= 0.00051 * value
     assert abs(float(number(value, error).replace(",", "")) - value) <= 0.051 * error + 1e-12 * value
     assert float(number(error, error).replace(",", "")) > 0
@@ -68,7 +67,6 @@ def test_no_word_is_broken_however_narrow(texts: list[str], width: int) -> None:
 
 
 def test_what_is_held_together_is_not_parted() -> None:
-    """No line ends at a held space."""
     assert wrapped(f"clients: {held('300 asked')}, {held('300 answered')}", 20) == ["clients: 300 asked,", "300 answered"]
 
 

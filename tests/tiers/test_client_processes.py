@@ -30,8 +30,6 @@ def test_a_client_process_imports_nothing(monkeypatch: pytest.MonkeyPatch, capfd
 
 
 def test_clients_that_cannot_be_started_end_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    """When the process that forks them ends before all are there, the run says so at once and does not wait for them."""
-
     async def watched() -> None:
         fleet = Fleet(3, lambda index: asyncio.Future())
         await fleet.start()

@@ -42,7 +42,6 @@ def test_a_cluster_gives_the_bits_of_one_process(two_workers: Any, protocol: Loc
 
 @pytest.mark.parametrize(("chunks", "workers", "most"), [(1, 2, 512), (3815, 2, 512), (3815, 1, 64), (40, 100, 64), (0, 2, 4)])
 def test_every_chunk_is_dealt_once(chunks: int, workers: int, most: int) -> None:
-    """In its order, in parts of at most so many, of which none is larger than the one before, and the last is small."""
     parts = cluster.dealt(range(chunks), workers, most)
     sizes = [len(part) for part in parts]
     assert [chunk for part in parts for chunk in part] == list(range(chunks))
@@ -66,7 +65,6 @@ def test_a_worker_that_is_killed_changes_nothing(two_workers: Any, monkeypatch: 
 
 
 def test_a_worker_of_another_version_is_refused(two_workers: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its bits might be others."""
     monkeypatch.setattr(cluster, "installed_version", lambda: "0.0.0")
     with pytest.raises(InputError, match=r"the run is of 0\.0\.0; install the same"):
         _run(Survey(), 1000, two_workers.scheduler_address)
@@ -74,7 +72,6 @@ def test_a_worker_of_another_version_is_refused(two_workers: Any, monkeypatch: p
 
 @pytest.mark.parametrize("how", [{"private": True}, {"tier": "aggregate", "seed": 1}, {"tier": "hosts", "seed": 1}], ids=str)
 def test_only_a_simulation_of_the_population_goes_to_a_cluster(how: dict[str, Any]) -> None:
-    """Refused before any connection is made."""
     with pytest.raises(InputError, match="simulates the population tier"):
         ask(Survey(), None, RunOptions(clients=1000, cluster="tcp://127.0.0.1:1", **how))
 

@@ -71,7 +71,6 @@ WRONG = ["", "drop", "drop=", "drop=x", "drop=nan", "drop=.95", "drop=-1", "kill
 
 @pytest.mark.parametrize("text", WRONG)
 def test_what_is_no_fault_is_one_line(text: str) -> None:
-    """Unknown and repeated names, no numbers, and numbers that cannot be."""
     with pytest.raises(InputError) as refused:
         Faults.parse(text)
     assert str(refused.value).startswith("--fault")
@@ -79,7 +78,6 @@ def test_what_is_no_fault_is_one_line(text: str) -> None:
 
 
 def test_faults_are_of_real_messages() -> None:
-    """A tier without messages refuses them."""
     with pytest.raises(InputError, match="--fault"):
         Settings(Survey(), Survey().synthetic(9, 1), 1.0, Randomness(1, False), tier="population", faults=Faults(drop=0.1))
 
@@ -206,7 +204,6 @@ def test_clients_killed_in_mid_round() -> None:
 
 
 def test_a_host_killed_in_mid_round() -> None:
-    """One of four hosts killed at the start of the round: the clients of the others are counted once."""
     outcome = run_with(lambda: kill(members()[:1]), 4000, tier="hosts", hosts=4, terms=Terms(20.0, 0.5))
     assert_counted_once(outcome, 4000, 1000)
 

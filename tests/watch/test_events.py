@@ -111,7 +111,6 @@ def test_a_ladder_says_what_its_numbers_are() -> None:
 
 
 def test_a_private_run_shows_no_truth() -> None:
-    """The last state of a simulation has the truth and the true error; that of a private run has neither, and no seed."""
     scene, _ = _played(_settings(Survey(), 400))
     assert scene.state["rows"][0]["truth"] == 0.3
     assert any("True error" in line for line in scene.state["result"])
@@ -177,7 +176,6 @@ def test_the_errors_of_the_coefficients_hold() -> None:
 
 
 def test_a_coefficient_asked_twice_is_told_apart() -> None:
-    """Where two rounds estimate one bit of r, the later row says its round."""
     scene = Scene(_settings(MaskedParityLearner(d=1, r=1, a=0), 100))
     (query,) = MaskedParityOneRound(d=1, form="masks").algorithm(1.0, 100).queries
     reports = query.randomizer.empty()
@@ -191,7 +189,6 @@ def test_a_coefficient_asked_twice_is_told_apart() -> None:
 
 
 def test_an_open_interval_is_said_to_be_open() -> None:
-    """A quantile that so few clients bound on no side has a value, and an interval that is open, in words and as data."""
     scene, _ = _played(_settings(Quantiles(), 20))
     (row,) = scene.state["rows"]
     assert row["value"] is not None

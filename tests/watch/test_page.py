@@ -77,7 +77,6 @@ def _over(protocol: Frequency | MaskedParityOneRound, clients: int) -> Scene:
 @pytest.mark.long
 @pytest.mark.parametrize("what", ["survey in the midst", "frequencies at the end", "coefficients at the end"])
 def test_the_page_reads_well(what: str, tmp_path: Path) -> None:
-    """At 1200 and 400 pixels, light and dark: no console error, no sideways scroll, nothing serious for axe-core."""
     if what == "survey in the midst":
         scene = _in_the_midst()
     else:
@@ -146,7 +145,6 @@ def test_the_events_are_the_states() -> None:
 
 
 def test_a_run_that_fails_ends_its_page() -> None:
-    """An error ends the server and reaches the caller; the page has it as its last state."""
     scene, urls = Scene(_settings(Survey(), 100)), list[str]()
     with pytest.raises(InputError, match="no more"), watched(scene, urls.append):
         raise InputError("no more")
@@ -185,14 +183,12 @@ def test_a_browser_is_opened_at_a_desktop_only(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_without_the_extra_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where Starlette is not installed, one line says which extra brings it."""
     monkeypatch.setitem(__import__("sys").modules, "starlette.applications", None)
     with pytest.raises(InputError, match=r"local-dp\[watch\]"):
         Page(Scene(_settings(Survey(), 100)))
 
 
 def test_progress_goes_on_beside_the_page() -> None:
-    """Who asked for progress has it too."""
     seen: list[Progress] = []
     result = ask(Survey(), None, RunOptions(clients=100, seed=7, progress=seen.append, watch=lambda url: None))
     assert len(seen) == 3
