@@ -53,13 +53,11 @@ def test_a_private_server_says_what_is_known(seeded: Sequence[int], signed: bool
     scene = Scene(run)
     before = scene.state["stamp"]
     scene.finish(data)
-    assert before == "asked to be private"
-    assert scene.state["stamp"] == stamp_of(data)
+    assert (before, scene.state["stamp"]) == ("asked to be private", stamp_of(data))
     text = summary(data, 400)
     assert data["private"] is (True if signed and not seeded else None)
     assert ("unattested" in text) == (not data["private"])
-    assert ("private: operating-system entropy" in text) == bool(data["private"])
-    assert ("unsigned" in text) == (not signed)
+    assert ("private: operating-system entropy" in text, "unsigned" in text) == (bool(data["private"]), not signed)
     assert (data["seed"], data["result"]["truth"], data["signed"]) == (None, None, signed)
 
 
@@ -108,11 +106,9 @@ def test_private_without_keys_is_refused(words: tuple[str, ...]) -> None:
 
 def test_a_key_is_its_owners_alone(tmp_path: Path) -> None:
     file = tmp_path / "host.key"
-    assert local_dp("keys", "create", str(file)).returncode == 0
-    assert file.stat().st_mode & 0o777 == 0o600
+    assert (local_dp("keys", "create", str(file)).returncode, file.stat().st_mode & 0o777) == (0, 0o600)
     content = file.read_bytes()
-    assert local_dp("keys", "create", str(file)).returncode == 2
-    assert file.read_bytes() == content
+    assert (local_dp("keys", "create", str(file)).returncode, file.read_bytes()) == (2, content)
     Path(f"{file}.pub").rename(tmp_path / "kept.pub")
     assert local_dp("keys", "create", str(file)).returncode == 2
     assert not Path(f"{file}.pub").exists(), "of a key that is not written there is no public half"

@@ -80,8 +80,7 @@ def test_hostile_numbers_leave_the_ledger_as_it_is(tmp_path: Path) -> None:
             continue
         assert isinstance(arrived, Request)
         assert code(role.handle(arrived)) != "reply", value
-    assert (len(HOSTILE), role.store.ledger.max_spent, role.store.rounds) == (40, 0.0, 0)
-    assert path.read_bytes() == before
+    assert (len(HOSTILE), role.store.ledger.max_spent, role.store.rounds, path.read_bytes()) == (40, 0.0, 0, before)
     print(f"test 7: {len(HOSTILE)} hostile values, {stopped} stopped on the wire, the others refused; ledger and file unchanged")
 
 

@@ -115,8 +115,7 @@ def test_the_same_request_is_answered_by_the_same_bytes(times: int, tmp_path: Pa
             role.store.close()  # type: ignore[attr-defined]
             role = member(path)
         assert told(role.handle(asked(1))) == first
-    assert role.store.ledger.max_spent == SMALL
-    assert role.store.rounds == 1
+    assert (role.store.ledger.max_spent, role.store.rounds) == (SMALL, 1)
     print(f"test 5: the same request {times} times, by a client that was started four times: the same bytes, one charge")
 
 

@@ -58,8 +58,7 @@ def test_a_member_with_a_key_gets_nothing_beyond_its_place(attack: str) -> None:
     cast = Cast.of()
     forger = Forger(cast, [attack], own=cast.members[-1].own)
     coordinator, forged = play_in_memory(cast, Malicious(forger))
-    assert digests(coordinator.rounds) == undisturbed()
-    assert coordinator.counts.conflicting == 0
+    assert (digests(coordinator.rounds), coordinator.counts.conflicting) == (undisturbed(), 0)
     figure("class 3", f"{attack}: {len(forger.said)} messages of a member about others, {coordinator.rejected} rejected, {forged} forged, 0 accepted")
 
 

@@ -125,8 +125,7 @@ def test_a_refusal_is_made_of_the_request() -> None:
     question = _script(3)[0]
     for code in TEXTS:
         text = line(code, question)
-        assert "{" not in text
-        assert "\n" not in text
+        assert not any(part in text for part in ("{", "\n"))
 
     class Tells(ClientRole):
         def _local_query(self, ask: Ask, span: tuple[int, int]) -> Any:

@@ -108,7 +108,5 @@ def test_a_seed_is_a_run(seeds: int) -> None:
     first, again = ([play(seed, drawn(seed, EVENTS)) for seed in range(seeds)] for _ in range(2))
     environment = {**os.environ, "PYTHONHASHSEED": "77"}
     elsewhere = subprocess.run([sys.executable, "-c", TRACES.format(seeds)], capture_output=True, text=True, check=True, env=environment)
-    assert first == again
-    assert str(first) == elsewhere.stdout.strip()
-    assert len(set(first)) == seeds
+    assert (first, str(first), len(set(first))) == (again, elsewhere.stdout.strip(), seeds)
     figure(3, f"{seeds} seeds three times, once in another interpreter: the same {len(set(first))} traces")

@@ -170,8 +170,7 @@ def test_too_few_open_files_are_said_before_anything_starts(tmp_path: Path, clie
         _, text = command.process.communicate(timeout=60)
         lines = [line for line in text.splitlines() if "open files" in line]
         print(f"class 9: RLIMIT_NOFILE 64 and {clients} clients: {len(text.splitlines())} lines: {lines}")
-        assert command.process.returncode == 2
-        assert len(lines) == 1
+        assert (command.process.returncode, len(lines)) == (2, 1)
         assert "Traceback" not in text
         assert command.left() == (0, [])
 

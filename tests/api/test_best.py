@@ -42,8 +42,7 @@ def test_the_best_is_told_with_its_reason() -> None:
     shown = " ".join(repr(best).split())
     assert "subset-selection(epsilon=4, k=1024): the least total variance of all that are shipped, by sets of 18 of 1024 points" in shown
     assert "With 10,000 clients the standard error is" in shown
-    assert json.loads(json.dumps(best.to_dict())) == best.to_dict()
-    assert best.to_dict()["others"][-1][0] == "hadamard"
+    assert (json.loads(json.dumps(best.to_dict())), best.to_dict()["others"][-1][0]) == (best.to_dict(), "hadamard")
     for wrong in ({"task": "frequencies"}, {"task": "frequency", "k": 1}, {"task": "survey", "epsilon": 0.0}, {"task": "survey", "clients": 0}):
         with pytest.raises(InputError):
             ldp.best_for(**wrong)

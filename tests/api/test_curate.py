@@ -180,8 +180,7 @@ def test_rows_are_written(tmp_path: Path) -> None:
     done = local_dp(*arguments, "--out", str(tmp_path / "told.csv"))
     assert done.returncode == 0
     lines = (tmp_path / "told.csv").read_text().splitlines()
-    assert lines[0] == "share at most,age"
-    assert len(lines) == 4
+    assert (lines[0], len(lines)) == ("share at most,age", 4)
     lost = local_dp(*arguments, "--out", str(tmp_path / "none" / "told.csv"))
     assert (lost.returncode, "cannot write" in lost.stderr, "share at most" in lost.stdout) == (2, True, True)
 

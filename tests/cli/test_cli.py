@@ -128,8 +128,7 @@ def test_wrong_input_gets_one_line(name: str) -> None:
     done = local_dp("run", *arguments)
     assert done.returncode == code, done.stderr
     assert words in done.stderr
-    assert len(lines_of(done.stderr)) == 1
-    assert done.stdout == ""
+    assert (len(lines_of(done.stderr)), done.stdout) == (1, "")
 
 
 def test_wrong_tables_get_one_line(table: Path, tmp_path: Path) -> None:

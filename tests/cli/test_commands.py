@@ -83,10 +83,7 @@ def test_the_help_of_a_protocol_is_about_it(name: str) -> None:
 def test_defaults_and_units_are_told() -> None:
     """A default stands as it is typed, a unit beside it; what is left open has no default; what must be given says so."""
     words = " ".join(local_dp("run", "survey", "--help-all").stdout.split())
-    assert "[share, default: 0.05]" in words
-    assert "[nats, default: 1]" in words
-    assert "[default: yes == 1]" in words
-    assert "--seed S" in words
+    assert all(part in words for part in ("[share, default: 0.05]", "[nats, default: 1]", "[default: yes == 1]", "--seed S"))
     assert "None" not in words
     assert "[required]" in local_dp("server", "survey", "-h").stdout
 
@@ -148,8 +145,7 @@ def test_a_wrong_name_is_answered_with_the_right_one(name: str, table: Path) -> 
     done = local_dp(*(str(table) if word == "TABLE" else word for word in arguments))
     assert done.returncode == (4 if name == "randomizer" else 2), done.stderr
     assert words in done.stderr
-    assert len(done.stderr.strip().splitlines()) == 1
-    assert done.stdout == ""
+    assert (len(done.stderr.strip().splitlines()), done.stdout) == (1, "")
 
 
 def test_nothing_near_is_suggested() -> None:
@@ -206,8 +202,7 @@ def test_every_protocol_prints_what_the_schema_says(name: str) -> None:
     data = outcome_of(name, "--tier", "aggregate" if name in with_law() else "population", "--seed", "2", *SIZES.get(name, ()))
     VALIDATOR.validate(data)
     text = summary(data, 80)
-    assert "true error" in text
-    assert "0 missing" in text
+    assert all(part in text for part in ("true error", "0 missing"))
 
 
 def test_the_published_schema_is_one(table: Path) -> None:
@@ -220,8 +215,7 @@ def test_the_published_schema_is_one(table: Path) -> None:
     for run in runs:
         VALIDATOR.validate(run)
     output, private, _ = runs
-    assert output["table"]["rows"] == 400
-    assert output["result"]["truth"] == [250 / 400, 150 / 400]
+    assert (output["table"]["rows"], output["result"]["truth"]) == (400, [250 / 400, 150 / 400])
     assert output["rounds"][0]["randomizers"] == [{"name": "grr", "epsilon": 1.0, "k": 2}]
     assert output["parameters"]["column"] == "smokes"
     assert private["table"] is private["result"]["truth"] is None
@@ -243,8 +237,7 @@ def test_a_tables_digest_is_of_names_types_and_values(table: Path) -> None:
     text = table.read_text()
     lines = text.splitlines()
     changed = [text.replace("20,yes", "21,yes", 1), text.replace("smokes", "smoked"), "\n".join([lines[0], *reversed(lines[1:])])]
-    assert digest(text) == digest(text)
-    assert len({digest(each) for each in (text, *changed)}) == 4
+    assert (digest(text), len({digest(each) for each in (text, *changed)})) == (digest(text), 4)
 
 
 SENTENCES = {

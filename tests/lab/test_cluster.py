@@ -43,8 +43,7 @@ def test_a_worker_that_is_killed_changes_nothing(address: Any, tmp_path: Path, m
             os.kill(killed[0], signal.SIGKILL)
 
     findings = run_experiments([TOY], "full", 3, tmp_path / "cluster", kill, cluster=address.scheduler_address)
-    assert len(killed) == 1
-    assert findings == run_experiments([TOY], "full", 3, tmp_path / "here", workers=2)
+    assert (len(killed), findings) == (1, run_experiments([TOY], "full", 3, tmp_path / "here", workers=2))
     assert findings["toy"].verdict == "shown"
     cluster, here = _files(tmp_path / "cluster"), _files(tmp_path / "here")
     assert cluster.keys() == here.keys()

@@ -56,7 +56,6 @@ def test_slope_and_normal_intervals() -> None:
     """A line is fitted exactly; the slope's error is scipy's for equal errors; about_log is about of the logarithm."""
     x, errors = np.array([0.0, 1.0, 2.0, 5.0]), np.full(4, 0.1)
     value, error = slope(x, 3 - 0.5 * x, errors)
-    assert value == pytest.approx(-0.5)
-    assert error == pytest.approx(0.1 / np.sqrt(np.sum((x - 2) ** 2)))
+    assert (value, error) == (pytest.approx(-0.5), pytest.approx(0.1 / np.sqrt(np.sum((x - 2) ** 2))))
     assert np.allclose(np.log(about_log(2.0, 0.3)), about(np.log(2.0), 0.3))
     assert relative_error([1.0, 3.0]) == pytest.approx(0.5)

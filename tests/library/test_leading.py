@@ -47,8 +47,7 @@ def test_leading_words_do_not_depend_on_who_is_drawn_with_whom(monkeypatch: pyte
 def test_a_cut_of_one_byte_ties_nobody() -> None:
     """The first byte decides about a multiple of 2^56: no other byte is drawn for it, in any order of the cuts."""
     drawn = leading_words(KEYS, 0, 1 << 12, 8, ties((200 << 56,)))
-    assert drawn.places.tolist() == []
-    assert drawn.below(200 << 56).tolist() == (drawn.first < 200).tolist()
+    assert (drawn.places.tolist(), drawn.below(200 << 56).tolist()) == ([], (drawn.first < 200).tolist())
     drawn = leading_words(KEYS, 0, 1 << 12, 8, ties(CUTS))
     for cut in CUTS:
         places = np.arange(3, 1 << 12, 7)
@@ -130,8 +129,7 @@ def test_simulated_symbols_are_those_of_respond(epsilon: float, k: int) -> None:
     randomizer, n = GRR(epsilon, word_bits=20, k=k), 1 << 20
     values, words, cells = np.arange(n) // 7 % k, np.arange(n, dtype=np.uint32), np.zeros(1, dtype=np.uint8)
     reports = answers(randomizer, Given(0), Draw(1), 0, values, cells)
-    assert int((reports == values).sum()) == randomizer.truth
-    assert reports.dtype == randomizer.report_dtype
+    assert (int((reports == values).sum()), reports.dtype) == (randomizer.truth, randomizer.report_dtype)
     assert np.array_equal(reports, randomizer.respond(values, words, cells))
 
 

@@ -118,9 +118,7 @@ def test_new_runs_do_not_refill_the_lifetime() -> None:
         with suppress(RefusedError):
             pay(ledger, f"run {run}", 0, 4, NANO)
             accepted += 1
-    assert accepted == 7
-    assert ledger.max_spent == 7.0
-    assert len(ledger._runs) == 7
+    assert (accepted, ledger.max_spent, len(ledger._runs)) == (7, 7.0, 7)
 
 
 def test_without_a_lifetime_the_run_limit_holds_for_life() -> None:
@@ -200,8 +198,7 @@ def test_a_label_stands_for_one_thing() -> None:
     ledger.charge("run", [Charge(0, 9, NANO, "weekly", b"q")])
     with pytest.raises(RefusedError) as refused:
         ledger.charge("run", [Charge(20, 30, NANO, "weekly", b"another")])
-    assert refused.value.code == "equivocation"
-    assert ledger.max_spent == 1.0
+    assert (refused.value.code, ledger.max_spent) == ("equivocation", 1.0)
 
 
 def test_the_ledger_grows_with_cohorts_not_with_clients() -> None:
@@ -246,8 +243,7 @@ def test_losses_add_up_and_are_never_negative() -> None:
     """Epsilons and deltas add; a loss below 0, which would be a refund, and one that is no whole number are refused."""
     assert Pure(2) + Pure(3) == Pure(5)
     assert Pure(2) + Approximate(3, 4) == Approximate(3, 4) + Pure(2) == Approximate(5, 4)
-    assert str(Pure(5 * 10**8)) == "epsilon 0.5"
-    assert str(Approximate(10**9, 10**12)) == "epsilon 1 and delta 1e-06"
+    assert (str(Pure(5 * 10**8)), str(Approximate(10**9, 10**12))) == ("epsilon 0.5", "epsilon 1 and delta 1e-06")
     for build in (lambda: Pure(-1), lambda: Pure(True), lambda: Approximate(1, -1)):
         with pytest.raises(InputError, match="0 or more"):
             build()

@@ -136,8 +136,7 @@ def test_the_wait_for_members() -> None:
     assert [coordinator.due(moment) for moment in (0.0, 0.9)] == [[], []]
     assert [send.message.kind for send in coordinator.due(1.0)] == ["roll"]
     coordinator.receive(topic(RUN, "hello", "hosts", "first"), Hello(run=RUN, member="first", start=0, stop=1, private=False), 1.5)
-    assert coordinator.due(2.0) == []
-    assert coordinator.wake(2.0) == 2.5
+    assert (coordinator.due(2.0), coordinator.wake(2.0)) == ([], 2.5)
     assert [coordinator.phase.is_settled(moment) for moment in (2.9, 3.0)] == [False, True]
     coordinator.receive(topic(RUN, "hello", "hosts", "second"), Hello(run=RUN, member="second", start=1, stop=2, private=False), 2.0)
     assert coordinator.phase.is_settled(2.0)

@@ -22,8 +22,7 @@ from local_dp.experiments.text.notation import marked, typeset
 )
 def test_notation(text: str, shown: str) -> None:
     """Greek letters, signs and powers of ten are typeset; options, names in code and hyphens are not; typeset twice is typeset once."""
-    assert typeset(text) == shown
-    assert typeset(shown) == shown
+    assert (typeset(text), typeset(shown)) == (shown, shown)
 
 
 def test_code_stays_as_it_is() -> None:

@@ -61,8 +61,7 @@ def test_killed_members_are_missing() -> None:
     outcome = execute(settings, lambda progress: None)
     data = as_data(settings, outcome)
     jsonschema.validate(json.loads(json.dumps(data)), json.loads(files("local_dp.experiments.tiers").joinpath("outcome.schema.json").read_text()))
-    assert data["faults"]["killed"] == 3
-    assert data["faults"]["lied"] == 4
+    assert (data["faults"]["killed"], data["faults"]["lied"]) == (3, 4)
     assert CLIENTS - 3 <= outcome.counts.answered == CLIENTS - outcome.counts.missing
 
 
@@ -110,8 +109,7 @@ def test_as_many_are_killed_as_were_named() -> None:
     for _ in range(30):
         trouble.heard()
         after.append(len(killed))
-    assert after[8] == 0
-    assert after[19:] == [4] * 11
+    assert (after[8], after[19:]) == (0, [4] * 11)
     assert len(set(killed)) == trouble.result(0).killed == 4
 
 
@@ -180,8 +178,7 @@ def run_with(disturb: Callable[[], None], clients: int, **options: Any) -> Outco
 def assert_counted_once(outcome: Outcome, clients: int, at_most_lost: int) -> None:
     """Everybody is answered or missing, only the killed can be missing, and the estimate uses those that came."""
     counts = outcome.counts
-    assert counts.asked == clients
-    assert counts.answered + counts.missing == clients
+    assert (counts.asked, counts.answered + counts.missing) == (clients, clients)
     assert counts.missing <= at_most_lost
     assert outcome.result.n == outcome.rounds[0].n == counts.answered
     assert counts.conflicting == 0

@@ -65,8 +65,7 @@ def _told(tier: Tier, clients: int = 60, **options: object) -> tuple[object, ...
     outcome = execute(settings, lambda progress: None)
     total = 3 * clients + clients // 2
     assert (outcome.counts.asked, outcome.counts.answered, outcome.rejected) == (total, total, 0)
-    assert outcome.interaction == "non-interactive"
-    assert outcome.max_epsilon_spent == pytest.approx(1.0)
+    assert (outcome.interaction, outcome.max_epsilon_spent) == ("non-interactive", pytest.approx(1.0))
     return protocol.describe(outcome.result), outcome.rounds[0].digest, outcome.rounds[0].bits_per_client
 
 
@@ -91,8 +90,7 @@ def test_the_aggregate_tier_refuses_what_it_cannot_draw() -> None:
         spent = oracle.ledger.max_spent
         with pytest.raises(RefusedError) as refused:
             oracle.answer(rounds[-1])
-        assert refused.value.code == "asked-twice"
-        assert oracle.ledger.max_spent == spent
+        assert (refused.value.code, oracle.ledger.max_spent) == ("asked-twice", spent)
     with pytest.raises(RefusedError) as refused:
         AggregateOracle(population, np.random.default_rng(1), 1.0).answer((replace(question, memo="again"),))
     assert refused.value.code == "no-law"

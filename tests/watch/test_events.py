@@ -93,8 +93,7 @@ def test_a_run_shows_its_tallies_in_every_tier(tier: Tier, monkeypatch: pytest.M
     assert rounds[-1].interim is not None
     (tally,) = rounds[-1].interim.tallies()
     state = scene.state
-    assert tally.n == 1000
-    assert state["phase"] == "over"
+    assert (tally.n, state["phase"]) == (1000, "over")
     assert state["rows"][0]["value"] == pytest.approx(float(BinaryRR(1.0).estimate(tally).value))
     assert state["history"][-1][0] == 1000
 
@@ -128,8 +127,7 @@ def test_a_state_stays_small() -> None:
     before = scene.state
     text = json.dumps(before, allow_nan=False)
     scene.fail(QuorumError("too few replies"))
-    assert json.dumps(before, allow_nan=False) == text
-    assert scene.state["status"] == "The run has ended: too few replies."
+    assert (json.dumps(before, allow_nan=False), scene.state["status"]) == (text, "The run has ended: too few replies.")
     wide, _ = _played(_settings(Frequency(k=100), 4000))
     assert (len(wide.state["rows"]), wide.state["more"]) == (ROWS, 100 - ROWS)
 
