@@ -81,26 +81,6 @@ def test_attributes_are_cuts_and_labels() -> None:
         attributes(Records({"one": np.array([5, 5])}))
 
 
-BAD = {
-    "neither": (["--question", "b0 == 1"], "give either noise"),
-    "both": (["--question", "b0 == 1", "--noise", "1", "--epsilon", "1"], "give either noise"),
-    "negative": (["--question", "b0 == 1", "--noise", "-1"], "0 or more"),
-    "a large epsilon": (["--question", "b0 == 1", "--epsilon", "99"], "epsilon is 99"),
-    "no column": (["--question", "age > 3", "--noise", "1"], "no column"),
-    "no question": (["--question", "b0 >", "--noise", "1"], ""),
-}
-
-
-@pytest.mark.parametrize("name", BAD)
-def test_bad_attacks_are_one_line(name: str, path: Path) -> None:
-    arguments, words = BAD[name]
-    done = local_dp("attack", "reconstruct", "--records", str(path), *arguments)
-    assert done.returncode == 2
-    assert words in done.stderr
-    assert len(done.stderr.splitlines()) == 1
-    assert not done.stdout
-
-
 def test_rows_that_leave_it_open_are_refused() -> None:
     table = Records({"x": np.array([1.0, np.nan])})
     with pytest.raises(InputError, match="1 rows have no answer"):

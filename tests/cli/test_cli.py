@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from local_dp.bus.mqtt import MqttBus
 from local_dp.curator.catalogue import mechanisms
 from local_dp.protocols.registry import PROTOCOLS
 from local_dp.queries.registry import QUERIES
@@ -21,22 +20,6 @@ pytestmark = pytest.mark.usefixtures("warm")
 def lines_of(text: str) -> list[str]:
     """What went wrong, line by line: without the rounds that were played and the notice that the clients are few."""
     return [line for line in text.strip().splitlines() if not line.startswith("round ") and not line.startswith("You have ")]
-
-
-@pytest.fixture
-def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A server that gives up a broker it cannot reach after a fifth of a second, not after five."""
-    patiently = MqttBus.messages
-    monkeypatch.setattr(MqttBus, "messages", lambda bus, patience: patiently(bus, min(patience, 0.2)))
-
-
-@pytest.fixture
-def table(tmp_path: Path) -> Path:
-    """A small sorted table with numbers and text."""
-    path = tmp_path / "people.csv"
-    rows = [f"{20 + index % 50},{'yes' if index < 150 else 'no'},{('north', 'south', 'east')[index % 3]}" for index in range(500)]
-    path.write_text("age,smokes,home town\n" + "\n".join(rows) + "\n")
-    return path
 
 
 def test_the_json_outcome_has_what_is_promised() -> None:
@@ -83,52 +66,6 @@ def test_a_sorted_table_is_dealt_at_random(table: Path) -> None:
     runs = [outcome_of(*arguments, "--tier", tier) for tier in ("population", "hosts")]
     assert len({run["rounds"][0]["digest"] for run in runs}) == 1
     assert runs[0]["result"]["true_error"] < 0.2
-
-
-WRONG: dict[str, tuple[list[str], int, str]] = {
-    "protocol": (["telepathy"], 2, "telepathy"),
-    "epsilon zero": (["survey", "--epsilon", "0"], 2, "epsilon is 0"),
-    "epsilon negative": (["survey", "--epsilon", "-1"], 2, "epsilon is -1"),
-    "epsilon nan": (["survey", "--epsilon", "nan"], 2, "epsilon is 'nan'; give a number"),
-    "epsilon infinite": (["survey", "--epsilon", "inf"], 2, "epsilon is inf"),
-    "clients": (["survey", "--clients", "0"], 2, "clients is 0"),
-    "hosts": (["survey", "--hosts", "0"], 2, "hosts is 0"),
-    "k": (["frequency", "--set", "k=1"], 2, "k is 1"),
-    "d": (["masked-parity", "--set", "d=65"], 2, "d is 65"),
-    "d zero": (["masked-parity", "--set", "d=0"], 2, "d is 0"),
-    "parameter": (["survey", "--set", "q=1"], 2, "no parameter 'q'"),
-    "parameter form": (["survey", "--set", "p"], 2, "KEY=VALUE"),
-    "parameter value": (["survey", "--set", "p=many"], 2, "p is 'many'"),
-    "share": (["survey", "--set", "p=1.5"], 2, "p is 1.5"),
-    "question": (["survey", "--question", "yes >"], 2, "cannot read the question"),
-    "quorum": (["survey", "--quorum", "2"], 2, "the quorum is 2"),
-    "deadline": (["survey", "--deadline", "-1"], 2, "the deadline is -1"),
-    "seed and private": (["survey", "--seed", "1", "--private"], 2, "takes no seed"),
-    "private aggregate": (["survey", "--tier", "aggregate", "--private"], 2, "cannot be private"),
-    "seed": (["survey", "--seed", "-1"], 2, "seed is -1"),
-    "missing file": (["survey", "--records", "nowhere.csv", "--question", "a > 1"], 2, "no file 'nowhere.csv'"),
-    "randomizer": (["survey", "--set", "randomizer=telepathy"], 4, "telepathy"),
-    "allow-list": (["survey", "--clients", "20", "--allow", "grr"], 4, "not on the clients' list"),
-    "broker url": (["survey", "--broker", "http://x"], 2, "cannot use the broker 'http://x'"),
-    "broker": (["survey", "--broker", "mqtt://127.0.0.1:1"], 5, "cannot reach the broker mqtt://127.0.0.1:1"),
-    "plot": (["survey", "--plot", "figure.txt"], 2, "figure.txt"),
-    "too many hosts": (["survey", "--clients", "1e6", "--hosts", "1e5"], 2, "from 1 to"),
-    "too many hosted": (["survey", "--epsilon", "0.0001"], 2, "use --tier aggregate"),
-    "too many simulated": (["survey", "--tier", "population", "--clients", "100000000000"], 2, "at most 10,000,000,000"),
-    "too many at all": (["survey", "--tier", "aggregate", "--clients", "10000000000000000"], 2, "use fewer clients"),
-    "too many processes": (["survey", "--tier", "processes", "--clients", "100000"], 2, "too many"),
-}
-
-
-@pytest.mark.usefixtures("impatient")
-@pytest.mark.parametrize("name", WRONG)
-def test_wrong_input_gets_one_line(name: str) -> None:
-    """What is wrong, with which value: one line on standard error, the documented exit code, no traceback."""
-    arguments, code, words = WRONG[name]
-    done = local_dp("run", *arguments)
-    assert done.returncode == code, done.stderr
-    assert words in done.stderr
-    assert (len(lines_of(done.stderr)), done.stdout) == (1, "")
 
 
 def test_wrong_tables_get_one_line(table: Path, tmp_path: Path) -> None:

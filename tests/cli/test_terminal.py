@@ -24,7 +24,7 @@ run survey --help
 client masked-parity-one-round -h
 plan frequency --clients 2000
 price -h
-price discrete-laplace 0.01 x 10000 + gaussian 5 x 3
+price 'discrete-laplace 0.01 x 10000 + gaussian 5 x 3'
 shuffle binary-rr --clients 1000
 audit hadamard --set k=8
 attack trace -h
@@ -38,11 +38,6 @@ run learn-trees --tier aggregate --seed 2
 run prefix-sums --tier aggregate --seed 2
 run survey --set question=yes==1|and|yes==1|and|yes==1|and|yes==1 --tier population --seed 1
 """
-LINES = [
-    line.replace("price discrete-laplace 0.01 x 10000 + gaussian 5 x 3", "price 'discrete-laplace 0.01 x 10000 + gaussian 5 x 3'")
-    for line in SHOWING.split("\n")
-    if line
-]
 
 
 class Tty(io.StringIO):
@@ -57,7 +52,7 @@ def words(text: str) -> Counter[str]:
     return Counter(word for word in re.sub(r",\s+[\d.e-]+ s\b", "", text).split() if not re.fullmatch("─+", word))
 
 
-@pytest.mark.parametrize("line", LINES)
+@pytest.mark.parametrize("line", SHOWING.strip().splitlines())
 def test_no_word_is_broken_at_80_columns(line: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """On 80 columns a command says the same words as on 300, and no line is longer; a table that does not fit repeats its headings, and no others."""
     output, arguments = {}, [word.replace("|", " ") for word in shlex.split(line)]

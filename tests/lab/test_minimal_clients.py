@@ -38,17 +38,13 @@ def test_intervals_cover(decisions: int) -> None:
     assert shifted < 89
 
 
-def test_ends_of_small_counts_are_not_whole() -> None:
-    """Where 90 % is reached at about 20 clients, the ends are given to a tenth and lie closer than whole numbers would."""
+def test_ends_follow_the_count_and_the_runs() -> None:
+    """Of about 20 clients the ends are given to a tenth; sixteen times the runs give about a quarter of the interval."""
     generator = np.random.default_rng(6)
     found = minimal_clients(lambda n, runs: int(generator.binomial(runs, 1 - normal_tail(math.sqrt(n / 12)))), 20, trials=40_000)
     assert found.low < 12 * normal_quantile(0.1) ** 2 < found.high
     assert {found.low, found.high} != {round(found.low), round(found.high)}
     assert found.high - found.low < 2
-
-
-def test_interval_shrinks_with_the_runs() -> None:
-    """Sixteen times the runs give about a quarter of the interval."""
     few, many = (minimal_clients(all_right(1).drawn(np.random.default_rng(3)), 1600, trials=trials) for trials in (2_000, 32_000))
     assert (many.high - many.low) < 0.4 * (few.high - few.low)
     assert many.trials >= 32_000

@@ -81,10 +81,20 @@ def _parsed(folder: Path, name: str) -> _Page:
 
 
 def test_there_is_a_page_for_each_chapter_that_was_run(folder: Path) -> None:
-    """The index and the pages of chapters with results, no others; every experiment of the catalogue belongs to a chapter."""
+    """No page of other chapters; the index leads to each chapter and experiment, a chapter to its experiments and back; figures are numbered."""
     assert sorted(path.name for path in folder.glob("*.html")) == [CHAPTER, INDEX]
     assert {load(module_of(name)).chapter for name in NAMES} <= set(CHAPTERS)
     assert len({chapter.page for chapter in CHAPTERS}) == len(CHAPTERS)
+    assert _parsed(folder, INDEX).links[:2] == ["#models", "#local-model"]
+    assert {f"{CHAPTER}#toy", f"{CHAPTER}#wrong-toy", CHAPTER} <= set(_parsed(folder, INDEX).links)
+    page, text = _parsed(folder, CHAPTER), (folder / CHAPTER).read_text()
+    assert page.links[:4] == [INDEX, "#toy", "#wrong-toy", INDEX]
+    assert page.links.count("#top") == 2
+    assert re.findall(r"<figcaption><b>(.*?)</b>", text) == [f"Figure {place}." for place in range(1, 7)]
+    assert re.findall(r"<details><summary><b>(.*?)</b>", text) == ["Table 1.", "Table 2."]  # folded, as figures tell the same
+    assert "Markers are measured; solid lines without markers are computed; dashed lines are proven; bands and whiskers are 95\xa0% intervals." in text
+    assert '<th scope="row" role="rowheader" data-heading="n" class=number data-value="100"><span>100</span></th>' in text
+    assert text.count('scope="col"') == 2 * 3
 
 
 @pytest.mark.parametrize(("name", "figures"), [(INDEX, 1), (CHAPTER, 6)])
@@ -101,20 +111,6 @@ def test_pages_are_self_contained(folder: Path, name: str, figures: int) -> None
     script = text[text.index("<script>") + len("<script>") : text.index("</script>")]
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     assert f"default-src 'none'; style-src 'unsafe-inline'; img-src data:; script-src 'sha256-{digest}'" in text
-
-
-def test_pages_are_found_through(folder: Path) -> None:
-    """The index leads to each chapter and each experiment, a chapter to its experiments and back; figures and tables are numbered, columns have headings."""
-    assert _parsed(folder, INDEX).links[:2] == ["#models", "#local-model"]
-    assert {f"{CHAPTER}#toy", f"{CHAPTER}#wrong-toy", CHAPTER} <= set(_parsed(folder, INDEX).links)
-    page, text = _parsed(folder, CHAPTER), (folder / CHAPTER).read_text()
-    assert page.links[:4] == [INDEX, "#toy", "#wrong-toy", INDEX]
-    assert page.links.count("#top") == 2
-    assert re.findall(r"<figcaption><b>(.*?)</b>", text) == [f"Figure {place}." for place in range(1, 7)]
-    assert re.findall(r"<details><summary><b>(.*?)</b>", text) == ["Table 1.", "Table 2."]  # folded, as figures tell the same
-    assert "Markers are measured; solid lines without markers are computed; dashed lines are proven; bands and whiskers are 95\xa0% intervals." in text
-    assert '<th scope="row" role="rowheader" data-heading="n" class=number data-value="100"><span>100</span></th>' in text
-    assert text.count('scope="col"') == 2 * 3
 
 
 def test_pages_say_what_was_found(folder: Path) -> None:
@@ -159,14 +155,11 @@ def test_pages_are_repeatable_and_refuse_broken_results(folder: Path, tmp_path: 
         build_pages(tmp_path / "copy")
 
 
-def test_cells_and_badges() -> None:
+def test_cells_badges_and_file_names() -> None:
     assert [cell(value) for value in (1234567, 0.123456, 28847.3, True, None, "x")] == ["1,234,567", "0.1235", "28,847", "yes", "–", "x"]
     assert prose("2^d < e^(-n/2)^2 & d^3.2.") == "2<sup>d</sup> &lt; e<sup>−n/2</sup><sup>2</sup> &amp; d<sup>3.2</sup>."
     assert prose("e^epsilon at epsilon 0.5, tau^2 +- 1e-05") == "e<sup>ε</sup> at ε\xa0=\xa00.5, τ<sup>2</sup> ± 10<sup>−5</sup>"
     assert badge("not shown") == '<span class="badge not-shown">✗ not shown</span>'
-
-
-def test_file_names_are_whole() -> None:
     title = "Least number of clients that learn every bit in 90 % of the runs, at ε = 1"
     assert file_name(title) == "least-number-of-clients-that-learn-every-bit-in-90-percent-of-the-runs-at-epsilon-1"
     assert file_name("–") == "untitled"
@@ -199,7 +192,7 @@ def test_one_module_draws() -> None:
 
 
 def test_curves_are_named_in_the_order_they_end() -> None:
-    """The key lies beside the data, not among them: one name for each curve, the one that ends highest first, with a sample of its marks."""
+    """The key lies beside the data and within the drawing: one name for each curve, the one that ends highest first."""
     curves = [Curve("low", [1, 20], [1, 9]), Curve("no points", [], [], "theory"), Curve("high", [20, 1], [100, 2], "bound"), Curve("mid", [1], [50], "theory")]
     with _canvas(6, 4, "f") as canvas:
         axes = canvas.add_subplot()
@@ -209,9 +202,6 @@ def test_curves_are_named_in_the_order_they_end() -> None:
         assert axes.texts[:] == []
         canvas.draw_without_rendering()
         assert legend.get_window_extent().y1 < axes.get_window_extent().y0
-
-
-def test_the_key_fits() -> None:
     curves = [Curve(f"{number} shared rows, both errors 0.05: measured as they are", [1], [1]) for number in (16, 40)]
     with _canvas(_WIDTH, 4, "f") as canvas:
         _draw_curves(canvas.add_subplot(), Figure("f", "T", "x", "y", curves))

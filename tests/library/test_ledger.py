@@ -111,7 +111,7 @@ def test_split_epsilon_refuses_no_parts() -> None:
 
 
 def test_new_runs_do_not_refill_the_lifetime() -> None:
-    """Of 1,000 new run names, a lifetime of 7.5 rounds affords exactly seven."""
+    """Of 1,000 new run names, a lifetime of 7.5 rounds affords exactly seven; without one, the run's limit holds for life."""
     ledger = Ledger(1.0, lifetime=7.5)
     accepted = 0
     for run in range(1000):
@@ -119,9 +119,6 @@ def test_new_runs_do_not_refill_the_lifetime() -> None:
             pay(ledger, f"run {run}", 0, 4, NANO)
             accepted += 1
     assert (accepted, ledger.max_spent, len(ledger._runs)) == (7, 7.0, 7)
-
-
-def test_without_a_lifetime_the_run_limit_holds_for_life() -> None:
     ledger = Ledger(1.0)
     pay(ledger, "a", 0, 1, NANO)
     with pytest.raises(RefusedError, match="lifetime"):

@@ -50,16 +50,13 @@ def test_every_page_is_in_the_navigation(tmp_path: Path, results: Path) -> None:
     )
 
 
-def test_the_documents_of_a_checkout_are_its_own() -> None:
-    assert home() == CHECKOUT
-
-
 def test_links_lead_from_page_to_page() -> None:
     """A link from the README, from a document or from a tutorial leads to the page of what it linked to; other addresses and anchors stay."""
     assert as_page(Path("README.md"), "[a](docs/why.md) [b](CHANGELOG.md)") == "[a](why.md) [b](changelog.md)"
     assert as_page(Path("docs/why.md"), "[a](../README.md) [b](limits.md#x) [c](#y)") == "[a](index.md) [b](limits.md#x) [c](#y)"
     assert as_page(Path("docs/tutorials/survey.md"), "[a](../deployment.md) [b](separation.md)") == "[a](../deployment.md) [b](separation.md)"
     assert as_page(Path("README.md"), "[a](https://example.org/docs/x)") == "[a](https://example.org/docs/x)"
+    assert home() == CHECKOUT
 
 
 @pytest.mark.parametrize("name", sorted(PROTOCOLS))

@@ -130,7 +130,7 @@ def test_nobody_else_gets_at_the_page() -> None:
 
 
 def test_the_events_are_the_states() -> None:
-    """A reader receives each state, the last one too, and then the stream ends; the states hold no column of a record."""
+    """A reader receives each state, the last one too, and then the stream ends; an error ends the server, reaches the caller and is the last state."""
     scene = Scene(_settings(Survey(), 100))
     with _served(scene) as page:
         events = _asked(page.url, urlsplit(page.url).path + "events")
@@ -140,9 +140,6 @@ def test_the_events_are_the_states() -> None:
         last = json.loads(events.read().decode().strip().split("data: ")[-1])
     assert (first["phase"], last["phase"], last["present"]) == ("starting", "failed", 40)
     assert last["status"] == "The run has ended: so it was."
-
-
-def test_a_run_that_fails_ends_its_page() -> None:
     scene, urls = Scene(_settings(Survey(), 100)), list[str]()
     with pytest.raises(InputError, match="no more"), watched(scene, urls.append):
         raise InputError("no more")
