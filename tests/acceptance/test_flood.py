@@ -114,7 +114,6 @@ class Flooded:
         self.serving = asyncio.create_task(self.oracle.serve(1.0))
 
     async def begin(self, work: Coroutine[Any, Any, T]) -> "asyncio.Task[T]":
-        """Work of the server, once that has read what was sent before."""
         await asyncio.sleep(0.1)
         task = asyncio.create_task(work)
         await asyncio.sleep(0.1)

@@ -104,7 +104,6 @@ def _open() -> Coordinator:
 
 
 def _heard(payload: bytes, coordinator: Coordinator, client: ClientRole, seen: Counter[str]) -> None:
-    """A server and a client get these bytes."""
     try:
         message = decode(payload, SERVER)
         coordinator.receive(topic(RUN, "rep", "g0", getattr(message, "member", "m0")), message, 1.0)
@@ -127,7 +126,6 @@ def _batches(make: Callable[[random.Random], bytes], count: int, chance: random.
 
 
 def _unpacking(batch: list[bytes]) -> float:
-    """Seconds that msgpack takes for the same bytes."""
     began = time.process_time()
     for payload in batch:
         with suppress(ValueError, msgpack.exceptions.UnpackException):

@@ -124,7 +124,6 @@ _FORGED = [
 
 
 def _attacked(config: Path, folder: Path, port: int) -> tuple[Outcome, Cast, Intruder, int]:
-    """A run while a member is after the others."""
     cast, intruder, over, messages = Cast.of(seeded=(), rounds=LONG), Intruder(_url(folder, port, "intruder")), threading.Event(), list[int]()
     attacking = threading.Thread(target=lambda: messages.append(intruder.attack(over)))
     others = [_url(folder, port, member.place.member) for member in cast.members]
@@ -141,7 +140,6 @@ def _attacked(config: Path, folder: Path, port: int) -> tuple[Outcome, Cast, Int
 
 
 def _without_rules(folder: Path, at: Path) -> Path:
-    """The same configuration without the access rules."""
     lines = (folder / "mosquitto.conf").read_text().splitlines()
     config = at / "open.conf"
     config.write_text("\n".join(line for line in lines if not line.startswith("acl_file")) + "\n")

@@ -160,8 +160,6 @@ class Slow(Query):
 
 
 def _left(value: float, noise: Noise, monkeypatch: pytest.MonkeyPatch) -> float:
-    """When the reply of a client with this record left, after the request came."""
-
     async def play() -> float:
         import asyncio
 

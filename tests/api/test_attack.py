@@ -14,7 +14,6 @@ from tests.support.runs.command import local_dp
 
 
 def people(n: int = 1000) -> Records:
-    """A table of 120 fair bits and a job."""
     generator = np.random.default_rng(7)
     columns = {f"b{place}": generator.integers(0, 2, n) for place in range(120)}
     return Records({**columns, "job": generator.choice(["baker", "smith"], n)})
@@ -22,7 +21,6 @@ def people(n: int = 1000) -> Records:
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    """The table as a file."""
     import polars
 
     path = tmp_path / "people.csv"

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +10,8 @@ import polars
 import pytest
 
 import local_dp as ldp
+from local_dp.records import Records
+from tests.support.inputs.tables import breast_cancer, cars, diabetes, fair
 from tests.support.long import short
 from tests.support.runs.command import local_dp
 
@@ -20,69 +21,48 @@ SEEDS = 100
 LEAST = 93  # of them: at 95 % fewer come once in 8, but every row of a table answers, so the interval holds more often than it says
 
 
-@cache
-def table(name: str) -> Any:
-    """One of the four tables, as the frame of pandas that its package gives; imported late, for that takes seconds."""
-    if name == "fair":
-        from statsmodels.datasets import fair  # not statsmodels.api, which imports everything
-
-        return fair.load_pandas().data
-    if name == "cars":
-        from vega_datasets import data
-
-        return data.cars().drop(columns=["Year"])
-    from sklearn import datasets
-
-    return datasets.load_breast_cancer(as_frame=True).frame if name == "cancer" else datasets.load_diabetes(as_frame=True, scaled=False).frame
-
-
-def in_polars(name: str) -> polars.DataFrame:
-    """The same as a frame that the front door need not convert for each of many seeds."""
-    return polars.DataFrame({str(column): table(name)[column].to_list() for column in table(name).columns})
-
-
 Asked = Callable[..., ldp.Result]
-QUESTIONS: dict[str, tuple[str, Asked, list[str]]] = {
+QUESTIONS: dict[str, tuple[Callable[[], Records], Asked, list[str]]] = {
     "a median": (
-        "fair",
+        fair,
         lambda rows, **how: ldp.quantiles(rows, "age", bounds=(15, 45), at=[0.5], **how),
         ["quantiles", "--column", "age", "--low", "15", "--high", "45", "--at", "0.5"],
     ),
     "a histogram": (
-        "diabetes",
+        diabetes,
         lambda rows, **how: ldp.histogram(rows, "bmi", bounds=(15, 45), bins=6, **how),
         ["histogram", "--column", "bmi", "--low", "15", "--high", "45", "--bins", "6"],
     ),
     "a two-way table": (
-        "fair",
+        fair,
         lambda rows, **how: ldp.crosstab(rows, ["affairs > 0", "religious"], labels={"religious": [1, 2, 3, 4]}, **how),
         ["crosstab", "--columns", "affairs > 0; religious", "--labels", "1|2|3|4"],
     ),
     "a mean with missing values": (
-        "cars",
+        cars,
         lambda rows, **how: ldp.mean(rows, "Horsepower", bounds=(40, 240), missing="exclude", **how),
         ["mean", "--column", "Horsepower", "--low", "40", "--high", "240", "--missing", "exclude"],
     ),
     "a mean": (
-        "cancer",
+        breast_cancer,
         lambda rows, **how: ldp.mean(rows, "mean radius", bounds=(5, 30), **how),
         ["mean", "--column", "mean radius", "--low", "5", "--high", "30"],
     ),
 }
 TUMOUR = ["mean radius", "mean texture", "worst concave points"]
-LESSONS: dict[str, tuple[str, Asked, list[str]]] = {
-    "a rule for fair": ("fair", lambda rows, **how: ldp.learn(rows, "affairs > 0", **how), ["learn", "--label", "affairs > 0"]),
+LESSONS: dict[str, tuple[Callable[[], Records], Asked, list[str]]] = {
+    "a rule for fair": (fair, lambda rows, **how: ldp.learn(rows, "affairs > 0", **how), ["learn", "--label", "affairs > 0"]),
     "a rule for cars": (
-        "cars",
+        cars,
         lambda rows, **how: ldp.learn(rows, "Origin == 'USA'", missing="exclude", **how),
         ["learn", "--label", "Origin == 'USA'", "--missing", "exclude"],
     ),
     "a rule for cancer": (
-        "cancer",
+        breast_cancer,
         lambda rows, **how: ldp.learn(rows, "target > 0", features=TUMOUR, **how),
         ["learn", "--label", "target > 0", "--features", "; ".join(TUMOUR)],
     ),
-    "a rule for diabetes": ("diabetes", lambda rows, **how: ldp.learn(rows, "target > 140", **how), ["learn", "--label", "target > 140"]),
+    "a rule for diabetes": (diabetes, lambda rows, **how: ldp.learn(rows, "target > 140", **how), ["learn", "--label", "target > 140"]),
 }
 
 
@@ -97,8 +77,8 @@ def _held(result: dict[str, Any]) -> np.ndarray:
 @pytest.mark.parametrize("what", short(list(QUESTIONS), lambda what: what in ("a mean", "a mean with missing values")))
 def test_the_truth_lies_within_the_stated_interval(what: str) -> None:
     """In at least 93 of 100 seeds, a line of Python at epsilon 1; of a vector, for its values on average."""
-    name, question, _ = QUESTIONS[what]
-    rows = in_polars(name)
+    table, question, _ = QUESTIONS[what]
+    rows = table()
     coverage = [_held(question(rows, seed=seed, epsilon=1.0).to_dict()["result"]).mean() for seed in range(SEEDS)]
     assert sum(coverage) >= LEAST, sum(coverage)
 
@@ -113,10 +93,11 @@ def test_the_true_accuracy_of_a_rule_lies_within_the_stated_interval(what: str, 
     In the population tier; hosts and processes state the same intervals, to the bit (below). 50,000 rows are drawn with replacement, by the tallies' law, with
     100 seeds: at 95 % fewer than 88 hold with probability 0.001.
     """
-    name, question, _ = LESSONS[what]
+    table, question, _ = LESSONS[what]
+    rows = table()
     how: dict[str, Any] = {"clients": clients, "tier": "aggregate", "resample": True} if clients == 50_000 else {"clients": clients}
     seeds, least = (100, 88) if clients == 50_000 else (400, 372)
-    results = [question(table(name), seed=seed, epsilon=1.0, **how).to_dict()["result"] for seed in range(seeds)]
+    results = [question(rows, seed=seed, epsilon=1.0, **how).to_dict()["result"] for seed in range(seeds)]
     coverage = {}
     for part, truth in (("score", "true_score"), ("baseline", "true_baseline")):
         (low, high), true = np.array([each[part]["interval"] for each in results]).T, np.array([each[truth] for each in results])
@@ -141,19 +122,19 @@ ALL_TIERS = [
 
 @pytest.mark.parametrize(("question", "seed"), ALL_TIERS)
 @pytest.mark.filterwarnings("ignore:You have")
-def test_the_shell_the_hosts_and_real_processes_say_the_same(question: tuple[str, Asked, list[str]], seed: int, tmp_path: Path) -> None:
+def test_the_shell_the_hosts_and_real_processes_say_the_same(question: tuple[Callable[[], Records], Asked, list[str]], seed: int, tmp_path: Path) -> None:
     """A line of shell over hosts, and a line of Python over 100 real processes on 100 rows, give the population's digests and all of its result.
 
     So what is seen of the population's intervals over 100 seeds holds for hosts and processes.
     """
-    name, query, arguments = question
-    path = tmp_path / f"{name}.csv"
-    in_polars(name).write_csv(path)
-    alone = query(table(name), seed=seed, epsilon=1.0).to_dict()
+    table, query, arguments = question
+    rows, path = table(), tmp_path / "table.csv"
+    polars.DataFrame({name: values.tolist() for name, values in rows.columns.items()}).fill_nan(None).write_csv(path)
+    alone = query(rows, seed=seed, epsilon=1.0).to_dict()
     typed = local_dp("run", *arguments, "--records", str(path), "--seed", str(seed), "--tier", "hosts", "--json")
     assert typed.returncode == 0, typed.stderr
     shell = json.loads(typed.stdout)
-    few = [query(table(name), seed=seed, epsilon=1.0, clients=100, tier=tier).to_dict() for tier in ("population", "processes")]
+    few = [query(rows, seed=seed, epsilon=1.0, clients=100, tier=tier).to_dict() for tier in ("population", "processes")]
     for one, other in ((alone, shell), tuple(few)):
         assert [each["digest"] for each in one["rounds"]] == [each["digest"] for each in other["rounds"]]
         assert json.loads(json.dumps(one["result"])) == json.loads(json.dumps(other["result"]))

@@ -17,7 +17,6 @@ WAIT = 20.0  # seconds, of a broker that has much to do
 
 
 async def _numbers(events: AsyncGenerator[Delivery | Connected, None], topic: str, last: int) -> list[int]:
-    """What comes under a topic, up to its last number."""
     numbers: list[int] = []
     async for event in events:
         if isinstance(event, Delivery) and event.topic == topic:

@@ -97,7 +97,6 @@ def test_a_line_says_what_goes_on_while_the_command_is_busy(monkeypatch: pytest.
 
 
 def messages_of(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> list[str]:
-    """Everything that a command says it is doing, in order."""
     messages: list[str] = []
     monkeypatch.setattr(SCREEN, "working", messages.append)
     assert local_dp(*arguments).returncode == 0

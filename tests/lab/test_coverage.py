@@ -201,7 +201,6 @@ def test_the_command(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.Mon
 
 
 def pool(k: int, trials: int, seed: int) -> tuple[list[float], list[float]]:
-    """Square errors such as those of prefix sums: skewed, of both methods."""
     generator = np.random.default_rng(seed)
     return generator.gamma(4.0, size=2000).tolist(), generator.gamma(40.0, size=2000).tolist()
 

@@ -28,12 +28,10 @@ BUDGETS = (0.1, 0.3, 0.7, 1.0, math.log(3), 5.0)
 
 
 def pay(ledger: Ledger, run: str, start: int, stop: int, nano: Any) -> None:
-    """One charge."""
     ledger.charge(run, [Charge(start, stop, nano)])
 
 
 def state(ledger: Ledger) -> dict[str, Any]:
-    """Everything a ledger holds, for comparison."""
     return {
         "life": list(ledger._life.spans()),
         "runs": {run: list(spent.spans()) for run, spent in ledger._runs.items()},

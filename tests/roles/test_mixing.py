@@ -103,7 +103,6 @@ def lossy(seed: int, kinds: tuple[str, ...] = ("/rep/", "/req/", "/hello/")) -> 
 
 
 def asked(protocol: LocalProtocol[Any], population: Population) -> Any:
-    """Plays a protocol."""
     return lambda oracle: run_async(with_coins(protocol.algorithm(1.0, population.size)), oracle)
 
 
@@ -120,7 +119,6 @@ def test_results_are_those_without_a_shuffler(name: str, lost: bool) -> None:
 
 
 def survey(world: World, *queries: LocalQuery) -> tuple[Tally, ...]:
-    """One round."""
     tallies: tuple[Tally, ...] = world.play(lambda oracle: oracle.answer(queries or (survey_query(PEOPLE),)))
     return tallies
 

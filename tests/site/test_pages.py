@@ -24,14 +24,12 @@ from tests.support.runs import command
 
 @pytest.fixture(scope="module")
 def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the results of a small experiment."""
     folder = tmp_path_factory.mktemp("results")
     run_experiments(["tests.support.inputs.toy_experiment"], "quick", 1, folder, workers=1)
     return folder
 
 
 def _places(navigation: Any) -> Iterator[str]:
-    """Every page of a navigation."""
     for each in navigation:
         value = next(iter(each.values())) if isinstance(each, dict) else each
         if isinstance(value, str):

@@ -16,7 +16,6 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The site with a small gallery, built in strict mode."""
     folder = tmp_path_factory.mktemp("site")
     run_experiments(["tests.support.inputs.toy_experiment"], "quick", 1, folder / "results", workers=1)
     return build_site(folder / "out", folder / "results").parent

@@ -13,7 +13,6 @@ DOCUMENTS = [home() / path for path in sources(home()) if path.suffix == ".md"]
 
 
 def _shown(text: str) -> str:
-    """Markdown as the site shows it."""
     return str(markdown(text, extensions=["tables", "fenced_code", "local_dp.experiments.site.typesetting"]))
 
 

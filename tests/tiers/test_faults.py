@@ -136,24 +136,16 @@ def test_liars_send_what_misleads_most(randomizer: Randomizer) -> None:
     assert not (honest == lied).all()
 
 
+def started(module: str) -> list[psutil.Process]:
+    """The processes of a module that the run of this process has started."""
+    return [child for child in psutil.Process().children() if module in child.cmdline()]
+
+
 def members() -> list[psutil.Process]:
-    """The member processes of the run that this process has started."""
-    helpers = [child for child in psutil.Process().children() if "local_dp.clients.helper" in child.cmdline()]
-    return [member for helper in helpers for member in helper.children()]
-
-
-def broker_process() -> psutil.Process:
-    """The embedded broker of the run that this process has started."""
-    return next(child for child in psutil.Process().children() if "local_dp.bus.broker" in child.cmdline())
-
-
-def shuffler_process() -> psutil.Process:
-    """The shuffler of the run that this process has started."""
-    return next(child for child in psutil.Process().children() if "local_dp.server.shuffler" in child.cmdline())
+    return [member for helper in started("local_dp.clients.helper") for member in helper.children()]
 
 
 def kill(processes: list[psutil.Process]) -> None:
-    """SIGKILL, without a word."""
     for process in processes:
         process.kill()
 
@@ -221,9 +213,9 @@ def test_the_shuffler_killed_in_mid_round() -> None:
     before, seen = psutil.Process().children(), list[psutil.Process]()
 
     def disturb() -> None:
-        mixing = shuffler_process()
+        (mixing,) = started("local_dp.server.shuffler")
         mixing.send_signal(signal.SIGSTOP)  # at once: the round would be over before all are found
-        seen.extend([*members(), broker_process(), mixing])
+        seen.extend([*members(), *started("local_dp.bus.broker"), mixing])
         threading.Timer(0.3, mixing.kill).start()
 
     with pytest.raises(BusError, match="the shuffler ended before the run did"):

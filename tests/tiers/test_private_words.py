@@ -20,7 +20,6 @@ BYTES = 32
 
 
 def member(index: int, seed: int | None = None) -> MemberConfig:
-    """One client's configuration, as the launcher sends it."""
     run = RunConfig(run="r", broker="", budget=1.0, seed=seed)
     return MemberConfig(run=run, member=f"client-{index}", group="g0", start=index, columns=pack_columns([yes_records(1)]))
 

@@ -223,7 +223,6 @@ GOOD = '<!DOCTYPE html><html lang="en"><title>a page</title><main><h1>A page</h1
 
 @pytest.fixture(scope="module")
 def tab() -> Iterator[Tab]:
-    """One browser for all pages."""
     with browser() as tab:
         yield tab
 

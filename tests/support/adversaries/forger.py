@@ -49,7 +49,6 @@ class Forger:
 
     @property
     def name(self) -> str:
-        """Its own, if it has one."""
         return next((member.place.member for member in self.cast.members if member.own == self.own), "intruder")
 
     def envelopes(self, heard: Delivery, where: str, message: bytes) -> Iterator[Delivery]:
@@ -114,7 +113,6 @@ def _early(forger: Forger, message: AnyMessage) -> Made:
 
 
 def _gone(forger: Forger, message: AnyMessage) -> Made:
-    """Everybody is gone."""
     if isinstance(message, Request):
         yield from ((topic(RUN, "gone", HOSTS, place.member), Gone(run=RUN, member=place.member)) for place in forger.victims)
 

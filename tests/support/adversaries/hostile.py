@@ -297,7 +297,6 @@ class Tabled(GRR):
 
     @cached_property
     def shifted(self) -> Ints:
-        """Row v is each step away from v."""
         return (np.arange(self.k)[:, None] + 1 + np.arange(self.k)[None, :]) % self.k
 
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:

@@ -102,13 +102,11 @@ class Client:
         self.start()
 
     def start(self) -> None:
-        """Comes up, with what the disk kept."""
         self.up = True
         self._store = self._make_store(self.disk)
         self.role = self._make_role(self.name, self.index, self._records, FreshNoise(self._source, self.disk), self._store, Policy())
 
     def stop(self) -> None:
-        """Crashes."""
         if self.up:
             self._store.close()
         self.up = False

@@ -50,7 +50,6 @@ _ASKS: tuple[tuple[Ask, ...], ...] = (
 
 
 def equivocated(request: Request, how: int) -> Request:
-    """The same round, another question."""
     ask = request.asks[how // 8 % len(request.asks)]
     others = (
         {"query_params": {"text": "yes == 0"}},

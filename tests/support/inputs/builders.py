@@ -78,17 +78,14 @@ def survey_query(stop: int, start: int = 0, randomizer: Randomizer | None = None
 
 
 def request(*queries: LocalQuery, number: int = 1, run: str = RUN) -> Request:
-    """The request of a round that asks these queries."""
     return Round(run, number, queries, SEED).request()
 
 
 def role(records: Records, start: int = 0, budget: float = 1.0, member: str = "host-0", allowed: frozenset[str] | None = None) -> ClientRole:
-    """A client role with keyed noise."""
     return ClientRole(member, start, records, KeyedNoise(SEED), MemoryStore(budget), Policy(allowed))
 
 
 def population_oracle(population: Population, budget: float = 1.0) -> PopulationOracle:
-    """The population tier with the tests' seed."""
     return PopulationOracle(population, KeyedNoise(SEED), SEED, budget)
 
 
@@ -118,6 +115,5 @@ def play_in_memory(
 
 
 def in_population(algorithm: LocalAlgorithm[Any], population: Population) -> tuple[Any, list[str | None]]:
-    """The population tier's result and digests."""
     oracle = population_oracle(population)
     return run(algorithm, oracle), [summary.digest for summary in oracle.rounds]

@@ -20,8 +20,6 @@ _QUIET = (DeprecationWarning, PendingDeprecationWarning, ImportWarning, Resource
 
 @dataclass(frozen=True)
 class Done:
-    """What a person sees of a command that has ended."""
-
     returncode: int
     stdout: str
     stderr: str

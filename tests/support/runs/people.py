@@ -8,7 +8,6 @@ from local_dp.records import Records
 
 
 def people(n: int = 4000) -> Records:
-    """A table of jobs, ages, incomes, and who is old."""
     generator = np.random.default_rng(7)
     age = generator.integers(18, 90, n)
     job = generator.choice(["baker", "smith", "clerk"], n, p=[0.6, 0.3, 0.1])
@@ -17,7 +16,6 @@ def people(n: int = 4000) -> Records:
 
 
 def written(folder: Path) -> Path:
-    """The table as a file."""
     import polars
 
     path = folder / "people.csv"

@@ -5,5 +5,4 @@ from tests.support.inputs.builders import RUN
 
 
 def reply_of(round: int, member: str, start: int, reports: bytes, ask: int = 0) -> Reply:
-    """A member's reports of one byte each."""
     return Reply(run=RUN, round=round, member=member, ask=ask, start=start, width=1, reports=reports)
