@@ -19,7 +19,7 @@ from local_dp.server.members import Members
 from local_dp.wire import Hello
 from tests.support.inputs.keys import enrolled
 from tests.support.runs.brokers import embedded, mosquitto, needs_mosquitto
-from tests.support.runs.command import command, local_dp
+from tests.support.runs.command import local_dp, together
 from tests.support.runs.parties import MEMBERS, Cast, play_in_memory, play_on, settings
 
 SOME = [seeded for count in range(MEMBERS + 1) for seeded in combinations(range(MEMBERS), count)]
@@ -70,20 +70,16 @@ def test_a_private_server_with_a_seeded_host(tmp_path: Path) -> None:
         meeting = ("--broker", broker.url, "--run", "first")
         known = {name: ("--key", str(tmp_path / f"{name}.key")) for name in ("server", "host-0", "host-20")}
         server = ("--server-key", str(tmp_path / "server.key.pub"))
-        started = [
-            subprocess.Popen(command(*words), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-            for words in (
-                ("server", "survey", *meeting, *known["server"], "--roster", str(tmp_path / "roster"), "--clients", "40", "--private", "--json"),
-                ("host", "survey", *meeting, *known["host-0"], *server, "--clients", "20", "--private"),
-                ("host", "survey", *meeting, *known["host-20"], *server, "--start", "20", "--clients", "20", "--seed", "1"),
-            )
-        ]
-        outputs = [process.communicate(timeout=60) for process in started]
-    assert [process.returncode for process in started] == [0, 0, 0], outputs
-    data = json.loads(outputs[0][0])
+        ended = together(
+            ("server", "survey", *meeting, *known["server"], "--roster", str(tmp_path / "roster"), "--clients", "40", "--private", "--json"),
+            ("host", "survey", *meeting, *known["host-0"], *server, "--clients", "20", "--private"),
+            ("host", "survey", *meeting, *known["host-20"], *server, "--start", "20", "--clients", "20", "--seed", "1"),
+        )
+    assert [each.returncode for each in ended] == [0, 0, 0], ended
+    data = json.loads(ended[0].stdout)
     assert (data["private"], data["stamp"], data["clients"]["answered"]) == (None, outcomes.UNATTESTED, 40)
-    assert "answering in private" in outputs[1][1]
-    assert "simulation: not private" in outputs[2][1]
+    assert "answering in private" in ended[1].stderr
+    assert "simulation: not private" in ended[2].stderr
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from local_dp.protocols.registry import PROTOCOLS
 from local_dp.queries.registry import QUERIES
 from local_dp.randomizers.registry import RANDOMIZERS
 from tests.support.runs.brokers import mosquitto, needs_mosquitto
-from tests.support.runs.command import command, local_dp, outcome_of
+from tests.support.runs.command import command, local_dp, outcome_of, together
 
 pytestmark = pytest.mark.usefixtures("warm")
 
@@ -142,14 +142,13 @@ def test_the_roles_join_from_separate_commands(tmp_path: Path) -> None:
             ["client", *common, "--index", "90", "--seed", "3"],
             ["server", *common, "--clients", "91", "--seed", "3", "--json", "--quorum", "1"],
         ]
-        running = [subprocess.Popen(command(*words), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for words in commands]
-        outputs = [process.communicate(timeout=60) for process in running]
-        assert [process.returncode for process in running] == [0, 0, 0], outputs
-        data = json.loads(outputs[2][0])
+        ended = together(*commands)
+        assert [each.returncode for each in ended] == [0, 0, 0], ended
+        data = json.loads(ended[2].stdout)
         assert data["clients"]["answered"] == 91
         alone = outcome_of("survey", "--clients", "91", "--seed", "3", "--tier", "population")
         assert data["rounds"][0]["digest"] == alone["rounds"][0]["digest"]
-        assert "epsilon spent 1" in outputs[0][1]
+        assert "epsilon spent 1" in ended[0].stderr
 
 
 @pytest.mark.long
@@ -166,15 +165,14 @@ def test_a_shuffler_joins_from_a_command_of_its_own(tmp_path: Path) -> None:
             ["shuffler", *run, "--broker", near.url, "--clients", "120", "--server-broker", far.url],
             ["server", "survey", *run, "--broker", far.url, "--clients", "120", "--quorum", "1", "--shuffle", "--json"],
         ]
-        running = [subprocess.Popen(command(*words), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for words in commands]
-        outputs = [process.communicate(timeout=60) for process in running]
-    assert [process.returncode for process in running] == [0, 0, 0, 0], outputs
-    data = json.loads(outputs[-1][0])
+        ended = together(*commands)
+    assert [each.returncode for each in ended] == [0, 0, 0, 0], ended
+    data = json.loads(ended[-1].stdout)
     alone = outcome_of("survey", "--clients", "120", "--seed", "3", "--tier", "population")
     assert data["result"]["estimate"] == alone["result"]["estimate"]
     assert data["rounds"][0]["digest"] != alone["rounds"][0]["digest"]
     assert data["shuffled"]["upper"] < data["shuffled"]["local"] == 1.0
-    assert "the run is over" in outputs[0][1]
+    assert "the run is over" in ended[0].stderr
 
 
 @pytest.mark.long

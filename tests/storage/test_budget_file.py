@@ -14,7 +14,7 @@ from local_dp.curator.mechanism import Neighbours
 from local_dp.errors import InputError, RefusedError
 from local_dp.loss import Approximate, Loss, Pure, approximate
 from local_dp.storage.budget_file import KeptBudget, Standing
-from tests.support.runs.command import command
+from tests.support.runs.command import local_dp, together
 
 NANO = 10**9
 PAYS = """
@@ -127,13 +127,12 @@ def test_the_command_line_is_charged_first(tmp_path: Path) -> None:
     """Of four commands at once within a budget for two, two release and two are refused with exit code 4; one release more is not to be had."""
     table, path = tmp_path / "people.csv", tmp_path / "budget"
     table.write_text("age\n" + "\n".join(map(str, range(18, 90))) + "\n")
-    created = subprocess.run([*command("budget", str(path), "--epsilon", "2", "--json")], capture_output=True, text=True, timeout=60, check=True)
+    created = local_dp("budget", str(path), "--epsilon", "2", "--json")
     assert '"left": {"epsilon": 2.0, "delta": 0.0}' in created.stdout
-    words = command("curate", "median", "--column", "age", "--records", str(table), "--budget", str(path), "--private")
-    running = [subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for _ in range(4)]
-    ended = [(each.communicate(timeout=60), each.returncode) for each in running]
-    assert sorted(code for _, code in ended) == [0, 0, 4, 4]
-    assert all(("median" in out) == (code == 0) for (out, _), code in ended)
-    listing = subprocess.run(command("budget", str(path)), capture_output=True, text=True, timeout=60, check=True).stdout
+    words = ("curate", "median", "--column", "age", "--records", str(table), "--budget", str(path), "--private")
+    ended = together(*[words] * 4)
+    assert sorted(each.returncode for each in ended) == [0, 0, 4, 4]
+    assert all(("median" in each.stdout) == (each.returncode == 0) for each in ended)
+    listing = local_dp("budget", str(path)).stdout
     assert "epsilon 0 is left" in listing
     assert listing.count("median") == 2

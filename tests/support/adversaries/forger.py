@@ -1,13 +1,10 @@
 """Somebody on the broker who reads everything, holds a key of its own and knows every public one, and forges; on a bus in memory before anybody else hears."""
 
-import asyncio
-import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from local_dp.bus.address import Address
 from local_dp.bus.interface import Delivery
 from local_dp.bus.memory import MemoryBroker
 from local_dp.bus.mqtt import MqttBus
@@ -17,6 +14,7 @@ from local_dp.sealing import SIGNATURE, Party, new_key, public
 from local_dp.server.roster import Place
 from local_dp.wire import AnyMessage, End, Gone, Hello, Refusal, Reply, Request, Roll, decode, encode, topic
 from tests.support.inputs.builders import RUN
+from tests.support.runs.brokers import listening
 from tests.support.runs.parties import CLIENTS, Cast
 
 ESCAPE = "\x1b[2J\x1b]0;owned\x07"
@@ -160,31 +158,11 @@ class Malicious(MemoryBroker):
         super().route(delivery)
 
 
-@contextmanager
-def on_a_broker(forger: Forger, url: str) -> Iterator[None]:
+def on_a_broker(forger: Forger, url: str) -> AbstractContextManager[None]:
     """The forger on a real broker, which it joined before the run."""
-    joined, over = threading.Event(), threading.Event()
 
-    async def forge() -> None:
-        bus = MqttBus(Address.parse(url), "forger", ["#"])
-        async for event in bus.messages(5.0):
-            if not isinstance(event, Delivery):
-                joined.set()
-                continue
-            for forged in forger.forge(event):
-                await bus.publish(forged.topic, forged.payload)
+    async def forge(bus: MqttBus, heard: Delivery) -> None:
+        for forged in forger.forge(heard):
+            await bus.publish(forged.topic, forged.payload)
 
-    async def until_it_is_over() -> None:
-        forging = asyncio.create_task(forge())
-        while not over.is_set():
-            await asyncio.sleep(0.02)
-        forging.cancel()
-
-    thread = threading.Thread(target=lambda: asyncio.run(until_it_is_over()))
-    thread.start()
-    try:
-        assert joined.wait(10)
-        yield
-    finally:
-        over.set()
-        thread.join()
+    return listening(url, "forger", forge)

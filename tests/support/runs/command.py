@@ -6,7 +6,7 @@ import subprocess
 import sys
 import tempfile
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import IO, Any
@@ -80,6 +80,13 @@ def outcome_of(*arguments: str) -> dict[str, Any]:
 def in_a_process(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
     """One command, as typed, in an interpreter of its own."""
     return subprocess.run(command(*arguments), capture_output=True, text=True, timeout=60, env={**os.environ, **environment}, check=False)
+
+
+def together(*lines: Sequence[str]) -> list[Done]:
+    """Some commands, as typed, each in an interpreter of its own, at once; and their ends."""
+    running = [subprocess.Popen(command(*words), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for words in lines]
+    outputs = [process.communicate(timeout=60) for process in running]
+    return [Done(process.returncode, *output) for process, output in zip(running, outputs, strict=True)]
 
 
 def command(*arguments: str) -> list[str]:
