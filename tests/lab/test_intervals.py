@@ -55,9 +55,8 @@ def test_ratios_slopes_and_normal_intervals() -> None:
     assert np.allclose(np.log([low, high]), [np.log(1.5) - half, np.log(1.5) + half])
     assert np.allclose(ratio(bottom, top), (1 / value, 1 / high, 1 / low))
     assert ratio([2.0, 2.0], [1.0, 1.0]) == (2.0, 2.0, 2.0)
-    x, errors = np.array([0.0, 1.0, 2.0, 5.0]), np.full(4, 0.1)
-    value, error = slope(x, 3 - 0.5 * x, errors)
-    assert (value, error) == (pytest.approx(-0.5), pytest.approx(0.1 / np.sqrt(np.sum((x - 2) ** 2))))
+    x = np.array([0.0, 1.0, 2.0, 5.0])
+    assert slope(x, 3 - 0.5 * x, np.full(4, 0.1)) == pytest.approx((-0.5, 0.1 / np.sqrt(np.sum((x - 2) ** 2))))
     assert np.allclose(np.log(about_log(2.0, 0.3)), about(np.log(2.0), 0.3))
     assert relative_error([1.0, 3.0]) == pytest.approx(0.5)
 

@@ -65,7 +65,8 @@ def _told(tier: Tier, clients: int = 60, **options: object) -> tuple[object, ...
     outcome = execute(settings, lambda progress: None)
     total = 3 * clients + clients // 2
     assert (outcome.counts.asked, outcome.counts.answered, outcome.rejected) == (total, total, 0)
-    assert (outcome.interaction, outcome.max_epsilon_spent) == ("non-interactive", pytest.approx(1.0))
+    assert outcome.interaction == "non-interactive"
+    assert outcome.max_epsilon_spent == pytest.approx(1.0)
     return protocol.describe(outcome.result), outcome.rounds[0].digest, outcome.rounds[0].bits_per_client
 
 
