@@ -82,24 +82,6 @@ def test_a_private_server_with_a_seeded_host(tmp_path: Path) -> None:
     assert "simulation: not private" in ended[2].stderr
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        ("server", "survey", "--clients", "9", "--private"),
-        ("host", "survey", "--clients", "9", "--private"),
-        ("client", "survey", "--index", "0", "--private"),
-    ],
-    ids=lambda words: words[0],
-)
-def test_private_without_keys_is_refused(words: tuple[str, ...]) -> None:
-    """In one line, before anything is joined; half of the keys is refused as well."""
-    away = ("--broker", "mqtt://127.0.0.1:1", "--run", "first")
-    done = local_dp(*words, *away)
-    assert (done.returncode, "is signed: give --key" in done.stderr) == (2, True)
-    half = local_dp(*words, *away, "--key", "nowhere")
-    assert (half.returncode, "go together" in half.stderr) == (2, True)
-
-
 def test_a_key_is_its_owners_alone(tmp_path: Path) -> None:
     file = tmp_path / "host.key"
     assert (local_dp("keys", "create", str(file)).returncode, file.stat().st_mode & 0o777) == (0, 0o600)

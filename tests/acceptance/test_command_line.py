@@ -187,13 +187,9 @@ def test_a_full_disk_is_a_line(line: list[str]) -> None:
 
 
 BROKEN = {
-    "value": "raise ValueError('two\\nlines')",
-    "exit": "import sys; sys.exit(3)",
-    "syntax": "def (",
-    "name": "nothing",
-    "base": "class Loud(BaseException): pass\nraise Loud",
-    "none": "",
-}
+    "value": "raise ValueError('two\\nlines')", "exit": "import sys; sys.exit(3)", "syntax": "def (", "name": "nothing",
+    "base": "class Loud(BaseException): pass\nraise Loud", "none": "",
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("kind", BROKEN)

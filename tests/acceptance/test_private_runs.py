@@ -25,14 +25,9 @@ from tests.support.figures import figure
 PEOPLE = 60
 ROUNDS = 4
 _GENERATOR = np.random.default_rng(17)
-TABLE = Records(
-    {
-        "age": _GENERATOR.uniform(20, 60, PEOPLE).round(1),
-        "city": _GENERATOR.choice(["Oslo", "Rome"], PEOPLE),
-        "n": _GENERATOR.integers(0, 2, PEOPLE),
-        "word": _GENERATOR.choice(["milk", "tea"], PEOPLE),
-    }
-)
+_NUMBERS = {"age": _GENERATOR.uniform(20, 60, PEOPLE).round(1), "n": _GENERATOR.integers(0, 2, PEOPLE)}
+_TEXTS = {"city": _GENERATOR.choice(["Oslo", "Rome"], PEOPLE), "word": _GENERATOR.choice(["milk", "tea"], PEOPLE)}
+TABLE = Records({**_NUMBERS, **_TEXTS})
 OUTLIERS: dict[str, list[Any]] = {
     "age": [1e9, -np.inf, np.nan, 5e-324],
     "city": ["", "a town that nobody listed", "\u00e9"],
@@ -61,26 +56,15 @@ RUNNING: dict[str, dict[str, Any]] = {  # parameters under which a private run o
     "learn": {"label": "n == 1", "features": ("age > 30", "n == 0"), "missing": "exclude", "parameters": ("steps=2",)},
 }
 CHOICES: dict[str, list[Any]] = {  # of each parameter, what a search tries instead
-    "column": ["age", "city", "n", "word"],
-    "columns": [("age",), PAIR, ("city", "word"), ("age", "n"), ("age > 30", "n == 1")],
+    "column": ["age", "city", "n", "word"], "columns": [("age",), PAIR, ("city", "word"), ("age", "n"), ("age > 30", "n == 1")],
     "question": ["age > 30", "n == 1", "city == 'Oslo'", "age > 30 or n == 1"],
-    "labels": [(), CITIES, ("0", "1"), ("Oslo|Rome",), ("Oslo|Rome", "milk|tea")],
-    "labels_from_data": [False, True],
-    "by": ["", "city", "n"],
-    "label": ["n == 1", "age", "city == 'Oslo'"],
-    "features": [(), ("age",), ("age > 30", "n == 1")],
-    "bounds": [(), ("age=0..100", "n=0..1"), ("age=0..100",)],
-    "missing": ["refuse", "exclude", "no", "category", "middle"],
-    "other": ["refuse", "exclude", "category"],
-    "outside": ["refuse", "clip"],
-    "radius": [None, 50.0],
-    "rounds": ["1", "2", "best"],
-    "ways": [1, 2],
-    "whole": [False, True],
-    "text": [False, True],
-    "bins": [4, 16],
+    "labels": [(), CITIES, ("0", "1"), ("Oslo|Rome",), ("Oslo|Rome", "milk|tea")], "labels_from_data": [False, True],
+    "by": ["", "city", "n"], "label": ["n == 1", "age", "city == 'Oslo'"], "features": [(), ("age",), ("age > 30", "n == 1")],
+    "bounds": [(), ("age=0..100", "n=0..1"), ("age=0..100",)], "missing": ["refuse", "exclude", "no", "category", "middle"],
+    "other": ["refuse", "exclude", "category"], "outside": ["refuse", "clip"], "radius": [None, 50.0],
+    "rounds": ["1", "2", "best"], "ways": [1, 2], "whole": [False, True], "text": [False, True], "bins": [4, 16],
     "randomizer": ["best", "grr", "one-bit-mean", "oue"],
-}
+}  # fmt: skip
 
 
 def _changed(column: str, value: Any) -> Records:

@@ -104,16 +104,8 @@ def test_a_result_says_all_there_is_to_say(tmp_path: Path) -> None:
     """The block names protocol, model, randomizer, estimate, who answered and what was spent; data, frame and figure hold the same numbers."""
     for name, result in _asked().items():
         block, data = repr(result), result.to_dict()
-        for word in (
-            data["protocol"],
-            data["model"],
-            "estimate",
-            "95 % interval",
-            "600 asked, 600 answered",
-            data["rounds"][0]["randomizers"][0]["name"],
-            "spent",
-        ):
-            assert word in block, (name, word)
+        words = (data["protocol"], data["model"], data["rounds"][0]["randomizers"][0]["name"], "estimate", "95 % interval", "spent")
+        assert all(word in block for word in (*words, "600 asked, 600 answered")), (name, block)
         assert json.loads(json.dumps(data, allow_nan=False)) == json.loads(json.dumps(data)), name
         frame = result.to_polars()
         assert frame.columns == ["label", "estimate", "standard_error", "low", "high"], name

@@ -12,6 +12,7 @@ from typing import Any
 
 import click
 import jsonschema
+import numpy as np
 import pytest
 
 from local_dp.experiments.api.show import summary
@@ -82,11 +83,11 @@ def test_defaults_and_units_are_told() -> None:
 
 @pytest.mark.parametrize("name", ["survey", "frequency", "mean", "sq"])
 def test_the_examples_run(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The example in the help of a protocol for tables runs on the table that `export` writes."""
+    """The example in the help of a protocol for tables runs on the table that `export` writes: the truth is within 5 standard errors."""
     monkeypatch.chdir(tmp_path)
     assert local_dp("export", "fair", "fair.csv").returncode == 0
-    done = local_dp("run", name, *shlex.split(PROTOCOLS[name].example), "--tier", "population")
-    assert done.returncode == 0, done.stderr
+    result = outcome_of(name, *shlex.split(PROTOCOLS[name].example), "--tier", "population", "--seed", "1")["result"]
+    assert result["true_error"] <= 5 * np.max(result["standard_error"])
 
 
 def test_every_spelling_of_a_parameter_means_the_same(table: Path) -> None:

@@ -48,12 +48,12 @@ REFUSED = {  # by the exit code: the command, and what its line says
         "describe hadamrd": "did you mean 'hadamard'?",
         "export fare x.csv": "did you mean 'fair'?",
         "coverage servey": "did you mean 'survey'?",
-        "run mean --column agee --low 0 --high 9 --records TABLE": "did you mean 'age'?",
-        "run survey --question \"smoke == 'yes'\" --records TABLE": "did you mean 'smokes'?",
-        "run survey --records TABLE": "survey of a table needs --question: ",
-        "run mean --low 0 --high 9 --records TABLE": "mean of a table needs --column: ",
-        "run sq --records TABLE": "sq of a table needs --question: ",
-        "run survey --question 'age = 30' --records TABLE": "write it as 'age == 30'",
+        "run mean --column agee --low 0 --high 9 --records people.csv": "did you mean 'age'?",
+        "run survey --question \"smoke == 'yes'\" --records people.csv": "did you mean 'smokes'?",
+        "run survey --records people.csv": "survey of a table needs --question: ",
+        "run mean --low 0 --high 9 --records people.csv": "mean of a table needs --column: ",
+        "run sq --records people.csv": "sq of a table needs --question: ",
+        "run survey --question 'age = 30' --records people.csv": "write it as 'age == 30'",
         "run survey --clients 1.5": "clients is '1.5'; give a whole number",
         "run survey --epsilon much": "epsilon is 'much'; give a number",
         "server survey": "Missing option '--broker'",
@@ -64,15 +64,34 @@ REFUSED = {  # by the exit code: the command, and what its line says
         "price 'pure 1' --delta much": "delta is 'much'; give a number",
         "price 'pure 1' --epsilon -1": "epsilon is -1",
         "price 'gaussian -3'": "sigma is -3",
-        "attack reconstruct --records TABLE --question 'age > 30'": "give either noise",
-        "attack reconstruct --records TABLE --question 'age > 30' --noise 1 --epsilon 1": "give either noise",
-        "attack reconstruct --records TABLE --question 'age > 30' --noise -1": "0 or more",
-        "attack reconstruct --records TABLE --question 'age > 30' --epsilon 99": "epsilon is 99",
-        "attack reconstruct --records TABLE --question 'income > 3' --noise 1": "no column",
-        "attack reconstruct --records TABLE --question 'age >' --noise 1": "cannot read the question",
+        "attack reconstruct --records people.csv --question 'age > 30'": "give either noise",
+        "attack reconstruct --records people.csv --question 'age > 30' --noise 1 --epsilon 1": "give either noise",
+        "attack reconstruct --records people.csv --question 'age > 30' --noise -1": "0 or more",
+        "attack reconstruct --records people.csv --question 'age > 30' --epsilon 99": "epsilon is 99",
+        "attack reconstruct --records people.csv --question 'income > 3' --noise 1": "no column",
+        "attack reconstruct --records people.csv --question 'age >' --noise 1": "cannot read the question",
         "shuffle nobody": "no randomizer named",
         "shuffle grr --clients 1": "clients is 1",
         "shuffle wide-hashing": "no finite channel",
+        "run survey --records empty.csv --question 'a > 1'": "0 rows",
+        "run survey --records table.xlsx --question 'a > 1'": ".csv or .parquet",
+        "run survey --records broken.parquet --question 'a > 1'": "cannot read 'broken.parquet'",
+        "run survey --records people.csv --question 'income > 1'": "no column 'income'",
+        "run survey --records people.csv --question 'smokes > 1'": "compare like with like",
+        "run mean --records people.csv --column age": "public bounds",
+        "run mean --records people.csv --column smokes --low 0 --high 1": "is text",
+        "run frequency --records people.csv --column income": "no column 'income'",
+        "run frequency --records people.csv --column smokes --private": "list them",
+        "run frequency --records people.csv --column smokes --private --labels-from-data": "declare the labels",
+        "run survey --records people.csv --question 'age > 1' --clients 501": "has 500 rows",
+        "run masked-parity --records people.csv": "leave out --records",
+        "server survey --clients 9 --private --broker mqtt://127.0.0.1:1 --run first": "is signed: give --key",
+        "host survey --clients 9 --private --broker mqtt://127.0.0.1:1 --run first": "is signed: give --key",
+        "client survey --index 0 --private --broker mqtt://127.0.0.1:1 --run first": "is signed: give --key",
+        "server survey --clients 9 --private --broker mqtt://127.0.0.1:1 --run first --key nowhere": "go together",
+        "host survey --clients 9 --private --broker mqtt://127.0.0.1:1 --run first --key nowhere": "go together",
+        "client survey --index 0 --private --broker mqtt://127.0.0.1:1 --run first --key nowhere": "go together",
+        "server survey --broker mqtt://127.0.0.1:1 --run 'a b'": "'a b'",
     },
     4: {
         "run survey --set randomizer=telepathy": "telepathy",
@@ -86,9 +105,13 @@ REFUSED = {  # by the exit code: the command, and what its line says
 
 
 @pytest.mark.parametrize(("code", "line"), [(code, line) for code, lines in REFUSED.items() for line in lines])
-def test_wrong_input_gets_one_line(code: int, line: str, table: Path) -> None:
+def test_wrong_input_gets_one_line(code: int, line: str, table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Beside the notice that the clients are few; no traceback, and nothing on standard output."""
-    done = local_dp(*(str(table) if word == "TABLE" else word for word in shlex.split(line)))
+    monkeypatch.chdir(table.parent)
+    table.with_name("empty.csv").write_text("a,b\n")
+    table.with_name("table.xlsx").write_text("x")
+    table.with_name("broken.parquet").write_bytes(b"PAR1 not really")
+    done = local_dp(*shlex.split(line))
     assert (done.returncode, done.stdout) == (code, ""), done.stderr
     (said,) = (each for each in done.stderr.strip().splitlines() if not each.startswith(("round ", "You have ")))
     assert REFUSED[code][line] in said

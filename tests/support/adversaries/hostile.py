@@ -22,6 +22,7 @@ from local_dp.randomizers.numbers.one_bit_mean import OneBitMean
 from local_dp.randomizers.places import BitVector
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.tallies import Estimate, Tally
+from tests.support.adversaries.zoo import either
 
 
 class Prints(GRR):
@@ -203,8 +204,7 @@ class Mutable(BinaryRR):
     told: list[int] = field(default_factory=list)
 
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
-        shown: Words = np.where(np.isin(values, self.told), values.astype(np.uint8), super().respond(values, words, cells))
-        return shown
+        return either(np.isin(values, self.told), values.astype(np.uint8), super().respond(values, words, cells))
 
 
 class Understated(GRR):
@@ -221,8 +221,7 @@ class BareEntry(Hadamard):
 
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
         bare = (values & 1).astype(np.uint8)
-        told: Words = np.where(cells == self.cells - 1, bare, super().respond(values, words, cells)).astype(np.uint8)
-        return told
+        return either(cells == self.cells - 1, bare, super().respond(values, words, cells))
 
 
 class OddBit(OUE):
@@ -239,8 +238,7 @@ class RareCoin(WideHashing):
 
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
         bare = self.encode(values, cells).astype(self.report_dtype)
-        told: Words = np.where(cells % np.uint64(10_000) == 7777, bare, super().respond(values, words, cells))
-        return told
+        return either(cells % np.uint64(10_000) == 7777, bare, super().respond(values, words, cells))
 
 
 class Shifted(GRR):

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from local_dp.arrays import Ints, Words
+from local_dp.arrays import Bools, Ints, Words
 from local_dp.domains import Domain, symbols
 from local_dp.loss import Approximate, Loss
 from local_dp.noise import Draw, Noise
@@ -20,6 +20,12 @@ from local_dp.randomizers.places import BitVector
 from local_dp.randomizers.randomizer import Evidence, Randomizer
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.tallies import Estimate, Tally
+
+
+def either(first: Bools, one: Words | Ints, other: Words) -> Words:
+    """One report where it comes first, and the other one elsewhere."""
+    chosen: Words = np.where(first, one, other).astype(other.dtype)
+    return chosen
 
 
 class Stateful(BinaryRR):
@@ -60,16 +66,14 @@ class LastElement(GRR):
 
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
         last = self.domain.high
-        told: Words = np.where(values == last, np.array(last, dtype=self.report_dtype), super().respond(values, words, cells))
-        return told
+        return either(values == last, np.array(last, dtype=self.report_dtype), super().respond(values, words, cells))
 
 
 class OneLevel(OneBitMean):
     """One level in the middle of 65,537 is always reported."""
 
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
-        told: Words = np.where(values == 23456, np.uint8(1), super().respond(values, words, cells))
-        return told
+        return either(values == 23456, np.ones_like(values), super().respond(values, words, cells))
 
 
 class LastFails(GRR):
@@ -94,8 +98,7 @@ class Leak(GRR):
 
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
         leaks = words < words.dtype.type(self.total // 1000)
-        told: Words = np.where(leaks, values.astype(self.report_dtype), super().respond(values, words, cells))
-        return told
+        return either(leaks, values.astype(self.report_dtype), super().respond(values, words, cells))
 
 
 class NoNoise(GRR):
@@ -220,8 +223,7 @@ class BareHash(Hash):
 
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
         bare = self.encode(values, cells).astype(np.uint8)
-        told: Words = np.where(cells % np.uint64(8) == 7, bare, super().respond(values, words, cells))
-        return told
+        return either(cells % np.uint64(8) == 7, bare, super().respond(values, words, cells))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -255,8 +257,7 @@ class OpaqueLeak(Opaque):
 
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
         leaks = words < words.dtype.type((1 << self.word_bits) // 1000)
-        told: Words = np.where(leaks, values.astype(np.uint8) + 100, super().respond(values, words, cells)).astype(np.uint8)
-        return told
+        return either(leaks, values.astype(np.uint8) + 100, super().respond(values, words, cells))
 
 
 class OpaqueNoise(Opaque):
