@@ -15,10 +15,9 @@ from local_dp.server.roster import Place, Roster
 from local_dp.wire import End, Hello, Roll, encode, topic
 from tests.support.adversaries.forger import ATTACKS, ESCAPE, Forger, Malicious, on_a_broker
 from tests.support.figures import figure
-from tests.support.inputs.builders import RUN, request, survey_query
+from tests.support.inputs.builders import RUN, reply_of, request, survey_query
 from tests.support.runs.brokers import a_broker, needs_mosquitto, retain
 from tests.support.runs.parties import CLIENTS, ROUNDS, Cast, digests, play_in_memory, play_on, undisturbed
-from tests.support.runs.puppets import reply_of
 
 
 @pytest.mark.parametrize("attack", ATTACKS)
@@ -159,8 +158,12 @@ def test_only_what_was_said_is_heard(examples: int, least: int) -> None:
     assert min(seen.values()) > least
 
 
-def test_a_roster_gives_each_client_to_one_key() -> None:
-    """Names, keys and clients that two places share are refused, and so is a line that is not as it is written."""
+def test_a_speaker_has_one_group() -> None:
+    """A member's key speaks under its own group and name alone; names, keys and clients that two places share are refused, and broken lines."""
+    place = PLACES[1]
+    assert ROSTER.speaker(topic(RUN, "rep", HOSTS, place.member)) == place.key
+    for where in (topic(RUN, "rep", "g0", place.member), topic(RUN, "rep", HOSTS), f"other/1/{RUN}/rep/{HOSTS}/{place.member}", place.member, ""):
+        assert ROSTER.speaker(where) is None
     for twice in (Place("host-0", HOSTS, 7, 8, bytes(32)), Place("host-7", HOSTS, 7, 8, PLACES[0].key), Place("host-7", HOSTS, 2, 8, bytes(32))):
         with pytest.raises(InputError):
             Roster([*PLACES, twice])
@@ -169,14 +172,6 @@ def test_a_roster_gives_each_client_to_one_key() -> None:
     for line in ("", good[:-1], good.replace(" 0 ", " -1 "), good.upper(), good + " 1", good.replace("host-0", "host/0"), good.replace(" 0 1 ", " 1 1 ")):
         with pytest.raises(InputError):
             Place.parse(line)
-
-
-def test_a_speaker_has_one_group() -> None:
-    """A member's key speaks under its own group and name, on topics of six parts, and nowhere else."""
-    place = PLACES[1]
-    assert ROSTER.speaker(topic(RUN, "rep", HOSTS, place.member)) == place.key
-    for where in (topic(RUN, "rep", "g0", place.member), topic(RUN, "rep", HOSTS), f"other/1/{RUN}/rep/{HOSTS}/{place.member}", place.member, ""):
-        assert ROSTER.speaker(where) is None
 
 
 def test_the_embedded_broker_lets_in_whoever_has_its_password() -> None:

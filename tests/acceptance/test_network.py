@@ -22,11 +22,10 @@ from local_dp.experiments.tiers.outcome import Outcome
 from local_dp.wire import End, Gone, Hello, encode, topic
 from tests.support.adversaries.rewriting import rewriting
 from tests.support.figures import figure
-from tests.support.inputs.builders import RUN
+from tests.support.inputs.builders import RUN, reply_of
 from tests.support.runs.brokers import a_broker, configured, free_port, needs_mosquitto
 from tests.support.runs.command import local_dp
 from tests.support.runs.parties import CLIENTS, ROUNDS, Cast, digests, play_on, undisturbed
-from tests.support.runs.puppets import reply_of
 
 pytestmark = needs_mosquitto
 LONG = 15  # rounds of members in private, who take a tenth of a second each, so that an attack has time

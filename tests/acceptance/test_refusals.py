@@ -111,10 +111,6 @@ def test_types_seen_from_values_would_tell(tmp_path: Path) -> None:
     declared = [_said(_table(tmp_path, row), script) for row in (ROWS[0], ROWS[3])]
     figure("class 5", f"{len(script)} requests tell two rows apart by their types, and not where the types are declared")
     assert declared[0] == declared[1]
-
-
-def test_a_record_that_says_no_whole_number_still_joins(tmp_path: Path) -> None:
-    """Declared whole and not to be read, it is 0 to a private member, who would else show by staying away; elsewhere it is refused."""
     assert _table(tmp_path, ROWS[1])["y"].tolist() == [0]
     with pytest.raises(InputError, match="declared whole"):
         read_records(tmp_path / "record.csv", SCHEMA)

@@ -11,6 +11,7 @@ from local_dp.errors import InputError
 from local_dp.experiments.api.attack import attributes, reconstruct, trace
 from local_dp.records import Records
 from tests.support.runs.command import local_dp
+from tests.support.runs.people import written
 
 
 def people(n: int = 1000) -> Records:
@@ -21,11 +22,7 @@ def people(n: int = 1000) -> Records:
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    import polars
-
-    path = tmp_path / "people.csv"
-    polars.DataFrame({name: values.tolist() for name, values in people().columns.items()}).write_csv(path)
-    return path
+    return written(tmp_path, people())
 
 
 def test_the_shell_says_what_the_attack_found(path: Path) -> None:

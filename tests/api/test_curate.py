@@ -99,9 +99,6 @@ def test_numbers_intervals_and_rules() -> None:
     learned = question["learn"](rows, seed=1).data
     assert learned["truth"]["score"] > 0.95
     assert [row[1] for row in learned["result"]["rows"]] == pytest.approx([learned["truth"]["score"], learned["truth"]["trivial"]], abs=0.05)
-
-
-def test_few_cells_have_a_tree_and_many_a_factorization() -> None:
     for cells, mechanism in ((64, "CountTree"), (4096, "PrefixFactorization")):
         assert ldp.curate.intervals(people(), "age", bounds=(10, 90), cells=cells, seed=1).data["mechanism"] == mechanism
 

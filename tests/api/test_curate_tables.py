@@ -101,6 +101,13 @@ def test_values_are_coded_and_back() -> None:
     assert names == [[x, y] for y in ("0", "1") for x in ("< 1", "1 to < 2", "2 to < 3", "3 to < 4", "4 to < 5", ">= 5")]
     table = every.table(Records({"x": np.array([0.5, 1.0, 4.99, 5.0, 9.0]), "y": np.array([0, 1, 0, 1, 0])}))
     assert [[*each] for each in every.names(table.rows)] == [["< 1", "0"], ["1 to < 2", "1"], ["4 to < 5", "0"], [">= 5", "1"], [">= 5", "0"]]
+    assert Attribute.cut_at(*read_listed("age = 27;32.5")) == Attribute("age", cuts=(27.0, 32.5))
+    assert read_listed("job=baker; smith") == ("job", ["baker", "smith"])
+    for wrong in ("age", "age=", "=1", "age=1;;2"):
+        with pytest.raises(ldp.InputError, match="names no column"):
+            read_listed(wrong)
+    with pytest.raises(ldp.InputError, match="are no numbers"):
+        Attribute.cut_at("age", ["young"])
 
 
 @pytest.mark.parametrize(
@@ -121,13 +128,3 @@ def test_values_are_coded_and_back() -> None:
 def test_bad_input_gets_a_line(question: dict[str, Any], words: str) -> None:
     with pytest.raises(ldp.InputError, match=words):
         ldp.curate.marginals(people(), **{"ways": 1, **question})
-
-
-def test_typed_columns_are_read() -> None:
-    assert Attribute.cut_at(*read_listed("age = 27;32.5")) == Attribute("age", cuts=(27.0, 32.5))
-    assert read_listed("job=baker; smith") == ("job", ["baker", "smith"])
-    for wrong in ("age", "age=", "=1", "age=1;;2"):
-        with pytest.raises(ldp.InputError, match="names no column"):
-            read_listed(wrong)
-    with pytest.raises(ldp.InputError, match="are no numbers"):
-        Attribute.cut_at("age", ["young"])

@@ -74,7 +74,7 @@ def test_what_cannot_be_planned_is_refused(task: Any, question: dict[str, Any], 
         ldp.plan(task, **question)
 
 
-def test_the_command_is_the_function() -> None:
+def test_the_command_is_the_function(tmp_path: Path) -> None:
     typed = local_dp("plan", "survey", "--epsilon", "2", "--accuracy", "0.04", "--json")
     assert json.loads(typed.stdout) == ldp.plan("survey", epsilon=2, accuracy=0.04).to_dict()
     made_up = local_dp("plan", "--epsilon", "4", "mean", "--p", "0.1", "--population", "made-up", "--json")
@@ -84,9 +84,6 @@ def test_the_command_is_the_function() -> None:
     assert "By the protocol's own bound" in shown.stdout
     few = local_dp("plan", "prefix-sums", "--clients", "100")
     assert "too few for any accuracy" in few.stdout
-
-
-def test_a_plan_of_a_file(tmp_path: Path) -> None:
     path = tmp_path / "people.csv"
     path.write_text("smokes\n" + "1\n" * 10 + "0\n" * 90)
     typed = local_dp("plan", "survey", "--records", str(path), "--question", "smokes == 1", "--epsilon", "4", "--json")

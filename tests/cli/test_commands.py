@@ -39,9 +39,6 @@ def test_help_imports_nothing_heavy() -> None:
     assert {name for name in imported if name.startswith("local_dp.experiments.cli.")} == {
         f"local_dp.experiments.cli.{name}" for name in ("main", "commands", "completion", "fields")
     }
-
-
-def test_importing_the_library_imports_nothing_heavy() -> None:
     done = subprocess.run([sys.executable, "-c", "import sys, local_dp; print(*sys.modules)"], cwd=ROOT, capture_output=True, text=True, check=True)
     assert not {name.split(".")[0] for name in done.stdout.split()} & set(HEAVY)
 
@@ -107,20 +104,16 @@ def test_every_spelling_of_a_parameter_means_the_same(table: Path) -> None:
     assert [run["parameters"]["monotone"] for run in switched] == [True, True, False]
 
 
-def test_nothing_near_is_suggested() -> None:
-    """A name like no other gets the list of what there is, and no guess."""
-    words = local_dp("run", "telepathy").stderr
-    assert "did you mean" not in words
-    assert "there are crosstab, " in words
-
-
-def test_version_and_the_two_names_of_the_program() -> None:
+def test_version_names_of_the_program_and_of_nothing() -> None:
     """`--version` in one line; `python -m local_dp` is the same program; without a command, help and exit code 2."""
     assert local_dp("--version").stdout.startswith("local-dp ")
     done = subprocess.run([sys.executable, "-m", "local_dp", "--version"], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout == local_dp("--version").stdout
     bare = local_dp()
     assert (bare.returncode, bare.stdout) == (2, local_dp("-h").stdout)
+    words = local_dp("run", "telepathy").stderr
+    assert "did you mean" not in words
+    assert "there are crosstab, " in words
 
 
 def test_a_shell_completes_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

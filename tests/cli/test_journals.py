@@ -45,15 +45,12 @@ def test_a_private_run_is_kept_and_its_members_remember(tmp_path: Path) -> None:
     assert "first" in spent.stdout
 
 
-def test_a_run_in_which_nothing_was_asked_is_not_kept() -> None:
-    """A server that finds no broker leaves nothing, and can be started again under the same name."""
+def test_a_run_in_which_nothing_was_asked_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server that finds no broker leaves nothing, and can be started again under the same name; of a run that is kept, the password is not."""
     for _ in range(2):
         done = local_dp("server", "survey", "--broker", "mqtt://127.0.0.1:1", "--run", "lost", "--clients", "5", "--joining", "0.1")
         assert done.returncode in (3, 5), done.stderr
     assert not list(runs_folder().glob("*"))
-
-
-def test_no_password_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Journal, "standing", lambda journal: (0, 1, 0))
     local_dp("server", "survey", "--broker", "mqtt://me:secret-word@127.0.0.1:1", "--run", "lost", "--clients", "5", "--joining", "0.1")
     (kept,) = runs_folder().glob("*.run")

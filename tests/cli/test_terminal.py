@@ -103,16 +103,13 @@ def messages_of(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> list[str]:
     return messages
 
 
-def test_starting_processes_shows_how_many_are_ready(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A run over processes says that it starts them, how many are ready and who is missing, and then how many have replied."""
+def test_a_run_shows_who_is_ready_and_has_replied(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run over processes shows how many are ready, who is missing, and how many have replied; a simulated round, how many after each chunk."""
     messages = messages_of(monkeypatch, "run", "survey", "--tier", "processes", "--clients", "30")
     assert messages[0] == "starting the clients in tier processes"
     assert messages[1] == "0 of 30 clients are ready; waiting for 0..29"
     assert "30 of 30 clients are ready" in messages
     assert any("30/30 replied, epsilon 1" in each for each in messages[messages.index("30 of 30 clients are ready") :])
-
-
-def test_the_population_tier_shows_each_chunk(monkeypatch: pytest.MonkeyPatch) -> None:
     messages = messages_of(monkeypatch, "run", "survey", "--tier", "population", "--clients", str(3 * CHUNK))
     counts = [int(match[1].replace(",", "")) for each in messages if (match := re.search(r"([\d,]+)/[\d,]+ replied", each))]
     assert counts == sorted(counts)

@@ -17,8 +17,7 @@ from local_dp.server.progress import RoundProgress
 from local_dp.server.quorum import Terms
 from local_dp.server.round import Part
 from local_dp.wire import Gone, Hello, Refusal, Reply, Request, topic
-from tests.support.inputs.builders import PATIENT, RUN, SEED, survey_query
-from tests.support.runs.puppets import reply_of
+from tests.support.inputs.builders import PATIENT, RUN, SEED, reply_of, survey_query
 
 
 def _closed(terms: Terms, *answers: tuple[int, int], refusing: range = range(0)) -> Coordinator:

@@ -47,16 +47,12 @@ def test_charges_add_up_and_never_pass_the_budget(tmp_path: Path) -> None:
     assert [charged.what for charged in budget_file.standing().charges] == ["a mean", "a histogram", "the rest"]
 
 
-def test_a_pure_budget_pays_for_nothing_with_a_delta(tmp_path: Path) -> None:
+def test_neighbours_of_two_kinds_do_not_add_up(tmp_path: Path) -> None:
+    """A budget is of records or of edges, by what it first paid for; a pure one pays for nothing with a delta."""
     budget_file = KeptBudget.create(tmp_path / "budget", Pure(NANO))
     with pytest.raises(RefusedError, match="exceeds the budget of epsilon 1"):
         budget_file.charge(approximate(0.1, 1e-9), "replace", "a histogram")
     assert budget_file.standing().spent == Pure(0)
-
-
-def test_neighbours_of_two_kinds_do_not_add_up(tmp_path: Path) -> None:
-    """A budget is of records or of edges, by what it first paid for."""
-    budget_file = KeptBudget.create(tmp_path / "budget", Pure(NANO))
     budget_file.charge(Pure(1), "edge", "triangles")
     with pytest.raises(RefusedError, match="spent on 'edge' neighbours") as refused:
         budget_file.charge(Pure(1), "replace", "a mean")

@@ -25,7 +25,7 @@ from local_dp.server.coordinator import Coordinator
 from local_dp.server.quorum import Terms
 from local_dp.server.remote import RemoteOracle
 from local_dp.server.round import Round
-from local_dp.wire import Request
+from local_dp.wire import Reply, Request
 from tests.support.runs.virtual_time import beside, run_virtually
 
 SEED = 20080402
@@ -79,6 +79,11 @@ def survey_query(stop: int, start: int = 0, randomizer: Randomizer | None = None
 
 def request(*queries: LocalQuery, number: int = 1, run: str = RUN) -> Request:
     return Round(run, number, queries, SEED).request()
+
+
+def reply_of(round: int, member: str, start: int, reports: bytes, ask: int = 0) -> Reply:
+    """A member's reports of one byte each."""
+    return Reply(run=RUN, round=round, member=member, ask=ask, start=start, width=1, reports=reports)
 
 
 def role(records: Records, start: int = 0, budget: float = 1.0, member: str = "host-0", allowed: frozenset[str] | None = None) -> ClientRole:

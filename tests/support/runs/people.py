@@ -15,9 +15,10 @@ def people(n: int = 4000) -> Records:
     return Records({"age": age, "income": np.exp(generator.normal(10, 1, n)), "job": job, "old": (age >= 65).astype(np.int64)})
 
 
-def written(folder: Path) -> Path:
+def written(folder: Path, records: Records | None = None) -> Path:
+    """A table as a file: these people, or others."""
     import polars
 
     path = folder / "people.csv"
-    polars.DataFrame({name: values.tolist() for name, values in people().columns.items()}).write_csv(path)
+    polars.DataFrame({name: values.tolist() for name, values in (records or people()).columns.items()}).write_csv(path)
     return path
