@@ -63,13 +63,7 @@ def test_a_small_group_is_traced_by_its_means(path: Path) -> None:
 
 def test_attributes_are_cuts_and_labels() -> None:
     """Above each value but the least, at most 16 to a column; equal to each text; nothing for a column of one value; a missing number is in none."""
-    table = Records(
-        {
-            "few": np.array([1.0, 2.0, np.nan, 4.0]),
-            "one": np.array([5, 5, 5, 5]),
-            "text": np.array(["a", "b", "a", ""]),
-        }
-    )
+    table = Records({"few": np.array([1.0, 2.0, np.nan, 4.0]), "one": np.array([5, 5, 5, 5]), "text": np.array(["a", "b", "a", ""])})
     assert attributes(table).T.tolist() == [[False, True, False, True], [False, False, False, True], [True, False, True, False], [False, True, False, False]]
     assert attributes(Records({"many": np.arange(1000)})).shape == (1000, 16)
     with pytest.raises(InputError, match="one value"):

@@ -42,11 +42,7 @@ def case(name: str, epsilon: float, start: str, n: int | None = None) -> Case:
 
 @pytest.mark.parametrize(
     ("name", "epsilon"),
-    short(
-        ((name, epsilon) for name, epsilon in [*((name, 1.0) for name in CASES if name != "table"), ("frequency", 0.25)]),
-        lambda each: each[0] not in DEAR,
-        several=True,
-    ),
+    short([*((name, 1.0) for name in CASES if name != "table"), ("frequency", 0.25)], lambda each: each[0] not in DEAR, several=True),
 )
 def test_every_protocol_covers_as_its_law_says(name: str, epsilon: float) -> None:
     """Measured coverage is within 5 standard errors of the exact one, or of the band; at the default counts it is in the band (at .25: one-bit Hadamard)."""

@@ -32,11 +32,8 @@ def pay(ledger: Ledger, run: str, start: int, stop: int, nano: Any) -> None:
 
 
 def state(ledger: Ledger) -> dict[str, Any]:
-    return {
-        "life": list(ledger._life.spans()),
-        "runs": {run: list(spent.spans()) for run, spent in ledger._runs.items()},
-        "limits": (ledger.limit, ledger.lifetime),
-    }
+    runs = {run: list(spent.spans()) for run, spent in ledger._runs.items()}
+    return {"life": list(ledger._life.spans()), "runs": runs, "limits": (ledger.limit, ledger.lifetime)}
 
 
 @pytest.mark.parametrize("charge", HOSTILE, ids=[f"{place}" for place in range(len(HOSTILE))])

@@ -42,13 +42,9 @@ def test_another_request_under_the_same_round_is_refused() -> None:
     """Changing the coins, the cohort, the parameters or the randomizer of an answered round gets a refusal, uncharged."""
     member, question = role(yes_records(5), budget=10.0), request(survey_query(5))
     member.handle(question)
-    changed = [
-        question.model_copy(update={"asks": (question.asks[0].model_copy(update={"coins": bytes(16)}),)}),
-        request(survey_query(4)),
-        request(survey_query(5, randomizer=BinaryRR(0.5))),
-        request(survey_query(5, randomizer=GRR(1.0, k=2))),
-    ]
-    assert [_refusal(member.handle(other)) for other in changed] == ["equivocation"] * 4
+    queries = (survey_query(4), survey_query(5, randomizer=BinaryRR(0.5)), survey_query(5, randomizer=GRR(1.0, k=2)))
+    for changed in (_asking(coins=bytes(16)), *map(request, queries)):
+        assert _refusal(member.handle(changed)) == "equivocation"
     assert member.store.ledger.max_spent == 1.0
 
 
@@ -168,14 +164,9 @@ def test_a_report_counts_once() -> None:
 
 
 BAD_REPLIES: dict[str, dict[str, Any]] = {
-    "another ask": {"ask": 1},
-    "empty": {"reports": b""},
-    "beyond the cohort": {"start": 3, "reports": b"\x00\x00"},
-    "not asked": {"start": 9},
-    "the wrong width": {"width": 2, "reports": b"\x00\x00"},
-    "half a report": {"width": 2},
-    "outside the alphabet": {"reports": b"\x02"},
-}
+    "another ask": {"ask": 1}, "empty": {"reports": b""}, "beyond the cohort": {"start": 3, "reports": b"\x00\x00"}, "not asked": {"start": 9},
+    "the wrong width": {"width": 2, "reports": b"\x00\x00"}, "half a report": {"width": 2}, "outside the alphabet": {"reports": b"\x02"},
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", BAD_REPLIES)

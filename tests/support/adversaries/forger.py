@@ -135,12 +135,7 @@ def _flipped(payload: bytes, place: int) -> bytes:
 
 
 ATTACKS: dict[str, Callable[[Forger, Delivery], Iterator[Delivery]]] = {
-    "replies": _made(_replies),
-    "refusals": _made(_refusals),
-    "end": _made(_end),
-    "early": _made(_early),
-    "gone": _made(_gone),
-    "claim": _made(_claim),
+    **{make.__name__.removeprefix("_"): _made(make) for make in (_replies, _refusals, _end, _early, _gone, _claim)},
     "replay": _replay,
 }
 

@@ -47,14 +47,9 @@ _ASKS: tuple[tuple[Ask, ...], ...] = (
 def equivocated(request: Request, how: int) -> Request:
     ask = request.asks[how // 8 % len(request.asks)]
     others = (
-        {"query_params": {"text": "yes == 0"}},
-        {"randomizer_params": {"epsilon": 0.2}},
-        {"coins": bytes(16)},
-        {"once": "other"},
-        {"stop": ask.stop + 1},
-        {"start": 0, "stop": CLIENTS},
-        {"randomizer": "grr", "randomizer_params": {"epsilon": 0.3, "k": 2}},
-    )
+        {"query_params": {"text": "yes == 0"}}, {"randomizer_params": {"epsilon": 0.2}}, {"coins": bytes(16)}, {"once": "other"},
+        {"stop": ask.stop + 1}, {"start": 0, "stop": CLIENTS}, {"randomizer": "grr", "randomizer_params": {"epsilon": 0.3, "k": 2}},
+    )  # fmt: skip
     changed = ask.model_copy(update=others[how % len(others)])
     asks = tuple(changed if each is ask else each for each in request.asks)
     return request.model_copy(update={"asks": asks if how % 3 else (*asks, ask)})
