@@ -15,10 +15,11 @@ import psutil
 import pytest
 
 import local_dp
-from local_dp.errors import InputError
+from local_dp.errors import InputError, LocalDPError
 from local_dp.experiments.cli.inspect import experiment as laboratory
 from local_dp.experiments.cli.main import main
 from local_dp.experiments.lab import catalogue
+from local_dp.experiments.lab.apart import ENVIRONMENT, measure, measure_apart
 from local_dp.experiments.lab.claim import _read
 from local_dp.experiments.lab.runner import run_experiments
 from local_dp.experiments.lab.store import MeasurementStore, code_stamp, plain
@@ -229,6 +230,22 @@ def test_a_claim_that_is_not_shown_fails_the_command(tmp_path: Path, monkeypatch
     printed = capsys.readouterr().out
     assert printed.startswith("wrong-toy: not shown\nfailed: The slope is")
     assert "(slope 0." in printed or "(slope -" in printed
+
+
+def test_a_point_measured_apart_is_the_same() -> None:
+    """What comes back through a process of its own is what is measured here, to the last bit; linear algebra uses one thread."""
+    here = measure(TOY, {"n": 100}, 5)
+    there = measure_apart(TOY, {"n": 100}, 5, code_stamp(TOY))
+    assert there == {key: float(value) for key, value in here.items()}
+    assert ENVIRONMENT["OPENBLAS_NUM_THREADS"] == "1"
+
+
+def test_other_code_and_failures_are_one_line() -> None:
+    """A worker with another version of the experiment refuses it, and one that fails says what its last line was."""
+    with pytest.raises(LocalDPError, match="install the same version"):
+        measure_apart(TOY, {"n": 100}, 5, "0")
+    with pytest.raises(LocalDPError, match=r"could not measure .*KeyError"):
+        measure_apart(TOY, {"m": 100}, 5, code_stamp(TOY))
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from local_dp.sealing import SIGNATURE, Party, new_key, public
 from local_dp.server.roster import Place
 from local_dp.wire import AnyMessage, End, Gone, Hello, Refusal, Reply, Request, Roll, decode, encode, topic
 from tests.support.inputs.builders import RUN
-from tests.support.runs.brokers import listening
+from tests.support.runs.brokers import overheard
 from tests.support.runs.parties import CLIENTS, Cast
 
 ESCAPE = "\x1b[2J\x1b]0;owned\x07"
@@ -160,4 +160,4 @@ def on_a_broker(forger: Forger, url: str) -> AbstractContextManager[None]:
         for forged in forger.forge(heard):
             await bus.publish(forged.topic, forged.payload)
 
-    return listening(url, "forger", forge)
+    return overheard(url, "forger", forge)

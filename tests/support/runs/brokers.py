@@ -115,7 +115,7 @@ def retain(url: str, topic: str, payload: bytes) -> None:
 
 
 @contextmanager
-def listening(url: str, name: str, hear: Callable[[MqttBus, Delivery], Awaitable[None]]) -> Iterator[None]:
+def overheard(url: str, name: str, hear: Callable[[MqttBus, Delivery], Awaitable[None]]) -> Iterator[None]:
     """Somebody on the broker who reads everything, in a thread of the test, from before the block until its end."""
     joined, over = threading.Event(), threading.Event()
 
