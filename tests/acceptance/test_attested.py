@@ -17,9 +17,8 @@ from local_dp.experiments.tiers.outcome import as_data, stamp_of
 from local_dp.experiments.watch.events import Scene
 from local_dp.server.members import Members
 from local_dp.wire import Hello
-from tests.support.inputs.keys import enrolled
 from tests.support.runs.brokers import embedded, mosquitto, needs_mosquitto
-from tests.support.runs.command import local_dp, together
+from tests.support.runs.command import enrolled, local_dp, together
 from tests.support.runs.parties import MEMBERS, Cast, play_in_memory, play_on, settings
 
 SOME = [seeded for count in range(MEMBERS + 1) for seeded in combinations(range(MEMBERS), count)]

@@ -30,9 +30,8 @@ from local_dp.server.quorum import Terms
 from local_dp.tallies import Tally
 from local_dp.wire import Hello, Reply, topic
 from tests.support.inputs.builders import RUN, SEED, yes_records
-from tests.support.inputs.keys import enrolled
 from tests.support.runs.brokers import a_broker, mosquitto, needs_mosquitto
-from tests.support.runs.command import command
+from tests.support.runs.command import command, enrolled
 from tests.support.runs.mortal import CLIENTS, HOSTS_OF, ROUNDS, Town
 from tests.support.runs.virtual_time import run_virtually
 from tests.support.runs.watching import Watching

@@ -11,9 +11,8 @@ from local_dp.experiments.api.budget import budget
 from local_dp.experiments.tiers.places import runs_folder, stores_folder
 from local_dp.server.journal import Journal
 from tests.support.inputs.builders import request, survey_query
-from tests.support.inputs.keys import enrolled
 from tests.support.runs.brokers import mosquitto, needs_mosquitto
-from tests.support.runs.command import command, local_dp
+from tests.support.runs.command import command, enrolled, local_dp
 from tests.support.runs.stores import CLIENTS, asked, member
 
 

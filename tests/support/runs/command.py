@@ -9,6 +9,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import IO, Any
 
 import pytest
@@ -92,3 +93,12 @@ def together(*lines: Sequence[str]) -> list[Done]:
 def command(*arguments: str) -> list[str]:
     """The words that start the command line in an interpreter of its own."""
     return [sys.executable, "-m", "local_dp", *arguments]
+
+
+def enrolled(folder: Path, *hosts: int, clients: int = 20) -> None:
+    """Keys of a server and of hosts of so many clients each, by their first one, and the roster."""
+    for name in ("server", *(f"host-{start}" for start in hosts)):
+        assert local_dp("keys", "create", str(folder / f"{name}.key")).returncode == 0
+    for start in hosts:
+        done = local_dp("keys", "enrol", str(folder / "roster"), str(folder / f"host-{start}.key.pub"), "--start", str(start), "--clients", str(clients))
+        assert done.returncode == 0, done.stderr
