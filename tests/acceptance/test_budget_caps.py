@@ -1,6 +1,7 @@
 """Acceptance tests 6 to 9, and the growth of a store: what a client is asked cannot make it spend, or keep, more than it says."""
 
 import random
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -100,24 +101,16 @@ def test_the_lifetime_cap_holds_over_new_runs(tmp_path: Path) -> None:
 BUDGETS = (0.1, 0.5, 1.0, 2.0, 2.718281828, 8.0)
 
 
-def _splits(path: Path, parts: range, durable: bool) -> int:
-    played = 0
-    for budget in BUDGETS:
-        for k in parts:
-            store = MemoryStore(budget)
-            role = ClientRole("m", 0, yes_records(1), SystemNoise(), store) if not durable else member(path / f"{budget}-{k}.store", budget, clients=1)
-            each = split_epsilon(budget, k)
-            codes = [code(role.handle(asked(number, each, clients=1))) for number in range(1, k + 2)]
-            assert codes == ["reply"] * k + ["budget"], (budget, k)
-            assert round(role.store.ledger.max_spent * NANO) == k * round(each * NANO)
-            played += 1
-    return played
-
-
 @pytest.mark.parametrize(("parts", "durable"), [(range(2, 60, 9), False), pytest.param(range(2, 60), True, marks=pytest.mark.slow)])
 def test_an_equal_split_is_accepted_to_the_last_round(parts: range, durable: bool, tmp_path: Path) -> None:
     """Test 9, six budgets: exactly k rounds are answered, and the next is refused, with a store in a file as well."""
-    print(f"test 9: {_splits(tmp_path, parts, durable)} equal splits: k answered, k + 1 refused")
+    for budget, k in product(BUDGETS, parts):
+        store, each = MemoryStore(budget), split_epsilon(budget, k)
+        role = ClientRole("m", 0, yes_records(1), SystemNoise(), store) if not durable else member(tmp_path / f"{budget}-{k}.store", budget, clients=1)
+        codes = [code(role.handle(asked(number, each, clients=1))) for number in range(1, k + 2)]
+        assert codes == ["reply"] * k + ["budget"], (budget, k)
+        assert round(role.store.ledger.max_spent * NANO) == k * round(each * NANO)
+    print(f"test 9: {len(BUDGETS) * len(parts)} equal splits: k answered, k + 1 refused")
 
 
 def _wide(number: int, epsilon: float, asks: int) -> Request:

@@ -206,16 +206,13 @@ def _answers_after(path: Path, fault: Callable[[Path], None], while_open: bool) 
 def test_a_store_that_fails_gets_no_reply(fault: str, while_open: bool) -> None:
     """Test 10: the constant refusal "store", or no client at all; never a reply, not even one that was given before."""
     with tempfile.TemporaryDirectory() as folder:  # pytest's own may be entered by its user alone
-        _hurt(Path(folder) / "a.store", fault, while_open)
-
-
-def _hurt(path: Path, fault: str, while_open: bool) -> None:
-    role = member(path, clients=MANY)
-    assert code(role.handle(asked(1))) == "reply"
-    role.store.close()  # type: ignore[attr-defined]
-    codes = _answers_after(path, FAULTS[fault], while_open)
-    assert set(codes) == {b"store"}, codes
-    print(f"test 10: {fault}, {'while open' if while_open else 'before it was opened'}: no reply")
+        path = Path(folder) / "a.store"
+        role = member(path, clients=MANY)
+        assert code(role.handle(asked(1))) == "reply"
+        role.store.close()  # type: ignore[attr-defined]
+        codes = _answers_after(path, FAULTS[fault], while_open)
+        assert set(codes) == {b"store"}, codes
+        print(f"test 10: {fault}, {'while open' if while_open else 'before it was opened'}: no reply")
 
 
 def test_a_store_that_another_process_holds_gets_no_reply(tmp_path: Path) -> None:

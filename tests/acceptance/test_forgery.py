@@ -1,12 +1,13 @@
 """Classes 3 and 6, promises P5 and P6: nobody speaks for another. Each test prints its figure."""
 
+import asyncio
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from local_dp.bus.address import Address
+from local_dp.bus.broker import EmbeddedBroker
 from local_dp.bus.interface import Delivery
 from local_dp.clients.member import HOSTS, will
 from local_dp.errors import ForgedError, InputError, LocalDPError
@@ -16,7 +17,7 @@ from local_dp.wire import End, Hello, Roll, encode, topic
 from tests.support.adversaries.forger import ATTACKS, ESCAPE, Forger, Malicious, on_a_broker
 from tests.support.figures import figure
 from tests.support.inputs.builders import RUN, reply_of, request, survey_query
-from tests.support.runs.brokers import a_broker, needs_mosquitto, retain
+from tests.support.runs.brokers import a_broker, joins, needs_mosquitto, retain
 from tests.support.runs.parties import CLIENTS, ROUNDS, Cast, digests, play_in_memory, play_on, undisturbed
 
 
@@ -176,26 +177,13 @@ def test_a_speaker_has_one_group() -> None:
 
 def test_the_embedded_broker_lets_in_whoever_has_its_password() -> None:
     """Its credentials are drawn for each run: without them, or with others, nobody joins."""
-    import asyncio
-
-    from local_dp.bus.broker import EmbeddedBroker
-    from local_dp.bus.mqtt import MqttBus
-    from local_dp.errors import BusError
-
-    async def join(url: str) -> bool:
-        try:
-            async for _ in MqttBus(Address.parse(url), "somebody", ["#"]).messages(0.5):
-                return True
-        except BusError:
-            pass
-        return False
 
     async def tried() -> list[bool]:
         broker = EmbeddedBroker()
         await broker.start()
         try:
             bare = f"mqtt://127.0.0.1:{broker.port}"
-            return [await join(url) for url in (broker.url, bare, bare.replace("//", "//run:@"), bare.replace("//", "//run:secret@"))]
+            return [await joins(url) for url in (broker.url, bare, bare.replace("//", "//run:@"), bare.replace("//", "//run:secret@"))]
         finally:
             await broker.stop()
 

@@ -68,13 +68,19 @@ def _mutated(chance: random.Random) -> bytes:
     payload = bytearray(chance.choice(VALID))
     for _ in range(chance.choice((1, 1, 2, 5))):
         place, end = sorted((chance.randrange(len(payload) + 1), chance.randrange(len(payload) + 1)))
-        _MUTATIONS[chance.randrange(len(_MUTATIONS))](payload, place, end, chance)
+        match chance.choice(("flip", "flip", "cut", "repeat", "splice", "exchange", "exchange")):
+            case "flip":
+                payload[place : place + 1] = bytes([chance.getrandbits(8)])
+            case "cut":
+                del payload[place : min(end, place + 8)]
+            case "repeat":
+                payload[place:place] = payload[place:end]
+            case "splice":
+                payload[place:] = chance.choice(VALID)[place:]
+            case _:
+                with suppress(ValueError, OverflowError, TypeError, msgpack.exceptions.UnpackException):
+                    payload[:] = msgpack.packb(_changed(msgpack.unpackb(payload, use_list=False), chance), use_single_float=chance.random() < 0.1)
     return bytes(payload)
-
-
-def _exchange(payload: bytearray, place: int, end: int, chance: random.Random) -> None:
-    with suppress(ValueError, OverflowError, TypeError, msgpack.exceptions.UnpackException):
-        payload[:] = msgpack.packb(_changed(msgpack.unpackb(payload, use_list=False), chance), use_single_float=chance.random() < 0.1)
 
 
 def _changed(data: object, chance: random.Random) -> object:
@@ -88,25 +94,6 @@ def _changed(data: object, chance: random.Random) -> object:
             return dict(reversed(data.items()))
         return {**data, f"{name}s": 1} if how < 0.2 else {**data, name: _changed(data[name], chance)}
     return chance.choice(VALUES)
-
-
-def _flip(payload: bytearray, place: int, end: int, chance: random.Random) -> None:
-    payload[place : place + 1] = bytes([chance.getrandbits(8)])
-
-
-def _cut(payload: bytearray, place: int, end: int, chance: random.Random) -> None:
-    del payload[place : min(end, place + 8)]
-
-
-def _repeat(payload: bytearray, place: int, end: int, chance: random.Random) -> None:
-    payload[place:place] = payload[place:end]
-
-
-def _splice(payload: bytearray, place: int, end: int, chance: random.Random) -> None:
-    payload[place:] = chance.choice(VALID)[place:]
-
-
-_MUTATIONS: tuple[Callable[[bytearray, int, int, random.Random], None], ...] = (_flip, _flip, _cut, _repeat, _splice, _exchange, _exchange)
 
 
 def _open() -> Coordinator:

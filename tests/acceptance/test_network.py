@@ -15,15 +15,13 @@ import pytest
 from paho.mqtt.enums import CallbackAPIVersion
 
 from local_dp.bus.address import Address
-from local_dp.bus.mqtt import MqttBus
 from local_dp.clients.member import HOSTS
-from local_dp.errors import BusError
 from local_dp.experiments.tiers.outcome import Outcome
 from local_dp.wire import End, Gone, Hello, encode, topic
 from tests.support.adversaries.rewriting import rewriting
 from tests.support.figures import figure
 from tests.support.inputs.builders import RUN, reply_of
-from tests.support.runs.brokers import a_broker, configured, free_port, needs_mosquitto
+from tests.support.runs.brokers import a_broker, configured, free_port, joins, needs_mosquitto
 from tests.support.runs.command import local_dp
 from tests.support.runs.parties import CLIENTS, ROUNDS, Cast, digests, play_on, undisturbed
 
@@ -184,18 +182,9 @@ def test_strangers_do_not_get_in(shipped: tuple[Path, int], tmp_path: Path, monk
         "no TLS": f"mqtt://localhost:{port}",
     }
     with configured(folder / "mosquitto.conf", port):
-        joined = {what for what, url in urls.items() if asyncio.run(_joins(url))}
+        joined = {what for what, url in urls.items() if asyncio.run(joins(url))}
     assert joined == {"a certificate of ours"}
     figure(24, f"of {len(urls)} ways to join {len(joined)} lets in: {', '.join(joined)}")
-
-
-async def _joins(url: str) -> bool:
-    try:
-        async for _ in MqttBus(Address.parse(url), "somebody", ["ldp/1/x/req/all"]).messages(0.0):
-            return True
-    except BusError:
-        pass
-    return False
 
 
 def test_private_files_are_private(shipped: tuple[Path, int]) -> None:

@@ -15,7 +15,7 @@ from local_dp.experiments.api.tables import read_records
 from local_dp.noise import SystemNoise
 from local_dp.queries.registry import QUERIES
 from local_dp.records import Records
-from local_dp.wire import Ask, Refusal, Reply, Request, encode
+from local_dp.wire import Ask, Refusal, Request, encode
 from tests.support.figures import figure
 from tests.support.inputs.questions import ANY_PARAMETERS
 
@@ -77,12 +77,8 @@ def _script(seed: int) -> list[Request]:
 
 def _said(records: Records, script: list[Request], allowed: frozenset[str] | None = None) -> list[Said]:
     role = ClientRole("client-0", 0, records, SystemNoise(), MemoryStore(1.0), Policy(allowed))
-    return [_shown(answer) for each in script for answer in role.handle(each)]
-
-
-def _shown(answer: Reply | Refusal) -> Said:
-    code, text = (answer.code, answer.text) if isinstance(answer, Refusal) else ("", "")
-    return answer.kind, code, text, len(encode(answer))
+    answers = (answer for each in script for answer in role.handle(each))
+    return [(each.kind, *((each.code, each.text) if isinstance(each, Refusal) else ("", "")), len(encode(each))) for each in answers]
 
 
 @pytest.mark.parametrize("scripts", [200, pytest.param(10_000, marks=pytest.mark.slow)])

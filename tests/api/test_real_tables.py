@@ -141,9 +141,6 @@ def test_the_shell_the_hosts_and_real_processes_say_the_same(question: tuple[Cal
         assert other["clients"]["answered"] == one["clients"]["answered"]
 
 
-pytestmark = pytest.mark.usefixtures("warm")
-
-
 @pytest.fixture(scope="module")
 def fair_csv(tmp_path_factory: pytest.TempPathFactory) -> str:
     """The table as CSV, exported by the documented command."""

@@ -18,6 +18,7 @@ from local_dp.bus.address import Address
 from local_dp.bus.children import environment, python
 from local_dp.bus.interface import Delivery
 from local_dp.bus.mqtt import MqttBus
+from local_dp.errors import BusError
 
 MOSQUITTO = shutil.which("mosquitto") or shutil.which("mosquitto", path="/usr/sbin:/usr/local/sbin")
 needs_mosquitto = pytest.mark.skipif(
@@ -112,6 +113,16 @@ def retain(url: str, topic: str, payload: bytes) -> None:
     at = Address.parse(url)
     login = None if at.user is None else {"username": at.user, "password": at.password or ""}
     single(topic, payload, qos=1, retain=True, hostname=at.host, port=at.port, auth=login)  # type: ignore[arg-type]
+
+
+async def joins(url: str) -> bool:
+    """Whether the broker lets somebody in."""
+    try:
+        async for _ in MqttBus(Address.parse(url), "somebody", ["ldp/1/x/req/all"]).messages(0.5):
+            return True
+    except BusError:
+        pass
+    return False
 
 
 @contextmanager
