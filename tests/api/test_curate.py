@@ -2,6 +2,7 @@
 
 import json
 import math
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -26,28 +27,23 @@ from tests.support.runs.command import local_dp
 from tests.support.runs.people import people, written
 
 Asked = Callable[..., Any]
-QUESTIONS: dict[str, tuple[Asked, list[str]]] = {
-    "median": (lambda rows, **how: ldp.curate.median(rows, "income", **how), ["--column", "income"]),
-    "mean": (
-        lambda rows, **how: ldp.curate.mean(rows, "age", bounds=(10, 80), outside="clip", **how),
-        ["--column", "age", "--low", "10", "--high", "80", "--outside", "clip"],
-    ),
-    "intervals": (
-        lambda rows, **how: ldp.curate.intervals(rows, "age", bounds=(10, 90), cells=4096, **how),
-        ["--column", "age", "--low", "10", "--high", "90", "--cells", "4096"],
-    ),
-    "learn": (
-        lambda rows, **how: ldp.curate.learn(rows, "old", features=["age"], bounds={"age": (18, 90)}, **how),
-        ["--label", "old", "--feature", "age", "--bound", "age=18..90"],
-    ),
-    "histogram": (lambda rows, **how: ldp.curate.histogram(rows, "job", **how), ["--column", "job"]),
-    "quantiles": (lambda rows, **how: ldp.curate.quantiles(rows, "income", levels=2, **how), ["--column", "income", "--levels", "2"]),
-    "threshold": (lambda rows, **how: ldp.curate.threshold(rows, "age", "old", **how), ["--column", "age", "--label", "old"]),
-    "point": (lambda rows, **how: ldp.curate.point(rows, "job", "age > 20", **how), ["--column", "job", "--label", "age > 20"]),
-    "rectangle": (
-        lambda rows, **how: ldp.curate.rectangle(rows, ["age", "income"], "old == 1", epsilon=8, **how),
-        ["--column", "age", "--column", "income", "--label", "old == 1", "--epsilon", "8"],
-    ),
+
+
+def asked(name: str, *words: Any, **given: Any) -> Asked:
+    """A question by its name, with these words."""
+    return lambda rows, **how: getattr(ldp.curate, name)(rows, *words, **given, **how)
+
+
+QUESTIONS: dict[str, tuple[Asked, str]] = {
+    "median": (asked("median", "income"), "--column income"),
+    "mean": (asked("mean", "age", bounds=(10, 80), outside="clip"), "--column age --low 10 --high 80 --outside clip"),
+    "intervals": (asked("intervals", "age", bounds=(10, 90), cells=4096), "--column age --low 10 --high 90 --cells 4096"),
+    "learn": (asked("learn", "old", features=["age"], bounds={"age": (18, 90)}), "--label old --feature age --bound age=18..90"),
+    "histogram": (asked("histogram", "job"), "--column job"),
+    "quantiles": (asked("quantiles", "income", levels=2), "--column income --levels 2"),
+    "threshold": (asked("threshold", "age", "old"), "--column age --label old"),
+    "point": (asked("point", "job", "age > 20"), "--column job --label 'age > 20'"),
+    "rectangle": (asked("rectangle", ["age", "income"], "old == 1", epsilon=8), "--column age --column income --label 'old == 1' --epsilon 8"),
 }
 ALWAYS_PURE = ("median", "mean")
 
@@ -57,7 +53,7 @@ def test_python_and_the_shell_say_the_same(name: str, tmp_path: Path) -> None:
     """A seed gives the same release both ways; its price is what the mechanism costs, and what it releases is stamped."""
     question, arguments = QUESTIONS[name]
     path = written(tmp_path)
-    typed = local_dp("curate", name, *arguments, "--records", str(path), "--seed", "3", "--json")
+    typed = local_dp("curate", name, *shlex.split(arguments), "--records", str(path), "--seed", "3", "--json")
     assert typed.returncode == 0, typed.stderr
     shell, data = json.loads(typed.stdout), question(str(path), seed=3).to_dict()
     assert {**shell, "wall_s": 0} == {**json.loads(json.dumps(data)), "wall_s": 0}
@@ -184,8 +180,8 @@ def test_rows_are_written(tmp_path: Path) -> None:
 
 PURE: dict[str, Asked] = {
     **{name: question for name, (question, _) in QUESTIONS.items() if name not in ("histogram", "point", "rectangle")},
-    "histogram": lambda rows, **how: ldp.curate.histogram(rows, "age", **how),
-    "point": lambda rows, **how: ldp.curate.point(rows, "age", "old", **how),
+    "histogram": asked("histogram", "age"),
+    "point": asked("point", "age", "old"),
 }
 
 
@@ -266,6 +262,6 @@ def test_bad_input_gets_a_line(question: Callable[[Records], Any], words: str) -
 def test_a_figure_is_drawn(name: str, tmp_path: Path) -> None:
     question, arguments = QUESTIONS[name]
     question(people(), seed=1).plot(tmp_path / "python.png")
-    typed = local_dp("curate", name, *arguments, "--records", str(written(tmp_path)), "--seed", "1", "--plot", str(tmp_path / "shell.svg"))
+    typed = local_dp("curate", name, *shlex.split(arguments), "--records", str(written(tmp_path)), "--seed", "1", "--plot", str(tmp_path / "shell.svg"))
     assert typed.returncode == 0, typed.stderr
     assert min((tmp_path / drawn).stat().st_size for drawn in ("python.png", "shell.svg")) > 5000

@@ -1,7 +1,9 @@
 """Real tables through the front door: the truth lies within the stated interval, in Python and from the shell, over hosts and real processes."""
 
 import json
+import shlex
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -21,48 +23,37 @@ SEEDS = 100
 LEAST = 93  # of them: at 95 % fewer come once in 8, but every row of a table answers, so the interval holds more often than it says
 
 
-Asked = Callable[..., ldp.Result]
-QUESTIONS: dict[str, tuple[Callable[[], Records], Asked, list[str]]] = {
-    "a median": (
-        fair,
-        lambda rows, **how: ldp.quantiles(rows, "age", bounds=(15, 45), at=[0.5], **how),
-        ["quantiles", "--column", "age", "--low", "15", "--high", "45", "--at", "0.5"],
+@dataclass(frozen=True)
+class Asked:
+    """A question about a real table, as it is typed in a shell and with the words of Python."""
+
+    table: Callable[[], Records]
+    shell: str
+    words: tuple[Any, ...]
+    how: dict[str, Any] = field(default_factory=dict)
+
+    def ask(self, rows: Records, **how: Any) -> dict[str, Any]:
+        """The result as plain data, at epsilon 1."""
+        data: dict[str, Any] = getattr(ldp, self.shell.split()[0])(rows, *self.words, **self.how, epsilon=1.0, **how).to_dict()
+        return data
+
+
+WAYS = {"religious": [1, 2, 3, 4]}
+QUESTIONS = {
+    "a median": Asked(fair, "quantiles --column age --low 15 --high 45 --at 0.5", ("age",), {"bounds": (15, 45), "at": [0.5]}),
+    "a histogram": Asked(diabetes, "histogram --column bmi --low 15 --high 45 --bins 6", ("bmi",), {"bounds": (15, 45), "bins": 6}),
+    "a two-way table": Asked(fair, "crosstab --columns 'affairs > 0; religious' --labels '1|2|3|4'", (["affairs > 0", "religious"],), {"labels": WAYS}),
+    "a mean with missing values": Asked(
+        cars, "mean --column Horsepower --low 40 --high 240 --missing exclude", ("Horsepower",), {"bounds": (40, 240), "missing": "exclude"}
     ),
-    "a histogram": (
-        diabetes,
-        lambda rows, **how: ldp.histogram(rows, "bmi", bounds=(15, 45), bins=6, **how),
-        ["histogram", "--column", "bmi", "--low", "15", "--high", "45", "--bins", "6"],
-    ),
-    "a two-way table": (
-        fair,
-        lambda rows, **how: ldp.crosstab(rows, ["affairs > 0", "religious"], labels={"religious": [1, 2, 3, 4]}, **how),
-        ["crosstab", "--columns", "affairs > 0; religious", "--labels", "1|2|3|4"],
-    ),
-    "a mean with missing values": (
-        cars,
-        lambda rows, **how: ldp.mean(rows, "Horsepower", bounds=(40, 240), missing="exclude", **how),
-        ["mean", "--column", "Horsepower", "--low", "40", "--high", "240", "--missing", "exclude"],
-    ),
-    "a mean": (
-        breast_cancer,
-        lambda rows, **how: ldp.mean(rows, "mean radius", bounds=(5, 30), **how),
-        ["mean", "--column", "mean radius", "--low", "5", "--high", "30"],
-    ),
+    "a mean": Asked(breast_cancer, "mean --column 'mean radius' --low 5 --high 30", ("mean radius",), {"bounds": (5, 30)}),
 }
 TUMOUR = ["mean radius", "mean texture", "worst concave points"]
-LESSONS: dict[str, tuple[Callable[[], Records], Asked, list[str]]] = {
-    "a rule for fair": (fair, lambda rows, **how: ldp.learn(rows, "affairs > 0", **how), ["learn", "--label", "affairs > 0"]),
-    "a rule for cars": (
-        cars,
-        lambda rows, **how: ldp.learn(rows, "Origin == 'USA'", missing="exclude", **how),
-        ["learn", "--label", "Origin == 'USA'", "--missing", "exclude"],
-    ),
-    "a rule for cancer": (
-        breast_cancer,
-        lambda rows, **how: ldp.learn(rows, "target > 0", features=TUMOUR, **how),
-        ["learn", "--label", "target > 0", "--features", "; ".join(TUMOUR)],
-    ),
-    "a rule for diabetes": (diabetes, lambda rows, **how: ldp.learn(rows, "target > 140", **how), ["learn", "--label", "target > 140"]),
+LESSONS = {
+    "a rule for fair": Asked(fair, "learn --label 'affairs > 0'", ("affairs > 0",)),
+    "a rule for cars": Asked(cars, "learn --label \"Origin == 'USA'\" --missing exclude", ("Origin == 'USA'",), {"missing": "exclude"}),
+    "a rule for cancer": Asked(breast_cancer, f"learn --label 'target > 0' --features '{'; '.join(TUMOUR)}'", ("target > 0",), {"features": TUMOUR}),
+    "a rule for diabetes": Asked(diabetes, "learn --label 'target > 140'", ("target > 140",)),
 }
 
 
@@ -77,9 +68,8 @@ def _held(result: dict[str, Any]) -> np.ndarray:
 @pytest.mark.parametrize("what", short(list(QUESTIONS), lambda what: what in ("a mean", "a mean with missing values")))
 def test_the_truth_lies_within_the_stated_interval(what: str) -> None:
     """In at least 93 of 100 seeds, a line of Python at epsilon 1; of a vector, for its values on average."""
-    table, question, _ = QUESTIONS[what]
-    rows = table()
-    coverage = [_held(question(rows, seed=seed, epsilon=1.0).to_dict()["result"]).mean() for seed in range(SEEDS)]
+    question, rows = QUESTIONS[what], QUESTIONS[what].table()
+    coverage = [_held(question.ask(rows, seed=seed)["result"]).mean() for seed in range(SEEDS)]
     assert sum(coverage) >= LEAST, sum(coverage)
 
 
@@ -93,11 +83,10 @@ def test_the_true_accuracy_of_a_rule_lies_within_the_stated_interval(what: str, 
     In the population tier; hosts and processes state the same intervals, to the bit (below). 50,000 rows are drawn with replacement, by the tallies' law, with
     100 seeds: at 95 % fewer than 88 hold with probability 0.001.
     """
-    table, question, _ = LESSONS[what]
-    rows = table()
+    question, rows = LESSONS[what], LESSONS[what].table()
     how: dict[str, Any] = {"clients": clients, "tier": "aggregate", "resample": True} if clients == 50_000 else {"clients": clients}
     seeds, least = (100, 88) if clients == 50_000 else (400, 372)
-    results = [question(rows, seed=seed, epsilon=1.0, **how).to_dict()["result"] for seed in range(seeds)]
+    results = [question.ask(rows, seed=seed, **how)["result"] for seed in range(seeds)]
     coverage = {}
     for part, truth in (("score", "true_score"), ("baseline", "true_baseline")):
         (low, high), true = np.array([each[part]["interval"] for each in results]).T, np.array([each[truth] for each in results])
@@ -109,32 +98,26 @@ def test_the_true_accuracy_of_a_rule_lies_within_the_stated_interval(what: str, 
 
 
 ALL_TIERS = [
-    pytest.param(
-        {**QUESTIONS, **LESSONS}[what],
-        seed,
-        id=f"{what}, seed {seed}",
-        marks=pytest.mark.long if (what, seed) == ("a mean with missing values", 4) else pytest.mark.slow,
-    )
-    for what in (*QUESTIONS, *LESSONS)
+    pytest.param(each, seed, id=f"{what}, seed {seed}", marks=pytest.mark.long if (what, seed) == ("a mean with missing values", 4) else pytest.mark.slow)
+    for what, each in (QUESTIONS | LESSONS).items()
     for seed in (4, 11)
 ]
 
 
 @pytest.mark.parametrize(("question", "seed"), ALL_TIERS)
 @pytest.mark.filterwarnings("ignore:You have")
-def test_the_shell_the_hosts_and_real_processes_say_the_same(question: tuple[Callable[[], Records], Asked, list[str]], seed: int, tmp_path: Path) -> None:
+def test_the_shell_the_hosts_and_real_processes_say_the_same(question: Asked, seed: int, tmp_path: Path) -> None:
     """A line of shell over hosts, and a line of Python over 100 real processes on 100 rows, give the population's digests and all of its result.
 
     So what is seen of the population's intervals over 100 seeds holds for hosts and processes.
     """
-    table, query, arguments = question
-    rows, path = table(), tmp_path / "table.csv"
+    rows, path = question.table(), tmp_path / "table.csv"
     polars.DataFrame({name: values.tolist() for name, values in rows.columns.items()}).fill_nan(None).write_csv(path)
-    alone = query(rows, seed=seed, epsilon=1.0).to_dict()
-    typed = local_dp("run", *arguments, "--records", str(path), "--seed", str(seed), "--tier", "hosts", "--json")
+    alone = question.ask(rows, seed=seed)
+    typed = local_dp("run", *shlex.split(question.shell), "--records", str(path), "--seed", str(seed), "--tier", "hosts", "--json")
     assert typed.returncode == 0, typed.stderr
     shell = json.loads(typed.stdout)
-    few = [query(rows, seed=seed, epsilon=1.0, clients=100, tier=tier).to_dict() for tier in ("population", "processes")]
+    few = [question.ask(rows, seed=seed, clients=100, tier=tier) for tier in ("population", "processes")]
     for one, other in ((alone, shell), tuple(few)):
         assert [each["digest"] for each in one["rounds"]] == [each["digest"] for each in other["rounds"]]
         assert json.loads(json.dumps(one["result"])) == json.loads(json.dumps(other["result"]))
