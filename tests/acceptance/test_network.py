@@ -29,8 +29,13 @@ pytestmark = needs_mosquitto
 LONG = 15  # rounds of members in private, who take a tenth of a second each, so that an attack has time
 
 
-@pytest.mark.parametrize("kind", ["mosquitto", pytest.param("embedded", marks=pytest.mark.long)])
-@pytest.mark.parametrize(("share", "rounds"), [(0.05, ROUNDS), pytest.param(0.01, 40, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    ("share", "rounds", "kind"),
+    [
+        *((0.05, ROUNDS, "mosquitto"), pytest.param(0.05, ROUNDS, "embedded", marks=pytest.mark.long)),
+        *(pytest.param(0.01, 40, kind, marks=pytest.mark.slow) for kind in ("mosquitto", "embedded")),
+    ],
+)
 def test_what_is_rewritten_on_the_way_is_not_heard(share: float, rounds: int, kind: str, tmp_path: Path) -> None:
     """Reliability 25: some replies and requests between 40 members and the broker are changed, and no access rule is there."""
     cast = Cast.of(members=CLIENTS, rounds=rounds)
