@@ -29,7 +29,7 @@ from local_dp.tallies import Tally
 from tests.support.inputs.builders import survey_query
 from tests.support.long import short
 from tests.support.runs.brokers import mosquitto, needs_mosquitto
-from tests.support.runs.browser import Tab, browser, check_page, faults, needs_chromium
+from tests.support.runs.browser import Tab, browser, faults, needs_chromium
 from tests.support.runs.command import command, local_dp
 
 DRAWN = "state !== null && document.getElementById('rows').children.length > 0"
@@ -81,8 +81,8 @@ def test_the_page_reads_well(what: str, tmp_path: Path) -> None:
         scene = _in_the_midst()
     else:
         scene = _over(Frequency(), 50_000) if what.startswith("freq") else _over(MaskedParityOneRound(d=4, form="masks"), 20_000)
-    with _served(scene) as page:
-        check_page(page.url, DRAWN, tmp_path)
+    with _served(scene) as page, browser() as tab:
+        assert faults(tab, page.url, DRAWN, tmp_path) == []
     assert len(list(tmp_path.glob("*.png"))) == 4
 
 

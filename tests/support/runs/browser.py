@@ -145,10 +145,3 @@ def faults(tab: Tab, page: str | Path, until: str = LOADED, pictures: Path | Non
         if pictures is not None:
             tab.picture(pictures / f"{width}-{scheme}.png")
     return complaints
-
-
-def check_page(page: str | Path, until: str = LOADED, pictures: Path | None = None) -> None:
-    """Fails with the list of the page's faults if it has any."""
-    with browser() as tab:
-        complaints = faults(tab, page, until, pictures)
-    assert not complaints, "\n".join(complaints)
