@@ -5,9 +5,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from local_dp.errors import WireError
+from local_dp.ledger import Steps
 from local_dp.server.progress import Attendance
 from local_dp.server.roster import Roster
-from local_dp.steps import Steps
 from local_dp.wire import Hello
 
 RATE, BURST, EACH = 10.0, 64, 8  # messages of a member that are read: a second, at once, and for each report that it owes

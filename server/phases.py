@@ -4,12 +4,12 @@ import math
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from local_dp.ledger import Steps
 from local_dp.loss import NANO
 from local_dp.server.flow_control import Wave, Waves
 from local_dp.server.members import Member, Members
 from local_dp.server.progress import Interim, Progress, RoundProgress
 from local_dp.server.round import Round, joined
-from local_dp.steps import Steps
 from local_dp.wire import EVERYBODY, Absent, End, Receipt, Refusal, Reply, Request, Roll
 
 ASK_AGAIN = 1.0  # seconds without anything new

@@ -9,13 +9,12 @@ from typing import Any, TypedDict, TypeVar, Unpack
 
 import numpy as np
 
-from local_dp.accounting.shares import optimal_part
+from local_dp.accounting.rules import optimal_part
 from local_dp.arrays import Bools, Column, Floats
 from local_dp.attacks.reconstruction import least_squares, random_subsets, reconstruction
 from local_dp.attacks.tracing import Traced, traced_share, tracing
 from local_dp.bounds.attacks import wrong_bits
-from local_dp.curator.account import Account
-from local_dp.curator.trusted import TrustedOracle
+from local_dp.curator.account import Account, TrustedOracle
 from local_dp.draws import Draws
 from local_dp.errors import InputError
 from local_dp.experiments.api.printable import WIDTH, Printable

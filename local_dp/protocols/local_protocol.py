@@ -9,13 +9,13 @@ import numpy as np
 
 from local_dp.arrays import Floats
 from local_dp.bounds.best import Aim
-from local_dp.checks import real_number, whole_number
+from local_dp.checks import check_share, real_number, whole_number
 from local_dp.errors import InputError, unknown
 from local_dp.interaction import Adaptive, Nonadaptive, R, Repeated
 from local_dp.loss import nano_epsilon
 from local_dp.oracles.local.asked import Local, LocalAlgorithm, ask_all
 from local_dp.populations.population import Population
-from local_dp.protocols.surveys.policies import Launch
+from local_dp.protocols.surveys.policies import Launch, check_policy
 from local_dp.queries.query import Query
 from local_dp.randomizers.randomizer import Randomizer
 from local_dp.tallies import Estimate
@@ -43,11 +43,18 @@ class LocalProtocol(ABC, Generic[R]):
     example: ClassVar[str] = ""  # the options of a run on a table, for the help
 
     def __post_init__(self) -> None:
+        if any(each.name == "tolerance" and each.metadata.get("unit", "").startswith("share") for each in fields(self)):
+            check_share("tolerance", vars(self)["tolerance"])
         self.check()
 
     def check(self) -> None:
-        """Checks the parameters. Raises InputError."""
+        """Checks the parameters; before, a `tolerance` that is a share is checked. Raises InputError."""
         return
+
+    def check_choices(self, **allowed: tuple[str, ...]) -> None:
+        """Raises InputError unless each parameter of these names is one of its choices."""
+        for name, choices in allowed.items():
+            check_policy(name, getattr(self, name), choices)
 
     @abstractmethod
     def clients(self, epsilon: float) -> int:

@@ -44,5 +44,4 @@ class Query(ABC):
             return self.domain.clip(self(records))
 
     def params(self) -> dict[str, Parameter]:
-        """The parameters that name this query on the wire."""
         return parameters(self)

@@ -101,7 +101,6 @@ class Answers:
 
     @property
     def unknown(self) -> Bools:
-        """Who has no answer."""
         return np.asarray(~(self.yes | self.no))
 
 

@@ -109,7 +109,6 @@ class Category(Query):
         return np.where(ordered[nearest] == values, order[nearest], -1)
 
     def found(self, records: Records) -> Ints:
-        """The symbol of each record, -1 for one that has none."""
         places = self.places(records)
         unlisted = np.where(absent(records[self.column]), self._symbol("missing"), self._symbol("other"))
         return np.where(places < 0, unlisted, places)
@@ -186,7 +185,6 @@ class ChangeInterval(Query):
 
     @cached_property
     def parts(self) -> tuple[Category | Question, ...]:
-        """What is asked in each wave."""
         return tuple(asked_in(wave, self.labels) for wave in self.waves)
 
     @property

@@ -101,6 +101,11 @@ class Randomizer(ABC):
         """The width in which its words are drawn, 32 or 64; a word of fewer bits is the leading part of one drawn."""
         return 64 if self.word_bits > 32 else 32
 
+    @property
+    def total(self) -> int:
+        """2^word_bits, the weight of certainty."""
+        return 1 << self.word_bits
+
     def draw(self, noise: Noise, which: Draw, start: int, stop: int) -> Words:
         """The words of the clients start..stop: shape (n,), or (n, words) for reports of several words.
 
@@ -153,9 +158,9 @@ class Randomizer(ABC):
         """Whether each of these could be a report, shape (n,): a server refuses the others."""
         return np.ones(len(reports), dtype=np.bool_)
 
-    @abstractmethod
     def empty(self) -> Tally:
         """The tally of no reports."""
+        return self.tally(np.empty(0, dtype=self.report_dtype), self.cells_of(np.empty(0, dtype=np.uint64)))
 
     @abstractmethod
     def tally(self, reports: Words, cells: Words) -> Tally:

@@ -10,8 +10,8 @@ import pytest
 
 from local_dp.accounting.lattice import Lattice, discrete_laplace, response
 from local_dp.arrays import Ints
+from local_dp.curator.clipped import NoisySum
 from local_dp.curator.laws import hockey_stick
-from local_dp.curator.sums import NoisySum
 from local_dp.domains import Domain, levels
 from local_dp.loss import NANO, Approximate, Pure, exp_epsilon
 from local_dp.queries.query import Query

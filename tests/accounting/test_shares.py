@@ -6,8 +6,9 @@ from itertools import pairwise, product
 
 import pytest
 
-from local_dp.accounting.shares import advanced_part, group_loss, optimal_delta, optimal_part, printed_part
-from local_dp.curator.laws import hockey_stick, whole_weights
+from local_dp.accounting.rules import advanced_part, group_loss, optimal_delta, optimal_part, printed_part
+from local_dp.curator.laws import hockey_stick
+from local_dp.curator.mechanism import whole_weights
 from local_dp.loss import ATTO, NANO, Approximate, Concentrated, Pure, approximate, exp_epsilon, nano_epsilon
 from tests.support.inputs.refusals import refuse
 

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from local_dp.accounting.lattice import Lattice, discrete_laplace, response
+from local_dp.curator.clipped import NoisySum
 from local_dp.curator.laws import hockey_stick
 from local_dp.curator.mechanism import Law
-from local_dp.curator.sums import NoisySum
 from local_dp.loss import NANO, exp_epsilon
 from local_dp.queries.tables import Question
 from local_dp.records import Records

@@ -6,11 +6,10 @@ from hashlib import blake2b
 import numpy as np
 from scipy import stats
 
-from local_dp.accounting.shares import optimal_part
+from local_dp.accounting.rules import optimal_part
 from local_dp.arrays import Bools, Floats
 from local_dp.attacks.tracing import Signer, Traced, traced, traced_share, tracing
-from local_dp.curator.account import Account
-from local_dp.curator.trusted import TrustedOracle
+from local_dp.curator.account import Account, TrustedOracle
 from local_dp.draws import Draws
 from local_dp.interaction import run
 from local_dp.loss import Pure, approximate

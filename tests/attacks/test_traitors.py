@@ -3,12 +3,11 @@
 import numpy as np
 from scipy import stats
 
-from local_dp.accounting.shares import optimal_part
+from local_dp.accounting.rules import optimal_part
 from local_dp.arrays import Bools
 from local_dp.attacks.tracing import FAILURE, STRATEGIES, Pirates, tardos, traitor_tracing
 from local_dp.bounds.attacks import traced_length
-from local_dp.curator.account import Account
-from local_dp.curator.trusted import TrustedOracle
+from local_dp.curator.account import Account, TrustedOracle
 from local_dp.draws import Draws
 from local_dp.interaction import Oracle, run
 from local_dp.loss import Pure, approximate

@@ -10,7 +10,6 @@ from local_dp.errors import BusError
 from local_dp.experiments.bench import bare_clients
 from local_dp.experiments.bench import peers as bench_peers
 from local_dp.experiments.bench import runs as bench_runs
-from local_dp.experiments.bench import stores as bench_stores
 from local_dp.experiments.bench.bare_clients import Fleet
 from local_dp.experiments.bench.peers import Row, describe, speed_figure
 from local_dp.experiments.lab.figures import save
@@ -58,7 +57,7 @@ def test_bare_clients_that_cannot_join_are_no_reference(capfd: pytest.CaptureFix
 def test_what_stores_cost_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each round with stores beside one without, how many times as long it takes, and the verdict."""
     with_stores = {"processes": [0.13, 0.26, 0.12], "hosts": [0.15, 0.16, 0.1]}
-    monkeypatch.setattr(bench_stores, "_seconds", lambda clients, tier, broker, stores: with_stores[tier].pop() if stores else 0.1)
+    monkeypatch.setattr(bench_runs, "_seconds", lambda clients, tier, broker, stores: with_stores[tier].pop() if stores else 0.1)
     done = local_dp("bench", "--stores", "--processes", "7")
     assert done.returncode == 0, done.stderr
     output = " ".join(done.stdout.split())
@@ -68,7 +67,7 @@ def test_what_stores_cost_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("stores", [False, True])
 def test_a_round_is_measured(stores: bool) -> None:
-    assert 0 < bench_stores._seconds(20, "hosts", EMBEDDED, stores) < 20
+    assert 0 < bench_runs._seconds(20, "hosts", EMBEDDED, stores) < 20
 
 
 ROWS = [Row("a: clients", 6.0, {"opendp": 2.0, "pure-ldp": 12.0}), Row("b: server", 3.0, {})]

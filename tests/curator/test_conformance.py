@@ -7,9 +7,8 @@ from typing import Any, get_args
 
 import pytest
 
-from local_dp.curator.catalogue import mechanisms
 from local_dp.curator.laws import hockey_stick
-from local_dp.curator.mechanism import Mechanism, Neighbours
+from local_dp.curator.mechanism import Mechanism, Neighbours, mechanisms
 from local_dp.draws import Draws
 from local_dp.loss import Approximate, Pure, exp_epsilon
 from local_dp.noise import KeyedNoise

@@ -11,8 +11,7 @@ from scipy.stats import binom, dlaplace, norm, poisson
 
 from local_dp.accounting.gaussian import gaussian_delta
 from local_dp.curator import inversion
-from local_dp.curator.inversion import binomial, discrete_laplaces, exp_minus
-from local_dp.curator.rounded_normal import least_variance, mu_squared, rounded_normals, rounded_sizes
+from local_dp.curator.inversion import binomial, discrete_laplaces, exp_minus, least_variance, mu_squared, rounded_normals, rounded_sizes
 from local_dp.draws import Draws
 from local_dp.loss import Approximate, approximate
 from local_dp.noise import KeyedNoise

@@ -9,8 +9,8 @@ from itertools import combinations_with_replacement, product
 import numpy as np
 import pytest
 
-from local_dp.curator.laws import SmallDatabases, hockey_stick, transcripts, whole_weights, worst_transcripts
-from local_dp.curator.mechanism import Law, Mechanism, Neighbours
+from local_dp.curator.laws import SmallDatabases, hockey_stick, transcripts, worst_transcripts
+from local_dp.curator.mechanism import Law, Mechanism, Neighbours, whole_weights
 from local_dp.curator.multisets import MAX_BITS, LabelledMultiset, Multiset
 from local_dp.draws import Draws
 from local_dp.errors import InputError

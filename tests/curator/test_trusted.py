@@ -8,11 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from local_dp.accounting.gaussian import conversion
-from local_dp.accounting.shares import optimal_delta
+from local_dp.accounting.rules import optimal_delta
 from local_dp.arrays import Words
-from local_dp.curator.account import Account, ConcentratedAccount, DeclaredAccount
+from local_dp.curator.account import Account, ConcentratedAccount, DeclaredAccount, TrustedOracle
 from local_dp.curator.mechanism import Mechanism, Neighbours
-from local_dp.curator.trusted import TrustedOracle
 from local_dp.draws import Draws
 from local_dp.errors import InputError, RefusedError
 from local_dp.interaction import Adaptive, Nonadaptive, Play, run

@@ -9,8 +9,7 @@ import pytest
 from local_dp.arrays import Ints, Words
 from local_dp.loss import Pure
 from local_dp.randomizers.finite import FiniteChannel
-from local_dp.randomizers.per_coin import PerCoin
-from local_dp.randomizers.places import BitVector
+from local_dp.randomizers.places import BitVector, PerCoin
 from local_dp.randomizers.randomizer import Randomizer
 from local_dp.randomizers.registry import RANDOMIZERS
 from local_dp.verification.audit import audit

@@ -17,7 +17,7 @@ from local_dp.populations.parity import ParityPopulation
 from local_dp.queries.examples import ParityExample
 from local_dp.randomizers.evidence import exact_epsilon, exact_ratio
 from local_dp.randomizers.one_bit import flip_weight
-from local_dp.randomizers.signs.deny import Deny
+from local_dp.randomizers.signs.characters import Deny
 
 TAIL = 1e-6  # the probability that a statistical test of this file fails by chance
 

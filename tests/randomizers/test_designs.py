@@ -17,10 +17,8 @@ from local_dp.randomizers.evidence import exact_ratio
 from local_dp.randomizers.frequencies.base import FiniteOracle
 from local_dp.randomizers.frequencies.designs import Design
 from local_dp.randomizers.frequencies.grr import GRR
-from local_dp.randomizers.frequencies.hadamard import Hadamard
-from local_dp.randomizers.frequencies.hadamard_response import BlockedHadamard, RecursiveHadamard
-from local_dp.randomizers.frequencies.linear_hash import LinearHash, collisions, prime_power
-from local_dp.randomizers.frequencies.local_hashing import BLH, OLH, CountMeanSketch, PIRappor, best_hash
+from local_dp.randomizers.frequencies.hadamard import BlockedHadamard, Hadamard, RecursiveHadamard
+from local_dp.randomizers.frequencies.local_hashing import BLH, OLH, CountMeanSketch, LinearHash, PIRappor, best_hash, collisions, prime_power
 from local_dp.randomizers.frequencies.projective import PGR
 from local_dp.randomizers.frequencies.subset_selection import SubsetSelection, Translates, best_blocks, field_order, products
 from local_dp.tallies import Tally
@@ -84,8 +82,8 @@ class TextbookCollisions(OLH):
     """Takes 1 / g for the chance of another symbol, as if the row that hashes all to 0 were drawn too."""
 
     @property
-    def odds(self) -> tuple[float, float]:
-        return super().odds[0], 1 / self.hash.g
+    def chances(self) -> tuple[float, float]:
+        return self.own_chance, 1 / self.hash.g
 
 
 def test_the_chance_of_a_collision_is_exact() -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from local_dp.bounds.frequencies import hashing_variance
-from local_dp.bounds.longitudinal import bit_flip_variance, changing_loss, loloha_codes, paper_codes
+from local_dp.bounds.longitudinal import bit_flip_variance, changing_loss, loloha_codes
 from local_dp.errors import InputError
 from local_dp.loss import exp_epsilon
 from local_dp.noise import Draw, KeyedNoise, public_coins
@@ -123,12 +123,11 @@ def test_a_label_keeps_the_hash_and_the_answers() -> None:
 
 
 def test_the_best_number_of_codes() -> None:
-    """The closed form is least next to e^loss + 1 codes, at the loss of one report; the published formula, for a louder second step, says fewer."""
+    """The closed form is least next to e^loss + 1 codes, at the loss of one report."""
     for lasting, first in ((1.0, 0.5), (2.0, 1.0), (4.0, 2.0)):
         real = loloha_codes(lasting, first)
         variances = {g: hashing_variance(first, g, 12, 0.0) for g in (2, 3, 4, 5, 7, 8, 9, 11, 13)}
         assert abs(min(variances, key=lambda g: variances[g]) - real) < 1.5
-        assert 2 <= paper_codes(lasting, first) <= math.ceil(real)
     with pytest.raises(InputError):
         loloha_codes(1.0, 2.0)
 

@@ -18,10 +18,9 @@ from local_dp.loss import Approximate, Pure, nano_epsilon
 from local_dp.protocols.planning.local import estimators
 from local_dp.protocols.vectors.mean_vector import Mean
 from local_dp.randomizers.evidence import check_loss, delta_above, exact_epsilon, exact_ratio, keeps_loss
-from local_dp.randomizers.numbers.base import NumberTable
 from local_dp.randomizers.numbers.noise import BoundedLaplace, DiscreteGaussian, Staircase, added_variance
 from local_dp.randomizers.numbers.window import Hybrid, Piecewise, SquareWave, best_mix, wave_width
-from local_dp.randomizers.table import Guide, Law, TableChannel, whole_weights
+from local_dp.randomizers.table import Guide, Law, NumberTable, TableChannel, whole_weights
 from local_dp.verification.audit import audit
 from tests.support.theory.closed_forms import NUMBERS
 
@@ -162,7 +161,7 @@ def test_its_variance_is_that_of_the_normal_law() -> None:
         @property
         def loss(self) -> Approximate:
             honest = super().loss
-            return honest if "_weights" not in vars(self) else Approximate(honest.nano, honest.atto // 2)
+            return honest if "_built" not in vars(self) else Approximate(honest.nano, honest.atto // 2)
 
     twin = Overstated(1.0)
     assert not keeps_loss(twin)

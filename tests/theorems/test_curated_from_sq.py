@@ -5,9 +5,8 @@ import pytest
 from scipy.stats import binom
 
 from local_dp.bounds.curator import enough_records
-from local_dp.curator.account import Account, DeclaredAccount
-from local_dp.curator.sums import NoisySum
-from local_dp.curator.trusted import TrustedOracle
+from local_dp.curator.account import Account, DeclaredAccount, TrustedOracle
+from local_dp.curator.clipped import NoisySum
 from local_dp.draws import Draws
 from local_dp.errors import InputError, RefusedError
 from local_dp.interaction import Adaptive, Nonadaptive, Play, run

@@ -11,7 +11,7 @@ from local_dp.draws import Draws
 from local_dp.loss import Pure
 from local_dp.noise import KeyedNoise
 from local_dp.theorems.curated import PublicLearner, learner_from_one_way, one_way_from_learner
-from local_dp.two_party.one_way import OneWay, greater_or_equal
+from local_dp.two_party import OneWay, greater_or_equal
 
 BITS, EPSILON = 3, 0.5
 NEEDLE = {(a, b): 1 for a in range(1, 1 << BITS) for b in (a - 1, a)}  # Bob is next to Alice: every other threshold errs on half

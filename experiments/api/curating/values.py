@@ -7,9 +7,8 @@ import numpy as np
 
 from local_dp.curator.mechanism import Mechanism
 from local_dp.curator.multisets import BITS, Multiset, points_of
-from local_dp.curator.sanitizers.medians import Medians
+from local_dp.curator.sanitizers.medians import Medians, SparseMedians
 from local_dp.curator.sanitizers.point_counts import NoisyCounts, PerCellHistogram, ThresholdedHistogram, look_up
-from local_dp.curator.sanitizers.sparse_medians import SparseMedians
 from local_dp.curator.sanitizers.steps import Steps
 from local_dp.curator.sensitivity.medians import ExponentialMedian
 from local_dp.errors import InputError

@@ -6,7 +6,7 @@ from dataclasses import MISSING, dataclass, fields
 from importlib.resources import files
 from typing import Any
 
-from local_dp.curator.catalogue import mechanisms, privacy_in
+from local_dp.curator.mechanism import mechanisms, privacy_in
 from local_dp.errors import InputError, RefusedError, unknown
 from local_dp.experiments.api.declare import argument
 from local_dp.experiments.text.layout import held, paragraph, screen_width, shortened

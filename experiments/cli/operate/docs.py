@@ -26,8 +26,7 @@ class Docs:
     open: bool = option(True, "Open it in the browser", name="--open/--no-open")
 
     def __call__(self) -> None:
-        from local_dp.experiments.site.build import build_site
-        from local_dp.experiments.site.gallery import names_in
+        from local_dp.experiments.site.build import build_site, names_in
 
         if self.gallery and not names_in(self.results):
             self._experiments()

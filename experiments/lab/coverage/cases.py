@@ -17,8 +17,7 @@ from local_dp.experiments.lab.coverage.stated import Stated
 from local_dp.experiments.lab.coverage.tables import TABLES
 from local_dp.experiments.lab.store import plain
 from local_dp.protocols.surveys.frequency import Frequency, frequency_randomizer
-from local_dp.protocols.surveys.statistical_queries import StatisticalQueries
-from local_dp.protocols.surveys.survey import Survey
+from local_dp.protocols.surveys.survey import StatisticalQueries, Survey
 from local_dp.protocols.vectors.mean_vector import Mean
 from local_dp.protocols.vectors.workload import PrefixSums
 from local_dp.randomizers.finite import FiniteChannel

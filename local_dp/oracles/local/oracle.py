@@ -6,11 +6,10 @@ from itertools import pairwise
 from typing import Literal, TypeAlias
 
 from local_dp.errors import RefusedError
-from local_dp.ledger import Ledger
+from local_dp.ledger import Ledger, Steps
 from local_dp.loss import NANO
 from local_dp.oracles.local.asked import Cohort, LocalQuery
 from local_dp.randomizers.randomizer import Randomizer
-from local_dp.steps import Steps
 
 Interaction: TypeAlias = Literal["non-interactive", "sequentially interactive", "fully interactive"]
 

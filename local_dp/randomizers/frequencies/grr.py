@@ -76,8 +76,7 @@ class GRR(DirectOracle, OfSymbols):
         return reports.astype(self.report_dtype, copy=False)
 
     def weight(self, reports: Ints, values: Ints, cells: Ints) -> Words:
-        weights: Words = np.where(reports == values, np.uint64(self.truth), np.uint64(self.other))
-        return weights
+        return np.where(reports == values, np.uint64(self.truth), np.uint64(self.other))
 
     def draw_tally(self, value_counts: Mapping[int, int], generator: np.random.Generator) -> Tally:
         """As `FiniteChannel.draw_tally`: a report is a uniform symbol with probability k s / 2^m, else the truth. O(k)."""

@@ -13,12 +13,18 @@ from scipy.stats import chisquare, norm
 
 from local_dp.accounting.gaussian import conversion
 from local_dp.accounting.rules import delta, epsilon
-from local_dp.curator.account import ConcentratedAccount
-from local_dp.curator.counts.gaussian import DiscreteGaussianCounts, GaussianCounts, least_discrete_variance
-from local_dp.curator.counts.k_norm import KNormCounts
-from local_dp.curator.counts.laplace import ColumnCounts, ComposedLaplaceCounts, LaplaceCounts, NoCounts
-from local_dp.curator.sums import NoisySum
-from local_dp.curator.trusted import TrustedOracle
+from local_dp.curator.account import ConcentratedAccount, TrustedOracle
+from local_dp.curator.clipped import NoisySum
+from local_dp.curator.counts import (
+    ColumnCounts,
+    ComposedLaplaceCounts,
+    DiscreteGaussianCounts,
+    GaussianCounts,
+    KNormCounts,
+    LaplaceCounts,
+    NoCounts,
+    least_discrete_variance,
+)
 from local_dp.draws import Draws
 from local_dp.errors import RefusedError
 from local_dp.interaction import Nonadaptive, run

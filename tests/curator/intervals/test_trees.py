@@ -8,14 +8,11 @@ import numpy as np
 import pytest
 
 from local_dp.arrays import Floats
-from local_dp.curator.account import Account
-from local_dp.curator.intervals.least_squares import Shape, branchings, consistent, largest_variance, nested, prefix_variances
-from local_dp.curator.intervals.level import Level
-from local_dp.curator.intervals.tree import CountTree, best_branching
+from local_dp.curator.account import Account, TrustedOracle
+from local_dp.curator.intervals.tree import CountTree, Level, Shape, best_branching, branchings, consistent, largest_variance, nested, prefix_variances
 from local_dp.curator.laws import SmallDatabases
 from local_dp.curator.mechanism import Neighbours
 from local_dp.curator.multisets import Multiset
-from local_dp.curator.trusted import TrustedOracle
 from local_dp.draws import Draws
 from local_dp.errors import RefusedError
 from local_dp.interaction import run

@@ -10,9 +10,18 @@ import pytest
 from local_dp.accounting.gaussian import rho_within
 from local_dp.arrays import Floats
 from local_dp.curator.marginals.base import BinaryTable, Errors, Marginals
-from local_dp.curator.marginals.baselines import OneMarginal, PlainGaussian, PlainLaplace, independent, of_total, on_simplex
+from local_dp.curator.marginals.baselines import (
+    CharacterSums,
+    OneMarginal,
+    PlainGaussian,
+    PlainLaplace,
+    SpanningTree,
+    TreeTable,
+    independent,
+    of_total,
+    on_simplex,
+)
 from local_dp.curator.marginals.fourier import FourierGaussian, nearest_table
-from local_dp.curator.marginals.tree import CharacterSums, SpanningTree, TreeTable
 from local_dp.curator.mechanism import Mechanism
 from local_dp.curator.selection.exponential import BoundedRange
 from local_dp.draws import Draws

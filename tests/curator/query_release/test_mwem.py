@@ -10,9 +10,9 @@ import pytest
 
 from local_dp.accounting.gaussian import rho_within
 from local_dp.arrays import Counts
-from local_dp.curator.account import Account, ConcentratedAccount
+from local_dp.curator.account import Account, ConcentratedAccount, TrustedOracle
 from local_dp.curator.laws import SmallDatabases, epsilon_of, worst_transcripts
-from local_dp.curator.marginals.base import BinaryTable, Marginals
+from local_dp.curator.marginals.base import BinaryTable, Marginals, Weights
 from local_dp.curator.query_release.mwem import (
     ConcentratedRounds,
     GaussianMarginal,
@@ -24,10 +24,7 @@ from local_dp.curator.query_release.mwem import (
     pure_mwem,
     pure_rounds,
 )
-from local_dp.curator.query_release.weights import Weights
-from local_dp.curator.selection.exponential import BoundedRange, ExponentialMechanism
-from local_dp.curator.selection.permute_and_flip import PermutedMechanism
-from local_dp.curator.trusted import TrustedOracle
+from local_dp.curator.selection.exponential import BoundedRange, ExponentialMechanism, PermutedMechanism
 from local_dp.draws import Draws
 from local_dp.errors import RefusedError
 from local_dp.interaction import run

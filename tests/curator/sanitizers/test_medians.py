@@ -10,10 +10,8 @@ import pytest
 
 from local_dp.curator.laws import SmallDatabases, hockey_stick
 from local_dp.curator.multisets import BITS, Multiset, points_of, value_of
-from local_dp.curator.sanitizers.baselines import DyadicTree, NoisyHistogram
-from local_dp.curator.sanitizers.medians import Medians, Node, Spread, TreeOfMedians
-from local_dp.curator.sanitizers.sparse_medians import SparseMedians
-from local_dp.curator.sanitizers.steps import Steps, ranks
+from local_dp.curator.sanitizers.medians import Medians, Node, SparseMedians, Spread, TreeOfMedians
+from local_dp.curator.sanitizers.steps import DyadicTree, NoisyHistogram, Steps, ranks
 from local_dp.curator.selection.exponential import numbered
 from local_dp.curator.selection.sparse import SparseChoice
 from local_dp.draws import Draws

@@ -7,7 +7,7 @@ from itertools import combinations, pairwise
 import numpy as np
 import pytest
 
-from local_dp.bounds.packing import cell_failures, histogram_success, least_multiple, per_cell_success, told_cells_success
+from local_dp.bounds.packing import cell_failures, histogram_success, least_multiple, per_cell_success
 from local_dp.curator.multisets import Multiset, absent
 from local_dp.curator.sanitizers.point_counts import CellNoise, KPointAnswers, KPointSanitizer, NoisyCounts, PerCellHistogram, ThresholdedHistogram
 from local_dp.draws import Draws
@@ -80,13 +80,6 @@ CELLS = PerCellHistogram(2, 1.5, strangers=1)
 def test_records_for_point_counts_of_per_cell(bits: int, records: int) -> None:
     """In closed form; releasing only the 64 largest strangers saves up to 20 records, since the others count 0."""
     assert least_multiple(lambda m: per_cell_success(bits, 1.0, m, 0.1), 0.1) == records
-
-
-@pytest.mark.parametrize(("bits", "records"), [(16, 250), (64, 920), (256, 3580)])
-def test_records_for_the_counts_that_are_told(bits: int, records: int) -> None:
-    """In the worst of all databases, unreleased points included."""
-    noise = PerCellHistogram(bits, 1.0).noise
-    assert least_multiple(lambda m: told_cells_success(bits, noise, m, 0.1), 0.1) == records
 
 
 @pytest.mark.parametrize("bits", [64, 65, 65536])

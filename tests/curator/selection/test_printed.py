@@ -9,7 +9,7 @@ import pytest
 from local_dp.curator.laws import hockey_stick
 from local_dp.curator.multisets import Multiset
 from local_dp.curator.selection.groups import Listed
-from local_dp.curator.selection.printed import Goals, PrintedChoice, PrintedChoosing
+from local_dp.curator.selection.sparse import Goals, PrintedChoice, PrintedChoosing
 from local_dp.draws import Draws
 from local_dp.errors import InputError
 from local_dp.loss import exp_epsilon

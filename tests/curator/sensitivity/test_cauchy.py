@@ -9,7 +9,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from local_dp.curator.sensitivity.cauchy import FINE, LEAST, CauchyNoise, LocalSensitivity, cosh_loss, worst_ratio
+from local_dp.curator.sensitivity.mechanisms import FINE, LEAST, CauchyNoise, LocalSensitivity, cosh_loss, worst_ratio
 from local_dp.loss import NANO, Pure, exp_epsilon, nano_epsilon
 
 EPSILONS = (1e-9, 1e-3, 0.1, 0.5, 1.0, 3.0, 24.0)

@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import binom
 
 from local_dp.curator.multisets import LabelledMultiset
-from local_dp.curator.selection.quasi_concave import Promise, levels_of
+from local_dp.curator.selection.stable import Promise, levels_of
 from local_dp.curator.thresholds.learner import PureThresholds, agreements, errors_by_gap, hard_thresholds, printed, printed_records, random_target, tuned
 from local_dp.draws import Draws
 from local_dp.loss import Approximate

@@ -13,7 +13,7 @@ from local_dp.oracles.local.population import PopulationOracle
 from local_dp.populations.parity import LadderPopulation
 from local_dp.protocols.parity.ladder import Heard, LadderAgain, LadderInTurn, LadderOneRound, ways_on
 from local_dp.queries.examples import PathStep, columns
-from local_dp.randomizers.repeated.one_of_rounds import OneOfRounds
+from local_dp.randomizers.repeated.memoised import OneOfRounds
 from local_dp.records import Records
 from local_dp.shuffle.central import check_shufflable
 from local_dp.tallies import Tally

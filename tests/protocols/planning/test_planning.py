@@ -132,7 +132,7 @@ class Leaky(BinaryRR):
 
     def prepare(self) -> None:
         super().prepare()
-        object.__setattr__(self, "_flip", flip_weight(2 * self.nano, self.word_bits))
+        object.__setattr__(self, "flip", flip_weight(2 * self.nano, self.word_bits))
 
 
 def test_a_randomizer_of_elsewhere_is_planned_for_if_it_keeps_its_word(monkeypatch: pytest.MonkeyPatch) -> None:
