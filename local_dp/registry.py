@@ -72,7 +72,7 @@ class Registry(Mapping[str, type[T]]):
     def _load(self, name: str) -> type[T]:
         point = self._points.get(name)
         if point is None:
-            raise self._unknown(unknown(f"there is no {self.noun} named", name, self))
+            raise self._unknown(unknown(f"there is no {self.noun} named", name, self, f"local-dp {self.group.rpartition('.')[2]}"))
         try:
             kind = point.load()
         except KeyboardInterrupt:

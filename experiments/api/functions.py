@@ -27,9 +27,9 @@ from local_dp.queries.cells import SEPARATOR
 Labels: TypeAlias = Iterable[object]
 
 
+@python_errors()
 def _run(kind: type[LocalProtocol[Any]], table: Table | None, options: Options, **parameters: Any) -> Result:
-    with python_errors():
-        return ask(kind(**parameters), table, RunOptions.of(options))
+    return ask(kind(**parameters), table, RunOptions.of(options))
 
 
 @documented

@@ -11,7 +11,7 @@ from local_dp.noise import philox_words, stream_key
 from local_dp.populations.population import Population
 from local_dp.queries.examples import ParityExample, PathStep, bit_of, column, columns
 from local_dp.queries.query import Query
-from local_dp.randomizers.finite import FiniteChannel
+from local_dp.randomizers.randomizer import Randomizer
 from local_dp.randomizers.signs.characters import Characters, Deny
 from local_dp.records import Records
 
@@ -88,7 +88,7 @@ class ParityPopulation(Population):
         law[x, parity(x & np.uint32(self.r))] = 2.0**-self.d
         return law.ravel()
 
-    def tally_law(self, query: Query, randomizer: FiniteChannel) -> Floats | None:
+    def tally_law(self, query: Query, randomizer: Randomizer) -> Floats | None:
         """Every mask but r leaves a uniform bit, and the mask r randomized response to +1; of named parities, r is named least."""
         if query != ParityExample(self.d):
             return None

@@ -43,6 +43,7 @@ class FiniteChannel(Randomizer):
     """
 
     evidence: ClassVar[Evidence] = "enumerated"
+    has_tally_law: ClassVar[bool] = True
 
     @property
     @abstractmethod

@@ -9,6 +9,7 @@ import numpy as np
 
 from local_dp.arrays import Ints, Words
 from local_dp.loss import NANO, exp_epsilon, nano_epsilon
+from local_dp.noise import Draw, KeyedNoise, ties
 from local_dp.randomizers.finite import SLACK, FiniteChannel, ceil_fraction, too_narrow
 from local_dp.tallies import Tally
 
@@ -83,6 +84,12 @@ class OneBit(OneThreshold):
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
         flips: Words = (words < self._cut).view(BYTE)
         return self.encode(values, cells) ^ flips
+
+    def simulated(self, noise: KeyedNoise, which: Draw, start: int, values: Ints, cells: Words) -> Words:
+        """By one byte of each word, and the rest of the few words that this byte does not decide."""
+        cut = self.flip << (64 - self.word_bits)
+        flips = noise.leading(which, start, start + len(values), 8, ties((cut,))).below(cut)
+        return self.encode(values, cells) ^ flips.view(BYTE)
 
     def tally(self, reports: Words, cells: Words) -> Tally:
         if self.cells > 1:

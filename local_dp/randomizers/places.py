@@ -48,6 +48,8 @@ class PlaceVector(Places):
     (`evidence.exact_ratio`). Cost: a word and a byte a place.
     """
 
+    has_tally_law: ClassVar[bool] = True
+
     @cached_property
     @abstractmethod
     def inner(self) -> FiniteChannel:
@@ -106,6 +108,8 @@ class BitVector(Places):
     number of ones at each place. Privacy: the largest product over places of the ratios of the two bits' weights, between any two values, computed exactly
     (`evidence.exact_ratio`). Cost: a word and a bit a place; places / 8 bytes a report.
     """
+
+    has_tally_law: ClassVar[bool] = True
 
     @cached_property
     @abstractmethod

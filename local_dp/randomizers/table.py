@@ -86,7 +86,7 @@ class TableChannel(FiniteChannel):
 
     def law(self) -> Law:
         """Pr[report | value], shape (domain size, alphabet), in fractions or decimals of 60 digits: every row sums to 1."""
-        raise NotImplementedError
+        raise InputError(f"{self.name} has no law; write `law`, which returns the probabilities of the reports, a row for each value")
 
     @property
     def growth(self) -> Fraction:
@@ -167,12 +167,14 @@ def _built(recipe: _Recipe) -> tuple[Words, Guide]:
 
 def _check_law(randomizer: TableChannel, law: Law) -> None:
     """Raises InputError unless every row sums to 1 and each report's probabilities are within a factor e^epsilon, up to rounding."""
-    if len(law) != randomizer.domain.size or len({len(row) for row in law}) != 1:
+    if not hasattr(law, "__len__") or len(law) != randomizer.domain.size or len({len(row) for row in law}) != 1:
         raise InputError(f"{randomizer.name}: its law does not have {randomizer.domain.size} rows of one length, one for each value")
     shares = np.array([[float(share) for share in row] for row in law])
     wrong = (abs(shares.sum(axis=1) - 1) > _ROUNDING) | (shares < 0).any(axis=1)
     if wrong.any():
         raise InputError(f"{randomizer.name}: the probabilities of value {randomizer.domain.low + int(wrong.argmax())} do not sum to 1")
+    if len(law) > 1 and all(list(row) == list(law[0]) for row in law):
+        raise InputError(f"{randomizer.name}: all values have the same law, so nothing can be estimated; make it depend on the value")
     above = shares.max(axis=0) > (1 + _ROUNDING) * float(randomizer.growth) * shares.min(axis=0)
     if above.any():
         raise InputError(f"{randomizer.name}: report {above.argmax()} is more than e^epsilon times as likely for one value as for another")

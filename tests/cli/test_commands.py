@@ -111,9 +111,11 @@ def test_version_names_of_the_program_and_of_nothing() -> None:
     assert done.stdout == local_dp("--version").stdout
     bare = local_dp()
     assert (bare.returncode, bare.stdout) == (2, local_dp("-h").stdout)
-    words = local_dp("run", "telepathy").stderr
-    assert "did you mean" not in words
-    assert "there are crosstab, " in words
+    for asked, listing in (("run", "local-dp protocols"), ("describe", "local-dp protocols, randomizers, queries or mechanisms")):
+        words = local_dp(asked, "telepathy").stderr
+        assert "did you mean" not in words
+        assert "there are crosstab, " in words
+        assert words.endswith(f" more (`{listing}`)\n")
 
 
 def test_a_shell_completes_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -83,6 +83,13 @@ def test_the_example_conforms(monkeypatch: pytest.MonkeyPatch) -> None:
     neighbours = type("Neighbours", (kind,), {"__call__": lambda self, records: np.roll(kind.__call__(self, records), 1)})
     with pytest.raises(AssertionError, match="depends on others"):
         conform_query(neighbours("die", 3), records)
+    with monkeypatch.context() as patch:
+        patch.delattr(protocol, "describe")
+        conform_protocol(protocol(), clients=500)
+        assert "\nestimate  " in local_dp("run", "coin-multiples", "--clients", "500").stdout
+        patch.setattr(protocol, "describe", lambda self, result: {"share": 0.5})
+        with pytest.raises(AssertionError, match="describe a hypothesis"):
+            conform_protocol(protocol(), clients=500)
     monkeypatch.setattr(protocol, "true_error", lambda self, result, population: float("inf"))
     with pytest.raises(AssertionError, match="its error"):
         conform_protocol(protocol(), clients=500)

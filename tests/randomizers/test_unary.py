@@ -17,7 +17,6 @@ from local_dp.noise import Draw, KeyedNoise
 from local_dp.randomizers.evidence import exact_ratio
 from local_dp.randomizers.frequencies.unary import OUE, STEPS, SUE, THE, UnaryEncoding, best_threshold
 from local_dp.randomizers.places import ones_at
-from local_dp.randomizers.simulated import answers
 from local_dp.tallies import Tally
 
 KINDS = (SUE, OUE)
@@ -65,8 +64,8 @@ def test_reports_do_not_depend_on_who_is_asked_with_whom(kind: type[UnaryEncodin
     """The simulated reports of 200,000 clients, many of them with tied words, are those of the same clients asked in parts."""
     randomizer, noise, cells = kind(1.0, k=5), KeyedNoise(2), np.zeros(1, dtype=np.uint8)
     values = np.arange(200_000) % 5
-    whole = answers(randomizer, noise, Draw(3), 0, values, cells)
-    parts = [answers(randomizer, noise, Draw(3), first, values[first:last], cells) for first, last in ((0, 7), (7, 120_001), (120_001, 200_000))]
+    whole = randomizer.simulated(noise, Draw(3), 0, values, cells)
+    parts = [randomizer.simulated(noise, Draw(3), first, values[first:last], cells) for first, last in ((0, 7), (7, 120_001), (120_001, 200_000))]
     assert (np.concatenate(parts) == whole).all()
 
 

@@ -140,10 +140,10 @@ def test_the_events_are_the_states() -> None:
         last = json.loads(events.read().decode().strip().split("data: ")[-1])
     assert (first["phase"], last["phase"], last["present"]) == ("starting", "failed", 40)
     assert last["status"] == "The run has ended: so it was."
-    scene, urls = Scene(_settings(Survey(), 100)), list[str]()
-    with pytest.raises(InputError, match="no more"), watched(scene, urls.append):
+    urls = list[str]()
+    with pytest.raises(InputError, match="no more"), watched(_settings(Survey(), 100), urls.append) as failing:
         raise InputError("no more")
-    assert scene.state["status"] == "The run has ended: no more."
+    assert failing.state["status"] == "The run has ended: no more."
     with pytest.raises(ConnectionRefusedError):
         _asked(urls[0])
 

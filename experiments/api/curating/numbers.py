@@ -50,7 +50,6 @@ class BetweenBounds(ByMechanism[D, R]):
 
     @property
     def bounded(self) -> Bounded:
-        """The query of the number."""
         return Bounded(self.column, *ends_of(self.bounds))
 
 
@@ -91,7 +90,6 @@ class Intervals(BetweenBounds[Multiset, IntervalCounts]):
 
     @property
     def bits(self) -> int:
-        """Bits of the domain that holds the cells."""
         return (self.cells - 1).bit_length()
 
     def mechanism(self) -> Mechanism[Multiset, IntervalCounts, Loss]:

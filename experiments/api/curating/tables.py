@@ -63,7 +63,6 @@ class OfAttributes(TableQuestion[BinaryTable, A]):
 
     @property
     def workload(self) -> Marginals:
-        """The marginals, on the attributes' bits."""
         return self.attributes.workload(self.ways)
 
     def database(self, records: Records) -> BinaryTable:

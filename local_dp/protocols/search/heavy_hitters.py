@@ -138,6 +138,7 @@ class FrequentStrings(LocalProtocol[Found]):
     """
 
     source: ClassVar[str] = "Bassily, Smith 2015; Bassily, Nissim, Stemmer, Thakurta 2017 (prefixes)"
+    uncovered: ClassVar[str] = "it estimates what it found, of which chance was a part, for some million clients"
     example: ClassVar[str] = "--records words.csv --column word"
     column: str = parameter("string", "the column of strings or whole numbers", of_table=True)
     bits: int = parameter(32, "the length of a string", unit="bits")

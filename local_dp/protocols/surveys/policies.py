@@ -12,7 +12,7 @@ import numpy as np
 from local_dp.arrays import Bools
 from local_dp.errors import InputError
 from local_dp.queries.cells import SEPARATOR, Crossed
-from local_dp.queries.questions import columns_of, parse
+from local_dp.queries.questions import answers_of, columns_of, parse
 from local_dp.queries.tables import Category, Question, labels_of
 from local_dp.records import Records, absent
 
@@ -54,7 +54,7 @@ class Launch:
         columns = [self.records[name] for name in sorted(columns_of(question.expression))]
         question(self.records.take(slice(0, 1)))
         if any(values.dtype.kind in "fU" for values in columns):
-            self.refuse(policy, lambda: question.answers(self.records).unknown, f"a missing value leaves {question.text!r} open", choices)
+            self.refuse(policy, lambda: answers_of(question.expression, self.records).unknown, f"a missing value leaves {question.text!r} open", choices)
 
     def refuse_other(self, policy: str, column: str, labels: tuple[str, ...], choices: str) -> None:
         """For values of a column that are neither listed nor missing."""

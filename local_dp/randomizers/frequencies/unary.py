@@ -14,6 +14,7 @@ from local_dp.arrays import Floats, Ints, Words
 from local_dp.domains import symbols
 from local_dp.errors import InputError
 from local_dp.loss import NANO, exp_epsilon, nano_epsilon
+from local_dp.noise import Draw, KeyedNoise, ties
 from local_dp.randomizers.finite import ceil_fraction, too_narrow
 from local_dp.randomizers.frequencies.base import FrequencyOracle, OfSymbols, joint_of_places
 from local_dp.randomizers.one_bit import flip_weight, loses_little
@@ -79,6 +80,17 @@ class UnaryEncoding(OwnPlace, OfSymbols):
         own_places = np.arange(len(values)), values.astype(np.int64)
         bits[own_places] = words[own_places] < own
         return np.packbits(bits, axis=1, bitorder="little")
+
+    def simulated(self, noise: KeyedNoise, which: Draw, start: int, values: Ints, cells: Words) -> Words:
+        """By one byte of each word, and the rest of the few words that this byte does not decide."""
+        n, k = len(values), self.places
+        other, own = (weight << (64 - self.word_bits) for weight in self.ones)
+        drawn = noise.leading(which, start * k, (start + n) * k, 8, ties((other, own)))
+        bits, places = drawn.below(other), np.arange(n) * k + values
+        bits[places] = drawn.below_at(own, places)
+        if k % 8:
+            return np.packbits(bits.reshape(n, k), axis=1, bitorder="little")
+        return np.packbits(bits, bitorder="little").reshape(n, k // 8)  # the same, twice as fast
 
     def estimate(self, tally: Tally) -> Estimate:
         n, (p, q) = tally.answered, self.chances
