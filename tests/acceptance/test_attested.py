@@ -108,7 +108,6 @@ def test_a_roster_refuses_what_is_taken(tmp_path: Path) -> None:
 
 
 def test_what_needs_no_key_pays_for_none() -> None:
-    """Help and a run in memory import no cryptography."""
     for words in (["--help"], ["run", "survey", "--tier", "population", "--clients", "100", "--seed", "1"]):
         code = (
             f"import sys; sys.argv = ['local-dp', *{words!r}]\ntry:\n    from local_dp.experiments.cli.main import main; main()\nexcept SystemExit:\n    pass\n"

@@ -142,7 +142,6 @@ def _fuzzed(lines: int, seed: int) -> dict[int, int]:
 @pytest.mark.usefixtures("folder")
 @pytest.mark.parametrize("lines", [80, pytest.param(2_000, marks=pytest.mark.slow)])
 def test_no_command_line_makes_a_traceback(lines: int) -> None:
-    """Commands with nasty values by search."""
     figure("class 12", f"{lines:,} command lines by exit code: {_fuzzed(lines, 1)}; 0 tracebacks, 0 of code 1")
 
 
@@ -162,7 +161,6 @@ ATTACKS = {
 @pytest.mark.usefixtures("folder")
 @pytest.mark.parametrize("name", ATTACKS)
 def test_what_made_tracebacks_is_a_line(name: str) -> None:
-    """Each of the attacks that worked: exit code 2, one line."""
     line, words = ATTACKS[name]
     done = local_dp(*line)
     _check(done, line)

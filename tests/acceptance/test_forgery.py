@@ -176,8 +176,6 @@ def test_a_speaker_has_one_group() -> None:
 
 
 def test_the_embedded_broker_lets_in_whoever_has_its_password() -> None:
-    """Its credentials are drawn for each run: without them, or with others, nobody joins."""
-
     async def tried() -> list[bool]:
         broker = EmbeddedBroker()
         await broker.start()

@@ -240,7 +240,6 @@ def test_the_server_says_that_some_do_not_follow() -> None:
 
 @pytest.mark.parametrize("protocol", [Survey(), Frequency(k=4), Mean(), Histogram()], ids=lambda protocol: protocol.name)
 def test_these_protocols_state_their_influence(protocol: LocalProtocol[Any]) -> None:
-    """Each states it in the result's own units, as JSON that the schema's reader can read."""
     run = Settings(protocol, protocol.synthetic(500, 1), 1.0, Randomness(1, False), tier="population")
     data = as_data(run, execute(run, lambda progress: None))
     assert json.loads(json.dumps(data["influence"])) == data["influence"]
@@ -248,7 +247,6 @@ def test_these_protocols_state_their_influence(protocol: LocalProtocol[Any]) -> 
 
 
 def test_a_worst_case_must_be_one() -> None:
-    """A share of 1 or more, and a result that is no average, are refused before the run."""
     with pytest.raises(InputError, match="from 0 to below 1"):
         _survey(10, 1, 0.0, worst_case=1.0)
     quotient = Frequency(k=3, missing="exclude")

@@ -160,7 +160,6 @@ def test_who_is_silent_is_counted_and_waited_for_a_second() -> None:
 
 
 def test_an_account_counts_once_and_of_members_alone() -> None:
-    """Accounts before the end, of strangers, or a second one change nothing."""
     coordinator = run_virtually(Play().run())
     before = coordinator.reconciliation()
     for name, lines in (("host-0", ()), ("stranger", ((1, 5, 5),))):
@@ -189,7 +188,6 @@ def test_a_run_of_processes_is_reconciled() -> None:
 
 @pytest.mark.long
 def test_a_host_that_is_killed_after_its_answer_is_silent() -> None:
-    """Its reports stay counted, and are not reconciled."""
     killed = list[psutil.Process]()
 
     def kill(progress: Progress) -> None:

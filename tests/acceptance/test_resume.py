@@ -277,7 +277,6 @@ def test_a_run_is_begun_once(tmp_path: Path) -> None:
 
 
 def test_a_run_is_resumed_with_its_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`resume`, started without keys, gives the server those of the journal."""
     options = {"run": RUN, "broker": "mqtt://localhost", "key": "server.key", "roster": "roster"}
     Journal.begin(tmp_path, RUN, {"options": options, "protocol": "survey", "given": {}}).close()
     keys: list[tuple[Path | None, Path | None]] = []

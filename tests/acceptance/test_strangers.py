@@ -82,7 +82,6 @@ def test_junk_is_refused_by_its_shape(name: str, monkeypatch: pytest.MonkeyPatch
 
 @pytest.mark.parametrize("message", MESSAGES, ids=lambda message: message.kind)
 def test_each_side_hears_its_own_kinds(message: Any) -> None:
-    """A message of a kind that does not come here is none."""
     for side in (SERVER, CLIENT):
         if message.kind in side.kinds:
             assert decode(encode(message), side) == message

@@ -119,8 +119,6 @@ def test_a_result_says_all_there_is_to_say(tmp_path: Path) -> None:
 
 
 def test_it_works_inside_a_running_loop() -> None:
-    """In a notebook a loop is running already; the run gets one of its own."""
-
     async def cell() -> ldp.Result:
         return ldp.survey(PLAIN, "smokes == 1", tier="hosts", seed=9, clients=40)
 
@@ -128,7 +126,6 @@ def test_it_works_inside_a_running_loop() -> None:
 
 
 def test_rows_are_drawn_with_replacement_when_told_to() -> None:
-    """More clients than rows are refused with the choice; resampled, they answer."""
     with pytest.raises(InputError, match="resample"):
         ldp.survey(PLAIN, "smokes == 1", clients=5000)
     more = ldp.survey(PLAIN, "smokes == 1", clients=5000, resample=True, seed=2).to_dict()
@@ -174,7 +171,6 @@ def test_wrong_words_are_answered_with_the_right_ones() -> None:
 
 
 def test_the_door_is_whole() -> None:
-    """Every name of the door is there and documented; options and their defaults are one list."""
     for name in ldp.__all__:
         assert name == "__version__" or (getattr(ldp, name).__doc__ or "").strip(), name
     assert set(dir(ldp)) >= set(ldp.__all__)

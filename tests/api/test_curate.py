@@ -204,7 +204,6 @@ def test_a_private_release_computes_no_truth(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_it_is_paid_before_anything_is_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The account is charged first: a mechanism that cannot be paid for is not asked."""
     done: list[str] = []
     charge, release = Account.charge, ThresholdedHistogram.release
 

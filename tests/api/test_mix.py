@@ -52,7 +52,6 @@ def test_the_command_is_the_function() -> None:
 
 
 def test_a_table_is_mixed(tmp_path: Path) -> None:
-    """Shares of its labels, of each row once, by the policies of the protocol."""
     labels = ("baker", "smith", "clerk")
     result = ldp.mix("frequency", people(), column="job", labels=labels, other="category", seed=1).to_dict()
     assert (result["clients"], result["result"]["labels"]) == (4000, [*labels, "(other)"])

@@ -115,7 +115,6 @@ def test_forged_and_foreign_messages_are_rejected_and_counted() -> None:
 
 
 def test_reconnection_asks_again() -> None:
-    """A server that joins the bus again calls the roll and asks for what it misses, at once."""
     lost = True
 
     def fate(delivery: Delivery) -> int:

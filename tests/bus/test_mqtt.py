@@ -117,8 +117,6 @@ def test_what_waits_for_an_event_loop_is_no_work_for_a_client() -> None:
 
 
 def test_a_launcher_that_hangs_up_is_heard_beside_the_connection() -> None:
-    """While a client waits for a message, its line to the launcher closes."""
-
     def hung_up() -> None:
         raise EOFError
 
@@ -177,8 +175,6 @@ def test_nothing_is_lost_while_topics_change(kind: str, tmp_path: Path) -> None:
 
 @needs_mosquitto
 def test_a_connection_begins_with_the_topics_of_now(tmp_path: Path) -> None:
-    """Also where they are others since it broke."""
-
     async def play() -> None:
         address = Address.parse(broker.url)
         hearing, speaking = MqttBus(address, "hearing", ["t/+"]), MqttBus(address, "speaking", [])
@@ -218,7 +214,6 @@ class _Refusing:
 
 
 def test_where_the_broker_refuses_the_old_topics_are_heard() -> None:
-    """A server goes on hearing what it may."""
     bus, connection = MqttBus(Address("127.0.0.1", 1), "s", ["t"]), _Refusing()
     client: Any = connection
     bus._client, bus._standing = client, {"t"}

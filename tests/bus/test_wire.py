@@ -56,7 +56,6 @@ HOSTILE = {
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_hostile_messages_are_refused(name: str) -> None:
-    """Bytes that are no message in canonical form raise WireError and nothing else."""
     with pytest.raises(WireError):
         decode(HOSTILE[name])
 
@@ -115,7 +114,6 @@ def _wrong(kind: type[BaseModel], data: dict[str, str]) -> set[object]:
 
 
 def test_the_names_of_parameters_are_names() -> None:
-    """They too end where they end."""
     ask = {"query": "q", "randomizer": "r", "start": 0, "stop": 1, "coins": bytes(16), "query_params": {}, "randomizer_params": {"epsilon": 1.0}}
     Ask.model_validate(ask)
     for place in ("query_params", "randomizer_params"):

@@ -43,7 +43,6 @@ def test_bare_clients_join_and_answer() -> None:
 
 
 def test_of_several_fleets_the_shortest_times_and_the_most_memory_count() -> None:
-    """What took longer was disturbed; what took less memory was looked at elsewhere."""
     assert bench_runs._best([Fleet(3.0, 1.0, 5.0), Fleet(2.0, 4.0, 6.0)]) == Fleet(2.0, 1.0, 6.0)
 
 

@@ -134,7 +134,6 @@ def test_a_shuffler_joins_from_a_command_of_its_own(tmp_path: Path) -> None:
 @pytest.mark.long
 @needs_mosquitto
 def test_a_server_without_the_table_tells_no_true_error(table: Path, tmp_path: Path) -> None:
-    """A server without the clients' table runs their question and prints no true error."""
     with mosquitto(tmp_path) as broker:
         common = ["survey", "--broker", broker.url, "--run", "tableless", "--question", "age > 40"]
         host = subprocess.Popen(command("host", *common, "--records", str(table), "--seed", "1"), stderr=subprocess.DEVNULL)

@@ -69,7 +69,6 @@ def first_words(*arguments: str) -> float:
     ids=[" ".join((name, *arguments[:1])) for name, arguments in EVERY],
 )
 def test_a_command_says_something_within_a_second(name: str, arguments: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In a terminal, in one of three turns: in no more than a second less the pause."""
     monkeypatch.chdir(tmp_path)
     if name == "report":
         run_experiments(["tests.support.inputs.toy_experiment"], "quick", 1, tmp_path / "results", workers=1)

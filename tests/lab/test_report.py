@@ -178,7 +178,6 @@ def test_drawings_have_no_date_and_no_chance(tmp_path: Path) -> None:
 
 
 def test_one_module_draws() -> None:
-    """Only experiments/figures.py imports matplotlib, and not before something is drawn."""
     drawing = [path.name for path in (ROOT / "experiments").rglob("*.py") if re.search(r"^\s*(from|import) matplotlib", path.read_text(), re.MULTILINE)]
     assert drawing == ["figures.py"]
     program = "import sys, local_dp.experiments.cli.inspect.experiment, local_dp.experiments.lab.figures; assert 'matplotlib' not in sys.modules"

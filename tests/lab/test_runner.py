@@ -219,7 +219,6 @@ def test_interrupted_command_says_how_to_go_on(tmp_path: Path, monkeypatch: pyte
 
 
 def test_a_claim_that_is_not_shown_fails_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """`experiment` ends with code 1 and prints each check that failed, with its figures."""
     monkeypatch.setattr(laboratory, "chosen", lambda name: ["tests.support.inputs.wrong_toy_experiment"])
     monkeypatch.setattr("local_dp.experiments.lab.results.save", lambda figure, *paths: None)
     monkeypatch.setattr(laboratory, "write_report", lambda folder: folder / "report.html")

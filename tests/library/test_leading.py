@@ -134,7 +134,6 @@ def test_simulated_symbols_are_those_of_respond(epsilon: float, k: int) -> None:
 
 @pytest.mark.parametrize("k", [3, 1000])
 def test_a_client_alone_sends_what_it_sends_among_many(k: int) -> None:
-    """By the table that many look at, and by itself, over words that are tied and others."""
     randomizer, n, cells = GRR(1.0, k=k), 1 << 13, np.zeros(1, dtype=np.uint8)
     values = np.arange(n) % k
     together = randomizer.simulated(KeyedNoise(1), Draw(1), 0, values, cells)
@@ -145,8 +144,6 @@ def test_a_client_alone_sends_what_it_sends_among_many(k: int) -> None:
 
 
 def test_who_answers_in_its_own_way_is_asked_itself() -> None:
-    """A class with a sampler of its own does not get the simulation's."""
-
     class Silent(BinaryRR):
         def respond(self, values: Any, words: Any, cells: Any) -> Any:
             return np.zeros(len(values), dtype=np.uint8)

@@ -67,7 +67,6 @@ def test_an_epsilon_of_another_type_is_an_input_error(epsilon: Any) -> None:
 
 @pytest.mark.parametrize("epsilon", [0, -5, 0.0, math.nan, math.inf, -math.inf, 5e-324, 1e-17, 9e-10, 24.001, 25, 2**63, 10**400, 1e308])
 def test_an_epsilon_out_of_range_is_a_one_line_input_error(epsilon: float) -> None:
-    """Epsilon lies between 1e-9 and 24 nats, and the error says so in one line."""
     with pytest.raises(InputError) as error:
         nano_epsilon(epsilon)
     assert "\n" not in str(error.value)
@@ -86,7 +85,6 @@ def test_nano_epsilon_rounds_down(epsilon: float) -> None:
 
 @pytest.mark.parametrize("budget", BUDGETS)
 def test_a_budget_in_k_equal_parts_accepts_exactly_k(budget: float) -> None:
-    """For k = 2..59, k charges of B / k are accepted and the next is refused."""
     for k in range(2, 60):
         ledger, part = Ledger(budget), nano_epsilon(split_epsilon(budget, k))
         for _ in range(k):
@@ -201,8 +199,6 @@ def test_the_ledger_grows_with_cohorts_not_with_clients() -> None:
 
 
 def test_an_oracle_charges_before_it_samples() -> None:
-    """A refused round draws no word and leaves no round behind."""
-
     class Exploding:
         def words(self, which: Draw, start: int, stop: int, bits: int) -> np.ndarray:
             raise AssertionError("sampled before the charge")

@@ -31,7 +31,6 @@ WIDTHS = (32, 64)
     bits=st.sampled_from(WIDTHS),
 )
 def test_a_clients_word_does_not_depend_on_who_is_drawn_with_it(seed: int, round: int, start: int, cuts: list[int], bits: int) -> None:
-    """However clients are cut into chunks, each gets the same word."""
     noise, stop = KeyedNoise(seed), start + sum(cuts)
     whole = noise.words(Draw(round), start, stop, bits)
     ends = [start + sum(cuts[:place]) for place in range(len(cuts) + 1)]

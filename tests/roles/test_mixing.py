@@ -187,7 +187,6 @@ def test_a_refusal_of_all_reaches_the_server() -> None:
 
 
 def test_each_cohort_is_a_batch() -> None:
-    """Two cohorts of one round: that which is no crowd is held back alone."""
     world = World(Rows(yes_records(PEOPLE)), crowd=25)
     with pytest.raises(QuorumError, match="holds back the reports of 20 of 20 clients to ask 1 from the clients 40 to 59"):
         survey(world, survey_query(40), survey_query(60, 40))
@@ -195,7 +194,6 @@ def test_each_cohort_is_a_batch() -> None:
 
 
 def test_the_shuffler_refuses_what_cannot_be_shuffled() -> None:
-    """Whatever the server asks: a client's coin would be its name."""
     world = World(Rows(yes_records(PEOPLE)))
     with pytest.raises(RefusedError, match="hadamard uses a public coin for each client") as refused:
         survey(world, LocalQuery(Question("yes == 1"), Hadamard(1.0, k=2), Cohort(0, PEOPLE)))

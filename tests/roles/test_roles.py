@@ -171,7 +171,6 @@ BAD_REPLIES: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("name", BAD_REPLIES)
 def test_replies_that_do_not_fit_are_rejected(name: str) -> None:
-    """A reply with the wrong clients, width or symbols raises WireError and changes nothing."""
     round = Round(RUN, 1, (survey_query(4),), SEED)
     data: dict[str, Any] = {"run": RUN, "round": 1, "member": "m", "ask": 0, "start": 0, "width": 1, "reports": b"\x00"}
     with pytest.raises(WireError):
@@ -180,7 +179,6 @@ def test_replies_that_do_not_fit_are_rejected(name: str) -> None:
 
 
 def test_refusals_are_counted_unless_answered() -> None:
-    """A member that refuses is not waited for; clients that answered before stay answered."""
     round = Round(RUN, 1, (survey_query(4),), SEED)
     round.accept(Reply(run=RUN, round=1, member="m", ask=0, start=0, width=1, reports=b"\x00"))
     round.refuse(Refusal(run=RUN, round=1, member="m", start=0, stop=3, code="budget", text="spent"))

@@ -46,7 +46,6 @@ def test_every_page_is_fit_for_its_readers(site: Path) -> None:
 
 @needs_chromium
 def test_the_site_follows_the_system(site: Path) -> None:
-    """Who prefers dark pages sees dark ones, and who changes their mind sees them change."""
     with browser() as tab:
         for scheme, palette in (("dark", "slate"), ("light", "default"), ("dark", "slate")):
             tab.appear(1200, scheme)

@@ -84,7 +84,6 @@ def test_a_file_that_is_no_budget(tmp_path: Path) -> None:
 
 
 def test_a_charge_locks_the_file_before_it_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """While one process compares a loss with the budget, no other can charge it."""
     path, check = tmp_path / "budget", Standing.check
 
     def checking(standing: Standing, loss: Loss, neighbours: Neighbours) -> None:

@@ -97,5 +97,4 @@ def test_help_is_plain(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_errors_speak_the_readers_dialect(plain: str, shell: str, python: str) -> None:
-    """A choice is an option in a shell and a keyword in Python; a command stays a command."""
     assert (in_shell(plain), in_python(plain)) == (shell, python)

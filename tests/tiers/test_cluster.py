@@ -59,7 +59,6 @@ def test_every_chunk_is_dealt_once(chunks: int, workers: int, most: int) -> None
 
 
 def test_a_worker_that_is_killed_changes_nothing(two_workers: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One of the two dies by SIGKILL when the first chunks are in; the bits are the same."""
     monkeypatch.setattr(cluster, "_MOST", 1)
     killed: list[int] = []
 
@@ -103,7 +102,6 @@ def test_only_a_simulation_of_the_population_goes_to_a_cluster(how: dict[str, An
 
 
 def test_a_cluster_that_is_not_there_is_one_clear_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody listens, or the address is none."""
     monkeypatch.setattr(cluster, "PATIENCE", 0.5)
     with pytest.raises(BusError, match="no Dask scheduler answers"):
         _run(Survey(), 1000, "tcp://127.0.0.1:1")

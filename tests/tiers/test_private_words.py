@@ -68,7 +68,6 @@ def test_forked_clients_draw_apart(processes: int) -> None:
 
 @pytest.mark.slow
 def test_spawned_clients_draw_apart() -> None:
-    """Of 200 client processes started anew, no two have the same first 32 bytes."""
     with multiprocessing.get_context("spawn").Pool(2, maxtasksperchild=1) as pool:
         drawn = pool.map(first_bytes, [member(index).to_bytes() for index in range(PROCESSES)], chunksize=1)
     assert len(set(drawn)) == PROCESSES

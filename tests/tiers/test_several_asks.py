@@ -71,7 +71,6 @@ def _told(tier: Tier, clients: int = 60, **options: object) -> tuple[object, ...
 
 
 def test_the_tiers_agree_bit_for_bit() -> None:
-    """Processes, one host, three hosts and the population give identical reports to every ask."""
     expected = _told("population")
     assert expected[2] == 4
     tiers: tuple[tuple[Tier, int], ...] = (("processes", 1), ("hosts", 1), ("hosts", 3))

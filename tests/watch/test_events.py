@@ -196,7 +196,6 @@ def test_an_open_interval_is_said_to_be_open() -> None:
 
 @pytest.mark.parametrize("name", short(PROTOCOLS, lambda name: name in SOME))
 def test_every_protocol_can_be_watched(name: str) -> None:
-    """Each protocol shows estimates while it runs and ends in a state that JSON can hold."""
     scene, _ = _played(RunOptions(clients=20 if name in with_law() else 5000, seed=1, epsilon=4.0).settings(small(name), None))
     assert scene.state["phase"] == "over"
     assert scene.state["rows"]
