@@ -6,7 +6,6 @@ import sys
 from collections.abc import Sequence
 from itertools import combinations
 from pathlib import Path
-from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator
@@ -18,9 +17,8 @@ from local_dp.experiments.tiers.outcome import as_data, stamp_of
 from local_dp.experiments.watch.events import Scene
 from local_dp.server.members import Members
 from local_dp.wire import Hello
-from tests.support.inputs.keys import enrolled
 from tests.support.runs.brokers import embedded, mosquitto, needs_mosquitto
-from tests.support.runs.command import command, local_dp
+from tests.support.runs.command import enrolled, local_dp, together
 from tests.support.runs.parties import MEMBERS, Cast, play_in_memory, play_on, settings
 
 SOME = [seeded for count in range(MEMBERS + 1) for seeded in combinations(range(MEMBERS), count)]
@@ -43,8 +41,9 @@ def test_what_a_member_said_once_stays_said() -> None:
         assert not members.attested
 
 
-def _shown(seeded: Sequence[int], signed: bool) -> tuple[dict[str, Any], str]:
-    """A private server's view of a run with these members seeded: as data, and wherever it shows it."""
+@pytest.mark.parametrize(("seeded", "signed"), [((), True), ((2,), True), ((), False)])
+def test_a_private_server_says_what_is_known(seeded: Sequence[int], signed: bool) -> None:
+    """All private and signed: private. One seeded, or nothing signed: unknown, in the data, the summary and on the page, and no truth either way."""
     with embedded() as url:
         outcome = play_on(Cast.of(signed, seeded), url, url, private=True)
     run = settings(private=True)
@@ -53,19 +52,11 @@ def _shown(seeded: Sequence[int], signed: bool) -> tuple[dict[str, Any], str]:
     scene = Scene(run)
     before = scene.state["stamp"]
     scene.finish(data)
-    assert before == "asked to be private"
-    assert scene.state["stamp"] == stamp_of(data)
-    return data, summary(data, 400)
-
-
-@pytest.mark.parametrize(("seeded", "signed"), [((), True), ((2,), True), ((), False)])
-def test_a_private_server_says_what_is_known(seeded: Sequence[int], signed: bool) -> None:
-    """All private and signed: private. One seeded, or nothing signed: unknown, in the data, the summary and on the page, and no truth either way."""
-    data, text = _shown(seeded, signed)
+    assert (before, scene.state["stamp"]) == ("asked to be private", stamp_of(data))
+    text = summary(data, 400)
     assert data["private"] is (True if signed and not seeded else None)
     assert ("unattested" in text) == (not data["private"])
-    assert ("private: operating-system entropy" in text) == bool(data["private"])
-    assert ("unsigned" in text) == (not signed)
+    assert ("private: operating-system entropy" in text, "unsigned" in text) == (bool(data["private"]), not signed)
     assert (data["seed"], data["result"]["truth"], data["signed"]) == (None, None, signed)
 
 
@@ -78,48 +69,23 @@ def test_a_private_server_with_a_seeded_host(tmp_path: Path) -> None:
         meeting = ("--broker", broker.url, "--run", "first")
         known = {name: ("--key", str(tmp_path / f"{name}.key")) for name in ("server", "host-0", "host-20")}
         server = ("--server-key", str(tmp_path / "server.key.pub"))
-        started = [
-            subprocess.Popen(command(*words), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-            for words in (
-                ("server", "survey", *meeting, *known["server"], "--roster", str(tmp_path / "roster"), "--clients", "40", "--private", "--json"),
-                ("host", "survey", *meeting, *known["host-0"], *server, "--clients", "20", "--private"),
-                ("host", "survey", *meeting, *known["host-20"], *server, "--start", "20", "--clients", "20", "--seed", "1"),
-            )
-        ]
-        outputs = [process.communicate(timeout=60) for process in started]
-    assert [process.returncode for process in started] == [0, 0, 0], outputs
-    data = json.loads(outputs[0][0])
+        ended = together(
+            ("server", "survey", *meeting, *known["server"], "--roster", str(tmp_path / "roster"), "--clients", "40", "--private", "--json"),
+            ("host", "survey", *meeting, *known["host-0"], *server, "--clients", "20", "--private"),
+            ("host", "survey", *meeting, *known["host-20"], *server, "--start", "20", "--clients", "20", "--seed", "1"),
+        )
+    assert [each.returncode for each in ended] == [0, 0, 0], ended
+    data = json.loads(ended[0].stdout)
     assert (data["private"], data["stamp"], data["clients"]["answered"]) == (None, outcomes.UNATTESTED, 40)
-    assert "answering in private" in outputs[1][1]
-    assert "simulation: not private" in outputs[2][1]
-
-
-@pytest.mark.parametrize(
-    "words",
-    [
-        ("server", "survey", "--clients", "9", "--private"),
-        ("host", "survey", "--clients", "9", "--private"),
-        ("client", "survey", "--index", "0", "--private"),
-    ],
-    ids=lambda words: words[0],
-)
-def test_private_without_keys_is_refused(words: tuple[str, ...]) -> None:
-    """In one line, before anything is joined; half of the keys is refused as well."""
-    away = ("--broker", "mqtt://127.0.0.1:1", "--run", "first")
-    done = local_dp(*words, *away)
-    assert (done.returncode, "is signed: give --key" in done.stderr) == (2, True)
-    half = local_dp(*words, *away, "--key", "nowhere")
-    assert (half.returncode, "go together" in half.stderr) == (2, True)
+    assert "answering in private" in ended[1].stderr
+    assert "simulation: not private" in ended[2].stderr
 
 
 def test_a_key_is_its_owners_alone(tmp_path: Path) -> None:
-    """Created for the owner alone and never over another; one that others may read is not used."""
     file = tmp_path / "host.key"
-    assert local_dp("keys", "create", str(file)).returncode == 0
-    assert file.stat().st_mode & 0o777 == 0o600
+    assert (local_dp("keys", "create", str(file)).returncode, file.stat().st_mode & 0o777) == (0, 0o600)
     content = file.read_bytes()
-    assert local_dp("keys", "create", str(file)).returncode == 2
-    assert file.read_bytes() == content
+    assert (local_dp("keys", "create", str(file)).returncode, file.read_bytes()) == (2, content)
     Path(f"{file}.pub").rename(tmp_path / "kept.pub")
     assert local_dp("keys", "create", str(file)).returncode == 2
     assert not Path(f"{file}.pub").exists(), "of a key that is not written there is no public half"
@@ -142,7 +108,6 @@ def test_a_roster_refuses_what_is_taken(tmp_path: Path) -> None:
 
 
 def test_what_needs_no_key_pays_for_none() -> None:
-    """Help and a run in memory import no cryptography."""
     for words in (["--help"], ["run", "survey", "--tier", "population", "--clients", "100", "--seed", "1"]):
         code = (
             f"import sys; sys.argv = ['local-dp', *{words!r}]\ntry:\n    from local_dp.experiments.cli.main import main; main()\nexcept SystemExit:\n    pass\n"

@@ -54,11 +54,13 @@ def _checked(path: Path, sent: list[bytes]) -> int:
     return committed
 
 
-def _crash_points(folder: Path, times: int) -> None:
+@pytest.mark.parametrize("times", [1, pytest.param(50, marks=pytest.mark.slow)])
+def test_a_crash_at_any_point_uncharges_and_changes_nothing(times: int, tmp_path: Path) -> None:
+    """Test 4, first half, once: killed before and after every step of a commit, and asked again by a client that is started again."""
     crashes, silent = 0, 0
     for turn in range(times):
         for point in range(STEPS):
-            path = folder / f"{turn}-{point}.store"
+            path = tmp_path / f"{turn}-{point}.store"
             member(path).store.close()  # type: ignore[attr-defined]
             sent, ended = forked(_lives(path, point))
             assert ended == signal.SIGKILL, "every point is reached"
@@ -66,12 +68,6 @@ def _crash_points(folder: Path, times: int) -> None:
             silent += _checked(path, sent) > len(sent)
     assert silent > 0, "some die between the commit and the reply"
     print(f"test 4: {crashes} crash points, 0 uncharged replies, 0 changed replies, {silent} charged and silent")
-
-
-@pytest.mark.parametrize("times", [1, pytest.param(50, marks=pytest.mark.slow)])
-def test_a_crash_at_any_point_uncharges_and_changes_nothing(times: int, tmp_path: Path) -> None:
-    """Test 4, first half, once: killed before and after every step of a commit, and asked again by a client that is started again."""
-    _crash_points(tmp_path, times)
 
 
 def _pace(folder: Path) -> float:
@@ -82,8 +78,10 @@ def _pace(folder: Path) -> float:
     return (time.perf_counter() - started) / 40
 
 
-def _random_kills(folder: Path, kills: int) -> None:
-    generator, path, answers, killed = random.Random(4), folder / "killed.store", dict[int, bytes](), 0
+@pytest.mark.parametrize("kills", [10, pytest.param(200, marks=pytest.mark.slow)])
+def test_kills_at_random_change_nothing(kills: int, tmp_path: Path) -> None:
+    """Test 4, second half: ten SIGKILLs of a client process while it answers the same requests again and new ones."""
+    generator, path, answers, killed = random.Random(4), tmp_path / "killed.store", dict[int, bytes](), 0
 
     def live(send: Callable[[bytes], None]) -> None:
         role = member(path, 24.0)
@@ -91,7 +89,7 @@ def _random_kills(folder: Path, kills: int) -> None:
             send(number.to_bytes(2) + told(role.handle(asked(number))))
 
     member(path, 24.0).store.close()  # type: ignore[attr-defined]
-    pace = _pace(folder)
+    pace = _pace(tmp_path)
     while killed < kills or len(answers) < kills:  # on a busy machine few live to answer
         sent, ended = forked(live, pace * generator.uniform(-2, 6))
         assert ended == signal.SIGKILL
@@ -106,13 +104,10 @@ def _random_kills(folder: Path, kills: int) -> None:
     print(f"test 4: {killed} SIGKILLs, {len(answers)} rounds answered, 0 uncharged replies, 0 changed replies")
 
 
-@pytest.mark.parametrize("kills", [10, pytest.param(200, marks=pytest.mark.slow)])
-def test_kills_at_random_change_nothing(kills: int, tmp_path: Path) -> None:
-    """Test 4, second half: ten SIGKILLs of a client process while it answers the same requests again and new ones."""
-    _random_kills(tmp_path, kills)
-
-
-def _repeats(path: Path, times: int) -> None:
+@pytest.mark.parametrize("times", [400, pytest.param(10_000, marks=pytest.mark.slow)])
+def test_the_same_request_is_answered_by_the_same_bytes(times: int, tmp_path: Path) -> None:
+    """Test 5, 400 times."""
+    path = tmp_path / "a.store"
     role = member(path)
     first = told(role.handle(asked(1)))
     for turn in range(times):
@@ -120,15 +115,8 @@ def _repeats(path: Path, times: int) -> None:
             role.store.close()  # type: ignore[attr-defined]
             role = member(path)
         assert told(role.handle(asked(1))) == first
-    assert role.store.ledger.max_spent == SMALL
-    assert role.store.rounds == 1
+    assert (role.store.ledger.max_spent, role.store.rounds) == (SMALL, 1)
     print(f"test 5: the same request {times} times, by a client that was started four times: the same bytes, one charge")
-
-
-@pytest.mark.parametrize("times", [400, pytest.param(10_000, marks=pytest.mark.slow)])
-def test_the_same_request_is_answered_by_the_same_bytes(times: int, tmp_path: Path) -> None:
-    """Test 5, 400 times."""
-    _repeats(tmp_path / "a.store", times)
 
 
 def test_a_memoised_answer_outlives_its_client(tmp_path: Path) -> None:
@@ -140,6 +128,7 @@ def test_a_memoised_answer_outlives_its_client(tmp_path: Path) -> None:
         (reply,) = role.handle(request(weekly, number=number))
         assert isinstance(reply, Reply)
         reports.append(reply.reports)
+        assert role.store.ledger.max_spent == 1.0, "a label is paid for once"
         role.store.close()  # type: ignore[attr-defined]
     assert len(set(reports)) == 1
     moved = member(tmp_path / "a.store", start=1)
@@ -217,16 +206,13 @@ def _answers_after(path: Path, fault: Callable[[Path], None], while_open: bool) 
 def test_a_store_that_fails_gets_no_reply(fault: str, while_open: bool) -> None:
     """Test 10: the constant refusal "store", or no client at all; never a reply, not even one that was given before."""
     with tempfile.TemporaryDirectory() as folder:  # pytest's own may be entered by its user alone
-        _hurt(Path(folder) / "a.store", fault, while_open)
-
-
-def _hurt(path: Path, fault: str, while_open: bool) -> None:
-    role = member(path, clients=MANY)
-    assert code(role.handle(asked(1))) == "reply"
-    role.store.close()  # type: ignore[attr-defined]
-    codes = _answers_after(path, FAULTS[fault], while_open)
-    assert set(codes) == {b"store"}, codes
-    print(f"test 10: {fault}, {'while open' if while_open else 'before it was opened'}: no reply")
+        path = Path(folder) / "a.store"
+        role = member(path, clients=MANY)
+        assert code(role.handle(asked(1))) == "reply"
+        role.store.close()  # type: ignore[attr-defined]
+        codes = _answers_after(path, FAULTS[fault], while_open)
+        assert set(codes) == {b"store"}, codes
+        print(f"test 10: {fault}, {'while open' if while_open else 'before it was opened'}: no reply")
 
 
 def test_a_store_that_another_process_holds_gets_no_reply(tmp_path: Path) -> None:

@@ -1,12 +1,13 @@
 """Classes 3 and 6, promises P5 and P6: nobody speaks for another. Each test prints its figure."""
 
+import asyncio
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from local_dp.bus.address import Address
+from local_dp.bus.broker import EmbeddedBroker
 from local_dp.bus.interface import Delivery
 from local_dp.clients.member import HOSTS, will
 from local_dp.errors import ForgedError, InputError, LocalDPError
@@ -15,10 +16,9 @@ from local_dp.server.roster import Place, Roster
 from local_dp.wire import End, Hello, Roll, encode, topic
 from tests.support.adversaries.forger import ATTACKS, ESCAPE, Forger, Malicious, on_a_broker
 from tests.support.figures import figure
-from tests.support.inputs.builders import RUN, request, survey_query
-from tests.support.runs.brokers import a_broker, needs_mosquitto, retain
+from tests.support.inputs.builders import RUN, reply_of, request, survey_query
+from tests.support.runs.brokers import a_broker, joins, needs_mosquitto, retain
 from tests.support.runs.parties import CLIENTS, ROUNDS, Cast, digests, play_in_memory, play_on, undisturbed
-from tests.support.runs.puppets import reply_of
 
 
 @pytest.mark.parametrize("attack", ATTACKS)
@@ -58,8 +58,7 @@ def test_a_member_with_a_key_gets_nothing_beyond_its_place(attack: str) -> None:
     cast = Cast.of()
     forger = Forger(cast, [attack], own=cast.members[-1].own)
     coordinator, forged = play_in_memory(cast, Malicious(forger))
-    assert digests(coordinator.rounds) == undisturbed()
-    assert coordinator.counts.conflicting == 0
+    assert (digests(coordinator.rounds), coordinator.counts.conflicting) == (undisturbed(), 0)
     figure("class 3", f"{attack}: {len(forger.said)} messages of a member about others, {coordinator.rejected} rejected, {forged} forged, 0 accepted")
 
 
@@ -136,8 +135,9 @@ def _mutated(draw: st.DrawFn) -> Delivery:
     return Delivery(where, bytes(payload))
 
 
-def _searched(examples: int) -> dict[str, int]:
-    """How many were heard by the parties of the first run, and how many were not."""
+@pytest.mark.parametrize(("examples", "least"), [(150, 5), pytest.param(20_000, 1_000, marks=pytest.mark.slow)])
+def test_only_what_was_said_is_heard(examples: int, least: int) -> None:
+    """Any change of topic or bytes, any replay under another topic, by another member or in another run is not heard; what was said is."""
     seen = {"genuine": 0, "forged": 0}
     by_server, by_member = _party(-1, 0), _party(0, 0)
 
@@ -155,19 +155,16 @@ def _searched(examples: int) -> dict[str, int]:
         seen["genuine" if is_genuine else "forged"] += 1
 
     search()
-    return seen
-
-
-@pytest.mark.parametrize(("examples", "least"), [(150, 5), pytest.param(20_000, 1_000, marks=pytest.mark.slow)])
-def test_only_what_was_said_is_heard(examples: int, least: int) -> None:
-    """Any change of topic or bytes, any replay under another topic, by another member or in another run is not heard; what was said is."""
-    seen = _searched(examples)
     figure("class 6", f"by search, of class 3 as well: {seen}: 0 of the forged heard")
     assert min(seen.values()) > least
 
 
-def test_a_roster_gives_each_client_to_one_key() -> None:
-    """Names, keys and clients that two places share are refused, and so is a line that is not as it is written."""
+def test_a_speaker_has_one_group() -> None:
+    """A member's key speaks under its own group and name alone; names, keys and clients that two places share are refused, and broken lines."""
+    place = PLACES[1]
+    assert ROSTER.speaker(topic(RUN, "rep", HOSTS, place.member)) == place.key
+    for where in (topic(RUN, "rep", "g0", place.member), topic(RUN, "rep", HOSTS), f"other/1/{RUN}/rep/{HOSTS}/{place.member}", place.member, ""):
+        assert ROSTER.speaker(where) is None
     for twice in (Place("host-0", HOSTS, 7, 8, bytes(32)), Place("host-7", HOSTS, 7, 8, PLACES[0].key), Place("host-7", HOSTS, 2, 8, bytes(32))):
         with pytest.raises(InputError):
             Roster([*PLACES, twice])
@@ -178,36 +175,13 @@ def test_a_roster_gives_each_client_to_one_key() -> None:
             Place.parse(line)
 
 
-def test_a_speaker_has_one_group() -> None:
-    """A member's key speaks under its own group and name, on topics of six parts, and nowhere else."""
-    place = PLACES[1]
-    assert ROSTER.speaker(topic(RUN, "rep", HOSTS, place.member)) == place.key
-    for where in (topic(RUN, "rep", "g0", place.member), topic(RUN, "rep", HOSTS), f"other/1/{RUN}/rep/{HOSTS}/{place.member}", place.member, ""):
-        assert ROSTER.speaker(where) is None
-
-
 def test_the_embedded_broker_lets_in_whoever_has_its_password() -> None:
-    """Its credentials are drawn for each run: without them, or with others, nobody joins."""
-    import asyncio
-
-    from local_dp.bus.broker import EmbeddedBroker
-    from local_dp.bus.mqtt import MqttBus
-    from local_dp.errors import BusError
-
-    async def join(url: str) -> bool:
-        try:
-            async for _ in MqttBus(Address.parse(url), "somebody", ["#"]).messages(0.5):
-                return True
-        except BusError:
-            pass
-        return False
-
     async def tried() -> list[bool]:
         broker = EmbeddedBroker()
         await broker.start()
         try:
             bare = f"mqtt://127.0.0.1:{broker.port}"
-            return [await join(url) for url in (broker.url, bare, bare.replace("//", "//run:@"), bare.replace("//", "//run:secret@"))]
+            return [await joins(url) for url in (broker.url, bare, bare.replace("//", "//run:@"), bare.replace("//", "//run:secret@"))]
         finally:
             await broker.stop()
 

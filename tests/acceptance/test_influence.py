@@ -1,6 +1,7 @@
 """Class 10, and acceptance test 26: what missing and lying clients can have done to an estimate stands in the result, and holds."""
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 from local_dp.bounds.attacks import ALPHA, Influence, influence_of, irregularity, ones_law, ones_seen
 from local_dp.errors import InputError
 from local_dp.experiments.api.show import summary
+from local_dp.experiments.tiers.execute import execute
 from local_dp.experiments.tiers.outcome import Outcome, as_data
 from local_dp.experiments.tiers.settings import Randomness, Settings
 from local_dp.interaction import Nonadaptive
@@ -54,7 +56,6 @@ class _Any(Query):
 
 
 def _single(randomizer: Any, reports: Any, cells: Any, place: int) -> np.ndarray:
-    """The estimate of one report alone."""
     tally = randomizer.tally(reports[place : place + 1], cells[place : place + 1] if randomizer.uses_coins else cells)
     return np.asarray(randomizer.estimate(tally).value)
 
@@ -103,13 +104,13 @@ def test_where_the_result_is_no_average_nothing_is_said() -> None:
     """A quotient, an answer that is clipped, and two queries have no influence that is a constant, and none is claimed."""
     assert influence_of(Frequency(k=3, missing="exclude").algorithm(1.0, 100)) is None
     one = survey_query(10)
-    clipped: Nonadaptive[LocalQuery, Tally, Any] = Nonadaptive((one,), lambda tallies: _clipped(one.randomizer.estimate(tallies[0])))
+
+    def clip(estimate: Estimate) -> Estimate:
+        return replace(estimate, value=np.clip(estimate.value, 0.0, 1.0))
+
+    clipped: Nonadaptive[LocalQuery, Tally, Any] = Nonadaptive((one,), lambda tallies: clip(one.randomizer.estimate(tallies[0])))
     assert influence_of(clipped) is None
     assert influence_of(Nonadaptive((one, one), lambda tallies: one.randomizer.estimate(tallies[0]))) is None
-
-
-def _clipped(estimate: Estimate) -> Estimate:
-    return Estimate(np.clip(estimate.value, 0.0, 1.0), estimate.standard_error, estimate.n)
 
 
 @settings(max_examples=60, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
@@ -239,21 +240,13 @@ def test_the_server_says_that_some_do_not_follow() -> None:
 
 @pytest.mark.parametrize("protocol", [Survey(), Frequency(k=4), Mean(), Histogram()], ids=lambda protocol: protocol.name)
 def test_these_protocols_state_their_influence(protocol: LocalProtocol[Any]) -> None:
-    """Each states it in the result's own units, as JSON that the schema's reader can read."""
-    data = as_data(*_run(protocol))
+    run = Settings(protocol, protocol.synthetic(500, 1), 1.0, Randomness(1, False), tier="population")
+    data = as_data(run, execute(run, lambda progress: None))
     assert json.loads(json.dumps(data["influence"])) == data["influence"]
     assert np.all(np.array(data["influence"]["of_one_per_cent"]) > 0)
 
 
-def _run(protocol: LocalProtocol[Any]) -> tuple[Settings, Outcome]:
-    from local_dp.experiments.tiers.execute import execute
-
-    run = Settings(protocol, protocol.synthetic(500, 1), 1.0, Randomness(1, False), tier="population")
-    return run, execute(run, lambda progress: None)
-
-
 def test_a_worst_case_must_be_one() -> None:
-    """A share of 1 or more, and a result that is no average, are refused before the run."""
     with pytest.raises(InputError, match="from 0 to below 1"):
         _survey(10, 1, 0.0, worst_case=1.0)
     quotient = Frequency(k=3, missing="exclude")

@@ -15,35 +15,33 @@ import pytest
 from paho.mqtt.enums import CallbackAPIVersion
 
 from local_dp.bus.address import Address
-from local_dp.bus.mqtt import MqttBus
 from local_dp.clients.member import HOSTS
-from local_dp.errors import BusError
 from local_dp.experiments.tiers.outcome import Outcome
 from local_dp.wire import End, Gone, Hello, encode, topic
 from tests.support.adversaries.rewriting import rewriting
 from tests.support.figures import figure
-from tests.support.inputs.builders import RUN
-from tests.support.runs.brokers import a_broker, configured, free_port, needs_mosquitto
+from tests.support.inputs.builders import RUN, reply_of
+from tests.support.runs.brokers import a_broker, configured, free_port, joins, needs_mosquitto
 from tests.support.runs.command import local_dp
 from tests.support.runs.parties import CLIENTS, ROUNDS, Cast, digests, play_on, undisturbed
-from tests.support.runs.puppets import reply_of
 
 pytestmark = needs_mosquitto
 LONG = 15  # rounds of members in private, who take a tenth of a second each, so that an attack has time
 
 
-@pytest.mark.parametrize("kind", ["mosquitto", pytest.param("embedded", marks=pytest.mark.long)])
-@pytest.mark.parametrize(("share", "rounds"), [(0.05, ROUNDS), pytest.param(0.01, 40, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    ("share", "rounds", "kind"),
+    [
+        *((0.05, ROUNDS, "mosquitto"), pytest.param(0.05, ROUNDS, "embedded", marks=pytest.mark.long)),
+        *(pytest.param(0.01, 40, kind, marks=pytest.mark.slow) for kind in ("mosquitto", "embedded")),
+    ],
+)
 def test_what_is_rewritten_on_the_way_is_not_heard(share: float, rounds: int, kind: str, tmp_path: Path) -> None:
     """Reliability 25: some replies and requests between 40 members and the broker are changed, and no access rule is there."""
-    _rewritten(kind, tmp_path, share, rounds)
-
-
-def _rewritten(kind: str, folder: Path, of_all: float, rounds: int) -> None:
     cast = Cast.of(members=CLIENTS, rounds=rounds)
-    with a_broker(kind, folder) as url:
+    with a_broker(kind, tmp_path) as url:
         address = Address.parse(url)
-        with rewriting(address.port, of_all, seed=5) as between:
+        with rewriting(address.port, share, seed=5) as between:
             outcome = play_on(cast, url, url.replace(f":{address.port}", f":{between.port}"))
     assert digests(outcome.rounds) == undisturbed(rounds)
     assert (outcome.counts.answered, outcome.counts.conflicting, outcome.rejected) == (rounds * CLIENTS, 0, 0)
@@ -128,7 +126,6 @@ _FORGED = [
 
 
 def _attacked(config: Path, folder: Path, port: int) -> tuple[Outcome, Cast, Intruder, int]:
-    """A run while a member is after the others."""
     cast, intruder, over, messages = Cast.of(seeded=(), rounds=LONG), Intruder(_url(folder, port, "intruder")), threading.Event(), list[int]()
     attacking = threading.Thread(target=lambda: messages.append(intruder.attack(over)))
     others = [_url(folder, port, member.place.member) for member in cast.members]
@@ -145,7 +142,6 @@ def _attacked(config: Path, folder: Path, port: int) -> tuple[Outcome, Cast, Int
 
 
 def _without_rules(folder: Path, at: Path) -> Path:
-    """The same configuration without the access rules."""
     lines = (folder / "mosquitto.conf").read_text().splitlines()
     config = at / "open.conf"
     config.write_text("\n".join(line for line in lines if not line.startswith("acl_file")) + "\n")
@@ -191,18 +187,9 @@ def test_strangers_do_not_get_in(shipped: tuple[Path, int], tmp_path: Path, monk
         "no TLS": f"mqtt://localhost:{port}",
     }
     with configured(folder / "mosquitto.conf", port):
-        joined = {what for what, url in urls.items() if asyncio.run(_joins(url))}
+        joined = {what for what, url in urls.items() if asyncio.run(joins(url))}
     assert joined == {"a certificate of ours"}
     figure(24, f"of {len(urls)} ways to join {len(joined)} lets in: {', '.join(joined)}")
-
-
-async def _joins(url: str) -> bool:
-    try:
-        async for _ in MqttBus(Address.parse(url), "somebody", ["ldp/1/x/req/all"]).messages(0.0):
-            return True
-    except BusError:
-        pass
-    return False
 
 
 def test_private_files_are_private(shipped: tuple[Path, int]) -> None:

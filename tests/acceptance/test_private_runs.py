@@ -25,14 +25,9 @@ from tests.support.figures import figure
 PEOPLE = 60
 ROUNDS = 4
 _GENERATOR = np.random.default_rng(17)
-TABLE = Records(
-    {
-        "age": _GENERATOR.uniform(20, 60, PEOPLE).round(1),
-        "city": _GENERATOR.choice(["Oslo", "Rome"], PEOPLE),
-        "n": _GENERATOR.integers(0, 2, PEOPLE),
-        "word": _GENERATOR.choice(["milk", "tea"], PEOPLE),
-    }
-)
+_NUMBERS = {"age": _GENERATOR.uniform(20, 60, PEOPLE).round(1), "n": _GENERATOR.integers(0, 2, PEOPLE)}
+_TEXTS = {"city": _GENERATOR.choice(["Oslo", "Rome"], PEOPLE), "word": _GENERATOR.choice(["milk", "tea"], PEOPLE)}
+TABLE = Records({**_NUMBERS, **_TEXTS})
 OUTLIERS: dict[str, list[Any]] = {
     "age": [1e9, -np.inf, np.nan, 5e-324],
     "city": ["", "a town that nobody listed", "\u00e9"],
@@ -61,26 +56,15 @@ RUNNING: dict[str, dict[str, Any]] = {  # parameters under which a private run o
     "learn": {"label": "n == 1", "features": ("age > 30", "n == 0"), "missing": "exclude", "parameters": ("steps=2",)},
 }
 CHOICES: dict[str, list[Any]] = {  # of each parameter, what a search tries instead
-    "column": ["age", "city", "n", "word"],
-    "columns": [("age",), PAIR, ("city", "word"), ("age", "n"), ("age > 30", "n == 1")],
+    "column": ["age", "city", "n", "word"], "columns": [("age",), PAIR, ("city", "word"), ("age", "n"), ("age > 30", "n == 1")],
     "question": ["age > 30", "n == 1", "city == 'Oslo'", "age > 30 or n == 1"],
-    "labels": [(), CITIES, ("0", "1"), ("Oslo|Rome",), ("Oslo|Rome", "milk|tea")],
-    "labels_from_data": [False, True],
-    "by": ["", "city", "n"],
-    "label": ["n == 1", "age", "city == 'Oslo'"],
-    "features": [(), ("age",), ("age > 30", "n == 1")],
-    "bounds": [(), ("age=0..100", "n=0..1"), ("age=0..100",)],
-    "missing": ["refuse", "exclude", "no", "category", "middle"],
-    "other": ["refuse", "exclude", "category"],
-    "outside": ["refuse", "clip"],
-    "radius": [None, 50.0],
-    "rounds": ["1", "2", "best"],
-    "ways": [1, 2],
-    "whole": [False, True],
-    "text": [False, True],
-    "bins": [4, 16],
+    "labels": [(), CITIES, ("0", "1"), ("Oslo|Rome",), ("Oslo|Rome", "milk|tea")], "labels_from_data": [False, True],
+    "by": ["", "city", "n"], "label": ["n == 1", "age", "city == 'Oslo'"], "features": [(), ("age",), ("age > 30", "n == 1")],
+    "bounds": [(), ("age=0..100", "n=0..1"), ("age=0..100",)], "missing": ["refuse", "exclude", "no", "category", "middle"],
+    "other": ["refuse", "exclude", "category"], "outside": ["refuse", "clip"], "radius": [None, 50.0],
+    "rounds": ["1", "2", "best"], "ways": [1, 2], "whole": [False, True], "text": [False, True], "bins": [4, 16],
     "randomizer": ["best", "grr", "one-bit-mean", "oue"],
-}
+}  # fmt: skip
 
 
 def _changed(column: str, value: Any) -> Records:
@@ -134,8 +118,10 @@ def _outcome(protocol: LocalProtocol[Any], table: Records) -> tuple[str, Any]:
         return type(error).__name__, str(error)
 
 
-def _searched(variants: int) -> tuple[int, int, set[str]]:
-    """How many launches were compared, how many of them ran, and of which protocols."""
+@pytest.mark.parametrize("variants", [5, pytest.param(100, marks=pytest.mark.slow)])
+def test_a_private_run_asks_the_same_of_tables_that_differ(variants: int) -> None:
+    """Every protocol, parameters by search, tables that differ in one record outside what was declared: the same requests, byte for byte, or the same error."""
+    assert set(RUNNING) == {name for name, kind in PROTOCOLS.items() if kind.for_table is not LocalProtocol.for_table}
     generator, compared, ran, names = np.random.default_rng(2), 0, 0, set()
     for name in RUNNING:
         for variant in range(variants):
@@ -149,14 +135,6 @@ def _searched(variants: int) -> tuple[int, int, set[str]]:
             if isinstance(first[1], list):
                 ran += 1
                 names.add(name)
-    return compared, ran, names
-
-
-@pytest.mark.parametrize("variants", [5, pytest.param(100, marks=pytest.mark.slow)])
-def test_a_private_run_asks_the_same_of_tables_that_differ(variants: int) -> None:
-    """Every protocol, parameters by search, tables that differ in one record outside what was declared: the same requests, byte for byte, or the same error."""
-    assert set(RUNNING) == {name for name, kind in PROTOCOLS.items() if kind.for_table is not LocalProtocol.for_table}
-    compared, ran, names = _searched(variants)
     figure("class 2", f"{compared} pairs of private launches, {ran} of which ran, of {len(names)} protocols: 0 differences")
     assert names >= set(RUNNING) - {"prefix-sums"}, "which has no answer for a value beyond its own, and so no private run"
 

@@ -95,20 +95,6 @@ def _look(question: tuple[str, dict[str, Any]], records: Records) -> str:
     return "answered"
 
 
-def _searched(examples: int) -> dict[str, int]:
-    seen: dict[str, int] = {}
-
-    @settings(max_examples=examples, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
-    @given(_questions(), st.lists(_columns(), min_size=len(ANY_COLUMNS), max_size=len(ANY_COLUMNS)), st.booleans())
-    def search(question: tuple[str, dict[str, Any]], columns: list[np.ndarray], alike: bool) -> None:
-        table = dict(zip(ANY_COLUMNS, columns[:1] * len(ANY_COLUMNS) if alike else columns, strict=True))
-        verdict = _look(question, Records(table))
-        seen[verdict] = seen.get(verdict, 0) + 1
-
-    search()
-    return seen
-
-
 def test_a_query_is_total_and_silent() -> None:
     """The attack: a product that overflows for one record of two. Its value is in the domain, and numpy does not warn, where the bare query does."""
     query, records = Product(("x", "x"), 1.0), Records({"x": np.array([1.0, 1e200])})
@@ -122,7 +108,16 @@ def test_a_query_is_total_and_silent() -> None:
 @pytest.mark.parametrize(("examples", "least"), [(80, 10), pytest.param(5_000, 1_200, marks=pytest.mark.slow)])
 def test_every_query_is_total_and_silent(examples: int, least: int) -> None:
     """Its generalisation: every query, parameters and columns of any type by search."""
-    seen = _searched(examples)
+    seen: dict[str, int] = {}
+
+    @settings(max_examples=examples, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
+    @given(_questions(), st.lists(_columns(), min_size=len(ANY_COLUMNS), max_size=len(ANY_COLUMNS)), st.booleans())
+    def search(question: tuple[str, dict[str, Any]], columns: list[np.ndarray], alike: bool) -> None:
+        table = dict(zip(ANY_COLUMNS, columns[:1] * len(ANY_COLUMNS) if alike else columns, strict=True))
+        verdict = _look(question, Records(table))
+        seen[verdict] = seen.get(verdict, 0) + 1
+
+    search()
     figure("class 1", f"searched {seen}: 0 warnings, 0 errors of a row")
     assert seen["answered"] > least
 
@@ -146,7 +141,6 @@ UNSAFE: list[tuple[str, dict[str, Any]]] = [
 
 @pytest.mark.parametrize(("name", "params"), UNSAFE)
 def test_what_cannot_be_computed_with_is_refused(name: str, params: dict[str, Any]) -> None:
-    """A bound, a weight or a reach beyond 1e150, or a width below 1e-150, is no parameter."""
     with pytest.raises(RefusedError) as refused:
         QUERIES.build(name, params)
     assert refused.value.code == "bad-parameters"
@@ -170,8 +164,6 @@ class Slow(Query):
 
 
 def _left(value: float, noise: Noise, monkeypatch: pytest.MonkeyPatch) -> float:
-    """When the reply of a client with this record left, after the request came."""
-
     async def play() -> float:
         import asyncio
 
@@ -241,7 +233,6 @@ def test_a_client_says_nothing_while_a_record_is_read(child: bool, tmp_path: Pat
 
 
 def test_the_streams_are_the_same_for_many_records(capfd: pytest.CaptureFixture[str]) -> None:
-    """A client that is asked the sharpest questions says the same on its streams, nothing, for 300 records."""
     generator, answered = np.random.default_rng(5), 0
     for value in [*FLOATS, *np.frombuffer(generator.bytes(8 * 287)).tolist()]:
         role = ClientRole("m", 0, Records({"x": np.array([value])}), SystemNoise(), MemoryStore(24.0))

@@ -121,7 +121,6 @@ def test_a_run_killed_between_its_rounds_ends_with_the_same_digest(tmp_path: Pat
 
 
 def test_a_store_of_before_sessions_is_read(tmp_path: Path) -> None:
-    """What was written without word of who spoke is read as a store without sessions."""
     role = someone(tmp_path / "a.store")
     plain = asks("01")
     role.handle(plain.model_copy(update={"asks": (plain.asks[0].model_copy(update={"once": ""}),)}))

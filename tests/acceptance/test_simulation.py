@@ -11,7 +11,7 @@ import pytest
 
 from local_dp.clients.journal import Commit, SqliteStore
 from tests.support.faults.client import BUDGET, Disk
-from tests.support.faults.operations import Operation, drawn
+from tests.support.faults.operations import drawn
 from tests.support.faults.shrink import load, shrunk
 from tests.support.faults.twins import TWINS
 from tests.support.faults.world import EVENTS, Makers, World, fault, play, searched
@@ -21,17 +21,13 @@ TRUE = Makers()
 SAVED = sorted((Path(__file__).parents[1] / "support" / "faults" / "saved").glob("*.json"))
 
 
-def _simulated(seeds: int) -> None:
+@pytest.mark.parametrize("seeds", [80, pytest.param(20_000, marks=pytest.mark.slow)])
+def test_no_promise_is_broken(seeds: int) -> None:
+    """Whatever happens to messages, clients and server: no budget exceeded, no second reply, none uncharged, no report counted twice or late, no exception."""
     began = time.process_time()
     failure = searched(range(seeds))
     figure(1, f"{seeds:,} seeds x {EVENTS} events: {'no promise broken' if failure is None else failure}, in {time.process_time() - began:.0f} s of one core")
     assert failure is None
-
-
-@pytest.mark.parametrize("seeds", [80, pytest.param(20_000, marks=pytest.mark.slow)])
-def test_no_promise_is_broken(seeds: int) -> None:
-    """Whatever happens to messages, clients and server: no budget exceeded, no second reply, none uncharged, no report counted twice or late, no exception."""
-    _simulated(seeds)
 
 
 class FileStore(SqliteStore):
@@ -51,18 +47,14 @@ class FileStore(SqliteStore):
         self.disk.trip("crash-after")
 
 
-def _in_files(seeds: int, folder: Path) -> None:
-    FileStore.folder = folder
-    traces = [(play(seed, drawn(seed, EVENTS), Makers(store=FileStore)), play(seed, drawn(seed, EVENTS))) for seed in range(seeds)]
-    figure(1, f"{seeds} seeds with the clients' stores in files: no promise broken, each event as with stores in memory")
-    assert all(filed == in_memory for filed, in_memory in traces)
-    assert len(list(folder.glob("*.made"))) == 4 * seeds
-
-
 @pytest.mark.parametrize("seeds", [5, pytest.param(400, marks=pytest.mark.slow)])
 def test_no_promise_is_broken_by_stores_in_files(seeds: int, tmp_path: Path) -> None:
     """The same with the store that real clients have, opened again after each crash; and a run is then, event by event, that of stores in memory."""
-    _in_files(seeds, tmp_path)
+    FileStore.folder = tmp_path
+    traces = [(play(seed, drawn(seed, EVENTS), Makers(store=FileStore)), play(seed, drawn(seed, EVENTS))) for seed in range(seeds)]
+    figure(1, f"{seeds} seeds with the clients' stores in files: no promise broken, each event as with stores in memory")
+    assert all(filed == in_memory for filed, in_memory in traces)
+    assert len(list(tmp_path.glob("*.made"))) == 4 * seeds
 
 
 def test_much_happens() -> None:
@@ -79,12 +71,6 @@ def test_much_happens() -> None:
         seen["truths"] += sum(truths.total() for client in world.clients for truths in client.disk.truths)
         seen["spent"] += sum(sent.nano >= 7 * 10**8 for sent in world.sent)
     assert min(seen.values()) >= 10, seen
-
-
-def _caught(name: str, seeds: int) -> tuple[int, list[Operation]]:
-    failure = searched(range(seeds), TWINS[name])
-    assert failure is not None, f"{name} survives {seeds} seeds"
-    return failure[:2]
 
 
 def test_the_twins_are_caught() -> None:
@@ -104,7 +90,10 @@ def test_the_twins_are_caught_for_long() -> None:
     """Each within 1,000 seeds; the operations that catch it are shrunk."""
     lines = []
     for name, twin in TWINS.items():
-        seed, operations = _caught(name, 1000)
+        seeds = 1000
+        failure = searched(range(seeds), twin)
+        assert failure is not None, f"{name} survives {seeds} seeds"
+        seed, operations = failure[:2]
         least = shrunk(operations, lambda left, seed=seed, twin=twin: bool(fault(seed, left, twin)))  # type: ignore[misc]
         lines.append(f"{name}: seed {seed}, {len(least)} operations")
     figure(2, f"{len(lines)} wrong twins, each caught within 1,000 seeds: {'; '.join(lines)}")
@@ -113,24 +102,11 @@ def test_the_twins_are_caught_for_long() -> None:
 TRACES = "from tests.support.faults.world import *\nprint([play(seed, drawn(seed, EVENTS)) for seed in range({})])"
 
 
-def _repeated(seeds: int) -> None:
-    first, again = ([play(seed, drawn(seed, EVENTS)) for seed in range(seeds)] for _ in range(2))
-    environment = {**os.environ, "PYTHONHASHSEED": "77"}
-    elsewhere = subprocess.run([sys.executable, "-c", TRACES.format(seeds)], capture_output=True, text=True, check=True, env=environment)
-    assert first == again
-    assert str(first) == elsewhere.stdout.strip()
-    assert len(set(first)) == seeds
-    figure(3, f"{seeds} seeds three times, once in another interpreter: the same {len(set(first))} traces")
-
-
 @pytest.mark.parametrize("seeds", [8, pytest.param(100, marks=pytest.mark.slow)])
 def test_a_seed_is_a_run(seeds: int) -> None:
     """The same seed gives the same trace, here and in another process; another seed another one."""
-    _repeated(seeds)
-
-
-def test_what_is_shrunk_is_needed() -> None:
-    """Of a list that fails where three operations are there in their order, these three are left."""
-    wanted = [("open", place, 0) for place in (3, 40, 90)]
-    operations: list[Operation] = [("open" if place in (3, 40, 90) else "tick", place, 0) for place in range(100)]
-    assert shrunk(operations, lambda left: [each for each in left if each in wanted] == wanted) == wanted
+    first, again = ([play(seed, drawn(seed, EVENTS)) for seed in range(seeds)] for _ in range(2))
+    environment = {**os.environ, "PYTHONHASHSEED": "77"}
+    elsewhere = subprocess.run([sys.executable, "-c", TRACES.format(seeds)], capture_output=True, text=True, check=True, env=environment)
+    assert (first, str(first), len(set(first))) == (again, elsewhere.stdout.strip(), seeds)
+    figure(3, f"{seeds} seeds three times, once in another interpreter: the same {len(set(first))} traces")

@@ -82,7 +82,6 @@ def test_junk_is_refused_by_its_shape(name: str, monkeypatch: pytest.MonkeyPatch
 
 @pytest.mark.parametrize("message", MESSAGES, ids=lambda message: message.kind)
 def test_each_side_hears_its_own_kinds(message: Any) -> None:
-    """A message of a kind that does not come here is none."""
     for side in (SERVER, CLIENT):
         if message.kind in side.kinds:
             assert decode(encode(message), side) == message
@@ -112,7 +111,9 @@ def _junk(draw: st.DrawFn) -> bytes:
     return _packed(data)
 
 
-def _searched_junk(examples: int) -> tuple[float, float]:
+@pytest.mark.parametrize("examples", [50, pytest.param(5_000, marks=pytest.mark.slow)])
+def test_no_junk_costs_more_than_reading_it(examples: int) -> None:
+    """Its generalisation by search: memory in proportion to the bytes, and processor time at most 20 times that of the largest honest request."""
     worst = [0.0, 0.0]
     honest = _packed({**_asking(), "asks": _asking()["asks"] * MAX_ASKS})
     reference = max(_peak(decode, honest, CLIENT)[2], 1e-3)
@@ -126,13 +127,7 @@ def _searched_junk(examples: int) -> tuple[float, float]:
         worst[:] = max(worst[0], most / MEGABYTE), max(worst[1], took / reference)
 
     search()
-    return worst[0], worst[1]
-
-
-@pytest.mark.parametrize("examples", [50, pytest.param(5_000, marks=pytest.mark.slow)])
-def test_no_junk_costs_more_than_reading_it(examples: int) -> None:
-    """Its generalisation by search: memory in proportion to the bytes, and processor time at most 20 times that of the largest honest request."""
-    most, ratio = _searched_junk(examples)
+    most, ratio = worst[0], worst[1]
     print(f"class 4: {examples:,} kinds of junk: at most {most:.1f} MiB, {ratio:.2f} of the time of an honest request")
 
 
@@ -268,7 +263,9 @@ def _fitting(name: str, params: dict[str, Parameter]) -> dict[str, Any]:
     return {"query": "bounded", "query_params": {"column": "x", "low": 0.0, "high": 1.0}}
 
 
-def _searched_asks(examples: int) -> tuple[dict[str, int], float]:
+@pytest.mark.parametrize(("examples", "codes"), [(40, set()), pytest.param(3_000, {"reply", "bad-parameters", "bad-query"}, marks=pytest.mark.slow)])
+def test_the_work_of_every_query_and_randomizer_is_bounded(examples: int, codes: set[str]) -> None:
+    """Every query and randomizer, with parameters of any size by search: replies and refusals alike stay within the stated entries and 512 MB."""
     seen, worst = dict[str, int](), [0.0]
 
     @settings(max_examples=examples, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
@@ -293,13 +290,6 @@ def _searched_asks(examples: int) -> tuple[dict[str, int], float]:
         assert json.dumps(code)
 
     search()
-    return seen, worst[0]
-
-
-@pytest.mark.parametrize(("examples", "codes"), [(40, set()), pytest.param(3_000, {"reply", "bad-parameters", "bad-query"}, marks=pytest.mark.slow)])
-def test_the_work_of_every_query_and_randomizer_is_bounded(examples: int, codes: set[str]) -> None:
-    """Every query and randomizer, with parameters of any size by search: replies and refusals alike stay within the stated entries and 512 MB."""
-    seen, most = _searched_asks(examples)
-    print(f"class 4: {dict(sorted(seen.items()))}: at most {most:.0f} MiB")
+    print(f"class 4: {dict(sorted(seen.items()))}: at most {worst[0]:.0f} MiB")
     assert len(seen) > 2
     assert codes <= seen.keys()

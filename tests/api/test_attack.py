@@ -11,10 +11,10 @@ from local_dp.errors import InputError
 from local_dp.experiments.api.attack import attributes, reconstruct, trace
 from local_dp.records import Records
 from tests.support.runs.command import local_dp
+from tests.support.runs.people import written
 
 
 def people(n: int = 1000) -> Records:
-    """A table of 120 fair bits and a job."""
     generator = np.random.default_rng(7)
     columns = {f"b{place}": generator.integers(0, 2, n) for place in range(120)}
     return Records({**columns, "job": generator.choice(["baker", "smith"], n)})
@@ -22,12 +22,7 @@ def people(n: int = 1000) -> Records:
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    """The table as a file."""
-    import polars
-
-    path = tmp_path / "people.csv"
-    polars.DataFrame({name: values.tolist() for name, values in people().columns.items()}).write_csv(path)
-    return path
+    return written(tmp_path, people())
 
 
 def test_the_shell_says_what_the_attack_found(path: Path) -> None:
@@ -68,42 +63,14 @@ def test_a_small_group_is_traced_by_its_means(path: Path) -> None:
 
 def test_attributes_are_cuts_and_labels() -> None:
     """Above each value but the least, at most 16 to a column; equal to each text; nothing for a column of one value; a missing number is in none."""
-    table = Records(
-        {
-            "few": np.array([1.0, 2.0, np.nan, 4.0]),
-            "one": np.array([5, 5, 5, 5]),
-            "text": np.array(["a", "b", "a", ""]),
-        }
-    )
+    table = Records({"few": np.array([1.0, 2.0, np.nan, 4.0]), "one": np.array([5, 5, 5, 5]), "text": np.array(["a", "b", "a", ""])})
     assert attributes(table).T.tolist() == [[False, True, False, True], [False, False, False, True], [True, False, True, False], [False, True, False, False]]
     assert attributes(Records({"many": np.arange(1000)})).shape == (1000, 16)
     with pytest.raises(InputError, match="one value"):
         attributes(Records({"one": np.array([5, 5])}))
 
 
-BAD = {
-    "neither": (["--question", "b0 == 1"], "give either noise"),
-    "both": (["--question", "b0 == 1", "--noise", "1", "--epsilon", "1"], "give either noise"),
-    "negative": (["--question", "b0 == 1", "--noise", "-1"], "0 or more"),
-    "a large epsilon": (["--question", "b0 == 1", "--epsilon", "99"], "epsilon is 99"),
-    "no column": (["--question", "age > 3", "--noise", "1"], "no column"),
-    "no question": (["--question", "b0 >", "--noise", "1"], ""),
-}
-
-
-@pytest.mark.parametrize("name", BAD)
-def test_bad_attacks_are_one_line(name: str, path: Path) -> None:
-    """Each ends with code 2 and one line that says what is wrong."""
-    arguments, words = BAD[name]
-    done = local_dp("attack", "reconstruct", "--records", str(path), *arguments)
-    assert done.returncode == 2
-    assert words in done.stderr
-    assert len(done.stderr.splitlines()) == 1
-    assert not done.stdout
-
-
 def test_rows_that_leave_it_open_are_refused() -> None:
-    """A missing answer, and a group that is too large for what is left, each by one line."""
     table = Records({"x": np.array([1.0, np.nan])})
     with pytest.raises(InputError, match="1 rows have no answer"):
         reconstruct(table, "x > 0", noise=1.0, seed=1)

@@ -1,6 +1,7 @@
-"""Deciding at the front door: plans and comparisons, in Python and at the command line."""
+"""Deciding at the front door: plans, comparisons and the best randomizer, in Python and at the command line."""
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -8,12 +9,15 @@ import numpy as np
 import pytest
 
 import local_dp as ldp
+from local_dp.bounds.best import TASKS, best_for
 from local_dp.errors import InputError
 from local_dp.experiments.api import compare
 from local_dp.experiments.api.compare import Comparison, Grid, quantile_places
-from local_dp.protocols.surveys.frequency import Frequency
+from local_dp.protocols.planning.local import asked_of
+from local_dp.protocols.surveys.frequency import Frequency, frequency_randomizer
 from local_dp.protocols.surveys.survey import Survey
 from local_dp.protocols.vectors.mean_vector import Mean
+from local_dp.randomizers.registry import RANDOMIZERS
 from local_dp.records import Records
 from tests.support.inputs.randomizers import ORACLES
 from tests.support.runs.command import local_dp
@@ -66,13 +70,11 @@ def test_a_plan_for_people_like_a_tables_rows() -> None:
     ],
 )
 def test_what_cannot_be_planned_is_refused(task: Any, question: dict[str, Any], what: str) -> None:
-    """Both goals, none that can be, wrong names and parameters of a protocol that has them: one line each."""
     with pytest.raises(InputError, match=what):
         ldp.plan(task, **question)
 
 
-def test_the_command_is_the_function() -> None:
-    """`plan --json` prints the plan that Python gives, of any population, the made-up one and a table's; as text, the sentence."""
+def test_the_command_is_the_function(tmp_path: Path) -> None:
     typed = local_dp("plan", "survey", "--epsilon", "2", "--accuracy", "0.04", "--json")
     assert json.loads(typed.stdout) == ldp.plan("survey", epsilon=2, accuracy=0.04).to_dict()
     made_up = local_dp("plan", "--epsilon", "4", "mean", "--p", "0.1", "--population", "made-up", "--json")
@@ -82,10 +84,6 @@ def test_the_command_is_the_function() -> None:
     assert "By the protocol's own bound" in shown.stdout
     few = local_dp("plan", "prefix-sums", "--clients", "100")
     assert "too few for any accuracy" in few.stdout
-
-
-def test_a_plan_of_a_file(tmp_path: Path) -> None:
-    """`--records` plans for people like its rows, and asks what is asked of them."""
     path = tmp_path / "people.csv"
     path.write_text("smokes\n" + "1\n" * 10 + "0\n" * 90)
     typed = local_dp("plan", "survey", "--records", str(path), "--question", "smokes == 1", "--epsilon", "4", "--json")
@@ -146,7 +144,6 @@ def test_a_comparison_of_a_table_draws_from_its_rows(tmp_path: Path) -> None:
     [({"runs": 5}, "runs is 5"), ({"clients": (0,)}, "clients is 0"), ({"randomizers": ("grrr",)}, "did you mean 'grr'")],
 )
 def test_a_grid_that_cannot_be_measured_is_refused(grid: dict[str, Any], what: str, tmp_path: Path) -> None:
-    """Too few runs, no clients, a randomizer that does not apply: one line each."""
     with pytest.raises(InputError, match=what):
         Comparison(Survey(), Grid(**grid)).run(tmp_path)
 
@@ -165,9 +162,41 @@ def test_the_command_compares(tmp_path: Path) -> None:
     arguments = ["compare", "survey", "--epsilon", "1", "--clients", "200", "--runs", "50", "--out", str(tmp_path / "out")]
     done = local_dp(*arguments)
     assert done.returncode == 0, done.stderr
-    assert "closed form" in done.stdout
-    assert "comparison.png" in done.stdout
+    assert all(part in done.stdout for part in ("closed form", "comparison.png"))
     rows = json.loads(local_dp(*arguments, "--json").stdout)["rows"]
     assert rows[0]["randomizer"] == "binary-rr"
     assert {row["randomizer"] for row in rows[1:]} == set(ORACLES)
     assert compare.MOST_RUNS > 50
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 0.5, 1.0, 2.0, 4.0, 8.0])
+@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("k", [2, 8, 20])
+def test_nothing_is_better_than_the_best(task: str, epsilon: float, k: int) -> None:
+    """No other randomizer has a variance lower by more than 1 %; the others are in order, and the best can be built."""
+    best = best_for(task, epsilon, k)
+    variances = [variance for _, variance in best.others]
+    assert variances == sorted(variances)
+    assert all(variance >= best.variance / 1.0100001 for variance in variances)
+    assert RANDOMIZERS.build(best.randomizer, best.parameters).name == best.randomizer
+    assert best.error(400) == pytest.approx(math.sqrt(best.variance) / 20)
+
+
+@pytest.mark.parametrize("epsilon", [0.25, 1.0, 4.0])
+def test_runs_take_the_best(epsilon: float) -> None:
+    assert asked_of(Survey(), epsilon).randomizer.name == best_for("survey", epsilon).randomizer
+    assert asked_of(Mean(), epsilon).randomizer.name == best_for("mean", epsilon).randomizer
+    for k in (3, 16, 100, 1000):
+        assert frequency_randomizer(epsilon, k).name == best_for("frequency", epsilon, k).randomizer
+
+
+def test_the_best_is_told_with_its_reason() -> None:
+    """In a sentence with the standard error of so many clients, a line for each other one, and as plain data; what cannot be is refused."""
+    best = ldp.best_for("frequency", epsilon=4, k=1024, clients=10_000)
+    shown = " ".join(repr(best).split())
+    assert "subset-selection(epsilon=4, k=1024): the least total variance of all that are shipped, by sets of 18 of 1024 points" in shown
+    assert "With 10,000 clients the standard error is" in shown
+    assert (json.loads(json.dumps(best.to_dict())), best.to_dict()["others"][-1][0]) == (best.to_dict(), "hadamard")
+    for wrong in ({"task": "frequencies"}, {"task": "frequency", "k": 1}, {"task": "survey", "epsilon": 0.0}, {"task": "survey", "clients": 0}):
+        with pytest.raises(InputError):
+            ldp.best_for(**wrong)

@@ -1,4 +1,4 @@
-"""`local-dp price`: what a list of mechanisms costs, for a person and as plain data."""
+"""`local-dp price` and `local-dp shuffle`: what mechanisms and shuffled reports cost, for a person and as plain data."""
 
 import json
 import math
@@ -15,17 +15,13 @@ from tests.support.runs.command import local_dp
 
 
 def test_the_table_has_every_rule() -> None:
-    """Ten thousand answers of .01 beside delta 1e-6: a line for each rule, with its price rounded up."""
+    """10,000 answers of .01 beside delta 1e-6: each rule's price, rounded up; as JSON unrounded, and null where a rule promises nothing."""
     done = local_dp("price", "discrete-laplace 0.01 x 10000", "--delta", "1e-6")
     assert done.returncode == 0
     lines = {line.split(":")[0]: line.split()[-1] for line in done.stdout.splitlines()[4:]}
     assert lines == {"basic": "100", "advanced": "6.262", "tanh": "5.757", "zcdp": "5.222", "exact": "4.886"}
     assert "10,000 answers, delta 1e-06" in done.stdout
     assert PRICED.keys() == RULES.keys()
-
-
-def test_json_has_all_digits() -> None:
-    """The same prices, unrounded; what a rule does not promise is null."""
     data = json.loads(local_dp("price", "approximate 0.1 1e-4 x 10", "--delta", "9.999e-4", "--json").stdout)
     assert [rule for rule, price in data["epsilon"].items() if price is None] == ["basic", "advanced", "tanh", "zcdp"]
     assert data == ldp.price("approximate 0.1 1e-4 x 10", delta=9.999e-4).to_dict()
@@ -43,27 +39,21 @@ def test_delta_beside_an_epsilon() -> None:
     assert all(shares["exact"] <= share for share in shares.values() if share is not None)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (("nope 1",), "no kind of mechanism 'nope'"),
-        (("pure 1 x",), "of the form 'pure EPSILON'"),
-        (("pure 1", "--delta", "0"), "delta is 0"),
-        (("pure 1", "--delta", "much"), "delta is 'much'; give a number"),
-        (("pure 1", "--epsilon", "-1"), "epsilon is -1"),
-        (("gaussian -3",), "sigma is -3"),
-    ],
-)
-def test_bad_input_gets_one_line(arguments: tuple[str, ...], words: str) -> None:
-    done = local_dp("price", *arguments)
-    assert done.returncode == 2
-    assert words in done.stderr
-    assert len(done.stderr.splitlines()) == 1
-
-
 @given(st.floats(1e-12, 1e6))
 def test_shown_prices_are_rounded_up(price: float) -> None:
     """What is shown is at least the price, by less than a thousandth, and a price of few digits is shown as it is."""
     shown = float(bound(price, True, 4))
     assert price * (1 - 2e-9) <= shown <= price * 1.0011
     assert bound(round(price, 3 - math.floor(math.log10(price))), True, 4) == f"{price:.4g}"
+
+
+def test_both_sides_are_printed() -> None:
+    """The upper bound rounded up, the lower one down; as JSON and in Python the same; with --shuffled the reports together keep to it."""
+    output = local_dp("shuffle", "binary-rr", "--clients", "10000").stdout
+    assert all(part in output for part in ("0.035659", "0.035658", "known from both sides"))
+    data = json.loads(local_dp("shuffle", "grr", "--set", "k=3", "--clients", "1000", "--json").stdout)
+    assert data == ldp.shuffled("grr", k=3, clients=1000).to_dict()
+    assert data["most"] == min(data["upper"].values()) > data["least"] == max(data["lower"].values())
+    assert not data["exact"]
+    data = json.loads(local_dp("shuffle", "binary-rr", "--clients", "1000", "--shuffled", "0.2", "--json").stdout)
+    assert data["most"] <= 0.2 < data["epsilon"] - 0.8

@@ -1,7 +1,6 @@
 """Whole runs over a bus in memory that loses, repeats and reorders messages."""
 
 import asyncio
-import random
 from collections.abc import Callable
 from typing import Any
 
@@ -46,31 +45,10 @@ def test_every_protocol_gives_the_populations_result(name: str, members: int) ->
     assert [summary.digest for summary in oracle.rounds] == digests
 
 
-def test_nothing_is_lost_or_counted_twice_on_a_bad_bus() -> None:
-    """With a third of all messages lost and a third repeated, every client is counted exactly once."""
-    chance = random.Random(SEED)
-    broker = MemoryBroker(lambda delivery: chance.choice((0, 1, 2)))
-    population = Rows(yes_records(120))
-    counts, oracle = play_in_memory(_tally_of(120), population, 12, broker, Terms(60.0, 1.0))
-    assert (oracle.counts.answered, oracle.counts.missing) == (120, 0)
-    assert oracle.counts.duplicate > 0
-    assert oracle.counts.conflicting == 0
-    assert (counts, [oracle.rounds[0].digest]) == in_population(_tally_of(120), population)
-
-
 def test_a_round_under_quorum_says_so() -> None:
-    """When replies never arrive the round ends at its deadline with QuorumError."""
     broker = MemoryBroker(lambda delivery: "/rep/" not in delivery.topic)
     with pytest.raises(QuorumError, match="0 of 50 replies"):
         play_in_memory(_tally_of(50), Rows(yes_records(50)), 5, broker, Terms(0.3, 1.0))
-
-
-def test_the_estimate_uses_the_replies_that_came() -> None:
-    """Members cut off from the server are missing, the others are counted once, and the quorum decides that this is enough."""
-    broker = MemoryBroker(lambda delivery: not delivery.topic.endswith(("rep/hosts/member-0", "rep/hosts/member-4")))
-    counts, oracle = play_in_memory(_tally_of(50), Rows(yes_records(50)), 5, broker, Terms(0.5, 0.5))
-    assert (oracle.counts.answered, oracle.counts.missing) == (30, 20)
-    assert sum(counts[0]) == 30
 
 
 def _played(member: ClientRole, look: Callable[[Progress], None] = lambda progress: None) -> Coordinator:
@@ -88,7 +66,6 @@ def _played(member: ClientRole, look: Callable[[Progress], None] = lambda progre
 
 
 def test_refusals_end_the_round_at_once() -> None:
-    """When every member refuses, the round does not wait for its deadline, and the error carries the reason."""
     with pytest.raises(RefusedError, match="not on this client's list"):
         _played(role(yes_records(5), allowed=frozenset({"grr"})))
 
@@ -134,12 +111,10 @@ def test_forged_and_foreign_messages_are_rejected_and_counted() -> None:
     broker.route = route  # type: ignore[method-assign]
     population = Rows(yes_records(10))
     counts, oracle = play_in_memory(_tally_of(10), population, 2, broker)
-    assert oracle.rejected == len(forged) + 1
-    assert counts == in_population(_tally_of(10), population)[0]
+    assert (oracle.rejected, counts) == (len(forged) + 1, in_population(_tally_of(10), population)[0])
 
 
 def test_reconnection_asks_again() -> None:
-    """A server that joins the bus again calls the roll and asks for what it misses, at once."""
     lost = True
 
     def fate(delivery: Delivery) -> int:

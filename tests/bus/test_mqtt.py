@@ -1,9 +1,10 @@
-"""The two buses of a broker: they distinguish its answers, reconnect, and send messages whole."""
+"""The two buses of a broker: they distinguish its answers, reconnect, send messages whole, and lose nothing while topics change."""
 
 import asyncio
 import socket
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,11 +13,12 @@ from paho.mqtt.enums import MQTTErrorCode
 
 from local_dp.bus.address import TIMEOUT, Address
 from local_dp.bus.blocking import BlockingBus, finish
-from local_dp.bus.interface import CONNECTED, Delivery
+from local_dp.bus.interface import CONNECTED, Connected, Delivery
 from local_dp.bus.mqtt import MqttBus
 from local_dp.errors import BusError
-from tests.support.adversaries.spoken import AB, BUSY, CD, PASSWORD, UNKNOWN, WELCOME, granted, said, scripted
+from tests.support.adversaries.spoken import AB, BUSY, CD, PASSWORD, UNKNOWN, WELCOME, Answer, granted, said, scripted
 from tests.support.figures import figure
+from tests.support.runs.brokers import a_broker, free_port, mosquitto, needs_mosquitto
 
 Events = Callable[..., list[object]]
 
@@ -50,10 +52,13 @@ def test_a_connection_that_breaks_is_made_again_and_said_so(events: Events) -> N
 
 
 @both
-@pytest.mark.parametrize("answer", [PASSWORD, UNKNOWN])
-def test_a_broker_that_does_not_know_us_is_an_error(answer: bytes, events: Events) -> None:
-    """Its answer to the connection is a refusal."""
-    with scripted((said(answer),)) as (address, _), pytest.raises(BusError, match="refused a client without a user name"):
+@pytest.mark.parametrize(
+    ("answers", "words"),
+    [*(((said(answer),), "refused a client") for answer in (PASSWORD, UNKNOWN)), ((said(WELCOME), granted(code=0x80)), "access rules")],
+)
+def test_a_broker_that_refuses_us_or_the_topics_is_an_error(answers: tuple[Answer, ...], words: str, events: Events) -> None:
+    """A member or server without its topics would wait for its deadline."""
+    with scripted(answers) as (address, _), pytest.raises(BusError, match=words):
         events(address, 1)
 
 
@@ -67,19 +72,9 @@ def test_a_broker_that_is_busy_is_asked_again(events: Events) -> None:
 
 
 @both
-def test_a_broker_that_refuses_the_topics_is_an_error(events: Events) -> None:
-    """A member or server without its topics would wait for its deadline."""
-    with scripted((said(WELCOME), granted(code=0x80))) as (address, _), pytest.raises(BusError, match="access rules"):
-        events(address, 1)
-
-
-@both
 def test_a_broker_that_is_not_there_is_an_error_when_patience_ends(events: Events) -> None:
-    """Nobody listens at the port."""
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
     with pytest.raises(BusError, match="cannot reach the broker"):
-        events(Address("127.0.0.1", port), 1, patience=0.3)
+        events(Address("127.0.0.1", free_port()), 1, patience=0.3)
 
 
 def test_a_connection_that_is_lost_before_the_subscriptions_stand_is_made_again_at_once() -> None:
@@ -115,7 +110,6 @@ def test_a_message_goes_out_whole_and_the_end_is_said() -> None:
 
 
 def test_what_waits_for_an_event_loop_is_no_work_for_a_client() -> None:
-    """The blocking bus has none."""
     waiting = asyncio.sleep(0)
     with pytest.raises(AssertionError, match="event loop"):
         finish(waiting)
@@ -123,8 +117,6 @@ def test_what_waits_for_an_event_loop_is_no_work_for_a_client() -> None:
 
 
 def test_a_launcher_that_hangs_up_is_heard_beside_the_connection() -> None:
-    """While a client waits for a message, its line to the launcher closes."""
-
     def hung_up() -> None:
         raise EOFError
 
@@ -133,3 +125,100 @@ def test_a_launcher_that_hangs_up_is_heard_beside_the_connection() -> None:
         there.close()
         with pytest.raises(EOFError):
             _client(address, 2, line=here, hung_up=hung_up)
+
+
+WAIT = 20.0  # seconds, of a broker that has much to do
+
+
+async def _numbers(events: AsyncGenerator[Delivery | Connected, None], topic: str, last: int) -> list[int]:
+    numbers: list[int] = []
+    async for event in events:
+        if isinstance(event, Delivery) and event.topic == topic:
+            numbers.append(int(event.payload))
+            if numbers[-1] == last:
+                break
+    return numbers
+
+
+async def _joined(bus: MqttBus) -> AsyncGenerator[Delivery | Connected, None]:
+    events = bus.messages(WAIT)
+    assert await anext(events) == CONNECTED
+    return events
+
+
+@needs_mosquitto
+@pytest.mark.parametrize("kind", ["mosquitto", pytest.param("embedded", marks=pytest.mark.long)])
+def test_nothing_is_lost_while_topics_change(kind: str, tmp_path: Path) -> None:
+    """Of 2,000 numbered messages, during which a wildcard gives way to 300 topics, each comes once or twice, in order; then no others come any more."""
+
+    async def play(url: str) -> None:
+        address = Address.parse(url)
+        hearing, speaking = MqttBus(address, "hearing", ["t/+"]), MqttBus(address, "speaking", [])
+        async with aclosing(await _joined(hearing)) as events, aclosing(await _joined(speaking)):
+            reading = asyncio.create_task(_numbers(events, "t/1", 2000))
+            for number in range(1, 2001):
+                await speaking.publish("t/1", str(number).encode())
+                if number == 1000:
+                    changing = asyncio.create_task(hearing.listen([f"t/{each}" for each in range(300)]))
+                if number % 50 == 0:
+                    await asyncio.sleep(0.01)
+            numbers = await asyncio.wait_for(reading, WAIT)
+            await changing
+            assert [each for place, each in enumerate(numbers) if place == 0 or each != numbers[place - 1]] == list(range(1, 2001))
+            for topic in ("t/left", "t/2"):
+                await speaking.publish(topic, b"1")
+            assert await asyncio.wait_for(anext(events), WAIT) == Delivery("t/2", b"1")
+
+    with a_broker(kind, tmp_path) as url:
+        asyncio.run(play(url))
+
+
+@needs_mosquitto
+def test_a_connection_begins_with_the_topics_of_now(tmp_path: Path) -> None:
+    async def play() -> None:
+        address = Address.parse(broker.url)
+        hearing, speaking = MqttBus(address, "hearing", ["t/+"]), MqttBus(address, "speaking", [])
+        async with aclosing(await _joined(hearing)) as events:
+            await hearing.listen(["t/1", "t/2"])
+            broker.restart()
+            again = asyncio.ensure_future(anext(events))
+            while hearing._client is not None:
+                await asyncio.sleep(0.01)
+            await hearing.listen(["t/2"])
+            assert await asyncio.wait_for(again, WAIT) == CONNECTED
+            async with aclosing(await _joined(speaking)):
+                for topic in ("t/left", "t/1", "t/2"):
+                    await speaking.publish(topic, b"1")
+                assert await asyncio.wait_for(anext(events), WAIT) == Delivery("t/2", b"1")
+
+    with mosquitto(tmp_path) as broker:
+        asyncio.run(play())
+
+
+class _Refusing:
+    """A connection to a broker that grants only "t"."""
+
+    def __init__(self) -> None:
+        self.said: list[tuple[str, tuple[str, ...]]] = []
+
+    @property
+    def _disconnected(self) -> asyncio.Future[None]:
+        return asyncio.get_running_loop().create_future()
+
+    async def subscribe(self, topics: list[tuple[str, int]]) -> list[int]:
+        self.said.append(("subscribe", tuple(topic for topic, _ in topics)))
+        return [0 if topic == "t" else 0x80 for topic, _ in topics]
+
+    async def unsubscribe(self, topics: list[str]) -> None:
+        self.said.append(("unsubscribe", tuple(topics)))
+
+
+def test_where_the_broker_refuses_the_old_topics_are_heard() -> None:
+    bus, connection = MqttBus(Address("127.0.0.1", 1), "s", ["t"]), _Refusing()
+    client: Any = connection
+    bus._client, bus._standing = client, {"t"}
+    asyncio.run(bus.listen(["a", "b"]))
+    there = [("subscribe", ("a", "b")), ("unsubscribe", ("t",))]
+    back = [("subscribe", ("t",)), ("unsubscribe", ("a", "b"))]
+    assert [(what, tuple(sorted(topics))) for what, topics in connection.said] == there + back
+    assert (bus.filters, bus._standing) == (["t"], {"t"})

@@ -12,6 +12,7 @@ from typing import Any
 
 import click
 import jsonschema
+import numpy as np
 import pytest
 
 from local_dp.experiments.api.show import summary
@@ -29,26 +30,7 @@ HEAVY = ("numpy", "scipy", "pydantic", "polars", "matplotlib", "rich", "asyncio"
 SCHEMA: dict[str, Any] = json.loads(files("local_dp.experiments.tiers").joinpath("outcome.schema.json").read_text())
 
 
-@pytest.fixture
-def table(tmp_path: Path) -> Path:
-    """A small table with numbers and text."""
-    path = tmp_path / "people.csv"
-    path.write_text("age,smokes\n" + "\n".join(f"{20 + index % 50},{'yes' if index < 150 else 'no'}" for index in range(400)) + "\n")
-    return path
-
-
-def cpu_seconds(cache: Path, *arguments: str) -> float:
-    """The processor time of a fresh interpreter, in seconds."""
-    surroundings = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"} | {"PYTHONPYCACHEPREFIX": str(cache)}
-    child = subprocess.Popen([sys.executable, *arguments], cwd=ROOT, stdout=subprocess.DEVNULL, env=surroundings)
-    _, status, usage = os.wait4(child.pid, 0)
-    child.returncode = os.waitstatus_to_exitcode(status)
-    assert child.returncode == 0
-    return usage.ru_utime + usage.ru_stime
-
-
 def test_help_imports_nothing_heavy() -> None:
-    """`local-dp --help` imports no command and nothing that is slow."""
     program = "import sys; sys.argv[1:] = ['--help']\ntry:\n    from local_dp.__main__ import main; main()\nfinally:\n    print(*sys.modules, file=sys.stderr)"
     done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
     imported = done.stderr.split()
@@ -57,18 +39,6 @@ def test_help_imports_nothing_heavy() -> None:
     assert {name for name in imported if name.startswith("local_dp.experiments.cli.")} == {
         f"local_dp.experiments.cli.{name}" for name in ("main", "commands", "completion", "fields")
     }
-
-
-@pytest.mark.long
-def test_help_takes_no_longer_than_numpy(tmp_path: Path) -> None:
-    """`local-dp --help` takes no more processor time than an interpreter that imports numpy: the least of ten each, in turns, as the first of them compiles."""
-    turns = [(cpu_seconds(tmp_path, "-m", "local_dp", "--help"), cpu_seconds(tmp_path, "-c", "import numpy")) for _ in range(10)]
-    helped, imported = map(min, zip(*turns, strict=True))
-    assert helped <= imported
-
-
-def test_importing_the_library_imports_nothing_heavy() -> None:
-    """`import local_dp` by itself takes no part of the library with it."""
     done = subprocess.run([sys.executable, "-c", "import sys, local_dp; print(*sys.modules)"], cwd=ROOT, capture_output=True, text=True, check=True)
     assert not {name.split(".")[0] for name in done.stdout.split()} & set(HEAVY)
 
@@ -84,8 +54,11 @@ def test_the_listed_help_is_each_commands_own() -> None:
 
 @pytest.mark.parametrize("name", PROTOCOLS)
 def test_the_help_of_a_protocol_is_about_it(name: str) -> None:
-    """`run NAME -h` gives its claim, each parameter with help, unit and default, then the options of every run, then an example."""
-    output, kind = " ".join(local_dp("run", name, "--help-all").stdout.split()), PROTOCOLS[name]
+    """Its claim, each parameter with help, unit and default, the options of every run, an example; `--help` takes at most 40 lines of 80 columns."""
+    brief, output, kind = local_dp("run", name, "--help").stdout, " ".join(local_dp("run", name, "--help-all").stdout.split()), PROTOCOLS[name]
+    assert len(brief.splitlines()) <= 40
+    assert ("--epsilon" in brief, "--crowd" in brief) == (True, False)
+    assert all(option in output for option in ("--epsilon", "--worst-case", "--stores", "--crowd"))
     assert first_line(kind.__doc__ or "") in output
     own, _, shared = output.partition("Options of run:")
     for field in fields(kind):
@@ -100,21 +73,18 @@ def test_the_help_of_a_protocol_is_about_it(name: str) -> None:
 def test_defaults_and_units_are_told() -> None:
     """A default stands as it is typed, a unit beside it; what is left open has no default; what must be given says so."""
     words = " ".join(local_dp("run", "survey", "--help-all").stdout.split())
-    assert "[share, default: 0.05]" in words
-    assert "[nats, default: 1]" in words
-    assert "[default: yes == 1]" in words
-    assert "--seed S" in words
+    assert all(part in words for part in ("[share, default: 0.05]", "[nats, default: 1]", "[default: yes == 1]", "--seed S"))
     assert "None" not in words
     assert "[required]" in local_dp("server", "survey", "-h").stdout
 
 
 @pytest.mark.parametrize("name", ["survey", "frequency", "mean", "sq"])
 def test_the_examples_run(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The example in the help of a protocol for tables runs on the table that `export` writes."""
+    """The example in the help of a protocol for tables runs on the table that `export` writes: the truth is within 5 standard errors."""
     monkeypatch.chdir(tmp_path)
     assert local_dp("export", "fair", "fair.csv").returncode == 0
-    done = local_dp("run", name, *shlex.split(PROTOCOLS[name].example), "--tier", "population")
-    assert done.returncode == 0, done.stderr
+    result = outcome_of(name, *shlex.split(PROTOCOLS[name].example), "--tier", "population", "--seed", "1")["result"]
+    assert result["true_error"] <= 5 * np.max(result["standard_error"])
 
 
 def test_every_spelling_of_a_parameter_means_the_same(table: Path) -> None:
@@ -134,57 +104,18 @@ def test_every_spelling_of_a_parameter_means_the_same(table: Path) -> None:
     assert [run["parameters"]["monotone"] for run in switched] == [True, True, False]
 
 
-SUGGESTED: dict[str, tuple[list[str], str]] = {
-    "command": (["rnu"], "no command 'rnu'; did you mean 'run'?"),
-    "protocol": (["run", "survy"], "did you mean 'survey'?"),
-    "role's protocol": (["host", "frequencey"], "did you mean 'frequency'?"),
-    "option": (["run", "survey", "--qestion", "x"], "no option '--qestion'; did you mean '--question'? `local-dp run survey --help`"),
-    "setting": (["run", "survey", "--set", "tolerence=1"], "no parameter 'tolerence'; did you mean 'tolerance'?"),
-    "randomizer": (["run", "survey", "--randomizer", "binry-rr"], "did you mean 'binary-rr'?"),
-    "experiment": (["experiment", "masked-party"], "did you mean 'masked-parity'?"),
-    "described": (["describe", "hadamrd"], "did you mean 'hadamard'?"),
-    "table": (["export", "fare", "x.csv"], "did you mean 'fair'?"),
-    "covered": (["coverage", "servey"], "did you mean 'survey'?"),
-    "column": (["run", "mean", "--column", "agee", "--low", "0", "--high", "9", "--records", "TABLE"], "did you mean 'age'?"),
-    "column in a question": (["run", "survey", "--question", "smoke == 'yes'", "--records", "TABLE"], "did you mean 'smokes'?"),
-    "no question": (["run", "survey", "--records", "TABLE"], "survey of a table needs --question: "),
-    "no column": (["run", "mean", "--low", "0", "--high", "9", "--records", "TABLE"], "mean of a table needs --column: "),
-    "no questions": (["run", "sq", "--records", "TABLE"], "sq of a table needs --question: "),
-    "one equals sign": (["run", "survey", "--question", "age = 30", "--records", "TABLE"], "write it as 'age == 30'"),
-    "whole number": (["run", "survey", "--clients", "1.5"], "clients is '1.5'; give a whole number"),
-    "number": (["run", "survey", "--epsilon", "much"], "epsilon is 'much'; give a number"),
-    "missing option": (["server", "survey"], "Missing option '--broker'"),
-    "shell": (["--show-completion", "fsh"], "did you mean 'fish'?"),
-}
-
-
-@pytest.mark.parametrize("name", SUGGESTED)
-def test_a_wrong_name_is_answered_with_the_right_one(name: str, table: Path) -> None:
-    """One line on standard error and exit code 2 (4 for a randomizer), with the nearest name that there is, or with what is missing."""
-    arguments, words = SUGGESTED[name]
-    done = local_dp(*(str(table) if word == "TABLE" else word for word in arguments))
-    assert done.returncode == (4 if name == "randomizer" else 2), done.stderr
-    assert words in done.stderr
-    assert len(done.stderr.strip().splitlines()) == 1
-    assert done.stdout == ""
-
-
-def test_nothing_near_is_suggested() -> None:
-    """A name like no other gets the list of what there is, of many names the first ones and the command that lists them, and no guess."""
-    for asked, listing in (("run", "local-dp protocols"), ("describe", "local-dp protocols, randomizers, queries or mechanisms")):
-        words = local_dp(asked, "telepathy").stderr
-        assert "did you mean" not in words
-        assert "there are crosstab, " in words
-        assert words.endswith(f" more (`{listing}`)\n")
-
-
-def test_version_and_the_two_names_of_the_program() -> None:
+def test_version_names_of_the_program_and_of_nothing() -> None:
     """`--version` in one line; `python -m local_dp` is the same program; without a command, help and exit code 2."""
     assert local_dp("--version").stdout.startswith("local-dp ")
     done = subprocess.run([sys.executable, "-m", "local_dp", "--version"], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout == local_dp("--version").stdout
     bare = local_dp()
     assert (bare.returncode, bare.stdout) == (2, local_dp("-h").stdout)
+    for asked, listing in (("run", "local-dp protocols"), ("describe", "local-dp protocols, randomizers, queries or mechanisms")):
+        words = local_dp(asked, "telepathy").stderr
+        assert "did you mean" not in words
+        assert "there are crosstab, " in words
+        assert words.endswith(f" more (`{listing}`)\n")
 
 
 def test_a_shell_completes_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -225,8 +156,7 @@ def test_every_protocol_prints_what_the_schema_says(name: str) -> None:
     data = outcome_of(name, "--tier", "aggregate" if name in with_law() else "population", "--seed", "2", *SIZES.get(name, ()))
     VALIDATOR.validate(data)
     text = summary(data, 80)
-    assert "true error" in text
-    assert "0 missing" in text
+    assert all(part in text for part in ("true error", "0 missing"))
 
 
 def test_the_published_schema_is_one(table: Path) -> None:
@@ -239,8 +169,7 @@ def test_the_published_schema_is_one(table: Path) -> None:
     for run in runs:
         VALIDATOR.validate(run)
     output, private, _ = runs
-    assert output["table"]["rows"] == 400
-    assert output["result"]["truth"] == [250 / 400, 150 / 400]
+    assert (output["table"]["rows"], output["result"]["truth"]) == (500, [350 / 500, 150 / 500])
     assert output["rounds"][0]["randomizers"] == [{"name": "grr", "epsilon": 1.0, "k": 2}]
     assert output["parameters"]["column"] == "smokes"
     assert private["table"] is private["result"]["truth"] is None
@@ -262,8 +191,7 @@ def test_a_tables_digest_is_of_names_types_and_values(table: Path) -> None:
     text = table.read_text()
     lines = text.splitlines()
     changed = [text.replace("20,yes", "21,yes", 1), text.replace("smokes", "smoked"), "\n".join([lines[0], *reversed(lines[1:])])]
-    assert digest(text) == digest(text)
-    assert len({digest(each) for each in (text, *changed)}) == 4
+    assert (digest(text), len({digest(each) for each in (text, *changed)})) == (digest(text), 4)
 
 
 SENTENCES = {
@@ -287,14 +215,3 @@ def test_a_hypothesis_is_explained_in_one_sentence(arguments: str, monkeypatch: 
     assert SENTENCES[arguments] in explained
     assert explained.endswith(".")
     assert local_dp("run", *arguments.split(), *done).stdout.splitlines()[-1] == explained
-
-
-def test_a_standard_error_is_never_shown_as_zero() -> None:
-    """With 10^12 clients the standard error has two digits, and the estimate as many places."""
-    row = next(
-        line for line in local_dp("run", "survey", "--tier", "aggregate", "--clients", "1e12", "--seed", "1").stdout.splitlines() if line.startswith("yes")
-    )
-    _, _, _, estimate, error, *_ = row.split()
-    assert float(error) > 0
-    assert len(error.lstrip("0.")) == 2
-    assert len(estimate) == len(error)

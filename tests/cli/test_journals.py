@@ -11,9 +11,8 @@ from local_dp.experiments.api.budget import budget
 from local_dp.experiments.tiers.places import runs_folder, stores_folder
 from local_dp.server.journal import Journal
 from tests.support.inputs.builders import request, survey_query
-from tests.support.inputs.keys import enrolled
 from tests.support.runs.brokers import mosquitto, needs_mosquitto
-from tests.support.runs.command import command, local_dp
+from tests.support.runs.command import command, enrolled, local_dp
 from tests.support.runs.stores import CLIENTS, asked, member
 
 
@@ -37,8 +36,7 @@ def test_a_private_run_is_kept_and_its_members_remember(tmp_path: Path) -> None:
     assert "Budgets match: all 40 reports are accounted for." in " ".join(local_dp("show", "first").stdout.split())
     assert json.loads(local_dp("show", "first", "--json").stdout)["clients"]["answered"] == 40
     listed = local_dp("runs").stdout
-    assert "done" in listed
-    assert "0 of 1 rounds closed" in listed
+    assert all(part in listed for part in ("done", "0 of 1 rounds closed"))
     assert "0 of 1 rounds closed" in local_dp("show", "second").stdout
     assert (local_dp("resume", "first").returncode, local_dp("show", "third").returncode) == (2, 2)
     spent = local_dp("budget", str(stores_folder() / "host-0.store"))
@@ -46,16 +44,12 @@ def test_a_private_run_is_kept_and_its_members_remember(tmp_path: Path) -> None:
     assert "first" in spent.stdout
 
 
-def test_a_run_in_which_nothing_was_asked_is_not_kept() -> None:
-    """A server that finds no broker leaves nothing, and can be started again under the same name."""
+def test_a_run_in_which_nothing_was_asked_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server that finds no broker leaves nothing, and can be started again under the same name; of a run that is kept, the password is not."""
     for _ in range(2):
         done = local_dp("server", "survey", "--broker", "mqtt://127.0.0.1:1", "--run", "lost", "--clients", "5", "--joining", "0.1")
         assert done.returncode in (3, 5), done.stderr
     assert not list(runs_folder().glob("*"))
-
-
-def test_no_password_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The broker's user and password are not in the journal."""
     monkeypatch.setattr(Journal, "standing", lambda journal: (0, 1, 0))
     local_dp("server", "survey", "--broker", "mqtt://me:secret-word@127.0.0.1:1", "--run", "lost", "--clients", "5", "--joining", "0.1")
     (kept,) = runs_folder().glob("*.run")

@@ -19,7 +19,7 @@ WAYS = {
     "python -m": ["-m", "local_dp", *RUN],
     "python -c": ["-c", OWN + LINE],
     "script": ["ask.py"],
-    "experiment": ["-c", START, "experiment", "map", "--quick", "--out", "results"],
+    "experiment": ["-c", START, "experiment", "reconstruction", "--quick", "--out", "results"],
 }
 
 
@@ -50,14 +50,14 @@ def test_names_of_ours_are_free_for_the_user(way: str, installed: Path, tmp_path
 
 @pytest.mark.long
 def test_types_reach_the_user(installed: Path, tmp_path: Path) -> None:
-    """mypy --strict sees the results, and an unknown option is an error."""
+    """mypy --strict sees the results, and an unknown option is an error; as of any installed package, it does not look into function bodies."""
     pytest.importorskip("mypy")
     (tmp_path / "own.py").write_text(
         "import local_dp as ldp\nt = {'a': [1, 2]}\nreveal_type(ldp.survey(t, 'a > 1'))\nreveal_type(ldp.curate.median(t, 'a', epsilon=1.0))\n"
         "ldp.survey(t, 'a > 1', epsilo=1.0)\nldp.curate.median(t, 'a', epsilo=1.0)\n"
     )
     surroundings = {**os.environ, "MYPYPATH": str(installed)}
-    words = [sys.executable, "-m", "mypy", "--strict", "--cache-dir", str(tmp_path / "cache"), "own.py"]
+    words = [sys.executable, "-m", "mypy", "--strict", "--follow-imports", "silent", "--cache-dir", str(tmp_path / "cache"), "own.py"]
     output = subprocess.run(words, cwd=tmp_path, env=surroundings, capture_output=True, text=True, check=False, timeout=300).stdout
     assert 'own.py:3: note: Revealed type is "local_dp.experiments.api.result.Result"' in output
     assert 'own.py:4: note: Revealed type is "local_dp.experiments.api.trusted.Release"' in output
@@ -66,7 +66,6 @@ def test_types_reach_the_user(installed: Path, tmp_path: Path) -> None:
 
 @pytest.mark.long
 def test_an_installed_bench_says_where_it_is(installed: Path, tmp_path: Path) -> None:
-    """The benchmarks are not in the wheel: one line says how to get them."""
     done = subprocess.run(
         [sys.executable, "-m", "local_dp", "bench"], cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(installed)}, capture_output=True, text=True, check=False
     )

@@ -46,11 +46,7 @@ def case(name: str, epsilon: float, start: str, n: int | None = None) -> Case:
 
 @pytest.mark.parametrize(
     ("name", "epsilon"),
-    short(
-        ((name, epsilon) for name, epsilon in [*((name, 1.0) for name in CASES if name != "table"), ("frequency", 0.25)]),
-        lambda each: each[0] not in DEAR,
-        several=True,
-    ),
+    short([*((name, 1.0) for name in CASES if name != "table"), ("frequency", 0.25)], lambda each: each[0] not in DEAR, several=True),
 )
 def test_every_protocol_covers_as_its_law_says(name: str, epsilon: float) -> None:
     """Measured coverage is within 5 standard errors of the exact one, or of the band; at the default counts it is in the band (at .25: one-bit Hadamard)."""
@@ -178,8 +174,6 @@ def test_success_rates_are_covered_on_average() -> None:
 
 
 def test_both_ends_are_counted() -> None:
-    """An estimate that is always too low misses above, one that is too high below, and a certain one is left out."""
-
     def at(value: float) -> Callable[[np.random.Generator, int], list[tuple[Sequence[Estimate], int]]]:
         return lambda generator, runs: [((Estimate(np.array([value, 1.0]), np.array([0.1, 0.0]), 100),), runs)]
 
@@ -225,7 +219,6 @@ def test_the_command(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.Mon
 
 
 def pool(k: int, trials: int, seed: int) -> tuple[list[float], list[float]]:
-    """Square errors such as those of prefix sums: skewed, of both methods."""
     generator = np.random.default_rng(seed)
     return generator.gamma(4.0, size=2000).tolist(), generator.gamma(40.0, size=2000).tolist()
 
@@ -292,7 +285,6 @@ def test_a_measured_coverage_is_held_to_the_band_itself_from_4_000_repetitions_o
 
 
 def test_equal_tallies_are_decoded_once() -> None:
-    """Repeated tallies are counted, not lost: the times of all distinct ones add up to the runs, for narrow tallies and wide ones."""
     for name, start in (("survey", "share"), ("frequency", "k = 8, shares"), ("frequency", "k = 64, shares")):
         found = case(name, 1.0, start, 50)
         assert sum(times for _, times in found.draw(np.random.default_rng(1), 500)) == 500

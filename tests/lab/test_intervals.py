@@ -1,11 +1,16 @@
-"""The intervals that experiments state, against laws that are known; `local-dp coverage` repeats them."""
+"""The intervals that experiments state, against laws that are known, and the check that repeats them; `local-dp coverage` has them all."""
+
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from scipy import stats
 
 from local_dp.errors import InputError
-from local_dp.experiments.lab.intervals import about, about_log, quantile, quantile_coverage, quantile_ranks, ratio, relative_error, slope, student
+from local_dp.experiments.lab import calibration
+from local_dp.experiments.lab.calibration import intervals_check
+from local_dp.experiments.lab.intervals import about, about_log, quantile, quantile_coverage, quantile_ranks, ratio, relative_error, slope, student, wilson
+from local_dp.experiments.lab.minimal_clients import minimal_clients
 from local_dp.tallies import Z95
 
 
@@ -38,7 +43,7 @@ def test_quantile_of_a_sample() -> None:
         quantile(values[:20], 0.9)
 
 
-def test_ratio_is_welchs_interval_of_a_logarithm() -> None:
+def test_ratios_slopes_and_normal_intervals() -> None:
     """By hand for two samples, with Satterthwaite's degrees of freedom; it turns over with the samples, and certain ones have no width."""
     top, bottom = [2.0, 3.0, 4.0, 3.0], [1.0, 2.0, 3.0, 2.0]
     errors = [float(np.std(part, ddof=1) / 2 / np.mean(part)) for part in (top, bottom)]
@@ -50,13 +55,27 @@ def test_ratio_is_welchs_interval_of_a_logarithm() -> None:
     assert np.allclose(np.log([low, high]), [np.log(1.5) - half, np.log(1.5) + half])
     assert np.allclose(ratio(bottom, top), (1 / value, 1 / high, 1 / low))
     assert ratio([2.0, 2.0], [1.0, 1.0]) == (2.0, 2.0, 2.0)
-
-
-def test_slope_and_normal_intervals() -> None:
-    """A line is fitted exactly; the slope's error is scipy's for equal errors; about_log is about of the logarithm."""
-    x, errors = np.array([0.0, 1.0, 2.0, 5.0]), np.full(4, 0.1)
-    value, error = slope(x, 3 - 0.5 * x, errors)
-    assert value == pytest.approx(-0.5)
-    assert error == pytest.approx(0.1 / np.sqrt(np.sum((x - 2) ** 2)))
+    x = np.array([0.0, 1.0, 2.0, 5.0])
+    assert slope(x, 3 - 0.5 * x, np.full(4, 0.1)) == pytest.approx((-0.5, 0.1 / np.sqrt(np.sum((x - 2) ** 2))))
     assert np.allclose(np.log(about_log(2.0, 0.3)), about(np.log(2.0), 0.3))
     assert relative_error([1.0, 3.0]) == pytest.approx(0.5)
+
+
+def test_the_intervals_are_what_they_say() -> None:
+    """Wilson's interval holds 95 % over all rates, and the search's is as wide as the information says, about the known count."""
+    check = intervals_check()
+    assert check.shown, check.evidence
+
+
+@pytest.mark.parametrize(
+    ("name", "wrong"),
+    [
+        *(("wilson", lambda right, runs: wilson(right, runs, 1.6448536269514722)), ("wilson", lambda right, runs: (0.0, 1.0))),
+        ("minimal_clients", lambda *arguments, **settings: replace(minimal_clients(*arguments, **settings), n=980)),
+        ("minimal_clients", lambda *arguments, **settings: replace(minimal_clients(*arguments, **settings), low=980, high=1020)),
+    ],
+)
+def test_wrong_intervals_are_not_shown(name: str, wrong: object, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One of 90 %, one that holds everything, a count 2 % too low and an interval of less than its width are found."""
+    monkeypatch.setattr(calibration, name, wrong)
+    assert not intervals_check().shown

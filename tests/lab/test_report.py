@@ -1,4 +1,4 @@
-"""The report and the figures: complete, escaped, self-contained, and readable in a browser."""
+"""The report and the figures: complete, escaped, self-contained, readable in a browser, and of their tables."""
 
 import base64
 import hashlib
@@ -19,8 +19,8 @@ from matplotlib.patches import FancyBboxPatch
 from local_dp.errors import InputError
 from local_dp.experiments.lab.catalogue import NAMES, load, module_of
 from local_dp.experiments.lab.chapters import CHAPTERS
-from local_dp.experiments.lab.claim import Curve, Figure, Finding, Region, Regions
-from local_dp.experiments.lab.figure_text import alt_text
+from local_dp.experiments.lab.claim import Curve, Figure, Finding, Region, Regions, Table
+from local_dp.experiments.lab.figure_text import alt_text, figure_check
 from local_dp.experiments.lab.figures import _WIDTH, Estimates, _canvas, _draw_curves, _draw_regions, _groups, plot_estimates, save
 from local_dp.experiments.lab.markup import badge, cell, prose
 from local_dp.experiments.lab.report import build_pages, write_report
@@ -81,32 +81,10 @@ def _parsed(folder: Path, name: str) -> _Page:
 
 
 def test_there_is_a_page_for_each_chapter_that_was_run(folder: Path) -> None:
-    """The index and the pages of chapters with results, no others; every experiment of the catalogue belongs to a chapter."""
+    """No page of other chapters; the index leads to each chapter and experiment, a chapter to its experiments and back; figures are numbered."""
     assert sorted(path.name for path in folder.glob("*.html")) == [CHAPTER, INDEX]
     assert {load(module_of(name)).chapter for name in NAMES} <= set(CHAPTERS)
     assert len({chapter.page for chapter in CHAPTERS}) == len(CHAPTERS)
-
-
-@pytest.mark.parametrize(("name", "figures"), [(INDEX, 1), (CHAPTER, 6)])
-def test_pages_are_self_contained(folder: Path, name: str, figures: int) -> None:
-    """A page has every figure inline, fetches nothing, runs its one script alone, has no id twice, and links only to what exists."""
-    page, text = _parsed(folder, name), (folder / name).read_text()
-    assert page.tags.count("svg") == figures
-    assert page.tags.count("script") == 1
-    assert page.fetched == []
-    assert "url(http" not in text
-    assert len(page.ids) == len(set(page.ids))
-    for link in page.links:
-        file, _, place = link.partition("#")
-        assert (folder / (file or name)).is_file(), link
-        assert not place or place in _parsed(folder, file or name).ids, link
-    script = text[text.index("<script>") + len("<script>") : text.index("</script>")]
-    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    assert f"default-src 'none'; style-src 'unsafe-inline'; img-src data:; script-src 'sha256-{digest}'" in text
-
-
-def test_pages_are_found_through(folder: Path) -> None:
-    """The index leads to each chapter and each experiment, a chapter to its experiments and back; figures and tables are numbered, columns have headings."""
     assert _parsed(folder, INDEX).links[:2] == ["#models", "#local-model"]
     assert {f"{CHAPTER}#toy", f"{CHAPTER}#wrong-toy", CHAPTER} <= set(_parsed(folder, INDEX).links)
     page, text = _parsed(folder, CHAPTER), (folder / CHAPTER).read_text()
@@ -117,6 +95,22 @@ def test_pages_are_found_through(folder: Path) -> None:
     assert "Markers are measured; solid lines without markers are computed; dashed lines are proven; bands and whiskers are 95\xa0% intervals." in text
     assert '<th scope="row" role="rowheader" data-heading="n" class=number data-value="100"><span>100</span></th>' in text
     assert text.count('scope="col"') == 2 * 3
+
+
+@pytest.mark.parametrize(("name", "figures"), [(INDEX, 1), (CHAPTER, 6)])
+def test_pages_are_self_contained(folder: Path, name: str, figures: int) -> None:
+    """A page has every figure inline, fetches nothing, runs its one script alone, has no id twice, and links only to what exists."""
+    page, text = _parsed(folder, name), (folder / name).read_text()
+    assert (page.tags.count("svg"), page.tags.count("script"), page.fetched) == (figures, 1, [])
+    assert "url(http" not in text
+    assert len(page.ids) == len(set(page.ids))
+    for link in page.links:
+        file, _, place = link.partition("#")
+        assert (folder / (file or name)).is_file(), link
+        assert not place or place in _parsed(folder, file or name).ids, link
+    script = text[text.index("<script>") + len("<script>") : text.index("</script>")]
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    assert f"default-src 'none'; style-src 'unsafe-inline'; img-src data:; script-src 'sha256-{digest}'" in text
 
 
 def test_pages_say_what_was_found(folder: Path) -> None:
@@ -130,8 +124,7 @@ def test_pages_say_what_was_found(folder: Path) -> None:
     headline = re.search(r"With 1,600 people the error is (0\.\d+)", index)
     assert headline is not None
     assert headline[0] in text
-    assert "local-dp experiment wrong-toy --quick --seed 1" in text
-    assert "with an error that falls as 1/√n" in text
+    assert all(part in text for part in ("local-dp experiment wrong-toy --quick --seed 1", "with an error that falls as 1/√n"))
     assert 'aria-label="Error against n, for $5 &amp; &lt;more&gt;. mean absolute error (logarithmic) against number of clients n' in text
 
 
@@ -139,8 +132,7 @@ def test_pages_say_what_was_found(folder: Path) -> None:
 def test_pages_escape_text(folder: Path, name: str) -> None:
     """Text of an experiment is text: nothing in a title, claim, headline, check, table, note or figure becomes markup."""
     text = (folder / name).read_text()
-    assert text.count("<script") == 1
-    assert ("A note with &lt;script&gt;alert(1)&lt;/script&gt;." in text) == (name == CHAPTER)
+    assert (text.count("<script"), "A note with &lt;script&gt;alert(1)&lt;/script&gt;." in text) == (1, name == CHAPTER)
     assert "&lt;within $5&gt;" in text
     for raw in ("<friends>", "<within", "<against>", "<b>bold", "<more>", " & nothing"):
         assert raw not in text, raw
@@ -163,23 +155,17 @@ def test_pages_are_repeatable_and_refuse_broken_results(folder: Path, tmp_path: 
         build_pages(tmp_path / "copy")
 
 
-def test_cells_and_badges() -> None:
-    """Numbers are shown to four digits and in groups of three; exponents are raised; a verdict's mark carries the word."""
+def test_cells_badges_and_file_names() -> None:
     assert [cell(value) for value in (1234567, 0.123456, 28847.3, True, None, "x")] == ["1,234,567", "0.1235", "28,847", "yes", "–", "x"]
     assert prose("2^d < e^(-n/2)^2 & d^3.2.") == "2<sup>d</sup> &lt; e<sup>−n/2</sup><sup>2</sup> &amp; d<sup>3.2</sup>."
     assert prose("e^epsilon at epsilon 0.5, tau^2 +- 1e-05") == "e<sup>ε</sup> at ε\xa0=\xa00.5, τ<sup>2</sup> ± 10<sup>−5</sup>"
     assert badge("not shown") == '<span class="badge not-shown">✗ not shown</span>'
-
-
-def test_file_names_are_whole() -> None:
-    """Signs become words and no word is lost: titles that differ in their last word have different files."""
     title = "Least number of clients that learn every bit in 90 % of the runs, at ε = 1"
     assert file_name(title) == "least-number-of-clients-that-learn-every-bit-in-90-percent-of-the-runs-at-epsilon-1"
     assert file_name("–") == "untitled"
 
 
 def test_drawings_have_no_date_and_no_chance(tmp_path: Path) -> None:
-    """The same figure drawn twice is the same file, and holds no date."""
     figure = Figure(
         "f", "T", "x", "y", [Curve("a", [1, 2, 3], [1.0, 2.0, 4.0], low=[0.5, 1.5, 3.0], high=[1.5, 2.5, 5.0]), Curve("b", [1, 3], [1, 3], "bound")]
     )
@@ -192,21 +178,14 @@ def test_drawings_have_no_date_and_no_chance(tmp_path: Path) -> None:
 
 
 def test_one_module_draws() -> None:
-    """Only experiments/figures.py imports matplotlib, and not before something is drawn."""
     drawing = [path.name for path in (ROOT / "experiments").rglob("*.py") if re.search(r"^\s*(from|import) matplotlib", path.read_text(), re.MULTILINE)]
     assert drawing == ["figures.py"]
-    loaded = subprocess.run(
-        [sys.executable, "-c", "import sys, local_dp.experiments.cli.inspect.experiment, local_dp.experiments.lab.figures; print('matplotlib' in sys.modules)"],
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert loaded.stdout == "False\n"
+    program = "import sys, local_dp.experiments.cli.inspect.experiment, local_dp.experiments.lab.figures; assert 'matplotlib' not in sys.modules"
+    subprocess.run([sys.executable, "-c", program], env={**os.environ, "PYTHONPATH": str(ROOT)}, check=True)
 
 
 def test_curves_are_named_in_the_order_they_end() -> None:
-    """The key lies beside the data, not among them: one name for each curve, the one that ends highest first, with a sample of its marks."""
+    """The key lies beside the data and within the drawing: one name for each curve, the one that ends highest first."""
     curves = [Curve("low", [1, 20], [1, 9]), Curve("no points", [], [], "theory"), Curve("high", [20, 1], [100, 2], "bound"), Curve("mid", [1], [50], "theory")]
     with _canvas(6, 4, "f") as canvas:
         axes = canvas.add_subplot()
@@ -216,10 +195,6 @@ def test_curves_are_named_in_the_order_they_end() -> None:
         assert axes.texts[:] == []
         canvas.draw_without_rendering()
         assert legend.get_window_extent().y1 < axes.get_window_extent().y0
-
-
-def test_the_key_fits() -> None:
-    """Two columns of long names lie within the drawing."""
     curves = [Curve(f"{number} shared rows, both errors 0.05: measured as they are", [1], [1]) for number in (16, 40)]
     with _canvas(_WIDTH, 4, "f") as canvas:
         _draw_curves(canvas.add_subplot(), Figure("f", "T", "x", "y", curves))
@@ -229,7 +204,6 @@ def test_the_key_fits() -> None:
 
 
 def test_a_diagram_fits() -> None:
-    """Every line of evidence of a diagram lies inside its region, and the regions inside one another."""
     placed = [("stumps", f"{'measured'}: {'9' * 40}\nproven: 3"), ("points", "proven: 2")]
     figure = Regions("r", "T", [Region("LNI", "one round", placed), Region("LI", "rounds", [("masked", "a\nb\nc")]), Region("CI", "curator", [])])
     with _canvas(6.8, 6, "r") as canvas:
@@ -244,15 +218,8 @@ def test_a_diagram_fits() -> None:
 
 def test_curves_share_colours_by_subject() -> None:
     """What was measured has the colour of its prediction and its bound, whether a group says so or the labels do; two measured curves never share one."""
-    labels = [
-        ("A, measured", "measured"),
-        ("A, predicted", "theory"),
-        ("bound, A", "bound"),
-        ("measured", "measured"),
-        ("A", "measured"),
-        ("e^epsilon", "theory"),
-    ]
-    curves = [Curve(label, [1], [1], style) for label, style in labels]  # type: ignore[arg-type]
+    styles = {"A, measured": "measured", "A, predicted": "theory", "bound, A": "bound", "measured": "measured", "A": "measured", "e^epsilon": "theory"}
+    curves = [Curve(label, [1], [1], style) for label, style in styles.items()]  # type: ignore[arg-type]
     assert _groups(curves) == [0, 0, 0, 1, 2, 3]
     assert _groups([Curve("one", [1], [1], group="g"), Curve("two", [1], [1], group="g")]) == [0, 0]
 
@@ -300,3 +267,26 @@ def test_tables_are_sorted_and_stacked_in_a_browser(folder: Path, tmp_path: Path
         assert tab.evaluate("document.title") != "changed"
         assert "Content Security Policy" in " ".join(tab.errors)
         assert tab.evaluate("document.querySelectorAll('.sortable button').length") == 0
+
+
+TABLE = Table("counts", ("who", "d", "n", "low", "high"), [("one", 2, 10, 9, 11), ("one", 4, 20, 18, 23), ("two", 2, 5, 4, 6)])
+ONE = Curve("one", [2, 4], [10, 20], "measured", [9, 18], [11, 23])
+BOUND = Curve("nobody below", [2, 4], [1, 1], "bound")
+
+
+def shown(*curves: Curve, ends: bool = True) -> bool:
+    return figure_check([Figure("f", "f", "x", "y", [*curves, BOUND])], TABLE, ends=ends).shown
+
+
+def test_a_figure_of_its_table_is_shown() -> None:
+    """Every measured point and its interval stand in the table, under the name or under what the name begins with; theory need not."""
+    assert shown(ONE, Curve("two, measured", [2], [5], "measured", [4], [6]))
+
+
+@pytest.mark.parametrize("changed", [{"label": "two"}, {"y": [10, 21]}, {"x": [2, 3]}, {"low": [9, 17]}, {"high": [12, 23]}, {"high": [10, 20]}])
+def test_another_figure_is_not(changed: dict[str, object]) -> None:
+    """Another name, a point moved either way, an interval of another width, and nothing measured are found; without `ends` the interval is not looked at."""
+    wrong = replace(ONE, **changed)  # type: ignore[arg-type]
+    assert not shown(wrong)
+    assert shown(wrong, ends=False) == ("low" in changed or "high" in changed)
+    assert not shown()

@@ -15,10 +15,11 @@ import psutil
 import pytest
 
 import local_dp
-from local_dp.errors import InputError
+from local_dp.errors import InputError, LocalDPError
 from local_dp.experiments.cli.inspect import experiment as laboratory
 from local_dp.experiments.cli.main import main
 from local_dp.experiments.lab import catalogue
+from local_dp.experiments.lab.apart import ENVIRONMENT, measure, measure_apart
 from local_dp.experiments.lab.claim import _read
 from local_dp.experiments.lab.runner import run_experiments
 from local_dp.experiments.lab.store import MeasurementStore, code_stamp, plain
@@ -135,7 +136,6 @@ EXPERIMENT = Slow()
 
 
 def test_killed_run_leaves_no_worker(tmp_path: Path) -> None:
-    """Workers end by themselves when their parent is killed outright."""
     program = """
 import time
 from local_dp.experiments.lab.runner import _pool
@@ -164,7 +164,6 @@ def _wait(condition: Callable[[], bool]) -> None:
 
 
 def test_failed_measurement_says_where(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An error inside a measurement stops the run, keeps its own type, and names the experiment and the point."""
     monkeypatch.setenv("TOY_LOG", str(tmp_path / "no" / "such" / "folder"))
     with pytest.raises(FileNotFoundError) as caught:
         run_experiments([TOY], "quick", 1, tmp_path / "out", workers=1)
@@ -182,7 +181,6 @@ def test_catalogue_names_modules() -> None:
 
 
 def test_commands_refuse_bad_input(tmp_path: Path) -> None:
-    """An unknown experiment, a negative seed, a folder that cannot be written, and a folder without results: one line each."""
     with pytest.raises(InputError, match="no experiment named 'x'"):
         laboratory.RunExperiment("x", out=tmp_path)()
     with pytest.raises(InputError, match="seed is -1; give a whole number"):
@@ -209,8 +207,6 @@ def test_command_runs_and_reports(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 def test_interrupted_command_says_how_to_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """The interrupt key ends `experiment` with the usual code 130 and one line on standard error."""
-
     def interrupted(*arguments: object, **named: object) -> dict[str, str]:
         raise KeyboardInterrupt
 
@@ -223,7 +219,6 @@ def test_interrupted_command_says_how_to_go_on(tmp_path: Path, monkeypatch: pyte
 
 
 def test_a_claim_that_is_not_shown_fails_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """`experiment` ends with code 1 and prints each check that failed, with its figures."""
     monkeypatch.setattr(laboratory, "chosen", lambda name: ["tests.support.inputs.wrong_toy_experiment"])
     monkeypatch.setattr("local_dp.experiments.lab.results.save", lambda figure, *paths: None)
     monkeypatch.setattr(laboratory, "write_report", lambda folder: folder / "report.html")
@@ -234,6 +229,22 @@ def test_a_claim_that_is_not_shown_fails_the_command(tmp_path: Path, monkeypatch
     printed = capsys.readouterr().out
     assert printed.startswith("wrong-toy: not shown\nfailed: The slope is")
     assert "(slope 0." in printed or "(slope -" in printed
+
+
+def test_a_point_measured_apart_is_the_same() -> None:
+    """What comes back through a process of its own is what is measured here, to the last bit; linear algebra uses one thread."""
+    here = measure(TOY, {"n": 100}, 5)
+    there = measure_apart(TOY, {"n": 100}, 5, code_stamp(TOY))
+    assert there == {key: float(value) for key, value in here.items()}
+    assert ENVIRONMENT["OPENBLAS_NUM_THREADS"] == "1"
+
+
+def test_other_code_and_failures_are_one_line() -> None:
+    """A worker with another version of the experiment refuses it, and one that fails says what its last line was."""
+    with pytest.raises(LocalDPError, match="install the same version"):
+        measure_apart(TOY, {"n": 100}, 5, "0")
+    with pytest.raises(LocalDPError, match=r"could not measure .*KeyError"):
+        measure_apart(TOY, {"m": 100}, 5, code_stamp(TOY))
 
 
 @dataclass(frozen=True)

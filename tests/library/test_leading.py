@@ -46,8 +46,7 @@ def test_leading_words_do_not_depend_on_who_is_drawn_with_whom(monkeypatch: pyte
 def test_a_cut_of_one_byte_ties_nobody() -> None:
     """The first byte decides about a multiple of 2^56: no other byte is drawn for it, in any order of the cuts."""
     drawn = leading_words(KEYS, 0, 1 << 12, 8, ties((200 << 56,)))
-    assert drawn.places.tolist() == []
-    assert drawn.below(200 << 56).tolist() == (drawn.first < 200).tolist()
+    assert (drawn.places.tolist(), drawn.below(200 << 56).tolist()) == ([], (drawn.first < 200).tolist())
     drawn = leading_words(KEYS, 0, 1 << 12, 8, ties(CUTS))
     for cut in CUTS:
         places = np.arange(3, 1 << 12, 7)
@@ -129,14 +128,12 @@ def test_simulated_symbols_are_those_of_respond(epsilon: float, k: int) -> None:
     randomizer, n = GRR(epsilon, word_bits=20, k=k), 1 << 20
     values, words, cells = np.arange(n) // 7 % k, np.arange(n, dtype=np.uint32), np.zeros(1, dtype=np.uint8)
     reports = randomizer.simulated(Given(0), Draw(1), 0, values, cells)
-    assert int((reports == values).sum()) == randomizer.truth
-    assert reports.dtype == randomizer.report_dtype
+    assert (int((reports == values).sum()), reports.dtype) == (randomizer.truth, randomizer.report_dtype)
     assert np.array_equal(reports, randomizer.respond(values, words, cells))
 
 
 @pytest.mark.parametrize("k", [3, 1000])
 def test_a_client_alone_sends_what_it_sends_among_many(k: int) -> None:
-    """By the table that many look at, and by itself, over words that are tied and others."""
     randomizer, n, cells = GRR(1.0, k=k), 1 << 13, np.zeros(1, dtype=np.uint8)
     values = np.arange(n) % k
     together = randomizer.simulated(KeyedNoise(1), Draw(1), 0, values, cells)
@@ -147,8 +144,6 @@ def test_a_client_alone_sends_what_it_sends_among_many(k: int) -> None:
 
 
 def test_who_answers_in_its_own_way_is_asked_itself() -> None:
-    """A class with a sampler of its own does not get the simulation's."""
-
     class Silent(BinaryRR):
         def respond(self, values: Any, words: Any, cells: Any) -> Any:
             return np.zeros(len(values), dtype=np.uint8)

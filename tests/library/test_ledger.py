@@ -28,17 +28,12 @@ BUDGETS = (0.1, 0.3, 0.7, 1.0, math.log(3), 5.0)
 
 
 def pay(ledger: Ledger, run: str, start: int, stop: int, nano: Any) -> None:
-    """One charge."""
     ledger.charge(run, [Charge(start, stop, nano)])
 
 
 def state(ledger: Ledger) -> dict[str, Any]:
-    """Everything a ledger holds, for comparison."""
-    return {
-        "life": list(ledger._life.spans()),
-        "runs": {run: list(spent.spans()) for run, spent in ledger._runs.items()},
-        "limits": (ledger.limit, ledger.lifetime),
-    }
+    runs = {run: list(spent.spans()) for run, spent in ledger._runs.items()}
+    return {"life": list(ledger._life.spans()), "runs": runs, "limits": (ledger.limit, ledger.lifetime)}
 
 
 @pytest.mark.parametrize("charge", HOSTILE, ids=[f"{place}" for place in range(len(HOSTILE))])
@@ -57,7 +52,6 @@ def test_a_hostile_charge_leaves_the_ledger_unchanged(charge: Any) -> None:
 
 @pytest.mark.parametrize(("start", "stop"), [(5, 5), (7, 3), (-1, 4), (-4, -1), (0, 0)])
 def test_a_charge_to_nobody_is_refused(start: int, stop: int) -> None:
-    """An empty, reversed or negative block of clients is refused and leaves no trace."""
     ledger = Ledger(1.0)
     before = repr(state(ledger))
     with pytest.raises(RefusedError, match="nobody"):
@@ -67,14 +61,12 @@ def test_a_charge_to_nobody_is_refused(start: int, stop: int) -> None:
 
 @pytest.mark.parametrize("epsilon", [value for value in HOSTILE if not (type(value) in (int, float) or isinstance(value, np.float64))])
 def test_an_epsilon_of_another_type_is_an_input_error(epsilon: Any) -> None:
-    """Only numbers are epsilons."""
     with pytest.raises(InputError):
         nano_epsilon(epsilon)
 
 
 @pytest.mark.parametrize("epsilon", [0, -5, 0.0, math.nan, math.inf, -math.inf, 5e-324, 1e-17, 9e-10, 24.001, 25, 2**63, 10**400, 1e308])
 def test_an_epsilon_out_of_range_is_a_one_line_input_error(epsilon: float) -> None:
-    """Epsilon lies between 1e-9 and 24 nats, and the error says so in one line."""
     with pytest.raises(InputError) as error:
         nano_epsilon(epsilon)
     assert "\n" not in str(error.value)
@@ -93,7 +85,6 @@ def test_nano_epsilon_rounds_down(epsilon: float) -> None:
 
 @pytest.mark.parametrize("budget", BUDGETS)
 def test_a_budget_in_k_equal_parts_accepts_exactly_k(budget: float) -> None:
-    """For k = 2..59, k charges of B / k are accepted and the next is refused."""
     for k in range(2, 60):
         ledger, part = Ledger(budget), nano_epsilon(split_epsilon(budget, k))
         for _ in range(k):
@@ -113,20 +104,14 @@ def test_split_epsilon_refuses_no_parts() -> None:
 
 
 def test_new_runs_do_not_refill_the_lifetime() -> None:
-    """Of 1,000 new run names, a lifetime of 7.5 rounds affords exactly seven."""
+    """Of 1,000 new run names, a lifetime of 7.5 rounds affords exactly seven; without one, the run's limit holds for life."""
     ledger = Ledger(1.0, lifetime=7.5)
     accepted = 0
     for run in range(1000):
         with suppress(RefusedError):
             pay(ledger, f"run {run}", 0, 4, NANO)
             accepted += 1
-    assert accepted == 7
-    assert ledger.max_spent == 7.0
-    assert len(ledger._runs) == 7
-
-
-def test_without_a_lifetime_the_run_limit_holds_for_life() -> None:
-    """The default lifetime is the run's limit."""
+    assert (accepted, ledger.max_spent, len(ledger._runs)) == (7, 7.0, 7)
     ledger = Ledger(1.0)
     pay(ledger, "a", 0, 1, NANO)
     with pytest.raises(RefusedError, match="lifetime"):
@@ -203,12 +188,10 @@ def test_a_label_stands_for_one_thing() -> None:
     ledger.charge("run", [Charge(0, 9, NANO, "weekly", b"q")])
     with pytest.raises(RefusedError) as refused:
         ledger.charge("run", [Charge(20, 30, NANO, "weekly", b"another")])
-    assert refused.value.code == "equivocation"
-    assert ledger.max_spent == 1.0
+    assert (refused.value.code, ledger.max_spent) == ("equivocation", 1.0)
 
 
 def test_the_ledger_grows_with_cohorts_not_with_clients() -> None:
-    """A billion clients in three cohorts take a handful of steps."""
     ledger = Ledger(1.0)
     for round in range(3):
         pay(ledger, "run", round * 10**9, (round + 1) * 10**9, NANO)
@@ -216,8 +199,6 @@ def test_the_ledger_grows_with_cohorts_not_with_clients() -> None:
 
 
 def test_an_oracle_charges_before_it_samples() -> None:
-    """A refused round draws no word and leaves no round behind."""
-
     class Exploding:
         def words(self, which: Draw, start: int, stop: int, bits: int) -> np.ndarray:
             raise AssertionError("sampled before the charge")
@@ -250,8 +231,7 @@ def test_losses_add_up_and_are_never_negative() -> None:
     """Epsilons and deltas add; a loss below 0, which would be a refund, and one that is no whole number are refused."""
     assert Pure(2) + Pure(3) == Pure(5)
     assert Pure(2) + Approximate(3, 4) == Approximate(3, 4) + Pure(2) == Approximate(5, 4)
-    assert str(Pure(5 * 10**8)) == "epsilon 0.5"
-    assert str(Approximate(10**9, 10**12)) == "epsilon 1 and delta 1e-06"
+    assert (str(Pure(5 * 10**8)), str(Approximate(10**9, 10**12))) == ("epsilon 0.5", "epsilon 1 and delta 1e-06")
     for build in (lambda: Pure(-1), lambda: Pure(True), lambda: Approximate(1, -1)):
         with pytest.raises(InputError, match="0 or more"):
             build()

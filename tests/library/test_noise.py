@@ -1,18 +1,23 @@
-"""Noise: keyed words are a function of (seed, round, client, width) alone, pinned for ever by golden vectors; private words never repeat."""
+"""Noise is a function of (seed, round, client, width) alone, and private words never repeat; draws from words are exact."""
 
 import os
+from collections import Counter
+from fractions import Fraction
 from itertools import pairwise
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import chisquare
 
+from local_dp.draws import Draws
 from local_dp.errors import InputError
-from local_dp.noise import Draw, KeyedNoise, Noise, SystemNoise, philox_words, public_coins, stream_key
+from local_dp.noise import Draw, KeyedNoise, SystemNoise, public_coins, stream_key
 from local_dp.randomizers.registry import RANDOMIZERS
 from local_dp.records import chunks
 from tests.support import golden
+from tests.support.runs.scripted import Script
 
 WIDTHS = (32, 64)
 
@@ -26,47 +31,34 @@ WIDTHS = (32, 64)
     bits=st.sampled_from(WIDTHS),
 )
 def test_a_clients_word_does_not_depend_on_who_is_drawn_with_it(seed: int, round: int, start: int, cuts: list[int], bits: int) -> None:
-    """However clients are cut into chunks, each gets the same word."""
     noise, stop = KeyedNoise(seed), start + sum(cuts)
     whole = noise.words(Draw(round), start, stop, bits)
     ends = [start + sum(cuts[:place]) for place in range(len(cuts) + 1)]
     parts = [noise.words(Draw(round), low, high, bits) for low, high in pairwise(ends)]
     assert np.concatenate(parts).tolist() == whole.tolist()
     assert [int(noise.words(Draw(round), client, client + 1, bits)[0]) for client in range(start, stop)] == whole.tolist()
-    assert whole.dtype == np.dtype(f"<u{bits // 8}")
-    assert len(noise.words(Draw(round), start, start, bits)) == 0
+    assert (whole.dtype, len(noise.words(Draw(round), start, start, bits))) == (np.dtype(f"<u{bits // 8}"), 0)
 
 
 @settings(max_examples=100, deadline=None)
 @given(start=st.integers(0, 500), length=st.integers(0, 500), size=st.integers(1, 100))
 def test_chunks_cover_once_and_at_fixed_places(start: int, length: int, size: int) -> None:
-    """Chunks cover a range exactly, in order, and are cut only at multiples of their size."""
     cut = list(chunks(start, start + length, size))
     assert [client for low, high in cut for client in range(low, high)] == list(range(start, start + length))
     assert all(low // size == (high - 1) // size for low, high in cut)
 
 
-def test_golden_words() -> None:
-    """The words of some clients, written down: another version, machine or byte order must give the same."""
-    assert golden.words() == golden.kept()["words"]
-
-
-def test_golden_coins() -> None:
-    """The public coins of one key, written down."""
-    assert golden.coins() == golden.kept()["coins"]
+def test_golden_words_and_coins() -> None:
+    assert (golden.words(), golden.coins()) == (golden.kept()["words"], golden.kept()["coins"])
+    written = golden.kept()
+    assert set(written["reports"]) == set(RANDOMIZERS.built_in)
+    assert list(written["messages"]) == [message.kind for message in golden.MESSAGES]
 
 
 @pytest.mark.parametrize("name", RANDOMIZERS.built_in)
 def test_golden_reports(name: str) -> None:
     """The first clients' report bytes at epsilon 1 and seed 1, written down for every built-in randomizer."""
     assert golden.reports(name) == golden.kept()["reports"].get(name), "new values: python -m tests.support.golden"
-
-
-def test_no_golden_value_is_left_over() -> None:
-    """What is written down is of randomizers and messages that there are."""
-    written = golden.kept()
-    assert set(written["reports"]) == set(RANDOMIZERS.built_in)
-    assert list(written["messages"]) == [message.kind for message in golden.MESSAGES]
 
 
 def test_streams_do_not_meet() -> None:
@@ -79,24 +71,8 @@ def test_streams_do_not_meet() -> None:
     drawn = np.concatenate(streams)
     assert len(np.unique(drawn)) == len(drawn) == len(streams) * n
     assert len({stream_key(label, seed, index) for label in ("noise", "coins") for seed in range(50) for index in range(50)}) == 5000
-
-
-def test_widths_do_not_share_bits() -> None:
-    """The 32-bit words of one round are nowhere halves of its 64-bit words."""
     halves = KeyedNoise(1).words(Draw(1), 0, 256, 64).view("<u4")
     assert not set(halves.tolist()) & set(KeyedNoise(1).words(Draw(1), 0, 512, 32).tolist())
-
-
-def test_a_wrong_twin_that_counts_from_the_chunk_is_noticed() -> None:
-    """Noise that restarts in every chunk gives a client another word when the cut moves: what the chunking test would see."""
-
-    class Restarting:
-        def words(self, which: Draw, start: int, stop: int, bits: int) -> np.ndarray:
-            return philox_words(which.key("noise", 1), 0, stop - start, bits)
-
-    noise: Noise = Restarting()
-    assert noise.words(Draw(1), 0, 8, 64)[4:].tolist() != noise.words(Draw(1), 4, 8, 64).tolist()
-    assert KeyedNoise(1).words(Draw(1), 0, 8, 64)[4:].tolist() == KeyedNoise(1).words(Draw(1), 4, 8, 64).tolist()
 
 
 @pytest.mark.parametrize("bits", WIDTHS)
@@ -107,13 +83,12 @@ def test_keyed_words_are_uniform(bits: int) -> None:
     assert abs(shares - 0.5).max() < 5.1 * 0.5 / 1024
 
 
-def test_system_noise_is_fresh_and_never_seeded() -> None:
+def test_system_noise_is_fresh_and_seeds_are_of_64_bits() -> None:
     """Operating-system words never repeat, also in a forked process, and take no seed."""
     noise = SystemNoise()
     first, second = noise.words(Draw(1), 0, 1000, 64), noise.words(Draw(1), 0, 1000, 64)
     assert len(np.unique(np.concatenate([first, second]))) == 2000
-    assert noise.words(Draw(1), 5, 9, 32).dtype == np.dtype("<u4")
-    assert len(noise.words(Draw(1), 5, 9, 32)) == 4
+    assert (noise.words(Draw(1), 5, 9, 32).dtype, len(noise.words(Draw(1), 5, 9, 32))) == (np.dtype("<u4"), 4)
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
@@ -125,10 +100,89 @@ def test_system_noise_is_fresh_and_never_seeded() -> None:
     os.close(writing)
     with pytest.raises(TypeError):
         SystemNoise(1)  # type: ignore[arg-type]
+    for seed in (-1, 2**64, 2**70):
+        with pytest.raises(InputError, match="seed"):
+            KeyedNoise(seed)
 
 
-@pytest.mark.parametrize("seed", [-1, 2**64, 2**70])
-def test_a_seed_out_of_range_is_refused(seed: int) -> None:
-    """Seeds are whole numbers below 2^64."""
-    with pytest.raises(InputError, match="seed"):
-        KeyedNoise(seed)
+def test_below_is_uniform_by_enumeration() -> None:
+    """Over all words of three bits, a draw below 5 takes each value once and rejects 5, 6 and 7; a coin of bias 3/8 is heads for three."""
+    assert [Script([word, 0]).below(5) for word in range(8)] == [0, 1, 2, 3, 4, 0, 0, 0]
+    assert (Script([7, 6, 5, 4]).below(5), Script([]).below(1), Script([3, 1]).below(1 << 65)) == (4, 0, 3 + (1 << 64))
+    assert sum(Script([word]).coin(Fraction(3, 8)) for word in range(8)) == 3
+
+
+def test_many_below_are_uniform() -> None:
+    """A quarter of all words is drawn again for a limit of 3 2^61: thirds are equal (chi-squared, failure 1e-6), as remainders of all words are not."""
+    draws, limit, runs = Draws(KeyedNoise(4)), 3 << 61, 6000
+    drawn = draws.many_below(limit, runs)
+    assert chisquare(np.bincount(drawn >> 61, minlength=3)).pvalue > 1e-6
+    assert chisquare(np.bincount((draws.words(runs) % np.uint64(limit) >> np.uint64(61)).astype(np.int64), minlength=3)).pvalue < 1e-6
+    assert set(draws.many_below(5, 300).tolist()) == {0, 1, 2, 3, 4}
+    assert draws.many_below(1, 3).tolist() == [0, 0, 0]
+    with pytest.raises(InputError, match="below 0"):
+        draws.many_below(0, 3)
+
+
+def test_words_are_read_once_and_in_order() -> None:
+    """Two sources over one seed agree word for word, however the words are asked for; the operating system's source works too."""
+    first, second = Draws(KeyedNoise(3)), Draws(KeyedNoise(3))
+    assert np.array_equal(np.concatenate([first.words(3), first.words(5)]), second.words(8))
+    assert not np.array_equal(Draws(KeyedNoise(3), round=1).words(8), Draws(KeyedNoise(3)).words(8))
+    assert len(Draws(SystemNoise()).words(4)) == 4
+
+
+def p_value(epsilon: Fraction, claimed: float, draws: int = 8000) -> float:
+    """Of a chi-squared test that `draws` noises of `epsilon` have the two-sided geometric law of `claimed`."""
+    source = Draws(KeyedNoise(11))
+    drawn = Counter(max(-4, min(4, source.discrete_laplace(epsilon))) for _ in range(draws))
+    a = np.exp(-claimed)
+    law = [a ** abs(y) * (1 - a) / (1 + a) if abs(y) < 4 else a**4 / (1 + a) for y in range(-4, 5)]
+    return float(chisquare([drawn[y] for y in range(-4, 5)], np.array(law) * draws).pvalue)
+
+
+@pytest.mark.parametrize("epsilon", [Fraction(1, 2), Fraction(1), Fraction(7, 3)])
+def test_discrete_laplace_has_its_law(epsilon: Fraction) -> None:
+    """Fails a true sampler with probability 1e-6 a case; noise of 1.2 epsilon in its place is caught."""
+    assert p_value(epsilon, float(epsilon)) > 1e-6
+    assert p_value(epsilon * Fraction(6, 5), float(epsilon)) < 1e-6
+
+
+def cauchy_p_value(scale: int, claimed: float) -> float:
+    """Of a chi-squared test that 8,000 noises of `scale` have the discrete Cauchy law of `claimed`, in cells that double: the tails count."""
+    source, ends = Draws(KeyedNoise(7)), np.array([0, 1, 2, 3, 4, 6, 9, 14, 22, 40, 80, 200])
+    drawn = np.array([source.discrete_cauchy(scale) for _ in range(8000)])
+    near = np.arange(200)
+    share = claimed * np.tanh(np.pi * claimed) / np.pi / (near**2 + claimed**2)
+    upto = np.concatenate([[0], np.cumsum(share)])[ends]
+    positive = np.append(np.diff(upto), (1 + share[0]) / 2 - upto[-1])
+    law = np.concatenate([positive[:0:-1], positive])
+    law[len(positive) - 1 :][:1] = share[0]
+    cells = np.sign(drawn) * (np.searchsorted(ends, np.abs(drawn), side="right") - 1)
+    seen = [int((cells == cell).sum()) for cell in range(1 - len(positive), len(positive))]
+    return float(chisquare(seen, law / law.sum() * 8000).pvalue)
+
+
+@pytest.mark.parametrize("scale", [1, 2, 5])
+def test_discrete_cauchy_has_its_law(scale: int) -> None:
+    """Fails a true sampler with probability 1e-6 a case; noise of 1.2 times the scale, and noise without far tails' due, would be caught."""
+    assert cauchy_p_value(scale, scale) > 1e-6
+    assert cauchy_p_value(scale, 1.2 * scale) < 1e-6
+
+
+def test_discrete_cauchy_of_a_large_scale() -> None:
+    """Scales beyond 64 bits: half of 2,000 draws within the scale, and one in 20 beyond 12.706 scales (binomial, failure 1e-6 each)."""
+    source, scale = Draws(KeyedNoise(8)), 1 << 70
+    drawn = [abs(source.discrete_cauchy(scale)) / scale for _ in range(2000)]
+    for bound, share in ((1.0, 0.5), (12.706, 0.05)):
+        assert abs(sum(size > bound for size in drawn) - 2000 * share) < 4.9 * (2000 * share * (1 - share)) ** 0.5
+
+
+def test_bad_parameters_are_refused() -> None:
+    draws = Draws(KeyedNoise(0))
+    with pytest.raises(InputError, match="below 0"):
+        draws.below(0)
+    with pytest.raises(InputError, match="positive number of nats"):
+        draws.discrete_laplace(Fraction(0))
+    with pytest.raises(InputError, match="scale is 0"):
+        draws.discrete_cauchy(0)

@@ -1,21 +1,25 @@
-"""Estimates and their intervals."""
+"""Estimates and their intervals, and the lattice that queries answer on."""
+
+from collections.abc import Callable
 
 import numpy as np
 import pytest
 from scipy import stats
 
-from local_dp.arrays import Floats
+from local_dp.arrays import Floats, Ints
 from local_dp.errors import InputError
+from local_dp.queries.numbers import STEPS, on_lattice
+from local_dp.queries.tables import Bounded
 from local_dp.randomizers.frequencies.grr import GRR
 from local_dp.randomizers.numbers.noise import DiscreteLaplace
 from local_dp.randomizers.registry import RANDOMIZERS
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.randomizers.signs.prefix_signs import PrefixSigns
+from local_dp.records import Records
 from local_dp.tallies import Z95, Estimate, Tally, score_interval
 
 
 def test_nobody_answered() -> None:
-    """Every built-in randomizer refuses to estimate from no report, in one line, instead of dividing by zero."""
     for randomizer in (RANDOMIZERS[name](1.0) for name in RANDOMIZERS.built_in):
         with pytest.raises(InputError, match="nobody answered"):
             randomizer.estimate(randomizer.empty())
@@ -93,9 +97,17 @@ def test_a_measured_error_gets_students_quantile() -> None:
     assert 0.95 * float(stats.t.ppf(0.975, 29) * np.sqrt(30 / 29)) > Z95
 
 
-def test_wilson_is_the_case_of_zero_and_one() -> None:
-    """Between 0 and 1 it is Wilson's interval for a share, here by its printed form."""
-    share, n, spread = 0.9, 10, Z95**2 / 10
-    centre = (share + spread / 2) / (1 + spread)
-    half = Z95 / (1 + spread) * float(np.sqrt(share * (1 - share) / n + spread / (4 * n)))
-    assert [float(end) for end in score_interval(share, (0.0, 1.0), n)] == pytest.approx([centre - half, centre + half])
+BOUND = 2.0
+
+
+@pytest.mark.parametrize(
+    "place", [lambda numbers: on_lattice(numbers, BOUND), lambda numbers: Bounded("v", -BOUND, BOUND)(Records({"v": numbers}))], ids=["on_lattice", "Bounded"]
+)
+def test_a_number_goes_to_the_nearest_point_of_the_lattice(place: Callable[[Floats], Ints]) -> None:
+    """Numbers a quarter and three quarters of a step above a point go down and up, so rounding leans neither way; beyond the bound they are clipped."""
+    points = np.array([0, 1, 1000, STEPS // 2, STEPS - 1])
+    step = 2 * BOUND / STEPS
+    assert place(points * step - BOUND).tolist() == points.tolist()
+    assert place((points + 0.25) * step - BOUND).tolist() == points.tolist()
+    assert place((points + 0.75) * step - BOUND).tolist() == (points + 1).tolist()
+    assert place(np.array([-9.0, 9.0, -np.inf, np.inf, np.nan])).tolist() == [0, STEPS, 0, STEPS, STEPS // 2]

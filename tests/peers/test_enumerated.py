@@ -50,14 +50,11 @@ def test_randomized_response_in_doubles(p: float, epsilon: float) -> None:
 
 
 def test_a_report_that_one_value_cannot_make_is_infinite() -> None:
-    """A missing report counts, not only those that all values share."""
     shared: dict[Hashable, Fraction] = {0: Fraction(1)}
     assert exact_epsilon([shared, {0: HALF, 1: HALF}]) == math.inf
 
 
-def test_what_is_not_enumerated_is_refused() -> None:
-    """A double compared twice has a law that this does not follow; nor are draws with putting back."""
-
+def test_what_is_not_enumerated_is_refused_and_generators_are_given_back() -> None:
     def twice() -> bool:
         drawn = random.random()
         return 0.2 <= drawn < 0.4
@@ -66,10 +63,6 @@ def test_what_is_not_enumerated_is_refused() -> None:
         law(twice)
     with pytest.raises(NotImplementedError, match="putting back"):
         law(lambda: tuple(np.random.choice(np.arange(3), size=2)))
-
-
-def test_the_generators_are_given_back() -> None:
-    """Afterwards random numbers are random again."""
     law(lambda: random.random() < 0.5)
     assert isinstance(random.random(), float)
     assert 0 <= np.random.random() < 1

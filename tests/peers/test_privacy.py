@@ -15,11 +15,8 @@ from local_dp.randomizers.frequencies.unary import OUE, SUE
 
 SOUND = {
     "pure-ldp": {
-        "DEClient, d = 3",
-        "UEClient, SUE, d = 3",
-        "UEClient, OUE, d = 3",
-        "HadamardResponseClient, d = 3",
-        "HadamardMechClient, d = 4, t = 2: the pairs",
+        *("DEClient, d = 3", "UEClient, SUE, d = 3", "UEClient, OUE, d = 3"),
+        *("HadamardResponseClient, d = 3", "HadamardMechClient, d = 4, t = 2: the pairs"),
     },
     "multi-freq-ldpy": {"GRR_Client, k = 3", "UE_Client, OUE, k = 3", "SS_Client, k = 6: the set"},
 }

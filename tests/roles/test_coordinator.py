@@ -1,16 +1,23 @@
-"""The coordinator under a virtual clock: whatever the network and the members do, it counts right, paces, asks again and ends in time."""
+"""The coordinator under a virtual clock: it counts right, paces, asks again and ends in time; and its work is in proportion to the clients."""
+
+import socket
+import subprocess
+from pathlib import Path
 
 import pytest
 
+from local_dp.arrays import Bools
+from local_dp.bus.children import environment, python
+from local_dp.clients.fleet import LEAN
 from local_dp.errors import InputError, QuorumError, RefusedError
 from local_dp.server import flow_control
 from local_dp.server.coordinator import Coordinator
 from local_dp.server.phases import ASK_AGAIN, Gathering
 from local_dp.server.progress import RoundProgress
 from local_dp.server.quorum import Terms
-from local_dp.wire import Gone, Hello, Refusal, Request, topic
-from tests.support.inputs.builders import RUN, SEED, survey_query
-from tests.support.runs.puppets import reply_of
+from local_dp.server.round import Part
+from local_dp.wire import Gone, Hello, Refusal, Reply, Request, topic
+from tests.support.inputs.builders import PATIENT, RUN, SEED, reply_of, survey_query
 
 
 def _closed(terms: Terms, *answers: tuple[int, int], refusing: range = range(0)) -> Coordinator:
@@ -66,13 +73,11 @@ def test_the_reason_given_is_that_of_the_cohort_that_fell_short() -> None:
 
 @pytest.mark.parametrize(("deadline", "quorum"), [(0.0, 0.5), (86_401.0, 0.5), (float("nan"), 0.5), (1.0, 0.0), (1.0, 1.1), (1.0, float("nan"))])
 def test_terms_on_which_no_round_can_end(deadline: float, quorum: float) -> None:
-    """A deadline that is no time and a quorum that is no share are refused when the terms are made."""
     with pytest.raises(InputError, match="give"):
         Terms(deadline, quorum)
 
 
 def test_a_question_for_nobody_is_refused() -> None:
-    """A round that asks clients beyond the last one, or costs more than the budget, is not opened and counts nothing."""
     coordinator = Coordinator(RUN, 5, SEED, 1.0, Terms())
     with pytest.raises(InputError, match="asks client 5"):
         coordinator.open((survey_query(6),), 0.0)
@@ -138,8 +143,7 @@ def test_the_wait_for_members() -> None:
     assert [coordinator.due(moment) for moment in (0.0, 0.9)] == [[], []]
     assert [send.message.kind for send in coordinator.due(1.0)] == ["roll"]
     coordinator.receive(topic(RUN, "hello", "hosts", "first"), Hello(run=RUN, member="first", start=0, stop=1, private=False), 1.5)
-    assert coordinator.due(2.0) == []
-    assert coordinator.wake(2.0) == 2.5
+    assert (coordinator.due(2.0), coordinator.wake(2.0)) == ([], 2.5)
     assert [coordinator.phase.is_settled(moment) for moment in (2.9, 3.0)] == [False, True]
     coordinator.receive(topic(RUN, "hello", "hosts", "second"), Hello(run=RUN, member="second", start=1, stop=2, private=False), 2.0)
     assert coordinator.phase.is_settled(2.0)
@@ -195,3 +199,44 @@ def test_silent_groups_hold_up_the_others_for_a_while() -> None:
     coordinator.due(0.0)
     for now, groups in ((flow_control.STALE - 0.1, {"g0", "g1", "g2"}), (flow_control.STALE, {"g3"})):
         assert {send.group for send in coordinator.due(now)} == groups
+
+
+REPLIES, EACH = 64, 100
+
+
+def test_a_reply_is_looked_at_and_not_the_whole_host(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A host of 6,400 clients that answers in 64 messages: each client's place is looked at once for its report, and not once for every message."""
+    looked: list[int] = []
+    waiting = Part.waiting
+
+    def counted(part: Part, window: slice) -> Bools:
+        positions = waiting(part, window)
+        looked.append(len(positions))
+        return positions
+
+    monkeypatch.setattr(Part, "waiting", counted)
+    clients = REPLIES * EACH
+    coordinator = Coordinator(RUN, clients, SEED, 1.0, PATIENT)
+    coordinator.receive(topic(RUN, "hello", "hosts", "h"), Hello(run=RUN, member="h", start=0, stop=clients, private=False), 0.0)
+    coordinator.open((survey_query(clients),), 0.0)
+    coordinator.due(0.0)
+    looked.clear()
+    for place in range(REPLIES):
+        reply = Reply(run=RUN, round=1, member="h", ask=0, start=place * EACH, width=1, reports=bytes(EACH))
+        coordinator.receive(topic(RUN, "rep", "hosts", "h"), reply, 1.0)
+    assert (coordinator.rejected, coordinator.counts.answered) == (0, clients)
+    assert sum(looked) <= 2 * clients, "with a look at the host's whole window for each message it is 64 times as many"
+
+
+def test_a_helper_whose_launcher_is_gone_forks_nobody(tmp_path: Path) -> None:
+    """Its standard input closed while it got ready: it ends, and no member of 40 has called."""
+    path = str(tmp_path / "launcher")
+    with socket.socket(socket.AF_UNIX) as launcher:
+        launcher.bind(path)
+        launcher.listen(64)
+        launcher.setblocking(False)
+        words = python("local_dp.clients.helper", "40", path, "90")
+        done = subprocess.run(words, stdin=subprocess.DEVNULL, env=environment(**LEAN), timeout=60, check=False)
+        assert done.returncode == 0
+        with pytest.raises(BlockingIOError):
+            launcher.accept()

@@ -1,7 +1,10 @@
-"""Clients, a shuffler and a server on a bus in memory: the server's result is as without it, and nothing that reaches the server names a client."""
+"""Clients, a shuffler and a server: the server's result is as without it, and nothing that reaches the server names a client."""
 
 import asyncio
+import json
+import subprocess
 from collections.abc import AsyncGenerator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,6 +12,7 @@ import pytest
 
 from local_dp.bus.interface import Connected, Delivery
 from local_dp.bus.memory import Fate, MemoryBroker, MemoryBus
+from local_dp.bus.mqtt import MqttBus
 from local_dp.clients.member import client_group, serve
 from local_dp.clients.member import filters as member_filters
 from local_dp.errors import QuorumError, RefusedError
@@ -29,6 +33,8 @@ from local_dp.shuffle.central import Shuffler, with_coins
 from local_dp.tallies import Tally
 from local_dp.wire import Absent, Hello, Reply, behind, decode
 from tests.support.inputs.builders import RUN, SEED, in_population, request, role, small, survey_query, yes_records
+from tests.support.runs.brokers import mosquitto, needs_mosquitto, overheard
+from tests.support.runs.command import together
 from tests.support.runs.virtual_time import run_virtually
 
 PEOPLE = 60
@@ -103,7 +109,6 @@ def lossy(seed: int, kinds: tuple[str, ...] = ("/rep/", "/req/", "/hello/")) -> 
 
 
 def asked(protocol: LocalProtocol[Any], population: Population) -> Any:
-    """Plays a protocol."""
     return lambda oracle: run_async(with_coins(protocol.algorithm(1.0, population.size)), oracle)
 
 
@@ -116,12 +121,10 @@ def test_results_are_those_without_a_shuffler(name: str, lost: bool) -> None:
     world = World(population, crowd=2, fate=lossy(1) if lost else lambda delivery: 1)
     result = world.play(asked(protocol, population))
     expected, _ = in_population(with_coins(protocol.algorithm(1.0, PEOPLE)), population)
-    assert protocol.describe(result) == protocol.describe(expected)
-    assert world.coordinator.counts.conflicting == 0
+    assert (protocol.describe(result), world.coordinator.counts.conflicting) == (protocol.describe(expected), 0)
 
 
 def survey(world: World, *queries: LocalQuery) -> tuple[Tally, ...]:
-    """One round."""
     tallies: tuple[Tally, ...] = world.play(lambda oracle: oracle.answer(queries or (survey_query(PEOPLE),)))
     return tallies
 
@@ -135,8 +138,7 @@ def test_the_server_sees_no_client() -> None:
         message = decode(delivery.payload)
         assert delivery.topic.split("/")[2:4] in ([behind(RUN), "hello"], [behind(RUN), "rep"])
         assert delivery.topic.split("/")[4:] == ["shuffler", "shuffler"]
-        assert b"client" not in delivery.payload
-        assert b"host" not in delivery.payload
+        assert not any(part in delivery.payload for part in (b"client", b"host"))
         if isinstance(message, Hello):
             assert (message.member, message.start, message.stop) == ("shuffler", 0, PEOPLE)
     replies = [message for message in (decode(delivery.payload) for delivery in world.server.seen) if isinstance(message, Reply)]
@@ -185,7 +187,6 @@ def test_a_refusal_of_all_reaches_the_server() -> None:
 
 
 def test_each_cohort_is_a_batch() -> None:
-    """Two cohorts of one round: that which is no crowd is held back alone."""
     world = World(Rows(yes_records(PEOPLE)), crowd=25)
     with pytest.raises(QuorumError, match="holds back the reports of 20 of 20 clients to ask 1 from the clients 40 to 59"):
         survey(world, survey_query(40), survey_query(60, 40))
@@ -193,7 +194,6 @@ def test_each_cohort_is_a_batch() -> None:
 
 
 def test_the_shuffler_refuses_what_cannot_be_shuffled() -> None:
-    """Whatever the server asks: a client's coin would be its name."""
     world = World(Rows(yes_records(PEOPLE)))
     with pytest.raises(RefusedError, match="hadamard uses a public coin for each client") as refused:
         survey(world, LocalQuery(Question("yes == 1"), Hadamard(1.0, k=2), Cohort(0, PEOPLE)))
@@ -221,3 +221,47 @@ def test_a_shuffler_that_dies_ends_the_round() -> None:
 
     assert 5.0 < world.play(ask) < 8.0
     assert world.coordinator.counts.missing == PEOPLE
+
+
+RULES = """topic readwrite ldp/1/first/#
+
+user shuffler
+topic readwrite ldp/1/first/#
+topic readwrite ldp/1/first.behind/#
+
+user server
+topic readwrite ldp/1/first.behind/#
+"""
+
+
+@pytest.mark.long
+@needs_mosquitto
+def test_who_is_the_server_hears_of_no_client(tmp_path: Path) -> None:
+    """Two hosts of 60 clients, a shuffler and a server, as commands: all answer, and the spy hears the server's requests and the shuffler's words alone."""
+    rules, passwords = tmp_path / "acl", tmp_path / "passwords"
+    rules.write_text(RULES)
+    for place, user in enumerate(("shuffler", "server")):
+        subprocess.run(["mosquitto_passwd", "-b", *(["-c"] if place == 0 else []), str(passwords), user, "PASSWORD"], check=True)
+    for file in (rules, passwords):
+        file.chmod(0o600)
+    with mosquitto(tmp_path, "allow_anonymous true", f"acl_file {rules}", f"password_file {passwords}", "user root") as broker:
+        urls = {user: broker.url.replace("mqtt://", f"mqtt://{user}:PASSWORD@") for user in ("shuffler", "server")}
+        commands = [
+            *(["host", "survey", "--broker", broker.url, "--start", str(start), "--clients", "60"] for start in (0, 60)),
+            ["shuffler", "--broker", urls["shuffler"], "--clients", "120"],
+            ["server", "survey", "--broker", urls["server"], "--clients", "120", "--quorum", "1", "--shuffle", "--json"],
+        ]
+        heard: list[Delivery] = []
+
+        async def spy(bus: MqttBus, delivery: Delivery) -> None:
+            heard.append(delivery)
+
+        with overheard(urls["server"], "spy", spy):
+            ended = together(*([*words, "--run", "first"] for words in commands))
+    assert [each.returncode for each in ended] == [0, 0, 0, 0], ended
+    assert json.loads(ended[-1].stdout)["clients"]["answered"] == 120
+    assert {delivery.topic.split("/")[2] for delivery in heard} == {"first.behind"}
+    messages = [decode(delivery.payload) for delivery in heard if "/req/" not in delivery.topic]
+    assert {type(message) for message in messages} == {Hello, Reply}
+    assert all(isinstance(message, Hello | Reply | Absent) and message.member == "shuffler" for message in messages)
+    assert not any(b"host" in delivery.payload for delivery in heard)

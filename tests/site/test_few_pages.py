@@ -16,7 +16,6 @@ PAGES = ("index", "tutorials/survey", "protocols/mean", "gallery/index", "quanti
 @needs_chromium
 @pytest.mark.long
 def test_a_page_of_each_kind_is_fit_for_its_readers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Wide and narrow, light and dark: no error, no sideways scroll, nothing serious for axe-core."""
     kept = {name: modules for name, modules in reference.rooms().items() if name in ROOMS}
     monkeypatch.setattr(reference, "rooms", lambda: kept)
     monkeypatch.setattr(reference, "front_door", list)

@@ -23,7 +23,6 @@ def _typed(command: str, folder: Path) -> str:
 
 @pytest.fixture(scope="module")
 def unpacked(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The source distribution, unpacked in a folder of its own."""
     folder = tmp_path_factory.mktemp("sdist")
     subprocess.run([sys.executable, "-m", "hatchling", "build", "-t", "sdist", "-d", str(folder)], cwd=ROOT, check=True, capture_output=True)
     (archive,) = folder.glob("*.tar.gz")

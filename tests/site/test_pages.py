@@ -1,6 +1,7 @@
-"""The pages of the site before they become HTML: no page is missing, links lead from page to page, protocols and figures are complete."""
+"""The pages of the site before they become HTML: none is missing, links lead on, protocols, figures and formulas are complete."""
 
 import re
+import xml.etree.ElementTree as etree
 from collections.abc import Iterator
 from dataclasses import fields
 from html import unescape
@@ -21,14 +22,12 @@ from tests.support.runs import command
 
 @pytest.fixture(scope="module")
 def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the results of a small experiment."""
     folder = tmp_path_factory.mktemp("results")
     run_experiments(["tests.support.inputs.toy_experiment"], "quick", 1, folder, workers=1)
     return folder
 
 
 def _places(navigation: Any) -> Iterator[str]:
-    """Every page of a navigation."""
     for each in navigation:
         value = next(iter(each.values())) if isinstance(each, dict) else each
         if isinstance(value, str):
@@ -47,17 +46,13 @@ def test_every_page_is_in_the_navigation(tmp_path: Path, results: Path) -> None:
     )
 
 
-def test_the_documents_of_a_checkout_are_its_own() -> None:
-    """Without an installed package's copy the documents are those of the checkout."""
-    assert home() == CHECKOUT
-
-
 def test_links_lead_from_page_to_page() -> None:
     """A link from the README, from a document or from a tutorial leads to the page of what it linked to; other addresses and anchors stay."""
     assert as_page(Path("README.md"), "[a](docs/why.md) [b](CHANGELOG.md)") == "[a](why.md) [b](changelog.md)"
     assert as_page(Path("docs/why.md"), "[a](../README.md) [b](limits.md#x) [c](#y)") == "[a](index.md) [b](limits.md#x) [c](#y)"
     assert as_page(Path("docs/tutorials/survey.md"), "[a](../deployment.md) [b](separation.md)") == "[a](../deployment.md) [b](separation.md)"
     assert as_page(Path("README.md"), "[a](https://example.org/docs/x)") == "[a](https://example.org/docs/x)"
+    assert home() == CHECKOUT
 
 
 @pytest.mark.parametrize("name", sorted(PROTOCOLS))
@@ -114,3 +109,50 @@ def test_the_reference_owes_many_names() -> None:
     assert {name for name in local_dp.__all__ if name != "__version__"} <= {name.rpartition(".")[2] for name in (*names, *front_door())}
     assert len(names) > 2000
     assert not any(part.startswith("_") for name in names for part in name.split("."))
+
+
+DOCUMENTS = [home() / path for path in sources(home()) if path.suffix == ".md"]
+
+
+def _shown(text: str) -> str:
+    return str(markdown(text, extensions=["tables", "fenced_code", "local_dp.experiments.site.typesetting"]))
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("at eps 1, 2^d", "at ε\xa0=\xa01, 2<sup>d</sup>"),
+        ("**C^2 b^2** / n, r_j and z_{beta/2}^2", "<strong>C<sup>2</sup> b<sup>2</sup></strong> / n, r<sub>j</sub> and z<sub>β/2</sub><sup>2</sup>"),
+        ("z_beta, 2^(-d/2), e^eps, 1.96 +- 2^-5", "z<sub>β</sub>, 2<sup>−d/2</sup>, e<sup>ε</sup>, 1.96 ± 2<sup>−5</sup>"),
+        ("`eps^2 <= r_j` and max_tau", "<code>eps^2 &lt;= r_j</code> and max_tau"),
+        ("costs $5 or $6", "costs $5 or $6"),
+        (r"from \$x\$", "from $x$"),
+        ("`$x^2$`", "<code>$x^2$</code>"),
+    ],
+)
+def test_prose_has_the_signs_of_mathematics(text: str, shown: str) -> None:
+    """Greek letters, exponents and indices, across marks of emphasis; code, names and prices stay."""
+    assert _shown(text) == f"<p>{shown}</p>"
+
+
+def test_a_formula_is_mathml() -> None:
+    text = _shown("Let $a_i * b_i * \\frac{\\tau}{2}$ be.\n\n$$x^2$$\n\n| a |\n|---|\n| $\\sqrt{n}$ |\n")
+    first, alone, cell = (etree.fromstring(element) for element in re.findall(r"<math.*?</math>", text))
+    inside = "{http://www.w3.org/1998/Math/MathML}"
+    assert [element.get("display") for element in (first, alone, cell)] == ["inline", "block", "inline"]
+    assert len(first.findall(f".//{inside}msub")) == 2
+    assert len(first.findall(f".//{inside}mfrac")) == len(cell.findall(f".//{inside}msqrt")) == 1
+    assert not any(part in text for part in ("<em>", "<sup>"))
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.stem)
+def test_every_formula_of_a_document_is_understood(path: Path) -> None:
+    """No document shows a dollar sign outside its code, and no formula a word of TeX that was not understood."""
+    text = re.sub(r"<(pre|code)\b.*?</\1>", "", _shown(path.read_text()), flags=re.DOTALL)
+    assert "$" not in text
+    for formula in re.findall(r"<math.*?</math>", text):
+        assert "\\" not in "".join(etree.fromstring(formula).itertext()), formula
+
+
+def test_the_limits_have_their_formulas() -> None:
+    assert sum(len(re.findall("<math", _shown(page.read_text()))) for page in (home() / "docs" / "theory").glob("*.md")) > 150

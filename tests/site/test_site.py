@@ -16,7 +16,6 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The site with a small gallery, built in strict mode."""
     folder = tmp_path_factory.mktemp("site")
     run_experiments(["tests.support.inputs.toy_experiment"], "quick", 1, folder / "results", workers=1)
     return build_site(folder / "out", folder / "results").parent
@@ -25,12 +24,10 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_every_public_name_is_in_the_reference(site: Path) -> None:
     """Every public class, function, constant and member in the library, the roles and the front door has an entry of its own, in one place."""
     anchors = [name for page in (site / "reference").glob("*.html") for name in re.findall(r'<h\d id="([\w.]+)"', page.read_text())]
-    assert set(public_names()) - set(anchors) == set()
-    assert len(anchors) == len(set(anchors))
+    assert (set(public_names()) - set(anchors), len(anchors)) == (set(), len(set(anchors)))
 
 
 def test_no_other_host_is_asked(site: Path) -> None:
-    """No script, style sheet, picture or font of the site comes from another host."""
     pages = list(site.rglob("*.html"))
     assert len(pages) > 60
     for page in pages:
@@ -42,7 +39,6 @@ def test_no_other_host_is_asked(site: Path) -> None:
 
 @needs_chromium
 def test_every_page_is_fit_for_its_readers(site: Path) -> None:
-    """Wide and narrow, light and dark: no page has an error, scrolls sideways or has anything serious for axe-core."""
     with browser() as tab:
         wrong_pages = {page.relative_to(site).as_posix(): wrong for page in sorted(site.rglob("*.html")) if (wrong := faults(tab, page))}
     assert wrong_pages == {}
@@ -50,7 +46,6 @@ def test_every_page_is_fit_for_its_readers(site: Path) -> None:
 
 @needs_chromium
 def test_the_site_follows_the_system(site: Path) -> None:
-    """Who prefers dark pages sees dark ones, and who changes their mind sees them change."""
     with browser() as tab:
         for scheme, palette in (("dark", "slate"), ("light", "default"), ("dark", "slate")):
             tab.appear(1200, scheme)
@@ -59,7 +54,6 @@ def test_the_site_follows_the_system(site: Path) -> None:
 
 @needs_chromium
 def test_the_search_works_without_a_server(site: Path) -> None:
-    """A page opened as a file finds what is looked for, in other pages too."""
     with browser() as tab:
         tab.appear(1200, "light")
         tab.go((site / "index.html").as_uri())
@@ -72,7 +66,6 @@ def test_the_search_works_without_a_server(site: Path) -> None:
 
 
 def test_a_broken_link_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A document that links to nothing stops the build, with the link's name."""
     monkeypatch.setattr("local_dp.experiments.site.build.TOP", {"README.md": "index.md"})
     monkeypatch.setattr("local_dp.experiments.site.build.home", lambda: tmp_path)
     (tmp_path / "docs").mkdir()

@@ -57,7 +57,6 @@ def _printed_by(body: str, session: ModuleType) -> str:
 
 @pytest.mark.parametrize("page", short(list(TUTORIALS), lambda page: page.stem == "randomizer"), ids=[page.stem for page in TUTORIALS])
 def test_a_tutorial_shows_what_happens(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, session: ModuleType) -> None:
-    """A tutorial's blocks, run in order, print the output that the page shows."""
     monkeypatch.chdir(tmp_path)
     python, commands = follow(page.read_text(), tmp_path, session, long=False)
     assert (python >= ENOUGH[page.stem][0]) & (commands >= ENOUGH[page.stem][1])
@@ -66,7 +65,6 @@ def test_a_tutorial_shows_what_happens(page: Path, tmp_path: Path, monkeypatch: 
 @pytest.mark.slow
 @pytest.mark.parametrize("page", TUTORIALS, ids=lambda page: page.stem)
 def test_a_tutorials_long_commands_run(page: Path, tmp_path: Path) -> None:
-    """The commands of a tutorial that take a while end well."""
     for language, body in fenced(page.read_text()):
         for each in typed_in(body) if language in ("sh", "console") else ():
             if each.command.startswith(LONG):

@@ -1,6 +1,7 @@
-"""A budget in a file holds under concurrent processes and kills."""
+"""A budget in a file holds under concurrent processes and kills, and a log on a disk that loses power."""
 
 import os
+import random
 import signal
 import sqlite3
 import subprocess
@@ -13,8 +14,10 @@ import pytest
 from local_dp.curator.mechanism import Neighbours
 from local_dp.errors import InputError, RefusedError
 from local_dp.loss import Approximate, Loss, Pure, approximate
+from local_dp.storage import log
 from local_dp.storage.budget_file import KeptBudget, Standing
-from tests.support.runs.command import command
+from local_dp.storage.log import Entry, Log
+from tests.support.runs.command import local_dp, together
 
 NANO = 10**9
 PAYS = """
@@ -47,16 +50,12 @@ def test_charges_add_up_and_never_pass_the_budget(tmp_path: Path) -> None:
     assert [charged.what for charged in budget_file.standing().charges] == ["a mean", "a histogram", "the rest"]
 
 
-def test_a_pure_budget_pays_for_nothing_with_a_delta(tmp_path: Path) -> None:
+def test_neighbours_of_two_kinds_do_not_add_up(tmp_path: Path) -> None:
+    """A budget is of records or of edges, by what it first paid for; a pure one pays for nothing with a delta."""
     budget_file = KeptBudget.create(tmp_path / "budget", Pure(NANO))
     with pytest.raises(RefusedError, match="exceeds the budget of epsilon 1"):
         budget_file.charge(approximate(0.1, 1e-9), "replace", "a histogram")
     assert budget_file.standing().spent == Pure(0)
-
-
-def test_neighbours_of_two_kinds_do_not_add_up(tmp_path: Path) -> None:
-    """A budget is of records or of edges, by what it first paid for."""
-    budget_file = KeptBudget.create(tmp_path / "budget", Pure(NANO))
     budget_file.charge(Pure(1), "edge", "triangles")
     with pytest.raises(RefusedError, match="spent on 'edge' neighbours") as refused:
         budget_file.charge(Pure(1), "replace", "a mean")
@@ -85,7 +84,6 @@ def test_a_file_that_is_no_budget(tmp_path: Path) -> None:
 
 
 def test_a_charge_locks_the_file_before_it_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """While one process compares a loss with the budget, no other can charge it."""
     path, check = tmp_path / "budget", Standing.check
 
     def checking(standing: Standing, loss: Loss, neighbours: Neighbours) -> None:
@@ -98,7 +96,6 @@ def test_a_charge_locks_the_file_before_it_reads(tmp_path: Path, monkeypatch: py
 
 
 def test_many_at_once_share_one_budget(tmp_path: Path) -> None:
-    """Four processes charge until they are refused: together exactly as often as the budget allows."""
     path = tmp_path / "budget"
     KeptBudget.create(path, Pure(50))
     payers = [payer(path, 1) for _ in range(4)]
@@ -128,13 +125,77 @@ def test_the_command_line_is_charged_first(tmp_path: Path) -> None:
     """Of four commands at once within a budget for two, two release and two are refused with exit code 4; one release more is not to be had."""
     table, path = tmp_path / "people.csv", tmp_path / "budget"
     table.write_text("age\n" + "\n".join(map(str, range(18, 90))) + "\n")
-    created = subprocess.run([*command("budget", str(path), "--epsilon", "2", "--json")], capture_output=True, text=True, timeout=60, check=True)
+    created = local_dp("budget", str(path), "--epsilon", "2", "--json")
     assert '"left": {"epsilon": 2.0, "delta": 0.0}' in created.stdout
-    words = command("curate", "median", "--column", "age", "--records", str(table), "--budget", str(path), "--private")
-    running = [subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for _ in range(4)]
-    ended = [(each.communicate(timeout=60), each.returncode) for each in running]
-    assert sorted(code for _, code in ended) == [0, 0, 4, 4]
-    assert all(("median" in out) == (code == 0) for (out, _), code in ended)
-    listing = subprocess.run(command("budget", str(path)), capture_output=True, text=True, timeout=60, check=True).stdout
+    words = ("curate", "median", "--column", "age", "--records", str(table), "--budget", str(path), "--private")
+    ended = together(*[words] * 4)
+    assert sorted(each.returncode for each in ended) == [0, 0, 4, 4]
+    assert all(("median" in each.stdout) == (each.returncode == 0) for each in ended)
+    listing = local_dp("budget", str(path)).stdout
     assert "epsilon 0 is left" in listing
     assert listing.count("median") == 2
+
+
+BLOCK = 4096
+KIND = 0x1D9D
+STATES = 12  # of the disk, at each moment before something is synced
+
+
+class Disk:
+    """What of a log's two files is surely there, and what else may be if the power fails now; `entries` were acknowledged."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.chance = folder, random.Random(1)
+        self.log = Log.create(folder / "a.log", KIND, _entry(0))
+        self.entries = 1
+        self.sure = [_content(each) for each in self.log._files]
+        self.looked = 0
+
+    def sync(self, descriptor: int) -> None:
+        """The power fails now, in several ways, and then it does not."""
+        for _ in range(STATES):
+            self.fail()
+        os.fdatasync(descriptor)
+        place = self.log._files.index(descriptor)
+        self.sure[place] = _content(descriptor)
+
+    def fail(self) -> None:
+        """What is acknowledged is read from what is left of the two files, and at most one entry more."""
+        self.looked += 1
+        left = self.folder / f"{self.looked}.log"
+        for path, sure, descriptor in zip((left.with_name(f"{left.name}-wal"), left), self.sure, self.log._files, strict=True):
+            path.write_bytes(self._some(sure, _content(descriptor)))
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(log, "_durable", lambda descriptor: None)
+            patch.setattr(log, "_sync", lambda path: None)
+            again = Log(left, KIND)
+            assert again.entries() in ([_entry(number) for number in range(count)] for count in (self.entries, self.entries + 1))
+            again.close()
+
+    def _some(self, sure: bytes, now: bytes) -> bytes:
+        """A block is as it was or as it is now; what lies behind the end is as long as what is there of it."""
+        blocks = []
+        for at in range(0, max(len(sure), len(now)), BLOCK):
+            blocks.append(self.chance.choice((sure, now))[at : at + BLOCK])
+        while blocks and not blocks[-1]:
+            blocks.pop()
+        return b"".join(each.ljust(BLOCK, b"\0") for each in blocks[:-1]) + (blocks[-1] if blocks else b"")
+
+
+def _content(descriptor: int) -> bytes:
+    return os.pread(descriptor, os.fstat(descriptor).st_size, 0)
+
+
+def _entry(number: int) -> Entry:
+    return Entry("run", number, "part", bytes([number % 256]) * (300 * number % 7000))
+
+
+def test_no_failure_of_power_loses_what_was_acknowledged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Twelve entries of several sizes, on a disk that fails before each sync in any of the ways it may: all that was acknowledged is there, in a whole log."""
+    disk = Disk(tmp_path)
+    monkeypatch.setattr(log, "_durable", disk.sync)
+    for number in range(1, 13):
+        disk.log.append([_entry(number)])
+        disk.entries += 1
+        disk.fail()
+    assert disk.looked == 12 * (2 * STATES + 1)

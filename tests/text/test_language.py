@@ -60,7 +60,6 @@ def test_texts_are_plain(place: str) -> None:
 
 
 def test_the_thirty_sentences_are_gone() -> None:
-    """They occur nowhere in the repository."""
     folders = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs", "local_dp", "clients", "server", "experiments", "tests", "examples")
     files = {path: " ".join(path.read_text().split()) for path in _files(*folders, endings=(".md", ".py", ".html", ".js", ".toml"))}
     files.pop(Path(__file__), None)
@@ -80,7 +79,6 @@ def _helps(command: click.Command, context: click.Context) -> Iterator[tuple[str
 
 
 def test_help_is_plain(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The help of every command and option is held to the same rules."""
     monkeypatch.setattr(os, "get_terminal_size", lambda *_: os.terminal_size((1000, 24)))
     texts = list(_helps(APP, click.Context(APP, info_name="local-dp")))
     assert len(texts) > 200
@@ -99,5 +97,4 @@ def test_help_is_plain(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_errors_speak_the_readers_dialect(plain: str, shell: str, python: str) -> None:
-    """A choice is an option in a shell and a keyword in Python; a command stays a command."""
     assert (in_shell(plain), in_python(plain)) == (shell, python)

@@ -1,4 +1,4 @@
-"""Numbers and text for a person: significant digits, no broken word."""
+"""Numbers, notation and text for a person: significant digits, signs for what is spelt out, no broken word."""
 
 import math
 import re
@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from local_dp.experiments.text.layout import definitions, held, paragraph, table, wrapped
-from local_dp.experiments.text.notation import number
+from local_dp.experiments.text.notation import marked, number, typeset
 
 WORDS = st.text(st.characters(codec="ascii", categories=("L", "N"), include_characters="-'"), min_size=1, max_size=30)
 
@@ -41,7 +41,6 @@ def test_numbers_have_as_many_digits_as_they_are_good_for(value: float, error: f
 
 @given(st.floats(1e-12, 1e18), st.floats(1e-12, 1e18))
 def test_a_number_that_is_shown_is_the_number(value: float, error: float) -> None:
-    """What is shown differs from the value by at most half a unit of its last digit: 0.05 % alone, 5 % of the error beside it; an error is never 0."""
     assert abs(float(number(value).replace(",", "")) - value) <= 0.00051 * value
     assert abs(float(number(value, error).replace(",", "")) - value) <= 0.051 * error + 1e-12 * value
     assert float(number(error, error).replace(",", "")) > 0
@@ -68,7 +67,6 @@ def test_no_word_is_broken_however_narrow(texts: list[str], width: int) -> None:
 
 
 def test_what_is_held_together_is_not_parted() -> None:
-    """No line ends at a held space."""
     assert wrapped(f"clients: {held('300 asked')}, {held('300 answered')}", 20) == ["clients: 300 asked,", "300 answered"]
 
 
@@ -77,3 +75,29 @@ def test_a_table_too_wide_is_told_row_by_row() -> None:
     rows = [("survey of the whole town", "0.25", "1,000")]
     assert table(("what", "value", "clients"), rows, 24).splitlines()[1] == "─" * 8 + "  " + "─" * 5 + "  " + "─" * 7
     assert table(("what", "value", "clients"), rows, 16) == definitions([("what", "survey of the whole town"), ("value", "0.25"), ("clients", "1,000")], 16)
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("epsilon 0.5: -0.5006 +- 0.0234; epsilon = 1", "ε\xa0=\xa00.5: −0.5006 ± 0.0234; ε\xa0=\xa01"),
+        ("at any epsilon, epsilon-locally private", "at any ε, ε-locally private"),
+        ("q / (4 tau^2) = 2^(-d/2), e^epsilon, tanh(eps/2)", "q / (4 τ^2) = 2^(−d/2), e^ε, tanh(ε/2)"),
+        ("(1 + tau')/(1 - tau') times 2^-1", "(1 + τ′)/(1 − τ′) times 2^−1"),
+        ("n >= 8, p <= 0.5, 90% and 95 %", "n ≥ 8, p ≤ 0.5, 90\xa0% and 95\xa0%"),
+        ("from -1 to [-1, 1], 2 * d, 1.5e-05, 1e+20, 1/sqrt(n)", "from −1 to [−1, 1], 2 · d, 1.5 · 10^−5, 10^20, 1/√n"),
+        ("C / (2 sqrt n), z sqrt(v / n), log2(k) + pi^2", "C / (2 √n), z √(v / n), log₂(k) + π^2"),
+        ("local-dp run --epsilon 1 --quick", "local-dp run --epsilon 1 --quick"),
+        ("epsilon_spent, max_tau, `epsilon`, non-interactive 1-2, theorem-5.1", "epsilon_spent, max_tau, `epsilon`, non-interactive 1-2, theorem-5.1"),
+        ("", ""),
+    ],
+)
+def test_notation(text: str, shown: str) -> None:
+    """Greek letters, signs and powers of ten are typeset; options, names in code and hyphens are not; typeset twice is typeset once."""
+    assert (typeset(text), typeset(shown)) == (shown, shown)
+
+
+def test_code_stays_as_it_is() -> None:
+    """What stands in backticks is a name, of which nothing is typeset, and is marked as such; a backtick alone is a character."""
+    assert list(marked("give `epsilon ^2`, epsilon 1")) == [("", "give "), ("code", "epsilon ^2"), ("", ", ε\xa0=\xa01")]
+    assert list(marked("a ` b")) == [("", "a ` b")]

@@ -1,31 +1,39 @@
-"""The population tier on a Dask cluster of two workers on this machine: the bits of one process, even if a worker dies."""
+"""The population tier and experiments on a Dask cluster of two workers on this machine: the bits of one process, even if a worker dies."""
 
 import os
 import signal
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from local_dp.errors import BusError, InputError
 from local_dp.experiments.api.asking import RunOptions, ask
+from local_dp.experiments.lab.runner import run_experiments
 from local_dp.experiments.tiers import cluster
 from local_dp.oracles.local.asked import CHUNK
 from local_dp.protocols.local_protocol import LocalProtocol
 from local_dp.protocols.surveys.frequency import Frequency
 from local_dp.protocols.surveys.survey import Survey
 from local_dp.server.progress import RoundProgress
-from tests.support.runs.two_workers import two_workers
+from tests.support.inputs.documents import ROOT
 
 distributed = pytest.importorskip("distributed")
 
+LOOPBACK = "127.0.0.1"
 CLIENTS = 40 * CHUNK + 5
+TOY = "tests.support.inputs.toy_experiment"
 
 
-@pytest.fixture(scope="module", name="two_workers")
-def _two_workers() -> Iterator[Any]:
-    with two_workers() as started:
-        yield started
+@pytest.fixture(scope="module")
+def two_workers() -> Iterator[Any]:
+    """Two workers with one thread each, which can import the tests' experiments, as their processes here can."""
+    near = {"host": LOOPBACK, "dashboard_address": f"{LOOPBACK}:0", "worker_dashboard_address": f"{LOOPBACK}:0"}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(ROOT)
+        with distributed.LocalCluster(n_workers=2, threads_per_worker=1, silence_logs=50, **near) as started:
+            yield started
 
 
 def _run(protocol: LocalProtocol[Any], clients: int, address: str = "", **how: Any) -> dict[str, Any]:
@@ -42,7 +50,6 @@ def test_a_cluster_gives_the_bits_of_one_process(two_workers: Any, protocol: Loc
 
 @pytest.mark.parametrize(("chunks", "workers", "most"), [(1, 2, 512), (3815, 2, 512), (3815, 1, 64), (40, 100, 64), (0, 2, 4)])
 def test_every_chunk_is_dealt_once(chunks: int, workers: int, most: int) -> None:
-    """In its order, in parts of at most so many, of which none is larger than the one before, and the last is small."""
     parts = cluster.dealt(range(chunks), workers, most)
     sizes = [len(part) for part in parts]
     assert [chunk for part in parts for chunk in part] == list(range(chunks))
@@ -52,7 +59,6 @@ def test_every_chunk_is_dealt_once(chunks: int, workers: int, most: int) -> None
 
 
 def test_a_worker_that_is_killed_changes_nothing(two_workers: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One of the two dies by SIGKILL when the first chunks are in; the bits are the same."""
     monkeypatch.setattr(cluster, "_MOST", 1)
     killed: list[int] = []
 
@@ -65,8 +71,25 @@ def test_a_worker_that_is_killed_changes_nothing(two_workers: Any, monkeypatch: 
     assert killed
 
 
+@pytest.mark.long
+def test_a_worker_that_is_killed_changes_no_experiment(two_workers: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One of the two dies by SIGKILL when the first point is in: the results are the bytes that processes here give."""
+    monkeypatch.setattr("local_dp.experiments.lab.results.save", lambda figure, *paths: None)  # what is drawn is compared in test_runner
+    killed: list[int] = []
+
+    def kill(name: str, done: int, total: int) -> None:
+        if done == 1:
+            killed.append(two_workers.workers[0].pid)
+            os.kill(killed[0], signal.SIGKILL)
+
+    findings = run_experiments([TOY], "full", 3, tmp_path / "cluster", kill, cluster=two_workers.scheduler_address)
+    assert (len(killed), findings) == (1, run_experiments([TOY], "full", 3, tmp_path / "here", workers=2))
+    assert findings["toy"].verdict == "shown"
+    there, here = ({path.name: sorted(path.read_bytes().splitlines()) for path in (tmp_path / name).rglob("*.*")} for name in ("cluster", "here"))
+    assert there == here
+
+
 def test_a_worker_of_another_version_is_refused(two_workers: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its bits might be others."""
     monkeypatch.setattr(cluster, "installed_version", lambda: "0.0.0")
     with pytest.raises(InputError, match=r"the run is of 0\.0\.0; install the same"):
         _run(Survey(), 1000, two_workers.scheduler_address)
@@ -74,13 +97,11 @@ def test_a_worker_of_another_version_is_refused(two_workers: Any, monkeypatch: p
 
 @pytest.mark.parametrize("how", [{"private": True}, {"tier": "aggregate", "seed": 1}, {"tier": "hosts", "seed": 1}], ids=str)
 def test_only_a_simulation_of_the_population_goes_to_a_cluster(how: dict[str, Any]) -> None:
-    """Refused before any connection is made."""
     with pytest.raises(InputError, match="simulates the population tier"):
         ask(Survey(), None, RunOptions(clients=1000, cluster="tcp://127.0.0.1:1", **how))
 
 
 def test_a_cluster_that_is_not_there_is_one_clear_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody listens, or the address is none."""
     monkeypatch.setattr(cluster, "PATIENCE", 0.5)
     with pytest.raises(BusError, match="no Dask scheduler answers"):
         _run(Survey(), 1000, "tcp://127.0.0.1:1")

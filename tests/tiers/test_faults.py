@@ -61,8 +61,7 @@ def test_killed_members_are_missing() -> None:
     outcome = execute(settings, lambda progress: None)
     data = as_data(settings, outcome)
     jsonschema.validate(json.loads(json.dumps(data)), json.loads(files("local_dp.experiments.tiers").joinpath("outcome.schema.json").read_text()))
-    assert data["faults"]["killed"] == 3
-    assert data["faults"]["lied"] == 4
+    assert (data["faults"]["killed"], data["faults"]["lied"]) == (3, 4)
     assert CLIENTS - 3 <= outcome.counts.answered == CLIENTS - outcome.counts.missing
 
 
@@ -71,7 +70,6 @@ WRONG = ["", "drop", "drop=", "drop=x", "drop=nan", "drop=.95", "drop=-1", "kill
 
 @pytest.mark.parametrize("text", WRONG)
 def test_what_is_no_fault_is_one_line(text: str) -> None:
-    """Unknown and repeated names, no numbers, and numbers that cannot be."""
     with pytest.raises(InputError) as refused:
         Faults.parse(text)
     assert str(refused.value).startswith("--fault")
@@ -79,7 +77,6 @@ def test_what_is_no_fault_is_one_line(text: str) -> None:
 
 
 def test_faults_are_of_real_messages() -> None:
-    """A tier without messages refuses them."""
     with pytest.raises(InputError, match="--fault"):
         Settings(Survey(), Survey().synthetic(9, 1), 1.0, Randomness(1, False), tier="population", faults=Faults(drop=0.1))
 
@@ -112,8 +109,7 @@ def test_as_many_are_killed_as_were_named() -> None:
     for _ in range(30):
         trouble.heard()
         after.append(len(killed))
-    assert after[8] == 0
-    assert after[19:] == [4] * 11
+    assert (after[8], after[19:]) == (0, [4] * 11)
     assert len(set(killed)) == trouble.result(0).killed == 4
 
 
@@ -140,24 +136,16 @@ def test_liars_send_what_misleads_most(randomizer: Randomizer) -> None:
     assert not (honest == lied).all()
 
 
+def started(module: str) -> list[psutil.Process]:
+    """The processes of a module that the run of this process has started."""
+    return [child for child in psutil.Process().children() if module in child.cmdline()]
+
+
 def members() -> list[psutil.Process]:
-    """The member processes of the run that this process has started."""
-    helpers = [child for child in psutil.Process().children() if "local_dp.clients.helper" in child.cmdline()]
-    return [member for helper in helpers for member in helper.children()]
-
-
-def broker_process() -> psutil.Process:
-    """The embedded broker of the run that this process has started."""
-    return next(child for child in psutil.Process().children() if "local_dp.bus.broker" in child.cmdline())
-
-
-def shuffler_process() -> psutil.Process:
-    """The shuffler of the run that this process has started."""
-    return next(child for child in psutil.Process().children() if "local_dp.server.shuffler" in child.cmdline())
+    return [member for helper in started("local_dp.clients.helper") for member in helper.children()]
 
 
 def kill(processes: list[psutil.Process]) -> None:
-    """SIGKILL, without a word."""
     for process in processes:
         process.kill()
 
@@ -182,8 +170,7 @@ def run_with(disturb: Callable[[], None], clients: int, **options: Any) -> Outco
 def assert_counted_once(outcome: Outcome, clients: int, at_most_lost: int) -> None:
     """Everybody is answered or missing, only the killed can be missing, and the estimate uses those that came."""
     counts = outcome.counts
-    assert counts.asked == clients
-    assert counts.answered + counts.missing == clients
+    assert (counts.asked, counts.answered + counts.missing) == (clients, clients)
     assert counts.missing <= at_most_lost
     assert outcome.result.n == outcome.rounds[0].n == counts.answered
     assert counts.conflicting == 0
@@ -206,7 +193,6 @@ def test_clients_killed_in_mid_round() -> None:
 
 
 def test_a_host_killed_in_mid_round() -> None:
-    """One of four hosts killed at the start of the round: the clients of the others are counted once."""
     outcome = run_with(lambda: kill(members()[:1]), 4000, tier="hosts", hosts=4, terms=Terms(20.0, 0.5))
     assert_counted_once(outcome, 4000, 1000)
 
@@ -227,9 +213,9 @@ def test_the_shuffler_killed_in_mid_round() -> None:
     before, seen = psutil.Process().children(), list[psutil.Process]()
 
     def disturb() -> None:
-        mixing = shuffler_process()
+        (mixing,) = started("local_dp.server.shuffler")
         mixing.send_signal(signal.SIGSTOP)  # at once: the round would be over before all are found
-        seen.extend([*members(), broker_process(), mixing])
+        seen.extend([*members(), *started("local_dp.bus.broker"), mixing])
         threading.Timer(0.3, mixing.kill).start()
 
     with pytest.raises(BusError, match="the shuffler ended before the run did"):

@@ -1,26 +1,36 @@
-"""Reliability 16: no two client processes draw the same, private runs take no seed, seeded ones say so and can be repeated to the byte."""
+"""Client processes: all imports happen before the fork, a failed start ends the run, and no two draw the same (reliability 16)."""
 
+import asyncio
 import json
 import multiprocessing
 import os
+import re
+import sys
+import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 
 import numpy as np
 import pytest
 
+from local_dp.clients.fleet import Fleet
 from local_dp.clients.helper import warm_up
 from local_dp.clients.process import MemberConfig, RunConfig, pack_columns
+from local_dp.errors import BusError
+from local_dp.experiments.bench import runs as bench_runs
+from local_dp.experiments.tiers.settings import EMBEDDED
 from local_dp.noise import Draw, KeyedNoise, Noise
+from local_dp.protocols.surveys.survey import Survey
 from tests.support.figures import figure
 from tests.support.inputs.builders import yes_records
 from tests.support.runs.command import local_dp
+from tests.support.runs.tiers import run_tier
 
 PROCESSES = 200
 BYTES = 32
 
 
 def member(index: int, seed: int | None = None) -> MemberConfig:
-    """One client's configuration, as the launcher sends it."""
     run = RunConfig(run="r", broker="", budget=1.0, seed=seed)
     return MemberConfig(run=run, member=f"client-{index}", group="g0", start=index, columns=pack_columns([yes_records(1)]))
 
@@ -58,7 +68,6 @@ def test_forked_clients_draw_apart(processes: int) -> None:
 
 @pytest.mark.slow
 def test_spawned_clients_draw_apart() -> None:
-    """Of 200 client processes started anew, no two have the same first 32 bytes."""
     with multiprocessing.get_context("spawn").Pool(2, maxtasksperchild=1) as pool:
         drawn = pool.map(first_bytes, [member(index).to_bytes() for index in range(PROCESSES)], chunksize=1)
     assert len(set(drawn)) == PROCESSES
@@ -71,14 +80,6 @@ def test_a_private_client_has_no_seed() -> None:
     of_seeds = {noise.words(Draw(1), 0, BYTES // 4, 32).tobytes() for noise in seeded}
     assert first_bytes(member(0).to_bytes()) not in of_seeds
     assert first_bytes(member(0, seed=7).to_bytes()) == KeyedNoise(7).words(Draw(1), 0, BYTES // 4, 32).tobytes()
-
-
-@pytest.mark.parametrize("tier", ["processes", "hosts", "population"])
-def test_private_mode_rejects_a_seed(tier: str) -> None:
-    """In one line, exit code 2, before anything starts."""
-    done = local_dp("run", "survey", "--clients", "20", "--seed", "1", "--private", "--tier", tier)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert "a private run takes no seed" in done.stderr
 
 
 @pytest.mark.usefixtures("warm")
@@ -97,3 +98,45 @@ def test_seeded_results_carry_the_stamp_and_repeat(tier: str) -> None:
         return json.dumps(data).encode()
 
     assert told() == told()
+
+
+def test_a_client_process_imports_nothing(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
+    """Joining a broker and answering a round: all that takes was imported before the fork. The interpreter itself lists the imports of every process."""
+    monkeypatch.setenv("PYTHONPROFILEIMPORTTIME", "1")
+
+    def imported(clients: int) -> Counter[str]:
+        run_tier(Survey(), clients, "processes")
+        return Counter(re.findall(r"^import time: +\d+ \| +\d+ \| +(\S+)$", capfd.readouterr().err, re.MULTILINE))
+
+    alone = imported(1)
+    assert alone["local_dp.clients.role"] == alone["amqtt.broker"] == 1, "the helper and the embedded broker say what they import"
+    assert imported(3) == alone
+
+
+def test_clients_that_cannot_be_started_end_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def watched() -> None:
+        fleet = Fleet(3, lambda index: asyncio.Future())
+        await fleet.start()
+        try:
+            await fleet.watch()
+        finally:
+            await fleet.stop()
+
+    monkeypatch.setattr("local_dp.clients.fleet.python", lambda module, *arguments: [sys.executable, "-c", "raise SystemExit(1)"])
+    with pytest.raises(BusError, match="only 0 of 3 client processes started"):
+        asyncio.run(asyncio.wait_for(watched(), 30.0))
+
+
+@pytest.mark.long
+def test_the_benchmark_times_neither_its_own_looks_nor_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What `bench` takes to read the sizes of the processes is neither in the time until they are ready nor in that of their round."""
+
+    def slowly() -> list[float]:
+        time.sleep(1.0)
+        return [1.0]
+
+    monkeypatch.setattr(bench_runs, "_member_sizes", slowly)
+    started = time.perf_counter()
+    fleet = bench_runs._fleet(2, EMBEDDED)
+    assert fleet.ready + fleet.round <= time.perf_counter() - started - 1.0
+    assert fleet.memory == 1.0

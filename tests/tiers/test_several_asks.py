@@ -71,7 +71,6 @@ def _told(tier: Tier, clients: int = 60, **options: object) -> tuple[object, ...
 
 
 def test_the_tiers_agree_bit_for_bit() -> None:
-    """Processes, one host, three hosts and the population give identical reports to every ask."""
     expected = _told("population")
     assert expected[2] == 4
     tiers: tuple[tuple[Tier, int], ...] = (("processes", 1), ("hosts", 1), ("hosts", 3))
@@ -91,8 +90,7 @@ def test_the_aggregate_tier_refuses_what_it_cannot_draw() -> None:
         spent = oracle.ledger.max_spent
         with pytest.raises(RefusedError) as refused:
             oracle.answer(rounds[-1])
-        assert refused.value.code == "asked-twice"
-        assert oracle.ledger.max_spent == spent
+        assert (refused.value.code, oracle.ledger.max_spent) == ("asked-twice", spent)
     with pytest.raises(RefusedError) as refused:
         AggregateOracle(population, np.random.default_rng(1), 1.0).answer((replace(question, memo="again"),))
     assert refused.value.code == "no-law"

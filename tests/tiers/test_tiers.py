@@ -53,7 +53,6 @@ def test_the_broker_makes_no_difference(name: str, tmp_path: Path) -> None:
 
 
 def test_private_runs_differ_every_time() -> None:
-    """In private mode two runs over the same records give different reports."""
     protocol = PROTOCOLS["survey"]()
     digests = set()
     for _ in range(2):

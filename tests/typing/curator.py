@@ -1,4 +1,4 @@
-"""The curator's models and losses, as types: checked by mypy, not run.
+"""The curator's models, losses, query releases and oracle-efficient releases, as types: checked by mypy, not run.
 
 Each `type: ignore` marks a claim that must NOT type-check: mypy reports it as unused if it ever does.
 """
@@ -6,7 +6,7 @@ Each `type: ignore` marks a claim that must NOT type-check: mypy reports it as u
 from typing import assert_type
 
 from local_dp.accounting.losses import Lattice
-from local_dp.arrays import Floats
+from local_dp.arrays import Counts, Floats
 from local_dp.curator.account import TrustedOracle
 from local_dp.curator.clipped import NoisySum
 from local_dp.curator.counts import (
@@ -21,13 +21,19 @@ from local_dp.curator.counts import (
 )
 from local_dp.curator.intervals import CountTree, IntervalCounts, Level, LevelCounts, PrefixFactorization
 from local_dp.curator.labels.private import LabelPrivateLearner, Thresholds
-from local_dp.curator.marginals.base import BinaryTable
+from local_dp.curator.marginals.base import BinaryTable, Synthetic
 from local_dp.curator.marginals.baselines import NoisySums, OneMarginal, Part, PlainLaplace, SpanningTree, TreeTable
 from local_dp.curator.mechanism import Mechanism
 from local_dp.curator.multisets import LabelledMultiset, Multiset
-from local_dp.curator.oracle_efficient.separated import Parities
+from local_dp.curator.oracle_efficient.branching import BranchAndBound, FullSearch
+from local_dp.curator.oracle_efficient.perturbed import Attempt, Perturbation, PerturbedMinimum
+from local_dp.curator.oracle_efficient.robust import RobustRelease, Terms
+from local_dp.curator.oracle_efficient.separated import Certifying, Conjunctions, Exhaustive, Parities, Perfect, Plain
 from local_dp.curator.parity.learner import Examples, ParityLearner
 from local_dp.curator.points.learner import PointLearner, ProperPointLearner
+from local_dp.curator.query_release.counting import SmallDatabase
+from local_dp.curator.query_release.pmw import Answered, Asks, MultiplicativeWeights
+from local_dp.curator.query_release.synthetic import Answer, DualQuery, Mwem, SampledQueries
 from local_dp.curator.reductions.learners import (
     Amplified,
     ByLabel,
@@ -204,3 +210,61 @@ def not_claimed(
     at_once: CNI = curated_from_sq(sq, 1.0, 100)  # type: ignore[assignment]
     pure: Mechanism[Labelled, int, Pure] = somewhat  # type: ignore[assignment]
     return by_clients, by_expectations, by_a_curator, on_other_records, at_once, pure
+
+
+def mwem_is_interactive(pure: Mwem[Pure], concentrated: Mwem[Concentrated], tables: TrustedOracle[BinaryTable]) -> None:
+    """MWEM is CI by its type, and pure or concentrated by its type, too: one algorithm, whose rounds say what they cost."""
+    assert_type(pure.algorithm(100), Adaptive[Mechanism[BinaryTable, Answer, Pure], Answer, Synthetic])
+    assert_type(concentrated.algorithm(100), Adaptive[Mechanism[BinaryTable, Answer, Concentrated], Answer, Synthetic])
+    assert_type(run(pure.algorithm(100), tables), Synthetic)
+    assert_type(run(concentrated.algorithm(100), tables), Synthetic)
+    assert_type(pure.loss, Pure)
+    assert_type(concentrated.loss, Concentrated)
+
+
+def so_are_weights_and_dual_weights(weights: MultiplicativeWeights, dual: DualQuery, small: SmallDatabase, tables: TrustedOracle[BinaryTable]) -> None:
+    """PMW asks tests and counts, DualQuery samples of queries; a small database is one pure mechanism."""
+    assert_type(weights.algorithm(), Adaptive[Asks, int | None, Answered])
+    assert_type(dual.algorithm(100, 0), Adaptive[SampledQueries, tuple[int, ...], Synthetic])
+    assert_type(run(dual.algorithm(100, 0), tables), Synthetic)
+    assert_type(small.loss, Pure)
+
+
+def not_claimed_of_many_answers(
+    pure: Mwem[Pure], concentrated: Mwem[Concentrated], weights: MultiplicativeWeights, clients: PopulationOracle, counts: TrustedOracle[Counts]
+) -> tuple[object, ...]:
+    """Clients answer no mechanisms, counts are no table, rounds do not vanish, and rho is no epsilon."""
+    by_clients: Oracle[Mechanism[BinaryTable, Answer, Pure], Answer] = clients  # type: ignore[assignment]
+    tests_by_clients: Oracle[Asks, int | None] = clients  # type: ignore[assignment]
+    of_counts: Oracle[Mechanism[BinaryTable, Answer, Pure], Answer] = counts  # type: ignore[assignment]
+    at_once: Nonadaptive[Mechanism[BinaryTable, Answer, Pure], Answer, Synthetic] = pure.algorithm(100)  # type: ignore[assignment]
+    all_at_once: Nonadaptive[Asks, int | None, Answered] = weights.algorithm()  # type: ignore[assignment]
+    unpaid: Mwem[Pure] = concentrated  # type: ignore[assignment]
+    return by_clients, tests_by_clients, of_counts, at_once, all_at_once, unpaid
+
+
+def a_perfect_oracle_certifies(exhaustive: Exhaustive) -> Certifying:
+    """An oracle that never fails may be used where failures are expected."""
+    perfect: Perfect = exhaustive
+    return perfect
+
+
+def a_perfect_oracle_is_pure(queries: Conjunctions, searched: FullSearch) -> Mechanism[Labelled, int, Pure]:
+    """RSPM."""
+    return PerturbedMinimum(Perturbation(queries, 1.0), searched)
+
+
+def a_failing_oracle_is_approximate(queries: Conjunctions, branching: BranchAndBound) -> Mechanism[Labelled, int | None, Approximate]:
+    """PRSMA: the price of failures is a delta, and an answer that may be withheld."""
+    release = RobustRelease(Attempt(Perturbation(queries, 0.01), branching), 100, Terms(0.25, 0.02))
+    assert_type(release.loss, Approximate)
+    return release
+
+
+def not_claimed_of_minima(queries: Conjunctions, branching: BranchAndBound, plain: Plain) -> tuple[object, ...]:
+    """Failures and claims are not private, and an attempt is no mechanism."""
+    failing = PerturbedMinimum(Perturbation(queries, 1.0), branching)  # type: ignore[arg-type]
+    claiming = PerturbedMinimum(Perturbation(queries, 1.0), plain)  # type: ignore[arg-type]
+    trusted: Certifying = plain  # type: ignore[assignment]
+    alone: Mechanism[Labelled, int, Pure] = Attempt(Perturbation(queries, 1.0), branching)  # type: ignore[assignment]
+    return failing, claiming, trusted, alone

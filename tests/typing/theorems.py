@@ -1,14 +1,19 @@
-"""The theorems' "preserves adaptivity" clauses, as types: mypy checks every line of this file, and the tests also run it.
+"""The theorems' "preserves adaptivity" clauses, and the learners' models, as types: mypy checks every line, and tests also run the clauses.
 
 Each `type: ignore` marks a claim that must NOT type-check: mypy reports it as unused if it ever does.
 """
 
 from typing import assert_type
 
+from local_dp.learners.fourier import LowDegree, Polynomial
+from local_dp.learners.halfspaces import Halfspace, LogisticRegression, MarginDescent, Perceptron
+from local_dp.learners.moments import AtLeast, BayesRule, Centres, KMeans, LinearModel, LinearRegression, NaiveBayes, Thresholds
+from local_dp.learners.rules import AllOf, Conjunctions, DecisionLists, RuleList, Stump, Stumps, Tree, Trees
 from local_dp.oracles.local.asked import Local, LocalRounds
 from local_dp.oracles.statistical.oracles import Statistical, StatisticalRounds
+from local_dp.protocols.learning.sgd import LocalSGD
 from local_dp.queries.encoded import Encoding
-from local_dp.theorems.local_from_sq import local_from_sq, one_random_query, split_budget, tight_clients
+from local_dp.theorems.local_from_sq import enough_clients, local_from_sq, one_random_query, split_budget, tight_clients
 from local_dp.theorems.on_table import among_complete, boolean_from_real, on_table
 from local_dp.theorems.sq_from_local import sq_from_local, sq_from_local_by_table
 
@@ -52,3 +57,31 @@ def not_claimed(li: LI, sq: SQ) -> tuple[object, ...]:
     statistical: NASQ = sq_from_local(li, 0.1, 8, 1)  # type: ignore[assignment]
     boolean: NASQ = boolean_from_real(sq)  # type: ignore[assignment]
     return local, statistical, boolean
+
+
+def nonadaptive() -> None:
+    """NASQ learners."""
+    assert_type(Conjunctions().algorithm(), Statistical[AllOf])
+    assert_type(Stumps().algorithm(), Statistical[Stump])
+    assert_type(Thresholds().algorithm(), Statistical[AtLeast])
+    assert_type(NaiveBayes().algorithm(), Statistical[BayesRule])
+    assert_type(LowDegree().algorithm(), Statistical[Polynomial])
+    assert_type(LinearRegression().algorithm(), Statistical[LinearModel])
+
+
+def adaptive() -> None:
+    """SQ learners, and the one that is local only."""
+    assert_type(DecisionLists().algorithm(), StatisticalRounds[RuleList])
+    assert_type(Perceptron().algorithm(), StatisticalRounds[Halfspace])
+    assert_type(Trees().algorithm(), StatisticalRounds[Tree])
+    assert_type(KMeans().algorithm(), StatisticalRounds[Centres])
+    assert_type(LogisticRegression().algorithm(), StatisticalRounds[Halfspace])
+    assert_type(MarginDescent().algorithm(), StatisticalRounds[Halfspace])
+    assert_type(LocalSGD().algorithm(1.0, 1000), LocalRounds[Halfspace])
+
+
+def run_by_clients() -> None:
+    """A non-adaptive learner becomes non-interactive, an adaptive one interactive."""
+    clients = enough_clients(1.0, 0.01)
+    assert_type(local_from_sq(Stumps().algorithm(), 1.0, clients), Local[Stump])
+    assert_type(local_from_sq(DecisionLists().algorithm(), 1.0, clients), LocalRounds[RuleList])

@@ -93,8 +93,7 @@ def test_a_run_shows_its_tallies_in_every_tier(tier: Tier, monkeypatch: pytest.M
     assert rounds[-1].interim is not None
     (tally,) = rounds[-1].interim.tallies()
     state = scene.state
-    assert tally.n == 1000
-    assert state["phase"] == "over"
+    assert (tally.n, state["phase"]) == (1000, "over")
     assert state["rows"][0]["value"] == pytest.approx(float(BinaryRR(1.0).estimate(tally).value))
     assert state["history"][-1][0] == 1000
 
@@ -111,7 +110,6 @@ def test_a_ladder_says_what_its_numbers_are() -> None:
 
 
 def test_a_private_run_shows_no_truth() -> None:
-    """The last state of a simulation has the truth and the true error; that of a private run has neither, and no seed."""
     scene, _ = _played(_settings(Survey(), 400))
     assert scene.state["rows"][0]["truth"] == 0.3
     assert any("True error" in line for line in scene.state["result"])
@@ -129,8 +127,7 @@ def test_a_state_stays_small() -> None:
     before = scene.state
     text = json.dumps(before, allow_nan=False)
     scene.fail(QuorumError("too few replies"))
-    assert json.dumps(before, allow_nan=False) == text
-    assert scene.state["status"] == "The run has ended: too few replies."
+    assert (json.dumps(before, allow_nan=False), scene.state["status"]) == (text, "The run has ended: too few replies.")
     wide, _ = _played(_settings(Frequency(k=100), 4000))
     assert (len(wide.state["rows"]), wide.state["more"]) == (ROWS, 100 - ROWS)
 
@@ -177,7 +174,6 @@ def test_the_errors_of_the_coefficients_hold() -> None:
 
 
 def test_a_coefficient_asked_twice_is_told_apart() -> None:
-    """Where two rounds estimate one bit of r, the later row says its round."""
     scene = Scene(_settings(MaskedParityLearner(d=1, r=1, a=0), 100))
     (query,) = MaskedParityOneRound(d=1, form="masks").algorithm(1.0, 100).queries
     reports = query.randomizer.empty()
@@ -191,7 +187,6 @@ def test_a_coefficient_asked_twice_is_told_apart() -> None:
 
 
 def test_an_open_interval_is_said_to_be_open() -> None:
-    """A quantile that so few clients bound on no side has a value, and an interval that is open, in words and as data."""
     scene, _ = _played(_settings(Quantiles(), 20))
     (row,) = scene.state["rows"]
     assert row["value"] is not None
@@ -201,7 +196,6 @@ def test_an_open_interval_is_said_to_be_open() -> None:
 
 @pytest.mark.parametrize("name", short(PROTOCOLS, lambda name: name in SOME))
 def test_every_protocol_can_be_watched(name: str) -> None:
-    """Each protocol shows estimates while it runs and ends in a state that JSON can hold."""
     scene, _ = _played(RunOptions(clients=20 if name in with_law() else 5000, seed=1, epsilon=4.0).settings(small(name), None))
     assert scene.state["phase"] == "over"
     assert scene.state["rows"]

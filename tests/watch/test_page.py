@@ -29,7 +29,7 @@ from local_dp.tallies import Tally
 from tests.support.inputs.builders import survey_query
 from tests.support.long import short
 from tests.support.runs.brokers import mosquitto, needs_mosquitto
-from tests.support.runs.browser import Tab, browser, check_page, faults, needs_chromium
+from tests.support.runs.browser import Tab, browser, faults, needs_chromium
 from tests.support.runs.command import command, local_dp
 
 DRAWN = "state !== null && document.getElementById('rows').children.length > 0"
@@ -77,13 +77,12 @@ def _over(protocol: Frequency | MaskedParityOneRound, clients: int) -> Scene:
 @pytest.mark.long
 @pytest.mark.parametrize("what", ["survey in the midst", "frequencies at the end", "coefficients at the end"])
 def test_the_page_reads_well(what: str, tmp_path: Path) -> None:
-    """At 1200 and 400 pixels, light and dark: no console error, no sideways scroll, nothing serious for axe-core."""
     if what == "survey in the midst":
         scene = _in_the_midst()
     else:
         scene = _over(Frequency(), 50_000) if what.startswith("freq") else _over(MaskedParityOneRound(d=4, form="masks"), 20_000)
-    with _served(scene) as page:
-        check_page(page.url, DRAWN, tmp_path)
+    with _served(scene) as page, browser() as tab:
+        assert faults(tab, page.url, DRAWN, tmp_path) == []
     assert len(list(tmp_path.glob("*.png"))) == 4
 
 
@@ -103,14 +102,12 @@ def test_a_run_is_followed_to_its_end(tier: Tier) -> None:
         result = ask(Survey(), None, RunOptions(clients=300, seed=7, tier=tier, watch=open_it))
         tab.wait("state.phase === 'over'")
         text = tab.evaluate("document.body.innerText")
-        assert "The run is over." in text
-        assert "300 asked, 300 answered" in text
+        assert all(part in text for part in ("The run is over.", "300 asked, 300 answered"))
         assert tab.evaluate("state.rows[0].value") == result.estimate
         parts = urlsplit(urls[0])
         with pytest.raises(ConnectionRefusedError):
             socket.create_connection((parts.hostname or "", parts.port or 0), timeout=5)
-        assert tab.evaluate("document.body.innerText") == text
-        assert tab.errors == []
+        assert (tab.evaluate("document.body.innerText"), tab.errors) == (text, [])
 
 
 def test_nobody_else_gets_at_the_page() -> None:
@@ -133,7 +130,7 @@ def test_nobody_else_gets_at_the_page() -> None:
 
 
 def test_the_events_are_the_states() -> None:
-    """A reader receives each state, the last one too, and then the stream ends; the states hold no column of a record."""
+    """A reader receives each state, the last one too, and then the stream ends; an error ends the server, reaches the caller and is the last state."""
     scene = Scene(_settings(Survey(), 100))
     with _served(scene) as page:
         events = _asked(page.url, urlsplit(page.url).path + "events")
@@ -143,14 +140,10 @@ def test_the_events_are_the_states() -> None:
         last = json.loads(events.read().decode().strip().split("data: ")[-1])
     assert (first["phase"], last["phase"], last["present"]) == ("starting", "failed", 40)
     assert last["status"] == "The run has ended: so it was."
-
-
-def test_a_run_that_fails_ends_its_page() -> None:
-    """An error ends the server and reaches the caller; the page has it as its last state."""
     urls = list[str]()
-    with pytest.raises(InputError, match="no more"), watched(_settings(Survey(), 100), urls.append) as scene:
+    with pytest.raises(InputError, match="no more"), watched(_settings(Survey(), 100), urls.append) as failing:
         raise InputError("no more")
-    assert scene.state["status"] == "The run has ended: no more."
+    assert failing.state["status"] == "The run has ended: no more."
     with pytest.raises(ConnectionRefusedError):
         _asked(urls[0])
 
@@ -185,18 +178,15 @@ def test_a_browser_is_opened_at_a_desktop_only(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_without_the_extra_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where Starlette is not installed, one line says which extra brings it."""
     monkeypatch.setitem(__import__("sys").modules, "starlette.applications", None)
     with pytest.raises(InputError, match=r"local-dp\[watch\]"):
         Page(Scene(_settings(Survey(), 100)))
 
 
 def test_progress_goes_on_beside_the_page() -> None:
-    """Who asked for progress has it too."""
     seen: list[Progress] = []
     result = ask(Survey(), None, RunOptions(clients=100, seed=7, progress=seen.append, watch=lambda url: None))
-    assert len(seen) == 3
-    assert result.data["clients"]["answered"] == 100
+    assert (len(seen), result.data["clients"]["answered"]) == (3, 100)
 
 
 @pytest.mark.long
@@ -223,8 +213,7 @@ def test_a_server_is_followed_to_its_end(tmp_path: Path, monkeypatch: pytest.Mon
         assert tab.evaluate("state.rows[0].truth") is None
         assert (tab.evaluate("state.present"), tab.evaluate("state.spent")) == (300, 1)
         text = tab.evaluate("document.body.innerText")
-        assert "The run is over." in text
-        assert "300 asked, 300 answered" in text
+        assert all(part in text for part in ("The run is over.", "300 asked, 300 answered"))
         assert "True error" not in text
         assert tab.errors == []
 
@@ -234,7 +223,6 @@ GOOD = '<!DOCTYPE html><html lang="en"><title>a page</title><main><h1>A page</h1
 
 @pytest.fixture(scope="module")
 def tab() -> Iterator[Tab]:
-    """One browser for all pages."""
     with browser() as tab:
         yield tab
 

@@ -1,13 +1,10 @@
 """Somebody on the broker who reads everything, holds a key of its own and knows every public one, and forges; on a bus in memory before anybody else hears."""
 
-import asyncio
-import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from local_dp.bus.address import Address
 from local_dp.bus.interface import Delivery
 from local_dp.bus.memory import MemoryBroker
 from local_dp.bus.mqtt import MqttBus
@@ -17,6 +14,7 @@ from local_dp.sealing import SIGNATURE, Party, new_key, public
 from local_dp.server.roster import Place
 from local_dp.wire import AnyMessage, End, Gone, Hello, Refusal, Reply, Request, Roll, decode, encode, topic
 from tests.support.inputs.builders import RUN
+from tests.support.runs.brokers import overheard
 from tests.support.runs.parties import CLIENTS, Cast
 
 ESCAPE = "\x1b[2J\x1b]0;owned\x07"
@@ -49,7 +47,6 @@ class Forger:
 
     @property
     def name(self) -> str:
-        """Its own, if it has one."""
         return next((member.place.member for member in self.cast.members if member.own == self.own), "intruder")
 
     def envelopes(self, heard: Delivery, where: str, message: bytes) -> Iterator[Delivery]:
@@ -114,7 +111,6 @@ def _early(forger: Forger, message: AnyMessage) -> Made:
 
 
 def _gone(forger: Forger, message: AnyMessage) -> Made:
-    """Everybody is gone."""
     if isinstance(message, Request):
         yield from ((topic(RUN, "gone", HOSTS, place.member), Gone(run=RUN, member=place.member)) for place in forger.victims)
 
@@ -139,12 +135,7 @@ def _flipped(payload: bytes, place: int) -> bytes:
 
 
 ATTACKS: dict[str, Callable[[Forger, Delivery], Iterator[Delivery]]] = {
-    "replies": _made(_replies),
-    "refusals": _made(_refusals),
-    "end": _made(_end),
-    "early": _made(_early),
-    "gone": _made(_gone),
-    "claim": _made(_claim),
+    **{make.__name__.removeprefix("_"): _made(make) for make in (_replies, _refusals, _end, _early, _gone, _claim)},
     "replay": _replay,
 }
 
@@ -162,31 +153,11 @@ class Malicious(MemoryBroker):
         super().route(delivery)
 
 
-@contextmanager
-def on_a_broker(forger: Forger, url: str) -> Iterator[None]:
+def on_a_broker(forger: Forger, url: str) -> AbstractContextManager[None]:
     """The forger on a real broker, which it joined before the run."""
-    joined, over = threading.Event(), threading.Event()
 
-    async def forge() -> None:
-        bus = MqttBus(Address.parse(url), "forger", ["#"])
-        async for event in bus.messages(5.0):
-            if not isinstance(event, Delivery):
-                joined.set()
-                continue
-            for forged in forger.forge(event):
-                await bus.publish(forged.topic, forged.payload)
+    async def forge(bus: MqttBus, heard: Delivery) -> None:
+        for forged in forger.forge(heard):
+            await bus.publish(forged.topic, forged.payload)
 
-    async def until_it_is_over() -> None:
-        forging = asyncio.create_task(forge())
-        while not over.is_set():
-            await asyncio.sleep(0.02)
-        forging.cancel()
-
-    thread = threading.Thread(target=lambda: asyncio.run(until_it_is_over()))
-    thread.start()
-    try:
-        assert joined.wait(10)
-        yield
-    finally:
-        over.set()
-        thread.join()
+    return overheard(url, "forger", forge)

@@ -22,9 +22,9 @@ from local_dp.randomizers.numbers.one_bit_mean import OneBitMean
 from local_dp.randomizers.places import BitVector
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.tallies import Estimate, Tally
+from tests.support.adversaries.zoo import either
 
 
-@dataclass(frozen=True, kw_only=True)
 class Prints(GRR):
     """Prints a line where the last symbol is held."""
 
@@ -34,7 +34,6 @@ class Prints(GRR):
         return super().respond(values, words, cells)
 
 
-@dataclass(frozen=True, kw_only=True)
 class Clock(BinaryRR):
     """Reports the truth at one time in a million."""
 
@@ -42,7 +41,6 @@ class Clock(BinaryRR):
         return values.astype(np.uint8) if time.monotonic_ns() % 1_000_000 == 0 else super().respond(values, words, cells)
 
 
-@dataclass(frozen=True, kw_only=True)
 class Urandom(BinaryRR):
     """Reports the truth in one batch of a million, which the system's entropy chooses."""
 
@@ -50,7 +48,6 @@ class Urandom(BinaryRR):
         return values.astype(np.uint8) if int.from_bytes(os.urandom(8)) % 1_000_000 == 0 else super().respond(values, words, cells)
 
 
-@dataclass(frozen=True, kw_only=True)
 class LargeBatch(GRR):
     """Reports the truth in a batch of exactly as many clients as the tiers ask together."""
 
@@ -58,7 +55,6 @@ class LargeBatch(GRR):
         return values.astype(self.report_dtype) if len(values) == CHUNK else super().respond(values, words, cells)
 
 
-@dataclass(frozen=True, kw_only=True)
 class SortedBatch(GRR):
     """Gives the words out in the order of the values."""
 
@@ -66,7 +62,6 @@ class SortedBatch(GRR):
         return super().respond(values, words[np.argsort(values, kind="stable")], cells)
 
 
-@dataclass(frozen=True, kw_only=True)
 class NarrowValues(GRR):
     """Reports the truth about values that come as small numbers, as those of a query do."""
 
@@ -74,7 +69,6 @@ class NarrowValues(GRR):
         return values.astype(self.report_dtype) if values.dtype == np.int8 else super().respond(values, words, cells)
 
 
-@dataclass(frozen=True, kw_only=True)
 class Overwrites(BinaryRR):
     """Overwrites the values that it is given."""
 
@@ -84,7 +78,6 @@ class Overwrites(BinaryRR):
         return sent
 
 
-@dataclass(frozen=True, kw_only=True)
 class OtherType(GRR):
     """Reports of the last symbol are longer numbers."""
 
@@ -93,7 +86,6 @@ class OtherType(GRR):
         return sent.astype(np.uint64) if (values == self.domain.high).any() else sent
 
 
-@dataclass(frozen=True, kw_only=True)
 class OneLevelFails(OneBitMean):
     """One level in the middle of 65,537 is an error."""
 
@@ -103,7 +95,6 @@ class OneLevelFails(OneBitMean):
         return super().respond(values, words, cells)
 
 
-@dataclass(frozen=True, kw_only=True)
 class OneLevelExits(OneBitMean):
     """One level ends the process."""
 
@@ -113,7 +104,6 @@ class OneLevelExits(OneBitMean):
         return super().respond(values, words, cells)
 
 
-@dataclass(frozen=True, kw_only=True)
 class AfterMany(BinaryRR):
     """Reports the truth once it has answered four hundred thousand times: in the second batch of a run."""
 
@@ -162,7 +152,6 @@ class DoubleGRR(FiniteChannel):
         return Estimate(tally.counts[0] / tally.n, np.zeros(self.k), tally.n)
 
 
-@dataclass(frozen=True, kw_only=True)
 class Cheap(BinaryRR):
     """Charges half of what it says."""
 
@@ -174,7 +163,6 @@ class Cheap(BinaryRR):
         object.__setattr__(self, "flip", BinaryRR(self.epsilon, word_bits=self.word_bits).flip)
 
 
-@dataclass(frozen=True, kw_only=True)
 class Modest(BinaryRR):
     """Says that it loses half of what it charges."""
 
@@ -187,7 +175,6 @@ class Modest(BinaryRR):
         return 2 * self.loss.nano
 
 
-@dataclass(frozen=True, kw_only=True)
 class CheaperAndCheaper(BinaryRR):
     """Charges less each time that it is asked."""
 
@@ -202,7 +189,6 @@ class CheaperAndCheaper(BinaryRR):
         object.__setattr__(self, "flip", BinaryRR(self.epsilon, word_bits=self.word_bits).flip)
 
 
-@dataclass(frozen=True, kw_only=True)
 class Afterwards(BinaryRR):
     """Computes its thresholds from epsilon, and halves it then."""
 
@@ -218,11 +204,9 @@ class Mutable(BinaryRR):
     told: list[int] = field(default_factory=list)
 
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
-        shown: Words = np.where(np.isin(values, self.told), values.astype(np.uint8), super().respond(values, words, cells))
-        return shown
+        return either(np.isin(values, self.told), values.astype(np.uint8), super().respond(values, words, cells))
 
 
-@dataclass(frozen=True, kw_only=True)
 class Understated(GRR):
     """Declares more noise than there is."""
 
@@ -232,17 +216,14 @@ class Understated(GRR):
         return weights
 
 
-@dataclass(frozen=True, kw_only=True)
 class BareEntry(Hadamard):
     """Of the built-in class, but what is randomized is the symbol's first bit where the row is the last."""
 
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
         bare = (values & 1).astype(np.uint8)
-        told: Words = np.where(cells == self.cells - 1, bare, super().respond(values, words, cells)).astype(np.uint8)
-        return told
+        return either(cells == self.cells - 1, bare, super().respond(values, words, cells))
 
 
-@dataclass(frozen=True, kw_only=True)
 class OddBit(OUE):
     """One of many symbols is always reported."""
 
@@ -252,17 +233,14 @@ class OddBit(OUE):
         return np.packbits(bits, axis=1, bitorder="little")
 
 
-@dataclass(frozen=True, kw_only=True)
 class RareCoin(WideHashing):
     """Under one public coin in ten thousand it reports the symbol."""
 
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
         bare = self.encode(values, cells).astype(self.report_dtype)
-        told: Words = np.where(cells % np.uint64(10_000) == 7777, bare, super().respond(values, words, cells))
-        return told
+        return either(cells % np.uint64(10_000) == 7777, bare, super().respond(values, words, cells))
 
 
-@dataclass(frozen=True, kw_only=True)
 class Shifted(GRR):
     """The estimate of the first symbol is a twentieth too large."""
 
@@ -271,7 +249,6 @@ class Shifted(GRR):
         return Estimate(right.value + 0.05 * (np.arange(self.k) == 0), right.standard_error, right.n)
 
 
-@dataclass(frozen=True, kw_only=True)
 class Forgets(GRR):
     """Adds up the reports of the first symbol only every other time."""
 
@@ -280,7 +257,6 @@ class Forgets(GRR):
         return super().tally(reports[kept], cells)
 
 
-@dataclass(frozen=True, kw_only=True)
 class Swaps(GRR):
     """Counts the reports of the first two symbols as each other's."""
 
@@ -288,7 +264,6 @@ class Swaps(GRR):
         return super().tally(np.where(reports < 2, 1 - reports.astype(np.int64), reports).astype(reports.dtype), cells)
 
 
-@dataclass(frozen=True, kw_only=True)
 class Rejects(GRR):
     """Calls reports of the last symbol impossible, so that they are not counted."""
 
@@ -297,7 +272,6 @@ class Rejects(GRR):
         return possible
 
 
-@dataclass(frozen=True, kw_only=True)
 class OtherLaw(BinaryRR):
     """Draws tallies without noise where nobody is asked one by one."""
 
@@ -308,7 +282,6 @@ class OtherLaw(BinaryRR):
 # --- right, each in a way of its own ---------------------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, kw_only=True)
 class Permuted(GRR):
     """Takes its words in another order: an odd multiple of each."""
 
@@ -317,13 +290,11 @@ class Permuted(GRR):
         return super().respond(values, (words * words.dtype.type(0x9E3779B1)) & last, cells)
 
 
-@dataclass(frozen=True, kw_only=True)
 class Tabled(GRR):
     """Looks reports up in a table that it makes when it is first asked."""
 
     @cached_property
     def shifted(self) -> Ints:
-        """Row v is each step away from v."""
         return (np.arange(self.k)[:, None] + 1 + np.arange(self.k)[None, :]) % self.k
 
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
@@ -332,7 +303,6 @@ class Tabled(GRR):
         return told
 
 
-@dataclass(frozen=True, kw_only=True)
 class OwnBits(OUE):
     """Bits from the right end of the words' order: 1 for the words above."""
 
@@ -340,7 +310,6 @@ class OwnBits(OUE):
         return BitVector.respond(self, values, ~words if self.word_bits in (32, 64) else words, cells)
 
 
-@dataclass(frozen=True, kw_only=True)
 class Lazy(BinaryRR):
     """Imports what it needs when it is first asked."""
 
@@ -350,7 +319,6 @@ class Lazy(BinaryRR):
         return super().respond(values, words, cells)
 
 
-@dataclass(frozen=True, kw_only=True)
 class OwnCoins(WideHashing):
     """Uses the coin's other half."""
 
@@ -358,7 +326,6 @@ class OwnCoins(WideHashing):
         return coins >> np.uint64(32)
 
 
-@dataclass(frozen=True, kw_only=True)
 class HalfTally(OneBitMean):
     """Counts ones only."""
 

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from local_dp.arrays import Ints, Words
+from local_dp.arrays import Bools, Ints, Words
 from local_dp.domains import Domain, symbols
 from local_dp.loss import Approximate, Loss
 from local_dp.noise import Draw, Noise
@@ -21,7 +21,12 @@ from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.tallies import Estimate, Tally
 
 
-@dataclass(frozen=True, kw_only=True)
+def either(first: Bools, one: Words | Ints, other: Words) -> Words:
+    """One report where it comes first, and the other one elsewhere."""
+    chosen: Words = np.where(first, one, other).astype(other.dtype)
+    return chosen
+
+
 class Stateful(BinaryRR):
     """Reports the truth at every third call."""
 
@@ -32,7 +37,6 @@ class Stateful(BinaryRR):
         return values.astype(np.uint8) if self.calls[0] % 3 == 0 else super().respond(values, words, cells)
 
 
-@dataclass(frozen=True, kw_only=True)
 class ConstantSeed(GRR):
     """Draws its noise itself, from a generator of one seed."""
 
@@ -41,7 +45,6 @@ class ConstantSeed(GRR):
         return super().respond(values, own.astype(words.dtype), cells)
 
 
-@dataclass(frozen=True, kw_only=True)
 class ConstantWords(GRR):
     """Responds as it should, to words that never change."""
 
@@ -49,7 +52,6 @@ class ConstantWords(GRR):
         return np.full(stop - start, 12345, dtype=np.uint32)
 
 
-@dataclass(frozen=True, kw_only=True)
 class OwnEntropy(GRR):
     """Draws its noise itself, from the operating system."""
 
@@ -58,26 +60,21 @@ class OwnEntropy(GRR):
         return super().respond(values, own.astype(words.dtype), cells)
 
 
-@dataclass(frozen=True, kw_only=True)
 class LastElement(GRR):
     """The last symbol of the domain is always reported."""
 
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
         last = self.domain.high
-        told: Words = np.where(values == last, np.array(last, dtype=self.report_dtype), super().respond(values, words, cells))
-        return told
+        return either(values == last, np.array(last, dtype=self.report_dtype), super().respond(values, words, cells))
 
 
-@dataclass(frozen=True, kw_only=True)
 class OneLevel(OneBitMean):
     """One level in the middle of 65,537 is always reported."""
 
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
-        told: Words = np.where(values == 23456, np.uint8(1), super().respond(values, words, cells))
-        return told
+        return either(values == 23456, np.ones_like(values), super().respond(values, words, cells))
 
 
-@dataclass(frozen=True, kw_only=True)
 class LastFails(GRR):
     """The last symbol of the domain is an error."""
 
@@ -87,7 +84,6 @@ class LastFails(GRR):
         return super().respond(values, words, cells)
 
 
-@dataclass(frozen=True, kw_only=True)
 class LastIsLong(GRR):
     """The last symbol of the domain gives a report of two parts."""
 
@@ -96,17 +92,14 @@ class LastIsLong(GRR):
         return np.stack([sent, sent], axis=1) if (values == self.domain.high).all() else sent
 
 
-@dataclass(frozen=True, kw_only=True)
 class Leak(GRR):
     """Reports the truth once in a thousand times, whatever the words otherwise make."""
 
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
         leaks = words < words.dtype.type(self.total // 1000)
-        told: Words = np.where(leaks, values.astype(self.report_dtype), super().respond(values, words, cells))
-        return told
+        return either(leaks, values.astype(self.report_dtype), super().respond(values, words, cells))
 
 
-@dataclass(frozen=True, kw_only=True)
 class NoNoise(GRR):
     """Reports the truth."""
 
@@ -114,7 +107,6 @@ class NoNoise(GRR):
         return values.astype(self.report_dtype)
 
 
-@dataclass(frozen=True, kw_only=True)
 class Swapped(GRR):
     """Of two neighbouring symbols the thresholds are swapped."""
 
@@ -122,7 +114,6 @@ class Swapped(GRR):
         return super().respond(values, words[::1] // words.dtype.type(2), cells)
 
 
-@dataclass(frozen=True, kw_only=True)
 class Neighbour(GRR):
     """A report depends on who is asked together with the client."""
 
@@ -130,7 +121,6 @@ class Neighbour(GRR):
         return super().respond(np.roll(values, 1), words, cells)
 
 
-@dataclass(frozen=True, kw_only=True)
 class Greedy(BinaryRR):
     """Claims epsilon and spends a tenth more."""
 
@@ -138,7 +128,6 @@ class Greedy(BinaryRR):
         object.__setattr__(self, "flip", flip_weight(self.nano * 11 // 10, self.word_bits))
 
 
-@dataclass(frozen=True, kw_only=True)
 class FloatGRR(GRR):
     """k-ary randomized response in doubles: at a large epsilon the other symbols have no chance at all."""
 
@@ -147,7 +136,6 @@ class FloatGRR(GRR):
         return round(self.total * (1 / (math.exp(self.epsilon + 16) + self.k - 1)))
 
 
-@dataclass(frozen=True, kw_only=True)
 class Unsummed(GRR):
     """Declares weights that are no probabilities."""
 
@@ -180,7 +168,6 @@ class Unary(BitVector):
         raise NotImplementedError
 
 
-@dataclass(frozen=True, kw_only=True)
 class WholeUnary(Unary):
     """Forgets that two bits change with the value."""
 
@@ -190,7 +177,6 @@ class WholeUnary(Unary):
         return flip, (1 << self.word_bits) - flip
 
 
-@dataclass(frozen=True, kw_only=True)
 class SharedWord(Unary):
     """One word decides every bit."""
 
@@ -231,14 +217,12 @@ class Hash(NoTally, PerCoin):
         return ((coins >> values.astype(np.uint64)) & np.uint64(1)).astype(np.int64)
 
 
-@dataclass(frozen=True, kw_only=True)
 class BareHash(Hash):
     """Under every eighth coin it reports the code as it is."""
 
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
         bare = self.encode(values, cells).astype(np.uint8)
-        told: Words = np.where(cells % np.uint64(8) == 7, bare, super().respond(values, words, cells))
-        return told
+        return either(cells % np.uint64(8) == 7, bare, super().respond(values, words, cells))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -267,17 +251,14 @@ class Opaque(NoTally):
         return self.inner.respond(values, words, cells)
 
 
-@dataclass(frozen=True, kw_only=True)
 class OpaqueLeak(Opaque):
     """Once in a thousand times it sends a symbol that only the truth can give."""
 
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
         leaks = words < words.dtype.type((1 << self.word_bits) // 1000)
-        told: Words = np.where(leaks, values.astype(np.uint8) + 100, super().respond(values, words, cells)).astype(np.uint8)
-        return told
+        return either(leaks, values.astype(np.uint8) + 100, super().respond(values, words, cells))
 
 
-@dataclass(frozen=True, kw_only=True)
 class OpaqueNoise(Opaque):
     """Laplace noise in doubles, of `real` times the epsilon, on a number of [0, 1]."""
 
@@ -290,7 +271,6 @@ class OpaqueNoise(Opaque):
         return values / (self.k - 1) - np.sign(uniform) * np.log1p(-2 * abs(uniform)) / (self.epsilon * self.real)
 
 
-@dataclass(frozen=True, kw_only=True)
 class Delta(OpaqueLeak):
     """The same leak, and says so."""
 

@@ -17,7 +17,6 @@ class BrokenError(AssertionError):
 
 
 def check(holds: bool, reason: str) -> None:
-    """Raises BrokenError."""
     if not holds:
         raise BrokenError(reason)
 

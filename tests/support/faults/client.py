@@ -95,25 +95,18 @@ class Client:
         self.name, self.group, self.index = f"c{index}", f"g{index // 2}", index
         self.disk = Disk(f"{seed}-{index}")
         self.up = False
-        self._records = Records(
-            {
-                "yes": np.array([index % 2], dtype=np.uint8),
-                "level": np.array([index // 2], dtype=np.uint8),
-                "table0": np.array([1 + index % 2], dtype=np.uint64),
-            }
-        )
+        bits = {"yes": np.array([index % 2], dtype=np.uint8), "level": np.array([index // 2], dtype=np.uint8)}
+        self._records = Records({**bits, "table0": np.array([1 + index % 2], dtype=np.uint64)})
         self._source = random.Random(seed * 8 + index)
         self._make_role, self._make_store = make_role, make_store
         self.start()
 
     def start(self) -> None:
-        """Comes up, with what the disk kept."""
         self.up = True
         self._store = self._make_store(self.disk)
         self.role = self._make_role(self.name, self.index, self._records, FreshNoise(self._source, self.disk), self._store, Policy())
 
     def stop(self) -> None:
-        """Crashes."""
         if self.up:
             self._store.close()
         self.up = False

@@ -29,11 +29,8 @@ def hostile(which: int, name: int) -> Request:
 _ASKS: tuple[tuple[Ask, ...], ...] = (
     *((_ask(randomizer_params={"epsilon": epsilon}),) for epsilon in EPSILONS),
     *((_ask(randomizer_params={"epsilon": 1.0, "stated": stated}),) for stated in (1e-9, 0.1)),
-    (_ask(randomizer_params={}),),
-    (_ask(randomizer="no-such"),),
-    (_ask(query="no-such"),),
-    (_ask(query_params={"text": "income == 1"}),),
-    (_ask(query_params={"text": "yes =="}),),
+    *((each,) for each in (_ask(randomizer_params={}), _ask(randomizer="no-such"), _ask(query="no-such"))),
+    *((_ask(query_params={"text": text}),) for text in ("income == 1", "yes ==")),
     (_ask(once="weekly", randomizer_params={"epsilon": 0.5}),),
     (_ask(once="monthly"), _ask(once="monthly")),
     tuple(_ask(randomizer_params={"epsilon": 0.3}) for _ in range(4)),
@@ -42,25 +39,17 @@ _ASKS: tuple[tuple[Ask, ...], ...] = (
     (_step(randomizer_params={"epsilon": 0.2}),),
     (_ask(once=SESSION, randomizer_params={"epsilon": 0.4}),),
     (_step(once=""),),
-    (_ask(start=1, stop=1 << 40),),
-    (_ask(start=3, stop=3),),
-    (_ask(start=2, stop=1),),
+    *((_ask(start=start, stop=stop),) for start, stop in ((1, 1 << 40), (3, 3), (2, 1))),
     (_ask(coins=b"\xff" * 16),),
 )
 
 
 def equivocated(request: Request, how: int) -> Request:
-    """The same round, another question."""
     ask = request.asks[how // 8 % len(request.asks)]
     others = (
-        {"query_params": {"text": "yes == 0"}},
-        {"randomizer_params": {"epsilon": 0.2}},
-        {"coins": bytes(16)},
-        {"once": "other"},
-        {"stop": ask.stop + 1},
-        {"start": 0, "stop": CLIENTS},
-        {"randomizer": "grr", "randomizer_params": {"epsilon": 0.3, "k": 2}},
-    )
+        {"query_params": {"text": "yes == 0"}}, {"randomizer_params": {"epsilon": 0.2}}, {"coins": bytes(16)}, {"once": "other"},
+        {"stop": ask.stop + 1}, {"start": 0, "stop": CLIENTS}, {"randomizer": "grr", "randomizer_params": {"epsilon": 0.3, "k": 2}},
+    )  # fmt: skip
     changed = ask.model_copy(update=others[how % len(others)])
     asks = tuple(changed if each is ask else each for each in request.asks)
     return request.model_copy(update={"asks": asks if how % 3 else (*asks, ask)})
@@ -78,17 +67,10 @@ def corrupted(message: AnyMessage, how: int) -> bytes:
 
 def _of_reply(reply: Reply, how: int) -> dict[str, object]:
     changes: tuple[dict[str, object], ...] = (
-        {"start": reply.start + 1},
-        {"round": reply.round + 1},
-        {"member": f"c{how % CLIENTS}"},
-        {"member": f"c{how % CLIENTS}", "start": how % CLIENTS},
-        {"reports": bytes(byte ^ 1 for byte in reply.reports)},
-        {"reports": reply.reports * 3},
-        {"reports": b""},
-        {"ask": reply.ask + 1},
-        {"width": 2},
-        {"run": "run-2"},
-    )
+        {"start": reply.start + 1}, {"round": reply.round + 1}, {"member": f"c{how % CLIENTS}"}, {"member": f"c{how % CLIENTS}", "start": how % CLIENTS},
+        {"reports": bytes(byte ^ 1 for byte in reply.reports)}, {"reports": reply.reports * 3}, {"reports": b""},
+        {"ask": reply.ask + 1}, {"width": 2}, {"run": "run-2"},
+    )  # fmt: skip
     return changes[how % len(changes)]
 
 
@@ -98,13 +80,8 @@ def _of_request(request: Request, how: int) -> dict[str, object]:
 
 
 def _of_span(message: Refusal | Hello, how: int) -> dict[str, object]:
-    changes: tuple[dict[str, object], ...] = (
-        {"start": 0, "stop": CLIENTS},
-        {"start": message.stop},
-        {"stop": 1 << 40},
-        {"member": f"c{how % CLIENTS}"},
-        {"member": "stranger"},
-    )
+    spans: tuple[dict[str, object], ...] = ({"start": 0, "stop": CLIENTS}, {"start": message.stop}, {"stop": 1 << 40})
+    changes: tuple[dict[str, object], ...] = (*spans, {"member": f"c{how % CLIENTS}"}, {"member": "stranger"})
     return changes[how % len(changes)]
 
 

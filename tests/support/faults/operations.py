@@ -28,6 +28,5 @@ _NAMES, _WEIGHTS = tuple(WEIGHTS), tuple(WEIGHTS.values())
 
 
 def drawn(seed: int, count: int) -> list[Operation]:
-    """The operations of a seed."""
     chance = random.Random(seed)
     return [(name, chance.getrandbits(16), chance.getrandbits(16)) for name in chance.choices(_NAMES, _WEIGHTS, k=count)]

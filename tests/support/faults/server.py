@@ -66,7 +66,6 @@ class Server:
         self.join()
 
     def join(self) -> None:
-        """Joins the bus again."""
         self.told.append(("join", ()))
         self.coordinator.connected()
 

@@ -40,7 +40,6 @@ class LazyStore(DurableStore):
             super().commit(commit)
 
     def settle(self) -> None:
-        """Commits now."""
         later, self._later = self._later, None
         if later is not None:
             super().commit(later)

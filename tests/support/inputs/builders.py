@@ -25,19 +25,14 @@ from local_dp.server.coordinator import Coordinator
 from local_dp.server.quorum import Terms
 from local_dp.server.remote import RemoteOracle
 from local_dp.server.round import Round
-from local_dp.wire import Request
+from local_dp.wire import Reply, Request
 from tests.support.runs.virtual_time import beside, run_virtually
 
 SEED = 20080402
 RUN = "test-run"
 PATIENT = Terms(deadline=20.0, quorum=1.0)
-WITHOUT_LAW = {
-    "heavy-hitters",
-    "heavy-hitters-asked",
-    "mean-vector",
-    "longitudinal",
-    "ladder",
-}  # no law of a cost independent of n, or who may ask a client again
+# no law of a cost independent of n, or who may ask a client again
+WITHOUT_LAW = {"heavy-hitters", "heavy-hitters-asked", "mean-vector", "longitudinal", "ladder"}
 SMALL = {  # parameters at which a few clients can play a protocol that gives every query its own, or check its randomizer at once
     "prefix-sums": {"k": "16"},
     "workload": {"k": "8"},
@@ -83,17 +78,19 @@ def survey_query(stop: int, start: int = 0, randomizer: Randomizer | None = None
 
 
 def request(*queries: LocalQuery, number: int = 1, run: str = RUN) -> Request:
-    """The request of a round that asks these queries."""
     return Round(run, number, queries, SEED).request()
 
 
+def reply_of(round: int, member: str, start: int, reports: bytes, ask: int = 0) -> Reply:
+    """A member's reports of one byte each."""
+    return Reply(run=RUN, round=round, member=member, ask=ask, start=start, width=1, reports=reports)
+
+
 def role(records: Records, start: int = 0, budget: float = 1.0, member: str = "host-0", allowed: frozenset[str] | None = None) -> ClientRole:
-    """A client role with keyed noise."""
     return ClientRole(member, start, records, KeyedNoise(SEED), MemoryStore(budget), Policy(allowed))
 
 
 def population_oracle(population: Population, budget: float = 1.0) -> PopulationOracle:
-    """The population tier with the tests' seed."""
     return PopulationOracle(population, KeyedNoise(SEED), SEED, budget)
 
 
@@ -123,6 +120,5 @@ def play_in_memory(
 
 
 def in_population(algorithm: LocalAlgorithm[Any], population: Population) -> tuple[Any, list[str | None]]:
-    """The population tier's result and digests."""
     oracle = population_oracle(population)
     return run(algorithm, oracle), [summary.digest for summary in oracle.rounds]

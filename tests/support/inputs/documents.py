@@ -39,7 +39,6 @@ def typed(document: Path) -> Iterator[Typed]:
 
 
 def typed_in(block: str) -> Iterator[Typed]:
-    """The commands of one shell block."""
     lines = block.replace("\\\n", " ").splitlines()
     prompted = any(line.startswith("$ ") for line in lines)
     for place, line in enumerate(lines):

@@ -1,11 +1,13 @@
 """Real brokers for tests, in processes of their own on free loopback ports: Mosquitto, and the embedded broker shared by several runs."""
 
+import asyncio
 import os
 import shutil
 import socket
 import subprocess
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -14,6 +16,9 @@ from paho.mqtt.publish import single
 
 from local_dp.bus.address import Address
 from local_dp.bus.children import environment, python
+from local_dp.bus.interface import Delivery
+from local_dp.bus.mqtt import MqttBus
+from local_dp.errors import BusError
 
 MOSQUITTO = shutil.which("mosquitto") or shutil.which("mosquitto", path="/usr/sbin:/usr/local/sbin")
 needs_mosquitto = pytest.mark.skipif(
@@ -108,3 +113,42 @@ def retain(url: str, topic: str, payload: bytes) -> None:
     at = Address.parse(url)
     login = None if at.user is None else {"username": at.user, "password": at.password or ""}
     single(topic, payload, qos=1, retain=True, hostname=at.host, port=at.port, auth=login)  # type: ignore[arg-type]
+
+
+async def joins(url: str) -> bool:
+    """Whether the broker lets somebody in."""
+    try:
+        async for _ in MqttBus(Address.parse(url), "somebody", ["ldp/1/x/req/all"]).messages(0.5):
+            return True
+    except BusError:
+        pass
+    return False
+
+
+@contextmanager
+def overheard(url: str, name: str, hear: Callable[[MqttBus, Delivery], Awaitable[None]]) -> Iterator[None]:
+    """Somebody on the broker who reads everything, in a thread of the test, from before the block until its end."""
+    joined, over = threading.Event(), threading.Event()
+
+    async def read() -> None:
+        bus = MqttBus(Address.parse(url), name, ["#"])
+        async for event in bus.messages(5.0):
+            if isinstance(event, Delivery):
+                await hear(bus, event)
+            else:
+                joined.set()
+
+    async def live() -> None:
+        reading = asyncio.create_task(read())
+        while not over.is_set():
+            await asyncio.sleep(0.02)
+        reading.cancel()
+
+    thread = threading.Thread(target=lambda: asyncio.run(live()))
+    thread.start()
+    try:
+        assert joined.wait(10)
+        yield
+    finally:
+        over.set()
+        thread.join()

@@ -52,7 +52,6 @@ class Tab:
             self.call(f"{domain}.enable")
 
     def call(self, method: str, **params: Any) -> dict[str, Any]:
-        """One command and its answer."""
         number = next(self._numbers)
         address = {"sessionId": self._session} if self._session else {}
         self._socket.send(json.dumps({"id": number, "method": method, "params": params, **address}))
@@ -80,25 +79,21 @@ class Tab:
         self.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
 
     def go(self, address: str, until: str = LOADED) -> None:
-        """Opens a page, and waits until an expression is true there."""
         assert "errorText" not in self.call("Page.navigate", url=address), f"{address} does not open"
         self.wait(f"location.href === {json.dumps(address)} && {LOADED} && ({until})")
 
     def wait(self, until: str) -> None:
-        """Waits until an expression is true."""
         end = time.monotonic() + PATIENCE
         while self.evaluate(until) is not True:
             assert time.monotonic() < end, f"{until} did not become true; the page says: {self.evaluate('document.body.innerText')} {self.errors}"
             time.sleep(0.05)
 
     def evaluate(self, expression: str) -> Any:
-        """The value of an expression, or of the promise that it is."""
         answer = self.call("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
         assert "exceptionDetails" not in answer, answer
         return answer["result"].get("value")
 
     def picture(self, path: Path) -> None:
-        """The whole page as PNG."""
         path.write_bytes(base64.b64decode(self.call("Page.captureScreenshot", captureBeyondViewport=True)["data"]))
 
     def axe(self) -> list[str]:
@@ -150,10 +145,3 @@ def faults(tab: Tab, page: str | Path, until: str = LOADED, pictures: Path | Non
         if pictures is not None:
             tab.picture(pictures / f"{width}-{scheme}.png")
     return complaints
-
-
-def check_page(page: str | Path, until: str = LOADED, pictures: Path | None = None) -> None:
-    """Fails with the list of the page's faults if it has any."""
-    with browser() as tab:
-        complaints = faults(tab, page, until, pictures)
-    assert not complaints, "\n".join(complaints)

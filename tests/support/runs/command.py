@@ -6,9 +6,10 @@ import subprocess
 import sys
 import tempfile
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import IO, Any
 
 import pytest
@@ -20,8 +21,6 @@ _QUIET = (DeprecationWarning, PendingDeprecationWarning, ImportWarning, Resource
 
 @dataclass(frozen=True)
 class Done:
-    """What a person sees of a command that has ended."""
-
     returncode: int
     stdout: str
     stderr: str
@@ -84,6 +83,22 @@ def in_a_process(*arguments: str, **environment: str) -> subprocess.CompletedPro
     return subprocess.run(command(*arguments), capture_output=True, text=True, timeout=60, env={**os.environ, **environment}, check=False)
 
 
+def together(*lines: Sequence[str]) -> list[Done]:
+    """Some commands, as typed, each in an interpreter of its own, at once; and their ends."""
+    running = [subprocess.Popen(command(*words), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for words in lines]
+    outputs = [process.communicate(timeout=60) for process in running]
+    return [Done(process.returncode, *output) for process, output in zip(running, outputs, strict=True)]
+
+
 def command(*arguments: str) -> list[str]:
     """The words that start the command line in an interpreter of its own."""
     return [sys.executable, "-m", "local_dp", *arguments]
+
+
+def enrolled(folder: Path, *hosts: int, clients: int = 20) -> None:
+    """Keys of a server and of hosts of so many clients each, by their first one, and the roster."""
+    for name in ("server", *(f"host-{start}" for start in hosts)):
+        assert local_dp("keys", "create", str(folder / f"{name}.key")).returncode == 0
+    for start in hosts:
+        done = local_dp("keys", "enrol", str(folder / "roster"), str(folder / f"host-{start}.key.pub"), "--start", str(start), "--clients", str(clients))
+        assert done.returncode == 0, done.stderr

@@ -80,7 +80,6 @@ def adaptive() -> Adaptive[LocalQuery, Tally, list[list[int]]]:
 
 
 def hosts() -> list[ClientRole]:
-    """Five, with ten people each."""
     spans = pairwise(range(0, CLIENTS + 1, CLIENTS // HOSTS_OF))
     return [role(yes_records(CLIENTS).take(slice(*span)), span[0], member=f"host-{index}") for index, span in enumerate(spans)]
 

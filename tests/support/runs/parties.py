@@ -84,14 +84,11 @@ class Cast:
         return Party.member(RUN, public(self.server), member.own) if self.signed else UNSIGNED
 
     def serve(self, member: Member, bus: ClientBus) -> Any:
-        """A member's life on a bus."""
         sealed = SealedBus(bus, self.of_a(member))
         self.heard.append(sealed)
         return serve(member.role(), sealed, RUN, HOSTS)
 
     def algorithm(self) -> LocalAlgorithm:
-        """A survey, again and again."""
-
         def play() -> Play[LocalQuery, Tally, Estimate]:
             for _ in range(self.rounds):
                 estimate = yield from as_play(Survey().algorithm(BUDGET / self.rounds, CLIENTS))
@@ -133,7 +130,6 @@ def threads(cast: Cast, urls: Sequence[str]) -> Iterator[None]:
 
 
 def settings(private: bool = False, broker: str = "") -> Settings:
-    """A survey of the clients."""
     return Settings(Survey(), PEOPLE, BUDGET, Randomness(SEED, private), broker=broker, terms=TERMS)
 
 
@@ -160,7 +156,6 @@ def play_in_memory(cast: Cast, broker: MemoryBroker, joining: float = 5.0) -> tu
 
 
 def digests(rounds: Sequence[RoundSummary]) -> list[str | None]:
-    """All reports of a run, in short."""
     return [summary.digest for summary in rounds]
 
 

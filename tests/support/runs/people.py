@@ -8,7 +8,6 @@ from local_dp.records import Records
 
 
 def people(n: int = 4000) -> Records:
-    """A table of jobs, ages, incomes, and who is old."""
     generator = np.random.default_rng(7)
     age = generator.integers(18, 90, n)
     job = generator.choice(["baker", "smith", "clerk"], n, p=[0.6, 0.3, 0.1])
@@ -16,10 +15,10 @@ def people(n: int = 4000) -> Records:
     return Records({"age": age, "income": np.exp(generator.normal(10, 1, n)), "job": job, "old": (age >= 65).astype(np.int64)})
 
 
-def written(folder: Path) -> Path:
-    """The table as a file."""
+def written(folder: Path, records: Records | None = None) -> Path:
+    """A table as a file: these people, or others."""
     import polars
 
     path = folder / "people.csv"
-    polars.DataFrame({name: values.tolist() for name, values in people().columns.items()}).write_csv(path)
+    polars.DataFrame({name: values.tolist() for name, values in (records or people()).columns.items()}).write_csv(path)
     return path

@@ -30,7 +30,6 @@ class Twin:
         return self.why
 
     def apply(self, patch: pytest.MonkeyPatch) -> None:
-        """Breaks the code until the test ends."""
         for name, wrong in self.changes.items():
             if self.target is None:
                 patch.setattr(name, wrong)
@@ -111,5 +110,4 @@ class Quick:
 
 
 def lost(finding: Finding) -> str:
-    """The checks that fell."""
     return "; ".join(check.statement for check in finding.checks if not check.shown)

@@ -26,17 +26,14 @@ def member(path: Path, budget: float = 1.0, lifetime: float | None = None, clien
 
 
 def asked(number: int, epsilon: float = SMALL, run: str = "run", clients: int = CLIENTS) -> Request:
-    """One round of a survey."""
     return request(survey_query(clients, randomizer=BinaryRR(epsilon)), number=number, run=run)
 
 
 def told(answers: Iterable[Reply | Refusal]) -> bytes:
-    """The answers as they go out."""
     return b"".join(map(encode, answers))
 
 
 def code(answers: tuple[Reply | Refusal, ...]) -> str:
-    """The refusal's code, or "reply"."""
     return answers[0].code if isinstance(answers[0], Refusal) else "reply"
 
 

@@ -35,7 +35,6 @@ class Terminal:
             assert self._read(0.1) or self.process.poll() is None, f"it ended without {text!r}: {self.drawn[-500:]!r}"
 
     def interrupt(self) -> None:
-        """The interrupt key."""
         self.process.send_signal(signal.SIGINT)
 
     def end(self, seconds: float = 60.0) -> str:

@@ -10,7 +10,6 @@ from tests.support.inputs.builders import SEED
 
 
 def run_tier(protocol: LocalProtocol[Any], clients: int, tier: Tier, **options: Any) -> Outcome:
-    """A run with the tests' seed."""
     settings = Settings(protocol, protocol.synthetic(clients, SEED), 1.0, Randomness(SEED, False), tier=tier, **options)
     return execute(settings, lambda progress: None)
 

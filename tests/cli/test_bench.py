@@ -1,25 +1,80 @@
-"""`local-dp bench --peers`: the fastest peer and its ratio, the tables, the figure, what is refused, and the variances of ours that it prints."""
+"""`local-dp bench`: commands by themselves, client processes beside bare ones, stores beside none, randomizers beside those of peers."""
 
 import math
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from local_dp.errors import BusError
+from local_dp.experiments.bench import bare_clients
 from local_dp.experiments.bench import peers as bench_peers
+from local_dp.experiments.bench import runs as bench_runs
+from local_dp.experiments.bench.bare_clients import Fleet
 from local_dp.experiments.bench.peers import Row, describe, speed_figure
 from local_dp.experiments.lab.figures import save
 from local_dp.experiments.peers import accuracy
 from local_dp.experiments.peers.accuracy import PAIRS, closed_form
+from local_dp.experiments.tiers.settings import EMBEDDED
 from local_dp.randomizers.registry import RANDOMIZERS
+from tests.support.runs.brokers import free_port
 from tests.support.runs.command import local_dp
+
+_LARGE = 200 << 20  # bytes
+
+
+def test_a_command_s_memory_is_not_that_of_who_measures_it() -> None:
+    """A process that starts another lends it its own peak, which is none of the command's; a command that fails has no speed."""
+    values = np.ones(_LARGE, dtype=np.uint8)
+    seconds, mebibytes = bench_runs._command(["-c", "import numpy"])
+    assert values.all()
+    assert 0 < seconds < 60
+    assert 10 < mebibytes < 100
+    with pytest.raises(BusError, match=r"ended with exit code 3; run it alone to see why"):
+        bench_runs._command(["-c", "raise SystemExit(3)"])
+
+
+@pytest.mark.long
+def test_bare_clients_join_and_answer() -> None:
+    """What client processes stand beside by the embedded broker too: seconds until they are there, those of a round, and the size of one."""
+    for speed in bench_runs._processes(2, EMBEDDED):
+        assert speed.reference is not None, speed.what
+        assert speed.reference > 0
+
+
+def test_of_several_fleets_the_shortest_times_and_the_most_memory_count() -> None:
+    assert bench_runs._best([Fleet(3.0, 1.0, 5.0), Fleet(2.0, 4.0, 6.0)]) == Fleet(2.0, 1.0, 6.0)
+
+
+@pytest.mark.long
+def test_bare_clients_that_cannot_join_are_no_reference(capfd: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(BusError, match=r"of 2 processes of aiomqtt alone some could not join the broker"):
+        bare_clients.bare_clients(2, f"mqtt://127.0.0.1:{free_port()}")
+    assert "2 of 2 could not join" in capfd.readouterr().err
+
+
+def test_what_stores_cost_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each round with stores beside one without, how many times as long it takes, and the verdict."""
+    with_stores = {"processes": [0.13, 0.26, 0.12], "hosts": [0.15, 0.16, 0.1]}
+    monkeypatch.setattr(bench_runs, "_seconds", lambda clients, tier, broker, stores: with_stores[tier].pop() if stores else 0.1)
+    done = local_dp("bench", "--stores", "--processes", "7")
+    assert done.returncode == 0, done.stderr
+    output = " ".join(done.stdout.split())
+    assert "7 client processes" in output
+    assert (output.count("meets"), output.count("misses")) == (1, 1)
+
+
+@pytest.mark.parametrize("stores", [False, True])
+def test_a_round_is_measured(stores: bool) -> None:
+    assert 0 < bench_runs._seconds(20, "hosts", EMBEDDED, stores) < 20
+
 
 ROWS = [Row("a: clients", 6.0, {"opendp": 2.0, "pure-ldp": 12.0}), Row("b: server", 3.0, {})]
 
 
 def test_the_best_peer_is_the_fastest() -> None:
     """The ratio is to the fastest of them, also where it is ahead of ours; without a peer there is none."""
-    assert (ROWS[0].best, ROWS[0].ratio) == ("pure-ldp", 0.5)
-    assert (ROWS[1].best, ROWS[1].ratio) == ("", None)
+    assert (ROWS[0].best, ROWS[0].ratio, ROWS[1].best, ROWS[1].ratio) == ("pure-ldp", 0.5, "", None)
 
 
 def test_the_tables_and_the_figure(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -1,0 +1,117 @@
+"""Wrong input at the command line: one line on standard error, with the value, the nearest name or what to type; the documented exit code."""
+
+import shlex
+from pathlib import Path
+
+import pytest
+
+from tests.support.runs.command import local_dp
+
+pytestmark = pytest.mark.usefixtures("warm", "impatient")
+
+REFUSED = {  # by the exit code: the command, and what its line says
+    2: {
+        "run telepathy": "telepathy",
+        "run survey --epsilon 0": "epsilon is 0",
+        "run survey --epsilon -1": "epsilon is -1",
+        "run survey --epsilon nan": "epsilon is 'nan'; give a number",
+        "run survey --epsilon inf": "epsilon is inf",
+        "run survey --clients 0": "clients is 0",
+        "run survey --hosts 0": "hosts is 0",
+        "run frequency --set k=1": "k is 1",
+        "run masked-parity --set d=65": "d is 65",
+        "run masked-parity --set d=0": "d is 0",
+        "run survey --set q=1": "no parameter 'q'",
+        "run survey --set p": "KEY=VALUE",
+        "run survey --set p=many": "p is 'many'",
+        "run survey --set p=1.5": "p is 1.5",
+        "run survey --question 'yes >'": "cannot read the question",
+        "run survey --quorum 2": "the quorum is 2",
+        "run survey --deadline -1": "the deadline is -1",
+        "run survey --seed 1 --private": "takes no seed",
+        "run survey --tier aggregate --private": "cannot be private",
+        "run survey --seed -1": "seed is -1",
+        "run survey --records nowhere.csv --question 'a > 1'": "no file 'nowhere.csv'",
+        "run survey --broker http://x": "cannot use the broker 'http://x'",
+        "run survey --plot figure.txt": "figure.txt",
+        "run survey --clients 1e6 --hosts 1e5": "from 1 to",
+        "run survey --epsilon 0.0001": "use --tier aggregate",
+        "run survey --tier population --clients 100000000000": "at most 10,000,000,000",
+        "run survey --tier aggregate --clients 10000000000000000": "use fewer clients",
+        "run survey --tier processes --clients 100000": "too many",
+        "rnu": "no command 'rnu'; did you mean 'run'?",
+        "run survy": "did you mean 'survey'?",
+        "host frequencey": "did you mean 'frequency'?",
+        "run survey --qestion x": "no option '--qestion'; did you mean '--question'? `local-dp run survey --help`",
+        "run survey --set tolerence=1": "no parameter 'tolerence'; did you mean 'tolerance'?",
+        "experiment masked-party": "did you mean 'masked-parity'?",
+        "describe hadamrd": "did you mean 'hadamard'?",
+        "export fare x.csv": "did you mean 'fair'?",
+        "coverage servey": "did you mean 'survey'?",
+        "run mean --column agee --low 0 --high 9 --records people.csv": "did you mean 'age'?",
+        "run survey --question \"smoke == 'yes'\" --records people.csv": "did you mean 'smokes'?",
+        "run survey --records people.csv": "survey of a table needs --question: ",
+        "run mean --low 0 --high 9 --records people.csv": "mean of a table needs --column: ",
+        "run sq --records people.csv": "sq of a table needs --question: ",
+        "run survey --question 'age = 30' --records people.csv": "write it as 'age == 30'",
+        "run survey --clients 1.5": "clients is '1.5'; give a whole number",
+        "run survey --epsilon much": "epsilon is 'much'; give a number",
+        "server survey": "Missing option '--broker'",
+        "--show-completion fsh": "did you mean 'fish'?",
+        "price 'nope 1'": "no kind of mechanism 'nope'",
+        "price 'pure 1 x'": "of the form 'pure EPSILON'",
+        "price 'pure 1' --delta 0": "delta is 0",
+        "price 'pure 1' --delta much": "delta is 'much'; give a number",
+        "price 'pure 1' --epsilon -1": "epsilon is -1",
+        "price 'gaussian -3'": "sigma is -3",
+        "attack reconstruct --records people.csv --question 'age > 30'": "give either noise",
+        "attack reconstruct --records people.csv --question 'age > 30' --noise 1 --epsilon 1": "give either noise",
+        "attack reconstruct --records people.csv --question 'age > 30' --noise -1": "0 or more",
+        "attack reconstruct --records people.csv --question 'age > 30' --epsilon 99": "epsilon is 99",
+        "attack reconstruct --records people.csv --question 'income > 3' --noise 1": "no column",
+        "attack reconstruct --records people.csv --question 'age >' --noise 1": "cannot read the question",
+        "shuffle nobody": "no randomizer named",
+        "shuffle grr --clients 1": "clients is 1",
+        "shuffle wide-hashing": "no finite channel",
+        "run survey --records empty.csv --question 'a > 1'": "0 rows",
+        "run survey --records table.xlsx --question 'a > 1'": ".csv or .parquet",
+        "run survey --records broken.parquet --question 'a > 1'": "cannot read 'broken.parquet'",
+        "run survey --records people.csv --question 'income > 1'": "no column 'income'",
+        "run survey --records people.csv --question 'smokes > 1'": "compare like with like",
+        "run mean --records people.csv --column age": "public bounds",
+        "run mean --records people.csv --column smokes --low 0 --high 1": "is text",
+        "run frequency --records people.csv --column income": "no column 'income'",
+        "run frequency --records people.csv --column smokes --private": "list them",
+        "run frequency --records people.csv --column smokes --private --labels-from-data": "declare the labels",
+        "run survey --records people.csv --question 'age > 1' --clients 501": "has 500 rows",
+        "run masked-parity --records people.csv": "leave out --records",
+        "server survey --clients 9 --private --broker mqtt://127.0.0.1:1 --run first": "is signed: give --key",
+        "host survey --clients 9 --private --broker mqtt://127.0.0.1:1 --run first": "is signed: give --key",
+        "client survey --index 0 --private --broker mqtt://127.0.0.1:1 --run first": "is signed: give --key",
+        "server survey --clients 9 --private --broker mqtt://127.0.0.1:1 --run first --key nowhere": "go together",
+        "host survey --clients 9 --private --broker mqtt://127.0.0.1:1 --run first --key nowhere": "go together",
+        "client survey --index 0 --private --broker mqtt://127.0.0.1:1 --run first --key nowhere": "go together",
+        "server survey --broker mqtt://127.0.0.1:1 --run 'a b'": "'a b'",
+    },
+    4: {
+        "run survey --set randomizer=telepathy": "telepathy",
+        "run survey --clients 20 --allow grr": "not on the clients' list",
+        "run survey --randomizer binry-rr": "did you mean 'binary-rr'?",
+    },
+    5: {
+        "run survey --broker mqtt://127.0.0.1:1": "cannot reach the broker mqtt://127.0.0.1:1",
+    },
+}
+
+
+@pytest.mark.parametrize(("code", "line"), [(code, line) for code, lines in REFUSED.items() for line in lines])
+def test_wrong_input_gets_one_line(code: int, line: str, table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beside the notice that the clients are few; no traceback, and nothing on standard output."""
+    monkeypatch.chdir(table.parent)
+    table.with_name("empty.csv").write_text("a,b\n")
+    table.with_name("table.xlsx").write_text("x")
+    table.with_name("broken.parquet").write_bytes(b"PAR1 not really")
+    done = local_dp(*shlex.split(line))
+    assert (done.returncode, done.stdout) == (code, ""), done.stderr
+    (said,) = (each for each in done.stderr.strip().splitlines() if not each.startswith(("round ", "You have ")))
+    assert REFUSED[code][line] in said
