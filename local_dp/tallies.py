@@ -216,9 +216,7 @@ class Joint:
     covariance: Floats
     n: int
 
-    def ratio(
-        self, parts: slice | list[int], wholes: slice | list[int] | int, least: float = 0.0, most: float = 1.0, each: OneReport | None = None
-    ) -> Ratio:
+    def ratio(self, parts: slice | list[int], wholes: slice | list[int] | int, least: float = 0.0, most: float = 1.0, each: OneReport | None = None) -> Ratio:
         """Each of the functions at `parts` as a share of the one at `wholes`."""
         part, whole = np.arange(len(self.value))[parts], np.broadcast_to(np.arange(len(self.value))[wholes], np.arange(len(self.value))[parts].shape)
         spread = np.diagonal(self.covariance)

@@ -68,9 +68,7 @@ def holds(statement: str, claims: Mapping[str, Claimed], more: str = "", *, also
     return Check(statement, shown, evidence, alpha, "; ".join(text for _, text in weakest.values()) or "nothing")
 
 
-def measured(
-    statement: str, figures: Mapping[str, Statistic], low: float = -math.inf, high: float = math.inf, more: str = "", *, also: bool = True
-) -> Check:
+def measured(statement: str, figures: Mapping[str, Statistic], low: float = -math.inf, high: float = math.inf, more: str = "", *, also: bool = True) -> Check:
     """`holds` where the same is claimed of every figure."""
     return holds(statement, {name: Claimed(figure, low, high) for name, figure in figures.items()}, more, also=also)
 
