@@ -15,8 +15,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from local_dp.accounting.gaussian import DiscreteGaussian, Gaussian
-from local_dp.accounting.lattice import Lattice
+from local_dp.accounting.losses import DiscreteGaussian, Gaussian, Lattice
 from local_dp.arrays import Floats, Ints
 from local_dp.checks import check_whole
 from local_dp.loss import ATTO, NANO, Approximate, Pure

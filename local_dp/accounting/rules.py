@@ -13,9 +13,8 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import NamedTuple, TypeAlias, TypeVar
 
-from local_dp.accounting.gaussian import DiscreteGaussian, Gaussian, conversion, gaussian_epsilon
-from local_dp.accounting.lattice import Lattice, discrete_laplace
 from local_dp.accounting.laws import MAX_PARTS, Curve, Exact, Summed, binomial_curve
+from local_dp.accounting.losses import DiscreteGaussian, Gaussian, Lattice, conversion, discrete_laplace, gaussian_epsilon
 from local_dp.checks import check_share, check_whole, whole_number
 from local_dp.errors import InputError, unknown
 from local_dp.loss import ATTO, NANO, Approximate, Concentrated, Pure, approximate, exp_epsilon, nano_epsilon

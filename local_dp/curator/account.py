@@ -3,7 +3,7 @@
 import math
 from typing import Generic, TypeVar
 
-from local_dp.accounting.gaussian import conversion, rho_within
+from local_dp.accounting.losses import conversion, rho_within
 from local_dp.accounting.rules import optimal_delta, optimal_part
 from local_dp.checks import check_whole
 from local_dp.curator.mechanism import Mechanism, Neighbours

@@ -13,7 +13,7 @@ from typing import Self
 
 import numpy as np
 
-from local_dp.accounting.gaussian import DiscreteGaussian
+from local_dp.accounting.losses import DiscreteGaussian
 from local_dp.accounting.rules import delta, optimal_part
 from local_dp.arrays import Counts, Floats, Ints
 from local_dp.checks import check_whole

@@ -17,7 +17,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from local_dp.accounting.gaussian import gaussian_delta
+from local_dp.accounting.losses import gaussian_delta
 from local_dp.arrays import Counts, Words
 from local_dp.checks import check_whole
 from local_dp.draws import WORD_BITS, Draws

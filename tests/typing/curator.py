@@ -5,7 +5,7 @@ Each `type: ignore` marks a claim that must NOT type-check: mypy reports it as u
 
 from typing import assert_type
 
-from local_dp.accounting.lattice import Lattice
+from local_dp.accounting.losses import Lattice
 from local_dp.arrays import Floats
 from local_dp.curator.account import TrustedOracle
 from local_dp.curator.clipped import NoisySum

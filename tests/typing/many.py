@@ -10,9 +10,8 @@ from local_dp.curator.account import TrustedOracle
 from local_dp.curator.marginals.base import BinaryTable, Synthetic
 from local_dp.curator.mechanism import Mechanism
 from local_dp.curator.query_release.counting import SmallDatabase
-from local_dp.curator.query_release.dual_query import DualQuery, SampledQueries
-from local_dp.curator.query_release.mwem import Answer, Mwem
 from local_dp.curator.query_release.pmw import Answered, Asks, MultiplicativeWeights
+from local_dp.curator.query_release.synthetic import Answer, DualQuery, Mwem, SampledQueries
 from local_dp.interaction import Adaptive, Nonadaptive, Oracle, run
 from local_dp.loss import Concentrated, Pure
 from local_dp.oracles.local.population import PopulationOracle

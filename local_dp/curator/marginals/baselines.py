@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from local_dp.accounting.gaussian import rho_within
+from local_dp.accounting.losses import rho_within
 from local_dp.arrays import Counts, Floats
 from local_dp.checks import check_vector, check_whole
 from local_dp.cube import places_of

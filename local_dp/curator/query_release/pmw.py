@@ -12,7 +12,7 @@ from typing import Self, TypeAlias
 
 import numpy as np
 
-from local_dp.accounting.gaussian import rho_within
+from local_dp.accounting.losses import rho_within
 from local_dp.arrays import Counts, Floats
 from local_dp.checks import check_positive, check_share, check_whole
 from local_dp.curator.clipped import ClippedLaplace, laplace_tail

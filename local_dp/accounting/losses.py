@@ -1,11 +1,13 @@
-"""Privacy-loss laws on whole multiples of one step, in whole weights: the losses of small mechanisms, and their exact sums."""
+"""Losses with more than one number: laws on whole multiples of one step, exact in whole weights; Gaussian noise, its price, and its discrete counterpart."""
 
+import math
 from dataclasses import dataclass
 from decimal import Decimal, localcontext
 from fractions import Fraction
+from typing import Self
 
 from local_dp.errors import InputError
-from local_dp.loss import ATTO, Approximate, Pure, exp_epsilon
+from local_dp.loss import ATTO, Approximate, Concentrated, Pure, exp_epsilon
 
 
 @dataclass(frozen=True)
@@ -120,3 +122,121 @@ def discrete_laplace(nano: int, sensitivity: int = 1) -> Lattice:
     inside = {m - 2 * y: less**y * more ** (m - y) * (more - less) for y in range(1, m)}
     weights = {m: more ** (m + 1), **inside, -m: less**m * more}
     return Lattice(growth, -m, tuple(weights.get(place, 0) for place in range(-m, m + 1)))
+
+
+SIGMAS = (0.1, 10_000.0)
+_FAR = 25.0  # standard deviations from where on a tail is its continued fraction
+_MARGIN = 1 + 1e-11  # more than the rounding of a closed form
+
+
+@dataclass(frozen=True)
+class _Noise:
+    """mu^2 = `atto_mu2` / 1e18; one answer of sensitivity 1 with noise of standard deviation sigma has mu = 1 / sigma."""
+
+    atto_mu2: int
+
+    def __post_init__(self) -> None:
+        if type(self.atto_mu2) is not int or self.atto_mu2 < 1:
+            raise InputError(f"mu^2 is {self.atto_mu2!r} units of 1e-18; give a whole number, 1 or more")
+
+    @classmethod
+    def of_sigma(cls, sigma: float) -> Self:
+        """One answer of sensitivity 1. Raises InputError unless .1 <= sigma <= 10,000."""
+        if not SIGMAS[0] <= sigma <= SIGMAS[1]:  # also false for NaN
+            raise InputError(f"sigma is {sigma:g}; give a number from {SIGMAS[0]:g} to {SIGMAS[1]:,.0f}")
+        return cls(math.ceil(ATTO / Fraction(repr(float(sigma))) ** 2))
+
+    @property
+    def mu(self) -> float:
+        """The distance of the two laws, in standard deviations."""
+        return math.sqrt(self.atto_mu2 / ATTO)
+
+
+@dataclass(frozen=True)
+class Gaussian(_Noise):
+    """Normal noise, of one answer or many: the loss is normal with mean mu^2 / 2 and variance mu^2. Several mu^2 add up exactly.
+
+    A law to compare with: no float noise is drawn here.
+    """
+
+    def __add__(self, other: "Gaussian") -> "Gaussian":
+        return Gaussian(self.atto_mu2 + other.atto_mu2)
+
+
+@dataclass(frozen=True)
+class DiscreteGaussian(_Noise):
+    """Noise y of weight e^(-y^2 mu^2 / 2) on a count that one record moves by 1: the loss is (1 - 2 y) mu^2 / 2, and rho = mu^2 / 2.
+
+    Several do not add up to another. Source: Canonne, Kamath, Steinke 2020, Theorem 4.
+    """
+
+    @property
+    def step(self) -> float:
+        """Losses are odd multiples of half of this, in nats."""
+        return self.atto_mu2 / ATTO
+
+
+def gaussian_delta(mu: float, epsilon: float) -> float:
+    """Phi(mu / 2 - eps / mu) - e^eps Phi(-mu / 2 - eps / mu): the least delta, exact, rounded up. Source: Balle, Wang 2018, Theorem 8."""
+    near, far = epsilon / mu - mu / 2, epsilon / mu + mu / 2
+    density = math.exp(-(near**2) / 2) / math.sqrt(2 * math.pi)  # that of `far` times e^eps
+    if near >= _FAR:
+        return density * (_mills(near) - _mills(far)) * _MARGIN
+    other = density * _mills(far) if far >= _FAR else math.exp(epsilon) * _tail(far)
+    return max(0.0, _tail(near) - other) * _MARGIN + 1e-16 * _tail(near)
+
+
+def gaussian_epsilon(mu: float, delta: float) -> float:
+    """The least epsilon (nats) beside this delta, by bisection, rounded up."""
+    if gaussian_delta(mu, 0.0) <= delta:
+        return 0.0
+    low, high = 0.0, mu**2 / 2 + mu * math.sqrt(2 * math.log(1 / delta))  # the normal tail of the loss alone
+    for _ in range(200):
+        middle = (low + high) / 2
+        low, high = (low, middle) if gaussian_delta(mu, middle) <= delta else (middle, high)
+    return high
+
+
+def _tail(z: float) -> float:
+    """Pr[N(0, 1) > z], to full relative precision far out."""
+    return math.erfc(z / math.sqrt(2)) / 2
+
+
+def _mills(z: float) -> float:
+    """Pr[N(0, 1) > z] over its density, for z of 25 or more: by its continued fraction."""
+    fraction = z
+    for term in range(20, 0, -1):
+        fraction = z + term / fraction
+    return 1 / fraction
+
+
+_UP = 1 + 1e-12  # more than the rounding of a few floats
+
+
+def conversion(rho: float, delta: float) -> float:
+    """The least epsilon that rho-zCDP gives beside delta: a rho + ln(1 / (a delta)) / (a - 1) + ln(1 - 1 / a) at its best order a > 1; any order is safe.
+
+    Source: Canonne, Kamath, Steinke 2020, Proposition 12.
+    """
+
+    def at(log_more: float) -> float:
+        order = 1 + math.exp(log_more)
+        return order * rho - math.log(order * delta) / (order - 1) + math.log1p(-1 / order)
+
+    best = min(range(-40, 60), key=lambda quarter: at(quarter / 4)) / 4
+    low, high, golden = best - 0.25, best + 0.25, (math.sqrt(5) - 1) / 2
+    for _ in range(60):
+        near, far = high - golden * (high - low), low + golden * (high - low)
+        low, high = (low, far) if at(near) < at(far) else (near, high)
+    return at((low + high) / 2) * _UP
+
+
+def rho_within(budget: Approximate) -> Concentrated:
+    """The most rho, in whole units of 1e-18, that comes to no more than the budget. Raises InputError where there is none or no delta."""
+    low, high = 0, 1 << 70
+    while budget.atto and high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if conversion(middle / ATTO, budget.delta) <= budget.epsilon else (low, middle)
+    if not low:
+        raise InputError(f"{budget} is worth no rho; give a delta above 0 and a larger epsilon")
+    return Concentrated(low)
