@@ -3,10 +3,12 @@
 And synthetic data as the equilibrium of a game: a private player of queries against a player of data (Section 4).
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
+from math import prod
 from typing import TypeVar
 
 import numpy as np
@@ -87,17 +89,13 @@ class Perturbation:
             )
         weights = clipped_noise(exp_epsilon(self.step), most)
         for noises in product(weights, repeat=m):
-            weight = 1
-            for noise in noises:
-                weight *= weights[noise]
-            yield self._with(database, list(noises)), weight
+            yield self._with(database, list(noises)), prod(weights[noise] for noise in noises)
 
     def law(self, database: Labelled, outcome_of: Callable[[Weighted], R]) -> Law[R]:
         """The law of a function `outcome_of` of the perturbed data; see `listed`."""
-        law: dict[R, int] = {}
+        law: Counter[R] = Counter()
         for data, weight in self.listed(database):
-            outcome = outcome_of(data)
-            law[outcome] = law.get(outcome, 0) + weight
+            law[outcome_of(data)] += weight
         return law
 
     def _with(self, database: Labelled, noises: list[int]) -> Weighted:

@@ -5,17 +5,18 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cache, cached_property, lru_cache
+from functools import cache, cached_property
 from itertools import product
 from typing import Generic, Protocol, TypeAlias, TypeVar
 
 from local_dp.checks import check_share, check_whole
-from local_dp.curator.mechanism import Law, Mechanism, whole_weights
+from local_dp.curator.clipped import laplace_tail, least_tail
+from local_dp.curator.mechanism import Law, Mechanism, mixture, probabilities, whole_weights
 from local_dp.curator.oracle_efficient.separated import Fail
 from local_dp.curator.selection.occam import Labelled
 from local_dp.draws import Draws
 from local_dp.errors import InputError
-from local_dp.loss import ATTO, NANO, Approximate, Pure, exp_epsilon, nano_epsilon, nano_of_ratio
+from local_dp.loss import ATTO, NANO, Approximate, Pure, nano_epsilon, nano_of_ratio
 
 MAX_WAYS = 1 << 14
 Piece: TypeAlias = tuple[tuple[int, int], ...]
@@ -100,9 +101,7 @@ class Terms:
     @cached_property
     def threshold(self) -> int:
         """M + t: M survivors pass with probability delta* at most."""
-        shrink = math.exp(-self.nano / NANO)
-        t = max(0, math.ceil(-math.log(self.delta * (1 + shrink)) * NANO / self.nano) - 1)  # Pr[Y > t] = shrink^(t + 1) / (1 + shrink)
-        return self.enough + t
+        return self.enough + least_tail(self.nano, Fraction(self.delta)) - 1
 
     @property
     def pieces(self) -> int:
@@ -116,14 +115,7 @@ class Terms:
 
     def pass_chance(self, survivors: int) -> Fraction:
         """Pr[survivors + Y > threshold], with e^eps* replaced by the fraction just below it."""
-        return _at_least(self.nano, self.threshold - survivors + 1)
-
-
-@lru_cache(maxsize=4096)
-def _at_least(nano: int, over: int) -> Fraction:
-    """Pr[Y >= over]; Y and -Y have one law."""
-    shrink = 1 / exp_epsilon(nano)
-    return shrink**over / (1 + shrink) if over > 0 else 1 - shrink ** (1 - over) / (1 + shrink)
+        return laplace_tail(self.nano, self.threshold - survivors + 1)
 
 
 def apart(epsilon: float, records: int, pieces: int) -> float:
@@ -198,26 +190,20 @@ class RobustRelease(Mechanism[Labelled, R | None, Approximate], Generic[R]):
 
     def law(self, database: Labelled) -> Law[R | None]:
         """By all ways to cut a small database."""
-        shares: dict[R | None, Fraction] = {}
-        for pieces, share in cuts(database, self._pieces(len(database.x)), self.records):
-            for answer, probability in self.answer_law([self.base.law(Labelled.of(piece)) for piece in pieces]).items():
-                shares[answer] = shares.get(answer, Fraction(0)) + share * probability
-        shares[None] = 1 - sum(shares.values(), Fraction(0))
-        return whole_weights(shares)
+        ways = cuts(database, self._pieces(len(database.x)), self.records)
+        shares = mixture((share, self.answer_law([self.base.law(Labelled.of(piece)) for piece in pieces])) for pieces, share in ways)
+        return whole_weights({**shares, None: 1 - sum(shares.values(), Fraction(0))})
 
     def answer_law(self, laws: Sequence[Law[R | Fail]]) -> dict[R, Fraction]:
         """The probability of each answer, given the law of a run on each piece."""
         survive = [(1 - failing(law)) ** self.terms.runs for law in laws]
-        shares: dict[R, Fraction] = {}
+        parts = []
         for i, law in enumerate(laws):
-            chance: Fraction = sum(
-                (share * self.terms.pass_chance(t + 1) / (t + 1) for t, share in enumerate(_survivors(survive[:i] + survive[i + 1 :]))), Fraction(0)
-            )
-            total = sum(weight for answer, weight in law.items() if not isinstance(answer, Fail))
-            for answer, weight in law.items():
-                if not isinstance(answer, Fail):
-                    shares[answer] = shares.get(answer, Fraction(0)) + survive[i] * chance * Fraction(weight, total)
-        return shares
+            others = enumerate(_survivors(survive[:i] + survive[i + 1 :]))
+            chance = sum((share * self.terms.pass_chance(t + 1) / (t + 1) for t, share in others), Fraction(0))
+            answered = {answer: weight for answer, weight in law.items() if not isinstance(answer, Fail)}
+            parts.append((survive[i] * chance, probabilities(answered)))
+        return mixture(parts)
 
     def _epsilon(self) -> Pure:
         enough = self.terms.enough

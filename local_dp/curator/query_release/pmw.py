@@ -15,10 +15,11 @@ import numpy as np
 from local_dp.accounting.losses import rho_within
 from local_dp.arrays import Counts, Floats
 from local_dp.checks import check_positive, check_share, check_whole
-from local_dp.curator.clipped import ClippedLaplace, laplace_tail
+from local_dp.curator.clipped import ClippedAnswer, ClippedLaplace, laplace_tail
 from local_dp.curator.inversion import discrete_laplaces
 from local_dp.curator.mechanism import Law, Mechanism, whole_weights
 from local_dp.curator.query_release.counting import MAX_RECORDS, CountingQueries
+from local_dp.curator.selection.exponential import without
 from local_dp.draws import Draws
 from local_dp.errors import InputError
 from local_dp.interaction import Adaptive, Play
@@ -106,9 +107,7 @@ class FirstFar(Mechanism[Counts, int | None, Pure]):
 
     def _beyond(self, passed: list[Fraction], fired: Fraction | None, start: int, ratio: Fraction) -> Fraction:
         """The sum over t >= start of Pr[W = t - threshold] prod(1 - c r^t) times c' r^t, if one fired."""
-        product = [Fraction(1)]
-        for head in passed:
-            product = [here - head * before for here, before in zip([*product, Fraction(0)], [Fraction(0), *product], strict=True)]
+        product = without(passed)
         if fired is not None:
             product = [Fraction(0), *(fired * term for term in product)]
         first = (1 - ratio) / (1 + ratio) * ratio ** (start - self.threshold)
@@ -116,7 +115,7 @@ class FirstFar(Mechanism[Counts, int | None, Pure]):
 
 
 @dataclass(frozen=True, eq=False)
-class NoisyCount(Mechanism[Counts, int, Pure]):
+class NoisyCount(ClippedAnswer[Counts]):
     """The count of query number `query`, plus discrete Laplace noise, clipped to 0..n. Privacy: epsilon, pure. Utility: standard error sqrt(2) / eps."""
 
     queries: CountingQueries
@@ -125,21 +124,9 @@ class NoisyCount(Mechanism[Counts, int, Pure]):
 
     def __post_init__(self) -> None:
         check_whole("query", self.query, 0, self.queries.k - 1)
-        nano_epsilon(self.epsilon)
+        super().__post_init__()
 
-    @property
-    def loss(self) -> Pure:
-        return Pure(nano_epsilon(self.epsilon))
-
-    def release(self, database: Counts, draws: Draws) -> int:
-        count, noise = self._counted(database)
-        return noise.add(count, draws)
-
-    def law(self, database: Counts) -> Law[int]:
-        count, noise = self._counted(database)
-        return noise.law(count)
-
-    def _counted(self, database: Counts) -> tuple[int, ClippedLaplace]:
+    def noisy(self, database: Counts) -> tuple[int, ClippedLaplace]:
         size = self.queries.size_of(database)
         return int(database[self.queries.values[self.query]].sum()), ClippedLaplace(nano_epsilon(self.epsilon), 1, size)
 

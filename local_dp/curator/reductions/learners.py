@@ -12,7 +12,7 @@ import numpy as np
 
 from local_dp.checks import check_whole
 from local_dp.curator.clipped import ClippedLaplace
-from local_dp.curator.mechanism import Law, Mechanism, probabilities, whole_weights
+from local_dp.curator.mechanism import Law, Mechanism, image, probabilities, whole_weights
 from local_dp.curator.multisets import LabelledMultiset, Multiset
 from local_dp.curator.sanitizers.medians import Medians
 from local_dp.curator.sanitizers.steps import Steps
@@ -71,21 +71,16 @@ class LabelSanitizer(Mechanism[LabelledMultiset, ByLabel[E], P], Generic[E, P]):
         zeros, ones = (self._label_law(database.labelled(label), database.size) for label in (0, 1))
         return {ByLabel(zero, one, (size, other)): weight * more for (size, zero), weight in zeros.items() for (other, one), more in ones.items()}
 
-    def _label_law(self, points: Multiset, total: int) -> dict[tuple[int, E | None], int]:
+    def _label_law(self, points: Multiset, total: int) -> Law[tuple[int, E | None]]:
         """Of the number of records and the release of one label."""
         if total > _LISTED:
             raise InputError(f"there are {total} records; a law is listed up to {_LISTED}")
-        shares: dict[int, Fraction] = {}
-        for noisy, chance in probabilities(ClippedLaplace(nano_epsilon(self.epsilon), 1, total).law(points.size)).items():
-            shares[self._rounded(noisy)] = shares.get(self._rounded(noisy), Fraction(0)) + chance
+        sizes = probabilities(image(ClippedLaplace(nano_epsilon(self.epsilon), 1, total).law(points.size), self._rounded))
         outcomes: dict[tuple[int, E | None], Fraction] = {}
-        for size, share in shares.items():
-            if not size:
-                outcomes[size, None] = share
-                continue
-            law = self.sanitizer.law(resized(points, size))
-            outcomes |= {(size, released): share * Fraction(weight, sum(law.values())) for released, weight in law.items()}
-        return dict(whole_weights(outcomes))
+        for size, share in sizes.items():
+            law: Law[E | None] = {**self.sanitizer.law(resized(points, size))} if size else {None: 1}
+            outcomes |= {(size, released): share * chance for released, chance in probabilities(law).items()}
+        return whole_weights(outcomes)
 
     def _rounded(self, noisy: int) -> int:
         """The nearest multiple of `records`."""
@@ -161,11 +156,7 @@ class Processed(Mechanism[D, H, L], Generic[D, E, H, L]):
         return self.after(self.mechanism.release(database, draws))
 
     def law(self, database: D) -> Law[H]:
-        law: dict[H, int] = {}
-        for result, weight in self.mechanism.law(database).items():
-            outcome = self.after(result)
-            law[outcome] = law.get(outcome, 0) + weight
-        return law
+        return image(self.mechanism.law(database), self.after)
 
 
 def best_threshold(release: ByLabel[Steps]) -> int:

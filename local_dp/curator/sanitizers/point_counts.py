@@ -3,21 +3,22 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from decimal import Decimal, localcontext
+from decimal import Decimal
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import product
 
 import numpy as np
 
 from local_dp.arrays import Counts, Naturals
 from local_dp.checks import check_whole
+from local_dp.curator.clipped import laplace_tail, least_tail
 from local_dp.curator.inversion import binomial, discrete_laplaces, exp_minus
-from local_dp.curator.mechanism import L_co, Law, Mechanism, WithinDelta, WithinEpsilon, whole_weights
+from local_dp.curator.mechanism import L_co, Law, Mechanism, WithinDelta, WithinEpsilon, image, whole_weights
 from local_dp.curator.multisets import Multiset, absent, check_bits, naturals
 from local_dp.draws import Draws
 from local_dp.errors import InputError
-from local_dp.loss import ATTO, NANO, exp_epsilon
+from local_dp.loss import ATTO, NANO
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,17 +85,7 @@ class CellNoise:
 
     def beyond(self, y: int) -> Fraction:
         """Pr[Y >= y]."""
-        growth = exp_epsilon(self.nano)
-        return 1 / (growth ** (y - 1) * (growth + 1)) if y > 0 else 1 - 1 / (growth**-y * (growth + 1))
-
-    @staticmethod
-    def least_beyond(nano: Fraction, share: Fraction) -> int:
-        """The least y >= 1 with Pr[Y >= y] = e^(-e y) / (1 + e^-e) <= share: in decimals, rounded against the claim."""
-        with localcontext() as context:
-            context.prec = 60
-            decay = exp_minus(nano / NANO)
-            most = Decimal(share.numerator) / share.denominator
-            return max(1, math.ceil((most * (1 + decay)).ln() / decay.ln() + Decimal(10) ** -40))
+        return laplace_tail(self.nano, y)
 
 
 _LISTED = 1 << 16  # outcomes
@@ -117,7 +108,7 @@ class ThresholdedHistogram(WithinDelta[Multiset, NoisyCounts]):
     @property
     def threshold(self) -> int:
         """1 + ceil((2 / eps) ln(1 / (delta (1 + e^(-eps / 2)))))."""
-        return 1 + CellNoise.least_beyond(self._nano, Fraction(self.loss.atto, ATTO))
+        return 1 + least_tail(self._nano, Fraction(self.loss.atto, ATTO))
 
     @cached_property
     def noise(self) -> CellNoise:
@@ -173,7 +164,7 @@ class PerCellHistogram(WithinEpsilon[Multiset, NoisyCounts]):
     def noise(self) -> CellNoise:
         """The noise on the count of one cell."""
         nano = Fraction(self.loss.nano, 2)
-        return CellNoise(nano, CellNoise.least_beyond(nano, Fraction(self.strangers, 1 << self.bits)))
+        return CellNoise(nano, least_tail(nano, Fraction(self.strangers, 1 << self.bits)))
 
     def release(self, database: Multiset, draws: Draws) -> NoisyCounts:
         self._check(database)
@@ -258,4 +249,4 @@ class KPointSanitizer(Mechanism[Multiset, KPointAnswers, L_co]):
         return KPointAnswers(self.k, self.counts.release(database, draws))
 
     def law(self, database: Multiset) -> Law[KPointAnswers]:
-        return {KPointAnswers(self.k, noisy): weight for noisy, weight in self.counts.law(database).items()}
+        return image(self.counts.law(database), partial(KPointAnswers, self.k))

@@ -2,7 +2,7 @@
 
 import math
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, localcontext
 from fractions import Fraction
@@ -263,7 +263,8 @@ class PermuteAndFlip(ExponentialChoice):
         coins, chances = [self.decay**gap for gap in gaps], list[Fraction]()
         for group, (coin, size) in enumerate(zip(coins, sizes, strict=True)):
             before = [other for each, (other, many) in enumerate(zip(coins, sizes, strict=True)) for _ in range(many - (each == group))]
-            chances.append(coin * _integral(before) if size else Fraction(0))
+            integral = sum((term / (power + 1) for power, term in enumerate(without(before))), Fraction(0))
+            chances.append(coin * integral if size else Fraction(0))
         return chances
 
     def _gaps(self, groups: Groups[R], most: int) -> tuple[list[int], list[int]]:
@@ -274,12 +275,12 @@ class PermuteAndFlip(ExponentialChoice):
         return [max(0, best - int(score)) for score in groups.scores], sizes
 
 
-def _integral(coins: list[Fraction]) -> Fraction:
-    """Of the product of 1 - t p over these coins p, for t from 0 to 1."""
+def without(coins: Sequence[Fraction]) -> list[Fraction]:
+    """The coefficients of the product of 1 - t p over these coins p, by the power of t."""
     product = [Fraction(1)]
     for coin in coins:
         product = [here - coin * before for here, before in zip([*product, Fraction(0)], [Fraction(0), *product], strict=True)]
-    return sum((term / (power + 1) for power, term in enumerate(product)), Fraction(0))
+    return product
 
 
 @dataclass(frozen=True)

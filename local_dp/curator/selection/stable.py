@@ -5,7 +5,6 @@ Proposition 2.26; erratum E1).
 """
 
 import math
-from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
@@ -16,7 +15,7 @@ import numpy as np
 
 from local_dp.arrays import Counts, Ints, Naturals
 from local_dp.checks import check_whole
-from local_dp.curator.mechanism import D, Law, Mechanism, R, WithinDelta, probabilities, whole_weights
+from local_dp.curator.mechanism import D, Law, Mechanism, R, WithinDelta, mixture, probabilities, whole_weights
 from local_dp.curator.multisets import WORD
 from local_dp.curator.selection.exponential import ExponentialChoice
 from local_dp.curator.selection.groups import Restricted, Runs
@@ -340,13 +339,10 @@ class RecConcave(Mechanism[D, int, Approximate]):
     def _shares(self, runs: Runs, promise: Promise, levels: int) -> dict[int, Fraction]:
         if levels == 1:
             return probabilities(self._first.law(runs))
-        shares: defaultdict[int, Fraction] = defaultdict(Fraction)
-        for length, share in self._shares(self._lengths(extended(runs), promise), promise.inner, levels - 1).items():
-            for part, among in self._kept(runs, length):
-                final = probabilities(self._final.law(among)) if among else {runs.last // 2: Fraction(1)}
-                for answer, chance in final.items():
-                    shares[answer] += share * part * chance
-        return shares
+        lengths = self._shares(self._lengths(extended(runs), promise), promise.inner, levels - 1)
+        middle = {runs.last // 2: Fraction(1)}
+        kept = ((share * part, among) for length, share in lengths.items() for part, among in self._kept(runs, length))
+        return mixture((share, probabilities(self._final.law(among)) if among else middle) for share, among in kept)
 
     def _kept(self, runs: Runs, length: int) -> Iterator[tuple[Fraction, Restricted | None]]:
         """The candidates that the stable choices may leave, each set with its probability."""

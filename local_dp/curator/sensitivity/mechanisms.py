@@ -7,11 +7,11 @@ from fractions import Fraction
 from typing import Self
 
 from local_dp.checks import check_whole
-from local_dp.curator.clipped import ClippedAnswer, ClippedLaplace, laplace_tail, tail_beyond
-from local_dp.curator.mechanism import D_contra, L_co, Law, Mechanism, R_co, probabilities, whole_weights
+from local_dp.curator.clipped import ClippedAnswer, ClippedLaplace, laplace_tail, least_tail
+from local_dp.curator.mechanism import D_contra, L_co, Law, Mechanism, R_co, WithinDelta, probabilities, whole_weights
 from local_dp.draws import Draws
 from local_dp.errors import InputError
-from local_dp.loss import NANO, Approximate, Pure, approximate, exp_epsilon, nano_epsilon, nano_of_ratio
+from local_dp.loss import ATTO, NANO, Approximate, Pure, exp_epsilon, nano_epsilon, nano_of_ratio
 
 FINE = 1 << 16  # steps of the noise in one step of the answer, so that whole scales are fine enough
 LEAST = 16  # the least scale, in fine steps
@@ -171,25 +171,26 @@ class SmoothNoise(OfSensitivity[D_contra, int, Pure]):
         return min(local.last, max(0, self.noise.add(local.value, self.noise.scale(local), draws)))
 
 
-class InHalves(Mechanism[D_contra, R_co, Approximate]):
-    """A mechanism of two parts of eps / 2 each, the first of which fails with probability delta. Its subclasses have an `epsilon` and a `delta`."""
-
-    epsilon: float
-    delta: float
+class InHalves(WithinDelta[D_contra, R_co]):
+    """A mechanism of two parts of eps / 2 each, the first of which fails with probability delta."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         nano_epsilon(self.epsilon / 2)
-        approximate(self.epsilon, self.delta)
 
     @property
     def loss(self) -> Approximate:
-        return Approximate(2 * self._half, approximate(self.epsilon, self.delta).atto)
+        return Approximate(2 * self._half, super().loss.atto)
 
     @property
     def _half(self) -> int:
         """The cost of each part, in nano-nats."""
         return nano_epsilon(self.epsilon) // 2
+
+    @property
+    def _margin(self) -> int:
+        """The least whole number that the first part's noise exceeds with probability delta at most."""
+        return least_tail(self._half, Fraction(self.loss.atto, ATTO)) - 1
 
 
 @dataclass(frozen=True)
@@ -214,7 +215,7 @@ class Proposed(OfSensitivity[D_contra, int | None, Approximate], InHalves[D_cont
     @property
     def threshold(self) -> int:
         """The noisy distance must exceed it."""
-        return tail_beyond(self._half, self.loss.atto)
+        return self._margin
 
     def release(self, database: D_contra, draws: Draws) -> int | None:
         local = self.local(database)

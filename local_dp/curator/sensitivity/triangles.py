@@ -1,7 +1,6 @@
 """The number of triangles of a graph, whose neighbours differ in one edge: its local sensitivity at every distance, and private counts."""
 
 import math
-from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
@@ -12,8 +11,8 @@ import numpy as np
 
 from local_dp.arrays import Counts
 from local_dp.checks import check_whole
-from local_dp.curator.clipped import ClippedAnswer, ClippedLaplace, laplace_tail, tail_beyond
-from local_dp.curator.mechanism import Law, Neighbours, probabilities, whole_weights
+from local_dp.curator.clipped import ClippedAnswer, ClippedLaplace, laplace_tail
+from local_dp.curator.mechanism import Law, Neighbours, mixture, probabilities, whole_weights
 from local_dp.curator.selection.exponential import ByScore
 from local_dp.curator.selection.groups import Runs
 from local_dp.curator.sensitivity.mechanisms import GlobalNoise, InHalves, LocalSensitivity, SmoothNoise
@@ -117,7 +116,7 @@ class NoisyLocalTriangles(OfTriangles, InHalves[Graph | Triangles, int]):
     @property
     def margin(self) -> int:
         """The margin on top of the noisy local sensitivity."""
-        return tail_beyond(self._half, self.loss.atto)
+        return self._margin
 
     def release(self, database: Graph | Triangles, draws: Draws) -> int:
         local = self.local(database)
@@ -126,13 +125,11 @@ class NoisyLocalTriangles(OfTriangles, InHalves[Graph | Triangles, int]):
 
     def law(self, database: Graph | Triangles) -> Law[int]:
         """Over all bounds."""
-        local, shares = self.local(database), defaultdict[int, Fraction](Fraction)
+        local = self.local(database)
         raised = local.within(0) + self.margin
         beyond = [Fraction(1), *(laplace_tail(self._half, bound - raised) for bound in range(1, local.most + 1)), Fraction(0)]
-        for bound, (least, more) in enumerate(pairwise(beyond)):
-            for answer, share in probabilities(ClippedLaplace(self._half, bound, local.last).law(local.value)).items():
-                shares[answer] += (least - more) * share
-        return whole_weights(shares)
+        laws = [probabilities(ClippedLaplace(self._half, bound, local.last).law(local.value)) for bound in range(local.most + 1)]
+        return whole_weights(mixture(zip([least - more for least, more in pairwise(beyond)], laws, strict=True)))
 
 
 @dataclass(frozen=True)

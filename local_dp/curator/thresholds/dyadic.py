@@ -14,7 +14,7 @@ import numpy as np
 
 from local_dp.arrays import Counts, Ints, Naturals
 from local_dp.checks import check_share
-from local_dp.curator.mechanism import Law
+from local_dp.curator.mechanism import Law, image
 from local_dp.curator.multisets import LabelledMultiset, Multiset, check_bits
 from local_dp.curator.selection.groups import Groups
 from local_dp.curator.selection.sparse import SparseChoice
@@ -213,20 +213,19 @@ class DyadicThresholds(ThresholdLearner[Approximate]):
 
     def release(self, database: LabelledMultiset, draws: Draws) -> int:
         optimum = int(errors_by_gap(database).min()) + draws.discrete_laplace(Fraction(self.optimum.nano, NANO)) if self.agnostic else 0
-        threshold = self.choice.choose(self.candidates(database, optimum), draws)
-        return 1 << (self.bits - 1) if threshold is None else threshold
+        return self._answer(self.choice.choose(self.candidates(database, optimum), draws))
 
     def law(self, database: LabelledMultiset) -> Law[int]:
         """Exact; not for an agnostic learner."""
         if self.agnostic:
             raise InputError("an agnostic law has infinitely many outcomes and is not listed; use `chance`")
-        law = dict(self.choice.law(self.candidates(database, 0)))
-        none = law.pop(None)
-        shares: dict[int, int] = {answer: weight for answer, weight in law.items() if answer is not None}
-        return {**shares, 1 << (self.bits - 1): shares.get(1 << (self.bits - 1), 0) + none}
+        return image(self.choice.law(self.candidates(database, 0)), self._answer)
+
+    def _answer(self, threshold: int | None) -> int:
+        return 1 << (self.bits - 1) if threshold is None else threshold
 
     def chance(self, sample: LabelledMultiset, low: int, high: int) -> float:
-        fallback, total, inside = 1 << (self.bits - 1), 0.0, self.candidates(sample, 0).within(low, high)
+        fallback, total, inside = self._answer(None), 0.0, self.candidates(sample, 0).within(low, high)
         for optimum, share in self._optima(sample):
             answered, none = self.choice.share(self.candidates(sample, optimum), inside)
             total += share * float(answered + (none if low <= fallback <= high else 0))
