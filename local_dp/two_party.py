@@ -32,7 +32,6 @@ class OneWay(Generic[A, B]):
 
     @property
     def bits(self) -> int:
-        """Of the message."""
         return (self.messages - 1).bit_length()
 
 
@@ -83,7 +82,6 @@ class HammingDistance:
 
     @cached_property
     def response(self) -> BinaryRR:
-        """The randomizer of each bit of Alice."""
         return BinaryRR(epsilon=self.epsilon, word_bits=64)
 
     def send(self, x: Ints, draws: Draws) -> Ints:
@@ -102,7 +100,6 @@ class HammingDistance:
         return (count - n * self.response.flip / self.response.total) * self.response.gain
 
     def run(self, x: Ints, y: Ints, draws: Draws) -> float:
-        """Both parties at once."""
         return self.estimate(self.count(self.send(x, draws), y, draws), len(y))
 
     def deviation(self, n: int) -> float:

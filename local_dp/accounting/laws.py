@@ -110,7 +110,6 @@ class Atoms:
 
     @property
     def variance(self) -> float:
-        """Of the finite losses."""
         mean = float(self.masses @ self.losses)
         return float(self.masses @ (self.losses - mean) ** 2)
 

@@ -29,11 +29,9 @@ class ClippedLaplace:
     last: int
 
     def add(self, value: int, draws: Draws) -> int:
-        """The value with noise, clipped."""
         return min(self.last, max(0, value + self.noise(draws)))
 
     def noise(self, draws: Draws) -> int:
-        """The noise before clipping."""
         return draws.discrete_laplace(self._step / NANO) if self.sensitivity else 0
 
     def law(self, value: int) -> Law[int]:

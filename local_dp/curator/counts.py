@@ -229,7 +229,6 @@ class KNormCounts(CountsMechanism[Pure], WithinEpsilon[ColumnCounts, NoisyCounts
 
 @lru_cache(maxsize=16)
 def _radius(k: int, nano: int) -> Cumulative:
-    """The law of R, with weight e^(-eps R) (2R + 1)^k."""
 
     def weights(digits: int) -> Iterator[Decimal]:
         decay, least = exp_minus(Fraction(nano, NANO)), Decimal(10) ** -(digits + 2)
@@ -323,7 +322,6 @@ def least_discrete_variance(k: int, loss: Approximate) -> int:
 
 
 def _part(variance: Fraction) -> DiscreteGaussian:
-    """The loss of one count, rounded up."""
     return DiscreteGaussian(math.ceil(ATTO / variance))
 
 
@@ -355,7 +353,6 @@ class GaussianCounts(CountsMechanism[Approximate], WithinDelta[ColumnCounts, Noi
 
     @cached_property
     def variance(self) -> int:
-        """V: the variance of each count's noise before rounding."""
         return least_variance(self.k, self.loss)
 
     def noise(self, draws: Draws) -> Counts:

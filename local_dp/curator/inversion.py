@@ -85,7 +85,6 @@ def _bounds(table: list[Decimal], digits: int, bits: int) -> tuple[list[int], li
 
 
 def _refined(cumulative: Cumulative, first: int, draws: Draws) -> int:
-    """The draw whose first 64 bits are `first`."""
     bits, digits = WORD_BITS, _DIGITS
     while True:
         bits, digits, first = 2 * bits, 2 * digits, first << bits | draws.below(1 << bits)
@@ -130,7 +129,6 @@ def summed(weights: Callable[[int], Iterator[Decimal]]) -> Cumulative:
 
 @lru_cache(maxsize=16)
 def _laplace_sizes(epsilon: Fraction) -> Cumulative:
-    """The law of |Y|."""
 
     def sizes(digits: int) -> list[Decimal]:
         with localcontext() as context:

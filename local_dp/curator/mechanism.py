@@ -43,7 +43,6 @@ def whole_weights(probabilities: Mapping[R, Fraction]) -> Law[R]:
 
 
 def probabilities(law: Law[R]) -> dict[R, Fraction]:
-    """The probability of each outcome of a law."""
     total = sum(law.values())
     return {outcome: Fraction(weight, total) for outcome, weight in law.items()}
 

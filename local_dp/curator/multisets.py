@@ -62,7 +62,6 @@ class Multiset:
 
     @property
     def size(self) -> int:
-        """m: the number of records."""
         return int(self.counts.sum())
 
 
@@ -87,17 +86,14 @@ class LabelledMultiset:
 
     @classmethod
     def of_pairs(cls, pairs: Iterable[tuple[int, int]], bits: int) -> Self:
-        """From pairs (point, label)."""
         records = list(pairs)
         return cls.of([point for point, _ in records], np.array([label for _, label in records], dtype=np.int64), bits)
 
     @property
     def size(self) -> int:
-        """m: the number of records."""
         return int(self.zeros.sum()) + int(self.ones.sum())
 
     def labelled(self, label: int) -> Multiset:
-        """The points with this label."""
         counts = self.ones if label else self.zeros
         some = counts > 0
         return Multiset(self.bits, self.values[some], counts[some])

@@ -33,8 +33,6 @@ class Charged:
 
 @dataclass(frozen=True)
 class Standing:
-    """A budget and what has been charged to it."""
-
     budget: Loss
     charges: tuple[Charged, ...]
 
@@ -45,7 +43,6 @@ class Standing:
 
     @property
     def left(self) -> Loss:
-        """What may still be spent."""
         nano, atto = self.budget.nano - self.spent.nano, self.budget.atto - self.spent.atto
         return Approximate(nano, atto) if atto else Pure(nano)
 
@@ -86,7 +83,6 @@ class KeptBudget:
         return budget_file
 
     def standing(self) -> Standing:
-        """The budget and its charges. Raises InputError for a file that is none."""
         with self._open() as connection:
             return _read(connection)
 

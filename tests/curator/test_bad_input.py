@@ -19,6 +19,7 @@ from local_dp.curator.intervals.tree import CountTree, IntervalCounts, Level
 from local_dp.curator.inversion import rounded_normals
 from local_dp.curator.labels.private import Candidates, LabelPrivateLearner, SemiPrivateLearner, Thresholds
 from local_dp.curator.multisets import MAX_BITS, LabelledMultiset, Multiset, naturals, points_of
+from local_dp.curator.oracle_efficient.separated import Parities
 from local_dp.curator.parity.learner import Examples, ParityLearner, amplified_learner, exact_learner, paper_learner, two_runs
 from local_dp.curator.points.learner import BucketClass, BucketPointLearner, PointLearner, ProperPointLearner
 from local_dp.curator.sanitizers.medians import Medians, SparseMedians
@@ -28,7 +29,7 @@ from local_dp.curator.sanitizers.san_thresholds import PrintedSanThresholds, San
 from local_dp.curator.sanitizers.steps import DyadicTree, NoisyHistogram
 from local_dp.curator.selection.exponential import ExponentialMechanism, PermuteAndFlip, log_probabilities, numbered
 from local_dp.curator.selection.groups import Runs
-from local_dp.curator.selection.occam import Labelled, ParityClass
+from local_dp.curator.selection.occam import Labelled
 from local_dp.curator.selection.sparse import Goals, PrintedChoice, SparseChoice
 from local_dp.curator.selection.stable import Lead, Parts, Promise, RecConcave, StableChoice
 from local_dp.curator.sensitivity.mechanisms import CauchyNoise
@@ -75,7 +76,7 @@ BAD: list[tuple[Callable[[], object], str]] = [
     (lambda: CHOOSE.release(np.zeros(0, dtype=np.int64), DRAWS), "at least one candidate"),
     (lambda: ExponentialMechanism(np.asarray, 1e-9, 10**6).release(np.array([0]), DRAWS), "too small"),
     (lambda: log_probabilities(np.array([math.nan]), 1.0), "finite"),
-    (lambda: ParityClass(40), "from 1 to 24"),
+    (lambda: Parities(40).errors(np.array([0]), np.array([0])), "up to 24"),
     (lambda: SparseChoice(0.1, 0.2), "at most"),
     (lambda: SparseChoice(1.0, 1e-6, growth=0), "growth is 0"),
     *((partial(StableChoice, lambda _: Lead(0, 0), *loss), word) for loss, word in (((0.0, 1e-6), "epsilon is 0"), ((1.0, 0.0), "delta is 0"))),

@@ -26,6 +26,7 @@ from local_dp.curator.marginals.base import BinaryTable
 from local_dp.curator.marginals.baselines import NoisySums, OneMarginal, Part, PlainLaplace, SpanningTree, TreeTable
 from local_dp.curator.mechanism import Mechanism
 from local_dp.curator.multisets import LabelledMultiset, Multiset
+from local_dp.curator.oracle_efficient.separated import Parities
 from local_dp.curator.parity.learner import Examples, ParityLearner
 from local_dp.curator.points.learner import PointLearner, ProperPointLearner
 from local_dp.curator.reductions.learners import (
@@ -44,7 +45,7 @@ from local_dp.curator.sanitizers.san_points import PrintedSanPoints, SanPoints
 from local_dp.curator.sanitizers.san_thresholds import PrintedSanThresholds, SanThresholds
 from local_dp.curator.sanitizers.steps import Steps
 from local_dp.curator.selection.exponential import ExponentialChoice
-from local_dp.curator.selection.occam import Labelled, OccamLearner, ParityClass
+from local_dp.curator.selection.occam import Labelled, OccamLearner
 from local_dp.curator.selection.sparse import Goals
 from local_dp.curator.thresholds.dyadic import DyadicThresholds
 from local_dp.curator.thresholds.learner import LearnThresholds, PureThresholds, ThresholdLearner
@@ -119,10 +120,10 @@ def a_mechanism_shows_its_loss(parity: ParityLearner, somewhat: Mechanism[Labell
     """Which privacy a mechanism has is read off its type."""
     assert_type(parity.loss, Pure)
     assert_type(somewhat.loss, Approximate)
-    assert_type(OccamLearner(ParityClass(2), 1.0).loss + parity.loss, Pure)
-    assert_type(OccamLearner(ParityClass(2), 1.0).choice, ExponentialChoice)
+    assert_type(OccamLearner(Parities(2), 1.0).loss + parity.loss, Pure)
+    assert_type(OccamLearner(Parities(2), 1.0).choice, ExponentialChoice)
     assert_type(somewhat.loss + parity.loss, Approximate)
-    return OccamLearner(ParityClass(2), 1.0)
+    return OccamLearner(Parities(2), 1.0)
 
 
 def reductions_carry_the_loss(pure: PerCellHistogram, thresholded: ThresholdedHistogram) -> tuple[Mechanism[Multiset, KPointAnswers, Pure], PointLearner]:

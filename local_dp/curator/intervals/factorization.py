@@ -91,7 +91,6 @@ class PrefixFactorization(WithinDelta[Multiset, IntervalCounts]):
 
     @cached_property
     def variance(self) -> int:
-        """V: the variance of each coordinate's noise before rounding."""
         return least_variance(self.square, self.loss)
 
     def measured(self, database: Multiset, draws: Draws) -> Counts:

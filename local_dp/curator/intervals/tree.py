@@ -82,7 +82,6 @@ class Level(WithinEpsilon[Multiset, LevelCounts]):
 
     @property
     def cells(self) -> int:
-        """The number of intervals; the last one may reach beyond the domain."""
         return -(-(1 << self.bits) // self.width)
 
     @property
@@ -193,7 +192,6 @@ def prefix_variances(shape: Shape) -> Floats:
         start = end - shares
 
         def together(f: Floats, g: Floats, ends: tuple[Floats, Floats, Floats, Floats] = (left, right, both, sums)) -> Floats:
-            """The covariance of the errors at two borders, f <= g."""
             here, there, mixed, total = ends
             return (1 - f) * (1 - g) * here + f * g * there + (f * (1 - g) + g * (1 - f)) * mixed + total * f * (1 - g)
 
@@ -252,12 +250,10 @@ class CountTree(Mechanism[Multiset, IntervalCounts, Pure]):
 
     @property
     def shape(self) -> Shape:
-        """The shape of the tree."""
         return Shape(1 << self.bits, self.branching)
 
     @property
     def levels(self) -> tuple[Level, ...]:
-        """The mechanisms, from the largest intervals to the points."""
         each = split_epsilon(self.epsilon, self.shape.height)
         return tuple(Level(self.bits, width, each) for width in self.shape.widths)
 

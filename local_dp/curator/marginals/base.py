@@ -46,7 +46,6 @@ class BinaryTable:
 
     @property
     def size(self) -> int:
-        """n."""
         return len(self.rows)
 
     @property
@@ -107,7 +106,6 @@ class Marginals:
 
     @property
     def cells(self) -> int:
-        """The number of answers."""
         return sum(1 << mask.bit_count() for mask in self.masks)
 
     @cached_property

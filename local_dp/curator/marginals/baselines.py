@@ -57,7 +57,6 @@ class CharacterSums(Mechanism[BinaryTable, NoisySums, Concentrated]):
 
     @property
     def variance(self) -> int:
-        """V, before rounding."""
         return math.ceil(Fraction(2 * len(self.sets) * ATTO, self.atto_rho))
 
     def release(self, database: BinaryTable, draws: Draws) -> NoisySums:
@@ -256,7 +255,6 @@ class PlainLaplace(Mechanism[BinaryTable, Floats, Pure]):
 
     @property
     def parts(self) -> tuple[OneMarginal, ...]:
-        """The mechanisms, one a marginal."""
         each = split_epsilon(self.epsilon, len(self.workload.masks))
         return tuple(OneMarginal(self.workload.d, mask, each) for mask in self.workload.masks)
 

@@ -102,7 +102,6 @@ class NoisyCharacters:
 
     @property
     def size(self) -> int:
-        """n."""
         return int(self.sums[0])
 
     @property

@@ -39,7 +39,6 @@ class SignTable:
 
     @property
     def size(self) -> int:
-        """n."""
         return len(self.signs)
 
     @property
@@ -80,12 +79,10 @@ class PairGaussian(WithinDelta[SignTable, NoisyPairs]):
 
     @property
     def square(self) -> int:
-        """The squared L2 sensitivity."""
         return 4 * (self.d**2 // 4)
 
     @cached_property
     def variance(self) -> int:
-        """V, before rounding."""
         return least_variance(self.square, self.loss)
 
     def release(self, database: SignTable, draws: Draws) -> NoisyPairs:

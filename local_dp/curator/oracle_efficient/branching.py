@@ -69,7 +69,6 @@ class _Node:
         return total, self.literals if len(several) else self.best
 
     def split(self, literal: int) -> tuple["_Node", "_Node"]:
-        """The literal left out, and taken in."""
         fails = self.zeros[:, literal]
         others = self.zeros.copy()
         others[:, literal] = False
@@ -136,7 +135,6 @@ class BranchAndBound:
         return FAIL if proof is None else check(proof, data, self.d)
 
     def prove(self, data: Weighted) -> Proof | None:
-        """The least and its proof, or None."""
         try:
             return _proof(data, self.d, self.nodes)
         except _SpentError:

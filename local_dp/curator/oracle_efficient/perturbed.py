@@ -45,12 +45,8 @@ NOTHING = Beside(1, Weighted(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.i
 class Perturbation:
     """The examples as weighted points, and the m separators with whole weights eta_i, Pr[eta_i = y] prop. to e^(-eps |y| / shift).
 
-    Privacy of the least query under ONE tie-break that ignores the data: epsilon, pure, on all databases, one example replaced. Proof: let q be the
-    least under noise eta, and eta'_i = eta_i - 2 where q(u_i) = 1, eta_i + 2 where it is 0. A replaced example moves a difference L(q') - L(q) of totals by -2
-    at least; the new noise moves it by 2 for each u_i on which they differ, at least one. So none falls, one that was 0 may only rise, and q is the least on
-    the neighbour under eta', ties included: whole noise is enough. eta -> eta' is one-to-one for each q. A move by 2 m in sum changes the probability by
-    e^eps at most. Where a smaller move is enough, so is less noise: that is the class's `shift`. 2 m for conjunctions and parities, 2 for thresholds.
-    Public points (`beside`) change all differences alike.
+    Privacy of the least query under ONE tie-break that ignores the data: epsilon, pure, on all databases, one example replaced (proof: docs/heuristics.md).
+    The class's `shift` is enough: 2 m for conjunctions and parities, 2 for thresholds. Public points (`beside`) change all differences alike.
     Utility: two totals move by sum |eta_i| at most against each other, `bounds.heuristics.perturbed_excess`.
     """
 
@@ -71,7 +67,6 @@ class Perturbation:
         return Fraction(nano_epsilon(self.epsilon), self.queries.shift)
 
     def draw(self, database: Labelled, draws: Draws) -> Weighted:
-        """The perturbed data."""
         noises = [draws.discrete_laplace(self.step / NANO) for _ in self.queries.separators]
         return self._with(database, noises)
 
@@ -142,7 +137,6 @@ class Attempt:
 
     @property
     def loss(self) -> Pure:
-        """With an oracle that never fails."""
         return self.perturbation.loss
 
     def attempt(self, database: Labelled, draws: Draws) -> int | Fail:

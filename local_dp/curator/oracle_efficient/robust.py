@@ -54,7 +54,6 @@ def _one_more(ways: dict[tuple[tuple[_Counts, ...], _Counts], int], records: int
 
 @cache
 def _pieces(counts: _Counts, records: int) -> tuple[_Counts, ...]:
-    """The possible counts of each kind in a piece."""
     return tuple(piece for piece in product(*(range(min(count, records) + 1) for count in counts)) if sum(piece) == records)
 
 
@@ -152,15 +151,7 @@ class RobustRelease(Mechanism[Labelled, R | None, Approximate], Generic[R]):
     nothing unless T + Y > threshold. Else an answer of one survivor, a uniform one.
 
     Privacy, on all databases, one record replaced, whatever the oracle does: epsilon = eps* + ln((M + 2) / (M + 1)). That is below 2 eps* (1.97 eps* at
-    1/48). delta = g + apart + (1 + e^epsilon) (K (1 - delta*)^R + delta*); g = Pr[M + Y > threshold]. Proof:
-    1. A piece that fails with probability f survives with (1 - f)^R. Its answers then have a law within f of p, that of an oracle that never fails. So except
-    with probability K (1 - delta*)^R + delta*, pieces with f > delta* never survive and the others answer by p.
-    2. A replaced record changes one piece. Let m others survive, s the sum of their laws, p and p' the changed piece's. If m < M, there is an answer with
-    probability g at most. If m >= M, the answer's law is s / m or (s + p) / (m + 1). Where all agree within 2, p <= 2 s / m and p' >= s / (2 m). So from
-    surviving to failing it grows by e^eps* (m + 2) / (m + 1) at most; from failing to surviving by (m + 1) / (m + 1/2), as the test is passed the more often;
-    from p to p' by (m + 2) / (m + 1/2). That is no more than the first, as e^(1 / (M + 1)) >= (M + 1) / (M + 1/2). Silence grows by e^eps*.
-    3. That they do not agree has delta `apart`: ln p(o) of a random piece moves by the base's epsilon with a record. So it stays near its mean mu(o)
-    (McDiarmid), and the e^mu(o) add up to at most 1 over all outcomes o (Jensen).
+    1/48). delta = g + apart + (1 + e^epsilon) (K (1 - delta*)^R + delta*); g = Pr[M + Y > threshold]. Proof: docs/heuristics.md.
     Utility, if nothing fails: the base's on `records` records, with probability 1 - delta*. Cost: K R runs. Source: Neel, Roth, Wu 2019, Section 3.2 and
     Theorem 8, with eps* = eps / 48 and delta* about delta / 11; this accounting is sharper.
     """
@@ -230,12 +221,10 @@ class RobustRelease(Mechanism[Labelled, R | None, Approximate], Generic[R]):
 
 
 def failing(law: Law[R | Fail]) -> Fraction:
-    """The probability that a run fails."""
     return Fraction(sum(weight for answer, weight in law.items() if isinstance(answer, Fail)), sum(law.values()))
 
 
 def _survivors(survive: list[Fraction]) -> list[Fraction]:
-    """The law of the number of survivors."""
     law = [Fraction(1)]
     for chance in survive:
         law = [stay + more for stay, more in zip([(1 - chance) * p for p in law] + [Fraction(0)], [Fraction(0)] + [chance * p for p in law], strict=True)]

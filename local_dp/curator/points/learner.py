@@ -47,12 +47,10 @@ class BucketClass:
 
     @property
     def width(self) -> int:
-        """The bits of a hash."""
         return len(self.masks[0])
 
     @property
     def size(self) -> int:
-        """The number of hypotheses."""
         return 1 + (len(self.masks) << self.width)
 
     @property
@@ -68,7 +66,6 @@ class BucketClass:
         return buckets
 
     def predict(self, hypothesis: int, points: Naturals) -> Bools:
-        """Where the hypothesis is 1."""
         if not hypothesis:
             return np.zeros(len(points), dtype=bool)
         number, bucket = divmod(hypothesis - 1, 1 << self.width)
@@ -169,7 +166,6 @@ class PointLearner(WithinDelta[LabelledMultiset, int | None]):
 
     @property
     def choice(self) -> StableChoice[LabelledMultiset, int]:
-        """The stable choice of the leading point."""
         return StableChoice(leading_point, self.epsilon, self.delta)
 
     def release(self, database: LabelledMultiset, draws: Draws) -> int | None:

@@ -65,7 +65,6 @@ class CountingQueries:
 
     @property
     def points(self) -> int:
-        """N."""
         return int(self.values.shape[1])
 
     def part(self, start: int, stop: int) -> "CountingQueries":
@@ -125,7 +124,6 @@ class LaplaceAnswers(WithinDelta[Counts, Counts]):
 
     @cached_property
     def part(self) -> Pure:
-        """The loss of each count that a record moves."""
         return optimal_part(self.loss, max(1, moved(self.queries)))
 
     def release(self, database: Counts, draws: Draws) -> Counts:
@@ -142,7 +140,6 @@ class GaussianAnswers(WithinDelta[Counts, Counts]):
 
     @cached_property
     def variance(self) -> int:
-        """Of each count's noise before rounding."""
         return least_variance(max(1, moved(self.queries)), self.loss)
 
     def release(self, database: Counts, draws: Draws) -> Counts:
@@ -171,7 +168,6 @@ class Multisets(Groups[tuple[int, ...]]):
     sizes: Naturals
 
     def member(self, group: int, place: int) -> tuple[int, ...]:
-        """The counts, whatever the order."""
         return tuple(self.counts[group].tolist())
 
 

@@ -227,12 +227,10 @@ class Answered:
 
     @property
     def halted(self) -> bool:
-        """Whether the changes were used up before the last query."""
         return self.done < len(self.shares)
 
     @property
     def answered(self) -> float:
-        """The share of the queries that were answered."""
         return self.done / len(self.shares)
 
     def largest_error(self, truth: Counts, size: int) -> float:

@@ -285,7 +285,6 @@ class SampledQueries(Mechanism[BinaryTable, tuple[int, ...], Pure]):
 
     @property
     def choice(self) -> ExponentialChoice:
-        """Of one of them."""
         return ExponentialChoice(self.each)
 
     @property

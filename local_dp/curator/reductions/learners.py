@@ -76,14 +76,12 @@ class LabelSanitizer(Mechanism[LabelledMultiset, ByLabel[E], P], Generic[E, P]):
         if total > _LISTED:
             raise InputError(f"there are {total} records; a law is listed up to {_LISTED}")
         sizes = probabilities(image(ClippedLaplace(nano_epsilon(self.epsilon), 1, total).law(points.size), self._rounded))
-        outcomes: dict[tuple[int, E | None], Fraction] = {}
+        outcomes: dict[tuple[int, E | None], Fraction] = {(0, None): sizes.pop(0, Fraction(0))}
         for size, share in sizes.items():
-            law: Law[E | None] = {**self.sanitizer.law(resized(points, size))} if size else {None: 1}
-            outcomes |= {(size, released): share * chance for released, chance in probabilities(law).items()}
+            outcomes |= {(size, released): share * chance for released, chance in probabilities(self.sanitizer.law(resized(points, size))).items()}
         return whole_weights(outcomes)
 
     def _rounded(self, noisy: int) -> int:
-        """The nearest multiple of `records`."""
         return (2 * noisy + self.records) // (2 * self.records) * self.records
 
 
@@ -176,7 +174,6 @@ def threshold_error(release: ByLabel[Steps], threshold: int) -> float:
 
 
 def averaged(releases: Sequence[Steps]) -> Steps:
-    """The mean answer to each threshold."""
     starts = sorted({start for steps in releases for start in steps.starts})
     return Steps(releases[0].bits, tuple(starts), tuple(sum(steps.share(start) for steps in releases) / len(releases) for start in starts))
 

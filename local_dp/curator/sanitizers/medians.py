@@ -45,12 +45,10 @@ class Spread:
 
     @property
     def bits(self) -> int:
-        """The bits of the finer points."""
         return self.points.bits + self.low
 
     @cached_property
     def upto(self) -> Counts:
-        """The number of records with a lower value, shape (s + 1,)."""
         return np.concatenate([[0], np.cumsum(self.points.counts)])
 
     def rank(self, threshold: int) -> int:
@@ -103,7 +101,6 @@ class Node(NamedTuple):
     last: int
 
     def split(self, records: Spread, cut: int) -> tuple["Node", "Node"]:
-        """The points below the cut, and the others."""
         middle = records.rank(cut)
         return Node(self.low, cut, self.first, middle), Node(cut, self.high, middle, self.last)
 

@@ -112,7 +112,6 @@ class ThresholdedHistogram(WithinDelta[Multiset, NoisyCounts]):
 
     @cached_property
     def noise(self) -> CellNoise:
-        """The noise on the count of one cell."""
         return CellNoise(self._nano, self.threshold)
 
     def release(self, database: Multiset, draws: Draws) -> NoisyCounts:
@@ -162,7 +161,6 @@ class PerCellHistogram(WithinEpsilon[Multiset, NoisyCounts]):
 
     @cached_property
     def noise(self) -> CellNoise:
-        """The noise on the count of one cell."""
         nano = Fraction(self.loss.nano, 2)
         return CellNoise(nano, least_tail(nano, Fraction(self.strangers, 1 << self.bits)))
 
@@ -223,7 +221,6 @@ class KPointAnswers:
         return float(self.noisy.at(distinct).sum()) / max(1, self.noisy.size)
 
     def worst_error(self, points: Multiset) -> float:
-        """The largest error of a share, over all sets of k points."""
         return self.noisy.worst_error(points, self.k) / max(1, self.noisy.size)
 
 

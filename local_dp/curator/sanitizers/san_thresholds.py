@@ -3,7 +3,7 @@
 import math
 from abc import abstractmethod
 from collections import Counter, deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import accumulate
@@ -20,7 +20,7 @@ from local_dp.curator.selection.exponential import ExponentialChoice, numbered
 from local_dp.curator.selection.groups import Groups
 from local_dp.curator.selection.sparse import Goals, PrintedChoice, SparseChoice
 from local_dp.draws import Draws
-from local_dp.loss import ATTO, NANO, Approximate, Pure
+from local_dp.loss import ATTO, NANO, Pure
 
 Interval: TypeAlias = tuple[int, int]
 """first..last, both included."""
@@ -56,22 +56,25 @@ def fullest_windows(points: Multiset, lengths: int) -> Counts:
     """I(S, j), j = 0..lengths - 1: the most records in an interval of 2^j points. O(s log s) for each j, until one contains all records."""
     upto = np.concatenate([[0], np.cumsum(points.counts)])
     values, size = points.values, int(upto[-1])
-    most = np.full(lengths, size, dtype=np.int64)
-    for j in range(lengths if size else 0):
+
+    def window(j: int) -> int:
         room = values[-1] - values if j >= WORD and values.dtype != object else np.minimum(values[-1] - values, values.dtype.type((1 << j) - 1))
-        most[j] = (upto[np.searchsorted(values, values + room, side="right")] - upto[:-1]).max()
-        if most[j] == size:
-            break
-    return most
+        return int((upto[np.searchsorted(values, values + room, side="right")] - upto[:-1]).max())
+
+    return _fullest(size, lengths, window)
 
 
 def fullest_blocks(points: Multiset, lengths: int) -> Counts:
     """The most records in one of the `blocks` of each number z = 0..lengths - 1. O(s) for each, until one contains all records."""
-    size = points.size
+    return _fullest(points.size, lengths, lambda z: int(blocks(points, (0, 0), z).scores.max()))
+
+
+def _fullest(size: int, lengths: int, records: Callable[[int], int]) -> Counts:
+    """The number of records at each length, which grows up to `size`."""
     most = np.full(lengths, size, dtype=np.int64)
-    for z in range(lengths if size else 0):
-        most[z] = blocks(points, (0, 0), z).scores.max()
-        if most[z] == size:
+    for length in range(lengths if size else 0):
+        most[length] = records(length)
+        if most[length] == size:
             break
     return most
 
@@ -133,23 +136,7 @@ class BlockByBlock(InParts[Steps]):
     delta: float
     goals: Goals
     steps: ClassVar[int] = PARTS
-
-    @property
-    @abstractmethod
-    def calls(self) -> int:
-        """The largest number of calls."""
-
-    @property
-    def repetitions(self) -> int:
-        return self.calls
-
-    @property
-    def choice_loss(self) -> Approximate:
-        return self._choice(2).loss
-
-    @abstractmethod
-    def _choice(self, growth: int) -> PrintedChoice | SparseChoice:
-        """The choice of a block where a record is in `growth` candidates."""
+    growth: ClassVar[int] = 2
 
     @abstractmethod
     def aim(self, size: int, bits: int) -> Aim:
@@ -191,7 +178,7 @@ class _Run:
     def steps(self) -> tuple[Steps, int]:
         """For the whole domain. A range without an answer is tried again after the others."""
         ranges, calls = deque([(0, (1 << self._points.bits) - 1)]), 0
-        while ranges and calls < self._of.calls:
+        while ranges and calls < self._of.repetitions:
             calls += 1
             ranges.extend(self._call(ranges.popleft()))
         records = sorted(self._synthetic.items())
@@ -216,7 +203,6 @@ class _Run:
         return [rest for rest in ((low, first - 1), (last + 1, high)) if rest[0] <= rest[1]]
 
     def _length(self, points: Multiset, lengths: int) -> int:
-        """z, below `lengths`."""
         fullest = self._of.fullest(points, lengths)
         scores = np.minimum(fullest - self._aim.least, self._aim.most - np.concatenate([[0], fullest[:-1]]))
         choice = ExponentialChoice(self._of.length(self._points.bits).epsilon)
@@ -238,13 +224,13 @@ class PrintedSanThresholds(BlockByBlock):
     compose = staticmethod(printed_part)
 
     @property
-    def calls(self) -> int:
+    def repetitions(self) -> int:
         return math.ceil(77 / self.goals.alpha)
 
     @property
     def least(self) -> int:
         """The least number of records with which it is private."""
-        return self._choice(2).least
+        return self.choice(2).least
 
     def aim(self, size: int, bits: int) -> Aim:
         r = math.floor(share_of(self.goals.alpha, size) / 32)
@@ -260,15 +246,15 @@ class PrintedSanThresholds(BlockByBlock):
         return {block[1]: count}
 
     def block(self, groups: Groups[Interval], growth: int, size: int, draws: Draws) -> Interval | None:
-        return self._choice(growth).choose(groups, size, draws)
+        return self.choice(growth).choose(groups, size, draws)
 
     def run(self, database: Multiset, draws: Draws) -> tuple[Steps, int]:
-        self._choice(2).check(database.size)
+        self.choice(2).check(database.size)
         return super().run(database, draws)
 
-    def _choice(self, growth: int) -> PrintedChoice:
-        goals = Goals(self.goals.alpha / 64, self.goals.beta / (3 * self.calls))
-        return PrintedChoice(self.part.epsilon, self.delta / (5 * self.calls), goals, growth)
+    def choice(self, growth: int) -> PrintedChoice:
+        goals = Goals(self.goals.alpha / 64, self.goals.beta / (3 * self.repetitions))
+        return PrintedChoice(self.part.epsilon, self.delta / (5 * self.repetitions), goals, growth)
 
 
 @dataclass(frozen=True)
@@ -285,11 +271,11 @@ class SanThresholds(BlockByBlock):
     compose = staticmethod(optimal_part)
 
     @property
-    def calls(self) -> int:
+    def repetitions(self) -> int:
         return math.ceil(1 + 51.2 / self.goals.alpha)
 
     def aim(self, size: int, bits: int) -> Aim:
-        loss = self._choice(2).loss
+        loss = self.choice(2).loss
         least = math.ceil(2 / loss.epsilon * (math.log(2 / loss.delta) + math.log(bits + 1) + 2))
         size_of_blocks = max(least, math.ceil(share_of(self.goals.alpha, size) / 8))
         return Aim(size_of_blocks, size_of_blocks, size_of_blocks)
@@ -305,14 +291,13 @@ class SanThresholds(BlockByBlock):
         return {last: count} if first == last else {first: count // 2, last: count - count // 2}
 
     def block(self, groups: Groups[Interval], growth: int, size: int, draws: Draws) -> Interval | None:
-        return self._choice(growth).choose(groups, draws)
+        return self.choice(growth).choose(groups, draws)
 
-    def _choice(self, growth: int) -> SparseChoice:
-        return SparseChoice(self.part.epsilon, self.composed // self.calls / ATTO, growth)
+    def choice(self, growth: int) -> SparseChoice:
+        return SparseChoice(self.part.epsilon, self.composed // self.repetitions / ATTO, growth)
 
 
 def share_of(alpha: float, size: int) -> Fraction:
-    """alpha m, exactly."""
     return Fraction(repr(alpha)) * size
 
 

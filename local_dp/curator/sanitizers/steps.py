@@ -43,7 +43,6 @@ class Steps:
         return cls(bits, tuple(starts), tuple(min(1.0, max(0.0, share_from[start])) for start in starts))
 
     def share(self, threshold: int) -> float:
-        """The estimated share of the records below the threshold."""
         return self.shares[bisect_right(self.starts, threshold) - 1]
 
     def quantile(self, share: float) -> int:

@@ -74,7 +74,6 @@ class ExponentialChoice:
 
     @property
     def loss(self) -> Pure:
-        """The cost of one choice."""
         return Pure(nano_epsilon(self.epsilon))
 
     @cached_property
@@ -83,7 +82,6 @@ class ExponentialChoice:
         return decay_of(nano_epsilon(self.epsilon), self.sensitivity)
 
     def reach(self, candidates: int) -> int:
-        """The distance below the best at which scores are clamped."""
         return reach_of(self.decay, math.log(candidates))
 
     def choose(self, groups: Groups[R], draws: Draws) -> R:
@@ -135,7 +133,6 @@ class ByScore(Mechanism[D_contra, R_co, Pure]):
 
     @property
     def choice(self) -> ExponentialChoice:
-        """The choice among the candidates."""
         return ExponentialChoice(self.epsilon)
 
     @property

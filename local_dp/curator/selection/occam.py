@@ -13,7 +13,7 @@ from local_dp.curator.selection.groups import Groups
 from local_dp.errors import InputError
 from local_dp.records import Records
 
-MAX_DIMENSION, MAX_MASKED_DIMENSION = 24, 22
+MAX_MASKED_DIMENSION = 22
 
 
 class HypothesisClass(Protocol):
@@ -42,7 +42,6 @@ class Labelled:
 
     @classmethod
     def of(cls, pairs: tuple[tuple[int, int], ...]) -> Self:
-        """From pairs (x, y)."""
         x, y = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
         return cls(x, y)
 
@@ -62,48 +61,6 @@ class OccamLearner(ByScore[Labelled, int]):
     def candidates(self, database: Labelled) -> Groups[int]:
         """One replaced example moves the errors of a hypothesis by at most 1."""
         return numbered(-self.hypotheses.errors(database.x, database.y))
-
-
-@dataclass(frozen=True)
-class ParityClass:
-    """h_r(x) = <r, x> mod 2 for the 2^d masks r; x as whole numbers below 2^d. All errors by one Walsh-Hadamard transform, O(n + d 2^d)."""
-
-    d: int
-
-    def __post_init__(self) -> None:
-        check_dimension(self.d, MAX_DIMENSION)
-
-    @property
-    def size(self) -> int:
-        return 1 << self.d
-
-    def errors(self, x: Ints | Words, y: Ints) -> Counts:
-        signs = np.bincount(x.astype(np.int64), weights=1.0 - 2.0 * y, minlength=self.size).astype(np.float64)
-        agreement = walsh_hadamard(signs)  # whole numbers up to n: exact in floats
-        return ((len(y) - agreement) / 2).astype(np.int64)
-
-
-@dataclass(frozen=True)
-class ThresholdClass:
-    """h_t(x) = 1 if x >= t, for t = 0 .. points; x a whole number below `points`. All errors by two running sums, O(n + points)."""
-
-    points: int
-
-    def __post_init__(self) -> None:
-        if type(self.points) is not int or self.points < 1:
-            raise InputError(f"points is {self.points!r}; give a positive whole number")
-
-    @property
-    def size(self) -> int:
-        return self.points + 1
-
-    def errors(self, x: Ints, y: Ints) -> Counts:
-        ones = np.bincount(x[y == 1], minlength=self.points)
-        zeros = np.bincount(x[y == 0], minlength=self.points)
-        missed_below = np.concatenate([[0], np.cumsum(ones)])  # labels 1 under the threshold
-        missed_above = np.concatenate([np.cumsum(zeros[::-1])[::-1], [0]])  # labels 0 at or over it
-        errors: Counts = missed_below + missed_above
-        return errors
 
 
 @dataclass(frozen=True)

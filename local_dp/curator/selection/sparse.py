@@ -47,11 +47,9 @@ class SparseChoice:
 
     @property
     def loss(self) -> Approximate:
-        """The cost of one choice."""
         return approximate(self.epsilon, self.delta)
 
     def choose(self, groups: Groups[R], draws: Draws) -> R | None:
-        """A candidate of these groups, or None."""
         ranks, weights, none = self._weighed(groups)
         shares = [size * weight for size, weight in zip(sum_by(groups.sizes, ranks, len(weights)), weights, strict=True)]
         drawn = draws.among([none, *shares])
@@ -80,7 +78,6 @@ class SparseChoice:
 
     @cached_property
     def reach(self) -> int:
-        """The distance below the best at which scores are clamped."""
         return reach_of(self.decay, _CANDIDATES + math.log(self._odds))
 
     @cached_property
@@ -163,7 +160,6 @@ class PrintedChoice:
 
     @property
     def loss(self) -> Approximate:
-        """The cost of one choice."""
         return approximate(self.epsilon, self.delta)
 
     @property
@@ -183,7 +179,6 @@ class PrintedChoice:
         return self._choice.choose(groups, draws) if draws.below(above + below) < above else None
 
     def law(self, groups: Groups[R], size: int) -> Law[R | None]:
-        """The law of `choose`."""
         above, below = self._test(groups, size)
         law = self._choice.law(groups) if above else {}
         whole = sum(law.values()) or 1

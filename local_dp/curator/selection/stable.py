@@ -136,7 +136,6 @@ class Partition:
         return Lead((low, high), int(runs.scores[run]) - max(int(scores.max()) for scores in others) if others else None)
 
     def interval(self, candidate: int) -> Interval:
-        """The interval of a candidate of `offset` or more."""
         low = candidate - (candidate - self.offset) % self.length
         return low, min(low + self.length - 1, self.last)
 
@@ -310,7 +309,6 @@ class RecConcave(Mechanism[D, int, Approximate]):
         return chance
 
     def stable(self, partition: Partition) -> StableChoice[Runs, Interval]:
-        """The choice of one interval of a partition."""
         return StableChoice(partition.lead, self.parts.stable, self.parts.delta)
 
     @property

@@ -214,7 +214,6 @@ class Proposed(OfSensitivity[D_contra, int | None, Approximate], InHalves[D_cont
 
     @property
     def threshold(self) -> int:
-        """The noisy distance must exceed it."""
         return self._margin
 
     def release(self, database: D_contra, draws: Draws) -> int | None:

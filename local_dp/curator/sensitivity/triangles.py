@@ -54,7 +54,6 @@ class Triangles(LocalSensitivity):
 
 
 def _rows(graph: Graph) -> Iterator[Rows]:
-    """All nodes in blocks of some millions of cells."""
     n = graph.nodes
     ends = np.concatenate([graph.edges, graph.edges[:, ::-1]])
     ends = ends[np.argsort(ends[:, 0], kind="stable")]
@@ -84,7 +83,6 @@ class OfTriangles:
     neighbours: ClassVar[Neighbours] = "edge"
 
     def local(self, database: Graph | Triangles) -> Triangles:
-        """The answer and its sensitivity."""
         return database if isinstance(database, Triangles) else Triangles(database)
 
 
@@ -115,7 +113,6 @@ class NoisyLocalTriangles(OfTriangles, InHalves[Graph | Triangles, int]):
 
     @property
     def margin(self) -> int:
-        """The margin on top of the noisy local sensitivity."""
         return self._margin
 
     def release(self, database: Graph | Triangles, draws: Draws) -> int:
@@ -124,7 +121,6 @@ class NoisyLocalTriangles(OfTriangles, InHalves[Graph | Triangles, int]):
         return ClippedLaplace(self._half, bound, local.last).add(local.value, draws)
 
     def law(self, database: Graph | Triangles) -> Law[int]:
-        """Over all bounds."""
         local = self.local(database)
         raised = local.within(0) + self.margin
         beyond = [Fraction(1), *(laplace_tail(self._half, bound - raised) for bound in range(1, local.most + 1)), Fraction(0)]

@@ -197,7 +197,6 @@ class DyadicThresholds(ThresholdLearner[Approximate]):
 
     @property
     def optimum(self) -> Pure:
-        """The loss of the least number of errors."""
         return Pure(nano_epsilon(self.epsilon) // 10 if self.agnostic else 0)
 
     @property

@@ -122,7 +122,6 @@ class LabelledPoints:
         naturals(self.points.ravel(), self.bits)
 
     def positives(self, axis: int) -> Multiset:
-        """The coordinates of the examples with label 1."""
         return Multiset.of(self.points[self.labels == 1, axis], self.bits)
 
 
@@ -153,7 +152,6 @@ class RankRectangles(Mechanism[LabelledPoints, Rectangle, Approximate]):
         return Approximate(2 * self.axes * side.nano, 2 * self.axes * side.atto)
 
     def side(self, rank: int) -> RankQuery:
-        """The query for one side."""
         return RankQuery(self.bits, rank, self.epsilon / (2 * self.axes), self.delta / (2 * self.axes))
 
     def release(self, database: LabelledPoints, draws: Draws) -> Rectangle:
