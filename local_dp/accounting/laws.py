@@ -271,10 +271,7 @@ class Summed:
         return [(atoms_of(part), count) for part, count in self.parts]
 
     def epsilon(self, delta: float) -> float:
-        """The least epsilon (nats) beside this delta, or infinity. At most .001 too large for a million parts and 10 nats.
-
-        Beyond, memory bounds the mesh: k parts with no common step cost about k 1e-10 of epsilon too much.
-        """
+        """The least epsilon (nats) beside this delta, or infinity; at most .001 too large for a million parts and 10 nats."""
         return self.curve(-math.log(delta)).epsilon(delta)
 
     def delta(self, epsilon: float) -> float:

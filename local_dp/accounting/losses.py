@@ -98,10 +98,7 @@ class Lattice:
 
 
 def response(growth: Fraction, steps: int = 1, delta: Fraction = Fraction(0)) -> Lattice:
-    """The loss of a randomized response of `steps` steps that reveals its input with probability `delta`: the worst of all mechanisms of that loss.
-
-    Source: Kairouz, Oh, Viswanath 2015, Theorem 3.3: every mechanism of this loss can be computed from its answer.
-    """
+    """The loss of a randomized response that reveals its input with probability `delta`: the worst of that loss (Kairouz, Oh, Viswanath 2015)."""
     if steps == 0:
         return Lattice(growth, 0, (delta.denominator - delta.numerator,), delta.numerator)
     ratio, hidden = growth**steps, delta.denominator - delta.numerator
@@ -111,10 +108,7 @@ def response(growth: Fraction, steps: int = 1, delta: Fraction = Fraction(0)) ->
 
 
 def discrete_laplace(nano: int, sensitivity: int = 1) -> Lattice:
-    """The exact loss of discrete Laplace noise of ratio e^(-eps / m), eps = `nano` / 1e9 nats. One record moves the sum by m = `sensitivity`.
-
-    With r = e^(-eps / m): loss (m - 2 y) eps / m where the noise is y. For m = 1 it is always +-eps, as for a randomized response.
-    """
+    """The exact loss of discrete Laplace noise of ratio e^(-eps / m), m = `sensitivity`, eps = `nano` / 1e9: (m - 2 y) eps / m where the noise is y."""
     if nano < 1 or sensitivity < 1:
         raise InputError(f"discrete Laplace noise of {nano} nano-nats and sensitivity {sensitivity}; give 1 or more of each")
     growth, m = exp_epsilon(Fraction(nano, sensitivity)), sensitivity

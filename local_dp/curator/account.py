@@ -40,8 +40,7 @@ class DeclaredAccount(Account):
     """A budget for a declared number of queries, each of a pure loss of at most `part`: the largest that `budget` allows for all of them.
 
     A `Pure` budget is shared equally. With a delta, the part is that of the optimal composition of equal parts (Kairouz, Oh, Viswanath 2015), also for
-    queries chosen one after the other. 10^4 queries within (1, 1e-6) may lose .00237 each, 23.7 times their share of epsilon. A query that loses less
-    counts as one, too.
+    queries chosen one after the other. A query that loses less counts as one, too.
     """
 
     def __init__(self, budget: Loss, queries: int, neighbours: Neighbours = "replace") -> None:

@@ -181,8 +181,8 @@ class KNormCounts(CountsMechanism[Pure], WithinEpsilon[ColumnCounts, NoisyCounts
     """`k` counts plus noise z of Z^k with Pr[z] proportional to e^(-eps max |z_i|).
 
     Privacy: epsilon, pure and exact: a replaced record moves the counts by a vector of entries -1, 0, 1, and max |z_i| by at most 1.
-    Utility: the largest error is r with weight e^(-eps r) ((2r + 1)^k - (2r - 1)^k), about k / eps. For counts of any size no pure mechanism keeps within
-    any t more often (`bounds.packing.best_within`). Noise on each count errs by about (k / eps) ln k.
+    Utility: the largest error is r with weight e^(-eps r) ((2r + 1)^k - (2r - 1)^k), about k / eps. For counts of any size no pure mechanism keeps within any
+    t more often (`bounds.packing.best_within`).
     Cost: z is uniform in the cube [-R, R]^k, R with weight e^(-eps R) (2R + 1)^k. That takes a table of about (k + 12 sqrt(k) + 60) / eps rows, 7 us each,
     made once; then 40 ns a count. Source: Hardt, Talwar 2010, on the integers.
     """
@@ -205,10 +205,7 @@ class KNormCounts(CountsMechanism[Pure], WithinEpsilon[ColumnCounts, NoisyCounts
         return float(self._cumulative[min(error, len(self._cumulative) - 1)])
 
     def law(self, database: ColumnCounts) -> Law[NoisyCounts]:
-        """The law of the answers cut to 0..n: beyond, neighbours' laws have the ratios of the ends. e^eps is replaced by a fraction just below it.
-
-        Raises InputError above 2^12 outcomes.
-        """
+        """The law of the answers cut to 0..n; e^eps is replaced by a fraction just below it. Raises InputError above 2^12 outcomes."""
         n, counts = database.size, self._listed(database)
         decay = 1 / exp_epsilon(self.loss.nano)
         total = _over_radii(lambda radius: (2 * radius + 1) ** self.k, 0, self.k, decay)

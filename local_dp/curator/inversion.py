@@ -3,7 +3,7 @@
 It is for laws whose probabilities are no fractions, such as powers of e^-eps; no float touches a draw, and nothing is rounded. A uniform u of [0, 1) has
 endless bits, and K = #{k: F(k) <= u} has the law F exactly. A draw reads the first bits of u and answers if every u that begins with them has the same K.
 Each F(k) is known within 10^-digits, so two whole numbers of that many bits enclose it. If the bits lie between them, the draw reads more bits and computes
-more digits; it ends with probability 1. The answer is K itself, so its law is exactly F.
+more digits; it ends with probability 1.
 """
 
 import math
@@ -95,10 +95,7 @@ def _refined(cumulative: Cumulative, first: int, draws: Draws) -> int:
 
 
 def discrete_laplaces(draws: Draws, epsilon: Fraction, count: int) -> Counts:
-    """`count` independent Y with Pr[Y = y] = tanh(eps / 2) e^(-eps |y|), as `Draws.discrete_laplace` draws one: 10^7 in a third of a second.
-
-    Below epsilon 2e-4 the table would be too long, so they are drawn one by one.
-    """
+    """`count` independent Y with Pr[Y = y] = tanh(eps / 2) e^(-eps |y|), as `Draws.discrete_laplace` draws one: 10^7 in a third of a second."""
     if epsilon * _MOST < _DIGITS * 2:
         return np.array([draws.discrete_laplace(epsilon) for _ in range(count)], dtype=np.int64)
 
@@ -149,10 +146,7 @@ def exp_minus(gamma: Fraction) -> Decimal:
 
 
 def binomial(draws: Draws, trials: int, share: Callable[[], Decimal]) -> int:
-    """The number of successes in `trials`, which may be 2^65536. `share` computes their probability to the precision of the current decimal context.
-
-    O(trials times share), which must be small and public.
-    """
+    """The successes in up to 2^65536 `trials`, each of probability `share` to the current decimal precision. Cost: O(trials times share), public."""
 
     def successes(digits: int) -> list[Decimal]:
         with localcontext() as context:

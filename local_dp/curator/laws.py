@@ -94,10 +94,7 @@ _LISTED = 1 << 18
 
 
 def transcripts(algorithm: Algorithm[M, A, R], database: D) -> dict[Transcript[A], Fraction]:
-    """Pr[each transcript] on this database, by playing all of them: each answer of each law, and the next queries. Raises InputError above 2^18.
-
-    All transcripts of a private algorithm are possible on all databases, and its queries are a function of them: their loss is the algorithm's.
-    """
+    """Pr[each transcript] on this database, by playing all of them: their loss is the algorithm's. Raises InputError above 2^18."""
     ended: dict[Transcript[A], Fraction] = {}
     unfinished: list[tuple[Transcript[A], Fraction]] = [((), Fraction(1))]
     while unfinished:
@@ -118,10 +115,7 @@ def transcripts(algorithm: Algorithm[M, A, R], database: D) -> dict[Transcript[A
 
 
 def worst_transcripts(algorithm: Algorithm[M, A, R], databases: SmallDatabases[Z, D]) -> dict[Transcript[A], Fraction]:
-    """For each transcript the largest ratio of its probabilities on two databases that differ in one record; the largest of all is e^(pure loss).
-
-    Raises InputError where a transcript is possible on one of them only.
-    """
+    """For each transcript the largest ratio of its probabilities on neighbours. Raises InputError where a transcript is possible on one of them only."""
     law = cache(lambda records: transcripts(algorithm, databases.build(records)))
     worst: dict[Transcript[A], Fraction] = {}
     for records, others in databases.pairs("replace"):

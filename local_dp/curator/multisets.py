@@ -105,10 +105,7 @@ _INFINITY = (0x7FF << 52) | 1 << 63
 
 
 def points_of(values: Floats | Sequence[float]) -> Words:
-    """One whole number below 2^64 for each value, in the same order: a double's bits, all inverted below zero, otherwise the sign alone; -0.0 is 0.0.
-
-    So a column needs no bounds. Raises InputError for NaN, which has no place in the order.
-    """
+    """Whole numbers below 2^64 in the order of the values: a double's bits, inverted below zero, else with the sign set. Raises InputError for NaN."""
     floats = np.asarray(values, dtype=np.float64) + 0.0
     if np.isnan(floats).any():
         raise InputError("some value is not a number; leave out such records")

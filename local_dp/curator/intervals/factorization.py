@@ -16,10 +16,7 @@ from local_dp.errors import InputError
 
 
 def exact_product(a: Counts, b: Counts) -> Counts:
-    """The first len(a) coefficients of a times b, both of len(a) whole numbers, 0 or more: by one exact product of two long numbers.
-
-    Each coefficient gets enough decimal digits for the largest of the result (Kronecker 1882); `decimal` multiplies in O(D log D).
-    """
+    """The first len(a) coefficients of a times b, whole numbers of 0 or more: by one product of two long numbers (Kronecker 1882). O(D log D)."""
     digits = len(str(int(a.sum()) * int(b.max(initial=1))))
     product = Context(prec=MAX_PREC, Emax=MAX_EMAX, traps=[Inexact]).multiply(_written(a, digits), _written(b, digits))
     text = format(product, "f").zfill(2 * len(a) * digits).encode()

@@ -67,7 +67,7 @@ class LevelCounts(NoisyCounts):
 class Level(WithinEpsilon[Multiset, LevelCounts]):
     """The counts of the intervals [0, width), [width, 2 width), ... of the domain 0..2^bits - 1, each with discrete Laplace noise of eps / 2.
 
-    Privacy: epsilon, pure: a replaced record moves two counts by 1, eps / 2 each. A record added or removed costs eps / 2.
+    Privacy: epsilon, pure: a replaced record moves two counts by 1, eps / 2 each.
     Utility: each count is unbiased, of variance 1 / (cosh(eps / 2) - 1), about 8 / eps^2. Cost: 40 ns a cell.
     """
 
@@ -96,10 +96,7 @@ class Level(WithinEpsilon[Multiset, LevelCounts]):
         return self.cut_law(database, database.size)
 
     def cut_law(self, database: Multiset, most: int) -> Law[LevelCounts]:
-        """The law of the counts cut to 0..`most`, which is m or more: beyond, neighbours' laws have the ratios of the ends.
-
-        e^(eps / 2) is replaced by a fraction just below it. Raises InputError above 2^12 outcomes.
-        """
+        """The law of the counts cut to 0..`most`, which is m or more; e^(eps / 2) is a fraction just below it. Raises InputError above 2^12 outcomes."""
         if (most + 1) ** self.cells > LISTED:
             raise InputError(f"there are {self.cells} cells of up to {most} records; a law is listed up to {LISTED} outcomes")
         cut = ClippedLaplace(self.noise.numerator, self.noise.denominator, most)

@@ -50,7 +50,6 @@ class Thresholds:
     """t = 0 .. 2^bits, 1 iff x >= t: s distinct points have s + 1 dichotomies, t one of the points or 2^bits. O(s log s).
 
     With `apart` above 1, only those at which the number of points below passes a multiple of it: many candidates close to each other outnumber the right one.
-    If much of the distribution is finely spread next to the target, all dichotomies take 95 examples and every third one 80.
     """
 
     apart: int = 1
@@ -135,7 +134,6 @@ class LabelPrivateLearner(DichotomyLearner[R_co]):
     Privacy: eps for the labels alone; the points are not protected, and the candidates depend on them.
     Utility: by VC dimension, not by the size of the class (`bounds.frequencies.label_examples`). Every third threshold (`apart`) on any domain is within
     alpha .1 from 80 examples at 90 % and eps 1. Cost: one score for each dichotomy, m + 1 for thresholds.
-    The text sets n examples aside to list the candidates and chooses by the others. Since points are public, all examples serve for both.
     Source: Beimel, Nissim, Stemmer 2013, Figure 13 and Theorem 6.2; erratum E4.
     """
 

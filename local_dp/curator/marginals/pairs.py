@@ -65,7 +65,7 @@ class PairGaussian(WithinDelta[SignTable, NoisyPairs]):
     """The sums of v_i v_j over all records for i < j, each plus round(N(0, V)).
 
     Privacy: (eps, delta), as one Gaussian mechanism of squared L2 sensitivity 4 floor(d^2 / 4): a record that flips a of its d signs moves by 2 the a (d - a)
-    pairs of a flipped and a constant one. (All d (d - 1) / 2 pairs never move at once; paying for them would add 1.4 times the noise.)
+    pairs of a flipped and a constant one.
     Utility: standard deviation sqrt(V) / n, about 4.22 d / n at (1, 1e-6). Cost: O(n d^2).
     """
 

@@ -1,7 +1,6 @@
 """Branch and bound for monotone conjunctions, in whole numbers, with a proof that is checked apart from the search.
 
-A tree of choices (a literal is left out, or taken in) with a bound at each leaf proves a minimum. A solver in floating point proves none: its gap of 0 is
-true up to its tolerances, and for its own model.
+A tree of choices (a literal is left out, or taken in) with a bound at each leaf proves a minimum.
 """
 
 import math

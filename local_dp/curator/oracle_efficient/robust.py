@@ -24,10 +24,7 @@ _Counts: TypeAlias = tuple[int, ...]
 
 
 def cuts(database: Labelled, pieces: int, records: int) -> Iterator[tuple[tuple[Piece, ...], Fraction]]:
-    """Each unordered choice of `pieces` disjoint pieces of `records` records (x, y), as sorted tuples, with its probability when the order is uniform.
-
-    Raises InputError where there are more than 2^14.
-    """
+    """Each unordered choice of disjoint `pieces` of `records` records, with its probability in a uniform order. Raises InputError above 2^14 of them."""
     kinds = sorted(Counter(zip(database.x.tolist(), database.y.tolist(), strict=True)).items())
     ways: dict[tuple[tuple[_Counts, ...], _Counts], int] = {((), tuple(count for _, count in kinds)): 1}
     for _ in range(pieces):
@@ -131,10 +128,7 @@ def apart(epsilon: float, records: int, pieces: int) -> float:
 
 
 def piece_epsilon(terms: Terms, records: int) -> float:
-    """The largest epsilon, to a millionth of it, of a base on pieces of this size with `apart` of delta* at most.
-
-    About 1 / sqrt(4.5 records ln(K / delta*)): a third more than the 1 / sqrt(8 records ln(2 K / delta*)) of the source.
-    """
+    """The largest epsilon, to a millionth of it, of a base on pieces of this size with `apart` of delta* at most."""
     check_whole("records", records, 1, 1 << 40)
     low, high = 0.0, 1.0
     while high - low > 1e-6 * high:

@@ -22,8 +22,8 @@ class BucketClass:
     """The hypotheses [h_i(x) = b] for public hashes h_0, h_1, ... into 2^width buckets, and the zero function, number 0.
 
     `masks[i]` has `width` masks r of `bits` bits, and h_i(x) is the bits <r, x>. Uniform masks make h_i(x) xor h_i(y) uniform for x != y, so two points share
-    a bucket with probability exactly 2^-width. As a probabilistic representation, a point has a hypothesis within alpha except with probability at most
-    (2^-width / alpha)^hashes (Markov): .023 for 8 hashes of 16 buckets at alpha .1. So ln 129 bounds the representation dimension in a domain of any size.
+    a bucket with probability exactly 2^-width. A point has a hypothesis within alpha except with probability at most (2^-width / alpha)^hashes (Markov): .023
+    for 8 hashes of 16 buckets at alpha .1.
     Source: Beimel, Nissim, Stemmer 2013b (characterizing pure learners); for thresholds that dimension grows with the bits (Feldman, Xiao 2014).
     """
 
@@ -95,8 +95,8 @@ def parities(points: Naturals, mask: int) -> Counts:
 class BucketPointLearner(ByScore[LabelledMultiset, int]):
     """A hypothesis of a bucket class, by its number, with probability proportional to e^(-eps (errors) / 2): private Occam on a representation of points.
 
-    Privacy: eps. Utility: a point is learned within alpha .1 from 140 examples at eps 1, at any number of bits. So for points only proper learners
-    separate pure from approximate privacy. Cost: O(hashes s). Source: KLNRS 2008, Theorem 3.7, on `BucketClass`.
+    Privacy: eps. Utility: a point is learned within alpha .1 from 140 examples at eps 1, at any number of bits. Cost: O(hashes s). Source: KLNRS 2008,
+    Theorem 3.7, on `BucketClass`.
     """
 
     hypotheses: BucketClass
@@ -125,8 +125,7 @@ class AllPoints(Groups[int]):
 class ProperPointLearner(ByScore[LabelledMultiset, int]):
     """A point x with probability proportional to e^(eps q(x) / 2), q(x) the number of examples (x, 1).
 
-    Privacy: eps. Utility: within alpha .1 of the target with 302 examples at 2^16 points, 90 % and eps 1, and 1,018 at 2^64
-    (`bounds.packing.pure_success`). No pure proper learner needs fewer than 155 and 520 (`bounds.packing.point_records`).
+    Privacy: eps. Utility: within alpha .1 of the target with 302 examples at 2^16 points, 90 % and eps 1, and 1,018 at 2^64 (`bounds.packing.pure_success`).
     Cost: that of the points that occur, and one power of 2 bits / eps factors. Source: KLNRS 2008, Theorem 3.7; Beimel, Nissim, Stemmer 2013, Section 3.1.
     """
 
@@ -150,8 +149,7 @@ class PointLearner(WithinDelta[LabelledMultiset, int | None]):
     The hypothesis x is 1 at x alone. `otherwise` "zero" is proper in the points with the all-zero function added, "uniform" in the points alone.
     Privacy: (eps, delta): a replaced example moves the multiplicity of (x, 1) by at most 1.
     Utility: within alpha .1 of the target with 345 examples at 90 % and (1, 1e-6), 192 at delta 1e-3, whatever the domain (`bounds.packing.stable_success`).
-    A uniform point errs at itself and at the target, by 2 alpha in the worst case (erratum E3). In a domain of many more than 1 / (alpha beta) points it is
-    hardly ever a heavy one, and the same examples are enough (`uniform_success`).
+    A uniform point errs by 2 alpha in the worst case (erratum E3), hardly ever in a large domain (`uniform_success`).
     Cost: one pass. Source: Beimel, Nissim, Stemmer 2013, Lemma 3.2 and Remark 3.3, on stable choice repaired (E1).
     """
 

@@ -147,7 +147,7 @@ class GaussianAnswers(WithinDelta[Counts, Counts]):
 
 
 def moved(queries: CountingQueries) -> int:
-    """The most counts that a replaced record can change: the most queries that differ on two points. For random queries little more than half of them."""
+    """The most counts that a replaced record can change: the most queries that differ on two points."""
     both = np.zeros((queries.points, queries.points))
     for _, block in queries.blocks(0):
         values = block.values.astype(np.float64)
@@ -178,7 +178,7 @@ class SmallDatabase(ByScore[Counts, tuple[int, ...]]):
     The result is the count of each of the N points. Sequences, not multisets, have equal weights: multisets with many orders look like a sample.
     Privacy: epsilon, pure. The score -max |n q(y) - m q(x)|, of counts, is whole; a replaced record moves it by at most m, half of the notes' figure.
     Utility: 2 alpha for m = ln(2 k) / (2 alpha^2) once alpha eps n > 4 m ln N: some m rows of x are within alpha of it.
-    Cost: all C(m + N - 1, m) multisets. A noisy histogram errs less wherever these can be listed.
+    Cost: all C(m + N - 1, m) multisets.
     Source: Blum, Ligett, Roth 2008; lecture notes 3.1.1 with errata.
     """
 

@@ -49,11 +49,11 @@ class FirstFar(Mechanism[Counts, int | None, Pure]):
     """The number of the first query whose noisy count lies `threshold` records or more, with noise, from its prediction; None if there is none.
 
     Each test is |count + Z - expected| >= threshold + W, Z fresh for each query and W drawn once, discrete Laplace of e^-`epsilon` a step both.
-    Privacy: 3 epsilon, pure, for any number of queries. A replaced record moves each count by at most 1. With W one larger, every test that failed still fails.
-    The test that fired still does with Z moved by at most 2, away from the prediction. One map of Z serves both sides, as W <= -threshold always fires.
-    Utility: except with probability 2 beta, the answer is no later than the first query beyond threshold + 2 ln(k / beta) / eps.
-    It is no query nearer than threshold - 2 ln(k / beta) / eps. Cost: one product of a block of the matrix with the counts, as far as the answer.
-    The queries may depend on answers: until a test fires, these are the predictions, and known before.
+    Privacy: 3 epsilon, pure, for any number of queries. A replaced record moves each count by at most 1. With W one larger, every test that failed still
+    fails. The test that fired still does with Z moved by at most 2, away from the prediction. One map of Z serves both sides, as W <= -threshold always
+    fires.
+    Utility: except with probability 2 beta, the answer is no later than the first query beyond threshold + 2 ln(k / beta) / eps. It is no query nearer than
+    threshold - 2 ln(k / beta) / eps. Cost: one product of a block of the matrix with the counts, as far as the answer.
     Source: Dwork, Naor, Reingold, Rothblum, Vadhan 2009; Hardt, Rothblum 2010, with noisy answers compared, not thresholds (lecture notes 3.2, corrected).
     """
 
@@ -154,8 +154,8 @@ class Terms:
     """`alpha`, the error of a hypothesis that is noticed, as a share; the number of `updates`; `epsilon` of each noise; the `step` of a change.
 
     `for_stream` sees no data. U = 2 ln(N) / alpha^2 changes are always enough: each of step 2 alpha takes alpha^2 / 2 off the relative entropy, at most ln N,
-    if the hypothesis lies alpha / 2 away. Alpha is the least for which that holds except with probability beta: its half covers both noises of a test.
-    The error is then at most 3/2 alpha. With a `share` of these changes alpha falls as its fourth root; on the data at hand that is enough, or the run halts.
+    if the hypothesis lies alpha / 2 away. Alpha is the least for which that holds except with probability beta: its half covers both noises of a test. The
+    error is then at most 3/2 alpha; with a `share` of these changes alpha falls as its fourth root.
     """
 
     alpha: float

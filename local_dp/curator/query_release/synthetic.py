@@ -185,11 +185,11 @@ class ConcentratedRounds(Rounds[Concentrated]):
 class Mwem(Mechanism[BinaryTable, Synthetic, L_co], Generic[L_co]):
     """A synthetic table of d <= 22 binary columns that answers a workload of marginals: multiplicative weights, exponential mechanism.
 
-    Each round chooses the marginal with the worst answer, and measures it whole. Then it replays all measurements so far, the newest first.
-    A row's weight is multiplied by e^(the share that its cell should have, less the share that it has). Replays let the last measurements not undo the first.
+    Each round chooses the marginal with the worst answer, and measures it whole. Then it replays all measurements so far, the newest first. A row's weight is
+    multiplied by e^(the share that its cell should have, less the share that it has).
     Steps are short, so measurements are not fitted to the last digit. A marginal that is chosen twice counts twice.
-    Privacy: the loss of its rounds, adaptively chosen; all else is post-processing. As an algorithm it is CI by its type, and pays by itself.
-    Utility: measured. It gains where a histogram of 2^d cells cannot: many rows, few records. Cost: O(d 2^d) a round and O(2^d) a replay.
+    Privacy: the loss of its rounds, adaptively chosen; all else is post-processing.
+    Utility: measured. Cost: O(d 2^d) a round and O(2^d) a replay.
     Source: Hardt, Ligett, McSherry 2012; whole marginals and rho as in McKenna, Mullins, Sheldon, Miklau 2022; lecture notes 3.2.3.
     """
 
@@ -249,10 +249,7 @@ def concentrated_mwem(workload: Marginals, size: int, budget: Approximate) -> Mw
 
 
 def concentrated_rounds(d: int, size: int, rho: float) -> int:
-    """T = n sqrt(rho d ln 2) / 70, from 1 to 200: balances the distance of the weights from T measurements with the noise of these.
-
-    T rounds leave an error of sqrt(ln N / T), and a measurement has noise of sqrt(T / rho) / n. On `fair` twice or half as many err a tenth more.
-    """
+    """T = n sqrt(rho d ln 2) / 70, from 1 to 200: balances the distance of the weights from T measurements with the noise of these."""
     return min(200, max(1, round(size * math.sqrt(rho * d * math.log(2)) / 70)))
 
 
@@ -312,7 +309,7 @@ class DualQuery:
     """A synthetic table of `rounds` rows from queries that are drawn where the rows so far have too few records: a curator's adaptive algorithm, pure.
 
     Each round draws `samples` cells or complements: query q with weight e^(eta sum (q(x) - q(row)) over the rows so far), in whole counts. It then adds the
-    row that satisfies most of them. Only the drawing sees records. It is over the queries, so any solver may find the row; here all 2^d are tried.
+    row that satisfies most of them. Only the drawing sees records.
     Privacy: eta samples rounds (rounds - 1) / n: the exponential mechanism of 2 eta t / n in the round after t rows, adaptively chosen.
     Utility: measured; a table of few rows. Cost: O(samples 2^d + cells) a round.
     Source: Gaboardi, Gallego Arias, Hsu, Roth, Wu 2014, Algorithm 1.

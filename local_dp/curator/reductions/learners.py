@@ -40,8 +40,7 @@ class LabelSanitizer(Mechanism[LabelledMultiset, ByLabel[E], P], Generic[E, P]):
 
     The points of each label become a multiple of `records` near their number plus discrete Laplace noise: 0 is repeated, or the largest are left out.
     Privacy: twice the sanitizer's and 2 `epsilon`: a replaced record moves both numbers by at most 1, and given the noisy numbers one record in each part.
-    The printed 6 eps, where both are eps, counts the noisy numbers twice. Utility: 6 records / t more than the sanitizer's error, t the records, while the
-    noise stays below records / 2. Source: Figure 12, Lemma 5.4.
+    Utility: 6 records / t more than the sanitizer's error, t the records, while the noise stays below records / 2. Source: Figure 12, Lemma 5.4.
     """
 
     sanitizer: Mechanism[Multiset, E, P]

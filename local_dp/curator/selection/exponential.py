@@ -193,7 +193,7 @@ class BoundedRange(Mechanism[D, R, Concentrated]):
     """An exponential mechanism of epsilon e as a concentrated one, to be composed with Gaussian noise.
 
     Privacy: rho = e^2 / 8, in place of e^2 / 2 for any pure e. Its losses on two databases lie in an interval of length e: each weight moves by a factor
-    e^+-(e / 2), and the normaliser is common to all. This holds for the whole weights, too. Permute-and-flip has no such range.
+    e^+-(e / 2), and the normaliser is common to all. Permute-and-flip has no such range.
     Source: Cesar, Rogers 2021, Corollary 4.2; Dong, Durfee, Rogers 2020.
     """
 
@@ -222,8 +222,7 @@ class PermuteAndFlip(ExponentialChoice):
     """In a random order each candidate of score q flips a coin of bias a^(best - q), a just above e^(-eps / (2 sensitivity)); the first head is chosen.
 
     Privacy: epsilon, where no neighbour moves a score by more than `sensitivity` and all have the same candidates.
-    Utility: falls short of the best by any t at most as often as the exponential mechanism. The worse one of two candidates is chosen with probability
-    a^gap / 2 in place of a^gap / (1 + a^gap), nearly half. Cost: up to O(candidates) coins, so at most 65,536 candidates.
+    Utility: falls short of the best by any t at most as often as the exponential mechanism. Cost: up to O(candidates) coins, so at most 65,536 candidates.
     Source: McKenna, Sheldon 2020, Algorithm 1, Theorems 1 and 2.
     """
 
@@ -252,10 +251,7 @@ class PermuteAndFlip(ExponentialChoice):
         return sum((int(count) * chance for count, chance in zip(counts, self._chances(groups), strict=True)), Fraction(0))
 
     def _chances(self, groups: Groups[R]) -> list[Fraction]:
-        """The probability of one candidate of each group: it comes at a uniform time t, and no coin before it is a head.
-
-        It is p times the integral of the product of 1 - t p' over all others: a polynomial with rational coefficients.
-        """
+        """Of one candidate of each group: p times the integral, over its uniform time t, of the product of 1 - t p' over all others: no head before it."""
         gaps, sizes = self._gaps(groups, _ENUMERATED)
         coins, chances = [self.decay**gap for gap in gaps], list[Fraction]()
         for group, (coin, size) in enumerate(zip(coins, sizes, strict=True)):

@@ -100,10 +100,7 @@ def sum_by(sizes: Naturals, groups: Ints, count: int) -> list[int]:
 
 
 def powers(decay: Fraction, gaps: Ints, reach: int) -> list[int]:
-    """decay^gap for ascending gaps in 0..reach, as whole numbers on one scale: within 2^-96, and at `reach` still of more than 128 bits.
-
-    Only the gaps that occur are computed: over 2^65536 candidates a power has up to 100,000 bits. `decay` is a multiple of 2^-40.
-    """
+    """decay^gap for ascending gaps in 0..reach, as whole numbers on one scale, within 2^-96 and of over 128 bits; `decay` is a multiple of 2^-40."""
     shift = (decay.denominator - 1).bit_length()
     weight, at, weights = 1 << (_GUARD_BITS + math.ceil(-reach * math.log2(decay)) + 1), 0, []
     for gap in gaps.tolist():

@@ -149,10 +149,7 @@ class LadderTriangles(OfTriangles, ByScore[Graph | Triangles, int]):
 
 
 def bounded(graph: Graph, degree: int) -> Graph:
-    """The edges that are among the first `degree` of both their nodes, in the order of the other node: all edges, if no node has more.
-
-    An edge added to the graph adds at most one edge to the result, and removes at most one at each of its nodes.
-    """
+    """The edges among the first `degree` of both their nodes. An edge added to the graph adds one at most, and removes at most one at each of its nodes."""
     ends = np.concatenate([graph.edges, graph.edges[:, ::-1]])
     order = np.lexsort(ends.T[::-1])
     starts = np.searchsorted(ends[order, 0], np.arange(graph.nodes))

@@ -153,10 +153,9 @@ def spare(epsilon: float, delta: float) -> float:
 def surely_within(bits: int, epsilon: float, delta: float, beta: float) -> float:
     """r = 2 + (2 / eps) ln(1 / delta) + (4 / eps) ln(d (1 + 2 / d + 4 / (1 - e^(-eps / 2))) / beta), d = `bits`.
 
-    Take scores min(s, r + `spare` - off), off = 0 somewhere and growing by 1 or more from gap to gap. The sparse exponential mechanism of growth d
-    then chooses a candidate with off <= r except with probability beta. Proof: let c = (r + spare) / 2. The lowest interval around the gap with s >= c has
-    its middle less than c off. So the best score is (r + spare - 1) / 2 or more. Those with off > r have score `spare` at most, at most 2 d of them in a gap.
-    Together they and no answer weigh at most d (1 + 2 / d + 4 / (1 - e^(-eps / 2))) e^(eps spare / 2).
+    Take scores min(s, r + `spare` - off), off = 0 somewhere and growing by 1 or more from gap to gap. The sparse exponential mechanism of growth d then
+    chooses a candidate with off <= r except with probability beta. Proof: with c = (r + spare) / 2, the lowest interval around the gap with s >= c has its
+    middle less than c off, so the best score is (r + spare - 1) / 2 or more. Those with off > r have score `spare` at most, at most 2 d of them in a gap.
     """
     worse = 1 + 2 / bits - 4 / math.expm1(-epsilon / 2)
     return 1 + spare(epsilon, delta) + 4 / epsilon * math.log(bits * worse / beta)
@@ -169,12 +168,11 @@ _FORGOTTEN = 1e-4
 class DyadicThresholds(ThresholdLearner[Approximate]):
     """A threshold t with weight e^(eps min(s, H - errors(t)) / 2), s the number of records in the dyadic interval whose middle is t.
 
-    Candidates have s >= 1; the constants 0 and 2^bits always are candidates, of score H - errors. No answer: 2^(bits - 1).
-    H = alpha m + 1 + (2 / eps) ln(1 / delta), rounded down; `agnostic`: plus the least number of errors, estimated with a tenth of epsilon.
-    Privacy: (eps, delta) on every sample: a record lies in `bits` intervals, one of each height, and the largest contains every record.
-    So one replacement makes at most `bits` - 1 candidates leave, of score 1 or less, and moves a score by 1 at most.
-    Utility: `dyadic_records`. Take the lowest interval around both target - 1 and target with s >= c. Its half with both has fewer than c records,
-    or the target is its middle: its middle errs less than c. Cost: O(m log m), whatever the bits.
+    Candidates have s >= 1; the constants 0 and 2^bits always are candidates, of score H - errors. No answer: 2^(bits - 1). H = alpha m + 1 + (2 / eps) ln(1 /
+    delta), rounded down; `agnostic`: plus the least number of errors, estimated with a tenth of epsilon.
+    Privacy: (eps, delta) on every sample: a record lies in `bits` intervals, one of each height, and the largest contains every record. So one replacement
+    makes at most `bits` - 1 candidates leave, of score 1 or less, and moves a score by 1 at most.
+    Utility: `dyadic_records`. Cost: O(m log m), whatever the bits.
     Source: completes the informal Section 3.2 of Beimel, Nissim, Stemmer 2013, where an interval counts the smaller number of its zeros and ones: as private,
     as well proven, but at 64 bits twice as many records.
     """
@@ -240,8 +238,5 @@ class DyadicThresholds(ThresholdLearner[Approximate]):
 
 
 def dyadic_records(bits: int, alpha: float, epsilon: float, delta: float, beta: float = 0.1) -> int:
-    """m with alpha m >= `surely_within`(bits, ...): if some threshold fits all m records, it errs on at most alpha m, except with probability beta.
-
-    597, 652 and 763 records at 16, 64 and 1,024 bits for alpha .1, epsilon 1, delta 1e-6, beta .1.
-    """
+    """m with alpha m >= `surely_within`(bits, ...): if some threshold fits all m records, it errs on at most alpha m, except with probability beta."""
     return math.ceil(surely_within(bits, epsilon, delta, beta) / alpha)
