@@ -1,4 +1,4 @@
-"""The Hamming distance of two parties' bits, without trust: one message of randomized bits, and a noisy count back."""
+"""Two parties, each with half of the data: one-way protocols with the problems that they solve, and the private distance of their bits."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -12,7 +12,7 @@ import numpy as np
 
 from local_dp.arrays import Ints
 from local_dp.curator.clipped import ClippedLaplace
-from local_dp.curator.mechanism import Law
+from local_dp.curator.mechanism import Law, check_listed
 from local_dp.draws import Draws
 from local_dp.errors import InputError
 from local_dp.loss import nano_epsilon
@@ -114,8 +114,7 @@ class HammingDistance:
     def law(self, x: Ints, y: Ints) -> Law[tuple[tuple[int, ...], int]]:
         """Of the message and the count, cut to 0..n. Raises InputError above 12 bits."""
         n = len(x)
-        if n > _LISTED:
-            raise InputError(f"a message has {n} bits; the law is listed up to {_LISTED}")
+        check_listed(f"{n} bits in a message", n, _LISTED)
         flip, total = self.response.flip, self.response.total
         law = {}
         for message in product((0, 1), repeat=n):

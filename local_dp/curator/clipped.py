@@ -7,7 +7,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from local_dp.curator.mechanism import D_contra, Law, WithinEpsilon
+from local_dp.curator.mechanism import D_contra, Law, WithinEpsilon, check_listed
 from local_dp.draws import Draws
 from local_dp.errors import InputError
 from local_dp.loss import NANO, exp_epsilon, nano_epsilon
@@ -36,8 +36,7 @@ class ClippedLaplace:
 
     def law(self, value: int) -> Law[int]:
         """With e^(eps / sensitivity) replaced by a fraction just below it (relative gap 1e-50). Raises InputError above 1,025 outcomes."""
-        if self.last > LISTED:
-            raise InputError(f"the answer is in 0..{self.last}; a law is listed up to {LISTED}")
+        check_listed(f"answers of 0..{self.last}", self.last, LISTED)
         if not self.sensitivity or not self.last:
             return {value: 1}
         growth, most = exp_epsilon(self._step), self.last

@@ -19,7 +19,7 @@ from local_dp.arrays import Counts, Floats, Ints
 from local_dp.checks import check_whole
 from local_dp.curator.clipped import ClippedLaplace
 from local_dp.curator.inversion import MOST_VARIANCE, Cumulative, discrete_laplaces, exp_minus, invert, least_variance, rounded_normals, signed, summed
-from local_dp.curator.mechanism import L_co, Law, Mechanism, WithinDelta, WithinEpsilon, independent, whole_weights
+from local_dp.curator.mechanism import L_co, Law, Mechanism, WithinDelta, WithinEpsilon, check_listed, independent, whole_weights
 from local_dp.draws import Draws
 from local_dp.errors import InputError
 from local_dp.loss import ATTO, NANO, Approximate, Concentrated, Pure, exp_epsilon
@@ -93,8 +93,7 @@ class CountsMechanism(Mechanism[ColumnCounts, NoisyCounts, L_co]):
 
     def _listed(self, database: ColumnCounts) -> list[int]:
         """The counts, if a law of outcomes cut to 0..n can be listed. Raises InputError above 2^12 outcomes."""
-        if (database.size + 1) ** self.k > LISTED:
-            raise InputError(f"there are {self.k} counts of up to {database.size} records; a law is listed up to {LISTED:,} outcomes")
+        check_listed(f"{self.k} counts of up to {database.size} records", (database.size + 1) ** self.k, LISTED)
         return list(map(int, self._counts(database)))
 
 

@@ -42,6 +42,12 @@ def whole_weights(probabilities: Mapping[R, Fraction]) -> Law[R]:
     return law
 
 
+def check_listed(what: str, size: int, most: int) -> None:
+    """Raises InputError for more outcomes than a law is listed for."""
+    if size > most:
+        raise InputError(f"there are {what}; a law is listed up to {most:,}")
+
+
 def probabilities(law: Law[R]) -> dict[R, Fraction]:
     total = sum(law.values())
     return {outcome: Fraction(weight, total) for outcome, weight in law.items()}

@@ -23,6 +23,12 @@ def check_bits(bits: int) -> None:
     check_whole("bits", bits, 1, MAX_BITS)
 
 
+def check_same(bits: int, own: int) -> None:
+    """Raises InputError unless points of `bits` bits are of the domain 0..2^own - 1."""
+    if bits != own:
+        raise InputError(f"the points are of 0..2^{bits} - 1, the domain here is 0..2^{own} - 1; give one domain for both")
+
+
 def naturals(points: Sequence[int] | Ints | Naturals, bits: int) -> Naturals:
     """Points of 0..2^bits - 1 as an array: uint64 up to 64 bits, otherwise Python's whole numbers. Raises InputError for anything else."""
     check_bits(bits)

@@ -12,8 +12,8 @@ from local_dp.checks import check_whole
 from local_dp.curator.clipped import ClippedLaplace
 from local_dp.curator.counts import LISTED, NoisyCounts
 from local_dp.curator.inversion import discrete_laplaces
-from local_dp.curator.mechanism import Law, Mechanism, WithinEpsilon, independent
-from local_dp.curator.multisets import Multiset
+from local_dp.curator.mechanism import Law, Mechanism, WithinEpsilon, check_listed, independent
+from local_dp.curator.multisets import Multiset, check_same
 from local_dp.draws import Draws
 from local_dp.errors import InputError
 from local_dp.interaction import Nonadaptive
@@ -29,8 +29,7 @@ def check_domain(bits: int) -> None:
 
 def cell_counts(database: Multiset, bits: int, width: int, cells: int) -> Counts:
     """The number of records in each of `cells` intervals of `width` points, from 0 on: shape (cells,). Raises InputError for another domain."""
-    if database.bits != bits:
-        raise InputError(f"the points are of 0..2^{database.bits} - 1, the mechanism is for 0..2^{bits} - 1; give one domain for both")
+    check_same(database.bits, bits)
     counts = np.zeros(cells, dtype=np.int64)
     np.add.at(counts, database.values.astype(np.int64) // width, database.counts)
     return counts
@@ -97,8 +96,7 @@ class Level(WithinEpsilon[Multiset, LevelCounts]):
 
     def cut_law(self, database: Multiset, most: int) -> Law[LevelCounts]:
         """The law of the counts cut to 0..`most`, which is m or more; e^(eps / 2) is a fraction just below it. Raises InputError above 2^12 outcomes."""
-        if (most + 1) ** self.cells > LISTED:
-            raise InputError(f"there are {self.cells} cells of up to {most} records; a law is listed up to {LISTED} outcomes")
+        check_listed(f"{self.cells} cells of up to {most} records", (most + 1) ** self.cells, LISTED)
         cut = ClippedLaplace(self.noise.numerator, self.noise.denominator, most)
         laws = [cut.law(count) for count in self._counts(database).tolist()]
         return {LevelCounts(np.array(counts, dtype=np.int64)): weight for counts, weight in independent(laws)}

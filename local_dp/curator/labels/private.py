@@ -10,7 +10,7 @@ import numpy as np
 from local_dp.arrays import Bools, Counts, Ints, Naturals
 from local_dp.checks import check_whole
 from local_dp.curator.mechanism import Neighbours, R_co
-from local_dp.curator.multisets import LabelledMultiset, Multiset
+from local_dp.curator.multisets import LabelledMultiset, Multiset, check_same
 from local_dp.curator.selection.exponential import ByScore
 from local_dp.curator.selection.groups import Groups
 from local_dp.errors import InputError
@@ -155,6 +155,5 @@ class SemiPrivateLearner(DichotomyLearner[R_co]):
     public: Multiset
 
     def listed_on(self, database: LabelledMultiset) -> Multiset:
-        if self.public.bits != database.bits:
-            raise InputError(f"the public points are of 0..2^{self.public.bits} - 1, the examples of 0..2^{database.bits} - 1; give one domain for both")
+        check_same(self.public.bits, database.bits)
         return self.public

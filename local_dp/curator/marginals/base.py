@@ -146,6 +146,15 @@ class Marginals:
         check_columns(table, self.d)
         return self.of_characters(table.characters(self.characters))
 
+    def counts(self, table: BinaryTable) -> Counts:
+        """The same as whole numbers."""
+        return np.rint(self.answers(table)).astype(np.int64)
+
+    def check_counts(self, expected: Counts) -> None:
+        """Raises InputError unless there is a whole number for each cell."""
+        if expected.shape != (self.cells,) or expected.dtype.kind != "i":
+            raise InputError(f"the expected counts have shape {expected.shape}; give a whole number for each of {self.cells} cells")
+
     def cells_of(self, number: int) -> Counts:
         """The cell of marginal `number` for each row 0..2^d - 1: shape (2^d,), d <= 22."""
         rows = np.arange(1 << self.d)

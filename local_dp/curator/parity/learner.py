@@ -9,9 +9,9 @@ from typing import Self
 import numpy as np
 
 from local_dp.arrays import Ints, Words
-from local_dp.checks import check_share
+from local_dp.checks import check_share, check_whole
 from local_dp.curator.laws import epsilon_of
-from local_dp.curator.mechanism import Law, Mechanism, whole_weights
+from local_dp.curator.mechanism import Law, Mechanism, check_listed, whole_weights
 from local_dp.curator.parity import gf2
 from local_dp.draws import WORD_BITS, Draws
 from local_dp.errors import InputError
@@ -68,8 +68,7 @@ class ParityLearner(Mechanism[Examples, int | None, Pure]):
         for name, value in (("p", self.p), ("s", self.s)):
             if not 0 < value < 1 or _GRID % value.denominator:
                 raise InputError(f"{name} is {value}; give a multiple of 2^-{WORD_BITS} strictly between 0 and 1")
-        if self.runs < 1:
-            raise InputError(f"runs is {self.runs}; give 1 or more")
+        check_whole("runs", self.runs, 1, 1 << 20)
 
     @property
     def ratio(self) -> Fraction:
@@ -116,8 +115,7 @@ class ParityLearner(Mechanism[Examples, int | None, Pure]):
     def law(self, database: Examples) -> Law[int | None]:
         """By its definition, without elimination: a sum over all kept sets and all r."""
         n, d = len(database), database.d
-        if n + d > _LISTED:
-            raise InputError(f"there are {n} examples over {{0,1}}^{d}; the law is listed for at most {_LISTED} of both together")
+        check_listed(f"{n} examples over {{0,1}}^{d}", n + d, _LISTED)
         equations = [(gf2.mask(row), int(side)) for row, side in zip(database.x, database.y, strict=True)]
         once = dict.fromkeys(range(1 << d), Fraction(0))
         for keeps in product((False, True), repeat=n):
@@ -174,8 +172,7 @@ def two_runs(epsilon: float, s: float = 0.28) -> ParityLearner:
 def amplified_learner(epsilon: float, beta: float, runs: int = 16) -> ParityLearner:
     """The default: many runs charged together, silent with probability 2 beta / 3 at most; p is the largest with `ratio` <= e^epsilon."""
     check_share("beta", beta)
-    if runs < 1:
-        raise InputError(f"runs is {runs}; give at least one run")
+    check_whole("runs", runs, 1, 1 << 20)
     growth, silent = exp_epsilon(nano_epsilon(epsilon)), _down(Fraction((2 * beta / 3) ** (1 / runs)))
     low, high = 0, _GRID
     while high - low > 1:

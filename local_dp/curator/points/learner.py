@@ -8,8 +8,8 @@ import numpy as np
 
 from local_dp.arrays import Bools, Counts, Ints, Naturals
 from local_dp.checks import check_whole
-from local_dp.curator.mechanism import Law, WithinDelta
-from local_dp.curator.multisets import LabelledMultiset, Multiset, absent, check_bits
+from local_dp.curator.mechanism import Law, WithinDelta, check_listed
+from local_dp.curator.multisets import LabelledMultiset, Multiset, absent, check_bits, check_same
 from local_dp.curator.selection.exponential import LISTED, ByScore, numbered
 from local_dp.curator.selection.groups import Groups
 from local_dp.curator.selection.stable import Lead, StableChoice, best_acceptance
@@ -73,8 +73,7 @@ class BucketClass:
 
     def errors(self, examples: LabelledMultiset) -> Counts:
         """The number of examples that each hypothesis misclassifies, shape (size,). O(hashes s) and a table."""
-        if examples.bits != self.bits:
-            raise InputError(f"the points are of 0..2^{examples.bits} - 1, the hashes of 0..2^{self.bits} - 1; give one domain for both")
+        check_same(examples.bits, self.bits)
         gain, positive = examples.zeros - examples.ones, int(examples.ones.sum())
         errors = [np.array([positive])]
         for number in range(len(self.masks)):
@@ -175,7 +174,6 @@ class PointLearner(WithinDelta[LabelledMultiset, int | None]):
         if self.otherwise == "zero":
             return law
         domain = 1 << database.bits
-        if domain > LISTED:
-            raise InputError(f"there are 2^{database.bits} points; a law is listed up to {LISTED}")
+        check_listed(f"2^{database.bits} points", domain, LISTED)
         silent = law.get(None, 0)
         return {point: law.get(point, 0) * domain + silent for point in range(domain)}

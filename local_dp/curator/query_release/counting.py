@@ -17,7 +17,7 @@ from local_dp.accounting.rules import optimal_part
 from local_dp.arrays import Bools, Counts, Floats, Ints, Naturals
 from local_dp.checks import check_whole
 from local_dp.curator.inversion import discrete_laplaces, least_variance, rounded_normals
-from local_dp.curator.mechanism import Law, WithinDelta, whole_weights
+from local_dp.curator.mechanism import Law, WithinDelta, check_listed, whole_weights
 from local_dp.curator.selection.exponential import ByScore, ExponentialChoice
 from local_dp.curator.selection.groups import Groups
 from local_dp.draws import Draws
@@ -207,8 +207,7 @@ class SmallDatabase(ByScore[Counts, tuple[int, ...]]):
     def law(self, database: Counts) -> Law[tuple[int, ...]]:
         """Of the multisets. Raises InputError above 2^10 of them."""
         groups = self.candidates(database)
-        if len(groups.counts) > 1 << 10:
-            raise InputError(f"there are {len(groups.counts)} databases; a law is listed up to 1,024")
+        check_listed(f"{len(groups.counts)} databases", len(groups.counts), 1 << 10)
         alone = np.eye(len(groups.counts), dtype=np.uint64)
         shares = [self.choice.share(groups, groups.sizes * alone[group]) for group in range(len(groups.counts))]
         return whole_weights({groups.member(group, 0): share for group, share in enumerate(shares)})

@@ -17,7 +17,7 @@ from local_dp.arrays import Counts, Floats
 from local_dp.checks import check_positive, check_share, check_whole
 from local_dp.curator.clipped import ClippedAnswer, ClippedLaplace, laplace_tail
 from local_dp.curator.inversion import discrete_laplaces
-from local_dp.curator.mechanism import Law, Mechanism, whole_weights
+from local_dp.curator.mechanism import Law, Mechanism, check_listed, whole_weights
 from local_dp.curator.query_release.counting import MAX_RECORDS, CountingQueries
 from local_dp.curator.selection.exponential import without
 from local_dp.draws import Draws
@@ -84,8 +84,7 @@ class FirstFar(Mechanism[Counts, int | None, Pure]):
         Thresholds of 0 and less are passed by the first query. Thresholds beyond all gaps are passed with chances c_i r^t, so polynomials in r^t sum up.
         """
         gaps = [gap for _, block in self.asked.blocks(database) for gap in block.tolist()]
-        if len(gaps) > _LISTED:
-            raise InputError(f"there are {len(gaps)} queries; a law is listed up to {_LISTED}")
+        check_listed(f"{len(gaps)} queries", len(gaps), _LISTED)
         names = [self.asked.start + place for place in range(len(gaps))]
         top = max(self.threshold, *map(abs, gaps))
         ratio = 1 / exp_epsilon(self._nano)

@@ -3,8 +3,6 @@
 import math
 from abc import abstractmethod
 from dataclasses import dataclass
-from itertools import product
-from math import prod
 from typing import Generic, Self, TypeAlias, TypeVar
 
 import numpy as np
@@ -16,8 +14,8 @@ from local_dp.curator.intervals.tree import LevelCounts
 from local_dp.curator.inversion import rounded_normals
 from local_dp.curator.marginals.base import DENSE, BinaryTable, Marginals, Synthetic, Weights, spread
 from local_dp.curator.marginals.baselines import OneMarginal
-from local_dp.curator.mechanism import Law, Mechanism
-from local_dp.curator.selection.exponential import BoundedRange, ByScore, ExponentialChoice
+from local_dp.curator.mechanism import Law, Mechanism, check_listed, independent
+from local_dp.curator.selection.exponential import BoundedRange, ByScore, ExponentialChoice, numbered
 from local_dp.curator.selection.groups import Listed
 from local_dp.draws import Draws
 from local_dp.errors import InputError
@@ -39,17 +37,15 @@ class WorstMarginal(ByScore[BinaryTable, int]):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.expected.shape != (self.workload.cells,) or self.expected.dtype.kind != "i":
-            raise InputError(f"the expected counts have shape {self.expected.shape}; give a whole number for each of {self.workload.cells} cells")
+        self.workload.check_counts(self.expected)
 
     @property
     def choice(self) -> ExponentialChoice:
         return ExponentialChoice(self.epsilon, 2)
 
     def candidates(self, database: BinaryTable) -> Listed:
-        errors = np.abs(np.rint(self.workload.answers(database)).astype(np.int64) - self.expected)
-        scores = np.add.reduceat(errors, self.workload.starts[:-1])
-        return Listed(scores, np.arange(len(scores)))
+        errors = np.abs(self.workload.counts(database) - self.expected)
+        return numbered(np.add.reduceat(errors, self.workload.starts[:-1]))
 
 
 @dataclass(frozen=True)
@@ -72,7 +68,7 @@ class GaussianMarginal(Mechanism[BinaryTable, LevelCounts, Concentrated]):
         return Concentrated(-(-ATTO // self.variance))
 
     def release(self, database: BinaryTable, draws: Draws) -> LevelCounts:
-        cells = np.rint(Marginals(self.d, (self.mask,)).answers(database)).astype(np.int64)
+        cells = Marginals(self.d, (self.mask,)).counts(database)
         return LevelCounts(cells + rounded_normals(draws, self.variance, len(cells)))
 
 
@@ -114,6 +110,13 @@ class Rounds(Generic[L_co]):
         """Asks for all cells of one."""
 
 
+def _split(whole: int, rounds: int, share: float) -> tuple[int, int]:
+    """The budget of a round, and the share of it that chooses."""
+    check_share("the share that chooses", share)
+    check_whole("rounds", rounds, 1, _MOST_ROUNDS)
+    return whole // rounds, math.floor(whole // rounds * share)
+
+
 @dataclass(frozen=True)
 class PureRounds(Rounds[Pure]):
     """Epsilons add up: `chosen` for each choice and `measured` for each measurement, with discrete Laplace noise."""
@@ -124,10 +127,7 @@ class PureRounds(Rounds[Pure]):
     @classmethod
     def within(cls, epsilon: float, rounds: int, share: float = 0.5) -> Self:
         """As many rounds within epsilon; this share of it chooses. Raises InputError where too little is left for a round."""
-        check_share("the share that chooses", share)
-        check_whole("rounds", rounds, 1, _MOST_ROUNDS)
-        each = nano_epsilon(epsilon) // rounds
-        part = math.floor(each * share)
+        each, part = _split(nano_epsilon(epsilon), rounds, share)
         if part < 1:
             raise InputError(f"epsilon is {epsilon:g} for {rounds:,} rounds; give a larger epsilon or fewer rounds")
         return cls(rounds, part / NANO, (each - part) / NANO)
@@ -157,10 +157,7 @@ class ConcentratedRounds(Rounds[Concentrated]):
     @classmethod
     def within(cls, rho: Concentrated, rounds: int, share: float = 0.3) -> Self:
         """As many rounds within rho; this share of it chooses. Raises InputError where too little is left for a round."""
-        check_share("the share that chooses", share)
-        check_whole("rounds", rounds, 1, _MOST_ROUNDS)
-        each = rho.atto_rho // rounds
-        choice = math.floor(each * share)
+        each, choice = _split(rho.atto_rho, rounds, share)
         nano = math.isqrt(8 * choice)
         if nano < 1 or each - choice < 1:
             raise InputError(f"{rho} for {rounds:,} rounds; give a larger rho or fewer rounds")
@@ -276,8 +273,7 @@ class SampledQueries(Mechanism[BinaryTable, tuple[int, ...], Pure]):
 
     def __post_init__(self) -> None:
         check_whole("count", self.count, 1, 1 << 16)
-        if self.expected.shape != (self.workload.cells,) or self.expected.dtype.kind != "i":
-            raise InputError(f"the expected counts have shape {self.expected.shape}; give a whole number for each of {self.workload.cells} cells")
+        self.workload.check_counts(self.expected)
         self.choice  # noqa: B018 - refuses a wrong epsilon
 
     @property
@@ -293,15 +289,14 @@ class SampledQueries(Mechanism[BinaryTable, tuple[int, ...], Pure]):
 
     def law(self, database: BinaryTable) -> Law[tuple[int, ...]]:
         """Raises InputError above 2^12 outcomes."""
-        if (2 * self.workload.cells) ** self.count > _LISTED:
-            raise InputError(f"there are {2 * self.workload.cells} queries to choose {self.count} of; a law is listed up to {_LISTED} outcomes")
+        queries = 2 * self.workload.cells
+        check_listed(f"{queries} queries to choose {self.count} of", queries**self.count, _LISTED)
         law = self.choice.law(self._candidates(database))
-        return {tuple(cell for cell, _ in choices): prod(weight for _, weight in choices) for choices in product(law.items(), repeat=self.count)}
+        return dict(independent([law] * self.count))
 
     def _candidates(self, database: BinaryTable) -> Listed:
-        counts = np.rint(self.workload.answers(database)).astype(np.int64)
-        scores = np.concatenate([counts - self.expected, self.expected - counts])
-        return Listed(scores, np.arange(len(scores)))
+        above = self.workload.counts(database) - self.expected
+        return numbered(np.concatenate([above, -above]))
 
 
 @dataclass(frozen=True)

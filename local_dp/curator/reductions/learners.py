@@ -12,7 +12,7 @@ import numpy as np
 
 from local_dp.checks import check_whole
 from local_dp.curator.clipped import ClippedLaplace
-from local_dp.curator.mechanism import Law, Mechanism, image, probabilities, whole_weights
+from local_dp.curator.mechanism import Law, Mechanism, check_listed, image, probabilities, whole_weights
 from local_dp.curator.multisets import LabelledMultiset, Multiset
 from local_dp.curator.sanitizers.medians import Medians
 from local_dp.curator.sanitizers.steps import Steps
@@ -72,8 +72,7 @@ class LabelSanitizer(Mechanism[LabelledMultiset, ByLabel[E], P], Generic[E, P]):
 
     def _label_law(self, points: Multiset, total: int) -> Law[tuple[int, E | None]]:
         """Of the number of records and the release of one label."""
-        if total > _LISTED:
-            raise InputError(f"there are {total} records; a law is listed up to {_LISTED}")
+        check_listed(f"{total} records", total, _LISTED)
         sizes = probabilities(image(ClippedLaplace(nano_epsilon(self.epsilon), 1, total).law(points.size), self._rounded))
         outcomes: dict[tuple[int, E | None], Fraction] = {(0, None): sizes.pop(0, Fraction(0))}
         for size, share in sizes.items():

@@ -14,8 +14,8 @@ from local_dp.arrays import Counts, Naturals
 from local_dp.checks import check_whole
 from local_dp.curator.clipped import laplace_tail, least_tail
 from local_dp.curator.inversion import binomial, discrete_laplaces, exp_minus
-from local_dp.curator.mechanism import L_co, Law, Mechanism, WithinDelta, WithinEpsilon, image, whole_weights
-from local_dp.curator.multisets import Multiset, absent, check_bits, naturals
+from local_dp.curator.mechanism import L_co, Law, Mechanism, WithinDelta, WithinEpsilon, check_listed, image, whole_weights
+from local_dp.curator.multisets import Multiset, absent, check_bits, check_same, naturals
 from local_dp.draws import Draws
 from local_dp.errors import InputError
 from local_dp.loss import ATTO, NANO
@@ -130,8 +130,7 @@ class ThresholdedHistogram(WithinDelta[Multiset, NoisyCounts]):
 def law_of_cells(database: Multiset, noise: CellNoise, cells: Naturals, counts: Sequence[int]) -> Law[NoisyCounts]:
     """The law of independent cells with these counts. Raises InputError above 2^16 outcomes."""
     laws = [noise.law(count, database.size) for count in counts]
-    if (max(0, database.size - noise.least) + 2) ** len(laws) > _LISTED:
-        raise InputError(f"there are {len(laws)} cells of up to {database.size} records; a law is listed up to {_LISTED} outcomes")
+    check_listed(f"{len(laws)} cells of up to {database.size} records", (max(0, database.size - noise.least) + 2) ** len(laws), _LISTED)
     shares: dict[NoisyCounts, Fraction] = {}
     for outcome in product(*(law.items() for law in laws)):
         noisy = np.array([count for count, _ in outcome], dtype=np.int64)
@@ -165,7 +164,7 @@ class PerCellHistogram(WithinEpsilon[Multiset, NoisyCounts]):
         return CellNoise(nano, least_tail(nano, Fraction(self.strangers, 1 << self.bits)))
 
     def release(self, database: Multiset, draws: Draws) -> NoisyCounts:
-        self._check(database)
+        check_same(database.bits, self.bits)
         noisy = self.noise.drawn(database.counts, database.size, draws)
         released = noisy > 0
         strangers = self._strangers(database, draws)
@@ -175,15 +174,10 @@ class PerCellHistogram(WithinEpsilon[Multiset, NoisyCounts]):
         return NoisyCounts(self.bits, values[order], counts[order], database.size)
 
     def law(self, database: Multiset) -> Law[NoisyCounts]:
-        self._check(database)
-        if self.bits > 4:
-            raise InputError(f"there are 2^{self.bits} cells; a law is listed up to 2^4")
+        check_same(database.bits, self.bits)
+        check_listed(f"2^{self.bits} cells", self.bits, 4)
         cells = np.arange(1 << self.bits, dtype=np.uint64)
         return law_of_cells(database, self.noise, cells, look_up(database.values, database.counts, cells).tolist())
-
-    def _check(self, database: Multiset) -> None:
-        if database.bits != self.bits:
-            raise InputError(f"the points are of 0..2^{database.bits} - 1, the mechanism is for 0..2^{self.bits} - 1; give one domain for both")
 
     def _strangers(self, database: Multiset, draws: Draws) -> list[int]:
         """The released points without records: a uniform set of a binomial number of points."""

@@ -13,7 +13,8 @@ from operator import mul
 import numpy as np
 
 from local_dp.arrays import Floats, Ints, Naturals
-from local_dp.curator.mechanism import D, D_contra, Law, Mechanism, R, R_co, whole_weights
+from local_dp.checks import check_whole
+from local_dp.curator.mechanism import D, D_contra, Law, Mechanism, R, R_co, check_listed, whole_weights
 from local_dp.curator.selection.groups import Groups, Listed, powers, sum_by
 from local_dp.draws import Draws
 from local_dp.errors import InputError
@@ -69,8 +70,7 @@ class ExponentialChoice:
 
     def __post_init__(self) -> None:
         nano_epsilon(self.epsilon)
-        if type(self.sensitivity) is not int or self.sensitivity < 1:
-            raise InputError(f"the sensitivity is {self.sensitivity!r}; give a positive whole number")
+        check_whole("the sensitivity", self.sensitivity, 1, 1 << 62)
 
     @property
     def loss(self) -> Pure:
@@ -96,8 +96,7 @@ class ExponentialChoice:
 
     def law(self, groups: Groups[R]) -> Law[R]:
         """The law of `choose`. Raises InputError above 65,536 candidates."""
-        if groups.total > LISTED:
-            raise InputError(f"there are {groups.total} candidates; a law is listed up to {LISTED}")
+        check_listed(f"{groups.total} candidates", groups.total, LISTED)
         ranks, weights = self._weighed(groups)
         return {candidate: weights[ranks[group]] for group, candidate in groups.members()}
 

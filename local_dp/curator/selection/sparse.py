@@ -12,7 +12,7 @@ import numpy as np
 
 from local_dp.arrays import Ints, Naturals
 from local_dp.checks import check_share, check_whole
-from local_dp.curator.mechanism import D, Law, Mechanism, R
+from local_dp.curator.mechanism import D, Law, Mechanism, R, check_listed
 from local_dp.curator.selection.exponential import LISTED, ExponentialChoice, decay_of, gaps_below, ranked, reach_of
 from local_dp.curator.selection.groups import Groups, powers, sum_by
 from local_dp.draws import Draws
@@ -63,8 +63,7 @@ class SparseChoice:
 
     def law(self, groups: Groups[R]) -> Law[R | None]:
         """The law of `choose`; a candidate may be in several groups. Raises InputError above 65,536 candidates."""
-        if groups.total > LISTED:
-            raise InputError(f"there are {groups.total} candidates; a law is listed up to {LISTED}")
+        check_listed(f"{groups.total} candidates", groups.total, LISTED)
         ranks, weights, none = self._weighed(groups)
         law: dict[R | None, int] = {None: none}
         for group, candidate in groups.members():

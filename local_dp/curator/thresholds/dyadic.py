@@ -15,7 +15,7 @@ import numpy as np
 from local_dp.arrays import Counts, Ints, Naturals
 from local_dp.checks import check_share
 from local_dp.curator.mechanism import Law, image
-from local_dp.curator.multisets import LabelledMultiset, Multiset, check_bits
+from local_dp.curator.multisets import LabelledMultiset, Multiset, check_bits, check_same
 from local_dp.curator.selection.groups import Groups
 from local_dp.curator.selection.sparse import SparseChoice
 from local_dp.curator.thresholds.learner import ThresholdLearner, errors_by_gap
@@ -203,8 +203,7 @@ class DyadicThresholds(ThresholdLearner[Approximate]):
 
     def candidates(self, sample: LabelledMultiset, optimum: int) -> Middles:
         """With their scores, if the best threshold errs on `optimum` records."""
-        if sample.bits != self.bits:
-            raise InputError(f"the points have {sample.bits} bits, the learner is for {self.bits}; give one number for both")
+        check_same(sample.bits, self.bits)
         height = optimum + math.floor(self.alpha * sample.size + spare(self.choice.epsilon, self.delta))
         return middles(Multiset(sample.bits, sample.values, sample.zeros + sample.ones), height - errors_by_gap(sample))
 

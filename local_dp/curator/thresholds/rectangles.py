@@ -13,7 +13,7 @@ import numpy as np
 from local_dp.arrays import Bools, Ints, Naturals
 from local_dp.checks import check_share, check_whole
 from local_dp.curator.mechanism import Law, Mechanism
-from local_dp.curator.multisets import Multiset, check_bits, naturals
+from local_dp.curator.multisets import Multiset, check_bits, check_same, naturals
 from local_dp.curator.sanitizers.steps import Steps
 from local_dp.curator.selection.groups import Groups, Joined, Listed
 from local_dp.curator.selection.sparse import SparseChoice
@@ -56,8 +56,7 @@ class RankQuery(Mechanism[Multiset, int | None, Approximate]):
 
     def candidates(self, points: Multiset) -> Groups[int]:
         """With their scores; a number may be a candidate twice."""
-        if points.bits != self.bits:
-            raise InputError(f"the points have {points.bits} bits, the query is for {self.bits}; give one number for both")
+        check_same(points.bits, self.bits)
         below = np.concatenate([[0], np.cumsum(points.counts)])
         within = min(self.rank, surely_within(self.bits + 1, self.epsilon, self.delta, _FAILURE))
         height = math.floor(within + spare(self.epsilon, self.delta))
