@@ -27,17 +27,12 @@ class Lattice:
     def __post_init__(self) -> None:
         if self.growth <= 1 or not self.weights or min(*self.weights, self.infinite) < 0 or not sum(self.weights):
             raise InputError("a loss law needs a growth above 1 and weights of 0 or more, not all 0")
-        if self.other_mass > self.total:
+        if self._summed(self.weights, self.least) > self.total:
             raise InputError("these losses are too low: the other law would have more than all probability")
 
     @property
     def total(self) -> int:
         return sum(self.weights) + self.infinite
-
-    @property
-    def other_mass(self) -> Fraction:
-        """The sum of weight e^-loss: the mass of the other law where the loss is finite."""
-        return self._summed(self.weights, self.least)
 
     @property
     def step(self) -> float:

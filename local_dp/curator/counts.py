@@ -192,9 +192,7 @@ class KNormCounts(CountsMechanism[Pure], WithinEpsilon[ColumnCounts, NoisyCounts
         super().__post_init__()
         rows = (self.k + 12 * math.sqrt(self.k) + 60) / self.loss.epsilon
         if rows > _MOST:
-            raise InputError(
-                f"epsilon is {self.epsilon} for {self.k} counts: the noise has {rows:,.0f} sizes, at most {_MOST:,} are listed; give a larger epsilon"
-            )
+            raise InputError(f"epsilon is {self.epsilon} for {self.k} counts: give a larger epsilon, for noise of {_MOST:,} sizes, not {rows:,.0f}")
 
     def noise(self, draws: Draws) -> Counts:
         radius = int(invert(_radius(self.k, self.loss.nano), draws, 1)[0])
@@ -243,7 +241,8 @@ def _cut_weight(counts: list[int], cut: tuple[int, ...], n: int, decay: Fraction
     """The sum over R of decay^R times the number of z of the cube [-R, R]^k that make these counts `cut`, once cut to 0..n."""
 
     def ways(radius: int) -> int:
-        return prod(_ways(count, y, n, radius) for count, y in zip(counts, cut, strict=True))
+        apart = ((y, abs(y - count)) for count, y in zip(counts, cut, strict=True))
+        return prod(max(0, radius + 1 - away) if y in (0, n) else int(away <= radius) for y, away in apart)
 
     return _over_radii(ways, n, len(counts), decay)
 
@@ -259,13 +258,6 @@ def _over_radii(ways: Callable[[int], int], least: int, degree: int, decay: Frac
         total += differences[0] * decay ** (least + j) / (1 - decay) ** (j + 1)
         differences = [after - before for before, after in pairwise(differences)]
     return total
-
-
-def _ways(count: int, cut: int, n: int, radius: int) -> int:
-    """The number of whole numbers in [-R, R] that make a count `cut`, once cut to 0..n."""
-    if cut in (0, n):
-        return max(0, radius + 1 - abs(cut - count))
-    return int(abs(cut - count) <= radius)
 
 
 @dataclass(frozen=True)
@@ -296,7 +288,7 @@ class DiscreteGaussianCounts(CountsMechanism[Concentrated]):
     @property
     def parts(self) -> dict[DiscreteGaussian, int]:
         """The loss of each count, for `accounting.rules`."""
-        return {_part(self.variance): self.k}
+        return {DiscreteGaussian(math.ceil(ATTO / self.variance)): self.k}
 
     def noise(self, draws: Draws) -> Counts:
         return signed(_sizes(self.variance), draws, self.k)
@@ -314,11 +306,7 @@ class DiscreteGaussianCounts(CountsMechanism[Concentrated]):
 
 def least_discrete_variance(k: int, loss: Approximate) -> int:
     """The least whole V with which discrete Gaussian noise on k counts keeps to `loss`, by the exact rule; that of normal noise is about the same."""
-    return least_clients(lambda variance: delta({_part(Fraction(variance)): k}, loss.epsilon) <= loss.delta)
-
-
-def _part(variance: Fraction) -> DiscreteGaussian:
-    return DiscreteGaussian(math.ceil(ATTO / variance))
+    return least_clients(lambda variance: delta({DiscreteGaussian(math.ceil(Fraction(ATTO, variance))): k}, loss.epsilon) <= loss.delta)
 
 
 @lru_cache(maxsize=4)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from decimal import Decimal, getcontext, localcontext
 from fractions import Fraction
 from functools import cached_property, lru_cache
-from itertools import accumulate
+from itertools import accumulate, count
 from typing import TypeAlias
 
 import numpy as np
@@ -216,9 +216,12 @@ def rounded_sizes(variance: int) -> Cumulative:
 
 def _taylor(variance: int, digits: int) -> Callable[[Decimal], Decimal]:
     """sum_j He_2j(sqrt t) / ((2j + 1)! (4 V)^j) as a function of t, with enough terms for these digits."""
-    terms = 1
-    while _left(variance, terms) > -(digits + 4) * math.log(10):
-        terms += 1
+
+    def left(terms: int) -> float:
+        """ln of the remainder after this many terms, where f is 1 at its largest."""
+        return math.log(1.1) + math.lgamma(2 * terms + 1) / 2 - math.lgamma(2 * terms + 2) - terms * math.log(4 * variance)
+
+    terms = next(terms for terms in count(1) if left(terms) <= -(digits + 4) * math.log(10))
     weights = [1 / (math.factorial(2 * j + 1) * (4 * Decimal(variance)) ** j) for j in range(terms)]
 
     def each(t: Decimal) -> Decimal:
@@ -229,8 +232,3 @@ def _taylor(variance: int, digits: int) -> Callable[[Decimal], Decimal]:
         return total
 
     return each
-
-
-def _left(variance: int, terms: int) -> float:
-    """ln of the remainder after this many terms, where f is 1 at its largest."""
-    return math.log(1.1) + math.lgamma(2 * terms + 1) / 2 - math.lgamma(2 * terms + 2) - terms * math.log(4 * variance)

@@ -43,8 +43,7 @@ class Standing:
 
     @property
     def left(self) -> Loss:
-        nano, atto = self.budget.nano - self.spent.nano, self.budget.atto - self.spent.atto
-        return Approximate(nano, atto) if atto else Pure(nano)
+        return _loss(self.budget.nano - self.spent.nano, self.budget.atto - self.spent.atto)
 
     def check(self, loss: Loss, neighbours: Neighbours) -> None:
         """Raises RefusedError("budget") for more than is left, ("neighbours") for losses that do not add up with those before."""

@@ -125,14 +125,10 @@ class Shape:
         """The number of leaves below a node of each level, from the root's children down to the leaves."""
         return tuple(self.branching**below for below in reversed(range(self.height)))
 
-    @property
-    def _padded(self) -> list[int]:
-        """The number of nodes of each level with the empty ones."""
-        return [-(-self.leaves // self.widths[0]) * self.widths[0] // width for width in self.widths]
-
     def filled(self, levels: Sequence[Counts | Floats]) -> list[Floats]:
         """The levels with empty nodes behind the right edge, whose counts are exactly 0."""
-        return [np.append(level.astype(np.float64), np.zeros(size - len(level))) for level, size in zip(levels, self._padded, strict=True)]
+        sizes = [-(-self.leaves // self.widths[0]) * self.widths[0] // width for width in self.widths]
+        return [np.append(level.astype(np.float64), np.zeros(size - len(level))) for level, size in zip(levels, sizes, strict=True)]
 
     def spreads(self) -> list[Floats]:
         """The variance of each node's estimate from itself and all nodes below, in units of the variance of one noisy count."""

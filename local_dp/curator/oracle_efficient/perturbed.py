@@ -79,9 +79,7 @@ class Perturbation:
         public = -(-int(np.abs(self.beside.data.weights).sum()) // self.beside.scale)
         most, m = len(database.x) + public + 1, len(self.queries.separators)
         if not self.queries.full or (2 * most + 1) ** m > _LISTED:
-            raise InputError(
-                f"{self.queries} has {self.queries.size} queries on {m} separators; a law is listed up to {_LISTED} noises, for classes of 2^m queries"
-            )
+            raise InputError(f"{self.queries} has {m} separators; a law is listed up to {_LISTED} noises, for classes of 2^m queries")
         weights = clipped_noise(exp_epsilon(self.step), most)
         for noises in product(weights, repeat=m):
             yield self._with(database, list(noises)), prod(weights[noise] for noise in noises)

@@ -329,15 +329,11 @@ class DualQuery:
 
     def losses(self, size: int) -> tuple[Pure, ...]:
         """Of all rounds but the first, which sees no record: fixed beforehand."""
-        return tuple(Pure(self.samples * nano_epsilon(self._each(rows, size))) for rows in range(1, self.rounds))
+        return tuple(Pure(self.samples * nano_epsilon(2 * self.eta * rows / size)) for rows in range(1, self.rounds))
 
     def algorithm(self, size: int, seed: int) -> Adaptive[SampledQueries, tuple[int, ...], Synthetic]:
         """For a table of `size` records; a seed's public coins decide the first round's queries and all ties."""
         return Adaptive(lambda: self._play(size, np.random.default_rng(seed)))
-
-    def _each(self, rows: int, size: int) -> float:
-        """The epsilon of one draw after this many rows."""
-        return 2 * self.eta * rows / size
 
     def _play(self, size: int, coins: np.random.Generator) -> Play[SampledQueries, tuple[int, ...], Synthetic]:
         d = self.workload.d
@@ -346,7 +342,7 @@ class DualQuery:
         for row in range(self.rounds):
             if row:
                 expected = np.rint(self.workload.of_histogram(rows) * (self.rounds / row)).astype(np.int64)
-                (sample,) = yield (SampledQueries(self.workload, expected, self.samples, self._each(row, size)),)
+                (sample,) = yield (SampledQueries(self.workload, expected, self.samples, 2 * self.eta * row / size),)
             best = int(np.argmax(self._satisfied(sample) + coins.random(1 << d) / 2))
             rows[best] += size / self.rounds
         return Synthetic(d, rows)

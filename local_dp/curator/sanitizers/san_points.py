@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 
 from local_dp.accounting.rules import optimal_part, printed_part
-from local_dp.curator.mechanism import R_co, WithinDelta
+from local_dp.curator.mechanism import R, R_co, WithinDelta
 from local_dp.curator.multisets import Multiset
 from local_dp.curator.selection.groups import Groups, Listed
 from local_dp.curator.selection.sparse import Goals, PrintedChoice, SparseChoice
@@ -61,6 +61,10 @@ class InParts(WithinDelta[Multiset, R_co]):
     def choice(self, growth: int) -> PrintedChoice | SparseChoice:
         """The choice of one repetition, where a record is in `growth` candidates."""
 
+    @abstractmethod
+    def choose(self, groups: Groups[R], growth: int, size: int, draws: Draws) -> R | None:
+        """The candidate chosen, from a database of `size` records, or None: no answer."""
+
     @property
     def loss(self) -> Approximate:
         return Approximate(super().loss.nano, self.composed + self.repetitions * self.choice(self.growth).loss.atto)
@@ -73,6 +77,37 @@ class InParts(WithinDelta[Multiset, R_co]):
     @property
     def part(self) -> Pure:
         return self.compose(Approximate(approximate(self.epsilon, self.delta).nano, self.composed), self.steps * self.repetitions)
+
+
+class Printed(InParts[R_co]):
+    """As printed: the text's split of Theorem 2.5, and the printed choosing mechanism. Private ONLY from `least` records on; with fewer, it refuses."""
+
+    delta_shares: ClassVar[int] = 5
+    compose = staticmethod(printed_part)
+
+    @property
+    def least(self) -> int:
+        """The least number of records with which it is private."""
+        return self.choice(self.growth).least
+
+    @abstractmethod
+    def choice(self, growth: int) -> PrintedChoice: ...
+
+    def choose(self, groups: Groups[R], growth: int, size: int, draws: Draws) -> R | None:
+        return self.choice(growth).choose(groups, size, draws)
+
+
+class Rebuilt(InParts[R_co]):
+    """Optimal composition and the sparse exponential mechanism: private at every number of records, half of delta for the parts, half for the choices."""
+
+    delta_shares: ClassVar[int] = 2
+    compose = staticmethod(optimal_part)
+
+    def choice(self, growth: int) -> SparseChoice:
+        return SparseChoice(self.part.epsilon, self.composed // self.repetitions / ATTO, growth)
+
+    def choose(self, groups: Groups[R], growth: int, size: int, draws: Draws) -> R | None:
+        return self.choice(growth).choose(groups, draws)
 
 
 @dataclass(frozen=True)
@@ -92,15 +127,11 @@ class PointByPoint(InParts[PointShares]):
     def repetitions(self) -> int:
         return math.ceil(2 / self.goals.alpha)
 
-    @abstractmethod
-    def choose(self, groups: Groups[int], size: int, draws: Draws) -> int | None:
-        """A frequent point, or None."""
-
     def release(self, database: Multiset, draws: Draws) -> PointShares:
         shares: dict[int, float] = {}
         left, size, noise = np.ones(len(database.values), dtype=bool), max(1, database.size), Fraction(self.part.nano, NANO)
         for _ in range(self.repetitions):
-            point = self.choose(Listed(database.counts[left], database.values[left]), database.size, draws)
+            point = self.choose(Listed(database.counts[left], database.values[left]), self.growth, database.size, draws)
             if point is None:
                 break
             at = int(np.searchsorted(database.values, database.values.dtype.type(point)))
@@ -110,22 +141,11 @@ class PointByPoint(InParts[PointShares]):
 
 
 @dataclass(frozen=True)
-class PrintedSanPoints(PointByPoint):
+class PrintedSanPoints(Printed[PointShares], PointByPoint):
     """As printed: the text's split of Theorem 2.5, the printed choosing mechanism at alpha / 2 and alpha beta / 4.
 
     Privacy: (eps, delta) ONLY from `least` records on; with fewer, `release` refuses. Utility: within alpha except with probability beta, in any domain.
     """
-
-    delta_shares: ClassVar[int] = 5
-    compose = staticmethod(printed_part)
-
-    @property
-    def least(self) -> int:
-        """The least number of records with which it is private."""
-        return self.choice(1).least
-
-    def choose(self, groups: Groups[int], size: int, draws: Draws) -> int | None:
-        return self.choice(1).choose(groups, size, draws)
 
     def choice(self, growth: int) -> PrintedChoice:
         alpha = 2 / self.repetitions
@@ -133,17 +153,8 @@ class PrintedSanPoints(PointByPoint):
 
 
 @dataclass(frozen=True)
-class SanPoints(PointByPoint):
+class SanPoints(Rebuilt[PointShares], PointByPoint):
     """Rebuilt: the sparse exponential mechanism and optimal composition. Private at every number of records; the thresholded histogram needs fewer.
 
     Privacy: (eps, delta), half of delta for the composition of 2 `repetitions` equal parts, half for the choices.
     """
-
-    delta_shares: ClassVar[int] = 2
-    compose = staticmethod(optimal_part)
-
-    def choose(self, groups: Groups[int], size: int, draws: Draws) -> int | None:
-        return self.choice(1).choose(groups, draws)
-
-    def choice(self, growth: int) -> SparseChoice:
-        return SparseChoice(self.part.epsilon, self.composed // self.repetitions / ATTO, growth)

@@ -52,7 +52,8 @@ class Trie:
         index = np.arange(count, dtype=np.int32)
         first_of, final_of, top_of = index.copy(), index.copy(), np.zeros_like(index)  # by the last point, by the first, by the first
         left, right, above_left, above_right = (np.zeros_like(index[1:]) for _ in range(4))
-        for merged in _by_height(forks):  # forks of one height lie apart
+        order = np.argsort(forks.astype(np.uint8 if forks.max(initial=0) < 256 else np.int32), kind="stable")  # of bytes: by counting
+        for merged in np.split(order, np.flatnonzero(np.diff(forks[order])) + 1) if len(forks) else []:  # forks of one height lie apart
             low, high = first_of[merged], final_of[merged + 1]
             left[merged], right[merged] = low, high
             above_left[merged], above_right[merged] = top_of[low], top_of[merged + 1]
@@ -61,12 +62,6 @@ class Trie:
         root = np.array([bits + 1], dtype=np.int32)
         above, below = np.concatenate([above_left, above_right, top_of[:1]]), np.concatenate([forks, forks, root])
         return cls(first, final, above, below, left, right, forks)
-
-
-def _by_height(forks: Ints) -> list[Ints]:
-    """The numbers of the forks of each height, the lowest first."""
-    order = np.argsort(forks.astype(np.uint8 if forks.max(initial=0) < 256 else np.int32), kind="stable")  # of bytes: by counting
-    return np.split(order, np.flatnonzero(np.diff(forks[order])) + 1) if len(forks) else []
 
 
 def fork_heights(values: Naturals) -> Ints:

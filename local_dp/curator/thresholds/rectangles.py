@@ -160,15 +160,10 @@ class RankRectangles(Mechanism[LabelledPoints, Rectangle, Approximate]):
         sides = []
         for axis in range(self.axes):
             positives = database.positives(axis)
-            sides.append((query.release(positives, draws), query.release(_mirrored(positives), draws)))
+            mirrored = Multiset(self.bits, (positives.values.dtype.type(top) - positives.values)[::-1], positives.counts[::-1])
+            sides.append((query.release(positives, draws), query.release(mirrored, draws)))
         rectangle = [(low, top - high) for low, high in sides if low is not None and high is not None]
         return tuple(rectangle) if len(rectangle) == self.axes and all(low <= high for low, high in rectangle) else ()
-
-
-def _mirrored(points: Multiset) -> Multiset:
-    """Each point x as 2^bits - 1 - x."""
-    top = np.array((1 << points.bits) - 1, dtype=points.values.dtype)
-    return Multiset(points.bits, (top - points.values)[::-1], points.counts[::-1])
 
 
 def inside(rectangle: Rectangle, points: Naturals) -> Bools:
@@ -238,14 +233,10 @@ class PartitionRectangles(Mechanism[LabelledPoints, Rectangle, Approximate]):
         cuts = self.partition.release(projected, draws)
         noise = Fraction(nano_epsilon(self.epsilon / 2), NANO)
         bar = self.alpha * len(database.labels) / (_PARTS * self.axes * (len(cuts) + 1))
-        counts = _counts(database.positives(axis), cuts)
+        positives = database.positives(axis)
+        below = np.append(0, np.cumsum(positives.counts))
+        ends_at = np.searchsorted(positives.values, np.array(cuts, dtype=positives.values.dtype))
+        counts = np.diff(below[[0, *ends_at, -1]])
         full = [number for number, count in enumerate(counts.tolist()) if count + draws.discrete_laplace(noise) >= bar]
         ends = [0, *cuts, 1 << database.bits]
         return (ends[full[0]], ends[full[-1] + 1] - 1) if full else None
-
-
-def _counts(points: Multiset, cuts: tuple[int, ...]) -> Ints:
-    """The number of points before the first cut, from each cut to the next, and from the last one on."""
-    below = np.concatenate([[0], np.cumsum(points.counts)])
-    upto = below[np.searchsorted(points.values, np.array(cuts, dtype=points.values.dtype))]
-    return np.diff(np.concatenate([[0], upto, below[-1:]]))
