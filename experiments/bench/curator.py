@@ -12,8 +12,7 @@ from local_dp.accounting.rules import epsilon, losses_of
 from local_dp.arrays import Ints
 from local_dp.attacks.reconstruction import least_largest, least_squares, random_subsets
 from local_dp.attacks.tracing import traced
-from local_dp.curator.intervals.factorization import PrefixFactorization
-from local_dp.curator.intervals.tree import CountTree
+from local_dp.curator.intervals import CountTree, PrefixFactorization
 from local_dp.curator.inversion import discrete_laplaces
 from local_dp.curator.marginals.base import BinaryTable, Marginals
 from local_dp.curator.marginals.baselines import OneMarginal

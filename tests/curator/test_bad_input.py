@@ -14,8 +14,7 @@ from local_dp.bounds.frequencies import label_examples
 from local_dp.curator.account import DeclaredAccount
 from local_dp.curator.clipped import NoisySum
 from local_dp.curator.counts import ColumnCounts, ComposedLaplaceCounts, DiscreteGaussianCounts, GaussianCounts, KNormCounts, LaplaceCounts
-from local_dp.curator.intervals.factorization import PrefixFactorization
-from local_dp.curator.intervals.tree import CountTree, IntervalCounts, Level
+from local_dp.curator.intervals import CountTree, IntervalCounts, Level, PrefixFactorization
 from local_dp.curator.inversion import rounded_normals
 from local_dp.curator.labels.private import Candidates, LabelPrivateLearner, SemiPrivateLearner, Thresholds
 from local_dp.curator.multisets import MAX_BITS, LabelledMultiset, Multiset, naturals, points_of
@@ -27,9 +26,8 @@ from local_dp.curator.sanitizers.point_counts import KPointAnswers, KPointSaniti
 from local_dp.curator.sanitizers.san_points import PrintedSanPoints, SanPoints
 from local_dp.curator.sanitizers.san_thresholds import PrintedSanThresholds, SanThresholds
 from local_dp.curator.sanitizers.steps import DyadicTree, NoisyHistogram
-from local_dp.curator.selection.exponential import ExponentialMechanism, PermuteAndFlip, log_probabilities, numbered
+from local_dp.curator.selection.exponential import ExponentialMechanism, Labelled, PermuteAndFlip, log_probabilities, numbered
 from local_dp.curator.selection.groups import Runs
-from local_dp.curator.selection.occam import Labelled
 from local_dp.curator.selection.sparse import Goals, PrintedChoice, SparseChoice
 from local_dp.curator.selection.stable import Lead, Parts, Promise, RecConcave, StableChoice
 from local_dp.curator.sensitivity.mechanisms import CauchyNoise

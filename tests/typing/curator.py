@@ -19,8 +19,7 @@ from local_dp.curator.counts import (
     LaplaceCounts,
     NoisyCounts,
 )
-from local_dp.curator.intervals.factorization import PrefixFactorization
-from local_dp.curator.intervals.tree import CountTree, IntervalCounts, Level, LevelCounts
+from local_dp.curator.intervals import CountTree, IntervalCounts, Level, LevelCounts, PrefixFactorization
 from local_dp.curator.labels.private import LabelPrivateLearner, Thresholds
 from local_dp.curator.marginals.base import BinaryTable
 from local_dp.curator.marginals.baselines import NoisySums, OneMarginal, Part, PlainLaplace, SpanningTree, TreeTable
@@ -44,8 +43,7 @@ from local_dp.curator.sanitizers.point_counts import KPointAnswers, KPointSaniti
 from local_dp.curator.sanitizers.san_points import PrintedSanPoints, SanPoints
 from local_dp.curator.sanitizers.san_thresholds import PrintedSanThresholds, SanThresholds
 from local_dp.curator.sanitizers.steps import Steps
-from local_dp.curator.selection.exponential import ExponentialChoice
-from local_dp.curator.selection.occam import Labelled, OccamLearner
+from local_dp.curator.selection.exponential import ExponentialChoice, Labelled, OccamLearner
 from local_dp.curator.selection.sparse import Goals
 from local_dp.curator.thresholds.dyadic import DyadicThresholds
 from local_dp.curator.thresholds.learner import LearnThresholds, PureThresholds, ThresholdLearner

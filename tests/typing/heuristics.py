@@ -10,7 +10,7 @@ from local_dp.curator.oracle_efficient.branching import BranchAndBound, FullSear
 from local_dp.curator.oracle_efficient.perturbed import Attempt, Perturbation, PerturbedMinimum
 from local_dp.curator.oracle_efficient.robust import RobustRelease, Terms
 from local_dp.curator.oracle_efficient.separated import Certifying, Conjunctions, Exhaustive, Perfect, Plain
-from local_dp.curator.selection.occam import Labelled
+from local_dp.curator.selection.exponential import Labelled
 from local_dp.loss import Approximate, Pure
 
 

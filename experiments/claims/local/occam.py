@@ -13,8 +13,7 @@ from local_dp.arrays import Floats, Ints
 from local_dp.bounds.curator import occam_examples, occam_examples_printed, occam_examples_realizable, occam_examples_uniform
 from local_dp.curator.laws import SmallDatabases, epsilon_of
 from local_dp.curator.oracle_efficient.separated import Parities, Thresholds
-from local_dp.curator.selection.exponential import ExponentialMechanism, log_probabilities
-from local_dp.curator.selection.occam import HypothesisClass, Labelled, OccamLearner
+from local_dp.curator.selection.exponential import ExponentialMechanism, HypothesisClass, Labelled, OccamLearner, log_probabilities
 from local_dp.draws import Draws
 from local_dp.experiments.claims.local.local_to_sq.laws import compared
 from local_dp.experiments.lab.calibration import intervals_check

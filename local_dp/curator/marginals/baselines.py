@@ -14,7 +14,7 @@ from local_dp.arrays import Counts, Floats
 from local_dp.checks import check_vector, check_whole
 from local_dp.cube import places_of
 from local_dp.curator.account import ConcentratedAccount, TrustedOracle
-from local_dp.curator.intervals.tree import Level, LevelCounts
+from local_dp.curator.intervals import Level, LevelCounts
 from local_dp.curator.inversion import least_variance, rounded_normals
 from local_dp.curator.marginals.base import BinaryTable, Marginals, character_masks, check_columns
 from local_dp.curator.marginals.fourier import NoisyCharacters

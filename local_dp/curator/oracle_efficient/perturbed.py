@@ -17,7 +17,7 @@ from local_dp.arrays import Counts, Floats, Ints
 from local_dp.checks import check_dimension, check_positive, check_whole
 from local_dp.curator.mechanism import Law, Mechanism
 from local_dp.curator.oracle_efficient.separated import LISTED, Certified, Certifying, Fail, Perfect, Separated, Weighted, labelled
-from local_dp.curator.selection.occam import Labelled
+from local_dp.curator.selection.exponential import Labelled
 from local_dp.draws import Draws
 from local_dp.errors import InputError
 from local_dp.interaction import Adaptive, Play

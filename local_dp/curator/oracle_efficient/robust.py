@@ -13,7 +13,7 @@ from local_dp.checks import check_share, check_whole
 from local_dp.curator.clipped import laplace_tail, least_tail
 from local_dp.curator.mechanism import Law, Mechanism, mixture, probabilities, whole_weights
 from local_dp.curator.oracle_efficient.separated import Fail
-from local_dp.curator.selection.occam import Labelled
+from local_dp.curator.selection.exponential import Labelled
 from local_dp.draws import Draws
 from local_dp.errors import InputError
 from local_dp.loss import ATTO, NANO, Approximate, Pure, nano_epsilon, nano_of_ratio

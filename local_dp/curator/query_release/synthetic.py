@@ -10,7 +10,7 @@ import numpy as np
 from local_dp.accounting.losses import rho_within
 from local_dp.arrays import Counts, Floats
 from local_dp.checks import check_positive, check_share, check_whole
-from local_dp.curator.intervals.tree import LevelCounts
+from local_dp.curator.intervals import LevelCounts
 from local_dp.curator.inversion import rounded_normals
 from local_dp.curator.marginals.base import DENSE, BinaryTable, Marginals, Synthetic, Weights, spread
 from local_dp.curator.marginals.baselines import OneMarginal

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from local_dp.curator.intervals.tree import Level
+from local_dp.curator.intervals import Level
 from local_dp.curator.marginals.base import Weights
 from local_dp.curator.query_release import counting, pmw
 from local_dp.curator.query_release.counting import SmallDatabase

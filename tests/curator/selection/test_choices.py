@@ -15,9 +15,17 @@ from local_dp.bounds.curator import occam_examples, occam_examples_printed, occa
 from local_dp.curator.laws import SmallDatabases
 from local_dp.curator.multisets import Multiset
 from local_dp.curator.oracle_efficient.separated import Parities, Thresholds
-from local_dp.curator.selection.exponential import ExponentialChoice, ExponentialMechanism, PermuteAndFlip, decay_of, log_probabilities, numbered
+from local_dp.curator.selection.exponential import (
+    ExponentialChoice,
+    ExponentialMechanism,
+    Labelled,
+    OccamLearner,
+    PermuteAndFlip,
+    decay_of,
+    log_probabilities,
+    numbered,
+)
 from local_dp.curator.selection.groups import Listed, Runs, powers, sum_by
-from local_dp.curator.selection.occam import Labelled, OccamLearner
 from local_dp.curator.selection.sparse import SparseChoice, SparseExponential
 from local_dp.curator.selection.stable import UNIT, Lead, StableChoice, best_acceptance, enough_gap, laplace_acceptance, printed_acceptance
 from local_dp.draws import Draws

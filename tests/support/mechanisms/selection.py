@@ -10,9 +10,8 @@ import numpy as np
 from local_dp.arrays import Counts
 from local_dp.curator.multisets import Multiset
 from local_dp.curator.oracle_efficient.separated import Parities, Thresholds
-from local_dp.curator.selection.exponential import ExponentialMechanism, PermutedMechanism, numbered
+from local_dp.curator.selection.exponential import ExponentialMechanism, Labelled, OccamLearner, PermutedMechanism, numbered
 from local_dp.curator.selection.groups import Listed, Runs
-from local_dp.curator.selection.occam import Labelled, OccamLearner
 from local_dp.curator.selection.sparse import SparseChoice, SparseExponential
 from local_dp.curator.selection.stable import UNIT, Lead, Parts, Promise, RecConcave, StableChoice, printed_acceptance
 from local_dp.loss import ATTO

@@ -9,7 +9,7 @@ import numpy as np
 
 from local_dp.arrays import Counts, Floats
 from local_dp.curator.account import Account, ConcentratedAccount, TrustedOracle
-from local_dp.curator.intervals.tree import Level
+from local_dp.curator.intervals import Level
 from local_dp.curator.laws import SmallDatabases, epsilon_of, worst_transcripts
 from local_dp.curator.marginals.base import BinaryTable, Marginals
 from local_dp.curator.marginals.base import Errors as CellErrors

@@ -32,8 +32,7 @@ from local_dp.curator.parity.learner import (
     paper_learner,
     two_runs,
 )
-from local_dp.curator.selection.exponential import log_probabilities
-from local_dp.curator.selection.occam import Labelled, OccamLearner
+from local_dp.curator.selection.exponential import Labelled, OccamLearner, log_probabilities
 from local_dp.draws import Draws
 from local_dp.experiments.claims.local.local_to_sq.laws import compared
 from local_dp.experiments.lab.checks import SURE, every, in_words
