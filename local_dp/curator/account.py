@@ -60,14 +60,9 @@ class DeclaredAccount(Account):
         if self.count + len(losses) > self.queries:
             raise RefusedError("budget", f"{len(losses):,} on top of {self.count:,} queries exceed the {self.queries:,} that were declared")
         self.count += len(losses)
-        self.spent = self._spent()
-
-    def _spent(self) -> Loss:
-        """The loss of the queries so far: their sum while that is within the budget."""
-        added = Pure(self.count * self.part.nano)
-        if added.nano <= self.budget.nano:
-            return added
-        return Approximate(self.budget.nano, optimal_delta(self.part, self.count, Pure(self.budget.nano)))
+        self.spent = Pure(self.count * self.part.nano)
+        if self.spent.nano > self.budget.nano:
+            self.spent = Approximate(self.budget.nano, optimal_delta(self.part, self.count, Pure(self.budget.nano)))
 
 
 class ConcentratedAccount(Account):

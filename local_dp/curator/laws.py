@@ -89,8 +89,7 @@ def epsilon_of(ratio: Fraction) -> float:
 
 A = TypeVar("A")
 M = TypeVar("M", bound=Mechanism[Any, Any, Any])
-Transcript: TypeAlias = tuple[tuple[A, ...], ...]
-"""The answers of each round."""
+Transcript: TypeAlias = tuple[tuple[A, ...], ...]  # the answers of each round
 
 _LISTED = 1 << 18
 

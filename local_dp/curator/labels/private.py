@@ -66,12 +66,8 @@ class Thresholds:
         starts = np.flatnonzero(np.append(True, passed[1:] > passed[:-1]))
         places = np.append(np.searchsorted(examples.values, points.values), len(examples.values)).astype(np.int64)[starts]
         errors = upto(examples.ones)[places] + int(examples.zeros.sum()) - upto(examples.zeros)[places]
-
-        def threshold(number: int) -> int:
-            place = int(starts[number])
-            return int(points.values[place]) if place < len(points.values) else 1 << examples.bits
-
-        return Candidates(errors, threshold)
+        last = len(points.values)  # the place of the dichotomy without a 1
+        return Candidates(errors, lambda number: int(points.values[starts[number]]) if starts[number] < last else 1 << examples.bits)
 
 
 @dataclass(frozen=True)

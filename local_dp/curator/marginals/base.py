@@ -13,8 +13,7 @@ from local_dp.checks import check_whole
 from local_dp.cube import parity, places_of, walsh_hadamard
 from local_dp.errors import InputError
 
-DENSE = 22
-"""Columns up to which a table is counted as a histogram of all 2^d rows."""
+DENSE = 22  # columns up to which a table is counted as a histogram of all 2^d rows
 _WORD = 64
 _MOST_WAYS = 16  # columns of one marginal
 _MOST_CELLS = 1 << 24

@@ -211,10 +211,8 @@ def nearest_table(noisy: NoisyCharacters, possible: Bools | None = None) -> Floa
 
 Kind: TypeAlias = Literal["fourier", "nearest", "mst"]
 MOST_CHARACTERS = 1 << 20
-LITTLE = 50
-"""With noise of at most one part in so many of the average cell, the nearest table would hardly err less."""
-MUCH = 8
-"""With noise of one part in so many of the average cell, a spanning tree of pairs errs as much on `fair`."""
+LITTLE = 50  # with noise of at most one part in so many of the average cell, the nearest table would hardly err less
+MUCH = 8  # with noise of one part in so many of the average cell, a spanning tree of pairs errs as much on `fair`
 
 
 @dataclass(frozen=True)

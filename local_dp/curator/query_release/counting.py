@@ -24,8 +24,7 @@ from local_dp.draws import Draws
 from local_dp.errors import InputError
 from local_dp.loss import NANO, Pure
 
-MAX_RECORDS = 1 << 52
-"""Below it every count is exact in a float, and matrices are multiplied as floats."""
+MAX_RECORDS = 1 << 52  # below it every count is exact in a float, and matrices are multiplied as floats
 _MAX_CELLS = 1 << 28
 _FIRST, _BLOCK = 1 << 6, 1 << 12  # queries at a time
 

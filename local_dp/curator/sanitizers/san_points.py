@@ -41,11 +41,9 @@ class InParts(WithinDelta[Multiset, R_co]):
     """
 
     goals: Goals
-    steps: ClassVar[int]
-    """Pure parts of one repetition."""
+    steps: ClassVar[int]  # pure parts of one repetition
     delta_shares: ClassVar[int]
-    growth: ClassVar[int] = 1
-    """The most candidates that a record is in."""
+    growth: ClassVar[int] = 1  # the most candidates that a record is in
 
     @staticmethod
     @abstractmethod

@@ -21,8 +21,7 @@ from local_dp.curator.selection.sparse import Goals, PrintedChoice
 from local_dp.draws import Draws
 from local_dp.loss import NANO, Pure
 
-Interval: TypeAlias = tuple[int, int]
-"""first..last, both included."""
+Interval: TypeAlias = tuple[int, int]  # first..last, both included
 
 
 @dataclass(frozen=True)
@@ -117,8 +116,7 @@ class Aim(NamedTuple):
 
     least: int
     most: int
-    leave: int
-    """A range with fewer records is a block itself."""
+    leave: int  # a range with fewer records is a block itself
 
 
 @dataclass(frozen=True)

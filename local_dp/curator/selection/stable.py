@@ -23,8 +23,7 @@ from local_dp.draws import Draws
 from local_dp.errors import InputError
 from local_dp.loss import Approximate, Pure, approximate, exp_epsilon, nano_epsilon
 
-UNIT = 1 << 64
-"""Probabilities of an answer are multiples of 2^-64."""
+UNIT = 1 << 64  # probabilities of an answer are multiples of 2^-64
 _MOST = 1 << 20  # gaps
 
 
@@ -114,8 +113,7 @@ class StableChoice(WithinDelta[D, R | None]):
         return UNIT if gap is None else accepted[min(gap, len(accepted) - 1)]
 
 
-Interval: TypeAlias = tuple[int, int]
-"""low..high, both included."""
+Interval: TypeAlias = tuple[int, int]  # low..high, both included
 
 
 @dataclass(frozen=True)

@@ -25,10 +25,8 @@ class LocalSensitivity(ABC):
 
     value: int
     last: int
-    most: int
-    """The global sensitivity."""
-    reach: int
-    """Within this distance of every database there is one of global sensitivity."""
+    most: int  # the global sensitivity
+    reach: int  # within this distance of every database there is one of global sensitivity
 
     @abstractmethod
     def within(self, distance: int) -> int:

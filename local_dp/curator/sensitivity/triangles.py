@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 import numpy as np
 
@@ -23,14 +23,6 @@ from local_dp.populations.graphs import MAX_NODES, Graph
 _CELLS = 1 << 22
 
 
-class Rows(NamedTuple):
-    """For some nodes and every other node: in `common` the number of common neighbours, in `single` that of nodes that are a neighbour of one of the two."""
-
-    triangles: int  # each triangle of these nodes twice
-    common: Counts
-    single: Counts
-
-
 class Triangles(LocalSensitivity):
     """The triangles of a graph, and A_k, the largest min(a + floor((k + min(k, b)) / 2), n - 2) over ALL pairs of nodes, joined by an edge or not.
 
@@ -41,9 +33,9 @@ class Triangles(LocalSensitivity):
     def __init__(self, graph: Graph) -> None:
         self.last, self.most, self.reach = math.comb(graph.nodes, 3), max(0, graph.nodes - 2), 2 * graph.nodes
         seen, largest = 0, np.full(graph.nodes, -1)  # the largest b of the pairs with each a
-        for rows in _rows(graph):
-            seen += rows.triangles
-            np.maximum.at(largest, rows.common.ravel(), rows.single.ravel())
+        for triangles, common, single in _rows(graph):
+            seen += triangles
+            np.maximum.at(largest, common.ravel(), single.ravel())
         self.value = seen // 6
         self._common = np.flatnonzero(largest >= 0)
         self._single = largest[self._common]
@@ -53,7 +45,8 @@ class Triangles(LocalSensitivity):
         return min(self.most, int(raised.max()))
 
 
-def _rows(graph: Graph) -> Iterator[Rows]:
+def _rows(graph: Graph) -> Iterator[tuple[int, Counts, Counts]]:
+    """In blocks of nodes: twice their triangles; for each other node the common neighbours, and the nodes that are a neighbour of one of the two."""
     n = graph.nodes
     ends = np.concatenate([graph.edges, graph.edges[:, ::-1]])
     ends = ends[np.argsort(ends[:, 0], kind="stable")]
@@ -74,7 +67,7 @@ def _rows(graph: Graph) -> Iterator[Rows]:
         seen = int(common[owners, middles].sum())
         itself = np.arange(high - low), np.arange(low, high)
         common[itself] = single[itself] = 0  # a node and itself are no pair
-        yield Rows(seen, common, single)
+        yield seen, common, single
 
 
 class OfTriangles:

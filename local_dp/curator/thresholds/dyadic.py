@@ -217,18 +217,15 @@ class DyadicThresholds(ThresholdLearner[Approximate]):
 
     def chance(self, sample: LabelledMultiset, low: int, high: int) -> float:
         fallback, total, inside = self._answer(None), 0.0, self.candidates(sample, 0).within(low, high)
-        for optimum, share in self._optima(sample):
+        optima = [(0, 1.0)]  # the possible estimates of the least number of errors, with their probabilities
+        if self.agnostic:
+            least, rate = int(errors_by_gap(sample).min()), self.optimum.epsilon
+            most = math.ceil(-math.log(_FORGOTTEN) / rate)
+            optima = [(least + noise, math.tanh(rate / 2) * math.exp(-rate * abs(noise))) for noise in range(-most, most + 1)]
+        for optimum, share in optima:
             answered, none = self.choice.share(self.candidates(sample, optimum), inside)
             total += share * float(answered + (none if low <= fallback <= high else 0))
         return total
-
-    def _optima(self, sample: LabelledMultiset) -> list[tuple[int, float]]:
-        """The possible estimates of the least number of errors, and their probabilities."""
-        if not self.agnostic:
-            return [(0, 1.0)]
-        least, rate = int(errors_by_gap(sample).min()), self.optimum.epsilon
-        most = math.ceil(-math.log(_FORGOTTEN) / rate)
-        return [(least + noise, math.tanh(rate / 2) * math.exp(-rate * abs(noise))) for noise in range(-most, most + 1)]
 
 
 def dyadic_records(bits: int, alpha: float, epsilon: float, delta: float, beta: float = 0.1) -> int:

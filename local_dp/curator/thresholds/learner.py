@@ -124,8 +124,7 @@ def printed_records(bits: int, alpha: float, epsilon: float, delta: float, beta:
     return math.ceil(max(learning, (1 << 3 * levels) * 72 * levels / (alpha * epsilon) * (math.log2(12 * levels / (beta * delta)) + iterated)))
 
 
-_OVER = 1 + 1e-9
-"""A threshold with this many times alpha is bad."""
+_OVER = 1 + 1e-9  # a threshold with this many times alpha is bad
 
 
 @dataclass(frozen=True)

@@ -100,8 +100,7 @@ class EqualRanks(Mechanism[Multiset, tuple[int, ...], Approximate]):
         return RankQuery(self.bits, rank, self.epsilon / (self.parts - 1), self.delta / (self.parts - 1))
 
 
-Rectangle: TypeAlias = tuple[tuple[int, int], ...]
-"""low..high on each axis, both ends included; empty where there is no axis."""
+Rectangle: TypeAlias = tuple[tuple[int, int], ...]  # low..high on each axis, both ends included; empty where there is no axis
 
 _SHARE = 0.6
 """The share of its allowed loss that a side is set to: by trial; with less there is no answer, with more it loses too many points."""
@@ -140,7 +139,6 @@ class RankRectangles(Mechanism[LabelledPoints, Rectangle, Approximate]):
     delta: float
 
     def __post_init__(self) -> None:
-        check_bits(self.bits)
         check_whole("axes", self.axes, 1, 1 << 10)
         check_share("alpha", self.alpha)
         self.loss  # noqa: B018 - refuses what the queries refuse
