@@ -69,10 +69,9 @@ _LISTED = 12  # bits of a message
 class HammingDistance:
     """Alice has x, Bob y, of {0, 1}^n. She sends each bit by randomized response; he counts the differences from his bits, and sends the count with noise.
 
-    Privacy: epsilon for each bit of either, against the other and everybody: her message is epsilon-private in x whatever y is. His count moves by 1
-    with a bit of y whatever the message. Utility: unbiased, of variance (C^2 - 1) n / 4 + C^2 / (cosh eps - 1), C = (e^eps + 1) / (e^eps - 1).
-    That is .96 sqrt(n) at epsilon 1, where a curator of both is off by 1.36 (`curator_deviation`). No two-party protocol is off by less than about sqrt(n),
-    up to a logarithm. Source: McGregor, Mironov, Pitassi, Reingold, Talwar, Vadhan 2010.
+    Privacy: epsilon for each bit of either, against the other and everybody: her message is epsilon-private in x whatever y is. His count moves by 1 with a
+    bit of y whatever the message. Utility: unbiased, of variance (C^2 - 1) n / 4 + C^2 / (cosh eps - 1), C = (e^eps + 1) / (e^eps - 1). No two-party protocol
+    is off by less than about sqrt(n), up to a logarithm. Source: McGregor, Mironov, Pitassi, Reingold, Talwar, Vadhan 2010.
     """
 
     epsilon: float

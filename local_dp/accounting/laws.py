@@ -1,9 +1,8 @@
 """Privacy losses as laws: of one part, of a total on a mesh with its prices, and of the sum of unequal parts.
 
-That sum comes from a tilted Fourier transform, rounded towards privacy. Each law is put on one mesh.
-A loss between two points is split among them so that both laws of the pair keep their mass.
-The pair on the mesh is then at least as bad; its variance grows by at most a quarter of the mesh squared (Doroshenko et al. 2022).
-The laws are tilted by weights e^(t loss) before the transform, so rounding errors are small beside delta. Chernoff's inequality bounds what wraps around.
+That sum comes from a tilted Fourier transform, rounded towards privacy. Each law is put on one mesh. A loss between two points is split among them so that
+both laws of the pair keep their mass. The pair on the mesh is then at least as bad; its variance grows by at most a quarter of the mesh squared (Doroshenko
+et al. 2022). Chernoff's inequality bounds what wraps around.
 """
 
 import math

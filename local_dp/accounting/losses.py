@@ -104,8 +104,8 @@ def response(growth: Fraction, steps: int = 1, delta: Fraction = Fraction(0)) ->
 
 def discrete_laplace(nano: int, sensitivity: int = 1) -> Lattice:
     """The exact loss of discrete Laplace noise of ratio e^(-eps / m), m = `sensitivity`, eps = `nano` / 1e9: (m - 2 y) eps / m where the noise is y."""
-    check_whole("epsilon in nano-nats", nano, 1, 1 << 40)
-    check_whole("the sensitivity", sensitivity, 1, 1 << 20)
+    if nano < 1 or sensitivity < 1:
+        raise InputError(f"discrete Laplace noise of {nano} nano-nats and sensitivity {sensitivity}; give 1 or more of each")
     growth, m = exp_epsilon(Fraction(nano, sensitivity)), sensitivity
     more, less = growth.numerator, growth.denominator
     inside = {m - 2 * y: less**y * more ** (m - y) * (more - less) for y in range(1, m)}
@@ -125,7 +125,8 @@ class _Noise:
     atto_mu2: int
 
     def __post_init__(self) -> None:
-        check_whole("mu^2 in units of 1e-18", self.atto_mu2, 1, 1 << 128)
+        if type(self.atto_mu2) is not int or self.atto_mu2 < 1:
+            raise InputError(f"mu^2 is {self.atto_mu2!r} units of 1e-18; give a whole number, 1 or more")
 
     @classmethod
     def of_sigma(cls, sigma: float) -> Self:

@@ -93,7 +93,7 @@ class CountsMechanism(Mechanism[ColumnCounts, NoisyCounts, L_co]):
 
     def _listed(self, database: ColumnCounts) -> list[int]:
         """The counts, if a law of outcomes cut to 0..n can be listed. Raises InputError above 2^12 outcomes."""
-        check_listed(f"{self.k} counts of up to {database.size} records", (database.size + 1) ** self.k, LISTED)
+        check_listed(f"{self.k} counts of up to {database.size} records", (database.size + 1) ** self.k, LISTED, " outcomes")
         return list(map(int, self._counts(database)))
 
 
@@ -126,8 +126,8 @@ class NoiseOnEach(CountsMechanism[L_co]):
 class LaplaceCounts(NoiseOnEach[Pure], WithinEpsilon[ColumnCounts, NoisyCounts]):
     """`k` counts, each with discrete Laplace noise of eps / k.
 
-    Privacy: epsilon, pure and exact: a replaced record moves each count by at most 1, and the losses add up.
-    Utility: a largest error of about (k / eps) ln(1.44 k), ln k times that of `KNormCounts`. Cost: 40 ns a count.
+    Privacy: epsilon, pure and exact: a replaced record moves each count by at most 1, and the losses add up. Utility: a largest error of about (k / eps)
+    ln(1.44 k). Cost: 40 ns a count.
     """
 
     @property
@@ -179,11 +179,10 @@ _MOST = 1 << 18  # rows of a table
 class KNormCounts(CountsMechanism[Pure], WithinEpsilon[ColumnCounts, NoisyCounts]):
     """`k` counts plus noise z of Z^k with Pr[z] proportional to e^(-eps max |z_i|).
 
-    Privacy: epsilon, pure and exact: a replaced record moves the counts by a vector of entries -1, 0, 1, and max |z_i| by at most 1.
-    Utility: the largest error is r with weight e^(-eps r) ((2r + 1)^k - (2r - 1)^k), about k / eps. For counts of any size no pure mechanism keeps within any
-    t more often (`bounds.packing.best_within`).
-    Cost: z is uniform in the cube [-R, R]^k, R with weight e^(-eps R) (2R + 1)^k. That takes a table of about (k + 12 sqrt(k) + 60) / eps rows, 7 us each,
-    made once; then 40 ns a count. Source: Hardt, Talwar 2010, on the integers.
+    Privacy: epsilon, pure and exact: a replaced record moves the counts by a vector of entries -1, 0, 1, and max |z_i| by at most 1. Utility: the largest
+    error is r with weight e^(-eps r) ((2r + 1)^k - (2r - 1)^k), about k / eps. For counts of any size no pure mechanism keeps within any t more often
+    (`bounds.packing.best_within`). Cost: z is uniform in the cube [-R, R]^k, R with weight e^(-eps R) (2R + 1)^k. That takes a table of about (k + 12 sqrt(k)
+    + 60) / eps rows, 7 us each, made once; then 40 ns a count. Source: Hardt, Talwar 2010, on the integers.
     """
 
     epsilon: float

@@ -98,7 +98,7 @@ class Level(WithinEpsilon[Multiset, LevelCounts]):
 
     def cut_law(self, database: Multiset, most: int) -> Law[LevelCounts]:
         """The law of the counts cut to 0..`most`, which is m or more; e^(eps / 2) is a fraction just below it. Raises InputError above 2^12 outcomes."""
-        check_listed(f"{self.cells} cells of up to {most} records", (most + 1) ** self.cells, LISTED)
+        check_listed(f"{self.cells} cells of up to {most} records", (most + 1) ** self.cells, LISTED, " outcomes")
         cut = ClippedLaplace(self.noise.numerator, self.noise.denominator, most)
         laws = [cut.law(count) for count in self._counts(database).tolist()]
         return {LevelCounts(np.array(counts, dtype=np.int64)): weight for counts, weight in independent(laws)}
@@ -224,9 +224,8 @@ def branchings(leaves: int) -> Iterator[int]:
 class CountTree(Mechanism[Multiset, IntervalCounts, Pure]):
     """All interval counts of the domain 0..2^bits - 1 from a tree of noisy counts with `branching` children a node; 2^bits of them put noise on every cell.
 
-    Privacy: epsilon, pure, in equal parts on h = ceil(bits / log2 b) levels; the root is n, which is public.
-    Utility: `deviation`; the largest error over all intervals is about four times that. `by_least_squares` makes the counts consistent, which never loses;
-    without it, they are added up as they are. Cost: O(D): 2^20 points in a fifth of a second.
+    Privacy: epsilon, pure, in equal parts on h = ceil(bits / log2 b) levels; the root is n, which is public. Utility: `deviation`; `by_least_squares` makes
+    the counts consistent, which never loses. Cost: O(D): 2^20 points in a fifth of a second.
     Source: Hay, Rastogi, Miklau, Suciu 2010; Qardaji, Yang, Li 2013 on the branching.
     """
 
@@ -325,11 +324,11 @@ MAX_SIZE = 1 << 32  # records: more might need sums of over 64 bits
 class PrefixFactorization(WithinDelta[Multiset, IntervalCounts]):
     """All interval counts of the domain 0..2^bits - 1 from W x + z: W lower-triangular Toeplitz, z whole Gaussian noise, x the counts of the points.
 
-    The matrix of prefix sums is M^2, M of coefficients binom(2k, k) / 4^k. W is M times a scale of 2^(bits / 2 + 1), its coefficients rounded to whole numbers
-    so that their sums stay within 1/2 of M's; that costs 1 % of the error. The answer is (prefix sums) W^-1 (W x + z): unbiased for any W.
+    The matrix of prefix sums is M^2, M of coefficients binom(2k, k) / 4^k. W is M times a scale of 2^(bits / 2 + 1), its coefficients rounded to whole
+    numbers so that their sums stay within 1/2 of M's. The answer is (prefix sums) W^-1 (W x + z): unbiased for any W.
     Privacy: (eps, delta). W x is whole and exact. A replaced record moves it by at most `square` = max |W (e_a - e_b)|^2, a whole number computed exactly.
-    With z = round(N(0, V)) each, W x + z is the rounded answer of a Gaussian mechanism. All later steps, in floats, see nothing else.
-    Utility: standard error sqrt(V) |row| / scale, about ln(D) / pi times a constant. Cost: O(D log D): 2^16 points in a second, most of it a table for V.
+    With z = round(N(0, V)) each, W x + z is the rounded answer of a Gaussian mechanism. Utility: standard error sqrt(V) |row| / scale, about ln(D) / pi times
+    a constant. Cost: O(D log D): 2^16 points in a second, most of it a table for V.
     Source: Fichtenberger, Henzinger, Upadhyay 2023; Henzinger, Upadhyay, Upadhyay 2023.
     """
 

@@ -42,10 +42,10 @@ def whole_weights(probabilities: Mapping[R, Fraction]) -> Law[R]:
     return law
 
 
-def check_listed(what: str, size: int, most: int) -> None:
+def check_listed(what: str, size: int, most: int, unit: str = "") -> None:
     """Raises InputError for more outcomes than a law is listed for."""
     if size > most:
-        raise InputError(f"there are {what}; a law is listed up to {most:,}")
+        raise InputError(f"there are {what}; a law is listed up to {most}{unit}")
 
 
 def probabilities(law: Law[R]) -> dict[R, Fraction]:

@@ -127,9 +127,8 @@ class DichotomyLearner(ByScore[LabelledMultiset, R_co]):
 class LabelPrivateLearner(DichotomyLearner[R_co]):
     """One concept for each dichotomy of the examples' own points is a candidate, chosen with probability proportional to e^(-eps (errors) / 2).
 
-    Privacy: eps for the labels alone; the points are not protected, and the candidates depend on them.
-    Utility: by VC dimension, not by the size of the class (`bounds.frequencies.label_examples`). Every third threshold (`apart`) on any domain is within
-    alpha .1 from 80 examples at 90 % and eps 1. Cost: one score for each dichotomy, m + 1 for thresholds.
+    Privacy: eps for the labels alone; the points are not protected, and the candidates depend on them. Utility: by VC dimension, not by the size of the class
+    (`bounds.frequencies.label_examples`). Cost: one score for each dichotomy, m + 1 for thresholds.
     Source: Beimel, Nissim, Stemmer 2013, Figure 13 and Theorem 6.2; erratum E4.
     """
 

@@ -156,9 +156,9 @@ Part: TypeAlias = Mechanism[BinaryTable, NoisySums | int, Concentrated]
 class SpanningTree(WithinDelta[BinaryTable, TreeTable]):
     """MST for binary columns: noisy columns, a tree of the most dependent pairs, its noisy pairs, and the table that these make.
 
-    Privacy: (eps, delta) through a rho in three equal parts: the columns, the d - 1 choices one after the other (Kruskal), the pairs of the tree.
-    Utility: the noise is that of 2 d numbers, whatever the workload; dependences outside the tree are lost.
-    Cost: O(n d^2) and O(d^3). Source: McKenna, Miklau, Sheldon 2021, Section 3; pairs by their characters, where a record moves one number, not four cells.
+    Privacy: (eps, delta) through a rho in three equal parts: the columns, the d - 1 choices one after the other (Kruskal), the pairs of the tree. Utility:
+    the noise is that of 2 d numbers, whatever the workload; dependences outside the tree are lost. Cost: O(n d^2) and O(d^3). Source: McKenna, Miklau,
+    Sheldon 2021, Section 3.
     """
 
     d: int

@@ -121,8 +121,8 @@ class FourierGaussian(WithinDelta[BinaryTable, NoisyCharacters]):
 
     Privacy: (eps, delta), as one Gaussian mechanism: V_S is at least 4 H / (mu^2 a_S), a_S the whole `weights_of` the workload, H = `largest_move`. mu is the
     most that (eps, delta) allows. A replaced record moves by 2 the characters that meet its change oddly: squared and over V_S that sums to mu^2 at most.
-    Utility: a cell of a marginal T has variance 4^-|T| times the sum of V_S over the subsets of T; for all t-way marginals the sum over all cells is the
-    least of all Gaussian noise. Cost: O(d 2^d) or O(n characters), and a table for each different V_S.
+    Utility: a cell of a marginal T has variance 4^-|T| times the sum of V_S over the subsets of T; Cost: O(d 2^d) or O(n characters), and a table for each
+    different V_S.
     Source: Barak et al. 2007 for the characters; the weights as in matrix mechanisms (Li et al. 2010; Edmonds, Nikolov, Ullman 2020).
     """
 

@@ -179,8 +179,8 @@ class DataPlayer:
 class SyntheticGame:
     """Synthetic data for queries that are closed under complement, from a table of n rows (examples of label 0): a curator's adaptive algorithm.
 
-    In each of `rounds` rounds the data's player draws points. RSPM at `epsilon` finds the query that the table satisfies least often compared with them.
-    The data's player then avoids that query. The result is how often each point was drawn, shape (2^d,): a table on which all queries are nearly right.
+    In each of `rounds` rounds the data's player draws points. RSPM at `epsilon` finds the query that the table satisfies least often compared with them. The
+    result is how often each point was drawn, shape (2^d,): a table on which all queries are nearly right.
     Privacy: the rounds' losses, composed; the data's player sees the queries played and nothing else. Cost: one call of the oracle a round.
     Source: Neel, Roth, Wu 2019, Section 4, with a sample of draws in place of one.
     """

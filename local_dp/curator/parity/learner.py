@@ -115,7 +115,7 @@ class ParityLearner(Mechanism[Examples, int | None, Pure]):
     def law(self, database: Examples) -> Law[int | None]:
         """By its definition, without elimination: a sum over all kept sets and all r."""
         n, d = len(database), database.d
-        check_listed(f"{n} examples over {{0,1}}^{d}", n + d, _LISTED)
+        check_listed(f"{n} examples over {{0,1}}^{d}", n + d, _LISTED, " of both together")
         equations = [(gf2.mask(row), int(side)) for row, side in zip(database.x, database.y, strict=True)]
         once = dict.fromkeys(range(1 << d), Fraction(0))
         for keeps in product((False, True), repeat=n):

@@ -176,8 +176,7 @@ class SmallDatabase(ByScore[Counts, tuple[int, ...]]):
 
     The result is the count of each of the N points. Sequences, not multisets, have equal weights: multisets with many orders look like a sample.
     Privacy: epsilon, pure. The score -max |n q(y) - m q(x)|, of counts, is whole; a replaced record moves it by at most m, half of the notes' figure.
-    Utility: 2 alpha for m = ln(2 k) / (2 alpha^2) once alpha eps n > 4 m ln N: some m rows of x are within alpha of it.
-    Cost: all C(m + N - 1, m) multisets.
+    Utility: 2 alpha for m = ln(2 k) / (2 alpha^2) once alpha eps n > 4 m ln N: some m rows of x are within alpha of it. Cost: all C(m + N - 1, m) multisets.
     Source: Blum, Ligett, Roth 2008; lecture notes 3.1.1 with errata.
     """
 

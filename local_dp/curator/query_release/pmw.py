@@ -51,9 +51,8 @@ class FirstFar(Mechanism[Counts, int | None, Pure]):
     Each test is |count + Z - expected| >= threshold + W, Z fresh for each query and W drawn once, discrete Laplace of e^-`epsilon` a step both.
     Privacy: 3 epsilon, pure, for any number of queries. A replaced record moves each count by at most 1. With W one larger, every test that failed still
     fails. The test that fired still does with Z moved by at most 2, away from the prediction. One map of Z serves both sides, as W <= -threshold always
-    fires.
-    Utility: except with probability 2 beta, the answer is no later than the first query beyond threshold + 2 ln(k / beta) / eps. It is no query nearer than
-    threshold - 2 ln(k / beta) / eps. Cost: one product of a block of the matrix with the counts, as far as the answer.
+    fires. Utility: except with probability 2 beta, the answer is no later than the first query beyond threshold + 2 ln(k / beta) / eps. It is no query nearer
+    than threshold - 2 ln(k / beta) / eps. Cost: one product of a block of the matrix with the counts, as far as the answer.
     Source: Dwork, Naor, Reingold, Rothblum, Vadhan 2009; Hardt, Rothblum 2010, with noisy answers compared, not thresholds (lecture notes 3.2, corrected).
     """
 
@@ -241,12 +240,11 @@ class Answered:
 class MultiplicativeWeights:
     """Private multiplicative weights on a stream of counting queries, of a table of n records: a curator's adaptive algorithm.
 
-    A hypothesis answers until a query's noisy count lies alpha away. A fresh noisy count then answers that query, and moves the weights of its points
-    by e^+-step: up if the count exceeds the prediction. The run halts when the changes are used up.
-    Privacy: `Terms.losses` at most, adaptively chosen: paid from an `Account` that adds epsilons, or a `ConcentratedAccount`. One round is a whole epoch,
-    so that a well predicted query costs nothing; the analyst may still be adaptive (see `FirstFar`).
-    Utility: 3/2 alpha where the terms are right; flat in k. A noisy histogram of N cells is better wherever memory holds the weights,
-    as N ln N / (n eps)^2 is less than alpha^2. Cost: O(k N) an update.
+    A hypothesis answers until a query's noisy count lies alpha away. A fresh noisy count then answers that query, and moves the weights. The run halts when
+    the changes are used up.
+    Privacy: `Terms.losses` at most, adaptively chosen: paid from an `Account` that adds epsilons, or a `ConcentratedAccount`. One round is a whole epoch, so
+    that a well predicted query costs nothing; the analyst may still be adaptive (see `FirstFar`). Utility: 3/2 alpha where the terms are right; flat in k. A
+    noisy histogram of N cells is better wherever memory holds the weights: N ln N / (n eps)^2 < alpha^2. Cost: O(k N) an update.
     Source: Hardt, Rothblum 2010; lecture notes 3.2 with errata: the noisy count is compared with the hypothesis, and noise is of 1 / (eps n).
     """
 

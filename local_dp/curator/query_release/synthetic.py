@@ -185,8 +185,7 @@ class Mwem(Mechanism[BinaryTable, Synthetic, L_co], Generic[L_co]):
     Each round chooses the marginal with the worst answer, and measures it whole. Then it replays all measurements so far, the newest first. A row's weight is
     multiplied by e^(the share that its cell should have, less the share that it has).
     Steps are short, so measurements are not fitted to the last digit. A marginal that is chosen twice counts twice.
-    Privacy: the loss of its rounds, adaptively chosen; all else is post-processing.
-    Utility: measured. Cost: O(d 2^d) a round and O(2^d) a replay.
+    Privacy: the loss of its rounds, adaptively chosen; all else is post-processing. Utility: measured. Cost: O(d 2^d) a round and O(2^d) a replay.
     Source: Hardt, Ligett, McSherry 2012; whole marginals and rho as in McKenna, Mullins, Sheldon, Miklau 2022; lecture notes 3.2.3.
     """
 
@@ -290,7 +289,7 @@ class SampledQueries(Mechanism[BinaryTable, tuple[int, ...], Pure]):
     def law(self, database: BinaryTable) -> Law[tuple[int, ...]]:
         """Raises InputError above 2^12 outcomes."""
         queries = 2 * self.workload.cells
-        check_listed(f"{queries} queries to choose {self.count} of", queries**self.count, _LISTED)
+        check_listed(f"{queries} queries to choose {self.count} of", queries**self.count, _LISTED, " outcomes")
         law = self.choice.law(self._candidates(database))
         return dict(independent([law] * self.count))
 
@@ -304,9 +303,9 @@ class DualQuery:
     """A synthetic table of `rounds` rows from queries that are drawn where the rows so far have too few records: a curator's adaptive algorithm, pure.
 
     Each round draws `samples` cells or complements: query q with weight e^(eta sum (q(x) - q(row)) over the rows so far), in whole counts. It then adds the
-    row that satisfies most of them. Only the drawing sees records.
-    Privacy: eta samples rounds (rounds - 1) / n: the exponential mechanism of 2 eta t / n in the round after t rows, adaptively chosen.
-    Utility: measured; a table of few rows. Cost: O(samples 2^d + cells) a round.
+    row that satisfies most of them.
+    Privacy: eta samples rounds (rounds - 1) / n: the exponential mechanism of 2 eta t / n in the round after t rows, adaptively chosen. Utility: measured; a
+    table of few rows. Cost: O(samples 2^d + cells) a round.
     Source: Gaboardi, Gallego Arias, Hsu, Roth, Wu 2014, Algorithm 1.
     """
 

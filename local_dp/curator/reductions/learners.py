@@ -136,9 +136,8 @@ H = TypeVar("H")
 class Processed(Mechanism[D, H, L], Generic[D, E, H, L]):
     """A function `after` of a release. Privacy: the mechanism's, pure or approximate, for `after` sees no record.
 
-    A proper learner from a sanitizer of the class with labels, if `after` gives the hypothesis that errs least on the release.
-    Utility: from an (alpha, beta)-sanitizer, error 2 alpha + gamma except with probability 2 beta, given (50 VC / gamma^2) ln(1 / (gamma beta)) examples:
-    the share of wrong labels is a count of the class with labels. Source: Lemma 5.3.
+    A proper learner from a sanitizer of the class with labels, if `after` gives the hypothesis that errs least on the release. Utility: from an (alpha,
+    beta)-sanitizer, error 2 alpha + gamma except with probability 2 beta, given (50 VC / gamma^2) ln(1 / (gamma beta)) examples. Source: Lemma 5.3.
     """
 
     mechanism: Mechanism[D, E, L]

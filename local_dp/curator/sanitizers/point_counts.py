@@ -130,7 +130,7 @@ class ThresholdedHistogram(WithinDelta[Multiset, NoisyCounts]):
 def law_of_cells(database: Multiset, noise: CellNoise, cells: Naturals, counts: Sequence[int]) -> Law[NoisyCounts]:
     """The law of independent cells with these counts. Raises InputError above 2^16 outcomes."""
     laws = [noise.law(count, database.size) for count in counts]
-    check_listed(f"{len(laws)} cells of up to {database.size} records", (max(0, database.size - noise.least) + 2) ** len(laws), _LISTED)
+    check_listed(f"{len(laws)} cells of up to {database.size} records", (max(0, database.size - noise.least) + 2) ** len(laws), _LISTED, " outcomes")
     shares: dict[NoisyCounts, Fraction] = {}
     for outcome in product(*(law.items() for law in laws)):
         noisy = np.array([count for count, _ in outcome], dtype=np.int64)
@@ -222,8 +222,8 @@ class KPointAnswers:
 class KPointSanitizer(Mechanism[Multiset, KPointAnswers, L_co]):
     """All sets of k points, from one release of point counts that is k times as accurate.
 
-    Privacy: that of the release. Utility: within alpha where each count is within alpha m / k: 340, 720, 1,480, 3,120 records for k = 1, 2, 4, 8 by the
-    thresholded histogram at alpha .1 and (1, 1e-6). Source: Beimel, Nissim, Stemmer 2013, Figure 10 and Theorem 4.7.
+    Privacy: that of the release. Utility: within alpha where each count is within alpha m / k. Source: Beimel, Nissim, Stemmer 2013, Figure 10 and Theorem
+    4.7.
     """
 
     k: int

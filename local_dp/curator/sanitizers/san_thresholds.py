@@ -124,8 +124,7 @@ class BlockByBlock(InParts[Steps]):
     """A synthetic database of blocks: at most `calls` times it finds a block in a range, in four parts of loss `part` each.
 
     A call counts its range; a range of few records is a block. It chooses a length, number z, by score min(I(z) - least, most - I(z - 1)), I the most records
-    in an interval of that length. It chooses a block among the intervals with records of two partitions into lengths 2^(z + 1), single points for z = 0. It
-    counts the block, and calls follow on the ranges on both sides.
+    in an interval of that length. It chooses a block among the intervals with records of two partitions into lengths 2^(z + 1), single points for z = 0.
     Cost: O(s) for each call and length, s distinct values. Source: Beimel, Nissim, Stemmer 2013, Figure 11, Lemmas 4.8 and 4.12.
     """
 

@@ -64,9 +64,8 @@ MAX_CELLS = 1 << 20
 class DyadicTree(Mechanism[Multiset, Steps, Pure]):
     """Noisy counts of the dyadic intervals of `levels` lengths 2^(bits - 1), 2^(bits - 2), ..., only below intervals of share `worth` or more.
 
-    Privacy: epsilon, pure: at each length a replaced record moves two counts by 1, each with discrete Laplace noise of eps / (2 levels). An interval's two
-    halves share it in proportion to their noisy counts. An interval that is not divided is answered half-way.
-    Utility: needs all `bits` levels where records lie close together, with an error of about (2 bits / eps) sqrt(bits).
+    Privacy: epsilon, pure: at each length a replaced record moves two counts by 1, each with discrete Laplace noise of eps / (2 levels). Utility: needs all
+    `bits` levels where records lie close together, with an error of about (2 bits / eps) sqrt(bits).
     Source: hierarchical counts of Hay, Rastogi, Miklau, Suciu 2010, pruned as in Cormode et al. 2012.
     """
 

@@ -73,7 +73,7 @@ class ExponentialChoice:
 
     def __post_init__(self) -> None:
         nano_epsilon(self.epsilon)
-        check_whole("the sensitivity", self.sensitivity, 1, 1 << 62)
+        check_whole("the sensitivity", self.sensitivity, 1, 1 << 32)
 
     @property
     def loss(self) -> Pure:

@@ -30,8 +30,7 @@ class SparseChoice:
     occur in its neighbour, each of score 1 or less.
     Privacy: (eps, delta) if delta <= e^(eps / 2) - 1, at every number of records. The weight of a candidate of both databases, and the sum of all weights,
     move by a factor of at most e^(eps / 2) each: new candidates weigh at most delta of None's weight. Candidates of one database alone weigh no more. Sampled
-    as `ExponentialChoice`.
-    Utility: the best is missed by t with probability at most (others + (growth / delta) e^((1 - best + t) eps / 2)) e^(-eps t / 2).
+    as `ExponentialChoice`. Utility: the best is missed by t with probability at most (others + (growth / delta) e^((1 - best + t) eps / 2)) e^(-eps t / 2).
     Cost: O(groups). Source: repairs the choosing mechanism of Beimel, Nissim, Stemmer 2013, Lemma 4.4, which needs more than twice the records.
     """
 
@@ -137,8 +136,7 @@ class PrintedChoice:
 
     The candidates have score 1 or more. A replaced record makes at most `growth` of them new, removes at most `growth`, and moves a score by at most 1.
     Privacy: (eps, delta) ONLY from m = (16 / (alpha eps)) ln(16 growth / (alpha beta eps delta)) records on (`least`); m is public, and with fewer it
-    refuses.
-    Utility: within alpha m of the best except with probability beta; None is right where no score reaches alpha m. Cost: O(groups).
+    refuses. Utility: within alpha m of the best except with probability beta; None is right where no score reaches alpha m. Cost: O(groups).
     Source: Beimel, Nissim, Stemmer 2013, Figure 8, Lemmas 4.4 and 4.5, with erratum E14: no candidate is None. `SparseChoice` works for any number of
     records.
     """

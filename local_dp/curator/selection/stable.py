@@ -82,7 +82,7 @@ class Lead(Generic[R]):
 
 @dataclass(frozen=True)
 class StableChoice(WithinDelta[D, R | None]):
-    """The best candidate with probability `best_acceptance` of its lead, otherwise None: no answer. The second best is not revealed.
+    """The best candidate with probability `best_acceptance` of its lead, otherwise None: no answer.
 
     `lead` finds the best by scores that no replaced record moves by more than 1.
     Privacy: (eps, delta), tight. With the same best on both neighbours the gap moves by at most 2, and the acceptance is private in steps of 2. With another

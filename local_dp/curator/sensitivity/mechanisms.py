@@ -61,11 +61,11 @@ def worst_ratio(cosh: Fraction) -> Fraction:
 class CauchyNoise:
     """Discrete Cauchy noise, in steps of 2^-16, for answers whose local sensitivity is known at every distance. Its scale is S / shift, S smooth.
 
-    S is the largest A_k / stretch^k, A_k the largest local sensitivity within distance k. So neighbours' answers differ by at most `shift` (a) times the
-    smaller of their scales, and their scales by at most the factor `stretch` (e^b).
+    S is the largest A_k / stretch^k, A_k the largest local sensitivity within distance k. Neighbours' answers differ by at most `shift` (a) times the smaller
+    scale, their scales by at most the factor `stretch` (e^b).
     Privacy: epsilon, pure: max(2 asinh(a / 2), arccosh(cosh b + a^2 e^-b / 2)). The cosh of the loss is convex in the ratio of the scales. So the worst case
-    is a shift of a, at equal scales or at scales 1 and e^b. Whole scales keep to it exactly: see `scale`.
-    Utility: the median of |error| is S / a; there is no mean. Source: Nissim, Raskhodnikova, Smith 2007, Definition 2.2; the price is ours.
+    is a shift of a, at equal scales or at scales 1 and e^b. Whole scales keep to it exactly: see `scale`. Utility: the median of |error| is S / a; there is
+    no mean. Source: Nissim, Raskhodnikova, Smith 2007, Definition 2.2; the price is ours.
     """
 
     shift: Fraction

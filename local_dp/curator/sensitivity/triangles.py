@@ -156,9 +156,9 @@ def bounded(graph: Graph, degree: int) -> Graph:
 class RestrictedTriangles(ClippedAnswer[Graph]):
     """The triangles of the graph's edges that are among the first `degree` of both nodes, with discrete Laplace noise for 2 (degree - 1), clipped.
 
-    Privacy: epsilon, pure, on every graph. In a graph of degree D an edge is in at most D - 1 triangles. A neighbour has one such edge more and up to two less,
-    or the other way round. Utility: standard error 2 sqrt(2) (D - 1) / eps if no node has a degree above D; other triangles are not counted.
-    Source: Blocki, Blum, Datta, Sheffet 2013, with noise for three edges; that two of them count against the third is ours.
+    Privacy: epsilon, pure, on every graph. In a graph of degree D an edge is in at most D - 1 triangles. A neighbour has one such edge more and up to two
+    less, or the other way round. Utility: standard error 2 sqrt(2) (D - 1) / eps if no node has a degree above D; other triangles are not counted.
+    Source: Blocki, Blum, Datta, Sheffet 2013, with noise for three edges.
     """
 
     epsilon: float
