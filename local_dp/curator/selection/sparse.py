@@ -76,14 +76,19 @@ class SparseChoice:
 
     @cached_property
     def reach(self) -> int:
-        return reach_of(self.decay, _CANDIDATES + math.log(Fraction(self.growth * ATTO, self.loss.atto)))
+        return reach_of(self.decay, _CANDIDATES + math.log(self._odds))
+
+    @cached_property
+    def _odds(self) -> Fraction:
+        """growth / delta: the weight of None, in candidates of score 1."""
+        return Fraction(self.growth * ATTO, self.loss.atto)
 
     def _weighed(self, groups: Groups[R]) -> tuple[Ints, list[int], int]:
         """The rank of each group among the scores that occur, the best first; the weight of each rank; the weight of None."""
         scores = np.append(groups.scores.astype(np.int64, copy=False), 1)  # the last is the score of None
         gaps, ranks = ranked(gaps_below(int(scores.max()), scores, self.reach), self.reach)
         weights = powers(self.decay, gaps, self.reach)
-        return ranks[:-1], weights, math.ceil(Fraction(weights[ranks[-1]] * self.growth * ATTO, self.loss.atto))
+        return ranks[:-1], weights, math.ceil(weights[ranks[-1]] * self._odds)
 
 
 @dataclass(frozen=True)
