@@ -139,7 +139,7 @@ class LaplaceCounts(NoiseOnEach[Pure], WithinEpsilon[ColumnCounts, NoisyCounts])
 class ComposedLaplaceCounts(NoiseOnEach[Approximate], WithinDelta[ColumnCounts, NoisyCounts]):
     """`k` counts, each with the least discrete Laplace noise that keeps all of them within (eps, delta).
 
-    Privacy: (eps, delta), exact: a count that moves by 1 loses exactly +-e, so k of them lose the binomial curve (`accounting.shares.optimal_part`).
+    Privacy: (eps, delta), exact: a count that moves by 1 loses exactly +-e, so k of them lose the binomial curve (`accounting.rules.optimal_part`).
     Utility: a largest error of about ln(1.44 k) sqrt(2 k ln(1 / delta)) / eps. Source: Kairouz, Oh, Viswanath 2015, Theorem 3.3.
     """
 
