@@ -76,7 +76,7 @@ def measured(statement: str, figures: Mapping[str, Statistic], low: float = -mat
 def alike(first: Rate, second: Rate, alpha: float) -> tuple[bool, float]:
     """Whether two rates may be one, and the difference caught with probability 0.99.
 
-    Fisher's exact test: given the sum of the successes, the first is hypergeometric. Two equal rates are told apart with probability `alpha` at most.
+    Fisher's exact test: given the sum of the successes, the first is hypergeometric. Equal rates count as different with probability `alpha` at most.
     """
     total, runs = first.successes + second.successes, first.trials + second.trials
     counts = np.arange(max(0, total - second.trials), min(total, first.trials) + 1)

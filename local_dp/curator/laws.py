@@ -42,7 +42,7 @@ class SmallDatabases(Generic[Z, D]):
         universe, graph = sorted(self.universe), neighbours == "edge"
         places = len(universe) if graph else len(universe) + self.n - 2
         if self.n < 1 or math.comb(places, self.n - 1) * len(universe) ** 2 > MAX_PAIRS:
-            raise InputError(f"n is {self.n} over a universe of {len(universe)}; give 1 or more, with at most {MAX_PAIRS} pairs to enumerate")
+            raise InputError(f"n is {self.n}: nothing or too many to enumerate; give 1 or more, with at most {MAX_PAIRS} pairs of neighbours")
         for rest in (combinations if graph else combinations_with_replacement)(universe, self.n - 1):
             completed = {record: tuple(sorted((*rest, record))) for record in universe if not graph or record not in rest}
             if neighbours in ("edge", "add-remove"):

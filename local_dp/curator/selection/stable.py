@@ -269,7 +269,8 @@ class Parts:
 class RecConcave(Mechanism[D, int, Approximate]):
     """A candidate of 0..last. Its score is `promise.low` or more if the score is quasi-concave and reaches `promise.high`, for a high enough `high`.
 
-    `score` gives whole scores that no neighbour moves by more than 1, on the same 0..last for all databases of a size.
+    A score is quasi-concave if no candidate between two others is lower than both. `score` gives whole scores that no neighbour moves by more than 1,
+    on the same 0..last for all databases of a size.
     Privacy: the sum of the parts, `levels` exponential mechanisms and 2 (levels - 1) stable choices, for EVERY score. A level scores the length 2^j of a
     plateau by q(j) = min(L(j) - low, high - L(j + 1)), which moves by at most 1. Then it compares the best candidates of intervals of 8 such lengths.
     Utility: `high - low` of about 8^levels (log of log ... of last) / eps; Lemma 3.14. If both stable choices give no answer: the middle, last // 2.

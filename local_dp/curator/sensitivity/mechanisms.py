@@ -45,7 +45,10 @@ class LocalSensitivity(ABC):
 
 
 def cosh_loss(shift: Fraction | int, scale: Fraction | int, other: Fraction | int) -> Fraction:
-    """cosh of the exact loss between continuous Cauchy noise of `scale` and of `other` whose centres are `shift` apart, in both directions."""
+    """cosh of the exact loss between continuous Cauchy noise of `scale` and of `other` whose centres are `shift` apart, in both directions.
+
+    A Cauchy density is the Poisson kernel of the point centre + i scale, so the largest ratio of two is e^d, d their hyperbolic distance.
+    """
     return 1 + Fraction(shift**2 + (scale - other) ** 2) / (2 * scale * other)
 
 
