@@ -1,6 +1,6 @@
 """Tallies of reports, and estimates from them with their intervals."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self, TypeAlias
 
 import numpy as np
@@ -9,6 +9,8 @@ from local_dp.arrays import Counts, Floats
 from local_dp.errors import InputError
 
 Z95 = 1.959963984540054  # the normal quantile of a 95 % interval
+FEW = 36  # of the variance of the number of reports with one value: below it the ends of an interval are half a report further
+GRID, HALVINGS = 64, 40
 Ends: TypeAlias = tuple[Floats | float, Floats | float]
 
 
@@ -73,9 +75,12 @@ class Estimate:
         return cls(np.asarray(value), np.sqrt(np.maximum(variance, 0.0)), n, ends)
 
     def interval(self, z: float = Z95) -> tuple[Floats, Floats]:
-        """A confidence interval for each coordinate, 95 % by default: Wilson's where `ends` are known; else the normal one with Student's correction."""
+        """A confidence interval for each coordinate, 95 % by default: Wilson's where `ends` are known; else the normal one with Student's correction.
+
+        With known ends it covers any truth in 94 % of runs or more, whatever n is. Source: Wilson 1927; with few reports Newcombe 1998, method 4.
+        """
         if self.ends is not None:
-            return score_interval(self.value, self.ends, self.n, z)
+            return score_interval(self.value, self.ends, self.n, z, whole=True)
         half = z * (1 + (z**2 + 3) / (4 * self.n)) * self.standard_error  # Student's quantile to order 1/n: the error was measured from the same reports
         return self.value - half, self.value + half
 
@@ -90,42 +95,73 @@ class Estimate:
         return Estimate(low + (high - low) * self.value, (high - low) * self.standard_error, self.n, ends)
 
 
-def score_interval(value: Floats | float, ends: Ends, n: int, z: float = Z95) -> tuple[Floats, Floats]:
+def score_interval(value: Floats | float, ends: Ends, n: int, z: float = Z95, *, whole: bool = False) -> tuple[Floats, Floats]:
     """Every f for which a mean of n reports with variance (b - f)(f - a) / n lies within z standard errors of `value`: Wilson's interval if a = 0, b = 1.
 
-    The standard error is that at f, not at the estimate. So the interval is asymmetric, has width at either end, and keeps its level for small n. Source:
-    Wilson 1927.
+    The standard error is that at f, not at the estimate. So the interval is asymmetric, has width at either end, and keeps its level for small n. With
+    `whole`, half a report more is allowed where the variance of the number of reports with one value is below 36: that number is whole.
     """
     centre, reach = (ends[0] + ends[1]) / 2, (ends[1] - ends[0]) / 2
-    away, shrink = value - centre, 1 + z**2 / n
-    half = z * np.sqrt(np.maximum((shrink * reach**2 - away**2) / n, 0.0))
-    return np.asarray(centre + (away - half) / shrink), np.asarray(centre + (away + half) / shrink)
+    away, shrink = np.asarray(value - centre), 1 + z**2 / n
+    few = whole & (n * (reach**2 - away**2) < 4 * FEW * reach**2)
+    low, high = (
+        centre + (far + side * z * np.sqrt(np.maximum((shrink * reach**2 - far**2) / n, 0.0))) / shrink
+        for side, far in ((-1, away - few * reach / n), (1, away + few * reach / n))
+    )
+    edge = reach * (1 - 0.5 / n)  # beyond it all reports have one value, which no truth excludes
+    return np.where(few & (away < -edge), np.minimum(low, ends[0]), low), np.where(few & (away > edge), np.maximum(high, ends[1]), high)
+
+
+@dataclass(frozen=True)
+class OneReport:
+    """What one report adds to a quotient's numerator and denominator, by the kind of its client: in the part, in the rest of the whole, outside.
+
+    `squares` are the mean products of the two, shape (3, 2, 2); `step` is how far apart two reports can be.
+    """
+
+    squares: Floats
+    step: float
+
+    def variance(self, share: Floats, whole: Floats) -> Floats:
+        """n times the variance of a - share b where `whole` of all clients are in the whole, and `share` of these in the part."""
+        part, rest, outside = (kind[0, 0] - 2 * share * kind[0, 1] + share**2 * kind[1, 1] for kind in self.squares)
+        inside = np.clip(whole, 0.0, 1.0)
+        variance: Floats = np.maximum(inside * (share * part + (1 - share) * rest) + (1 - inside) * outside, 0.0)
+        return variance
 
 
 @dataclass(frozen=True)
 class Ratio(Estimate):
-    """The quotient of two shares of one law, from the same reports, with Fieller's interval inside [`least`, `most`].
+    """The quotient of two shares of one law, from the same reports, with an interval inside [`least`, `most`].
 
     `moments` are numerator a, denominator b, and their variances and covariance (a, b, aa, ab, bb), each of the quotient's shape. The interval contains every
-    t for which a - t b is within z of its standard errors of 0: exact for normal reports. It is the whole range where b might be 0; for b <= 0 the value is
-    NaN. Source: Fieller 1954.
+    t for which a - t b is within z of its standard errors of 0: for part and whole of known reports (`each`) by the law at t, with half a report more, so it
+    has width where all reports agree; else by the moments. It is the whole range where b might be 0; for b <= 0 the value is NaN.
+    Source: Fieller 1954; score interval: Miettinen, Nurminen 1985.
     """
 
     moments: tuple[Floats, ...] = ()
     least: Floats | float = -np.inf
     most: Floats | float = np.inf
+    each: OneReport | None = None
+    scale: tuple[Floats | float, Floats | float] = (0.0, 1.0)  # the value and the interval are of the quotient times the second plus the first
 
     @classmethod
-    def of(cls, moments: tuple[Floats, ...], n: int, least: Floats | float, most: Floats | float) -> Self:
+    def of(cls, moments: tuple[Floats, ...], n: int, least: Floats | float, most: Floats | float, each: OneReport | None = None) -> Self:
         """The quotient with its standard error by linear approximation."""
         a, b, aa, ab, bb = np.broadcast_arrays(*moments)
         with np.errstate(all="ignore"):
             value = np.where(b > 0, a / b, np.nan)
-            error = np.sqrt(np.maximum(aa - 2 * value * ab + value**2 * bb, 0.0)) / b
-        return cls(value, np.where(b > 0, error, np.nan), n, None, (a, b, aa, ab, bb), least, most)
+            variance = aa - 2 * value * ab + value**2 * bb if each is None else each.variance(np.clip(value, 0.0, 1.0), b) / n
+            error = np.sqrt(np.maximum(variance, 0.0)) / b
+        return cls(value, np.where(b > 0, error, np.nan), n, None, (a, b, aa, ab, bb), least, most, each)
 
     def interval(self, z: float = Z95) -> tuple[Floats, Floats]:
-        """Fieller's interval, cut to the range."""
+        """The interval, cut to the range."""
+        (low, high), (shift, width) = self._fieller(z) if self.each is None else self._by_law(self.each, z), self.scale
+        return shift + width * low, shift + width * high
+
+    def _fieller(self, z: float) -> tuple[Floats, Floats]:
         a, b, aa, ab, bb = self.moments
         square, half, rest = b**2 - z**2 * bb, a * b - z**2 * ab, a**2 - z**2 * aa
         certain = (square > 0) & (b > 0)
@@ -134,16 +170,42 @@ class Ratio(Estimate):
             low, high = (half - reach) / square, (half + reach) / square
         return np.where(certain, np.clip(low, self.least, self.most), self.least), np.where(certain, np.clip(high, self.least, self.most), self.most)
 
+    def _by_law(self, each: OneReport, z: float) -> tuple[Floats, Floats]:
+        """From the first to the last share that is not excluded: on a grid and at the estimate, then halved to full precision."""
+        a, b = self.moments[:2]
+
+        def beyond(share: Floats) -> Floats:
+            """How many standard errors the reports are from what this share would give."""
+            far: Floats = (np.abs(a - share * b) - each.step / (2 * self.n)) / np.sqrt(np.maximum(each.variance(share, b), 1e-300) / self.n)
+            return far
+
+        grid = np.linspace(0.0, 1.0, GRID + 1).reshape(-1, *[1] * a.ndim)
+        shares = np.broadcast_to(grid, (GRID + 1, *a.shape))
+        if np.any(b > 0):
+            with np.errstate(all="ignore"):
+                shares = np.concatenate([shares, np.where(b > 0, np.clip(a / b, 0.0, 1.0), 0.0)[None]])
+        away = beyond(shares)
+        reach = np.where(away.min(axis=0) <= z, z, away.min(axis=0) + z)  # where every share is excluded, twice as far as the nearest
+        held = away <= reach
+        inside = np.where(held, shares, np.inf).min(axis=0), np.where(held, shares, -np.inf).max(axis=0)
+        ends = []
+        for side, within in zip((-1, 1), inside, strict=True):
+            outside = np.clip(within + side / GRID, 0.0, 1.0)
+            for _ in range(HALVINGS):
+                middle = (within + outside) / 2
+                near = beyond(middle) <= reach
+                within, outside = np.where(near, middle, within), np.where(near, outside, middle)
+            ends.append(within)
+        return ends[0], ends[1]
+
     def at(self, place: int) -> "Ratio":
         """One coordinate of a vector."""
-        return Ratio(self.value[place], self.standard_error[place], self.n, None, tuple(part[place] for part in self.moments), self.least, self.most)
+        return replace(self, value=self.value[place], standard_error=self.standard_error[place], moments=tuple(part[place] for part in self.moments))
 
     def on_scale(self, low: Floats | float, high: Floats | float) -> "Ratio":
         """The same quotient after 0 is moved to `low` and 1 to `high`."""
-        a, b, aa, ab, bb = self.moments
-        width = high - low
-        moved = (low * b + width * a, b, low**2 * bb + 2 * low * width * ab + width**2 * aa, low * bb + width * ab, bb)
-        return Ratio.of(moved, self.n, low + width * self.least, low + width * self.most)
+        width, (shift, scale) = high - low, self.scale
+        return replace(self, value=low + width * self.value, standard_error=width * self.standard_error, scale=(low + width * shift, width * scale))
 
 
 @dataclass(frozen=True)
@@ -154,8 +216,11 @@ class Joint:
     covariance: Floats
     n: int
 
-    def ratio(self, parts: slice | list[int], wholes: slice | list[int] | int, least: float = 0.0, most: float = 1.0) -> Ratio:
+    def ratio(
+        self, parts: slice | list[int], wholes: slice | list[int] | int, least: float = 0.0, most: float = 1.0, each: OneReport | None = None
+    ) -> Ratio:
         """Each of the functions at `parts` as a share of the one at `wholes`."""
         part, whole = np.arange(len(self.value))[parts], np.broadcast_to(np.arange(len(self.value))[wholes], np.arange(len(self.value))[parts].shape)
         spread = np.diagonal(self.covariance)
-        return Ratio.of((self.value[part], self.value[whole], spread[part], self.covariance[part, whole], spread[whole]), self.n, least, most)
+        moments = (self.value[part], self.value[whole], spread[part], self.covariance[part, whole], spread[whole])
+        return Ratio.of(moments, self.n, least, most, each)

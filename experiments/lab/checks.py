@@ -1,43 +1,100 @@
-"""Checks that many claims make: every case of a statement is true, figures lie in a band, successes are as frequent as stated."""
+"""The checks of claims. One of measured figures states its chance to fail in spite of a true claim, and what it catches; one of computed figures has none."""
 
 import math
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 
+import numpy as np
+from scipy import special
+
+from local_dp.arrays import Floats, Ints
 from local_dp.experiments.lab.claim import Check
-from local_dp.experiments.lab.intervals import wilson
-from local_dp.tallies import Z95
+from local_dp.experiments.lab.statistics import POWER, Rate, Statistic
 
-SURE = 3.9  # standard errors: a true statement fails once in 10,000
+SURE = 3.9
+ALPHA = 2e-5  # the chance of one check to fail where its claim is true: with 500 checks, 1 % for all together
 
 
-def every(statement: str, cases: Iterable[tuple[bool, str]], more: str = "", *, also: bool = True, chance: float | None = None) -> Check:
-    """Whether each case (whether it is true, its figures) is true, and there is one. The evidence joins the figures and `more`; `also` must be true too."""
+def every(statement: str, cases: Iterable[tuple[bool, str]], more: str = "", *, also: bool = True) -> Check:
+    """Whether each computed case (whether it is true, its figures) is true, and there is one. The evidence joins the figures and `more`."""
     cases = list(cases)
-    return Check(
-        statement, bool(cases) and also and all(true for true, _ in cases), "; ".join([*(text for _, text in cases if text), *filter(None, [more])]), chance
-    )
+    evidence = "; ".join([*(text for _, text in cases if text), *filter(None, [more])])
+    return Check(statement, bool(cases) and also and all(true for true, _ in cases), evidence)
 
 
 def within(
     statement: str, figures: Mapping[str, float], low: float = -math.inf, high: float = math.inf, *, spec: str = ".3g", more: str = "", also: bool = True
 ) -> Check:
-    """Whether each named figure lies from `low` to `high`, and there is one. The evidence lists them in the format `spec`."""
+    """Whether each computed figure lies from `low` to `high`, and there is one. The evidence lists them in the format `spec`."""
     return every(statement, ((low <= figure <= high, f"{name}: {figure:{spec}}") for name, figure in figures.items()), more, also=also)
 
 
-def at_least(statement: str, rates: Mapping[str, tuple[int, int]], least: float, *, z: float = SURE, more: str = "", also: bool = True) -> Check:
-    """Whether each named rate (successes, trials) may be `least` or more: the upper end of its Wilson interval at z standard errors is not below."""
-    cases = ((wilson(*rate, z)[1] >= least, f"{name}: {in_words(*rate)}") for name, rate in rates.items())
-    return every(statement, cases, more, also=also, chance=math.erfc(z / math.sqrt(2)) / 2 * len(rates))
+@dataclass(frozen=True)
+class Claimed:
+    """What is claimed of a measured figure: its truth lies from `low` to `high`."""
+
+    figure: Statistic
+    low: float = -math.inf
+    high: float = math.inf
+
+    @property
+    def sides(self) -> list[tuple[float, int]]:
+        return [(bound, side) for bound, side in ((self.low, -1), (self.high, 1)) if math.isfinite(bound)]
+
+    def refuted(self, alpha: float) -> bool:
+        """Whether a truth in these bounds would give the figure with probability `alpha` at most, on either side."""
+        tests = {-1: self.figure.below, 1: self.figure.above}
+        return not self.figure.known or any(tests[side](bound, alpha) for bound, side in self.sides)
+
+    def caught(self, alpha: float) -> Iterable[tuple[float, str]]:
+        """On either side, how far a truth lies from the bounds that is refuted with probability 0.99."""
+        return (self.figure.distance(bound, self.figure.caught(bound, alpha, side)) for bound, side in self.sides if self.figure.known)
 
 
-def at_most(statement: str, rates: Mapping[str, tuple[int, int]], most: float, *, z: float = SURE, more: str = "", also: bool = True) -> Check:
-    """Whether each named rate (successes, trials) may be `most` or less: the lower end of its Wilson interval at z standard errors is not above."""
-    cases = ((wilson(*rate, z)[0] <= most, f"{name}: {in_words(*rate)}") for name, rate in rates.items())
-    return every(statement, cases, more, also=also, chance=math.erfc(z / math.sqrt(2)) / 2 * len(rates))
+def holds(statement: str, claims: Mapping[str, Claimed], more: str = "", *, also: bool = True, alpha: float = ALPHA) -> Check:
+    """Whether what is claimed of each named figure is not refuted, and there is one; `also` is what must be true besides.
+
+    Where all claims are true the check fails with probability `alpha` at most: every look has an equal share of it. `catches` is what the weakest look
+    catches, by kind of figure.
+    """
+    share = alpha / max(1, sum(len(claimed.sides) for claimed in claims.values()))
+    shown = bool(claims) and also and not any(claimed.refuted(share) for claimed in claims.values())
+    weakest: dict[type[Statistic], tuple[float, str]] = {}
+    for claimed in claims.values():
+        for size in claimed.caught(share):
+            weakest[type(claimed.figure)] = max(size, weakest.get(type(claimed.figure), size))
+    figures = ((name, claimed.figure if claimed.figure.known else "not measured") for name, claimed in claims.items())
+    evidence = "; ".join([*(f"{name}: {figure}" if name else str(figure) for name, figure in figures), *filter(None, [more])])
+    return Check(statement, shown, evidence, alpha, "; ".join(text for _, text in weakest.values()) or "nothing")
+
+
+def measured(
+    statement: str, figures: Mapping[str, Statistic], low: float = -math.inf, high: float = math.inf, more: str = "", *, also: bool = True
+) -> Check:
+    """`holds` where the same is claimed of every figure."""
+    return holds(statement, {name: Claimed(figure, low, high) for name, figure in figures.items()}, more, also=also)
+
+
+def alike(first: Rate, second: Rate, alpha: float) -> tuple[bool, float]:
+    """Whether two rates may be one, and the difference caught with probability 0.99.
+
+    Fisher's exact test: given the sum of the successes, the first is hypergeometric. Two equal rates are told apart with probability `alpha` at most.
+    """
+    total, runs = first.successes + second.successes, first.trials + second.trials
+    counts = np.arange(max(0, total - second.trials), min(total, first.trials) + 1)
+    logs = _log_choose(first.trials, counts) + _log_choose(second.trials, total - counts)
+    law = np.exp(logs - logs.max())
+    place, law = first.successes - int(counts[0]), law / law.sum()
+    same = min(law[: place + 1].sum(), law[place:].sum()) >= alpha / 2
+    pooled = (total + 1) / (runs + 2)
+    errors = -special.ndtri(alpha / 2) + special.ndtri(POWER)
+    return bool(same), float(errors * math.sqrt(pooled * (1 - pooled) * (1 / first.trials + 1 / second.trials)))
+
+
+def _log_choose(n: int, counts: Ints) -> Floats:
+    logs: Floats = special.gammaln(n + 1) - special.gammaln(counts + 1) - special.gammaln(n - counts + 1)
+    return logs
 
 
 def in_words(successes: int, trials: int) -> str:
-    """A success rate with its 95 % interval, such as "12 of 300 [0.023, 0.069]"."""
-    low, high = wilson(successes, trials, Z95)
-    return f"{successes} of {trials} [{low:.3f}, {high:.3f}]"
+    return str(Rate(successes, trials))

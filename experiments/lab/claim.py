@@ -92,7 +92,8 @@ class Check:
     statement: str
     shown: bool
     evidence: str
-    chance: float | None = None  # that it fails where the statement is true; None where nothing random decides
+    chance: float = 0.0  # at most, that it fails where the statement is true; 0 where nothing random decides
+    catches: str = ""  # the smallest wrong figure that makes it fail with probability 0.99; any wrong one where nothing random decides
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,9 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from local_dp.errors import LocalDPError
-from local_dp.experiments.lab.checks import SURE
+from local_dp.experiments.lab.checks import ALPHA, alike
 from local_dp.experiments.lab.claim import Check
-from local_dp.experiments.lab.intervals import wilson
+from local_dp.experiments.lab.statistics import Rate
 from local_dp.interaction import Algorithm, run
 from local_dp.loss import exp_epsilon
 from local_dp.noise import KeyedNoise
@@ -118,21 +118,17 @@ def _measured(trial: Trial, seed: int, users: int, laws: int) -> CrossCheck:
 def cross_check_shown(what: str, crossing: Crossing, least: float = 0.0, way: str = "client by client") -> Check:
     """Whether both ways succeed alike and at least with probability `least`, ask the right clients, and lose no more than epsilon.
 
-    `what` names protocol and point. Rates are compared at 3.9 standard errors.
+    `what` names protocol and point.
     """
     statement = f"{what}: {way} it succeeds as often as drawn from its law" + (f", not below {least:.0%}" if least else "")
     if isinstance(crossing, Refusal):
         return Check(statement, False, f"refused: {crossing.refused}")
-    (users, user_runs), (laws, law_runs) = crossing.users, crossing.law
-    alike = agree(users, user_runs, laws, law_runs) and wilson(users, user_runs, SURE)[1] >= least
+    users, law = Rate(*crossing.users), Rate(*crossing.law)
+    same, difference = alike(users, law, ALPHA / 2)
     counted = all(last <= crossing.clients and (asked == crossing.clients or not crossing.everybody) for asked, last in crossing.asked)
     made, owed = crossing.made
     private = crossing.loss <= float(crossing.epsilon) * (1 + 1e-12) and crossing.charged
-    low, high = wilson(users, user_runs)
-    evidence = (
-        f"{crossing.clients:,} clients: {users / user_runs:.3f} of {user_runs} runs {way} [{low:.3f}, {high:.3f}], "
-        f"{laws / law_runs:.3f} of {law_runs} from the law"
-    )
+    evidence = f"{crossing.clients:,} clients: {users} runs {way}, {law} from the law"
     if crossing.asked:
         fewest, most = min(asked for asked, _ in crossing.asked), max(asked for asked, _ in crossing.asked)
         evidence += f"; asked {f'{fewest:,} to ' if fewest < most else ''}{most:,} of {crossing.clients:,}"
@@ -140,11 +136,5 @@ def cross_check_shown(what: str, crossing: Crossing, least: float = 0.0, way: st
         evidence += f"; {made:,} of {owed:,} reports made by a client"
     if crossing.loss:
         evidence += f"; largest exact loss {crossing.loss:.6f}"
-    return Check(statement, alike and counted and made == owed and private, evidence, chance=1e-4)
-
-
-def agree(first: int, first_runs: int, second: int, second_runs: int) -> bool:
-    """Whether two success rates differ by less than 3.9 standard errors of their pooled rate, half a success each way allowed for rates near 0 and 1."""
-    pooled = (first + second + 1) / (first_runs + second_runs + 2)
-    error = math.sqrt(pooled * (1 - pooled) * (1 / first_runs + 1 / second_runs))
-    return abs(first / first_runs - second / second_runs) <= SURE * error
+    shown = same and not users.below(least, ALPHA / 2) and counted and made == owed and private
+    return Check(statement, shown, evidence, ALPHA, f"a difference of {difference:.3f}")

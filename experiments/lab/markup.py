@@ -111,6 +111,8 @@ def _captioned(folder: Path, name: str, figure: Mapping[str, Any], numbers: Numb
 
 
 def check_of(check: Mapping[str, Any]) -> str:
-    """One check: its mark, what it states, and the figures that decide."""
+    """One check: its mark, what it states, the figures that decide, and how sure the check is."""
     mark = badge("shown" if check["shown"] else "not shown")
-    return f'<li>{mark}<span>{prose(check["statement"])}</span><span class="evidence">{prose(check["evidence"])}</span></li>'
+    sure = f"Fails by chance: {check['chance']:.0e} at most. Catches {prose(check['catches'])}." if check["chance"] else "Computed; nothing is left to chance."
+    statement, evidence = prose(check["statement"]), prose(check["evidence"])
+    return f'<li>{mark}<span>{statement}</span><span class="evidence">{evidence}</span><span class="evidence">{sure}</span></li>'

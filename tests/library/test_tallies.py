@@ -16,7 +16,7 @@ from local_dp.randomizers.registry import RANDOMIZERS
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.randomizers.signs.prefix_signs import PrefixSigns
 from local_dp.records import Records
-from local_dp.tallies import Z95, Estimate, Tally
+from local_dp.tallies import Z95, Estimate, Tally, score_interval
 
 
 def test_nobody_answered() -> None:
@@ -25,20 +25,35 @@ def test_nobody_answered() -> None:
             randomizer.estimate(randomizer.empty())
 
 
-def by_brute_force(value: float, low: float, high: float, n: int) -> tuple[float, float]:
-    """The least and the largest f of a fine grid whose own standard error reaches the value."""
+def by_brute_force(value: float, low: float, high: float, n: int, half: float) -> tuple[float, float]:
+    """The least and the largest f of a fine grid whose own standard error, with `half` a report more, reaches the value."""
     grid = np.linspace(low, high, 2_000_001)
-    reached = grid[(grid - value) ** 2 <= Z95**2 * (high - grid) * (grid - low) / n]
+    away = np.maximum(abs(grid - value) - half * (high - low) / n, 0.0)
+    reached = grid[away**2 <= Z95**2 * (high - grid) * (grid - low) / n]
     return float(reached[0]), float(reached[-1])
 
 
-@pytest.mark.parametrize("count", [0, 3, 20, 37, 40])
-def test_the_interval_inverts_the_score_test(count: int) -> None:
-    """Of 40 reports, an interval holds exactly the truths from which the estimate is 1.96 of their own standard errors away or less."""
+@pytest.mark.parametrize(("count", "n", "half"), [(0, 40, 0.5), (3, 40, 0.5), (20, 40, 0.5), (40, 40, 0.5), (45, 400, 0.0), (41, 400, 0.0), (39, 400, 0.5)])
+def test_the_interval_inverts_the_score_test(count: int, n: int, half: float) -> None:
+    """An interval holds exactly the truths from which the estimate is 1.96 of their own standard errors away; where reports are few, and half a report."""
     low, high = -0.4, 1.9
-    value = low + (high - low) * count / 40
-    found = Estimate.between((low, high), value, 40).interval()
-    assert [float(end) for end in found] == pytest.approx(by_brute_force(value, low, high, 40), abs=3e-6)
+    value = low + (high - low) * count / n
+    found = Estimate.between((low, high), value, n).interval()
+    assert [float(end) for end in found] == pytest.approx(by_brute_force(value, low, high, n, half), abs=3e-6)
+
+
+@pytest.mark.parametrize("n", [1, 20, 50, 200, 797, 1799])
+def test_any_truth_is_covered_in_94_percent_of_runs(n: int) -> None:
+    """Summed over the binomial law of the count, for shares down to 1e-7; without the half report some share of 50 clients is covered in 84 %."""
+    counts = np.arange(n + 1)
+    shares = np.concatenate([np.geomspace(1e-7, 0.5, 400), 1 - np.geomspace(1e-7, 0.5, 400)])
+    law = stats.binom.pmf(counts, n, shares[:, None])
+
+    def least(low: Floats, high: Floats) -> float:
+        return float(np.where((low <= shares[:, None]) & (shares[:, None] <= high), law, 0.0).sum(axis=1).min())
+
+    assert least(*Estimate(counts / n, np.zeros(n + 1), n, (0.0, 1.0)).interval()) >= 0.94
+    assert n != 50 or least(*score_interval(counts / n, (0.0, 1.0), n)) < 0.85
 
 
 def test_intervals_have_width_where_all_reports_agree() -> None:

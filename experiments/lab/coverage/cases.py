@@ -9,7 +9,7 @@ import numpy as np
 
 from local_dp.experiments.lab.catalogue import ALL, chosen, load
 from local_dp.experiments.lab.claim import Experiment, Scale
-from local_dp.experiments.lab.coverage.repetition import BAND, Case, binomial_coverage, exact_range, holds_from
+from local_dp.experiments.lab.coverage.repetition import AT_LEAST, BAND, COUNTED, Case, binomial_coverage, exact_range, holds_from
 from local_dp.experiments.lab.coverage.runs import Crowd, Drawn, report_law
 from local_dp.experiments.lab.coverage.searches import least_count_cases
 from local_dp.experiments.lab.coverage.settings import FEW, Estimator, Setting, of_settings
@@ -56,7 +56,7 @@ def _survey() -> Iterator[Setting]:
 
 
 def by_group(name: str, protocol: Estimator, column: str) -> Setting:
-    """A quotient of two estimates: the share of ones in each of three groups, .1, .5 and .9, with Fieller's interval."""
+    """A quotient of two estimates: the share of ones in each of three groups, .1, .5 and .9."""
     kinds = Records({"group": np.repeat(GROUPS, 2), column: np.tile(np.array([0, 1], dtype=np.uint8), len(GROUPS))})
     law = [0.36, 0.04, 0.175, 0.175, 0.025, 0.225]
     return Setting(name, "by group, shares 0.1, 0.5, 0.9", protocol, kinds, law, few=(), binomial=False)
@@ -116,7 +116,7 @@ def _table(epsilon: float) -> Iterator[Case]:
         ones = round(share * n)
         groups = [(count, report_law(randomizer, np.eye(2)[value])) for value, count in enumerate((n - ones, ones))]
         draw = Drawn([Crowd(randomizer, groups)], algorithm.decode)
-        yield Case("table", f"share {share:g}", epsilon, n, np.array([ones / n]), draw, binomial=False, band=(BAND[0], 1.0))
+        yield Case("table", f"share {share:g}", epsilon, n, np.array([ones / n]), draw, binomial=False, band=AT_LEAST)
 
 
 CASES: dict[str, Callable[[float], Iterator[Case]]] = {
@@ -135,7 +135,7 @@ CASES |= {name: partial(of_itself, PROTOCOLS[name]) for name in PROTOCOLS.usable
 def exact_ranges(epsilon: float) -> list[dict[str, Any]]:
     """For each kind of binomial report, the exact coverage over all shares: its mean and its range, with few clients and with the default number.
 
-    `inside`: with the default number, of every share; with few, where reports are too coarse for that, on average.
+    `inside`: with the default number in the band, with few at least 94 %, for every share.
     """
     kinds: list[tuple[str, FiniteChannel, Estimator]] = [("survey, mean, a query of sq", BinaryRR(epsilon), Survey())]
     kinds += [(f"frequency, k = {k}", frequency_randomizer(epsilon, k), Frequency(k=k)) for k in (8, 64)]
@@ -152,10 +152,10 @@ def exact_ranges(epsilon: float) -> list[dict[str, Any]]:
     return found
 
 
-def _exact_range(n: int, seen: tuple[float, float], everywhere: bool) -> dict[str, Any]:
-    mean, (least, most) = float(binomial_coverage(n, np.linspace(*seen, SHARES_SEEN)).mean()), exact_range(n, seen)
-    low, high = (least, most) if everywhere else (mean, mean)
-    return {"mean": mean, "exact": (least, most), "inside": BAND[0] <= low and high <= BAND[1]}
+def _exact_range(n: int, seen: tuple[float, float], default: bool) -> dict[str, Any]:
+    mean, (least, most) = float(binomial_coverage(n, np.linspace(*seen, SHARES_SEEN), whole=True).mean()), exact_range(n, seen)
+    low, high = COUNTED if default else AT_LEAST
+    return {"mean": mean, "exact": (least, most), "inside": low <= least and most <= high}
 
 
 def success_rates() -> list[dict[str, Any]]:

@@ -12,6 +12,8 @@ from local_dp.experiments.lab.intervals import wilson
 from local_dp.tallies import Z95, Estimate, score_interval
 
 BAND = (0.94, 0.96)  # where the coverage of a 95 % interval is called right
+COUNTED = (0.94, 0.965)  # of one from whole numbers of reports, which is a little wider on purpose
+AT_LEAST = (0.94, 1.0)  # of one from few reports
 ENOUGH = 4000  # repetitions from which on a measured coverage is held to the band itself: it is then off by .0035
 FAR = 5.0  # standard errors between a measured coverage and the exact one, which a right program passes once in 2 million
 BLOCK = 1 << 20  # numbers that are computed at a time
@@ -50,13 +52,17 @@ class Coverage:
 
     @property
     def worst(self) -> int:
-        """How often the truth was held at the coordinate whose coverage is furthest from 95 %."""
-        return int(self.held[np.argmax(np.abs(self.held / self.repetitions - 0.95))])
+        """How often the truth was held at the coordinate whose coverage is the worst."""
+        return int(self.held[self._worst(self.held / self.repetitions)])
 
     @property
     def exact_worst(self) -> float | None:
-        """The exact coverage that is furthest from 95 %."""
-        return None if self.exact is None else float(self.exact[np.argmax(np.abs(self.exact - 0.95))])
+        """The worst exact coverage."""
+        return None if self.exact is None else float(self.exact[self._worst(self.exact)])
+
+    def _worst(self, rates: Floats) -> int:
+        """The coordinate whose coverage is furthest from 95 %; the lowest where more than the band is allowed."""
+        return int(np.argmin(rates) if self.case.band[1] == 1 else np.argmax(np.abs(rates - 0.95)))
 
     @property
     def agrees(self) -> bool:
@@ -73,13 +79,8 @@ class Coverage:
 
     @property
     def holds(self) -> bool:
-        """Whether it is as it should be: in the band with the default clients and where no law is known, as its law says with few clients.
-
-        With few repetitions, a measured coverage need only agree with the band.
-        """
-        if self.exact is None and self.repetitions < ENOUGH:
-            return self.agrees
-        return self.inside if self.exact is None or self.case.default else self.agrees
+        """Whether it is as it should be: inside the band. With few repetitions, a measured coverage need only agree with it."""
+        return self.agrees if self.exact is None and self.repetitions < ENOUGH else self.inside
 
     def describe(self) -> dict[str, Any]:
         """The result as plain data; the interval is that of the worst coordinate, as if it had been chosen beforehand."""
@@ -117,16 +118,16 @@ def _exact(case: Case, estimates: Sequence[Estimate], asked: Bools) -> Floats | 
         assert estimate.ends is not None
         truth = case.truth[place : place + estimate.value.size]
         place += estimate.value.size
-        parts.append(binomial_coverage(estimate.n, (truth - estimate.ends[0]) / (estimate.ends[1] - estimate.ends[0])))
+        parts.append(binomial_coverage(estimate.n, (truth - estimate.ends[0]) / (estimate.ends[1] - estimate.ends[0]), whole=True))
     return np.concatenate(parts)[asked]
 
 
-def binomial_coverage(n: int, chances: Floats) -> Floats:
+def binomial_coverage(n: int, chances: Floats, *, whole: bool = False) -> Floats:
     """Pr[Wilson's 95 % interval of a Binomial(n, p) holds p], exactly, for each p in `chances`.
 
-    It is the coverage of every estimate that is linear in how many of n clients sent some report, each with chance p.
+    With `whole` it is the coverage of every estimate that is linear in how many of n clients sent some report, each with chance p.
     """
-    low, high = score_interval(np.arange(n + 1) / n, (0.0, 1.0), n)
+    low, high = score_interval(np.arange(n + 1) / n, (0.0, 1.0), n, whole=whole)
     logs = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, n + 1)))])
     first, last = np.searchsorted(high, chances), np.searchsorted(low, chances, side="right")  # the counts whose interval holds p
     width = int((last - first).max(initial=1))
@@ -144,24 +145,24 @@ def exact_range(n: int, seen: tuple[float, float]) -> tuple[float, float]:
 
     The coverage jumps at the ends of the intervals and is smooth between. It is computed on both sides of each jump, of at most 10,000.
     """
-    ends = np.sort(np.concatenate(score_interval(np.arange(n + 1) / n, (0.0, 1.0), n)))
+    ends = np.sort(np.concatenate(score_interval(np.arange(n + 1) / n, (0.0, 1.0), n, whole=True)))
     jumps = ends[(seen[0] < ends) & (ends < seen[1])]
     jumps = jumps[:: 1 + len(jumps) // JUMPS]
-    covered = binomial_coverage(n, np.clip(np.concatenate([jumps - NEXT, jumps + NEXT, seen]), *seen))
+    covered = binomial_coverage(n, np.clip(np.concatenate([jumps - NEXT, jumps + NEXT, seen]), *seen), whole=True)
     return float(covered.min()), float(covered.max())
 
 
 def holds_from(seen: tuple[float, float], step: float = 1.04) -> int:
     """The least n of a geometric grid from which on the exact coverage stays in the band for every truth.
 
-    The jumps are as high as a count is likely, so what matters is the variance n p (1 - p) at the least favourable chance: the search starts where it is 80,
-    far above the 30 to 35 where the band is first left, and goes down.
+    Below it intervals are wider than the band allows. The jumps are as high as a count is likely, so what matters is the variance n p (1 - p) at the least
+    favourable chance: the search starts where it is 80, far above where the band is first left, and goes down.
     """
     n = math.ceil(80 / min(p * (1 - p) for p in seen))
     reached = n
     while n >= 2:
         low, high = exact_range(n, seen)
-        if low < BAND[0] or high > BAND[1]:
+        if low < COUNTED[0] or high > COUNTED[1]:
             break
         reached, n = n, min(n - 1, math.floor(n / step))
     return reached

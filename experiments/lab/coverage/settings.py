@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from local_dp.arrays import Floats
-from local_dp.experiments.lab.coverage.repetition import Case
+from local_dp.experiments.lab.coverage.repetition import AT_LEAST, COUNTED, Case
 from local_dp.experiments.lab.coverage.runs import Crowd, Drawn, Simulated
 from local_dp.interaction import Nonadaptive
 from local_dp.oracles.local.asked import LocalQuery
@@ -50,7 +50,8 @@ class Setting:
             algorithm, population = self.protocol.algorithm(epsilon, n), partial(Finite, self.kinds, self.shares, n)
             crowds = [Crowd.drawn_from(query, population(0)) for query in algorithm.queries]
             truth = np.atleast_1d(self.protocol.truth(population(0)))
-            case = partial(Case, self.name, self.what, epsilon, n, truth, binomial=self.binomial)
+            band = COUNTED if n == default else AT_LEAST
+            case = partial(Case, self.name, self.what, epsilon, n, truth, binomial=self.binomial, band=band)
             yield case(draw=Drawn(crowds, algorithm.decode), default=n == default, dear=self.dear)
             if n == max(self.few, default=0):
                 yield case(draw=Simulated(algorithm, population, epsilon), tier="population", dear=AT_USER_LEVEL)

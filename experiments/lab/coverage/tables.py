@@ -9,7 +9,7 @@ import numpy as np
 
 from local_dp.arrays import Floats
 from local_dp.errors import RefusedError
-from local_dp.experiments.lab.coverage.repetition import BAND, Case, Runs
+from local_dp.experiments.lab.coverage.repetition import AT_LEAST, Case, Runs
 from local_dp.experiments.lab.coverage.runs import Simulated
 from local_dp.experiments.lab.coverage.settings import Setting, of_settings
 from local_dp.interaction import run
@@ -57,7 +57,7 @@ class Played:
 
 
 def _present() -> Iterator[Setting]:
-    """Quotients of two estimates, with Fieller's intervals, where three of ten have nothing to tell."""
+    """Quotients of two estimates, where three of ten have nothing to tell."""
     for share in (0.1, 0.5):
         law, told = [PRESENT * (1 - share), PRESENT * share, 1 - PRESENT], f"share {share:g} among those present"
         numbers = partial(Setting, few=(), binomial=False, what=told, shares=law)
@@ -90,7 +90,7 @@ def _quantiles(epsilon: float) -> Iterator[Case]:
         population = protocol.synthetic(protocol.clients(epsilon), 0)
         truth = np.searchsorted(protocol.grid.edges, protocol.truth(population), side="right").astype(np.float64)
         draw = Played(protocol, population, epsilon, _placed)
-        yield Case("quantiles", f"a bell, rounds {rounds}", epsilon, population.size, truth, draw, binomial=False, band=(BAND[0], 1.0), default=True, dear=dear)
+        yield Case("quantiles", f"a bell, rounds {rounds}", epsilon, population.size, truth, draw, binomial=False, band=AT_LEAST, default=True, dear=dear)
 
 
 def _placed(found: Located) -> Placed:

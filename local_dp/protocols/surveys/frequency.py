@@ -2,6 +2,7 @@
 
 from abc import abstractmethod
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import pairwise
 from typing import ClassVar, Self
 
@@ -27,7 +28,7 @@ from local_dp.randomizers.frequencies.best import best_choice
 from local_dp.randomizers.randomizer import Randomizer
 from local_dp.randomizers.registry import RANDOMIZERS
 from local_dp.records import Records
-from local_dp.tallies import Estimate, Tally
+from local_dp.tallies import Estimate, OneReport, Ratio, Tally
 
 
 def frequency_randomizer(epsilon: float, k: int, *, joint: bool = False) -> FiniteOracle:
@@ -43,16 +44,33 @@ class Conditional:
     parts: Floats
     wholes: Floats
 
-    def estimate(self, oracle: FrequencyOracle, tally: Tally) -> Estimate:
-        """The shares with Fieller's intervals."""
+    def estimate(self, oracle: FrequencyOracle, tally: Tally) -> Ratio:
+        """The shares with their intervals. All quotients are alike, so one report's law is that of the first."""
         m = len(self.parts)
-        return oracle.joint(tally, np.concatenate([self.parts, self.wholes])).ratio(slice(0, m), slice(m, 2 * m))
+        each = one_report(oracle, tuple(self.parts[0].tolist()), tuple(self.wholes[0].tolist()))
+        return oracle.joint(tally, np.concatenate([self.parts, self.wholes])).ratio(slice(0, m), slice(m, 2 * m), each=each)
 
     def of(self, law: Floats) -> Floats:
         """The shares in a law of the symbols; NaN where the whole is empty."""
         whole = self.wholes @ law
         with np.errstate(all="ignore"):
             return np.where(whole > 0, (self.parts @ law) / whole, np.nan)
+
+
+@lru_cache(maxsize=256)
+def one_report(oracle: FrequencyOracle, part: tuple[float, ...], whole: tuple[float, ...]) -> OneReport | None:
+    """What one report adds to a quotient of shares, the part inside the whole: from a tally of 2^40 clients of each kind. None where no tally can be drawn."""
+    if not oracle.has_tally_law:
+        return None
+    weights, squares, step = np.array([part, whole]), np.zeros((3, 2, 2)), 0.0
+    for kind, shares in enumerate((weights[0] > 0, weights[0] < weights[1], weights[1] == 0)):
+        if shares.any():
+            client = int(oracle.corners[np.argmax(shares)])
+            tally = oracle.draw_tally({client: 1 << 40}, np.random.default_rng(0))
+            joint, ends = oracle.joint(tally, weights), oracle.estimate(tally).ends
+            squares[kind] = joint.n * joint.covariance + np.outer(joint.value, joint.value)
+            step = 0.0 if ends is None else float(np.max(ends[1] - ends[0]))
+    return OneReport(squares, step)
 
 
 def among(k: int, shown: int) -> Conditional:

@@ -307,13 +307,13 @@ class Compare(LocalProtocol[Comparison]):
 
 
 def compared(oracle: FrequencyOracle, tally: Tally, cells: Conditional) -> Comparison:
-    joint = oracle.joint(tally, np.concatenate([cells.parts, cells.wholes]))
-    shares = joint.ratio([0, 1], [2, 3])
+    joint, shares = oracle.joint(tally, np.concatenate([cells.parts, cells.wholes])), cells.estimate(oracle, tally)
     slopes = np.array([[1, 0, -shares.value[0], 0], [0, 1, 0, -shares.value[1]]]) / np.maximum(joint.value[2:], 1e-300)[:, None]
     spread = slopes @ joint.covariance @ slopes.T
     known = bool(np.isfinite(spread).all() and (np.diag(spread) > 0).all())
     correlation = float(np.clip(spread[0, 1] / math.sqrt(spread[0, 0] * spread[1, 1]), -1.0, 1.0)) if known else 0.0
-    error = math.sqrt(max(0.0, spread[0, 0] + spread[1, 1] - 2 * spread[0, 1])) if known else math.nan
+    first, second = shares.standard_error.tolist()
+    error = math.sqrt(max(0.0, first**2 + second**2 - 2 * correlation * first * second))
     return Comparison(shares, float(shares.value[1] - shares.value[0]), error, _recovered(shares, correlation))
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from local_dp.arrays import Counts, Floats
+from local_dp.arrays import Counts, Floats, Ints
 from local_dp.cube import walsh_hadamard
 from local_dp.domains import Domain, symbols
 from local_dp.randomizers.finite import FiniteChannel
@@ -21,6 +21,11 @@ class FrequencyOracle(Randomizer):
     def shares(self) -> int:
         """How many shares it estimates: one for each symbol that it takes."""
         return self.domain.size
+
+    @property
+    def corners(self) -> Ints:
+        """The value of a client who has one share alone, of each share."""
+        return np.arange(self.shares)
 
     @abstractmethod
     def joint(self, tally: Tally, weights: Floats) -> Joint:

@@ -1,0 +1,91 @@
+"""A check's stated chance and what it says that it catches, against the law of its statistic."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from local_dp.experiments.lab.checks import ALPHA, Claimed, alike, holds, measured
+from local_dp.experiments.lab.minimal_clients import ClientCount
+from local_dp.experiments.lab.statistics import NO_FACTOR, NOTHING, POWER, Normal, Positive, Rate, least_count, mean, ratio
+
+OFTEN = 0.01  # a chance that a few thousand draws can see
+DRAWS = 4000
+SLACK = 4.5 * math.sqrt(OFTEN / DRAWS)  # of a rate of 1 % or 99 %: exceeded once in 100,000
+
+
+@pytest.mark.parametrize("trials", [20, 300, 2000])
+@pytest.mark.parametrize("bound", [0.5, 0.9, 0.99])
+def test_rates_by_their_whole_law(trials: int, bound: float) -> None:
+    """Summed over all counts: a true bound is refused with probability alpha at most, what is caught with 0.99, and nothing nearer."""
+    counts = np.arange(trials + 1)
+    refused = np.array([Rate(count, trials).below(bound, ALPHA) for count in counts.tolist()])
+    assert stats.binom.pmf(counts, trials, bound)[refused].sum() <= ALPHA
+    caught = Rate(0, trials).caught(bound, ALPHA, -1)
+    if refused.any():
+        assert stats.binom.pmf(counts, trials, caught)[refused].sum() == pytest.approx(POWER, abs=1e-9)
+    else:
+        assert caught == 0.0  # so few trials refuse nothing
+    above = np.array([Rate(count, trials).above(1 - bound, ALPHA) for count in counts.tolist()])
+    assert (above == refused[::-1]).all()
+    assert Rate(0, trials).caught(1 - bound, ALPHA, 1) == pytest.approx(1 - caught)
+
+
+def test_a_certain_success_may_not_fail_once() -> None:
+    assert not Rate(50, 50).below(1.0, ALPHA)
+    assert Rate(49, 50).below(1.0, ALPHA)
+
+
+@pytest.mark.parametrize("runs", [12, 100])
+def test_means_and_ratios_refuse_as_often_as_stated(runs: int) -> None:
+    """At the bound a mean and a ratio of means are refused in 1 % of draws, at what they catch in 99 %."""
+    generator = np.random.default_rng(5)
+
+    def drawn(centre: float) -> np.ndarray:
+        return generator.normal(centre, 0.1, (DRAWS, runs))
+
+    at = sum(mean(values).below(1.0, OFTEN) for values in drawn(1.0))
+    assert abs(at / DRAWS - OFTEN) < SLACK
+    ratios = [ratio(top, bottom) for top, bottom in zip(drawn(1.0), drawn(1.0), strict=True)]
+    assert abs(sum(each.above(1.0, OFTEN) for each in ratios) / DRAWS - OFTEN) < SLACK
+    known = Positive(1.0, 0.1 * math.sqrt(2 / runs), 2 * runs - 2)
+    caught = known.caught(1.0, OFTEN, 1)
+    found = sum(ratio(top, bottom).above(1.0, OFTEN) for top, bottom in zip(drawn(caught), drawn(1.0), strict=True))
+    assert found / DRAWS > POWER - 0.01
+    nearer = sum(ratio(top, bottom).above(1.0, OFTEN) for top, bottom in zip(drawn(math.sqrt(caught)), drawn(1.0), strict=True))
+    assert nearer / DRAWS < 0.8
+
+
+def test_looks_share_the_chance() -> None:
+    """With many looks each has less of it, so the check as a whole fails no more often; without a look it is not shown."""
+    one, many = (measured("", {str(place): Normal(0.0, 1.0) for place in range(count)}, -1, 1) for count in (1, 100))
+    assert one.chance == many.chance == ALPHA
+    assert float(one.catches.split()[0]) < float(many.catches.split()[0])
+    edge = stats.norm.isf(ALPHA / 2 / 1.5)
+    assert not holds("", {"": Claimed(Normal(1 + edge, 1.0), -1, 1)}).shown
+    assert holds("", {str(place): Claimed(Normal(1 + edge, 1.0), -1, 1) for place in range(100)}).shown
+    assert not holds("", {}).shown
+    assert not measured("", {"": Normal(0.0, 1.0)}, -1, 1, also=False).shown
+
+
+NO_COUNT = least_count(ClientCount(0, math.nan, math.nan, 0))
+
+
+@pytest.mark.parametrize("figure", [NOTHING, NO_FACTOR, Positive(-1.0, 0.1), Normal(0.0, math.nan), Rate(0, 0), NO_COUNT])
+def test_what_was_not_measured_shows_nothing(figure: Normal | Rate) -> None:
+    check = measured("", {"": figure}, 0.5)
+    assert not check.shown
+    assert check.catches == "nothing"
+
+
+def test_two_rates_by_fishers_exact_test() -> None:
+    """At equal rates it refuses at most as often as stated, over the whole law; a difference that it catches it refuses in 99 % of draws."""
+    first, second, often = 60, 90, 0.02
+    law = {p: [stats.binom.pmf(np.arange(n + 1), n, p) for n in (first, second)] for p in (0.1, 0.5, 0.9)}
+    same = np.array([[alike(Rate(x, first), Rate(y, second), often)[0] for y in range(second + 1)] for x in range(first + 1)])
+    for left, right in law.values():
+        assert left @ ~same @ right <= often
+    generator, (_, difference) = np.random.default_rng(3), alike(Rate(200, 400), Rate(800, 1600), ALPHA)
+    draws = zip(generator.binomial(400, 0.5 - difference * 0.8, 200), generator.binomial(1600, 0.5 + difference * 0.2, 200), strict=True)
+    assert sum(not alike(Rate(x, 400), Rate(y, 1600), ALPHA)[0] for x, y in draws) >= 190
