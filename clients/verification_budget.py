@@ -1,7 +1,7 @@
 """A client does bounded work for its server: it builds and verifies a randomizer once, and only so many for one request and in its life."""
 
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Generic, TypeVar
 
 from local_dp.domains import Parameter
@@ -29,17 +29,14 @@ class _Recent(Generic[Made]):
     def __init__(self) -> None:
         self._made = OrderedDict[str, Made]()
 
-    def get(self, key: str) -> Made | None:
-        made = self._made.get(key)
-        if made is not None:
-            self._made.move_to_end(key)
-        return made
-
-    def put(self, key: str, made: Made) -> Made:
-        self._made[key] = made
-        if len(self._made) > _KEPT:
-            self._made.popitem(last=False)
-        return made
+    def of(self, key: str, make: Callable[[], Made]) -> Made:
+        """The one under this key, made if it is not there."""
+        if key not in self._made:
+            self._made[key] = make()
+            if len(self._made) > _KEPT:
+                self._made.popitem(last=False)
+        self._made.move_to_end(key)
+        return self._made[key]
 
 
 def _key(name: str, params: Mapping[str, Parameter]) -> str:
@@ -63,20 +60,22 @@ class Work:
 
     def query(self, name: str, params: Mapping[str, Parameter]) -> Query:
         """The query, which fits the names and types of the columns. Raises RefusedError, or InputError if it does not fit."""
-        key = _key(name, params)
-        if (query := self._queries.get(key)) is not None:
+
+        def make() -> Query:
+            query = QUERIES.build(name, params)
+            query.values(self.schema)
             return query
-        query = QUERIES.build(name, params)
-        query.values(self.schema)
-        return self._queries.put(key, query)
+
+        return self._queries.of(_key(name, params), make)
 
     def build(self, name: str, params: Mapping[str, Parameter]) -> Randomizer:
         """The randomizer, not verified. Raises RefusedError, "too-much" among others."""
-        key = _key(name, params)
-        if (randomizer := self._randomizers.get(key)) is not None:
-            return randomizer
-        self._spend(_BUILD)
-        return self._randomizers.put(key, RANDOMIZERS.build(name, params))
+
+        def make() -> Randomizer:
+            self._spend(_BUILD)
+            return RANDOMIZERS.build(name, params)
+
+        return self._randomizers.of(_key(name, params), make)
 
     def verify(self, randomizers: Iterable[Randomizer]) -> None:
         """Raises RefusedError unless each passes `local_dp.verification.gate`, or "too-much" before it is tried."""

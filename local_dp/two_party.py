@@ -1,4 +1,4 @@
-"""The Hamming distance of two parties' bits, without trust: one message of randomized bits, and a noisy count back."""
+"""Two parties, each with half of the data: one-way protocols with the problems that they solve, and the private distance of their bits."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -12,7 +12,7 @@ import numpy as np
 
 from local_dp.arrays import Ints
 from local_dp.curator.clipped import ClippedLaplace
-from local_dp.curator.mechanism import Law
+from local_dp.curator.mechanism import Law, check_listed
 from local_dp.draws import Draws
 from local_dp.errors import InputError
 from local_dp.loss import nano_epsilon
@@ -32,7 +32,6 @@ class OneWay(Generic[A, B]):
 
     @property
     def bits(self) -> int:
-        """Of the message."""
         return (self.messages - 1).bit_length()
 
 
@@ -70,10 +69,9 @@ _LISTED = 12  # bits of a message
 class HammingDistance:
     """Alice has x, Bob y, of {0, 1}^n. She sends each bit by randomized response; he counts the differences from his bits, and sends the count with noise.
 
-    Privacy: epsilon for each bit of either, against the other and everybody: her message is epsilon-private in x whatever y is. His count moves by 1
-    with a bit of y whatever the message. Utility: unbiased, of variance (C^2 - 1) n / 4 + C^2 / (cosh eps - 1), C = (e^eps + 1) / (e^eps - 1).
-    That is .96 sqrt(n) at epsilon 1, where a curator of both is off by 1.36 (`curator_deviation`). No two-party protocol is off by less than about sqrt(n),
-    up to a logarithm. Source: McGregor, Mironov, Pitassi, Reingold, Talwar, Vadhan 2010.
+    Privacy: epsilon for each bit of either, against the other and everybody: her message is epsilon-private in x whatever y is. His count moves by 1 with a
+    bit of y whatever the message. Utility: unbiased, of variance (C^2 - 1) n / 4 + C^2 / (cosh eps - 1), C = (e^eps + 1) / (e^eps - 1). No two-party protocol
+    is off by less than about sqrt(n), up to a logarithm. Source: McGregor, Mironov, Pitassi, Reingold, Talwar, Vadhan 2010.
     """
 
     epsilon: float
@@ -83,7 +81,6 @@ class HammingDistance:
 
     @cached_property
     def response(self) -> BinaryRR:
-        """The randomizer of each bit of Alice."""
         return BinaryRR(epsilon=self.epsilon, word_bits=64)
 
     def send(self, x: Ints, draws: Draws) -> Ints:
@@ -102,7 +99,6 @@ class HammingDistance:
         return (count - n * self.response.flip / self.response.total) * self.response.gain
 
     def run(self, x: Ints, y: Ints, draws: Draws) -> float:
-        """Both parties at once."""
         return self.estimate(self.count(self.send(x, draws), y, draws), len(y))
 
     def deviation(self, n: int) -> float:
@@ -117,8 +113,7 @@ class HammingDistance:
     def law(self, x: Ints, y: Ints) -> Law[tuple[tuple[int, ...], int]]:
         """Of the message and the count, cut to 0..n. Raises InputError above 12 bits."""
         n = len(x)
-        if n > _LISTED:
-            raise InputError(f"a message has {n} bits; the law is listed up to {_LISTED}")
+        check_listed(f"{n} bits in a message", n, _LISTED)
         flip, total = self.response.flip, self.response.total
         law = {}
         for message in product((0, 1), repeat=n):

@@ -88,5 +88,4 @@ class Listening:
         return self.members.roster is None and self.members.present < self.members.clients
 
     def _state(self) -> object:
-        """The state that decides the filters."""
         return self.narrow and (None if self.members.roster else len(self.members), self._newcomers, *self._until)

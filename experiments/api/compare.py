@@ -167,7 +167,6 @@ class Comparison:
 
     @cached_property
     def _ways(self) -> dict[float, list[Way]]:
-        """The closed forms for each epsilon."""
         return {epsilon: ways(self.protocol, epsilon, self._people) for epsilon in self.grid.epsilons}
 
     def _figure(self, rows: list[dict[str, Any]]) -> Figure:

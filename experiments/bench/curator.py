@@ -7,20 +7,19 @@ from typing import Any
 
 import numpy as np
 
-from local_dp.accounting.gaussian import rho_within
+from local_dp.accounting.losses import rho_within
 from local_dp.accounting.rules import epsilon, losses_of
 from local_dp.arrays import Ints
 from local_dp.attacks.reconstruction import least_largest, least_squares, random_subsets
 from local_dp.attacks.tracing import traced
-from local_dp.curator.intervals.factorization import PrefixFactorization
-from local_dp.curator.intervals.tree import CountTree
+from local_dp.curator.intervals import CountTree, PrefixFactorization
 from local_dp.curator.inversion import discrete_laplaces
 from local_dp.curator.marginals.base import BinaryTable, Marginals
 from local_dp.curator.marginals.baselines import OneMarginal
 from local_dp.curator.marginals.fourier import FourierGaussian
 from local_dp.curator.marginals.pairs import PairGaussian, SignTable, onto_elliptope
 from local_dp.curator.multisets import LabelledMultiset, Multiset
-from local_dp.curator.query_release.mwem import ConcentratedRounds, Mwem
+from local_dp.curator.query_release.synthetic import ConcentratedRounds, Mwem
 from local_dp.curator.sanitizers.medians import Medians, SparseMedians
 from local_dp.curator.sanitizers.point_counts import ThresholdedHistogram
 from local_dp.curator.thresholds.dyadic import DyadicThresholds

@@ -67,9 +67,8 @@ def best_of(work: Callable[[], object]) -> float:
 
 def all_speeds(processes: int) -> list[Speed]:
     """Every speed but those of stores and peers. Runs come first: a child's peak memory is no less than its parent's at its start."""
-    from local_dp.experiments.bench.bus import bus_speeds
-    from local_dp.experiments.bench.cluster import cluster_speeds
     from local_dp.experiments.bench.runs import process_speeds, run_speeds
+    from local_dp.experiments.bench.scaling import bus_speeds, cluster_speeds
 
     runs = [*run_speeds(), *cluster_speeds()]
     from local_dp.experiments.bench.curator import curator_cases
@@ -77,13 +76,6 @@ def all_speeds(processes: int) -> list[Speed]:
 
     speeds = [*randomizer_speeds(), *process_speeds(processes), *bus_speeds()]
     return [*runs, *speeds, *(case.measured() for case in curator_cases())]
-
-
-def store_speeds(processes: int) -> list[Speed]:
-    """The speeds of stores."""
-    from local_dp.experiments.bench import runs
-
-    return runs.store_speeds(processes)
 
 
 def as_rows(speeds: Iterable[Speed]) -> list[dict[str, Any]]:

@@ -1,9 +1,8 @@
 """Privacy losses as laws: of one part, of a total on a mesh with its prices, and of the sum of unequal parts.
 
-That sum comes from a tilted Fourier transform, rounded towards privacy. Each law is put on one mesh.
-A loss between two points is split among them so that both laws of the pair keep their mass.
-The pair on the mesh is then at least as bad; its variance grows by at most a quarter of the mesh squared (Doroshenko et al. 2022).
-The laws are tilted by weights e^(t loss) before the transform, so rounding errors are small beside delta. Chernoff's inequality bounds what wraps around.
+That sum comes from a tilted Fourier transform, rounded towards privacy. Each law is put on one mesh. A loss between two points is split among them so that
+both laws of the pair keep their mass. The pair on the mesh is then at least as bad; its variance grows by at most a quarter of the mesh squared (Doroshenko
+et al. 2022). Chernoff's inequality bounds what wraps around.
 """
 
 import math
@@ -15,8 +14,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from local_dp.accounting.gaussian import DiscreteGaussian, Gaussian
-from local_dp.accounting.lattice import Lattice
+from local_dp.accounting.losses import DiscreteGaussian, Gaussian, Lattice
 from local_dp.arrays import Floats, Ints
 from local_dp.checks import check_whole
 from local_dp.loss import ATTO, NANO, Approximate, Pure
@@ -111,7 +109,6 @@ class Atoms:
 
     @property
     def variance(self) -> float:
-        """Of the finite losses."""
         mean = float(self.masses @ self.losses)
         return float(self.masses @ (self.losses - mean) ** 2)
 
@@ -273,10 +270,7 @@ class Summed:
         return [(atoms_of(part), count) for part, count in self.parts]
 
     def epsilon(self, delta: float) -> float:
-        """The least epsilon (nats) beside this delta, or infinity. At most .001 too large for a million parts and 10 nats.
-
-        Beyond, memory bounds the mesh: k parts with no common step cost about k 1e-10 of epsilon too much.
-        """
+        """The least epsilon (nats) beside this delta, or infinity; at most .001 too large for a million parts and 10 nats."""
         return self.curve(-math.log(delta)).epsilon(delta)
 
     def delta(self, epsilon: float) -> float:

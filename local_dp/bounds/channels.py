@@ -10,7 +10,7 @@ import numpy as np
 from local_dp.arrays import Floats
 from local_dp.bounds.response import check_positive_epsilon, response_gain
 from local_dp.bounds.tails import normal_quantile
-from local_dp.checks import check_share, check_success
+from local_dp.checks import check_share, check_success, check_whole
 from local_dp.errors import InputError
 
 LN3 = math.log(3)
@@ -48,8 +48,7 @@ class BestChannel:
 def staircase_columns(epsilon: float, symbols: int) -> Floats:
     """All vectors of 1 and E, shape (2^symbols, symbols): every epsilon-local channel is a garbling of one whose columns are multiples of these."""
     check_positive_epsilon(epsilon)
-    if not 1 <= symbols <= MAX_SYMBOLS:
-        raise InputError(f"a channel has {symbols} symbols; give a number from 1 to {MAX_SYMBOLS}")
+    check_whole("the number of symbols", symbols, 1, MAX_SYMBOLS)
     high = (np.arange(1 << symbols)[:, None] >> np.arange(symbols)) & 1
     return np.where(high == 1, math.exp(epsilon), 1.0)
 

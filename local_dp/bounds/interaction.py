@@ -14,15 +14,14 @@ from local_dp.bounds.channels import report_capacity
 from local_dp.bounds.parity import at_most, entropy, named_counts, named_score, parity_halving_clients
 from local_dp.bounds.response import check_positive_epsilon, response_gain
 from local_dp.bounds.tails import add_normal, normal_quantile, normal_tail
-from local_dp.checks import check_positive, check_share
+from local_dp.checks import check_positive, check_share, check_success, check_whole
 from local_dp.errors import InputError
 from local_dp.optimise import crossing, least_clients
 
 
 def group_lengths(k: int, rounds: int) -> tuple[int, ...]:
     """k levels in so many groups of consecutive ones, as equal as they can be, the longer ones first. Raises InputError unless 1 <= rounds <= k."""
-    if type(rounds) is not int or not 1 <= rounds <= k:
-        raise InputError(f"rounds is {rounds!r}; give a whole number from 1 to k = {k}")
+    check_whole("rounds", rounds, 1, k)
     return tuple(k // rounds + (place < k % rounds) for place in range(rounds))
 
 
@@ -131,8 +130,7 @@ def _first_scores(d: int, epsilon: float, n: int, behind: float, ahead: float) -
 
 
 def check_rounds(d: int, rounds: int) -> None:
-    if type(rounds) is not int or not 2 <= rounds <= d:
-        raise InputError(f"the number of rounds is {rounds!r}; give a whole number from 2 to d = {d}")
+    check_whole("the number of rounds", rounds, 2, d)
 
 
 @lru_cache
@@ -187,15 +185,10 @@ def _least(d: int, epsilon: float, plan: Plan, beta: float) -> int:
 ROUNDING = Fraction(1, 10**12)  # more than floating point errs by in the constant; taken off, so that a bound is never rounded up
 
 
-def check_success(success: float) -> None:
-    if not 0.5 < success < 1:
-        raise InputError(f"success is {success}; a coin learns barely with probability 1/2, so give a number strictly between 1/2 and 1")
-
-
 def margin_constant(epsilon: float, success: float = 0.9) -> float:
     """K with n >= K MC^2 for every one-round protocol: 2 ln(1 / (2 sqrt(p (1 - p)))) / ((e^eps + 1) ln cosh(eps / 2)); 2.2875 at p = .9 and epsilon 1."""
     check_positive_epsilon(epsilon)
-    check_success(success)
+    check_success(success, 0.5)
     half = math.sinh(epsilon / 4) ** 2  # cosh(eps / 2) = 1 + 2 sinh^2(eps / 4), without cancellation
     return -math.log(4 * success * (1 - success)) / ((math.exp(epsilon) + 1) * math.log1p(2 * half))
 
@@ -225,7 +218,7 @@ def direction_clients(squared: Fraction | float, epsilon: float, success: float 
 
 
 def _enough(factor: float, squared: Fraction | float, epsilon: float, success: float) -> int:
-    check_success(success)
+    check_success(success, 0.5)
     check_positive("the squared margin complexity", float(squared))
     return math.ceil(factor * response_gain(epsilon) ** 2 * float(squared) * success / (1 - success))
 

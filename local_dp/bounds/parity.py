@@ -11,7 +11,7 @@ from local_dp.arrays import Counts, Floats
 from local_dp.bounds.channels import asked_again_bound, best_channel, report_squares
 from local_dp.bounds.response import check_positive_epsilon, response_gain
 from local_dp.bounds.tails import add_normal, normal_tail
-from local_dp.checks import check_success
+from local_dp.checks import check_dimension, check_success
 from local_dp.cube import parity
 from local_dp.errors import InputError
 from local_dp.optimise import least_clients
@@ -163,8 +163,7 @@ def parity_information(d: int, columns: Floats) -> Floats:
 @lru_cache
 def best_parity_information(d: int, epsilon: float) -> float:
     """The most information of one epsilon-local report about a uniform parity of d bits, over ALL channels. Cost: 2 s at d = 3. 1 <= d <= 3."""
-    if type(d) is not int or not 1 <= d <= MOST:
-        raise InputError(f"d is {d!r}; the program is solved for d from 1 to {MOST}")
+    check_dimension(d, MOST)
     return best_channel(epsilon, 2 << d, partial(parity_information, d)).value
 
 

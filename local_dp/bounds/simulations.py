@@ -66,11 +66,6 @@ def enough_trials(epsilon: float, draws: int, miss: float, error: float = 0.0) -
     return math.ceil(math.log(draws / miss) / -math.log(miss_probability(epsilon, 1, error)))
 
 
-def expected_queries(epsilon: float, draws: int, error: float = 0.0) -> float:
-    """The most SQ queries expected of `draws` draws, one a candidate until one is accepted: draws e^eps / (1 - error) (limits 6, L1)."""
-    return draws * math.exp(epsilon) / (1 - error)
-
-
 @dataclass(frozen=True)
 class SimulationPlan:
     """What simulating local randomizers by statistical queries takes: the tolerance to ask with, candidates a draw, and queries in all.
@@ -99,7 +94,8 @@ def plan_simulation(epsilon: float, draws: int, beta: float, *, interactive: boo
         single = relative_error(epsilon, tolerance)
         error = 1 - ((1 - single) / (1 + single)) ** 2
     trials = enough_trials(epsilon, draws, beta / 2, error)
-    return SimulationPlan(tolerance, trials, draws * trials, expected_queries(epsilon, draws, error), draws * miss_probability(epsilon, trials, error))
+    expected = draws * math.exp(epsilon) / (1 - error)  # one query a candidate until one is accepted
+    return SimulationPlan(tolerance, trials, draws * trials, expected, draws * miss_probability(epsilon, trials, error))
 
 
 def growth(dimension: int, points: int) -> int:

@@ -34,7 +34,6 @@ class ServerBus(Bus, Protocol):
 
     async def listen(self, filters: Sequence[str]) -> None:
         """Receives messages under these filters only, from then on; none that fits the old and the new ones is lost meanwhile."""
-        ...
 
 
 class ClientBus(Bus, Protocol):
@@ -42,8 +41,6 @@ class ClientBus(Bus, Protocol):
 
     def now(self) -> float:
         """Seconds on the clock that `rest` keeps."""
-        ...
 
     async def rest(self, seconds: float) -> None:
         """Waits, and receives nothing meanwhile."""
-        ...

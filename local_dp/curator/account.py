@@ -3,7 +3,7 @@
 import math
 from typing import Generic, TypeVar
 
-from local_dp.accounting.gaussian import conversion, rho_within
+from local_dp.accounting.losses import conversion, rho_within
 from local_dp.accounting.rules import optimal_delta, optimal_part
 from local_dp.checks import check_whole
 from local_dp.curator.mechanism import Mechanism, Neighbours
@@ -40,8 +40,7 @@ class DeclaredAccount(Account):
     """A budget for a declared number of queries, each of a pure loss of at most `part`: the largest that `budget` allows for all of them.
 
     A `Pure` budget is shared equally. With a delta, the part is that of the optimal composition of equal parts (Kairouz, Oh, Viswanath 2015), also for
-    queries chosen one after the other. 10^4 queries within (1, 1e-6) may lose .00237 each, 23.7 times their share of epsilon. A query that loses less
-    counts as one, too.
+    queries chosen one after the other. A query that loses less counts as one, too.
     """
 
     def __init__(self, budget: Loss, queries: int, neighbours: Neighbours = "replace") -> None:
@@ -61,14 +60,9 @@ class DeclaredAccount(Account):
         if self.count + len(losses) > self.queries:
             raise RefusedError("budget", f"{len(losses):,} on top of {self.count:,} queries exceed the {self.queries:,} that were declared")
         self.count += len(losses)
-        self.spent = self._spent()
-
-    def _spent(self) -> Loss:
-        """The loss of the queries so far: their sum while that is within the budget."""
-        added = Pure(self.count * self.part.nano)
-        if added.nano <= self.budget.nano:
-            return added
-        return Approximate(self.budget.nano, optimal_delta(self.part, self.count, Pure(self.budget.nano)))
+        self.spent = Pure(self.count * self.part.nano)
+        if self.spent.nano > self.budget.nano:
+            self.spent = Approximate(self.budget.nano, optimal_delta(self.part, self.count, Pure(self.budget.nano)))
 
 
 class ConcentratedAccount(Account):

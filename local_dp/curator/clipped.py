@@ -3,13 +3,15 @@
 from abc import abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 
 import numpy as np
 
-from local_dp.curator.mechanism import D_contra, Law, WithinEpsilon
+from local_dp.curator.mechanism import D_contra, Law, WithinEpsilon, check_listed
 from local_dp.draws import Draws
 from local_dp.errors import InputError
-from local_dp.loss import ATTO, NANO, exp_epsilon, nano_epsilon
+from local_dp.loss import NANO, exp_epsilon, nano_epsilon
+from local_dp.optimise import least_clients
 from local_dp.populations.population import Population
 from local_dp.populations.table import Rows
 from local_dp.queries.query import Query
@@ -27,17 +29,14 @@ class ClippedLaplace:
     last: int
 
     def add(self, value: int, draws: Draws) -> int:
-        """The value with noise, clipped."""
         return min(self.last, max(0, value + self.noise(draws)))
 
     def noise(self, draws: Draws) -> int:
-        """The noise before clipping."""
         return draws.discrete_laplace(self._step / NANO) if self.sensitivity else 0
 
     def law(self, value: int) -> Law[int]:
         """With e^(eps / sensitivity) replaced by a fraction just below it (relative gap 1e-50). Raises InputError above 1,025 outcomes."""
-        if self.last > LISTED:
-            raise InputError(f"the answer is in 0..{self.last}; a law is listed up to {LISTED}")
+        check_listed(f"answers of 0..{self.last}", self.last, LISTED)
         if not self.sensitivity or not self.last:
             return {value: 1}
         growth, most = exp_epsilon(self._step), self.last
@@ -68,22 +67,17 @@ class ClippedAnswer(WithinEpsilon[D_contra, int]):
         return noise.law(value)
 
 
-def laplace_tail(nano: int, least: int) -> Fraction:
+@lru_cache(maxsize=4096)
+def laplace_tail(nano: int | Fraction, least: int) -> Fraction:
     """Pr[Y >= least] of discrete Laplace noise Y at `nano` nano-nats. e^eps is replaced by a fraction just below it, so a small tail is not too small."""
     growth = exp_epsilon(nano)
     return growth ** (1 - least) / (growth + 1) if least > 0 else 1 - growth**least / (growth + 1)
 
 
-def tail_beyond(nano: int, atto: int) -> int:
-    """The least whole t >= 0 with Pr[Y > t] <= `atto` / 1e18, for noise as in `laplace_tail`: about ln(1 / (2 delta)) / eps."""
-    ratio, growth = Fraction(ATTO, atto), exp_epsilon(nano)
-    low, high = 0, 1
-    while exp_epsilon(nano * high) * (growth + 1) < ratio:
-        low, high = high + 1, 2 * high
-    while low < high:
-        middle = (low + high) // 2
-        low, high = (low, middle) if exp_epsilon(nano * middle) * (growth + 1) >= ratio else (middle + 1, high)
-    return low
+def least_tail(nano: int | Fraction, share: Fraction) -> int:
+    """The least whole y >= 1 with Pr[Y >= y] <= `share`, for noise as in `laplace_tail`: about 1 + ln(1 / (2 share)) / eps."""
+    ratio = 1 / (share * (exp_epsilon(nano) + 1))
+    return least_clients(lambda y: exp_epsilon(nano * (y - 1)) >= ratio)
 
 
 _CHUNK = 1 << 16

@@ -13,13 +13,13 @@ from typing import Self
 
 import numpy as np
 
-from local_dp.accounting.gaussian import DiscreteGaussian
+from local_dp.accounting.losses import DiscreteGaussian
 from local_dp.accounting.rules import delta, optimal_part
 from local_dp.arrays import Counts, Floats, Ints
 from local_dp.checks import check_whole
 from local_dp.curator.clipped import ClippedLaplace
 from local_dp.curator.inversion import MOST_VARIANCE, Cumulative, discrete_laplaces, exp_minus, invert, least_variance, rounded_normals, signed, summed
-from local_dp.curator.mechanism import L_co, Law, Mechanism, WithinDelta, WithinEpsilon, independent, whole_weights
+from local_dp.curator.mechanism import L_co, Law, Mechanism, WithinDelta, WithinEpsilon, check_listed, independent, whole_weights
 from local_dp.draws import Draws
 from local_dp.errors import InputError
 from local_dp.loss import ATTO, NANO, Approximate, Concentrated, Pure, exp_epsilon
@@ -93,8 +93,7 @@ class CountsMechanism(Mechanism[ColumnCounts, NoisyCounts, L_co]):
 
     def _listed(self, database: ColumnCounts) -> list[int]:
         """The counts, if a law of outcomes cut to 0..n can be listed. Raises InputError above 2^12 outcomes."""
-        if (database.size + 1) ** self.k > LISTED:
-            raise InputError(f"there are {self.k} counts of up to {database.size} records; a law is listed up to {LISTED:,} outcomes")
+        check_listed(f"{self.k} counts of up to {database.size} records", (database.size + 1) ** self.k, LISTED, " outcomes")
         return list(map(int, self._counts(database)))
 
 
@@ -127,8 +126,8 @@ class NoiseOnEach(CountsMechanism[L_co]):
 class LaplaceCounts(NoiseOnEach[Pure], WithinEpsilon[ColumnCounts, NoisyCounts]):
     """`k` counts, each with discrete Laplace noise of eps / k.
 
-    Privacy: epsilon, pure and exact: a replaced record moves each count by at most 1, and the losses add up.
-    Utility: a largest error of about (k / eps) ln(1.44 k), ln k times that of `KNormCounts`. Cost: 40 ns a count.
+    Privacy: epsilon, pure and exact: a replaced record moves each count by at most 1, and the losses add up. Utility: a largest error of about (k / eps)
+    ln(1.44 k). Cost: 40 ns a count.
     """
 
     @property
@@ -140,7 +139,7 @@ class LaplaceCounts(NoiseOnEach[Pure], WithinEpsilon[ColumnCounts, NoisyCounts])
 class ComposedLaplaceCounts(NoiseOnEach[Approximate], WithinDelta[ColumnCounts, NoisyCounts]):
     """`k` counts, each with the least discrete Laplace noise that keeps all of them within (eps, delta).
 
-    Privacy: (eps, delta), exact: a count that moves by 1 loses exactly +-e, so k of them lose the binomial curve (`accounting.shares.optimal_part`).
+    Privacy: (eps, delta), exact: a count that moves by 1 loses exactly +-e, so k of them lose the binomial curve (`accounting.rules.optimal_part`).
     Utility: a largest error of about ln(1.44 k) sqrt(2 k ln(1 / delta)) / eps. Source: Kairouz, Oh, Viswanath 2015, Theorem 3.3.
     """
 
@@ -180,11 +179,10 @@ _MOST = 1 << 18  # rows of a table
 class KNormCounts(CountsMechanism[Pure], WithinEpsilon[ColumnCounts, NoisyCounts]):
     """`k` counts plus noise z of Z^k with Pr[z] proportional to e^(-eps max |z_i|).
 
-    Privacy: epsilon, pure and exact: a replaced record moves the counts by a vector of entries -1, 0, 1, and max |z_i| by at most 1.
-    Utility: the largest error is r with weight e^(-eps r) ((2r + 1)^k - (2r - 1)^k), about k / eps. For counts of any size no pure mechanism keeps within
-    any t more often (`bounds.packing.best_within`). Noise on each count errs by about (k / eps) ln k.
-    Cost: z is uniform in the cube [-R, R]^k, R with weight e^(-eps R) (2R + 1)^k. That takes a table of about (k + 12 sqrt(k) + 60) / eps rows, 7 us each,
-    made once; then 40 ns a count. Source: Hardt, Talwar 2010, on the integers.
+    Privacy: epsilon, pure and exact: a replaced record moves the counts by a vector of entries -1, 0, 1, and max |z_i| by at most 1. Utility: the largest
+    error is r with weight e^(-eps r) ((2r + 1)^k - (2r - 1)^k), about k / eps. For counts of any size no pure mechanism keeps within any t more often
+    (`bounds.packing.best_within`). Cost: z is uniform in the cube [-R, R]^k, R with weight e^(-eps R) (2R + 1)^k. That takes a table of about (k + 12 sqrt(k)
+    + 60) / eps rows, 7 us each, made once; then 40 ns a count. Source: Hardt, Talwar 2010, on the integers.
     """
 
     epsilon: float
@@ -193,9 +191,7 @@ class KNormCounts(CountsMechanism[Pure], WithinEpsilon[ColumnCounts, NoisyCounts
         super().__post_init__()
         rows = (self.k + 12 * math.sqrt(self.k) + 60) / self.loss.epsilon
         if rows > _MOST:
-            raise InputError(
-                f"epsilon is {self.epsilon} for {self.k} counts: the noise has {rows:,.0f} sizes, at most {_MOST:,} are listed; give a larger epsilon"
-            )
+            raise InputError(f"epsilon is {self.epsilon} for {self.k} counts: give a larger epsilon, for noise of {_MOST:,} sizes, not {rows:,.0f}")
 
     def noise(self, draws: Draws) -> Counts:
         radius = int(invert(_radius(self.k, self.loss.nano), draws, 1)[0])
@@ -205,10 +201,7 @@ class KNormCounts(CountsMechanism[Pure], WithinEpsilon[ColumnCounts, NoisyCounts
         return float(self._cumulative[min(error, len(self._cumulative) - 1)])
 
     def law(self, database: ColumnCounts) -> Law[NoisyCounts]:
-        """The law of the answers cut to 0..n: beyond, neighbours' laws have the ratios of the ends. e^eps is replaced by a fraction just below it.
-
-        Raises InputError above 2^12 outcomes.
-        """
+        """The law of the answers cut to 0..n; e^eps is replaced by a fraction just below it. Raises InputError above 2^12 outcomes."""
         n, counts = database.size, self._listed(database)
         decay = 1 / exp_epsilon(self.loss.nano)
         total = _over_radii(lambda radius: (2 * radius + 1) ** self.k, 0, self.k, decay)
@@ -229,7 +222,6 @@ class KNormCounts(CountsMechanism[Pure], WithinEpsilon[ColumnCounts, NoisyCounts
 
 @lru_cache(maxsize=16)
 def _radius(k: int, nano: int) -> Cumulative:
-    """The law of R, with weight e^(-eps R) (2R + 1)^k."""
 
     def weights(digits: int) -> Iterator[Decimal]:
         decay, least = exp_minus(Fraction(nano, NANO)), Decimal(10) ** -(digits + 2)
@@ -248,7 +240,8 @@ def _cut_weight(counts: list[int], cut: tuple[int, ...], n: int, decay: Fraction
     """The sum over R of decay^R times the number of z of the cube [-R, R]^k that make these counts `cut`, once cut to 0..n."""
 
     def ways(radius: int) -> int:
-        return prod(_ways(count, y, n, radius) for count, y in zip(counts, cut, strict=True))
+        apart = ((y, abs(y - count)) for count, y in zip(counts, cut, strict=True))
+        return prod(max(0, radius + 1 - away) if y in (0, n) else int(away <= radius) for y, away in apart)
 
     return _over_radii(ways, n, len(counts), decay)
 
@@ -264,13 +257,6 @@ def _over_radii(ways: Callable[[int], int], least: int, degree: int, decay: Frac
         total += differences[0] * decay ** (least + j) / (1 - decay) ** (j + 1)
         differences = [after - before for before, after in pairwise(differences)]
     return total
-
-
-def _ways(count: int, cut: int, n: int, radius: int) -> int:
-    """The number of whole numbers in [-R, R] that make a count `cut`, once cut to 0..n."""
-    if cut in (0, n):
-        return max(0, radius + 1 - abs(cut - count))
-    return int(abs(cut - count) <= radius)
 
 
 @dataclass(frozen=True)
@@ -301,7 +287,7 @@ class DiscreteGaussianCounts(CountsMechanism[Concentrated]):
     @property
     def parts(self) -> dict[DiscreteGaussian, int]:
         """The loss of each count, for `accounting.rules`."""
-        return {_part(self.variance): self.k}
+        return {DiscreteGaussian(math.ceil(ATTO / self.variance)): self.k}
 
     def noise(self, draws: Draws) -> Counts:
         return signed(_sizes(self.variance), draws, self.k)
@@ -319,12 +305,7 @@ class DiscreteGaussianCounts(CountsMechanism[Concentrated]):
 
 def least_discrete_variance(k: int, loss: Approximate) -> int:
     """The least whole V with which discrete Gaussian noise on k counts keeps to `loss`, by the exact rule; that of normal noise is about the same."""
-    return least_clients(lambda variance: delta({_part(Fraction(variance)): k}, loss.epsilon) <= loss.delta)
-
-
-def _part(variance: Fraction) -> DiscreteGaussian:
-    """The loss of one count, rounded up."""
-    return DiscreteGaussian(math.ceil(ATTO / variance))
+    return least_clients(lambda variance: delta({DiscreteGaussian(math.ceil(Fraction(ATTO, variance))): k}, loss.epsilon) <= loss.delta)
 
 
 @lru_cache(maxsize=4)
@@ -355,7 +336,6 @@ class GaussianCounts(CountsMechanism[Approximate], WithinDelta[ColumnCounts, Noi
 
     @cached_property
     def variance(self) -> int:
-        """V: the variance of each count's noise before rounding."""
         return least_variance(self.k, self.loss)
 
     def noise(self, draws: Draws) -> Counts:

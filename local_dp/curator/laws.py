@@ -1,7 +1,7 @@
 """Privacy proved by enumeration: every database over a small universe, every neighbour, every outcome, every transcript, in whole numbers."""
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
@@ -9,7 +9,7 @@ from itertools import combinations, combinations_with_replacement, permutations,
 from math import prod
 from typing import Any, Generic, TypeAlias, TypeVar
 
-from local_dp.curator.mechanism import D, Law, Mechanism, Neighbours, R, probabilities
+from local_dp.curator.mechanism import D, Law, Mechanism, Neighbours, R, probabilities, whole_weights
 from local_dp.errors import InputError
 from local_dp.interaction import Algorithm, Game
 from local_dp.loss import Loss, exp_epsilon
@@ -42,9 +42,7 @@ class SmallDatabases(Generic[Z, D]):
         universe, graph = sorted(self.universe), neighbours == "edge"
         places = len(universe) if graph else len(universe) + self.n - 2
         if self.n < 1 or math.comb(places, self.n - 1) * len(universe) ** 2 > MAX_PAIRS:
-            raise InputError(
-                f"n is {self.n} over a universe of {len(universe)}: nothing or too many to enumerate; give 1 or more and at most {MAX_PAIRS} pairs"
-            )
+            raise InputError(f"n is {self.n} over a universe of {len(universe)}; give 1 or more, with at most {MAX_PAIRS} pairs to enumerate")
         for rest in (combinations if graph else combinations_with_replacement)(universe, self.n - 1):
             completed = {record: tuple(sorted((*rest, record))) for record in universe if not graph or record not in rest}
             if neighbours in ("edge", "add-remove"):
@@ -68,16 +66,20 @@ class SmallDatabases(Generic[Z, D]):
 
     def worst_ratios(self, mechanism: Mechanism[D, R, Loss]) -> dict[R, Fraction]:
         """For each outcome the largest ratio of its probabilities; the largest of all is e^(pure loss). Raises InputError where a ratio is infinite."""
-        worst: dict[R, Fraction] = {}
-        for law, other in self.laws(mechanism):
-            total, others = sum(law.values()), sum(other.values())
-            for outcome, weight in law.items():
-                if weight and not other.get(outcome):
-                    raise InputError("an outcome is possible on one database and impossible on its neighbour: the loss is infinite")
-                most = worst.setdefault(outcome, Fraction(1))
-                if weight * others * most.denominator > most.numerator * other.get(outcome, 0) * total:
-                    worst[outcome] = Fraction(weight * others, other[outcome] * total)
-        return worst
+        return _worst(self.laws(mechanism), "an outcome")
+
+
+def _worst(laws: Iterable[tuple[Law[R], Law[R]]], what: str) -> dict[R, Fraction]:
+    worst: dict[R, Fraction] = {}
+    for law, other in laws:
+        total, others = sum(law.values()), sum(other.values())
+        for outcome, weight in law.items():
+            if weight and not other.get(outcome):
+                raise InputError(f"{what} is possible on one database and impossible on its neighbour: the loss is infinite")
+            most = worst.setdefault(outcome, Fraction(1))
+            if weight * others * most.denominator > most.numerator * other.get(outcome, 0) * total:
+                worst[outcome] = Fraction(weight * others, other[outcome] * total)
+    return worst
 
 
 def epsilon_of(ratio: Fraction) -> float:
@@ -87,17 +89,13 @@ def epsilon_of(ratio: Fraction) -> float:
 
 A = TypeVar("A")
 M = TypeVar("M", bound=Mechanism[Any, Any, Any])
-Transcript: TypeAlias = tuple[tuple[A, ...], ...]
-"""The answers of each round."""
+Transcript: TypeAlias = tuple[tuple[A, ...], ...]  # the answers of each round
 
 _LISTED = 1 << 18
 
 
 def transcripts(algorithm: Algorithm[M, A, R], database: D) -> dict[Transcript[A], Fraction]:
-    """Pr[each transcript] on this database, by playing all of them: each answer of each law, and the next queries. Raises InputError above 2^18.
-
-    All transcripts of a private algorithm are possible on all databases, and its queries are a function of them: their loss is the algorithm's.
-    """
+    """Pr[each transcript] on this database, by playing all of them: their loss is the algorithm's. Raises InputError above 2^18."""
     ended: dict[Transcript[A], Fraction] = {}
     unfinished: list[tuple[Transcript[A], Fraction]] = [((), Fraction(1))]
     while unfinished:
@@ -118,16 +116,6 @@ def transcripts(algorithm: Algorithm[M, A, R], database: D) -> dict[Transcript[A
 
 
 def worst_transcripts(algorithm: Algorithm[M, A, R], databases: SmallDatabases[Z, D]) -> dict[Transcript[A], Fraction]:
-    """For each transcript the largest ratio of its probabilities on two databases that differ in one record; the largest of all is e^(pure loss).
-
-    Raises InputError where a transcript is possible on one of them only.
-    """
-    law = cache(lambda records: transcripts(algorithm, databases.build(records)))
-    worst: dict[Transcript[A], Fraction] = {}
-    for records, others in databases.pairs("replace"):
-        here, there = law(records), law(others)
-        for transcript, chance in here.items():
-            if chance and not there.get(transcript):
-                raise InputError("a transcript is possible on one database and impossible on its neighbour: the loss is infinite")
-            worst[transcript] = max(worst.get(transcript, Fraction(1)), chance / there[transcript])
-    return worst
+    """For each transcript the largest ratio of its probabilities on neighbours. Raises InputError where a transcript is possible on one of them only."""
+    law = cache(lambda records: whole_weights(transcripts(algorithm, databases.build(records))))
+    return _worst(((law(records), law(others)) for records, others in databases.pairs("replace")), "a transcript")

@@ -2,7 +2,8 @@
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from importlib import import_module
@@ -17,6 +18,7 @@ from local_dp.loss import Approximate, Concentrated, Loss, Pure, approximate, na
 
 D = TypeVar("D")
 R = TypeVar("R")
+S = TypeVar("S")
 D_contra = TypeVar("D_contra", contravariant=True)
 R_co = TypeVar("R_co", covariant=True)
 L_co = TypeVar("L_co", bound=Loss | Concentrated, covariant=True)
@@ -40,10 +42,32 @@ def whole_weights(probabilities: Mapping[R, Fraction]) -> Law[R]:
     return law
 
 
+def check_listed(what: str, size: int, most: int, unit: str = "") -> None:
+    """Raises InputError for more outcomes than a law is listed for."""
+    if size > most:
+        raise InputError(f"there are {what}; a law is listed up to {most}{unit}")
+
+
 def probabilities(law: Law[R]) -> dict[R, Fraction]:
-    """The probability of each outcome of a law."""
     total = sum(law.values())
     return {outcome: Fraction(weight, total) for outcome, weight in law.items()}
+
+
+def mixture(parts: Iterable[tuple[Fraction, Mapping[R, Fraction]]]) -> dict[R, Fraction]:
+    """The probabilities of a mixture of laws, each with its own probability."""
+    shares: defaultdict[R, Fraction] = defaultdict(Fraction)
+    for share, law in parts:
+        for outcome, chance in law.items():
+            shares[outcome] += share * chance
+    return dict(shares)
+
+
+def image(law: Law[R], function: Callable[[R], S]) -> Law[S]:
+    """The law of a function of the outcome."""
+    weights: Counter[S] = Counter()
+    for outcome, weight in law.items():
+        weights[function(outcome)] += weight
+    return weights
 
 
 def independent(laws: Sequence[Law[R]]) -> Iterator[tuple[tuple[R, ...], int]]:

@@ -23,6 +23,12 @@ def check_bits(bits: int) -> None:
     check_whole("bits", bits, 1, MAX_BITS)
 
 
+def check_same(bits: int, own: int) -> None:
+    """Raises InputError unless points of `bits` bits are of the domain 0..2^own - 1."""
+    if bits != own:
+        raise InputError(f"the points are of 0..2^{bits} - 1, the domain here is 0..2^{own} - 1; give one domain for both")
+
+
 def naturals(points: Sequence[int] | Ints | Naturals, bits: int) -> Naturals:
     """Points of 0..2^bits - 1 as an array: uint64 up to 64 bits, otherwise Python's whole numbers. Raises InputError for anything else."""
     check_bits(bits)
@@ -62,7 +68,6 @@ class Multiset:
 
     @property
     def size(self) -> int:
-        """m: the number of records."""
         return int(self.counts.sum())
 
 
@@ -87,17 +92,14 @@ class LabelledMultiset:
 
     @classmethod
     def of_pairs(cls, pairs: Iterable[tuple[int, int]], bits: int) -> Self:
-        """From pairs (point, label)."""
         records = list(pairs)
         return cls.of([point for point, _ in records], np.array([label for _, label in records], dtype=np.int64), bits)
 
     @property
     def size(self) -> int:
-        """m: the number of records."""
         return int(self.zeros.sum()) + int(self.ones.sum())
 
     def labelled(self, label: int) -> Multiset:
-        """The points with this label."""
         counts = self.ones if label else self.zeros
         some = counts > 0
         return Multiset(self.bits, self.values[some], counts[some])
@@ -109,10 +111,7 @@ _INFINITY = (0x7FF << 52) | 1 << 63
 
 
 def points_of(values: Floats | Sequence[float]) -> Words:
-    """One whole number below 2^64 for each value, in the same order: a double's bits, all inverted below zero, otherwise the sign alone; -0.0 is 0.0.
-
-    So a column needs no bounds. Raises InputError for NaN, which has no place in the order.
-    """
+    """Whole numbers below 2^64 in the order of the values: a double's bits, inverted below zero, else with the sign set. Raises InputError for NaN."""
     floats = np.asarray(values, dtype=np.float64) + 0.0
     if np.isnan(floats).any():
         raise InputError("some value is not a number; leave out such records")

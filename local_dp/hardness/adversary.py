@@ -16,6 +16,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from local_dp.arrays import Bools, Counts
+from local_dp.checks import check_share
 from local_dp.cube import walsh_hadamard
 from local_dp.errors import InputError
 from local_dp.interaction import Adaptive, Nonadaptive, Play
@@ -64,8 +65,7 @@ class VersionSpaceOracle(SQOracle):
 
     def __init__(self, concepts: ConceptClass, alpha: float, potential: Potential = "pairs") -> None:
         super().__init__()
-        if not 0 < alpha < 1:
-            raise InputError(f"alpha is {alpha}; give an error strictly between 0 and 1")
+        check_share("alpha", alpha)
         if potential == "pairs" and concepts.size > MAX_PAIRS:
             raise InputError(f"{concepts.name} has {concepts.size} concepts; pairs are counted up to {MAX_PAIRS}, so use the potential 'count'")
         self.concepts = concepts

@@ -8,7 +8,7 @@ whole weights under which no embedding has a large margin.
 import json
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
@@ -59,17 +59,13 @@ def verify_certificate(data: Mapping[str, Any]) -> Verdict:
     throughout.
     """
     try:
-        if data["kind"] == "survivors":
-            return _verify_survivors(data)
-        if data["kind"] == "hidden-set":
-            return _verify_hidden_set(data)
-        if data["kind"] == "margin":
-            return _verify_margin(data)
+        if data["kind"] in VERIFIERS:
+            return VERIFIERS[data["kind"]](data)
     except (KeyError, TypeError, ValueError, ZeroDivisionError, IndexError, AttributeError, OverflowError) as error:
         raise InputError(f"the certificate is malformed: {type(error).__name__} {error}; give a file that local-dp wrote") from None
     except RefusedError as error:
         raise InputError(f"the certificate has a bad query: {error}") from None
-    raise InputError(f"no certificate of kind {data['kind']!r}; there are survivors, hidden-set and margin")
+    raise InputError(f"no certificate of kind {data['kind']!r}; there are {', '.join(VERIFIERS)}")
 
 
 def _queries(data: Mapping[str, Any]) -> list[StatisticalQuery]:
@@ -213,3 +209,6 @@ def _transformed(values: list[int]) -> list[int]:
     half = len(values) // 2
     low, high = _transformed(values[:half]), _transformed(values[half:])
     return [a + b for a, b in zip(low, high, strict=True)] + [a - b for a, b in zip(low, high, strict=True)]
+
+
+VERIFIERS: dict[str, Callable[[Mapping[str, Any]], Verdict]] = {"survivors": _verify_survivors, "hidden-set": _verify_hidden_set, "margin": _verify_margin}

@@ -4,7 +4,6 @@ With a greedy search for cliques of a small graph, and an exact one by branch an
 """
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -255,20 +254,11 @@ def dimensions(concepts: ConceptClass, generator: np.random.Generator) -> Dimens
     return Dimensions(concepts.name, concepts.size, len(concepts.points), sq, uniform, optimised)
 
 
-def local_clients(concepts: ConceptClass, dims: Dimensions, epsilon: float, success: float, alpha: float) -> float:
+def local_clients(concepts: ConceptClass, dims: Dimensions, epsilon: float, success: float, alpha: float, *, again: bool = False) -> float:
     """The better lower bound on n of the uniform and the optimised prior, for error at most alpha with probability `success`.
 
-    For non-interactive and sequentially interactive protocols: `bounds.parity.asked_in_turn_bound`.
+    For non-interactive and sequentially interactive protocols: `bounds.parity.asked_in_turn_bound`. With `again` for EVERY protocol, also those that ask
+    a client again: `bounds.channels.asked_again_bound` (limits 12.3).
     """
-    return _over_priors(asked_in_turn_bound, concepts, dims, epsilon, success, alpha)
-
-
-def local_clients_asked_again(concepts: ConceptClass, dims: Dimensions, epsilon: float, success: float, alpha: float) -> float:
-    """The same for EVERY protocol, also those that ask a client again: `bounds.channels.asked_again_bound` (limits 12.3)."""
-    return _over_priors(asked_again_bound, concepts, dims, epsilon, success, alpha)
-
-
-def _over_priors(
-    bound: Callable[[float, float, float, float], float], concepts: ConceptClass, dims: Dimensions, epsilon: float, success: float, alpha: float
-) -> float:
+    bound = asked_again_bound if again else asked_in_turn_bound
     return max(bound(spectral.value, epsilon, success, guessable(concepts, spectral.prior, alpha)) for spectral in (dims.uniform, dims.optimised))

@@ -11,7 +11,7 @@ import numpy as np
 from pydantic import TypeAdapter, ValidationError
 
 from local_dp.arrays import Bools, Floats, Ints
-from local_dp.checks import check_built
+from local_dp.checks import check_built, check_whole
 from local_dp.domains import Domain, levels, symbols
 from local_dp.errors import InputError
 from local_dp.learners.fourier import LowDegree, Polynomial
@@ -120,8 +120,7 @@ class TableKMeans(KMeans):
     start: tuple[tuple[float, ...], ...] = ()
 
     def __post_init__(self) -> None:
-        if type(self.k) is not int or not 2 <= self.k <= 100:
-            raise InputError(f"k is {self.k!r}; give a whole number of centres from 2 to 100")
+        check_whole("k", self.k, 2, 100)
         object.__setattr__(self, "start", tuple(((2 * place + 1) / self.k - 1,) * self.d for place in range(self.k)))
         super().__post_init__()
 

@@ -33,8 +33,6 @@ class Charged:
 
 @dataclass(frozen=True)
 class Standing:
-    """A budget and what has been charged to it."""
-
     budget: Loss
     charges: tuple[Charged, ...]
 
@@ -45,9 +43,7 @@ class Standing:
 
     @property
     def left(self) -> Loss:
-        """What may still be spent."""
-        nano, atto = self.budget.nano - self.spent.nano, self.budget.atto - self.spent.atto
-        return Approximate(nano, atto) if atto else Pure(nano)
+        return _loss(self.budget.nano - self.spent.nano, self.budget.atto - self.spent.atto)
 
     def check(self, loss: Loss, neighbours: Neighbours) -> None:
         """Raises RefusedError("budget") for more than is left, ("neighbours") for losses that do not add up with those before."""
@@ -86,7 +82,6 @@ class KeptBudget:
         return budget_file
 
     def standing(self) -> Standing:
-        """The budget and its charges. Raises InputError for a file that is none."""
         with self._open() as connection:
             return _read(connection)
 

@@ -120,7 +120,6 @@ class Log:
             return list(map(_entry, self._held.execute(f"{_READ}{condition} ORDER BY place")))
 
     def close(self) -> None:
-        """Lets go of the file."""
         self._why = "closed"
         self._let_go()
 

@@ -16,6 +16,7 @@ import numpy as np
 
 from local_dp.arrays import Floats, Words
 from local_dp.bounds.simulations import relative_error
+from local_dp.checks import check_share
 from local_dp.errors import InputError
 from local_dp.interaction import Nonadaptive, R, expand, translate
 from local_dp.noise import stream_key
@@ -124,8 +125,7 @@ def sq_from_local(algorithm: LocalAlgorithm[R], tolerance: float, trials: int, s
     The mean over earlier replies that Lemma 4.5 divides by was already asked for when the last of them was accepted; it is not asked again.
     Cost: one Python object a query, so thousands of clients; `sq_from_local_by_table` takes any number. Source: KLNRS Lemmas 4.4, 4.5; limits 6.
     """
-    if not 0 < tolerance < 1:
-        raise InputError(f"the tolerance is {tolerance}; a statistical query needs one strictly between 0 and 1")
+    check_share("the tolerance", tolerance)
     if trials < 1:
         raise InputError(f"{trials} trials a draw; give 1 or more, for example bounds.simulations.enough_trials")
     if isinstance(algorithm, Nonadaptive):

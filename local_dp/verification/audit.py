@@ -39,7 +39,9 @@ def audit(randomizer: Randomizer, seed: int = 7, *, drawn: bool = True) -> Audit
         findings += _safely("tally", lambda: check_decoding(randomizer, seed))
     again = _safely("claims", lambda: (check_claims(randomizer),))  # a loss may change with use
     findings += [each for each in again if not each.holds]
-    return Audit(randomizer.name, randomizer.epsilon, randomizer.evidence, _grade(is_channel, findings), loss, tuple(findings))
+    enumerated = any(each.check == "sampler, enumerated" and each.exact for each in findings)
+    grade: Grade = "black box" if not is_channel else "exact" if enumerated else "declared"
+    return Audit(randomizer.name, randomizer.epsilon, randomizer.evidence, grade, loss, tuple(findings))
 
 
 def _loss(randomizer: Randomizer) -> tuple[float | None, Finding]:
@@ -61,9 +63,3 @@ def _safely(check: str, look: Callable[[], tuple[Finding, ...]]) -> tuple[Findin
             return look()
     except (Exception, SystemExit) as error:  # noqa: BLE001 - the code is somebody else's, and may raise anything
         return (Finding(check, False, True, f"its own code fails with {type(error).__name__}"),)
-
-
-def _grade(is_channel: bool, findings: list[Finding]) -> Grade:
-    if not is_channel:
-        return "black box"
-    return "exact" if any(each.check == "sampler, enumerated" and each.exact for each in findings) else "declared"

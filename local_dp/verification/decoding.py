@@ -1,7 +1,6 @@
 """Whether reports add up, and whether the estimate and its standard error are right."""
 
 import math
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -23,17 +22,6 @@ TOLERANCE = 1e-5  # of an estimate from a tally in exact proportion
 DRAWN_TOLERANCE = 1e-3  # of one from reports that are drawn, beside chance: what happens less often than once in as many may not have been seen
 MANY = 1 << 14  # counts of a tally whose estimate takes time
 MAX_SINGLES = 1 << 12  # single reports whose estimates are compared one by one
-
-
-@dataclass(frozen=True)
-class Groups:
-    """The number of groups of drawn clients, and how many standard errors their average may be off.
-
-    Group means are nearly normal. By Student's law a right estimate fails with probability below 1e-9 / 4096 for 64 groups, and 1e-9 for 8.
-    """
-
-    number: int
-    errors: float
 
 
 def check_decoding(randomizer: Randomizer, seed: int = 7) -> tuple[Finding, ...]:
@@ -222,19 +210,22 @@ def single_estimates(randomizer: FiniteChannel) -> Floats:
 
 
 def _drawn(randomizer: Randomizer, values: Ints, seed: int) -> tuple[Floats, Floats]:
-    """The average of the estimates from groups of drawn clients, and its allowed error."""
-    groups = Groups(64, 9.0) if randomizer.empty().counts.size <= MANY else Groups(8, 64.0)
-    n = max(1, within(randomizer, min(CHUNK, (1 << 22) // randomizer.words)) // groups.number)
+    """The average of the estimates from groups of drawn clients, and its allowed error, some standard errors of the groups.
+
+    Group means are nearly normal. By Student's law a right estimate fails with probability below 1e-9 / 4096 for 64 groups, and 1e-9 for 8.
+    """
+    groups, errors = (64, 9.0) if randomizer.empty().counts.size <= MANY else (8, 64.0)
+    n = max(1, within(randomizer, min(CHUNK, (1 << 22) // randomizer.words)) // groups)
     clients = np.repeat(values, np.rint(np.array(SHARES) * n).astype(np.int64), axis=0)
     mean = squares = np.zeros(1)
-    for group in range(groups.number):  # running moments, for one estimate may be of millions of parameters
+    for group in range(groups):  # running moments, for one estimate may be of millions of parameters
         reports, coins = _sent(randomizer, clients, 100 * seed + group)
         estimate = np.atleast_1d(randomizer.estimate(_tallied(randomizer, reports, coins)).value)
         off = estimate - mean
         mean = mean + off / (group + 1)
         squares = squares + off * (estimate - mean)
-    spread = np.sqrt(squares / (groups.number - 1) / groups.number)
-    return mean, groups.errors * spread + DRAWN_TOLERANCE
+    spread = np.sqrt(squares / (groups - 1) / groups)
+    return mean, errors * spread + DRAWN_TOLERANCE
 
 
 def _law_found(randomizer: Randomizer, values: Ints, seed: int) -> tuple[Finding, ...]:

@@ -14,7 +14,6 @@ from local_dp.randomizers.registry import RANDOMIZERS
 from local_dp.randomizers.with_coin import without_coin
 from local_dp.verification.audit import audit
 from local_dp.verification.claims import data, made_fault
-from local_dp.verification.findings import Audit
 
 _SHOWN = 700  # characters of what failed
 _ANY: frozenset[Evidence] = frozenset(get_args(Evidence))  # what is accepted was asked before
@@ -54,20 +53,13 @@ def _verdict(kind: type[Randomizer], params: tuple[tuple[str, type, Parameter], 
     settings: dict[str, Any] = {name: value for name, _, value in params}
     made = kind(**settings)
     if not is_built_in(made):
-        return made, _fault(audit(kind(**settings)))
+        wrong = next((each for each in audit(kind(**settings)).findings if not each.holds), None)
+        return made, "" if wrong is None else wrong.said if wrong.witness is None else f"{wrong.said}: {wrong.witness}"
     try:
         check_loss(copy(made), _ANY)  # what is computed on the way is not kept
     except RefusedError as error:
         return made, str(error)
     return made, ""
-
-
-def _fault(found: Audit) -> str:
-    """The first check that failed, with its witness."""
-    wrong = next((each for each in found.findings if not each.holds), None)
-    if wrong is None:
-        return ""
-    return wrong.said if wrong.witness is None else f"{wrong.said}: {wrong.witness}"
 
 
 def _line(text: str) -> str:

@@ -7,7 +7,7 @@ import pytest
 from scipy.integrate import quad
 from scipy.stats import norm
 
-from local_dp.accounting.gaussian import DiscreteGaussian, Gaussian, gaussian_delta, gaussian_epsilon
+from local_dp.accounting.losses import DiscreteGaussian, Gaussian, gaussian_delta, gaussian_epsilon
 from tests.support.inputs.refusals import refuse
 
 

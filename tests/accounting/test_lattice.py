@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
-from local_dp.accounting.lattice import Lattice, discrete_laplace, response
+from local_dp.accounting.losses import Lattice, discrete_laplace, response
 from local_dp.arrays import Ints
 from local_dp.curator.clipped import NoisySum
 from local_dp.curator.laws import hockey_stick

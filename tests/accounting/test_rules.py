@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from local_dp.accounting.gaussian import DiscreteGaussian, Gaussian, conversion, gaussian_delta, gaussian_epsilon, rho_within
-from local_dp.accounting.lattice import Lattice, discrete_laplace, response
 from local_dp.accounting.laws import Summed, binomial_curve
+from local_dp.accounting.losses import DiscreteGaussian, Gaussian, Lattice, conversion, discrete_laplace, gaussian_delta, gaussian_epsilon, response, rho_within
 from local_dp.accounting.rules import RULES, Losses, delta, epsilon, losses_of
 from local_dp.loss import ATTO, NANO, Approximate, Concentrated, Pure, exp_epsilon, nano_epsilon
 from tests.support.inputs.refusals import refuse

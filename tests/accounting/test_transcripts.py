@@ -9,7 +9,7 @@ from typing import TypeVar
 import numpy as np
 import pytest
 
-from local_dp.accounting.lattice import Lattice, discrete_laplace, response
+from local_dp.accounting.losses import Lattice, discrete_laplace, response
 from local_dp.curator.clipped import NoisySum
 from local_dp.curator.laws import hockey_stick
 from local_dp.curator.mechanism import Law

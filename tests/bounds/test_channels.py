@@ -79,7 +79,7 @@ def test_parameters_are_checked() -> None:
     """No epsilon of zero, no channel of seventeen symbols."""
     with pytest.raises(InputError, match="epsilon"):
         report_squares(0.0)
-    with pytest.raises(InputError, match="17 symbols"):
+    with pytest.raises(InputError, match="number of symbols is 17"):
         staircase_columns(1.0, 17)
     assert report_squares(1.0) == pytest.approx(response_gain(1.0) ** -2)
 

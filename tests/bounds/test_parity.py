@@ -155,7 +155,7 @@ def test_what_the_proof_does_not_cover_is_refused() -> None:
             one_round_parity.parity_one_round_bound(4, epsilon, 0.9)
     with pytest.raises(InputError, match="success"):
         parity_one_round_bound(4, 1.0, 1.0)
-    with pytest.raises(InputError, match="program"):
+    with pytest.raises(InputError, match="d is 4"):
         parity_channels.best_parity_information(4, 1.0)
 
 

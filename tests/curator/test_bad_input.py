@@ -14,11 +14,11 @@ from local_dp.bounds.frequencies import label_examples
 from local_dp.curator.account import DeclaredAccount
 from local_dp.curator.clipped import NoisySum
 from local_dp.curator.counts import ColumnCounts, ComposedLaplaceCounts, DiscreteGaussianCounts, GaussianCounts, KNormCounts, LaplaceCounts
-from local_dp.curator.intervals.factorization import PrefixFactorization
-from local_dp.curator.intervals.tree import CountTree, IntervalCounts, Level
+from local_dp.curator.intervals import CountTree, IntervalCounts, Level, PrefixFactorization
 from local_dp.curator.inversion import rounded_normals
 from local_dp.curator.labels.private import Candidates, LabelPrivateLearner, SemiPrivateLearner, Thresholds
 from local_dp.curator.multisets import MAX_BITS, LabelledMultiset, Multiset, naturals, points_of
+from local_dp.curator.oracle_efficient.separated import Parities
 from local_dp.curator.parity.learner import Examples, ParityLearner, amplified_learner, exact_learner, paper_learner, two_runs
 from local_dp.curator.points.learner import BucketClass, BucketPointLearner, PointLearner, ProperPointLearner
 from local_dp.curator.sanitizers.medians import Medians, SparseMedians
@@ -26,9 +26,8 @@ from local_dp.curator.sanitizers.point_counts import KPointAnswers, KPointSaniti
 from local_dp.curator.sanitizers.san_points import PrintedSanPoints, SanPoints
 from local_dp.curator.sanitizers.san_thresholds import PrintedSanThresholds, SanThresholds
 from local_dp.curator.sanitizers.steps import DyadicTree, NoisyHistogram
-from local_dp.curator.selection.exponential import ExponentialMechanism, PermuteAndFlip, log_probabilities, numbered
+from local_dp.curator.selection.exponential import ExponentialMechanism, Labelled, PermuteAndFlip, log_probabilities, numbered
 from local_dp.curator.selection.groups import Runs
-from local_dp.curator.selection.occam import Labelled, ParityClass
 from local_dp.curator.selection.sparse import Goals, PrintedChoice, SparseChoice
 from local_dp.curator.selection.stable import Lead, Parts, Promise, RecConcave, StableChoice
 from local_dp.curator.sensitivity.mechanisms import CauchyNoise
@@ -75,7 +74,7 @@ BAD: list[tuple[Callable[[], object], str]] = [
     (lambda: CHOOSE.release(np.zeros(0, dtype=np.int64), DRAWS), "at least one candidate"),
     (lambda: ExponentialMechanism(np.asarray, 1e-9, 10**6).release(np.array([0]), DRAWS), "too small"),
     (lambda: log_probabilities(np.array([math.nan]), 1.0), "finite"),
-    (lambda: ParityClass(40), "from 1 to 24"),
+    (lambda: Parities(40).errors(np.array([0]), np.array([0])), "up to 24"),
     (lambda: SparseChoice(0.1, 0.2), "at most"),
     (lambda: SparseChoice(1.0, 1e-6, growth=0), "growth is 0"),
     *((partial(StableChoice, lambda _: Lead(0, 0), *loss), word) for loss, word in (((0.0, 1e-6), "epsilon is 0"), ((1.0, 0.0), "delta is 0"))),
@@ -128,7 +127,7 @@ BAD: list[tuple[Callable[[], object], str]] = [
     (lambda: KNormCounts(0, 1.0), "k is 0"),
     (lambda: KNormCounts(3, 1.0).release(ColumnCounts(1, np.array([0, 1])), DRAWS), "2 counts"),
     (lambda: KNormCounts(4096, 0.01), "262,144"),
-    *((partial(mechanism.law, ColumnCounts(1, ZEROS)), "4,096 outcomes") for mechanism in (KNormCounts(13, 1.0), LaplaceCounts(13, 1.0))),
+    *((partial(mechanism.law, ColumnCounts(1, ZEROS)), "4096 outcomes") for mechanism in (KNormCounts(13, 1.0), LaplaceCounts(13, 1.0))),
     (lambda: ComposedLaplaceCounts(3, 1.0, 0.0), "delta is 0"),
     *((partial(DiscreteGaussianCounts, 3, rho), "rho is") for rho in (0.0, 2000.0, math.nan)),
     (lambda: GaussianCounts(3, 1.0, 0.0), "delta is 0"),
@@ -146,7 +145,7 @@ BAD: list[tuple[Callable[[], object], str]] = [
     (lambda: CauchyNoise(Fraction(0), Fraction(2)), "shift above 0"),
     (lambda: CauchyNoise(Fraction(1), Fraction(1)), "stretch above 1"),
     (lambda: Median(NOBODY), "no records"),
-    (lambda: Median(Multiset.of([1], 63)), "63 bits"),
+    (lambda: Median(Multiset.of([1], 63)), "is 63"),
     (lambda: ExponentialMedian(1.0).candidates(NOBODY), "no records"),
     (lambda: ProposedMedian(0, 1.0, 1e-6), "bound is 0"),
     (lambda: ProposedMedian(1, 1.0, 0.0), "delta is 0"),
@@ -160,18 +159,18 @@ BAD: list[tuple[Callable[[], object], str]] = [
     (lambda: printed_records(0, 0.1, 1.0, 1e-6), "bits"),
     *((partial(DyadicThresholds, *given), word) for given, word in (((0, 0.1, 1.0, 1e-3), "bits is 0"), ((8, 1.0, 1.0, 1e-3), "alpha"))),
     *((partial(DyadicThresholds, 8, 0.1, 1.0, delta), "delta") for delta in (0.0, 0.9)),
-    (lambda: DyadicThresholds(4, 0.1, 1.0, 1e-3).release(ONE, DRAWS), "have 3 bits"),
+    (lambda: DyadicThresholds(4, 0.1, 1.0, 1e-3).release(ONE, DRAWS), "2\\^3 - 1"),
     (lambda: DyadicThresholds(3, 0.1, 1.0, 1e-3, agnostic=True).law(ONE), "not listed"),
     (lambda: RankQuery(3, 0, 1.0, 1e-3), "rank is 0"),
-    (lambda: RankQuery(3, 1, 1.0, 1e-3).release(FOUR, DRAWS), "have 4 bits"),
+    (lambda: RankQuery(3, 1, 1.0, 1e-3).release(FOUR, DRAWS), "2\\^4 - 1"),
     (lambda: RankRectangles(3, 2, 0.1, 1.0, 1e-3).release(PLANE, DRAWS), "1 coordinates"),
     (lambda: RankRectangles(3, 2, 1.0, 1.0, 1e-3), "alpha"),
     (lambda: ParityLearner(Fraction(1, 3), HALF), "multiple of 2"),
     (lambda: paper_learner(0.6), "1/2"),
     (lambda: two_runs(1.0, 0.0), "between 0 and 1"),
-    (lambda: amplified_learner(1.0, 0.1, 0), "one run"),
+    (lambda: amplified_learner(1.0, 0.1, 0), "runs is 0"),
     (lambda: parity_examples(exact_learner(0.5), 8, 0.9), "reach"),
-    (lambda: exact_learner(0.5).law(Examples.of(2, ((1, 1),) * 15)), "at most 16"),
+    (lambda: exact_learner(0.5).law(Examples.of(2, ((1, 1),) * 15)), "up to 16 of both"),
 ]
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom, dlaplace, norm, poisson
 
-from local_dp.accounting.gaussian import gaussian_delta
+from local_dp.accounting.losses import gaussian_delta
 from local_dp.curator import inversion
 from local_dp.curator.inversion import binomial, discrete_laplaces, exp_minus, least_variance, mu_squared, rounded_normals, rounded_sizes
 from local_dp.draws import Draws

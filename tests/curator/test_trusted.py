@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from local_dp.accounting.gaussian import conversion
+from local_dp.accounting.losses import conversion
 from local_dp.accounting.rules import optimal_delta
 from local_dp.arrays import Words
 from local_dp.curator.account import Account, ConcentratedAccount, DeclaredAccount, TrustedOracle

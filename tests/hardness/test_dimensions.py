@@ -13,7 +13,6 @@ from local_dp.hardness.dimensions import (
     greedy_clique,
     guessable,
     local_clients,
-    local_clients_asked_again,
     optimised_dimension,
     sq_dimension,
     uniform_dimension,
@@ -144,10 +143,10 @@ def test_local_clients() -> None:
     dims_of_parity = dimensions(parity, np.random.default_rng(0))
     assert 100 < local_clients(parity, dims_of_parity, 1.0, 0.9, 0.2) < 2040  # an interactive protocol needs 2,040 (limits 4.2)
     assert local_clients(parity, dims_of_parity, 1.0, 0.9, 0.5) == 0
-    assert local_clients_asked_again(parity, dims_of_parity, 1.0, 0.9, 0.2) == pytest.approx(parity_asked_again_bound(6, 1.0, 0.9))
+    assert local_clients(parity, dims_of_parity, 1.0, 0.9, 0.2, again=True) == pytest.approx(parity_asked_again_bound(6, 1.0, 0.9))
     assert local_clients(parity, dims_of_parity, 1.0, 0.9, 0.2) == pytest.approx(parity_interactive_bound(6, 1.0, 0.9))
     masked = masked_parity(3)
     dims = dimensions(masked, np.random.default_rng(0))
     for epsilon in (0.1, 1.0, 3.0):
-        assert 0 < local_clients_asked_again(masked, dims, epsilon, 0.9, 0.2) <= local_clients(masked, dims, epsilon, 0.9, 0.2)
+        assert 0 < local_clients(masked, dims, epsilon, 0.9, 0.2, again=True) <= local_clients(masked, dims, epsilon, 0.9, 0.2)
     refuse(("epsilon", lambda: local_clients(parity, dims_of_parity, 0.0, 0.9, 0.2)))

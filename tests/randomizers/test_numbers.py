@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
-from local_dp.accounting.gaussian import gaussian_delta
+from local_dp.accounting.losses import gaussian_delta
 from local_dp.arrays import Words
 from local_dp.bounds.means import best_width, hybrid_variance, piecewise_variance, staircase_variance, window_limit
 from local_dp.conformance import conform

@@ -1,15 +1,18 @@
 """Every registered randomizer has a closed-form variance, which is that of its channel under every law tried, and of its reports within 3 %."""
 
 from dataclasses import replace
+from fractions import Fraction
 from functools import cache
 
 import numpy as np
 import pytest
 
 from local_dp.arrays import Floats
+from local_dp.domains import symbols
 from local_dp.randomizers.finite import FiniteChannel
 from local_dp.randomizers.randomizer import Randomizer
 from local_dp.randomizers.registry import RANDOMIZERS
+from local_dp.randomizers.table import Law, TableChannel
 from local_dp.verification.decoding import law_of, single_estimates
 from tests.support.long import short
 from tests.support.theory.closed_forms import BY_TABLE, Known
@@ -102,6 +105,23 @@ def test_wrong_twins_show(name: str) -> None:
     twin = replace(honest.randomizer, epsilon=0.8 * EPSILON)
     with pytest.raises(AssertionError, match=r"biased|variances"):
         measured_twice(twin, honest)
+
+
+def test_a_law_alone_has_the_variance_of_its_table() -> None:
+    """A randomizer that is a law and nothing else needs no closed form; a twin that spends four fifths of what is declared shows."""
+
+    class Skipping(TableChannel):
+        name = "skipping"
+        domain = symbols(2)
+
+        def law(self) -> Law:
+            lie = 2 / (3 * (1 + self.growth))
+            return [[2 / Fraction(3) - lie, lie, Fraction(1, 3)], [lie, 2 / Fraction(3) - lie, Fraction(1, 3)]]
+
+    honest = Known(Skipping(EPSILON))
+    measured_twice(Skipping(EPSILON), honest)
+    with pytest.raises(AssertionError, match=r"biased|variances"):
+        measured_twice(Skipping(0.8 * EPSILON), honest)
 
 
 def test_none_is_forgotten() -> None:

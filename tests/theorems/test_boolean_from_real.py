@@ -15,7 +15,7 @@ from local_dp.populations.table import Rows
 from local_dp.queries.encoded import Encoding
 from local_dp.queries.tables import Bounded, Category
 from local_dp.records import Records
-from local_dp.theorems.on_table import among_complete, bit_queries, bit_tolerances, bits_needed, boolean_from_real, on_table, read_bits
+from local_dp.theorems.on_table import among_complete, bit_queries, bit_tolerances, boolean_from_real, on_table, read_bits
 from tests.support.inputs.worlds import NUMBERS, Biased, X
 
 
@@ -44,7 +44,7 @@ def test_one_bit_too_few_is_outside() -> None:
     """The twin with one digit fewer, at the tolerances of the others, misses g = -1 by more than the tolerance that all digits keep."""
     tau = 0.25
     tolerances = bit_tolerances(tau)
-    assert len(tolerances) == bits_needed(tau) == 3
+    assert len(tolerances) == 3
     assert abs(read_bits(tuple(-1 + tau_m for tau_m in tolerances)) + 1) == pytest.approx(tau)
     assert abs(read_bits(tuple(-1 + tau_m for tau_m in tolerances[:-1])) + 1) > 1.3 * tau
 
@@ -60,7 +60,7 @@ def test_boolean_from_real_preserves_the_algorithm() -> None:
         return first + 0 * second
 
     flat = boolean_from_real(Nonadaptive((real, StatisticalQuery(X, 0.2)), lambda answers: answers[0]))
-    assert len(flat.queries) == bits_needed(0.05) + 1
+    assert len(flat.queries) == len(bit_tolerances(0.05)) + 1
     assert all(set(on_domain(query).tolist()) <= {-1.0, 1.0} for query in flat.queries)
     steps = boolean_from_real(Adaptive(play))
     for pattern in ((1,), (1, -1)):

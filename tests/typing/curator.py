@@ -5,7 +5,7 @@ Each `type: ignore` marks a claim that must NOT type-check: mypy reports it as u
 
 from typing import assert_type
 
-from local_dp.accounting.lattice import Lattice
+from local_dp.accounting.losses import Lattice
 from local_dp.arrays import Counts, Floats
 from local_dp.curator.account import TrustedOracle
 from local_dp.curator.clipped import NoisySum
@@ -19,8 +19,7 @@ from local_dp.curator.counts import (
     LaplaceCounts,
     NoisyCounts,
 )
-from local_dp.curator.intervals.factorization import PrefixFactorization
-from local_dp.curator.intervals.tree import CountTree, IntervalCounts, Level, LevelCounts
+from local_dp.curator.intervals import CountTree, IntervalCounts, Level, LevelCounts, PrefixFactorization
 from local_dp.curator.labels.private import LabelPrivateLearner, Thresholds
 from local_dp.curator.marginals.base import BinaryTable, Synthetic
 from local_dp.curator.marginals.baselines import NoisySums, OneMarginal, Part, PlainLaplace, SpanningTree, TreeTable
@@ -29,13 +28,12 @@ from local_dp.curator.multisets import LabelledMultiset, Multiset
 from local_dp.curator.oracle_efficient.branching import BranchAndBound, FullSearch
 from local_dp.curator.oracle_efficient.perturbed import Attempt, Perturbation, PerturbedMinimum
 from local_dp.curator.oracle_efficient.robust import RobustRelease, Terms
-from local_dp.curator.oracle_efficient.separated import Certifying, Conjunctions, Exhaustive, Perfect, Plain
+from local_dp.curator.oracle_efficient.separated import Certifying, Conjunctions, Exhaustive, Parities, Perfect, Plain
 from local_dp.curator.parity.learner import Examples, ParityLearner
 from local_dp.curator.points.learner import PointLearner, ProperPointLearner
 from local_dp.curator.query_release.counting import SmallDatabase
-from local_dp.curator.query_release.dual_query import DualQuery, SampledQueries
-from local_dp.curator.query_release.mwem import Answer, Mwem
 from local_dp.curator.query_release.pmw import Answered, Asks, MultiplicativeWeights
+from local_dp.curator.query_release.synthetic import Answer, DualQuery, Mwem, SampledQueries
 from local_dp.curator.reductions.learners import (
     Amplified,
     ByLabel,
@@ -51,8 +49,7 @@ from local_dp.curator.sanitizers.point_counts import KPointAnswers, KPointSaniti
 from local_dp.curator.sanitizers.san_points import PrintedSanPoints, SanPoints
 from local_dp.curator.sanitizers.san_thresholds import PrintedSanThresholds, SanThresholds
 from local_dp.curator.sanitizers.steps import Steps
-from local_dp.curator.selection.exponential import ExponentialChoice
-from local_dp.curator.selection.occam import Labelled, OccamLearner, ParityClass
+from local_dp.curator.selection.exponential import ExponentialChoice, Labelled, OccamLearner
 from local_dp.curator.selection.sparse import Goals
 from local_dp.curator.thresholds.dyadic import DyadicThresholds
 from local_dp.curator.thresholds.learner import LearnThresholds, PureThresholds, ThresholdLearner
@@ -127,10 +124,10 @@ def a_mechanism_shows_its_loss(parity: ParityLearner, somewhat: Mechanism[Labell
     """Which privacy a mechanism has is read off its type."""
     assert_type(parity.loss, Pure)
     assert_type(somewhat.loss, Approximate)
-    assert_type(OccamLearner(ParityClass(2), 1.0).loss + parity.loss, Pure)
-    assert_type(OccamLearner(ParityClass(2), 1.0).choice, ExponentialChoice)
+    assert_type(OccamLearner(Parities(2), 1.0).loss + parity.loss, Pure)
+    assert_type(OccamLearner(Parities(2), 1.0).choice, ExponentialChoice)
     assert_type(somewhat.loss + parity.loss, Approximate)
-    return OccamLearner(ParityClass(2), 1.0)
+    return OccamLearner(Parities(2), 1.0)
 
 
 def reductions_carry_the_loss(pure: PerCellHistogram, thresholded: ThresholdedHistogram) -> tuple[Mechanism[Multiset, KPointAnswers, Pure], PointLearner]:

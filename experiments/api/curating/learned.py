@@ -15,8 +15,7 @@ from local_dp.loss import Loss
 from local_dp.oracles.statistical.oracles import StatisticalQuery
 from local_dp.populations.population import Population
 from local_dp.populations.table import Rows
-from local_dp.protocols.learning.held_out import trivial, true_baseline, true_score
-from local_dp.protocols.learning.learn import Learn, unit_of
+from local_dp.protocols.learning.learn import Learn, trivial, true_baseline, true_score, unit_of
 from local_dp.protocols.surveys.policies import Launch
 from local_dp.queries.encoded import Encoding
 from local_dp.records import Records

@@ -9,8 +9,7 @@ import numpy as np
 from local_dp.arrays import Counts
 from local_dp.checks import check_built, check_whole
 from local_dp.curator.clipped import NoisySum
-from local_dp.curator.intervals.factorization import PrefixFactorization
-from local_dp.curator.intervals.tree import MAX_BITS, CountTree, IntervalCounts, best_branching
+from local_dp.curator.intervals import MAX_BITS, CountTree, IntervalCounts, PrefixFactorization, best_branching
 from local_dp.curator.mechanism import Mechanism
 from local_dp.curator.multisets import Multiset
 from local_dp.experiments.api.curating.columns import numbers_of

@@ -13,7 +13,7 @@ from local_dp.curator.account import Account
 from local_dp.curator.marginals.base import DENSE, BinaryTable, Errors, Marginals, Synthetic
 from local_dp.curator.marginals.baselines import SpanningTree
 from local_dp.curator.marginals.fourier import FourierGaussian, NoisyCharacters, choose, nearest_table
-from local_dp.curator.query_release.mwem import Mwem, pure_mwem
+from local_dp.curator.query_release.synthetic import Mwem, pure_mwem
 from local_dp.errors import InputError
 from local_dp.experiments.api.curating.attributes import Attribute, Attributes, read_listed
 from local_dp.experiments.api.declare import option

@@ -16,7 +16,7 @@ from local_dp.curator.oracle_efficient import separated
 from local_dp.curator.oracle_efficient.perturbed import Attempt, DataPlayer, Perturbation, PerturbedMinimum, SyntheticGame, largest_error
 from local_dp.curator.oracle_efficient.robust import RobustRelease, Terms
 from local_dp.curator.oracle_efficient.separated import Closed, Conjunctions, Exhaustive, Parities, Separated, Thresholds, Weighted
-from local_dp.curator.selection.occam import Labelled, OccamLearner
+from local_dp.curator.selection.exponential import Labelled, OccamLearner
 from local_dp.draws import Draws
 from local_dp.experiments.lab.chapters import HEURISTICS
 from local_dp.experiments.lab.checks import every

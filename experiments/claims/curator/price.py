@@ -8,7 +8,7 @@ from typing import TypeAlias
 import numpy as np
 
 from local_dp.accounting import rules
-from local_dp.accounting.gaussian import DiscreteGaussian
+from local_dp.accounting.losses import DiscreteGaussian
 from local_dp.bounds.packing import least_error, packing_error
 from local_dp.curator.counts import ColumnCounts, ComposedLaplaceCounts, CountsMechanism, GaussianCounts, KNormCounts, LaplaceCounts, NoCounts
 from local_dp.curator.laws import SmallDatabases

@@ -12,8 +12,8 @@ import numpy as np
 from local_dp.arrays import Floats, Ints
 from local_dp.bounds.curator import occam_examples, occam_examples_printed, occam_examples_realizable, occam_examples_uniform
 from local_dp.curator.laws import SmallDatabases, epsilon_of
-from local_dp.curator.selection.exponential import ExponentialMechanism, log_probabilities
-from local_dp.curator.selection.occam import HypothesisClass, Labelled, OccamLearner, ParityClass, ThresholdClass
+from local_dp.curator.oracle_efficient.separated import Parities, Thresholds
+from local_dp.curator.selection.exponential import ExponentialMechanism, HypothesisClass, Labelled, OccamLearner, log_probabilities
 from local_dp.draws import Draws
 from local_dp.experiments.claims.local.local_to_sq.laws import compared
 from local_dp.experiments.lab.calibration import intervals_check
@@ -73,7 +73,7 @@ class Error:
 
     def steps_off(self, seed: int) -> Ints:
         """The number of points of the grid by which the chosen threshold is above the best one, in each trial."""
-        learner, steps = OccamLearner(ThresholdClass(POINTS), self.epsilon), []
+        learner, steps = OccamLearner(Thresholds(POINTS), self.epsilon), []
         for trial in range(self.trials):
             generator = np.random.default_rng([seed, self.n, trial])
             x = generator.integers(0, POINTS, self.n)
@@ -149,7 +149,7 @@ class Privacy:
 
     def measure(self, seed: int) -> Loss:
         parities = self.hypotheses == "parities"
-        hypotheses: HypothesisClass = ParityClass(2) if parities else ThresholdClass(3)
+        hypotheses: HypothesisClass = Parities(2) if parities else Thresholds(3)
         small = SmallDatabases(list(product(range(4 if parities else 3), (0, 1))), 3, Labelled.of)
         learner, draws = OccamLearner(hypotheses, self.epsilon), Draws(KeyedNoise(seed))
         database = Labelled.of(((0, 0), (1, 1), (2, 1)))

@@ -40,7 +40,11 @@ class Bench:
             rows = peer_rows(self.figure)
             SCREEN.tell(json.dumps(as_data(rows)) if self.as_json else describe(rows, screen_width()))
             return
-        from local_dp.experiments.bench.speeds import all_speeds, as_rows, describe_speeds, store_speeds
+        from local_dp.experiments.bench.speeds import as_rows, describe_speeds
 
-        speeds = store_speeds(self.processes) if self.stores else all_speeds(self.processes)
+        if self.stores:
+            from local_dp.experiments.bench.runs import store_speeds as measured
+        else:
+            from local_dp.experiments.bench.speeds import all_speeds as measured
+        speeds = measured(self.processes)
         SCREEN.tell(json.dumps(as_rows(speeds)) if self.as_json else describe_speeds(speeds, screen_width()))

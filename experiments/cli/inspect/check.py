@@ -59,7 +59,7 @@ class Dimension:
     as_json: bool = json_option("the outcome")
 
     def __call__(self) -> None:
-        from local_dp.hardness.dimensions import dimensions, local_clients, local_clients_asked_again
+        from local_dp.hardness.dimensions import dimensions, local_clients
 
         size = {"d": self.d, "k": self.k} if self.name == "juntas" else {"d": self.d}
         concepts = _read_matrix(Path(self.name)) if Path(self.name).suffix.lower() == ".csv" else build_class(self.name, size)
@@ -67,7 +67,7 @@ class Dimension:
         numbers = dimensions(concepts, np.random.default_rng(0))
         data: dict[str, Any] = {**numbers.describe(), "epsilon": self.epsilon, "success": self.success, "alpha": self.alpha}
         data["clients_at_least"] = local_clients(concepts, numbers, self.epsilon, self.success, self.alpha)
-        data["clients_at_least_asked_again"] = local_clients_asked_again(concepts, numbers, self.epsilon, self.success, self.alpha)
+        data["clients_at_least_asked_again"] = local_clients(concepts, numbers, self.epsilon, self.success, self.alpha, again=True)
         SCREEN.tell(json.dumps(data) if self.as_json else _describe(data, screen_width()))
 
 

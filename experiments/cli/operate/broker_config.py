@@ -130,7 +130,6 @@ class Authority:
 
     @classmethod
     def new(cls) -> "Authority":
-        """A new authority, for one broker."""
         key, name = ec.generate_private_key(ec.SECP256R1()), _named("local-dp authority")
         builder = _begun(name, name, key.public_key()).add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
         usage = x509.KeyUsage(False, False, False, False, False, True, True, False, False)

@@ -10,7 +10,7 @@ import numpy as np
 from local_dp.arrays import Bools, Counts, Ints, Naturals
 from local_dp.checks import check_whole
 from local_dp.curator.mechanism import Neighbours, R_co
-from local_dp.curator.multisets import LabelledMultiset, Multiset
+from local_dp.curator.multisets import LabelledMultiset, Multiset, check_same
 from local_dp.curator.selection.exponential import ByScore
 from local_dp.curator.selection.groups import Groups
 from local_dp.errors import InputError
@@ -50,7 +50,6 @@ class Thresholds:
     """t = 0 .. 2^bits, 1 iff x >= t: s distinct points have s + 1 dichotomies, t one of the points or 2^bits. O(s log s).
 
     With `apart` above 1, only those at which the number of points below passes a multiple of it: many candidates close to each other outnumber the right one.
-    If much of the distribution is finely spread next to the target, all dichotomies take 95 examples and every third one 80.
     """
 
     apart: int = 1
@@ -67,12 +66,8 @@ class Thresholds:
         starts = np.flatnonzero(np.append(True, passed[1:] > passed[:-1]))
         places = np.append(np.searchsorted(examples.values, points.values), len(examples.values)).astype(np.int64)[starts]
         errors = upto(examples.ones)[places] + int(examples.zeros.sum()) - upto(examples.zeros)[places]
-
-        def threshold(number: int) -> int:
-            place = int(starts[number])
-            return int(points.values[place]) if place < len(points.values) else 1 << examples.bits
-
-        return Candidates(errors, threshold)
+        last = len(points.values)  # the place of the dichotomy without a 1
+        return Candidates(errors, lambda number: int(points.values[starts[number]]) if starts[number] < last else 1 << examples.bits)
 
 
 @dataclass(frozen=True)
@@ -132,10 +127,8 @@ class DichotomyLearner(ByScore[LabelledMultiset, R_co]):
 class LabelPrivateLearner(DichotomyLearner[R_co]):
     """One concept for each dichotomy of the examples' own points is a candidate, chosen with probability proportional to e^(-eps (errors) / 2).
 
-    Privacy: eps for the labels alone; the points are not protected, and the candidates depend on them.
-    Utility: by VC dimension, not by the size of the class (`bounds.frequencies.label_examples`). Every third threshold (`apart`) on any domain is within
-    alpha .1 from 80 examples at 90 % and eps 1. Cost: one score for each dichotomy, m + 1 for thresholds.
-    The text sets n examples aside to list the candidates and chooses by the others. Since points are public, all examples serve for both.
+    Privacy: eps for the labels alone; the points are not protected, and the candidates depend on them. Utility: by VC dimension, not by the size of the class
+    (`bounds.frequencies.label_examples`). Cost: one score for each dichotomy, m + 1 for thresholds.
     Source: Beimel, Nissim, Stemmer 2013, Figure 13 and Theorem 6.2; erratum E4.
     """
 
@@ -157,6 +150,5 @@ class SemiPrivateLearner(DichotomyLearner[R_co]):
     public: Multiset
 
     def listed_on(self, database: LabelledMultiset) -> Multiset:
-        if self.public.bits != database.bits:
-            raise InputError(f"the public points are of 0..2^{self.public.bits} - 1, the examples of 0..2^{database.bits} - 1; give one domain for both")
+        check_same(self.public.bits, database.bits)
         return self.public

@@ -13,8 +13,7 @@ from local_dp.checks import check_whole
 from local_dp.cube import parity, places_of, walsh_hadamard
 from local_dp.errors import InputError
 
-DENSE = 22
-"""Columns up to which a table is counted as a histogram of all 2^d rows."""
+DENSE = 22  # columns up to which a table is counted as a histogram of all 2^d rows
 _WORD = 64
 _MOST_WAYS = 16  # columns of one marginal
 _MOST_CELLS = 1 << 24
@@ -46,7 +45,6 @@ class BinaryTable:
 
     @property
     def size(self) -> int:
-        """n."""
         return len(self.rows)
 
     @property
@@ -107,7 +105,6 @@ class Marginals:
 
     @property
     def cells(self) -> int:
-        """The number of answers."""
         return sum(1 << mask.bit_count() for mask in self.masks)
 
     @cached_property
@@ -147,6 +144,15 @@ class Marginals:
         """The true counts of all cells. Raises InputError for a table of other columns."""
         check_columns(table, self.d)
         return self.of_characters(table.characters(self.characters))
+
+    def counts(self, table: BinaryTable) -> Counts:
+        """The same as whole numbers."""
+        return np.rint(self.answers(table)).astype(np.int64)
+
+    def check_counts(self, expected: Counts) -> None:
+        """Raises InputError unless there is a whole number for each cell."""
+        if expected.shape != (self.cells,) or expected.dtype.kind != "i":
+            raise InputError(f"the expected counts have shape {expected.shape}; give a whole number for each of {self.cells} cells")
 
     def cells_of(self, number: int) -> Counts:
         """The cell of marginal `number` for each row 0..2^d - 1: shape (2^d,), d <= 22."""
@@ -213,7 +219,7 @@ class Synthetic:
 
 
 class Weights:
-    """Positive weights of sum 1 of all 2^d rows, uniform at first. Moving them by one marginal costs two passes: a fifth of a millisecond at d = 17."""
+    """Positive weights of sum 1 of all 2^d rows, uniform at first."""
 
     def __init__(self, d: int) -> None:
         check_whole("d", d, 1, DENSE)

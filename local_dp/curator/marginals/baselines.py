@@ -9,12 +9,12 @@ from typing import TypeAlias
 
 import numpy as np
 
-from local_dp.accounting.gaussian import rho_within
+from local_dp.accounting.losses import rho_within
 from local_dp.arrays import Counts, Floats
 from local_dp.checks import check_vector, check_whole
 from local_dp.cube import places_of
 from local_dp.curator.account import ConcentratedAccount, TrustedOracle
-from local_dp.curator.intervals.tree import Level, LevelCounts
+from local_dp.curator.intervals import Level, LevelCounts
 from local_dp.curator.inversion import least_variance, rounded_normals
 from local_dp.curator.marginals.base import BinaryTable, Marginals, character_masks, check_columns
 from local_dp.curator.marginals.fourier import NoisyCharacters
@@ -57,7 +57,6 @@ class CharacterSums(Mechanism[BinaryTable, NoisySums, Concentrated]):
 
     @property
     def variance(self) -> int:
-        """V, before rounding."""
         return math.ceil(Fraction(2 * len(self.sets) * ATTO, self.atto_rho))
 
     def release(self, database: BinaryTable, draws: Draws) -> NoisySums:
@@ -157,9 +156,9 @@ Part: TypeAlias = Mechanism[BinaryTable, NoisySums | int, Concentrated]
 class SpanningTree(WithinDelta[BinaryTable, TreeTable]):
     """MST for binary columns: noisy columns, a tree of the most dependent pairs, its noisy pairs, and the table that these make.
 
-    Privacy: (eps, delta) through a rho in three equal parts: the columns, the d - 1 choices one after the other (Kruskal), the pairs of the tree.
-    Utility: the noise is that of 2 d numbers, whatever the workload; dependences outside the tree are lost.
-    Cost: O(n d^2) and O(d^3). Source: McKenna, Miklau, Sheldon 2021, Section 3; pairs by their characters, where a record moves one number, not four cells.
+    Privacy: (eps, delta) through a rho in three equal parts: the columns, the d - 1 choices one after the other (Kruskal), the pairs of the tree. Utility:
+    the noise is that of 2 d numbers, whatever the workload; dependences outside the tree are lost. Cost: O(n d^2) and O(d^3). Source: McKenna, Miklau,
+    Sheldon 2021, Section 3.
     """
 
     d: int
@@ -256,7 +255,6 @@ class PlainLaplace(Mechanism[BinaryTable, Floats, Pure]):
 
     @property
     def parts(self) -> tuple[OneMarginal, ...]:
-        """The mechanisms, one a marginal."""
         each = split_epsilon(self.epsilon, len(self.workload.masks))
         return tuple(OneMarginal(self.workload.d, mask, each) for mask in self.workload.masks)
 

@@ -112,10 +112,9 @@ class NoisyMonomials:
 class WeightedMonomials(WithinDelta[BinaryTable, NoisyMonomials]):
     """The counts of all products of up to k columns, with noise by their size: V_r proportional to sqrt(C(d, r) / (c_r^2 C(t, r))), least at width t.
 
-    Privacy: (eps, delta), as one Gaussian mechanism: a replaced record moves each count by at most 1. It moves all if all ones become all zeros.
-    The sum of C(d, r) / V_r is at most mu^2. Utility: an answer errs by at most the bias of `asked` and has the standard error `deviation`.
-    Cost: O(n / 64) a product. Source: lecture notes 8.1; the weights are the project's own. It gains in the worst case only: where columns are nearly
-    independent, the product of their shares is nearer.
+    Privacy: (eps, delta), as one Gaussian mechanism: a replaced record moves each count by at most 1. The sum of C(d, r) / V_r is at most mu^2. Utility: an
+    answer errs by at most the bias of `asked` and has the standard error `deviation`. Cost: O(n / 64) a product. Source: lecture notes 8.1; the weights are
+    the project's own.
     """
 
     asked: Disjunctions

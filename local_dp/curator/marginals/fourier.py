@@ -61,9 +61,8 @@ def best_shares(d: int, t: int) -> Floats:
     """The best precisions a_s of the characters of size 1..t, up to a factor, for all t-way marginals against replaced records: shape (t,).
 
     They minimise (sum_s N_s C_s / a_s) max_w sum_s K_s(w) a_s, N_s = C(d, s), C_s = C(d - s, t - s), K_s(w) = `odd_meetings`. For any l_w >= 0 of sum 1 the
-    product is at least (sum_s (N_s C_s k_s)^(1/2))^2, k_s = sum_w l_w K_s(w), by Cauchy and Schwarz. This bound is concave in l and largest where
-    a_s = (N_s C_s / k_s)^(1/2) attains it; Titterington's steps find it: l_w in proportion to l_w times the slope. Against C_s^(1/2) the variance
-    is up to a fifth smaller. No other Gaussian noise B x + z has less: averaging over the symmetries of the cube gains by convexity.
+    product is at least (sum_s (N_s C_s k_s)^(1/2))^2, k_s = sum_w l_w K_s(w), by Cauchy and Schwarz. This bound is concave in l and largest where a_s = (N_s
+    C_s / k_s)^(1/2) attains it; Titterington's steps find it: l_w in proportion to l_w times the slope.
     """
     sizes = range(1, t + 1)
     costs = np.array([float(math.comb(d, s) * math.comb(d - s, t - s)) for s in sizes])
@@ -102,7 +101,6 @@ class NoisyCharacters:
 
     @property
     def size(self) -> int:
-        """n."""
         return int(self.sums[0])
 
     @property
@@ -123,8 +121,8 @@ class FourierGaussian(WithinDelta[BinaryTable, NoisyCharacters]):
 
     Privacy: (eps, delta), as one Gaussian mechanism: V_S is at least 4 H / (mu^2 a_S), a_S the whole `weights_of` the workload, H = `largest_move`. mu is the
     most that (eps, delta) allows. A replaced record moves by 2 the characters that meet its change oddly: squared and over V_S that sums to mu^2 at most.
-    Utility: a cell of a marginal T has variance 4^-|T| times the sum of V_S over the subsets of T; for all t-way marginals the sum over all cells is the
-    least of all Gaussian noise. Cost: O(d 2^d) or O(n characters), and a table for each different V_S.
+    Utility: a cell of a marginal T has variance 4^-|T| times the sum of V_S over the subsets of T; Cost: O(d 2^d) or O(n characters), and a table for each
+    different V_S.
     Source: Barak et al. 2007 for the characters; the weights as in matrix mechanisms (Li et al. 2010; Edmonds, Nikolov, Ullman 2020).
     """
 
@@ -173,12 +171,11 @@ _KEPT = 20  # steps that L-BFGS remembers
 def nearest_table(noisy: NoisyCharacters, possible: Bools | None = None) -> Floats:
     """Weights w >= 0 of all 2^d rows, of sum n, shape (2^d,): the minimiser of sum_S (sum of chi_S over w - noisy sum)^2 / (2 V_S) + tau KL(w / n, even).
 
-    Post-processing of a release, on the convex hull of all tables: cells are consistent and none is below 0. tau is the larger of two public numbers:
-    k / (2 d ln 2), k characters, where KL, at most d ln 2, weighs as much as the k / 2 that noise alone adds to the squares; and 2 n / s, s^2 the mean of the
-    V_S, where a log-linear coefficient of 1/2 moves no character by more than its noise. A smaller tau would follow the noise, and take many more steps.
-    `possible`, shape (2^d,), marks the rows that a record can have; all by default.
-    Solved by the dual, smooth in k numbers: L-BFGS, two transforms a step. Cost: O(d 2^d) a step: 2^17 rows in 4 s. Where the noise of a cell is below a
-    thousandth of the average cell it ends too early to be nearer than the release: leave it out there. Raises InputError beyond 22 columns.
+    Post-processing of a release, on the convex hull of all tables: cells are consistent and none is below 0. tau is the larger of two public numbers: k / (2
+    d ln 2), k characters, where KL, at most d ln 2, weighs as much as the k / 2 that noise alone adds to the squares; and 2 n / s, s^2 the mean of the V_S,
+    where a log-linear coefficient of 1/2 moves no character by more than its noise. `possible`, shape (2^d,), marks the rows that a record can have; all by
+    default. Solved by the dual, smooth in k numbers: L-BFGS, two transforms a step. Cost: O(d 2^d) a step: 2^17 rows in 4 s. Leave it out where the noise of
+    a cell is below a thousandth of the average cell. Raises InputError beyond 22 columns.
     Source: lecture notes 7 for projecting on the hull; the regularised dual is that of Nesterov 2005; tau is the project's own.
     """
     from scipy.optimize import minimize
@@ -214,10 +211,8 @@ def nearest_table(noisy: NoisyCharacters, possible: Bools | None = None) -> Floa
 
 Kind: TypeAlias = Literal["fourier", "nearest", "mst"]
 MOST_CHARACTERS = 1 << 20
-LITTLE = 50
-"""With noise of at most one part in so many of the average cell, the nearest table would hardly err less."""
-MUCH = 8
-"""With noise of one part in so many of the average cell, a spanning tree of pairs errs as much on `fair`."""
+LITTLE = 50  # with noise of at most one part in so many of the average cell, the nearest table would hardly err less
+MUCH = 8  # with noise of one part in so many of the average cell, a spanning tree of pairs errs as much on `fair`
 
 
 @dataclass(frozen=True)
@@ -229,10 +224,7 @@ class Choice:
 
 
 def choose(workload: Marginals, size: int, loss: Approximate) -> Choice:
-    """For a table of `size` records: the Fourier mechanism where its noise is small against the average cell; else its nearest table, up to 2^22 rows.
-
-    With more rows there is no such table, and large noise makes it MST. It sees no record, so it costs nothing, and the reason is public.
-    """
+    """By public numbers: the Fourier mechanism where its noise is small against the average cell, else its nearest table up to 2^22 rows, else MST."""
     check_whole("the number of records", size, 1, 1 << 50)
     characters = len(workload.characters) - 1
     if characters > MOST_CHARACTERS:

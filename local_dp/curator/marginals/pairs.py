@@ -39,7 +39,6 @@ class SignTable:
 
     @property
     def size(self) -> int:
-        """n."""
         return len(self.signs)
 
     @property
@@ -66,8 +65,7 @@ class PairGaussian(WithinDelta[SignTable, NoisyPairs]):
     """The sums of v_i v_j over all records for i < j, each plus round(N(0, V)).
 
     Privacy: (eps, delta), as one Gaussian mechanism of squared L2 sensitivity 4 floor(d^2 / 4): a record that flips a of its d signs moves by 2 the a (d - a)
-    pairs of a flipped and a constant one. (All d (d - 1) / 2 pairs never move at once; paying for them would add 1.4 times the noise.)
-    Utility: standard deviation sqrt(V) / n, about 4.22 d / n at (1, 1e-6). Cost: O(n d^2).
+    pairs of a flipped and a constant one. Utility: standard deviation sqrt(V) / n. Cost: O(n d^2).
     """
 
     d: int
@@ -80,12 +78,10 @@ class PairGaussian(WithinDelta[SignTable, NoisyPairs]):
 
     @property
     def square(self) -> int:
-        """The squared L2 sensitivity."""
         return 4 * (self.d**2 // 4)
 
     @cached_property
     def variance(self) -> int:
-        """V, before rounding."""
         return least_variance(self.square, self.loss)
 
     def release(self, database: SignTable, draws: Draws) -> NoisyPairs:
@@ -127,8 +123,8 @@ def onto_elliptope(means: Floats) -> Floats:
     """The nearest matrix (Frobenius) to a symmetric one among {Z positive semidefinite, diagonal 1}, which contains every table's means of v_i v_j.
 
     By the dual: minimise |(Y + Diag u)_+|^2 / 2 - sum u, convex and smooth in d numbers, of gradient diag (Y + Diag u)_+ - 1; L-BFGS needs 10 to 20
-    eigendecompositions. The rest on the diagonal is then scaled away, which keeps it semidefinite. Cost: O(d^3) each: d = 200 in .2 s.
-    Utility: |Z - y|^2 <= 2 max over the body of <z, noise>: an error of d^(1/4) where the noise alone has d^(1/2), up to a power of the noise's own size.
+    eigendecompositions. Cost: O(d^3) each: d = 200 in .2 s. Utility: |Z - y|^2 <= 2 max over the body of <z, noise>: an error of d^(1/4) where the noise
+    alone has d^(1/2), up to a power of the noise's own size.
     Source: Dwork, Nikolov, Talwar 2015 (lecture notes 7); the dual is Malick's 2004. Raises InputError unless it is a symmetric matrix of finite numbers.
     """
     from scipy.optimize import minimize

@@ -1,7 +1,6 @@
 """Branch and bound for monotone conjunctions, in whole numbers, with a proof that is checked apart from the search.
 
-A tree of choices (a literal is left out, or taken in) with a bound at each leaf proves a minimum. A solver in floating point proves none: its gap of 0 is
-true up to its tolerances, and for its own model.
+A tree of choices (a literal is left out, or taken in) with a bound at each leaf proves a minimum.
 """
 
 import math
@@ -69,7 +68,6 @@ class _Node:
         return total, self.literals if len(several) else self.best
 
     def split(self, literal: int) -> tuple["_Node", "_Node"]:
-        """The literal left out, and taken in."""
         fails = self.zeros[:, literal]
         others = self.zeros.copy()
         others[:, literal] = False
@@ -136,7 +134,6 @@ class BranchAndBound:
         return FAIL if proof is None else check(proof, data, self.d)
 
     def prove(self, data: Weighted) -> Proof | None:
-        """The least and its proof, or None."""
         try:
             return _proof(data, self.d, self.nodes)
         except _SpentError:

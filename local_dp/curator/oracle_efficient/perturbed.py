@@ -3,10 +3,12 @@
 And synthetic data as the equilibrium of a game: a private player of queries against a player of data (Section 4).
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
+from math import prod
 from typing import TypeVar
 
 import numpy as np
@@ -15,7 +17,7 @@ from local_dp.arrays import Counts, Floats, Ints
 from local_dp.checks import check_dimension, check_positive, check_whole
 from local_dp.curator.mechanism import Law, Mechanism
 from local_dp.curator.oracle_efficient.separated import LISTED, Certified, Certifying, Fail, Perfect, Separated, Weighted, labelled
-from local_dp.curator.selection.occam import Labelled
+from local_dp.curator.selection.exponential import Labelled
 from local_dp.draws import Draws
 from local_dp.errors import InputError
 from local_dp.interaction import Adaptive, Play
@@ -43,12 +45,8 @@ NOTHING = Beside(1, Weighted(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.i
 class Perturbation:
     """The examples as weighted points, and the m separators with whole weights eta_i, Pr[eta_i = y] prop. to e^(-eps |y| / shift).
 
-    Privacy of the least query under ONE tie-break that ignores the data: epsilon, pure, on all databases, one example replaced. Proof: let q be the
-    least under noise eta, and eta'_i = eta_i - 2 where q(u_i) = 1, eta_i + 2 where it is 0. A replaced example moves a difference L(q') - L(q) of totals by -2
-    at least; the new noise moves it by 2 for each u_i on which they differ, at least one. So none falls, one that was 0 may only rise, and q is the least on
-    the neighbour under eta', ties included: whole noise is enough. eta -> eta' is one-to-one for each q. A move by 2 m in sum changes the probability by
-    e^eps at most. Where a smaller move is enough, so is less noise: that is the class's `shift`. 2 m for conjunctions and parities, 2 for thresholds.
-    Public points (`beside`) change all differences alike.
+    Privacy of the least query under ONE tie-break that ignores the data: epsilon, pure, on all databases, one example replaced (proof: docs/heuristics.md).
+    The class's `shift` is enough: 2 m for conjunctions and parities, 2 for thresholds. Public points (`beside`) change all differences alike.
     Utility: two totals move by sum |eta_i| at most against each other, `bounds.heuristics.perturbed_excess`.
     """
 
@@ -69,7 +67,6 @@ class Perturbation:
         return Fraction(nano_epsilon(self.epsilon), self.queries.shift)
 
     def draw(self, database: Labelled, draws: Draws) -> Weighted:
-        """The perturbed data."""
         noises = [draws.discrete_laplace(self.step / NANO) for _ in self.queries.separators]
         return self._with(database, noises)
 
@@ -82,22 +79,16 @@ class Perturbation:
         public = -(-int(np.abs(self.beside.data.weights).sum()) // self.beside.scale)
         most, m = len(database.x) + public + 1, len(self.queries.separators)
         if not self.queries.full or (2 * most + 1) ** m > _LISTED:
-            raise InputError(
-                f"{self.queries} has {self.queries.size} queries on {m} separators; a law is listed up to {_LISTED} noises, for classes of 2^m queries"
-            )
+            raise InputError(f"{self.queries} has {m} separators; a law is listed up to {_LISTED} noises, for classes of 2^m queries")
         weights = clipped_noise(exp_epsilon(self.step), most)
         for noises in product(weights, repeat=m):
-            weight = 1
-            for noise in noises:
-                weight *= weights[noise]
-            yield self._with(database, list(noises)), weight
+            yield self._with(database, list(noises)), prod(weights[noise] for noise in noises)
 
     def law(self, database: Labelled, outcome_of: Callable[[Weighted], R]) -> Law[R]:
         """The law of a function `outcome_of` of the perturbed data; see `listed`."""
-        law: dict[R, int] = {}
+        law: Counter[R] = Counter()
         for data, weight in self.listed(database):
-            outcome = outcome_of(data)
-            law[outcome] = law.get(outcome, 0) + weight
+            law[outcome_of(data)] += weight
         return law
 
     def _with(self, database: Labelled, noises: list[int]) -> Weighted:
@@ -116,8 +107,7 @@ def clipped_noise(growth: Fraction, most: int) -> dict[int, int]:
 class PerturbedMinimum(Mechanism[Labelled, int, Pure]):
     """The query that errs least on the perturbed data: RSPM. The oracle's type must promise that it never fails; a failure would not be private.
 
-    Privacy: epsilon, exactly, on all databases (`Perturbation`). Utility, cost: as there, and one call. Conjunctions in 14 dimensions, 10 % noise, half the
-    labels 1, epsilon 1: 4 % more errors than the best at n = 1,000, none at 10^4; the exponential mechanism makes none at 300.
+    Privacy: epsilon, exactly, on all databases (`Perturbation`). Utility, cost: as there, and one call.
     Source: Neel, Roth, Wu 2019, Theorems 4 to 6.
     """
 
@@ -144,7 +134,6 @@ class Attempt:
 
     @property
     def loss(self) -> Pure:
-        """With an oracle that never fails."""
         return self.perturbation.loss
 
     def attempt(self, database: Labelled, draws: Draws) -> int | Fail:
@@ -190,8 +179,8 @@ class DataPlayer:
 class SyntheticGame:
     """Synthetic data for queries that are closed under complement, from a table of n rows (examples of label 0): a curator's adaptive algorithm.
 
-    In each of `rounds` rounds the data's player draws points. RSPM at `epsilon` finds the query that the table satisfies least often compared with them.
-    The data's player then avoids that query. The result is how often each point was drawn, shape (2^d,): a table on which all queries are nearly right.
+    In each of `rounds` rounds the data's player draws points. RSPM at `epsilon` finds the query that the table satisfies least often compared with them. The
+    result is how often each point was drawn, shape (2^d,): a table on which all queries are nearly right.
     Privacy: the rounds' losses, composed; the data's player sees the queries played and nothing else. Cost: one call of the oracle a round.
     Source: Neel, Roth, Wu 2019, Section 4, with a sample of draws in place of one.
     """

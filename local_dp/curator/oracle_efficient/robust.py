@@ -5,17 +5,18 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cache, cached_property, lru_cache
+from functools import cache, cached_property
 from itertools import product
 from typing import Generic, Protocol, TypeAlias, TypeVar
 
 from local_dp.checks import check_share, check_whole
-from local_dp.curator.mechanism import Law, Mechanism, whole_weights
+from local_dp.curator.clipped import laplace_tail, least_tail
+from local_dp.curator.mechanism import Law, Mechanism, mixture, probabilities, whole_weights
 from local_dp.curator.oracle_efficient.separated import Fail
-from local_dp.curator.selection.occam import Labelled
+from local_dp.curator.selection.exponential import Labelled
 from local_dp.draws import Draws
 from local_dp.errors import InputError
-from local_dp.loss import ATTO, NANO, Approximate, Pure, exp_epsilon, nano_epsilon, nano_of_ratio
+from local_dp.loss import ATTO, NANO, Approximate, Pure, nano_epsilon, nano_of_ratio
 
 MAX_WAYS = 1 << 14
 Piece: TypeAlias = tuple[tuple[int, int], ...]
@@ -23,10 +24,7 @@ _Counts: TypeAlias = tuple[int, ...]
 
 
 def cuts(database: Labelled, pieces: int, records: int) -> Iterator[tuple[tuple[Piece, ...], Fraction]]:
-    """Each unordered choice of `pieces` disjoint pieces of `records` records (x, y), as sorted tuples, with its probability when the order is uniform.
-
-    Raises InputError where there are more than 2^14.
-    """
+    """Each unordered choice of disjoint `pieces` of `records` records, with its probability in a uniform order. Raises InputError above 2^14 of them."""
     kinds = sorted(Counter(zip(database.x.tolist(), database.y.tolist(), strict=True)).items())
     ways: dict[tuple[tuple[_Counts, ...], _Counts], int] = {((), tuple(count for _, count in kinds)): 1}
     for _ in range(pieces):
@@ -53,7 +51,6 @@ def _one_more(ways: dict[tuple[tuple[_Counts, ...], _Counts], int], records: int
 
 @cache
 def _pieces(counts: _Counts, records: int) -> tuple[_Counts, ...]:
-    """The possible counts of each kind in a piece."""
     return tuple(piece for piece in product(*(range(min(count, records) + 1) for count in counts)) if sum(piece) == records)
 
 
@@ -100,9 +97,7 @@ class Terms:
     @cached_property
     def threshold(self) -> int:
         """M + t: M survivors pass with probability delta* at most."""
-        shrink = math.exp(-self.nano / NANO)
-        t = max(0, math.ceil(-math.log(self.delta * (1 + shrink)) * NANO / self.nano) - 1)  # Pr[Y > t] = shrink^(t + 1) / (1 + shrink)
-        return self.enough + t
+        return self.enough + least_tail(self.nano, Fraction(self.delta)) - 1
 
     @property
     def pieces(self) -> int:
@@ -116,14 +111,7 @@ class Terms:
 
     def pass_chance(self, survivors: int) -> Fraction:
         """Pr[survivors + Y > threshold], with e^eps* replaced by the fraction just below it."""
-        return _at_least(self.nano, self.threshold - survivors + 1)
-
-
-@lru_cache(maxsize=4096)
-def _at_least(nano: int, over: int) -> Fraction:
-    """Pr[Y >= over]; Y and -Y have one law."""
-    shrink = 1 / exp_epsilon(nano)
-    return shrink**over / (1 + shrink) if over > 0 else 1 - shrink ** (1 - over) / (1 + shrink)
+        return laplace_tail(self.nano, self.threshold - survivors + 1)
 
 
 def apart(epsilon: float, records: int, pieces: int) -> float:
@@ -140,10 +128,7 @@ def apart(epsilon: float, records: int, pieces: int) -> float:
 
 
 def piece_epsilon(terms: Terms, records: int) -> float:
-    """The largest epsilon, to a millionth of it, of a base on pieces of this size with `apart` of delta* at most.
-
-    About 1 / sqrt(4.5 records ln(K / delta*)): a third more than the 1 / sqrt(8 records ln(2 K / delta*)) of the source.
-    """
+    """The largest epsilon, to a millionth of it, of a base on pieces of this size with `apart` of delta* at most."""
     check_whole("records", records, 1, 1 << 40)
     low, high = 0.0, 1.0
     while high - low > 1e-6 * high:
@@ -160,15 +145,7 @@ class RobustRelease(Mechanism[Labelled, R | None, Approximate], Generic[R]):
     nothing unless T + Y > threshold. Else an answer of one survivor, a uniform one.
 
     Privacy, on all databases, one record replaced, whatever the oracle does: epsilon = eps* + ln((M + 2) / (M + 1)). That is below 2 eps* (1.97 eps* at
-    1/48). delta = g + apart + (1 + e^epsilon) (K (1 - delta*)^R + delta*); g = Pr[M + Y > threshold]. Proof:
-    1. A piece that fails with probability f survives with (1 - f)^R. Its answers then have a law within f of p, that of an oracle that never fails. So except
-    with probability K (1 - delta*)^R + delta*, pieces with f > delta* never survive and the others answer by p.
-    2. A replaced record changes one piece. Let m others survive, s the sum of their laws, p and p' the changed piece's. If m < M, there is an answer with
-    probability g at most. If m >= M, the answer's law is s / m or (s + p) / (m + 1). Where all agree within 2, p <= 2 s / m and p' >= s / (2 m). So from
-    surviving to failing it grows by e^eps* (m + 2) / (m + 1) at most; from failing to surviving by (m + 1) / (m + 1/2), as the test is passed the more often;
-    from p to p' by (m + 2) / (m + 1/2). That is no more than the first, as e^(1 / (M + 1)) >= (M + 1) / (M + 1/2). Silence grows by e^eps*.
-    3. That they do not agree has delta `apart`: ln p(o) of a random piece moves by the base's epsilon with a record. So it stays near its mean mu(o)
-    (McDiarmid), and the e^mu(o) add up to at most 1 over all outcomes o (Jensen).
+    1/48). delta = g + apart + (1 + e^epsilon) (K (1 - delta*)^R + delta*); g = Pr[M + Y > threshold]. Proof: docs/heuristics.md.
     Utility, if nothing fails: the base's on `records` records, with probability 1 - delta*. Cost: K R runs. Source: Neel, Roth, Wu 2019, Section 3.2 and
     Theorem 8, with eps* = eps / 48 and delta* about delta / 11; this accounting is sharper.
     """
@@ -198,26 +175,20 @@ class RobustRelease(Mechanism[Labelled, R | None, Approximate], Generic[R]):
 
     def law(self, database: Labelled) -> Law[R | None]:
         """By all ways to cut a small database."""
-        shares: dict[R | None, Fraction] = {}
-        for pieces, share in cuts(database, self._pieces(len(database.x)), self.records):
-            for answer, probability in self.answer_law([self.base.law(Labelled.of(piece)) for piece in pieces]).items():
-                shares[answer] = shares.get(answer, Fraction(0)) + share * probability
-        shares[None] = 1 - sum(shares.values(), Fraction(0))
-        return whole_weights(shares)
+        ways = cuts(database, self._pieces(len(database.x)), self.records)
+        shares = mixture((share, self.answer_law([self.base.law(Labelled.of(piece)) for piece in pieces])) for pieces, share in ways)
+        return whole_weights({**shares, None: 1 - sum(shares.values(), Fraction(0))})
 
     def answer_law(self, laws: Sequence[Law[R | Fail]]) -> dict[R, Fraction]:
         """The probability of each answer, given the law of a run on each piece."""
         survive = [(1 - failing(law)) ** self.terms.runs for law in laws]
-        shares: dict[R, Fraction] = {}
+        parts = []
         for i, law in enumerate(laws):
-            chance: Fraction = sum(
-                (share * self.terms.pass_chance(t + 1) / (t + 1) for t, share in enumerate(_survivors(survive[:i] + survive[i + 1 :]))), Fraction(0)
-            )
-            total = sum(weight for answer, weight in law.items() if not isinstance(answer, Fail))
-            for answer, weight in law.items():
-                if not isinstance(answer, Fail):
-                    shares[answer] = shares.get(answer, Fraction(0)) + survive[i] * chance * Fraction(weight, total)
-        return shares
+            others = enumerate(_survivors(survive[:i] + survive[i + 1 :]))
+            chance = sum((share * self.terms.pass_chance(t + 1) / (t + 1) for t, share in others), Fraction(0))
+            answered = {answer: weight for answer, weight in law.items() if not isinstance(answer, Fail)}
+            parts.append((survive[i] * chance, probabilities(answered)))
+        return mixture(parts)
 
     def _epsilon(self) -> Pure:
         enough = self.terms.enough
@@ -244,12 +215,10 @@ class RobustRelease(Mechanism[Labelled, R | None, Approximate], Generic[R]):
 
 
 def failing(law: Law[R | Fail]) -> Fraction:
-    """The probability that a run fails."""
     return Fraction(sum(weight for answer, weight in law.items() if isinstance(answer, Fail)), sum(law.values()))
 
 
 def _survivors(survive: list[Fraction]) -> list[Fraction]:
-    """The law of the number of survivors."""
     law = [Fraction(1)]
     for chance in survive:
         law = [stay + more for stay, more in zip([(1 - chance) * p for p in law] + [Fraction(0)], [Fraction(0)] + [chance * p for p in law], strict=True)]

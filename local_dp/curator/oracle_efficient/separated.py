@@ -45,9 +45,9 @@ class Weighted:
 class Separated(ABC):
     """Finitely many queries from points to {0, 1}, numbered, and m points U such that any two queries differ on one of them; so there are at most 2^m.
 
-    `shift` is the sum of noise moves on U that keeps a least query the least when an example is replaced. For each query q and each replaced
-    example there are whole s_i on U with |s|_1 <= shift. With them no L(q') - L(q) falls by more than the sum of s_i (q'(u_i) - q(u_i)).
-    2 m is always enough, as is twice the teaching dimension in U. As a class of hypotheses it has `errors`, so the exponential mechanism takes it too.
+    `shift` is the sum of noise moves on U that keeps a least query the least when an example is replaced. For each query q and each replaced example there
+    are whole s_i on U with |s|_1 <= shift. With them no L(q') - L(q) falls by more than the sum of s_i (q'(u_i) - q(u_i)). 2 m is always enough, as is twice
+    the teaching dimension in U.
     """
 
     @property

@@ -9,9 +9,9 @@ from typing import Self
 import numpy as np
 
 from local_dp.arrays import Ints, Words
-from local_dp.checks import check_share
+from local_dp.checks import check_share, check_whole
 from local_dp.curator.laws import epsilon_of
-from local_dp.curator.mechanism import Law, Mechanism, whole_weights
+from local_dp.curator.mechanism import Law, Mechanism, check_listed, whole_weights
 from local_dp.curator.parity import gf2
 from local_dp.draws import WORD_BITS, Draws
 from local_dp.errors import InputError
@@ -68,8 +68,7 @@ class ParityLearner(Mechanism[Examples, int | None, Pure]):
         for name, value in (("p", self.p), ("s", self.s)):
             if not 0 < value < 1 or _GRID % value.denominator:
                 raise InputError(f"{name} is {value}; give a multiple of 2^-{WORD_BITS} strictly between 0 and 1")
-        if self.runs < 1:
-            raise InputError(f"runs is {self.runs}; give 1 or more")
+        check_whole("runs", self.runs, 1, 1 << 20)
 
     @property
     def ratio(self) -> Fraction:
@@ -79,10 +78,9 @@ class ParityLearner(Mechanism[Examples, int | None, Pure]):
             (1 + p) / (1 - p) * (1 - b^k) / ((1 - p)(1 - s^k))   for a hypothesis.
 
         Proof: let example i differ, u be Pr[a run answers h | i not kept] and b0 >= s be Pr[a run does not answer | i not kept]. A kept example at most
-        doubles u (KLNRS Claim 3.3) and cannot lower b0. So a run answers h with probability (1 - p) u to (1 + p) u, and is silent with one
-        of b0 to p + (1 - p) b0. All runs together answer h with g(silence) = 1 + silence + ... + silence^(k-1) times as much.
-        The elasticity of 1 - (1 - t)^k falls in t. So g(p + (1 - p) b0) / g(b0) and the ratio for "no answer" fall in b0, and are largest at b0 = s.
-        For k = 1 this is limits 4.1; for more the loss is at most k times that of one run, and less for a hypothesis.
+        doubles u (KLNRS Claim 3.3) and cannot lower b0. So a run answers h with probability (1 - p) u to (1 + p) u, and is silent with one of b0 to p + (1 -
+        p) b0. All runs together answer h with g(silence) = 1 + silence + ... + silence^(k-1) times as much. The elasticity of 1 - (1 - t)^k falls in t. So
+        g(p + (1 - p) b0) / g(b0) and the ratio for "no answer" fall in b0, and are largest at b0 = s. For k = 1 this is limits 4.1.
         """
         p, s, k = self.p, self.s, self.runs
         silent = p + (1 - p) * s
@@ -117,8 +115,7 @@ class ParityLearner(Mechanism[Examples, int | None, Pure]):
     def law(self, database: Examples) -> Law[int | None]:
         """By its definition, without elimination: a sum over all kept sets and all r."""
         n, d = len(database), database.d
-        if n + d > _LISTED:
-            raise InputError(f"there are {n} examples over {{0,1}}^{d}; the law is listed for at most {_LISTED} of both together")
+        check_listed(f"{n} examples over {{0,1}}^{d}", n + d, _LISTED, " of both together")
         equations = [(gf2.mask(row), int(side)) for row, side in zip(database.x, database.y, strict=True)]
         once = dict.fromkeys(range(1 << d), Fraction(0))
         for keeps in product((False, True), repeat=n):
@@ -140,7 +137,7 @@ def _up(value: Fraction) -> Fraction:
 
 
 def paper_learner(epsilon: float) -> ParityLearner:
-    """A as printed: p = eps / 4, s = 1/2. Its exact loss is ln((1 + p) / (1 - p)), about half of epsilon. Raises InputError unless epsilon <= 1/2."""
+    """A as printed: p = eps / 4, s = 1/2. Raises InputError unless epsilon <= 1/2."""
     if epsilon > 0.5:
         raise InputError(f"epsilon is {epsilon}; the paper's learner is stated for at most 1/2 (amplified: for each run)")
     return ParityLearner(_down(Fraction(nano_epsilon(epsilon), 4 * NANO)), _HALF)
@@ -173,13 +170,9 @@ def two_runs(epsilon: float, s: float = 0.28) -> ParityLearner:
 
 
 def amplified_learner(epsilon: float, beta: float, runs: int = 16) -> ParityLearner:
-    """Many runs, charged their exact loss together: the default learner, silent with probability at most 2 beta / 3.
-
-    s = (2 beta / 3)^(1 / runs), and p is the largest with `ratio` <= e^epsilon. Needs 1.4 to 1.8 times fewer examples than `two_runs` at epsilon <= 1.
-    """
+    """The default: many runs charged together, silent with probability 2 beta / 3 at most; p is the largest with `ratio` <= e^epsilon."""
     check_share("beta", beta)
-    if runs < 1:
-        raise InputError(f"runs is {runs}; give at least one run")
+    check_whole("runs", runs, 1, 1 << 20)
     growth, silent = exp_epsilon(nano_epsilon(epsilon)), _down(Fraction((2 * beta / 3) ** (1 / runs)))
     low, high = 0, _GRID
     while high - low > 1:

@@ -8,8 +8,8 @@ import numpy as np
 
 from local_dp.arrays import Bools, Counts, Ints, Naturals
 from local_dp.checks import check_whole
-from local_dp.curator.mechanism import Law, WithinDelta
-from local_dp.curator.multisets import LabelledMultiset, Multiset, absent, check_bits
+from local_dp.curator.mechanism import Law, WithinDelta, check_listed
+from local_dp.curator.multisets import LabelledMultiset, Multiset, absent, check_bits, check_same
 from local_dp.curator.selection.exponential import LISTED, ByScore, numbered
 from local_dp.curator.selection.groups import Groups
 from local_dp.curator.selection.stable import Lead, StableChoice, best_acceptance
@@ -22,8 +22,8 @@ class BucketClass:
     """The hypotheses [h_i(x) = b] for public hashes h_0, h_1, ... into 2^width buckets, and the zero function, number 0.
 
     `masks[i]` has `width` masks r of `bits` bits, and h_i(x) is the bits <r, x>. Uniform masks make h_i(x) xor h_i(y) uniform for x != y, so two points share
-    a bucket with probability exactly 2^-width. As a probabilistic representation, a point has a hypothesis within alpha except with probability at most
-    (2^-width / alpha)^hashes (Markov): .023 for 8 hashes of 16 buckets at alpha .1. So ln 129 bounds the representation dimension in a domain of any size.
+    a bucket with probability exactly 2^-width. A point has a hypothesis within alpha except with probability at most (2^-width / alpha)^hashes (Markov): .023
+    for 8 hashes of 16 buckets at alpha .1.
     Source: Beimel, Nissim, Stemmer 2013b (characterizing pure learners); for thresholds that dimension grows with the bits (Feldman, Xiao 2014).
     """
 
@@ -47,12 +47,10 @@ class BucketClass:
 
     @property
     def width(self) -> int:
-        """The bits of a hash."""
         return len(self.masks[0])
 
     @property
     def size(self) -> int:
-        """The number of hypotheses."""
         return 1 + (len(self.masks) << self.width)
 
     @property
@@ -68,7 +66,6 @@ class BucketClass:
         return buckets
 
     def predict(self, hypothesis: int, points: Naturals) -> Bools:
-        """Where the hypothesis is 1."""
         if not hypothesis:
             return np.zeros(len(points), dtype=bool)
         number, bucket = divmod(hypothesis - 1, 1 << self.width)
@@ -76,8 +73,7 @@ class BucketClass:
 
     def errors(self, examples: LabelledMultiset) -> Counts:
         """The number of examples that each hypothesis misclassifies, shape (size,). O(hashes s) and a table."""
-        if examples.bits != self.bits:
-            raise InputError(f"the points are of 0..2^{examples.bits} - 1, the hashes of 0..2^{self.bits} - 1; give one domain for both")
+        check_same(examples.bits, self.bits)
         gain, positive = examples.zeros - examples.ones, int(examples.ones.sum())
         errors = [np.array([positive])]
         for number in range(len(self.masks)):
@@ -98,8 +94,8 @@ def parities(points: Naturals, mask: int) -> Counts:
 class BucketPointLearner(ByScore[LabelledMultiset, int]):
     """A hypothesis of a bucket class, by its number, with probability proportional to e^(-eps (errors) / 2): private Occam on a representation of points.
 
-    Privacy: eps. Utility: a point is learned within alpha .1 from 140 examples at eps 1, at any number of bits. So for points only proper learners
-    separate pure from approximate privacy. Cost: O(hashes s). Source: KLNRS 2008, Theorem 3.7, on `BucketClass`.
+    Privacy: eps. Utility: a point is learned within alpha .1 from 140 examples at eps 1, at any number of bits. Cost: O(hashes s). Source: KLNRS 2008,
+    Theorem 3.7, on `BucketClass`.
     """
 
     hypotheses: BucketClass
@@ -128,8 +124,7 @@ class AllPoints(Groups[int]):
 class ProperPointLearner(ByScore[LabelledMultiset, int]):
     """A point x with probability proportional to e^(eps q(x) / 2), q(x) the number of examples (x, 1).
 
-    Privacy: eps. Utility: within alpha .1 of the target with 302 examples at 2^16 points, 90 % and eps 1, and 1,018 at 2^64
-    (`bounds.packing.pure_success`). No pure proper learner needs fewer than 155 and 520 (`bounds.packing.point_records`).
+    Privacy: eps. Utility: within alpha .1 of the target with 302 examples at 2^16 points, 90 % and eps 1, and 1,018 at 2^64 (`bounds.packing.pure_success`).
     Cost: that of the points that occur, and one power of 2 bits / eps factors. Source: KLNRS 2008, Theorem 3.7; Beimel, Nissim, Stemmer 2013, Section 3.1.
     """
 
@@ -153,8 +148,7 @@ class PointLearner(WithinDelta[LabelledMultiset, int | None]):
     The hypothesis x is 1 at x alone. `otherwise` "zero" is proper in the points with the all-zero function added, "uniform" in the points alone.
     Privacy: (eps, delta): a replaced example moves the multiplicity of (x, 1) by at most 1.
     Utility: within alpha .1 of the target with 345 examples at 90 % and (1, 1e-6), 192 at delta 1e-3, whatever the domain (`bounds.packing.stable_success`).
-    A uniform point errs at itself and at the target, by 2 alpha in the worst case (erratum E3). In a domain of many more than 1 / (alpha beta) points it is
-    hardly ever a heavy one, and the same examples are enough (`uniform_success`).
+    A uniform point errs by 2 alpha in the worst case (erratum E3), hardly ever in a large domain (`uniform_success`).
     Cost: one pass. Source: Beimel, Nissim, Stemmer 2013, Lemma 3.2 and Remark 3.3, on stable choice repaired (E1).
     """
 
@@ -169,7 +163,6 @@ class PointLearner(WithinDelta[LabelledMultiset, int | None]):
 
     @property
     def choice(self) -> StableChoice[LabelledMultiset, int]:
-        """The stable choice of the leading point."""
         return StableChoice(leading_point, self.epsilon, self.delta)
 
     def release(self, database: LabelledMultiset, draws: Draws) -> int | None:
@@ -181,7 +174,6 @@ class PointLearner(WithinDelta[LabelledMultiset, int | None]):
         if self.otherwise == "zero":
             return law
         domain = 1 << database.bits
-        if domain > LISTED:
-            raise InputError(f"there are 2^{database.bits} points; a law is listed up to {LISTED}")
+        check_listed(f"2^{database.bits} points", domain, LISTED)
         silent = law.get(None, 0)
         return {point: law.get(point, 0) * domain + silent for point in range(domain)}

@@ -17,15 +17,14 @@ from local_dp.accounting.rules import optimal_part
 from local_dp.arrays import Bools, Counts, Floats, Ints, Naturals
 from local_dp.checks import check_whole
 from local_dp.curator.inversion import discrete_laplaces, least_variance, rounded_normals
-from local_dp.curator.mechanism import Law, WithinDelta, whole_weights
+from local_dp.curator.mechanism import Law, WithinDelta, check_listed, whole_weights
 from local_dp.curator.selection.exponential import ByScore, ExponentialChoice
 from local_dp.curator.selection.groups import Groups
 from local_dp.draws import Draws
 from local_dp.errors import InputError
 from local_dp.loss import NANO, Pure
 
-MAX_RECORDS = 1 << 52
-"""Below it every count is exact in a float, and matrices are multiplied as floats."""
+MAX_RECORDS = 1 << 52  # below it every count is exact in a float, and matrices are multiplied as floats
 _MAX_CELLS = 1 << 28
 _FIRST, _BLOCK = 1 << 6, 1 << 12  # queries at a time
 
@@ -65,7 +64,6 @@ class CountingQueries:
 
     @property
     def points(self) -> int:
-        """N."""
         return int(self.values.shape[1])
 
     def part(self, start: int, stop: int) -> "CountingQueries":
@@ -125,7 +123,6 @@ class LaplaceAnswers(WithinDelta[Counts, Counts]):
 
     @cached_property
     def part(self) -> Pure:
-        """The loss of each count that a record moves."""
         return optimal_part(self.loss, max(1, moved(self.queries)))
 
     def release(self, database: Counts, draws: Draws) -> Counts:
@@ -142,7 +139,6 @@ class GaussianAnswers(WithinDelta[Counts, Counts]):
 
     @cached_property
     def variance(self) -> int:
-        """Of each count's noise before rounding."""
         return least_variance(max(1, moved(self.queries)), self.loss)
 
     def release(self, database: Counts, draws: Draws) -> Counts:
@@ -150,7 +146,7 @@ class GaussianAnswers(WithinDelta[Counts, Counts]):
 
 
 def moved(queries: CountingQueries) -> int:
-    """The most counts that a replaced record can change: the most queries that differ on two points. For random queries little more than half of them."""
+    """The most counts that a replaced record can change: the most queries that differ on two points."""
     both = np.zeros((queries.points, queries.points))
     for _, block in queries.blocks(0):
         values = block.values.astype(np.float64)
@@ -171,7 +167,6 @@ class Multisets(Groups[tuple[int, ...]]):
     sizes: Naturals
 
     def member(self, group: int, place: int) -> tuple[int, ...]:
-        """The counts, whatever the order."""
         return tuple(self.counts[group].tolist())
 
 
@@ -181,8 +176,7 @@ class SmallDatabase(ByScore[Counts, tuple[int, ...]]):
 
     The result is the count of each of the N points. Sequences, not multisets, have equal weights: multisets with many orders look like a sample.
     Privacy: epsilon, pure. The score -max |n q(y) - m q(x)|, of counts, is whole; a replaced record moves it by at most m, half of the notes' figure.
-    Utility: 2 alpha for m = ln(2 k) / (2 alpha^2) once alpha eps n > 4 m ln N: some m rows of x are within alpha of it.
-    Cost: all C(m + N - 1, m) multisets. A noisy histogram errs less wherever these can be listed.
+    Utility: 2 alpha for m = ln(2 k) / (2 alpha^2) once alpha eps n > 4 m ln N: some m rows of x are within alpha of it. Cost: all C(m + N - 1, m) multisets.
     Source: Blum, Ligett, Roth 2008; lecture notes 3.1.1 with errata.
     """
 
@@ -211,8 +205,7 @@ class SmallDatabase(ByScore[Counts, tuple[int, ...]]):
     def law(self, database: Counts) -> Law[tuple[int, ...]]:
         """Of the multisets. Raises InputError above 2^10 of them."""
         groups = self.candidates(database)
-        if len(groups.counts) > 1 << 10:
-            raise InputError(f"there are {len(groups.counts)} databases; a law is listed up to 1,024")
+        check_listed(f"{len(groups.counts)} databases", len(groups.counts), 1 << 10)
         alone = np.eye(len(groups.counts), dtype=np.uint64)
         shares = [self.choice.share(groups, groups.sizes * alone[group]) for group in range(len(groups.counts))]
         return whole_weights({groups.member(group, 0): share for group, share in enumerate(shares)})

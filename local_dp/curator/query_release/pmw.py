@@ -12,13 +12,14 @@ from typing import Self, TypeAlias
 
 import numpy as np
 
-from local_dp.accounting.gaussian import rho_within
+from local_dp.accounting.losses import rho_within
 from local_dp.arrays import Counts, Floats
 from local_dp.checks import check_positive, check_share, check_whole
-from local_dp.curator.clipped import ClippedLaplace, laplace_tail
+from local_dp.curator.clipped import ClippedAnswer, ClippedLaplace, laplace_tail
 from local_dp.curator.inversion import discrete_laplaces
-from local_dp.curator.mechanism import Law, Mechanism, whole_weights
+from local_dp.curator.mechanism import Law, Mechanism, check_listed, whole_weights
 from local_dp.curator.query_release.counting import MAX_RECORDS, CountingQueries
+from local_dp.curator.selection.exponential import without
 from local_dp.draws import Draws
 from local_dp.errors import InputError
 from local_dp.interaction import Adaptive, Play
@@ -48,11 +49,10 @@ class FirstFar(Mechanism[Counts, int | None, Pure]):
     """The number of the first query whose noisy count lies `threshold` records or more, with noise, from its prediction; None if there is none.
 
     Each test is |count + Z - expected| >= threshold + W, Z fresh for each query and W drawn once, discrete Laplace of e^-`epsilon` a step both.
-    Privacy: 3 epsilon, pure, for any number of queries. A replaced record moves each count by at most 1. With W one larger, every test that failed still fails.
-    The test that fired still does with Z moved by at most 2, away from the prediction. One map of Z serves both sides, as W <= -threshold always fires.
-    Utility: except with probability 2 beta, the answer is no later than the first query beyond threshold + 2 ln(k / beta) / eps.
-    It is no query nearer than threshold - 2 ln(k / beta) / eps. Cost: one product of a block of the matrix with the counts, as far as the answer.
-    The queries may depend on answers: until a test fires, these are the predictions, and known before.
+    Privacy: 3 epsilon, pure, for any number of queries. A replaced record moves each count by at most 1. With W one larger, every test that failed still
+    fails. The test that fired still does with Z moved by at most 2, away from the prediction. One map of Z serves both sides, as W <= -threshold always
+    fires. Utility: except with probability 2 beta, the answer is no later than the first query beyond threshold + 2 ln(k / beta) / eps. It is no query nearer
+    than threshold - 2 ln(k / beta) / eps. Cost: one product of a block of the matrix with the counts, as far as the answer.
     Source: Dwork, Naor, Reingold, Rothblum, Vadhan 2009; Hardt, Rothblum 2010, with noisy answers compared, not thresholds (lecture notes 3.2, corrected).
     """
 
@@ -83,8 +83,7 @@ class FirstFar(Mechanism[Counts, int | None, Pure]):
         Thresholds of 0 and less are passed by the first query. Thresholds beyond all gaps are passed with chances c_i r^t, so polynomials in r^t sum up.
         """
         gaps = [gap for _, block in self.asked.blocks(database) for gap in block.tolist()]
-        if len(gaps) > _LISTED:
-            raise InputError(f"there are {len(gaps)} queries; a law is listed up to {_LISTED}")
+        check_listed(f"{len(gaps)} queries", len(gaps), _LISTED)
         names = [self.asked.start + place for place in range(len(gaps))]
         top = max(self.threshold, *map(abs, gaps))
         ratio = 1 / exp_epsilon(self._nano)
@@ -106,9 +105,7 @@ class FirstFar(Mechanism[Counts, int | None, Pure]):
 
     def _beyond(self, passed: list[Fraction], fired: Fraction | None, start: int, ratio: Fraction) -> Fraction:
         """The sum over t >= start of Pr[W = t - threshold] prod(1 - c r^t) times c' r^t, if one fired."""
-        product = [Fraction(1)]
-        for head in passed:
-            product = [here - head * before for here, before in zip([*product, Fraction(0)], [Fraction(0), *product], strict=True)]
+        product = without(passed)
         if fired is not None:
             product = [Fraction(0), *(fired * term for term in product)]
         first = (1 - ratio) / (1 + ratio) * ratio ** (start - self.threshold)
@@ -116,7 +113,7 @@ class FirstFar(Mechanism[Counts, int | None, Pure]):
 
 
 @dataclass(frozen=True, eq=False)
-class NoisyCount(Mechanism[Counts, int, Pure]):
+class NoisyCount(ClippedAnswer[Counts]):
     """The count of query number `query`, plus discrete Laplace noise, clipped to 0..n. Privacy: epsilon, pure. Utility: standard error sqrt(2) / eps."""
 
     queries: CountingQueries
@@ -125,21 +122,9 @@ class NoisyCount(Mechanism[Counts, int, Pure]):
 
     def __post_init__(self) -> None:
         check_whole("query", self.query, 0, self.queries.k - 1)
-        nano_epsilon(self.epsilon)
+        super().__post_init__()
 
-    @property
-    def loss(self) -> Pure:
-        return Pure(nano_epsilon(self.epsilon))
-
-    def release(self, database: Counts, draws: Draws) -> int:
-        count, noise = self._counted(database)
-        return noise.add(count, draws)
-
-    def law(self, database: Counts) -> Law[int]:
-        count, noise = self._counted(database)
-        return noise.law(count)
-
-    def _counted(self, database: Counts) -> tuple[int, ClippedLaplace]:
+    def noisy(self, database: Counts) -> tuple[int, ClippedLaplace]:
         size = self.queries.size_of(database)
         return int(database[self.queries.values[self.query]].sum()), ClippedLaplace(nano_epsilon(self.epsilon), 1, size)
 
@@ -167,8 +152,8 @@ class Terms:
     """`alpha`, the error of a hypothesis that is noticed, as a share; the number of `updates`; `epsilon` of each noise; the `step` of a change.
 
     `for_stream` sees no data. U = 2 ln(N) / alpha^2 changes are always enough: each of step 2 alpha takes alpha^2 / 2 off the relative entropy, at most ln N,
-    if the hypothesis lies alpha / 2 away. Alpha is the least for which that holds except with probability beta: its half covers both noises of a test.
-    The error is then at most 3/2 alpha. With a `share` of these changes alpha falls as its fourth root; on the data at hand that is enough, or the run halts.
+    if the hypothesis lies alpha / 2 away. Alpha is the least for which that holds except with probability beta: its half covers both noises of a test. The
+    error is then at most 3/2 alpha; with a `share` of these changes alpha falls as its fourth root.
     """
 
     alpha: float
@@ -240,12 +225,10 @@ class Answered:
 
     @property
     def halted(self) -> bool:
-        """Whether the changes were used up before the last query."""
         return self.done < len(self.shares)
 
     @property
     def answered(self) -> float:
-        """The share of the queries that were answered."""
         return self.done / len(self.shares)
 
     def largest_error(self, truth: Counts, size: int) -> float:
@@ -257,12 +240,11 @@ class Answered:
 class MultiplicativeWeights:
     """Private multiplicative weights on a stream of counting queries, of a table of n records: a curator's adaptive algorithm.
 
-    A hypothesis answers until a query's noisy count lies alpha away. A fresh noisy count then answers that query, and moves the weights of its points
-    by e^+-step: up if the count exceeds the prediction. The run halts when the changes are used up.
-    Privacy: `Terms.losses` at most, adaptively chosen: paid from an `Account` that adds epsilons, or a `ConcentratedAccount`. One round is a whole epoch,
-    so that a well predicted query costs nothing; the analyst may still be adaptive (see `FirstFar`).
-    Utility: 3/2 alpha where the terms are right; flat in k. A noisy histogram of N cells is better wherever memory holds the weights,
-    as N ln N / (n eps)^2 is less than alpha^2. Cost: O(k N) an update.
+    A hypothesis answers until a query's noisy count lies alpha away. A fresh noisy count then answers that query, and moves the weights. The run halts when
+    the changes are used up.
+    Privacy: `Terms.losses` at most, adaptively chosen: paid from an `Account` that adds epsilons, or a `ConcentratedAccount`. One round is a whole epoch, so
+    that a well predicted query costs nothing; the analyst may still be adaptive (see `FirstFar`). Utility: 3/2 alpha where the terms are right; flat in k. A
+    noisy histogram of N cells is better wherever memory holds the weights: N ln N / (n eps)^2 < alpha^2. Cost: O(k N) an update.
     Source: Hardt, Rothblum 2010; lecture notes 3.2 with errata: the noisy count is compared with the hypothesis, and noise is of 1 / (eps n).
     """
 

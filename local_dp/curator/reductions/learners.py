@@ -12,7 +12,7 @@ import numpy as np
 
 from local_dp.checks import check_whole
 from local_dp.curator.clipped import ClippedLaplace
-from local_dp.curator.mechanism import Law, Mechanism, probabilities, whole_weights
+from local_dp.curator.mechanism import Law, Mechanism, check_listed, image, probabilities, whole_weights
 from local_dp.curator.multisets import LabelledMultiset, Multiset
 from local_dp.curator.sanitizers.medians import Medians
 from local_dp.curator.sanitizers.steps import Steps
@@ -40,8 +40,7 @@ class LabelSanitizer(Mechanism[LabelledMultiset, ByLabel[E], P], Generic[E, P]):
 
     The points of each label become a multiple of `records` near their number plus discrete Laplace noise: 0 is repeated, or the largest are left out.
     Privacy: twice the sanitizer's and 2 `epsilon`: a replaced record moves both numbers by at most 1, and given the noisy numbers one record in each part.
-    The printed 6 eps, where both are eps, counts the noisy numbers twice. Utility: 6 records / t more than the sanitizer's error, t the records, while the
-    noise stays below records / 2. Source: Figure 12, Lemma 5.4.
+    Utility: 6 records / t more than the sanitizer's error, t the records, while the noise stays below records / 2. Source: Figure 12, Lemma 5.4.
     """
 
     sanitizer: Mechanism[Multiset, E, P]
@@ -71,24 +70,16 @@ class LabelSanitizer(Mechanism[LabelledMultiset, ByLabel[E], P], Generic[E, P]):
         zeros, ones = (self._label_law(database.labelled(label), database.size) for label in (0, 1))
         return {ByLabel(zero, one, (size, other)): weight * more for (size, zero), weight in zeros.items() for (other, one), more in ones.items()}
 
-    def _label_law(self, points: Multiset, total: int) -> dict[tuple[int, E | None], int]:
+    def _label_law(self, points: Multiset, total: int) -> Law[tuple[int, E | None]]:
         """Of the number of records and the release of one label."""
-        if total > _LISTED:
-            raise InputError(f"there are {total} records; a law is listed up to {_LISTED}")
-        shares: dict[int, Fraction] = {}
-        for noisy, chance in probabilities(ClippedLaplace(nano_epsilon(self.epsilon), 1, total).law(points.size)).items():
-            shares[self._rounded(noisy)] = shares.get(self._rounded(noisy), Fraction(0)) + chance
-        outcomes: dict[tuple[int, E | None], Fraction] = {}
-        for size, share in shares.items():
-            if not size:
-                outcomes[size, None] = share
-                continue
-            law = self.sanitizer.law(resized(points, size))
-            outcomes |= {(size, released): share * Fraction(weight, sum(law.values())) for released, weight in law.items()}
-        return dict(whole_weights(outcomes))
+        check_listed(f"{total} records", total, _LISTED)
+        sizes = probabilities(image(ClippedLaplace(nano_epsilon(self.epsilon), 1, total).law(points.size), self._rounded))
+        outcomes: dict[tuple[int, E | None], Fraction] = {(0, None): sizes.pop(0, Fraction(0))}
+        for size, share in sizes.items():
+            outcomes |= {(size, released): share * chance for released, chance in probabilities(self.sanitizer.law(resized(points, size))).items()}
+        return whole_weights(outcomes)
 
     def _rounded(self, noisy: int) -> int:
-        """The nearest multiple of `records`."""
         return (2 * noisy + self.records) // (2 * self.records) * self.records
 
 
@@ -145,9 +136,8 @@ H = TypeVar("H")
 class Processed(Mechanism[D, H, L], Generic[D, E, H, L]):
     """A function `after` of a release. Privacy: the mechanism's, pure or approximate, for `after` sees no record.
 
-    A proper learner from a sanitizer of the class with labels, if `after` gives the hypothesis that errs least on the release.
-    Utility: from an (alpha, beta)-sanitizer, error 2 alpha + gamma except with probability 2 beta, given (50 VC / gamma^2) ln(1 / (gamma beta)) examples:
-    the share of wrong labels is a count of the class with labels. Source: Lemma 5.3.
+    A proper learner from a sanitizer of the class with labels, if `after` gives the hypothesis that errs least on the release. Utility: from an (alpha,
+    beta)-sanitizer, error 2 alpha + gamma except with probability 2 beta, given (50 VC / gamma^2) ln(1 / (gamma beta)) examples. Source: Lemma 5.3.
     """
 
     mechanism: Mechanism[D, E, L]
@@ -161,11 +151,7 @@ class Processed(Mechanism[D, H, L], Generic[D, E, H, L]):
         return self.after(self.mechanism.release(database, draws))
 
     def law(self, database: D) -> Law[H]:
-        law: dict[H, int] = {}
-        for result, weight in self.mechanism.law(database).items():
-            outcome = self.after(result)
-            law[outcome] = law.get(outcome, 0) + weight
-        return law
+        return image(self.mechanism.law(database), self.after)
 
 
 def best_threshold(release: ByLabel[Steps]) -> int:
@@ -185,7 +171,6 @@ def threshold_error(release: ByLabel[Steps], threshold: int) -> float:
 
 
 def averaged(releases: Sequence[Steps]) -> Steps:
-    """The mean answer to each threshold."""
     starts = sorted({start for steps in releases for start in steps.starts})
     return Steps(releases[0].bits, tuple(starts), tuple(sum(steps.share(start) for steps in releases) / len(releases) for start in starts))
 

@@ -3,7 +3,6 @@
 import math
 from abc import abstractmethod
 from bisect import bisect_left, bisect_right
-from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import NamedTuple
@@ -12,7 +11,7 @@ import numpy as np
 
 from local_dp.arrays import Counts, Ints, Naturals
 from local_dp.checks import check_whole
-from local_dp.curator.mechanism import L_co, Law, Mechanism, independent
+from local_dp.curator.mechanism import L_co, Law, Mechanism, image, independent
 from local_dp.curator.multisets import WORD, Multiset
 from local_dp.curator.sanitizers.steps import Steps
 from local_dp.curator.selection.exponential import ExponentialChoice
@@ -46,12 +45,10 @@ class Spread:
 
     @property
     def bits(self) -> int:
-        """The bits of the finer points."""
         return self.points.bits + self.low
 
     @cached_property
     def upto(self) -> Counts:
-        """The number of records with a lower value, shape (s + 1,)."""
         return np.concatenate([[0], np.cumsum(self.points.counts)])
 
     def rank(self, threshold: int) -> int:
@@ -104,7 +101,6 @@ class Node(NamedTuple):
     last: int
 
     def split(self, records: Spread, cut: int) -> tuple["Node", "Node"]:
-        """The points below the cut, and the others."""
         middle = records.rank(cut)
         return Node(self.low, cut, self.first, middle), Node(cut, self.high, middle, self.last)
 
@@ -149,18 +145,16 @@ class TreeOfMedians(Mechanism[Multiset, Steps, L_co]):
         return self._steps(database.bits, tuple(cuts[:-1]))
 
     def law(self, database: Multiset) -> Law[Steps]:
-        records, law = Spread(database, self.low), Counter[Steps]()
-        for cuts, weight in self._law(records, _root(records), self.levels).items():
-            law[self._steps(database.bits, cuts)] += weight
-        return law
+        records = Spread(database, self.low)
+        return image(self._law(records, _root(records), self.levels), lambda cuts: self._steps(database.bits, cuts))
 
     def _law(self, records: Spread, node: Node, levels: int) -> Law[tuple[int, ...]]:
         """The law of the ascending cuts in a node: given its own cut, those of its two parts are independent."""
         if not levels:
             return {(): 1}
-        outcomes, own = dict[tuple[int, ...], int](), Counter[int]()
-        for candidate, weight in self.choice(records.bits).law(self.candidates(records, node)).items():
-            own[self.cut(node, candidate)] += weight
+        outcomes = dict[tuple[int, ...], int]()
+        law: Law[int | None] = {**self.choice(records.bits).law(self.candidates(records, node))}
+        own = image(law, lambda candidate: self.cut(node, candidate))
         laws = {cut: [self._law(records, part, levels - 1) for part in node.split(records, cut)] for cut in own}
         totals = {cut: math.prod(sum(law.values()) for law in parts) for cut, parts in laws.items()}
         common = math.lcm(*totals.values())

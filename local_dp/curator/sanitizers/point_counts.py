@@ -3,21 +3,22 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from decimal import Decimal, localcontext
+from decimal import Decimal
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import product
 
 import numpy as np
 
 from local_dp.arrays import Counts, Naturals
 from local_dp.checks import check_whole
+from local_dp.curator.clipped import laplace_tail, least_tail
 from local_dp.curator.inversion import binomial, discrete_laplaces, exp_minus
-from local_dp.curator.mechanism import L_co, Law, Mechanism, WithinDelta, WithinEpsilon, whole_weights
-from local_dp.curator.multisets import Multiset, absent, check_bits, naturals
+from local_dp.curator.mechanism import L_co, Law, Mechanism, WithinDelta, WithinEpsilon, check_listed, image, whole_weights
+from local_dp.curator.multisets import Multiset, absent, check_bits, check_same, naturals
 from local_dp.draws import Draws
 from local_dp.errors import InputError
-from local_dp.loss import ATTO, NANO, exp_epsilon
+from local_dp.loss import ATTO, NANO
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,17 +85,7 @@ class CellNoise:
 
     def beyond(self, y: int) -> Fraction:
         """Pr[Y >= y]."""
-        growth = exp_epsilon(self.nano)
-        return 1 / (growth ** (y - 1) * (growth + 1)) if y > 0 else 1 - 1 / (growth**-y * (growth + 1))
-
-    @staticmethod
-    def least_beyond(nano: Fraction, share: Fraction) -> int:
-        """The least y >= 1 with Pr[Y >= y] = e^(-e y) / (1 + e^-e) <= share: in decimals, rounded against the claim."""
-        with localcontext() as context:
-            context.prec = 60
-            decay = exp_minus(nano / NANO)
-            most = Decimal(share.numerator) / share.denominator
-            return max(1, math.ceil((most * (1 + decay)).ln() / decay.ln() + Decimal(10) ** -40))
+        return laplace_tail(self.nano, y)
 
 
 _LISTED = 1 << 16  # outcomes
@@ -117,11 +108,10 @@ class ThresholdedHistogram(WithinDelta[Multiset, NoisyCounts]):
     @property
     def threshold(self) -> int:
         """1 + ceil((2 / eps) ln(1 / (delta (1 + e^(-eps / 2)))))."""
-        return 1 + CellNoise.least_beyond(self._nano, Fraction(self.loss.atto, ATTO))
+        return 1 + least_tail(self._nano, Fraction(self.loss.atto, ATTO))
 
     @cached_property
     def noise(self) -> CellNoise:
-        """The noise on the count of one cell."""
         return CellNoise(self._nano, self.threshold)
 
     def release(self, database: Multiset, draws: Draws) -> NoisyCounts:
@@ -140,8 +130,7 @@ class ThresholdedHistogram(WithinDelta[Multiset, NoisyCounts]):
 def law_of_cells(database: Multiset, noise: CellNoise, cells: Naturals, counts: Sequence[int]) -> Law[NoisyCounts]:
     """The law of independent cells with these counts. Raises InputError above 2^16 outcomes."""
     laws = [noise.law(count, database.size) for count in counts]
-    if (max(0, database.size - noise.least) + 2) ** len(laws) > _LISTED:
-        raise InputError(f"there are {len(laws)} cells of up to {database.size} records; a law is listed up to {_LISTED} outcomes")
+    check_listed(f"{len(laws)} cells of up to {database.size} records", (max(0, database.size - noise.least) + 2) ** len(laws), _LISTED, " outcomes")
     shares: dict[NoisyCounts, Fraction] = {}
     for outcome in product(*(law.items() for law in laws)):
         noisy = np.array([count for count, _ in outcome], dtype=np.int64)
@@ -171,12 +160,11 @@ class PerCellHistogram(WithinEpsilon[Multiset, NoisyCounts]):
 
     @cached_property
     def noise(self) -> CellNoise:
-        """The noise on the count of one cell."""
         nano = Fraction(self.loss.nano, 2)
-        return CellNoise(nano, CellNoise.least_beyond(nano, Fraction(self.strangers, 1 << self.bits)))
+        return CellNoise(nano, least_tail(nano, Fraction(self.strangers, 1 << self.bits)))
 
     def release(self, database: Multiset, draws: Draws) -> NoisyCounts:
-        self._check(database)
+        check_same(database.bits, self.bits)
         noisy = self.noise.drawn(database.counts, database.size, draws)
         released = noisy > 0
         strangers = self._strangers(database, draws)
@@ -186,15 +174,10 @@ class PerCellHistogram(WithinEpsilon[Multiset, NoisyCounts]):
         return NoisyCounts(self.bits, values[order], counts[order], database.size)
 
     def law(self, database: Multiset) -> Law[NoisyCounts]:
-        self._check(database)
-        if self.bits > 4:
-            raise InputError(f"there are 2^{self.bits} cells; a law is listed up to 2^4")
+        check_same(database.bits, self.bits)
+        check_listed(f"2^{self.bits} cells", self.bits, 4)
         cells = np.arange(1 << self.bits, dtype=np.uint64)
         return law_of_cells(database, self.noise, cells, look_up(database.values, database.counts, cells).tolist())
-
-    def _check(self, database: Multiset) -> None:
-        if database.bits != self.bits:
-            raise InputError(f"the points are of 0..2^{database.bits} - 1, the mechanism is for 0..2^{self.bits} - 1; give one domain for both")
 
     def _strangers(self, database: Multiset, draws: Draws) -> list[int]:
         """The released points without records: a uniform set of a binomial number of points."""
@@ -232,7 +215,6 @@ class KPointAnswers:
         return float(self.noisy.at(distinct).sum()) / max(1, self.noisy.size)
 
     def worst_error(self, points: Multiset) -> float:
-        """The largest error of a share, over all sets of k points."""
         return self.noisy.worst_error(points, self.k) / max(1, self.noisy.size)
 
 
@@ -240,8 +222,8 @@ class KPointAnswers:
 class KPointSanitizer(Mechanism[Multiset, KPointAnswers, L_co]):
     """All sets of k points, from one release of point counts that is k times as accurate.
 
-    Privacy: that of the release. Utility: within alpha where each count is within alpha m / k: 340, 720, 1,480, 3,120 records for k = 1, 2, 4, 8 by the
-    thresholded histogram at alpha .1 and (1, 1e-6). Source: Beimel, Nissim, Stemmer 2013, Figure 10 and Theorem 4.7.
+    Privacy: that of the release. Utility: within alpha where each count is within alpha m / k. Source: Beimel, Nissim, Stemmer 2013, Figure 10 and Theorem
+    4.7.
     """
 
     k: int
@@ -258,4 +240,4 @@ class KPointSanitizer(Mechanism[Multiset, KPointAnswers, L_co]):
         return KPointAnswers(self.k, self.counts.release(database, draws))
 
     def law(self, database: Multiset) -> Law[KPointAnswers]:
-        return {KPointAnswers(self.k, noisy): weight for noisy, weight in self.counts.law(database).items()}
+        return image(self.counts.law(database), partial(KPointAnswers, self.k))

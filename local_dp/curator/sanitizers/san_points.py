@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 
 from local_dp.accounting.rules import optimal_part, printed_part
-from local_dp.curator.mechanism import R_co, WithinDelta
+from local_dp.curator.mechanism import R, R_co, WithinDelta
 from local_dp.curator.multisets import Multiset
 from local_dp.curator.selection.groups import Groups, Listed
 from local_dp.curator.selection.sparse import Goals, PrintedChoice, SparseChoice
@@ -25,7 +25,6 @@ class PointShares:
     shares: Mapping[int, float]
 
     def share(self, point: int) -> float:
-        """The estimated share of the records at this point."""
         return self.shares.get(point, 0.0)
 
     def error(self, points: Multiset) -> float:
@@ -42,9 +41,9 @@ class InParts(WithinDelta[Multiset, R_co]):
     """
 
     goals: Goals
-    steps: ClassVar[int]
-    """Pure parts of one repetition."""
+    steps: ClassVar[int]  # pure parts of one repetition
     delta_shares: ClassVar[int]
+    growth: ClassVar[int] = 1  # the most candidates that a record is in
 
     @staticmethod
     @abstractmethod
@@ -56,14 +55,17 @@ class InParts(WithinDelta[Multiset, R_co]):
     def repetitions(self) -> int:
         """The largest number of repetitions."""
 
-    @property
     @abstractmethod
-    def choice_loss(self) -> Approximate:
-        """The loss of the choice of one repetition."""
+    def choice(self, growth: int) -> PrintedChoice | SparseChoice:
+        """The choice of one repetition, where a record is in `growth` candidates."""
+
+    @abstractmethod
+    def choose(self, groups: Groups[R], growth: int, size: int, draws: Draws) -> R | None:
+        """The candidate chosen, from a database of `size` records, or None: no answer."""
 
     @property
     def loss(self) -> Approximate:
-        return Approximate(super().loss.nano, self.composed + self.repetitions * self.choice_loss.atto)
+        return Approximate(super().loss.nano, self.composed + self.repetitions * self.choice(self.growth).loss.atto)
 
     @property
     def composed(self) -> int:
@@ -72,13 +74,43 @@ class InParts(WithinDelta[Multiset, R_co]):
 
     @property
     def part(self) -> Pure:
-        """The epsilon of each part."""
         return self.compose(Approximate(approximate(self.epsilon, self.delta).nano, self.composed), self.steps * self.repetitions)
+
+
+class Printed(InParts[R_co]):
+    """As printed: the text's split of Theorem 2.5, and the printed choosing mechanism. Private ONLY from `least` records on; with fewer, it refuses."""
+
+    delta_shares: ClassVar[int] = 5
+    compose = staticmethod(printed_part)
+
+    @property
+    def least(self) -> int:
+        """The least number of records with which it is private."""
+        return self.choice(self.growth).least
+
+    @abstractmethod
+    def choice(self, growth: int) -> PrintedChoice: ...
+
+    def choose(self, groups: Groups[R], growth: int, size: int, draws: Draws) -> R | None:
+        return self.choice(growth).choose(groups, size, draws)
+
+
+class Rebuilt(InParts[R_co]):
+    """Optimal composition and the sparse exponential mechanism: private at every number of records, half of delta for the parts, half for the choices."""
+
+    delta_shares: ClassVar[int] = 2
+    compose = staticmethod(optimal_part)
+
+    def choice(self, growth: int) -> SparseChoice:
+        return SparseChoice(self.part.epsilon, self.composed // self.repetitions / ATTO, growth)
+
+    def choose(self, groups: Groups[R], growth: int, size: int, draws: Draws) -> R | None:
+        return self.choice(growth).choose(groups, draws)
 
 
 @dataclass(frozen=True)
 class PointByPoint(InParts[PointShares]):
-    """`rounds` times a frequent point is chosen among the remaining ones, and its records are counted with discrete Laplace noise; no answer ends it.
+    """`repetitions` times a frequent point is chosen among the remaining ones, and its records are counted with discrete Laplace noise; no answer ends it.
 
     Two parts of loss `part` in each round. Utility: rare points have the answer 0. Cost: O(rounds s), s distinct values.
     Source: Beimel, Nissim, Stemmer 2013, Figure 9, Theorem 4.6; erratum E8: 2 / alpha is rounded up.
@@ -90,31 +122,14 @@ class PointByPoint(InParts[PointShares]):
     steps: ClassVar[int] = 2
 
     @property
-    def rounds(self) -> int:
-        """The largest number of points that are released."""
-        return math.ceil(2 / self.goals.alpha)
-
-    @property
     def repetitions(self) -> int:
-        return self.rounds
-
-    @property
-    def choice_loss(self) -> Approximate:
-        return self._choice.loss
-
-    @property
-    @abstractmethod
-    def _choice(self) -> PrintedChoice | SparseChoice: ...
-
-    @abstractmethod
-    def choose(self, groups: Groups[int], size: int, draws: Draws) -> int | None:
-        """A frequent point, or None."""
+        return math.ceil(2 / self.goals.alpha)
 
     def release(self, database: Multiset, draws: Draws) -> PointShares:
         shares: dict[int, float] = {}
         left, size, noise = np.ones(len(database.values), dtype=bool), max(1, database.size), Fraction(self.part.nano, NANO)
-        for _ in range(self.rounds):
-            point = self.choose(Listed(database.counts[left], database.values[left]), database.size, draws)
+        for _ in range(self.repetitions):
+            point = self.choose(Listed(database.counts[left], database.values[left]), self.growth, database.size, draws)
             if point is None:
                 break
             at = int(np.searchsorted(database.values, database.values.dtype.type(point)))
@@ -124,42 +139,20 @@ class PointByPoint(InParts[PointShares]):
 
 
 @dataclass(frozen=True)
-class PrintedSanPoints(PointByPoint):
+class PrintedSanPoints(Printed[PointShares], PointByPoint):
     """As printed: the text's split of Theorem 2.5, the printed choosing mechanism at alpha / 2 and alpha beta / 4.
 
     Privacy: (eps, delta) ONLY from `least` records on; with fewer, `release` refuses. Utility: within alpha except with probability beta, in any domain.
     """
 
-    delta_shares: ClassVar[int] = 5
-    compose = staticmethod(printed_part)
-
-    @property
-    def least(self) -> int:
-        """The least number of records with which it is private."""
-        return self._choice.least
-
-    def choose(self, groups: Groups[int], size: int, draws: Draws) -> int | None:
-        return self._choice.choose(groups, size, draws)
-
-    @property
-    def _choice(self) -> PrintedChoice:
-        alpha = 2 / self.rounds
-        return PrintedChoice(self.part.epsilon, alpha * self.delta / 5, Goals(alpha / 2, alpha * self.goals.beta / 4))
+    def choice(self, growth: int) -> PrintedChoice:
+        alpha = 2 / self.repetitions
+        return PrintedChoice(self.part.epsilon, alpha * self.delta / 5, Goals(alpha / 2, alpha * self.goals.beta / 4), growth)
 
 
 @dataclass(frozen=True)
-class SanPoints(PointByPoint):
+class SanPoints(Rebuilt[PointShares], PointByPoint):
     """Rebuilt: the sparse exponential mechanism and optimal composition. Private at every number of records; the thresholded histogram needs fewer.
 
-    Privacy: (eps, delta), half of delta for the composition of 2 `rounds` equal parts, half for the choices.
+    Privacy: (eps, delta), half of delta for the composition of 2 `repetitions` equal parts, half for the choices.
     """
-
-    delta_shares: ClassVar[int] = 2
-    compose = staticmethod(optimal_part)
-
-    def choose(self, groups: Groups[int], size: int, draws: Draws) -> int | None:
-        return self._choice.choose(groups, draws)
-
-    @property
-    def _choice(self) -> SparseChoice:
-        return SparseChoice(self.part.epsilon, self.composed // self.rounds / ATTO)

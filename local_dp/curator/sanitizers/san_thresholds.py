@@ -3,7 +3,7 @@
 import math
 from abc import abstractmethod
 from collections import Counter, deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import accumulate
@@ -11,19 +11,17 @@ from typing import ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 
-from local_dp.accounting.rules import optimal_part, printed_part
 from local_dp.arrays import Counts, Ints, Naturals
 from local_dp.curator.multisets import WORD, Multiset
-from local_dp.curator.sanitizers.san_points import InParts
+from local_dp.curator.sanitizers.san_points import InParts, Printed, Rebuilt
 from local_dp.curator.sanitizers.steps import Steps
 from local_dp.curator.selection.exponential import ExponentialChoice, numbered
 from local_dp.curator.selection.groups import Groups
-from local_dp.curator.selection.sparse import Goals, PrintedChoice, SparseChoice
+from local_dp.curator.selection.sparse import Goals, PrintedChoice
 from local_dp.draws import Draws
-from local_dp.loss import ATTO, NANO, Approximate, Pure
+from local_dp.loss import NANO, Pure
 
-Interval: TypeAlias = tuple[int, int]
-"""first..last, both included."""
+Interval: TypeAlias = tuple[int, int]  # first..last, both included
 
 
 @dataclass(frozen=True)
@@ -56,22 +54,25 @@ def fullest_windows(points: Multiset, lengths: int) -> Counts:
     """I(S, j), j = 0..lengths - 1: the most records in an interval of 2^j points. O(s log s) for each j, until one contains all records."""
     upto = np.concatenate([[0], np.cumsum(points.counts)])
     values, size = points.values, int(upto[-1])
-    most = np.full(lengths, size, dtype=np.int64)
-    for j in range(lengths if size else 0):
+
+    def window(j: int) -> int:
         room = values[-1] - values if j >= WORD and values.dtype != object else np.minimum(values[-1] - values, values.dtype.type((1 << j) - 1))
-        most[j] = (upto[np.searchsorted(values, values + room, side="right")] - upto[:-1]).max()
-        if most[j] == size:
-            break
-    return most
+        return int((upto[np.searchsorted(values, values + room, side="right")] - upto[:-1]).max())
+
+    return _fullest(size, lengths, window)
 
 
 def fullest_blocks(points: Multiset, lengths: int) -> Counts:
     """The most records in one of the `blocks` of each number z = 0..lengths - 1. O(s) for each, until one contains all records."""
-    size = points.size
+    return _fullest(points.size, lengths, lambda z: int(blocks(points, (0, 0), z).scores.max()))
+
+
+def _fullest(size: int, lengths: int, records: Callable[[int], int]) -> Counts:
+    """The number of records at each length, which grows up to `size`."""
     most = np.full(lengths, size, dtype=np.int64)
-    for z in range(lengths if size else 0):
-        most[z] = blocks(points, (0, 0), z).scores.max()
-        if most[z] == size:
+    for length in range(lengths if size else 0):
+        most[length] = records(length)
+        if most[length] == size:
             break
     return most
 
@@ -115,8 +116,7 @@ class Aim(NamedTuple):
 
     least: int
     most: int
-    leave: int
-    """A range with fewer records is a block itself."""
+    leave: int  # a range with fewer records is a block itself
 
 
 @dataclass(frozen=True)
@@ -124,8 +124,7 @@ class BlockByBlock(InParts[Steps]):
     """A synthetic database of blocks: at most `calls` times it finds a block in a range, in four parts of loss `part` each.
 
     A call counts its range; a range of few records is a block. It chooses a length, number z, by score min(I(z) - least, most - I(z - 1)), I the most records
-    in an interval of that length: RecConcave at depth 1, which is the exponential mechanism. It chooses a block among the intervals with records of two
-    partitions into lengths 2^(z + 1), single points for z = 0. It counts the block, and calls follow on the ranges on both sides.
+    in an interval of that length. It chooses a block among the intervals with records of two partitions into lengths 2^(z + 1), single points for z = 0.
     Cost: O(s) for each call and length, s distinct values. Source: Beimel, Nissim, Stemmer 2013, Figure 11, Lemmas 4.8 and 4.12.
     """
 
@@ -133,23 +132,7 @@ class BlockByBlock(InParts[Steps]):
     delta: float
     goals: Goals
     steps: ClassVar[int] = PARTS
-
-    @property
-    @abstractmethod
-    def calls(self) -> int:
-        """The largest number of calls."""
-
-    @property
-    def repetitions(self) -> int:
-        return self.calls
-
-    @property
-    def choice_loss(self) -> Approximate:
-        return self._choice(2).loss
-
-    @abstractmethod
-    def _choice(self, growth: int) -> PrintedChoice | SparseChoice:
-        """The choice of a block where a record is in `growth` candidates."""
+    growth: ClassVar[int] = 2
 
     @abstractmethod
     def aim(self, size: int, bits: int) -> Aim:
@@ -164,10 +147,6 @@ class BlockByBlock(InParts[Steps]):
         """I(0), ..., I(lengths - 1) of a range."""
 
     @abstractmethod
-    def block(self, groups: Groups[Interval], growth: int, size: int, draws: Draws) -> Interval | None:
-        """The block chosen, or None: no answer."""
-
-    @abstractmethod
     def synthetic(self, block: Interval, count: int) -> Mapping[int, int]:
         """The synthetic records of a block."""
 
@@ -175,76 +154,48 @@ class BlockByBlock(InParts[Steps]):
         return self.run(database, draws)[0]
 
     def run(self, database: Multiset, draws: Draws) -> tuple[Steps, int]:
-        """The release, and the number of calls, which it reveals."""
-        return _Run(self, database, draws).steps()
+        """The release, and the number of calls, which it reveals. A range without an answer is tried again after the others."""
+        aim, noise, records = self.aim(database.size, database.bits), Fraction(self.part.nano, NANO), Counter[int]()
 
+        def noisy(count: int) -> int:
+            return max(0, count + draws.discrete_laplace(noise))
 
-class _Run:
-    """One run: the ranges without a block so far, and the synthetic records."""
+        def call(interval: Interval) -> list[Interval]:
+            """Adds a block, and returns the remaining ranges."""
+            low, high = interval
+            points = inside(database, interval)
+            count = noisy(points.size)
+            if count < aim.leave:
+                records.update(self.synthetic(interval, count))
+                return []
+            fullest = self.fullest(points, (high - low).bit_length() + 1)
+            scores = np.minimum(fullest - aim.least, aim.most - np.concatenate([[0], fullest[:-1]]))
+            z = ExponentialChoice(self.length(database.bits).epsilon).choose(numbered(scores), draws)
+            block = self.choose(blocks(points, interval, z), 2 if z else 1, database.size, draws)
+            if block is None:
+                return [interval]
+            records.update(self.synthetic(block, noisy(inside(database, block).size)))
+            return [rest for rest in ((low, block[0] - 1), (block[1] + 1, high)) if rest[0] <= rest[1]]
 
-    def __init__(self, sanitizer: BlockByBlock, points: Multiset, draws: Draws) -> None:
-        self._of, self._points, self._draws = sanitizer, points, draws
-        self._aim = sanitizer.aim(points.size, points.bits)
-        self._noise = Fraction(sanitizer.part.nano, NANO)
-        self._synthetic: Counter[int] = Counter()
-
-    def steps(self) -> tuple[Steps, int]:
-        """For the whole domain. A range without an answer is tried again after the others."""
-        ranges, calls = deque([(0, (1 << self._points.bits) - 1)]), 0
-        while ranges and calls < self._of.calls:
+        ranges, calls = deque([(0, (1 << database.bits) - 1)]), 0
+        while ranges and calls < self.repetitions:
             calls += 1
-            ranges.extend(self._call(ranges.popleft()))
-        records = sorted(self._synthetic.items())
-        total = max(1, self._synthetic.total())
-        upto = accumulate(count for _, count in records)
-        return Steps.of(self._points.bits, ((point + 1, below / total) for (point, _), below in zip(records, upto, strict=True))), calls
-
-    def _call(self, interval: Interval) -> list[Interval]:
-        """Adds a block, and returns the remaining ranges."""
-        low, high = interval
-        points = inside(self._points, interval)
-        count = self._noisy(points.size)
-        if count < self._aim.leave:
-            self._synthetic.update(self._of.synthetic(interval, count))
-            return []
-        z = self._length(points, (high - low).bit_length() + 1)
-        block = self._of.block(blocks(points, interval, z), 2 if z else 1, self._points.size, self._draws)
-        if block is None:
-            return [interval]
-        first, last = block
-        self._synthetic.update(self._of.synthetic(block, self._noisy(inside(self._points, block).size)))
-        return [rest for rest in ((low, first - 1), (last + 1, high)) if rest[0] <= rest[1]]
-
-    def _length(self, points: Multiset, lengths: int) -> int:
-        """z, below `lengths`."""
-        fullest = self._of.fullest(points, lengths)
-        scores = np.minimum(fullest - self._aim.least, self._aim.most - np.concatenate([[0], fullest[:-1]]))
-        choice = ExponentialChoice(self._of.length(self._points.bits).epsilon)
-        return choice.choose(numbered(scores), self._draws)
-
-    def _noisy(self, count: int) -> int:
-        return max(0, count + self._draws.discrete_laplace(self._noise))
+            ranges.extend(call(ranges.popleft()))
+        upto, total = accumulate(count for _, count in sorted(records.items())), max(1, records.total())
+        return Steps.of(database.bits, ((point + 1, below / total) for point, below in zip(sorted(records), upto, strict=True))), calls
 
 
 @dataclass(frozen=True)
-class PrintedSanThresholds(BlockByBlock):
+class PrintedSanThresholds(Printed[Steps], BlockByBlock):
     """As printed: 77 / alpha calls, the text's split of Theorem 2.5, the printed choosing mechanism, a block's records moved to its last point.
 
     Privacy: (eps, delta) ONLY from `least` records on; with fewer, `release` refuses. The length's budget has the text's divisor 3 log* of the bits.
     Utility: without noise within 9 alpha / 32 of every threshold. After no answer, which the text leaves open, the range is tried again.
     """
 
-    delta_shares: ClassVar[int] = 5
-    compose = staticmethod(printed_part)
-
     @property
-    def calls(self) -> int:
+    def repetitions(self) -> int:
         return math.ceil(77 / self.goals.alpha)
-
-    @property
-    def least(self) -> int:
-        """The least number of records with which it is private."""
-        return self._choice(2).least
 
     def aim(self, size: int, bits: int) -> Aim:
         r = math.floor(share_of(self.goals.alpha, size) / 32)
@@ -259,20 +210,17 @@ class PrintedSanThresholds(BlockByBlock):
     def synthetic(self, block: Interval, count: int) -> Mapping[int, int]:
         return {block[1]: count}
 
-    def block(self, groups: Groups[Interval], growth: int, size: int, draws: Draws) -> Interval | None:
-        return self._choice(growth).choose(groups, size, draws)
-
     def run(self, database: Multiset, draws: Draws) -> tuple[Steps, int]:
-        self._choice(2).check(database.size)
+        self.choice(2).check(database.size)
         return super().run(database, draws)
 
-    def _choice(self, growth: int) -> PrintedChoice:
-        goals = Goals(self.goals.alpha / 64, self.goals.beta / (3 * self.calls))
-        return PrintedChoice(self.part.epsilon, self.delta / (5 * self.calls), goals, growth)
+    def choice(self, growth: int) -> PrintedChoice:
+        goals = Goals(self.goals.alpha / 64, self.goals.beta / (3 * self.repetitions))
+        return PrintedChoice(self.part.epsilon, self.delta / (5 * self.repetitions), goals, growth)
 
 
 @dataclass(frozen=True)
-class SanThresholds(BlockByBlock):
+class SanThresholds(Rebuilt[Steps], BlockByBlock):
     """Rebuilt: 1 + 51.2 / alpha calls, optimal composition, the sparse exponential mechanism. Private at every number of records.
 
     I is that of the two partitions, at most doubled from one length to the next. Blocks have alpha m / 8 records, or more if the choice of a block needs
@@ -281,15 +229,12 @@ class SanThresholds(BlockByBlock):
     Utility: without noise within alpha / 4 of every threshold.
     """
 
-    delta_shares: ClassVar[int] = 2
-    compose = staticmethod(optimal_part)
-
     @property
-    def calls(self) -> int:
+    def repetitions(self) -> int:
         return math.ceil(1 + 51.2 / self.goals.alpha)
 
     def aim(self, size: int, bits: int) -> Aim:
-        loss = self._choice(2).loss
+        loss = self.choice(2).loss
         least = math.ceil(2 / loss.epsilon * (math.log(2 / loss.delta) + math.log(bits + 1) + 2))
         size_of_blocks = max(least, math.ceil(share_of(self.goals.alpha, size) / 8))
         return Aim(size_of_blocks, size_of_blocks, size_of_blocks)
@@ -304,15 +249,8 @@ class SanThresholds(BlockByBlock):
         first, last = block
         return {last: count} if first == last else {first: count // 2, last: count - count // 2}
 
-    def block(self, groups: Groups[Interval], growth: int, size: int, draws: Draws) -> Interval | None:
-        return self._choice(growth).choose(groups, draws)
-
-    def _choice(self, growth: int) -> SparseChoice:
-        return SparseChoice(self.part.epsilon, self.composed // self.calls / ATTO, growth)
-
 
 def share_of(alpha: float, size: int) -> Fraction:
-    """alpha m, exactly."""
     return Fraction(repr(alpha)) * size
 
 

@@ -43,7 +43,6 @@ class Steps:
         return cls(bits, tuple(starts), tuple(min(1.0, max(0.0, share_from[start])) for start in starts))
 
     def share(self, threshold: int) -> float:
-        """The estimated share of the records below the threshold."""
         return self.shares[bisect_right(self.starts, threshold) - 1]
 
     def quantile(self, share: float) -> int:
@@ -65,9 +64,8 @@ MAX_CELLS = 1 << 20
 class DyadicTree(Mechanism[Multiset, Steps, Pure]):
     """Noisy counts of the dyadic intervals of `levels` lengths 2^(bits - 1), 2^(bits - 2), ..., only below intervals of share `worth` or more.
 
-    Privacy: epsilon, pure: at each length a replaced record moves two counts by 1, each with discrete Laplace noise of eps / (2 levels). An interval's two
-    halves share it in proportion to their noisy counts. An interval that is not divided is answered half-way.
-    Utility: needs all `bits` levels where records lie close together, with an error of about (2 bits / eps) sqrt(bits).
+    Privacy: epsilon, pure: at each length a replaced record moves two counts by 1, each with discrete Laplace noise of eps / (2 levels). Utility: needs all
+    `bits` levels where records lie close together, with an error of about (2 bits / eps) sqrt(bits).
     Source: hierarchical counts of Hay, Rastogi, Miklau, Suciu 2010, pruned as in Cormode et al. 2012.
     """
 

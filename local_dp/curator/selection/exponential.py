@@ -2,22 +2,26 @@
 
 import math
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, localcontext
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from itertools import accumulate
 from operator import mul
+from typing import Protocol, Self
 
 import numpy as np
 
-from local_dp.arrays import Floats, Ints, Naturals
-from local_dp.curator.mechanism import D, D_contra, Law, Mechanism, R, R_co, whole_weights
+from local_dp.arrays import Counts, Floats, Ints, Naturals, Words
+from local_dp.checks import check_dimension, check_whole
+from local_dp.cube import walsh_hadamard
+from local_dp.curator.mechanism import D, D_contra, Law, Mechanism, R, R_co, check_listed, whole_weights
 from local_dp.curator.selection.groups import Groups, Listed, powers, sum_by
 from local_dp.draws import Draws
 from local_dp.errors import InputError
 from local_dp.loss import NANO, Concentrated, Pure, nano_epsilon
+from local_dp.records import Records
 
 _RATIO_BITS = 40
 LISTED = 1 << 16  # candidates
@@ -69,12 +73,10 @@ class ExponentialChoice:
 
     def __post_init__(self) -> None:
         nano_epsilon(self.epsilon)
-        if type(self.sensitivity) is not int or self.sensitivity < 1:
-            raise InputError(f"the sensitivity is {self.sensitivity!r}; give a positive whole number")
+        check_whole("the sensitivity", self.sensitivity, 1, 1 << 32)
 
     @property
     def loss(self) -> Pure:
-        """The cost of one choice."""
         return Pure(nano_epsilon(self.epsilon))
 
     @cached_property
@@ -83,7 +85,6 @@ class ExponentialChoice:
         return decay_of(nano_epsilon(self.epsilon), self.sensitivity)
 
     def reach(self, candidates: int) -> int:
-        """The distance below the best at which scores are clamped."""
         return reach_of(self.decay, math.log(candidates))
 
     def choose(self, groups: Groups[R], draws: Draws) -> R:
@@ -98,8 +99,7 @@ class ExponentialChoice:
 
     def law(self, groups: Groups[R]) -> Law[R]:
         """The law of `choose`. Raises InputError above 65,536 candidates."""
-        if groups.total > LISTED:
-            raise InputError(f"there are {groups.total} candidates; a law is listed up to {LISTED}")
+        check_listed(f"{groups.total} candidates", groups.total, LISTED)
         ranks, weights = self._weighed(groups)
         return {candidate: weights[ranks[group]] for group, candidate in groups.members()}
 
@@ -135,7 +135,6 @@ class ByScore(Mechanism[D_contra, R_co, Pure]):
 
     @property
     def choice(self) -> ExponentialChoice:
-        """The choice among the candidates."""
         return ExponentialChoice(self.epsilon)
 
     @property
@@ -196,7 +195,7 @@ class BoundedRange(Mechanism[D, R, Concentrated]):
     """An exponential mechanism of epsilon e as a concentrated one, to be composed with Gaussian noise.
 
     Privacy: rho = e^2 / 8, in place of e^2 / 2 for any pure e. Its losses on two databases lie in an interval of length e: each weight moves by a factor
-    e^+-(e / 2), and the normaliser is common to all. This holds for the whole weights, too. Permute-and-flip has no such range.
+    e^+-(e / 2), and the normaliser is common to all. Permute-and-flip has no such range.
     Source: Cesar, Rogers 2021, Corollary 4.2; Dong, Durfee, Rogers 2020.
     """
 
@@ -225,8 +224,7 @@ class PermuteAndFlip(ExponentialChoice):
     """In a random order each candidate of score q flips a coin of bias a^(best - q), a just above e^(-eps / (2 sensitivity)); the first head is chosen.
 
     Privacy: epsilon, where no neighbour moves a score by more than `sensitivity` and all have the same candidates.
-    Utility: falls short of the best by any t at most as often as the exponential mechanism. The worse one of two candidates is chosen with probability
-    a^gap / 2 in place of a^gap / (1 + a^gap), nearly half. Cost: up to O(candidates) coins, so at most 65,536 candidates.
+    Utility: falls short of the best by any t at most as often as the exponential mechanism. Cost: up to O(candidates) coins, so at most 65,536 candidates.
     Source: McKenna, Sheldon 2020, Algorithm 1, Theorems 1 and 2.
     """
 
@@ -255,15 +253,13 @@ class PermuteAndFlip(ExponentialChoice):
         return sum((int(count) * chance for count, chance in zip(counts, self._chances(groups), strict=True)), Fraction(0))
 
     def _chances(self, groups: Groups[R]) -> list[Fraction]:
-        """The probability of one candidate of each group: it comes at a uniform time t, and no coin before it is a head.
-
-        It is p times the integral of the product of 1 - t p' over all others: a polynomial with rational coefficients.
-        """
+        """Of one candidate of each group: p times the integral, over its uniform time t, of the product of 1 - t p' over all others: no head before it."""
         gaps, sizes = self._gaps(groups, _ENUMERATED)
         coins, chances = [self.decay**gap for gap in gaps], list[Fraction]()
         for group, (coin, size) in enumerate(zip(coins, sizes, strict=True)):
             before = [other for each, (other, many) in enumerate(zip(coins, sizes, strict=True)) for _ in range(many - (each == group))]
-            chances.append(coin * _integral(before) if size else Fraction(0))
+            integral = sum((term / (power + 1) for power, term in enumerate(without(before))), Fraction(0))
+            chances.append(coin * integral if size else Fraction(0))
         return chances
 
     def _gaps(self, groups: Groups[R], most: int) -> tuple[list[int], list[int]]:
@@ -274,12 +270,12 @@ class PermuteAndFlip(ExponentialChoice):
         return [max(0, best - int(score)) for score in groups.scores], sizes
 
 
-def _integral(coins: list[Fraction]) -> Fraction:
-    """Of the product of 1 - t p over these coins p, for t from 0 to 1."""
+def without(coins: Sequence[Fraction]) -> list[Fraction]:
+    """The coefficients of the product of 1 - t p over these coins p, by the power of t."""
     product = [Fraction(1)]
     for coin in coins:
         product = [here - coin * before for here, before in zip([*product, Fraction(0)], [Fraction(0), *product], strict=True)]
-    return sum((term / (power + 1) for power, term in enumerate(product)), Fraction(0))
+    return product
 
 
 @dataclass(frozen=True)
@@ -291,3 +287,87 @@ class PermutedMechanism(ExponentialMechanism[D]):
     @property
     def choice(self) -> PermuteAndFlip:
         return PermuteAndFlip(self.epsilon, self.sensitivity)
+
+
+MAX_MASKED_DIMENSION = 22
+
+
+class HypothesisClass(Protocol):
+    """Finitely many numbered hypotheses, and the number of examples that each misclassifies."""
+
+    @property
+    def size(self) -> int:
+        """|H|."""
+        ...
+
+    def errors(self, x: Ints, y: Ints) -> Counts:
+        """The number of examples that each hypothesis misclassifies, shape (size,); x in the class's own encoding and y of 0/1, both of shape (n,)."""
+        ...
+
+
+@dataclass(frozen=True)
+class Labelled:
+    """n labelled points: x in the hypothesis class's own encoding and y of 0/1, both of shape (n,)."""
+
+    x: Ints
+    y: Ints
+
+    def __post_init__(self) -> None:
+        if len(self.x) != len(self.y) or np.any((self.y != 0) & (self.y != 1)):
+            raise InputError(f"there are {len(self.x)} points and {len(self.y)} labels; give one label of 0 or 1 for each point")
+
+    @classmethod
+    def of(cls, pairs: tuple[tuple[int, int], ...]) -> Self:
+        x, y = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
+        return cls(x, y)
+
+
+@dataclass(frozen=True)
+class OccamLearner(ByScore[Labelled, int]):
+    """Chooses a hypothesis h, by its number, with probability proportional to e^(-eps (errors of h) / 2).
+
+    Privacy: epsilon, exactly, on all databases; sampled in whole numbers. Utility: within alpha of the best hypothesis under any distribution, except with
+    probability beta. That takes n >= `occam_examples` of `bounds.curator`, about 2 ln(|H| / beta) max(1 / (eps alpha), 1 / alpha^2).
+    Cost: one score for each hypothesis. Source: KLNRS 2008, Theorem 3.7.
+    """
+
+    hypotheses: HypothesisClass
+    epsilon: float
+
+    def candidates(self, database: Labelled) -> Groups[int]:
+        """One replaced example moves the errors of a hypothesis by at most 1."""
+        return numbered(-self.hypotheses.errors(database.x, database.y))
+
+
+@dataclass(frozen=True)
+class MaskedParityClass:
+    """The concepts c_{r,a} over {0,1}^d, number 2 r + a. An example (x, i, b) is encoded as (x d + i) 2 + b (KLNRS Section 5).
+
+    All errors by one Walsh-Hadamard transform of the examples with b = 0 and d sums over those with b = 1: O(n + d 2^d).
+    """
+
+    d: int
+
+    def __post_init__(self) -> None:
+        check_dimension(self.d, MAX_MASKED_DIMENSION)
+
+    @property
+    def size(self) -> int:
+        return 2 << self.d
+
+    def encoded(self, records: Records) -> tuple[Ints, Ints]:
+        """The examples of masked-parity records in this encoding: (x, y), y of 0/1, both of shape (n,)."""
+        x, i, b = (records[name].astype(np.int64) for name in ("x", "i", "b"))
+        return (x * self.d + i) * 2 + b, (records["y"] < 0).astype(np.int64)
+
+    def errors(self, x: Ints | Words, y: Ints) -> Counts:
+        codes, signs = x.astype(np.int64), 1.0 - 2.0 * y
+        hinted = codes % 2 == 1
+        bits = np.bincount(codes[hinted] // 2 % self.d, weights=signs[hinted], minlength=self.d)
+        hints = np.zeros(1)
+        for bit in bits:  # entry r: the sum over bits j of (-1)^(r_j) bits[j]
+            hints = np.concatenate([hints + bit, hints - bit])
+        parity = walsh_hadamard(np.bincount(codes[~hinted] // (2 * self.d), weights=signs[~hinted], minlength=1 << self.d).astype(np.float64))
+        agreement = np.stack([hints + parity, hints - parity], axis=1).ravel()  # whole numbers up to n: exact in floats
+        errors: Counts = ((len(y) - agreement) / 2).astype(np.int64)
+        return errors

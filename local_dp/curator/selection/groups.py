@@ -34,11 +34,9 @@ class Groups(ABC, Generic[R_co]):
 
     @property
     def total(self) -> int:
-        """The number of candidates."""
         return sum_by(self.sizes, np.zeros(len(self.sizes), dtype=np.int64), 1)[0]
 
     def members(self) -> Iterator[tuple[int, R_co]]:
-        """Every candidate with the number of its group."""
         for group, size in enumerate(self.sizes.tolist()):
             for place in range(size):
                 yield group, self.member(group, place)
@@ -70,8 +68,6 @@ class Listed(Groups[int]):
 
 @dataclass(frozen=True)
 class Joined(Groups[R_co]):
-    """The groups of `one`, then those of `other`."""
-
     one: Groups[R_co]
     other: Groups[R_co]
 
@@ -104,10 +100,7 @@ def sum_by(sizes: Naturals, groups: Ints, count: int) -> list[int]:
 
 
 def powers(decay: Fraction, gaps: Ints, reach: int) -> list[int]:
-    """decay^gap for ascending gaps in 0..reach, as whole numbers on one scale: within 2^-96, and at `reach` still of more than 128 bits.
-
-    Only the gaps that occur are computed: over 2^65536 candidates a power has up to 100,000 bits. `decay` is a multiple of 2^-40.
-    """
+    """decay^gap for ascending gaps in 0..reach, as whole numbers on one scale, within 2^-96 and of over 128 bits; `decay` is a multiple of 2^-40."""
     shift = (decay.denominator - 1).bit_length()
     weight, at, weights = 1 << (_GUARD_BITS + math.ceil(-reach * math.log2(decay)) + 1), 0, []
     for gap in gaps.tolist():
@@ -138,11 +131,9 @@ class Runs(Groups[int]):
         object.__setattr__(self, "sizes", np.concatenate([outer[:1], lengths if fits else lengths.astype(object), outer[1:]]))
 
     def start(self, run: int) -> int:
-        """The first candidate of a run."""
         return int(self.ends[run - 1]) + 1 if run else 0
 
     def end(self, run: int) -> int:
-        """The last candidate of a run."""
         return int(self.ends[run]) if run < len(self.ends) else self.last
 
     def run_of(self, candidate: int) -> int:

@@ -12,7 +12,7 @@ import numpy as np
 
 from local_dp.arrays import Ints, Naturals
 from local_dp.checks import check_share, check_whole
-from local_dp.curator.mechanism import D, Law, Mechanism, R
+from local_dp.curator.mechanism import D, Law, Mechanism, R, check_listed
 from local_dp.curator.selection.exponential import LISTED, ExponentialChoice, decay_of, gaps_below, ranked, reach_of
 from local_dp.curator.selection.groups import Groups, powers, sum_by
 from local_dp.draws import Draws
@@ -29,9 +29,8 @@ class SparseChoice:
     The candidates are those that occur in the database. No replaced record moves a score by more than 1. At most `growth` candidates of a database do not
     occur in its neighbour, each of score 1 or less.
     Privacy: (eps, delta) if delta <= e^(eps / 2) - 1, at every number of records. The weight of a candidate of both databases, and the sum of all weights,
-    move by a factor of at most e^(eps / 2) each: new candidates weigh at most delta of None's weight. Candidates of one database alone weigh no more.
-    Sampled in whole numbers with the weights of `ExponentialChoice`; scores more than `reach` below the best are clamped, and so is None's.
-    Utility: the best is missed by t with probability at most (others + (growth / delta) e^((1 - best + t) eps / 2)) e^(-eps t / 2).
+    move by a factor of at most e^(eps / 2) each: new candidates weigh at most delta of None's weight. Candidates of one database alone weigh no more. Sampled
+    as `ExponentialChoice`. Utility: the best is missed by t with probability at most (others + (growth / delta) e^((1 - best + t) eps / 2)) e^(-eps t / 2).
     Cost: O(groups). Source: repairs the choosing mechanism of Beimel, Nissim, Stemmer 2013, Lemma 4.4, which needs more than twice the records.
     """
 
@@ -47,11 +46,9 @@ class SparseChoice:
 
     @property
     def loss(self) -> Approximate:
-        """The cost of one choice."""
         return approximate(self.epsilon, self.delta)
 
     def choose(self, groups: Groups[R], draws: Draws) -> R | None:
-        """A candidate of these groups, or None."""
         ranks, weights, none = self._weighed(groups)
         shares = [size * weight for size, weight in zip(sum_by(groups.sizes, ranks, len(weights)), weights, strict=True)]
         drawn = draws.among([none, *shares])
@@ -65,8 +62,7 @@ class SparseChoice:
 
     def law(self, groups: Groups[R]) -> Law[R | None]:
         """The law of `choose`; a candidate may be in several groups. Raises InputError above 65,536 candidates."""
-        if groups.total > LISTED:
-            raise InputError(f"there are {groups.total} candidates; a law is listed up to {LISTED}")
+        check_listed(f"{groups.total} candidates", groups.total, LISTED)
         ranks, weights, none = self._weighed(groups)
         law: dict[R | None, int] = {None: none}
         for group, candidate in groups.members():
@@ -80,7 +76,6 @@ class SparseChoice:
 
     @cached_property
     def reach(self) -> int:
-        """The distance below the best at which scores are clamped."""
         return reach_of(self.decay, _CANDIDATES + math.log(self._odds))
 
     @cached_property
@@ -146,9 +141,9 @@ class PrintedChoice:
 
     The candidates have score 1 or more. A replaced record makes at most `growth` of them new, removes at most `growth`, and moves a score by at most 1.
     Privacy: (eps, delta) ONLY from m = (16 / (alpha eps)) ln(16 growth / (alpha beta eps delta)) records on (`least`); m is public, and with fewer it
-    refuses. Sampled in whole numbers: the Laplace distribution function in multiples of e^(-eps / 8), rounded up as in `ExponentialChoice`.
-    Utility: within alpha m of the best except with probability beta; None is right where no score reaches alpha m. Cost: O(groups).
-    Source: Beimel, Nissim, Stemmer 2013, Figure 8, Lemmas 4.4 and 4.5, with erratum E14: no candidate is None. `SparseChoice` works for any number of records.
+    refuses. Utility: within alpha m of the best except with probability beta; None is right where no score reaches alpha m. Cost: O(groups).
+    Source: Beimel, Nissim, Stemmer 2013, Figure 8, Lemmas 4.4 and 4.5, with erratum E14: no candidate is None. `SparseChoice` works for any number of
+    records.
     """
 
     epsilon: float
@@ -163,7 +158,6 @@ class PrintedChoice:
 
     @property
     def loss(self) -> Approximate:
-        """The cost of one choice."""
         return approximate(self.epsilon, self.delta)
 
     @property
@@ -183,7 +177,6 @@ class PrintedChoice:
         return self._choice.choose(groups, draws) if draws.below(above + below) < above else None
 
     def law(self, groups: Groups[R], size: int) -> Law[R | None]:
-        """The law of `choose`."""
         above, below = self._test(groups, size)
         law = self._choice.law(groups) if above else {}
         whole = sum(law.values()) or 1

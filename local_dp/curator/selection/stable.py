@@ -5,7 +5,6 @@ Proposition 2.26; erratum E1).
 """
 
 import math
-from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
@@ -16,7 +15,7 @@ import numpy as np
 
 from local_dp.arrays import Counts, Ints, Naturals
 from local_dp.checks import check_whole
-from local_dp.curator.mechanism import D, Law, Mechanism, R, WithinDelta, probabilities, whole_weights
+from local_dp.curator.mechanism import D, Law, Mechanism, R, WithinDelta, mixture, probabilities, whole_weights
 from local_dp.curator.multisets import WORD
 from local_dp.curator.selection.exponential import ExponentialChoice
 from local_dp.curator.selection.groups import Restricted, Runs
@@ -24,8 +23,7 @@ from local_dp.draws import Draws
 from local_dp.errors import InputError
 from local_dp.loss import Approximate, Pure, approximate, exp_epsilon, nano_epsilon
 
-UNIT = 1 << 64
-"""Probabilities of an answer are multiples of 2^-64."""
+UNIT = 1 << 64  # probabilities of an answer are multiples of 2^-64
 _MOST = 1 << 20  # gaps
 
 
@@ -84,7 +82,7 @@ class Lead(Generic[R]):
 
 @dataclass(frozen=True)
 class StableChoice(WithinDelta[D, R | None]):
-    """The best candidate with probability `best_acceptance` of its lead, otherwise None: no answer. The second best is not revealed.
+    """The best candidate with probability `best_acceptance` of its lead, otherwise None: no answer.
 
     `lead` finds the best by scores that no replaced record moves by more than 1.
     Privacy: (eps, delta), tight. With the same best on both neighbours the gap moves by at most 2, and the acceptance is private in steps of 2. With another
@@ -115,8 +113,7 @@ class StableChoice(WithinDelta[D, R | None]):
         return UNIT if gap is None else accepted[min(gap, len(accepted) - 1)]
 
 
-Interval: TypeAlias = tuple[int, int]
-"""low..high, both included."""
+Interval: TypeAlias = tuple[int, int]  # low..high, both included
 
 
 @dataclass(frozen=True)
@@ -137,7 +134,6 @@ class Partition:
         return Lead((low, high), int(runs.scores[run]) - max(int(scores.max()) for scores in others) if others else None)
 
     def interval(self, candidate: int) -> Interval:
-        """The interval of a candidate of `offset` or more."""
         low = candidate - (candidate - self.offset) % self.length
         return low, min(low + self.length - 1, self.last)
 
@@ -311,7 +307,6 @@ class RecConcave(Mechanism[D, int, Approximate]):
         return chance
 
     def stable(self, partition: Partition) -> StableChoice[Runs, Interval]:
-        """The choice of one interval of a partition."""
         return StableChoice(partition.lead, self.parts.stable, self.parts.delta)
 
     @property
@@ -340,13 +335,10 @@ class RecConcave(Mechanism[D, int, Approximate]):
     def _shares(self, runs: Runs, promise: Promise, levels: int) -> dict[int, Fraction]:
         if levels == 1:
             return probabilities(self._first.law(runs))
-        shares: defaultdict[int, Fraction] = defaultdict(Fraction)
-        for length, share in self._shares(self._lengths(extended(runs), promise), promise.inner, levels - 1).items():
-            for part, among in self._kept(runs, length):
-                final = probabilities(self._final.law(among)) if among else {runs.last // 2: Fraction(1)}
-                for answer, chance in final.items():
-                    shares[answer] += share * part * chance
-        return shares
+        lengths = self._shares(self._lengths(extended(runs), promise), promise.inner, levels - 1)
+        middle = {runs.last // 2: Fraction(1)}
+        kept = ((share * part, among) for length, share in lengths.items() for part, among in self._kept(runs, length))
+        return mixture((share, probabilities(self._final.law(among)) if among else middle) for share, among in kept)
 
     def _kept(self, runs: Runs, length: int) -> Iterator[tuple[Fraction, Restricted | None]]:
         """The candidates that the stable choices may leave, each set with its probability."""

@@ -7,11 +7,11 @@ from fractions import Fraction
 from typing import Self
 
 from local_dp.checks import check_whole
-from local_dp.curator.clipped import ClippedAnswer, ClippedLaplace, laplace_tail, tail_beyond
-from local_dp.curator.mechanism import D_contra, L_co, Law, Mechanism, R_co, probabilities, whole_weights
+from local_dp.curator.clipped import ClippedAnswer, ClippedLaplace, laplace_tail, least_tail
+from local_dp.curator.mechanism import D_contra, L_co, Law, Mechanism, R_co, WithinDelta, probabilities, whole_weights
 from local_dp.draws import Draws
 from local_dp.errors import InputError
-from local_dp.loss import NANO, Approximate, Pure, approximate, exp_epsilon, nano_epsilon, nano_of_ratio
+from local_dp.loss import ATTO, NANO, Approximate, Pure, exp_epsilon, nano_epsilon, nano_of_ratio
 
 FINE = 1 << 16  # steps of the noise in one step of the answer, so that whole scales are fine enough
 LEAST = 16  # the least scale, in fine steps
@@ -25,10 +25,8 @@ class LocalSensitivity(ABC):
 
     value: int
     last: int
-    most: int
-    """The global sensitivity."""
-    reach: int
-    """Within this distance of every database there is one of global sensitivity."""
+    most: int  # the global sensitivity
+    reach: int  # within this distance of every database there is one of global sensitivity
 
     @abstractmethod
     def within(self, distance: int) -> int:
@@ -63,11 +61,11 @@ def worst_ratio(cosh: Fraction) -> Fraction:
 class CauchyNoise:
     """Discrete Cauchy noise, in steps of 2^-16, for answers whose local sensitivity is known at every distance. Its scale is S / shift, S smooth.
 
-    S is the largest A_k / stretch^k, A_k the largest local sensitivity within distance k. So neighbours' answers differ by at most `shift` (a) times the
-    smaller of their scales, and their scales by at most the factor `stretch` (e^b).
+    S is the largest A_k / stretch^k, A_k the largest local sensitivity within distance k. Neighbours' answers differ by at most `shift` (a) times the smaller
+    scale, their scales by at most the factor `stretch` (e^b).
     Privacy: epsilon, pure: max(2 asinh(a / 2), arccosh(cosh b + a^2 e^-b / 2)). The cosh of the loss is convex in the ratio of the scales. So the worst case
-    is a shift of a, at equal scales or at scales 1 and e^b. Whole scales keep to it exactly: see `scale`.
-    Utility: the median of |error| is S / a; there is no mean. Source: Nissim, Raskhodnikova, Smith 2007, Definition 2.2; the price is ours.
+    is a shift of a, at equal scales or at scales 1 and e^b. Whole scales keep to it exactly: see `scale`. Utility: the median of |error| is S / a; there is
+    no mean. Source: Nissim, Raskhodnikova, Smith 2007, Definition 2.2; the price is ours.
     """
 
     shift: Fraction
@@ -171,25 +169,26 @@ class SmoothNoise(OfSensitivity[D_contra, int, Pure]):
         return min(local.last, max(0, self.noise.add(local.value, self.noise.scale(local), draws)))
 
 
-class InHalves(Mechanism[D_contra, R_co, Approximate]):
-    """A mechanism of two parts of eps / 2 each, the first of which fails with probability delta. Its subclasses have an `epsilon` and a `delta`."""
-
-    epsilon: float
-    delta: float
+class InHalves(WithinDelta[D_contra, R_co]):
+    """A mechanism of two parts of eps / 2 each, the first of which fails with probability delta."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         nano_epsilon(self.epsilon / 2)
-        approximate(self.epsilon, self.delta)
 
     @property
     def loss(self) -> Approximate:
-        return Approximate(2 * self._half, approximate(self.epsilon, self.delta).atto)
+        return Approximate(2 * self._half, super().loss.atto)
 
     @property
     def _half(self) -> int:
         """The cost of each part, in nano-nats."""
         return nano_epsilon(self.epsilon) // 2
+
+    @property
+    def _margin(self) -> int:
+        """The least whole number that the first part's noise exceeds with probability delta at most."""
+        return least_tail(self._half, Fraction(self.loss.atto, ATTO)) - 1
 
 
 @dataclass(frozen=True)
@@ -213,8 +212,7 @@ class Proposed(OfSensitivity[D_contra, int | None, Approximate], InHalves[D_cont
 
     @property
     def threshold(self) -> int:
-        """The noisy distance must exceed it."""
-        return tail_beyond(self._half, self.loss.atto)
+        return self._margin
 
     def release(self, database: D_contra, draws: Draws) -> int | None:
         local = self.local(database)

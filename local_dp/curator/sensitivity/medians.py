@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from local_dp.arrays import Counts, Ints
+from local_dp.checks import check_whole
 from local_dp.curator.multisets import Multiset
 from local_dp.curator.selection.exponential import ByScore
 from local_dp.curator.selection.groups import Runs
@@ -22,8 +23,7 @@ class Median(LocalSensitivity):
     """
 
     def __init__(self, points: Multiset) -> None:
-        if not 1 <= points.bits <= MAX_BITS:
-            raise InputError(f"the domain has {points.bits} bits; the noise of a median is for up to {MAX_BITS}")
+        check_whole("the number of bits", points.bits, 1, MAX_BITS)
         self.last = self.most = (1 << points.bits) - 1
         self.reach = _records(points)
         self._middle = (self.reach + 1) // 2

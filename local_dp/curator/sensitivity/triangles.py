@@ -1,19 +1,18 @@
 """The number of triangles of a graph, whose neighbours differ in one edge: its local sensitivity at every distance, and private counts."""
 
 import math
-from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 import numpy as np
 
 from local_dp.arrays import Counts
 from local_dp.checks import check_whole
-from local_dp.curator.clipped import ClippedAnswer, ClippedLaplace, laplace_tail, tail_beyond
-from local_dp.curator.mechanism import Law, Neighbours, probabilities, whole_weights
+from local_dp.curator.clipped import ClippedAnswer, ClippedLaplace, laplace_tail
+from local_dp.curator.mechanism import Law, Neighbours, mixture, probabilities, whole_weights
 from local_dp.curator.selection.exponential import ByScore
 from local_dp.curator.selection.groups import Runs
 from local_dp.curator.sensitivity.mechanisms import GlobalNoise, InHalves, LocalSensitivity, SmoothNoise
@@ -22,14 +21,6 @@ from local_dp.loss import nano_epsilon
 from local_dp.populations.graphs import MAX_NODES, Graph
 
 _CELLS = 1 << 22
-
-
-class Rows(NamedTuple):
-    """For some nodes and every other node: in `common` the number of common neighbours, in `single` that of nodes that are a neighbour of one of the two."""
-
-    triangles: int  # each triangle of these nodes twice
-    common: Counts
-    single: Counts
 
 
 class Triangles(LocalSensitivity):
@@ -42,9 +33,9 @@ class Triangles(LocalSensitivity):
     def __init__(self, graph: Graph) -> None:
         self.last, self.most, self.reach = math.comb(graph.nodes, 3), max(0, graph.nodes - 2), 2 * graph.nodes
         seen, largest = 0, np.full(graph.nodes, -1)  # the largest b of the pairs with each a
-        for rows in _rows(graph):
-            seen += rows.triangles
-            np.maximum.at(largest, rows.common.ravel(), rows.single.ravel())
+        for triangles, common, single in _rows(graph):
+            seen += triangles
+            np.maximum.at(largest, common.ravel(), single.ravel())
         self.value = seen // 6
         self._common = np.flatnonzero(largest >= 0)
         self._single = largest[self._common]
@@ -54,8 +45,8 @@ class Triangles(LocalSensitivity):
         return min(self.most, int(raised.max()))
 
 
-def _rows(graph: Graph) -> Iterator[Rows]:
-    """All nodes in blocks of some millions of cells."""
+def _rows(graph: Graph) -> Iterator[tuple[int, Counts, Counts]]:
+    """In blocks of nodes: twice their triangles; for each other node the common neighbours, and the nodes that are a neighbour of one of the two."""
     n = graph.nodes
     ends = np.concatenate([graph.edges, graph.edges[:, ::-1]])
     ends = ends[np.argsort(ends[:, 0], kind="stable")]
@@ -76,7 +67,7 @@ def _rows(graph: Graph) -> Iterator[Rows]:
         seen = int(common[owners, middles].sum())
         itself = np.arange(high - low), np.arange(low, high)
         common[itself] = single[itself] = 0  # a node and itself are no pair
-        yield Rows(seen, common, single)
+        yield seen, common, single
 
 
 class OfTriangles:
@@ -85,7 +76,6 @@ class OfTriangles:
     neighbours: ClassVar[Neighbours] = "edge"
 
     def local(self, database: Graph | Triangles) -> Triangles:
-        """The answer and its sensitivity."""
         return database if isinstance(database, Triangles) else Triangles(database)
 
 
@@ -116,8 +106,7 @@ class NoisyLocalTriangles(OfTriangles, InHalves[Graph | Triangles, int]):
 
     @property
     def margin(self) -> int:
-        """The margin on top of the noisy local sensitivity."""
-        return tail_beyond(self._half, self.loss.atto)
+        return self._margin
 
     def release(self, database: Graph | Triangles, draws: Draws) -> int:
         local = self.local(database)
@@ -125,14 +114,11 @@ class NoisyLocalTriangles(OfTriangles, InHalves[Graph | Triangles, int]):
         return ClippedLaplace(self._half, bound, local.last).add(local.value, draws)
 
     def law(self, database: Graph | Triangles) -> Law[int]:
-        """Over all bounds."""
-        local, shares = self.local(database), defaultdict[int, Fraction](Fraction)
+        local = self.local(database)
         raised = local.within(0) + self.margin
         beyond = [Fraction(1), *(laplace_tail(self._half, bound - raised) for bound in range(1, local.most + 1)), Fraction(0)]
-        for bound, (least, more) in enumerate(pairwise(beyond)):
-            for answer, share in probabilities(ClippedLaplace(self._half, bound, local.last).law(local.value)).items():
-                shares[answer] += (least - more) * share
-        return whole_weights(shares)
+        laws = [probabilities(ClippedLaplace(self._half, bound, local.last).law(local.value)) for bound in range(local.most + 1)]
+        return whole_weights(mixture(zip([least - more for least, more in pairwise(beyond)], laws, strict=True)))
 
 
 @dataclass(frozen=True)
@@ -156,10 +142,7 @@ class LadderTriangles(OfTriangles, ByScore[Graph | Triangles, int]):
 
 
 def bounded(graph: Graph, degree: int) -> Graph:
-    """The edges that are among the first `degree` of both their nodes, in the order of the other node: all edges, if no node has more.
-
-    An edge added to the graph adds at most one edge to the result, and removes at most one at each of its nodes.
-    """
+    """The edges among the first `degree` of both their nodes. An edge added to the graph adds one at most, and removes at most one at each of its nodes."""
     ends = np.concatenate([graph.edges, graph.edges[:, ::-1]])
     order = np.lexsort(ends.T[::-1])
     starts = np.searchsorted(ends[order, 0], np.arange(graph.nodes))
@@ -173,9 +156,9 @@ def bounded(graph: Graph, degree: int) -> Graph:
 class RestrictedTriangles(ClippedAnswer[Graph]):
     """The triangles of the graph's edges that are among the first `degree` of both nodes, with discrete Laplace noise for 2 (degree - 1), clipped.
 
-    Privacy: epsilon, pure, on every graph. In a graph of degree D an edge is in at most D - 1 triangles. A neighbour has one such edge more and up to two less,
-    or the other way round. Utility: standard error 2 sqrt(2) (D - 1) / eps if no node has a degree above D; other triangles are not counted.
-    Source: Blocki, Blum, Datta, Sheffet 2013, with noise for three edges; that two of them count against the third is ours.
+    Privacy: epsilon, pure, on every graph. In a graph of degree D an edge is in at most D - 1 triangles. A neighbour has one such edge more and up to two
+    less, or the other way round. Utility: standard error 2 sqrt(2) (D - 1) / eps if no node has a degree above D; other triangles are not counted.
+    Source: Blocki, Blum, Datta, Sheffet 2013, with noise for three edges.
     """
 
     epsilon: float

@@ -14,8 +14,8 @@ import numpy as np
 
 from local_dp.arrays import Counts, Ints, Naturals
 from local_dp.checks import check_share
-from local_dp.curator.mechanism import Law
-from local_dp.curator.multisets import LabelledMultiset, Multiset, check_bits
+from local_dp.curator.mechanism import Law, image
+from local_dp.curator.multisets import LabelledMultiset, Multiset, check_bits, check_same
 from local_dp.curator.selection.groups import Groups
 from local_dp.curator.selection.sparse import SparseChoice
 from local_dp.curator.thresholds.learner import ThresholdLearner, errors_by_gap
@@ -52,7 +52,8 @@ class Trie:
         index = np.arange(count, dtype=np.int32)
         first_of, final_of, top_of = index.copy(), index.copy(), np.zeros_like(index)  # by the last point, by the first, by the first
         left, right, above_left, above_right = (np.zeros_like(index[1:]) for _ in range(4))
-        for merged in _by_height(forks):  # forks of one height lie apart
+        order = np.argsort(forks.astype(np.uint8 if forks.max(initial=0) < 256 else np.int32), kind="stable")  # of bytes: by counting
+        for merged in np.split(order, np.flatnonzero(np.diff(forks[order])) + 1) if len(forks) else []:  # forks of one height lie apart
             low, high = first_of[merged], final_of[merged + 1]
             left[merged], right[merged] = low, high
             above_left[merged], above_right[merged] = top_of[low], top_of[merged + 1]
@@ -61,12 +62,6 @@ class Trie:
         root = np.array([bits + 1], dtype=np.int32)
         above, below = np.concatenate([above_left, above_right, top_of[:1]]), np.concatenate([forks, forks, root])
         return cls(first, final, above, below, left, right, forks)
-
-
-def _by_height(forks: Ints) -> list[Ints]:
-    """The numbers of the forks of each height, the lowest first."""
-    order = np.argsort(forks.astype(np.uint8 if forks.max(initial=0) < 256 else np.int32), kind="stable")  # of bytes: by counting
-    return np.split(order, np.flatnonzero(np.diff(forks[order])) + 1) if len(forks) else []
 
 
 def fork_heights(values: Naturals) -> Ints:
@@ -153,10 +148,9 @@ def spare(epsilon: float, delta: float) -> float:
 def surely_within(bits: int, epsilon: float, delta: float, beta: float) -> float:
     """r = 2 + (2 / eps) ln(1 / delta) + (4 / eps) ln(d (1 + 2 / d + 4 / (1 - e^(-eps / 2))) / beta), d = `bits`.
 
-    Take scores min(s, r + `spare` - off), off = 0 somewhere and growing by 1 or more from gap to gap. The sparse exponential mechanism of growth d
-    then chooses a candidate with off <= r except with probability beta. Proof: let c = (r + spare) / 2. The lowest interval around the gap with s >= c has
-    its middle less than c off. So the best score is (r + spare - 1) / 2 or more. Those with off > r have score `spare` at most, at most 2 d of them in a gap.
-    Together they and no answer weigh at most d (1 + 2 / d + 4 / (1 - e^(-eps / 2))) e^(eps spare / 2).
+    Take scores min(s, r + `spare` - off), off = 0 somewhere and growing by 1 or more from gap to gap. The sparse exponential mechanism of growth d then
+    chooses a candidate with off <= r except with probability beta. Proof: with c = (r + spare) / 2, the lowest interval around the gap with s >= c has its
+    middle less than c off, so the best score is (r + spare - 1) / 2 or more. Those with off > r have score `spare` at most, at most 2 d of them in a gap.
     """
     worse = 1 + 2 / bits - 4 / math.expm1(-epsilon / 2)
     return 1 + spare(epsilon, delta) + 4 / epsilon * math.log(bits * worse / beta)
@@ -169,12 +163,11 @@ _FORGOTTEN = 1e-4
 class DyadicThresholds(ThresholdLearner[Approximate]):
     """A threshold t with weight e^(eps min(s, H - errors(t)) / 2), s the number of records in the dyadic interval whose middle is t.
 
-    Candidates have s >= 1; the constants 0 and 2^bits always are candidates, of score H - errors. No answer: 2^(bits - 1).
-    H = alpha m + 1 + (2 / eps) ln(1 / delta), rounded down; `agnostic`: plus the least number of errors, estimated with a tenth of epsilon.
-    Privacy: (eps, delta) on every sample: a record lies in `bits` intervals, one of each height, and the largest contains every record.
-    So one replacement makes at most `bits` - 1 candidates leave, of score 1 or less, and moves a score by 1 at most.
-    Utility: `dyadic_records`. Take the lowest interval around both target - 1 and target with s >= c. Its half with both has fewer than c records,
-    or the target is its middle: its middle errs less than c. Cost: O(m log m), whatever the bits.
+    Candidates have s >= 1; the constants 0 and 2^bits always are candidates, of score H - errors. No answer: 2^(bits - 1). H = alpha m + 1 + (2 / eps) ln(1 /
+    delta), rounded down; `agnostic`: plus the least number of errors, estimated with a tenth of epsilon.
+    Privacy: (eps, delta) on every sample: a record lies in `bits` intervals, one of each height, and the largest contains every record. So one replacement
+    makes at most `bits` - 1 candidates leave, of score 1 or less, and moves a score by 1 at most.
+    Utility: `dyadic_records`. Cost: O(m log m), whatever the bits.
     Source: completes the informal Section 3.2 of Beimel, Nissim, Stemmer 2013, where an interval counts the smaller number of its zeros and ones: as private,
     as well proven, but at 64 bits twice as many records.
     """
@@ -197,7 +190,6 @@ class DyadicThresholds(ThresholdLearner[Approximate]):
 
     @property
     def optimum(self) -> Pure:
-        """The loss of the least number of errors."""
         return Pure(nano_epsilon(self.epsilon) // 10 if self.agnostic else 0)
 
     @property
@@ -206,44 +198,36 @@ class DyadicThresholds(ThresholdLearner[Approximate]):
 
     def candidates(self, sample: LabelledMultiset, optimum: int) -> Middles:
         """With their scores, if the best threshold errs on `optimum` records."""
-        if sample.bits != self.bits:
-            raise InputError(f"the points have {sample.bits} bits, the learner is for {self.bits}; give one number for both")
+        check_same(sample.bits, self.bits)
         height = optimum + math.floor(self.alpha * sample.size + spare(self.choice.epsilon, self.delta))
         return middles(Multiset(sample.bits, sample.values, sample.zeros + sample.ones), height - errors_by_gap(sample))
 
     def release(self, database: LabelledMultiset, draws: Draws) -> int:
         optimum = int(errors_by_gap(database).min()) + draws.discrete_laplace(Fraction(self.optimum.nano, NANO)) if self.agnostic else 0
-        threshold = self.choice.choose(self.candidates(database, optimum), draws)
-        return 1 << (self.bits - 1) if threshold is None else threshold
+        return self._answer(self.choice.choose(self.candidates(database, optimum), draws))
 
     def law(self, database: LabelledMultiset) -> Law[int]:
         """Exact; not for an agnostic learner."""
         if self.agnostic:
             raise InputError("an agnostic law has infinitely many outcomes and is not listed; use `chance`")
-        law = dict(self.choice.law(self.candidates(database, 0)))
-        none = law.pop(None)
-        shares: dict[int, int] = {answer: weight for answer, weight in law.items() if answer is not None}
-        return {**shares, 1 << (self.bits - 1): shares.get(1 << (self.bits - 1), 0) + none}
+        return image(self.choice.law(self.candidates(database, 0)), self._answer)
+
+    def _answer(self, threshold: int | None) -> int:
+        return 1 << (self.bits - 1) if threshold is None else threshold
 
     def chance(self, sample: LabelledMultiset, low: int, high: int) -> float:
-        fallback, total, inside = 1 << (self.bits - 1), 0.0, self.candidates(sample, 0).within(low, high)
-        for optimum, share in self._optima(sample):
+        fallback, total, inside = self._answer(None), 0.0, self.candidates(sample, 0).within(low, high)
+        optima = [(0, 1.0)]  # the possible estimates of the least number of errors, with their probabilities
+        if self.agnostic:
+            least, rate = int(errors_by_gap(sample).min()), self.optimum.epsilon
+            most = math.ceil(-math.log(_FORGOTTEN) / rate)
+            optima = [(least + noise, math.tanh(rate / 2) * math.exp(-rate * abs(noise))) for noise in range(-most, most + 1)]
+        for optimum, share in optima:
             answered, none = self.choice.share(self.candidates(sample, optimum), inside)
             total += share * float(answered + (none if low <= fallback <= high else 0))
         return total
 
-    def _optima(self, sample: LabelledMultiset) -> list[tuple[int, float]]:
-        """The possible estimates of the least number of errors, and their probabilities."""
-        if not self.agnostic:
-            return [(0, 1.0)]
-        least, rate = int(errors_by_gap(sample).min()), self.optimum.epsilon
-        most = math.ceil(-math.log(_FORGOTTEN) / rate)
-        return [(least + noise, math.tanh(rate / 2) * math.exp(-rate * abs(noise))) for noise in range(-most, most + 1)]
-
 
 def dyadic_records(bits: int, alpha: float, epsilon: float, delta: float, beta: float = 0.1) -> int:
-    """m with alpha m >= `surely_within`(bits, ...): if some threshold fits all m records, it errs on at most alpha m, except with probability beta.
-
-    597, 652 and 763 records at 16, 64 and 1,024 bits for alpha .1, epsilon 1, delta 1e-6, beta .1.
-    """
+    """m with alpha m >= `surely_within`(bits, ...): if some threshold fits all m records, it errs on at most alpha m, except with probability beta."""
     return math.ceil(surely_within(bits, epsilon, delta, beta) / alpha)

@@ -98,11 +98,7 @@ class LearnThresholds(ThresholdLearner[Approximate]):
 
 
 def tuned(alpha: float, epsilon: float, delta: float) -> LearnThresholds:
-    """Depth 2, parts of .24 (length), .30 with delta / 2 (each stable choice) and .16 of epsilon, slack 1.2 alpha at delta 1e-6 and .9 alpha at 1e-3.
-
-    Measured, alpha .1, epsilon 1, delta 1e-6, nine successes of ten on the worst known distribution: about 1,200, 1,400 and 1,500 records at 32, 64 and 128
-    bits. `alpha` is the wanted generalization error.
-    """
+    """Depth 2; parts of .24 (length), .30 with delta / 2 (stable choices), .16 of epsilon. About 1,200 to 1,500 records at 32 to 128 bits, alpha .1."""
     check_share("alpha", alpha)
     parts = Parts(0.24 * epsilon, 0.3 * epsilon, delta / 2, 0.16 * epsilon)
     factor = min(1.2, max(0.9, 0.6 - 0.1 * math.log10(delta)))
@@ -117,10 +113,7 @@ def printed(bits: int, alpha: float, epsilon: float, delta: float, beta: float =
 
 
 def printed_records(bits: int, alpha: float, epsilon: float, delta: float, beta: float = 0.1) -> int:
-    """max{(200 / alpha^2) ln(4 / (alpha beta)), 8^N (72 N / (alpha eps)) (log2(12 N / (beta delta)) + log2 log2 ... 2^bits, N times, rounded up each time)}.
-
-    3.0e6 at 32 bits, 3.5e7 at 64, for alpha .1, epsilon 1, delta 1e-6, beta .1.
-    """
+    """max{(200 / alpha^2) ln(4 / (alpha beta)), 8^N (72 N / (alpha eps)) (log2(12 N / (beta delta)) + log2 log2 ... 2^bits, N times, rounded up each time)}."""
     check_bits(bits)
     check_share("alpha", alpha)
     check_share("beta", beta)
@@ -131,8 +124,7 @@ def printed_records(bits: int, alpha: float, epsilon: float, delta: float, beta:
     return math.ceil(max(learning, (1 << 3 * levels) * 72 * levels / (alpha * epsilon) * (math.log2(12 * levels / (beta * delta)) + iterated)))
 
 
-_OVER = 1 + 1e-9
-"""A threshold with this many times alpha is bad."""
+_OVER = 1 + 1e-9  # a threshold with this many times alpha is bad
 
 
 @dataclass(frozen=True)

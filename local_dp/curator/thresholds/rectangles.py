@@ -13,7 +13,7 @@ import numpy as np
 from local_dp.arrays import Bools, Ints, Naturals
 from local_dp.checks import check_share, check_whole
 from local_dp.curator.mechanism import Law, Mechanism
-from local_dp.curator.multisets import Multiset, check_bits, naturals
+from local_dp.curator.multisets import Multiset, check_bits, check_same, naturals
 from local_dp.curator.sanitizers.steps import Steps
 from local_dp.curator.selection.groups import Groups, Joined, Listed
 from local_dp.curator.selection.sparse import SparseChoice
@@ -56,8 +56,7 @@ class RankQuery(Mechanism[Multiset, int | None, Approximate]):
 
     def candidates(self, points: Multiset) -> Groups[int]:
         """With their scores; a number may be a candidate twice."""
-        if points.bits != self.bits:
-            raise InputError(f"the points have {points.bits} bits, the query is for {self.bits}; give one number for both")
+        check_same(points.bits, self.bits)
         below = np.concatenate([[0], np.cumsum(points.counts)])
         within = min(self.rank, surely_within(self.bits + 1, self.epsilon, self.delta, _FAILURE))
         height = math.floor(within + spare(self.epsilon, self.delta))
@@ -101,8 +100,7 @@ class EqualRanks(Mechanism[Multiset, tuple[int, ...], Approximate]):
         return RankQuery(self.bits, rank, self.epsilon / (self.parts - 1), self.delta / (self.parts - 1))
 
 
-Rectangle: TypeAlias = tuple[tuple[int, int], ...]
-"""low..high on each axis, both ends included; empty where there is no axis."""
+Rectangle: TypeAlias = tuple[tuple[int, int], ...]  # low..high on each axis, both ends included; empty where there is no axis
 
 _SHARE = 0.6
 """The share of its allowed loss that a side is set to: by trial; with less there is no answer, with more it loses too many points."""
@@ -122,7 +120,6 @@ class LabelledPoints:
         naturals(self.points.ravel(), self.bits)
 
     def positives(self, axis: int) -> Multiset:
-        """The coordinates of the examples with label 1."""
         return Multiset.of(self.points[self.labels == 1, axis], self.bits)
 
 
@@ -142,7 +139,6 @@ class RankRectangles(Mechanism[LabelledPoints, Rectangle, Approximate]):
     delta: float
 
     def __post_init__(self) -> None:
-        check_bits(self.bits)
         check_whole("axes", self.axes, 1, 1 << 10)
         check_share("alpha", self.alpha)
         self.loss  # noqa: B018 - refuses what the queries refuse
@@ -153,7 +149,6 @@ class RankRectangles(Mechanism[LabelledPoints, Rectangle, Approximate]):
         return Approximate(2 * self.axes * side.nano, 2 * self.axes * side.atto)
 
     def side(self, rank: int) -> RankQuery:
-        """The query for one side."""
         return RankQuery(self.bits, rank, self.epsilon / (2 * self.axes), self.delta / (2 * self.axes))
 
     def release(self, database: LabelledPoints, draws: Draws) -> Rectangle:
@@ -163,15 +158,10 @@ class RankRectangles(Mechanism[LabelledPoints, Rectangle, Approximate]):
         sides = []
         for axis in range(self.axes):
             positives = database.positives(axis)
-            sides.append((query.release(positives, draws), query.release(_mirrored(positives), draws)))
+            mirrored = Multiset(self.bits, (positives.values.dtype.type(top) - positives.values)[::-1], positives.counts[::-1])
+            sides.append((query.release(positives, draws), query.release(mirrored, draws)))
         rectangle = [(low, top - high) for low, high in sides if low is not None and high is not None]
         return tuple(rectangle) if len(rectangle) == self.axes and all(low <= high for low, high in rectangle) else ()
-
-
-def _mirrored(points: Multiset) -> Multiset:
-    """Each point x as 2^bits - 1 - x."""
-    top = np.array((1 << points.bits) - 1, dtype=points.values.dtype)
-    return Multiset(points.bits, (top - points.values)[::-1], points.counts[::-1])
 
 
 def inside(rectangle: Rectangle, points: Naturals) -> Bools:
@@ -241,14 +231,10 @@ class PartitionRectangles(Mechanism[LabelledPoints, Rectangle, Approximate]):
         cuts = self.partition.release(projected, draws)
         noise = Fraction(nano_epsilon(self.epsilon / 2), NANO)
         bar = self.alpha * len(database.labels) / (_PARTS * self.axes * (len(cuts) + 1))
-        counts = _counts(database.positives(axis), cuts)
+        positives = database.positives(axis)
+        below = np.append(0, np.cumsum(positives.counts))
+        ends_at = np.searchsorted(positives.values, np.array(cuts, dtype=positives.values.dtype))
+        counts = np.diff(below[[0, *ends_at, -1]])
         full = [number for number, count in enumerate(counts.tolist()) if count + draws.discrete_laplace(noise) >= bar]
         ends = [0, *cuts, 1 << database.bits]
         return (ends[full[0]], ends[full[-1] + 1] - 1) if full else None
-
-
-def _counts(points: Multiset, cuts: tuple[int, ...]) -> Ints:
-    """The number of points before the first cut, from each cut to the next, and from the last one on."""
-    below = np.concatenate([[0], np.cumsum(points.counts)])
-    upto = below[np.searchsorted(points.values, np.array(cuts, dtype=points.values.dtype))]
-    return np.diff(np.concatenate([[0], upto, below[-1:]]))

@@ -1,6 +1,6 @@
 """A ladder of k levels: the bits on a path, found by the same clients in every round, by others in each round, or in one round (limits 12.1)."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise, product
 from typing import ClassVar
@@ -110,6 +110,15 @@ class _LadderInRounds(_Ladder):
     def lengths(self) -> tuple[int, ...]:
         return group_lengths(self.k, self.k if self.rounds is None else self.rounds)
 
+    def climb(self, ask: Callable[[str, int, int], tuple[LocalQuery, ...]]) -> LocalPlay[str]:
+        """Follows the path round by round, by the answers to what `ask` asks at a node, about some levels, in a round."""
+        heard, node = Heard(), ""
+        for round, levels in enumerate(self.lengths):
+            queries = ask(node, levels, round)
+            heard.add(queries, (yield queries))
+            node = heard.follow(node, levels)
+        return node
+
 
 @dataclass(frozen=True)
 class LadderAgain(_LadderInRounds):
@@ -137,16 +146,7 @@ class LadderAgain(_LadderInRounds):
 
     def algorithm(self, epsilon: float, clients: int) -> Repeated[LocalQuery, Tally, str]:
         randomizer, session = OneOfRounds(self.each(epsilon)), self.session if self.charged == "session" else ""
-
-        def play() -> LocalPlay[str]:
-            heard, node = Heard(), ""
-            for levels in self.lengths:
-                queries = ways_on(node, levels, range(clients), randomizer, session)
-                heard.add(queries, (yield queries))
-                node = heard.follow(node, levels)
-            return node
-
-        return Repeated(play)
+        return Repeated(lambda: self.climb(lambda node, levels, round: ways_on(node, levels, range(clients), randomizer, session)))
 
 
 @dataclass(frozen=True)
@@ -170,16 +170,12 @@ class LadderInTurn(_LadderInRounds):
         randomizer, rounds = OneOfRounds(epsilon), len(self.lengths)
         ends = [clients * place // rounds for place in range(rounds + 1)]
 
-        def play() -> LocalPlay[str]:
-            heard, node = Heard(), ""
-            for levels, (start, stop) in zip(self.lengths, pairwise(ends), strict=True):
-                deep = max(levels, min(self.k - len(node), DEEPEST, max(1, stop - start).bit_length() - 1)) if self.below else levels
-                queries = ways_on(node, deep, range(start, stop), randomizer)
-                heard.add(queries, (yield queries))
-                node = heard.follow(node, levels)
-            return node
+        def ask(node: str, levels: int, round: int) -> tuple[LocalQuery, ...]:
+            cohort = range(ends[round], ends[round + 1])
+            deep = max(levels, min(self.k - len(node), DEEPEST, max(1, len(cohort)).bit_length() - 1)) if self.below else levels
+            return ways_on(node, deep, cohort, randomizer)
 
-        return Adaptive(play)
+        return Adaptive(lambda: self.climb(ask))
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ import pytest
 
 from local_dp.bounds.curator import exponential_parity_examples, occam_examples_realizable, parity_examples
 from local_dp.curator.parity.learner import ParityLearner
-from local_dp.curator.selection.occam import OccamLearner
+from local_dp.curator.selection.exponential import OccamLearner
 from local_dp.experiments.claims.local import occam
 from local_dp.experiments.claims.local.occam import Error, Place, Privacy, Result, Size
 from local_dp.experiments.claims.local.parity import central as central_half

@@ -3,8 +3,8 @@
 from dataclasses import replace
 from fractions import Fraction
 
-from local_dp.curator.intervals import factorization
-from local_dp.curator.intervals.tree import Level
+from local_dp.curator import intervals
+from local_dp.curator.intervals import Level
 from local_dp.curator.inversion import rounded_normals
 from local_dp.experiments.claims.curator.intervals import CONSISTENT, EXPERIMENT, FLAT, ROOT, Errors, Local, Privacy
 from tests.support.runs.quick import Quick, Twin
@@ -21,10 +21,10 @@ def growing(local: Local, seed: int) -> Errors:
 
 HALF = {"noise": property(lambda level: Fraction(level.loss.nano))}
 LESS = {"rounded_normals": lambda draws, variance, count: rounded_normals(draws, variance // 2, count)}
-LEAVES = {"local_dp.curator.intervals.tree.consistent": lambda levels, shape, total: levels[-1].astype(float)}
+LEAVES = {"local_dp.curator.intervals.consistent": lambda levels, shape, total: levels[-1].astype(float)}
 TWINS = [
     Twin("a level that pays half of its stated loss", Level, HALF, (Privacy, FLAT), ("pure at its epsilon", "agree on average with closed forms")),
-    Twin("a factorization with too little noise", factorization, LESS, (ROOT,), ("agree on average with closed forms",)),
+    Twin("a factorization with too little noise", intervals, LESS, (ROOT,), ("agree on average with closed forms",)),
     Twin("leaves as counted, in a consistent tree", None, LEAVES, (CONSISTENT,), ("agree on average with closed forms",)),
     Twin("clients that err by n", Local, {"measure": growing}, (Local,), ("sqrt(n)",)),
 ]

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from local_dp.bounds.masked_parity import masked_parity_curator_clients
-from local_dp.curator.selection.occam import MaskedParityClass
+from local_dp.curator.selection.exponential import MaskedParityClass
 from local_dp.experiments.claims.local.masked_parity import runs
 from local_dp.experiments.claims.local.masked_parity.claim import EXPERIMENT, PARTED, REFERENCE, Place, Result, parting
 from local_dp.experiments.claims.local.masked_parity.epsilon import BEST, ONE_BIT, RUNS, TRIALS, Goal, Reports

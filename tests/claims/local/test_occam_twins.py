@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from local_dp.bounds.curator import occam_examples_printed
-from local_dp.curator.selection.exponential import ExponentialChoice, ExponentialMechanism, decay_of
-from local_dp.curator.selection.occam import Labelled
+from local_dp.curator.selection.exponential import ExponentialChoice, ExponentialMechanism, Labelled, decay_of
 from local_dp.draws import Draws
 from local_dp.experiments.claims.local import occam
 from local_dp.experiments.claims.local.occam import Privacy, Size, Sizes

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare, norm
 
-from local_dp.accounting.gaussian import conversion
+from local_dp.accounting.losses import conversion
 from local_dp.accounting.rules import delta, epsilon
 from local_dp.curator.account import ConcentratedAccount, TrustedOracle
 from local_dp.curator.clipped import NoisySum

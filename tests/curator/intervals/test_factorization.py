@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import norm
 
-from local_dp.accounting.gaussian import gaussian_delta
+from local_dp.accounting.losses import gaussian_delta
 from local_dp.arrays import Counts
-from local_dp.curator.intervals.factorization import PrefixFactorization, exact_product, series_inverse, series_product, square_sensitivity
+from local_dp.curator.intervals import PrefixFactorization, exact_product, series_inverse, series_product, square_sensitivity
 from local_dp.curator.multisets import Multiset
 from local_dp.draws import Draws
 from local_dp.loss import Approximate

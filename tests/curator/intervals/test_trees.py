@@ -9,7 +9,7 @@ import pytest
 
 from local_dp.arrays import Floats
 from local_dp.curator.account import Account, TrustedOracle
-from local_dp.curator.intervals.tree import CountTree, Level, Shape, best_branching, branchings, consistent, largest_variance, nested, prefix_variances
+from local_dp.curator.intervals import CountTree, Level, Shape, best_branching, branchings, consistent, largest_variance, nested, prefix_variances
 from local_dp.curator.laws import SmallDatabases
 from local_dp.curator.mechanism import Neighbours
 from local_dp.curator.multisets import Multiset

@@ -8,7 +8,7 @@ from itertools import combinations, product
 import numpy as np
 import pytest
 
-from local_dp.accounting.gaussian import gaussian_delta
+from local_dp.accounting.losses import gaussian_delta
 from local_dp.curator.marginals.base import BinaryTable
 from local_dp.curator.marginals.conjunctions import Disjunctions, WeightedMonomials, best_degree, bias, coefficients, monomial_counts
 from local_dp.draws import Draws

@@ -7,7 +7,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from local_dp.accounting.gaussian import gaussian_delta
+from local_dp.accounting.losses import gaussian_delta
 from local_dp.arrays import Counts, Floats
 from local_dp.curator.marginals import fourier
 from local_dp.curator.marginals.base import BinaryTable, Marginals

@@ -11,7 +11,7 @@ from local_dp.curator.account import Account, TrustedOracle
 from local_dp.curator.laws import SmallDatabases, epsilon_of
 from local_dp.curator.oracle_efficient.perturbed import NOTHING, Beside, DataPlayer, Perturbation, PerturbedMinimum, SyntheticGame, largest_error
 from local_dp.curator.oracle_efficient.separated import Closed, Conjunctions, Exhaustive, Parities, Weighted
-from local_dp.curator.selection.occam import Labelled
+from local_dp.curator.selection.exponential import Labelled
 from local_dp.draws import Draws
 from local_dp.interaction import Adaptive, run
 from local_dp.loss import Pure, approximate

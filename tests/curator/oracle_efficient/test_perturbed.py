@@ -12,7 +12,7 @@ from local_dp.arrays import Floats
 from local_dp.curator.laws import SmallDatabases, epsilon_of
 from local_dp.curator.oracle_efficient.perturbed import Perturbation, PerturbedMinimum, clipped_noise
 from local_dp.curator.oracle_efficient.separated import Certified, Conjunctions, Exhaustive, Parities, Separated, Thresholds, Weighted, labelled
-from local_dp.curator.selection.occam import Labelled
+from local_dp.curator.selection.exponential import Labelled
 from local_dp.loss import exp_epsilon
 from tests.support.inputs.refusals import refuse
 

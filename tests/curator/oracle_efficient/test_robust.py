@@ -17,7 +17,7 @@ from local_dp.curator.mechanism import Law, whole_weights
 from local_dp.curator.oracle_efficient.perturbed import Attempt, Perturbation
 from local_dp.curator.oracle_efficient.robust import RobustRelease, Terms, apart, cuts, failing, piece_epsilon
 from local_dp.curator.oracle_efficient.separated import FAIL, Certified, Conjunctions, Exhaustive, Fail, Weighted
-from local_dp.curator.selection.occam import Labelled
+from local_dp.curator.selection.exponential import Labelled
 from local_dp.draws import Draws
 from local_dp.loss import ATTO, Pure, exp_epsilon, nano_of_ratio
 from local_dp.noise import KeyedNoise

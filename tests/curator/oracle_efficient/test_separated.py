@@ -7,7 +7,6 @@ import pytest
 
 from local_dp.arrays import Ints
 from local_dp.curator.oracle_efficient.separated import Closed, Conjunctions, Parities, Separated, Thresholds, Weighted, least_shift
-from local_dp.curator.selection.occam import ParityClass, ThresholdClass
 from tests.support.inputs.refusals import refuse
 
 SMALL: list[Separated] = [*(Conjunctions(d) for d in (1, 2, 3, 5)), *(Parities(d) for d in (1, 2, 3, 5)), *(Thresholds(points) for points in (1, 2, 3, 9))]
@@ -71,14 +70,6 @@ def test_totals_are_sums_of_values(queries: Separated) -> None:
     weights = rng.integers(-9, 10, 20)
     expected = [sum(int(w) * value(queries, q, int(x)) for x, w in zip(points, weights, strict=True)) for q in range(queries.size)]
     assert queries.totals(Weighted(points, weights)).tolist() == expected
-
-
-def test_errors_are_those_of_the_hypothesis_classes() -> None:
-    """As the classes of the exponential mechanism count them."""
-    rng = np.random.default_rng(5)
-    x, y = rng.integers(0, 8, 30), rng.integers(0, 2, 30)
-    assert Parities(3).errors(x, y).tolist() == ParityClass(3).errors(x, y).tolist()
-    assert Thresholds(8).errors(x, y).tolist() == ThresholdClass(8).errors(x, y).tolist()
 
 
 def test_bad_input() -> None:

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from local_dp.accounting.gaussian import gaussian_delta
+from local_dp.accounting.losses import gaussian_delta
 from local_dp.accounting.rules import optimal_delta
 from local_dp.curator.query_release.counting import CountingQueries, GaussianAnswers, LaplaceAnswers, moved, table
 from local_dp.draws import Draws

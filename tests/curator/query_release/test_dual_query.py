@@ -8,7 +8,7 @@ import pytest
 from local_dp.curator.account import Account, TrustedOracle
 from local_dp.curator.laws import SmallDatabases, epsilon_of, worst_transcripts
 from local_dp.curator.marginals.base import BinaryTable, Errors, Marginals
-from local_dp.curator.query_release.dual_query import DualQuery, SampledQueries, dual_terms
+from local_dp.curator.query_release.synthetic import DualQuery, SampledQueries, dual_terms
 from local_dp.draws import Draws
 from local_dp.interaction import run
 from local_dp.loss import Pure

@@ -6,8 +6,7 @@ import pytest
 from local_dp.curator.account import Account, TrustedOracle
 from local_dp.curator.marginals.base import BinaryTable, Errors, Marginals, Synthetic
 from local_dp.curator.mechanism import Mechanism
-from local_dp.curator.query_release.dual_query import DualQuery
-from local_dp.curator.query_release.mwem import concentrated_mwem, pure_mwem
+from local_dp.curator.query_release.synthetic import DualQuery, concentrated_mwem, pure_mwem
 from local_dp.draws import Draws
 from local_dp.interaction import run
 from local_dp.loss import Concentrated, Pure, approximate

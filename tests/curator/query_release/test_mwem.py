@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from local_dp.accounting.gaussian import rho_within
+from local_dp.accounting.losses import rho_within
 from local_dp.arrays import Counts
 from local_dp.curator.account import Account, ConcentratedAccount, TrustedOracle
 from local_dp.curator.laws import SmallDatabases, epsilon_of, worst_transcripts
 from local_dp.curator.marginals.base import BinaryTable, Marginals, Weights
-from local_dp.curator.query_release.mwem import (
+from local_dp.curator.query_release.synthetic import (
     ConcentratedRounds,
     GaussianMarginal,
     Mwem,

@@ -82,7 +82,7 @@ def test_losses_count_their_parts() -> None:
         assert mechanism.loss.nano == 10**9
         assert mechanism.loss.atto <= ATTO // 1_000_000
         assert optimal_delta(mechanism.part, parts, Pure(10**9)) <= half < optimal_delta(Pure(mechanism.part.nano + 1), parts, Pure(10**9))
-    assert THRESHOLDS.calls == 513
+    assert THRESHOLDS.repetitions == 513
     assert SanThresholds(1.0, 1e-6, Goals(0.25, 0.1)).part.epsilon == pytest.approx(0.00826 * 0.97, rel=0.03)
 
 

@@ -14,9 +14,18 @@ from local_dp.arrays import Ints
 from local_dp.bounds.curator import occam_examples, occam_examples_printed, occam_examples_realizable, occam_examples_uniform
 from local_dp.curator.laws import SmallDatabases
 from local_dp.curator.multisets import Multiset
-from local_dp.curator.selection.exponential import ExponentialChoice, ExponentialMechanism, PermuteAndFlip, decay_of, log_probabilities, numbered
+from local_dp.curator.oracle_efficient.separated import Parities, Thresholds
+from local_dp.curator.selection.exponential import (
+    ExponentialChoice,
+    ExponentialMechanism,
+    Labelled,
+    OccamLearner,
+    PermuteAndFlip,
+    decay_of,
+    log_probabilities,
+    numbered,
+)
 from local_dp.curator.selection.groups import Listed, Runs, powers, sum_by
-from local_dp.curator.selection.occam import Labelled, OccamLearner, ParityClass, ThresholdClass
 from local_dp.curator.selection.sparse import SparseChoice, SparseExponential
 from local_dp.curator.selection.stable import UNIT, Lead, StableChoice, best_acceptance, enough_gap, laplace_acceptance, printed_acceptance
 from local_dp.draws import Draws
@@ -271,8 +280,8 @@ def test_class_errors_are_counted_right() -> None:
     generator = np.random.default_rng(0)
     x, y = generator.integers(0, 16, 30), generator.integers(0, 2, 30)
     parities = [sum((r & int(point)).bit_count() % 2 != label for point, label in zip(x, y, strict=True)) for r in range(16)]
-    assert ParityClass(4).errors(x, y).tolist() == parities
-    assert ThresholdClass(16).errors(x, y).tolist() == [int(((x >= t) != y).sum()) for t in range(17)]
+    assert Parities(4).errors(x, y).tolist() == parities
+    assert Thresholds(16).errors(x, y).tolist() == [int(((x >= t) != y).sum()) for t in range(17)]
 
 
 def test_a_million_hypotheses() -> None:
@@ -280,10 +289,10 @@ def test_a_million_hypotheses() -> None:
     generator = np.random.default_rng(1)
     x, r = generator.integers(0, 1 << 20, 200), 0xBEEF5
     y = (np.bitwise_count(x & r) & 1).astype(np.int64)
-    assert OccamLearner(ParityClass(20), 1.0).release(Labelled(x, y), Draws(KeyedNoise(0))) == r
+    assert OccamLearner(Parities(20), 1.0).release(Labelled(x, y), Draws(KeyedNoise(0))) == r
     x = generator.integers(0, 1 << 20, 100_000)
     y = ((x >= 300_000) ^ (generator.random(100_000) < 0.2)).astype(np.int64)
-    t = OccamLearner(ThresholdClass(1 << 20), 0.1).release(Labelled(x, y), Draws(KeyedNoise(0)))
+    t = OccamLearner(Thresholds(1 << 20), 0.1).release(Labelled(x, y), Draws(KeyedNoise(0)))
     assert abs(t - 300_000) < 0.02 * (1 << 20)
 
 
@@ -299,7 +308,7 @@ def test_the_sizes_are_enough(flip: float, size: Callable[[int, float, float, fl
     """At the size for alpha = beta = .1, thresholds on 64 points exceed the best error by alpha in at most a share beta of 100 runs (failure 1e-6)."""
     alpha, beta, epsilon, points, target = 0.1, 0.1, 0.5, 64, 20
     n = size(points + 1, epsilon, alpha, beta)
-    learner, failed = OccamLearner(ThresholdClass(points), epsilon), 0
+    learner, failed = OccamLearner(Thresholds(points), epsilon), 0
     for trial in range(100):
         generator = np.random.default_rng([7, trial])
         x = generator.integers(0, points, n)

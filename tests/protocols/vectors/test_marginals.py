@@ -14,8 +14,7 @@ from local_dp.populations.finite import Finite
 from local_dp.populations.population import Population
 from local_dp.postprocessing.steps import agree, overlaps
 from local_dp.protocols.surveys.policies import Launch
-from local_dp.protocols.vectors.marginal_design import Dealt, Task, best_design, covering_sets, designs
-from local_dp.protocols.vectors.marginals import Marginals
+from local_dp.protocols.vectors.marginals import Dealt, Marginals, Task, best_design, covering_sets, designs
 from local_dp.randomizers.finite import FiniteChannel, report_law
 from local_dp.records import Records
 from local_dp.tallies import Tally

@@ -7,9 +7,8 @@ import numpy as np
 
 from local_dp.curator.marginals.base import BinaryTable, Marginals
 from local_dp.curator.query_release.counting import CountingQueries, SmallDatabase
-from local_dp.curator.query_release.dual_query import SampledQueries
-from local_dp.curator.query_release.mwem import WorstMarginal
 from local_dp.curator.query_release.pmw import Asked, FirstFar, NoisyCount
+from local_dp.curator.query_release.synthetic import SampledQueries, WorstMarginal
 from local_dp.curator.selection.exponential import ExponentialChoice
 from tests.support.mechanisms.case import POINTS, Case, Twin, tallied
 

@@ -1,4 +1,4 @@
-"""Cases of `local_dp/curator/counts` and `local_dp/curator/intervals`."""
+"""Cases of `local_dp/curator/counts.py` and `local_dp/curator/intervals.py`."""
 
 from dataclasses import dataclass
 from fractions import Fraction
@@ -6,7 +6,7 @@ from fractions import Fraction
 import numpy as np
 
 from local_dp.curator.counts import ColumnCounts, ComposedLaplaceCounts, KNormCounts, LaplaceCounts, NoisyCounts
-from local_dp.curator.intervals.tree import Level, LevelCounts
+from local_dp.curator.intervals import Level, LevelCounts
 from local_dp.curator.multisets import Multiset
 from tests.support.mechanisms.case import Case, Twin, bits, columns, points
 

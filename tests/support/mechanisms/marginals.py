@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from local_dp.curator.intervals.tree import LevelCounts
+from local_dp.curator.intervals import LevelCounts
 from local_dp.curator.marginals.base import BinaryTable
 from local_dp.curator.marginals.baselines import DependentPair, OneMarginal
 from tests.support.mechanisms.case import Case

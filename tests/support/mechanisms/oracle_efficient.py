@@ -10,7 +10,7 @@ from local_dp.curator.oracle_efficient.separated import Conjunctions, Exhaustive
 from local_dp.curator.reductions.learners import ByLabel, LabelSanitizer, Processed
 from local_dp.curator.sanitizers.medians import Medians
 from local_dp.curator.sanitizers.point_counts import ThresholdedHistogram
-from local_dp.curator.selection.occam import Labelled
+from local_dp.curator.selection.exponential import Labelled
 from tests.support.mechanisms.case import PAIRS, POINTS, Case, Twin, labelled, points
 
 

@@ -9,9 +9,9 @@ import numpy as np
 
 from local_dp.arrays import Counts
 from local_dp.curator.multisets import Multiset
-from local_dp.curator.selection.exponential import ExponentialMechanism, PermutedMechanism, numbered
+from local_dp.curator.oracle_efficient.separated import Parities, Thresholds
+from local_dp.curator.selection.exponential import ExponentialMechanism, Labelled, OccamLearner, PermutedMechanism, numbered
 from local_dp.curator.selection.groups import Listed, Runs
-from local_dp.curator.selection.occam import Labelled, OccamLearner, ParityClass, ThresholdClass
 from local_dp.curator.selection.sparse import SparseChoice, SparseExponential
 from local_dp.curator.selection.stable import UNIT, Lead, Parts, Promise, RecConcave, StableChoice, printed_acceptance
 from local_dp.loss import ATTO
@@ -106,9 +106,9 @@ CASES = (
     stable(2.0, 1e-6),
     stable(0.1, 0.05),
     Case(RecConcave(ends, REC, Parts(0.5, 0.5, 1e-2, 0.5)), POINTS, points(2), (1, 2), (Twin(RecConcave(ends, REC, Parts(0.5, 0.5, 1e-2, 6.0))),)),
-    occam(ParityClass(2), 4, 0.5),
-    occam(ParityClass(2), 4, 1.0),
-    occam(ThresholdClass(3), 3, 0.5),
-    occam(ThresholdClass(3), 3, 1.0),
+    occam(Parities(2), 4, 0.5),
+    occam(Parities(2), 4, 1.0),
+    occam(Thresholds(3), 3, 0.5),
+    occam(Thresholds(3), 3, 1.0),
 )
 ELSEWHERE = {"BoundedRange": "tests/curator/query_release/test_mwem.py", "PrintedChoosing": "tests/curator/selection/test_printed.py"}

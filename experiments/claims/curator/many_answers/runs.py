@@ -9,7 +9,7 @@ import numpy as np
 
 from local_dp.arrays import Counts, Floats
 from local_dp.curator.account import Account, ConcentratedAccount, TrustedOracle
-from local_dp.curator.intervals.tree import Level
+from local_dp.curator.intervals import Level
 from local_dp.curator.laws import SmallDatabases, epsilon_of, worst_transcripts
 from local_dp.curator.marginals.base import BinaryTable, Marginals
 from local_dp.curator.marginals.base import Errors as CellErrors
@@ -17,9 +17,8 @@ from local_dp.curator.marginals.baselines import OneMarginal, PlainGaussian, ind
 from local_dp.curator.marginals.fourier import FourierGaussian, nearest_table
 from local_dp.curator.multisets import Multiset
 from local_dp.curator.query_release.counting import CountingQueries, GaussianAnswers, LaplaceAnswers, SmallDatabase, table
-from local_dp.curator.query_release.dual_query import DualQuery
-from local_dp.curator.query_release.mwem import Mwem, PureRounds, concentrated_mwem, pure_mwem
 from local_dp.curator.query_release.pmw import Answered, MultiplicativeWeights, Stream, Terms
+from local_dp.curator.query_release.synthetic import DualQuery, Mwem, PureRounds, concentrated_mwem, pure_mwem
 from local_dp.draws import Draws
 from local_dp.interaction import run
 from local_dp.loss import Pure, approximate

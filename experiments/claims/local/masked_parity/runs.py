@@ -19,8 +19,7 @@ from local_dp.bounds.masked_parity import (
     masked_parity_literal_success,
     masked_parity_one_round_clients,
 )
-from local_dp.curator.selection.exponential import log_probabilities
-from local_dp.curator.selection.occam import Labelled, MaskedParityClass, OccamLearner
+from local_dp.curator.selection.exponential import Labelled, MaskedParityClass, OccamLearner, log_probabilities
 from local_dp.draws import Draws
 from local_dp.experiments.lab.claim import Scale
 from local_dp.experiments.lab.cross_check import CrossCheck, Crossing, cross_check, exact_trial

@@ -20,6 +20,7 @@ from local_dp.bounds.curator import (
     plain_parity_examples,
 )
 from local_dp.curator.laws import SmallDatabases, epsilon_of
+from local_dp.curator.oracle_efficient.separated import Parities
 from local_dp.curator.parity import gf2
 from local_dp.curator.parity.learner import (
     Examples,
@@ -31,8 +32,7 @@ from local_dp.curator.parity.learner import (
     paper_learner,
     two_runs,
 )
-from local_dp.curator.selection.exponential import log_probabilities
-from local_dp.curator.selection.occam import Labelled, OccamLearner, ParityClass
+from local_dp.curator.selection.exponential import Labelled, OccamLearner, log_probabilities
 from local_dp.draws import Draws
 from local_dp.experiments.claims.local.local_to_sq.laws import compared
 from local_dp.experiments.lab.checks import SURE, every, in_words
@@ -169,7 +169,7 @@ class Mechanism:
             generator = np.random.default_rng([seed, d, trial, 1])
             r, x = int(generator.integers(1 << d)), generator.integers(0, 1 << d, n)
             y = (np.bitwise_count(x & r) & 1).astype(np.int64)
-            right += OccamLearner(ParityClass(d), epsilon).release(Labelled(x, y), Draws(KeyedNoise(int(generator.integers(1 << 63))))) == r
+            right += OccamLearner(Parities(d), epsilon).release(Labelled(x, y), Draws(KeyedNoise(int(generator.integers(1 << 63))))) == r
         return Searched(n, epsilon, right, trials, low, high, closed)
 
 
@@ -178,7 +178,7 @@ def _truth_weights(d: int, epsilon: float, n: int, trials: int, seed: int) -> tu
     weights = []
     for trial in range(trials):
         x = np.random.default_rng([seed, d, trial]).integers(0, 1 << d, n)
-        weights.append(math.exp(log_probabilities(-ParityClass(d).errors(x, np.zeros(n, dtype=np.int64)), epsilon)[0]))
+        weights.append(math.exp(log_probabilities(-Parities(d).errors(x, np.zeros(n, dtype=np.int64)), epsilon)[0]))
     return float(np.mean(weights)), float(np.std(weights, ddof=1)) / math.sqrt(trials)
 
 

@@ -1,9 +1,11 @@
-"""Trees of counts: a pure release of all intervals, level by level."""
+"""All interval counts: from trees of noisy counts, pure, and by the square-root factorization of prefix sums, approximate."""
 
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from decimal import MAX_EMAX, MAX_PREC, Context, Decimal, Inexact
 from fractions import Fraction
+from functools import cached_property, lru_cache
 
 import numpy as np
 
@@ -11,9 +13,9 @@ from local_dp.arrays import Counts, Floats, Ints
 from local_dp.checks import check_whole
 from local_dp.curator.clipped import ClippedLaplace
 from local_dp.curator.counts import LISTED, NoisyCounts
-from local_dp.curator.inversion import discrete_laplaces
-from local_dp.curator.mechanism import Law, Mechanism, WithinEpsilon, independent
-from local_dp.curator.multisets import Multiset
+from local_dp.curator.inversion import discrete_laplaces, least_variance, rounded_normals
+from local_dp.curator.mechanism import Law, Mechanism, WithinDelta, WithinEpsilon, check_listed, independent
+from local_dp.curator.multisets import Multiset, check_same
 from local_dp.draws import Draws
 from local_dp.errors import InputError
 from local_dp.interaction import Nonadaptive
@@ -29,8 +31,7 @@ def check_domain(bits: int) -> None:
 
 def cell_counts(database: Multiset, bits: int, width: int, cells: int) -> Counts:
     """The number of records in each of `cells` intervals of `width` points, from 0 on: shape (cells,). Raises InputError for another domain."""
-    if database.bits != bits:
-        raise InputError(f"the points are of 0..2^{database.bits} - 1, the mechanism is for 0..2^{bits} - 1; give one domain for both")
+    check_same(database.bits, bits)
     counts = np.zeros(cells, dtype=np.int64)
     np.add.at(counts, database.values.astype(np.int64) // width, database.counts)
     return counts
@@ -67,7 +68,7 @@ class LevelCounts(NoisyCounts):
 class Level(WithinEpsilon[Multiset, LevelCounts]):
     """The counts of the intervals [0, width), [width, 2 width), ... of the domain 0..2^bits - 1, each with discrete Laplace noise of eps / 2.
 
-    Privacy: epsilon, pure: a replaced record moves two counts by 1, eps / 2 each. A record added or removed costs eps / 2.
+    Privacy: epsilon, pure: a replaced record moves two counts by 1, eps / 2 each.
     Utility: each count is unbiased, of variance 1 / (cosh(eps / 2) - 1), about 8 / eps^2. Cost: 40 ns a cell.
     """
 
@@ -82,7 +83,6 @@ class Level(WithinEpsilon[Multiset, LevelCounts]):
 
     @property
     def cells(self) -> int:
-        """The number of intervals; the last one may reach beyond the domain."""
         return -(-(1 << self.bits) // self.width)
 
     @property
@@ -97,12 +97,8 @@ class Level(WithinEpsilon[Multiset, LevelCounts]):
         return self.cut_law(database, database.size)
 
     def cut_law(self, database: Multiset, most: int) -> Law[LevelCounts]:
-        """The law of the counts cut to 0..`most`, which is m or more: beyond, neighbours' laws have the ratios of the ends.
-
-        e^(eps / 2) is replaced by a fraction just below it. Raises InputError above 2^12 outcomes.
-        """
-        if (most + 1) ** self.cells > LISTED:
-            raise InputError(f"there are {self.cells} cells of up to {most} records; a law is listed up to {LISTED} outcomes")
+        """The law of the counts cut to 0..`most`, which is m or more; e^(eps / 2) is a fraction just below it. Raises InputError above 2^12 outcomes."""
+        check_listed(f"{self.cells} cells of up to {most} records", (most + 1) ** self.cells, LISTED, " outcomes")
         cut = ClippedLaplace(self.noise.numerator, self.noise.denominator, most)
         laws = [cut.law(count) for count in self._counts(database).tolist()]
         return {LevelCounts(np.array(counts, dtype=np.int64)): weight for counts, weight in independent(laws)}
@@ -131,14 +127,10 @@ class Shape:
         """The number of leaves below a node of each level, from the root's children down to the leaves."""
         return tuple(self.branching**below for below in reversed(range(self.height)))
 
-    @property
-    def _padded(self) -> list[int]:
-        """The number of nodes of each level with the empty ones."""
-        return [-(-self.leaves // self.widths[0]) * self.widths[0] // width for width in self.widths]
-
     def filled(self, levels: Sequence[Counts | Floats]) -> list[Floats]:
         """The levels with empty nodes behind the right edge, whose counts are exactly 0."""
-        return [np.append(level.astype(np.float64), np.zeros(size - len(level))) for level, size in zip(levels, self._padded, strict=True)]
+        sizes = [-(-self.leaves // self.widths[0]) * self.widths[0] // width for width in self.widths]
+        return [np.append(level.astype(np.float64), np.zeros(size - len(level))) for level, size in zip(levels, sizes, strict=True)]
 
     def spreads(self) -> list[Floats]:
         """The variance of each node's estimate from itself and all nodes below, in units of the variance of one noisy count."""
@@ -193,7 +185,6 @@ def prefix_variances(shape: Shape) -> Floats:
         start = end - shares
 
         def together(f: Floats, g: Floats, ends: tuple[Floats, Floats, Floats, Floats] = (left, right, both, sums)) -> Floats:
-            """The covariance of the errors at two borders, f <= g."""
             here, there, mixed, total = ends
             return (1 - f) * (1 - g) * here + f * g * there + (f * (1 - g) + g * (1 - f)) * mixed + total * f * (1 - g)
 
@@ -233,9 +224,8 @@ def branchings(leaves: int) -> Iterator[int]:
 class CountTree(Mechanism[Multiset, IntervalCounts, Pure]):
     """All interval counts of the domain 0..2^bits - 1 from a tree of noisy counts with `branching` children a node; 2^bits of them put noise on every cell.
 
-    Privacy: epsilon, pure, in equal parts on h = ceil(bits / log2 b) levels; the root is n, which is public.
-    Utility: `deviation`; the largest error over all intervals is about four times that. `by_least_squares` makes the counts consistent, which never loses;
-    without it, they are added up as they are. Cost: O(D): 2^20 points in a fifth of a second.
+    Privacy: epsilon, pure, in equal parts on h = ceil(bits / log2 b) levels; the root is n, which is public. Utility: `deviation`; `by_least_squares` makes
+    the counts consistent, which never loses. Cost: O(D): 2^20 points in a fifth of a second.
     Source: Hay, Rastogi, Miklau, Suciu 2010; Qardaji, Yang, Li 2013 on the branching.
     """
 
@@ -252,12 +242,10 @@ class CountTree(Mechanism[Multiset, IntervalCounts, Pure]):
 
     @property
     def shape(self) -> Shape:
-        """The shape of the tree."""
         return Shape(1 << self.bits, self.branching)
 
     @property
     def levels(self) -> tuple[Level, ...]:
-        """The mechanisms, from the largest intervals to the points."""
         each = split_epsilon(self.epsilon, self.shape.height)
         return tuple(Level(self.bits, width, each) for width in self.shape.widths)
 
@@ -289,3 +277,118 @@ def best_branching(bits: int, epsilon: float) -> int:
     """The branching with the least `CountTree.deviation`: 2^bits, a flat histogram, on small domains; about 16 on large ones."""
     check_domain(bits)
     return min(branchings(1 << bits), key=lambda branching: CountTree(bits, epsilon, branching).deviation)
+
+
+def exact_product(a: Counts, b: Counts) -> Counts:
+    """The first len(a) coefficients of a times b, whole numbers of 0 or more: by one product of two long numbers (Kronecker 1882). O(D log D)."""
+    digits = len(str(int(a.sum()) * int(b.max(initial=1))))
+    product = Context(prec=MAX_PREC, Emax=MAX_EMAX, traps=[Inexact]).multiply(_written(a, digits), _written(b, digits))
+    text = format(product, "f").zfill(2 * len(a) * digits).encode()
+    places = np.frombuffer(text, dtype=np.uint8).reshape(-1, digits)[len(a) :][::-1] - ord("0")
+    coefficients = np.zeros(len(a), dtype=np.int64)
+    for place in range(digits):
+        coefficients = 10 * coefficients + places[:, place]
+    return coefficients
+
+
+def _written(coefficients: Counts, digits: int) -> Decimal:
+    """The value of the polynomial at 10^digits."""
+    places = np.empty((len(coefficients), digits), dtype=np.uint8)
+    left = coefficients[::-1].copy()
+    for place in reversed(range(digits)):
+        left, places[:, place] = np.divmod(left, 10)
+    return Decimal((places + ord("0")).tobytes().decode())
+
+
+def series_product(a: Floats, b: Floats) -> Floats:
+    """The first len(a) coefficients of a times b, of the same length, by FFT."""
+    size = 1 << (2 * len(a) - 1).bit_length()
+    return np.asarray(np.fft.irfft(np.fft.rfft(a, size) * np.fft.rfft(b, size), size)[: len(a)])
+
+
+def series_inverse(a: Floats) -> Floats:
+    """The first len(a) coefficients of 1 / a, by Newton's iteration."""
+    inverse = np.array([1 / a[0]])
+    while len(inverse) < len(a):
+        longer = np.append(inverse, np.zeros(min(len(inverse), len(a) - len(inverse))))
+        error = -series_product(a[: len(longer)], longer)
+        error[0] += 2
+        inverse = series_product(longer, error)
+    return inverse
+
+
+MAX_SIZE = 1 << 32  # records: more might need sums of over 64 bits
+
+
+@dataclass(frozen=True)
+class PrefixFactorization(WithinDelta[Multiset, IntervalCounts]):
+    """All interval counts of the domain 0..2^bits - 1 from W x + z: W lower-triangular Toeplitz, z whole Gaussian noise, x the counts of the points.
+
+    The matrix of prefix sums is M^2, M of coefficients binom(2k, k) / 4^k. W is M times a scale of 2^(bits / 2 + 1), its coefficients rounded to whole
+    numbers so that their sums stay within 1/2 of M's. The answer is (prefix sums) W^-1 (W x + z): unbiased for any W.
+    Privacy: (eps, delta). W x is whole and exact. A replaced record moves it by at most `square` = max |W (e_a - e_b)|^2, a whole number computed exactly.
+    With z = round(N(0, V)) each, W x + z is the rounded answer of a Gaussian mechanism. Utility: standard error sqrt(V) |row| / scale, about ln(D) / pi times
+    a constant. Cost: O(D log D): 2^16 points in a second, most of it a table for V.
+    Source: Fichtenberger, Henzinger, Upadhyay 2023; Henzinger, Upadhyay, Upadhyay 2023.
+    """
+
+    bits: int
+    epsilon: float
+    delta: float
+
+    def __post_init__(self) -> None:
+        check_domain(self.bits)
+        super().__post_init__()
+
+    @property
+    def coefficients(self) -> Counts:
+        """The first column of W: shape (2^bits,)."""
+        return _rounded_root(1 << self.bits)
+
+    @cached_property
+    def square(self) -> int:
+        """max |W (e_a - e_b)|^2 over all a, b: the squared L2 sensitivity against a replaced record."""
+        return square_sensitivity(self.coefficients)
+
+    @cached_property
+    def variance(self) -> int:
+        return least_variance(self.square, self.loss)
+
+    def measured(self, database: Multiset, draws: Draws) -> Counts:
+        """W x + z, shape (2^bits,): the whole release."""
+        cells = 1 << self.bits
+        counts = cell_counts(database, self.bits, 1, cells)
+        if database.size > MAX_SIZE:
+            raise InputError(f"there are {database.size:,} records; give at most 2^32")
+        return exact_product(counts, self.coefficients) + rounded_normals(draws, self.variance, cells)
+
+    def release(self, database: Multiset, draws: Draws) -> IntervalCounts:
+        return IntervalCounts(np.append(0.0, series_product(self.decoding, self.measured(database, draws).astype(np.float64))))
+
+    @property
+    def decoding(self) -> Floats:
+        """The first column of (prefix sums) W^-1."""
+        return np.asarray(np.cumsum(series_inverse(self.coefficients.astype(np.float64))))
+
+    def deviations(self) -> Floats:
+        """The standard error of the count below each point, shape (2^bits + 1,)."""
+        return np.append(0.0, np.sqrt((self.variance + 1 / 12) * np.cumsum(self.decoding**2)))
+
+
+@lru_cache(maxsize=2)
+def _rounded_root(cells: int) -> Counts:
+    """The coefficients of M times the scale, rounded so that all their partial sums are rounded."""
+    k = np.arange(1, cells)
+    root = np.append(1.0, np.cumprod(1 - 1 / (2 * k)))
+    sums = np.floor((2 << (cells.bit_length() // 2)) * np.cumsum(root) + 0.5).astype(np.int64)
+    return np.diff(sums, prepend=0)
+
+
+def square_sensitivity(coefficients: Counts) -> int:
+    """max over d of sum_i (w_i - w_(i - d))^2, w_i = 0 for i < 0; d = D stands for columns that do not meet.
+
+    Columns a and a + d differ by this sum over the first D - a rows, most for a = 0, so it is the maximum over all pairs of columns.
+    """
+    squares = np.cumsum(coefficients**2)
+    alike = exact_product(coefficients, coefficients[::-1])[::-1]  # sum_i w_i w_(i + d), d = 0, 1, ...
+    return int((squares[-1] + squares[::-1] - 2 * alike)[1:].max())

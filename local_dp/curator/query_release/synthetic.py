@@ -1,4 +1,4 @@
-"""MWEM over whole marginals: choose the marginal with the worst answer, measure it, move the weights of all rows; pure or concentrated."""
+"""Synthetic binary tables that answer a workload of marginals: MWEM, pure or concentrated, and DualQuery, pure."""
 
 import math
 from abc import abstractmethod
@@ -7,15 +7,15 @@ from typing import Generic, Self, TypeAlias, TypeVar
 
 import numpy as np
 
-from local_dp.accounting.gaussian import rho_within
+from local_dp.accounting.losses import rho_within
 from local_dp.arrays import Counts, Floats
-from local_dp.checks import check_share, check_whole
-from local_dp.curator.intervals.tree import LevelCounts
+from local_dp.checks import check_positive, check_share, check_whole
+from local_dp.curator.intervals import LevelCounts
 from local_dp.curator.inversion import rounded_normals
-from local_dp.curator.marginals.base import DENSE, BinaryTable, Marginals, Synthetic, Weights
+from local_dp.curator.marginals.base import DENSE, BinaryTable, Marginals, Synthetic, Weights, spread
 from local_dp.curator.marginals.baselines import OneMarginal
-from local_dp.curator.mechanism import Mechanism
-from local_dp.curator.selection.exponential import BoundedRange, ByScore, ExponentialChoice
+from local_dp.curator.mechanism import Law, Mechanism, check_listed, independent
+from local_dp.curator.selection.exponential import BoundedRange, ByScore, ExponentialChoice, numbered
 from local_dp.curator.selection.groups import Listed
 from local_dp.draws import Draws
 from local_dp.errors import InputError
@@ -37,17 +37,15 @@ class WorstMarginal(ByScore[BinaryTable, int]):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.expected.shape != (self.workload.cells,) or self.expected.dtype.kind != "i":
-            raise InputError(f"the expected counts have shape {self.expected.shape}; give a whole number for each of {self.workload.cells} cells")
+        self.workload.check_counts(self.expected)
 
     @property
     def choice(self) -> ExponentialChoice:
         return ExponentialChoice(self.epsilon, 2)
 
     def candidates(self, database: BinaryTable) -> Listed:
-        errors = np.abs(np.rint(self.workload.answers(database)).astype(np.int64) - self.expected)
-        scores = np.add.reduceat(errors, self.workload.starts[:-1])
-        return Listed(scores, np.arange(len(scores)))
+        errors = np.abs(self.workload.counts(database) - self.expected)
+        return numbered(np.add.reduceat(errors, self.workload.starts[:-1]))
 
 
 @dataclass(frozen=True)
@@ -70,7 +68,7 @@ class GaussianMarginal(Mechanism[BinaryTable, LevelCounts, Concentrated]):
         return Concentrated(-(-ATTO // self.variance))
 
     def release(self, database: BinaryTable, draws: Draws) -> LevelCounts:
-        cells = np.rint(Marginals(self.d, (self.mask,)).answers(database)).astype(np.int64)
+        cells = Marginals(self.d, (self.mask,)).counts(database)
         return LevelCounts(cells + rounded_normals(draws, self.variance, len(cells)))
 
 
@@ -112,6 +110,13 @@ class Rounds(Generic[L_co]):
         """Asks for all cells of one."""
 
 
+def _split(whole: int, rounds: int, share: float) -> tuple[int, int]:
+    """The budget of a round, and the share of it that chooses."""
+    check_share("the share that chooses", share)
+    check_whole("rounds", rounds, 1, _MOST_ROUNDS)
+    return whole // rounds, math.floor(whole // rounds * share)
+
+
 @dataclass(frozen=True)
 class PureRounds(Rounds[Pure]):
     """Epsilons add up: `chosen` for each choice and `measured` for each measurement, with discrete Laplace noise."""
@@ -122,10 +127,7 @@ class PureRounds(Rounds[Pure]):
     @classmethod
     def within(cls, epsilon: float, rounds: int, share: float = 0.5) -> Self:
         """As many rounds within epsilon; this share of it chooses. Raises InputError where too little is left for a round."""
-        check_share("the share that chooses", share)
-        check_whole("rounds", rounds, 1, _MOST_ROUNDS)
-        each = nano_epsilon(epsilon) // rounds
-        part = math.floor(each * share)
+        each, part = _split(nano_epsilon(epsilon), rounds, share)
         if part < 1:
             raise InputError(f"epsilon is {epsilon:g} for {rounds:,} rounds; give a larger epsilon or fewer rounds")
         return cls(rounds, part / NANO, (each - part) / NANO)
@@ -155,10 +157,7 @@ class ConcentratedRounds(Rounds[Concentrated]):
     @classmethod
     def within(cls, rho: Concentrated, rounds: int, share: float = 0.3) -> Self:
         """As many rounds within rho; this share of it chooses. Raises InputError where too little is left for a round."""
-        check_share("the share that chooses", share)
-        check_whole("rounds", rounds, 1, _MOST_ROUNDS)
-        each = rho.atto_rho // rounds
-        choice = math.floor(each * share)
+        each, choice = _split(rho.atto_rho, rounds, share)
         nano = math.isqrt(8 * choice)
         if nano < 1 or each - choice < 1:
             raise InputError(f"{rho} for {rounds:,} rounds; give a larger rho or fewer rounds")
@@ -183,11 +182,10 @@ class ConcentratedRounds(Rounds[Concentrated]):
 class Mwem(Mechanism[BinaryTable, Synthetic, L_co], Generic[L_co]):
     """A synthetic table of d <= 22 binary columns that answers a workload of marginals: multiplicative weights, exponential mechanism.
 
-    Each round chooses the marginal with the worst answer, and measures it whole. Then it replays all measurements so far, the newest first.
-    A row's weight is multiplied by e^(the share that its cell should have, less the share that it has). Replays let the last measurements not undo the first.
+    Each round chooses the marginal with the worst answer, and measures it whole. Then it replays all measurements so far, the newest first. A row's weight is
+    multiplied by e^(the share that its cell should have, less the share that it has).
     Steps are short, so measurements are not fitted to the last digit. A marginal that is chosen twice counts twice.
-    Privacy: the loss of its rounds, adaptively chosen; all else is post-processing. As an algorithm it is CI by its type, and pays by itself.
-    Utility: measured. It gains where a histogram of 2^d cells cannot: many rows, few records. Cost: O(d 2^d) a round and O(2^d) a replay.
+    Privacy: the loss of its rounds, adaptively chosen; all else is post-processing. Utility: measured. Cost: O(d 2^d) a round and O(2^d) a replay.
     Source: Hardt, Ligett, McSherry 2012; whole marginals and rho as in McKenna, Mullins, Sheldon, Miklau 2022; lecture notes 3.2.3.
     """
 
@@ -247,13 +245,120 @@ def concentrated_mwem(workload: Marginals, size: int, budget: Approximate) -> Mw
 
 
 def concentrated_rounds(d: int, size: int, rho: float) -> int:
-    """T = n sqrt(rho d ln 2) / 70, from 1 to 200: balances the distance of the weights from T measurements with the noise of these.
-
-    T rounds leave an error of sqrt(ln N / T), and a measurement has noise of sqrt(T / rho) / n. On `fair` twice or half as many err a tenth more.
-    """
+    """T = n sqrt(rho d ln 2) / 70, from 1 to 200: balances the distance of the weights from T measurements with the noise of these."""
     return min(200, max(1, round(size * math.sqrt(rho * d * math.log(2)) / 70)))
 
 
 def pure_rounds(d: int, size: int, epsilon: float) -> int:
     """T = (n eps)^(2/3) (d ln 2)^(1/3) / 40, from 1 to 200: as `concentrated_rounds`, for noise of T / (n eps)."""
     return min(200, max(1, round(math.pow(size * epsilon, 2 / 3) * math.pow(d * math.log(2), 1 / 3) / 40)))
+
+
+_LISTED = 1 << 12  # outcomes
+
+
+@dataclass(frozen=True, eq=False)
+class SampledQueries(Mechanism[BinaryTable, tuple[int, ...], Pure]):
+    """`count` independent choices among the cells of a workload and their complements, numbered cells first, each by the exponential mechanism.
+
+    The score of a cell is its number of records above the `expected` one, a whole number; of its complement, the opposite.
+    Privacy: count times `each`, pure: a replaced record moves a score by at most 1.
+    """
+
+    workload: Marginals
+    expected: Counts
+    count: int
+    each: float
+
+    def __post_init__(self) -> None:
+        check_whole("count", self.count, 1, 1 << 16)
+        self.workload.check_counts(self.expected)
+        self.choice  # noqa: B018 - refuses a wrong epsilon
+
+    @property
+    def choice(self) -> ExponentialChoice:
+        return ExponentialChoice(self.each)
+
+    @property
+    def loss(self) -> Pure:
+        return Pure(self.count * self.choice.loss.nano)
+
+    def release(self, database: BinaryTable, draws: Draws) -> tuple[int, ...]:
+        return self.choice.choose_many(self._candidates(database), self.count, draws)
+
+    def law(self, database: BinaryTable) -> Law[tuple[int, ...]]:
+        """Raises InputError above 2^12 outcomes."""
+        queries = 2 * self.workload.cells
+        check_listed(f"{queries} queries to choose {self.count} of", queries**self.count, _LISTED, " outcomes")
+        law = self.choice.law(self._candidates(database))
+        return dict(independent([law] * self.count))
+
+    def _candidates(self, database: BinaryTable) -> Listed:
+        above = self.workload.counts(database) - self.expected
+        return numbered(np.concatenate([above, -above]))
+
+
+@dataclass(frozen=True)
+class DualQuery:
+    """A synthetic table of `rounds` rows from queries that are drawn where the rows so far have too few records: a curator's adaptive algorithm, pure.
+
+    Each round draws `samples` cells or complements: query q with weight e^(eta sum (q(x) - q(row)) over the rows so far), in whole counts. It then adds the
+    row that satisfies most of them.
+    Privacy: eta samples rounds (rounds - 1) / n: the exponential mechanism of 2 eta t / n in the round after t rows, adaptively chosen. Utility: measured; a
+    table of few rows. Cost: O(samples 2^d + cells) a round.
+    Source: Gaboardi, Gallego Arias, Hsu, Roth, Wu 2014, Algorithm 1.
+    """
+
+    workload: Marginals
+    rounds: int
+    samples: int
+    eta: float
+
+    def __post_init__(self) -> None:
+        check_whole("d", self.workload.d, 1, DENSE)
+        check_whole("rounds", self.rounds, 1, 1 << 16)
+        check_whole("samples", self.samples, 1, 1 << 16)
+        check_positive("eta", self.eta)
+
+    @classmethod
+    def within(cls, workload: Marginals, size: int, epsilon: float) -> "DualQuery":
+        """The largest eta for epsilon and n records, with `dual_terms` rounds and samples."""
+        rounds, samples = dual_terms(size, epsilon)
+        return cls(workload, rounds, samples, nano_epsilon(epsilon) / NANO * size / (samples * rounds * (rounds - 1)))
+
+    def losses(self, size: int) -> tuple[Pure, ...]:
+        """Of all rounds but the first, which sees no record: fixed beforehand."""
+        return tuple(Pure(self.samples * nano_epsilon(2 * self.eta * rows / size)) for rows in range(1, self.rounds))
+
+    def algorithm(self, size: int, seed: int) -> Adaptive[SampledQueries, tuple[int, ...], Synthetic]:
+        """For a table of `size` records; a seed's public coins decide the first round's queries and all ties."""
+        return Adaptive(lambda: self._play(size, np.random.default_rng(seed)))
+
+    def _play(self, size: int, coins: np.random.Generator) -> Play[SampledQueries, tuple[int, ...], Synthetic]:
+        d = self.workload.d
+        rows = np.zeros(1 << d)
+        sample = tuple(coins.integers(0, 2 * self.workload.cells, self.samples).tolist())
+        for row in range(self.rounds):
+            if row:
+                expected = np.rint(self.workload.of_histogram(rows) * (self.rounds / row)).astype(np.int64)
+                (sample,) = yield (SampledQueries(self.workload, expected, self.samples, 2 * self.eta * row / size),)
+            best = int(np.argmax(self._satisfied(sample) + coins.random(1 << d) / 2))
+            rows[best] += size / self.rounds
+        return Synthetic(d, rows)
+
+    def _satisfied(self, sample: tuple[int, ...]) -> Floats:
+        """How many of the queries each row satisfies, up to a number that all rows share."""
+        cells, d = np.array(sample), self.workload.d
+        signs = np.bincount(cells % self.workload.cells, np.where(cells < self.workload.cells, 1.0, -1.0), self.workload.cells).astype(np.float64)
+        total = np.zeros((2,) * d)
+        for mask, start in zip(self.workload.masks, self.workload.starts[:-1].tolist(), strict=True):
+            own = signs[start : start + (1 << mask.bit_count())]
+            if own.any():
+                total += spread(d, mask, own)
+        return total.ravel()
+
+
+def dual_terms(size: int, epsilon: float) -> tuple[int, int]:
+    """4/3 and 1/2 of (n eps)^(1/3) rounds and samples, so that eta of `within` does not depend on n. Public."""
+    scale = math.pow(size * epsilon, 1 / 3)
+    return max(2, round(4 * scale / 3)), max(1, round(scale / 2))

@@ -1,1 +1,0 @@
-"""All interval counts of an ordered domain at once: trees of counts made consistent, and the square-root factorization of prefix sums."""
