@@ -111,3 +111,11 @@ def test_a_number_goes_to_the_nearest_point_of_the_lattice(place: Callable[[Floa
     assert place((points + 0.25) * step - BOUND).tolist() == points.tolist()
     assert place((points + 0.75) * step - BOUND).tolist() == (points + 1).tolist()
     assert place(np.array([-9.0, 9.0, -np.inf, np.inf, np.nan])).tolist() == [0, STEPS, 0, STEPS, STEPS // 2]
+
+
+def test_wilson_is_the_case_of_zero_and_one() -> None:
+    """Between 0 and 1 it is Wilson's interval for a share, here by its printed form."""
+    share, n, spread = 0.9, 10, Z95**2 / 10
+    centre = (share + spread / 2) / (1 + spread)
+    half = Z95 / (1 + spread) * float(np.sqrt(share * (1 - share) / n + spread / (4 * n)))
+    assert [float(end) for end in score_interval(share, (0.0, 1.0), n)] == pytest.approx([centre - half, centre + half])
