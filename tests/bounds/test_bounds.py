@@ -49,14 +49,6 @@ MASKED_PARITY = [  # d, the first round's part of beta = .1, the union bound of 
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("epsilon", "tau", "beta", "clt", "exact", "hoeffding"), RR_TABLE)
-def test_randomized_response_matches_the_table(epsilon: float, tau: float, beta: float, clt: int, exact: int, hoeffding: int) -> None:
-    """Both sample sizes are those of limits 1, to the client up to rounding."""
-    assert abs(rr_clients(epsilon, tau, beta) - clt) <= 1
-    assert abs(rr_clients_hoeffding(epsilon, tau, beta) - hoeffding) <= 1
-    assert clt < exact < hoeffding
-
-
 def failure(epsilon: float, tau: float, n: int, mean: float = 0.0) -> float:
     """Pr[the randomized-response estimate of a [-1, 1] mean is off by more than tau], exactly, from the binomial law."""
     gain = response_gain(epsilon)

@@ -94,8 +94,6 @@ def test_every_evaluation_error_is_one_line(question: str, says: str) -> None:
     assert len(str(error.value).splitlines()) == 1
 
 
-# --- against Python's own evaluation -------------------------------------------------------------------------------------------------------------------
-
 NUMBERS = {"a": [0, 1, 2, 3], "b": [2, 2, -1, 0], "c": [1, 0, 3, 3]}
 COMPARISONS = st.tuples(
     st.sampled_from("abc"), st.sampled_from(["<", "<=", ">", ">=", "==", "!="]), st.one_of(st.integers(-2, 4).map(str), st.sampled_from("abc"))
@@ -127,8 +125,6 @@ def test_questions_agree_with_python(question: str) -> None:
     """Every random question means what the same expression means in Python: same precedence, same answers."""
     assert agrees(question, parse)
 
-
-# --- hostile input -------------------------------------------------------------------------------------------------------------------------------------
 
 HOSTILE = [
     "a" * 10**6,

@@ -45,9 +45,6 @@ def test_every_built_in_randomizer_conforms(epsilon: float) -> None:
         conform(randomizer, slack=SLACK + epsilon - stated_loss(randomizer))
 
 
-# --- wrong twins: each is nearly right, and each check must notice ---------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class RoundedAway(BinaryRR):
     """The flip threshold rounded down: a hair more than epsilon."""
@@ -170,9 +167,6 @@ def test_wrong_twins_fail_the_check_made_for_them(twin: FiniteChannel, fault: st
     """The suite refuses a randomizer that is wrong in one way, by the check that is about it."""
     with pytest.raises(AssertionError, match=fault):
         conform(twin)
-
-
-# --- particular claims -----------------------------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("epsilon", EPSILONS)

@@ -55,9 +55,6 @@ def test_the_enumerated_sampler_is_the_declared_matrix(name: str, k: int) -> Non
     figure(13, f"{len(PROVEN_NAMES)} randomizers, k in 2, 3, 5, 8: over all words each report comes as often as declared")
 
 
-# --- floating point in private ---------------------------------------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, kw_only=True)
 class FloatLaplace(OpaqueNoise):
     """Textbook Laplace noise on a bit, proved from its density."""

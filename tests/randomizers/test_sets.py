@@ -138,9 +138,6 @@ def test_the_sum_is_never_the_best(epsilon: float) -> None:
         assert dict(best.others)["she"] > 1.1 * best.variance
 
 
-# --- keys with numbers -----------------------------------------------------------------------------------------------------------------------------------
-
-
 def test_codes_draw_members_evenly() -> None:
     """Over coins each member of a padded set is drawn as often as any, and signs follow the number: within 5 standard errors."""
     randomizer, n = PCKVUE(1.0, k=4, limit=3, steps=4), 100_000

@@ -102,9 +102,3 @@ def test_wrong_twins_show(name: str) -> None:
     twin = replace(honest.randomizer, epsilon=0.8 * EPSILON)
     with pytest.raises(AssertionError, match=r"biased|variances"):
         measured_twice(twin, honest)
-
-
-def test_none_is_forgotten() -> None:
-    """A name without a closed form and without a reason is an error, not an omission."""
-    with pytest.raises(LookupError, match="no closed-form variance"):
-        Known.of("somebody-elses", EPSILON)

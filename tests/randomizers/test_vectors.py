@@ -21,16 +21,13 @@ from local_dp.queries.registry import QUERIES
 from local_dp.queries.vectors import Coordinates
 from local_dp.randomizers.evidence import check_loss
 from local_dp.randomizers.vectors.base import UNIT, normals_of, quantiles, signs_of, words_of
-from local_dp.randomizers.vectors.coordinates import DuchiVector, SampledSigns, best_signs, mean_sign
+from local_dp.randomizers.vectors.coordinates import DuchiVector, best_signs, mean_sign
 from local_dp.randomizers.vectors.nearest_direction import NearestDirection, best_directions, largest_normal, nearest_variance
 from local_dp.randomizers.vectors.privunit import PrivUnit, ProjUnit, mean_length, projunit_moment, projunit_on_axis
 from local_dp.records import Records
 from local_dp.verification.audit import audit
 
 COINS = stream_key("coins", 7, 1)
-
-
-# --- the lattice -----------------------------------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("d", [1, 2, 3])
@@ -57,9 +54,6 @@ def test_bodies_that_are_none_are_refused() -> None:
     for steps in (0, 3, 1 << 15, True):
         with pytest.raises(InputError, match="power of two"):
             vectors("ball", 2, steps)
-    for count in (1, 33, True, 2.0):
-        with pytest.raises(InputError, match="directions"):
-            NearestDirection(1.0, directions=count)  # type: ignore[arg-type]
 
 
 def test_columns_make_a_vector() -> None:
@@ -71,9 +65,6 @@ def test_columns_make_a_vector() -> None:
     assert QUERIES.build("coordinates", query.params()) == query
     with pytest.raises(InputError, match="body"):
         Coordinates(("a",), (0.0,), (1.0,), "sphere")  # type: ignore[arg-type]
-
-
-# --- coins -----------------------------------------------------------------------------------------------------------------------------------------------
 
 
 def test_the_normal_table_is_normal() -> None:
@@ -126,9 +117,6 @@ def test_the_largest_of_normals() -> None:
     assert drawn.mean() == pytest.approx(largest_normal(8)[0], abs=5 * drawn.std() / 1000)
 
 
-# --- variances -------------------------------------------------------------------------------------------------------------------------------------------
-
-
 def test_privunit_is_its_integral() -> None:
     """The closed form is that of the density on the sphere, integrated; with a half-sphere and many coordinates, (pi / 2) C^2 d."""
     epsilon, d, cap = 1.5, 7, 0.2
@@ -167,9 +155,6 @@ def test_several_signs_beat_one_from_where_they_do() -> None:
     assert [best_signs(nano_epsilon(epsilon), 100) for epsilon in (1.0, 1.3, 1.4, 4.0, 8.0)] == [1, 1, 2, 4, 8]
     assert best_signs(nano_epsilon(8.0), 3) == 3
     assert 2.5 < random_coordinate_variance(4.0, 100) / signs_variance(4.0, 100, 4) < 2.6
-    for wrong in ({"signs": 4, "d": 3}, {"signs": 13, "d": 100}, {"signs": -1}, {"signs": True}, {"d": 0}):
-        with pytest.raises(InputError):
-            SampledSigns(1.0, **wrong)
 
 
 def test_vectors_are_a_domain_of_their_own() -> None:
@@ -177,9 +162,6 @@ def test_vectors_are_a_domain_of_their_own() -> None:
     assert isinstance(NearestDirection(1.0).domain, Vectors)
     with pytest.raises(InputError, match="takes"):
         LocalQuery(Coordinates(("a", "b"), (0.0, 0.0), (1.0, 1.0), "cube"), NearestDirection(1.0, d=2), Cohort(0, 5))
-
-
-COINS_PRIVUNIT = stream_key("coins", 7, 1)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -227,13 +209,10 @@ def test_the_cap_is_chosen_as_its_density_allows() -> None:
         assert near[1] == pytest.approx(randomizer.cap.height, abs=1e-4)
 
 
-# --- ProjUnit --------------------------------------------------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(("d", "k"), [(64, 32), pytest.param(128, 32, marks=pytest.mark.long), pytest.param(100, 64, marks=pytest.mark.long)])
 def test_projections_shorten_as_uniform_ones_do(d: int, k: int) -> None:
     """Over 60,000 coins the mean along the vector is that of a uniform projection, within 5 standard errors and 5e-4: of one, two, half and all coordinates."""
-    randomizer, coins = ProjUnit(1.0, d=d, k=k), public_coins(COINS_PRIVUNIT, 0, 60_000)
+    randomizer, coins = ProjUnit(1.0, d=d, k=k), public_coins(COINS, 0, 60_000)
     assert mean_length(4, 2) == pytest.approx(2 / 3)  # a plane in four dimensions: the square is uniform
     for held in (1, 2, d // 2, d):
         x = (np.arange(d) < held) / math.sqrt(held)
@@ -244,7 +223,7 @@ def test_projections_shorten_as_uniform_ones_do(d: int, k: int) -> None:
 
 def test_one_transform_is_not_enough() -> None:
     """Of two coordinates half of the residue classes hold nothing after one transform: the mean length falls short by .4 %, far beyond 5 standard errors."""
-    randomizer, coins = ProjUnit(1.0, d=64, k=32), public_coins(COINS_PRIVUNIT, 0, 20_000)
+    randomizer, coins = ProjUnit(1.0, d=64, k=32), public_coins(COINS, 0, 20_000)
     first, second, _ = randomizer._signs(coins)
     filled = np.repeat(np.eye(64)[0] + np.eye(64)[1], 20_000).reshape(64, 20_000)
     sums = (walsh_hadamard(filled * first) * second).reshape(2, 32, 20_000).sum(axis=0)

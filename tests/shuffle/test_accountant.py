@@ -37,7 +37,6 @@ CHANNELS: list[tuple[FiniteChannel, tuple[int, ...]]] = [
     (HadamardResponse(1.0, k=3), (2, 6)),
     (PGR(1.0, k=3), (2, 6)),
 ]
-LONG = [(GRR(1.0, k=4), 12), (GRR(2.0, k=4), 12), (HadamardResponse(1.0, k=3), 12), (PGR(1.0, k=3), 12), (GRR(1.0, k=5), 9)]
 
 
 def enclosed(rows: list[Row], bounds: Amplified, clients: int, delta: float) -> None:
@@ -56,14 +55,6 @@ def test_bounds_enclose_the_enumerated_law(randomizer: FiniteChannel, sizes: tup
     """Over all data sets of so many clients, of channels that are shipped."""
     for clients in sizes:
         enclosed(rows_of(randomizer), amplified(randomizer, clients, delta), clients, delta)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("delta", [0.2, 0.01, 1e-5])
-@pytest.mark.parametrize(("randomizer", "clients"), LONG, ids=lambda each: each.name if isinstance(each, Randomizer) else str(each))
-def test_bounds_enclose_the_enumerated_law_of_twelve(randomizer: FiniteChannel, clients: int, delta: float) -> None:
-    """The same of channels with four and five reports."""
-    enclosed(rows_of(randomizer), amplified(randomizer, clients, delta), clients, delta)
 
 
 @pytest.mark.parametrize(("rows", "clients"), [(rows_of(GRR(1.0, k=3)), 4), (rows_of(BinaryRR(2.0)), 6), (rows_of(OneBitMean(1.0, steps=2)), 4)])

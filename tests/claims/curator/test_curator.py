@@ -2,13 +2,11 @@
 
 from dataclasses import replace
 from fractions import Fraction
-from typing import Any
 
 import pytest
 
 from local_dp.bounds.curator import exponential_parity_examples, occam_examples_realizable, parity_examples
 from local_dp.curator.parity.learner import ParityLearner
-from local_dp.curator.selection.occam import OccamLearner
 from local_dp.experiments.claims.local import occam
 from local_dp.experiments.claims.local.occam import Error, Place, Privacy, Result, Size
 from local_dp.experiments.claims.local.parity import central as central_half
@@ -21,7 +19,6 @@ from local_dp.experiments.lab.store import plain
 from tests.support.runs.shared import Once
 
 pytestmark = pytest.mark.long
-Measured = Rows[Any, Any]
 
 
 def shown(checks: list[Check]) -> dict[str, bool]:
@@ -63,12 +60,6 @@ def test_the_figure_is_of_one_epsilon() -> None:
     assert list(zip(closed.x, closed.y, strict=True)) == [(32, exponential_parity_examples(32, 1.0, 0.9))]
 
 
-def test_one_seed_gives_one_measurement() -> None:
-    """A point measured twice with one seed is identical; with another seed it is not."""
-    point = central_half.Learner(central_half.DEFAULT, 8, 1.0, 100)
-    assert point.measure(1) == point.measure(1) != point.measure(2)
-
-
 def test_a_learner_that_leaks_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     """Twin: "exact constants" that keep half of the examples at every epsilon lose the verdict on privacy."""
     wrong = ParityLearner(Fraction(1, 2), Fraction(1, 4))
@@ -105,13 +96,6 @@ def test_occam_is_shown() -> None:
     assert finding.verdict == "shown", finding.checks
     assert [figure.name for figure in finding.figures] == ["occam-error-0.5", "occam-size"]
     assert all(len(table.rows) > 0 for table in finding.tables)
-
-
-def test_occam_with_too_large_an_epsilon_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Twin: a mechanism that spends three times its epsilon loses the verdict on privacy."""
-    monkeypatch.setattr(occam, "OccamLearner", lambda hypotheses, epsilon: OccamLearner(hypotheses, 3 * epsilon))
-    points = [Privacy(name, 1.0) for name in ("parities", "thresholds")]
-    assert not occam._check_privacy([(point, point.measure(3)) for point in points]).shown
 
 
 def test_occam_with_a_wrong_bound_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:

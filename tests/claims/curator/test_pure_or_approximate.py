@@ -11,7 +11,6 @@ from local_dp.curator.selection.exponential import ExponentialChoice
 from local_dp.curator.thresholds.learner import PureThresholds
 from local_dp.experiments.claims.curator.pure_or_approximate import cases, runs
 from local_dp.experiments.claims.curator.pure_or_approximate.claim import EXPERIMENT
-from local_dp.experiments.claims.curator.pure_or_approximate.claim import QUICK as SIZES
 from local_dp.experiments.claims.curator.pure_or_approximate.runs import Learner, Least, Proven, Records
 from local_dp.experiments.lab.claim import Finding, Regions
 from tests.support.runs.quick import Quick, Twin, lost
@@ -92,13 +91,6 @@ def test_right_learners_are_shown() -> None:
     assert [row[6] for row in rows if row[1] == "pure, proper"] == [155, 278, 520, 993, 1924]
     assert {row[3] for row in rows if row[1].startswith("stable choice")} == {345, 192}
     assert placed(found) == [1, 1, 1]
-
-
-@pytest.mark.slow
-def test_shown() -> None:
-    """A quick run, RecConcave and all."""
-    Quick(EXPERIMENT).shows()
-    assert {key for key in SIZES if key[1] == "RecConcave"} == {("thresholds", "RecConcave", 1e-6)}
 
 
 @pytest.mark.parametrize("twin", TWINS, ids=str)

@@ -69,12 +69,6 @@ def test_right_releases_are_shown() -> None:
     assert "Released thresholds take fewer" in lost(finding(scale="full", sparse=8000))
 
 
-@pytest.mark.slow
-def test_shown() -> None:
-    """A quick run, searches and sparse trees and all."""
-    Quick(EXPERIMENT).shows()
-
-
 @pytest.mark.parametrize("twin", TWINS, ids=str)
 def test_wrong_twins_are_not_shown(twin: Twin, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each loses the checks that are about it."""

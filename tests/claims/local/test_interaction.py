@@ -121,10 +121,3 @@ def test_wrong_programs_lose_the_cross_check(monkeypatch: pytest.MonkeyPatch, tw
         measured = [(point, search if isinstance(point, Least) and point.learner == BEST else each) for point, each in measured]
         why = "does not reach"
     assert any(why in check.evidence for check in lost(measured))
-
-
-def test_measurements_repeat() -> None:
-    """A point measured twice with one seed gives the same measurement, and it is plain JSON."""
-    for point in (Prefixes(16, 20), Least(BEST, 4, 120), Grid("degree 1", 4, [200_000], 2), Descent(2, [10_000], 2)):
-        once = EXPERIMENT.measure(point, 7)
-        assert EXPERIMENT.read(*json.loads(json.dumps(plain([point, once])))) == (point, once) == (point, EXPERIMENT.measure(point, 7))

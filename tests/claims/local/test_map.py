@@ -14,7 +14,6 @@ from local_dp.experiments.claims.local.map.claim import EXPERIMENT
 from local_dp.experiments.claims.local.map.games import ParityGame, WorstCase
 from local_dp.experiments.claims.local.map.runs import ONE_ROUND, PROTOCOLS, HiddenConcept, OneRound, Parity, Users
 from local_dp.experiments.lab.claim import Finding, Regions
-from local_dp.experiments.lab.intervals import wilson
 from local_dp.experiments.lab.minimal_clients import ClientCount, NoCount
 from local_dp.hardness.adversary import ParityExpectations
 from local_dp.interaction import Nonadaptive
@@ -192,11 +191,3 @@ def test_the_game_is_played_to_its_end() -> None:
     below = [(row.k, row.wins, row.queries) for row in play.cosets if row.below]
     assert below == [(k, 64, 2 ** (6 - k) + k) for k in (2, 4, 6)]
     assert [row.wins for row in play.cosets if not row.below] == [1, 1, 1]
-
-
-def test_wilson() -> None:
-    """Wilson's interval at 9 of 10 is the textbook's (0.596, 0.982); it ends at 0 for no success and at 1 for no failure."""
-    low, high = wilson(9, 10)
-    assert (round(low, 4), round(high, 4)) == (0.5958, 0.9821)
-    assert wilson(0, 5)[0] == 0.0
-    assert wilson(5, 5)[1] == 1.0

@@ -3,7 +3,6 @@
 import math
 import re
 from collections.abc import Callable
-from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -276,18 +275,3 @@ def test_readme_counts_succeed_as_often_as_they_say(name: str, trials: int) -> N
     assert low < 0.9 < high
     if name == CURATOR:
         assert rate(name, 65, 120)[1] < 0.9
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", [LISTED, ONE_ROUND, CURATOR])
-def test_readme_counts_are_what_its_command_finds(name: str) -> None:
-    """README's counts lie in the intervals that `experiment masked-parity --full --seed 1`, the command named beside them, measures."""
-    count = EXPERIMENT.measure(runs.count(name, 16, "full"), 1)
-    assert isinstance(count, ClientCount)
-    assert count.low <= readme_counts()[name] <= count.high
-
-
-def test_the_ideal_noise_grows_with_n() -> None:
-    """The paper's protocol in law succeeds more often with more clients, as a search needs."""
-    success = runs.literal_recovery(4, 1.0, 1)
-    assert all(less < more for less, more in pairwise(success(n, 2000) for n in (8_000, 16_000, 32_000)))

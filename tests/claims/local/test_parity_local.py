@@ -4,8 +4,7 @@ from typing import Any
 
 import pytest
 
-from local_dp.bounds.parity import parity_halving_clients, parity_interactive_bound, parity_masks_bound
-from local_dp.errors import InputError
+from local_dp.bounds.parity import parity_halving_clients
 from local_dp.experiments.claims.local.parity import claim
 from local_dp.experiments.claims.local.parity.claim import HALVING, ONE_ROUND, REFERENCE, Local, local_finding, local_points
 from local_dp.experiments.lab.claim import Check
@@ -85,12 +84,3 @@ def test_wrong_protocols_are_not_shown(monkeypatch: pytest.MonkeyPatch, twin: st
     failures = quick()
     assert bool(failures) == bool(why), failures
     assert not why or any(why in check.evidence for check in failures), failures
-
-
-def test_bounds_refuse_what_is_no_budget() -> None:
-    """The bounds hold at every epsilon that is a budget, beyond ln 3 too; one that is none is refused by both."""
-    for bound in (parity_interactive_bound, parity_masks_bound):
-        assert bound(4, 1.0986, 0.9) > bound(4, 1.0987, 0.9) > bound(4, 24.0, 0.9) > 0
-        for epsilon in (-1.0, 0.0, 25.0):
-            with pytest.raises(InputError, match="epsilon"):
-                bound(4, epsilon, 0.9)

@@ -17,7 +17,6 @@ from local_dp.experiments.claims.local.local_to_sq.laws import OneReply, TwoRepl
 from local_dp.experiments.claims.local.randomized_response import WAYS, RandomizedResponse, Setting, Users
 from local_dp.experiments.claims.local.sq_to_local import Accuracy, SqToLocal
 from local_dp.experiments.lab.claim import Experiment, Figure, Finding
-from local_dp.experiments.lab.store import plain
 from local_dp.oracles.local.asked import Cohort
 from local_dp.randomizers import one_bit
 from local_dp.randomizers.one_bit import flip_weight
@@ -65,22 +64,6 @@ def test_shown(name: str, quick: Quick) -> None:
     assert curves
     assert all(len(curve.x) == len(curve.y) > 0 for curve in curves)
     assert json.dumps([table.rows for table in finding.tables])
-
-
-@pytest.mark.parametrize("name", list(EXPERIMENTS))
-def test_one_seed_measures_the_same_again(name: str, quick: Quick) -> None:
-    """A point measured twice with one seed is identical, and with another seed it is not."""
-    experiment = EXPERIMENTS[name]
-    point, found = quick(name)[0]
-    assert plain(experiment.measure(point, 1)) == plain(found)
-    assert plain(experiment.measure(point, 2)) != plain(found)
-
-
-@pytest.mark.parametrize("name", list(EXPERIMENTS))
-def test_full_scale_holds_more(name: str) -> None:
-    """The full scale has more work than the quick one, and no measurements at all show nothing."""
-    assert len(EXPERIMENTS[name].points("full")) > len(EXPERIMENTS[name].points("quick"))
-    assert EXPERIMENTS[name].conclude([], "full").verdict == "not shown"
 
 
 def test_a_curator_that_adds_too_much_noise_is_not_shown(quick: Quick) -> None:

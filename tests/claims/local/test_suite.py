@@ -221,10 +221,3 @@ def test_masked_parity_needs_two_rounds_in_the_worst_case() -> None:
             for oracle in ("exact", "worst case")
         ]
         assert errors == [0.0, 0.0, 0.0, 0.5]
-
-
-def test_measurements_repeat() -> None:
-    """A point measured twice with one seed gives the same measurement, and it is plain JSON."""
-    for point in (Run("stumps", "local clients", 1.0, 2), Fewest("stumps", 30)):
-        once = SUITE.measure(point, 7)
-        assert SUITE.read(*json.loads(json.dumps(plain([point, once])))) == (point, once) == (point, SUITE.measure(point, 7))

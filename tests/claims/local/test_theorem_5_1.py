@@ -115,12 +115,6 @@ def test_the_experiment_shows_its_claim(rows: Rows[Place, Result]) -> None:
     assert {type(point) for point in EXPERIMENT.points("full")} == {type(point) for point in EXPERIMENT.points("quick")}
 
 
-def test_measurements_repeat_for_one_seed() -> None:
-    """One point measured twice with one seed gives the same measurement."""
-    for point in (Biased(10), TwoRounds(6, 5)):
-        assert EXPERIMENT.measure(point, 9) == EXPERIMENT.measure(point, 9)
-
-
 def setting(place: int, **values: Any) -> Callable[[Any], Any]:
     """Changes one setting of a measurement."""
     return lambda m: replace(m, settings=[replace(each, **values) if number == place else each for number, each in enumerate(m.settings)])

@@ -7,24 +7,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from local_dp.arrays import Bools, Floats, Naturals
+from local_dp.arrays import Floats
 from local_dp.bounds.frequencies import label_examples, label_examples_printed, public_points, semi_private_examples
-from local_dp.curator.labels.private import ConceptClass, Intervals, LabelPrivateLearner, ListedClass, SemiPrivateLearner, Thresholds
+from local_dp.curator.labels.private import ConceptClass, Intervals, LabelPrivateLearner, SemiPrivateLearner, Thresholds
 from local_dp.curator.multisets import LabelledMultiset, Multiset
 from local_dp.curator.selection.exponential import log_probabilities
 from local_dp.draws import Draws
 from local_dp.noise import KeyedNoise
-
-UNIVERSE = list(product(range(4), (0, 1)))
-
-
-def at_least(t: int) -> Callable[[Naturals], Bools]:
-    """1 iff x >= t."""
-    return lambda x: np.asarray(x >= t)
-
-
-LISTED = ListedClass(tuple(map(at_least, range(5))), 1)
-PUBLIC = Multiset.of([0, 2, 2, 3], 2)
+from tests.support.mechanisms.learners import EVERY, LISTED, PUBLIC
 
 
 def predictions(concept: Any, points: list[int]) -> tuple[bool, ...]:
@@ -58,7 +48,7 @@ def test_each_dichotomy_has_one_candidate(concepts: ConceptClass[Any], bits: int
 def test_a_listed_class_is_the_class() -> None:
     """Thresholds by their list have the law of `Thresholds`, on all databases of three examples; of those that agree on the points the first one stands."""
     everywhere = Multiset.of(range(4), 2)
-    for pairs in product(UNIVERSE, repeat=3):
+    for pairs in product(EVERY, repeat=3):
         examples = LabelledMultiset.of_pairs(pairs, 2)
         laws = [SemiPrivateLearner(concepts, 1.0, public=everywhere).law(examples) for concepts in (Thresholds(), LISTED)]
         assert laws[0] == laws[1]

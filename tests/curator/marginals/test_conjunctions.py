@@ -91,23 +91,6 @@ def test_weights_are_best() -> None:
         assert error([variance * (factor if place == r else 1) for place, variance in enumerate(variances)]) > error(variances)
 
 
-@pytest.mark.slow
-def test_what_is_said_of_large_ones() -> None:
-    """Ors of up to 16 of 32 columns, 10^6 records in five groups of sparse columns: what is documented of degree, bias, noise and both errors."""
-    disjunctions, n, generator = Disjunctions(32, 16, 6), 10**6, np.random.default_rng(0)
-    shares, group = generator.uniform(0.02, 0.2, (5, 32)), generator.integers(0, 5, n)
-    bits = np.stack([generator.random(n) < shares[group, column] for column in range(32)], axis=1)
-    mechanism = WeightedMonomials(disjunctions, 1.0, 1e-6)
-    assert best_degree(32, 16, n, mechanism.loss) == 6
-    assert (sum(disjunctions.sizes), round(disjunctions.bias, 3), round(mechanism.deviation / n, 3)) == (1_149_016, 0.093, 0.025)
-    released, zeros, errors = mechanism.release(BinaryTable.of(bits), Draws(KeyedNoise(0))), 1 - bits.mean(axis=0), []
-    for _ in range(300):
-        columns = generator.choice(32, int(generator.integers(1, 17)), replace=False)
-        truth = float(bits[:, columns].any(axis=1).mean())
-        errors.append((abs(released.any_of(columns.tolist()) / n - truth), abs(1 - float(zeros[columns].prod()) - truth)))
-    assert np.round(np.max(errors, axis=0), 3).tolist() == [0.065, 0.016]
-
-
 def test_bad_input() -> None:
     """A degree above the width, too many products, unknown or too many columns."""
     released = WeightedMonomials(Disjunctions(4, 2, 1), 1.0, 1e-6).release(BinaryTable.of(np.zeros((3, 4), dtype=int)), Draws(KeyedNoise(0)))

@@ -8,9 +8,8 @@ import pytest
 from local_dp.accounting.shares import optimal_part
 from local_dp.arrays import Counts
 from local_dp.curator.account import Account
-from local_dp.curator.laws import SmallDatabases, epsilon_of
 from local_dp.curator.oracle_efficient.perturbed import NOTHING, Beside, DataPlayer, Perturbation, PerturbedMinimum, SyntheticGame, largest_error
-from local_dp.curator.oracle_efficient.separated import Closed, Conjunctions, Exhaustive, Parities, Weighted
+from local_dp.curator.oracle_efficient.separated import Closed, Conjunctions, Exhaustive
 from local_dp.curator.selection.occam import Labelled
 from local_dp.curator.trusted import TrustedOracle
 from local_dp.draws import Draws
@@ -21,20 +20,6 @@ from tests.support.inputs.refusals import refuse
 
 D = 6
 QUERIES = Closed(Conjunctions(D), (1 << D) - 1)
-
-
-def weighted(points: list[int], weights: list[int]) -> Weighted:
-    return Weighted(np.array(points), np.array(weights))
-
-
-@pytest.mark.parametrize("beside", [Beside(2, weighted([0, 3, 1], [-2, -2, 1])), Beside(3, weighted([1], [-6]))], ids=["with", "against"])
-def test_what_is_public_costs_nothing(beside: Beside) -> None:
-    """Parities of two bits: the loss is epsilon at most whatever is compared with the data, and half the noise loses more."""
-    queries = Parities(2)
-    databases = SmallDatabases([(x, y) for x in range(4) for y in (0, 1)], 1, Labelled.of)
-    losses = [epsilon_of(max(databases.worst_ratios(PerturbedMinimum(Perturbation(queries, e, beside), Exhaustive(queries))).values())) for e in (1.0, 2.0)]
-    assert 0.8 < losses[0] <= 1.0 + 1e-12
-    assert losses[1] > 1.5
 
 
 def table(n: int) -> Counts:

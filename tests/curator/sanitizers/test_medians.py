@@ -1,7 +1,6 @@
 """Trees of medians: ties, finer points, and their error on five shapes of data."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -15,12 +14,12 @@ from local_dp.curator.sanitizers.medians import Medians, Node, Spread, TreeOfMed
 from local_dp.curator.sanitizers.sparse_medians import SparseMedians
 from local_dp.curator.sanitizers.steps import Steps, ranks
 from local_dp.curator.selection.exponential import numbered
-from local_dp.curator.selection.sparse import SparseChoice
 from local_dp.draws import Draws
 from local_dp.loss import exp_epsilon
 from local_dp.noise import KeyedNoise
 from local_dp.populations.parity import SHAPES, shaped
 from tests.support.inputs.tables import fair
+from tests.support.mechanisms.sanitizers import LightGrowth
 
 
 def fine(database: Spread) -> list[int]:
@@ -86,14 +85,6 @@ def test_floats_keep_their_order() -> None:
     assert (value_of(0), value_of((1 << BITS) - 1)) == (-np.inf, np.inf)
 
 
-@dataclass(frozen=True)
-class LightGrowth(SparseMedians):
-    """A wrong twin: a record is taken to lie in one dyadic interval."""
-
-    def choice(self, bits: int) -> SparseChoice:
-        return replace(super().choice(bits), growth=1)
-
-
 def spare(mechanism: SparseMedians, pairs: Iterable[tuple[Multiset, Multiset]]) -> float:
     """The largest hockey stick when a record is removed, or was not there, in shares of the delta of that."""
     growth = exp_epsilon(mechanism.removed.nano)
@@ -147,22 +138,6 @@ def success(mechanism: TreeOfMedians[Any] | DyadicTree | NoisyHistogram, shape: 
 def test_all_thresholds_within_a_tenth(shape: str, bits: int, m: int) -> None:
     """Four levels, epsilon 1, 12 runs: 6 succeed at least; where 9 of 10 do, fewer is a matter of 5 in 100,000."""
     assert success(Medians(1.0, 4), shape, m, bits, 12) >= 0.5
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("bits", "m"), [(16, 1500), (32, 2700), (64, 4900)])
-@pytest.mark.parametrize("shape", SHAPES)
-def test_nine_times_of_ten(shape: str, bits: int, m: int) -> None:
-    """The pure tree, 200 runs."""
-    assert success(Medians(1.0, 4), shape, m, bits, 200) >= 0.9
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("bits", "m"), [(16, 6400), (64, 6400), (256, 6400), (64, 30_000)])
-@pytest.mark.parametrize("shape", SHAPES)
-def test_sparse_medians_are_flat(shape: str, bits: int, m: int) -> None:
-    """The sparse tree at delta 1e-6, 30 runs, with 6,400 records whatever the domain, and with more: pure medians need as many from 2^90 on."""
-    assert success(SparseMedians(1.0, 4), shape, m, bits, 30) >= 0.9
 
 
 @pytest.mark.parametrize("shape", ["nested", "five points"])

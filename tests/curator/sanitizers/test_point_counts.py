@@ -73,9 +73,6 @@ def test_a_count_moves_the_law_of_its_cell_by_e() -> None:
     assert np.exp(0.5) * (1 - 1e-9) < float(worst) <= np.exp(0.5) * (1 + 1e-15)
 
 
-CELLS = PerCellHistogram(2, 1.5, strangers=1)
-
-
 @pytest.mark.parametrize(("bits", "records"), [(16, 270), (32, 490), (64, 930), (128, 1820), (256, 3590)])
 def test_records_for_point_counts_of_per_cell(bits: int, records: int) -> None:
     """In closed form; releasing only the 64 largest strangers saves up to 20 records, since the others count 0."""

@@ -13,7 +13,6 @@ from local_dp.curator.selection.groups import Runs
 from local_dp.curator.selection.quasi_concave import Interval, Partition, Parts, Promise, RecConcave, levels_of, plateaus
 from local_dp.curator.selection.stable import UNIT, StableChoice, best_acceptance, laplace_acceptance, printed_acceptance
 from local_dp.draws import Draws
-from local_dp.errors import InputError
 from local_dp.loss import ATTO, Approximate, approximate, exp_epsilon
 from local_dp.noise import KeyedNoise
 from tests.support.long import short
@@ -201,9 +200,3 @@ def test_losses_are_counted() -> None:
     losses = [(250_000_000, 0), (1_375_000_000, 2 * 10**12), (2_500_000_000, 4 * 10**12)]
     assert [parts.total(levels) for levels in (1, 2, 3)] == [Approximate(*loss) for loss in losses]
     assert [levels_of(1 << bits) for bits in (5, 6, 32, 33, 65536)] == [1, 2, 2, 3, 3]
-    with pytest.raises(InputError, match="whole numbers"):
-        Promise(3, 3)
-    with pytest.raises(InputError, match="levels is 0"):
-        rec_concave(Promise(0, 1), levels=0)
-    with pytest.raises(InputError, match="delta"):
-        Parts(1.0, 1.0, 0.0, 1.0)

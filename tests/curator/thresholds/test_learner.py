@@ -14,9 +14,6 @@ from local_dp.loss import Approximate
 from local_dp.noise import KeyedNoise
 from tests.support.theory.fits import mean_chance
 
-POINTS = [3, 5, 9, 20, 22, 40, 41, 60]
-GOLDEN = LabelledMultiset.of(POINTS, [0, 0, 0, 0, 1, 1, 1, 1], 6)
-
 
 def test_agreements_are_counted_one_by_one() -> None:
     """Against a loop over thresholds and records, labels arbitrary."""

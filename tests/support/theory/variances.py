@@ -1,6 +1,5 @@
 """The comparison of reports with a closed-form variance."""
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,18 +11,6 @@ from local_dp.randomizers.randomizer import Randomizer
 from local_dp.tallies import Estimate, Tally
 
 ALPHA = 1e-6  # failure probability of each statistical check
-
-
-def clients_for(away: Floats, law: Floats) -> int:
-    """How many reports keep the empirical variance within 3 % of the true one but with probability ALPHA, by Bernstein's inequality for squared errors.
-
-    `away` is what each report may stand for, less the truth, and `law` how likely it is.
-    """
-    seen = law > 1e-13
-    squares, shares = away[seen] ** 2, law[seen]
-    variance = float(shares @ squares)
-    spread, most, t = float(shares @ (squares - variance) ** 2), float(squares.max()), 0.03 * variance
-    return math.ceil(math.log(2 / ALPHA) * (2 * spread + 2 * most * t / 3) / t**2)
 
 
 def simulated(randomizer: Randomizer, value: int, n: int) -> Estimate:
