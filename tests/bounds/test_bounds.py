@@ -78,7 +78,6 @@ def test_gain_is_the_randomizers(epsilon: float) -> None:
 
 @pytest.mark.parametrize("tail", [1e-9, 1e-4, 0.025, 0.3, 0.5, 0.9])
 def test_normal_quantiles(tail: float) -> None:
-    """The normal tail and its quantile are scipy's, and inverse to each other."""
     assert normal_quantile(tail) == pytest.approx(float(stats.norm.isf(tail)), abs=1e-7)
     assert normal_tail(normal_quantile(tail)) == pytest.approx(tail, rel=1e-7)
 
@@ -212,7 +211,6 @@ def _uniform_variance(oracle: FrequencyOracle) -> float:
 
 @pytest.mark.parametrize("epsilon", [0.0, -1.0, math.nan, math.inf, 1e-12, 1e308])
 def test_bounds_refuse_a_bad_epsilon(epsilon: float) -> None:
-    """Every bound refuses an epsilon out of range with an InputError."""
     calls: list[tuple[Callable[..., object], tuple[float, ...]]] = [
         (rr_clients, (epsilon, 0.1, 0.05)),
         (rr_clients_hoeffding, (epsilon, 0.1, 0.05)),

@@ -149,7 +149,6 @@ def test_plans_are_whole() -> None:
 
 
 def test_what_the_proof_does_not_cover_is_refused() -> None:
-    """Epsilons that are no budget, successes that are none, programs that are too large."""
     for epsilon in (0.0, -1.0, 25.0):
         with pytest.raises(InputError, match="epsilon"):
             one_round_parity.parity_one_round_bound(4, epsilon, 0.9)

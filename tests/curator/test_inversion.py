@@ -77,10 +77,8 @@ def test_successes_among_more_than_atoms() -> None:
 
 @pytest.mark.parametrize("epsilon", [Fraction(1, 20)])
 def test_a_guide_decides_what_is_decided(epsilon: Fraction) -> None:
-    """Each of the 2^16 beginnings of a word: where the guide answers k, all uniforms that begin so lie between F(k - 1) and F(k), in fractions.
-
-    It answers all but as many as there are probabilities, and what it leaves open is open.
-    """
+    """Each of the 2^16 beginnings of a word: where the guide answers k, all uniforms that begin so lie between F(k - 1) and F(k), in
+    fractions. It answers all but as many as there are probabilities, and what it leaves open is open."""
     sizes = inversion._laplace_sizes(epsilon)
     table, exact = inversion._table(sizes), [Fraction(0), *(Fraction(share) for share in sizes(60))]
     doubt, part, guide = Fraction(1, 10**60), Fraction(1, 1 << 16), table.guide.tolist()
@@ -93,7 +91,6 @@ def test_a_guide_decides_what_is_decided(epsilon: Fraction) -> None:
 
 
 def test_draws_do_not_depend_on_the_guide(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same words give the same draws with it and by search alone; in chunks, one after the other."""
     guided = discrete_laplaces(Draws(KeyedNoise(8)), Fraction(1, 3), 20_000)
     monkeypatch.setattr(inversion, "_GUIDED", 1 << 30)
     assert np.array_equal(guided, discrete_laplaces(Draws(KeyedNoise(8)), Fraction(1, 3), 20_000))

@@ -31,7 +31,6 @@ def differ(one: Rows, other: Rows) -> tuple[list[tuple[int, int]], list[tuple[in
 
 
 def are_neighbours(one: Rows, other: Rows, kind: Neighbours) -> bool:
-    """By definition."""
     gone, come = differ(one, other)
     if kind in ("replace", "labels"):
         return len(gone) == len(come) == 1 and (kind == "replace" or gone[0][0] == come[0][0])
@@ -100,7 +99,6 @@ def test_a_law_without_an_outcome_is_refused() -> None:
 
 
 def test_what_cannot_be_enumerated_is_refused() -> None:
-    """Too many databases, and none at all."""
     for n in (0, 30):
         with pytest.raises(InputError, match="nothing or too many to enumerate"):
             next(SmallDatabases(UNIVERSE * 4, n, as_they_are).pairs("replace"))
@@ -136,7 +134,6 @@ def again_after_one() -> Play[Coin, int, int]:
 
 
 def test_a_round_is_a_product() -> None:
-    """Of two coins asked at once."""
     both = Nonadaptive((Coin(3), Coin(1)), sum)
     assert transcripts(both, (1,)) == {((x, y),): Fraction(3 if x else 1, 8) for x in (0, 1) for y in (0, 1)}
 

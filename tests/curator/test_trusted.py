@@ -93,7 +93,6 @@ def test_a_round_is_paid_for_whole_before_it_is_drawn() -> None:
 
 
 def test_a_failed_release_is_not_refunded() -> None:
-    """What was committed stays spent when the release fails."""
     oracle, _ = watched(Pure(5), database=-1)
     with pytest.raises(InputError, match="below 0"):
         oracle.answer((Coin(Pure(2)),))
@@ -179,7 +178,6 @@ def test_a_concentrated_account_is_a_filter() -> None:
 
 
 def test_other_accounts_pay_for_no_rho() -> None:
-    """Where losses add up in epsilon, a concentrated one is refused and nothing is spent."""
     for account in (Account(approximate(1, 1e-6)), DeclaredAccount(approximate(1, 1e-6), 10)):
         with pytest.raises(RefusedError, match="rho 1e-18"):
             account.charge(Pure(1), Concentrated(1))

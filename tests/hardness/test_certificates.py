@@ -170,7 +170,6 @@ def test_thresholds_are_decided_exactly() -> None:
     ["", "[]", '{"format": "something else"}', "[" * 100_000],
 )
 def test_what_is_no_certificate_is_refused(text: str) -> None:
-    """Text that is not JSON, or not a certificate, is refused in one line."""
     with pytest.raises(InputError, match="certificate"):
         load_certificate(text)
 

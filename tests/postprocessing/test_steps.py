@@ -36,7 +36,6 @@ def every_tally(law: Floats) -> Iterator[tuple[float, Estimate]]:
 
 
 def prefixes(estimate: Estimate) -> Estimate:
-    """The prefix sums of a few shares."""
     return Estimate(np.cumsum(estimate.value), estimate.standard_error, estimate.n)
 
 
@@ -146,7 +145,6 @@ def laws(randomizer: FiniteChannel) -> Floats:
 
 
 def drawn(randomizer: FiniteChannel, law: Floats, n: int, seed: int) -> Tally:
-    """A tally of n clients whose values have this law."""
     counts = np.random.default_rng(seed).multinomial(n, law @ laws(randomizer))
     return Tally(counts.reshape(randomizer.cells, randomizer.alphabet))
 
@@ -201,7 +199,6 @@ def test_smoothing_finds_a_smooth_law_of_numbers() -> None:
 
 
 def test_nothing_to_work_on_is_refused() -> None:
-    """No report, no rounds, no gain."""
     with pytest.raises(InputError, match="nobody answered"):
         ExpectationMaximisation()(GRR(1.0, k=3), GRR(1.0, k=3).empty())
     with pytest.raises(InputError, match="rounds"):

@@ -183,10 +183,8 @@ def test_protocols_on_tables_check_what_they_read() -> None:
 
 @pytest.mark.parametrize("protocol", ALL, ids=[repr(protocol) for protocol in ALL])
 def test_laws_agree_with_the_clients_drawn(protocol: LocalProtocol[Any]) -> None:
-    """The values of 200,000 synthetic clients fit the population's stated law of every query of a run of others, vectors apart: chi-square, alpha 1e-6.
-
-    Of others, since a run in several rounds asks about what its own clients happened to tell.
-    """
+    """The values of 200,000 synthetic clients fit the population's stated law of every query of a run of others, vectors apart: chi-square,
+    alpha 1e-6. Of others, since a run in several rounds asks about what its own clients happened to tell."""
     n = 200_000
     population = protocol.synthetic(2 * n, 8)
     for query in queries_of(protocol, protocol.synthetic(n, 8)):
@@ -199,7 +197,6 @@ def test_laws_agree_with_the_clients_drawn(protocol: LocalProtocol[Any]) -> None
 
 
 def queries_of(protocol: LocalProtocol[Any], population: Population) -> list[Query]:
-    """The queries that a run of the protocol asks."""
     asked: list[Query] = []
 
     class Listening:
@@ -227,7 +224,6 @@ def fits(counts: np.ndarray, law: np.ndarray) -> bool:
 
 
 def test_a_wrong_law_is_noticed() -> None:
-    """A population whose law forgets the label of r does not fit its clients."""
     learner = MaskedParityLearner(d=4, r=5, a=1)
     population = learner.synthetic(100_000, 8)
     query = MaskedIndex(4)

@@ -67,7 +67,6 @@ OTHERS: list[tuple[Callable[[], object], str]] = [
 
 @pytest.mark.parametrize(("name", "wrong"), [(name, wrong) for name, all_of in WRONG.items() for wrong in all_of])
 def test_wrong_parameters_are_refused(name: str, wrong: dict[str, Any]) -> None:
-    """Each by itself, as the protocol's own error."""
     with pytest.raises(InputError) as refused:
         PROTOCOLS[name](**wrong).algorithm(1.0, 1000)
     assert len(str(refused.value).splitlines()) == 1
@@ -75,14 +74,12 @@ def test_wrong_parameters_are_refused(name: str, wrong: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("name", FEW)
 def test_too_few_clients_are_refused(name: str) -> None:
-    """Every round, level, wave and set needs somebody."""
     with pytest.raises(InputError, match=r"few|rounds|fresh"):
         PROTOCOLS[name]().algorithm(1.0, FEW[name])
 
 
 @pytest.mark.parametrize("place", range(len(OTHERS)))
 def test_the_rest_is_refused(place: int) -> None:
-    """Tables, masks, classes and requests that cannot be."""
     make, words = OTHERS[place]
     with pytest.raises(LocalDPError, match=words):
         make()

@@ -114,7 +114,6 @@ def test_a_number_in_its_group() -> None:
     (lambda: Grouped("x", 0.0, 1.0, "g", tuple(map(str, range(65)))), "groups"),
 ])  # fmt: skip
 def test_bad_cells_are_refused_where_they_are_written(make: object, told: str) -> None:
-    """One line that says what is wrong and what to give."""
     assert callable(make)
     with pytest.raises(InputError, match=told):
         make()

@@ -49,7 +49,6 @@ def test_any_randomizer_request_is_built_or_refused(name: str, params: dict[str,
     params=st.dictionaries(st.sampled_from(["text", "column", "labels", "low", "high", "d", "r"]), ODD),
 )
 def test_any_query_request_is_built_or_refused(name: str, params: dict[str, Any]) -> None:
-    """Whatever the parameters, a query is built and declares a domain, or is refused with a code."""
     try:
         query = QUERIES.build(name, params)
     except RefusedError as refused:
@@ -79,7 +78,6 @@ def test_a_bounded_number_is_clipped_and_rounded_to_its_lattice() -> None:
 
 @pytest.mark.parametrize(("low", "high"), [(1.0, 1.0), (2.0, 1.0), (math.nan, 1.0), (0.0, math.inf), (-1e308, 1e308), (0.0, 1e200), (0.0, 1e-200)])
 def test_bounds_without_a_finite_range_are_refused(low: float, high: float) -> None:
-    """Bounds are finite, in order, and a finite distance apart."""
     with pytest.raises(InputError, match="bounds"):
         Bounded("v", low, high)
 
@@ -100,7 +98,6 @@ def test_masked_queries_refuse_columns_of_another_type(column: str, wrong: np.nd
 
 
 def test_a_query_and_a_randomizer_must_share_a_domain() -> None:
-    """A local query whose randomizer takes other values is refused when it is written."""
     with pytest.raises(InputError, match="takes"):
         LocalQuery(Question("a > 0"), GRR(1.0, k=3), Cohort(0, 1))
     LocalQuery(Question("a > 0"), BinaryRR(1.0), Cohort(0, 1))

@@ -87,7 +87,6 @@ def test_every_parse_error_is_one_line_that_shows_where(question: str, says: str
     ("a == 'x'", "'a' is a number and 'x' is text"), ("a == city", "'a' is a number and 'city' is text"),
 ])  # fmt: skip
 def test_every_evaluation_error_is_one_line(question: str, says: str) -> None:
-    """A column that is not there, or text against a number, is an InputError of one line."""
     with pytest.raises(InputError) as error:
         evaluate(parse(question), RECORDS)
     assert says in str(error.value)
@@ -219,6 +218,5 @@ def test_the_spelling_of_another_language_is_answered_with_ours(question: str) -
 
 @pytest.mark.parametrize("question", ["a >", "a > 1 b", "a > 1 and", "(a > 1", "a >> 1"])
 def test_what_has_no_other_spelling_gets_an_example(question: str) -> None:
-    """A question that no respelling makes readable is answered with an example."""
     with pytest.raises(InputError, match="write for example"):
         parse(question)

@@ -33,7 +33,6 @@ WITHOUT = {  # two inputs are no witness of these: it is about what the object s
 
 @pytest.mark.parametrize("case", BROKEN, ids=lambda case: f"{type(case.randomizer).__name__} {case.check}")
 def test_what_is_broken_is_found(case: Case) -> None:
-    """Each broken randomizer is flagged by the check that it is about."""
     found = audit(case.randomizer)
     wrong = {each.check: each for each in found.findings if not each.holds}
     assert case.check in wrong, found

@@ -45,7 +45,6 @@ def test_every_two_symbols_collide_equally_often(g: int, m: int) -> None:
 
 
 def test_prime_powers() -> None:
-    """Which numbers have a field, by hand."""
     assert [g for g in range(1, 33) if prime_power(g)] == [2, 3, 4, 5, 7, 8, 9, 11, 13, 16, 17, 19, 23, 25, 27, 29, 31, 32]
     assert (prime_power(961), prime_power(1024), prime_power(1021)) == ((31, 2), (2, 10), (1021, 1))
 
@@ -73,7 +72,6 @@ def test_hyperplanes_meet_equally_often() -> None:
 
 @pytest.mark.parametrize("epsilon", [0.3, 1.0, 3.0])
 def test_the_worst_share(epsilon: float) -> None:
-    """No share has more variance than `worst_subset_variance`, and one has as much."""
     for order, w in ((16, 4), (64, 1), (7, 3), (2, 1)):
         everywhere = [subset_variance(epsilon, order, w, share / 10_000) for share in range(10_001)]
         assert max(everywhere) == pytest.approx(worst_subset_variance(epsilon, order, w), rel=1e-6)
@@ -99,10 +97,8 @@ def _words_of(codes: Column) -> set[bytes]:
 
 
 def test_local_hashing_to_bits_is_one_bit_hadamard() -> None:
-    """BLH's rows and the row of zeros are closed under addition, as Hadamard's are, with all columns distinct: one matrix up to the names of the symbols.
-
-    Recursive Hadamard at b = 1 is Hadamard, row by row, and the closed forms meet where one row of K matters little.
-    """
+    """BLH's rows and the row of zeros are closed under addition, as Hadamard's are, with all columns distinct: one matrix up to the names
+    of the symbols. Recursive Hadamard at b = 1 is Hadamard, row by row, and the closed forms meet where one row of K matters little."""
     rows, symbols = np.arange(16)[:, None], np.arange(16)
     bits = np.vstack([np.zeros((1, 16), dtype=np.uint8), BLH(1.0, k=16).hash(rows[:15], symbols)])
     for codes in (bits, Hadamard(1.0, k=16).encode(symbols, rows)):
@@ -155,7 +151,6 @@ def test_a_coin_picks_every_row(kind: Kind) -> None:
 
 
 def test_tallies_are_estimated_many_at_once() -> None:
-    """`values` of a stack of tallies is each tally's own."""
     generator = np.random.default_rng(3)
     for kind in DESIGNS:
         oracle = kind(1.0, k=20)
@@ -180,7 +175,6 @@ def test_over_the_coins_every_two_codes_differ_by_everything_equally_often(order
 
 
 def test_orders_are_primes_and_powers_of_two() -> None:
-    """The least field at each size, by hand."""
     assert [field_order(k) for k in (2, 3, 4, 6, 8, 9, 14, 24, 62, 90, 1000)] == [2, 3, 4, 7, 8, 11, 16, 29, 64, 97, 1009]
 
 
@@ -249,7 +243,6 @@ class Louder(CountMeanSketch):
 
 
 def test_the_audit_looks_behind_the_coin() -> None:
-    """The audit passes the sketch, and finds a report that is not the inner vector's."""
     assert audit(CountMeanSketch(1.0, k=200, m=16)).holds
     found = audit(Louder(1.0, k=200, m=16))
     assert not found.holds

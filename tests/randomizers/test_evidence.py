@@ -125,7 +125,6 @@ def test_unary_encoding_is_enumerated_without_a_product_of_matrices(monkeypatch:
 
 
 def test_a_code_too_large_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """More symbols, pairs of rows or pairs of symbols than can be counted are refused."""
     with pytest.raises(RefusedError, match="too many to enumerate"):
         list(meetings(np.random.default_rng(1).integers(0, 8, (70, 4000)), [(a, b) for a in range(8) for b in range(8) if a != b]))
     monkeypatch.setattr(met, "MAX_ENTRIES", 10)
@@ -237,7 +236,6 @@ CHANNELS = [GRR(1.0, k=5), PGR(1.0, k=300), Hadamard(1.0, k=1024), OLH(1.0, k=10
 @pytest.mark.parametrize("channel", CHANNELS, ids=lambda channel: f"{channel.name} {channel.cells} x {channel.alphabet}")
 @pytest.mark.parametrize("wider", [False, True])
 def test_a_tally_counts_every_report_in_its_cell(channel: FiniteChannel, wider: bool) -> None:
-    """Each report and cell is counted, in narrow types and in eight bytes."""
     drawn, n = np.random.default_rng(5), 100_007
     cells = drawn.integers(0, channel.cells, n).astype(np.uint16)
     reports = drawn.integers(0, channel.alphabet, n).astype(np.uint64 if wider else channel.report_dtype)

@@ -164,7 +164,6 @@ class Forgetful(GRR):
     ],
 )
 def test_wrong_twins_fail_the_check_made_for_them(twin: FiniteChannel, fault: str) -> None:
-    """The suite refuses a randomizer that is wrong in one way, by the check that is about it."""
     with pytest.raises(AssertionError, match=fault):
         conform(twin)
 
@@ -316,7 +315,6 @@ def test_bad_parameters_are_refused(name: str, params: dict[str, Any]) -> None:
 
 
 def test_the_channel_behind_a_coin_is_not_decoded_without_it() -> None:
-    """Sets of nobody or of all are refused, and so is an estimate from the inner channel alone."""
     for w in (0, 5, True, 2.0):
         with pytest.raises(InputError, match="w is"):
             Translates(1.0, k=5, w=w)  # type: ignore[arg-type]

@@ -143,10 +143,8 @@ class Forgetful(MemoisedGRR):
 
 
 def check_rounds(randomizer: Memoised, rounds: int, closed: float) -> None:
-    """The variance over clients of the average over rounds is the closed form within 3 %, and the mean the share, for symbol 0, which half hold.
-
-    By Bernstein's inequality the number of clients is enough except with probability ALPHA: squared errors lie in [0, reach^2].
-    """
+    """The variance over clients of the average over rounds is the closed form within 3 %, and the mean the share, for symbol 0, which half
+    hold. By Bernstein's inequality the number of clients is enough except with probability ALPHA: squared errors lie in [0, reach^2]."""
     (p1, q1), (p2, q2) = randomizer.odds
     reach = 1 / ((p1 - q1) * (p2 - q2)) ** 2
     n = math.ceil(math.log(2 / ALPHA) * (2 * reach * closed + 2 * reach * 0.03 * closed / 3) / (0.03 * closed) ** 2)

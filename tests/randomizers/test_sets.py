@@ -190,7 +190,6 @@ class OwnSampler(SignedPlaces):
 
 
 def test_wrong_twins_show() -> None:
-    """Places at twice the epsilon, and a sampler beside the channel, are refused."""
     for twin, match in ((TooSure(1.0), "claims"), (OwnSampler(1.0), "sampler of its own")):
         with pytest.raises(RefusedError, match=match):
             check_loss(twin)

@@ -80,10 +80,8 @@ def test_carry_save_adders_count(n: int) -> None:
 
 @pytest.mark.parametrize("epsilon", [0.05, 0.5, 1.0, 4.0, 12.0])
 def test_a_threshold_wastes_some_of_epsilon(epsilon: float) -> None:
-    """The exact loss of thresholded noise is that of its two bits, below epsilon and at most about eps / 2 + ln 4.
-
-    No threshold of the grid has less variance. Unary encoding at the real loss is no worse, so at epsilon much better.
-    """
+    """The exact loss of thresholded noise is that of its two bits, below epsilon and at most about eps / 2 + ln 4. No threshold of the grid
+    has less variance. Unary encoding at the real loss is no worse, so at epsilon much better."""
     randomizer, threshold = THE(epsilon, k=5), best_threshold(nano_epsilon(epsilon)) / STEPS
     loss = math.log(exact_ratio(randomizer))
     p, q = 1 - math.exp(-(1 - threshold) * epsilon / 2) / 2, math.exp(-threshold * epsilon / 2) / 2
@@ -128,11 +126,9 @@ def test_the_covariance_of_linear_functions_is_that_of_one_report(kind: type[Una
 
 
 def _check_drawn(randomizer: Any, honest: UnaryEncoding) -> None:
-    """2,000 drawn tallies of 400 clients with fixed values: mean of every place within 6 deviations, covariance of any two within 6 of theirs.
-
-    The centred, scaled counts are near normal, so an entry of their empirical covariance deviates by at most sqrt(2 / runs); 30 comparisons at 6 deviations
-    fail with probability below ALPHA.
-    """
+    """2,000 drawn tallies of 400 clients with fixed values: mean of every place within 6 deviations, covariance of any two within 6 of
+    theirs. The centred, scaled counts are near normal, so an entry of their empirical covariance deviates by at most sqrt(2 / runs); 30
+    comparisons at 6 deviations fail with probability below ALPHA."""
     held, runs = {0: 200, 1: 100, 2: 60, 3: 40}, 2000
     generator = np.random.default_rng(3)
     drawn = [randomizer.draw_tally(held, generator) for _ in range(runs)]

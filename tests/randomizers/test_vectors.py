@@ -47,7 +47,6 @@ def test_the_ball_is_what_clipping_leads_to(d: int) -> None:
 
 
 def test_bodies_that_are_none_are_refused() -> None:
-    """Dimensions and lattices out of range."""
     for d in (0, 1025, True, 2.0):
         with pytest.raises(InputError, match="d is"):
             vectors("cube", d, 4)  # type: ignore[arg-type]
@@ -97,10 +96,8 @@ def test_the_mean_of_signs() -> None:
 
 
 def test_rounding_to_corners_is_exact() -> None:
-    """On a lattice of one step to either side, coordinates of -1 and 1 are never rounded to the other corner: with themselves as corner they are always near.
-
-    The side a client reports without noise is then sign <z, x>, for every coin.
-    """
+    """On a lattice of one step to either side, coordinates of -1 and 1 are never rounded to the other corner: with themselves as corner
+    they are always near. The side a client reports without noise is then sign <z, x>, for every coin."""
     randomizer = DuchiVector(1.0, d=3, steps=1)
     coins = public_coins(COINS, 0, 5000)
     signs = signs_of(words_of(coins, 1), 3).astype(np.int64)
@@ -110,7 +107,6 @@ def test_rounding_to_corners_is_exact() -> None:
 
 
 def test_the_largest_of_normals() -> None:
-    """Closed forms of two and three, and a million draws of eight."""
     assert largest_normal(2) == pytest.approx((1 / math.sqrt(math.pi), 1.0), rel=1e-9)
     assert largest_normal(3) == pytest.approx((1.5 / math.sqrt(math.pi), 1 + math.sqrt(3) / (2 * math.pi)), rel=1e-9)
     drawn = np.random.default_rng(1).standard_normal((1_000_000, 8)).max(axis=1)
@@ -158,7 +154,6 @@ def test_several_signs_beat_one_from_where_they_do() -> None:
 
 
 def test_vectors_are_a_domain_of_their_own() -> None:
-    """A query of one body does not fit a randomizer of another."""
     assert isinstance(NearestDirection(1.0).domain, Vectors)
     with pytest.raises(InputError, match="takes"):
         LocalQuery(Coordinates(("a", "b"), (0.0, 0.0), (1.0, 1.0), "cube"), NearestDirection(1.0, d=2), Cohort(0, 5))
@@ -175,7 +170,6 @@ class Overspent(PrivUnit):
 
 @pytest.mark.parametrize("randomizer", [PrivUnit(1.0), ProjUnit(1.0)], ids=lambda each: each.name)
 def test_a_density_is_no_proof(randomizer: PrivUnit | ProjUnit) -> None:
-    """Clients refuse it by default and take it if their policy does."""
     with pytest.raises(RefusedError) as refused:
         check_loss(randomizer)
     assert refused.value.code == "evidence"
@@ -232,7 +226,6 @@ def test_one_transform_is_not_enough() -> None:
 
 
 def _lengths(randomizer: ProjUnit, x: Floats, coins: Words) -> Floats:
-    """Of the projections of a unit vector, one for each coin."""
     made = (randomizer.projected(np.repeat(x[None], len(some), axis=0), some) for some in np.array_split(coins, 60))
     return np.concatenate([np.sqrt((each**2).sum(axis=1)) for each in made])
 

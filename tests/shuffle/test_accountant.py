@@ -124,10 +124,8 @@ def test_upper_is_lower_for_sixteen_symbols() -> None:
 
 
 def test_hidden_third_reports_would_be_a_wrong_bound() -> None:
-    """Below the largest total variation, a variation-ratio pair with an unrecognisable third report would promise less than a real data set loses.
-
-    Three symbols, ratio 3, four clients, e^eps = 2: the pair's delta is .0432, and that of data sets with others (0, 2, 2) is .0528.
-    """
+    """Below the largest total variation, a variation-ratio pair with an unrecognisable third report would promise less than a real data set
+    loses. Three symbols, ratio 3, four clients, e^eps = 2: the pair's delta is .0432, and that of data sets with others (0, 2, 2) is .0528."""
     third = Fraction(1, 5)
     pair: list[Row] = [(3 * third, third, third), (third, 3 * third, third), (third, third, 3 * third)]
     law = shuffled(pair, (2, 2, 2))

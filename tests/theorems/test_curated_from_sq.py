@@ -24,7 +24,6 @@ YES = StatisticalQuery(Question("vote == 1"), 0.1)
 
 
 def asking(times: int) -> Statistical[tuple[float, ...]]:
-    """The same question several times at once."""
     return Nonadaptive((YES,) * times, lambda answers: answers)
 
 
@@ -94,7 +93,6 @@ def test_enough_records_are_enough(epsilon: float, t: int) -> None:
 
 
 def test_bad_input_is_refused() -> None:
-    """No query, no tolerance, no epsilon and no records are refused."""
     with pytest.raises(InputError, match="at least one query"):
         enough_records(0, 1.0, 0.1, 0.1)
     with pytest.raises(InputError, match="epsilon"):

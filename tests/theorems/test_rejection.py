@@ -57,7 +57,6 @@ def test_every_sign_pattern_is_within_the_bound(growth: Fraction) -> None:
 @pytest.mark.parametrize("growth", GROWTHS[2:])
 @pytest.mark.parametrize("twin", [lambda ratio, ceiling: acceptance(2 * ratio, ceiling), lambda ratio, ceiling: ratio / ratio], ids=["twice", "always"])
 def test_wrong_acceptance_violates_the_bound(growth: Fraction, twin: Accept) -> None:
-    """The twins that accept twice as readily, or always, are outside the bound."""
     assert _violations(growth, 10, twin) > 0
 
 

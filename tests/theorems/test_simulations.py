@@ -52,8 +52,6 @@ def fixed_trials(epsilon: float, draws: int) -> Local[int]:
 
 
 def _two_steps(first: float, second: float) -> StatisticalRounds[tuple[float, float]]:
-    """x, then y."""
-
     def play() -> StatisticalPlay[tuple[float, float]]:
         (x,) = yield (StatisticalQuery(X, first),)
         (y,) = yield (StatisticalQuery(Y, second),)
@@ -186,10 +184,9 @@ def test_dependent_replies_follow_their_law() -> None:
 
 
 def test_a_second_reply_takes_its_ceiling_of_candidates() -> None:
-    """A reply conditional on another takes as many candidates as its acceptance constant says, geometrically: n c of them, within 5.1 standard deviations.
-
-    The failure probability is 4e-7 at a fixed seed; with three quarters of the constant, which cuts likely replies off, it is missed by 10 of them.
-    """
+    """A reply conditional on another takes as many candidates as its acceptance constant says, geometrically: n c of them, within 5.1
+    standard deviations. The failure probability is 4e-7 at a fixed seed; with three quarters of the constant, which cuts likely replies
+    off, it is missed by 10 of them."""
     epsilon, n, tolerance = 1.5, 1500, 0.01 / relative_error(3.0, 1.0)
     asked: list[int] = []
     run(sq_from_local(two_questions(epsilon, n), tolerance, 400, 6), _sized(asked))
@@ -290,7 +287,6 @@ def _one(randomizer: Randomizer) -> Local[int]:
     (lambda: RealQuery(COLOUR, 0.1, (0.0, 1.0)), InputError, "needs 5 values"), (lambda: RealQuery(X, 0.1, (0.0, 1.5)), InputError, "values in"),
 ])  # fmt: skip
 def test_refusals(wrong: Callable[[], object], error: type[Exception], says: str) -> None:
-    """Each impossible wish is refused in one line that names what is wrong."""
     with pytest.raises(error, match=says) as caught:
         wrong()
     assert "\n" not in str(caught.value)
@@ -300,7 +296,6 @@ def test_refusals(wrong: Callable[[], object], error: type[Exception], says: str
 
 
 def test_theorems_as_types() -> None:
-    """The typing file, which mypy checks, also runs: the values are what the types say."""
     local: Local[str] = Nonadaptive((LocalQuery(X, BinaryRR(1.0), Cohort(0, 3)),), lambda tallies: "done")
     statistical: Statistical[str] = Nonadaptive((StatisticalQuery(X, 0.3),), lambda answers: "done")
 

@@ -47,6 +47,5 @@ test_shown, test_wrong_twins_are_not_shown = QUICK.tests(TWINS)
     ids=str,
 )
 def test_wrong_decoders_are_not_shown(twin: Twin, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each loses the check that is about it; these points alone show the right ones."""
     assert not any(part in lost(NOISE.found()) for part in twin.falls)
     NOISE.loses(twin, monkeypatch)

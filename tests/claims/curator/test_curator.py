@@ -91,7 +91,6 @@ def small_occam() -> Rows[Place, Result]:
 
 
 def test_occam_is_shown() -> None:
-    """On a small run the claim is shown, with figures of error and of size."""
     finding = occam.EXPERIMENT.conclude(small_occam(), "quick")
     assert finding.verdict == "shown", finding.checks
     assert [figure.name for figure in finding.figures] == ["occam-error-0.5", "occam-size"]

@@ -74,7 +74,6 @@ def test_an_error_is_that_of_the_population() -> None:
 @pytest.mark.long
 @pytest.mark.parametrize("twin", TWINS, ids=str)
 def test_wrong_twins_are_not_shown(twin: Twin, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each loses the check that is about it."""
     QUICK.loses(twin, monkeypatch)
 
 

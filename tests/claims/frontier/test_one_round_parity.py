@@ -26,7 +26,6 @@ from tests.support.runs.quick import lost
 
 
 def invented(point: Point) -> Measurement:
-    """A measurement that agrees with earlier results."""
     if isinstance(point, AtBound):
         return Successes(math.ceil(parity_one_round_bound(point.d, claim.EPSILON, claim.TARGET)), round(0.95 * point.trials))
     if isinstance(point, Cross):

@@ -43,7 +43,6 @@ def _placed(finding: Finding) -> list[list[str]]:
 
 
 def _kind(point: Any) -> str:
-    """A short name of the point's kind."""
     return "shuffled" if getattr(point, "shuffled", False) else KINDS.get(type(point)) or point.name
 
 
@@ -116,9 +115,8 @@ def test_the_shuffled_model_stands_between(measured: Measured) -> None:
     ],
 )
 def test_failed_run_takes_a_class_off_the_map(measured: Measured, name: str, values: dict[str, Any], left: list[list[str]]) -> None:
-    """The verdict becomes "not shown" if a learner fails, needs a second round or needs too many people.
-
-    So it does if a protocol is below the bound that rules it out, or clients do not follow their law."""
+    """The verdict becomes "not shown" if a learner fails, needs a second round or needs too many people. So it does if a protocol is below
+    the bound that rules it out, or clients do not follow their law."""
     finding = _changed(measured, name, **values)
     assert finding.verdict == "not shown"
     assert _placed(finding) == left

@@ -137,9 +137,8 @@ def _wrong_reference(patch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("spoil", [_three_quarters, _unclipped, _no_null_weight, _wrong_reference])
 def test_a_wrong_shipped_simulation_is_not_shown(spoil: Callable[[pytest.MonkeyPatch], None], quick: Quick, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each makes the draws of the shipped program leave their law, for one answer and for two.
-
-    The twins: a ceiling of three quarters, estimates outside their range, likelihoods over no reference or a wrong one."""
+    """Each makes the draws of the shipped program leave their law, for one answer and for two. The twins: a ceiling of three quarters,
+    estimates outside their range, likelihoods over no reference or a wrong one."""
     right = quick("local-to-sq")
     spoil(monkeypatch)
     likelihood_query.cache_clear()

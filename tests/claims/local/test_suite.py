@@ -213,7 +213,6 @@ def test_defeats_come_with_certificates() -> None:
 
 
 def test_masked_parity_needs_two_rounds_in_the_worst_case() -> None:
-    """Two rounds recover the concept with every oracle; one round does so from exact answers only."""
     for seed in range(3):
         errors = [
             control(name, oracle, np.random.default_rng(seed))

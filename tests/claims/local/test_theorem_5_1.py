@@ -74,10 +74,9 @@ def test_no_learner_exceeds_its_certificate_or_the_bound(d: int) -> None:
 
 
 def test_random_functions_refute_it_too() -> None:
-    """At d = 8 and tau = 2^(-16/3) a random Boolean function reveals Pr[|S| > 2 tau 256] = 0.417 of all masks on average, S a sum of 256 signs.
-
-    The mean of 40 functions is within five standard errors (0.04 each) of that, failure probability below 1e-6; 64 functions reveal all (limits 3.1, E4).
-    """
+    """At d = 8 and tau = 2^(-16/3) a random Boolean function reveals Pr[|S| > 2 tau 256] = 0.417 of all masks on average, S a sum of 256
+    signs. The mean of 40 functions is within five standard errors (0.04 each) of that, failure probability below 1e-6; 64 functions reveal
+    all (limits 3.1, E4)."""
     revealed = [2 * float(played(random_learner(8, 2 ** (-16 / 3), 1, 1000 * seed), 8)[1]) - 1 for seed in range(40)]
     tail = sum(math.comb(256, ones) for ones in range(257) if abs(256 - 2 * ones) > 2 * 2 ** (-16 / 3) * 256) / 2**256
     assert tail == pytest.approx(0.417, abs=1e-3)
@@ -100,7 +99,6 @@ def test_a_learner_that_reads_the_wrong_coset_loses() -> None:
 
 @pytest.fixture(scope="module")
 def rows(once: Once) -> Rows[Place, Result]:
-    """The quick experiment without its largest point."""
     points = [point for point in EXPERIMENT.points("quick") if point != Printed(16)]
     return once.measured("theorem-5-1", EXPERIMENT, points, lambda point: EXPERIMENT.measure(point, 3))
 
@@ -116,7 +114,6 @@ def test_the_experiment_shows_its_claim(rows: Rows[Place, Result]) -> None:
 
 
 def setting(place: int, **values: Any) -> Callable[[Any], Any]:
-    """Changes one setting of a measurement."""
     return lambda m: replace(m, settings=[replace(each, **values) if number == place else each for number, each in enumerate(m.settings)])
 
 
@@ -148,7 +145,6 @@ def test_a_wrong_adversary_is_not_shown(rows: Rows[Place, Result], answers: Any,
 
 
 def test_a_wrong_theorem_is_not_shown(rows: Rows[Place, Result], monkeypatch: pytest.MonkeyPatch) -> None:
-    """A bound of half the corrected one's excess is exceeded by learners that were played."""
     monkeypatch.setattr("local_dp.experiments.claims.local.theorem_5_1.success_bound", lambda d, q, tau: (1 + success_bound(d, q, tau)) / 2 - 0.25)
     again = [(p, p.measure(3) if isinstance(p, Sweep) and p.d == 6 else m) for p, m in rows]
     assert EXPERIMENT.conclude(again, "quick").verdict == "not shown"

@@ -122,10 +122,8 @@ def spent(law: dict[int, Decimal], moved: tuple[int, ...], whole: float) -> floa
 
 @pytest.mark.parametrize(("k", "variance"), [(1, Fraction(7, 2)), (2, Fraction(5)), (3, Fraction(2))])
 def test_all_neighbours_of_discrete_noise(k: int, variance: Fraction) -> None:
-    """Enumerated over all vectors by which a record can move the counts, the worst is the one that moves all; its price is the exact one of k parts.
-
-    Noise of k = 1 on two counts costs more.
-    """
+    """Enumerated over all vectors by which a record can move the counts, the worst is the one that moves all; its price is the exact one of
+    k parts. Noise of k = 1 on two counts costs more."""
     mechanism = DiscreteGaussianCounts(k, k / (2 * float(variance)))
     assert float(mechanism.variance) == pytest.approx(float(variance), rel=1e-9)
     law = discrete(variance, math.ceil(12 * math.sqrt(variance)) if k < 3 else 9)

@@ -36,7 +36,6 @@ def database(shape: str, m: int, bits: int, seed: int, each: int = 50) -> Multis
 
 
 def listed(result: Blocks) -> dict[tuple[int, int], int]:
-    """The intervals and how many records each holds."""
     return {result.member(group, 0): score for group, score in enumerate(result.scores.tolist())}
 
 

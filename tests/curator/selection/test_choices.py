@@ -129,7 +129,6 @@ def test_a_test_without_an_end_gets_a_line() -> None:
 
 
 def sparse(delta: float) -> SparseExponential[Multiset, int]:
-    """Points by how often they occur."""
     return SparseExponential(lambda points: Listed(points.counts, points.values), SparseChoice(1.0, delta))
 
 
@@ -152,7 +151,6 @@ def test_records_for_one_sparse_choice() -> None:
 
 
 def chances_of(choice: ExponentialChoice, gaps: tuple[int, ...]) -> list[Fraction]:
-    """The probability of each of these candidates."""
     law = choice.law(numbered(-np.array(gaps)))
     return [Fraction(law[number], sum(law.values())) for number in range(len(gaps))]
 
@@ -185,7 +183,6 @@ def test_flips_are_never_shorter_of_the_best(epsilon: float) -> None:
 
 
 def test_shares_are_sums_of_the_law() -> None:
-    """Of some candidates of each run."""
     runs, choice = Runs(np.array([1, 2], dtype=np.uint64), np.array([-2, 0, -1]), 5), PermuteAndFlip(1.5)
     law = choice.law(runs)
     assert choice.share(runs, np.array([1, 0, 2])) == Fraction(law[0] + law[3] + law[4], sum(law.values()))
@@ -198,7 +195,6 @@ def chooser(epsilon: float, sensitivity: int = 1) -> ExponentialMechanism[Ints]:
 
 
 def probabilities(mechanism: ExponentialMechanism[Ints], scores: Ints) -> list[Fraction]:
-    """The exact law as fractions."""
     law = mechanism.law(scores)
     return [Fraction(law[candidate], sum(law.values())) for candidate in range(len(scores))]
 

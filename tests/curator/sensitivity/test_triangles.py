@@ -68,7 +68,6 @@ def neighbours(kind: type[Triangles] = Triangles) -> list[tuple[Triangles, Trian
 
 
 def worst_delta(mechanism: Mechanism[Triangles, int, Loss], kind: type[Triangles] = Triangles, loss: Loss | None = None) -> Fraction:
-    """Over all graphs of five nodes, exactly."""
     growth = exp_epsilon((loss or mechanism.loss).nano)
     graphs = {signature(local): local for pair in neighbours(kind) for local in pair}
     laws: dict[tuple[int, ...], Law[int]] = {key: mechanism.law(local) for key, local in graphs.items()}
@@ -177,7 +176,6 @@ def test_an_account_of_edges_pays_for_them() -> None:
 
 
 def test_small_graphs_have_no_triangles() -> None:
-    """Of one or two nodes: released as it is, for there is nothing to hide."""
     for graph in (Graph.of([], 1), Graph.of([(0, 1)], 2)):
         for mechanism in (SmoothTriangles(CauchyNoise.exact(1.0)), GlobalTriangles(1.0), NoisyLocalTriangles(1.0, 1e-6), LadderTriangles(1.0)):
             assert mechanism.release(graph, Draws(KeyedNoise(0))) == 0

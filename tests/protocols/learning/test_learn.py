@@ -32,12 +32,10 @@ GIVEN = ("age at visit=18..80", "visits=0..12")
 
 
 def learnt(protocol: Learn, population: Population, seed: int, epsilon: float = 1.0) -> Lesson:
-    """One run, client by client."""
     return run(protocol.algorithm(epsilon, population.size), PopulationOracle(population, KeyedNoise(seed), seed, epsilon))
 
 
 def asked_for(learner: str, **more: Any) -> Learn:
-    """A learner on the clinic's table."""
     label = {"linear-regression": "visits", "k-means": ""}.get(learner, "ill")
     features = {"thresholds": ("age at visit",), "linear-regression": ("age at visit", "ill == 1"), "k-means": ("age at visit", "visits")}.get(learner, ())
     return Learn(learner=learner, label=label, features=features, bounds=GIVEN, **more).for_table(Launch(CLINIC, False))

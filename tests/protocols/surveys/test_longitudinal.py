@@ -36,7 +36,6 @@ def lives(waves: int) -> Records:
 
 
 def chances(randomizer: ChangeTracking, value: int) -> dict[tuple[int, ...], Fraction]:
-    """The law of a whole report."""
     ones = [Fraction(randomizer.ones[place == value], randomizer.total) for place in range(randomizer.intervals)]
     bits = itertools.product((0, 1), repeat=randomizer.intervals)
     return {report: math.prod((p if bit else 1 - p for bit, p in zip(report, ones, strict=True)), start=Fraction(1)) for report in bits}

@@ -37,7 +37,6 @@ def weighted(points: list[int], weights: list[int]) -> Weighted:
 
 
 def counted(epsilon: float, delta: float) -> Processed[Any, Any, Any, Any]:
-    """How many values a histogram releases."""
     return Processed(ThresholdedHistogram(epsilon, delta), lambda release: len(release.values))
 
 

@@ -21,7 +21,6 @@ from tests.support.mechanisms.case import POINTS, Case, Twin, frequencies, point
 
 
 def occurring(database: Multiset) -> Listed:
-    """The points that occur, by how often."""
     return Listed(database.counts, database.values)
 
 
@@ -113,4 +112,4 @@ CASES = (
     occam(ThresholdClass(3), 3, 0.5),
     occam(ThresholdClass(3), 3, 1.0),
 )
-ELSEWHERE = {"BoundedRange": "tests/curator/query_release/test_mwem.py", "PrintedChoosing": "tests/curator/selection/test_printed.py"}
+ELSEWHERE = {"BoundedRange": "tests/curator/query_release/test_answers.py", "PrintedChoosing": "tests/curator/selection/test_quasi_concave.py"}

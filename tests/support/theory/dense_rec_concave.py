@@ -64,7 +64,6 @@ class DenseRecConcave:
 
 
 def softmax(scores: Floats, epsilon: float) -> Floats:
-    """The exponential mechanism."""
     weights = np.exp(epsilon / 2 * (scores - scores.max()))
     law: Floats = weights / weights.sum()
     return law

@@ -55,9 +55,8 @@ class Sample:
 
 def influence(randomizer: Randomizer, tally: Tally) -> Floats:
     """By how much n times the estimate moves with a report that adds nothing (first), and with 1 more in each count: shape (1 + counts, m).
-
-    For an estimate that is a mean over reports, what each report stands for less the estimate itself; for a quotient, as far as it is linear.
-    """
+    For an estimate that is a mean over reports, what each report stands for less the estimate itself; for a quotient, as far as it is
+    linear."""
     flat, n = tally.counts.ravel(), tally.n
     value = np.atleast_1d(randomizer.estimate(tally).value)
     moved = [(n + 1) * (np.atleast_1d(randomizer.estimate(Tally(tally.counts, n + 1)).value) - value)]
