@@ -8,8 +8,8 @@ from typing import TypeAlias
 import numpy as np
 import pytest
 
-from local_dp.arrays import Column, Counts, Floats, Ints, Words
-from local_dp.bounds.frequencies import blocked_hadamard_variance, hashing_variance, sketch_variance, subset_variance, sue_variance, worst_subset_variance
+from local_dp.arrays import Counts, Floats, Ints, Words
+from local_dp.bounds.frequencies import sketch_variance, subset_variance, sue_variance, worst_subset_variance
 from local_dp.conformance import conform
 from local_dp.loss import exp_epsilon, nano_epsilon
 from local_dp.noise import public_coins, stream_key
@@ -17,12 +17,11 @@ from local_dp.randomizers.evidence import exact_ratio
 from local_dp.randomizers.frequencies.base import FiniteOracle
 from local_dp.randomizers.frequencies.designs import Design
 from local_dp.randomizers.frequencies.grr import GRR
-from local_dp.randomizers.frequencies.hadamard import Hadamard
 from local_dp.randomizers.frequencies.hadamard_response import BlockedHadamard, RecursiveHadamard
-from local_dp.randomizers.frequencies.linear_hash import LinearHash, collisions, prime_power
+from local_dp.randomizers.frequencies.linear_hash import LinearHash, collisions
 from local_dp.randomizers.frequencies.local_hashing import BLH, OLH, CountMeanSketch, PIRappor, best_hash
 from local_dp.randomizers.frequencies.projective import PGR
-from local_dp.randomizers.frequencies.subset_selection import SubsetSelection, Translates, best_blocks, field_order, products
+from local_dp.randomizers.frequencies.subset_selection import SubsetSelection, Translates, best_blocks, products
 from local_dp.tallies import Tally
 from local_dp.verification.audit import audit
 from local_dp.verification.decoding import law_of
@@ -42,11 +41,6 @@ def test_every_two_symbols_collide_equally_often(g: int, m: int) -> None:
         assert agree == {collisions(g, m)}
         if k == g**m:
             assert all(set(np.bincount(row, minlength=g).tolist()) == {k // g} for row in codes)
-
-
-def test_prime_powers() -> None:
-    assert [g for g in range(1, 33) if prime_power(g)] == [2, 3, 4, 5, 7, 8, 9, 11, 13, 16, 17, 19, 23, 25, 27, 29, 31, 32]
-    assert (prime_power(961), prime_power(1024), prime_power(1021)) == ((31, 2), (2, 10), (1021, 1))
 
 
 def test_support_and_gathered_are_transposes() -> None:
@@ -90,23 +84,6 @@ def test_the_chance_of_a_collision_is_exact() -> None:
     """With 1 / g, which is right up to 1 / K, the conformance suite finds the bias."""
     with pytest.raises(AssertionError, match="estimate"):
         conform(TextbookCollisions(1.0, k=64))
-
-
-def _words_of(codes: Column) -> set[bytes]:
-    return {row.astype(np.uint8).tobytes() for row in codes}
-
-
-def test_local_hashing_to_bits_is_one_bit_hadamard() -> None:
-    """BLH's rows and the row of zeros are closed under addition, as Hadamard's are, with all columns distinct: one matrix up to the names
-    of the symbols. Recursive Hadamard at b = 1 is Hadamard, row by row, and the closed forms meet where one row of K matters little."""
-    rows, symbols = np.arange(16)[:, None], np.arange(16)
-    bits = np.vstack([np.zeros((1, 16), dtype=np.uint8), BLH(1.0, k=16).hash(rows[:15], symbols)])
-    for codes in (bits, Hadamard(1.0, k=16).encode(symbols, rows)):
-        assert _words_of((codes[:, None] ^ codes).reshape(-1, 16)) == _words_of(codes)
-        assert len(_words_of(codes)) == len(_words_of(codes.T)) == 16
-    one, recursive = Hadamard(1.0, k=16), RecursiveHadamard(1.0, k=16, b=1)
-    assert all((recursive.channel(row) == one.channel(row)).all() for row in range(16))
-    assert hashing_variance(1.0, 2, 30, 0.25) == pytest.approx(blocked_hadamard_variance(1.0, 1, 0.25, 1.0), rel=1e-6)
 
 
 def test_pi_rappor_is_local_hashing_with_a_private_row() -> None:
@@ -172,10 +149,6 @@ def test_over_the_coins_every_two_codes_differ_by_everything_equally_often(order
     for u in range(min(order, 12)):
         for v in range(u):
             assert np.sort(group.away(codes[:, u], codes[:, v])).tolist() == list(range(1, order))
-
-
-def test_orders_are_primes_and_powers_of_two() -> None:
-    assert [field_order(k) for k in (2, 3, 4, 6, 8, 9, 14, 24, 62, 90, 1000)] == [2, 3, 4, 7, 8, 11, 16, 29, 64, 97, 1009]
 
 
 @pytest.mark.parametrize(("epsilon", "k", "minimax"), TABLE)

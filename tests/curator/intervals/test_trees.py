@@ -164,16 +164,6 @@ def test_errors_have_their_variance() -> None:
     assert abs(scores.mean() - 1) < 6 * standard < 0.5
 
 
-def test_the_largest_errors() -> None:
-    """Means over runs of the largest error of a threshold and of an interval, within 6 standard errors and 3 % of what the documents say."""
-    stated = {(8, 256): (37.1, 52.2), (8, 16): (34.8, 57.6), (8, 2): (71.4, 124.4)}
-    for (bits, branching), figures in stated.items():
-        tree, database, draws = CountTree(bits, 1.0, branching), Multiset.of([3, 3, 9], bits), Draws(KeyedNoise(bits))
-        errors = [tree.release(database, draws).errors(database) for _ in range(150)]
-        for figure, result in zip(figures, ([np.abs(each).max() for each in errors], [np.ptp(each) for each in errors]), strict=True):
-            assert abs(np.mean(result) - figure) < 6 * np.std(result) / 150**0.5 + 0.03 * figure
-
-
 def matrix(coefficients: Counts) -> Counts:
     """The lower-triangular Toeplitz matrix with this first column."""
     places = np.arange(len(coefficients))
@@ -262,14 +252,6 @@ def test_errors_have_their_variance_of_factorization() -> None:
     standard = scores.std() / 300**0.5
     assert abs(scores.mean() - 1) < 6 * standard < 0.5
     assert np.abs(errors.mean(axis=0) / mechanism.deviations()[1:]).max() < 6 / 300**0.5
-
-
-def test_the_largest_errors_of_factorization() -> None:
-    """Means over runs of the largest error of a threshold and of an interval at D = 2^8, within 6 standard errors and 3 % of what the documents say."""
-    mechanism, database, draws = PrefixFactorization(8, 1.0, 1e-6), Multiset.of([3, 3, 9], 8), Draws(KeyedNoise(8))
-    errors = [mechanism.release(database, draws).errors(database) for _ in range(150)]
-    for figure, result in ((39.9, [np.abs(each).max() for each in errors]), (67.6, [np.ptp(each) for each in errors])):
-        assert abs(np.mean(result) - figure) < 6 * np.std(result) / 150**0.5 + 0.03 * figure
 
 
 def test_privacy_of_two_points_by_enumeration() -> None:

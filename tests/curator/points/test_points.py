@@ -272,34 +272,6 @@ def test_examples_for_thresholds(shape: str) -> None:
     assert semi > 0.9
 
 
-def test_all_dichotomies_need_more() -> None:
-    """Where the rest is finely spread, listing all loses: .85 with 80 examples, as its many neighbours outnumber the target; 100 are enough."""
-    masses = SHAPES["needle and fine steps"]
-
-    def learn(examples: LabelledMultiset, _: Multiset) -> Any:
-        return LabelPrivateLearner(Thresholds(), 1.0).candidates(examples)
-
-    assert success_of_labels(masses, 80, learn) < 0.88
-    assert success_of_labels(masses, 100, learn) > 0.9
-
-
-def needle_success(m: int) -> float:
-    """Exactly, with all dichotomies: 1 / (1 + e^(-J / 2) + e^(-K / 2)), J and K the examples on either side of the target, to what is far off."""
-    from scipy.stats import multinomial
-
-    j, k = np.meshgrid(np.arange(m + 1), np.arange(m + 1), indexing="ij")
-    inside = j + k <= m
-    chances = multinomial.pmf(np.stack([j[inside], k[inside], m - j[inside] - k[inside]], axis=-1), m, [0.1, 0.1, 0.8])
-    return float(chances @ (1 / (1 + np.exp(-j[inside] / 2) + np.exp(-k[inside] / 2))))
-
-
-def test_records_for_a_needle() -> None:
-    """71 by exact sums; the law of the learner agrees."""
-    assert needle_success(70) < 0.9 <= needle_success(71)
-    measured = success_of_labels(SHAPES["needle"], 71, lambda examples, _: LabelPrivateLearner(Thresholds(), 1.0).candidates(examples), samples=400)
-    assert measured == pytest.approx(needle_success(71), abs=0.03)
-
-
 def test_sizes_that_are_proven() -> None:
     """By VC dimension: 1,910 labels where the printed theorem asks for 1.2e6; beside 7,384 public points, 1,008 private examples."""
     assert label_examples(1, 1.0, 0.1, 0.1) == 1910

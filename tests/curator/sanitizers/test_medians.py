@@ -281,9 +281,3 @@ def test_a_column_without_bounds() -> None:
     points = Multiset.of(points_of(fair()["affairs"]), 64)
     errors = [Medians(1.0, 3).release(points, Draws(KeyedNoise(seed))).error(points) for seed in range(2)]
     assert max(errors) <= 0.064
-
-
-def test_a_billion_records_are_no_more_work() -> None:
-    values = np.sort(np.random.default_rng(1).integers(0, 1 << 62, 1000, dtype=np.uint64))
-    points = Multiset(64, values, np.full(1000, 10**6))
-    assert Medians(1.0, 4).release(points, Draws(KeyedNoise(0))).error(points) < 0.0325

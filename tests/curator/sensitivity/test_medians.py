@@ -238,25 +238,3 @@ def test_scores_are_records_to_replace() -> None:
             for y in range(8):
                 below, upto = sum(x < y for x in records), sum(x <= y for x in records)
                 assert runs.scores[runs.run_of(y)] == -max(0, below - middle + 1, middle - upto)
-
-
-def normal(generator: np.random.Generator) -> Multiset:
-    """1,001 records of mean .4 and standard deviation .05 on 2^20 points of [0, 1]."""
-    return Multiset.of((np.clip(generator.normal(0.4, 0.05, 1001), 0, 1) * ((1 << 20) - 1)).astype(np.int64), 20)
-
-
-def test_scales_on_normal_data() -> None:
-    """The scale is the median error: over 100 normal tables, by exact constants .00010 to .00025 in the middle, by published ones 10 to 20 times that."""
-    generator, exact, published = np.random.default_rng(0), CauchyNoise.exact(1.0), CauchyNoise.published(1.0)
-    medians = [Median(normal(generator)) for _ in range(100)]
-    scales = np.array([[noise.scale(median) / FINE / (1 << 20) for noise in (exact, published)] for median in medians])
-    assert 0.0001 < np.median(scales[:, 0]) < 0.00025
-    assert 10 < np.median(scales[:, 1] / scales[:, 0]) < 20
-
-
-def test_a_billion_records_are_no_more_work() -> None:
-    """Only distinct points count; a stable median is released as it is, and a single record is hidden."""
-    many = Multiset(62, np.array([3, 1 << 61], dtype=np.uint64), np.array([10**9, 2 * 10**9]))
-    mechanism = SmoothMedian(CauchyNoise.exact(1.0))
-    assert mechanism.release(many, Draws(KeyedNoise(0))) == 1 << 61
-    assert mechanism.noise.scale(Median(Multiset.of([5], 62))) > 1 << 61

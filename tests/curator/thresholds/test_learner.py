@@ -82,14 +82,6 @@ def test_records_for_rec_concave(bits: int, delta: float, n: int) -> None:
         assert mean - 2 * error > 0.9, name
 
 
-def test_records_for_rec_concave_in_short() -> None:
-    """1,100 records at 2^64 and delta 1e-3: nine successes of ten on the distribution with one good threshold, by two standard errors of the mean."""
-    generator = np.random.default_rng(64)
-    laws = [hard_thresholds(64, 0.1, random_target(64, generator))["needle"] for _ in range(8)]
-    mean, error = mean_chance(tuned(0.1, 1.0, 1e-3).chance, laws, 1100, 0.1, generator)
-    assert mean - 2 * error > 0.9
-
-
 def test_words_and_whole_numbers_are_treated_alike() -> None:
     """64 bits fit a machine word and 65 do not: the chance of the same thresholds on the same points is the same to a millionth; a release is of both."""
     generator, learner = np.random.default_rng(9), tuned(0.1, 1.0, 1e-6)

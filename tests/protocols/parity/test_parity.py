@@ -33,6 +33,7 @@ from local_dp.randomizers.signs.characters import Characters, mask_set
 from local_dp.records import Records
 from local_dp.shuffle.central import check_shufflable
 from local_dp.tallies import Tally
+from tests.support.inputs.refusals import refuse
 from tests.support.long import short
 from tests.support.theory.alike import Z_TAIL, check_alike
 
@@ -171,16 +172,13 @@ def test_what_is_refused() -> None:
     for wrong in (lambda: LadderAgain(0), lambda: LadderAgain(17), lambda: LadderOneRound(13), lambda: LadderInTurn(4, 5), lambda: LadderAgain(4, 0)):
         with pytest.raises(InputError):
             wrong()
-    with pytest.raises(InputError, match="charged"):
-        LadderAgain(4, charged="twice")
-    with pytest.raises(InputError, match="a client of its own"):
-        LadderOneRound(5).algorithm(1.0, 31)
-    with pytest.raises(InputError, match="at most 12 levels"):
-        ways_on("", 13, range(1 << 14), RANDOMIZER)
-    with pytest.raises(InputError, match="the law"):
-        LadderPopulation(2, 10, 1).law(PathStep("011", 0))
-    with pytest.raises(InputError, match="a session of one-of-rounds cannot be shuffled"):
-        check_shufflable(LocalQuery(PathStep("1"), RANDOMIZER, Cohort(0, 9), "path"))
+    refuse(
+        ("charged", lambda: LadderAgain(4, charged="twice")),
+        ("a client of its own", lambda: LadderOneRound(5).algorithm(1.0, 31)),
+        ("at most 12 levels", lambda: ways_on("", 13, range(1 << 14), RANDOMIZER)),
+        ("the law", lambda: LadderPopulation(2, 10, 1).law(PathStep("011", 0))),
+        ("a session of one-of-rounds cannot be shuffled", lambda: check_shufflable(LocalQuery(PathStep("1"), RANDOMIZER, Cohort(0, 9), "path"))),
+    )
     poor = PopulationOracle(LadderPopulation(3, 100, 1), KeyedNoise(1), 1, 0.5)
     with pytest.raises(RefusedError, match="budget"):
         run(LadderAgain(3).algorithm(1.0, 100), poor)
