@@ -50,14 +50,10 @@ from tests.support.inputs.refusals import refuse
 
 # limits 5.2 at d = 6: uniform prior, optimised prior, SQ dimension by a greedy search. The optimised ones there are lower bounds, 1 to 3 % short.
 KNOWN: list[tuple[ConceptClass, float, float, int]] = [
-    (parities(6), 64, 64, 64),
-    (monotone_conjunctions(6), 1.6, 6.9, 7),
-    (signed_conjunctions(6), 1.4, 7.8, 7),
-    (thresholds(6), 2.467, 2.467, 2),
-    (stumps(6), 6, 6, 6),
-    (point_functions(6), 1.07, 1.07, 1),
+    (parities(6), 64, 64, 64), (monotone_conjunctions(6), 1.6, 6.9, 7), (signed_conjunctions(6), 1.4, 7.8, 7),
+    (thresholds(6), 2.467, 2.467, 2), (stumps(6), 6, 6, 6), (point_functions(6), 1.07, 1.07, 1),
     (juntas(6, 3), 8.8, 42.0, 38),
-]
+]  # fmt: skip
 
 
 @pytest.mark.long(keep="stumps-6-6-6")
@@ -228,15 +224,10 @@ def drop_queries(data: Data) -> None:
 
 
 FORGED_HIDDEN: list[Forgery] = [
-    flip_hidden,
-    loosen,
-    drop_queries,
-    lambda data: data.update(rho="1"),
-    lambda data: data.update(success_at_most="1/2"),
-    lambda data: data.update(hidden="ff" * 8),
-    lambda data: data.update(hidden=data["hidden"] + "00"),
+    flip_hidden, loosen, drop_queries, lambda data: data.update(rho="1"), lambda data: data.update(success_at_most="1/2"),
+    lambda data: data.update(hidden="ff" * 8), lambda data: data.update(hidden=data["hidden"] + "00"),
     lambda data: data["queries"][-1]["params"].update(seed=99),
-]
+]  # fmt: skip
 
 
 FORGED_SURVIVORS: list[Forgery] = [

@@ -160,13 +160,9 @@ def test_bad_cosets_are_refused() -> None:
 Data = dict[str, Any]
 LISTS = "odd-max-bit"
 KNOWN = [
-    (LISTS, 4, 2, 5.932),
-    (LISTS, 8, 16, 88.975),
-    ("and", 8, 4, 19.5),
-    ("majority", 7, 4, 14.0),
-    ("parity", 8, 4, 256.0),
+    (LISTS, 4, 2, 5.932), (LISTS, 8, 16, 88.975), ("and", 8, 4, 19.5), ("majority", 7, 4, 14.0), ("parity", 8, 4, 256.0),
     ("parity", 3, 1, 1.0),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("function", "t", "b", "value"), KNOWN)
@@ -227,21 +223,11 @@ def test_one_altered_weight_or_b_is_refused(function: str, t: int, b: int) -> No
 
 
 FORGED: list[Data] = [
-    {"clients_at_least": 82},
-    {"clients_at_least": 80},
-    {"squared_margin_at_most": "1/1000"},
-    {"epsilon": 0.5},
-    {"success": 0.99},
-    {"variables": 9},
-    {"t": 3},
-    {"function": "and"},
-    {"weights": [1] * 16, "total": 16},
-    {"weights": [0] * 16},
-    {"weights": [1] * 15},
-    {"weights": [1.0] * 16, "total": 16},
-    {"weights": [-1, *[1] * 15], "total": 14},
-    {"weights": [1 << 61, *[1] * 15]},
-]
+    {"clients_at_least": 82}, {"clients_at_least": 80}, {"squared_margin_at_most": "1/1000"}, {"epsilon": 0.5},
+    {"success": 0.99}, {"variables": 9}, {"t": 3}, {"function": "and"}, {"weights": [1] * 16, "total": 16},
+    {"weights": [0] * 16}, {"weights": [1] * 15}, {"weights": [1.0] * 16, "total": 16},
+    {"weights": [-1, *[1] * 15], "total": 14}, {"weights": [1 << 61, *[1] * 15]},
+]  # fmt: skip
 
 
 def test_forged_margins_fail() -> None:
@@ -250,19 +236,11 @@ def test_forged_margins_fail() -> None:
 
 
 MALFORMED: list[Callable[[Data], object]] = [
-    lambda data: data.pop("weights"),
-    lambda data: data.update(function="or"),
-    lambda data: data.update(function=["and"]),
-    lambda data: data.update(t=40),
-    lambda data: data.update(t="4"),
-    lambda data: data.update(b=0),
-    lambda data: data.update(b=1 << 21),
-    lambda data: data.update(epsilon=0.0),
-    lambda data: data.update(epsilon="one"),
-    lambda data: data.update(success=0.4),
-    lambda data: data.update(weights=7),
-    lambda data: data.update(total="many"),
-]
+    lambda data: data.pop("weights"), lambda data: data.update(function="or"), lambda data: data.update(function=["and"]),
+    lambda data: data.update(t=40), lambda data: data.update(t="4"), lambda data: data.update(b=0),
+    lambda data: data.update(b=1 << 21), lambda data: data.update(epsilon=0.0), lambda data: data.update(epsilon="one"),
+    lambda data: data.update(success=0.4), lambda data: data.update(weights=7), lambda data: data.update(total="many"),
+]  # fmt: skip
 
 
 def test_malformed_margins_are_refused() -> None:

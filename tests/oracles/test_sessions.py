@@ -1,6 +1,7 @@
 """Sessions and the aggregate tier: epsilon is lost once under any server; drawn tallies have the law of simulated ones."""
 
 import math
+from collections import Counter
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import product
@@ -44,6 +45,7 @@ from local_dp.verification.watch import worst_transcript
 from tests.support.inputs.builders import population_oracle, request, small, with_law
 from tests.support.inputs.randomizers import built_in
 from tests.support.long import short
+from tests.support.theory.fits import p_value
 
 LN_3 = 1.09861229  # so little above ln 3 that E / (E + 1), rounded towards privacy, is 3/4 in words of two bits
 THREE = OneOfRounds(LN_3, word_bits=2)
@@ -211,18 +213,6 @@ def test_no_law_of_a_session() -> None:
 ALPHA = 1e-6
 
 
-def goodness(counts: Counts, law: np.ndarray) -> float:
-    """The chi-square p-value of counts against a law, entries with fewer than 10 expected counts merged into one."""
-    observed, expected = counts.ravel(), law.ravel() * counts.sum()
-    rare = expected < 10
-    observed = np.append(observed[~rare], observed[rare].sum())
-    expected = np.append(expected[~rare], expected[rare].sum())
-    if expected[-1] == 0:
-        assert observed[-1] == 0, "something impossible was reported"
-        observed, expected = observed[:-1], expected[:-1]
-    return float(stats.chisquare(observed, expected, sum_check=False).pvalue)
-
-
 def same_law(first: Counts, second: Counts) -> float:
     """The chi-square p-value that two tallies have one law, entries with fewer than 10 reports together merged into one."""
     table = np.stack([first.ravel(), second.ravel()])
@@ -252,7 +242,9 @@ def test_drawn_tallies_have_the_law_of_simulated_ones(epsilon: float) -> None:
         n = sum(held.values())
         law = sum(count / n * law_of(randomizer, value) for value, count in held.items())
         assert drawn.sum() == answered.sum() == n
-        for p in (goodness(drawn, np.asarray(law)), goodness(answered, np.asarray(law)), same_law(drawn, answered)):
+        chances = dict(enumerate(np.asarray(law).ravel().tolist()))
+        fits = [p_value(Counter(dict(enumerate(counts.ravel().tolist()))), chances) for counts in (drawn, answered)]
+        for p in (*fits, same_law(drawn, answered)):
             assert p > ALPHA, f"{randomizer.name}, epsilon {epsilon}: p = {p}"
 
 

@@ -252,17 +252,6 @@ def test_concept_error_is_exact(d: int) -> None:
         assert first.error(second) == pytest.approx(differ / (2**d * d * 2), abs=1e-15)
 
 
-def test_masked_parity_examples_are_labelled_by_their_concept() -> None:
-    """Every synthetic example satisfies y = (-1)^(<r,x> + a) where b = 0 and (-1)^(r_i) where b = 1, for d up to 64."""
-    for d in (1, 5, 33, 64):
-        population = MaskedParityLearner(d=d).synthetic(500, 3)
-        concept, records = population.concept, population.batch(0, 500)
-        for x, i, b, y in zip(*(records[column].tolist() for column in "xiby"), strict=True):
-            assert 0 <= x < 1 << d
-            assert 0 <= i < d
-            assert y == (-1) ** ((x & concept.r).bit_count() + concept.a if b == 0 else concept.r >> i & 1)
-
-
 def test_finite_populations_with_negligible_kinds() -> None:
     """Shares so small that their sums reach 1 in floats make a population all the same."""
     kinds = Records({"v": np.arange(4)})

@@ -126,34 +126,12 @@ def test_questions_agree_with_python(question: str) -> None:
 
 
 HOSTILE = [
-    "a" * 10**6,
-    "(" * 10**6,
-    "a > 0 and " * 10**5,
-    "not " * 400 + "a > 0",
-    "(" * 400 + "a > 0" + ")" * 400,
-    "(" * 1999,
-    "not " * 499,
-    "__import__('os').system('true') == 0",
-    "a.__class__ == 1",
-    "open('x') == 1",
-    "exec('1') > 0",
-    "a > 0 or [x for x in (1,)]",
-    "a > (lambda: 1)()",
-    "{a}",
-    "f'{a}' == 1",
-    "a > 0 # comment",
-    "a > 0; import os",
-    "a := 1",
-    "a > 1 if a else b",
-    "\u202ea > 0",
-    "a\u200b > 0",
-    "a > \u0663\ufe0f",
-    "\x00\x01\x02",
-    "'" * 1001,
-    '"' * 1001,
-    "`" * 1001,
-    "a > 9" + "9" * 1990 + "e",
-]
+    "a" * 10**6, "(" * 10**6, "a > 0 and " * 10**5, "not " * 400 + "a > 0", "(" * 400 + "a > 0" + ")" * 400, "(" * 1999,
+    "not " * 499, "__import__('os').system('true') == 0", "a.__class__ == 1", "open('x') == 1", "exec('1') > 0",
+    "a > 0 or [x for x in (1,)]", "a > (lambda: 1)()", "{a}", "f'{a}' == 1", "a > 0 # comment", "a > 0; import os", "a := 1",
+    "a > 1 if a else b", "\u202ea > 0", "a\u200b > 0", "a > \u0663\ufe0f", "\x00\x01\x02", "'" * 1001, '"' * 1001,
+    "`" * 1001, "a > 9" + "9" * 1990 + "e",
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("question", HOSTILE, ids=[f"{place}" for place in range(len(HOSTILE))])

@@ -110,14 +110,10 @@ def test_wrong_twins_show(name: str) -> None:
 
 
 ORACLES: list[FiniteOracle] = [
-    GRR(1.0, k=5),
-    Hadamard(1.0, k=5),
-    RoundedGRR(1.0, steps=4, groups=2),
-    RoundedHadamard(1.0, steps=4, groups=2),
-    RoundedOracle(1.0, steps=4, groups=2, oracle="olh"),
-    RoundedOracle(1.0, steps=4, groups=2),
+    GRR(1.0, k=5), Hadamard(1.0, k=5), RoundedGRR(1.0, steps=4, groups=2), RoundedHadamard(1.0, steps=4, groups=2),
+    RoundedOracle(1.0, steps=4, groups=2, oracle="olh"), RoundedOracle(1.0, steps=4, groups=2),
     *(kind(1.0, k=5) for kind in DESIGNS),
-]
+]  # fmt: skip
 WEIGHTS = np.array([[1.0, 0, 0, 0, 0], [1, 1, 1, 1, 0], [0.5, -2, 0, 3, 1]])
 
 

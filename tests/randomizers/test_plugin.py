@@ -257,14 +257,10 @@ def test_a_tally_without_a_law_is_not_drawn() -> None:
 
 
 @pytest.mark.usefixtures("installed", "warm")
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (["--set", "randomizer=coin-rr", "--allow", "binary-rr,grr"], "not on this client's list"),
-        (["--set", "randomizer=leaky-rr"], "leaky-rr failed the verification"),
-    ],
-    ids=["not allowed", "leaks"],
-)
+@pytest.mark.parametrize(("arguments", "words"), [
+    (["--set", "randomizer=coin-rr", "--allow", "binary-rr,grr"], "not on this client's list"),
+    (["--set", "randomizer=leaky-rr"], "leaky-rr failed the verification"),
+], ids=["not allowed", "leaks"])  # fmt: skip
 @pytest.mark.parametrize("tier", short(["processes", "hosts"], lambda tier: tier == "hosts"))
 def test_clients_refuse_what_they_do_not_allow_or_cannot_verify(tier: str, arguments: list[str], words: str) -> None:
     """Clients whose list lacks the randomizer, or that find it spends more than it claims, refuse: exit code 4."""

@@ -146,23 +146,12 @@ class Forgetful(GRR):
         return {"epsilon": self.epsilon}
 
 
-@pytest.mark.parametrize(
-    ("twin", "fault"),
-    [
-        (RoundedAway(1.0), "loss"),
-        (Doubled(1.0, k=8), "loss"),
-        (Halved(1.0), "exact epsilon"),
-        (NotDebiased(1.0), "estimate"),
-        (Overconfident(1.0, k=8), "standard error"),
-        (OffByOne(1.0), "sampler, enumerated"),
-        (OffByOneSymbol(1.0, k=8), "sampler, enumerated"),
-        (SharedCoin(1.0), "repeats"),
-        (Miscounting(1.0, k=8), "tally"),
-        (WrongLog(1.0, k=8), "log_probability"),
-        (Leaky(1.0, k=8), "loss"),
-        (Forgetful(1.0, k=8), "claims"),
-    ],
-)
+@pytest.mark.parametrize(("twin", "fault"), [
+    (RoundedAway(1.0), "loss"), (Doubled(1.0, k=8), "loss"), (Halved(1.0), "exact epsilon"), (NotDebiased(1.0), "estimate"),
+    (Overconfident(1.0, k=8), "standard error"), (OffByOne(1.0), "sampler, enumerated"),
+    (OffByOneSymbol(1.0, k=8), "sampler, enumerated"), (SharedCoin(1.0), "repeats"), (Miscounting(1.0, k=8), "tally"),
+    (WrongLog(1.0, k=8), "log_probability"), (Leaky(1.0, k=8), "loss"), (Forgetful(1.0, k=8), "claims"),
+])  # fmt: skip
 def test_wrong_twins_fail_the_check_made_for_them(twin: FiniteChannel, fault: str) -> None:
     with pytest.raises(AssertionError, match=fault):
         conform(twin)

@@ -27,16 +27,10 @@ from tests.support.theory.shuffled_laws import extremal_rows, shuffled, stick, w
 
 DELTA = 1e-6
 CHANNELS: list[tuple[FiniteChannel, tuple[int, ...]]] = [
-    (BinaryRR(1.0), (2, 3, 5, 12)),
-    (BinaryRR(3.0), (2, 7, 12)),
-    (OneBitMean(1.0, steps=2), (2, 6)),
-    (GRR(1.0, k=3), (2, 8)),
-    (GRR(3.0, k=3), (3, 9)),
-    (GRR(2.0, k=4), (2, 5)),
-    (Hadamard(1.0, k=2), (2, 3, 8)),
-    (HadamardResponse(1.0, k=3), (2, 6)),
+    (BinaryRR(1.0), (2, 3, 5, 12)), (BinaryRR(3.0), (2, 7, 12)), (OneBitMean(1.0, steps=2), (2, 6)), (GRR(1.0, k=3), (2, 8)),
+    (GRR(3.0, k=3), (3, 9)), (GRR(2.0, k=4), (2, 5)), (Hadamard(1.0, k=2), (2, 3, 8)), (HadamardResponse(1.0, k=3), (2, 6)),
     (PGR(1.0, k=3), (2, 6)),
-]
+]  # fmt: skip
 
 
 def enclosed(rows: list[Row], bounds: Amplified, clients: int, delta: float) -> None:
@@ -84,15 +78,11 @@ def test_bounds_enclose_random_extremal_channels(values: int, reports: int, clie
             enclosed(rows, accounted(laws, laws.epsilon, clients, delta), clients, delta)
 
 
-@pytest.mark.parametrize(
-    ("local", "clients", "figures"),
-    [
-        (1.0, 1000, (0.566, 0.182, 0.149, 0.127)),
-        (1.0, 10_000, (0.214, 0.053, 0.0432, 0.0357)),
-        pytest.param(1.0, 100_000, (0.073, 0.0153, 0.0124, 0.0101), marks=pytest.mark.long),
-        pytest.param(2.0, 10_000, (0.501, 0.155, 0.114, 0.087), marks=pytest.mark.long),
-    ],
-)
+@pytest.mark.parametrize(("local", "clients", "figures"), [
+    (1.0, 1000, (0.566, 0.182, 0.149, 0.127)), (1.0, 10_000, (0.214, 0.053, 0.0432, 0.0357)),
+    pytest.param(1.0, 100_000, (0.073, 0.0153, 0.0124, 0.0101), marks=pytest.mark.long),
+    pytest.param(2.0, 10_000, (0.501, 0.155, 0.114, 0.087), marks=pytest.mark.long),
+])  # fmt: skip
 def test_randomized_response_has_the_figures_of_the_field(local: float, clients: int, figures: tuple[float, ...]) -> None:
     """Closed form, clones, variation ratio and the exact epsilon, to the digits that were computed independently."""
     bounds = amplified(BinaryRR(local), clients, DELTA)

@@ -21,7 +21,7 @@ from local_dp.noise import KeyedNoise
 from local_dp.oracles.local.aggregate import AggregateOracle
 from local_dp.oracles.local.asked import Cohort, Local, LocalPlay, LocalQuery, LocalRounds
 from local_dp.oracles.local.population import PopulationOracle
-from local_dp.oracles.statistical.oracles import ExactOracle, RealQuery, Statistical, StatisticalPlay, StatisticalQuery, StatisticalRounds
+from local_dp.oracles.statistical.oracles import ExactOracle, RealQuery, StatisticalPlay, StatisticalQuery, StatisticalRounds
 from local_dp.oracles.watched import Watched
 from local_dp.populations.finite import Finite
 from local_dp.populations.table import Rows
@@ -39,7 +39,6 @@ from local_dp.theorems.local_from_sq import enough_clients, local_from_sq, one_r
 from local_dp.theorems.sq_from_local import sq_from_local, sq_from_local_by_table
 from tests.support.inputs.builders import population_oracle, yes_records
 from tests.support.inputs.worlds import COLOUR, COLOURS, NUMBERS, WORLD, Biased, X, Y
-from tests.typing import theorems as typing_theorems
 
 
 def _same(answers: tuple[float, ...]) -> tuple[float, ...]:
@@ -290,28 +289,6 @@ def test_refusals(wrong: Callable[[], object], error: type[Exception], says: str
     with pytest.raises(error, match=says) as caught:
         wrong()
     assert "\n" not in str(caught.value)
-
-
-# types
-
-
-def test_theorems_as_types() -> None:
-    local: Local[str] = Nonadaptive((LocalQuery(X, BinaryRR(1.0), Cohort(0, 3)),), lambda tallies: "done")
-    statistical: Statistical[str] = Nonadaptive((StatisticalQuery(X, 0.3),), lambda answers: "done")
-
-    def local_play() -> LocalPlay[str]:
-        yield local.queries
-        return "done"
-
-    def statistical_play() -> StatisticalPlay[str]:
-        yield statistical.queries
-        return "done"
-
-    assert all(isinstance(algorithm, Nonadaptive) for algorithm in typing_theorems.lni_equals_nasq(local, statistical))
-    adaptive = typing_theorems.li_equals_sq(Adaptive(local_play), Adaptive(statistical_play))
-    assert all(isinstance(algorithm, Adaptive) for algorithm in adaptive)
-    assert all(isinstance(algorithm, Adaptive) for algorithm in typing_theorems.not_claimed(Adaptive(local_play), Adaptive(statistical_play)))
-    assert run(adaptive[0], ExactOracle(WORLD)) == "done"
 
 
 QUERY = StatisticalQuery(Question("yes == 1"), 0.1)

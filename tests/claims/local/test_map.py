@@ -99,21 +99,17 @@ def test_the_shuffled_model_stands_between(measured: Measured) -> None:
     assert _changed(measured, "shuffled", count=NoCount("nobody")).verdict == "not shown"
 
 
-@pytest.mark.parametrize(
-    ("name", "values", "left"),
-    [
-        ("stumps", {"count": NoCount("success stays at 0.50")}, [["Point functions", "Conjunctions of two literals"], ["Masked parity"], ["Parity"]]),
-        ("stumps", {"rounds": 2}, [["Point functions", "Conjunctions of two literals"], ["Masked parity"], ["Parity"]]),
-        ("masked-parity", {"rounds": 1}, [RULES, [], ["Parity"]]),
-        ("masked-parity", {"n": 10**6, "low": 10**6, "high": 10**6}, [RULES, [], ["Parity"]]),
-        ("masked-parity-one-round", {"n": 2000, "low": 1900, "high": 2100}, [RULES, [], ["Parity"]]),
-        ("worst-case", {"wins": 7}, [RULES, [], ["Parity"]]),
-        ("parity-halving", {"n": 2000, "low": 1900, "high": 2100}, [RULES, ["Masked parity"], []]),
-        ("parity", {"wins": 500}, [RULES, ["Masked parity"], []]),
-        ("parity", {"wins": 0}, [RULES, ["Masked parity"], []]),
-        ("users", {"users": (0, 200)}, [RULES, ["Masked parity"], ["Parity"]]),
-    ],
-)
+@pytest.mark.parametrize(("name", "values", "left"), [
+    ("stumps", {"count": NoCount("success stays at 0.50")}, [["Point functions", "Conjunctions of two literals"], ["Masked parity"], ["Parity"]]),
+    ("stumps", {"rounds": 2}, [["Point functions", "Conjunctions of two literals"], ["Masked parity"], ["Parity"]]),
+    ("masked-parity", {"rounds": 1}, [RULES, [], ["Parity"]]),
+    ("masked-parity", {"n": 10**6, "low": 10**6, "high": 10**6}, [RULES, [], ["Parity"]]),
+    ("masked-parity-one-round", {"n": 2000, "low": 1900, "high": 2100}, [RULES, [], ["Parity"]]),
+    ("worst-case", {"wins": 7}, [RULES, [], ["Parity"]]),
+    ("parity-halving", {"n": 2000, "low": 1900, "high": 2100}, [RULES, ["Masked parity"], []]),
+    ("parity", {"wins": 500}, [RULES, ["Masked parity"], []]), ("parity", {"wins": 0}, [RULES, ["Masked parity"], []]),
+    ("users", {"users": (0, 200)}, [RULES, ["Masked parity"], ["Parity"]]),
+])  # fmt: skip
 def test_failed_run_takes_a_class_off_the_map(measured: Measured, name: str, values: dict[str, Any], left: list[list[str]]) -> None:
     """The verdict becomes "not shown" if a learner fails, needs a second round or needs too many people. So it does if a protocol is below
     the bound that rules it out, or clients do not follow their law."""

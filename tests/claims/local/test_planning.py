@@ -63,16 +63,10 @@ def _count(**changes: float) -> ClientCount:
     return replace(ClientCount(1001, 990, 1012, 9), **changes)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(
-    ("wrong", "lost"),
-    [
-        (RIGHT, []),
-        (replace(RIGHT, planned=1060), [1, 2]),
-        (replace(RIGHT, count=_count(low=940)), [2]),
-        (replace(RIGHT, count=_count(high=1060)), [2]),
-        (replace(RIGHT, count=NoCount("it never ends")), [0]),
-    ],
-)
+@pytest.mark.parametrize(("wrong", "lost"), [
+    (RIGHT, []), (replace(RIGHT, planned=1060), [1, 2]), (replace(RIGHT, count=_count(low=940)), [2]),
+    (replace(RIGHT, count=_count(high=1060)), [2]), (replace(RIGHT, count=NoCount("it never ends")), [0]),
+])  # fmt: skip
 def test_the_verdict_follows_the_measurements(wrong: Planned, lost: list[int]) -> None:
     """A plan 6 % too high, an interval that leaves 5 % open, a search without an end: each loses its check, and nothing else does."""
     points = EXPERIMENT.points("full")

@@ -211,17 +211,10 @@ def test_the_code_realises_the_enumerated_law(learner: ParityLearner, database: 
     assert realised_law(learner, database) == listed(learner, 2, database)
 
 
-@pytest.mark.parametrize(
-    ("d", "epsilon", "printed", "amplified", "improved", "mechanism", "packing"),
-    [
-        (8, 0.5, 2362, 547, 146, 62, 22),
-        (8, 1.0, 1181, 273, 64, 31, 11),
-        (16, 0.5, 3896, 924, 227, 107, 44),
-        (16, 1.0, 1948, 460, 103, 54, 22),
-        (32, 0.5, 6964, 1652, 384, 196, 88),
-        (32, 1.0, 3482, 824, 178, 98, 44),
-    ],
-)
+@pytest.mark.parametrize(("d", "epsilon", "printed", "amplified", "improved", "mechanism", "packing"), [
+    (8, 0.5, 2362, 547, 146, 62, 22), (8, 1.0, 1181, 273, 64, 31, 11), (16, 0.5, 3896, 924, 227, 107, 44),
+    (16, 1.0, 1948, 460, 103, 54, 22), (32, 0.5, 6964, 1652, 384, 196, 88), (32, 1.0, 3482, 824, 178, 98, 44),
+])  # fmt: skip
 def test_sizes_of_limits(d: int, epsilon: float, printed: int, amplified: int, improved: int, mechanism: int, packing: int) -> None:
     """The central sizes for 90 % exact recovery agree with limits 4.1 within 5 %, and the default needs at least 1.4 times fewer than the improved A."""
     assert paper_parity_examples(d, epsilon, 0.25, 0.1, whole_runs=False) == pytest.approx(printed, abs=1)

@@ -15,7 +15,7 @@ from local_dp.bounds.packing import least_records, plain_success, pure_success, 
 from local_dp.curator.labels.private import ConceptClass, Intervals, LabelPrivateLearner, SemiPrivateLearner, Thresholds
 from local_dp.curator.mechanism import Mechanism
 from local_dp.curator.multisets import LabelledMultiset, Multiset
-from local_dp.curator.points.learner import AllPoints, BucketClass, BucketPointLearner, PointLearner, ProperPointLearner, leading_point
+from local_dp.curator.points.learner import AllPoints, BucketClass, PointLearner, ProperPointLearner, leading_point
 from local_dp.curator.selection.exponential import ExponentialMechanism, log_probabilities
 from local_dp.curator.selection.stable import Lead
 from local_dp.draws import Draws
@@ -182,18 +182,6 @@ def test_records_of_buckets(masses: Floats) -> None:
     assert success(140, masses, 300) > 0.9
     if len(masses) == 27:
         assert success(80, masses, 300) < 0.85
-
-
-def test_a_domain_beyond_reach_of_buckets() -> None:
-    """65,536 bits and 1,000 points: the hypothesis is 1 at the target and at few others."""
-    generator = np.random.default_rng(0)
-    points = [int.from_bytes(generator.bytes(8192), "little") for _ in range(1000)]
-    examples = LabelledMultiset.of(points, [1, *[0] * 999], 65536)
-    heavy = LabelledMultiset(65536, examples.values, examples.zeros, examples.ones * 400)
-    hypotheses = drawn_class(3, 65536)
-    result = BucketPointLearner(hypotheses, 1.0).release(heavy, Draws(KeyedNoise(0)))
-    assert hypotheses.predict(result, np.array(points[:1], dtype=object)).all()
-    assert hypotheses.predict(result, np.array(points, dtype=object)).sum() < 120
 
 
 def predictions(concept: Any, points: list[int]) -> tuple[bool, ...]:

@@ -1,13 +1,16 @@
 """The choosing mechanism as printed, and RecConcave: laws, privacy for every score, and golden values."""
 
+import math
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import product
 
 import numpy as np
 import pytest
 
+from local_dp.arrays import Floats
 from local_dp.curator.laws import hockey_stick
 from local_dp.curator.multisets import Multiset
 from local_dp.curator.selection.groups import Listed, Runs
@@ -19,7 +22,6 @@ from local_dp.errors import InputError
 from local_dp.loss import ATTO, Approximate, approximate, exp_epsilon
 from local_dp.noise import KeyedNoise
 from tests.support.long import short
-from tests.support.theory.dense_rec_concave import DenseRecConcave
 from tests.support.theory.fits import p_value
 
 WASTED = 3  # a point that is no candidate: large databases of low scores
@@ -63,13 +65,10 @@ def _moved(a: int, b: int, m: int) -> list[tuple[int, int]]:
     return [(a + x, b + y) for x, y in steps if min(a + x, b + y) >= 0 and a + b + x + y <= m]
 
 
-@pytest.mark.parametrize(
-    ("counts", "golden"),
-    [
-        ((30, 25, 1), {0: 0.767735886503, 1: 0.219960014205, 2: 0.00054522636399, None: 0.011758872928}),
-        ((6, 5, 1), {0: 0.0255166173921, 1: 0.0198723616063, 2: 0.00731063328249, None: 0.947300387719}),
-    ],
-)
+@pytest.mark.parametrize(("counts", "golden"), [
+    ((30, 25, 1), {0: 0.767735886503, 1: 0.219960014205, 2: 0.00054522636399, None: 0.011758872928}),
+    ((6, 5, 1), {0: 0.0255166173921, 1: 0.0198723616063, 2: 0.00731063328249, None: 0.947300387719}),
+])  # fmt: skip
 def test_golden_law(counts: tuple[int, ...], golden: dict[int | None, float]) -> None:
     """60 records, alpha 1/2, epsilon 1: to nine digits (its base is a fraction of 40 bits)."""
     law = Unchecked(1.0, 1e-3, Goals(0.5, 0.3)).law(frequent(counted(counts, 60)), 60)
@@ -139,6 +138,65 @@ class OtherRec(RecConcave[Runs]):
 
 def rec_concave(promise: Promise, parts: Parts = PARTS, levels: int = 2) -> RecConcave[Runs]:
     return RecConcave(lambda runs: runs, promise, parts, levels)
+
+
+@dataclass(frozen=True)
+class DenseRecConcave:
+    """RecConcave on a list of scores, in floats, as the text describes it. `accepted`: the probability that a stable choice answers, by its gap."""
+
+    low: float
+    high: float
+    inner: float
+    final: float
+    accepted: Callable[[int], float]
+
+    def law(self, scores: Sequence[int], levels: int = 2) -> Floats:
+        """The probability of each candidate 0..T, T = len(scores) - 1."""
+        if levels == 1:
+            return softmax(np.array(scores), self.inner)
+        last = len(scores) - 1
+        steps = math.ceil(math.log2(max(last, 1)))
+        wide = [*scores, *[min(0, scores[-1])] * ((1 << steps) - last)]
+        heights = [max(min(wide[at : at + (1 << j)]) for at in range(len(wide) - (1 << j) + 1)) for j in range(steps + 1)]
+        heights.append(min(0, heights[-1]))
+        lengths = [min(heights[j] - self.low, self.high - heights[j + 1]) for j in range(steps + 1)]
+        high = max(1, (self.high - self.low) // 2)
+        inner = DenseRecConcave(min(math.ceil(0.75 * high), high - 1), high, self.inner, self.final, self.accepted).law([int(q) for q in lengths], levels - 1)
+        found = np.zeros(last + 1)
+        for j, share in enumerate(inner.tolist()):
+            for told, kept in self._kept(wide, 1 << j):
+                found += share * told * self._last(scores, {candidate for candidate in kept if candidate <= last})
+        return found
+
+    def _kept(self, wide: list[int], length: int) -> list[tuple[float, set[int]]]:
+        """The candidates that both stable choices leave, with probabilities."""
+        ways = []
+        for offset in (0, 4 * length):
+            if offset >= len(wide):
+                ways.append([(1.0, set[int]())])
+                continue
+            intervals = [range(start, min(start + 8 * length, len(wide))) for start in range(offset, len(wide), 8 * length)]
+            best = [max(wide[at] for at in interval) for interval in intervals]
+            chosen = best.index(max(best))
+            others = best[:chosen] + best[chosen + 1 :]
+            told = self.accepted(best[chosen] - max(others)) if others else 1.0
+            ways.append([(told, set(intervals[chosen])), (1 - told, set())])
+        return [(one * other, first | second) for (one, first), (other, second) in product(*ways)]
+
+    def _last(self, scores: Sequence[int], kept: set[int]) -> Floats:
+        law = np.zeros(len(scores))
+        if kept:
+            places = sorted(kept)
+            law[places] = softmax(np.array([scores[place] for place in places]), self.final)
+        else:
+            law[(len(scores) - 1) // 2] = 1
+        return law
+
+
+def softmax(scores: Floats, epsilon: float) -> Floats:
+    weights = np.exp(epsilon / 2 * (scores - scores.max()))
+    law: Floats = weights / weights.sum()
+    return law
 
 
 def best_of(loss: Approximate) -> Callable[[int], float]:

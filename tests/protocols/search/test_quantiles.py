@@ -2,7 +2,6 @@
 
 import json
 from dataclasses import replace
-from functools import cache
 
 import numpy as np
 import pytest
@@ -27,16 +26,9 @@ from local_dp.queries.subsets import HashedPrefix, KeptPrefix, Prefix, strings_o
 from local_dp.randomizers.numbers.one_bit_mean import OneBitMean
 from local_dp.records import Records
 from local_dp.tallies import Tally
+from tests.support.inputs.tables import fair
 from tests.support.long import short
 from tests.support.theory.quantiles import REFERENCES, by_protocol, laws, located, upper_error
-
-
-@cache
-def fair() -> Records:
-    from statsmodels.datasets import fair as table
-
-    frame = table.load_pandas().data
-    return Records({name: frame[name].to_numpy(dtype=np.float64) for name in ("age", "yrs_married", "affairs")})
 
 
 def draw(protocol: Quantiles, population: Population, seed: int, epsilon: float = 1.0) -> Located:
@@ -121,10 +113,11 @@ def test_an_end_is_moved_wrongly_with_at_most_its_probability(share: float, epsi
 @pytest.mark.parametrize("rounds", short(["several", "one"], lambda each: each == "one"))
 def test_the_quantiles_of_a_real_table_lie_in_their_intervals(column: str, low: float, high: float, rounds: str) -> None:
     """Of the medians of 6,366 rows at epsilon 1, at least 93 of 100 seeds state an interval that holds the truth; half the intervals are not open."""
-    protocol = Quantiles(column=column, low=low, high=high, bins=64, rounds=rounds).for_table(Launch(fair(), private=False))
+    table = fair()
+    protocol = Quantiles(column=column, low=low, high=high, bins=64, rounds=rounds).for_table(Launch(table, private=False))
     held, shut = 0, 0
     for seed in range(100):
-        population = sample_rows(fair(), 6366, seed)
+        population = sample_rows(table, 6366, seed)
         result = draw(protocol, population, seed)
         held += all(covered(protocol, population, result))
         shut += None not in protocol.describe(result)["interval"][0]

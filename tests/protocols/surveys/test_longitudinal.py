@@ -115,14 +115,9 @@ def asked(protocol: Longitudinal, population: Rows) -> Course:
 def test_the_best_way_by_closed_form() -> None:
     """One wave for each client is best, unless values never change, changes are rare, or epsilon lets all clients answer in all waves."""
     best = {
-        (1.0, 8, None): "split",
-        (1.0, 8, 1): "split",
-        (1.0, 64, 1): "tracked",
-        (1.0, 64, 4): "split",
-        (4.0, 8, 1): "tracked",
-        (1.0, 8, 0): "memoised",
-        (20.0, 4, None): "fresh",
-    }
+        (1.0, 8, None): "split", (1.0, 8, 1): "split", (1.0, 64, 1): "tracked", (1.0, 64, 4): "split",
+        (4.0, 8, 1): "tracked", (1.0, 8, 0): "memoised", (20.0, 4, None): "fresh",
+    }  # fmt: skip
     for (epsilon, waves, changes), name in best.items():
         known = ways(epsilon, waves, 2, changes)
         assert known[0].name == name, (epsilon, waves, changes)
