@@ -100,15 +100,6 @@ def test_a_threshold_wastes_some_of_epsilon(epsilon: float) -> None:
     np.testing.assert_allclose(estimate.standard_error**2 * 2**50, [CLOSED["the"](epsilon, share) for share in LAW.tolist()], rtol=1e-5)
 
 
-@pytest.mark.parametrize(
-    ("epsilon", "k", "sue", "oue"), [(1.0, 4, 16.4, 16.5), (1.0, 16, 63.6, 60.9), (1.0, 64, 251.7, 237.7), (2.0, 64, 59.9, 48.3), (4.0, 64, 12.6, 6.85)]
-)
-def test_variances_match_the_table(epsilon: float, k: int, sue: float, oue: float) -> None:
-    """n E||f^ - f||^2 at the uniform law is that of limits 2, to the digits printed there."""
-    assert k * sue_variance(epsilon, 1 / k) == pytest.approx(sue, rel=5e-3)
-    assert k * oue_variance(epsilon, 1 / k) == pytest.approx(oue, rel=5e-3)
-
-
 def _covariance(randomizer: UnaryEncoding) -> Floats:
     """The covariance of one report's estimates of the five shares, from the law of its bits given the value."""
     p, q = randomizer.ones[1] / randomizer.total, randomizer.ones[0] / randomizer.total

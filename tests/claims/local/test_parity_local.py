@@ -48,16 +48,6 @@ def test_checks_follow_the_measurements() -> None:
     assert [check.statement for check in lost(made(factor=0.97 / 3)) if "lower bounds" in check.statement]
 
 
-def test_a_point_is_reproducible_and_near_what_is_known() -> None:
-    """One quick point of each protocol, twice, gives one result, at most 10 % above the known count up to its interval."""
-    for protocol in (HALVING, ONE_ROUND):
-        point = Local(protocol, 4, 1000)
-        count = point.measure(2)
-        assert isinstance(count, ClientCount)
-        assert count == point.measure(2)
-        assert count.low <= 1.1 * REFERENCE[protocol][4]
-
-
 def quick() -> list[Check]:
     """The checks that are lost where the one-round protocol's quick points at d = 4 are measured."""
     searches = [(p, p.measure(1) if (p.protocol, p.d) == (ONE_ROUND, 4) else m) for p, m in made()]

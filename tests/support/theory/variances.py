@@ -8,16 +8,9 @@ from local_dp.arrays import Counts, Floats, Ints
 from local_dp.noise import Draw, KeyedNoise, public_coins, stream_key
 from local_dp.randomizers.finite import FiniteChannel
 from local_dp.randomizers.randomizer import Randomizer
-from local_dp.tallies import Estimate, Tally
+from local_dp.tallies import Tally
 
 ALPHA = 1e-6  # failure probability of each statistical check
-
-
-def simulated(randomizer: Randomizer, value: int, n: int) -> Estimate:
-    """The estimate from n clients that all hold one value; its standard error is measured from the reports where it has no closed form."""
-    coins = randomizer.cells_of(public_coins(stream_key("coins", 5, 1), 0, n)) if randomizer.uses_coins else np.zeros(1, dtype=np.uint8)
-    reports = randomizer.respond(np.full(n, value), randomizer.draw(KeyedNoise(11), Draw(1), 0, n), coins)
-    return randomizer.estimate(randomizer.tally(reports, coins))
 
 
 @dataclass(frozen=True)
