@@ -279,7 +279,7 @@ def test_what_cannot_be_enumerated_is_refused() -> None:
 
 
 @dataclass(frozen=True)
-class LawsCoin(Mechanism[tuple[int, ...], int, Pure]):
+class WeightedCoin(Mechanism[tuple[int, ...], int, Pure]):
     """1 with weight `high` if the only record is 1, else `low`; 0 with weight 1."""
 
     high: int
@@ -299,16 +299,16 @@ class LawsCoin(Mechanism[tuple[int, ...], int, Pure]):
 DATABASES: SmallDatabases[tuple[int], tuple[int, ...]] = SmallDatabases([(0,), (1,)], 1, lambda records: records[0])
 
 
-def again_after_one() -> Play[LawsCoin, int, int]:
+def again_after_one() -> Play[WeightedCoin, int, int]:
     """Asks a second coin if the first one shows 1."""
-    (first,) = yield (LawsCoin(3),)
+    (first,) = yield (WeightedCoin(3),)
     if first:
-        yield (LawsCoin(5),)
+        yield (WeightedCoin(5),)
     return first
 
 
 def test_a_round_is_a_product() -> None:
-    both = Nonadaptive((LawsCoin(3), LawsCoin(1)), sum)
+    both = Nonadaptive((WeightedCoin(3), WeightedCoin(1)), sum)
     assert transcripts(both, (1,)) == {((x, y),): Fraction(3 if x else 1, 8) for x in (0, 1) for y in (0, 1)}
 
 

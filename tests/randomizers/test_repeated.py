@@ -306,7 +306,7 @@ KEY = b"0123456789abcdef"
 
 
 @pytest.mark.parametrize(("k", "d"), [(3, 1), (5, 2), (4, 4)])
-def test_the_loss_of_a_life_is_exact_of_loloha(k: int, d: int) -> None:
+def test_the_loss_of_a_life_of_bit_flips_is_exact(k: int, d: int) -> None:
     """Under every coin tried, over all values and reports, which a label repeats for ever, the worst ratio is e^epsilon and no more."""
     randomizer, worst = BitFlip(1.0, k=k, d=d), Fraction(1)
     ones = [Fraction(weight, randomizer.inner.total) for weight in randomizer.inner.ones]

@@ -243,7 +243,7 @@ GENERATOR = np.random.default_rng(7)
 VALUES = GENERATOR.normal(size=(3, 400))
 LABEL = (VALUES[0] + 0.5 * VALUES[1] + 0.3 * GENERATOR.normal(size=400) > 0).astype(float)
 HOLES = GENERATOR.random(size=(4, 400)) < 0.1
-TABLE_BOOLEAN_FROM_REAL = Records(dict(zip("abcz", np.where(HOLES, np.nan, np.vstack([VALUES, LABEL])), strict=True)))
+WITH_HOLES = Records(dict(zip("abcz", np.where(HOLES, np.nan, np.vstack([VALUES, LABEL])), strict=True)))
 
 
 def posed(name: str) -> tuple[Any, Encoding]:
@@ -263,18 +263,18 @@ def posed(name: str) -> tuple[Any, Encoding]:
 def test_expectations_over_complete_rows_are_exact(name: str) -> None:
     """Every learner on an exact oracle over the table with holes gives what it gives on the encoded complete rows; undivided answers give some another."""
     learner, encoding = posed(name)
-    kept = encoding.present(TABLE_BOOLEAN_FROM_REAL)
+    kept = encoding.present(WITH_HOLES)
     assert 0.4 < kept.mean() < 0.9
-    complete = Finite(encoding.encode(TABLE_BOOLEAN_FROM_REAL.take(np.flatnonzero(kept))), [1.0] * int(kept.sum()), 1, 0)
+    complete = Finite(encoding.encode(WITH_HOLES.take(np.flatnonzero(kept))), [1.0] * int(kept.sum()), 1, 0)
     expected = run(learner.algorithm(), ExactOracle(complete))
     algorithm = among_complete(learner.algorithm(), encoding)
     assert isinstance(algorithm, Adaptive if learner.model() == "SQ" else Nonadaptive)
-    oracle = ExactOracle(Rows(TABLE_BOOLEAN_FROM_REAL))
+    oracle = ExactOracle(Rows(WITH_HOLES))
     assert numbers(run(algorithm, oracle)) == pytest.approx(numbers(expected), abs=1e-9)
     assert oracle.queries <= learner.queries + 1
     assert oracle.rounds <= learner.rounds
     if name in ("logistic-regression", "naive-bayes", "low-degree"):
-        assert numbers(run(on_table(learner.algorithm(), encoding), ExactOracle(Rows(TABLE_BOOLEAN_FROM_REAL)))) != pytest.approx(numbers(expected), abs=1e-2)
+        assert numbers(run(on_table(learner.algorithm(), encoding), ExactOracle(Rows(WITH_HOLES)))) != pytest.approx(numbers(expected), abs=1e-2)
 
 
 def numbers(hypothesis: Any) -> list[float]:

@@ -323,7 +323,7 @@ def test_a_table_is_the_integral() -> None:
         assert all(abs(share - half / halves[-1]) < Decimal(10) ** -40 for share, half in zip(table, halves, strict=False))
 
 
-def test_draws_have_their_law_of_inversion() -> None:
+def test_rounded_normals_have_their_law() -> None:
     """60,000 draws of variance 5 fit (chi-squared, failure 1e-6), not variance 5.3, nor a normal variable rounded down."""
     drawn = Counter(rounded_normals(Draws(KeyedNoise(1)), 5, 60_000).tolist())
 

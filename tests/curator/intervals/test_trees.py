@@ -244,7 +244,7 @@ def test_rounding_costs_little(bits: int) -> None:
     assert 0.98 < math.sqrt(mechanism.square) * np.linalg.norm(mechanism.decoding) / best < (1.05 if bits == 2 else 1.02)
 
 
-def test_errors_have_their_variance_of_factorization() -> None:
+def test_errors_of_the_factorization_have_their_variance() -> None:
     """Over 300 releases, squares of all thresholds' errors in standard ones average 1 within 6 standard errors: unbiased, and no larger than said."""
     mechanism, database, draws = PrefixFactorization(7, 1.0, 1e-6), Multiset.of([0, 100, 100, 127], 7), Draws(KeyedNoise(6))
     errors = np.array([mechanism.release(database, draws).errors(database)[1:] for _ in range(300)])

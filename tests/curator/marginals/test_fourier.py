@@ -68,7 +68,7 @@ def test_rows_fall_into_their_cells() -> None:
 
 
 LOSS = approximate(1.0, 1e-6)
-WORKLOADS_FOURIER = {
+OTHER_WORKLOADS = {
     "three of five": Marginals.ways(5, 3),
     "all of four": Marginals.ways(4, 4),
     "of many sizes": Marginals.of(5, [(0, 1, 4), (2,), (1, 3), (1, 3), ()]),
@@ -81,7 +81,7 @@ def moves(workload: Marginals) -> list[Counts]:
     return [one - other for one, other in product(characters, characters)]
 
 
-@pytest.mark.parametrize("workload", WORKLOADS_FOURIER.values(), ids=WORKLOADS_FOURIER.keys())
+@pytest.mark.parametrize("workload", OTHER_WORKLOADS.values(), ids=OTHER_WORKLOADS.keys())
 def test_the_loss_over_all_neighbours(workload: Marginals) -> None:
     """The squared moves over the variances, in fractions: at most mu^2 on every pair, and nearly that on one; the price of add-remove noise is passed."""
     mechanism = FourierGaussian(workload, 1.0, 1e-6)
@@ -121,7 +121,7 @@ def test_weights_are_best(d: int, t: int) -> None:
     assert (d, t) != (17, 3) or price(root) / price(shares) == pytest.approx(1.1546, abs=2e-3)
 
 
-@pytest.mark.parametrize("workload", WORKLOADS_FOURIER.values(), ids=WORKLOADS_FOURIER.keys())
+@pytest.mark.parametrize("workload", OTHER_WORKLOADS.values(), ids=OTHER_WORKLOADS.keys())
 def test_errors_have_their_variance(workload: Marginals) -> None:
     """Over 300 releases, squares of all cells' errors in standard ones average 1 within 6 standard errors: unbiased, and no larger than said."""
     table, draws = BinaryTable.of(np.random.default_rng(1).integers(0, 2, (50, workload.d))), Draws(KeyedNoise(2))

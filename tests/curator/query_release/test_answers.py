@@ -112,7 +112,7 @@ def worst(query: DualQuery) -> float:
     return epsilon_of(max(worst_transcripts(query.algorithm(2, 1), databases).values()))
 
 
-def test_whole_transcripts_are_private() -> None:
+def test_transcripts_of_dual_query_are_private() -> None:
     """At most eta s T (T - 1) / n, and more than half of it; at twice the eta, more. Terms: multiples of (n eps)^(1/3), so eta hardly depends on n."""
     claim = sum(loss.epsilon for loss in SMALL.losses(2))
     assert claim == pytest.approx(0.5 * 1 * 3 * 2 / 2)
@@ -149,7 +149,7 @@ def worst_of_mwem(n: int, rounds: int) -> float:
 
 
 @pytest.mark.parametrize(("n", "rounds"), [(1, 1), (1, 2), (2, 1)])
-def test_whole_transcripts_are_private_of_mwem(n: int, rounds: int) -> None:
+def test_transcripts_of_mwem_are_private(n: int, rounds: int) -> None:
     """N = 4: the loss is at most that of the rounds, and half of it or more."""
     loss = Mwem(ONES, PureRounds(rounds, 1.0, 1.0)).loss
     assert loss == Pure(2 * 10**9 * rounds)

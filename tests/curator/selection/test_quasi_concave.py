@@ -208,7 +208,7 @@ NEEDLE = [10] * 41
 NEEDLE[17:20] = [18, 20, 19]
 
 
-def test_golden_law_of_quasi_concave() -> None:
+def test_golden_law_of_rec_concave() -> None:
     """Spec 11.2: T = 40, on the repaired Laplace test and on the printed one."""
     law = OtherRec(lambda runs: runs, Promise(10, 20), PARTS).law(runs_of(NEEDLE))
     total = sum(law.values())
@@ -264,7 +264,7 @@ def default_acceptance(gap: int, loss: Approximate) -> float:
 
 
 DELTA = 1e-3
-SMALL_QUASI_CONCAVE = Parts(1.0, 1.0, DELTA, 1.0)
+SMALL_PARTS = Parts(1.0, 1.0, DELTA, 1.0)
 
 
 def climb(accept: Acceptance, seed: int, start: Pair | None = None, steps: int = 250) -> tuple[float, list[int], list[int]]:
@@ -305,7 +305,7 @@ def certified(mechanism: RecConcave[Runs], scores: list[int], others: list[int])
 def test_private_for_every_score(accept: Acceptance) -> None:
     """Hill climbing over pairs of scores that differ by at most 1 finds none beyond (4 epsilon, 2 delta): the worst ones are certified in whole
     numbers. Two candidates that change places, in other intervals of both partitions, have all of it."""
-    mechanism = OtherRec(lambda runs: runs, Promise(4, 12), SMALL_QUASI_CONCAVE, accept=accept)
+    mechanism = OtherRec(lambda runs: runs, Promise(4, 12), SMALL_PARTS, accept=accept)
     assert mechanism.loss == Approximate(4 * 10**9, 2 * 10**15)
     two = [-30] * 17
     two[6], two[13] = 20, 19
@@ -321,7 +321,7 @@ def test_private_for_every_score(accept: Acceptance) -> None:
 def test_the_printed_stable_choice_is_not_private() -> None:
     """With A_dist as printed (erratum E1) the same search finds a pair of .035 and more at 4 epsilon, over the .002 claimed."""
     worst, scores, others = climb(printed_acceptance, 1, steps=700)
-    mechanism = OtherRec(lambda runs: runs, Promise(4, 12), SMALL_QUASI_CONCAVE, accept=printed_acceptance)
+    mechanism = OtherRec(lambda runs: runs, Promise(4, 12), SMALL_PARTS, accept=printed_acceptance)
     assert float(certified(mechanism, scores, others)) == pytest.approx(worst, abs=1e-8)
     assert worst > 0.035
 

@@ -158,7 +158,7 @@ def test_candidates_are_the_middles(bits: int) -> None:
         assert [counted[group] for group in range(len(groups.sizes))] == groups.within(low, high).tolist()
 
 
-def test_the_chance_is_a_sum_of_the_law_of_dyadic() -> None:
+def test_the_chance_of_dyadic_intervals_is_a_sum_of_the_law() -> None:
     """With the fallback where it lies; with a noisy optimum 1,000 releases are within 4.9 standard errors of it (failure 1e-6)."""
     learner = DyadicThresholds(4, 0.1, 1.0, 1e-3)
     sample = LabelledMultiset.of([3] * 15 + [5] * 12 + [11, 12], [0] * 15 + [1] * 13 + [0], 4)

@@ -151,7 +151,7 @@ def lawless(protocol: Marginals, clients: int) -> Finite:
     return Finite(Records(kinds), generator.dirichlet(np.full(40, 0.2)).tolist(), clients, 1)
 
 
-def expected_tally_of_marginals(query: LocalQuery, population: Population) -> Tally:
+def expected_shares(query: LocalQuery, population: Population) -> Tally:
     """The shares that every cell and report has on average, in place of counts."""
     channel, law = query.randomizer, population.law(query.query)
     assert isinstance(channel, FiniteChannel)
@@ -170,15 +170,13 @@ def test_estimates_are_exact_on_expected_tallies(protocol: Marginals, epsilon: f
     for design in designs(protocol.task, epsilon):
         assert design.variance > 0
     algorithm = protocol.algorithm(epsilon, 10_000)
-    result = algorithm.decode(tuple(expected_tally_of_marginals(query, population) for query in algorithm.queries))
+    result = algorithm.decode(tuple(expected_shares(query, population) for query in algorithm.queries))
     assert result.design.name == way
     assert result.estimate.value == pytest.approx(protocol.truth(population), abs=1e-6)
     sizes = [len(query.cohort) for query in algorithm.queries]
     assert sum(sizes) == 10_000
     dealt = Dealt(protocol.task, result.design, tuple(sizes))
-    tallies = [
-        Tally(np.rint(expected_tally_of_marginals(query, population).counts * len(query.cohort) / 1e12 * 1e6).astype(np.int64)) for query in algorithm.queries
-    ]
+    tallies = [Tally(np.rint(expected_shares(query, population).counts * len(query.cohort) / 1e12 * 1e6).astype(np.int64)) for query in algorithm.queries]
     stated = dealt.estimate([query.randomizer for query in algorithm.queries], tallies)
     assert 1e10 * float(stated.standard_error.max()) ** 2 <= result.design.variance * 1.1
 
