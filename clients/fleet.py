@@ -39,13 +39,13 @@ def packed(randomizers: Iterable[Randomizer]) -> bytes:
 class Fleet:
     """`count` member processes; `config_of(index)` makes the configuration of one when it asks, so that no other process ever holds it.
 
-    Those of `randomizers` that other packages define are verified once, before the fork; a member verifies every other one that it is asked for.
+    The randomizers in `first`, as `packed` names them, are verified once, before the fork; a member verifies every other one that it is asked for.
     """
 
-    def __init__(self, count: int, config_of: Callable[[int], Awaitable[MemberConfig]], randomizers: Iterable[Randomizer] = ()) -> None:
+    def __init__(self, count: int, config_of: Callable[[int], Awaitable[MemberConfig]], first: bytes = _NONE) -> None:
         self.count = count
         self.config_of = config_of
-        self._first = packed(randomizers).hex()
+        self._first = first.hex()
         self.pids: dict[int, int] = {}
         self.failures: list[str] = []
         self._gate = asyncio.Semaphore(_CONNECTING)

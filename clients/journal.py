@@ -81,7 +81,6 @@ class MemoryStore(Store):
 
     @property
     def commits(self) -> tuple[Commit, ...]:
-        """All of them, in their order."""
         return tuple(self._commits.values())
 
     def get(self, run: str, round: int) -> Commit | None:
@@ -114,7 +113,6 @@ class SqliteStore(Store):
             self._enter(commit)
 
     def commits(self) -> list[Commit]:
-        """All of them, in their order."""
         return [_commit(entry) for entry in self._log.entries() if entry.round]
 
     def get(self, run: str, round: int) -> Commit | None:

@@ -24,7 +24,6 @@ def client_group(client: int) -> str:
 
 
 def filters(run: str, group: str) -> list[str]:
-    """The topics of a member."""
     return [topic(run, "req", group), topic(run, "req", EVERYBODY)]
 
 

@@ -29,7 +29,6 @@ def known(code: str) -> str:
 
 
 def line(code: str, request: Request) -> str:
-    """The line under a code."""
     return TEXTS[code].format(run=request.run, round=request.round, queries=_names(request.asks, "query"), randomizers=_names(request.asks, "randomizer"))
 
 

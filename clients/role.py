@@ -80,8 +80,8 @@ class ClientRole:
                 raise RefusedError("equivocation", f"round {request.round} of run {request.run} was already asked with another request")
         except RefusedError as refused:
             return (self._refusal(request, known(refused.code)),)
-        except (Exception, SystemExit):  # noqa: BLE001 - no request ends a client
-            return (self._refusal(request, FAILED),)
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - no request ends a client
+            return (self._refusal(request, FAILED, "" if self.private else f": {error}"),)
         return tuple(reply for reply in commit.replies if _is_missing(reply, request.missing))
 
     def _answer(self, request: Request, spans: list[Span | None], digest: bytes) -> Commit:
@@ -119,7 +119,6 @@ class ClientRole:
             raise RefusedError("ceiling", f"{self.store.rounds} rounds and {self.store.size} bytes are kept, and {size} more are asked for")
 
     def account(self, run: str) -> Account:
-        """Its charges and answers in a run."""
         return Account(run=run, member=self.member, rounds=tuple(self.store.lines(run).values())[-MAX_LINES:])
 
     def confirm(self, receipt: Receipt) -> None:
@@ -140,19 +139,16 @@ class ClientRole:
             raise RefusedError("bad-query", str(error)) from error
 
     def _randomizer(self, ask: Ask) -> Randomizer:
-        self._check_allowed(ask.randomizer if ask.randomizer != WithCoin.name else str(ask.randomizer_params.get("inner", WithCoin.inner)))
+        name = ask.randomizer if ask.randomizer != WithCoin.name else str(ask.randomizer_params.get("inner", WithCoin.inner))
+        allowed = self.policy.allowed
+        if allowed is not None and name not in allowed:
+            raise RefusedError("not-allowed", f"randomizer {name!r} is not on this client's list: {', '.join(sorted(allowed))}")
         randomizer = self.work.build(ask.randomizer, ask.randomizer_params)
         if self.private and (randomizer.evidence == "density" or _in_floats(randomizer.report_dtype)):
             raise RefusedError(
                 "evidence", f"{randomizer.name} is defined on real numbers: its floats reveal more than its density says, and this client answers in private"
             )
         return randomizer
-
-    def _check_allowed(self, name: str) -> None:
-        """By the name of the randomizer inside a coin. Raises RefusedError("not-allowed")."""
-        allowed = self.policy.allowed
-        if allowed is not None and name not in allowed:
-            raise RefusedError("not-allowed", f"randomizer {name!r} is not on this client's list: {', '.join(sorted(allowed))}")
 
     def _replies(self, request: Request, place: int, query: LocalQuery, spoken: Spoken) -> list[Reply]:
         dtype, coins = query.randomizer.report_dtype, request.asks[place].coins
@@ -164,8 +160,8 @@ class ClientRole:
             replies.append(Reply(run=request.run, round=request.round, member=self.member, ask=place, start=start, width=dtype.itemsize, reports=packed))
         return replies
 
-    def _refusal(self, request: Request, code: str) -> Refusal:
-        text = line(code, request)
+    def _refusal(self, request: Request, code: str, cause: str = "") -> Refusal:
+        text = line(code, request) + cause
         return Refusal(run=request.run, round=request.round, member=self.member, start=self.start, stop=self.stop, code=code, text=text[:1000])
 
 

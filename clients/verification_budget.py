@@ -59,7 +59,6 @@ class Work:
         self._verified: dict[str, Randomizer] = {}
 
     def begin(self) -> None:
-        """Another request."""
         self._end = min(self.done + FOR_ONE, FOR_LIFE)
 
     def query(self, name: str, params: Mapping[str, Parameter]) -> Query:

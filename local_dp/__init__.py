@@ -18,43 +18,19 @@ if TYPE_CHECKING:
     from local_dp.experiments.api.plan import Plan, plan
     from local_dp.experiments.api.result import Result
 
-_FUNCTIONS = "crosstab frequency histogram learn masked_parity mean quantiles run statistical_queries survey"
 _API = {
     "audit": "audit",
     "budget": "budget",
     "costs": "best_for price shuffled",
-    "functions": _FUNCTIONS,
+    "functions": "crosstab frequency histogram learn masked_parity mean quantiles run statistical_queries survey",
     "mix": "mix",
     "plan": "Plan plan",
     "result": "Result",
 }
 _HOMES = {name: f"local_dp.experiments.api.{module}" for module, names in _API.items() for name in names.split()} | {"InputError": "local_dp.errors"}
 _MODULES = ("attack", "curate")
-__all__ = [
-    "InputError",
-    "Plan",
-    "Result",
-    "__version__",
-    "attack",
-    "audit",
-    "best_for",
-    "budget",
-    "crosstab",
-    "curate",
-    "frequency",
-    "histogram",
-    "learn",
-    "masked_parity",
-    "mean",
-    "mix",
-    "plan",
-    "price",
-    "quantiles",
-    "run",
-    "shuffled",
-    "statistical_queries",
-    "survey",
-]
+__all__ = ["InputError", "Plan", "Result", "__version__", "attack", "audit", "best_for", "budget", "crosstab", "curate", "frequency", "histogram", "learn"]
+__all__ += ["masked_parity", "mean", "mix", "plan", "price", "quantiles", "run", "shuffled", "statistical_queries", "survey"]
 
 
 def __getattr__(name: str) -> Any:

@@ -93,6 +93,12 @@ def check_share(name: str, value: float) -> None:
         raise InputError(f"{name} is {value}; give a number strictly between 0 and 1")
 
 
+def check_shares(**shares: float) -> None:
+    """Raises InputError unless each of these is strictly between 0 and 1."""
+    for name, value in shares.items():
+        check_share(name, value)
+
+
 def check_success(success: float, least: float) -> None:
     """Raises InputError unless the probability of success is strictly between `least`, that of a guess, and 1."""
     if not least < success < 1:

@@ -44,10 +44,14 @@ def printable(text: str) -> str:
     return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
 
 
-def unknown(what: str, name: str, known: Iterable[str]) -> str:
-    """The line for an unknown name: the nearest known name, and all of them. `what` begins the line."""
+def unknown(what: str, name: str, known: Iterable[str], listing: str = "") -> str:
+    """The line for an unknown name: the nearest known name, and all of them. `what` begins the line.
+
+    Where there are more than 40, the line has the first ten, and the command that lists all.
+    """
     from difflib import get_close_matches  # here: it is needed when something is wrong, and takes time to import
 
     names = list(known)
     near = get_close_matches(name, names, n=1)
-    return f"{what} {name!r}; {f'did you mean {near[0]!r}? ' if near else ''}there {'is' if len(names) == 1 else 'are'} {', '.join(names)}"
+    shown = names if len(names) <= 40 else [*names[:10], f"and {len(names) - 10} more" + f" (`{listing}`)" * bool(listing)]
+    return f"{what} {name!r}; {f'did you mean {near[0]!r}? ' if near else ''}there {'is' if len(names) == 1 else 'are'} {', '.join(shown)}"

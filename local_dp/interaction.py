@@ -52,13 +52,10 @@ class Game(Generic[Q, A, R]):
     def __init__(self, algorithm: Algorithm[Q, A, R]) -> None:
         self._play = as_play(algorithm)
         self.queries: tuple[Q, ...] | None = ()
-        self._resume(None)
+        self.send(None)
 
-    def send(self, answers: tuple[A, ...]) -> None:
-        """The answers to `queries`."""
-        self._resume(answers)
-
-    def _resume(self, answers: tuple[A, ...] | None) -> None:
+    def send(self, answers: tuple[A, ...] | None) -> None:
+        """Gives the answers to `queries`; None begins the play."""
         try:
             self.queries = next(self._play) if answers is None else self._play.send(answers)
         except StopIteration as finished:
@@ -67,11 +64,9 @@ class Game(Generic[Q, A, R]):
 
 def as_play(algorithm: Algorithm[Q, A, R]) -> Play[Q, A, R]:
     """A play of the algorithm, of one round if it is non-adaptive: another play can `yield from` it."""
-    return _one_round(algorithm) if isinstance(algorithm, Nonadaptive) else algorithm.play()
-
-
-def _one_round(algorithm: Nonadaptive[Q, A, R]) -> Play[Q, A, R]:
-    return algorithm.decode((yield algorithm.queries))
+    if isinstance(algorithm, Nonadaptive):
+        return algorithm.decode((yield algorithm.queries))
+    return (yield from algorithm.play())
 
 
 class Oracle(Protocol[Q_contra, A_co]):

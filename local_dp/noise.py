@@ -19,6 +19,7 @@ from local_dp.arrays import Bools, Ints, Words
 from local_dp.errors import InputError
 
 SEED_BITS = 64
+COINS = "coins"
 _SECRET = 32  # bytes
 _SHAKE_WORDS = 1 << 10  # words to a block of the private stream of a label
 _WIDTHS: dict[int, np.dtype[Any]] = {bits: np.dtype(f"<u{bits // 8}") for bits in (8, 16, 32, 64)}
@@ -116,7 +117,7 @@ class Draw:
     memo: str = ""
 
     def key(self, label: str, seed: int) -> bytes:
-        """The key of this draw's stream under a seed."""
+        """The key of this draw's stream under a seed; `COINS` labels the public coins under the server's coin seed."""
         return stream_key(f"{label} once {self.memo}", seed) if self.memo else stream_key(f"{label} ask {self.ask}", seed, self.round)
 
 

@@ -1,4 +1,4 @@
-"""Searches in one variable: the least number that is enough, and the best split."""
+"""Searches in one variable: the least number that is enough, a crossing of the reals, the least of a valley, and the best split."""
 
 from collections.abc import Callable
 
@@ -14,6 +14,22 @@ def least_clients(enough: Callable[[int], bool], least: int = 1) -> int:
         middle = (low + high) // 2
         low, high = (low, middle) if enough(middle) else (middle, high)
     return high
+
+
+def crossing(low: float, high: float, is_below: Callable[[float], bool], halvings: int) -> tuple[float, float]:
+    """The ends of the interval around the number up to which `is_below` holds, after so many halvings."""
+    for _ in range(halvings):
+        middle = (low + high) / 2
+        low, high = (middle, high) if is_below(middle) else (low, middle)
+    return low, high
+
+
+def lowest(low: float, high: float, value: Callable[[float], float], thirds: int) -> float:
+    """Where a function that falls and then rises is least, after so many steps, each of which leaves two thirds of the interval."""
+    for _ in range(thirds):
+        left, right = low + (high - low) / 3, high - (high - low) / 3
+        low, high = (low, right) if value(left) < value(right) else (left, high)
+    return low
 
 
 def best_split(success: Callable[[int, int], float], n: int) -> int:

@@ -16,10 +16,6 @@ _LIBRARY = Path(__file__).parent
 _NAMED = re.compile(r'^class (\w+)|^    name: ClassVar\[str\] = "([a-z0-9-]+)"|^(\w+) = [a-z_]+\("([a-z0-9-]+)"\)$', re.MULTILINE)
 
 
-def no_check(kind: type[Any]) -> None:
-    """Accepts every class."""
-
-
 @dataclass(frozen=True)
 class Registry(Mapping[str, type[T]]):
     """The classes of one kind by name: the built-in ones first, in the order of their files.
@@ -34,7 +30,7 @@ class Registry(Mapping[str, type[T]]):
     base: type[T]
     files: tuple[str, ...]
     parts: frozenset[str] = frozenset()
-    check: Callable[[type[T]], object] = no_check
+    check: Callable[[type[T]], object] = lambda kind: None  # every class will do
 
     @cached_property
     def built_in(self) -> Mapping[str, str]:
@@ -76,7 +72,7 @@ class Registry(Mapping[str, type[T]]):
     def _load(self, name: str) -> type[T]:
         point = self._points.get(name)
         if point is None:
-            raise self._unknown(unknown(f"there is no {self.noun} named", name, self))
+            raise self._unknown(unknown(f"there is no {self.noun} named", name, self, f"local-dp {self.group.rpartition('.')[2]}"))
         try:
             kind = point.load()
         except KeyboardInterrupt:

@@ -40,24 +40,22 @@ class Coordinator(LocalOracle):
         self.seconds: list[float] = []
         self.irregularities: list[float | None] = []  # of each round
         self.fresh: list[Reply] | None = None
-        self.phase = Phase(self.members)  # the present wait
+        self.phase = Phase()  # the present wait
         self._history: dict[int, Round] = {}
         self._accounts: dict[str, Account] = {}
         self._rejoined = False
 
     @property
     def rejected(self) -> int:
-        """How many messages did not fit."""
         return self.rejections.total()
 
     @property
     def counts(self) -> Turnout:
-        """The counts of all rounds together."""
         return sum((round.counts for round in self._history.values()), Turnout())
 
     def gathered(self) -> None:
         """Ends the wait for the members. Raises QuorumError if nobody came."""
-        phase, self.phase = self.phase, Phase(self.members)
+        phase, self.phase = self.phase, Phase()
         if self.members.present == 0:
             assert isinstance(phase, Gathering)
             raise QuorumError(
@@ -66,16 +64,6 @@ class Coordinator(LocalOracle):
 
     def open(self, queries: tuple[LocalQuery, ...], now: float, past: Past | None = None) -> Round:
         """Begins a round, or resumes one of the past. Raises InputError or RefusedError("budget") if it may not be asked."""
-        round = self._round(queries, past)
-        self.phase = Collecting(round, self.members, self.terms.deadline, now)
-        return round
-
-    def repeat(self, queries: tuple[LocalQuery, ...], past: Past) -> tuple[Tally, ...]:
-        """A round that was closed before: its tallies, as they were."""
-        assert past.closing is not None
-        return self._done(self._round(queries, past), past.closing.seconds)
-
-    def _round(self, queries: tuple[LocalQuery, ...], past: Past | None) -> Round:
         highest = max(query.cohort.stop for query in queries)
         if highest > self.members.clients:
             raise InputError(f"the round asks client {highest - 1}, but there are {self.members.clients} clients")
@@ -86,7 +74,14 @@ class Coordinator(LocalOracle):
         if past is not None:
             round.restore(past)
         self._history[number] = round
+        if not round.closed:
+            self.phase = Collecting(round, self.members, self.terms.deadline, now)
         return round
+
+    def repeat(self, queries: tuple[LocalQuery, ...], past: Past) -> tuple[Tally, ...]:
+        """A round that was closed before: its tallies, as they were."""
+        assert past.closing is not None
+        return self._done(self.open(queries, 0.0, past), past.closing.seconds)
 
     def close(self, now: float) -> tuple[Tally, ...]:
         """Ends the round: the tally of each query. Raises RefusedError or QuorumError if a cohort has fewer replies than its quorum."""
@@ -105,7 +100,6 @@ class Coordinator(LocalOracle):
         return tallies
 
     def closing(self) -> Closing:
-        """How the last round was closed."""
         return Closing(self._history[len(self.rounds)].counts, self.seconds[-1])
 
     def receipts(self) -> list[Send]:
@@ -127,7 +121,7 @@ class Coordinator(LocalOracle):
     def shut(self) -> Round:
         """Ends the round, however few have answered."""
         assert isinstance(self.phase, Collecting)
-        round, self.phase = self.phase.round, Phase(self.members)
+        round, self.phase = self.phase.round, Phase()
         round.close()
         return round
 
@@ -151,7 +145,7 @@ class Coordinator(LocalOracle):
         owner = self.members.owner(topic)
         if owner is None:
             self._shut_out(topic, now)  # it will be counted as forged
-        return owner is None or self.members.opens(owner, now) or self._unread(topic, now)
+        return owner is None or self.members.opened(owner).take(now) or self._unread(topic, now)
 
     def reads(self, topic: str, now: float) -> bool:
         """Whether a message under `topic` is worth decoding: no reply of a stranger, and few messages of one member are. Counts it if not."""
@@ -237,7 +231,6 @@ class Coordinator(LocalOracle):
         self._back(member)
 
     def due(self, now: float) -> list[Send]:
-        """The messages to publish now."""
         rejoined, self._rejoined = self._rejoined, False
         return self.phase.due(self.run, rejoined, now)
 

@@ -1,7 +1,7 @@
 """When each member is asked: group after group, so that the replies never overflow a broker's queue."""
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from heapq import heappop, heappush
 
@@ -30,7 +30,7 @@ class Waves:
 
     def __init__(self, members: Iterable[Member]) -> None:
         self._waiting: dict[str, Wave] = {}
-        self._asked: list[Wave] = []
+        self.asked: list[Wave] = []
         self._wave_of: dict[str, Wave] = {}
         self._here: set[str] = set()  # who was asked, owes and is not gone
         self._groups: set[str] = set()  # those that were asked as a whole
@@ -47,7 +47,7 @@ class Waves:
         """Whether somebody waits and may be asked."""
         if not self._waiting:
             return False
-        outstanding = sum(len(wave.owing) for wave in self._asked if wave.asked + STALE > now)
+        outstanding = sum(len(wave.owing) for wave in self.asked if wave.asked + STALE > now)
         return outstanding == 0 or outstanding + len(next(iter(self._waiting.values())).owing) <= WINDOW
 
     def ask(self, now: float) -> Wave | None:
@@ -56,17 +56,13 @@ class Waves:
             return None
         wave = self._waiting.pop(next(iter(self._waiting)))
         wave.asked, wave.whole = now, wave.group not in self._groups
-        self._asked.append(wave)
+        self.asked.append(wave)
         self._wave_of |= dict.fromkeys(wave.owing, wave)
         self._here |= {name for name, member in wave.owing.items() if member.gone_since is None}
         self._groups.add(wave.group)
         for member in wave.owing.values():
             self._note(member)
         return wave
-
-    def asked(self) -> Iterator[Wave]:
-        """The waves that were asked so far."""
-        return iter(self._asked)
 
     def settled(self, member: Member) -> None:
         """This member has answered or refused for all its clients."""
@@ -76,7 +72,6 @@ class Waves:
             wave.owing.pop(member.name, None)
 
     def gone(self, member: Member) -> None:
-        """This member's connection has broken."""
         self._here.discard(member.name)
         self._note(member)
 
@@ -84,13 +79,7 @@ class Waves:
         if member.name in self._wave_of and member.gone_since is not None:
             heappush(self._went, (-member.gone_since, member.name))
 
-    def _is_gone(self, since: float, name: str) -> bool:
-        """Whether this member owes, and has been gone since then: the entry may be outdated."""
-        wave = self._wave_of.get(name)
-        return wave is not None and wave.owing[name].gone_since == -since
-
     def back(self, member: Member) -> None:
-        """This member has sent a message again."""
         if member.name in self._wave_of:
             self._here.add(member.name)
 
@@ -104,13 +93,17 @@ class Waves:
         """When the wait ends: all were asked, and each member that owes has been gone for GRACE seconds. Infinite while one is present."""
         if self._waiting or self._here:
             return math.inf
-        while self._went and not self._is_gone(*self._went[0]):
-            heappop(self._went)
-        return GRACE - self._went[0][0] if self._went else -math.inf
+        while self._went:
+            since, name = self._went[0]
+            wave = self._wave_of.get(name)
+            if wave is not None and wave.owing[name].gone_since == -since:
+                return GRACE - since
+            heappop(self._went)  # an outdated entry
+        return -math.inf
 
     def wake(self, now: float) -> float:
         """When there may be room, or the wait may end, without a message."""
         if self.has_room(now):
             return now
-        times = [stale for wave in self._asked if (stale := wave.asked + STALE) > now] if self._waiting else []
+        times = [stale for wave in self.asked if (stale := wave.asked + STALE) > now] if self._waiting else []
         return min([*times, self.idle_from()])

@@ -47,7 +47,8 @@ class Journal:
             return None
         request, closed = parts.pop("asked"), parts.pop("closed", None)
         replies = tuple(reply for reply in map(decode, parts.values()) if isinstance(reply, Reply))
-        return Past(request, replies, None if closed is None else _closing(json.loads(closed)))
+        data = None if closed is None else json.loads(closed)
+        return Past(request, replies, None if data is None else Closing(Turnout(**data["counts"]), data["seconds"]))
 
     def asked(self, number: int, request: bytes) -> None:
         """A round that is about to be asked, by the digest of its request."""
@@ -63,7 +64,6 @@ class Journal:
         self._log.append([Entry(self.run, number, "closed", json.dumps(data).encode())])
 
     def end(self, result: Mapping[str, Any]) -> None:
-        """The run is over."""
         self._log.append([Entry(self.run, 0, "result", json.dumps(result).encode())])
 
     @property
@@ -88,7 +88,6 @@ class Journal:
             self._log.path.unlink()
 
     def close(self) -> None:
-        """Frees the file."""
         self._log.close()
 
 
@@ -96,7 +95,3 @@ def path_of(folder: Path, run: str) -> Path:
     """The file of a run. Raises InputError for a name that no run has."""
     check_name(run)
     return folder / (run + SUFFIX)
-
-
-def _closing(data: dict[str, Any]) -> Closing:
-    return Closing(Turnout(**data["counts"]), data["seconds"])

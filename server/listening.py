@@ -35,7 +35,8 @@ class Listening:
         self.on_flood: Callable[[], object] = lambda: None  # is called when there is one more
         self._unread = Counter[str]()
         self._until: dict[str, float] = {}
-        self._known, self._changing = self._state(), False
+        self._known: object = False  # as `_state` is before the first flood
+        self._changing = False
 
     def unread(self, topic: str, now: float) -> str | None:
         """Counts a message under `topic` that was not worth reading; the name of the member that is silenced for it, if one is."""
@@ -55,7 +56,6 @@ class Listening:
         return name
 
     def hears(self, name: str) -> bool:
-        """Whether a member is not silenced."""
         return name not in self._until
 
     def wake(self, now: float) -> float:
@@ -89,4 +89,4 @@ class Listening:
 
     def _state(self) -> object:
         """The state that decides the filters."""
-        return self.narrow and (None if self.members.roster else self.members.count, self._newcomers, *self._until)
+        return self.narrow and (None if self.members.roster else len(self.members), self._newcomers, *self._until)

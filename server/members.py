@@ -5,9 +5,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from local_dp.errors import WireError
-from local_dp.server.progress import Attendance
+from local_dp.ledger import Steps
 from local_dp.server.roster import Roster
-from local_dp.steps import Steps
 from local_dp.wire import Hello
 
 RATE, BURST, EACH = 10.0, 64, 8  # messages of a member that are read: a second, at once, and for each report that it owes
@@ -75,9 +74,7 @@ class Members:
     def __iter__(self) -> Iterator[Member]:
         return iter(self._ordered)
 
-    @property
-    def count(self) -> int:
-        """How many members have said hello."""
+    def __len__(self) -> int:
         return len(self._ordered)
 
     def names(self) -> list[tuple[str, str]]:
@@ -91,12 +88,6 @@ class Members:
             return None if self.roster.speaker(topic) is None else name
         member = self.named.get(name)
         return name if member is not None and member.group == group else None
-
-    def attendance(self) -> Attendance:
-        """Who has said hello, and who has not."""
-        ends = [0, *(end for member in self._ordered for end in (member.start, member.stop)), self.clients]
-        missing = tuple((start, stop) for start, stop in zip(ends[::2], ends[1::2], strict=True) if start < stop)
-        return Attendance(self.present, self.clients, missing)
 
     @property
     def attested(self) -> bool:
@@ -131,18 +122,14 @@ class Members:
             raise WireError(f"member {name} speaks for the clients {start}..{stop}, which are not its own")
         return member
 
-    def opens(self, name: str, now: float) -> bool:
-        """Whether to verify the signature of one more message under a name in the roster."""
-        return self._allowance(name).take(now)
-
-    def _allowance(self, name: str) -> Allowance:
+    def opened(self, name: str) -> Allowance:
+        """The messages under a name in the roster whose signature is verified."""
         if name not in self._opened:
             self._opened[name] = Allowance(OPENED, OPENED_BURST)
         return self._opened[name]
 
     def silence(self, name: str, until: float) -> None:
-        """Allows no message of this member until then."""
-        self._allowance(name).rest(until)
+        self.opened(name).rest(until)
         if name in self.named:
             self.named[name].read.rest(until)
 
@@ -151,4 +138,4 @@ class Members:
         for member in members:
             member.owes = sum((stop - start) * count for start, stop, count in asks.within(member.start, member.stop))
             member.read.allow(EACH * member.owes)
-            self._allowance(member.name).allow(EACH * member.owes)
+            self.opened(member.name).allow(EACH * member.owes)

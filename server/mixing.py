@@ -2,7 +2,6 @@
 
 import asyncio
 from contextlib import aclosing
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from local_dp.bus.interface import Bus, Connected, Delivery
@@ -21,12 +20,7 @@ NAME = "shuffler"  # its name and its group, to the server
 Said: TypeAlias = Reply | Refusal | Absent
 
 
-@dataclass(frozen=True)
-class Joining:
-    """How many seconds to wait for the clients, and for the server's broker."""
-
-    clients: float
-    broker: float = 30.0
+BROKER = 30.0  # seconds to wait for the brokers
 
 
 def filters(run: str) -> list[str]:
@@ -55,12 +49,13 @@ class Mixer:
         self._asked = 0
         self._ready = False
 
-    async def serve(self, joining: Joining) -> None:
-        """Mixes until the server ends the run, and passes that on. Raises BusError or QuorumError if brokers or clients cannot be joined at first."""
+    async def serve(self, joining: float) -> None:
+        """Mixes until the server ends the run, and passes that on. It waits `joining` seconds for the clients.
+
+        Raises BusError or QuorumError if brokers or clients cannot be joined at first.
+        """
         requests: asyncio.Queue[Request] = asyncio.Queue()
-        tasks = [
-            asyncio.create_task(each) for each in (self._listen(requests, joining.broker), self.front.serve(joining.broker), self._play(requests, joining))
-        ]
+        tasks = [asyncio.create_task(each) for each in (self._listen(requests), self.front.serve(BROKER), self._play(requests, joining))]
         try:
             done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
             for task in done:
@@ -71,9 +66,9 @@ class Mixer:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _listen(self, requests: "asyncio.Queue[Request]", patience: float) -> None:
+    async def _listen(self, requests: "asyncio.Queue[Request]") -> None:
         """Hears the server until it says the end."""
-        async with aclosing(self.bus.messages(patience)) as events:
+        async with aclosing(self.bus.messages(BROKER)) as events:
             async for event in events:
                 message = event if isinstance(event, Connected) else self._read(event)
                 if isinstance(message, End):
@@ -106,9 +101,9 @@ class Mixer:
             self._asked = request.round
             requests.put_nowait(request)
 
-    async def _play(self, requests: "asyncio.Queue[Request]", joining: Joining) -> None:
+    async def _play(self, requests: "asyncio.Queue[Request]", joining: float) -> None:
         """The rounds, one after the other, once the clients are there."""
-        await self.front.ready(joining.clients)
+        await self.front.ready(joining)
         self._ready = True
         await self._hello()
         while True:

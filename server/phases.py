@@ -4,12 +4,12 @@ import math
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from local_dp.loss import NANO
+from local_dp.ledger import Steps
+from local_dp.oracles.local.oracle import epsilon_of
 from local_dp.server.flow_control import Wave, Waves
 from local_dp.server.members import Member, Members
-from local_dp.server.progress import Interim, Progress, RoundProgress
+from local_dp.server.progress import Attendance, Interim, Progress, RoundProgress
 from local_dp.server.round import Round, joined
-from local_dp.steps import Steps
 from local_dp.wire import EVERYBODY, Absent, End, Receipt, Refusal, Reply, Request, Roll
 
 ASK_AGAIN = 1.0  # seconds without anything new
@@ -28,9 +28,6 @@ class Send:
 
 class Phase:
     """Waits for nothing. `now` is in seconds."""
-
-    def __init__(self, members: Members) -> None:
-        self.members = members
 
     def joined(self, member: Member, now: float) -> None:
         """A new member has said hello."""
@@ -62,7 +59,7 @@ class Gathering(Phase):
     """Waits until every client is present, for `patience` seconds at most. Absent clients then count as missing in each round."""
 
     def __init__(self, members: Members, patience: float, now: float) -> None:
-        super().__init__(members)
+        self.members = members
         self.patience = patience
         self._end = now + patience
         self._news = now  # when a new member was last heard, or the roll called
@@ -82,16 +79,18 @@ class Gathering(Phase):
     def wake(self, now: float) -> float:
         return min(self._news + ASK_AGAIN, self._end)
 
-    def progress(self, now: float) -> Progress | None:
-        return self.members.attendance()
+    def progress(self, now: float) -> Attendance:
+        clients = self.members.clients
+        ends = [0, *(end for member in self.members for end in (member.start, member.stop)), clients]
+        missing = tuple((start, stop) for start, stop in zip(ends[::2], ends[1::2], strict=True) if start < stop)
+        return Attendance(self.members.present, clients, missing)
 
 
 class Parting(Phase):
     """Waits for the accounts of the members that are present when the run is over, for `patience` seconds at most."""
 
     def __init__(self, members: Members, patience: float, now: float) -> None:
-        super().__init__(members)
-        self.owing = {member.name for member in members if member.gone_since is None}
+        self.owing = {name for name, member in members.named.items() if member.gone_since is None}
         self._end = now + patience
         self._said = -math.inf  # when the end was last sent
 
@@ -115,17 +114,17 @@ class Collecting(Phase):
     """Asks the members for a round's reports, and again for missing ones, until all have answered, refused or gone, for `deadline` seconds at most."""
 
     def __init__(self, round: Round, members: Members, deadline: float, now: float) -> None:
-        super().__init__(members)
+        self.members = members
         self.round = round
         self.began = now
         self.end = now + deadline
-        self._asks, epsilon = Steps(), Steps()
-        for query in (part.query for part in round.parts):
+        self._queries = tuple(part.query for part in round.parts)
+        self._epsilon = epsilon_of(self._queries)
+        self._asks = Steps()
+        for query in self._queries:
             self._asks.add(query.cohort.start, query.cohort.stop, 1)
-            epsilon.add(query.cohort.start, query.cohort.stop, query.randomizer.nano)
         for start, stop in round.restored:
             self._asks.add(start, stop, -1)
-        self._epsilon = epsilon.maximum / NANO
         self._news = now  # when a report last came that was not there before, or the missing ones were asked for
         members.assign(members, self._asks)
         self._waves = Waves(member for member in members if member.owes)
@@ -160,7 +159,7 @@ class Collecting(Phase):
             sends.append(Send(EVERYBODY, Roll(run=run)))
         if silent or rejoined:  # while replies flow, what is missing is on its way
             self._news = now
-            sends += [send for wave in self._waves.asked() for send in self._again(wave)]
+            sends += [send for wave in self._waves.asked for send in self._again(wave)]
         while (wave := self._waves.ask(now)) is not None:
             sends += [Send(wave.group, self.round.request())] if wave.whole and not self.round.restored else self._again(wave)
         return sends
@@ -179,7 +178,7 @@ class Collecting(Phase):
     def progress(self, now: float) -> RoundProgress:
         round, left = self.round, max(0.0, self.end - now)
         answered, size = round.counts.answered, round.counts.asked
-        interim = Interim(tuple(part.query for part in round.parts), round.tallies)
+        interim = Interim(self._queries, round.tallies)
         refused = size - answered - round.outstanding
         return RoundProgress(round.number, answered, size, self._epsilon, left, refused, self._waves.lost(), interim=interim)
 

@@ -14,11 +14,6 @@ class Sum:
     reports: int = 0
     checksum: int = 0
 
-    def add(self, reports: int, checksum: int) -> None:
-        """More reports, of one more reply."""
-        self.reports += reports
-        self.checksum ^= checksum
-
 
 @dataclass(frozen=True)
 class Balance:

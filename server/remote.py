@@ -9,7 +9,7 @@ from local_dp.bus.interface import Connected, Delivery, ServerBus
 from local_dp.bus.sealed import SealedBus
 from local_dp.errors import WireError
 from local_dp.oracles.local.asked import LocalQuery
-from local_dp.sealing import Envelopes
+from local_dp.sealing import UNSIGNED, Envelopes
 from local_dp.server.coordinator import Coordinator
 from local_dp.server.journal import Journal
 from local_dp.server.phases import Gathering, Parting, Send
@@ -22,22 +22,22 @@ LINGER = 0.02  # seconds for which accepted reports are gathered, to be kept tog
 SHOWN = 0.25  # seconds between two looks at how far a round is
 
 
-def heard(bus: ServerBus, envelopes: Envelopes, coordinator: Coordinator) -> SealedBus[ServerBus]:
-    """The bus of a run's server: with envelopes, opened only if the coordinator finds that worth the work."""
-    return SealedBus(bus, envelopes, lambda topic: coordinator.opens(topic, _now()))
-
-
 class RemoteOracle:
     """Asks the clients that have said hello on the bus.
 
     `serve` must run beside `ready` and `answer`: it is the only reader of the bus. With a journal, an accepted report is stored there before its receipt is
-    sent, and is not asked again.
+    sent, and is not asked again. An envelope is opened only if the coordinator finds that worth the work.
     """
 
     def __init__(
-        self, bus: ServerBus, coordinator: Coordinator, on_progress: Callable[[Progress], None] = lambda progress: None, journal: Journal | None = None
+        self,
+        bus: ServerBus,
+        coordinator: Coordinator,
+        on_progress: Callable[[Progress], None] = lambda progress: None,
+        journal: Journal | None = None,
+        envelopes: Envelopes = UNSIGNED,
     ) -> None:
-        self.bus = bus
+        self.bus = SealedBus(bus, envelopes, lambda topic: coordinator.opens(topic, _now()))
         self.coordinator = coordinator
         self.on_progress = on_progress
         self._stirred = asyncio.Event()

@@ -8,7 +8,8 @@ import numpy as np
 from local_dp.arrays import Bools, Words
 from local_dp.bounds.attacks import irregularity, ones_seen
 from local_dp.errors import InputError, WireError
-from local_dp.oracles.local.asked import CHUNK, LocalQuery, cells_of, chunk_digest, coin_key, round_digest
+from local_dp.noise import COINS
+from local_dp.oracles.local.asked import CHUNK, LocalQuery, cells_of, chunk_digest, round_digest
 from local_dp.randomizers.frequencies.unary import UnaryEncoding
 from local_dp.records import chunks
 from local_dp.server.progress import Turnout
@@ -70,12 +71,7 @@ class Part:
         waiting: Bools = ~(self.answered[window] | self.refused[window] | self.absent[window])
         return waiting
 
-    def ask(self) -> Ask:
-        """The ask as data."""
-        return Ask.of(self.query, self.coins)
-
     def decoded(self, window: slice) -> Words:
-        """The reports of these positions."""
         reports: Words = np.frombuffer(self.reports[window].tobytes(), dtype=self.query.randomizer.report_dtype)
         return reports
 
@@ -85,25 +81,12 @@ class Part:
         return [(start, stop, slice(start - first, stop - first)) for start, stop in chunks(first, self.query.cohort.stop, CHUNK)]
 
     def tally(self) -> Tally:
-        """The tally of the reports that came."""
         randomizer, tally = self.query.randomizer, self.query.randomizer.empty()
         for start, stop, window in self.chunks():
             answered = self.answered[window]
             cells = cells_of(randomizer, self.coins, start, stop)
             tally += randomizer.tally(self.decoded(window)[answered], cells[answered] if randomizer.uses_coins else cells)
         return tally
-
-    def irregularity(self) -> float | None:
-        """The p-value of the reports, where honest reports have a law that no record changes."""
-        randomizer = self.query.randomizer
-        if not isinstance(randomizer, UnaryEncoding):
-            return None
-        seen = [ones_seen(randomizer, self.decoded(window)[self.answered[window]]) for _, _, window in self.chunks()]
-        return irregularity(randomizer, np.sum(seen, axis=0))
-
-    def digests(self) -> list[bytes]:
-        """The digest of each chunk."""
-        return [chunk_digest(self.query.randomizer, self.decoded(window), self.answered[window]) for _, _, window in self.chunks()]
 
 
 class Round:
@@ -112,7 +95,7 @@ class Round:
     def __init__(self, run: str, number: int, queries: tuple[LocalQuery, ...], coin_seed: int) -> None:
         self.run = run
         self.number = number
-        self.parts = [Part(query, coin_key(coin_seed, query.draw(number, ask))) for ask, query in enumerate(queries)]
+        self.parts = [Part(query, query.draw(number, ask).key(COINS, coin_seed)) for ask, query in enumerate(queries)]
         self.counts = Turnout(asked=sum(len(query.cohort) for query in queries))
         self.closed = False
         self.outstanding = self.counts.asked  # reports that have neither come nor been refused
@@ -121,7 +104,7 @@ class Round:
 
     def request(self, missing: tuple[Span, ...] = ()) -> Request:
         """The round's one request, as data; with `missing`, addressed once more to the clients that have not answered."""
-        return Request(run=self.run, round=self.number, asks=tuple(part.ask() for part in self.parts), missing=missing)
+        return Request(run=self.run, round=self.number, asks=tuple(Ask.of(part.query, part.coins) for part in self.parts), missing=missing)
 
     def request_digest(self) -> bytes:
         """The digest that every request of this round must have: clients answer only one."""
@@ -153,7 +136,9 @@ class Round:
         before = self.counts.answered
         self._count(part, start, stop, np.frombuffer(reply.reports, dtype=np.uint8).reshape(count, reply.width))
         if self.counts.answered > before:
-            self.sums.setdefault(reply.member, Sum()).add(self.counts.answered - before, checksum(reply))
+            accepted = self.sums.setdefault(reply.member, Sum())
+            accepted.reports += self.counts.answered - before
+            accepted.checksum ^= checksum(reply)
 
     def _count(self, part: Part, start: int, stop: int, reports: Words) -> None:
         window = part.window(start, stop)
@@ -226,13 +211,19 @@ class Round:
         return tuple(part.tally() for part in self.parts)
 
     def irregularity(self) -> float | None:
-        """The least p-value of its asks, times how many of them have one."""
-        values = [value for part in self.parts if (value := part.irregularity()) is not None]
+        """The least p-value of its asks whose honest reports have a law that no record changes, times the number of these asks."""
+        found = []
+        for part in self.parts:
+            if isinstance(randomizer := part.query.randomizer, UnaryEncoding):
+                seen = [ones_seen(randomizer, part.decoded(window)[part.answered[window]]) for _, _, window in part.chunks()]
+                found.append(irregularity(randomizer, np.sum(seen, axis=0)))
+        values = [value for value in found if value is not None]
         return min(1.0, len(values) * min(values)) if values else None
 
     def digest(self) -> str:
         """The digest of the round's reports, equal to the population tier's when all came and every report agrees."""
-        return round_digest([digest for part in self.parts for digest in part.digests()])
+        windows = ((part, window) for part in self.parts for _, _, window in part.chunks())
+        return round_digest([chunk_digest(part.query.randomizer, part.decoded(window), part.answered[window]) for part, window in windows])
 
 
 def joined(spans: list[Span]) -> list[Span]:

@@ -15,9 +15,9 @@ from local_dp.bus.sealed import SealedBus
 from local_dp.errors import BusError, LocalDPError
 from local_dp.loss import MAX_EPSILON
 from local_dp.sealing import UNSIGNED, Envelopes, Party
-from local_dp.server import listening, remote
+from local_dp.server import listening
 from local_dp.server.coordinator import Coordinator
-from local_dp.server.mixing import NAME, Joining, Mixer, filters, will
+from local_dp.server.mixing import NAME, Mixer, filters, will
 from local_dp.server.quorum import Terms
 from local_dp.server.remote import RemoteOracle
 from local_dp.server.roster import Keys, Roster
@@ -56,8 +56,8 @@ class ShufflerConfig(BaseModel):
         coordinator = Coordinator(self.run, self.clients, 0, MAX_EPSILON, Terms(self.deadline), keys.roster if keys else None)
         clients = MqttBus(Address.parse(self.broker), f"{self.run}-{NAME}-front", listening.filters(self.run))
         server = MqttBus(Address.parse(self.server_broker), f"{self.run}-{NAME}", filters(self.run), will(self.run, after))
-        front = RemoteOracle(remote.heard(clients, before, coordinator), coordinator)
-        await Mixer(front, SealedBus(server, after), Shuffler.of(self.seed, self.crowd)).serve(Joining(self.joining))
+        front = RemoteOracle(clients, coordinator, envelopes=before)
+        await Mixer(front, SealedBus(server, after), Shuffler.of(self.seed, self.crowd)).serve(self.joining)
 
 
 class ShufflerProcess:
@@ -85,7 +85,6 @@ class ShufflerProcess:
             raise BusError(message or f"the shuffler ended before the run did (exit code {code}); its reports are lost, start the run again")
 
     async def stop(self) -> None:
-        """Ends the process."""
         if self._process is not None and self._process.returncode is None:
             with suppress(ProcessLookupError):
                 self._process.kill()

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.support import acceptance
-from tests.support.acceptance import CLAIMS, Row, found_in, rows, write
+from tests.support.acceptance import CLAIMS, Row, found_in, named, rows, write
 
 SOURCE = """
 import pytest
@@ -51,7 +51,7 @@ def test_the_table_names_tests_that_are_there() -> None:
     assert [*table] == [*CLAIMS]
     for number, row in table.items():
         assert (row.promises, row.claim) == CLAIMS[number]
-        assert set(re.findall(r"`([^`]+)`", row.tests)) == set(tests.get(number, [])), f"run scripts/acceptance --write {number}"
+        assert row.tests == named(tests.get(number, [])), f"run scripts/acceptance --write {number}"
         assert row.figure
 
 
@@ -76,4 +76,4 @@ def test_a_failing_test_has_no_row(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
     monkeypatch.setattr(acceptance, "ROOT", tmp_path)
     assert acceptance.run("3", ["test_wrong.py::test_fails"])[0] is None
     assert acceptance.run("3", ["test_wrong.py::test_is_silent"])[0] is None
-    assert acceptance.run("3", ["test_right.py::test_holds"])[0] == Row("3", *CLAIMS["3"], "`test_right.py::test_holds`", "5 of 5")
+    assert acceptance.run("3", ["test_right.py::test_holds"])[0] == Row("3", *CLAIMS["3"], "`test_right.py: test_holds`", "5 of 5")

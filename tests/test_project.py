@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from local_dp.experiments.site.documents import sources
+from local_dp.experiments.site.build import sources
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()

@@ -1,13 +1,12 @@
 """A run: a protocol, a table or synthetic clients, and the options of the run."""
 
-import asyncio
-import threading
+import time
 import warnings
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, fields
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Any, TypeAlias, TypedDict, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, TypeVar
 
 from local_dp.errors import InputError, unknown
 from local_dp.experiments.api.declare import keywords, option
@@ -19,7 +18,6 @@ from local_dp.experiments.tiers.faults import EXAMPLE, Faults
 from local_dp.experiments.tiers.outcome import Outcome, as_data
 from local_dp.experiments.tiers.settings import EMBEDDED, OnProgress, Randomness, Settings, Tier
 from local_dp.loss import nano_epsilon
-from local_dp.populations.population import Population
 from local_dp.populations.table import Resampled
 from local_dp.protocols.local_protocol import LocalProtocol
 from local_dp.protocols.registry import find_protocol
@@ -28,6 +26,9 @@ from local_dp.records import Records
 from local_dp.server.progress import Progress
 from local_dp.server.quorum import Terms
 from local_dp.shuffle.central import Behind
+
+if TYPE_CHECKING:  # a page takes a while to import
+    from local_dp.experiments.watch.events import Scene
 
 Announce: TypeAlias = Callable[[str], object]
 F = TypeVar("F", bound=Callable[..., Any])
@@ -91,7 +92,12 @@ class RunOptions:
         nano_epsilon(self.epsilon)
         faults = Faults.parse(self.fault) if self.fault else None
         randomness = Randomness.choose(self.seed, self.private)
-        population = self._population(protocol, records, randomness.seed)
+        clients, seed = self.clients, randomness.seed
+        if records is None:
+            population = protocol.synthetic(protocol.clients(self.epsilon) if clients is None else clients, seed)
+        else:
+            clients = len(records) if clients is None else clients
+            population = Resampled(records, clients, seed) if self.resample else sample_rows(records, clients, seed)
         few = protocol.notice(self.epsilon, population.size)
         if few is not None:
             (self.notice or warnings.warn)(few)
@@ -112,13 +118,6 @@ class RunOptions:
             worst_case=self.worst_case,
             stores=str(Path(self.stores).absolute()) if self.stores else "",
         )
-
-    def _population(self, protocol: LocalProtocol[Any], records: Records | None, seed: int) -> Population:
-        """The table's rows, or a synthetic population."""
-        if records is None:
-            return protocol.synthetic(protocol.clients(self.epsilon) if self.clients is None else self.clients, seed)
-        clients = len(records) if self.clients is None else self.clients
-        return Resampled(records, clients, seed) if self.resample else sample_rows(records, clients, seed)
 
 
 class Options(TypedDict, total=False):
@@ -165,62 +164,37 @@ def protocol_of(name: str, settings: Mapping[str, Any]) -> LocalProtocol[Any]:
         return kind(**settings)
 
 
+@python_errors()
 def ask(protocol: LocalProtocol[Any], table: Table | None, options: RunOptions) -> Result:
     """Runs a protocol on a table, or without one on a synthetic population. Raises the errors of a run.
 
     Works where an event loop is running too, as in a notebook.
     """
-    with python_errors():
-        records = None if table is None else records_of(table)
-        prepared = protocol if records is None else protocol.for_table(Launch(records, options.private))
-        settings = options.settings(prepared, records)
-        return play(settings, options, lambda progress: _outside_loop(settings, progress))
+    records = None if table is None else records_of(table)
+    prepared = protocol if records is None else protocol.for_table(Launch(records, options.private))
+    return play(options.settings(prepared, records), options)
 
 
-def play(settings: Settings, options: RunOptions, run: Callable[[OnProgress], Outcome], truth_known: bool = True) -> Result:
+def play(settings: Settings, options: RunOptions, run: Callable[[Settings, OnProgress], Outcome] = execute, truth_known: bool = True) -> Result:
     """The result of a run, shown on a page while it goes on if `options.watch` is given.
 
     `truth_known`: whether the clients' records are those of the settings.
     """
-    progress = options.progress or (lambda now: None)
-    if not options.watch:
-        return _result(settings, run(progress), truth_known)
-    from local_dp.experiments.watch.events import Scene
-    from local_dp.experiments.watch.server import watched
+    page: AbstractContextManager[Scene | None] = nullcontext()
+    if options.watch:
+        from local_dp.experiments.watch.server import watched
 
-    scene = Scene(settings)
+        page = watched(settings, print if options.watch is True else options.watch)
+    with page as scene:
+        listeners = [each for each in (scene and scene.show, options.progress) if each]
 
-    def both(now: Progress) -> None:
-        scene.show(now)
-        progress(now)
+        def progress(now: Progress) -> None:
+            for listener in listeners:
+                listener(now)
 
-    with watched(scene, print if options.watch is True else options.watch):
-        result = _result(settings, run(both), truth_known)
-        scene.finish(result.data)
-    return result
-
-
-def _result(settings: Settings, outcome: Outcome, truth_known: bool) -> Result:
-    return Result(as_data(settings, outcome, truth_known), settings.protocol, outcome.result)
-
-
-def _outside_loop(settings: Settings, progress: OnProgress) -> Outcome:
-    """Runs in a thread of its own if this thread has a running event loop. An interrupt ends the run first."""
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return execute(settings, progress)
-    over = threading.Event()
-
-    def watched(now: Progress) -> None:
-        if over.is_set():
-            raise InputError("the run was interrupted")
-        progress(now)
-
-    with ThreadPoolExecutor(1) as pool:
-        running = pool.submit(execute, settings, watched)
-        try:
-            return running.result()
-        except BaseException:
-            over.set()
-            raise
+        started = time.perf_counter()
+        outcome = run(settings, progress)
+        data = as_data(settings, replace(outcome, wall=time.perf_counter() - started), truth_known)
+        if scene is not None:
+            scene.finish(data)
+    return Result(data, settings.protocol, outcome.result)

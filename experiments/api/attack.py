@@ -9,13 +9,12 @@ from typing import Any, TypedDict, TypeVar, Unpack
 
 import numpy as np
 
-from local_dp.accounting.shares import optimal_part
+from local_dp.accounting.rules import optimal_part
 from local_dp.arrays import Bools, Column, Floats
 from local_dp.attacks.reconstruction import least_squares, random_subsets, reconstruction
 from local_dp.attacks.tracing import Traced, traced_share, tracing
 from local_dp.bounds.attacks import wrong_bits
-from local_dp.curator.account import Account
-from local_dp.curator.trusted import TrustedOracle
+from local_dp.curator.account import Account, TrustedOracle
 from local_dp.draws import Draws
 from local_dp.errors import InputError
 from local_dp.experiments.api.printable import WIDTH, Printable
@@ -76,7 +75,6 @@ class Attempt:
     scale: float = 1.0
 
     def against(self, attack: Nonadaptive[StatisticalQuery, float, R], table: Records, round: int = 0) -> R:
-        """The attack's result on this table."""
         counts, n = len(attack.queries), len(table)
         if self.answers.noise is not None:
             generator = np.random.default_rng([self.chance.seed, round, 1])
@@ -115,20 +113,12 @@ class Attacked(Printable):
 
 
 def reconstruct(table: Table, question: str, **how: Unpack[AttackOptions]) -> Attacked:
-    """Guesses every row's answer to a yes/no question from many noisy counts of random groups of rows."""
-    return Attacked(_reconstructed(records_of(table), question, Answers(**how)))
+    """Guesses every row's answer to a yes/no question from many noisy counts of random groups of rows: 4 n counts.
 
-
-def trace(table: Table, question: str, *, members: int = 25, **how: Unpack[AttackOptions]) -> Attacked:
-    """Identifies the members of a small group of rows that answer yes, from the noisy means of all their attributes."""
-    return Attacked(_traced(records_of(table), question, Answers(**how), members))
-
-
-def _reconstructed(records: Records, question: str, answers: Answers) -> dict[str, Any]:
-    """Guesses the answers from 4 n random counts. Of a larger table 400 rows are sampled, and the noise is scaled to their square root.
-
-    The share of wrong guesses depends only on the noise in units of sqrt(n) (`bounds.attacks.wrong_bits`).
+    Of a larger table 400 rows are sampled, and the noise is scaled to their square root: the share of wrong guesses depends only on the noise in units of
+    sqrt(n) (`bounds.attacks.wrong_bits`).
     """
+    records, answers = records_of(table), Answers(**how)
     chance = Randomness.choose(answers.seed, False)
     generator = np.random.default_rng(chance.seed)
     yes = _yes(records, question)
@@ -140,15 +130,16 @@ def _reconstructed(records: Records, question: str, answers: Answers) -> dict[st
     sd = answers.sd(RATIO * tried) * (attempt.scale if answers.noise is not None else 1.0)
     rates = dict(zip(("wrong", "low", "high"), (wrong / tried, *wilson(wrong, tried)), strict=True))
     noise = {"noise": sd, "noise_in_roots": sd / tried**0.5, "expected": wrong_bits(tried, RATIO * tried, sd) if sd else 0.0, "guessing": commoner}
-    return {**_about("reconstruct", question, answers, chance), "n": n, "tried": tried, "counts": RATIO * tried, **rates, **noise}
+    return Attacked({**_about("reconstruct", question, answers, chance), "n": n, "tried": tried, "counts": RATIO * tried, **rates, **noise})
 
 
-def _traced(records: Records, question: str, answers: Answers, members: int) -> dict[str, Any]:
-    """Distinguishes a small random group of rows that answer yes from the others, by the published means of all their attributes.
+def trace(table: Table, question: str, *, members: int = 25, **how: Unpack[AttackOptions]) -> Attacked:
+    """Identifies the members of a small random group of rows that answer yes, from the noisy means of all their attributes.
 
     One half of the others are the strangers; the other half is public knowledge. The attributes of a row are dependent, so p-values prove nothing here:
     members are compared with strangers.
     """
+    records, answers = records_of(table), Answers(**how)
     chance = Randomness.choose(answers.seed, False)
     bits = attributes(records)[_yes(records, question)]
     strangers = (len(bits) - members) // 2
@@ -157,14 +148,15 @@ def _traced(records: Records, question: str, answers: Answers, members: int) -> 
     attempt, scores, error = Attempt(answers, chance), [], 0.0
     for each in range(GROUPS):
         rows = np.random.default_rng([chance.seed, each]).permutation(bits)
-        shares = _smoothed(rows[members + strangers :])
+        public = rows[members + strangers :]
+        shares = (public.sum(axis=0) + 0.5) / (len(public) + 1)  # of ones of each bit, never 0 or 1
         suspects = rows[: members + strangers]
         means, result = attempt.against(_with_means(tracing(shares, suspects, 0.5)), packed(rows[:members]), each)
         scores.append(result.scores)
         error = max(error, float(np.abs((means + 1) / 2 - rows[:members].mean(axis=0)).max()))
     share = traced_share(np.concatenate([each[:members] for each in scores]), np.concatenate([each[members:] for each in scores]), RATE)
     group = {"n": len(bits), "members": members, "groups": GROUPS, "attributes": bits.shape[1]}
-    return {**_about("trace", question, answers, chance), **group, "found": share, "by_chance": RATE, "largest_error": error}
+    return Attacked({**_about("trace", question, answers, chance), **group, "found": share, "by_chance": RATE, "largest_error": error})
 
 
 def _with_means(attack: Nonadaptive[StatisticalQuery, float, Traced]) -> Nonadaptive[StatisticalQuery, float, tuple[Floats, Traced]]:
@@ -176,12 +168,6 @@ def _about(attack: str, question: str, answers: Answers, chance: Randomness) -> 
     delta = None if answers.epsilon is None else DELTA
     stamp = {"private": False, "stamp": "simulation: not private", "seed": chance.seed}
     return {"attack": attack, "question": question, "sd": answers.noise, "epsilon": answers.epsilon, "delta": delta, **stamp}
-
-
-def _smoothed(rows: Bools) -> Floats:
-    """The share of ones of each bit, never 0 or 1."""
-    shares: Floats = (rows.sum(axis=0) + 0.5) / (len(rows) + 1)
-    return shares
 
 
 def attributes(records: Records) -> Bools:

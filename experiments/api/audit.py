@@ -9,6 +9,7 @@ from typing import Any
 
 from local_dp.domains import Parameter
 from local_dp.errors import InputError, RefusedError
+from local_dp.experiments.api.declare import settings_of
 from local_dp.experiments.api.printable import WIDTH, Printable
 from local_dp.experiments.text.layout import definitions, paragraph
 from local_dp.randomizers.evidence import PROVEN
@@ -91,13 +92,7 @@ def _line(error: BaseException) -> str:
 
 def parameters_of(settings: tuple[str, ...]) -> dict[str, Parameter]:
     """The parameters in KEY=VALUE: a whole number, a number, text, or with a semicolon several texts. Raises InputError."""
-    parameters: dict[str, Parameter] = {}
-    for setting in settings:
-        key, separator, value = (part.strip() for part in setting.partition("="))
-        if not separator or not key:
-            raise InputError(f"--set takes KEY=VALUE, not {setting!r}")
-        parameters[key] = tuple(value.split(";")) if ";" in value else _number(value)
-    return parameters
+    return {key: tuple(value.split(";")) if ";" in value else _number(value) for key, value in settings_of(settings).items()}
 
 
 def _number(text: str) -> int | float | str:

@@ -153,7 +153,9 @@ class Comparison:
         store.sort()
         rows = [self._row(point, store.get(point, self.grid.seed) or {}) for point in points]
         data = {"protocol": self.protocol.name, "tier": self.grid.tier, "runs": self.grid.runs, "seed": self.grid.seed, "rows": rows}
-        write_text(folder / "comparison.csv", _csv(rows))
+        text = io.StringIO()
+        csv.writer(text, lineterminator="\n").writerows([list(rows[0]), *(row.values() for row in rows)])
+        write_text(folder / "comparison.csv", text.getvalue())
         save(self._figure(rows), folder / "comparison.png", folder / "comparison.svg")
         read: dict[str, Any] = plain(data)
         return read
@@ -193,21 +195,9 @@ def quantile_places(runs: int) -> tuple[int, int, int]:
 
 
 def describe(data: dict[str, Any], width: int) -> str:
-    """A comparison for a person."""
     heading = ("randomizer", "epsilon", "clients", "largest error", "95 % interval", "closed form")
-    rows = [
-        (
-            *(row["randomizer"], f"{row['epsilon']:g}", number(row["clients"]), number(row["error"])),
-            *(held(f"{number(row['low'])} .. {number(row['high'])}"), number(row["planned"])),
-        )
-        for row in data["rows"]
-    ]
+    rows = []
+    for row in data["rows"]:
+        interval = held(f"{number(row['low'])} .. {number(row['high'])}")
+        rows.append((row["randomizer"], f"{row['epsilon']:g}", number(row["clients"]), number(row["error"]), interval, number(row["planned"])))
     return table(heading, rows, width)
-
-
-def _csv(rows: list[dict[str, Any]]) -> str:
-    text = io.StringIO()
-    writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    return text.getvalue()

@@ -4,6 +4,8 @@ from collections.abc import Callable
 from dataclasses import MISSING, field, fields
 from typing import Any
 
+from local_dp.errors import InputError
+
 
 def option(
     default: Any = MISSING,
@@ -29,6 +31,17 @@ def option(
 def argument(help: str, *, metavar: str, default: Any = MISSING) -> Any:
     """A field that is an argument of a command; a tuple takes all that are given."""
     return field(default=default, metadata={"help": help, "metavar": metavar, "is_argument": True})
+
+
+def settings_of(settings: tuple[str, ...]) -> dict[str, str]:
+    """The parameters in --set KEY=VALUE. Raises InputError."""
+    values = {}
+    for setting in settings:
+        key, separator, value = (part.strip() for part in setting.partition("="))
+        if not separator or not key:
+            raise InputError(f"--set takes KEY=VALUE, not {setting!r}")
+        values[key] = value
+    return values
 
 
 def shown_default(value: Any) -> str:

@@ -19,8 +19,7 @@ from local_dp.protocols.local_protocol import LocalProtocol
 from local_dp.protocols.search.quantiles import Quantiles
 from local_dp.protocols.surveys.crosstab import Crosstab
 from local_dp.protocols.surveys.frequency import Frequency, Histogram
-from local_dp.protocols.surveys.statistical_queries import StatisticalQueries
-from local_dp.protocols.surveys.survey import Survey
+from local_dp.protocols.surveys.survey import StatisticalQueries, Survey
 from local_dp.protocols.vectors.mean_found import MeanFound
 from local_dp.protocols.vectors.mean_vector import Mean, MeanVector
 from local_dp.queries.cells import SEPARATOR
@@ -28,9 +27,9 @@ from local_dp.queries.cells import SEPARATOR
 Labels: TypeAlias = Iterable[object]
 
 
+@python_errors()
 def _run(kind: type[LocalProtocol[Any]], table: Table | None, options: Options, **parameters: Any) -> Result:
-    with python_errors():
-        return ask(kind(**parameters), table, RunOptions.of(options))
+    return ask(kind(**parameters), table, RunOptions.of(options))
 
 
 @documented
@@ -202,7 +201,7 @@ def crosstab(
 def statistical_queries(
     table: Table, queries: Sequence[str], *, tolerances: float | Sequence[float] = 0.1, missing: str = "refuse", **how: Unpack[Options]
 ) -> Result:
-    """Each yes/no question's answer on the scale from -1 to +1, each from clients of its own. See `local_dp.protocols.surveys.statistical_queries`."""
+    """Each yes/no question's answer on the scale from -1 to +1, each from clients of its own. See `local_dp.protocols.surveys.survey`."""
     each = tuple(map(str, tolerances if isinstance(tolerances, Sequence) else (tolerances,)))
     return _run(StatisticalQueries, table, how, queries=tuple(queries), tolerances=each, missing=missing)
 

@@ -35,60 +35,49 @@ class Mixed(Printable):
         return "\n\n".join([paragraph(head, width), result_table(data["result"], width), f"{paragraph(cost, width)}\n{paragraph(loss, width)}"])
 
 
-@dataclass(frozen=True, kw_only=True)
-class Blend:
-    """Epsilon (nats) and delta of all messages together, the number of clients (None: the table's rows), and the seed of the simulation."""
-
-    epsilon: float = 1.0
-    delta: float = 1e-6
-    clients: int | None = None
-    seed: int | None = None
-
-
+@python_errors()
 def mix(
-    task: str, table: Table | None = None, *, epsilon: float = 1.0, delta: float = 1e-6, clients: int | None = None, seed: int | None = None, **settings: Any
+    task: str | LocalProtocol[Any],
+    table: Table | None = None,
+    *,
+    epsilon: float = 1.0,
+    delta: float = 1e-6,
+    clients: int | None = None,
+    seed: int | None = None,
+    **settings: Any,
 ) -> Mixed:
     """Simulates clients that send their symbol among blanket messages through a shuffler: `mix("frequency", table, column="colour", labels=("red", "blue"))`.
 
-    `task` is a protocol of shares: frequency, histogram or crosstab, with its parameters as `settings`. All messages together are (epsilon, delta)-private,
-    exactly and for every data set; the shuffler itself sees the symbols. Raises InputError.
+    `task` is a protocol of shares: frequency, histogram or crosstab, by name with its parameters as `settings`, or as an object. All messages together are
+    (epsilon, delta)-private, exactly and for every data set; the shuffler itself sees the symbols. Raises InputError.
     """
-    return mixed(protocol_of(task, settings), table, Blend(epsilon=epsilon, delta=delta, clients=clients, seed=seed))
-
-
-def mixed(protocol: LocalProtocol[Any], table: Table | None, blend: Blend) -> Mixed:
-    """The same for a protocol that is an object already."""
-    with python_errors():
-        return _mixed(protocol, table, blend)
-
-
-def _mixed(protocol: LocalProtocol[Any], table: Table | None, blend: Blend) -> Mixed:
+    protocol = task if isinstance(task, LocalProtocol) else protocol_of(task, settings)
     if not isinstance(protocol, Shares):
         raise InputError(f"{protocol.name} estimates no shares of symbols: blanket messages are for frequency, histogram and crosstab")
     if protocol.excluded:
         raise InputError(f"{protocol.name} among those present is a quotient of shares, which has no interval here; use missing=category")
     records = None if table is None else records_of(table)
     known = protocol if records is None else protocol.for_table(Launch(records, private=False))
-    seed = Randomness.choose(blend.seed, private=False).seed
+    drawn = Randomness.choose(seed, private=False).seed
     if records is None:
-        population = known.synthetic(10_000 if blend.clients is None else blend.clients, seed)
+        population = known.synthetic(10_000 if clients is None else clients, drawn)
     else:
-        population = sample_rows(records, len(records) if blend.clients is None else blend.clients, seed)
-    histogram = multi_message(known.query.domain.size, Target(population.size, blend.epsilon, blend.delta))
-    estimate = histogram.estimate(histogram.gather(known.query, population, KeyedNoise(seed)))
-    least, most = histogram.epsilon(population.size, blend.delta)
+        population = sample_rows(records, len(records) if clients is None else clients, drawn)
+    histogram = multi_message(known.query.domain.size, Target(population.size, epsilon, delta))
+    estimate = histogram.estimate(histogram.gather(known.query, population, KeyedNoise(drawn)))
+    least, most = histogram.epsilon(population.size, delta)
     return Mixed(
         {
             "protocol": known.name,
             "clients": population.size,
-            "epsilon": blend.epsilon,
-            "delta": blend.delta,
-            "upper": min(most, blend.epsilon),
+            "epsilon": epsilon,
+            "delta": delta,
+            "upper": min(most, epsilon),
             "lower": least,
             "messages_each": histogram.messages_each,
             "blanket": {"k": histogram.k, "weight": histogram.weight, "tries": histogram.tries},
             "result": {**known.describe(estimate), "truth": plain(known.truth(population)), "true_error": known.true_error(estimate, population)},
-            "seed": seed,
+            "seed": drawn,
             "stamp": STAMP,
         }
     )

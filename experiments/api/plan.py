@@ -11,7 +11,6 @@ from local_dp.experiments.api.tables import Table, records_of, sample_rows
 from local_dp.experiments.text.dialect import python_errors
 from local_dp.experiments.text.layout import held, paragraph, table
 from local_dp.experiments.text.notation import bound, number
-from local_dp.populations.population import Population
 from local_dp.protocols.local_protocol import BETA, LocalProtocol
 from local_dp.protocols.planning.local import Bounded, Way, check_accuracy, tolerance_of, ways, with_tolerance
 from local_dp.protocols.planning.shuffled import OneReport, Together, shuffled_ways
@@ -55,21 +54,7 @@ class Plan(Printable):
         return accuracy
 
 
-@dataclass(frozen=True, kw_only=True)
-class Wish:
-    """The goal of a plan: an accuracy, a number of clients, or neither (the protocol's tolerance).
-
-    `of`: "any" population, the "made-up" one of a run without a table, or rows like those of a table. With `shuffle`, a delta, also behind a shuffler: epsilon
-    is then that of all reports together.
-    """
-
-    epsilon: float = 1.0
-    accuracy: float | None = None
-    clients: int | None = None
-    of: Who = ANY
-    shuffle: float | None = None
-
-
+@python_errors()
 def plan(
     task: str | LocalProtocol[Any],
     *,
@@ -88,69 +73,50 @@ def plan(
     """
     if isinstance(task, LocalProtocol) and settings:
         raise InputError(f"{', '.join(settings)}: parameters for a protocol that is an object already; give them to it")
-    wish = Wish(epsilon=epsilon, accuracy=accuracy, clients=clients, of=of, shuffle=shuffle)
-    return made(task if isinstance(task, LocalProtocol) else protocol_of(task, settings), wish)
-
-
-def made(protocol: LocalProtocol[Any], wish: Wish) -> Plan:
-    """The plan of a protocol. Raises InputError."""
-    with python_errors():
-        return _made(protocol, wish)
-
-
-def _made(protocol: LocalProtocol[Any], wish: Wish) -> Plan:
-    known, population = _population(protocol, wish)
+    protocol = task if isinstance(task, LocalProtocol) else protocol_of(task, settings)
+    known, population, of_whom = protocol, None, of if isinstance(of, str) and of in (ANY, MADE_UP) else "table"
+    if of_whom == MADE_UP:
+        population = protocol.synthetic(1, 0)  # its law does not depend on how many they are
+    elif of_whom == "table":
+        records = records_of(of)
+        known, population = protocol.for_table(Launch(records, private=False)), sample_rows(records, len(records), 0)
     goal = tolerance_of(known)
-    if wish.accuracy is not None and wish.clients is not None:
+    if accuracy is not None and clients is not None:
         raise InputError("both an accuracy and a number of clients are given; one follows from the other, so give one")
-    if goal is None and (wish.accuracy is not None or wish.clients is not None):
+    if goal is None and (accuracy is not None or clients is not None):
         raise InputError(f"{protocol.name} has no accuracy to choose; leave out accuracy and clients to plan for success with probability 95 %")
-    if wish.clients is not None and wish.clients < 1:
-        raise InputError(f"clients is {wish.clients}; give 1 or more")
-    aimed = goal if wish.accuracy is None else wish.accuracy
+    if clients is not None and clients < 1:
+        raise InputError(f"clients is {clients}; give 1 or more")
+    aimed = goal if accuracy is None else accuracy
     if aimed is not None:
         check_accuracy(aimed)
-    every = ways(known, wish.epsilon, population)
+    tolerance = type(known).__dataclass_fields__.get("tolerance")
+    every = ways(known, epsilon, population)
     own = len(every) == 1 and isinstance(every[0], Bounded)
-    if wish.shuffle is not None:
+    if shuffle is not None:
         place = sum(way.model == "local" for way in every)
-        every[place:place] = shuffled_ways(known, Together(wish.epsilon, wish.shuffle), population)
+        every[place:place] = shuffled_ways(known, Together(epsilon, shuffle), population)
     return Plan(
         {
             "protocol": protocol.name,
-            "epsilon": wish.epsilon,
-            "shuffle": wish.shuffle,
+            "epsilon": epsilon,
+            "shuffle": shuffle,
             "probability": 1 - BETA,
-            "unit": _unit(known),
-            "population": OWN_BOUND if own else wish.of if isinstance(wish.of, str) and wish.of in (ANY, MADE_UP) else "table",
-            "asked": {"clients": wish.clients} if wish.clients is not None else {"accuracy": aimed},
-            "default_clients": (known if aimed is None else with_tolerance(known, aimed)).clients(wish.epsilon),
-            "ways": [_row(way, known, wish, aimed) for way in every],
+            "unit": "" if tolerance is None else str(tolerance.metadata.get("unit", "")),
+            "population": OWN_BOUND if own else of_whom,
+            "asked": {"clients": clients} if clients is not None else {"accuracy": aimed},
+            "default_clients": (known if aimed is None else with_tolerance(known, aimed)).clients(epsilon),
+            "ways": [_row(way, known, epsilon, clients, aimed) for way in every],
         }
     )
 
 
-def _population(protocol: LocalProtocol[Any], wish: Wish) -> tuple[LocalProtocol[Any], Population | None]:
-    """The protocol, prepared for the table if there is one, and the population."""
-    if isinstance(wish.of, str) and wish.of == ANY:
-        return protocol, None
-    if isinstance(wish.of, str) and wish.of == MADE_UP:  # not a file's name
-        return protocol, protocol.synthetic(1, 0)  # its law does not depend on how many they are
-    records = records_of(wish.of)
-    return protocol.for_table(Launch(records, private=False)), sample_rows(records, len(records), 0)
-
-
-def _unit(protocol: LocalProtocol[Any]) -> str:
-    fields = type(protocol).__dataclass_fields__
-    return str(fields["tolerance"].metadata.get("unit", "")) if "tolerance" in fields else ""
-
-
-def _row(way: Way, protocol: LocalProtocol[Any], wish: Wish, aimed: float | None) -> dict[str, Any]:
-    clients, accuracy = wish.clients, aimed
+def _row(way: Way, protocol: LocalProtocol[Any], epsilon: float, clients: int | None, aimed: float | None) -> dict[str, Any]:
+    accuracy = aimed
     if clients is not None:
         accuracy = way.accuracy(clients)
     else:
-        clients = protocol.clients(wish.epsilon) if aimed is None else way.clients(aimed)
+        clients = protocol.clients(epsilon) if aimed is None else way.clients(aimed)
     useful = accuracy if accuracy is not None and math.isfinite(accuracy) else None
     report = {"report_epsilon": way.local(clients)} if isinstance(way, OneReport) else {}
     return {"name": way.name, "model": way.model, "bits": way.bits, "chosen": way.chosen, **report, "clients": clients, "accuracy": useful}

@@ -47,7 +47,6 @@ def _faults(data: dict[str, Any]) -> str:
 
 
 def _independence(result: dict[str, Any]) -> str:
-    """The test of two columns' independence."""
     test = result.get("independence")
     if test is None:
         return ""
@@ -56,17 +55,14 @@ def _independence(result: dict[str, Any]) -> str:
 
 
 def _error(result: dict[str, Any]) -> str:
-    """The true error, and a scalar truth."""
     if result["true_error"] is None:
         return ""
     truth = result["truth"]
-    beside = "" if truth is None or isinstance(truth, list) else f"; the truth is {_plain(truth)}"
-    return held(f"true error {number(round(float(result['true_error']), _PLACES))}") + beside
-
-
-def _plain(value: Any) -> str:
-    """A number, or a hypothesis by its parts."""
-    return ", ".join(held(f"{key} = {part}") for key, part in value.items()) if isinstance(value, dict) else number(value)
+    error = held(f"true error {number(round(float(result['true_error']), _PLACES))}")
+    if truth is None or isinstance(truth, list):
+        return error
+    parts = ", ".join(held(f"{key} = {part}") for key, part in truth.items()) if isinstance(truth, dict) else number(truth)
+    return f"{error}; the truth is {parts}"
 
 
 def _clients(data: dict[str, Any]) -> str:
@@ -78,7 +74,6 @@ def _clients(data: dict[str, Any]) -> str:
 
 
 def _influence(data: dict[str, Any]) -> str:
-    """The possible effect of missing clients."""
     influence = data.get("influence", {"missing": 0})
     if "worst_case" in influence:
         lying = number(100 * influence["worst_case"]["lying"])

@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar
 
-from local_dp.curator.account import Account
+from local_dp.curator.account import Account, TrustedOracle
 from local_dp.curator.mechanism import Mechanism
-from local_dp.curator.trusted import TrustedOracle
 from local_dp.draws import Draws
 from local_dp.errors import InputError
 from local_dp.experiments.api.declare import option
@@ -49,7 +48,6 @@ class Offer(Generic[D, R]):
 
     @classmethod
     def of(cls, mechanism: Mechanism[D, R, Loss]) -> "Offer[D, R]":
-        """One mechanism, used once."""
         return cls(type(mechanism).__name__, after(mechanism, lambda released: released), Account(mechanism.loss, mechanism.neighbours))
 
 
@@ -152,7 +150,6 @@ class Release(Printable):
 
     @property
     def rows(self) -> list[list[Any]]:
-        """The rows of the result."""
         rows: list[list[Any]] = self.data["result"]["rows"]
         return rows
 
@@ -165,13 +162,9 @@ class Release(Printable):
             raise InputError(f"cannot write {str(path)!r}: {error.strerror}") from None
 
 
+@python_errors()
 def release(question: Question[D, R], records: Records) -> Release:
     """Asks the trusted curator. The price is charged first, also to the budget file if there is one. A private release computes no truth."""
-    with python_errors():
-        return _released(question, records)
-
-
-def _released(question: Question[D, R], records: Records) -> Release:
     size = question.size(records)
     if question.delta is not None and question.delta * size >= 1:
         raise InputError(
@@ -193,7 +186,7 @@ def _released(question: Question[D, R], records: Records) -> Release:
             "mechanism": offer.name,
             "n": size,
             "version": installed_version(),
-            "privacy": privacy_of(price),
+            "privacy": "approximate" if isinstance(price, Approximate) else "pure",
             "epsilon": price.epsilon,
             "delta": price.delta,
             "neighbours": neighbours,
@@ -208,13 +201,7 @@ def _released(question: Question[D, R], records: Records) -> Release:
     )
 
 
-def privacy_of(loss: Loss) -> str:
-    """The kind of a loss, in a word."""
-    return "approximate" if isinstance(loss, Approximate) else "pure"
-
-
 def shown(data: dict[str, Any], width: int) -> str:
-    """A release for a person."""
     stamp = "private: operating-system entropy" if data["private"] else f"{data['stamp']}, seed {data['seed']}"
     head = f"{data['task']} by a trusted curator ({data['mechanism']}), {held(_price(data))}, {number(data['n'])} records; {held(stamp)}"
     result = data["result"]

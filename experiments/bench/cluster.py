@@ -12,8 +12,8 @@ import numpy as np
 from local_dp.experiments.bench.speeds import Speed
 from local_dp.experiments.text.screen import SCREEN
 from local_dp.experiments.tiers.cluster import Cluster, ClusterOracle
-from local_dp.noise import Draw, KeyedNoise
-from local_dp.oracles.local.asked import CHUNK, Cohort, LocalQuery, coin_key
+from local_dp.noise import COINS, Draw, KeyedNoise
+from local_dp.oracles.local.asked import CHUNK, Cohort, LocalQuery
 from local_dp.oracles.local.population import AskedOf, PopulationOracle
 from local_dp.protocols.surveys.survey import Survey
 from local_dp.randomizers.signs.binary_rr import BinaryRR
@@ -34,7 +34,7 @@ def cluster_speeds() -> list[Speed]:
 
     survey = Survey()
     which, population = Draw(1), survey.synthetic(CLIENTS, 0)
-    asked = AskedOf(population, KeyedNoise(0), LocalQuery(survey.query, BinaryRR(1.0), Cohort(0, CLIENTS)), which, coin_key(0, which))
+    asked = AskedOf(population, KeyedNoise(0), LocalQuery(survey.query, BinaryRR(1.0), Cohort(0, CLIENTS)), which, which.key(COINS, 0))
     alone = PopulationOracle(population, KeyedNoise(0), 0, 1.0, threads=1)
     SCREEN.working("measuring a cluster of two workers")
     near = {"host": LOOPBACK, "dashboard_address": f"{LOOPBACK}:0", "worker_dashboard_address": f"{LOOPBACK}:0"}

@@ -21,9 +21,8 @@ from local_dp.curator.marginals.fourier import FourierGaussian
 from local_dp.curator.marginals.pairs import PairGaussian, SignTable, onto_elliptope
 from local_dp.curator.multisets import LabelledMultiset, Multiset
 from local_dp.curator.query_release.mwem import ConcentratedRounds, Mwem
-from local_dp.curator.sanitizers.medians import Medians
+from local_dp.curator.sanitizers.medians import Medians, SparseMedians
 from local_dp.curator.sanitizers.point_counts import ThresholdedHistogram
-from local_dp.curator.sanitizers.sparse_medians import SparseMedians
 from local_dp.curator.thresholds.dyadic import DyadicThresholds
 from local_dp.curator.thresholds.learner import tuned
 from local_dp.draws import Draws

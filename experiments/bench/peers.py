@@ -20,9 +20,7 @@ from local_dp.experiments.bench.randomizers import end_work
 from local_dp.experiments.lab.claim import Curve, Figure
 from local_dp.experiments.lab.figures import save
 from local_dp.experiments.peers.accuracy import Variance, variances
-from local_dp.experiments.peers.base import LIBRARIES, Peer, Task, installed, module
-from local_dp.experiments.peers.catalogue import peers
-from local_dp.experiments.peers.opendp import prelude
+from local_dp.experiments.peers.oracles import LIBRARIES, Peer, Task, installed, module, peers, prelude
 from local_dp.experiments.peers.privacy import Claim, claims
 from local_dp.experiments.text.layout import table
 from local_dp.experiments.text.screen import SCREEN
@@ -169,30 +167,22 @@ def speed_figure(rows: list[Row]) -> Figure:
         places = [place for place, row in enumerate(rows) if library in row.theirs]
         if places:
             curves.append(Curve(library, places, [rows[place].theirs[library] for place in places]))
-    names = tuple(_short(row.work) for row in rows)
+    shorter = (row.work.replace("subset-selection", "subsets").replace("k = ", "").replace("binary-rr by their mechanism of ", "") for row in rows)
+    names = tuple(work.split(" of ")[0] for work in shorter)  # they fit under an axis
     return Figure("peers", "The same work in one run", "", "millions a second of processor time", curves, log_y=True, x_ticks=names)
-
-
-def _short(work: str) -> str:
-    """A name that fits under an axis."""
-    return work.replace("subset-selection", "subsets").replace("k = ", "").replace("binary-rr by their mechanism of ", "").split(" of ")[0]
 
 
 def describe(rows: list[Row], width: int) -> str:
     """The speeds, the variances and the exact losses, as three tables."""
+    best = [(f"{row.theirs[row.best]:.2g}", row.best, f"{row.ratio:.2g}") if row.ratio is not None else ("", "", "") for row in rows]
+    speeds = [(row.work, f"{row.ours:.3g}", *theirs) for row, theirs in zip(rows, best, strict=True)]
     return "\n\n".join(
         [
-            table(("work", "ours", "best peer", "which", "ratio"), [_cells(row) for row in rows], width),
+            table(("work", "ours", "best peer", "which", "ratio"), speeds, width),
             table(("n E||error||^2, k = 16, epsilon 1", "closed form", "ours", "peers"), [_spread(each) for each in variances()], width),
             table(("library", "mechanism", "epsilon asked", "epsilon exact"), [_loss(claim) for claim in claims()], width),
         ]
     )
-
-
-def _cells(row: Row) -> tuple[str, ...]:
-    if row.ratio is None:
-        return row.work, f"{row.ours:.3g}", "", "", ""
-    return row.work, f"{row.ours:.3g}", f"{row.theirs[row.best]:.2g}", row.best, f"{row.ratio:.2g}"
 
 
 def _spread(variance: Variance) -> tuple[str, ...]:

@@ -17,7 +17,6 @@ from local_dp.randomizers.finite import FiniteChannel
 from local_dp.randomizers.randomizer import Randomizer
 from local_dp.randomizers.registry import RANDOMIZERS
 from local_dp.randomizers.signs.binary_rr import BinaryRR
-from local_dp.randomizers.simulated import answers
 from local_dp.verification.audit import audit
 from local_dp.verification.black_box import NUMBERS
 
@@ -91,7 +90,7 @@ def _reports(randomizer: Randomizer) -> Words:
 
 def _answers(randomizer: Randomizer, values: Ints, start: int) -> Words:
     cells = cells_of(randomizer, stream_key("bench coins", 0), start, start + len(values))
-    return answers(randomizer, KeyedNoise(0), Draw(1), start, values, cells)
+    return randomizer.simulated(KeyedNoise(0), Draw(1), start, values, cells)
 
 
 def _repeated(work: Callable[[], object], times: int = REPEATS) -> Callable[[], object]:

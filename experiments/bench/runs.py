@@ -1,4 +1,4 @@
-"""Whole runs in fresh interpreters, and client processes: time until they are ready, memory, and one round."""
+"""Whole runs in fresh interpreters; client processes: time until they are ready, memory, and one round; rounds of signed runs with stores and without."""
 
 import asyncio
 import json
@@ -9,11 +9,12 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
-from dataclasses import astuple
+from contextlib import contextmanager, nullcontext
+from dataclasses import astuple, replace
 from pathlib import Path
+from statistics import median
 
 import numpy as np
 
@@ -23,18 +24,24 @@ from local_dp.experiments.bench.bare_clients import Fleet, bare_clients, proport
 from local_dp.experiments.bench.speeds import REPEATS, Speed, best_of
 from local_dp.experiments.text.screen import SCREEN
 from local_dp.experiments.tiers.execute import execute
-from local_dp.experiments.tiers.settings import EMBEDDED, Randomness, Settings
-from local_dp.oracles.local.asked import CHUNK
+from local_dp.experiments.tiers.over_bus import over_bus
+from local_dp.experiments.tiers.settings import EMBEDDED, Randomness, Settings, Tier
+from local_dp.interaction import Adaptive
+from local_dp.oracles.local.asked import CHUNK, Cohort, LocalQuery
 from local_dp.oracles.local.population import keep_memory
 from local_dp.protocols.surveys.survey import Survey
+from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.server.progress import Progress, RoundProgress
 from local_dp.server.quorum import Terms
+from local_dp.tallies import Estimate, Tally
 
 READY, ROUND, MEMORY = 1.5, 2.5, 1.3  # the most that client processes may take, in units of bare ones
 RUN = ("-m", "local_dp", "run", "--json")
 SMALL_FLEET = 200
 _SPENT = 3.0  # seconds on one command
 _MANY = 10**8  # clients: the most for which bare words are measured
+_TURNS, _ROUNDS, _EPSILON = 3, 6, 6.0  # of runs with stores
+_AT_MOST: dict[Tier, float] = {"processes": 1.5 / 1.09, "hosts": 1.5 / 1.15}  # 1.5 for signatures and stores, of which signatures take 9 and 15 %
 
 
 def run_speeds() -> list[Speed]:
@@ -129,7 +136,7 @@ def local_mosquitto() -> Iterator[str]:
 def _processes(count: int, broker: str) -> list[Speed]:
     """A survey over real client processes, and bare ones that only join the broker, alternately: the shortest times of each, and the most memory."""
     SCREEN.working(f"measuring {count} client processes")
-    turns = [(_fleet(count, broker), _bare(count, broker)) for _ in range(REPEATS)]
+    turns = [(_fleet(count, broker), asyncio.run(_bare(count, broker))) for _ in range(REPEATS)]
     ours, bare = map(_best, zip(*turns, strict=True))
     name = f"{count} client processes, {'embedded broker' if broker == EMBEDDED else 'Mosquitto'}"
     return [
@@ -144,17 +151,14 @@ def _best(fleets: Iterable[Fleet]) -> Fleet:
     return Fleet(min(ready), min(rounds), max(sizes))
 
 
+def _settings(clients: int, epsilon: float, tier: Tier, broker: str) -> Settings:
+    """A survey over clients that all answer."""
+    protocol, everybody = Survey(), Terms(deadline=120.0, quorum=1.0)
+    population = protocol.synthetic(clients, 0)
+    return Settings(protocol, population, epsilon, randomness=Randomness(0, False), tier=tier, broker=broker, terms=everybody)
+
+
 def _fleet(count: int, broker: str) -> Fleet:
-    protocol = Survey()
-    settings = Settings(
-        protocol=protocol,
-        population=protocol.synthetic(count, 0),
-        epsilon=1.0,
-        randomness=Randomness(0, False),
-        tier="processes",
-        broker=broker,
-        terms=Terms(deadline=120.0),
-    )
     sizes: list[float] = []
     looks: list[float] = []
 
@@ -166,21 +170,19 @@ def _fleet(count: int, broker: str) -> Fleet:
             sizes.extend(_member_sizes())
 
     started = time.perf_counter()
-    seconds = execute(settings, look).seconds[0]
+    seconds = execute(_settings(count, 1.0, "processes", broker), look).seconds[0]
     return Fleet(looks[0] - started, seconds, max(sizes))  # the round has just begun at the first look
 
 
-def _bare(count: int, broker: str) -> Fleet:
-    return asyncio.run(_bare_by_embedded(count)) if broker == EMBEDDED else bare_clients(count, broker)
-
-
-async def _bare_by_embedded(count: int) -> Fleet:
-    broker = EmbeddedBroker()
-    await broker.start()
+async def _bare(count: int, broker: str) -> Fleet:
+    if broker != EMBEDDED:
+        return bare_clients(count, broker)
+    embedded = EmbeddedBroker()
+    await embedded.start()
     try:
-        return await asyncio.to_thread(bare_clients, count, broker.url)
+        return await asyncio.to_thread(bare_clients, count, embedded.url)
     finally:
-        await broker.stop()
+        await embedded.stop()
 
 
 def _member_sizes() -> list[float]:
@@ -190,3 +192,35 @@ def _member_sizes() -> list[float]:
 
 def _children(pid: int) -> list[int]:
     return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def store_speeds(processes: int) -> list[Speed]:
+    """For client processes, and for 10^5 clients in two hosts: the median round with stores, beside the median round without."""
+    with local_mosquitto() if shutil.which("mosquitto") else nullcontext(EMBEDDED) as broker:
+        name = "embedded broker" if broker == EMBEDDED else "Mosquitto"
+        speeds = [_beside(f"10^5 clients in 2 hosts, {name}", 100_000, "hosts", broker)]
+        if processes:
+            speeds.insert(0, _beside(f"{processes} client processes, {name}", processes, "processes", broker))
+    return speeds
+
+
+def _beside(what: str, clients: int, tier: Tier, broker: str) -> Speed:
+    SCREEN.working(f"measuring {what}, with stores and without")
+    pairs = [(_seconds(clients, tier, broker, stores=False), _seconds(clients, tier, broker, stores=True)) for _ in range(_TURNS)]
+    without, kept = median(pair[0] for pair in pairs), median(pair[1] for pair in pairs)
+    return Speed(f"{what}: one round with stores", kept, "s", without, _AT_MOST[tier])
+
+
+def _seconds(clients: int, tier: Tier, broker: str, stores: bool) -> float:
+    """The median round of a run."""
+    query = LocalQuery(Survey().query, BinaryRR(_EPSILON / _ROUNDS), Cohort(0, clients))
+
+    def play() -> Generator[tuple[LocalQuery, ...], tuple[Tally, ...], Estimate]:
+        for _ in range(_ROUNDS - 1):
+            yield (query,)
+        (tally,) = yield (query,)
+        return query.randomizer.estimate(tally)
+
+    settings = replace(_settings(clients, _EPSILON, tier, broker), played=Adaptive(play))
+    with tempfile.TemporaryDirectory(prefix="ldp-stores-") if stores else nullcontext("") as folder:
+        return median(asyncio.run(over_bus(replace(settings, stores=folder), lambda progress: None)).seconds)

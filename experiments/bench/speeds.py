@@ -81,9 +81,9 @@ def all_speeds(processes: int) -> list[Speed]:
 
 def store_speeds(processes: int) -> list[Speed]:
     """The speeds of stores."""
-    from local_dp.experiments.bench import stores
+    from local_dp.experiments.bench import runs
 
-    return stores.store_speeds(processes)
+    return runs.store_speeds(processes)
 
 
 def as_rows(speeds: Iterable[Speed]) -> list[dict[str, Any]]:
@@ -93,12 +93,9 @@ def as_rows(speeds: Iterable[Speed]) -> list[dict[str, Any]]:
 
 def describe_speeds(speeds: Iterable[Speed], width: int) -> str:
     """The figures as a table."""
-    rows = [
-        (speed.what, f"{speed.value:.3g}", speed.unit, f"{speed.reference:.3g}", f"{speed.ratio:.3g}", _asked(speed), "meets" if speed.meets else "misses")
-        for speed in speeds
-    ]
+    rows = []
+    for speed in speeds:
+        value, reference, ratio, asked = (f"{each:.3g}" for each in (speed.value, speed.reference, speed.ratio, speed.asked))
+        bound, verdict = f"at {'least' if speed.more else 'most'} {asked}", "meets" if speed.meets else "misses"
+        rows.append((speed.what, value, speed.unit, reference, ratio, bound, verdict))
     return table(("what", "value", "unit", "reference", "ratio", "asked", "verdict"), rows, width)
-
-
-def _asked(speed: Speed) -> str:
-    return f"at {'least' if speed.more else 'most'} {speed.asked:.3g}"

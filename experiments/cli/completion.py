@@ -32,7 +32,6 @@ def script(shell: str, ctx: click.Context) -> str:
 
 
 def show_completion(ctx: click.Context, param: click.Parameter, shell: str | None) -> None:
-    """Prints the script and ends."""
     if shell and not ctx.resilient_parsing:
         SCREEN.tell(script(_shell(shell), ctx).rstrip())
         ctx.exit()

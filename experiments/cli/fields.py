@@ -28,7 +28,6 @@ def set_option(of: str) -> Any:
 
 
 def json_option(what: str) -> Any:
-    """The option --json."""
     return option(False, f"Print {what} as JSON, and nothing else on standard output", name="--json")
 
 
@@ -111,7 +110,6 @@ class Group(click.Group):
         return {"Commands": self.list_commands(ctx)}
 
     def line_of(self, ctx: click.Context, name: str) -> str:
-        """The line of a command in the list."""
         command = self.get_command(ctx, name)
         return "" if command is None else first_line(command.help or "")
 
@@ -176,7 +174,6 @@ def command_of(name: str, kind: type[Any]) -> Command:
 
 
 def instance_of(kind: type[Any], typed: dict[str, Any]) -> Any:
-    """An instance of the dataclass from the typed options."""
     for each in fields(kind):
         if any(each.metadata.get("ends", ())):
             typed[each.name] = typed.pop("low"), typed.pop("high")
@@ -221,7 +218,6 @@ def _without_none(hint: Any) -> Any:
 
 
 def _type_of(name: str, hint: Any) -> Any:
-    """The function that click reads an option with."""
     if get_origin(hint) is Literal:
         return click.Choice(get_args(hint))
     readers = {int: _whole, float: _number, Path: _path}

@@ -8,5 +8,4 @@ from local_dp.experiments.text.screen import SCREEN
 
 
 def show(result: Printable, as_json: bool) -> None:
-    """Prints a result."""
     SCREEN.tell(json.dumps(result.to_dict()) if as_json else result.text(screen_width()))

@@ -9,8 +9,7 @@ import numpy as np
 
 from local_dp.bounds.frequencies import oue_variance, sue_variance
 from local_dp.bounds.response import response_gain
-from local_dp.experiments.peers.base import Peer, Task
-from local_dp.experiments.peers.catalogue import peers
+from local_dp.experiments.peers.oracles import Task, peers
 from local_dp.loss import exp_epsilon, nano_epsilon
 from local_dp.noise import Draw, KeyedNoise, public_coins, stream_key
 from local_dp.randomizers.frequencies.local_hashing import best_hash
@@ -38,7 +37,8 @@ def variances() -> list[Variance]:
     values = np.random.default_rng(3).integers(0, K, REPORTS)
     found = []
     for ours, theirs in PAIRS.items():
-        measured = {peer.library: _of_peer(peer, values) for peer in peers(Task(theirs, EPSILON, K))}
+        reports = {peer.library: peer.singles(peer.respond(values)) for peer in peers(Task(theirs, EPSILON, K))}
+        measured = {library: float(singles.var(axis=0).sum()) for library, singles in reports.items()}
         found.append(Variance(ours, closed_form(ours), _of_ours(RANDOMIZERS.build(ours, {"epsilon": EPSILON, "k": K})), measured))
     return found
 
@@ -56,11 +56,6 @@ def closed_form(oracle: str) -> float:
     else:
         order, w = (K, 1) if oracle == "grr" else best_blocks(nano, K)
     return float(total_variance(growth, order, w, K))
-
-
-def _of_peer(peer: Peer, values: Any) -> float:
-    """The sum over symbols of the variance of what one report says."""
-    return float(peer.singles(peer.respond(values)).var(axis=0).sum())
 
 
 def _of_ours(randomizer: Any) -> float:

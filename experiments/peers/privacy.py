@@ -1,16 +1,123 @@
-"""The exact epsilon of peers' mechanisms beside what they claim: their own code, run on every path of its random numbers."""
+"""The exact epsilon of peers' mechanisms beside what they claim: their own code, run on every path of its random numbers, with the chance of that path."""
 
-from collections.abc import Callable, Hashable
-from dataclasses import dataclass
+import random
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import partial
-from math import exp
+from itertools import permutations
+from math import ceil, exp, inf, log
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 
-from local_dp.experiments.peers.base import installed, module, version
-from local_dp.experiments.peers.enumerated import exact_epsilon, law
+from local_dp.experiments.peers.oracles import installed, module, version
+
+_DOUBLES = 1 << 53  # a uniform double is one of the multiples of 2^-53 below 1
+
+
+@dataclass
+class Path:
+    """One way through the program: the choices that are prescribed, those that followed, and the chance of them all."""
+
+    prescribed: tuple[int, ...]
+    taken: list[int] = field(default_factory=list)
+    chance: Fraction = Fraction(1)
+    others: list[tuple[int, ...]] = field(default_factory=list)
+
+    def choose(self, chances: Sequence[Fraction]) -> int:
+        """The index prescribed here, or the first possible one; the other possible ones are noted as paths still to go."""
+        possible = [index for index, chance in enumerate(chances) if chance]
+        place = len(self.taken)
+        if place < len(self.prescribed):
+            index = self.prescribed[place]
+        else:
+            index = possible[0]
+            self.others += [(*self.taken, other) for other in possible[1:]]
+        self.taken.append(index)
+        self.chance *= chances[index]
+        return index
+
+    def among(self, options: Sequence[Any]) -> Any:
+        return options[self.choose([Fraction(1, len(options))] * len(options))]
+
+
+class Uniform:
+    """A uniform double, of which a program may ask once whether it is below a threshold."""
+
+    def __init__(self, path: Path) -> None:
+        self._path, self._asked = path, False
+
+    def _below(self, count: int) -> bool:
+        if self._asked:
+            raise NotImplementedError("compares one number twice; only programs that compare it once are enumerated")
+        self._asked = True
+        share = Fraction(min(max(count, 0), _DOUBLES), _DOUBLES)
+        return self._path.choose([share, 1 - share]) == 0
+
+    def __lt__(self, threshold: float) -> bool:
+        return self._below(ceil(Fraction(threshold) * _DOUBLES))
+
+    def __le__(self, threshold: float) -> bool:
+        return self._below(int(Fraction(threshold) * _DOUBLES) + 1)
+
+    def __ge__(self, threshold: float) -> bool:
+        return not self < threshold
+
+    def __gt__(self, threshold: float) -> bool:
+        return not self <= threshold
+
+
+def law(program: Callable[[], Hashable]) -> dict[Hashable, Fraction]:
+    """The chance of each result, exact: doubles are multiples of 2^-53, whole numbers and permutations uniform."""
+    chances: dict[Hashable, Fraction] = defaultdict(Fraction)
+    waiting: list[tuple[int, ...]] = [()]
+    while waiting:
+        path = Path(waiting.pop())
+        with _drawing_from(path):
+            result = program()
+        chances[result] += path.chance
+        waiting += path.others
+    return dict(chances)
+
+
+def exact_epsilon(laws: Sequence[dict[Hashable, Fraction]]) -> float:
+    """ln of the largest ratio of two values' chances of one report; infinite if one of them cannot report it."""
+    reports = {report for each in laws for report in each}
+    chances = [[each.get(report, Fraction(0)) for each in laws] for report in reports]
+    if any(not min(each) for each in chances):
+        return inf
+    worst = max(max(each) / min(each) for each in chances)
+    return log(worst.numerator) - log(worst.denominator)
+
+
+@contextmanager
+def _drawing_from(path: Path) -> Iterator[None]:
+    """Has Python's and numpy's generators follow a path, as far as the programs here use them."""
+    with (
+        patch.object(random, "random", partial(Uniform, path)),
+        patch.object(random, "randint", lambda low, high: path.among(range(int(low), int(high) + 1))),
+        patch.object(np.random, "random", partial(Uniform, path)),
+        patch.object(np.random, "random_sample", partial(Uniform, path)),
+        patch.object(np.random, "randint", lambda low, high, dtype=int: path.among(range(low, high))),
+        patch.object(np.random, "binomial", lambda count, p: int(Uniform(path) < p)),
+        patch.object(np.random, "choice", partial(_choice, path)),
+    ):
+        yield
+
+
+def _choice(path: Path, options: Any, size: int | None = None, replace: bool = True, p: Sequence[float] | None = None) -> Any:
+    """numpy's choice: one of some, some of some without putting back in any order, or independent entries of two with given chances."""
+    if size is None:
+        return path.among(options)
+    if p is not None:
+        return np.array([options[0] if Uniform(path) < p[0] else options[1] for _ in range(size)])
+    if replace:
+        raise NotImplementedError("draws with putting back are not enumerated")
+    return np.array(path.among(list(permutations(options, size))), dtype=int)
 
 
 @dataclass(frozen=True)
@@ -56,7 +163,7 @@ def _pure_ldp() -> list[Claim]:
         ("HadamardResponseClient, d = 3", 1.0, 3, home.HadamardResponseClient(1.0, 3, None, index_mapper=same).privatise),
         ("HadamardResponseClient, d = 3", 2.0, 3, response.privatise),
         ("HadamardMechClient, d = 4, t = 2: the pairs", 1.0, 4, lambda value: tuple(transform.privatise(value))),
-        ("HadamardMechClient, d = 4, t = 2: list or iterator", 1.0, 4, partial(_typed, transform)),
+        ("HadamardMechClient, d = 4, t = 2: list or iterator", 1.0, 4, lambda value: (isinstance(report := transform.privatise(value), list), tuple(report))),
         ("RAPPORClient, m = 3, one hash", 1.0, 3, lambda value: tuple(loose.privatise(value)[0])),
     ]
     return [Claim("pure-ldp", *each) for each in clients]
@@ -64,11 +171,6 @@ def _pure_ldp() -> list[Claim]:
 
 def _bits(client: Any, value: int) -> Hashable:
     return tuple(client.privatise(value).tolist())
-
-
-def _typed(client: Any, value: int) -> Hashable:
-    report = client.privatise(value)
-    return isinstance(report, list), tuple(report)
 
 
 def _multi_freq() -> list[Claim]:

@@ -1,16 +1,200 @@
-"""Builds the site: pages are gathered in a folder of their own, and MkDocs makes HTML of them."""
+"""Builds the site: the documents, a page for each protocol and the gallery are gathered in a folder of their own, and MkDocs makes HTML of them."""
 
+import inspect
 import logging
+import os.path
+import re
 import shutil
 import tempfile
-from pathlib import Path
+from collections.abc import Sequence
+from dataclasses import MISSING, Field, fields
+from html import escape
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from local_dp.errors import InputError
-from local_dp.experiments.site.documents import home, write_documents
-from local_dp.experiments.site.gallery import write_gallery
-from local_dp.experiments.site.protocols import write_protocols
+from local_dp.experiments.lab.catalogue import NAMES
+from local_dp.experiments.lab.results import RESULTS, read_results
 from local_dp.experiments.site.reference import ROOT, write_reference
+from local_dp.interaction import Nonadaptive
+from local_dp.protocols.local_protocol import MODELS, LocalProtocol
+from local_dp.protocols.registry import PROTOCOLS
+
+CHECKOUT = Path(__file__).resolve().parents[2]  # local_dp/experiments is a link in a checkout
+PACKED = Path(__file__).parent / "pages"  # where an installed package carries them
+TOP = {  # at the top of the checkout, and on the site
+    "README.md": "index.md",
+    "CONTRIBUTING.md": "contributing.md",
+    "CHANGELOG.md": "changelog.md",
+    "CITATION.cff": "CITATION.cff",
+}
+DOCS = "docs"
+_LINK = re.compile(r"(\]\()([^)#:\s]+)((?:#[^)]*)?\))")
+
+
+def home() -> Path:
+    """The folder that holds README.md and docs/. Raises InputError."""
+    for folder in (PACKED, CHECKOUT):
+        if (folder / DOCS).is_dir() and all((folder / name).is_file() for name in TOP):
+            return folder
+    raise InputError("the documents are not here: install local-dp from its wheel, or work in a checkout")
+
+
+def sources(folder: Path) -> list[Path]:
+    """Every document, relative to the folder, those at the top first."""
+    return [*map(Path, TOP), *sorted(path.relative_to(folder) for path in (folder / DOCS).rglob("*") if path.is_file())]
+
+
+def page_of(source: Path) -> PurePosixPath:
+    """Where a document stands on the site."""
+    told = source.as_posix()
+    return PurePosixPath(TOP.get(told, told.removeprefix(f"{DOCS}/")))
+
+
+def as_page(source: Path, text: str) -> str:
+    """A document's text, its links leading from page to page."""
+    here = page_of(source).parent
+
+    def moved(match: re.Match[str]) -> str:
+        target = Path(os.path.normpath(source.parent / match[2]))
+        return f"{match[1]}{os.path.relpath(page_of(target), here)}{match[3]}"
+
+    return _LINK.sub(moved, text)
+
+
+def write_documents(folder: Path, target: Path) -> None:
+    """Puts every document into the target, as a page."""
+    for source in sources(folder):
+        page = target / page_of(source)
+        page.parent.mkdir(parents=True, exist_ok=True)
+        if source.suffix == ".md":
+            page.write_text(as_page(source, (folder / source).read_text()))
+        else:
+            page.write_bytes((folder / source).read_bytes())
+
+
+EPSILONS = (0.1, 0.5, 1.0, 2.0, 4.0)
+PROTOCOL_PAGES = "protocols"
+
+
+def write_protocols(target: Path) -> list[str]:
+    """Writes the pages, the list of them first, and gives their places."""
+    folder = target / PROTOCOL_PAGES
+    folder.mkdir(parents=True)
+    (folder / "index.md").write_text(_index())
+    for name in PROTOCOLS:
+        (folder / f"{name}.md").write_text(page(name))
+    return [f"{PROTOCOL_PAGES}/index.md", *(f"{PROTOCOL_PAGES}/{name}.md" for name in PROTOCOLS)]
+
+
+def page(name: str) -> str:
+    """The page of one protocol, as Markdown."""
+    kind = PROTOCOLS[name]
+    example = f"local-dp run {name} {kind.example}".strip()
+    parts = (
+        f"# {name}",
+        f"*{kind.model()}: {MODELS[kind.model()]}. {_randomizers(kind)}*",
+        *map(_in_parts, (inspect.getdoc(kind) or "").split("\n\n")),
+        "## Parameters",
+        _table(("parameter", "default", "meaning"), [_parameter(each) for each in fields(kind)]),
+        "## Clients",
+        "How many clients the parameters above ask for, for success in 95 % of the runs (epsilon in nats):",
+        _table(("epsilon", "clients"), [(f"{epsilon:g}", f"{kind().clients(epsilon):,}") for epsilon in EPSILONS]),
+        "## Run it",
+        f"```sh\n{example}\n```",
+        f"Source: {literal(kind.source)}. Code: [`{kind.__module__}.{kind.__name__}`][{kind.__module__}.{kind.__name__}]"
+        if kind.__module__.startswith("local_dp.")
+        else f"Source: {literal(kind.source)}. Code: `{kind.__module__}.{kind.__name__}`, of an installed package",
+    )
+    return "\n\n".join(parts) + "\n"
+
+
+def _index() -> str:
+    """The list of all protocols."""
+    rows = [(f"[{name}]({name}.md)", PROTOCOLS[name].model(), literal((inspect.getdoc(PROTOCOLS[name]) or "").partition("\n")[0])) for name in PROTOCOLS]
+    told = "Complete local tasks. The model is read off the type of the algorithm: LNI asks in one round, LI in several, FI the same clients in several."
+    return f"# Protocols\n\n{told}\n\n{_table(('name', 'model', 'claim'), rows)}\n"
+
+
+def _randomizers(kind: type[LocalProtocol[Any]]) -> str:
+    """The randomizers of a protocol that asks once; another chooses as it goes on."""
+    algorithm = kind().algorithm(1.0, kind().clients(1.0))
+    if not isinstance(algorithm, Nonadaptive):
+        return "Its rounds depend on what was answered before."
+    names = sorted({query.randomizer.name for query in algorithm.queries})
+    return f"Randomizer at epsilon 1: {', '.join(names)}."
+
+
+def _parameter(each: "Field[Any]") -> tuple[str, str, str]:
+    """One parameter's row."""
+    default = each.default if each.default is not MISSING else ""
+    shown = ";".join(map(str, default)) if isinstance(default, tuple) else "" if default is None else str(default)
+    unit = each.metadata.get("unit", "")
+    meaning = each.metadata.get("help", "")
+    return f"`{each.name}`", f"`{shown}`" if shown else "", literal(f"{meaning} ({unit})" if unit else meaning)
+
+
+def literal(text: str) -> str:
+    """A docstring's text as Markdown: what is in backticks is code, and no other sign means anything; < where it would open a tag."""
+    pieces = re.split(r"(`[^`]*`)", text)  # the odd ones are code
+    pieces[::2] = [re.sub(r"<(?=[\w/!?])", "&lt;", re.sub(r"([\\*_>\[\]#|$])", r"\\\1", piece)) for piece in pieces[::2]]
+    return "".join(pieces)
+
+
+def _in_parts(text: str) -> str:
+    """A docstring's paragraph as Markdown; privacy, utility and cost begin paragraphs of their own."""
+    return re.sub(r"(?:^|\s+)(Privacy|Utility|Cost)(?=[:,])", r"\n\n**\1**", literal(text)).strip()
+
+
+def _table(heads: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
+    """A Markdown table."""
+    return "\n".join(f"| {' | '.join(row)} |" for row in (heads, ("---",) * len(heads), *rows))
+
+
+GALLERY = "gallery"
+_PLACE = f"{GALLERY}/index.md"
+_INTRO = """# Gallery
+
+Every figure here was made by an experiment. It stands under the claim that it tests, with the verdict of that run and the command that makes it again."""
+
+
+def write_gallery(results: Path, target: Path) -> str:
+    """Copies the figures and writes their page; gives its place."""
+    folder = target / GALLERY
+    folder.mkdir(parents=True)
+    told = (_experiment(results / name, folder) for name in names_in(results))
+    (target / _PLACE).write_text("\n\n".join((_INTRO, *filter(None, told))) + "\n")
+    return _PLACE
+
+
+def names_in(results: Path) -> list[str]:
+    """The experiments with results in a folder, in the order of the catalogue; others after them."""
+    found = {path.parent.name for path in results.glob(f"*/{RESULTS}")}
+    return [*(name for name in NAMES if name in found), *sorted(found - set(NAMES))]
+
+
+def _experiment(results: Path, folder: Path) -> str:
+    """One experiment's part of the page; empty for one without figures."""
+    data = read_results(results)
+    if data is None or not data["figures"]:
+        return ""
+    figures = [_figure(results / figure["svg"], figure, folder / f"{results.name}-{figure['svg']}") for figure in data["figures"]]
+    return "\n\n".join(
+        (
+            f"## {literal(data['title'])}",
+            literal(data["claim"]),
+            f"Verdict: **{data['verdict']}**, by `{data['command']}`. {literal(data['headline'])}",
+            *figures,
+        )
+    )
+
+
+def _figure(drawing: Path, figure: dict[str, Any], target: Path) -> str:
+    """A figure with its caption."""
+    shutil.copyfile(drawing, target)
+    image = f'<img src="{escape(target.name)}" alt="{escape(figure["alt"])}" loading="lazy">'
+    return f'<figure>\n<div class="drawing">{image}</div>\n<figcaption>{escape(figure["title"])}</figcaption>\n</figure>'
+
 
 HERE = Path(__file__).parent
 MARK = "objects.inv"  # a folder that holds it is a site, and may be written anew
@@ -24,7 +208,8 @@ def build_site(out: Path, results: Path | None, strict: bool = True) -> Path:
 
     Raises InputError where MkDocs is missing, where `out` holds something else, and in strict mode where a link leads nowhere.
     """
-    _check_free(out)
+    if out.exists() and not (out / MARK).exists() and (not out.is_dir() or any(out.iterdir())):  # MkDocs empties the folder it writes to
+        raise InputError(f"{out} holds something other than a site, which would be lost; give another folder")
     with tempfile.TemporaryDirectory() as folder:
         pages = Path(folder) / "pages"
         navigation = write_pages(pages, results)
@@ -57,12 +242,6 @@ def write_pages(target: Path, results: Path | None) -> list[Any]:
         {"Reference": reference},
         {"Project": ["contributing.md", "changelog.md"]},
     ]
-
-
-def _check_free(out: Path) -> None:
-    """MkDocs empties the folder it writes to."""
-    if out.exists() and not (out / MARK).exists() and (not out.is_dir() or any(out.iterdir())):
-        raise InputError(f"{out} holds something other than a site, which would be lost; give another folder")
 
 
 def _build(settings: dict[str, Any]) -> None:

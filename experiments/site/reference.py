@@ -76,15 +76,11 @@ def write_reference(target: Path) -> list[str]:
     names = ", ".join(f"`{name}`" for name in local_dp.__all__)
     (folder / "index.md").write_text(_DOOR.format(names=names, rooms=listed, entries=entries))
     for room, modules in every.items():
-        told = [module for module in modules if module != room or _says_something(room)]
+        empty = not (ROOT.joinpath(*room.split(".")) / "__init__.py").read_text().strip()  # a package's own file often has nothing
+        told = [module for module in modules if module != room or not empty]
         entries = "\n\n".join(f"::: {module}{_PACKAGE_ALONE if module == room else ''}" for module in told)
         (folder / f"{room}.md").write_text(f"# {room}\n\n{entries}\n")
     return [f"{FOLDER}/index.md", *(f"{FOLDER}/{room}.md" for room in every)]
-
-
-def _says_something(package: str) -> bool:
-    """Whether there is anything in a package's own file."""
-    return bool((ROOT.joinpath(*package.split(".")) / "__init__.py").read_text().strip())
 
 
 _PACKAGE_ALONE = "\n    options:\n      show_submodules: false"  # its modules have entries of their own

@@ -49,7 +49,6 @@ class Screen:
             self._clear()
 
     def working(self, text: str) -> None:
-        """Sets the text of the line."""
         self._text = text
 
     def note(self, text: str) -> None:

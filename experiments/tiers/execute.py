@@ -4,9 +4,12 @@ import asyncio
 import math
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import replace
+from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -15,13 +18,10 @@ from local_dp.experiments.tiers.cluster import Cluster, ClusterOracle
 from local_dp.experiments.tiers.outcome import Outcome
 from local_dp.experiments.tiers.settings import OnProgress, Settings
 from local_dp.interaction import run
-from local_dp.ledger import Ledger
 from local_dp.oracles.local.aggregate import AggregateOracle
 from local_dp.oracles.local.asked import LocalQuery
 from local_dp.oracles.local.oracle import epsilon_of
 from local_dp.oracles.local.population import PopulationOracle
-from local_dp.oracles.watched import Watched
-from local_dp.randomizers.randomizer import Randomizer
 from local_dp.randomizers.with_coin import without_coin
 from local_dp.server.progress import Interim, RoundProgress, Turnout
 from local_dp.shuffle.central import Crowds
@@ -45,91 +45,30 @@ class Verified:
             name = without_coin(randomizer).name
             if self.allowed is not None and name not in self.allowed:
                 raise RefusedError("not-allowed", f"randomizer {name!r} is not on the clients' list: {', '.join(sorted(self.allowed))}")
-            self._verify(randomizer)
-
-    def _verify(self, randomizer: Randomizer) -> None:
-        try:
-            verify(randomizer)
-        except RefusedError as error:
-            if not self.anyway:
-                raise RefusedError(error.code, f"{error}; a simulation may use it all the same (unverified)") from None
-            if str(error) not in self.failures:
-                self.failures.append(str(error))
+            try:
+                verify(randomizer)
+            except RefusedError as error:
+                if not self.anyway:
+                    raise RefusedError(error.code, f"{error}; a simulation may use it all the same (unverified)") from None
+                if str(error) not in self.failures:
+                    self.failures.append(str(error))
 
 
 def execute(settings: Settings, on_progress: OnProgress) -> Outcome:
     """Runs the protocol. Raises QuorumError, RefusedError or BusError; no process outlives it."""
-    started = time.perf_counter()
     if settings.tier in ("processes", "hosts"):
         from local_dp.experiments.tiers.over_bus import over_bus  # brokers and messages take a while to import
 
-        outcome = asyncio.run(over_bus(settings, on_progress))
-    else:
-        outcome = _in_memory(settings, on_progress)
-    return replace(outcome, wall=time.perf_counter() - started)
-
-
-class _Rounds:
-    """The rounds of a run in memory: the progress of the open one, and how long each took."""
-
-    def __init__(self, on_progress: OnProgress, checks: Sequence[Callable[[tuple[LocalQuery, ...]], None]]) -> None:
-        self.on_progress = on_progress
-        self.checks = checks
-        self.seconds: list[float] = []
-        self.ledger: Ledger | None = None
-        self._began = 0.0
-        self._now = RoundProgress(0, 0, 0, 0.0, math.inf)
-        self._tallies: list[Tally] = []
-        self._lock = threading.Lock()
-
-    def begin(self, queries: tuple[LocalQuery, ...]) -> None:
-        for check in self.checks:
-            check(queries)
-        self._began = time.perf_counter()
-        self._tallies = [query.randomizer.empty() for query in queries]
-        size = sum(len(query.cohort) for query in queries)
-        interim = Interim(queries, lambda: tuple(self._tallies))
-        self._show(RoundProgress(self._now.round + 1, 0, size, epsilon_of(queries), math.inf, interim=interim))
-
-    def answered(self, ask: int, tally: Tally) -> None:
-        """More clients have answered one of the round's queries; called by several threads."""
-        with self._lock:
-            self._tallies[ask] += tally
-            self._show(replace(self._now, answered=self._now.answered + tally.n))
-
-    def end(self, queries: tuple[LocalQuery, ...], tallies: tuple[Tally, ...]) -> None:
-        self.seconds.append(time.perf_counter() - self._began)
-        self._tallies = list(tallies)
-        self._show(replace(self._now, answered=self._now.asked))
-
-    def _show(self, progress: RoundProgress) -> None:
-        self._now = progress if self.ledger is None else replace(progress, spent=self.ledger.max_spent)
-        self.on_progress(self._now)
-
-
-def _oracle(settings: Settings, rounds: _Rounds, cluster: Cluster | None) -> PopulationOracle | AggregateOracle:
-    population, seed = settings.population, settings.randomness.seed
-    if settings.tier == "aggregate":
-        return AggregateOracle(population, np.random.default_rng(seed), settings.epsilon)
-    if cluster is not None:
-        return ClusterOracle(cluster, population, seed, settings.epsilon, rounds.answered)
-    return PopulationOracle(population, settings.randomness.noise(), settings.randomness.coin_seed, settings.epsilon, rounds.answered)
-
-
-def _in_memory(settings: Settings, on_progress: OnProgress) -> Outcome:
-    started, verified = time.perf_counter(), Verified(settings.allowed, settings.unverified)
-    crowds = None if settings.behind is None else Crowds(settings.behind)
-    rounds = _Rounds(on_progress, [verified.check] if crowds is None else [crowds.check, verified.check])
-
-    def end(queries: tuple[LocalQuery, ...], tallies: tuple[Tally, ...]) -> None:
-        rounds.end(queries, tallies)
-        if crowds is not None:
-            crowds.add(queries, tallies)
-
+        work = over_bus(settings, on_progress)
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            return asyncio.run(work)
+        return _beside_the_loop(work)
     with Cluster(settings.cluster) if settings.cluster else nullcontext() as cluster:
-        oracle = _oracle(settings, rounds, cluster)
-        rounds.ledger = oracle.ledger
-        result = run(settings.algorithm, Watched(oracle, rounds.begin, end))
+        rounds = _Rounds(settings, on_progress, cluster)
+        result = run(settings.algorithm, rounds)
+    oracle = rounds.oracle
     answered = sum(summary.n for summary in oracle.rounds)
     return Outcome(
         result=result,
@@ -138,7 +77,74 @@ def _in_memory(settings: Settings, on_progress: OnProgress) -> Outcome:
         seconds=rounds.seconds,
         counts=Turnout(asked=answered, answered=answered),
         max_epsilon_spent=oracle.ledger.max_spent,
-        wall=time.perf_counter() - started,
-        central=None if crowds is None else crowds.central(),
-        unverified=tuple(verified.failures),
+        central=None if rounds.crowds is None else rounds.crowds.central(),
+        unverified=tuple(rounds.verified.failures),
     )
+
+
+def _beside_the_loop(work: Coroutine[Any, Any, Outcome]) -> Outcome:
+    """The outcome of a run beside this thread's event loop, as in a notebook: in a thread of its own, which an interrupt ends first."""
+    cancels: list[Callable[[], object]] = []
+
+    async def cancellable() -> Outcome:
+        task = asyncio.ensure_future(work)
+        cancels.append(partial(asyncio.get_running_loop().call_soon_threadsafe, task.cancel))
+        return await task
+
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(asyncio.run, cancellable())
+        try:
+            return running.result()
+        except BaseException:
+            for cancel in cancels if not running.done() else ():
+                cancel()
+            raise
+
+
+class _Rounds:
+    """The oracle of a run in memory: verifies the randomizers of each round, shows its progress, and measures its time."""
+
+    def __init__(self, settings: Settings, on_progress: OnProgress, cluster: Cluster | None) -> None:
+        self.on_progress = on_progress
+        self.verified = Verified(settings.allowed, settings.unverified)
+        self.crowds = None if settings.behind is None else Crowds(settings.behind)
+        self.seconds: list[float] = []
+        self._now = RoundProgress(0, 0, 0, 0.0, math.inf)
+        self._tallies: list[Tally] = []
+        self._lock = threading.Lock()
+        population, chance, budget = settings.population, settings.randomness, settings.epsilon
+        self.oracle: PopulationOracle | AggregateOracle
+        if settings.tier == "aggregate":
+            self.oracle = AggregateOracle(population, np.random.default_rng(chance.seed), budget)
+        elif cluster is not None:
+            self.oracle = ClusterOracle(cluster, population, chance.seed, budget, self.answered)
+        else:
+            self.oracle = PopulationOracle(population, chance.noise(), chance.coin_seed, budget, self.answered)
+
+    def answer(self, queries: tuple[LocalQuery, ...]) -> tuple[Tally, ...]:
+        """One round. Raises RefusedError, and behind a shuffler QuorumError, before anybody answers."""
+        if self.crowds is not None:
+            self.crowds.check(queries)
+        self.verified.check(queries)
+        began = time.perf_counter()
+        self._tallies = [query.randomizer.empty() for query in queries]
+        size = sum(len(query.cohort) for query in queries)
+        interim = Interim(queries, lambda: tuple(self._tallies))
+        self._show(RoundProgress(self._now.round + 1, 0, size, epsilon_of(queries), math.inf, interim=interim))
+        tallies = self.oracle.answer(queries)
+        self.seconds.append(time.perf_counter() - began)
+        self._tallies = list(tallies)
+        self._show(replace(self._now, answered=self._now.asked))
+        if self.crowds is not None:
+            self.crowds.add(queries, tallies)
+        return tallies
+
+    def answered(self, ask: int, tally: Tally) -> None:
+        """More clients have answered one of the round's queries; called by several threads."""
+        with self._lock:
+            self._tallies[ask] += tally
+            self._show(replace(self._now, answered=self._now.answered + tally.n))
+
+    def _show(self, progress: RoundProgress) -> None:
+        self._now = replace(progress, spent=self.oracle.ledger.max_spent)
+        self.on_progress(self._now)

@@ -5,7 +5,7 @@ import random
 from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from hashlib import blake2b
 from typing import Any
 
@@ -64,10 +64,6 @@ class Faulted:
     killed: int
     lied: int
 
-    def data(self) -> dict[str, Any]:
-        """As plain data."""
-        return asdict(self)
-
 
 class Trouble:
     """Makes the faults of one run, from a seed: the fate of a message depends on its sender, way and number, not on the time.
@@ -87,12 +83,7 @@ class Trouble:
         victims = chance.sample(range(members), most)
         self._doomed = sorted(zip((chance.randint(members, 2 * members) for _ in victims), victims, strict=True), reverse=True)
 
-    def around(self, bus: ServerBus) -> ServerBus:
-        """The server's bus, with its faults."""
-        return _FaultyBus(bus, self)
-
     def result(self, lied: int) -> Faulted:
-        """The counts of the faults."""
         counts = self.counts
         return Faulted(self.faults, counts["lost"], counts["repeated"], counts["delayed"], counts["killed"], lied)
 
@@ -115,7 +106,7 @@ class Trouble:
             self.counts["killed"] += self.kill(self._doomed.pop()[1])
 
 
-class _FaultyBus:
+class FaultyBus:
     """A bus that loses, repeats and delays what it carries, both ways."""
 
     def __init__(self, bus: ServerBus, trouble: Trouble) -> None:

@@ -1,12 +1,11 @@
 """The outcome of a run, and its form as plain data."""
 
-from dataclasses import dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from local_dp.arrays import Floats
 from local_dp.bounds.attacks import influence_of
 from local_dp.experiments.tiers.faults import Faulted
 from local_dp.experiments.tiers.settings import Settings
@@ -15,7 +14,6 @@ from local_dp.oracles.local.oracle import Interaction, RoundSummary
 from local_dp.populations.population import Population
 from local_dp.populations.table import Resampled, Rows
 from local_dp.protocols.local_protocol import LocalProtocol, plain
-from local_dp.randomizers.randomizer import Randomizer
 from local_dp.records import Records
 from local_dp.server.progress import Turnout
 from local_dp.shuffle.central import Central
@@ -56,7 +54,7 @@ class Outcome:
     seconds: list[float]
     counts: Turnout
     max_epsilon_spent: float
-    wall: float
+    wall: float = 0.0  # seconds of the whole run
     central: Central | None = None  # behind a shuffler
     unverified: tuple[str, ...] = ()
     bus: BusRecord | None = None  # over a broker
@@ -94,7 +92,10 @@ def as_data(settings: Settings, outcome: Outcome, truth_known: bool = True) -> d
                 "n": summary.n,
                 "epsilon": summary.epsilon,
                 "bits_per_client": summary.bits_per_client,
-                "randomizers": [_randomizer(each) for each in summary.randomizers],
+                "randomizers": [
+                    {"name": each.name, **{key: value for key, value in each.params().items() if not isinstance(value, tuple) and key != "word_bits"}}
+                    for each in summary.randomizers
+                ],
                 "seconds": seconds,
                 "digest": summary.digest,
                 **({} if irregular is None else {"irregularity": irregular}),
@@ -126,7 +127,7 @@ def as_data(settings: Settings, outcome: Outcome, truth_known: bool = True) -> d
     optional = {"influence": _influence(settings, outcome), **({} if bus is None else _record(bus)), "unverified": list(outcome.unverified)}
     data |= {name: value for name, value in optional.items() if value}
     if outcome.faults is not None:
-        data["faults"] = outcome.faults.data()
+        data["faults"] = asdict(outcome.faults)
     return data
 
 
@@ -139,16 +140,13 @@ def _influence(settings: Settings, outcome: Outcome) -> dict[str, Any] | None:
     missing = outcome.counts.asked - outcome.counts.answered
     data = {
         "missing": missing,
-        "had_all_answered": _pairs(*influence.had_all_answered(estimate.value, estimate.n, missing)),
+        "had_all_answered": plain(np.stack(influence.had_all_answered(estimate.value, estimate.n, missing), axis=-1)),
         "of_one_per_cent": plain(influence.of_share(0.01)),
     }
     if settings.worst_case is not None:
-        data["worst_case"] = {"lying": settings.worst_case, "interval": _pairs(*influence.interval(estimate, missing, settings.worst_case))}
+        interval = np.stack(influence.interval(estimate, missing, settings.worst_case), axis=-1)
+        data["worst_case"] = {"lying": settings.worst_case, "interval": plain(interval)}
     return data
-
-
-def _pairs(low: Floats, high: Floats) -> Any:
-    return plain(np.stack([low, high], axis=-1))
 
 
 def _record(bus: BusRecord) -> dict[str, Any]:
@@ -169,11 +167,6 @@ def stamp_of(data: dict[str, Any]) -> str:
     stamp = "private: operating-system entropy" if data["private"] else data["stamp"]
     seeded = "" if data["seed"] is None else f", seed {data['seed']}"
     return f"{stamp}{seeded}{'' if data.get('signed', True) else ', unsigned: anybody on the broker may have answered'}"
-
-
-def _randomizer(randomizer: Randomizer) -> dict[str, Any]:
-    """Its name, and its parameters except long lists."""
-    return {"name": randomizer.name, **{key: value for key, value in randomizer.params().items() if not isinstance(value, tuple) and key != "word_bits"}}
 
 
 def _truth(protocol: LocalProtocol[Any], population: Population) -> Any:
@@ -203,7 +196,7 @@ def table_digest(records: Records) -> str:
 def estimates(result: dict[str, Any]) -> list[Shown]:
     """The result's estimates: (label, estimate, standard error, interval) each."""
     if not isinstance(result["estimate"], list):
-        label = result.get("question") or result["column"]
+        label = result.get("question") or result.get("column", "estimate")
         return [(label, result["estimate"], result["standard_error"], tuple(result["interval"]))]
     errors = result.get("standard_error", [None] * len(result["labels"]))  # a quantile has an interval and no standard error
     return list(zip(result["labels"], result["estimate"], errors, map(tuple, result["interval"]), strict=True))

@@ -2,20 +2,18 @@
 
 import asyncio
 import secrets
-import time
 from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 from local_dp.bus.address import Address
 from local_dp.bus.broker import EmbeddedBroker
 from local_dp.bus.interface import ServerBus
 from local_dp.bus.mqtt import MqttBus
-from local_dp.clients.fleet import Fleet
+from local_dp.clients.fleet import Fleet, packed
 from local_dp.clients.member import HOSTS, client_group
 from local_dp.clients.process import MemberConfig, RunConfig, pack_columns
-from local_dp.experiments.tiers.faults import Trouble
+from local_dp.experiments.tiers.faults import FaultyBus, Trouble
 from local_dp.experiments.tiers.outcome import BusRecord, Outcome
 from local_dp.experiments.tiers.settings import EMBEDDED, OnProgress, Settings
 from local_dp.interaction import Game, run_async
@@ -26,7 +24,7 @@ from local_dp.server.coordinator import Coordinator
 from local_dp.server.journal import Journal
 from local_dp.server.listening import filters
 from local_dp.server.mixing import NAME
-from local_dp.server.remote import RemoteOracle, heard
+from local_dp.server.remote import RemoteOracle
 from local_dp.server.roster import Keys, Place, Roster
 from local_dp.server.shuffler import ShufflerConfig, ShufflerProcess
 from local_dp.shuffle.central import Behind, Crowds
@@ -39,32 +37,28 @@ _JOINING = 30.0  # seconds to wait for members, and as much again for each 600 o
 
 @dataclass(frozen=True)
 class Identities:
-    """Keys made for one run: the members' places and private keys, and the keys of the server, or of a shuffler, which is then the server's only member."""
+    """Keys made for one run: the members' places and private keys, and the keys of the server, or of a shuffler, which is then the server's only member.
+
+    `asker` is the public key of the server, or of the shuffler, that asks the members.
+    """
 
     places: Sequence[Place]
     own: Sequence[bytes]
+    asker: bytes
     server: Keys
     shuffler: Keys | None
 
     @classmethod
     def of(cls, settings: Settings, spans: Sequence[Span]) -> "Identities":
-        """New ones."""
-        own = [new_key() for _ in spans]
-        places = [_place(settings.tier == "hosts", index, span, public(key)) for index, (span, key) in enumerate(zip(spans, own, strict=True))]
-        asker = Keys(new_key(), Roster(places))
+        places, own = list[Place](), [new_key() for _ in spans]
+        for index, (span, key) in enumerate(zip(spans, own, strict=True)):
+            name, group = (f"host-{index}", HOSTS) if settings.tier == "hosts" else (f"client-{index}", client_group(index))
+            places.append(Place(name, group, *span, public(key)))
+        asking = Keys(new_key(), Roster(places))
+        asker = public(asking.own)
         if settings.behind is None:
-            return cls(places, own, asker, None)
-        return cls(places, own, Keys(new_key(), Roster([Place(NAME, NAME, 0, settings.clients, public(asker.own))])), asker)
-
-    @cached_property
-    def asker(self) -> bytes:
-        """The public key of the server, or of the shuffler, that asks the members."""
-        return public((self.shuffler or self.server).own)
-
-
-def _place(is_host: bool, index: int, span: Span, key: bytes) -> Place:
-    name, group = (f"host-{index}", HOSTS) if is_host else (f"client-{index}", client_group(index))
-    return Place(name, group, *span, key)
+            return cls(places, own, asker, asking, None)
+        return cls(places, own, asker, Keys(new_key(), Roster([Place(NAME, NAME, 0, settings.population.size, asker)])), asking)
 
 
 async def over_bus(settings: Settings, on_progress: OnProgress) -> Outcome:
@@ -75,7 +69,7 @@ async def over_bus(settings: Settings, on_progress: OnProgress) -> Outcome:
     if broker is None:
         Address.parse(settings.broker)  # refused before anybody is started
     spans, seed = _spans(settings), None if settings.randomness.private else settings.randomness.seed
-    liars = settings.faults.liars(settings.clients, settings.randomness.seed) if settings.faults else ()
+    liars = settings.faults.liars(settings.population.size, settings.randomness.seed) if settings.faults else ()
 
     async def config_of(index: int) -> MemberConfig:
         await prepared.wait()
@@ -94,7 +88,7 @@ async def over_bus(settings: Settings, on_progress: OnProgress) -> Outcome:
     first = Game(settings.algorithm).queries or ()
     if settings.behind is not None:
         Crowds(settings.behind).check(first)  # before anybody is started
-    fleet, shuffler = Fleet(len(spans), config_of, (query.randomizer for query in first)), None
+    fleet, shuffler = Fleet(len(spans), config_of, packed(query.randomizer for query in first)), None
     joining = _JOINING * (1 + len(spans) / 600)
     try:
         await fleet.start()
@@ -123,8 +117,9 @@ async def over_bus(settings: Settings, on_progress: OnProgress) -> Outcome:
 
 def _spans(settings: Settings) -> list[Span]:
     """The clients of each member: one each, or an equal share each."""
-    members = settings.clients if settings.tier == "processes" else min(settings.hosts, settings.clients)
-    return [(settings.clients * index // members, settings.clients * (index + 1) // members) for index in range(members)]
+    clients = settings.population.size
+    members = clients if settings.tier == "processes" else min(settings.hosts, clients)
+    return [(clients * index // members, clients * (index + 1) // members) for index in range(members)]
 
 
 def _shuffler(settings: Settings, crowd: Behind, identities: Identities, name: str, broker: str, joining: float) -> ShufflerConfig:
@@ -134,7 +129,7 @@ def _shuffler(settings: Settings, crowd: Behind, identities: Identities, name: s
         run=name,
         broker=broker,
         server_broker=broker,
-        clients=settings.clients,
+        clients=settings.population.size,
         crowd=crowd.crowd,
         seed=None if settings.randomness.private else settings.randomness.seed,
         deadline=_OF_A_WAIT * settings.terms.deadline,
@@ -162,22 +157,20 @@ async def serve_run(
     Behind a shuffler it reads the run only under the shuffler's name for it, and no member's account. With a journal it resumes where that ends.
     Without `keys` nothing is signed.
     """
-    started = time.perf_counter()
     crowds = None if settings.behind is None else Crowds(settings.behind)
     name = name if crowds is None else behind(name)
     envelopes: Envelopes = UNSIGNED if keys is None else Party.server(name, keys.own, keys.roster.speaker)
     roster = None if keys is None else keys.roster
-    coordinator = Coordinator(name, settings.clients, settings.randomness.coin_seed, settings.epsilon, settings.terms, roster, crowds)
+    coordinator = Coordinator(name, settings.population.size, settings.randomness.coin_seed, settings.epsilon, settings.terms, roster, crowds)
     broker: ServerBus = MqttBus(address, f"{name}-server", filters(name))
-    bus = heard(broker if trouble is None else trouble.around(broker), envelopes, coordinator)
-    oracle = RemoteOracle(bus, coordinator, on_progress, journal)
+    oracle = RemoteOracle(broker if trouble is None else FaultyBus(broker, trouble), coordinator, on_progress, journal, envelopes)
 
     async def play() -> Outcome:
         await oracle.ready(joining)
         patience = 0.0
         try:
             result = await run_async(settings.algorithm, oracle)
-            patience = PARTING * (1 + coordinator.members.count / 600) if crowds is None else 0.0
+            patience = PARTING * (1 + len(coordinator.members) / 600) if crowds is None else 0.0
         finally:
             await oracle.end(patience)
         record = BusRecord(
@@ -185,8 +178,8 @@ async def serve_run(
             silenced=dict(coordinator.listening.silenced),
             irregularities=tuple(coordinator.irregularities),
             reconciliation=coordinator.reconciliation() if crowds is None else None,
-            signed=bus.envelopes.signed,
-            forged=bus.forged,
+            signed=envelopes.signed,
+            forged=oracle.bus.forged,
             attested=coordinator.members.attested,
         )
         return Outcome(
@@ -196,7 +189,6 @@ async def serve_run(
             seconds=coordinator.seconds,
             counts=coordinator.counts,
             max_epsilon_spent=coordinator.ledger.max_spent,
-            wall=time.perf_counter() - started,
             central=None if crowds is None else crowds.central(),
             bus=record,
         )

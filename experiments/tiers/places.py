@@ -5,15 +5,12 @@ from pathlib import Path
 
 
 def state_folder() -> Path:
-    """The folder of this program."""
     return Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "local-dp"
 
 
 def stores_folder() -> Path:
-    """The clients' stores of answers and charges."""
     return state_folder() / "stores"
 
 
 def runs_folder() -> Path:
-    """The servers' journals."""
     return state_folder() / "runs"

@@ -55,11 +55,9 @@ class Randomness:
 
     @property
     def coin_seed(self) -> int:
-        """Of the public coins."""
         return self.seed if self.coins is None else self.coins
 
     def noise(self) -> Noise:
-        """The clients' noise."""
         return SystemNoise() if self.private else KeyedNoise(self.seed)
 
 
@@ -99,8 +97,11 @@ class Settings:
             raise InputError(f"there is no tier {self.tier!r}; choose from {', '.join(TIERS)}")
         if not 1 <= self.hosts <= MOST_HOSTS:
             raise InputError(f"hosts is {self.hosts}; give from 1 to {MOST_HOSTS}")
-        if self.clients > MOST_CLIENTS[self.tier]:
-            raise InputError(self._too_many())
+        if self.population.size > MOST_CLIENTS[self.tier]:
+            fitting = next((tier for tier in TIERS if self.population.size <= MOST_CLIENTS[tier]), None)
+            hint = "use fewer clients" if fitting is None else f"use --tier {fitting}, or fewer clients"
+            most = f"{self.population.size:,} clients are too many for tier {self.tier}, which takes at most {MOST_CLIENTS[self.tier]:,}"
+            raise InputError(f"{most}; {hint}")
         real, private = self.tier in ("processes", "hosts"), self.randomness.private
         if self.unverified and (real or private):
             raise InputError("clients of their own refuse an unverified randomizer; leave out unverified, or simulate in tier population or aggregate")
@@ -113,26 +114,13 @@ class Settings:
         if self.tier == "aggregate" and private:
             raise InputError("the aggregate tier draws whole tallies from their law: it simulates, and cannot be private; leave out --private")
         if self.worst_case is not None:
-            self._check_worst_case(self.worst_case)
-
-    def _too_many(self) -> str:
-        fitting = next((tier for tier in TIERS if self.clients <= MOST_CLIENTS[tier]), None)
-        hint = "use fewer clients" if fitting is None else f"use --tier {fitting}, or fewer clients"
-        return f"{self.clients:,} clients are too many for tier {self.tier}, which takes at most {MOST_CLIENTS[self.tier]:,}; {hint}"
-
-    def _check_worst_case(self, lying: float) -> None:
-        if not 0 <= lying < 1:
-            raise InputError(f"worst-case is {lying}; give the share of the clients that may lie, from 0 to below 1")
-        if influence_of(self.algorithm) is None:
-            raise InputError(f"{self.protocol.name} is no average over the reports of one query, so there is no worst case to show; leave out worst-case")
-
-    @property
-    def clients(self) -> int:
-        """How many clients there are."""
-        return self.population.size
+            if not 0 <= self.worst_case < 1:
+                raise InputError(f"worst-case is {self.worst_case}; give the share of the clients that may lie, from 0 to below 1")
+            if influence_of(self.algorithm) is None:
+                raise InputError(f"{self.protocol.name} is no average over the reports of one query, so there is no worst case to show; leave out worst-case")
 
     @cached_property
     def algorithm(self) -> LocalAlgorithm:
         """The one algorithm of the run; behind a shuffler, with coins that the clients draw themselves."""
-        algorithm: LocalAlgorithm = self.played or self.protocol.algorithm(self.epsilon, self.clients)
+        algorithm: LocalAlgorithm = self.played or self.protocol.algorithm(self.epsilon, self.population.size)
         return algorithm if self.behind is None else with_coins(algorithm)

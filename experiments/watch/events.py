@@ -45,13 +45,13 @@ class Scene:
         self.state = {
             "protocol": protocol.name,
             "what": list(marked(" ".join((protocol.__doc__ or "").split("\n\n")[0].split()))),
-            "facts": f"{MODELS[model]} ({model}), tier {settings.tier}, {settings.clients:,} clients, {typeset(f'epsilon {number(settings.epsilon)}')}",
+            "facts": f"{MODELS[model]} ({model}), tier {settings.tier}, {settings.population.size:,} clients, {typeset(f'epsilon {number(settings.epsilon)}')}",
             "stamp": "asked to be private" if settings.randomness.private else f"{STAMP}, seed {settings.randomness.seed}",
             "budget": settings.epsilon,
             "phase": "starting",
             "status": "Waiting for the clients.",
             "present": 0,
-            "clients": settings.clients,
+            "clients": settings.population.size,
             "rounds": [],
             "spent": 0.0,
             "heading": "Estimate so far",
@@ -63,7 +63,6 @@ class Scene:
         }
 
     def show(self, progress: Progress) -> None:
-        """Updates the state with the run's progress."""
         if isinstance(progress, Attendance):
             missing = _gaps(progress)
             status = f"Clients are joining{f'; waiting for {missing}' if missing else ''}."
@@ -75,7 +74,8 @@ class Scene:
         """The run is over; `data` is the output of `--json`, without the truth of a private run."""
         result = data["result"]
         counts = [f"{number(value)} {name.replace('_', ' ')}" for name, value in data["clients"].items() if value]
-        lines = [result["explanation"], _error(result), f"Reports: {', '.join(counts)}.", f"Seconds: {number(data['wall_s'])}."]
+        error = "" if result["true_error"] is None else f"True error: {number(result['true_error'])}."
+        lines = [result["explanation"], error, f"Reports: {', '.join(counts)}.", f"Seconds: {number(data['wall_s'])}."]
         if "estimate" in result:
             self._rows(estimates(result), result["truth"])
         heading = "Result" if "estimate" in result else "What was estimated"  # of the last round, on the way to another result
@@ -83,7 +83,6 @@ class Scene:
         self._change(result=[line for line in lines if line], status="The run is over.")
 
     def fail(self, error: BaseException) -> None:
-        """The run failed or was interrupted."""
         self._change(phase="failed", status=f"The run has ended: {error}." if isinstance(error, LocalDPError) else "The run was interrupted.")
 
     def _round(self, progress: RoundProgress) -> None:
@@ -114,7 +113,8 @@ class Scene:
         if widths:
             first = rows[0] if len(rows) == 1 else dict.fromkeys(("value", "low", "high"))
             before = [point for point in self.state["history"] if point[0] < answered]
-            self._change(history=_thinned([*before, [answered, max(widths), first["value"], first["low"], first["high"]]]))
+            history = [*before, [answered, max(widths), first["value"], first["low"], first["high"]]]
+            self._change(history=history if len(history) <= POINTS else [*history[:-1:2], history[-1]])
             *earlier, now = self.state["rounds"]
             self._change(rounds=[*earlier, {**now, "width": number(max(widths))}])
 
@@ -189,16 +189,7 @@ def _finite(value: Any) -> float | None:
     return float(value) if isinstance(value, int | float) and math.isfinite(value) else None
 
 
-def _thinned(history: list[list[Any]]) -> list[list[Any]]:
-    """Every other point, once there are too many."""
-    return history if len(history) <= POINTS else [*history[:-1:2], history[-1]]
-
-
 def _gaps(attendance: Attendance) -> str:
     spans = [str(start) if stop == start + 1 else f"{start} to {stop - 1}" for start, stop in attendance.missing]
     more = f" and {len(spans) - GAPS:,} more gaps" if len(spans) > GAPS else ""
     return f"{', '.join(spans[:GAPS])}{more}"
-
-
-def _error(result: dict[str, Any]) -> str:
-    return "" if result["true_error"] is None else f"True error: {number(result['true_error'])}."

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from local_dp.errors import InputError
+from local_dp.experiments.tiers.settings import Settings
 from local_dp.experiments.watch.events import Scene
 
 if TYPE_CHECKING:
@@ -121,13 +122,14 @@ def _inside(page: str, kind: str) -> str:
 
 
 @contextmanager
-def watched(scene: Scene, announce: Callable[[str], object]) -> Iterator[None]:
+def watched(settings: Settings, announce: Callable[[str], object]) -> Iterator[Scene]:
     """Serves the page of a run until it ends. `announce` receives its address; if it returns true, the run waits for a reader to arrive."""
+    scene = Scene(settings)
     page = Page(scene)
     try:
         if announce(page.url):
             page.arrived()
-        yield
+        yield scene
     except BaseException as error:
         scene.fail(error)
         raise

@@ -70,9 +70,7 @@ def least_squares(matrix: Floats, sums: Floats) -> Floats:
 
 def least_largest(matrix: Floats, sums: Floats) -> Floats:
     """argmin |Q x - y|_inf over [0, 1]^n, a linear program of n + 1 variables: the best of these where the errors are bounded."""
-    k, n = matrix.shape
-    slack = np.ones((k, 1))
-    return _minimise(np.r_[np.zeros(n), 1.0], np.block([[matrix, -slack], [-matrix, -slack]]), np.r_[sums, -sums], n)
+    return _least_slack(matrix, sums, np.ones((len(matrix), 1)))
 
 
 def least_sum(matrix: Floats, sums: Floats) -> Floats:
@@ -80,18 +78,18 @@ def least_sum(matrix: Floats, sums: Floats) -> Floats:
 
     Source: Dwork, McSherry, Talwar 2007.
     """
-    k, n = matrix.shape
-    slack = np.eye(k)
-    return _minimise(np.r_[np.zeros(n), np.ones(k)], np.block([[matrix, -slack], [-matrix, -slack]]), np.r_[sums, -sums], n)
+    return _least_slack(matrix, sums, np.eye(len(matrix)))
 
 
-def _minimise(costs: Floats, matrix: Floats, limits: Floats, n: int) -> Floats:
-    """The first n variables, in [0, 1], of the least cost with matrix x <= limits; the others are not negative."""
+def _least_slack(matrix: Floats, sums: Floats, slack: Floats) -> Floats:
+    """The x in [0, 1]^n of the least sum of e with |matrix x - sums| <= slack e, e >= 0."""
     from scipy.optimize import linprog
     from scipy.sparse import csr_array
 
-    bounds = [(0.0, 1.0)] * n + [(0.0, None)] * (len(costs) - n)
-    solution = linprog(costs, A_ub=csr_array(matrix), b_ub=limits, bounds=bounds, method="highs")
+    n, others = matrix.shape[1], slack.shape[1]
+    costs, limits, bounds = np.r_[np.zeros(n), np.ones(others)], np.r_[sums, -sums], [(0.0, 1.0)] * n + [(0.0, None)] * others
+    both = csr_array(np.block([[matrix, -slack], [-matrix, -slack]]))
+    solution = linprog(costs, A_ub=both, b_ub=limits, bounds=bounds, method="highs")
     if solution.status != 0:
         raise InputError(f"the linear program of {n} rows was not solved: {solution.message}")
     return np.asarray(solution.x[:n], dtype=np.float64)

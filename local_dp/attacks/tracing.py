@@ -206,17 +206,13 @@ def marked(rows: Bools, wish: Bools) -> Bools:
     return np.where(rows.min(axis=0) == rows.max(axis=0), rows[0], wish)
 
 
-def _interleave(rows: Bools, generator: np.random.Generator) -> Bools:
-    return np.asarray(rows[generator.integers(len(rows), size=rows.shape[1]), np.arange(rows.shape[1])])
-
-
 STRATEGIES: dict[str, Strategy] = {
     "majority": lambda rows, generator: 2 * rows.sum(axis=0) > len(rows),
     "minority": lambda rows, generator: 2 * rows.sum(axis=0) < len(rows),
     "all ones": lambda rows, generator: np.ones(rows.shape[1], dtype=np.bool_),
     "all zeros": lambda rows, generator: np.zeros(rows.shape[1], dtype=np.bool_),
     "coin flips": lambda rows, generator: generator.random(rows.shape[1:]) < 0.5,
-    "interleaved": _interleave,
+    "interleaved": lambda rows, generator: np.asarray(rows[generator.integers(len(rows), size=rows.shape[1]), np.arange(rows.shape[1])]),
     "parity": lambda rows, generator: rows.sum(axis=0) % 2 == 1,
     "one copied": lambda rows, generator: rows[0],
 }

@@ -1,6 +1,7 @@
 """Limits by attack: reconstruction, tracing, and the influence of one record."""
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
@@ -125,44 +126,28 @@ def influence_of(algorithm: Algorithm[LocalQuery, Tally, Any]) -> Influence | No
         return result
 
     try:
-        units = _units(randomizer)
-        if units is None:
-            return _by_ends(randomizer, decoded(_some(randomizer)))
-        return _by_reports(randomizer, units, decoded)
+        empty = randomizer.empty()
+        listed = isinstance(randomizer, FiniteChannel) and empty.counts.shape == (randomizer.cells, randomizer.alphabet)
+        if listed and not isinstance(randomizer, FrequencyOracle) and empty.counts.size <= MOST:
+            each = single_estimates(lambda counts: decoded(Tally(counts)).value, empty.counts.shape)
+            return None if each is None else Influence(each.min(axis=0), each.max(axis=0))
+        estimate = decoded(replace(empty, counts=np.ones_like(empty.counts), n=int(empty.counts.size)))  # to see of which kind it is
     except InputError:
         return None
-
-
-def _some(randomizer: Randomizer) -> Tally:
-    """A tally of a few reports, to see of which kind the estimate is."""
-    empty = randomizer.empty()
-    return replace(empty, counts=np.ones_like(empty.counts), n=int(empty.counts.size))
-
-
-def _by_ends(randomizer: Randomizer, estimate: Estimate) -> Influence | None:
     if not isinstance(randomizer, FrequencyOracle) or estimate.ends is None:
         return None
     low, high = (np.broadcast_to(end, estimate.value.shape).astype(np.float64) for end in estimate.ends)
     return Influence(low, high)
 
 
-def _units(randomizer: Randomizer) -> list[Counts] | None:
-    """The counts of every single report, where they are few."""
-    counts = randomizer.empty().counts
-    if isinstance(randomizer, FrequencyOracle) or not isinstance(randomizer, FiniteChannel) or counts.shape != (randomizer.cells, randomizer.alphabet):
-        return None
-    if counts.size > MOST:
-        return None
-    return [unit.reshape(counts.shape) for unit in np.eye(counts.size, dtype=np.int64)]
-
-
-def _by_reports(randomizer: Randomizer, units: list[Counts], decoded: Any) -> Influence | None:
-    each = np.array([decoded(Tally(unit, 1)).value for unit in units])
-    weights = 1 + np.arange(len(units)) % 7
-    together = decoded(Tally(np.tensordot(weights, np.array(units), axes=1), int(weights.sum()))).value
-    if not np.allclose(together, np.tensordot(weights, each, axes=1) / weights.sum(), rtol=1e-9, atol=1e-9):
-        return None  # it is no average of what single reports say
-    return Influence(each.min(axis=0), each.max(axis=0))
+def single_estimates(estimate: Callable[[Counts], Floats], shape: tuple[int, ...]) -> Floats | None:
+    """What each report alone is an estimate of, with counts of this shape; None where the estimate of many reports is not the mean of theirs."""
+    one = np.zeros(math.prod(shape), dtype=np.int64)
+    one[0] = 1
+    each = np.array([estimate(np.roll(one, place).reshape(shape)) for place in range(len(one))])
+    mixed = 1 + np.arange(len(one), dtype=np.int64) % 7
+    mean = np.tensordot(mixed, each, axes=1) / mixed.sum()
+    return each if np.allclose(mean, estimate(mixed.reshape(shape)), rtol=1e-9, atol=1e-9) else None
 
 
 def irregularity(randomizer: Randomizer, seen: Counts) -> float | None:
@@ -175,7 +160,7 @@ def irregularity(randomizer: Randomizer, seen: Counts) -> float | None:
     """
     if not isinstance(randomizer, UnaryEncoding) or not seen.any():
         return None
-    from scipy.stats import binom  # imported when a round of bit vectors is over
+    from scipy.stats import binom
 
     law = ones_law(randomizer)
     return float(min(1.0, len(law) * binom.sf(seen - 1, seen.sum(), law).min()))
@@ -191,14 +176,9 @@ def ones_law(randomizer: BitVector) -> Floats:
     """The law of the number of ones in an honest report, shape (places + 1,): the convolution of its bits' laws, alike for all values."""
     shares = np.array(randomizer.ones, dtype=np.float64)[randomizer.code[0]] / randomizer.total
     symbols, times = np.unique(shares, return_counts=True)
+    from scipy.stats import binom  # imported when a round of bit vectors is over
+
     law = np.ones(1)
-    for share, many in zip(symbols, times, strict=True):
-        law = np.convolve(law, _binomial(int(many), float(share)))
-    return law
-
-
-def _binomial(n: int, share: float) -> Floats:
-    from scipy.stats import binom
-
-    law: Floats = binom.pmf(np.arange(n + 1), n, share)
+    for share, many in zip(symbols.tolist(), times.tolist(), strict=True):
+        law = np.convolve(law, binom.pmf(np.arange(many + 1), many, share))
     return law

@@ -8,6 +8,7 @@ from functools import partial
 import numpy as np
 
 from local_dp.arrays import Counts, Floats
+from local_dp.bounds.attacks import single_estimates
 from local_dp.bounds.frequencies import oue_variance, parities_variance, set_errors, sue_variance, summed_variance, unfavourable_laws
 from local_dp.bounds.means import Body, hybrid_variance, piecewise_variance, staircase_variance, vector_choices
 from local_dp.bounds.response import check_positive_epsilon, response_gain
@@ -180,8 +181,7 @@ class Reports:
 
     def estimates(self, counts: Counts) -> Floats:
         """What each of several tallies, shape (..., cells * alphabet), says of the aim, shape (..., m)."""
-        means: Floats = counts @ self.added / counts.sum(axis=-1, keepdims=True)
-        return means
+        return np.asarray(counts @ self.added / counts.sum(axis=-1, keepdims=True))
 
     def errors(self, law: Floats) -> Errors:
         """Those of one report of a client whose value has this law."""
@@ -249,8 +249,7 @@ def report_laws(randomizer: FiniteChannel, values: Counts) -> Floats:
     """Pr[cell, report | value], shape (values, cells * alphabet)."""
     cells, reports = np.arange(randomizer.cells)[:, None], np.arange(randomizer.alphabet)
     held = np.asarray(values, dtype=np.int64)[:, None, None] + randomizer.domain.low
-    law: Floats = np.exp(randomizer.log_probability(reports, held, cells)).reshape(len(values), -1) / randomizer.cells
-    return law
+    return np.exp(randomizer.log_probability(reports, held, cells)).reshape(len(values), -1) / randomizer.cells
 
 
 def _added(randomizer: FiniteChannel) -> Floats | None:
@@ -260,12 +259,7 @@ def _added(randomizer: FiniteChannel) -> Floats | None:
         return None
 
     def estimate(counts: Counts) -> Floats:
-        return np.atleast_1d(randomizer.estimate(Tally(counts.reshape(randomizer.cells, randomizer.alphabet))).value)
+        return np.atleast_1d(randomizer.estimate(Tally(counts)).value)
 
-    one = np.zeros(size, dtype=np.int64)
-    one[0] = 1
-    if size * len(estimate(one)) > MAX_TABLE:
-        return None
-    added = np.array([estimate(np.roll(one, place)) for place in range(size)])
-    mixed = 1 + np.arange(size, dtype=np.int64) % 7
-    return added if np.allclose(mixed @ added / mixed.sum(), estimate(mixed), atol=1e-9, rtol=1e-9) else None
+    shape = randomizer.cells, randomizer.alphabet
+    return single_estimates(estimate, shape) if size * len(estimate(np.ones(shape, dtype=np.int64))) <= MAX_TABLE else None

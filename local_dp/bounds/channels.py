@@ -10,7 +10,7 @@ import numpy as np
 from local_dp.arrays import Floats
 from local_dp.bounds.response import check_positive_epsilon, response_gain
 from local_dp.bounds.tails import normal_quantile
-from local_dp.checks import check_success
+from local_dp.checks import check_share, check_success
 from local_dp.errors import InputError
 
 LN3 = math.log(3)
@@ -51,8 +51,7 @@ def staircase_columns(epsilon: float, symbols: int) -> Floats:
     if not 1 <= symbols <= MAX_SYMBOLS:
         raise InputError(f"a channel has {symbols} symbols; give a number from 1 to {MAX_SYMBOLS}")
     high = (np.arange(1 << symbols)[:, None] >> np.arange(symbols)) & 1
-    columns: Floats = np.where(high == 1, math.exp(epsilon), 1.0)
-    return columns
+    return np.where(high == 1, math.exp(epsilon), 1.0)
 
 
 def best_channel(epsilon: float, symbols: int, score: Callable[[Floats], Floats]) -> BestChannel:
@@ -103,7 +102,8 @@ def asked_again_bound(dimension: float, epsilon: float, success: float, guess: f
     (1 - sqrt(1 - (p - rho)^2)) SDA / (K c G), for a class of spectral dimension SDA, success p, and `guess` = rho, the share of the prior that one fixed
     output is good for (limits 12.3).
     """
-    check_class(dimension, success, guess)
+    if not (0 <= guess <= 1 and 0 < success <= 1 and dimension > 0):
+        raise InputError(f"dimension {dimension}, success {success} and guess {guess}; give a positive dimension and probabilities")
     return distance_needed(max(0.0, success - guess)) * dimension / (pasting_constant() * affinity_curvature(epsilon) * report_squares(epsilon))
 
 
@@ -122,16 +122,14 @@ def best_two_laws(epsilon: float, variation: float) -> BestChannel:
 
     def distance(columns: Floats) -> Floats:
         first, second = (np.sqrt(columns @ law) for law in easiest_laws(variation))
-        squares: Floats = (first - second) ** 2 / 2
-        return squares
+        return (first - second) ** 2 / 2
 
     return best_channel(epsilon, 3, distance)
 
 
 def easiest_laws(variation: float) -> tuple[Floats, Floats]:
     """Two laws of three symbols, of which any two laws at this total variation distance are made by relabelling at random."""
-    if not 0 < variation < 1:
-        raise InputError(f"the total variation distance is {variation}; give a number strictly between 0 and 1")
+    check_share("the total variation distance", variation)
     return np.array([variation, 0.0, 1 - variation]), np.array([0.0, variation, 1 - variation])
 
 
@@ -154,9 +152,3 @@ def two_laws_clients(epsilon: float, variation: float, beta: float) -> int:
     """n with which randomized response, on whether the symbol is likelier under the first law, distinguishes any two laws: z_beta^2 C^2 / t^2, in one round."""
     easiest_laws(variation)
     return math.ceil((normal_quantile(beta) * response_gain(epsilon) / variation) ** 2)
-
-
-def check_class(dimension: float, success: float, guess: float) -> None:
-    """Raises InputError unless these can be a class's dimension, the probabilities of a success and of a guess."""
-    if not (0 <= guess <= 1 and 0 < success <= 1 and dimension > 0):
-        raise InputError(f"dimension {dimension}, success {success} and guess {guess}; give a positive dimension and probabilities")

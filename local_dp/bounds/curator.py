@@ -7,7 +7,7 @@ import numpy as np
 
 from local_dp.arrays import Floats
 from local_dp.bounds.tails import normal_tail
-from local_dp.checks import check_positive, check_share, check_whole
+from local_dp.checks import check_positive, check_share, check_shares, check_whole
 from local_dp.curator.parity.learner import ParityLearner, paper_runs
 from local_dp.errors import InputError
 
@@ -60,8 +60,7 @@ def paper_parity_examples(d: int, epsilon: float, alpha: float, beta: float, who
 
     With `whole_runs` false, runs = log2(2 / beta) as printed, which is not a whole number: rounded up at that eps', the budget would be exceeded.
     """
-    check_share("alpha", alpha)
-    check_share("beta", beta)
+    check_shares(alpha=alpha, beta=beta)
     runs = paper_runs(beta) if whole_runs else math.log2(2 / beta)
     return math.ceil(8 * runs / (epsilon * alpha) * (d * math.log(2) + math.log(2 / beta)))
 
@@ -92,8 +91,7 @@ def occam_examples(size: int, epsilon: float, alpha: float, beta: float) -> int:
     (cosh t - alpha sinh t)^n because e^(-tD) lies below its chord on [-1, 1]; add up over the hypotheses. This is below KLNRS Theorem 3.7's printed n, whose
     proof covers a perfect hypothesis only: the printed size is right after all. Two to three times less than by uniform convergence (limits 4.1).
     """
-    check_share("alpha", alpha)
-    check_share("beta", beta)
+    check_shares(alpha=alpha, beta=beta)
     t = min(epsilon / 2, math.atanh(alpha))
     return math.ceil((math.log(size) - math.log(beta)) / -math.log(math.cosh(t) - alpha * math.sinh(t)))  # a class may have 10^400 labellings
 
@@ -103,22 +101,19 @@ def occam_examples_realizable(size: int, epsilon: float, alpha: float, beta: flo
 
     Proof: Pr[h is chosen] <= e^(-eps (errors of h) / 2), whose mean is (1 - error (1 - e^(-eps/2)))^n; add up over the hypotheses of error above alpha.
     """
-    check_share("alpha", alpha)
-    check_share("beta", beta)
+    check_shares(alpha=alpha, beta=beta)
     return math.ceil(math.log(size / beta) / -math.log1p(alpha * math.expm1(-epsilon / 2)))
 
 
 def occam_examples_printed(size: int, epsilon: float, alpha: float, beta: float) -> int:
     """n >= (ln size + ln(2 / beta)) max(4 / (eps alpha), 2 / alpha^2), as printed in KLNRS Theorem 3.7."""
-    check_share("alpha", alpha)
-    check_share("beta", beta)
+    check_shares(alpha=alpha, beta=beta)
     return math.ceil(math.log(2 * size / beta) * max(4 / (epsilon * alpha), 2 / alpha**2))
 
 
 def occam_examples_uniform(size: int, epsilon: float, alpha: float, beta: float) -> int:
     """Agnostic, by uniform convergence within alpha / 3: n >= max((9 / (2 alpha^2)) ln(4 size / beta), (6 / (eps alpha)) ln(2 size / beta)) (limits 4.1)."""
-    check_share("alpha", alpha)
-    check_share("beta", beta)
+    check_shares(alpha=alpha, beta=beta)
     return math.ceil(max(4.5 / alpha**2 * math.log(4 * size / beta), 6 / (epsilon * alpha) * math.log(2 * size / beta)))
 
 
@@ -128,8 +123,7 @@ def enough_records(queries: int, epsilon: float, tau: float, beta: float) -> int
     n >= max(8 ln(4t / beta) / tau^2, 4t ln(4t / beta) / (eps tau)): half of tau for sampling (Hoeffding), half for noise (Pr[|Y| > y] <= 2 e^(-eps y / t)).
     Against the local model's C^2 t ln(t / beta) / tau^2, privacy is free once tau < eps / t.
     """
-    check_share("tau", tau)
-    check_share("beta", beta)
+    check_shares(tau=tau, beta=beta)
     if queries < 1:
         raise InputError(f"there are {queries} queries; give at least one query")
     tail = math.log(4 * queries / beta)
@@ -178,7 +172,7 @@ def perturbed_excess(separators: int, shift: int, epsilon: float, beta: float) -
 
 def printed_sigma(separators: int, epsilon: float, delta: float) -> float:
     """3.5 sqrt(m ln(1 / delta)) / eps: the scale of Gaussian noise in Theorem 7. NOT private for parities (`parity_delta`); for contrast alone."""
-    _check(separators, epsilon, delta)
+    _check(separators, delta, epsilon=epsilon)
     return 3.5 * math.sqrt(separators * math.log(1 / delta)) / epsilon
 
 
@@ -188,15 +182,14 @@ def safe_sigma(separators: int, epsilon: float, delta: float) -> float:
     Proof: moving every coordinate by 2 changes the log density by at most (2 |eta|_1 + 2 m) / sigma^2, and |eta|_1 / sigma exceeds its mean m sqrt(2 / pi) by
     sqrt(2 m ln(1 / delta)) with probability delta at most. About 1.6 m / eps, where the pure noise has a standard deviation of 2.83 m / eps.
     """
-    _check(separators, epsilon, delta)
+    _check(separators, delta, epsilon=epsilon)
     first = 2 * (separators * math.sqrt(2 / math.pi) + math.sqrt(2 * separators * math.log(1 / delta)))
     return (first + math.sqrt(first**2 + 8 * separators * epsilon)) / (2 * epsilon)
 
 
 def pure_deviation(separators: int, epsilon: float) -> float:
     """The standard deviation of the whole noise of ratio e^(-eps / (2 m)): 1 / (sqrt(2) sinh(eps / (4 m)))."""
-    check_whole("separators", separators, 1, 1 << 40)
-    check_positive("epsilon", epsilon)
+    _check(separators, epsilon=epsilon)
     return 1 / (math.sqrt(2) * math.sinh(epsilon / (4 * separators)))
 
 
@@ -206,8 +199,7 @@ def parity_odd(separators: int, sigma: float) -> float:
     The noise alone prefers the bits where it is negative, oddly many of them half the time; one error is then avoided by the flip of a bit of |eta_i| < 1. So
     it is Pr[|N(0, 1)| > 1 / sigma]^m / 2.
     """
-    check_whole("separators", separators, 1, 1 << 40)
-    check_positive("sigma", sigma)
+    _check(separators, sigma=sigma)
     return (2 * normal_tail(1 / sigma)) ** separators / 2
 
 
@@ -217,8 +209,8 @@ def parity_delta(separators: int, sigma: float, epsilon: float) -> float:
     return max(0.0, 1 - odd - math.exp(epsilon) * odd)
 
 
-def _check(separators: int, epsilon: float, delta: float) -> None:
+def _check(separators: int, delta: float = 0.5, **positive: float) -> None:
     check_whole("separators", separators, 1, 1 << 40)
-    check_positive("epsilon", epsilon)
-    if not 0 < delta < 1:
-        raise InputError(f"delta is {delta}; it must lie between 0 and 1, both excluded")
+    for name, value in positive.items():
+        check_positive(name, value)
+    check_share("delta", delta)

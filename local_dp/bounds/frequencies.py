@@ -9,7 +9,7 @@ import numpy as np
 from local_dp.arrays import Floats
 from local_dp.bounds.response import check_positive_epsilon, check_tolerance, response_gain
 from local_dp.bounds.tails import NEAR, Errors, normal_quantile, widest_reach
-from local_dp.checks import check_positive, check_share, check_whole
+from local_dp.checks import check_positive, check_shares, check_whole
 from local_dp.optimise import least_clients
 from local_dp.randomizers.frequencies.best import best_choice
 from local_dp.randomizers.frequencies.wide_hashing import best_parities
@@ -27,7 +27,7 @@ def prefers_grr(epsilon: float, k: int) -> bool:
     return k < growth**2 + growth + 3
 
 
-def _support_variance(p: float, q: float, share: float) -> float:
+def support_variance(p: float, q: float, share: float) -> float:
     """l (1 - l) / (p - q)^2, l = q + f (p - q): of a report that supports the own symbol with probability p, and each other one with probability q."""
     seen = q + share * (p - q)
     return seen * (1 - seen) / (p - q) ** 2
@@ -67,8 +67,7 @@ def sketch_variance(epsilon: float, buckets: int, points: int, share: float) -> 
     own = 1 / (1 + math.exp(-epsilon / 2))
     shared = (points / buckets - 1) / (points - 1)
     other = shared * own + (1 - shared) * (1 - own)
-    seen = other + share * (own - other)
-    return seen * (1 - seen) / (own - other) ** 2
+    return support_variance(own, other, share)
 
 
 def summed_variance(epsilon: float, share: float) -> float:
@@ -84,8 +83,20 @@ def thresholded_variance(epsilon: float, threshold: float, share: float) -> floa
     elsewhere; the worst case is a symbol for which l = 1/2.
     """
     check_positive_epsilon(epsilon)
-    p, q = 1 - math.exp(-(1 - threshold) * epsilon / 2) / 2, math.exp(-threshold * epsilon / 2) / 2
-    return _support_variance(p, q, share)
+    return support_variance(1 - math.exp(-(1 - threshold) * epsilon / 2) / 2, math.exp(-threshold * epsilon / 2) / 2, share)
+
+
+def _chances(epsilon: float, order: int, w: int) -> tuple[float, float]:
+    """Of a set of w of `order` points, which holds the own symbol at odds e^eps: p that it does, and q that it holds another one."""
+    growth = math.exp(epsilon)
+    p = w * growth / (w * growth + order - w)
+    return p, (w - p) / (order - 1)
+
+
+def _pair_chances(p: float, order: int, w: int) -> tuple[float, float]:
+    """The chances that two symbols are in a set, one of them held or neither."""
+    with_none = ((w - 2) * p + w * (1 - p)) * (w - 1) / ((order - 1) * (order - 2)) if order > 2 else 0.0
+    return p * (w - 1) / (order - 1), with_none
 
 
 def subset_variance(epsilon: float, order: int, w: int, share: float) -> float:
@@ -94,17 +105,12 @@ def subset_variance(epsilon: float, order: int, w: int, share: float) -> float:
     l (1 - l) / (p - q)^2, l = q + f (p - q), for the chances p = w E / (w E + K - w) of the own symbol and q = (w - p) / (K - 1) of another in the set.
     """
     check_positive_epsilon(epsilon)
-    growth = math.exp(epsilon)
-    p = w * growth / (w * growth + order - w)
-    q = (w - p) / (order - 1)
-    return _support_variance(p, q, share)
+    return support_variance(*_chances(epsilon, order, w), share)
 
 
 def worst_subset_variance(epsilon: float, order: int, w: int) -> float:
     """The most that `subset_variance` is for any share: where l is 1/2, or for a symbol that all hold if no share brings l so far (p < 1/2)."""
-    growth = math.exp(epsilon)
-    p = w * growth / (w * growth + order - w)
-    q = (w - p) / (order - 1)
+    p, q = _chances(epsilon, order, w)
     return subset_variance(epsilon, order, w, min(1.0, max(0.0, (0.5 - q) / (p - q))))
 
 
@@ -115,11 +121,8 @@ def contrast_factors(epsilon: float, order: int, w: int) -> tuple[float, float]:
     E[(sum of c over the set)^2 | u held] = (q - s) |c|^2 + (p - q - 2 r + 2 s) c_u^2; at the uniform law of all points b / k stands for b. Proven for single
     symbols; for larger sets exact on average over triples, which their designs do not hold alike: at a law of one symbol up to 1.5 times that was found.
     """
-    growth = math.exp(epsilon)
-    p = w * growth / (w * growth + order - w)
-    q = (w - p) / (order - 1)
-    with_one = p * (w - 1) / (order - 1)
-    with_none = ((w - 2) * p + w * (1 - p)) * (w - 1) / ((order - 1) * (order - 2)) if order > 2 else 0.0
+    p, q = _chances(epsilon, order, w)
+    with_one, with_none = _pair_chances(p, order, w)
     return (q - with_none) / (p - q) ** 2, max(0.0, p - q - 2 * with_one + 2 * with_none) / (p - q) ** 2
 
 
@@ -149,9 +152,7 @@ def parities_variance(epsilon: float, b: int, share: float) -> float:
     p = E / (E + 2^b - 1), q = 2^-b, l = q + f (p - q). At 2^b = E + 1 it is 4 E / (E - 1)^2 for a rare symbol.
     """
     check_positive_epsilon(epsilon)
-    growth = math.exp(epsilon)
-    p, q = growth / (growth + (1 << b) - 1), math.ldexp(1.0, -b)
-    return _support_variance(p, q, share)
+    return support_variance(math.exp(epsilon) / (math.exp(epsilon) + (1 << b) - 1), math.ldexp(1.0, -b), share)
 
 
 def shares_errors(epsilon: float, law: Floats, *, joint: bool = False) -> Errors:
@@ -169,15 +170,12 @@ def set_errors(epsilon: float, order: int, w: int, law: Floats) -> Errors:
     With probability p (w - 1) / (K - 1) where one of them is held; else both are others, with ((w - 2) p + w (1 - p)) (w - 1) / ((K - 1)(K - 2)): exact on
     average over pairs, and for each where the sets are single symbols.
     """
-    growth = math.exp(epsilon)
-    p = w * growth / (w * growth + order - w)
-    q = (w - p) / (order - 1)
+    p, q = _chances(epsilon, order, w)
     seen = q + law * (p - q)
     variance = seen * (1 - seen) / (p - q) ** 2
     near = np.argsort(-variance, kind="stable")[:NEAR]
     held = law[near, None] + law[None, near]
-    with_one = p * (w - 1) / (order - 1)
-    with_none = ((w - 2) * p + w * (1 - p)) * (w - 1) / ((order - 1) * (order - 2)) if order > 2 else 0.0
+    with_one, with_none = _pair_chances(p, order, w)
     both = with_one * held + with_none * (1 - held)
     covariance = (both - np.outer(seen[near], seen[near])) / (p - q) ** 2
     np.fill_diagonal(covariance, variance[near])
@@ -310,12 +308,6 @@ def best_schedule(epsilon: float, bits: int, share: float, beta: float) -> Sched
     return min((WIDE, NARROW), key=lambda schedule: schedule.clients(epsilon, bits, share, beta))
 
 
-def label_examples_printed(dimension: int, epsilon: float, alpha: float, beta: float) -> int:
-    """m >= (768 / (alpha^2 eps)) (VC ln(64 / alpha) + 2 ln(8 / beta)): Theorem 6.2."""
-    _check(dimension, epsilon, alpha, beta)
-    return math.ceil(768 / (alpha**2 * epsilon) * (dimension * math.log(64 / alpha) + 2 * math.log(8 / beta)))
-
-
 def public_points(dimension: int, alpha: float, beta: float) -> int:
     """n >= (64 / alpha)(VC ln(128 / alpha) + ln(8 / beta)): except with probability beta / 4, a concept that agrees on n points errs by at most alpha / 8.
 
@@ -358,5 +350,4 @@ def label_examples(dimension: int, epsilon: float, alpha: float, beta: float) ->
 def _check(dimension: int, epsilon: float, alpha: float, beta: float) -> None:
     check_whole("the VC dimension", dimension, 1, 1 << 20)
     check_positive("epsilon", epsilon)
-    check_share("alpha", alpha)
-    check_share("beta", beta)
+    check_shares(alpha=alpha, beta=beta)

@@ -14,9 +14,9 @@ from local_dp.bounds.channels import report_capacity
 from local_dp.bounds.parity import at_most, entropy, named_counts, named_score, parity_halving_clients
 from local_dp.bounds.response import check_positive_epsilon, response_gain
 from local_dp.bounds.tails import add_normal, normal_quantile, normal_tail
-from local_dp.checks import check_positive
+from local_dp.checks import check_positive, check_share
 from local_dp.errors import InputError
-from local_dp.optimise import least_clients
+from local_dp.optimise import crossing, least_clients
 
 
 def group_lengths(k: int, rounds: int) -> tuple[int, ...]:
@@ -246,15 +246,11 @@ def chi_square_tail(statistic: float, degrees: int) -> float:
 
 def chi_square_quantile(tail: float, degrees: int) -> float:
     """The statistic with that tail probability, by bisection."""
-    if not 0 < tail < 1:
-        raise InputError(f"a tail probability is {tail}; give a number strictly between 0 and 1")
-    low, high = 0.0, float(degrees)
+    check_share("a tail probability", tail)
+    high = float(degrees)
     while chi_square_tail(high, degrees) > tail:
         high *= 2
-    for _ in range(80):
-        middle = (low + high) / 2
-        low, high = (middle, high) if chi_square_tail(middle, degrees) > tail else (low, middle)
-    return high
+    return crossing(0.0, high, lambda statistic: chi_square_tail(statistic, degrees) > tail, 80)[1]
 
 
 def check_distance(alpha: float) -> None:

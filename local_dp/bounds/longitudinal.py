@@ -7,7 +7,7 @@ from functools import cached_property
 import numpy as np
 
 from local_dp.arrays import Floats
-from local_dp.bounds.frequencies import frequency_variance
+from local_dp.bounds.frequencies import frequency_variance, support_variance
 from local_dp.bounds.response import check_positive_epsilon
 from local_dp.bounds.tails import normal_quantile
 from local_dp.checks import check_whole
@@ -72,8 +72,7 @@ class Tree:
     def cohorts(self, epsilon: float) -> Floats:
         """The share of the clients of each level with the least mean variance, in proportion to the roots of what each adds: shape (levels,)."""
         roots = np.sqrt(self.spreads(epsilon).mean(axis=1))
-        shares: Floats = roots / roots.sum()
-        return shares
+        return np.asarray(roots / roots.sum())
 
     def variances(self, epsilon: float, changes: int) -> Floats:
         """n times the variance of the share of yes after each wave, shape (T,): C^2 times the sum over levels of `spreads` by the level's share.
@@ -81,8 +80,7 @@ class Tree:
         Of C changes each has a C-th of the clients, and all are added. It is for clients who all change C times, at times as likely; fewer changes are less.
         """
         check_whole("changes", changes, 1, self.waves)
-        variances: Floats = changes**2 * (self.spreads(epsilon) / self.cohorts(epsilon)[:, None]).sum(axis=0)
-        return variances
+        return np.asarray(changes**2 * (self.spreads(epsilon) / self.cohorts(epsilon)[:, None]).sum(axis=0))
 
 
 def best_tree(epsilon: float, waves: int) -> Tree:
@@ -101,9 +99,7 @@ def rappor_variance(odds: tuple[Odds, Odds], share: float) -> float:
     p1 = p2 = 1 it is the variance f (1 - f) of sampling alone. Source: Arcolezi et al. 2021, equation 8, at its exact law.
     """
     (p1, q1), (p2, q2) = odds
-    p, q = q2 + p1 * (p2 - q2), q2 + q1 * (p2 - q2)
-    seen = q + share * (p - q)
-    return seen * (1 - seen) / (p - q) ** 2
+    return support_variance(q2 + p1 * (p2 - q2), q2 + q1 * (p2 - q2), share)
 
 
 def bit_flip_variance(epsilon: float, k: int, d: int, share: float) -> float:
@@ -112,37 +108,18 @@ def bit_flip_variance(epsilon: float, k: int, d: int, share: float) -> float:
     p = 1/2 (of a single bit 1 - q), q = 1 / (e^eps + 1). Ding, Kulkarni and Yekhanin's bits lose eps / 2 each, with p = 1 - q = 1 / (1 + e^(-eps / 2)). Up to
     terms of order k^2 / (n d^2), for how many are asked of a bucket is chance.
     """
-    p, q = event_odds(epsilon, d)
-    seen = q + share * (p - q)
-    return k / d * seen * (1 - seen) / (p - q) ** 2
-
-
-def first_flip(epsilon: float, first: float) -> tuple[float, float]:
-    """The lasting flip f1 and the fresh one f2 of two symmetric steps on a bit, of which all reports lose `epsilon` and one `first` times epsilon.
-
-    1 - f = e^x / (1 + e^x) of one step of loss x, and both steps together are one of loss first epsilon: (1 - 2 f1) (1 - 2 f2) = tanh(first epsilon / 2).
-    """
-    kept = math.tanh(first * epsilon / 2) / math.tanh(epsilon / 2)
-    return 1 / (1 + math.exp(epsilon)), (1 - kept) / 2
+    return k / d * support_variance(*event_odds(epsilon, d), share)
 
 
 def loloha_codes(lasting: float, first: float) -> float:
     """The number of codes g, as a real number, of least variance in one round for a rare symbol among many, where the report's odds are e^first: e^first + 1.
 
     The exact second step makes one report plain randomized response of `first` nats on the codes, so `lasting` does not matter, and this is OLH's optimum.
-    Arcolezi et al. 2023 have a formula in both (`paper_codes`), as their second step is louder than it need be for g > 2.
+    Arcolezi et al. 2023 have a formula in both, as their second step is louder than it need be for g > 2.
     """
     if not 0 < first < lasting:
         raise InputError(f"one report loses {first} and all of them {lasting}; give 0 < first < lasting")
     return math.exp(first) + 1
-
-
-def paper_codes(lasting: float, first: float) -> int:
-    """g of Arcolezi, Pinzon, Palamidessi, Gambs 2023 (OLOLOHA), from a = e^lasting and b = e^first."""
-    loloha_codes(lasting, first)
-    a, b = math.exp(lasting), math.exp(first)
-    root = math.sqrt(a**4 - 14 * a**2 + 12 * a * b * (1 - a * b) + 12 * a**3 * b + 1)
-    return 1 + max(1, round((1 - a**2 + root) / (6 * (a - b))))
 
 
 def changing_loss(odds: tuple[Odds, Odds], rounds: int) -> float:
@@ -187,21 +164,15 @@ def ways(epsilon: float, waves: int, k: int, changes: int | None = None, first: 
     All but memoised lose at most epsilon whatever values do; memoised, because the client is asked of its first value.
     """
     check_whole("waves", waves, 2, MAX_WAVES)
-    found = [_alike("split", waves * _share_variance(epsilon, k)), _alike("fresh", _share_variance(split_epsilon(epsilon, waves), k))]
+    whole = frequency_variance(epsilon, k, 1 / k)
+    alike = {"split": waves * whole, "fresh": frequency_variance(split_epsilon(epsilon, waves), k, 1 / k)}
     if changes == 0:
-        found.append(_alike("memoised", _share_variance(epsilon, k) if first == 1.0 else lasting_answer(epsilon, k, first)[0]))
-    elif changes is not None and k == 2:
+        alike["memoised"] = whole if first == 1.0 else lasting_answer(epsilon, k, first)[0]
+    found = [Way(name, variance, variance) for name, variance in alike.items()]
+    if changes and k == 2:
         variances = best_tree(epsilon, waves).variances(epsilon, min(changes, waves))
         found.append(Way("tracked", float(variances.mean()), float(variances.max())))
     return tuple(sorted(found, key=lambda way: way.variance))
-
-
-def _alike(name: str, variance: float) -> Way:
-    return Way(name, variance, variance)
-
-
-def _share_variance(epsilon: float, k: int) -> float:
-    return frequency_variance(epsilon, k, 1 / k)
 
 
 def lasting_answer(epsilon: float, k: int, first: float) -> tuple[float, MemoisedGRR | MemoisedRAPPOR]:

@@ -10,7 +10,7 @@ import numpy as np
 from local_dp.bounds.response import check_positive_epsilon, response_gain
 from local_dp.bounds.tails import normal_tail
 from local_dp.checks import check_success
-from local_dp.optimise import best_split, least_clients
+from local_dp.optimise import best_split, least_clients, lowest
 
 
 def one_bit_variance(epsilon: float, null: float) -> float:
@@ -47,34 +47,22 @@ def masked_parity_information(epsilon: float) -> float:
     return 1 / one_bit_variance(epsilon, 1 / 2)
 
 
+def _exact(d: int, first: float, second: float) -> float:
+    """Pr[(r, a) exact], normal approximation: each bit of r from a mean of 1 / (2 d) of variance 1 / first, a from one of 1 / 2 of variance 1 / second."""
+    return (1 - normal_tail(math.sqrt(first) / (2 * d))) ** d * (1 - normal_tail(math.sqrt(second) / 2))
+
+
 def masked_parity_success(d: int, epsilon: float, first: int, second: int) -> float:
     """Pr[(r, a) exact] of hashing with `first` clients, then the parity query with `second`: normal approximation (limits 3.2, P2).
 
     Each round has the better of one hashed bit and blocks: at epsilon 1 one bit, in both from about 1.4 not.
     """
-    _, variance = best_size(epsilon, d, 1 / (2 * d), 1 / 2)
-    bit = normal_tail(math.sqrt(first / variance) / (2 * d))
-    _, variance = best_size(epsilon, 1, 1 / 2, 1 / 2)
-    mask = normal_tail(math.sqrt(second / variance) / 2)
-    return (1 - bit) ** d * (1 - mask)
+    return _exact(d, first / best_size(epsilon, d, 1 / (2 * d), 1 / 2)[1], second / best_size(epsilon, 1, 1 / 2, 1 / 2)[1])
 
 
 def masked_parity_split(d: int, epsilon: float, n: int) -> int:
     """How many of n clients to ask in round one, so that `masked_parity_success` is largest."""
     return best_split(partial(masked_parity_success, d, epsilon), n)
-
-
-def masked_parity_clients(d: int, epsilon: float, beta: float) -> int:
-    """The least n for which the two rounds recover (r, a) with probability at least 1 - beta (limits 3.2, P2)."""
-
-    def enough(n: int) -> bool:
-        first = masked_parity_split(d, epsilon, n)
-        return masked_parity_success(d, epsilon, first, n - first) >= 1 - beta
-
-    return least_clients(enough, least=2)
-
-
-MEASURED_AT = 4  # d from which list decoding was measured
 
 
 def _two_round_clients(success: Callable[[int, int], float], beta: float) -> int:
@@ -85,45 +73,41 @@ def _two_round_clients(success: Callable[[int, int], float], beta: float) -> int
     return least_clients(enough, least=2)
 
 
+def masked_parity_clients(d: int, epsilon: float, beta: float) -> int:
+    """The least n for which the two rounds recover (r, a) with probability at least 1 - beta (limits 3.2, P2)."""
+    return _two_round_clients(partial(masked_parity_success, d, epsilon), beta)
+
+
 def masked_parity_literal_success(d: int, epsilon: float, first: int, second: int) -> float:
     """Pr[(r, a) exact] of the paper's protocol, first / d clients on each g_j, `second` on g_d, noise Lap(2 / eps) (limits 3.2, P0)."""
-    bit = normal_tail(math.sqrt(first / d / (8 / epsilon**2 + 1 / (4 * d))) / (4 * d))
-    mask = normal_tail(math.sqrt(second / (8 / epsilon**2 + 1 / 4)) / 4)
-    return (1 - bit) ** d * (1 - mask)
+    return _exact(d, first / (4 * d * (8 / epsilon**2 + 1 / (4 * d))), second / (4 * (8 / epsilon**2 + 1 / 4)))
 
 
 def masked_parity_literal_clients(d: int, epsilon: float, beta: float) -> int:
     """n for which the paper's protocol succeeds with probability 1 - beta: d z_{beta_r/d}^2 (8/eps^2 + 1/4d) 16 d^2 + 16 z_{beta_a}^2 (8/eps^2 + 1/4)."""
-    return _two_round_clients(lambda first, second: masked_parity_literal_success(d, epsilon, first, second), beta)
+    return _two_round_clients(partial(masked_parity_literal_success, d, epsilon), beta)
 
 
 def masked_parity_fresh_success(d: int, epsilon: float, first: int, second: int) -> float:
     """Pr[(r, a) exact] of the signed queries with fresh clients and randomized response, first / d clients on each (limits 3.2, P1)."""
-    bit = normal_tail(math.sqrt(first / d) / (2 * d * response_gain(epsilon)))
-    mask = normal_tail(math.sqrt(second) / (2 * response_gain(epsilon)))
-    return (1 - bit) ** d * (1 - mask)
+    return _exact(d, first / d / response_gain(epsilon) ** 2, second / response_gain(epsilon) ** 2)
 
 
 def masked_parity_fresh_clients(d: int, epsilon: float, beta: float) -> int:
     """n for which they succeed with probability 1 - beta: 4 d^3 C^2 z_{beta_r/d}^2 + 4 C^2 z_{beta_a}^2 (limits 3.2, P1)."""
-    return _two_round_clients(lambda first, second: masked_parity_fresh_success(d, epsilon, first, second), beta)
+    return _two_round_clients(partial(masked_parity_fresh_success, d, epsilon), beta)
 
 
-def measured_list_share(d: int) -> float:
-    """.55 + .5 / d: list decoding's clients over those of one-round hashing, at 95 % success. Measured, not derived.
-
-    95 % intervals of the measurements at epsilon 1: .65 to .70, .58 to .63, .55 to .60, .54 to .59 for d = 4, 8, 16, 32; the same within them at epsilon .25 to
-    2. At 90 % success the share is about 5 % greater.
-    """
-    return 0.55 + 0.5 / d
+MEASURED_AT = 4  # d from which list decoding was measured
 
 
 def masked_parity_list_clients(d: int, epsilon: float, beta: float) -> int:
-    """n for which list decoding succeeds with probability about 1 - beta: a measured share of the normal approximation for hashing (limits 3.2, P4).
+    """n for which list decoding succeeds with probability about 1 - beta: .55 + .5 / d times hashing's. Measured, not derived (limits 3.2, P4).
 
-    The share was measured at beta = .05 and epsilon up to 2. For d < 4 the list saves little, and hashing's own count is given.
+    95 % intervals of the share at beta = .05 and epsilon 1: .65 to .70, .58 to .63, .55 to .60, .54 to .59 for d = 4, 8, 16, 32; the same within them at
+    epsilon .25 to 2. At 90 % success it is about 5 % greater. For d < 4 the list saves little, and hashing's own count is given.
     """
-    return math.ceil((measured_list_share(d) if d >= MEASURED_AT else 1.0) * masked_parity_clients(d, epsilon, beta))
+    return math.ceil((0.55 + 0.5 / d if d >= MEASURED_AT else 1.0) * masked_parity_clients(d, epsilon, beta))
 
 
 MOST_TOLD = 8  # reported bits of x beside a bent function of the others
@@ -144,9 +128,7 @@ class OneRound:
         """Pr[(r, a) exact], normal approximation: r as by hashing, a from a correlation of 2^(-d/2) over all bits of x (limits 3.3)."""
         position = self.variance(d, epsilon, 1 / (2 * d))
         symbol = self.variance(d, epsilon, 2.0 ** -(self.told + 1))
-        bit = normal_tail(math.sqrt(n / position) / (2 * d))
-        mask = normal_tail(math.sqrt(n / symbol) * 2.0 ** (-d / 2) / 2)
-        return (1 - bit) ** d * (1 - mask)
+        return _exact(d, n / position, n / symbol / 2.0**d)
 
     def clients(self, d: int, epsilon: float, beta: float) -> int:
         """n for which `success` is at least 1 - beta."""
@@ -200,11 +182,8 @@ def masked_parity_capacity(epsilon: float) -> float:
     def total(p: float) -> float:
         return p + float(((worth - p * a0) / a1).max())
 
-    low, high_p = -2 * float(worth.max()), 2 * float(worth.max())
-    for _ in range(80):  # convex in p, which has no sign: the constraints are equations
-        left, right = low + (high_p - low) / 3, high_p - (high_p - low) / 3
-        low, high_p = (low, right) if total(left) < total(right) else (left, high_p)
-    return total(low)
+    most = 2 * float(worth.max())
+    return total(lowest(-most, most, total, 80))  # convex in p, which has no sign: the constraints are equations
 
 
 def masked_parity_interactive_bound(d: int, epsilon: float) -> float:
@@ -227,21 +206,15 @@ def masked_parity_curator_clients(d: int, epsilon: float, beta: float) -> int:
     check_success(1 - beta, 0.0)
     q = -math.expm1(-epsilon / 2)
 
-    def failure(n: int) -> float:
-        wrong = sum(math.comb(d, k) * (1 - q * (1 / 4 + k / (2 * d))) ** n for k in range(1, d + 1))
-        return (1 - q / 2) ** n + 2 * float(wrong)
+    def enough(n: int) -> bool:
+        return (1 - q / 2) ** n + 2 * sum(math.comb(d, k) * (1 - q * (1 / 4 + k / (2 * d))) ** n for k in range(1, d + 1)) <= beta
 
-    return least_clients(lambda n: failure(n) <= beta, least=1)
+    return least_clients(enough)
 
 
 def success_bound(d: int, queries: float, tolerance: float) -> float:
     """Pr[error < 1/4] <= 1/2 + q / (8 tau^2 2^d) for every non-adaptive learner: Theorem 5.1 corrected, and tight (limits 3.1, E5)."""
     return min(1.0, 0.5 + queries / (8 * tolerance**2 * 2.0**d))
-
-
-def queries_needed(d: int, tolerance: float, success: float) -> float:
-    """q >= 8 tau^2 2^d (p - 1/2): the same bound, for a success probability p (limits 3.1, E5)."""
-    return 8 * tolerance**2 * 2.0**d * (success - 0.5)
 
 
 def coset_tolerance(k: int) -> float:

@@ -9,11 +9,10 @@ import numpy as np
 from local_dp.arrays import Floats
 from local_dp.bounds.response import check_positive_epsilon, response_gain
 from local_dp.loss import nano_epsilon
+from local_dp.optimise import lowest
 from local_dp.randomizers.vectors.coordinates import MAX_SIGNS, mean_sign, signs_moment
 from local_dp.randomizers.vectors.nearest_direction import MAX_DIRECTIONS, largest_normal, nearest_variance
 from local_dp.randomizers.vectors.privunit import Cap, best_cap, least_projection, projunit_moment, projunit_on_axis
-
-_BEST_TO = 1e-9  # of the search for a width
 
 
 def piecewise_variance(epsilon: float, t: float) -> float:
@@ -35,11 +34,7 @@ def window_limit(epsilon: float, width: float, t: float) -> float:
 
 def best_width(epsilon: float) -> float:
     """The width of least worst-case variance, by thirds: .98 at epsilon .1, .32 at 4. The paper's e^(-eps/2) is .135 at 4, of 1.5 times the variance."""
-    low, high = 1e-6, 2.0
-    while high - low > _BEST_TO:
-        left, right = low + (high - low) / 3, high - (high - low) / 3
-        low, high = (low, right) if window_limit(epsilon, left, 1.0) < window_limit(epsilon, right, 1.0) else (left, high)
-    return low
+    return lowest(1e-6, 2.0, lambda width: window_limit(epsilon, width, 1.0), 53)
 
 
 def hybrid_variance(epsilon: float) -> float:
@@ -69,8 +64,7 @@ def bounded_laplace_variances(epsilon: float, steps: int) -> Floats:
     kernel = decay ** np.abs(places[:, None] - places).astype(np.float64)
     sums, x = kernel.sum(axis=1), places / steps
     stands_for = np.linalg.solve(kernel, sums * x)
-    variances: Floats = (kernel @ stands_for**2) / sums - x**2
-    return variances
+    return np.asarray((kernel @ stands_for**2) / sums - x**2)
 
 
 def discrete_laplace_variances(epsilon: float, steps: int) -> Floats:
@@ -83,8 +77,7 @@ def discrete_laplace_variances(epsilon: float, steps: int) -> Floats:
     decay = math.exp(-epsilon / steps)
     places = np.arange(steps + 1)
     clamped = (decay**places + decay ** (steps - places)) / (1 + decay)
-    variances: Floats = decay * (2 - clamped) / (-math.expm1(-epsilon / steps) * steps) ** 2
-    return variances
+    return decay * (2 - clamped) / (-math.expm1(-epsilon / steps) * steps) ** 2
 
 
 def duchi_vector_variance(epsilon: float, d: int) -> float:
@@ -101,12 +94,6 @@ def signs_variance(epsilon: float, d: int, count: int) -> float:
     """Of a coordinate that is 0, the worst, per client in all: d / (b m^2), m = (E - 1) / (E + 2^b - 1), with b = `count` reported signs; d C^2 for one."""
     check_positive_epsilon(epsilon)
     return random_coordinate_variance(epsilon, d) if count == 1 else d * signs_moment(math.exp(epsilon), count)
-
-
-def best_nearest_variance(epsilon: float, d: int) -> float:
-    """E||estimate - x||^2 of a unit vector by `nearest-direction` with the best number of directions."""
-    check_positive_epsilon(epsilon)
-    return min(nearest_variance(math.exp(epsilon), count, d) for count in range(2, MAX_DIRECTIONS + 1))
 
 
 def privunit_variance(epsilon: float, d: int, cap: float) -> float:

@@ -9,7 +9,7 @@ import numpy as np
 from local_dp.arrays import Floats, Ints
 from local_dp.bounds.tails import CountLaw, log_sum
 from local_dp.checks import check_positive, check_share, check_whole
-from local_dp.curator.counts.laplace import MAX_COUNTS
+from local_dp.curator.counts import MAX_COUNTS
 from local_dp.curator.multisets import MAX_BITS
 from local_dp.curator.sanitizers.point_counts import CellNoise
 from local_dp.curator.selection.stable import UNIT, best_acceptance
@@ -80,19 +80,6 @@ def sanitizer_records(bits: int, epsilon: float, alpha: float, beta: float) -> i
     return least_not_excluded(_log_below(bits, 1), lambda m: CountLaw.always(math.floor(share * m) + 1), epsilon, beta)
 
 
-def sanitizer_size(bits: int, epsilon: float, alpha: float, beta: float, times: int = 2) -> float:
-    """(1 / (times alpha eps)) ln((2^bits - 1)(1 - beta) / beta): as if records could be split; Lemma 4.15 with `times` 2, as printed with 3.
-
-    By up to 1 / (2 alpha) more than is proven: 67, 122, 233, 455, 899 rounded up.
-    """
-    return (_log_below(bits, 1) + math.log((1 - beta) / beta)) / (times * _share(alpha, times) * epsilon)
-
-
-def point_records_printed(bits: int, epsilon: float, alpha: float) -> int:
-    """(1 / (8 alpha eps)) ln((2^bits - 2) / 3) for beta 1/2: Lemma 5.7 for one point, 55 at 64 bits where `point_records` gives 520."""
-    return math.ceil((_log_below(bits, 2) - math.log(3)) / (8 * _share(alpha) * epsilon))
-
-
 def _log_below(bits: int, less: int) -> float:
     """ln(2^bits - less)."""
     check_whole("bits", bits, 2, MAX_BITS)
@@ -153,8 +140,7 @@ def cell_failures(noise: CellNoise, m: int, error: int) -> Floats:
     counts, top = np.arange(m + 1), max(m, noise.least)
     over = np.where(counts + error < top, _tail(noise, np.maximum(noise.least - counts, error + 1)), 0.0)
     under = np.where(counts > error, 1 - _tail(noise, np.maximum(noise.least - counts, -error)), 0.0)
-    failures: Floats = np.minimum(over + under, 1 - 1e-15)
-    return failures
+    return np.asarray(np.minimum(over + under, 1 - 1e-15))
 
 
 def histogram_success(noise: CellNoise, m: int, alpha: float, k: int = 1) -> float:
@@ -166,29 +152,17 @@ def histogram_success(noise: CellNoise, m: int, alpha: float, k: int = 1) -> flo
     return math.exp(-_worst_database(-np.log1p(-cell_failures(noise, m, error)), error))
 
 
-def told_cells_success(bits: int, noise: CellNoise, m: int, alpha: float) -> float:
-    """The same of `PerCellHistogram`, where each of the 2^bits points has noise: that of those without records whose count is released too large, besides."""
-    error = _error(alpha, m)
-    costs = -np.log1p(-cell_failures(noise, m, error))
-    return math.exp(-_worst_database(np.maximum(0.0, costs - costs[0]), error) - _of_all_cells(bits, noise, max(noise.least, error + 1)))
-
-
 def per_cell_success(bits: int, epsilon: float, m: int, alpha: float) -> float:
     """(1 - 2 e^(-eps (k + 1) / 2) / (1 + e^(-eps / 2)))^(2^bits), k = floor(alpha m): of noise on all cells, every count released.
 
     270, 490, 930, 1,820, 3,590 records for 90 % at 16, 32, 64, 128, 256 bits, eps 1 and alpha .1.
     """
-    return math.exp(-_of_all_cells(bits, CellNoise(Fraction(nano_epsilon(epsilon), 2), 1), _error(alpha, m) + 1, sides=2))
-
-
-def _of_all_cells(bits: int, noise: CellNoise, least: int, sides: int = 1) -> float:
-    """-ln Pr[no noise of 2^bits cells is `least` or more], on one side or on both."""
-    step = float(noise.nano) / NANO
-    log_chance = math.log(sides) - step * least - math.log1p(math.exp(-step))
+    step = nano_epsilon(epsilon) / (2 * NANO)
+    log_chance = math.log(2) - step * (_error(alpha, m) + 1) - math.log1p(math.exp(-step))  # of an error in one cell, on either side
     if log_chance > -30:
-        return -(2.0**bits) * math.log1p(-min(math.exp(log_chance), 1 - 1e-16)) if bits < 1000 else math.inf
+        return math.exp((2.0**bits) * math.log1p(-min(math.exp(log_chance), 1 - 1e-16))) if bits < 1000 else 0.0
     exponent = bits * math.log(2) + log_chance  # -ln(1 - x) is x to fifteen digits, and 2^bits may be beyond a float
-    return math.exp(min(exponent, 700.0))
+    return math.exp(-math.exp(min(exponent, 700.0)))
 
 
 def _worst_database(costs: Floats, error: int) -> float:

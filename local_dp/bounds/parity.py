@@ -157,8 +157,7 @@ def parity_information(d: int, columns: Floats) -> Floats:
     held = 2 * x + parity((x & x[:, None]).astype(np.uint64))  # row w: the examples of the parity w
     chances = columns[:, held].mean(axis=2)
     mean = chances.mean(axis=1, keepdims=True)
-    told: Floats = (chances * np.log(chances / mean)).mean(axis=1)
-    return told
+    return np.asarray((chances * np.log(chances / mean)).mean(axis=1))
 
 
 @lru_cache

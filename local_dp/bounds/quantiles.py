@@ -165,7 +165,8 @@ SPARE_ROUNDS = 3  # rounds beyond those that would halve the symbols to one
 
 def one_round_error(epsilon: float, v: float, quantiles: int, clients: int, beta: float) -> float:
     """The rank error that all quantiles keep, except with probability beta: z_{beta/2Q} C sqrt(v / n), v = n/C^2 times the variance of a prefix sum."""
-    return ONE_ROUND * _z(quantiles, beta) * response_gain(epsilon) * math.sqrt(v / clients)
+    _check(quantiles)
+    return ONE_ROUND * normal_quantile(beta / (2 * quantiles)) * response_gain(epsilon) * math.sqrt(v / clients)
 
 
 def search_reach(beta: float, coarseness: float = 0.0) -> float:
@@ -213,11 +214,6 @@ def search_rounds(symbols: int, clients: float, least: int) -> int:
         if clients * (GROWTH - 1) / (GROWTH**rounds - 1) >= least:
             return rounds
     return 0
-
-
-def _z(quantiles: int, beta: float) -> float:
-    _check(quantiles)
-    return normal_quantile(beta / (2 * quantiles))
 
 
 def _check(quantiles: int) -> None:

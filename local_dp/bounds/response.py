@@ -6,7 +6,9 @@ from functools import lru_cache
 import numpy as np
 
 from local_dp.bounds.tails import normal_quantile, normal_tail
+from local_dp.checks import check_share
 from local_dp.errors import InputError
+from local_dp.optimise import crossing, least_clients
 
 
 def check_positive_epsilon(epsilon: float) -> None:
@@ -52,8 +54,7 @@ def levelled_clients(epsilon: float) -> int:
 def rr_clients_hoeffding(epsilon: float, tau: float, beta: float) -> int:
     """The same with a guarantee for every n and every mean: 2 C^2 ln(2/beta) / tau^2 (Hoeffding; KLNRS Lemma 4.3 with explicit constants)."""
     check_tolerance(tau)
-    if not 0 < beta < 1:
-        raise InputError(f"the failure probability is {beta}; give a number strictly between 0 and 1")
+    check_share("the failure probability", beta)
     return math.ceil(2 * response_gain(epsilon) ** 2 * math.log(2 / beta) / tau**2)
 
 
@@ -63,10 +64,8 @@ MAX_WALK = 1 << 20
 def check_accuracy(epsilon: float, tau: float, beta: float) -> None:
     if not epsilon > 0:
         raise InputError(f"epsilon is {epsilon}; give a positive number of nats")
-    if not 0 < tau <= 2:
-        raise InputError(f"the tolerance is {tau}; give a number above 0 and at most 2")
-    if not 0 < beta < 1:
-        raise InputError(f"the failure probability is {beta}; give a number strictly between 0 and 1")
+    check_tolerance(tau)
+    check_share("the failure probability", beta)
 
 
 def binomial_tail(n: int, k: int, p: float) -> float:
@@ -91,11 +90,7 @@ def binomial_interval(n: int, ones: int, beta: float) -> tuple[float, float]:
 
     def least(count: int) -> float:
         """The p at which `count` or more have probability beta / 2."""
-        low, high = 0.0, 1.0
-        for _ in range(50):
-            middle = (low + high) / 2
-            low, high = (middle, high) if binomial_tail(n, count, middle) < beta / 2 else (low, middle)
-        return low
+        return crossing(0.0, 1.0, lambda p: binomial_tail(n, count, p) < beta / 2, 50)[0]
 
     return least(ones) if ones else 0.0, 1 - least(n - ones) if ones < n else 1.0
 
@@ -130,13 +125,7 @@ def rr_clients_exact(epsilon: float, tau: float, beta: float) -> int:
     Mean 0 is the least favourable one up to the phase of the lattice of reports, which the walk has met.
     """
     check_accuracy(epsilon, tau, beta)
-    low, high = 1, 2
-    while rr_failure_envelope(high, epsilon, tau) > beta:
-        low, high = high, 2 * high
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if rr_failure_envelope(middle, epsilon, tau) <= beta else (middle, high)
-    n = high
+    n = least_clients(lambda n: rr_failure_envelope(n, epsilon, tau) <= beta, least=2)
     while 1 < n <= MAX_WALK and rr_failure(n - 1, epsilon, tau) <= beta:
         n -= 1
     return n
@@ -159,12 +148,9 @@ def laplace_clients(epsilon: float, tau: float, beta: float, variance: float = 1
 def laplace_clients_chernoff(epsilon: float, tau: float, beta: float) -> int:
     """n for the same with a guarantee: ln(2/beta) / max over t of (t tau - t^2/2 + ln(1 - (2t/eps)^2)), sampling and noise together (limits 1)."""
     check_accuracy(epsilon, tau, beta)
-    low, high = 0.0, epsilon / 2
-    for _ in range(200):  # the derivative of the exponent falls from tau to minus infinity
-        t = (low + high) / 2
-        slope = tau - t - (8 * t / epsilon**2) / (1 - (2 * t / epsilon) ** 2)
-        low, high = (t, high) if slope > 0 else (low, t)
-    exponent = low * tau - low**2 / 2 + math.log1p(-((2 * low / epsilon) ** 2))
+    # the derivative of the exponent falls from tau to minus infinity
+    t, _ = crossing(0.0, epsilon / 2, lambda t: tau - t - (8 * t / epsilon**2) / (1 - (2 * t / epsilon) ** 2) > 0, 200)
+    exponent = t * tau - t**2 / 2 + math.log1p(-((2 * t / epsilon) ** 2))
     return math.ceil(math.log(2 / beta) / exponent)
 
 

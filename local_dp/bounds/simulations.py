@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 
 from local_dp.bounds.curator import occam_examples
-from local_dp.checks import check_share
+from local_dp.checks import check_share, check_shares
 from local_dp.errors import InputError
 
 
@@ -40,10 +40,7 @@ def simulation_tolerance(epsilon: float, draws: int, beta: float, *, centred: bo
 
     The first inverse is tau' = 2y/(1 + y^2) exactly. KLNRS Lemma 4.4 asks for about E/2 or E times less (limits 6, L4).
     """
-    if draws < 1 or not 0 < beta < 1:
-        raise InputError(f"{draws} draws within {beta} of the truth; give 1 or more draws and a distance strictly between 0 and 1")
-    y = beta / draws
-    return max(2 * y / (1 + y**2) / relative_error(epsilon, 1.0, centred=centred), y / density_error(epsilon, 1.0, centred=centred))
+    return max(conditional_tolerance(epsilon, draws, beta, centred=centred), beta / draws / density_error(epsilon, 1.0, centred=centred))
 
 
 def conditional_tolerance(spent: float, draws: int, beta: float, *, centred: bool = True) -> float:
@@ -130,8 +127,7 @@ def chosen_examples(candidates: int, epsilon: float, alpha: float, beta: float) 
     errs alone with probability p, the good one alone with q <= alpha / 2, and p - q >= alpha / 2. Pr[h is chosen] <= e^(-t (errors of h - errors of the good
     one)), of mean (1 - p (1 - e^-t) + q (e^t - 1))^n, which is largest at q = alpha / 2, p = alpha; add up over the candidates.
     """
-    check_share("alpha", alpha)
-    check_share("beta", beta)
+    check_shares(alpha=alpha, beta=beta)
     t = min(epsilon / 2, math.log(2) / 2)
     return math.ceil(math.log(candidates / beta) / -math.log1p(-alpha * math.expm1(t) * (math.exp(-t) - 0.5)))
 

@@ -8,16 +8,15 @@ from typing import Self
 import numpy as np
 
 from local_dp.arrays import Counts, Floats
-from local_dp.checks import check_whole
-from local_dp.errors import InputError
+from local_dp.checks import check_share, check_whole
+from local_dp.optimise import crossing
 
 _NORMAL = NormalDist()
 
 
 def normal_quantile(tail: float) -> float:
     """z with Pr[N(0, 1) > z] = tail."""
-    if not 0 < tail < 1:
-        raise InputError(f"a tail probability is {tail}; give a number strictly between 0 and 1")
+    check_share("a tail probability", tail)
     return -_NORMAL.inv_cdf(tail)
 
 
@@ -33,8 +32,7 @@ def add_normal(mass: Floats, grid: Floats, mean: float, variance: float) -> Floa
     kernel = np.exp(-((away - mean) ** 2) / (2 * variance))
     length = 4 * len(grid)
     summed = np.fft.irfft(np.fft.rfft(mass, length) * np.fft.rfft(kernel / kernel.sum(), length), length)
-    spread: Floats = np.maximum(summed[len(grid) - 1 : 2 * len(grid) - 1], 0.0)
-    return spread
+    return np.maximum(summed[len(grid) - 1 : 2 * len(grid) - 1], 0.0)
 
 
 @dataclass(frozen=True)
@@ -48,8 +46,7 @@ class CountLaw:
     def binomial(cls, n: int, share: float) -> Self:
         """Of n records, each with probability `share`, within 13 standard deviations and 40 of the mean: 1e-30 lies beyond, and rounding is 1e-9."""
         check_whole("n", n, 0, 1 << 40)
-        if not 0 < share < 1:
-            raise InputError(f"share is {share}; give a number strictly between 0 and 1")
+        check_share("share", share)
         mean = n * share
         away = 13 * math.sqrt(mean * (1 - share)) + 40
         sizes = np.arange(max(0, math.floor(mean - away)), min(n, math.ceil(mean + away)) + 1)
@@ -100,13 +97,6 @@ class Errors:
     near: Floats
 
     @classmethod
-    def less_square(cls, own: Floats, shared: Floats) -> Self:
-        """Of covariance diag(own) - shared shared^T: a mean of independent reports whose parts exclude one another."""
-        order = np.argsort(shared**2 - own, kind="stable")
-        first = order[:NEAR]
-        return cls((own - shared**2)[order], np.diag(own[first]) - np.outer(shared[first], shared[first]))
-
-    @classmethod
     def of_covariance(cls, covariance: Floats) -> Self:
         """Of this covariance, shape (m, m)."""
         variance = np.diagonal(covariance)
@@ -140,12 +130,9 @@ class Errors:
         widest = math.sqrt(float(self.variance[0]))
         if widest == 0:
             return 0.0
-        low, high = 0.0, widest * normal_quantile(beta / (2 * len(self.variance)))
+        high = widest * normal_quantile(beta / (2 * len(self.variance)))
         failure = self.union if quick else self.beyond
-        for _ in range(_HALVINGS):
-            middle = (low + high) / 2
-            low, high = (middle, high) if failure(middle) > beta else (low, middle)
-        return high
+        return crossing(0.0, high, lambda reach: failure(reach) > beta, _HALVINGS)[1]
 
     def _tails(self, reach: float) -> list[tuple[float, int]]:
         """Each error's chance to be beyond, and how many have it."""
@@ -182,8 +169,7 @@ def _heaviest_tree(weights: Floats) -> float:
 
 def widest_reach(candidates: list[Errors], beta: float) -> float:
     """The largest `reach` of several: exact bounds are computed only where the quick ones leave it open."""
-    if not 0 < beta < 1:
-        raise InputError(f"the failure probability is {beta}; give a number strictly between 0 and 1")
+    check_share("the failure probability", beta)
     widest = 0.0
     for quick, errors in sorted(((each.reach(beta, quick=True), each) for each in candidates), key=lambda pair: -pair[0]):
         if quick <= widest:

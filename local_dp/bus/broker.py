@@ -64,16 +64,11 @@ class EmbeddedBroker:
 
     @property
     def pid(self) -> int:
-        """The broker's process id."""
         assert self._process is not None
         return self._process.pid
 
     async def start(self) -> None:
         """Starts the process, waits until it listens, and from then on restarts it when it dies. Raises BusError."""
-        await self._spawn()
-        self._keeper = asyncio.create_task(self._keep())
-
-    async def _spawn(self) -> None:
         self._process = await asyncio.create_subprocess_exec(
             *python("local_dp.bus.broker", str(self.port)),
             stdin=asyncio.subprocess.PIPE,
@@ -88,6 +83,8 @@ class EmbeddedBroker:
         if not line.strip().isdigit():
             raise BusError("the embedded broker did not start; its message is above. A real broker can be used with --broker mqtt://host:port")
         self.port = int(line)
+        if self._keeper is None:
+            self._keeper = asyncio.create_task(self._keep())
 
     async def watch(self) -> None:
         """Waits until the broker fails to restart ATTEMPTS times, and raises BusError then."""
@@ -98,7 +95,13 @@ class EmbeddedBroker:
         failed = 0
         while True:
             began = asyncio.get_running_loop().time()
-            await self._end()
+            process = self._process
+            assert process is not None
+            while process.returncode is None:  # until the process has ended; one that is stopped is ended
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(process.wait(), _GLANCE)
+                if process.returncode is None and is_stopped(process.pid):
+                    process.kill()
             lived = asyncio.get_running_loop().time() - began >= _STEADY
             failed = 0 if lived else failed + 1
             if failed:
@@ -108,20 +111,9 @@ class EmbeddedBroker:
                     )
                 await asyncio.sleep(_PAUSE)
             with suppress(BusError):  # it died as it started: then it is dead at once
-                await self._spawn()
-
-    async def _end(self) -> None:
-        """Waits until the process has ended; one that is stopped is ended."""
-        process = self._process
-        assert process is not None
-        while process.returncode is None:
-            with suppress(TimeoutError):
-                await asyncio.wait_for(process.wait(), _GLANCE)
-            if process.returncode is None and is_stopped(process.pid):
-                process.kill()
+                await self.start()
 
     async def stop(self) -> None:
-        """Ends the process."""
         if self._keeper is not None:
             self._keeper.cancel()
             await asyncio.gather(self._keeper, return_exceptions=True)

@@ -39,7 +39,6 @@ class MemoryBus:
         self.queue.put_nowait(CONNECTED)
 
     async def publish(self, topic: str, payload: bytes) -> None:
-        """Hands a message to the broker."""
         self.broker.route(Delivery(topic, payload))
 
     async def messages(self, patience: float) -> AsyncGenerator[Delivery | Connected, None]:
@@ -52,15 +51,12 @@ class MemoryBus:
         return any(_matches(pattern, topic) for pattern in self.filters)
 
     async def listen(self, filters: Sequence[str]) -> None:
-        """Hears these from now on."""
         self.filters = filters
 
     def now(self) -> float:
-        """The loop's time."""
         return asyncio.get_running_loop().time()
 
     async def rest(self, seconds: float) -> None:
-        """Waits."""
         await asyncio.sleep(seconds)
 
 

@@ -101,11 +101,13 @@ class MqttBus:
                 inbox = _Inbox(client)
                 async with client:
                     self._standing = set()
-                    if not await self._changed(client, self.filters):
-                        raise refused_topics(self.address, self.identifier, self.filters)
+                    filters = self.filters
+                    if not await self._changed(client, filters):
+                        raise refused_topics(self.address, self.identifier, filters)
                     self._client, give_up, pause, self._timeout = client, None, 0.1, AGAIN
                     client.timeout = TIMEOUT
-                    await self.listen(self.filters)  # which may be others than a moment ago
+                    if self.filters is not filters:
+                        await self.listen(self.filters)
                     yield CONNECTED
                     async with aclosing(inbox.deliveries()) as deliveries:
                         async for delivery in deliveries:

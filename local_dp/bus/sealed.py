@@ -25,7 +25,6 @@ class SealedBus(Generic[B]):
         await self.bus.publish(topic, self.envelopes.seal(topic, payload))
 
     async def messages(self, patience: float) -> AsyncGenerator[Delivery | Connected, None]:
-        """The messages of the other bus, verified."""
         async with aclosing(self.bus.messages(patience)) as events:
             async for event in events:
                 if isinstance(event, Connected):
@@ -41,13 +40,10 @@ class SealedBus(Generic[B]):
                     yield Delivery(event.topic, message)
 
     async def listen(self: "SealedBus[ServerBus]", filters: Sequence[str]) -> None:
-        """Receives these topics from now on."""
         await self.bus.listen(filters)
 
     def now(self: "SealedBus[ClientBus]") -> float:
-        """Seconds on the clock that `rest` keeps."""
         return self.bus.now()
 
     async def rest(self: "SealedBus[ClientBus]", seconds: float) -> None:
-        """Waits, and receives nothing meanwhile."""
         await self.bus.rest(seconds)

@@ -112,5 +112,9 @@ def conform_protocol(protocol: LocalProtocol[Any], epsilon: float = 1.0, clients
     assert oracle.rounds, f"{name}: it asks nobody"
     error = protocol.true_error(result, population)
     assert 0 <= error < math.inf, f"{name}: its error is {error}"
-    json.dumps(protocol.describe(result))  # plain data, or a TypeError that names what is none
+    described = protocol.describe(result)
+    json.dumps(described)  # plain data, or a TypeError that names what is none
+    needed = {"estimate", "interval", "n"} | ({"labels"} if isinstance(described.get("estimate"), list) else set())
+    ways = "describe a hypothesis, or an estimate with its interval, n and, of several numbers, labels"
+    assert "hypothesis" in described or needed <= described.keys(), f"{name}: its result has {', '.join(described)}; {ways}"
     assert type(protocol)() == type(protocol)(), f"{name}: its parameters have no defaults"

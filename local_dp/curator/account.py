@@ -1,11 +1,13 @@
 """The budget of a trusted curator: a loss is checked, then committed, then the answer is drawn; nothing is refunded."""
 
 import math
+from typing import Generic, TypeVar
 
 from local_dp.accounting.gaussian import conversion, rho_within
-from local_dp.accounting.shares import optimal_delta, optimal_part
+from local_dp.accounting.rules import optimal_delta, optimal_part
 from local_dp.checks import check_whole
-from local_dp.curator.mechanism import Neighbours
+from local_dp.curator.mechanism import Mechanism, Neighbours
+from local_dp.draws import Draws
 from local_dp.errors import InputError, RefusedError
 from local_dp.loss import ATTO, NANO, Approximate, Concentrated, Loss, Pure
 
@@ -92,3 +94,32 @@ class ConcentratedAccount(Account):
         self.spent_rho = after
         nano = math.ceil(max(0.0, conversion(after.atto_rho / ATTO, self.budget.delta)) * NANO) if after.atto_rho else 0
         self.spent = Approximate(min(nano, self.budget.nano), self.budget.atto if after.atto_rho else 0)
+
+
+D = TypeVar("D")
+A = TypeVar("A")
+
+
+class TrustedOracle(Generic[D]):
+    """Answers rounds of mechanisms, and counts them. A `Nonadaptive[Mechanism, A, R]` over it is CNI, an `Adaptive[Mechanism, A, R]` is CI.
+
+    Privacy: the sum of the losses by its account, within the budget. A round is paid for as a whole before anything is drawn, or refused as a whole.
+    """
+
+    def __init__(self, database: D, account: Account, draws: Draws) -> None:
+        self.account = account
+        self.queries = 0
+        self.rounds = 0
+        self._database = database
+        self._draws = draws
+
+    def answer(self, mechanisms: tuple[Mechanism[D, A, Loss | Concentrated], ...]) -> tuple[A, ...]:
+        """The release of each mechanism. Raises RefusedError, code "neighbours" or "budget", before anything is drawn."""
+        for mechanism in mechanisms:
+            if mechanism.neighbours != self.account.neighbours:
+                kind, name = self.account.neighbours, type(mechanism).__name__
+                raise RefusedError("neighbours", f"the budget is for {kind!r} neighbours, and {name} protects {mechanism.neighbours!r} ones")
+        self.account.charge(*(mechanism.loss for mechanism in mechanisms))
+        self.rounds += 1
+        self.queries += len(mechanisms)
+        return tuple(mechanism.release(self._database, self._draws) for mechanism in mechanisms)

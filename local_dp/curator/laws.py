@@ -1,7 +1,7 @@
 """Privacy proved by enumeration: every database over a small universe, every neighbour, every outcome, every transcript, in whole numbers."""
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
@@ -9,13 +9,12 @@ from itertools import combinations, combinations_with_replacement, permutations,
 from math import prod
 from typing import Any, Generic, TypeAlias, TypeVar
 
-from local_dp.curator.mechanism import Law, Mechanism, Neighbours, R
+from local_dp.curator.mechanism import D, Law, Mechanism, Neighbours, R, probabilities
 from local_dp.errors import InputError
 from local_dp.interaction import Algorithm, Game
 from local_dp.loss import Loss, exp_epsilon
 
 MAX_PAIRS = 1 << 18
-D = TypeVar("D")
 Z = TypeVar("Z", bound=tuple[int, ...])
 
 
@@ -25,27 +24,6 @@ def hockey_stick(law: Law[R], other: Law[R], growth: Fraction) -> Fraction:
     here, there = others * growth.denominator, total * growth.numerator
     excess = sum(more for outcome, weight in law.items() if (more := weight * here - other.get(outcome, 0) * there) > 0)
     return Fraction(excess, total * here) if excess else Fraction(0)
-
-
-def whole_weights(probabilities: Mapping[R, Fraction]) -> Law[R]:
-    """Probabilities as whole weights, by their common denominator. Raises InputError unless they sum to 1: otherwise an outcome is missing or wrong."""
-    total = math.lcm(*(share.denominator for share in probabilities.values()))
-    law = {outcome: int(share * total) for outcome, share in probabilities.items()}
-    if missing := total - sum(law.values()):
-        raise InputError(f"the probabilities of {len(law)} outcomes miss 1 by {float(Fraction(missing, total)):.3g}; list every outcome once")
-    return law
-
-
-def probabilities(law: Law[R]) -> dict[R, Fraction]:
-    """The probability of each outcome of a law."""
-    total = sum(law.values())
-    return {outcome: Fraction(weight, total) for outcome, weight in law.items()}
-
-
-def independent(laws: Sequence[Law[R]]) -> Iterator[tuple[tuple[R, ...], int]]:
-    """The law of independent outcomes, one of each law."""
-    for outcomes in product(*(law.items() for law in laws)):
-        yield tuple(outcome for outcome, _ in outcomes), math.prod(weight for _, weight in outcomes)
 
 
 @dataclass(frozen=True)

@@ -1,14 +1,21 @@
 """The trusted curator: a mechanism is to its database what a randomizer is to a client's value."""
 
+import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Generic, Literal, TypeAlias, TypeVar
+from fractions import Fraction
+from importlib import import_module
+from itertools import product
+from pkgutil import walk_packages
+from typing import Any, ClassVar, Generic, Literal, TypeAlias, TypeVar, get_args, get_type_hints
 
+from local_dp import curator
 from local_dp.draws import Draws
 from local_dp.errors import InputError
 from local_dp.loss import Approximate, Concentrated, Loss, Pure, approximate, nano_epsilon
 
+D = TypeVar("D")
 R = TypeVar("R")
 D_contra = TypeVar("D_contra", contravariant=True)
 R_co = TypeVar("R_co", covariant=True)
@@ -22,6 +29,27 @@ Law: TypeAlias = Mapping[R, int]
 
 A sampler draws from whole weights, a common factor costs nothing, and two laws are compared by cross-multiplying whole numbers.
 """
+
+
+def whole_weights(probabilities: Mapping[R, Fraction]) -> Law[R]:
+    """Probabilities as whole weights, by their common denominator. Raises InputError unless they sum to 1: otherwise an outcome is missing or wrong."""
+    total = math.lcm(*(share.denominator for share in probabilities.values()))
+    law = {outcome: int(share * total) for outcome, share in probabilities.items()}
+    if missing := total - sum(law.values()):
+        raise InputError(f"the probabilities of {len(law)} outcomes miss 1 by {float(Fraction(missing, total)):.3g}; list every outcome once")
+    return law
+
+
+def probabilities(law: Law[R]) -> dict[R, Fraction]:
+    """The probability of each outcome of a law."""
+    total = sum(law.values())
+    return {outcome: Fraction(weight, total) for outcome, weight in law.items()}
+
+
+def independent(laws: Sequence[Law[R]]) -> Iterator[tuple[tuple[R, ...], int]]:
+    """The law of independent outcomes, one of each law."""
+    for outcomes in product(*(law.items() for law in laws)):
+        yield tuple(outcome for outcome, _ in outcomes), math.prod(weight for _, weight in outcomes)
 
 
 @dataclass(frozen=True)
@@ -77,3 +105,28 @@ class WithinDelta(Mechanism[D_contra, R_co, Approximate]):
     @property
     def loss(self) -> Approximate:
         return approximate(self.epsilon, self.delta)
+
+
+_KINDS: dict[Any, str] = {Pure: "pure", Approximate: "approximate", Concentrated: "concentrated"}
+
+
+def mechanisms() -> list[type[Mechanism[Any, Any, Any]]]:
+    """Every mechanism that the curator's modules define, sorted by the name of its class."""
+    for module in walk_packages(curator.__path__, f"{curator.__name__}."):
+        import_module(module.name)
+    kinds = [kind for kind in _below(Mechanism) if not kind.__abstractmethods__ and kind.__module__.startswith(curator.__name__)]
+    return sorted(kinds, key=lambda kind: kind.__name__)
+
+
+def _below(kind: type[Any]) -> set[type[Any]]:
+    return {each for child in kind.__subclasses__() for each in (child, *_below(child))}
+
+
+def privacy_in(kind: type[Mechanism[Any, Any, Any]]) -> str:
+    """Pure, approximate or concentrated, by the type of its loss; "that of its parts" where another mechanism decides it."""
+    declared = vars(next(each for each in kind.__mro__ if "loss" in vars(each)))["loss"]
+    loss = get_type_hints(declared.fget)["return"]
+    if loss in _KINDS:
+        return _KINDS[loss]
+    kinds = get_args(loss)
+    return "that of its parts" if not kinds else " or ".join(_KINDS[each] for each in kinds)

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Generic
 
 import numpy as np
@@ -187,7 +188,7 @@ def conjunctions(learner: Conjunctions) -> Task[AllOf]:
     rows = [full - 1, full, *(full - (1 << place) for place in range(1, d))]
     shares = [(1 - rare) / 2, (1 - rare) / 2, *[rare / max(1, d - 1)] * (d - 1)]
     points = cube(d).take(np.array(rows))
-    return Task(learner, lambda size, seed: labelled(points, shares, AllOf((Literal(0),)), size, seed), beyond(0))
+    return Task(learner, partial(labelled, points, shares, AllOf((Literal(0),))), beyond(0))
 
 
 def stumps(learner: Stumps) -> Task[Stump]:
@@ -195,7 +196,7 @@ def stumps(learner: Stumps) -> Task[Stump]:
     correlations = [max(0.0, 0.9 - 2 * BARELY * learner.alpha), *[0.0] * (learner.d - 1)]
     correlations[-1] = -0.9
     yes = [[(1 + sign * correlation) / 2 for correlation in correlations] for sign in (-1, 1)]
-    return Task(learner, lambda size, seed: naive_bayes_examples(0.5, yes, size, seed), beyond(0.05))
+    return Task(learner, partial(naive_bayes_examples, 0.5, yes), beyond(0.05))
 
 
 def thresholds(learner: Thresholds) -> Task[AtLeast]:
@@ -206,7 +207,7 @@ def thresholds(learner: Thresholds) -> Task[AtLeast]:
     minus[-2] += decisive
     plus[-1] += decisive
     kinds = Records({"x": np.tile(line(learner.bits)["x"], 2), "y": np.repeat(np.array([-1, 1], dtype=np.int8), points)})
-    return Task(learner, lambda size, seed: Finite(kinds, np.concatenate([minus, plus]).tolist(), size, seed), beyond(0.5 - decisive))
+    return Task(learner, partial(Finite, kinds, np.concatenate([minus, plus]).tolist()), beyond(0.5 - decisive))
 
 
 def naive_bayes(learner: NaiveBayes) -> Task[BayesRule]:
@@ -214,7 +215,7 @@ def naive_bayes(learner: NaiveBayes) -> Task[BayesRule]:
     rare = min(2.1 * learner.alpha / learner.d, 0.9)
     yes = ((0.7, *[rare / 10] * (learner.d - 1)), (0.9, *[rare] * (learner.d - 1)))
     best = error_rate(BayesRule(0.4, yes), naive_bayes_examples(0.4, yes))
-    return Task(learner, lambda size, seed: naive_bayes_examples(0.4, yes, size, seed), beyond(best))
+    return Task(learner, partial(naive_bayes_examples, 0.4, yes), beyond(best))
 
 
 def multiplexer(select: int, one: int, zero: int) -> Tree:
@@ -236,27 +237,21 @@ def low_degree(learner: LowDegree) -> Task[Polynomial]:
     y[0] = -y[0]
     kinds = Records({**points.columns, "y": y})
 
-    def population(size: int, seed: int) -> Finite:
-        return Finite(kinds, [1.0] * len(y), size, seed)
-
+    population = partial(Finite, kinds, [1.0] * len(y))
     exact = population(1, 0)
     above = 1 - sum(query.expectation(exact.law(query.query)) ** 2 for query in learner.algorithm().queries)
     return Task(learner, population, beyond(above))
-
-
-def _square_loss(model: LinearModel, population: Finite) -> float:
-    return float(population.shares @ (model.predict(population.kinds) - population.kinds["y"]) ** 2)
 
 
 def linear_regression(learner: LinearRegression) -> Task[LinearModel]:
     """Correlated features, with exactly the least eigenvalue, and the weights in its direction; y to within +-0.1. Misses by the excess mean square error."""
     weights, size_of = [0.0] * learner.d, 0.9 * min(1.0, learner.radius)
     weights[0], weights[-1] = (size_of / 2, -size_of / 2) if learner.d > 1 else (size_of, size_of)
-    return Task(
-        learner,
-        lambda size, seed: correlated_examples(weights, 1 - learner.least_eigenvalue, 0.1, size, seed),
-        lambda model, population: _square_loss(model, population) - 0.01,
-    )
+
+    def excess(model: LinearModel, population: Finite) -> float:
+        return float(population.shares @ (model.predict(population.kinds) - population.kinds["y"]) ** 2) - 0.01
+
+    return Task(learner, partial(correlated_examples, weights, 1 - learner.least_eigenvalue, 0.1), excess)
 
 
 def alternating_list(d: int) -> RuleList:
@@ -275,13 +270,13 @@ def decision_lists(learner: DecisionLists) -> Task[RuleList]:
     rows = [full - ((1 << first) - 1) for first in range(2 * pairs)]  # the first 1 at place `first`; none at place d
     shares = [(rare if (place + 1) // 2 % 2 == 0 else 1 - rare) / pairs for place in range(2 * pairs)]  # rare common, common rare, rare common, ...
     points = cube(d).take(np.array(rows))
-    return Task(learner, lambda size, seed: labelled(points, shares, alternating_list(d), size, seed), beyond(0))
+    return Task(learner, partial(labelled, points, shares, alternating_list(d)), beyond(0))
 
 
 def perceptron(learner: Perceptron) -> Task[Halfspace]:
     """Every example at margin gamma, exactly; barely more than alpha of them are so rare a kind that their average, one round's move, is wrong on all."""
     rare = min(BARELY * learner.alpha, 0.45)
-    return Task(learner, lambda size, seed: skewed_examples(learner.d, learner.gamma, rare, size, seed), beyond(0))
+    return Task(learner, partial(skewed_examples, learner.d, learner.gamma, rare), beyond(0))
 
 
 def trees(learner: Trees) -> Task[Tree]:
@@ -294,18 +289,14 @@ def trees(learner: Trees) -> Task[Tree]:
     if learner.depth >= 3:
         target = multiplexer(d - 1, d - 2, d - 3)
     law = np.ones(1 << d)
-    return Task(learner, lambda size, seed: labelled(cube(d), law, target, size, seed, flip), beyond(flip))
+    return Task(learner, partial(labelled, cube(d), law, target, flip=flip), beyond(flip))
 
 
 def k_means(learner: KMeans) -> Task[Centres]:
     """Two clusters in the plane, of unequal shares where allowed; the first round cuts the larger one. Misses by the largest coordinate error of a centre."""
     truth = ((-0.8, 0.2), (0.1, -0.3))
     shares = (learner.least_share, 1 - learner.least_share)
-    return Task(
-        learner,
-        lambda size, seed: cluster_examples(truth, shares, 0.2, size, seed),
-        lambda centres, population: centres.distance(Centres(truth)),
-    )
+    return Task(learner, partial(cluster_examples, truth, shares, 0.2), lambda centres, population: centres.distance(Centres(truth)))
 
 
 def logistic_regression(learner: LogisticRegression) -> Task[Halfspace]:
@@ -315,11 +306,7 @@ def logistic_regression(learner: LogisticRegression) -> Task[Halfspace]:
     strength = min(1.0, 2.25 * learner.alpha / learner.radius * math.sqrt(d / len(faint)))  # the weights 0 miss by barely more than alpha
     best = Halfspace(tuple(learner.radius / math.sqrt(len(faint)) if place in faint else 0.0 for place in range(d)))
     least = logistic_loss(best, faint_examples(d, strength))
-    return Task(
-        learner,
-        lambda size, seed: faint_examples(d, strength, size, seed),
-        lambda halfspace, population: logistic_loss(halfspace, population) - least,
-    )
+    return Task(learner, partial(faint_examples, d, strength), lambda halfspace, population: logistic_loss(halfspace, population) - least)
 
 
 TRIED: dict[str, tuple[Learner[Any], Callable[[Any], Task[Any]]]] = {

@@ -9,22 +9,23 @@ from typing import ClassVar, TypeAlias
 import numpy as np
 
 from local_dp.arrays import Floats, Ints
-from local_dp.bounds.response import response_gain
-from local_dp.checks import check_dimension, check_whole
+from local_dp.checks import check_whole
 from local_dp.errors import InputError
 from local_dp.interaction import Nonadaptive
-from local_dp.learners.learner import Learner, features, signs, weighted
+from local_dp.learners.learner import CubeLearner, features, signs, weighted
 from local_dp.oracles.statistical.oracles import Statistical, StatisticalQuery
 from local_dp.queries.examples import Correlation
 from local_dp.queries.numbers import check_weights
 from local_dp.records import Records
+
+Set: TypeAlias = tuple[int, ...]
 
 
 @dataclass(frozen=True)
 class Polynomial:
     """The sign of sum_S coefficient_S (-1)^(sum of x_j over S)."""
 
-    sets: tuple[tuple[int, ...], ...]
+    sets: tuple[Set, ...]
     coefficients: tuple[float, ...]
 
     def __post_init__(self) -> None:
@@ -44,8 +45,12 @@ class Polynomial:
         return signs(total > 0)
 
 
+def _sets(d: int, sizes: range) -> tuple[Set, ...]:
+    return tuple(chain.from_iterable(combinations(range(d), size) for size in sizes))
+
+
 @dataclass(frozen=True, kw_only=True)
-class LowDegree(Learner[Polynomial]):
+class LowDegree(CubeLearner[Polynomial]):
     """Learns any function over {0,1}^d under the uniform distribution: error at most the Fourier weight above `degree` plus alpha.
 
     Asks for the N = sum_(i <= degree) C(d, i) low Fourier coefficients at once, each within sqrt(alpha / N), and predicts by the sign of the polynomial: the
@@ -54,18 +59,17 @@ class LowDegree(Learner[Polynomial]):
 
     name: ClassVar[str] = "low-degree"
     source: ClassVar[str] = "Linial, Mansour, Nisan 1993"
-    d: int = 6
     degree: int = 2
 
     def check(self) -> None:
-        check_dimension(self.d)
+        super().check()
         check_whole("degree", self.degree, 0, self.d)
         if self.queries > 100_000:
             raise InputError(f"degree is {self.degree}; give one with at most 100,000 coefficients at d = {self.d}")
 
     @property
-    def sets(self) -> tuple[tuple[int, ...], ...]:
-        return tuple(chain.from_iterable(combinations(range(self.d), size) for size in range(self.degree + 1)))
+    def sets(self) -> tuple[Set, ...]:
+        return _sets(self.d, range(self.degree + 1))
 
     @property
     def proven(self) -> float:
@@ -75,17 +79,10 @@ class LowDegree(Learner[Polynomial]):
     def queries(self) -> int:
         return sum(math.comb(self.d, size) for size in range(self.degree + 1))
 
-    def average_clients(self, epsilon: float) -> int:
-        """Clients for an expected square distance of alpha, and so an expected error of alpha: N^2 C^2 / alpha, n / N of them for each coefficient."""
-        return math.ceil((self.queries * response_gain(epsilon)) ** 2 / self.alpha)
-
     def algorithm(self) -> Statistical[Polynomial]:
         sets, columns = self.sets, features(self.d)
         queries = tuple(self.ask(Correlation(tuple(columns[place] for place in members), "y")) for members in sets)
         return Nonadaptive(queries, lambda answers: Polynomial(sets, answers))
-
-
-Set: TypeAlias = tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -108,8 +105,7 @@ class OneRoundPolynomial:
     @cached_property
     def moments(self) -> tuple[Set, ...]:
         """The products of two monomials, the constant left out."""
-        sizes = range(1, min(self.d, 2 * self.degree) + 1)
-        return tuple(chain.from_iterable(combinations(range(self.d), size) for size in sizes))
+        return _sets(self.d, range(1, min(self.d, 2 * self.degree) + 1))
 
     @property
     def queries(self) -> int:

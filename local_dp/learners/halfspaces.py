@@ -10,9 +10,8 @@ from local_dp.arrays import Floats, Ints
 from local_dp.bounds.response import response_gain
 from local_dp.checks import check_dimension, check_positive, check_whole
 from local_dp.errors import InputError
-from local_dp.interaction import Adaptive
-from local_dp.learners.learner import Learner, features, share, signs, weighted
-from local_dp.oracles.statistical.oracles import StatisticalPlay, StatisticalQuery, StatisticalRounds
+from local_dp.learners.learner import AdaptiveLearner, features, share, signs, weighted
+from local_dp.oracles.statistical.oracles import StatisticalPlay, StatisticalQuery
 from local_dp.populations.finite import Finite
 from local_dp.queries.numbers import check_weights, matrix, weighted_sum, written
 from local_dp.queries.vectors import LOSSES, Descent, Mistake
@@ -54,7 +53,7 @@ def within(weights: Floats, radius: float) -> Floats:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Descending(Learner[Halfspace]):
+class Descending(AdaptiveLearner[Halfspace]):
     """A learner of a halfspace, from records of norm at most 1 with abs(x_j) <= bound, that asks for gradients one coordinate a query."""
 
     d: int = 4
@@ -103,9 +102,6 @@ class Perceptron(Descending):
     @property
     def rounds(self) -> int:
         return math.floor(4.6 / self.gamma**2) + 1
-
-    def algorithm(self) -> StatisticalRounds[Halfspace]:
-        return Adaptive(self._play)
 
     def _play(self) -> StatisticalPlay[Halfspace]:
         weights, best = np.zeros(self.d), (math.inf, np.zeros(self.d))
@@ -156,9 +152,6 @@ class LogisticRegression(Descending):
     @property
     def rounds(self) -> int:
         return math.ceil(SMOOTHNESS * self.radius**2 / self.alpha)
-
-    def algorithm(self) -> StatisticalRounds[Halfspace]:
-        return Adaptive(self._play)
 
     def _play(self) -> StatisticalPlay[Halfspace]:
         weights, total = np.zeros(self.d), np.zeros(self.d)
@@ -220,9 +213,6 @@ class MarginDescent(Descending):
             raise InputError(f"{self.name} asks {self.d} queries a step, each of its own clients; {clients} are too few")
         fewer = self.steps * math.sqrt(clients / self.clients(epsilon, 0.5))
         return replace(self, steps=max(1, min(self.steps, clients // self.d, math.floor(fewer))))
-
-    def algorithm(self) -> StatisticalRounds[Halfspace]:
-        return Adaptive(self._play)
 
     def _play(self) -> StatisticalPlay[Halfspace]:
         weights, total = np.zeros(self.d), np.zeros(self.d)

@@ -9,10 +9,10 @@ import numpy as np
 
 from local_dp.arrays import Bools, Ints
 from local_dp.bounds.response import rr_clients_hoeffding
-from local_dp.checks import check_positive, check_share
+from local_dp.checks import check_dimension, check_positive, check_share
 from local_dp.errors import InputError
 from local_dp.interaction import Adaptive, Nonadaptive
-from local_dp.oracles.statistical.oracles import StatisticalAlgorithm, StatisticalQuery
+from local_dp.oracles.statistical.oracles import StatisticalAlgorithm, StatisticalPlay, StatisticalQuery, StatisticalRounds
 from local_dp.queries.query import Query
 from local_dp.records import Records
 
@@ -97,6 +97,27 @@ class Learner(ABC, Generic[H]):
         """NASQ or SQ, read off the type of `algorithm`."""
         returned = get_type_hints(cls.algorithm)["return"]
         return {Nonadaptive: "NASQ", Adaptive: "SQ"}[get_origin(returned)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class AdaptiveLearner(Learner[H]):
+    """A learner in rounds: a play of its questions."""
+
+    def algorithm(self) -> StatisticalRounds[H]:
+        return Adaptive(self._play)
+
+    @abstractmethod
+    def _play(self) -> StatisticalPlay[H]: ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class CubeLearner(Learner[H]):
+    """A learner over {0,1}^d."""
+
+    d: int = 6
+
+    def check(self) -> None:
+        check_dimension(self.d)
 
 
 def signs(yes: Bools) -> Ints:

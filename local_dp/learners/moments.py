@@ -10,9 +10,9 @@ import numpy as np
 from local_dp.arrays import Floats, Ints
 from local_dp.checks import check_dimension, check_positive, check_whole
 from local_dp.errors import InputError
-from local_dp.interaction import Adaptive, Nonadaptive
-from local_dp.learners.learner import Learner, features, share, signs, weighted
-from local_dp.oracles.statistical.oracles import Statistical, StatisticalPlay, StatisticalQuery, StatisticalRounds
+from local_dp.interaction import Nonadaptive
+from local_dp.learners.learner import AdaptiveLearner, CubeLearner, Learner, features, share, signs, weighted
+from local_dp.oracles.statistical.oracles import Statistical, StatisticalPlay, StatisticalQuery
 from local_dp.queries.examples import Product, SignedLabel
 from local_dp.queries.numbers import check_weights, matrix, weighted_sum, written
 from local_dp.queries.tables import Question
@@ -118,7 +118,7 @@ def _likelihood(yes: Floats, bits: Floats) -> Floats:
 
 
 @dataclass(frozen=True, kw_only=True)
-class NaiveBayes(Learner[BayesRule]):
+class NaiveBayes(CubeLearner[BayesRule]):
     """Learns the best classifier over {0,1}^d where the features are independent given the label: error at most that of the best one plus alpha.
 
     Asks for Pr[y = 1], Pr[x_j = 1, y = 1] and Pr[x_j = 1, y = -1] at once, within tau = alpha / (4 d + 1). Then each Pr[x_j = 1 | y] is off by at most
@@ -128,10 +128,6 @@ class NaiveBayes(Learner[BayesRule]):
 
     name: ClassVar[str] = "naive-bayes"
     source: ClassVar[str] = "naive Bayes on statistical queries"
-    d: int = 6
-
-    def check(self) -> None:
-        check_dimension(self.d)
 
     @property
     def proven(self) -> float:
@@ -242,7 +238,7 @@ class Centres:
 
 
 @dataclass(frozen=True, kw_only=True)
-class KMeans(Learner[Centres]):
+class KMeans(AdaptiveLearner[Centres]):
     """Lloyd's iteration from the given `start` on records in [-1, 1]^d: each coordinate of each new centre is within alpha of the exact step.
 
     A round asks for the share of records nearest to each centre and for the sum of their d coordinates. A centre is a sum over a share, so the tolerance
@@ -273,9 +269,6 @@ class KMeans(Learner[Centres]):
     @property
     def rounds(self) -> int:
         return self.rounds_asked
-
-    def algorithm(self) -> StatisticalRounds[Centres]:
-        return Adaptive(self._play)
 
     def _play(self) -> StatisticalPlay[Centres]:
         centres = np.array(self.start)

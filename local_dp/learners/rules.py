@@ -7,9 +7,9 @@ import numpy as np
 
 from local_dp.arrays import Bools, Floats, Ints
 from local_dp.checks import check_dimension, check_whole
-from local_dp.interaction import Adaptive, Nonadaptive
-from local_dp.learners.learner import Learner, share, signs
-from local_dp.oracles.statistical.oracles import Statistical, StatisticalPlay, StatisticalQuery, StatisticalRounds
+from local_dp.interaction import Nonadaptive
+from local_dp.learners.learner import AdaptiveLearner, CubeLearner, share, signs
+from local_dp.oracles.statistical.oracles import Statistical, StatisticalPlay, StatisticalQuery
 from local_dp.queries.tables import Question
 from local_dp.records import Records
 
@@ -48,7 +48,7 @@ class AllOf:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Conjunctions(Learner[AllOf]):
+class Conjunctions(CubeLearner[AllOf]):
     """Learns a conjunction of literals (of variables only, if `monotone`) over {0,1}^d under every distribution: error at most alpha.
 
     Asks Pr[literal false and y = 1] for each of L = 2d (or d) literals at once and keeps those with an answer of at most half the tolerance, alpha / 2L:
@@ -57,11 +57,7 @@ class Conjunctions(Learner[AllOf]):
 
     name: ClassVar[str] = "conjunctions"
     source: ClassVar[str] = "Kearns 1998"
-    d: int = 6
     monotone: bool = False
-
-    def check(self) -> None:
-        check_dimension(self.d)
 
     @property
     def literals(self) -> tuple[Literal, ...]:
@@ -98,7 +94,7 @@ class Stump:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Stumps(Learner[Stump]):
+class Stumps(CubeLearner[Stump]):
     """Learns the best single literal over {0,1}^d, agnostically: error at most that of the best one plus alpha.
 
     Asks for the d correlations E[(-1)^(1 - x_j) y] at once and takes the largest in absolute value. Tolerance alpha: errors are half of correlations, and two
@@ -107,10 +103,6 @@ class Stumps(Learner[Stump]):
 
     name: ClassVar[str] = "stumps"
     source: ClassVar[str] = "Kearns 1998"
-    d: int = 6
-
-    def check(self) -> None:
-        check_dimension(self.d)
 
     @property
     def proven(self) -> float:
@@ -159,7 +151,7 @@ class RuleList:
 
 
 @dataclass(frozen=True, kw_only=True)
-class DecisionLists(Learner[RuleList]):
+class DecisionLists(AdaptiveLearner[RuleList]):
     """Learns a list of rules "if literal then label" over {0,1}^d under every distribution: error at most alpha.
 
     Each round counts the examples that no rule has caught: by label, and by each literal of an unused variable or "always".
@@ -188,16 +180,15 @@ class DecisionLists(Learner[RuleList]):
     def rounds(self) -> int:
         return self.d + 1
 
-    def algorithm(self) -> StatisticalRounds[RuleList]:
-        return Adaptive(self._play)
-
     def _play(self) -> StatisticalPlay[RuleList]:
         caught: list[Literal] = []
         rules: list[Rule] = []
         while True:
             unused = set(range(self.d)) - {literal.place for literal in caught}
             candidates = [None, *(Literal(place, value) for place in sorted(unused) for value in (0, 1))]
-            answers = yield tuple(self.ask(Question(_uncaught(caught, literal, label))) for literal in candidates for label in LABELS)
+            left = [str(Literal(rule.place, 1 - rule.value)) for rule in caught]  # the examples that no rule catches
+            cells = [[*left, *([] if literal is None else [str(literal)])] for literal in candidates]
+            answers = yield tuple(self.ask(Question(" and ".join([f"y == {label}", *cell]))) for cell in cells for label in LABELS)
             rule = self._best(candidates, np.array([share(answer) for answer in answers]).reshape(-1, 2))
             rules.append(rule)
             if rule.literal is None:
@@ -210,12 +201,6 @@ class DecisionLists(Learner[RuleList]):
         pure = missed <= max(self.tolerance / 2 * (1 + 1e-9), missed.min())
         chosen = 0 if pure[0] else int(np.where(pure, mass.max(axis=1), -np.inf).argmax())
         return Rule(candidates[chosen], LABELS[int(mass[chosen].argmax())])
-
-
-def _uncaught(caught: list[Literal], literal: Literal | None, label: int) -> str:
-    """The examples with this label that no rule catches and the literal does."""
-    conditions = [f"y == {label}", *(str(Literal(rule.place, 1 - rule.value)) for rule in caught)]
-    return " and ".join(conditions if literal is None else [*conditions, str(literal)])
 
 
 Path: TypeAlias = tuple[Literal, ...]
@@ -238,7 +223,7 @@ class Tree:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Trees(Learner[Tree]):
+class Trees(AdaptiveLearner[Tree]):
     """ID3 over {0,1}^d: splits each leaf on the attribute that leaves the least Gini impurity, `depth` times; the labels cost at most alpha of error.
 
     A round asks, for each leaf that is not pure, for its mass by label, and by label where x_j = 1 for each attribute j not on its path. A leaf's two masses
@@ -266,9 +251,6 @@ class Trees(Learner[Tree]):
     @property
     def rounds(self) -> int:
         return self.depth
-
-    def algorithm(self) -> StatisticalRounds[Tree]:
-        return Adaptive(self._play)
 
     def _play(self) -> StatisticalPlay[Tree]:
         open_leaves: dict[Path, int] = {(): -1}

@@ -182,7 +182,8 @@ def in_words(hypothesis: Any, encoding: Encoding) -> str:
     if isinstance(hypothesis, AtLeast):
         low, high = encoding.lows[0], encoding.highs[0]
         return f"{encoding.features[0]} >= {low + (high - low) * hypothesis.threshold / encoding.steps:.6g}"
-    bits = tuple(map(_bit, encoding.features, encoding.lows, encoding.highs))
+    columns = zip(encoding.features, encoding.lows, encoding.highs, strict=False)
+    bits = [text if question_in(text) else f"{text} > {(low + high) / 2:.6g}" for text, low, high in columns]
     text = re.sub(r"\bx(\d+) == ([01])", lambda found: _literal(bits[int(found[1])], found[2] == "1", isinstance(hypothesis, AllOf)), str(hypothesis))
     return re.sub(r"\bx(\d+)\b", lambda found: f"({bits[int(found[1])]})", text)
 
@@ -190,10 +191,6 @@ def in_words(hypothesis: Any, encoding: Encoding) -> str:
 def _literal(bit: str, holds: bool, nested: bool) -> str:
     text = f"({bit})" if nested and " or " in bit else bit
     return text if holds else f"not ({bit})"
-
-
-def _bit(text: str, low: float, high: float) -> str:
-    return text if question_in(text) else f"{text} > {(low + high) / 2:.6g}"
 
 
 def _sum(weights: tuple[float, ...], encoding: Encoding, constant: float = 0.0) -> str:

@@ -58,11 +58,6 @@ def index_oracle(epsilon: float, d: int, one_bit: bool = False) -> SignedOracle:
     return signed_oracle(epsilon, d, 0) if one_bit else best_signed_oracle(epsilon, d, (1 - NULL_SHARE) / d, NULL_SHARE)
 
 
-def mask_oracle(epsilon: float) -> SignedOracle:
-    """For one masked parity: the half of the examples that have b = 0."""
-    return best_signed_oracle(epsilon, 1, NULL_SHARE, 1 - NULL_SHARE)
-
-
 def list_question(epsilon: float, d: int, r: int, free: int, one_bit: bool = False) -> tuple[MaskedList, SignedOracle]:
     """The query of a list of parities and the open positions; of all positions where one hashed bit is best, for it has room for all."""
     query = MaskedList(d, r, free, free)
@@ -222,7 +217,7 @@ class MaskedParityLearner(MaskedParityProtocol):
             index = index_oracle(epsilon, self.d)
             (tally,) = yield (LocalQuery(MaskedIndex(self.d), index, Cohort(0, first)),)
             r = vector_of(index.estimate(tally, NULL_SHARE).value)
-            mask = mask_oracle(epsilon)
+            mask = best_signed_oracle(epsilon, 1, NULL_SHARE, 1 - NULL_SHARE)  # of the half of the examples that have b = 0
             (tally,) = yield (LocalQuery(MaskedParity(self.d, r), mask, Cohort(first, clients)),)
             return Concept(self.d, r, int(mask.estimate(tally, NULL_SHARE).value[0] < 0))
 
@@ -352,8 +347,7 @@ class MaskedParityOneRound(MaskedParityProtocol):
 
     def check(self) -> None:
         super().check()
-        if self.form not in ("bent", "masks"):
-            raise InputError(f"form is {self.form!r}; give bent or masks")
+        self.check_choices(form=("bent", "masks"))
         if self.form == "masks" and self.d > MAX_MASKED:
             raise InputError(f"d is {self.d}; random masks go up to d = {MAX_MASKED}, set form=bent beyond")
 

@@ -72,7 +72,6 @@ class ConceptClass:
 
 
 def label(points: Records, y: Signs) -> Records:
-    """The points with a label column y."""
     return Records({**points.columns, "y": y})
 
 
@@ -205,13 +204,8 @@ MAX_BLOCKS = 12
 MAX_BLOCK = 1 << 20
 
 
-def _last_place(u: Counts) -> Bools:
-    """Whether the last block whose bit is set is the first, third, fifth, ...: `if u_t then (-1)^t else if u_(t-1) ... else +1`, a decision list."""
-    return np.asarray(np.frexp(u.astype(np.float64))[1] % 2 == 1)
-
-
 FUNCTIONS: dict[str, Callable[[Counts, int], Bools]] = {  # where f is -1, of every u below 2^t
-    "odd-max-bit": lambda u, t: _last_place(u),
+    "odd-max-bit": lambda u, t: np.frexp(u.astype(np.float64))[1] % 2 == 1,  # if the last block whose bit is set is the first, third, ...: a decision list
     "and": lambda u, t: u == (1 << t) - 1,
     "majority": lambda u, t: 2 * np.bitwise_count(u) > t,
     "parity": lambda u, t: parity(u.astype(np.uint64)) == 1,

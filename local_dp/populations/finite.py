@@ -12,6 +12,7 @@ from local_dp.noise import leading_words, philox_words, stream_key, ties
 from local_dp.populations.population import Population, weights_of_values
 from local_dp.queries.query import Query
 from local_dp.randomizers.finite import FiniteChannel
+from local_dp.randomizers.randomizer import Randomizer
 from local_dp.records import Records
 
 MANY = 256
@@ -69,9 +70,9 @@ class Finite(Population):
             self._laws[query].flags.writeable = False
         return self._laws[query]
 
-    def tally_law(self, query: Query, randomizer: FiniteChannel) -> Floats | None:
+    def tally_law(self, query: Query, randomizer: Randomizer) -> Floats | None:
         """Where both kinds and values are many: drawn value by value, a tally would cost more than its law."""
-        if min(len(self.kinds), query.domain.size) < MANY or randomizer.cells > 1:
+        if min(len(self.kinds), query.domain.size) < MANY or not isinstance(randomizer, FiniteChannel) or randomizer.cells > 1:
             return None
         values, first = query.values(self.kinds).astype(np.int64), np.zeros(1, dtype=np.int64)
         weights = [randomizer.weight(np.array([report]), values, first).astype(np.float64) for report in range(randomizer.alphabet)]

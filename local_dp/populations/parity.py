@@ -11,47 +11,41 @@ from local_dp.noise import philox_words, stream_key
 from local_dp.populations.population import Population
 from local_dp.queries.examples import ParityExample, PathStep, bit_of, column, columns
 from local_dp.queries.query import Query
-from local_dp.randomizers.finite import FiniteChannel
-from local_dp.randomizers.signs.characters import Characters
-from local_dp.randomizers.signs.deny import Deny
+from local_dp.randomizers.randomizer import Randomizer
+from local_dp.randomizers.signs.characters import Characters, Deny
 from local_dp.records import Records
 
 
-def _whole(generator: np.random.Generator, m: int, bits: int) -> list[int]:
-    """m uniform whole numbers below 2^bits."""
+def uniform(generator: np.random.Generator, m: int, bits: int) -> list[int]:
+    """m uniform whole numbers below 2^bits: over the whole domain."""
     size = -(-bits // 8)
     drawn = generator.bytes(size * m)
     return [int.from_bytes(drawn[at : at + size], "little") >> (8 * size - bits) for at in range(0, size * m, size)]
 
 
-def uniform(generator: np.random.Generator, m: int, bits: int) -> list[int]:
-    """Over the whole domain."""
-    return _whole(generator, m, bits)
-
-
 def clustered(generator: np.random.Generator, m: int, bits: int) -> list[int]:
     """In eight places, each 2^(bits / 4) wide."""
     width = bits // 4
-    places = [place >> width << width for place in _whole(generator, 8, bits)]
-    return [places[place] + at for place, at in zip(generator.integers(8, size=m).tolist(), _whole(generator, m, max(width, 1)), strict=True)]
+    places = [place >> width << width for place in uniform(generator, 8, bits)]
+    return [places[place] + at for place, at in zip(generator.integers(8, size=m).tolist(), uniform(generator, m, max(width, 1)), strict=True)]
 
 
 def log_uniform(generator: np.random.Generator, m: int, bits: int) -> list[int]:
     """As many of each length in bits: every scale near 0 matters."""
     lengths = generator.integers(bits + 1, size=m).tolist()
-    return [(1 << length >> 1) + (at & ((1 << length >> 1) - 1)) if length else 0 for length, at in zip(lengths, _whole(generator, m, bits), strict=True)]
+    return [(1 << length >> 1) + (at & ((1 << length >> 1) - 1)) if length else 0 for length, at in zip(lengths, uniform(generator, m, bits), strict=True)]
 
 
 def nested(generator: np.random.Generator, m: int, bits: int) -> list[int]:
     """As many at each distance 2^i, on both sides, from a point that no cut of the domain is near."""
-    centre, sides = _whole(generator, 1, bits)[0], (2 * generator.integers(2, size=m) - 1).tolist()
+    centre, sides = uniform(generator, 1, bits)[0], (2 * generator.integers(2, size=m) - 1).tolist()
     away = [side << scale for side, scale in zip(sides, generator.integers(bits, size=m).tolist(), strict=True)]
     return [(centre + step) % (1 << bits) for step in away]
 
 
 def five_points(generator: np.random.Generator, m: int, bits: int) -> list[int]:
     """A fifth on each of five points: most thresholds have a fifth of all records beside them."""
-    places = _whole(generator, 5, bits)
+    places = uniform(generator, 5, bits)
     return [places[record % 5] for record in range(m)]
 
 
@@ -94,7 +88,7 @@ class ParityPopulation(Population):
         law[x, parity(x & np.uint32(self.r))] = 2.0**-self.d
         return law.ravel()
 
-    def tally_law(self, query: Query, randomizer: FiniteChannel) -> Floats | None:
+    def tally_law(self, query: Query, randomizer: Randomizer) -> Floats | None:
         """Every mask but r leaves a uniform bit, and the mask r randomized response to +1; of named parities, r is named least."""
         if query != ParityExample(self.d):
             return None

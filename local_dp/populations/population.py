@@ -7,7 +7,7 @@ import numpy as np
 from local_dp.arrays import Floats, Ints
 from local_dp.errors import InputError
 from local_dp.queries.query import Query
-from local_dp.randomizers.finite import FiniteChannel
+from local_dp.randomizers.randomizer import Randomizer
 from local_dp.records import Records
 
 
@@ -36,7 +36,7 @@ class Population(ABC):
     def law(self, query: Query) -> Floats:
         """The probability of each value of the query's domain under the distribution the clients are drawn from, shape (domain size,)."""
 
-    def tally_law(self, query: Query, randomizer: FiniteChannel) -> Floats | None:
+    def tally_law(self, query: Query, randomizer: Randomizer) -> Floats | None:
         """Pr[cell, report] of a client drawn at random, shape (cells, alphabet), where the population has it in closed form; else None."""
         return None
 

@@ -23,14 +23,12 @@ class Resampled(Finite):
 class Rows(Population):
     """Rows held in memory: client i holds row i. Its law is that of the whole table the rows were sampled from, if that is given."""
 
+    remembers = True
+
     def __init__(self, records: Records, sampled_from: Records | None = None) -> None:
         super().__init__(len(records))
         self.records = records
         self.whole = records if sampled_from is None else sampled_from
-
-    @property
-    def remembers(self) -> bool:
-        return True
 
     def batch(self, start: int, stop: int) -> Records:
         return self.records.take(slice(start, stop))

@@ -3,19 +3,19 @@
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, ClassVar, Generic, Self, TypeAlias, TypeVar, get_args, get_origin, get_type_hints
+from typing import Any, ClassVar, Generic, Self, TypeAlias, TypeVar, cast, get_args, get_origin, get_type_hints
 
 import numpy as np
 
 from local_dp.arrays import Floats
 from local_dp.bounds.best import Aim
-from local_dp.checks import real_number, whole_number
+from local_dp.checks import check_share, real_number, whole_number
 from local_dp.errors import InputError, unknown
 from local_dp.interaction import Adaptive, Nonadaptive, R, Repeated
 from local_dp.loss import nano_epsilon
 from local_dp.oracles.local.asked import Local, LocalAlgorithm, ask_all
 from local_dp.populations.population import Population
-from local_dp.protocols.surveys.policies import Launch
+from local_dp.protocols.surveys.policies import Launch, check_policy
 from local_dp.queries.query import Query
 from local_dp.randomizers.randomizer import Randomizer
 from local_dp.tallies import Estimate
@@ -41,13 +41,21 @@ class LocalProtocol(ABC, Generic[R]):
     name: ClassVar[str]
     source: ClassVar[str]
     example: ClassVar[str] = ""  # the options of a run on a table, for the help
+    uncovered: ClassVar[str] = ""  # why `local-dp coverage` leaves out the intervals of its estimate
 
     def __post_init__(self) -> None:
+        if any(each.name == "tolerance" and each.metadata.get("unit", "").startswith("share") for each in fields(self)):
+            check_share("tolerance", vars(self)["tolerance"])
         self.check()
 
     def check(self) -> None:
-        """Checks the parameters. Raises InputError."""
+        """Checks the parameters; before, a `tolerance` that is a share is checked. Raises InputError."""
         return
+
+    def check_choices(self, **allowed: tuple[str, ...]) -> None:
+        """Raises InputError unless each parameter of these names is one of its choices."""
+        for name, choices in allowed.items():
+            check_policy(name, getattr(self, name), choices)
 
     @abstractmethod
     def clients(self, epsilon: float) -> int:
@@ -73,12 +81,15 @@ class LocalProtocol(ABC, Generic[R]):
         raise InputError(f"{self.name} draws its own population; leave out --records")
 
     def describe(self, result: R) -> PlainData:
-        """The result as plain data: here, its estimate."""
-        return describe_estimate(_estimate_of(result))
+        """The result as plain data: an estimate with its interval, of several numbers with `labels`; or a `hypothesis` by its parts. Here, its estimate."""
+        estimate: Estimate = getattr(result, "estimate", cast(Any, result))
+        labels = {"labels": [str(place) for place in range(len(estimate.value))]} if estimate.value.ndim else {}
+        return labels | describe_estimate(estimate)
 
     def values(self, result: R) -> Floats:
         """The numbers of the result that stand beside `truth`: here, those of its estimate."""
-        return _estimate_of(result).value
+        numbers: Floats = getattr(result, "estimate", cast(Any, result)).value
+        return numbers
 
     def true_error(self, result: R, population: Population) -> float:
         """The distance of the result from the truth: here, the largest of any number."""
@@ -168,11 +179,6 @@ class MeanProtocol(LocalProtocol[Estimate]):
         """The mean in the distribution that the clients are drawn from, shape ()."""
         law, (low, high) = population.law(self.query), self.scale
         return np.asarray(low + (high - low) * (law @ np.arange(len(law)) / (len(law) - 1)))
-
-
-def _estimate_of(result: Any) -> Estimate:
-    estimate: Estimate = getattr(result, "estimate", result)
-    return estimate
 
 
 def _parse(key: str, text: str, kind: Any) -> int | float | str | tuple[str, ...] | None:

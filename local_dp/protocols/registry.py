@@ -11,7 +11,6 @@ PROTOCOLS: Registry[LocalProtocol[Any]] = Registry("protocol", "local_dp.protoco
 
 
 def find_protocol(name: str) -> type[LocalProtocol[Any]]:
-    """The protocol called `name`. Raises InputError."""
     if name not in PROTOCOLS:
-        raise InputError(unknown("no protocol named", name, PROTOCOLS))
+        raise InputError(unknown("no protocol named", name, PROTOCOLS, "local-dp protocols"))
     return PROTOCOLS[name]

@@ -15,7 +15,7 @@ from local_dp.domains import MAX_SYMBOLS, Domain, grouped_levels, levels, symbol
 from local_dp.errors import InputError
 from local_dp.queries.numbers import STEPS, read_numbers
 from local_dp.queries.query import Query
-from local_dp.queries.tables import Bounded, Category, Question, check_spare
+from local_dp.queries.tables import Bounded, Category, Question, asked_in, check_spare
 from local_dp.records import Records, absent
 
 SEPARATOR = "\x1f"  # between the labels of one part: no label may hold it
@@ -82,11 +82,6 @@ class Below(Query):
         return np.where(np.isnan(numbers), self.missing, STEPS * (numbers < self.end)).astype(np.int64)
 
 
-def _part(text: str, labels: tuple[str, ...], spare: tuple[str, ...]) -> Category | Question:
-    """A yes/no question where there are no labels, else a column."""
-    return Category(text, labels, spare) if labels else Question(text, ("missing",) if "missing" in spare else ())
-
-
 @dataclass(frozen=True)
 class Crossed(Query):
     """The combination of several categories, the last one running fastest: columns with public labels, or yes/no questions (no first, then yes).
@@ -110,7 +105,7 @@ class Crossed(Query):
     def categories(self) -> tuple[Category | Question, ...]:
         extra = tuple(name for name in self.spare if name != "none")
         told = [tuple(text.split(SEPARATOR)) if text else () for text in self.labels]
-        return tuple(_part(part, labels, extra) for part, labels in zip(self.parts, told, strict=True))
+        return tuple(asked_in(part, labels, extra) for part, labels in zip(self.parts, told, strict=True))
 
     @property
     def shape(self) -> tuple[int, ...]:

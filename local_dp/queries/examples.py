@@ -128,7 +128,6 @@ class ParityCoset(Query):
         check_vector("t", self.t, self.k)
 
     def mean(self, r: int) -> float:
-        """The expectation under the parity r."""
         return bent_coset_coefficient(r ^ self.t, self.k, self.s)
 
     def __call__(self, records: Records) -> Ints:
@@ -175,7 +174,6 @@ class PathStep(Query):
 
 
 def column(node: int) -> str:
-    """The column that has a node's bit."""
     return f"table{node // _WORD}"
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from local_dp.arrays import Ints
 from local_dp.checks import check_built
 from local_dp.domains import Domain, Parameter, parameters
+from local_dp.errors import InputError, LocalDPError
 from local_dp.records import Records
 
 
@@ -39,10 +40,15 @@ class Query(ABC):
         """The value of each record inside the domain, shape (n,): total, silent, and without a branch on what a record holds.
 
         A number that overflows or is missing must not show: numpy would warn for some records only, and the warning takes time that others can measure.
+        Raises InputError, with the query's name, where the query itself fails; a client that answers in private hides this.
         """
-        with np.errstate(all="ignore"):
-            return self.domain.clip(self(records))
+        try:
+            with np.errstate(all="ignore"):
+                return self.domain.clip(self(records))
+        except LocalDPError:
+            raise
+        except Exception as error:
+            raise InputError(f"query {self.name!r} fails with {type(error).__name__}: {error}") from error
 
     def params(self) -> dict[str, Parameter]:
-        """The parameters that name this query on the wire."""
         return parameters(self)

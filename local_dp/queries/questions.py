@@ -78,7 +78,11 @@ Expression: TypeAlias = Comparison | Not | Both | Either
 @lru_cache(maxsize=256)
 def parse(question: str) -> Expression:
     """The question as data. Raises InputError that shows where it stops making sense."""
-    return _Parser(question).whole()
+    parser = _Parser(question)
+    expression = parser.either()
+    if parser.kind:
+        raise parser.fail("'and', 'or' or the end")
+    return expression
 
 
 def columns_of(expression: Expression) -> set[str]:
@@ -101,7 +105,6 @@ class Answers:
 
     @property
     def unknown(self) -> Bools:
-        """Who has no answer."""
         return np.asarray(~(self.yes | self.no))
 
 
@@ -193,23 +196,16 @@ class _Parser:
             return True
         return False
 
-    def whole(self) -> Expression:
-        expression = self.either()
-        if self.kind:
-            raise self.fail("'and', 'or' or the end")
-        return expression
-
     def either(self) -> Expression:
-        expression = self.both()
-        while self.accept("or"):
-            expression = Either(expression, self.both())
-        return expression
-
-    def both(self) -> Expression:
-        expression = self.negation()
-        while self.accept("and"):
-            expression = Both(expression, self.negation())
-        return expression
+        """Parts joined by "or"; "and" binds more closely."""
+        expression: Expression | None = None
+        while True:
+            part = self.negation()
+            while self.accept("and"):
+                part = Both(part, self.negation())
+            expression = part if expression is None else Either(expression, part)
+            if not self.accept("or"):
+                return expression
 
     def negation(self) -> Expression:
         self.depth += 1

@@ -37,7 +37,7 @@ def strings_of(values: Column, bits: int) -> Words:
 
 @dataclass(frozen=True)
 class Prefix(Query):
-    """The first `length` of the `bits` bits of a record's string."""
+    """The first `length` of the `bits` bits of a record's string; a subclass encodes them."""
 
     name: ClassVar[str] = "prefix"
     column: str
@@ -52,27 +52,27 @@ class Prefix(Query):
     def domain(self) -> Domain:
         return bit_strings(self.length)
 
+    def of(self, prefixes: Words) -> Ints:
+        """The value of each prefix of `length` bits, shape (n,)."""
+        return prefixes.astype(np.int64)
+
     def __call__(self, records: Records) -> Ints:
-        return np.asarray((strings_of(records[self.column], self.bits) >> np.uint64(self.bits - self.length)).astype(np.int64))
+        return self.of(strings_of(records[self.column], self.bits) >> np.uint64(self.bits - self.length))
 
 
 @dataclass(frozen=True)
-class HashedPrefix(Query):
+class HashedPrefix(Prefix):
     """A hash to `width` bits of the first `length` of the `bits` bits of a record's string: two prefixes collide with probability at most 2^(1 - width).
 
     The hash is multiply-shift with the odd multiplier 2 `seed` + 1 modulo 2^64 (Dietzfelbinger et al. 1997), which travels with the question.
     """
 
     name: ClassVar[str] = "hashed-prefix"
-    column: str
-    bits: int
-    length: int
     width: int
     seed: int
 
     def check(self) -> None:
-        check_whole("bits", self.bits, 1, MAX_BITS)
-        check_whole("length", self.length, 1, self.bits)
+        super().check()
         check_whole("seed", self.seed, 0, 2**62 - 1)
 
     @property
@@ -80,32 +80,24 @@ class HashedPrefix(Query):
         return bit_strings(self.width)
 
     def of(self, prefixes: Words) -> Ints:
-        """The hash of each prefix, shape (n,)."""
         mixed = prefixes * np.uint64(2 * self.seed + 1)
         return (mixed >> np.uint64(64 - self.width)).astype(np.int64)
 
-    def __call__(self, records: Records) -> Ints:
-        return self.of(strings_of(records[self.column], self.bits) >> np.uint64(self.bits - self.length))
-
 
 @dataclass(frozen=True)
-class KeptPrefix(Query):
+class KeptPrefix(Prefix):
     """Which of the `kept` prefixes a record's string begins with, and the `step` bits that follow: place * 2^step + these bits, or 2^width - 1 for none.
 
     `kept` are prefixes of `length` - `step` bits as ascending hexadecimal numbers, fewer than 2^(width - step).
     """
 
     name: ClassVar[str] = "kept-prefix"
-    column: str
-    bits: int
-    length: int
     step: int
     width: int
     kept: tuple[str, ...]
 
     def check(self) -> None:
-        check_whole("bits", self.bits, 1, MAX_BITS)
-        check_whole("length", self.length, 2, self.bits)
+        super().check()
         check_whole("step", self.step, 1, self.length - 1)
         if not 1 <= len(self.kept) << self.step < 1 << self.width:
             raise InputError(f"there are {len(self.kept)} prefixes, followed by {self.step} bits, for codes of {self.width} bits; give 1 or more, and fewer")
@@ -125,14 +117,10 @@ class KeptPrefix(Query):
         return bit_strings(self.width)
 
     def of(self, prefixes: Words) -> Ints:
-        """The code of each prefix of `length` bits, shape (n,)."""
         parents = prefixes >> np.uint64(self.step)
         place = np.minimum(np.searchsorted(self._kept, parents), len(self._kept) - 1)
         codes = (place.astype(np.uint64) << np.uint64(self.step) | prefixes & np.uint64((1 << self.step) - 1)).astype(np.int64)
         return np.where(self._kept[place] == parents, codes, (1 << self.width) - 1)
-
-    def __call__(self, records: Records) -> Ints:
-        return self.of(strings_of(records[self.column], self.bits) >> np.uint64(self.bits - self.length))
 
 
 ROW, SECRET = "row", "secret"
@@ -189,14 +177,11 @@ def keys_of(generator: np.random.Generator, users: int) -> Records:
 def pads(keys: Records, first: int, stop: int) -> Bools:
     """Bits `first` to `stop` of each key's stream, shape (n, stop - first): keyed BLAKE2b of the number of a block of 512 bits."""
     blocks = range(first // BLOCK, -(-stop // BLOCK))
-    stream = b"".join(blake2b(block.to_bytes(8, "little"), key=key).digest() for key in _key_bytes(keys) for block in blocks)
+    secrets = [row.tobytes() for row in np.stack([keys.words(name).astype("<u8") for name in KEY], axis=1)]
+    stream = b"".join(blake2b(block.to_bytes(8, "little"), key=key).digest() for key in secrets for block in blocks)
     bits = np.unpackbits(np.frombuffer(stream, dtype=np.uint8)).reshape(len(keys), len(blocks) * BLOCK)
     skip = first - first // BLOCK * BLOCK
     return np.asarray(bits[:, skip : skip + stop - first].astype(np.bool_))
-
-
-def _key_bytes(keys: Records) -> list[bytes]:
-    return [row.tobytes() for row in np.stack([keys.words(name).astype("<u8") for name in KEY], axis=1)]
 
 
 @dataclass(frozen=True)

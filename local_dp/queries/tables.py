@@ -12,7 +12,7 @@ from local_dp.domains import MAX_SYMBOLS, Domain, levels, symbols
 from local_dp.errors import InputError
 from local_dp.queries.numbers import STEPS
 from local_dp.queries.query import Query
-from local_dp.queries.questions import Answers, Expression, answers_of, parse
+from local_dp.queries.questions import Expression, answers_of, parse
 from local_dp.records import Records, absent
 
 SPARE = ("other", "missing")
@@ -47,16 +47,13 @@ class Question(Query):
     def domain(self) -> Domain:
         return symbols(2 + len(self.spare))
 
-    def answers(self, records: Records) -> Answers:
-        return answers_of(self.expression, records)
-
     def found(self, records: Records) -> Ints:
         """The symbol of each record, -1 for one that has none."""
-        answers = self.answers(records)
+        answers = answers_of(self.expression, records)
         return np.where(answers.unknown, 2 if self.spare else -1, answers.yes).astype(np.int8)
 
     def __call__(self, records: Records) -> Ints:
-        return np.maximum(self.found(records), 0) if self.spare else self.answers(records).yes.astype(np.int8)
+        return np.maximum(self.found(records), 0) if self.spare else answers_of(self.expression, records).yes.astype(np.int8)
 
 
 @dataclass(frozen=True)
@@ -109,7 +106,6 @@ class Category(Query):
         return np.where(ordered[nearest] == values, order[nearest], -1)
 
     def found(self, records: Records) -> Ints:
-        """The symbol of each record, -1 for one that has none."""
         places = self.places(records)
         unlisted = np.where(absent(records[self.column]), self._symbol("missing"), self._symbol("other"))
         return np.where(places < 0, unlisted, places)
@@ -186,7 +182,6 @@ class ChangeInterval(Query):
 
     @cached_property
     def parts(self) -> tuple[Category | Question, ...]:
-        """What is asked in each wave."""
         return tuple(asked_in(wave, self.labels) for wave in self.waves)
 
     @property

@@ -60,15 +60,11 @@ class Coordinates(Query):
         return on_rows(((column - centre) / reach for column, centre, reach in zip(columns, self.centres, self.reaches, strict=True)), self.steps)
 
 
-def _logistic(margin: Floats) -> Floats:
-    return np.exp(-np.logaddexp(0.0, margin))
-
-
 # Minus the derivative of each loss at the margin m = y <w, x>.
 LOSSES: dict[str, Callable[[Floats], Floats]] = {
     "perceptron": lambda margin: (margin <= 0).astype(np.float64),  # max(0, -m), a tie counted as a mistake
     "hinge": lambda margin: (margin < 1).astype(np.float64),  # max(0, 1 - m)
-    "logistic": _logistic,  # ln(1 + e^-m)
+    "logistic": lambda margin: np.exp(-np.logaddexp(0.0, margin)),  # ln(1 + e^-m)
 }
 
 

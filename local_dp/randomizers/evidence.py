@@ -12,8 +12,7 @@ from local_dp.errors import RefusedError
 from local_dp.loss import NANO, Pure, exp_epsilon, nano_epsilon
 from local_dp.randomizers.finite import FiniteChannel, Mixed
 from local_dp.randomizers.one_bit import OneBit
-from local_dp.randomizers.per_coin import PerCoin
-from local_dp.randomizers.places import BitVector, PlaceVector
+from local_dp.randomizers.places import BitVector, PerCoin, PlaceVector
 from local_dp.randomizers.randomizer import Evidence, Randomizer
 from local_dp.randomizers.with_coin import WithCoin
 
@@ -139,13 +138,13 @@ def exact_ratio(randomizer: Randomizer) -> Fraction:
     if isinstance(randomizer, PerCoin):
         if randomizer.inner.uses_coins or randomizer.inner.word_bits != randomizer.word_bits:
             raise RefusedError("unverifiable", f"{randomizer.name}: its inner channel must use no coin and words of the same width")
-        return _of_table(randomizer.inner) if isinstance(randomizer.inner, FiniteChannel) else _of_product(randomizer.inner)
+        return _of_table(randomizer.inner) if isinstance(randomizer.inner, FiniteChannel) else worst_meeting(randomizer.inner)[0]
     if once and isinstance(randomizer, Mixed) and type(randomizer).weight is Mixed.weight:
         return _of_mixture(randomizer)
     if isinstance(randomizer, FiniteChannel):
         return _of_table(randomizer)
     if isinstance(randomizer, BitVector | PlaceVector):
-        return _of_product(randomizer)
+        return worst_meeting(randomizer)[0]
     raise RefusedError("unverifiable", f"{randomizer.name} is {randomizer.evidence}: there is nothing to enumerate")
 
 
@@ -280,13 +279,8 @@ def _lines(randomizer: Mixed) -> tuple[Ints, Ints]:
     return one, other
 
 
-def _of_product(randomizer: BitVector | PlaceVector) -> Fraction:
-    """The largest product over places of the worst ratio of one place, over all pairs of values."""
-    return worst_meeting(randomizer)[0]
-
-
 def worst_meeting(randomizer: BitVector | PlaceVector) -> tuple[Fraction, tuple[int, int]]:
-    """That ratio, and the indices of two values that reach it. Raises RefusedError("unverifiable")."""
+    """The largest product over places of the worst ratio of one place, and the indices of two values that reach it. Raises RefusedError("unverifiable")."""
     worst = _worst_of_bits(randomizer) if isinstance(randomizer, BitVector) else _worst_of_symbols(randomizer)
     largest = Fraction(1), (0, 0)
     if worst:
@@ -335,14 +329,9 @@ def check_evidence(randomizer: Randomizer, accepted: frozenset[Evidence] = PROVE
         raise RefusedError("unverifiable", f"{randomizer.name} has delta {randomizer.loss.delta:g}; a client's ledger counts pure privacy")
 
 
-def claimed_nano(randomizer: Randomizer) -> int:
-    """The least epsilon that it claims, in nano-nats: by its parameter, its loss or its charge, each of which a class may override."""
-    return min(nano_epsilon(randomizer.epsilon), randomizer.loss.nano, randomizer.nano)
-
-
 def too_much(randomizer: Randomizer, ratio: Fraction) -> str:
     """The error if the worst ratio exceeds the claim; empty if it does not."""
-    claimed = claimed_nano(randomizer)
+    claimed = min(nano_epsilon(randomizer.epsilon), randomizer.loss.nano, randomizer.nano)  # its parameter, loss or charge, each of which a class may override
     if ratio <= exp_epsilon(claimed):
         return ""
     return f"{randomizer.name} claims epsilon {claimed / NANO:g} but its channel has {math.log1p(float(ratio - 1)):.9g}"

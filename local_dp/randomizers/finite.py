@@ -18,14 +18,14 @@ from local_dp.tallies import Tally
 BLOCK = 1 << 13  # entries: arrays of this length stay in cache, and the allocator keeps them; longer ones it gives back, and each costs its page faults again
 
 
-def in_blocks(work: Callable[..., Column], first: Column, *others: Column) -> Column:
+def in_blocks(work: Callable[..., Column], first: Column, *others: Column, block: int = BLOCK) -> Column:
     """work(first, *others) in blocks of entries; arrays of another length than `first` are passed whole."""
     n = len(first)
-    if n <= BLOCK:
+    if n <= block:
         return work(first, *others)
     made: list[Column] = []
-    for start in range(0, n, BLOCK):
-        part = slice(start, start + BLOCK)
+    for start in range(0, n, block):
+        part = slice(start, start + block)
         made.append(work(first[part], *(other[part] if len(other) == n else other for other in others)))
     return np.concatenate(made)
 
@@ -43,11 +43,7 @@ class FiniteChannel(Randomizer):
     """
 
     evidence: ClassVar[Evidence] = "enumerated"
-
-    @property
-    def total(self) -> int:
-        """2^word_bits, the weight of certainty."""
-        return 1 << self.word_bits
+    has_tally_law: ClassVar[bool] = True
 
     @property
     @abstractmethod
@@ -77,18 +73,13 @@ class FiniteChannel(Randomizer):
         return max(1, (self.alphabet - 1).bit_length())
 
     def possible(self, reports: Words) -> Bools:
-        inside: Bools = reports < self.alphabet
-        return inside
+        return reports < self.alphabet
 
     def cells_of(self, coins: Words) -> Words:
         """The cell of each 64-bit public coin."""
         if self.cells <= 1 << 16:
             return coins.astype(np.uint16) & np.uint16(self.cells - 1)  # the narrow type is what makes this fast
         return coins & np.uint64(self.cells - 1)
-
-    def empty(self) -> Tally:
-        """The tally of no reports."""
-        return Tally(np.zeros((self.cells, self.alphabet), dtype=np.int64))
 
     def tally(self, reports: Words, cells: Words) -> Tally:
         """The tally of `reports`. O(n + cells * alphabet). Raises IndexError for an impossible report, which must not count as another one."""
@@ -138,7 +129,6 @@ _cached_law = lru_cache(maxsize=4096)(report_law)  # a search draws thousands of
 
 
 def ceil_fraction(value: Fraction) -> int:
-    """The least whole number that is not below `value`."""
     return -(-value.numerator // value.denominator)
 
 
@@ -172,5 +162,4 @@ class Mixed(FiniteChannel):
         first, second, level = self.between(np.asarray(values))
         low, high = self.corner_weight(reports, first, cells), self.corner_weight(reports, second, cells)
         steps, equal = level.astype(np.uint64), np.uint64(self.equal)
-        weights: Words = np.where(low <= high, low + (high - low) // equal * steps, low - (low - high) // equal * steps)
-        return weights
+        return np.where(low <= high, low + (high - low) // equal * steps, low - (low - high) // equal * steps)

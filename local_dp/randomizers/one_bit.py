@@ -9,6 +9,7 @@ import numpy as np
 
 from local_dp.arrays import Ints, Words
 from local_dp.loss import NANO, exp_epsilon, nano_epsilon
+from local_dp.noise import Draw, KeyedNoise, ties
 from local_dp.randomizers.finite import SLACK, FiniteChannel, ceil_fraction, too_narrow
 from local_dp.tallies import Tally
 
@@ -44,10 +45,7 @@ class OneThreshold(FiniteChannel):
         return loses_little(2**bits - flip, flip, nano)
 
     def prepare(self) -> None:
-        if self.word_bits <= self.spare:
-            raise too_narrow(self)
-        object.__setattr__(self, "_flip", flip_weight(self.nano, self.word_bits - self.spare))
-        if 2 * self.flip >= self.whole:
+        if self.word_bits <= self.spare or 2 * self.flip >= self.whole:
             raise too_narrow(self)
 
     @property
@@ -55,11 +53,10 @@ class OneThreshold(FiniteChannel):
         """2^(word_bits - spare): the weight of both kinds together."""
         return 1 << self.word_bits - self.spare
 
-    @property
+    @cached_property
     def flip(self) -> int:
         """F: the less likely kind, such as a flipped bit, has probability F / `whole`."""
-        weight: int = self.__dict__["_flip"]
-        return weight
+        return flip_weight(self.nano, self.word_bits - self.spare)
 
     @property
     def gain(self) -> float:
@@ -71,16 +68,14 @@ class OneThreshold(FiniteChannel):
 class OneBit(OneThreshold):
     """Randomized response on a bit that `encode` reads off (value, cell); a reported 0 counts as +1 and a 1 as -1 where signs are averaged."""
 
+    alphabet = 2
+
     @cached_property
     def _cut(self) -> Words:
         """The threshold in the form that words are compared with."""
         cut = np.array([self.flip], dtype=f"<u{self.width // 8}")
         cut.setflags(write=False)
         return cut
-
-    @property
-    def alphabet(self) -> int:
-        return 2
 
     @abstractmethod
     def encode(self, values: Ints, cells: Ints) -> Words:
@@ -90,6 +85,12 @@ class OneBit(OneThreshold):
         flips: Words = (words < self._cut).view(BYTE)
         return self.encode(values, cells) ^ flips
 
+    def simulated(self, noise: KeyedNoise, which: Draw, start: int, values: Ints, cells: Words) -> Words:
+        """By one byte of each word, and the rest of the few words that this byte does not decide."""
+        cut = self.flip << (64 - self.word_bits)
+        flips = noise.leading(which, start, start + len(values), 8, ties((cut,))).below(cut)
+        return self.encode(values, cells) ^ flips.view(BYTE)
+
     def tally(self, reports: Words, cells: Words) -> Tally:
         if self.cells > 1:
             return super().tally(reports, cells)
@@ -98,5 +99,4 @@ class OneBit(OneThreshold):
 
     def weight(self, reports: Ints, values: Ints, cells: Ints) -> Words:
         kept = np.uint64(self.total - self.flip)
-        weights: Words = np.where(reports == self.encode(values, cells), kept, np.uint64(self.flip))
-        return weights
+        return np.where(reports == self.encode(values, cells), kept, np.uint64(self.flip))

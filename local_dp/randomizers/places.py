@@ -1,4 +1,4 @@
-"""Randomizers that report at several places independently: packed bits, or a small report at each."""
+"""Randomizers made of inner channels: several places, each reported independently, or one code of the value under a public coin."""
 
 from abc import abstractmethod
 from collections.abc import Mapping
@@ -10,7 +10,7 @@ import numpy as np
 
 from local_dp.arrays import Bools, Counts, Ints, Words
 from local_dp.checks import check_built
-from local_dp.randomizers.finite import FiniteChannel, report_law
+from local_dp.randomizers.finite import FiniteChannel, in_blocks, report_law
 from local_dp.randomizers.randomizer import NO_COIN, Evidence, Randomizer
 from local_dp.tallies import Tally
 
@@ -48,6 +48,8 @@ class PlaceVector(Places):
     (`evidence.exact_ratio`). Cost: a word and a byte a place.
     """
 
+    has_tally_law: ClassVar[bool] = True
+
     @cached_property
     @abstractmethod
     def inner(self) -> FiniteChannel:
@@ -73,12 +75,9 @@ class PlaceVector(Places):
         inside: Bools = reports < self.inner.alphabet
         return np.asarray(inside.all(axis=1))
 
-    def empty(self) -> Tally:
-        return Tally(np.zeros((self.places, self.inner.alphabet), dtype=np.int64), 0)
-
     def tally(self, reports: Words, cells: Words) -> Tally:
         """The count of each report at each place, shape (places, alphabet)."""
-        counts, size = self.empty().counts, self.places * self.inner.alphabet
+        counts, size = np.zeros((self.places, self.inner.alphabet), dtype=np.int64), self.places * self.inner.alphabet
         starts, step = np.arange(self.places) * self.inner.alphabet, max(1, _ENTRIES // self.places)
         for first in range(0, len(reports), step):
             counts += np.bincount((reports[first : first + step] + starts).ravel(), minlength=size).reshape(counts.shape)
@@ -110,15 +109,12 @@ class BitVector(Places):
     (`evidence.exact_ratio`). Cost: a word and a bit a place; places / 8 bytes a report.
     """
 
+    has_tally_law: ClassVar[bool] = True
+
     @cached_property
     @abstractmethod
     def ones(self) -> tuple[int, ...]:
         """The weight of a reported 1 for each symbol, out of 2^word_bits."""
-
-    @property
-    def total(self) -> int:
-        """2^word_bits, the weight of certainty."""
-        return 1 << self.word_bits
 
     @property
     def report_dtype(self) -> "np.dtype[np.generic]":
@@ -132,16 +128,10 @@ class BitVector(Places):
         thresholds = np.array(self.ones, dtype=words.dtype)[self.code[values.astype(np.int64) - self.domain.low]]
         return np.packbits(words.reshape(thresholds.shape) < thresholds, axis=1, bitorder="little")  # of a single place, words are a plain array
 
-    def _unpacked(self, reports: Words) -> Words:
-        return np.unpackbits(reports, axis=1, count=self.places, bitorder="little")
-
     def possible(self, reports: Words) -> Bools:
         """The bits that fill the last byte are zero."""
-        possible: Bools = (np.packbits(self._unpacked(reports), axis=1, bitorder="little") == reports).all(axis=1)
-        return possible
-
-    def empty(self) -> Tally:
-        return Tally(np.zeros(self.places, dtype=np.int64), 0)
+        bits = np.unpackbits(reports, axis=1, count=self.places, bitorder="little")
+        return np.asarray((np.packbits(bits, axis=1, bitorder="little") == reports).all(axis=1))
 
     def tally(self, reports: Words, cells: Words) -> Tally:
         """How many reported 1 at each place, shape (places,)."""
@@ -185,3 +175,65 @@ def ones_at(rows: Words) -> Counts:
         sums += weight * np.unpackbits(few, axis=1, bitorder="little").sum(axis=0, dtype=np.uint8).astype(np.int64)
         rows, weight = np.concatenate(carried), 2 * weight
     return sums
+
+
+@dataclass(frozen=True)
+class Coined(Randomizer):
+    """Reports a report of `inner` about a function of the value and of the client's 64-bit public coin."""
+
+    @cached_property
+    @abstractmethod
+    def inner(self) -> Randomizer:
+        """The randomizer that makes the report; it uses no coin."""
+
+    def _fits(self, bits: int) -> bool:
+        return self.inner.word_bits <= bits  # built without a width, it picks its own
+
+    def check(self) -> None:
+        check_built(self.domain, self.inner)
+
+    @property
+    def report_dtype(self) -> "np.dtype[np.generic]":
+        return self.inner.report_dtype
+
+    @property
+    def bits(self) -> int:
+        return self.inner.bits
+
+    @property
+    def words(self) -> int:
+        return self.inner.words
+
+    @property
+    def uses_coins(self) -> bool:
+        return True
+
+
+@dataclass(frozen=True)
+class PerCoin(Coined):
+    """Encodes the value by the client's 64-bit public coin, for example as a hash under that seed, and randomizes the code by `inner`.
+
+    A subclass gives `inner`, `encode`, the tally and the estimate. Privacy: for every coin the report is one of `inner`'s, whose loss is enumerated. Codes
+    are clipped to the domain of `inner`, so no coin can do more.
+    """
+
+    evidence: ClassVar[Evidence] = "per coin"
+
+    @cached_property
+    @abstractmethod
+    def inner(self) -> FiniteChannel | BitVector | PlaceVector:
+        """The channel of the codes, or a vector of bits; it uses no coin."""
+
+    @abstractmethod
+    def encode(self, values: Ints, coins: Words) -> Ints:
+        """The code of each value under each coin, elementwise under broadcasting."""
+
+    def respond(self, values: Ints, words: Words, cells: Words) -> Words:
+        return in_blocks(self._respond, values, words, cells)
+
+    def _respond(self, values: Ints, words: Words, cells: Words) -> Words:
+        codes = self.inner.domain.clip(self.encode(values, cells))
+        return self.inner.respond(codes, words, NO_COIN)
+
+    def possible(self, reports: Words) -> Bools:
+        return self.inner.possible(reports)

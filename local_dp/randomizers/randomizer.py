@@ -1,6 +1,7 @@
 """The base of every local randomizer: its values, its loss and the evidence of it, its reports, their tally and the estimate."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar, Literal, TypeAlias
@@ -12,7 +13,7 @@ from local_dp.checks import check_built
 from local_dp.domains import Domain, Parameter, Vectors, parameters
 from local_dp.errors import InputError
 from local_dp.loss import Loss, Pure, nano_epsilon
-from local_dp.noise import Draw, Noise, SystemNoise
+from local_dp.noise import Draw, KeyedNoise, Noise, SystemNoise
 from local_dp.tallies import Estimate, Tally
 
 _PRIVATE, _ONE = SystemNoise(), Draw(0)
@@ -31,7 +32,7 @@ class Randomizer(ABC):
     per public coin; it is proved from a density; or it is audited only. A client decides which evidence it accepts. `work` is its purpose: plans compare it
     with others of the same values for "one question" (`protocols.planning.local`). `estimates` is "averages" of the values (shares of symbols, means of
     numbers), or the estimated quantity in words. `silence` is the value of a client with nothing to report,
-    in a session (`LocalQuery.session`) where each client speaks in one round.
+    in a session (`LocalQuery.session`) where each client speaks in one round. `has_tally_law`: it has a `draw_tally`, which the aggregate tier needs.
     `word_bits` is the width of the random words: 0 picks 32 or 64; a small one lets a test
     enumerate every word.
     """
@@ -42,8 +43,15 @@ class Randomizer(ABC):
     estimates: ClassVar[str] = "averages"
     work: ClassVar[Work] = "one question"
     silence: ClassVar[int | None] = None
+    has_tally_law: ClassVar[bool] = False
     epsilon: float
     word_bits: int = field(default=0, kw_only=True)
+
+    def __init_subclass__(cls, **more: Any) -> None:
+        super().__init_subclass__(**more)
+        home = {name: next(at for at, kind in enumerate(cls.__mro__) if name in vars(kind)) for name in ("simulated", "respond", "draw", "words")}
+        if min(home.values()) < home["simulated"]:
+            cls.simulated = Randomizer.simulated  # type: ignore[method-assign]
 
     def __post_init__(self) -> None:
         nano_epsilon(self.epsilon)
@@ -101,6 +109,11 @@ class Randomizer(ABC):
         """The width in which its words are drawn, 32 or 64; a word of fewer bits is the leading part of one drawn."""
         return 64 if self.word_bits > 32 else 32
 
+    @property
+    def total(self) -> int:
+        """2^word_bits, the weight of certainty."""
+        return 1 << self.word_bits
+
     def draw(self, noise: Noise, which: Draw, start: int, stop: int) -> Words:
         """The words of the clients start..stop: shape (n,), or (n, words) for reports of several words.
 
@@ -124,6 +137,14 @@ class Randomizer(ABC):
     @abstractmethod
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
         """The reports of `values` under the private `words` and the public coins `cells` (any array where no coin is used); n of `report_dtype`."""
+
+    def simulated(self, noise: KeyedNoise, which: Draw, start: int, values: Ints, cells: Words) -> Words:
+        """The reports of the clients from `start` on, who hold `values`, in a simulation.
+
+        A class may draw fewer bits of each word than `draw`, if the reports keep the law of `draw` and `respond`. A subclass that overrides `respond`, `draw`
+        or `words` loses this faster way, unless it gives its own.
+        """
+        return self.respond(values, self.draw(noise, which, start, start + len(values)), cells)
 
     def private_report(self, value: object, coin: int = 0) -> Words:
         """An array of one report of `value`, drawn with the operating system's entropy; `coin` is the client's public coin.
@@ -153,9 +174,9 @@ class Randomizer(ABC):
         """Whether each of these could be a report, shape (n,): a server refuses the others."""
         return np.ones(len(reports), dtype=np.bool_)
 
-    @abstractmethod
     def empty(self) -> Tally:
         """The tally of no reports."""
+        return self.tally(np.empty(0, dtype=self.report_dtype), self.cells_of(np.empty(0, dtype=np.uint64)))
 
     @abstractmethod
     def tally(self, reports: Words, cells: Words) -> Tally:
@@ -164,6 +185,10 @@ class Randomizer(ABC):
     @abstractmethod
     def estimate(self, tally: Tally) -> Estimate:
         """The unbiased estimate of the values' average, with its standard error."""
+
+    def draw_tally(self, value_counts: Mapping[int, int], generator: np.random.Generator) -> Tally:
+        """A tally with the law of respond-then-tally for `value_counts[v]` clients of each value v, where `has_tally_law`. Cost independent of n."""
+        raise NotImplementedError
 
     def params(self) -> dict[str, Parameter]:
         """The parameters that name this randomizer on the wire: `type(self)(**params)` is equal to it."""

@@ -1,6 +1,7 @@
-"""Finite channels that are held as one table of weights, sampled by a look-up and a comparison for each report."""
+"""Finite channels that are held as one table of weights, sampled by a look-up and a comparison for each report; of symbols, or of numbers."""
 
 import math
+from abc import abstractmethod
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
@@ -12,7 +13,8 @@ from typing import Self, TypeAlias
 import numpy as np
 
 from local_dp.arrays import Floats, Ints, Words
-from local_dp.domains import parameters
+from local_dp.checks import check_built
+from local_dp.domains import Domain, levels, parameters
 from local_dp.errors import InputError
 from local_dp.loss import exp_epsilon
 from local_dp.randomizers.finite import FiniteChannel, too_narrow
@@ -84,7 +86,7 @@ class TableChannel(FiniteChannel):
 
     def law(self) -> Law:
         """Pr[report | value], shape (domain size, alphabet), in fractions or decimals of 60 digits: every row sums to 1."""
-        raise NotImplementedError
+        raise InputError(f"{self.name} has no law; write `law`, which returns the probabilities of the reports, a row for each value")
 
     @property
     def growth(self) -> Fraction:
@@ -106,42 +108,40 @@ class TableChannel(FiniteChannel):
             return self.rounded(law)
 
     def prepare(self) -> None:
-        weights, guide = _built(_Recipe((type(self), *parameters(self).values()), self))
-        object.__setattr__(self, "_weights", weights)
-        object.__setattr__(self, "_guide", guide)
+        check_built(self._built)
+
+    @cached_property
+    def _built(self) -> tuple[Words, Guide]:
+        return _built(_Recipe((type(self), *parameters(self).values()), self))
 
     @property
     def weights(self) -> Words:
         """The channel, shape (domain size, alphabet)."""
-        table: Words = self.__dict__["_weights"]
-        return table
+        return self._built[0]
 
     @property
     def alphabet(self) -> int:
         return int(self.weights.shape[1])
 
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
-        guide: Guide = self.__dict__["_guide"]
         low, reports = self.domain.low, np.empty(len(words), dtype=self.report_dtype)
         for first in range(0, len(words), _BLOCK):
             some = slice(first, first + _BLOCK)
             rows = values[some].astype(np.int64)
             if low:
                 rows -= low
-            reports[some] = guide(rows, words[some])
+            reports[some] = self._built[1](rows, words[some])
         return reports
 
     def weight(self, reports: Ints, values: Ints, cells: Ints) -> Words:
-        weights: Words = self.weights[np.asarray(values, dtype=np.int64) - self.domain.low, np.asarray(reports, dtype=np.int64)]
-        return weights
+        return self.weights[np.asarray(values, dtype=np.int64) - self.domain.low, np.asarray(reports, dtype=np.int64)]
 
     @cached_property
     def stands(self) -> Floats:
         """The value of each report, shape (alphabet, parameters): the least squares inverse of the channel."""
         domain = self.domain
         means = np.linspace(0, 1, domain.size)[:, None] if domain.kind == "levels" else np.eye(domain.size)
-        stands: Floats = np.linalg.pinv(self.weights / self.total) @ means
-        return stands
+        return np.linalg.pinv(self.weights / self.total) @ means
 
     def estimate(self, tally: Tally) -> Estimate:
         n = tally.answered
@@ -167,12 +167,14 @@ def _built(recipe: _Recipe) -> tuple[Words, Guide]:
 
 def _check_law(randomizer: TableChannel, law: Law) -> None:
     """Raises InputError unless every row sums to 1 and each report's probabilities are within a factor e^epsilon, up to rounding."""
-    if len(law) != randomizer.domain.size or len({len(row) for row in law}) != 1:
+    if not hasattr(law, "__len__") or len(law) != randomizer.domain.size or len({len(row) for row in law}) != 1:
         raise InputError(f"{randomizer.name}: its law does not have {randomizer.domain.size} rows of one length, one for each value")
     shares = np.array([[float(share) for share in row] for row in law])
     wrong = (abs(shares.sum(axis=1) - 1) > _ROUNDING) | (shares < 0).any(axis=1)
     if wrong.any():
         raise InputError(f"{randomizer.name}: the probabilities of value {randomizer.domain.low + int(wrong.argmax())} do not sum to 1")
+    if len(law) > 1 and all(list(row) == list(law[0]) for row in law):
+        raise InputError(f"{randomizer.name}: all values have the same law, so nothing can be estimated; make it depend on the value")
     above = shares.max(axis=0) > (1 + _ROUNDING) * float(randomizer.growth) * shares.min(axis=0)
     if above.any():
         raise InputError(f"{randomizer.name}: report {above.argmax()} is more than e^epsilon times as likely for one value as for another")
@@ -214,3 +216,44 @@ def _filled(row: list[int], least: list[int], most: list[int], total: int) -> li
         kept[place] += more
         left -= more
     return None if left else kept
+
+
+MAX_STEPS = 255
+
+
+@dataclass(frozen=True, kw_only=True)
+class NumberTable(TableChannel):
+    """A randomizer of a number x in [0, 1] on the lattice of multiples of 1 / steps, as a table of whole weights.
+
+    A subclass gives the law, and values of the reports whose mean is x, whatever x. The estimate is their average. 1 <= steps <= 255.
+    """
+
+    steps: int = 63
+
+    def check(self) -> None:
+        if type(self.steps) is not int or not 1 <= self.steps <= MAX_STEPS:
+            raise InputError(f"the lattice has {self.steps!r} steps; give a whole number from 1 to {MAX_STEPS}")
+        if self.nano < 1000:
+            raise InputError(f"epsilon is {self.epsilon!r}; {self.name} needs at least 1e-6 nats")
+
+    @property
+    def domain(self) -> Domain:
+        return levels(self.steps)
+
+    @cached_property
+    @abstractmethod
+    def decoded(self) -> Floats:
+        """The value of each report, in units of the [0, 1] range, shape (alphabet,)."""
+
+    def variances(self) -> Floats:
+        """The variance of one report's value at every lattice point, from the whole table; shape (steps + 1,)."""
+        law = self.weights.astype(np.float64) / self.total
+        means = law @ self.decoded
+        return np.asarray((law * (self.decoded - means[:, None]) ** 2).sum(axis=1))
+
+    def estimate(self, tally: Tally) -> Estimate:
+        """The mean of x in [0, 1], unbiased up to 1e-7."""
+        n, counts = tally.answered, tally.counts[0]
+        mean = float(counts @ self.decoded) / n
+        variance = float(counts @ (self.decoded - mean) ** 2) / n
+        return Estimate(np.asarray(mean), np.asarray(math.sqrt(variance / n)), n)

@@ -94,8 +94,7 @@ class WithCoin(Randomizer):
         reports: Any = np.empty(len(words), dtype=self.report_dtype)
         coins = reports["coin"] = self.coins(words)
         reports["report"] = self.coined.respond(values, own[:, 0] if self.coined.words == 1 else own, coins)
-        sent: Words = reports
-        return sent
+        return np.asarray(reports)
 
     @staticmethod
     def parts(reports: Any) -> tuple[Words, Words]:
@@ -106,9 +105,6 @@ class WithCoin(Randomizer):
         coins, inner_reports = self.parts(reports)
         possible = self.coined.possible(inner_reports)
         return possible & (coins < self.coined.cells) if isinstance(self.coined, FiniteChannel) else possible
-
-    def empty(self) -> Tally:
-        return self.coined.empty()
 
     def tally(self, reports: Words, cells: Words) -> Tally:
         coins, inner_reports = self.parts(reports)

@@ -10,12 +10,12 @@ from local_dp.checks import check_share, check_whole
 from local_dp.draws import Draws
 from local_dp.errors import InputError, QuorumError
 from local_dp.interaction import Algorithm, translate
+from local_dp.ledger import Steps
 from local_dp.loss import NANO, Pure
 from local_dp.noise import KeyedNoise, SystemNoise
 from local_dp.oracles.local.asked import LocalQuery
 from local_dp.randomizers.randomizer import Randomizer
 from local_dp.randomizers.with_coin import WithCoin
-from local_dp.steps import Steps
 from local_dp.tallies import Tally
 
 R = TypeVar("R")

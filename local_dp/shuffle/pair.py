@@ -18,6 +18,7 @@ import numpy as np
 
 from local_dp.accounting.laws import OnMesh, Window, transformed
 from local_dp.arrays import Counts, Floats, Ints
+from local_dp.optimise import crossing
 
 _CLOSEST = 1e-9  # of an epsilon
 _LEAST = 1e-4  # nats: below, closeness is absolute
@@ -78,9 +79,7 @@ class Tilted:
             high *= 2
         if _moments(parts, 0.0)[0] < place:
             tilt = high / 2 if high > 1e-9 else 0.0
-            for _ in range(_TURNS):
-                middle = (tilt + high) / 2
-                tilt, high = (middle, high) if _moments(parts, middle)[0] < place else (tilt, middle)
+            tilt, _ = crossing(tilt, high, lambda each: _moments(parts, each)[0] < place, _TURNS)
         apart = _APART / max(_moments(parts, tilt)[1], 1e-3)
         window = Window.of(parts, tilt, [tilt + apart * times for times in (-2, -1, -0.5, 0.5, 1, 2)])
         weights, lost = transformed(parts, tilt, window)

@@ -8,19 +8,18 @@ from typing import Generic, TypeVar, overload
 import numpy as np
 
 from local_dp.arrays import Ints
-from local_dp.checks import check_share, check_whole
-from local_dp.curator.account import Account
+from local_dp.checks import check_shares, check_whole
+from local_dp.curator.account import Account, TrustedOracle
+from local_dp.curator.clipped import NoisySum
 from local_dp.curator.mechanism import Mechanism
 from local_dp.curator.selection.exponential import ExponentialMechanism
-from local_dp.curator.sums import NoisySum
-from local_dp.curator.trusted import TrustedOracle
 from local_dp.draws import Draws
 from local_dp.errors import InputError
 from local_dp.interaction import A, Adaptive, Nonadaptive, R, run, translate
 from local_dp.loss import Loss, Pure
 from local_dp.oracles.statistical.oracles import Statistical, StatisticalAlgorithm, StatisticalQuery, StatisticalRounds
 from local_dp.theorems.local_from_sq import put_to_records
-from local_dp.two_party.one_way import OneWay, Problem
+from local_dp.two_party import OneWay, Problem
 
 
 @overload
@@ -92,8 +91,7 @@ class PublicLearner(Generic[D, H, B]):
 
         `success` is the learner's on n examples of any a. All n are replaced by public ones, which costs e^(eps n) (group privacy).
         """
-        check_share("success", success)
-        check_share("failure", failure)
+        check_shares(success=success, failure=failure)
         return math.ceil(math.exp(self.learner.loss.epsilon * self.records) * math.log(1 / failure) / success)
 
 

@@ -11,7 +11,7 @@ from typing import ClassVar, TypeAlias, overload
 
 import numpy as np
 
-from local_dp.arrays import Column, Counts, Floats, Ints
+from local_dp.arrays import Counts, Ints
 from local_dp.bounds.response import rr_clients_exact, rr_clients_hoeffding
 from local_dp.domains import Domain, levels, symbols
 from local_dp.errors import InputError
@@ -144,23 +144,14 @@ def from_own_bits(algorithm: Statistical[R], public: Records, secret: str, epsil
     """
     n = len(public)
     asked = tuple(LocalQuery(Correlation((), secret), BinaryRR(epsilon=epsilon), Cohort(i, i + 1)) for i in range(n))
-    without, given = (_completed(public, secret, bit) for bit in (0, 1))
+    without, given = (Records({**public.columns, secret: np.full(n, bit, dtype=np.uint8)}) for bit in (0, 1))
 
     def read(queries: tuple[StatisticalQuery, ...], asked: tuple[LocalQuery, ...], tallies: tuple[Tally, ...]) -> tuple[float, ...]:
         shares = np.array([float(query.randomizer.estimate(tally).value) for query, tally in zip(asked, tallies, strict=True)])
-        return tuple(_mixed(query, without, given, shares) for query in queries)
+        ends = (tuple(query.numerators(table) / query.span for table in (without, given)) for query in queries)
+        return tuple(float(np.mean(low + (high - low) * shares)) for low, high in ends)
 
     return translate(algorithm, lambda queries, before: asked, read)
-
-
-def _completed(public: Records, secret: str, bit: int) -> Records:
-    column: Column = np.full(len(public), bit, dtype=np.uint8)
-    return Records({**public.columns, secret: column})
-
-
-def _mixed(query: StatisticalQuery, without: Records, given: Records, shares: Floats) -> float:
-    low, high = (query.numerators(table) / query.span for table in (without, given))
-    return float(np.mean(low + (high - low) * shares))
 
 
 def one_query_each(algorithm: Statistical[R], epsilon: float, clients: int, seed: int) -> Local[R]:

@@ -108,13 +108,6 @@ def _kinds(queries: tuple[LocalQuery, ...], asks: tuple[int, ...]) -> Kinds:
     return tuple((queries[ask].query, transparent(queries[ask].randomizer)) for ask in asks)
 
 
-def _check(tolerance: float, trials: int) -> None:
-    if not 0 < tolerance < 1:
-        raise InputError(f"the tolerance is {tolerance}; a statistical query needs one strictly between 0 and 1")
-    if trials < 1:
-        raise InputError(f"{trials} trials a draw; give 1 or more, for example bounds.simulations.enough_trials")
-
-
 @overload
 def sq_from_local(algorithm: Local[R], tolerance: float, trials: int, seed: int) -> Statistical[R]: ...
 @overload
@@ -131,7 +124,10 @@ def sq_from_local(algorithm: LocalAlgorithm[R], tolerance: float, trials: int, s
     The mean over earlier replies that Lemma 4.5 divides by was already asked for when the last of them was accepted; it is not asked again.
     Cost: one Python object a query, so thousands of clients; `sq_from_local_by_table` takes any number. Source: KLNRS Lemmas 4.4, 4.5; limits 6.
     """
-    _check(tolerance, trials)
+    if not 0 < tolerance < 1:
+        raise InputError(f"the tolerance is {tolerance}; a statistical query needs one strictly between 0 and 1")
+    if trials < 1:
+        raise InputError(f"{trials} trials a draw; give 1 or more, for example bounds.simulations.enough_trials")
     if isinstance(algorithm, Nonadaptive):
         return _nonadaptive(algorithm, tolerance, trials, seed)
 
@@ -215,7 +211,7 @@ def sq_from_local_by_table(algorithm: Local[R], tolerance: float, seed: int) -> 
     asked = tuple(likelihood_query((reply,), tolerance) for table in tables for reply in table)
 
     def decode(answers: tuple[float, ...]) -> R:
-        generator = np.random.Generator(np.random.Philox(key=int.from_bytes(stream_key("sq-from-local table", seed), "little")))
+        generator = _generator("sq-from-local table", seed)
         answer = iter(answers)
         laws = {kind: _laws(kind[1], [(reply, next(answer)) for reply in table]) for kind, table in zip(kinds, tables, strict=True)}
         tallies = []

@@ -9,8 +9,7 @@ import numpy as np
 
 from local_dp.randomizers.evidence import PROVEN
 from local_dp.randomizers.finite import FiniteChannel
-from local_dp.randomizers.per_coin import PerCoin
-from local_dp.randomizers.places import Places
+from local_dp.randomizers.places import PerCoin, Places
 from local_dp.randomizers.randomizer import Randomizer
 from local_dp.randomizers.with_coin import WithCoin
 from local_dp.verification.behaviour import check_behaviour

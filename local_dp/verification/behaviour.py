@@ -30,11 +30,6 @@ def check_behaviour(randomizer: Randomizer) -> tuple[Finding, ...]:
     return tuple(findings)
 
 
-def _inputs(randomizer: Randomizer, most: int) -> Ints:
-    """Inputs from end to end."""
-    return randomizer.domain.some(most)
-
-
 def coins_for(randomizer: Randomizer, n: int, seed: int = 8) -> Words:
     """The used parts of n public coins."""
     return randomizer.cells_of(np.random.default_rng(seed).integers(0, 2**64 - 1, n, dtype=np.uint64, endpoint=True))
@@ -72,9 +67,9 @@ def _most(randomizer: Randomizer) -> int:
 
 def _batches(randomizer: Randomizer) -> Iterator[Ints]:
     """All inputs, or as many as MOST and MOST_WORDS allow, from end to end, in batches; then some one by one."""
-    values, size = _inputs(randomizer, _most(randomizer)), max(1, CHUNK // randomizer.words)
+    values, size = randomizer.domain.some(_most(randomizer)), max(1, CHUNK // randomizer.words)
     yield from (values[first : first + size] for first in range(0, len(values), size))
-    yield from (each[None] for each in _inputs(randomizer, within(randomizer, VALUES, ALONE)))
+    yield from (each[None] for each in randomizer.domain.some(within(randomizer, VALUES, ALONE)))
 
 
 def _answered(randomizer: Randomizer) -> Finding:
@@ -120,7 +115,7 @@ def _culprit(fault: Callable[[Ints], object], values: Ints) -> Ints:
 
 def _some(randomizer: Randomizer, n: int) -> tuple[Ints, Words, Words]:
     """Inputs, words and coins of n clients."""
-    return np.random.default_rng(9).choice(_inputs(randomizer, VALUES), n), words_for(randomizer, n), coins_for(randomizer, n)
+    return np.random.default_rng(9).choice(randomizer.domain.some(VALUES), n), words_for(randomizer, n), coins_for(randomizer, n)
 
 
 def _outside(randomizer: Randomizer) -> Finding:

@@ -49,11 +49,9 @@ class Audit:
 
     @property
     def holds(self) -> bool:
-        """Whether no check found a fault."""
         return all(each.holds for each in self.findings)
 
     def describe(self) -> dict[str, Any]:
-        """As plain data."""
         findings = [asdict(each) for each in self.findings]
         return {"randomizer": self.name, "epsilon": self.epsilon, "evidence": self.evidence, "grade": self.grade, "holds": self.holds, "loss": self.loss,
                 "findings": findings}  # fmt: skip

@@ -8,8 +8,7 @@ import numpy as np
 from local_dp.arrays import Bools, Floats, Ints, Words
 from local_dp.errors import InputError
 from local_dp.randomizers.finite import FiniteChannel
-from local_dp.randomizers.per_coin import PerCoin
-from local_dp.randomizers.places import BitVector, Places, PlaceVector
+from local_dp.randomizers.places import BitVector, PerCoin, Places, PlaceVector
 from local_dp.randomizers.randomizer import Randomizer
 from local_dp.randomizers.with_coin import WithCoin
 from local_dp.verification.bits import check_bits

@@ -12,8 +12,7 @@ from local_dp.errors import InputError, RefusedError
 from local_dp.loss import NANO, Pure
 from local_dp.randomizers.evidence import MAX_ENTRIES, corner_rows, delta_above, exact_ratio, too_much, worst_meeting
 from local_dp.randomizers.finite import FiniteChannel, Mixed
-from local_dp.randomizers.per_coin import PerCoin
-from local_dp.randomizers.places import BitVector, PlaceVector
+from local_dp.randomizers.places import BitVector, PerCoin, PlaceVector
 from local_dp.randomizers.randomizer import Randomizer
 from local_dp.randomizers.with_coin import without_coin
 from local_dp.verification.findings import Finding, Witness

@@ -12,8 +12,7 @@ from local_dp.bus.interface import Delivery
 from local_dp.bus.memory import MemoryBroker
 from local_dp.experiments.tiers import execute, over_bus
 from local_dp.experiments.tiers.settings import SECRET_BITS, TIERS, Randomness, Settings
-from local_dp.noise import Draw
-from local_dp.oracles.local.asked import coin_key
+from local_dp.noise import COINS, Draw
 from local_dp.protocols.surveys.survey import Survey
 from local_dp.server.coordinator import Coordinator
 from local_dp.server.phases import Gathering
@@ -161,4 +160,4 @@ def test_each_use_of_chance_has_a_secret_of_its_own(monkeypatch: pytest.MonkeyPa
     with pytest.raises(Told):
         asyncio.run(over_bus.serve_run(over, "r", None, 1.0, lambda progress: None))  # type: ignore[arg-type]
     assert used == [drawn[0].coin_seed] * 2
-    assert coin_key(used[0], Draw(1)) != coin_key(drawn[0].seed, Draw(1))
+    assert Draw(1).key(COINS, used[0]) != Draw(1).key(COINS, drawn[0].seed)

@@ -144,10 +144,10 @@ def test_a_soak_leaks_nothing(kind: str, tmp_path: Path, monkeypatch: pytest.Mon
         loop.call_soon_threadsafe(loop.stop)
     grown = (memory[-1] - memory[len(memory) // 2]) / 1024 / (outcome.counts.answered / 2000)
     print(
-        f"test 29: on {kind} {outcome.wall:.0f} s, {outcome.counts.answered} reports, {proxy.cut} connections cut, {outcome.counts.duplicate} repeated; "
-        f"open files {files[0]} to {files[-1]}, {grown:.2f} MB more per 1,000 reports"
+        f"test 29: on {kind} {sum(outcome.seconds):.0f} s, {outcome.counts.answered} reports, {proxy.cut} connections cut, {outcome.counts.duplicate} repeated"
+        f"; open files {files[0]} to {files[-1]}, {grown:.2f} MB more per 1,000 reports"
     )
     assert outcome.counts.answered == outcome.counts.asked
-    assert outcome.wall < 600
+    assert sum(outcome.seconds) < 600
     assert files[-1] <= files[0] + 5
     assert grown < 1.0

@@ -2,6 +2,7 @@
 
 import math
 import os
+import re
 import subprocess
 import sys
 import warnings
@@ -21,15 +22,18 @@ from local_dp.clients.role import ClientRole
 from local_dp.clients.silence_output import unheard
 from local_dp.domains import Domain, symbols
 from local_dp.errors import InputError, RefusedError
-from local_dp.noise import Noise, SystemNoise
+from local_dp.noise import KeyedNoise, Noise, SystemNoise
+from local_dp.oracles.local.aggregate import AggregateOracle
 from local_dp.oracles.local.asked import Cohort, LocalQuery
+from local_dp.oracles.local.population import PopulationOracle
+from local_dp.populations.table import Rows
 from local_dp.queries.examples import Product
 from local_dp.queries.query import Query
 from local_dp.queries.registry import QUERIES
 from local_dp.randomizers.numbers.one_bit_mean import OneBitMean
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.records import Records
-from local_dp.wire import Reply, Request
+from local_dp.wire import Refusal, Reply, Request
 from tests.support.figures import figure
 from tests.support.inputs.builders import request
 from tests.support.inputs.questions import ANY_COLUMNS, ANY_PARAMETERS, SHARP
@@ -199,8 +203,6 @@ def test_a_private_reply_leaves_in_its_slot(monkeypatch: pytest.MonkeyPatch) -> 
     left = {round(_left(value, SystemNoise(), monkeypatch), 9) for value in (0.0, 4e-4, *drawn)}
     assert left == {SLOT}
     assert round(_left(1.5 * SLOT, SystemNoise(), monkeypatch), 9) == 2 * SLOT, "more work leaves in a later slot, never between"
-    from local_dp.noise import KeyedNoise
-
     assert _left(0.01, KeyedNoise(1), monkeypatch) == 0.01
     figure("class 1", f"52 records: replies leave {left} s after the request")
 
@@ -279,3 +281,15 @@ def test_a_query_that_fails_on_some_records_is_not_seen_to(monkeypatch: pytest.M
         answers = role.handle(request(LocalQuery(Fails(), BinaryRR(1.0), Cohort(0, len(values)))))
         lengths |= {len(answer.reports) / len(values) if isinstance(answer, Reply) else 0 for answer in answers}
     assert lengths == {1}
+
+
+def test_a_simulation_shows_the_error_of_a_query(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In every tier: the query's name, the type of the error and its message."""
+    monkeypatch.setitem(QUERIES._loaded, "fails", Fails)
+    records, query, shown = Records({"x": np.array([0, 1])}), LocalQuery(Fails(), BinaryRR(1.0), Cohort(0, 2)), r"query 'fails' fails with ValueError: a record"
+    (refusal,) = ClientRole(HOSTS, 0, records, KeyedNoise(1), MemoryStore(1.0)).handle(request(query))
+    assert isinstance(refusal, Refusal)
+    assert re.search(shown, refusal.text)
+    for oracle in (PopulationOracle(Rows(records), KeyedNoise(1), 1, 1.0), AggregateOracle(Rows(records), np.random.default_rng(1), 1.0)):
+        with pytest.raises(InputError, match=shown):
+            oracle.answer((query,))

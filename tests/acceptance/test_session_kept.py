@@ -15,7 +15,7 @@ from local_dp.noise import KeyedNoise
 from local_dp.oracles.local.asked import Cohort, LocalQuery
 from local_dp.protocols.parity.ladder import LadderAgain
 from local_dp.queries.examples import PathStep
-from local_dp.randomizers.repeated.one_of_rounds import OneOfRounds
+from local_dp.randomizers.repeated.memoised import OneOfRounds
 from local_dp.records import Records
 from local_dp.wire import Refusal, Reply, Request
 from tests.support.inputs.builders import SEED, population_oracle, request

@@ -15,11 +15,11 @@ from scipy.stats import norm
 
 from local_dp.accounting.gaussian import DiscreteGaussian, Gaussian, gaussian_delta, gaussian_epsilon
 from local_dp.accounting.lattice import Lattice, discrete_laplace, response
-from local_dp.accounting.shares import advanced_part, group_loss, optimal_delta, optimal_part, printed_part
+from local_dp.accounting.rules import advanced_part, group_loss, optimal_delta, optimal_part, printed_part
 from local_dp.arrays import Ints
-from local_dp.curator.laws import hockey_stick, whole_weights
-from local_dp.curator.mechanism import Law
-from local_dp.curator.sums import NoisySum
+from local_dp.curator.clipped import NoisySum
+from local_dp.curator.laws import hockey_stick
+from local_dp.curator.mechanism import Law, whole_weights
 from local_dp.domains import Domain, levels
 from local_dp.loss import ATTO, NANO, Approximate, Concentrated, Pure, approximate, exp_epsilon, nano_epsilon
 from local_dp.queries.query import Query

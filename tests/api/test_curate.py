@@ -10,10 +10,9 @@ import numpy as np
 import pytest
 
 import local_dp as ldp
-from local_dp.curator.account import Account, DeclaredAccount
+from local_dp.curator.account import Account, DeclaredAccount, TrustedOracle
 from local_dp.curator.multisets import Multiset
 from local_dp.curator.sanitizers.point_counts import NoisyCounts, ThresholdedHistogram
-from local_dp.curator.trusted import TrustedOracle
 from local_dp.draws import Draws
 from local_dp.experiments.api.curating.learned import LearnedRule
 from local_dp.experiments.api.curating.values import Histogram

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from local_dp.accounting.shares import optimal_part
+from local_dp.accounting.rules import optimal_part
 from local_dp.arrays import Bools, Floats
 from local_dp.attacks.reconstruction import (
     Decoder,
@@ -19,8 +19,7 @@ from local_dp.attacks.reconstruction import (
     random_subsets,
 )
 from local_dp.bounds.attacks import wrong_bits
-from local_dp.curator.account import Account
-from local_dp.curator.trusted import TrustedOracle
+from local_dp.curator.account import Account, TrustedOracle
 from local_dp.draws import Draws
 from local_dp.loss import Pure, approximate, nano_epsilon
 from local_dp.noise import KeyedNoise

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from local_dp.accounting.shares import optimal_part
+from local_dp.accounting.rules import optimal_part
 from local_dp.arrays import Bools, Floats
 from local_dp.attacks.tracing import (
     FAILURE,
@@ -28,8 +28,7 @@ from local_dp.attacks.tracing import (
     traitor_tracing,
 )
 from local_dp.bounds.attacks import boneh_shaw_block, boneh_shaw_false, tardos_length, traced_length
-from local_dp.curator.account import Account
-from local_dp.curator.trusted import TrustedOracle
+from local_dp.curator.account import Account, TrustedOracle
 from local_dp.draws import Draws
 from local_dp.interaction import Oracle, run
 from local_dp.loss import Pure, approximate

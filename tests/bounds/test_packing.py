@@ -22,14 +22,12 @@ from local_dp.bounds.packing import (
     most_within,
     packing_error,
     point_records,
-    point_records_printed,
     pure_success,
     sanitizer_records,
-    sanitizer_size,
     threshold_records,
 )
 from local_dp.bounds.tails import CountLaw, log_sum
-from local_dp.curator.counts.k_norm import KNormCounts
+from local_dp.curator.counts import KNormCounts
 from local_dp.curator.oracle_efficient.separated import Parities, Weighted
 from tests.support.inputs.refusals import refuse
 
@@ -57,17 +55,14 @@ def test_the_least_of_all_algorithms(m: int) -> None:
 
 
 def test_rows_of_learners() -> None:
-    """At alpha = beta = .1 and epsilon 1; where Lemma 5.7's constants give 55 for points of 64 bits."""
+    """At alpha = beta = .1 and epsilon 1."""
     assert [point_records(bits, 1.0, 0.1, 0.1) for bits in BITS] == [155, 278, 520, 993, 1924]
     assert [threshold_records(bits, 1.0, 0.1, 0.1) for bits in BITS] == [73, 134, 254, 490, 954]
-    assert point_records_printed(64, 1.0, 0.1) == 55
     assert [k_point_records(64, k, 1.0, 0.1, 0.1) for k in (2, 4, 8, 16)] == [92, 174, 332, 641]
 
 
 def test_rows_of_sanitizers() -> None:
-    """Lemma 4.15 with 2 alpha as a formula, and what is proven of it with whole records: up to 5 less; its next to last m is excluded by whole ones."""
-    assert [math.ceil(sanitizer_size(bits, 1.0, 0.1, 0.1)) for bits in BITS] == [67, 122, 233, 455, 899]
-    assert [int(sanitizer_size(bits, 1.0, 0.1, 0.1, times=3)) for bits in (16, 32, 64, 256)] == [44, 81, 155, 598]
+    """Lemma 4.15 with whole records: the next to last m is excluded."""
     proven = [sanitizer_records(bits, 1.0, 0.1, 0.1) for bits in BITS]
     assert proven == [65, 120, 230, 450, 895]
     for bits, m in zip(BITS, proven, strict=True):

@@ -72,7 +72,7 @@ def test_two_opposite_errors_are_one() -> None:
 
 def test_the_reach_of_many_errors_is_that_of_independent_ones() -> None:
     """Without correlation, for more errors than are looked at in pairs: between 1 - (1 - p)^m = 0.05 and the union, which is half a per cent apart."""
-    reach = Errors.less_square(np.ones(500), np.zeros(500)).reach(0.05)
+    reach = Errors(np.ones(500), np.eye(16)).reach(0.05)
     assert 2 * stats.norm.sf(reach) == pytest.approx(1 - 0.95 ** (1 / 500), rel=1e-4)
 
 

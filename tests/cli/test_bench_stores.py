@@ -2,7 +2,7 @@
 
 import pytest
 
-from local_dp.experiments.bench import stores as bench_stores
+from local_dp.experiments.bench import runs as bench_stores
 from local_dp.experiments.tiers.settings import EMBEDDED
 from tests.support.runs.command import local_dp
 

@@ -11,7 +11,7 @@ import psutil
 import pytest
 
 from local_dp.bus.mqtt import MqttBus
-from local_dp.curator.catalogue import mechanisms
+from local_dp.curator.mechanism import mechanisms
 from local_dp.protocols.registry import PROTOCOLS
 from local_dp.queries.registry import QUERIES
 from local_dp.randomizers.registry import RANDOMIZERS

@@ -170,10 +170,12 @@ def test_a_wrong_name_is_answered_with_the_right_one(name: str, table: Path) -> 
 
 
 def test_nothing_near_is_suggested() -> None:
-    """A name like no other gets the list of what there is, and no guess."""
-    words = local_dp("run", "telepathy").stderr
-    assert "did you mean" not in words
-    assert "there are crosstab, " in words
+    """A name like no other gets the list of what there is, of many names the first ones and the command that lists them, and no guess."""
+    for asked, listing in (("run", "local-dp protocols"), ("describe", "local-dp protocols, randomizers, queries or mechanisms")):
+        words = local_dp(asked, "telepathy").stderr
+        assert "did you mean" not in words
+        assert "there are crosstab, " in words
+        assert words.endswith(f" more (`{listing}`)\n")
 
 
 def test_version_and_the_two_names_of_the_program() -> None:

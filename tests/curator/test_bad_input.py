@@ -12,35 +12,28 @@ import pytest
 from local_dp.bounds.curator import parity_examples
 from local_dp.bounds.frequencies import label_examples
 from local_dp.curator.account import DeclaredAccount
-from local_dp.curator.counts.gaussian import DiscreteGaussianCounts, GaussianCounts
-from local_dp.curator.counts.k_norm import KNormCounts
-from local_dp.curator.counts.laplace import ColumnCounts, ComposedLaplaceCounts, LaplaceCounts
+from local_dp.curator.clipped import NoisySum
+from local_dp.curator.counts import ColumnCounts, ComposedLaplaceCounts, DiscreteGaussianCounts, GaussianCounts, KNormCounts, LaplaceCounts
 from local_dp.curator.intervals.factorization import PrefixFactorization
-from local_dp.curator.intervals.level import IntervalCounts, Level
-from local_dp.curator.intervals.tree import CountTree
+from local_dp.curator.intervals.tree import CountTree, IntervalCounts, Level
+from local_dp.curator.inversion import rounded_normals
 from local_dp.curator.labels.private import Candidates, LabelPrivateLearner, SemiPrivateLearner, Thresholds
 from local_dp.curator.multisets import MAX_BITS, LabelledMultiset, Multiset, naturals, points_of
 from local_dp.curator.parity.learner import Examples, ParityLearner, amplified_learner, exact_learner, paper_learner, two_runs
 from local_dp.curator.points.learner import BucketClass, BucketPointLearner, PointLearner, ProperPointLearner
-from local_dp.curator.rounded_normal import rounded_normals
-from local_dp.curator.sanitizers.baselines import DyadicTree, NoisyHistogram
-from local_dp.curator.sanitizers.medians import Medians
+from local_dp.curator.sanitizers.medians import Medians, SparseMedians
 from local_dp.curator.sanitizers.point_counts import KPointAnswers, KPointSanitizer, NoisyCounts, PerCellHistogram, ThresholdedHistogram
 from local_dp.curator.sanitizers.san_points import PrintedSanPoints, SanPoints
 from local_dp.curator.sanitizers.san_thresholds import PrintedSanThresholds, SanThresholds
-from local_dp.curator.sanitizers.sparse_medians import SparseMedians
-from local_dp.curator.selection.exponential import ExponentialMechanism, log_probabilities, numbered
+from local_dp.curator.sanitizers.steps import DyadicTree, NoisyHistogram
+from local_dp.curator.selection.exponential import ExponentialMechanism, PermuteAndFlip, log_probabilities, numbered
 from local_dp.curator.selection.groups import Runs
 from local_dp.curator.selection.occam import Labelled, ParityClass
-from local_dp.curator.selection.permute_and_flip import PermuteAndFlip
-from local_dp.curator.selection.printed import Goals, PrintedChoice
-from local_dp.curator.selection.quasi_concave import Parts, Promise, RecConcave
-from local_dp.curator.selection.sparse import SparseChoice
-from local_dp.curator.selection.stable import Lead, StableChoice
-from local_dp.curator.sensitivity.cauchy import CauchyNoise
+from local_dp.curator.selection.sparse import Goals, PrintedChoice, SparseChoice
+from local_dp.curator.selection.stable import Lead, Parts, Promise, RecConcave, StableChoice
+from local_dp.curator.sensitivity.mechanisms import CauchyNoise
 from local_dp.curator.sensitivity.medians import ExponentialMedian, GlobalMedian, Median, ProposedMedian
 from local_dp.curator.sensitivity.triangles import RestrictedTriangles
-from local_dp.curator.sums import NoisySum
 from local_dp.curator.thresholds.dyadic import DyadicThresholds
 from local_dp.curator.thresholds.learner import printed, printed_records, tuned
 from local_dp.curator.thresholds.rectangles import LabelledPoints, RankQuery, RankRectangles

@@ -7,9 +7,8 @@ from typing import Any, get_args
 
 import pytest
 
-from local_dp.curator.catalogue import mechanisms
 from local_dp.curator.laws import hockey_stick
-from local_dp.curator.mechanism import Mechanism, Neighbours
+from local_dp.curator.mechanism import Mechanism, Neighbours, mechanisms
 from local_dp.draws import Draws
 from local_dp.loss import Approximate, Pure, exp_epsilon
 from local_dp.noise import KeyedNoise
@@ -38,7 +37,8 @@ def test_the_loss_holds_on_every_pair_of_neighbours(case: Case) -> None:
     assert isinstance(loss, Pure | Approximate)
     laws, less = list(case.laws(case.mechanism)), case.too_little
     assert max(hockey_stick(*pair, exp_epsilon(loss.nano)) for pair in laws) <= delta(loss)
-    assert any(hockey_stick(*pair, exp_epsilon(less.nano)) > delta(less) for pair in laws)
+    short = any(hockey_stick(*pair, exp_epsilon(less.nano)) > delta(less) for pair in laws)
+    assert short, f"{less} is enough on these databases; give the case a lower `tight`, or more records `n`"
 
 
 @pytest.mark.parametrize("case", NAMED)

@@ -13,13 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from local_dp.accounting.gaussian import conversion
-from local_dp.accounting.shares import optimal_delta
+from local_dp.accounting.rules import optimal_delta
 from local_dp.arrays import Words
-from local_dp.curator.account import Account, ConcentratedAccount, DeclaredAccount
-from local_dp.curator.laws import SmallDatabases, hockey_stick, transcripts, whole_weights, worst_transcripts
-from local_dp.curator.mechanism import Law, Mechanism, Neighbours
+from local_dp.curator.account import Account, ConcentratedAccount, DeclaredAccount, TrustedOracle
+from local_dp.curator.laws import SmallDatabases, hockey_stick, transcripts, worst_transcripts
+from local_dp.curator.mechanism import Law, Mechanism, Neighbours, whole_weights
 from local_dp.curator.multisets import MAX_BITS, LabelledMultiset, Multiset
-from local_dp.curator.trusted import TrustedOracle
 from local_dp.draws import Draws
 from local_dp.errors import InputError, RefusedError
 from local_dp.interaction import Adaptive, Nonadaptive, Play, run

@@ -18,12 +18,16 @@ from local_dp.experiments.claims.local.interaction import prefixes as interactio
 from local_dp.experiments.claims.local.randomized_response import WAYS, RandomizedResponse
 from local_dp.experiments.cli.inspect.coverage import Coverage
 from local_dp.experiments.lab import intervals
-from local_dp.experiments.lab.coverage.cases import CASES, RATES, success_rates
+from local_dp.experiments.lab.coverage.cases import CASES, RATES, measurable, success_rates
 from local_dp.experiments.lab.coverage.repetition import BAND, Case, binomial_coverage, exact_range, holds_from, measure
 from local_dp.experiments.lab.coverage.runs import Drawn, Simulated
 from local_dp.experiments.lab.coverage.searches import least_count_cases
 from local_dp.experiments.lab.coverage.stated import Stated, measure_stated
+from local_dp.experiments.lab.coverage.tables import of_itself
+from local_dp.protocols.parity.ladder import LadderInTurn
+from local_dp.protocols.registry import PROTOCOLS
 from local_dp.protocols.surveys.survey import Survey
+from local_dp.protocols.vectors.mean_found import MeanFound
 from local_dp.protocols.vectors.mean_vector import Mean
 from local_dp.randomizers.frequencies.grr import GRR
 from local_dp.randomizers.signs.binary_rr import BinaryRR
@@ -59,6 +63,24 @@ def test_every_protocol_covers_as_its_law_says(name: str, epsilon: float) -> Non
         assert seen.agrees, seen.describe()
         if found.default and seen.exact is not None:
             assert seen.inside, seen.describe()
+
+
+def test_a_new_protocol_is_measured_unless_it_opts_out() -> None:
+    """By its type alone; its intervals are held to the band, and those of z = 1 fall out of it. A reason leaves it out, as a hypothesis does."""
+
+    class Fresh(Survey):
+        name = "fresh"
+
+    class Excused(Fresh):
+        uncovered = "a reason"
+
+    assert [measurable(kind) for kind in (Fresh, MeanFound, Excused, LadderInTurn)] == [True, True, False, False]
+    (found,) = of_itself(Fresh, 1.0)
+    assert [measure(found, 200, np.random.default_rng(3), z=z).agrees for z in (Z95, 1.0)] == [True, False]
+    left_out = {name: PROTOCOLS[name].uncovered for name in PROTOCOLS if PROTOCOLS[name].uncovered}
+    assert left_out.keys() == {"heavy-hitters", "heavy-hitters-asked"}
+    with pytest.raises(InputError, match=left_out["heavy-hitters"]):
+        Coverage(("heavy-hitters",))()
 
 
 def rate_of(found: Case, decode: Callable[[tuple[Tally, ...]], Any], **changed: Any) -> float:

@@ -16,7 +16,6 @@ from local_dp.queries.tables import Question
 from local_dp.randomizers.frequencies.grr import GRR
 from local_dp.randomizers.frequencies.unary import OUE, SUE, UnaryEncoding
 from local_dp.randomizers.signs.binary_rr import BinaryRR
-from local_dp.randomizers.simulated import answers
 from local_dp.records import Records
 from tests.support.inputs.builders import survey_query
 
@@ -105,7 +104,7 @@ def test_a_simulated_bit_is_flipped_exactly_as_often_as_its_weight_says(epsilon:
     """Over all 2^16 words of 16 bits, the flipped bits are those of the words below the threshold, as `respond` has it."""
     randomizer, n = BinaryRR(epsilon, word_bits=16), 1 << 16
     values, words, cells = np.arange(n) % 2, np.arange(n, dtype=np.uint32), np.zeros(1, dtype=np.uint8)
-    reports = answers(randomizer, Given(0), Draw(1), 0, values, cells)
+    reports = randomizer.simulated(Given(0), Draw(1), 0, values, cells)
     assert int((reports != values).sum()) == randomizer.flip
     assert reports.tolist() == randomizer.respond(values, words, cells).tolist()
 
@@ -119,7 +118,7 @@ def test_simulated_bits_are_those_of_respond(kind: type[UnaryEncoding], epsilon:
     words = (np.arange(n * k, dtype=np.uint64) % n).astype(np.uint32).reshape(n, k)
     for turn in range(k if k % 2 == 0 else 1):  # an odd number of places meets all words at each place by itself
         values, cells = (np.arange(n) + turn) % k, np.zeros(1, dtype=np.uint8)
-        reports = answers(randomizer, Given(0), Draw(1), 0, values, cells)
+        reports = randomizer.simulated(Given(0), Draw(1), 0, values, cells)
         assert np.array_equal(reports, randomizer.respond(values, words, cells))
 
 
@@ -129,7 +128,7 @@ def test_simulated_symbols_are_those_of_respond(epsilon: float, k: int) -> None:
     """Over all 2^20 words of 20 bits, each symbol is sent as often as its weight says, and by the words by which `respond` sends it."""
     randomizer, n = GRR(epsilon, word_bits=20, k=k), 1 << 20
     values, words, cells = np.arange(n) // 7 % k, np.arange(n, dtype=np.uint32), np.zeros(1, dtype=np.uint8)
-    reports = answers(randomizer, Given(0), Draw(1), 0, values, cells)
+    reports = randomizer.simulated(Given(0), Draw(1), 0, values, cells)
     assert int((reports == values).sum()) == randomizer.truth
     assert reports.dtype == randomizer.report_dtype
     assert np.array_equal(reports, randomizer.respond(values, words, cells))
@@ -140,10 +139,10 @@ def test_a_client_alone_sends_what_it_sends_among_many(k: int) -> None:
     """By the table that many look at, and by itself, over words that are tied and others."""
     randomizer, n, cells = GRR(1.0, k=k), 1 << 13, np.zeros(1, dtype=np.uint8)
     values = np.arange(n) % k
-    together = answers(randomizer, KeyedNoise(1), Draw(1), 0, values, cells)
+    together = randomizer.simulated(KeyedNoise(1), Draw(1), 0, values, cells)
     for size in (100, 1):
         some = range(0, n, 37 * size)
-        alone = [answers(randomizer, KeyedNoise(1), Draw(1), start, values[start : start + size], cells) for start in some]
+        alone = [randomizer.simulated(KeyedNoise(1), Draw(1), start, values[start : start + size], cells) for start in some]
         assert np.concatenate(alone).tolist() == np.concatenate([together[start : start + size] for start in some]).tolist()
 
 

@@ -8,8 +8,7 @@ import pytest
 
 from local_dp.arrays import Floats, Ints, Words
 from local_dp.bounds.tails import normal_quantile
-from local_dp.experiments.peers.base import Peer, Task, installed, module
-from local_dp.experiments.peers.catalogue import peers
+from local_dp.experiments.peers.oracles import Peer, Task, installed, module, peers
 from local_dp.noise import Draw, KeyedNoise, public_coins, stream_key
 from local_dp.randomizers.registry import RANDOMIZERS
 from local_dp.tallies import Estimate

@@ -11,7 +11,7 @@ from functools import partial
 import numpy as np
 import pytest
 
-from local_dp.experiments.peers.enumerated import exact_epsilon, law
+from local_dp.experiments.peers.privacy import exact_epsilon, law
 
 HALF = Fraction(1, 2)
 

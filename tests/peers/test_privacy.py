@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from local_dp.experiments.peers.base import installed, module
+from local_dp.experiments.peers.oracles import installed, module
 from local_dp.experiments.peers.privacy import claims
 from local_dp.randomizers.frequencies.grr import GRR
 from local_dp.randomizers.frequencies.unary import OUE, SUE

@@ -8,9 +8,20 @@ import pytest
 from scipy import optimize
 
 from local_dp.arrays import Floats
-from local_dp.postprocessing.likelihood import ExpectationMaximisation
-from local_dp.postprocessing.shapes import ascending, onto_simplex
-from local_dp.postprocessing.steps import STEPS, BaseCut, Consistent, Isotonic, Monotone, NormSub, SimplexProjection, Step, named_step
+from local_dp.postprocessing.steps import (
+    STEPS,
+    BaseCut,
+    Consistent,
+    ExpectationMaximisation,
+    Isotonic,
+    Monotone,
+    NormSub,
+    SimplexProjection,
+    Step,
+    ascending,
+    named_step,
+    onto_simplex,
+)
 from local_dp.protocols.vectors.workloads import Symbols, workload_of
 from local_dp.randomizers.finite import FiniteChannel, report_law
 from local_dp.randomizers.frequencies.grr import GRR

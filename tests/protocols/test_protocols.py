@@ -29,8 +29,7 @@ from local_dp.protocols.local_protocol import LocalProtocol
 from local_dp.protocols.registry import PROTOCOLS, find_protocol
 from local_dp.protocols.surveys.frequency import Frequency
 from local_dp.protocols.surveys.policies import Launch
-from local_dp.protocols.surveys.statistical_queries import StatisticalQueries
-from local_dp.protocols.surveys.survey import Survey
+from local_dp.protocols.surveys.survey import StatisticalQueries, Survey
 from local_dp.protocols.vectors.mean_found import MeanFound
 from local_dp.protocols.vectors.mean_vector import Mean
 from local_dp.queries.query import Query

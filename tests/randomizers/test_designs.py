@@ -17,9 +17,8 @@ from local_dp.randomizers.evidence import exact_ratio
 from local_dp.randomizers.frequencies.base import FiniteOracle
 from local_dp.randomizers.frequencies.designs import Design
 from local_dp.randomizers.frequencies.grr import GRR
-from local_dp.randomizers.frequencies.hadamard_response import BlockedHadamard, RecursiveHadamard
-from local_dp.randomizers.frequencies.linear_hash import LinearHash, collisions
-from local_dp.randomizers.frequencies.local_hashing import BLH, OLH, CountMeanSketch, PIRappor, best_hash
+from local_dp.randomizers.frequencies.hadamard import BlockedHadamard, RecursiveHadamard
+from local_dp.randomizers.frequencies.local_hashing import BLH, OLH, CountMeanSketch, LinearHash, PIRappor, best_hash, collisions
 from local_dp.randomizers.frequencies.projective import PGR
 from local_dp.randomizers.frequencies.subset_selection import SubsetSelection, Translates, best_blocks, products
 from local_dp.tallies import Tally
@@ -76,8 +75,8 @@ class TextbookCollisions(OLH):
     """Takes 1 / g for the chance of another symbol, as if the row that hashes all to 0 were drawn too."""
 
     @property
-    def odds(self) -> tuple[float, float]:
-        return super().odds[0], 1 / self.hash.g
+    def chances(self) -> tuple[float, float]:
+        return self.own_chance, 1 / self.hash.g
 
 
 def test_the_chance_of_a_collision_is_exact() -> None:
@@ -153,15 +152,25 @@ def test_over_the_coins_every_two_codes_differ_by_everything_equally_often(order
             assert np.sort(group.away(codes[:, u], codes[:, v])).tolist() == list(range(1, order))
 
 
+@pytest.mark.parametrize(
+    ("epsilon", "k", "least"), [(1.0, 4, 8.31), (1.0, 16, 51.9), (1.0, 64, 228.4), (1.0, 1024, 3763.7), (2.0, 64, 44.9), (4.0, 64, 4.74), (4.0, 1024, 77.7)]
+)
+def test_it_meets_the_minimax_table(epsilon: float, k: int, least: float) -> None:
+    """n E||f^ - f||^2 at the uniform law is Ye and Barg's lower bound of limits 2: of all set sizes, the chosen one's."""
+    order, w = best_blocks(nano_epsilon(epsilon), k)
+    bound = minimax(k, math.exp(epsilon))
+    assert order == k
+    assert k * subset_variance(epsilon, order, w, 1 / k) == pytest.approx(bound, rel=1e-9)
+    assert bound == pytest.approx(least, rel=1e-3)
+
+
 @pytest.mark.parametrize("epsilon", [0.25, 0.5, 1.0, 2.0, 4.0])
 def test_between_the_fields_little_is_lost(epsilon: float) -> None:
-    """At a field's size the total variance is the minimax bound, elsewhere at most 5 % above it (6.3 % at k = 6), and never above k-ary response's."""
-    growth = math.exp(epsilon)
+    """At sizes that are no field's, the total variance is at most 5 % above the minimax bound (6.3 % at k = 6), and never above k-ary response's."""
     for k in range(2, 130):
-        order, w = best_blocks(nano_epsilon(epsilon), k)
-        spent = k * subset_variance(epsilon, order, w, 1 / k)
-        bound = minimax(k, growth)
-        assert bound * (1 - 1e-9) <= spent <= (1.063 if k == 6 else 1.05 if order != k else 1 + 1e-9) * bound
+        spent = k * subset_variance(epsilon, *best_blocks(nano_epsilon(epsilon), k), 1 / k)
+        bound = minimax(k, math.exp(epsilon))
+        assert bound * (1 - 1e-9) <= spent <= (1.063 if k == 6 else 1.05) * bound
         assert spent <= k * subset_variance(epsilon, k, 1, 1 / k) * (1 + 1e-9)
 
 

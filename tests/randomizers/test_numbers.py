@@ -14,14 +14,13 @@ from local_dp.bounds.means import best_width, hybrid_variance, piecewise_varianc
 from local_dp.conformance import conform
 from local_dp.domains import Domain, Parameter, symbols
 from local_dp.errors import InputError, RefusedError
-from local_dp.loss import Approximate, Pure, nano_epsilon
+from local_dp.loss import NANO, Approximate, Pure, exp_epsilon, nano_epsilon
 from local_dp.protocols.planning.local import estimators
 from local_dp.protocols.vectors.mean_vector import Mean
 from local_dp.randomizers.evidence import check_loss, delta_above, exact_epsilon, exact_ratio, keeps_loss
-from local_dp.randomizers.numbers.base import NumberTable
 from local_dp.randomizers.numbers.noise import BoundedLaplace, DiscreteGaussian, Staircase, added_variance
 from local_dp.randomizers.numbers.window import Hybrid, Piecewise, SquareWave, best_mix, wave_width
-from local_dp.randomizers.table import Guide, Law, TableChannel, whole_weights
+from local_dp.randomizers.table import Guide, Law, NumberTable, TableChannel, whole_weights
 from local_dp.verification.audit import audit
 from tests.support.theory.closed_forms import NUMBERS
 
@@ -154,7 +153,7 @@ def test_its_variance_is_that_of_the_normal_law() -> None:
         @property
         def loss(self) -> Approximate:
             honest = super().loss
-            return honest if "_weights" not in vars(self) else Approximate(honest.nano, honest.atto // 2)
+            return honest if "_built" not in vars(self) else Approximate(honest.nano, honest.atto // 2)
 
     twin = Overstated(1.0)
     assert not keeps_loss(twin)
@@ -210,6 +209,7 @@ WRONG_LAWS: list[tuple[dict[str, Any], str]] = [
     ({"truth": Fraction(2)}, "as likely for one value as for another"),
     ({"certain": Fraction(9, 10)}, "do not sum to 1"),
     ({"given": 2}, "does not have 3 rows"),
+    ({"truth": 1 / exp_epsilon(NANO)}, "all values have the same law"),
     ({"epsilon": 0.001, "word_bits": 2}, "too narrow"),
 ]
 
@@ -219,3 +219,10 @@ def test_a_wrong_law_is_refused(wrong: dict[str, Any], reason: str) -> None:
     """A law that loses more than epsilon, is no law, or does not fit into its words is refused by the name of its randomizer."""
     with pytest.raises(InputError, match=f"answers.*{reason}"):
         Answers(**{"epsilon": 1.0, **wrong})
+
+
+def test_a_law_must_be_written() -> None:
+    """Without one, or without its return, the line says so."""
+    for law, reason in ((TableChannel.law, "answers has no law; write `law`"), (lambda self: None, "does not have 3 rows")):
+        with pytest.raises(InputError, match=reason):
+            type("Unwritten", (Answers,), {"law": law})(1.0)

@@ -95,7 +95,7 @@ def test_only_the_classes_of_this_library_are_built_in() -> None:
         verify(named(1.0, k=3))
 
 
-@pytest.mark.parametrize(("held", "put"), [("_flip", 1), ("_cut", np.array([1], dtype=np.uint32))])
+@pytest.mark.parametrize(("held", "put"), [("flip", 1), ("_cut", np.array([1], dtype=np.uint32))])
 def test_what_was_changed_after_it_was_made_is_refused(held: str, put: object) -> None:
     """A built-in randomizer whose thresholds were replaced is not what its parameters make, though it is equal to it; before and after it was verified."""
     right, wrong = BinaryRR(1.0), BinaryRR(1.0)
@@ -106,7 +106,7 @@ def test_what_was_changed_after_it_was_made_is_refused(held: str, put: object) -
         verify(wrong)
     right.private_report(1)
     object.__setattr__(right, "epsilon", 0.5)
-    with pytest.raises(RefusedError, match="changed after it was made: _cut, _flip"):
+    with pytest.raises(RefusedError, match="changed after it was made: _cut, flip"):
         verify(right)
 
 
@@ -220,6 +220,13 @@ def test_the_example_conforms(monkeypatch: pytest.MonkeyPatch) -> None:
     neighbours = type("Neighbours", (kind,), {"__call__": lambda self, records: np.roll(kind.__call__(self, records), 1)})
     with pytest.raises(AssertionError, match="depends on others"):
         conform_query(neighbours("die", 3), records)
+    with monkeypatch.context() as patch:
+        patch.delattr(protocol, "describe")
+        conform_protocol(protocol(), clients=500)
+        assert "\nestimate  " in local_dp("run", "coin-multiples", "--clients", "500").stdout
+        patch.setattr(protocol, "describe", lambda self, result: {"share": 0.5})
+        with pytest.raises(AssertionError, match="describe a hypothesis"):
+            conform_protocol(protocol(), clients=500)
     monkeypatch.setattr(protocol, "true_error", lambda self, result, population: float("inf"))
     with pytest.raises(AssertionError, match="its error"):
         conform_protocol(protocol(), clients=500)

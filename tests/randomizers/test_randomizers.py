@@ -51,7 +51,7 @@ class RoundedAway(BinaryRR):
 
     def prepare(self) -> None:
         super().prepare()
-        object.__setattr__(self, "_flip", self.flip - 1)
+        object.__setattr__(self, "flip", self.flip - 1)
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class Halved(BinaryRR):
     """Wastes half of its epsilon."""
 
     def prepare(self) -> None:
-        object.__setattr__(self, "_flip", BinaryRR(self.epsilon / 2, word_bits=self.word_bits).flip)
+        object.__setattr__(self, "flip", BinaryRR(self.epsilon / 2, word_bits=self.word_bits).flip)
 
 
 @dataclass(frozen=True)

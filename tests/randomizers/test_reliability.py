@@ -18,8 +18,7 @@ from local_dp.queries.tables import Question
 from local_dp.randomizers.evidence import PROVEN, exact_ratio
 from local_dp.randomizers.finite import FiniteChannel
 from local_dp.randomizers.numbers.noise import DiscreteLaplace
-from local_dp.randomizers.per_coin import PerCoin
-from local_dp.randomizers.places import BitVector
+from local_dp.randomizers.places import BitVector, PerCoin
 from local_dp.randomizers.randomizer import Evidence, Randomizer
 from local_dp.randomizers.registry import RANDOMIZERS
 from local_dp.verification.audit import audit

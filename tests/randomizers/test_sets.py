@@ -22,7 +22,6 @@ from local_dp.randomizers.frequencies.unary import OUE, SHE, STEPS, SUE, THE, No
 from local_dp.randomizers.places import ones_at
 from local_dp.randomizers.sets.padding_sampling import Padded, PaddingSampling
 from local_dp.randomizers.sets.pckv import PCKV, PCKVUE, SignedPlace, SignedPlaces, pckv_ue_variances, pckv_variances
-from local_dp.randomizers.simulated import answers
 from local_dp.tallies import Estimate, Tally
 from tests.support.long import short
 
@@ -71,8 +70,8 @@ def test_reports_do_not_depend_on_who_is_asked_with_whom(kind: type[UnaryEncodin
     """The simulated reports of 200,000 clients, many of them with tied words, are those of the same clients asked in parts."""
     randomizer, noise, cells = kind(1.0, k=5), KeyedNoise(2), np.zeros(1, dtype=np.uint8)
     values = np.arange(200_000) % 5
-    whole = answers(randomizer, noise, Draw(3), 0, values, cells)
-    parts = [answers(randomizer, noise, Draw(3), first, values[first:last], cells) for first, last in ((0, 7), (7, 120_001), (120_001, 200_000))]
+    whole = randomizer.simulated(noise, Draw(3), 0, values, cells)
+    parts = [randomizer.simulated(noise, Draw(3), first, values[first:last], cells) for first, last in ((0, 7), (7, 120_001), (120_001, 200_000))]
     assert (np.concatenate(parts) == whole).all()
 
 

@@ -32,7 +32,7 @@ from local_dp.randomizers.frequencies.subset_selection import SubsetSelection
 from local_dp.randomizers.one_bit import flip_weight
 from local_dp.randomizers.randomizer import Randomizer
 from local_dp.randomizers.repeated.memoised import LOLOHA
-from local_dp.randomizers.signs.deny import Deny
+from local_dp.randomizers.signs.characters import Deny
 from local_dp.randomizers.signs.sign_rows import SignRows
 from local_dp.randomizers.vectors.privunit import ProjUnit
 from local_dp.randomizers.with_coin import WithCoin, without_coin

@@ -22,7 +22,7 @@ from local_dp.randomizers.frequencies.hadamard import Hadamard
 from local_dp.sealing import UNSIGNED
 from local_dp.server import listening, mixing
 from local_dp.server.coordinator import Coordinator
-from local_dp.server.mixing import Joining, Mixer
+from local_dp.server.mixing import Mixer
 from local_dp.server.quorum import Terms
 from local_dp.server.remote import RemoteOracle
 from local_dp.shuffle.central import Shuffler, with_coins
@@ -70,7 +70,7 @@ class World:
         oracle = RemoteOracle(self.server, self.coordinator)
         front = RemoteOracle(self.broker.join(listening.filters(RUN)), Coordinator(RUN, self.population.size, 0, 24.0, Terms(20.0)))
         mixer = Mixer(front, self.broker.join(mixing.filters(RUN)), Shuffler.of(SEED, self.crowd))
-        ends = [asyncio.create_task(mixer.serve(Joining(10.0))), *(asyncio.create_task(self._client(index)) for index in range(self.population.size))]
+        ends = [asyncio.create_task(mixer.serve(10.0)), *(asyncio.create_task(self._client(index)) for index in range(self.population.size))]
         self.mixing, hearing = ends[0], asyncio.create_task(oracle.serve(1.0))
         try:
             await oracle.ready(20.0)

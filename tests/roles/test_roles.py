@@ -11,8 +11,8 @@ from local_dp.arrays import Words
 from local_dp.clients.journal import MemoryStore
 from local_dp.clients.role import ClientRole
 from local_dp.errors import WireError
-from local_dp.noise import Draw, KeyedNoise, SystemNoise
-from local_dp.oracles.local.asked import Cohort, LocalQuery, coin_key
+from local_dp.noise import COINS, Draw, KeyedNoise, SystemNoise
+from local_dp.oracles.local.asked import Cohort, LocalQuery
 from local_dp.queries.tables import Category
 from local_dp.randomizers.frequencies.grr import GRR
 from local_dp.randomizers.frequencies.hadamard import Hadamard
@@ -222,6 +222,6 @@ def test_a_request_names_its_randomizer_as_data() -> None:
             randomizer_params={"epsilon": 1.0, "word_bits": 32},
             start=0,
             stop=9,
-            coins=coin_key(SEED, Draw(1)),
+            coins=Draw(1).key(COINS, SEED),
         ),
     )

@@ -10,8 +10,7 @@ import pytest
 
 from local_dp.randomizers.finite import FiniteChannel
 from local_dp.randomizers.frequencies.grr import GRR
-from local_dp.randomizers.frequencies.hadamard import Hadamard
-from local_dp.randomizers.frequencies.hadamard_response import HadamardResponse
+from local_dp.randomizers.frequencies.hadamard import Hadamard, HadamardResponse
 from local_dp.randomizers.frequencies.projective import PGR
 from local_dp.randomizers.frequencies.unary import OUE
 from local_dp.randomizers.frequencies.wide_hashing import WideHashing

@@ -13,10 +13,7 @@ from markdown import markdown
 import local_dp
 from local_dp.errors import InputError
 from local_dp.experiments.lab.runner import run_experiments
-from local_dp.experiments.site.build import build_site, write_pages
-from local_dp.experiments.site.documents import CHECKOUT, as_page, home, sources
-from local_dp.experiments.site.gallery import names_in
-from local_dp.experiments.site.protocols import literal, page
+from local_dp.experiments.site.build import CHECKOUT, as_page, build_site, home, literal, names_in, page, sources, write_pages
 from local_dp.experiments.site.reference import front_door, public_names
 from local_dp.protocols.registry import PROTOCOLS
 from tests.support.runs import command

@@ -73,7 +73,7 @@ def test_the_search_works_without_a_server(site: Path) -> None:
 
 def test_a_broken_link_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A document that links to nothing stops the build, with the link's name."""
-    monkeypatch.setattr("local_dp.experiments.site.documents.TOP", {"README.md": "index.md"})
+    monkeypatch.setattr("local_dp.experiments.site.build.TOP", {"README.md": "index.md"})
     monkeypatch.setattr("local_dp.experiments.site.build.home", lambda: tmp_path)
     (tmp_path / "docs").mkdir()
     (tmp_path / "README.md").write_text("# Nothing\n\n[gone](docs/gone.md)\n")

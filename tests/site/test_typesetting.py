@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from markdown import markdown
 
-from local_dp.experiments.site.documents import home, sources
+from local_dp.experiments.site.build import home, sources
 
 DOCUMENTS = [home() / path for path in sources(home()) if path.suffix == ".md"]
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "security.md"
-BRIEF = 160  # characters of figures in a row
+BRIEF = 80  # characters of figures in a row
 BEGIN, END = "<!-- scripts/acceptance writes this block -->", "<!-- the end of what it writes -->"
 TOLD = re.compile(r"(test (\d+)|class \d+): (.*)")  # a figure, as it is printed
 PATIENCE = 1800.0  # seconds for one number
@@ -138,8 +138,16 @@ def run(number: str, tests: Sequence[str]) -> tuple[Row | None, str]:
     if done.returncode != 0 or not figures:
         said = done.stdout.strip().splitlines()
         return None, f"{number}: {'SKIPPED' if done.returncode == 0 else 'FAILED'} after {took}: {said[-1] if said else done.stderr.strip()[-200:]}"
-    names = "<br>".join(f"`{test}`" for test in dict.fromkeys(tests))
-    return Row(number, *CLAIMS[number], names, brief(figures).replace("|", "\\|")), f"{number}: {figures} ({took})"
+    return Row(number, *CLAIMS[number], named(tests), brief(figures).replace("|", "\\|")), f"{number}: {figures} ({took})"
+
+
+def named(tests: Sequence[str]) -> str:
+    """The tests of a number as a row of the page names them: by file, below the folder of tests."""
+    files: dict[str, list[str]] = {}
+    for test in dict.fromkeys(tests):
+        file, _, name = test.partition("::")
+        files.setdefault(file.removeprefix("tests/"), []).append(name)
+    return "<br>".join(f"`{file}: {', '.join(names)}`" for file, names in files.items())
 
 
 def brief(figures: str) -> str:

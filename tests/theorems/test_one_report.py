@@ -34,7 +34,7 @@ from local_dp.tallies import Tally
 from local_dp.theorems.curated import PublicLearner, learner_from_one_way, one_way_from_learner
 from local_dp.theorems.local_from_sq import SignOfAll, from_own_bits, one_query_each, one_sign_each, sign_correlation
 from local_dp.theorems.on_table import among_complete, bit_queries, bit_tolerances, bits_needed, boolean_from_real, on_table, read_bits
-from local_dp.two_party.one_way import OneWay, greater_or_equal
+from local_dp.two_party import OneWay, greater_or_equal
 from tests.support.inputs.worlds import NUMBERS, Biased, X
 
 TABLE = Records({"age": np.array([30, 40, 50]), "sick": np.array([1, 0, 1])})

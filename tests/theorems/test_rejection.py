@@ -11,9 +11,8 @@ from scipy.stats import binom
 
 from local_dp.bounds.curator import enough_records
 from local_dp.bounds.simulations import conditional_draw_distance, draw_distance
-from local_dp.curator.account import Account, DeclaredAccount
-from local_dp.curator.sums import NoisySum
-from local_dp.curator.trusted import TrustedOracle
+from local_dp.curator.account import Account, DeclaredAccount, TrustedOracle
+from local_dp.curator.clipped import NoisySum
 from local_dp.draws import Draws
 from local_dp.errors import RefusedError
 from local_dp.experiments.claims.local.local_to_sq.extremal import (

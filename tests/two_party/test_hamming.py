@@ -12,7 +12,7 @@ from local_dp.curator.laws import hockey_stick
 from local_dp.draws import Draws
 from local_dp.loss import exp_epsilon, nano_epsilon
 from local_dp.noise import KeyedNoise
-from local_dp.two_party.hamming import HammingDistance
+from local_dp.two_party import HammingDistance
 from tests.support.inputs.refusals import refuse
 from tests.support.theory.fits import p_value
 

@@ -8,8 +8,8 @@ from typing import assert_type
 from local_dp.arrays import Bools, Floats
 from local_dp.attacks.reconstruction import least_squares, reconstruction
 from local_dp.attacks.tracing import BonehShaw, Pirates, Traced, tracing
-from local_dp.curator.sums import NoisySum
-from local_dp.curator.trusted import TrustedOracle
+from local_dp.curator.account import TrustedOracle
+from local_dp.curator.clipped import NoisySum
 from local_dp.interaction import Nonadaptive, run
 from local_dp.oracles.local.asked import Local
 from local_dp.oracles.local.population import PopulationOracle

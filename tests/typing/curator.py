@@ -7,16 +7,23 @@ from typing import assert_type
 
 from local_dp.accounting.lattice import Lattice
 from local_dp.arrays import Floats
-from local_dp.curator.counts.gaussian import DiscreteGaussianCounts, GaussianCounts
-from local_dp.curator.counts.k_norm import KNormCounts
-from local_dp.curator.counts.laplace import ColumnCounts, ComposedLaplaceCounts, CountsMechanism, LaplaceCounts, NoisyCounts
+from local_dp.curator.account import TrustedOracle
+from local_dp.curator.clipped import NoisySum
+from local_dp.curator.counts import (
+    ColumnCounts,
+    ComposedLaplaceCounts,
+    CountsMechanism,
+    DiscreteGaussianCounts,
+    GaussianCounts,
+    KNormCounts,
+    LaplaceCounts,
+    NoisyCounts,
+)
 from local_dp.curator.intervals.factorization import PrefixFactorization
-from local_dp.curator.intervals.level import IntervalCounts, Level, LevelCounts
-from local_dp.curator.intervals.tree import CountTree
+from local_dp.curator.intervals.tree import CountTree, IntervalCounts, Level, LevelCounts
 from local_dp.curator.labels.private import LabelPrivateLearner, Thresholds
 from local_dp.curator.marginals.base import BinaryTable
-from local_dp.curator.marginals.baselines import OneMarginal, PlainLaplace
-from local_dp.curator.marginals.tree import NoisySums, Part, SpanningTree, TreeTable
+from local_dp.curator.marginals.baselines import NoisySums, OneMarginal, Part, PlainLaplace, SpanningTree, TreeTable
 from local_dp.curator.mechanism import Mechanism
 from local_dp.curator.multisets import LabelledMultiset, Multiset
 from local_dp.curator.parity.learner import Examples, ParityLearner
@@ -31,20 +38,17 @@ from local_dp.curator.reductions.learners import (
     best_threshold,
     learner_of_thresholds,
 )
-from local_dp.curator.sanitizers.medians import Medians
+from local_dp.curator.sanitizers.medians import Medians, SparseMedians
 from local_dp.curator.sanitizers.point_counts import KPointAnswers, KPointSanitizer, PerCellHistogram, ThresholdedHistogram
 from local_dp.curator.sanitizers.san_points import PrintedSanPoints, SanPoints
 from local_dp.curator.sanitizers.san_thresholds import PrintedSanThresholds, SanThresholds
-from local_dp.curator.sanitizers.sparse_medians import SparseMedians
 from local_dp.curator.sanitizers.steps import Steps
 from local_dp.curator.selection.exponential import ExponentialChoice
 from local_dp.curator.selection.occam import Labelled, OccamLearner, ParityClass
-from local_dp.curator.selection.printed import Goals
-from local_dp.curator.sums import NoisySum
+from local_dp.curator.selection.sparse import Goals
 from local_dp.curator.thresholds.dyadic import DyadicThresholds
 from local_dp.curator.thresholds.learner import LearnThresholds, PureThresholds, ThresholdLearner
 from local_dp.curator.thresholds.rectangles import RankRectangles
-from local_dp.curator.trusted import TrustedOracle
 from local_dp.interaction import Adaptive, Nonadaptive, Oracle, run
 from local_dp.loss import Approximate, Concentrated, Loss, Pure
 from local_dp.oracles.local.asked import LocalQuery

@@ -6,14 +6,13 @@ Each `type: ignore` marks a claim that must NOT type-check: mypy reports it as u
 from typing import assert_type
 
 from local_dp.arrays import Counts
-from local_dp.curator.marginals.base import BinaryTable
+from local_dp.curator.account import TrustedOracle
+from local_dp.curator.marginals.base import BinaryTable, Synthetic
 from local_dp.curator.mechanism import Mechanism
 from local_dp.curator.query_release.counting import SmallDatabase
 from local_dp.curator.query_release.dual_query import DualQuery, SampledQueries
 from local_dp.curator.query_release.mwem import Answer, Mwem
 from local_dp.curator.query_release.pmw import Answered, Asks, MultiplicativeWeights
-from local_dp.curator.query_release.weights import Synthetic
-from local_dp.curator.trusted import TrustedOracle
 from local_dp.interaction import Adaptive, Nonadaptive, Oracle, run
 from local_dp.loss import Concentrated, Pure
 from local_dp.oracles.local.population import PopulationOracle

@@ -147,8 +147,8 @@ def test_the_events_are_the_states() -> None:
 
 def test_a_run_that_fails_ends_its_page() -> None:
     """An error ends the server and reaches the caller; the page has it as its last state."""
-    scene, urls = Scene(_settings(Survey(), 100)), list[str]()
-    with pytest.raises(InputError, match="no more"), watched(scene, urls.append):
+    urls = list[str]()
+    with pytest.raises(InputError, match="no more"), watched(_settings(Survey(), 100), urls.append) as scene:
         raise InputError("no more")
     assert scene.state["status"] == "The run has ended: no more."
     with pytest.raises(ConnectionRefusedError):

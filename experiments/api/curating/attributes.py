@@ -57,7 +57,6 @@ class Attribute:
 
     @property
     def bits(self) -> int:
-        """Bits of the number of a value."""
         return (len(self.values) - 1).bit_length()
 
     def numbers(self, records: Records) -> Ints:
@@ -90,26 +89,21 @@ class Attributes:
 
     @cached_property
     def starts(self) -> tuple[int, ...]:
-        """The first bit of each attribute."""
         return tuple(int(start) for start in np.cumsum([0, *(each.bits for each in self.every[:-1])]))
 
     def table(self, records: Records) -> BinaryTable:
-        """The records as words."""
         rows = np.zeros(len(records), dtype=np.uint64)
         for each, start in zip(self.every, self.starts, strict=True):
             rows |= each.numbers(records).astype(np.uint64) << np.uint64(start)
         return BinaryTable(self.d, rows)
 
     def workload(self, ways: int) -> Marginals:
-        """The marginals of every `ways` attributes."""
         return Marginals.of(self.d, ([bit for number in group for bit in self.bits_of(number)] for group in self.groups(ways)))
 
     def groups(self, ways: int) -> list[tuple[int, ...]]:
-        """Every `ways` attributes, by their numbers."""
         return list(combinations(range(len(self.every)), ways))
 
     def bits_of(self, number: int) -> range:
-        """The bits of one attribute."""
         return range(self.starts[number], self.starts[number] + self.every[number].bits)
 
     def cells(self, ways: int) -> list[tuple[int, list[str]]]:
@@ -143,7 +137,6 @@ class Attributes:
         return possible
 
     def names(self, words: Words) -> list[list[str]]:
-        """The values of the records in these words."""
         columns = [np.array(each.values)[codes] for each, codes in self._codes(words)]
         named: list[list[str]] = np.stack(columns, axis=1).tolist()
         return named

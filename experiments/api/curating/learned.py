@@ -68,7 +68,6 @@ class LearnedRule(Question[Records | Population, "Taught"]):
 
     @property
     def protocol(self) -> Learn:
-        """The learner as a protocol."""
         return Learn(
             learner=self.learner,
             label=self.label,
@@ -120,7 +119,6 @@ class Learned(Task[Records | Population, Taught]):
 
     @property
     def encoding(self) -> Encoding:
-        """Features and label of each record."""
         return self.learning.encoding({})
 
     def database(self, records: Records) -> Records:

@@ -8,12 +8,11 @@ import numpy as np
 
 from local_dp.arrays import Counts
 from local_dp.checks import check_built, check_whole
+from local_dp.curator.clipped import NoisySum
 from local_dp.curator.intervals.factorization import PrefixFactorization
-from local_dp.curator.intervals.level import MAX_BITS, IntervalCounts
-from local_dp.curator.intervals.tree import CountTree, best_branching
+from local_dp.curator.intervals.tree import MAX_BITS, CountTree, IntervalCounts, best_branching
 from local_dp.curator.mechanism import Mechanism
 from local_dp.curator.multisets import Multiset
-from local_dp.curator.sums import NoisySum
 from local_dp.experiments.api.curating.columns import numbers_of
 from local_dp.experiments.api.declare import option
 from local_dp.experiments.api.tables import Bounds, ends_of
@@ -51,7 +50,6 @@ class BetweenBounds(ByMechanism[D, R]):
 
     @property
     def bounded(self) -> Bounded:
-        """The query of the number."""
         return Bounded(self.column, *ends_of(self.bounds))
 
 
@@ -92,7 +90,6 @@ class Intervals(BetweenBounds[Multiset, IntervalCounts]):
 
     @property
     def bits(self) -> int:
-        """Bits of the domain that holds the cells."""
         return (self.cells - 1).bit_length()
 
     def mechanism(self) -> Mechanism[Multiset, IntervalCounts, Loss]:

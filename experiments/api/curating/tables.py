@@ -10,11 +10,10 @@ import numpy as np
 from local_dp.arrays import Floats, Words
 from local_dp.checks import check_whole
 from local_dp.curator.account import Account
-from local_dp.curator.marginals.base import DENSE, BinaryTable, Errors, Marginals
+from local_dp.curator.marginals.base import DENSE, BinaryTable, Errors, Marginals, Synthetic
+from local_dp.curator.marginals.baselines import SpanningTree
 from local_dp.curator.marginals.fourier import FourierGaussian, NoisyCharacters, choose, nearest_table
-from local_dp.curator.marginals.tree import SpanningTree
 from local_dp.curator.query_release.mwem import Mwem, pure_mwem
-from local_dp.curator.query_release.weights import Synthetic
 from local_dp.errors import InputError
 from local_dp.experiments.api.curating.attributes import Attribute, Attributes, read_listed
 from local_dp.experiments.api.declare import option
@@ -64,7 +63,6 @@ class OfAttributes(TableQuestion[BinaryTable, A]):
 
     @property
     def workload(self) -> Marginals:
-        """The marginals, on the attributes' bits."""
         return self.attributes.workload(self.ways)
 
     def database(self, records: Records) -> BinaryTable:

@@ -7,9 +7,8 @@ import numpy as np
 
 from local_dp.curator.mechanism import Mechanism
 from local_dp.curator.multisets import BITS, Multiset, points_of
-from local_dp.curator.sanitizers.medians import Medians
+from local_dp.curator.sanitizers.medians import Medians, SparseMedians
 from local_dp.curator.sanitizers.point_counts import NoisyCounts, PerCellHistogram, ThresholdedHistogram, look_up
-from local_dp.curator.sanitizers.sparse_medians import SparseMedians
 from local_dp.curator.sanitizers.steps import Steps
 from local_dp.curator.sensitivity.medians import ExponentialMedian
 from local_dp.errors import InputError
@@ -70,24 +69,29 @@ class Histogram(OfValues[Multiset, NoisyCounts]):
 
 
 @dataclass(frozen=True)
-class Quantiles(ByMechanism[Multiset, Steps]):
-    """Releases quantiles of a column of numbers, without declared bounds."""
+class OfNumbers(ByMechanism[Multiset, R]):
+    """A question about a column of numbers."""
 
     column: str = option(help="The column of numbers", metavar="NAME")
+
+    def database(self, records: Records) -> Multiset:
+        return Multiset.of(points_of(numbers_of(records, self.column)), BITS)
+
+
+@dataclass(frozen=True)
+class Quantiles(OfNumbers[Steps]):
+    """Releases quantiles of a column of numbers, without declared bounds."""
+
     levels: int = option(3, "Quantiles at multiples of 2^-L: 1 gives the median, 3 the octiles", metavar="L")
     name: ClassVar[str] = "quantiles"
     example: ClassVar[str] = "quantiles --records fair.csv --column affairs --levels 3"
 
     @property
     def shares(self) -> list[float]:
-        """The shares of the quantiles."""
         return [place / (1 << self.levels) for place in range(1, 1 << self.levels)]
 
     def mechanism(self) -> Mechanism[Multiset, Steps, Loss]:
         return Medians(self.epsilon, self.levels) if self.delta is None else SparseMedians(self.epsilon, self.levels, delta=self.delta)
-
-    def database(self, records: Records) -> Multiset:
-        return Multiset.of(points_of(numbers_of(records, self.column)), BITS)
 
     def to_data(self, result: Steps, records: Records) -> dict[str, Any]:
         return {
@@ -103,18 +107,14 @@ class Quantiles(ByMechanism[Multiset, Steps]):
 
 
 @dataclass(frozen=True)
-class Median(ByMechanism[Multiset, int]):
+class Median(OfNumbers[int]):
     """Releases the median of a column of numbers, without declared bounds. An even number of records has the lower median."""
 
-    column: str = option(help="The column of numbers", metavar="NAME")
     name: ClassVar[str] = "median"
     example: ClassVar[str] = "median --records fair.csv --column affairs"
 
     def mechanism(self) -> Mechanism[Multiset, int, Loss]:
         return ExponentialMedian(self.epsilon)
-
-    def database(self, records: Records) -> Multiset:
-        return Multiset.of(points_of(numbers_of(records, self.column)), BITS)
 
     def to_data(self, result: int, records: Records) -> dict[str, Any]:
         explanation = f"{NO_BOUNDS} The release is pure, also with a delta."

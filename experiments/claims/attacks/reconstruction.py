@@ -7,12 +7,11 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from local_dp.accounting.shares import optimal_part
+from local_dp.accounting.rules import optimal_part
 from local_dp.arrays import Bools
 from local_dp.attacks.reconstruction import Decoder, least_largest, least_squares, random_subsets, reconstruction
 from local_dp.bounds.attacks import wrong_bits
-from local_dp.curator.account import Account
-from local_dp.curator.trusted import TrustedOracle
+from local_dp.curator.account import Account, TrustedOracle
 from local_dp.draws import Draws
 from local_dp.experiments.lab.chapters import CURATOR_AND_ATTACKS
 from local_dp.experiments.lab.checks import every

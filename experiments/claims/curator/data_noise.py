@@ -13,7 +13,7 @@ import numpy as np
 from local_dp.curator.laws import SmallDatabases
 from local_dp.curator.mechanism import Mechanism, Neighbours
 from local_dp.curator.multisets import Multiset
-from local_dp.curator.sensitivity.cauchy import FINE, LEAST, CauchyNoise, LocalSensitivity, cosh_loss
+from local_dp.curator.sensitivity.mechanisms import FINE, LEAST, CauchyNoise, LocalSensitivity, cosh_loss
 from local_dp.curator.sensitivity.medians import ExponentialMedian, GlobalMedian, Median, ProposedMedian, SmoothMedian
 from local_dp.curator.sensitivity.triangles import GlobalTriangles, LadderTriangles, NoisyLocalTriangles, SmoothTriangles, Triangles
 from local_dp.draws import Draws

@@ -9,9 +9,7 @@ import numpy as np
 
 from local_dp.arrays import Floats
 from local_dp.curator.intervals.factorization import PrefixFactorization
-from local_dp.curator.intervals.least_squares import prefix_variances
-from local_dp.curator.intervals.level import Level
-from local_dp.curator.intervals.tree import CountTree, best_branching
+from local_dp.curator.intervals.tree import CountTree, Level, best_branching, prefix_variances
 from local_dp.curator.laws import SmallDatabases
 from local_dp.curator.multisets import Multiset
 from local_dp.draws import Draws

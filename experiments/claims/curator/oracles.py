@@ -8,16 +8,15 @@ from typing import TypeAlias
 
 import numpy as np
 
-from local_dp.accounting.shares import optimal_part
+from local_dp.accounting.rules import optimal_part
 from local_dp.arrays import Counts
-from local_dp.curator.account import Account
+from local_dp.curator.account import Account, TrustedOracle
 from local_dp.curator.laws import SmallDatabases, epsilon_of, hockey_stick
 from local_dp.curator.oracle_efficient import separated
 from local_dp.curator.oracle_efficient.perturbed import Attempt, DataPlayer, Perturbation, PerturbedMinimum, SyntheticGame, largest_error
 from local_dp.curator.oracle_efficient.robust import RobustRelease, Terms
 from local_dp.curator.oracle_efficient.separated import Closed, Conjunctions, Exhaustive, Parities, Separated, Thresholds, Weighted
 from local_dp.curator.selection.occam import Labelled, OccamLearner
-from local_dp.curator.trusted import TrustedOracle
 from local_dp.draws import Draws
 from local_dp.experiments.lab.chapters import HEURISTICS
 from local_dp.experiments.lab.checks import every

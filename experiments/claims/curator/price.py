@@ -10,9 +10,7 @@ import numpy as np
 from local_dp.accounting import rules
 from local_dp.accounting.gaussian import DiscreteGaussian
 from local_dp.bounds.packing import least_error, packing_error
-from local_dp.curator.counts.gaussian import GaussianCounts
-from local_dp.curator.counts.k_norm import KNormCounts
-from local_dp.curator.counts.laplace import ColumnCounts, ComposedLaplaceCounts, CountsMechanism, LaplaceCounts, NoCounts
+from local_dp.curator.counts import ColumnCounts, ComposedLaplaceCounts, CountsMechanism, GaussianCounts, KNormCounts, LaplaceCounts, NoCounts
 from local_dp.curator.laws import SmallDatabases
 from local_dp.draws import Draws
 from local_dp.experiments.lab.chapters import PURE_AND_APPROXIMATE

@@ -10,12 +10,11 @@ import numpy as np
 from local_dp.bounds.packing import cell_failures, histogram_success, least_multiple, per_cell_success, sanitizer_records
 from local_dp.curator.multisets import Multiset
 from local_dp.curator.reductions.learners import MediansByLabel, Processed, best_threshold
-from local_dp.curator.sanitizers.medians import Medians, TreeOfMedians
+from local_dp.curator.sanitizers.medians import Medians, SparseMedians, TreeOfMedians
 from local_dp.curator.sanitizers.point_counts import PerCellHistogram, ThresholdedHistogram
 from local_dp.curator.sanitizers.san_points import PrintedSanPoints
 from local_dp.curator.sanitizers.san_thresholds import PrintedSanThresholds
-from local_dp.curator.sanitizers.sparse_medians import SparseMedians
-from local_dp.curator.selection.printed import Goals
+from local_dp.curator.selection.sparse import Goals
 from local_dp.curator.thresholds.learner import PureThresholds, hard_thresholds, random_target
 from local_dp.draws import Draws
 from local_dp.experiments.lab.chapters import PURE_AND_APPROXIMATE

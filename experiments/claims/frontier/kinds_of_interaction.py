@@ -28,7 +28,7 @@ from local_dp.oracles.watched import Watched
 from local_dp.protocols.parity.ladder import DEEPEST, LadderAgain, LadderInTurn, LadderOneRound
 from local_dp.queries.examples import PathStep
 from local_dp.randomizers.evidence import exact_ratio
-from local_dp.randomizers.repeated.one_of_rounds import OneOfRounds
+from local_dp.randomizers.repeated.memoised import OneOfRounds
 from local_dp.tallies import Tally
 from local_dp.verification.watch import worst_transcript
 

@@ -23,7 +23,7 @@ from local_dp.protocols.local_protocol import BETA, LocalProtocol, largest_error
 from local_dp.protocols.planning.local import plan_of, tolerance_of
 from local_dp.protocols.registry import find_protocol
 from local_dp.queries.query import Query
-from local_dp.randomizers.finite import FiniteChannel
+from local_dp.randomizers.randomizer import Randomizer
 from local_dp.records import Records
 
 EPSILONS = (0.1, 1.0, 4.0)
@@ -193,7 +193,7 @@ class _Known(Population):
     def law(self, query: Query) -> Floats:
         return self._law(query)
 
-    def tally_law(self, query: Query, randomizer: FiniteChannel) -> Floats | None:
+    def tally_law(self, query: Query, randomizer: Randomizer) -> Floats | None:
         return self._tally_law(query, randomizer)
 
 

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 from local_dp.experiments.api.audit import parameters_of, refuse_unknown
 from local_dp.experiments.api.costs import shuffled
 from local_dp.experiments.api.declare import argument, option
-from local_dp.experiments.api.mix import Blend, mixed
+from local_dp.experiments.api.mix import mix
 from local_dp.experiments.cli.fields import json_option, set_option
 from local_dp.experiments.cli.run.options import ProtocolCommand
 from local_dp.experiments.cli.show import show
@@ -56,4 +56,4 @@ class Mix(ProtocolCommand):
     def __call__(self, kind: type[LocalProtocol[Any]], given: Mapping[str, str]) -> None:
         protocol, records = self.prepared(kind, given)
         SCREEN.working("mixing messages")
-        show(mixed(protocol, records, Blend(epsilon=self.epsilon, delta=self.delta, clients=self.clients, seed=self.seed)), self.as_json)
+        show(mix(protocol, records, epsilon=self.epsilon, delta=self.delta, clients=self.clients, seed=self.seed), self.as_json)

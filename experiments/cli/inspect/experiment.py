@@ -24,7 +24,7 @@ class RunExperiment:
     """
 
     name: str = argument(f"all, or one of: {'; '.join(NAMES)}.", metavar="NAME")
-    full: bool = option(False, "All points (some 45 minutes for all experiments), or a few (2 minutes), the default", name="--full/--quick")
+    full: bool = option(False, "All points (some 45 minutes for all experiments), or a few (4 minutes), the default", name="--full/--quick")
     seed: int = option(DEFAULT_SEED, "The same seed gives the same results, byte for byte", metavar="S")
     out: Path = option(DEFAULT_OUT, "Folder for the results; a stopped run continues from it", metavar="FOLDER")
     cluster: str = option("", "Dask scheduler whose workers measure the points, such as tcp://host:8786", metavar="URL")

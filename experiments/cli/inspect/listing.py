@@ -2,11 +2,11 @@
 
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import MISSING, dataclass, fields, make_dataclass
 from importlib.resources import files
 from typing import Any
 
-from local_dp.curator.catalogue import mechanisms, privacy_in
+from local_dp.curator.mechanism import mechanisms, privacy_in
 from local_dp.errors import InputError, RefusedError, unknown
 from local_dp.experiments.api.declare import argument
 from local_dp.experiments.text.layout import held, paragraph, screen_width, shortened
@@ -16,36 +16,19 @@ from local_dp.queries.registry import QUERIES
 from local_dp.randomizers.registry import RANDOMIZERS
 
 
-@dataclass(frozen=True)
-class Protocols:
-    """List the protocols."""
-
-    def __call__(self) -> None:
-        _show(PROTOCOLS, lambda kind: kind.model())
+def _listing(help: str, registry: Callable[[], Mapping[str, type[Any]]], label: Callable[[Any], str] = lambda kind: "") -> type[Any]:
+    """The command that lists the classes of a registry."""
+    return make_dataclass("Listing", (), frozen=True, namespace={"__doc__": help, "__call__": lambda self: _show(registry(), label)})
 
 
-@dataclass(frozen=True)
-class Randomizers:
-    """List the randomizers."""
-
-    def __call__(self) -> None:
-        _show(RANDOMIZERS)
-
-
-@dataclass(frozen=True)
-class Queries:
-    """List the queries."""
-
-    def __call__(self) -> None:
-        _show(QUERIES)
-
-
-@dataclass(frozen=True)
-class Mechanisms:
-    """List the trusted curator's mechanisms, with their privacy: pure, approximate or concentrated."""
-
-    def __call__(self) -> None:
-        _show({kind.__name__: kind for kind in mechanisms()}, privacy_in)
+Protocols = _listing("List the protocols.", lambda: PROTOCOLS, lambda kind: kind.model())
+Randomizers = _listing("List the randomizers.", lambda: RANDOMIZERS)
+Queries = _listing("List the queries.", lambda: QUERIES)
+Mechanisms = _listing(
+    "List the trusted curator's mechanisms, with their privacy: pure, approximate or concentrated.",
+    lambda: {kind.__name__: kind for kind in mechanisms()},
+    privacy_in,
+)
 
 
 @dataclass(frozen=True)
@@ -73,10 +56,11 @@ def _class_of(name: str) -> tuple[Any, str]:
     curated = {kind.__name__: kind for kind in mechanisms()}
     if name in curated:
         return curated[name], f"mechanism, {privacy_in(curated[name])}, neighbours: {curated[name].neighbours}"
-    raise InputError(unknown("no protocol, randomizer, query or mechanism", name, (*PROTOCOLS, *RANDOMIZERS, *QUERIES, *curated)))
+    everything, listing = (*PROTOCOLS, *RANDOMIZERS, *QUERIES, *curated), "local-dp protocols, randomizers, queries or mechanisms"
+    raise InputError(unknown("no protocol, randomizer, query or mechanism", name, everything, listing))
 
 
-def _show(registry: Mapping[str, type[Any]], label: Callable[[Any], str] = lambda kind: "") -> None:
+def _show(registry: Mapping[str, type[Any]], label: Callable[[Any], str]) -> None:
     """A line for each class, grouped by its folder. A class that cannot be imported has its error as its line."""
     groups: dict[str, list[tuple[str, str, str]]] = {}
     for name in registry:
@@ -102,7 +86,6 @@ def _purpose(kind: type[Any]) -> str:
 
 
 def _parameters(kind: Any) -> str:
-    """The parameters, with their defaults."""
     shown = []
     for field in fields(kind):
         if field.name == "word_bits":  # for verification only

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 from local_dp.experiments.api.declare import option
-from local_dp.experiments.api.plan import ANY, Wish, made
+from local_dp.experiments.api.plan import ANY, plan
 from local_dp.experiments.cli.fields import json_option
 from local_dp.experiments.cli.run.options import ProtocolCommand
 from local_dp.experiments.cli.show import show
@@ -36,7 +36,7 @@ class Plan(ProtocolCommand):
         protocol, records = self.prepared(kind, given)
         SCREEN.working("computing the errors of every randomizer")
         of = self.population if records is None else records
-        show(made(protocol, Wish(epsilon=self.epsilon, accuracy=self.accuracy, clients=self.clients, of=of, shuffle=self.shuffle)), self.as_json)
+        show(plan(protocol, epsilon=self.epsilon, accuracy=self.accuracy, clients=self.clients, of=of, shuffle=self.shuffle), self.as_json)
 
 
 @dataclass(frozen=True, kw_only=True)

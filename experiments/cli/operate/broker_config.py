@@ -1,7 +1,6 @@
 """`local-dp broker-config`: Mosquitto for a run over a network: configuration, access rules, an authority and its certificates."""
 
 import datetime
-from collections.abc import Sequence
 from dataclasses import dataclass
 from getpass import getuser
 from ipaddress import ip_address
@@ -113,16 +112,13 @@ class BrokerConfig:
         values = {"folder": folder, "port": self.port, "bind": self.bind, "user": getuser()}
         write_new(folder / "mosquitto.conf", CONFIGURATION.format(**values), _ALL)
         write_new(folder / "acl", RULES, _ALL)
-        self._certify(folder, [SERVER, *dict.fromkeys(members)])
-        SCREEN.tell(f"mosquitto -c {folder / 'mosquitto.conf'}")
-
-    def _certify(self, folder: Path, names: Sequence[str]) -> None:
         authority = Authority.new()
         write_new(folder / "ca.crt", authority.certificate.public_bytes(Encoding.PEM).decode(), _ALL)
         write_new(folder / "ca.key", _pem(authority.key), _OWN)
         write_new(folder / "broker.pem", authority.issue("broker", self.host), _OWN)
-        for name in names:
+        for name in (SERVER, *dict.fromkeys(members)):
             write_new(folder / f"{name}.pem", authority.issue(name), _OWN)
+        SCREEN.tell(f"mosquitto -c {folder / 'mosquitto.conf'}")
 
 
 @dataclass(frozen=True)

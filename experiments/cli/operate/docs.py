@@ -26,11 +26,12 @@ class Docs:
     open: bool = option(True, "Open it in the browser", name="--open/--no-open")
 
     def __call__(self) -> None:
-        from local_dp.experiments.site.build import build_site
-        from local_dp.experiments.site.gallery import names_in
+        from local_dp.experiments.site.build import build_site, names_in
 
         if self.gallery and not names_in(self.results):
-            self._experiments()
+            from local_dp.experiments.cli.inspect.experiment import RunExperiment
+
+            RunExperiment(name="all", full=False, seed=DEFAULT_SEED, out=self.results)()  # under two minutes on two cores
         SCREEN.working("building the site")
         page = build_site(self.out, self.results if self.gallery else None)
         SCREEN.tell(f"site: {page}")
@@ -38,12 +39,6 @@ class Docs:
             import webbrowser
 
             webbrowser.open(page.resolve().as_uri())
-
-    def _experiments(self) -> None:
-        """All of them at quick scale: under two minutes on two cores."""
-        from local_dp.experiments.cli.inspect.experiment import RunExperiment
-
-        RunExperiment(name="all", full=False, seed=DEFAULT_SEED, out=self.results)()
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,7 @@ class Create:
     file: Path = argument("The private key's file, which must not exist yet", metavar="FILE")
 
     def __call__(self) -> None:
-        key, beside = new_key(), _beside(self.file)
+        key, beside = new_key(), self.file.with_name(self.file.name + ".pub")
         if beside.exists():
             raise InputError(f"{str(beside)!r:.80} exists and is not overwritten; give another name")
         write_new(self.file, key.hex() + "\n", _MODE)
@@ -54,7 +54,9 @@ class Enrol:
     def __call__(self) -> None:
         roster = read_roster(self.roster) if self.roster.exists() else Roster([])
         place = self._place(public_key(self.key))
-        _replace(self.roster, str(Roster([*roster.places, place])))
+        fresh = self.roster.with_name(self.roster.name + ".new")
+        fresh.write_text(str(Roster([*roster.places, place])))
+        os.replace(fresh, self.roster)
         SCREEN.note(f"{place.member} signs for the clients {place.start}..{place.stop - 1}")
 
     def _place(self, key: bytes) -> Place:
@@ -120,10 +122,6 @@ def _unsigned(private: bool) -> None:
     SCREEN.note(UNSIGNED_RUN)
 
 
-def _beside(path: Path) -> Path:
-    return path.with_name(path.name + ".pub")
-
-
 def _text(path: Path) -> str:
     try:
         with path.open("rb") as file:
@@ -149,13 +147,6 @@ def write_new(path: Path, text: str, mode: int) -> None:
             file.write(text)
     except FileExistsError:
         raise InputError(f"{str(path)!r:.80} exists and is not overwritten; give another name") from None
-
-
-def _replace(path: Path, text: str) -> None:
-    """Replaces a file atomically."""
-    fresh = path.with_name(path.name + ".new")
-    fresh.write_text(text)
-    os.replace(fresh, path)
 
 
 KEYS: dict[str, type[Create | Enrol]] = {"create": Create, "enrol": Enrol}

@@ -21,13 +21,14 @@ from local_dp.experiments.api.declare import option
 from local_dp.experiments.cli.fields import json_option
 from local_dp.experiments.cli.operate.keys import member_keys, server_keys
 from local_dp.experiments.cli.run.options import OF_RUNS, Role
-from local_dp.experiments.cli.run.output import RunProgress, show
+from local_dp.experiments.cli.run.output import RunProgress
+from local_dp.experiments.cli.show import show
 from local_dp.experiments.text.notation import number
 from local_dp.experiments.text.screen import SCREEN
 from local_dp.experiments.tiers.outcome import STAMP, Outcome
 from local_dp.experiments.tiers.over_bus import serve_run
 from local_dp.experiments.tiers.places import runs_folder, stores_folder
-from local_dp.experiments.tiers.settings import MOST_CLIENTS, OnProgress, Randomness
+from local_dp.experiments.tiers.settings import MOST_CLIENTS, OnProgress, Randomness, Settings
 from local_dp.noise import Noise, SystemNoise
 from local_dp.populations.population import Population
 from local_dp.populations.table import Rows
@@ -75,13 +76,14 @@ class Server(Role):
         chance = self.randomness() if interrupted is None else Randomness(**interrupted.began["randomness"])
         keys = server_keys(self.key, self.roster, self.private)
         protocol, table = self.prepared(kind, given, self.private)
-        with RunProgress(f"joining the broker as the server of run {self.run}") as progress:
+        SCREEN.working(f"joining the broker as the server of run {self.run}")
+        with RunProgress() as progress:
             options = self.with_progress(progress.show, tier="hosts", hosts=1, seed=None if chance.private else chance.seed)
             settings = replace(options.settings(protocol, table), randomness=chance)
             address = Address.parse(self.broker)
             journal = interrupted or Journal.begin(self.journal or runs_folder(), self.run, self._began(kind, given, chance))
 
-            def serve(shown: OnProgress) -> Outcome:
+            def serve(settings: Settings, shown: OnProgress) -> Outcome:
                 return asyncio.run(serve_run(settings, self.run, address, self.joining, shown, journal=journal, keys=keys))
 
             try:
@@ -89,7 +91,7 @@ class Server(Role):
                 journal.end(result.to_dict())
             finally:
                 journal.leave()
-        show(result.to_dict(), self.as_json)
+        show(result, self.as_json)
 
     def _began(self, kind: type[LocalProtocol[Any]], given: Mapping[str, str], chance: Randomness) -> dict[str, Any]:
         """The data for `resume`. The broker's address is stored without user and password."""

@@ -1,5 +1,6 @@
 """`local-dp runs`, `show` and `resume`: the stored runs of servers."""
 
+import json
 from contextlib import closing
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -7,9 +8,9 @@ from typing import Any, get_type_hints
 
 from local_dp.errors import InputError
 from local_dp.experiments.api.declare import argument, option
+from local_dp.experiments.api.show import summary
 from local_dp.experiments.cli.fields import json_option
 from local_dp.experiments.cli.run.join import Server
-from local_dp.experiments.cli.run.output import show
 from local_dp.experiments.text.layout import screen_width, table
 from local_dp.experiments.text.screen import SCREEN
 from local_dp.experiments.tiers.places import runs_folder
@@ -46,7 +47,7 @@ class Show:
         with closing(Journal.open(self.journal or runs_folder(), self.run)) as journal:
             result, began, progress = journal.result, journal.began, _progress(journal)
         if result is not None:
-            show(result, self.as_json)
+            SCREEN.tell(json.dumps(result) if self.as_json else summary(result, screen_width()))
         elif self.as_json:
             raise InputError(f"run {self.run!r} has no outcome yet: {progress}")
         else:

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 from local_dp.errors import InputError
 from local_dp.experiments.api.asking import RunOptions
-from local_dp.experiments.api.declare import option
+from local_dp.experiments.api.declare import option, settings_of
 from local_dp.experiments.api.tables import read_records, read_schema
 from local_dp.experiments.cli.fields import set_option
 from local_dp.experiments.text.screen import SCREEN
@@ -37,7 +37,7 @@ class ProtocolCommand(ABC):
 
     def built(self, kind: type[LocalProtocol[Any]], given: Mapping[str, str]) -> tuple[LocalProtocol[Any], Records | None]:
         """The protocol with its parameters, and the table if there is one. Raises InputError unless the question about the table is given."""
-        values = {**_settings(self.settings_), **given}
+        values = {**settings_of(self.settings_), **given}
         protocol = kind.from_settings(values)
         if self.records is None:
             return protocol, None
@@ -50,24 +50,12 @@ class ProtocolCommand(ABC):
         return protocol, table
 
     def read(self, path: Path) -> Records:
-        """The table."""
         return read_records(path)
 
     def prepared(self, kind: type[LocalProtocol[Any]], given: Mapping[str, str], private: bool = False) -> tuple[LocalProtocol[Any], Records | None]:
         """The same, with the protocol checked against the table. Raises InputError if a private run would publish values of the table."""
         protocol, table = self.built(kind, given)
         return (protocol, None) if table is None else (protocol.for_table(Launch(table, private)), table)
-
-
-def _settings(settings: tuple[str, ...]) -> dict[str, str]:
-    """The parameters in --set. Raises InputError."""
-    values = {}
-    for setting in settings:
-        key, separator, value = setting.partition("=")
-        if not separator:
-            raise InputError(f"--set takes KEY=VALUE, not {setting!r}")
-        values[key.strip()] = value.strip()
-    return values
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,7 +70,6 @@ class Role(ProtocolCommand, RunOptions):
         return read_records(path, None if self.schema is None else read_schema(self.schema), total=self.private)
 
     def randomness(self) -> Randomness:
-        """The source of randomness."""
         return Randomness.choose(self.seed, self.private)
 
     def with_progress(self, progress: OnProgress, **more: Any) -> "Role":

@@ -1,12 +1,9 @@
 """The progress of a run on the screen, and its summary at the end."""
 
-import json
 import math
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
-from local_dp.experiments.api.show import summary
-from local_dp.experiments.text.layout import screen_width
 from local_dp.experiments.text.notation import number
 from local_dp.experiments.text.screen import SCREEN
 from local_dp.server.progress import Attendance, Progress, RoundProgress
@@ -19,12 +16,10 @@ _BAR = 20
 class RunProgress:
     """Shows missing clients, then the progress of the round. Each of the first few rounds leaves a line."""
 
-    def __init__(self, beginning: str) -> None:
-        self.beginning = beginning
+    def __init__(self) -> None:
         self._round: RoundProgress | None = None
 
     def __enter__(self) -> Self:
-        SCREEN.working(self.beginning)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
@@ -32,7 +27,6 @@ class RunProgress:
             self._leave()
 
     def show(self, progress: Progress) -> None:
-        """Shows the progress of the run."""
         if isinstance(progress, Attendance):
             SCREEN.working(_missing(progress))
             return
@@ -57,8 +51,3 @@ def _missing(attendance: Attendance) -> str:
     more = f" and {len(spans) - NAMED:,} more gaps" if len(spans) > NAMED else ""
     waiting = f"; waiting for {', '.join(spans[:NAMED])}{more}" if spans else ""
     return f"{attendance.present:,} of {attendance.clients:,} clients are ready{waiting}"
-
-
-def show(data: dict[str, Any], as_json: bool) -> None:
-    """Prints a run, as JSON or for a person."""
-    SCREEN.tell(json.dumps(data) if as_json else summary(data, screen_width()))

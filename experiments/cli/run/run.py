@@ -11,7 +11,8 @@ from local_dp.experiments.api.declare import option
 from local_dp.experiments.api.picture import check_picture
 from local_dp.experiments.cli.fields import json_option
 from local_dp.experiments.cli.run.options import Role
-from local_dp.experiments.cli.run.output import RunProgress, show
+from local_dp.experiments.cli.run.output import RunProgress
+from local_dp.experiments.cli.show import show
 from local_dp.experiments.text.screen import SCREEN
 from local_dp.protocols.local_protocol import LocalProtocol
 
@@ -33,9 +34,10 @@ class Run(Role):
             if kind.explain is not LocalProtocol.explain:
                 raise InputError(f"{kind.name} learns a hypothesis: there is no estimate to draw; leave out --plot")
             check_picture(self.plot)
-        with RunProgress(f"starting the clients in tier {self.chosen_tier}") as progress:
+        SCREEN.working(f"starting the clients in tier {self.chosen_tier}")
+        with RunProgress() as progress:
             result = ask(protocol, table, self.with_progress(progress.show))
-        show(result.to_dict(), self.as_json)
+        show(result, self.as_json)
         if self.plot is not None:
             SCREEN.working(f"drawing {self.plot.name}")
             result.plot(self.plot)

@@ -1,9 +1,9 @@
-"""Which stated intervals are measured: of every protocol that states one, with few clients and with many, for shares near 0, 1/2 and 1."""
+"""Which stated intervals are measured: of every protocol that states one, some with few clients and with many, for shares near 0, 1/2 and 1."""
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import product
-from typing import Any
+from typing import Any, get_args, get_type_hints
 
 import numpy as np
 
@@ -14,18 +14,19 @@ from local_dp.experiments.lab.coverage.runs import Crowd, Drawn, report_law
 from local_dp.experiments.lab.coverage.searches import least_count_cases
 from local_dp.experiments.lab.coverage.settings import FEW, Estimator, Setting, of_settings
 from local_dp.experiments.lab.coverage.stated import Stated
-from local_dp.experiments.lab.coverage.tables import TABLES
+from local_dp.experiments.lab.coverage.tables import TABLES, of_itself
 from local_dp.experiments.lab.store import plain
+from local_dp.protocols.local_protocol import LocalProtocol
+from local_dp.protocols.registry import PROTOCOLS
 from local_dp.protocols.surveys.frequency import Frequency, frequency_randomizer
-from local_dp.protocols.surveys.statistical_queries import StatisticalQueries
-from local_dp.protocols.surveys.survey import Survey
+from local_dp.protocols.surveys.survey import StatisticalQueries, Survey
 from local_dp.protocols.vectors.mean_vector import Mean
 from local_dp.protocols.vectors.workload import PrefixSums
 from local_dp.randomizers.finite import FiniteChannel
 from local_dp.randomizers.numbers.noise import DiscreteLaplace
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.records import Records
-from local_dp.tallies import Tally
+from local_dp.tallies import Estimate, Tally
 
 SHARES = (0.01, 0.5, 0.99)
 GROUPS = ("a", "b", "c")
@@ -33,6 +34,18 @@ SCALES: tuple[Scale, Scale] = ("quick", "full")
 SHARES_SEEN = 4001  # over which the coverage is averaged
 MANY = 1000  # where a randomizer belongs to no protocol that would know how many
 RATES = np.linspace(0.8, 0.99, 191)  # success rates, as experiments look for them
+
+
+def measurable(kind: type[LocalProtocol[Any]]) -> bool:
+    """Whether the result of a protocol is an estimate or has one, by its type, and no reason is given to leave its intervals out."""
+    result = get_args(get_type_hints(kind.algorithm)["return"])[-1]
+    return not kind.uncovered and isinstance(result, type) and (issubclass(result, Estimate) or "estimate" in getattr(result, "__dataclass_fields__", ()))
+
+
+def uncovered(name: str) -> str:
+    """Why the intervals of `name` are not measured."""
+    reason = PROTOCOLS[name].uncovered if name in PROTOCOLS else ""
+    return f"{name} is left out: {reason}" if reason else "others state no interval, or only success rates"
 
 
 def _survey() -> Iterator[Setting]:
@@ -116,6 +129,7 @@ CASES: dict[str, Callable[[float], Iterator[Case]]] = {
     "table": _table,
     **TABLES,
 }
+CASES |= {name: partial(of_itself, PROTOCOLS[name]) for name in PROTOCOLS.usable() if name not in CASES and measurable(PROTOCOLS[name])}
 
 
 def exact_ranges(epsilon: float) -> list[dict[str, Any]]:

@@ -8,9 +8,9 @@ import numpy as np
 
 from local_dp.arrays import Counts, Floats
 from local_dp.experiments.lab.coverage.repetition import Runs
-from local_dp.interaction import Nonadaptive, run
+from local_dp.interaction import run
 from local_dp.noise import KeyedNoise
-from local_dp.oracles.local.asked import LocalQuery
+from local_dp.oracles.local.asked import LocalAlgorithm, LocalQuery
 from local_dp.oracles.local.population import PopulationOracle
 from local_dp.populations.population import Population
 from local_dp.randomizers.finite import FiniteChannel
@@ -79,7 +79,7 @@ class Drawn:
 class Simulated:
     """Runs in the population tier: every client simulated, each time with a record of its own drawn afresh. `population` takes a seed."""
 
-    algorithm: Nonadaptive[LocalQuery, Tally, Any]
+    algorithm: LocalAlgorithm[Any]
     population: Callable[[int], Population]
     epsilon: float
 
@@ -90,4 +90,5 @@ class Simulated:
 
 
 def _estimates(result: Any) -> Sequence[Estimate]:
+    result = getattr(result, "estimate", result)
     return (result,) if isinstance(result, Estimate) else tuple(result)

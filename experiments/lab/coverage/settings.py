@@ -51,13 +51,9 @@ class Setting:
             crowds = [Crowd.drawn_from(query, population(0)) for query in algorithm.queries]
             truth = np.atleast_1d(self.protocol.truth(population(0)))
             case = partial(Case, self.name, self.what, epsilon, n, truth, binomial=self.binomial)
-            yield case(draw=Drawn(crowds, partial(self._estimate, algorithm)), default=n == default, dear=self.dear)
+            yield case(draw=Drawn(crowds, algorithm.decode), default=n == default, dear=self.dear)
             if n == max(self.few, default=0):
                 yield case(draw=Simulated(algorithm, population, epsilon), tier="population", dear=AT_USER_LEVEL)
-
-    def _estimate(self, algorithm: Nonadaptive[LocalQuery, Tally, Any], tallies: tuple[Tally, ...]) -> Any:
-        result = algorithm.decode(tallies)
-        return getattr(result, "estimate", result)
 
 
 def of_settings(settings: Callable[[], Iterator[Setting]], epsilon: float) -> Iterator[Case]:

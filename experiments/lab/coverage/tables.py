@@ -1,4 +1,4 @@
-"""Which intervals are measured of what people ask of tables: shares among those present, joint shares, quantiles, means whose bounds are found."""
+"""Which intervals are measured of what people ask of tables: shares among those present, joint shares, quantiles; and of a protocol without cases."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -8,12 +8,14 @@ from typing import Any
 import numpy as np
 
 from local_dp.arrays import Floats
+from local_dp.errors import RefusedError
 from local_dp.experiments.lab.coverage.repetition import BAND, Case, Runs
+from local_dp.experiments.lab.coverage.runs import Simulated
 from local_dp.experiments.lab.coverage.settings import Setting, of_settings
 from local_dp.interaction import run
 from local_dp.oracles.local.aggregate import AggregateOracle
-from local_dp.populations.finite import Finite
 from local_dp.populations.population import Population
+from local_dp.protocols.local_protocol import LocalProtocol
 from local_dp.protocols.search.quantiles import Located, Quantiles
 from local_dp.protocols.surveys.crosstab import Crosstab
 from local_dp.protocols.surveys.frequency import Frequency, Histogram
@@ -96,12 +98,20 @@ def _placed(found: Located) -> Placed:
     return Placed(place, np.full(len(place), np.nan), found.n, None, (low, high))
 
 
-def _mean_found(epsilon: float) -> Iterator[Case]:
-    protocol = MeanFound()
+def of_itself(kind: type[LocalProtocol[Any]], epsilon: float, what: str = "its synthetic population", dear: int = 10) -> Iterator[Case]:
+    """A protocol of several rounds, or without cases of its own, as it stands: its default parameters, clients and population."""
+    protocol = kind()
     population = protocol.synthetic(protocol.clients(epsilon), 0)
-    assert isinstance(population, Finite)
-    draw = Played(protocol, population, epsilon, lambda found: found.estimate)
-    yield Case("mean-found", "a bell", epsilon, population.size, np.atleast_1d(protocol.truth(population)), draw, binomial=False, default=True)
+    truth = np.atleast_1d(np.asarray(protocol.truth(population), dtype=np.float64))
+    case = partial(Case, kind.name, what, epsilon, population.size, truth, binomial=False, default=True)
+    drawn = Played(protocol, population, epsilon, lambda result: getattr(result, "estimate", result))
+    try:
+        next(iter(drawn(np.random.default_rng(0), 1)))
+    except RefusedError:  # a tally has no closed law: every client is simulated, each time with a record of its own drawn afresh
+        size = population.size
+        yield case(draw=Simulated(protocol.algorithm(epsilon, size), partial(protocol.synthetic, size), epsilon), dear=10 * dear)
+    else:
+        yield case(draw=drawn, dear=dear)
 
 
 TABLES: dict[str, Callable[[float], Iterator[Case]]] = {
@@ -109,5 +119,5 @@ TABLES: dict[str, Callable[[float], Iterator[Case]]] = {
     "histogram": partial(of_settings, _histogram),
     "crosstab": partial(of_settings, _crosstab),
     "quantiles": _quantiles,
-    "mean-found": _mean_found,
+    "mean-found": partial(of_itself, MeanFound, what="a bell", dear=1),
 }

@@ -7,10 +7,10 @@ from functools import cached_property, lru_cache
 import numpy as np
 
 from local_dp.arrays import Counts, Floats
-from local_dp.curator.intervals.level import IntervalCounts, cell_counts, check_domain
+from local_dp.curator.intervals.tree import IntervalCounts, cell_counts, check_domain
+from local_dp.curator.inversion import least_variance, rounded_normals
 from local_dp.curator.mechanism import WithinDelta
 from local_dp.curator.multisets import Multiset
-from local_dp.curator.rounded_normal import least_variance, rounded_normals
 from local_dp.draws import Draws
 from local_dp.errors import InputError
 

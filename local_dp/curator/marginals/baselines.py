@@ -1,23 +1,202 @@
 """Baselines: every cell of every marginal with its own noise, one noisy histogram, columns treated as independent."""
 
+import math
 from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from itertools import combinations
+from typing import TypeAlias
 
 import numpy as np
 
+from local_dp.accounting.gaussian import rho_within
 from local_dp.arrays import Counts, Floats
-from local_dp.checks import check_vector
+from local_dp.checks import check_vector, check_whole
 from local_dp.cube import places_of
-from local_dp.curator.intervals.level import Level, LevelCounts
-from local_dp.curator.marginals.base import BinaryTable, Marginals, check_columns
+from local_dp.curator.account import ConcentratedAccount, TrustedOracle
+from local_dp.curator.intervals.tree import Level, LevelCounts
+from local_dp.curator.inversion import least_variance, rounded_normals
+from local_dp.curator.marginals.base import BinaryTable, Marginals, character_masks, check_columns
 from local_dp.curator.marginals.fourier import NoisyCharacters
-from local_dp.curator.marginals.tree import TreeTable
 from local_dp.curator.mechanism import Law, Mechanism, WithinDelta
 from local_dp.curator.multisets import Multiset
-from local_dp.curator.rounded_normal import least_variance, rounded_normals
+from local_dp.curator.selection.exponential import BoundedRange, ByScore, ExponentialChoice, numbered
+from local_dp.curator.selection.groups import Listed
 from local_dp.draws import Draws
 from local_dp.errors import InputError
-from local_dp.interaction import Nonadaptive
-from local_dp.loss import Pure, nano_epsilon, split_epsilon
+from local_dp.interaction import Adaptive, Nonadaptive, Play, run
+from local_dp.loss import ATTO, NANO, Concentrated, Pure, nano_epsilon, split_epsilon
+
+
+@dataclass(frozen=True, eq=False)
+class NoisySums:
+    """n, and the noisy sums of the k characters."""
+
+    size: int
+    sums: Counts
+
+
+@dataclass(frozen=True)
+class CharacterSums(Mechanism[BinaryTable, NoisySums, Concentrated]):
+    """The sums over all records of the characters of k sets of columns, each plus round(N(0, V)), V = ceil(2 k / rho).
+
+    Privacy: rho-zCDP: a replaced record moves each by at most 2, and 4 k / (2 V) <= rho (Bun, Steinke 2016, Proposition 1.6); tight where one change
+    meets all sets oddly, as for the pairs of a tree. Cost: O(n k).
+    """
+
+    sets: tuple[tuple[int, ...], ...]
+    atto_rho: int
+
+    def __post_init__(self) -> None:
+        check_whole("rho in units of 1e-18", self.atto_rho, 1, 100 * ATTO)
+        check_whole("the number of sets", len(self.sets), 1, 1 << 22)
+
+    @property
+    def loss(self) -> Concentrated:
+        return Concentrated(self.atto_rho)
+
+    @property
+    def variance(self) -> int:
+        """V, before rounding."""
+        return math.ceil(Fraction(2 * len(self.sets) * ATTO, self.atto_rho))
+
+    def release(self, database: BinaryTable, draws: Draws) -> NoisySums:
+        sums = database.characters(character_masks(self.sets))
+        return NoisySums(database.size, sums + rounded_normals(draws, self.variance, len(sums)))
+
+
+Pair: TypeAlias = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class DependentPair(ByScore[BinaryTable, int]):
+    """The number of one of the `pairs` of columns that is far from independent: the score is |sum of their character - `expected`|.
+
+    Privacy: epsilon, pure: a replaced record moves a score by at most 2. `BoundedRange` gives it in rho.
+    """
+
+    pairs: tuple[Pair, ...]
+    expected: tuple[int, ...]
+    epsilon: float
+
+    @property
+    def choice(self) -> ExponentialChoice:
+        return ExponentialChoice(self.epsilon, 2)
+
+    def candidates(self, database: BinaryTable) -> Listed:
+        places = np.array(self.pairs)
+        return numbered(np.abs(database.pair_sums[places[:, 0], places[:, 1]] - np.array(self.expected)))
+
+
+@dataclass(frozen=True, eq=False)
+class TreeTable:
+    """A law on rows of d columns in which a column depends on the others only through its neighbours in a tree; for n records.
+
+    `means`, shape (d,), of (-1)^column, in [-1, 1]; `edges`, d - 1 pairs that form a tree, with the means `joint` of (-1)^(sum of both), shape (d - 1,).
+    """
+
+    size: int
+    means: Floats
+    edges: tuple[Pair, ...]
+    joint: Floats
+
+    def cells(self, workload: Marginals) -> Floats:
+        """The expected counts of all cells: eliminates the other columns from the leaves on. O(d 2^t) a marginal."""
+        return self.size * np.concatenate([self._marginal(mask) for mask in workload.masks])
+
+    @cached_property
+    def _steps(self) -> tuple[tuple[int, int, Floats], ...]:
+        """Each column but the first, the farthest first, with its parent and Pr[column | parent], shape (2, 2), rows by the parent's value."""
+        near: dict[int, list[tuple[int, float]]] = {column: [] for column in range(len(self.means))}
+        for (i, j), joint in zip(self.edges, self.joint.tolist(), strict=True):
+            near[i].append((j, joint))
+            near[j].append((i, joint))
+        steps, visited, queue = [], {0}, [0]
+        for parent in queue:
+            for column, joint in near[parent]:
+                if column not in visited:
+                    visited.add(column)
+                    queue.append(column)
+                    steps.append((column, parent, _conditional(self.means[parent], self.means[column], joint)))
+        return tuple(reversed(steps))
+
+    def _marginal(self, mask: int) -> Floats:
+        """The probabilities of one marginal's cells. `laws[v]`, shape (2, 2, ..., 2), is that of its columns below v, given v's value."""
+        columns = set(places_of(mask))
+        order: dict[int, list[int]] = {column: [column] for column in columns}
+        laws: dict[int, Floats] = {column: np.eye(2) for column in columns}
+        for column, parent, conditional in self._steps:
+            if column in laws:
+                order[parent] = order.get(parent, []) + order.pop(column)
+                laws[parent] = _joined(laws.get(parent), np.tensordot(conditional, laws.pop(column), axes=1))
+        if 0 not in laws:
+            return np.ones(1)
+        joint = np.tensordot(np.array([1 + self.means[0], 1 - self.means[0]]) / 2, laws[0], axes=1)
+        return np.asarray(joint.transpose(np.argsort(order[0])[::-1]).ravel())  # the lowest column runs fastest
+
+
+def _joined(one: Floats | None, other: Floats) -> Floats:
+    """The product of two laws that are independent given the first axis."""
+    if one is None:
+        return other
+    return one.reshape(*one.shape, *(1,) * (other.ndim - 1)) * other.reshape(2, *(1,) * (one.ndim - 1), *other.shape[1:])
+
+
+def _conditional(parent: float, column: float, joint: float) -> Floats:
+    """Pr[column | parent] by the means of their signs; one half where the parent's value does not occur."""
+    signs = np.array([1.0, -1.0])
+    both = np.maximum(1 + parent * signs[:, None] + column * signs + joint * np.outer(signs, signs), 0)
+    totals = both.sum(axis=1, keepdims=True)
+    return np.where(totals > 0, both / np.where(totals > 0, totals, 1), 0.5)
+
+
+Part: TypeAlias = Mechanism[BinaryTable, NoisySums | int, Concentrated]
+
+
+@dataclass(frozen=True)
+class SpanningTree(WithinDelta[BinaryTable, TreeTable]):
+    """MST for binary columns: noisy columns, a tree of the most dependent pairs, its noisy pairs, and the table that these make.
+
+    Privacy: (eps, delta) through a rho in three equal parts: the columns, the d - 1 choices one after the other (Kruskal), the pairs of the tree.
+    Utility: the noise is that of 2 d numbers, whatever the workload; dependences outside the tree are lost.
+    Cost: O(n d^2) and O(d^3). Source: McKenna, Miklau, Sheldon 2021, Section 3; pairs by their characters, where a record moves one number, not four cells.
+    """
+
+    d: int
+    epsilon: float
+    delta: float
+
+    def __post_init__(self) -> None:
+        check_whole("d", self.d, 2, 64)
+        super().__post_init__()
+
+    def algorithm(self) -> Adaptive[Part, NoisySums | int, TreeTable]:
+        """As a curator's algorithm: d + 1 rounds, each pair chosen after those before it."""
+        return Adaptive(self._play)
+
+    def release(self, database: BinaryTable, draws: Draws) -> TreeTable:
+        return run(self.algorithm(), TrustedOracle(database, ConcentratedAccount(self.loss), draws))
+
+    def _play(self) -> Play[Part, NoisySums | int, TreeTable]:
+        third = rho_within(self.loss).atto_rho // 3
+        (columns,) = yield (CharacterSums(tuple((column,) for column in range(self.d)), third),)
+        assert isinstance(columns, NoisySums)
+        size, sums = columns.size, np.clip(columns.sums, -columns.size, columns.size)
+        joined, edges, nano = list(range(self.d)), list[Pair](), math.isqrt(8 * third // (self.d - 1))
+        while len(edges) < self.d - 1:
+            pairs = tuple((i, j) for i, j in combinations(range(self.d), 2) if joined[i] != joined[j])
+            expected = tuple(round(int(sums[i]) * int(sums[j]) / size) if size else 0 for i, j in pairs)  # if they were independent
+            (number,) = yield (BoundedRange(DependentPair(pairs, expected, nano / NANO)),)
+            assert isinstance(number, int)
+            pair = pairs[number]
+            edges.append(pair)
+            joined = [joined[pair[0]] if part == joined[pair[1]] else part for part in joined]
+        (joint,) = yield (CharacterSums(tuple(edges), third),)
+        assert isinstance(joint, NoisySums)
+        means = sums / max(size, 1)
+        one, other = (means[[edge[end] for edge in edges]] for end in (0, 1))
+        possible = np.clip(joint.sums / max(size, 1), np.abs(one + other) - 1, 1 - np.abs(one - other))  # so that no cell is below 0
+        return TreeTable(size, means, tuple(edges), possible)
 
 
 @dataclass(frozen=True)
@@ -87,13 +266,13 @@ class PlainLaplace(Mechanism[BinaryTable, Floats, Pure]):
 
     def algorithm(self) -> Nonadaptive[OneMarginal, LevelCounts, Floats]:
         """As a curator's algorithm: all marginals are asked at once, so it is CNI."""
-        return Nonadaptive(self.parts, _joined)
+        return Nonadaptive(self.parts, _concatenated)
 
     def release(self, database: BinaryTable, draws: Draws) -> Floats:
-        return _joined(tuple(part.release(database, draws) for part in self.parts))
+        return _concatenated(tuple(part.release(database, draws) for part in self.parts))
 
 
-def _joined(answers: tuple[LevelCounts, ...]) -> Floats:
+def _concatenated(answers: tuple[LevelCounts, ...]) -> Floats:
     return np.concatenate([answer.counts for answer in answers]).astype(np.float64)
 
 

@@ -13,9 +13,9 @@ import numpy as np
 from local_dp.arrays import Bools, Counts, Floats
 from local_dp.checks import check_whole
 from local_dp.cube import walsh_hadamard
+from local_dp.curator.inversion import mu_squared, rounded_normals
 from local_dp.curator.marginals.base import DENSE, BinaryTable, Marginals, check_columns
 from local_dp.curator.mechanism import WithinDelta
-from local_dp.curator.rounded_normal import mu_squared, rounded_normals
 from local_dp.draws import Draws
 from local_dp.errors import InputError
 from local_dp.loss import Approximate

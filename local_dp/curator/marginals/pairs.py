@@ -12,9 +12,9 @@ import numpy as np
 
 from local_dp.arrays import Bools, Counts, Floats, Ints
 from local_dp.checks import check_whole
+from local_dp.curator.inversion import least_variance, rounded_normals
 from local_dp.curator.marginals.base import products
 from local_dp.curator.mechanism import WithinDelta
-from local_dp.curator.rounded_normal import least_variance, rounded_normals
 from local_dp.draws import Draws
 from local_dp.errors import InputError
 

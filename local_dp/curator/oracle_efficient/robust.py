@@ -10,8 +10,7 @@ from itertools import product
 from typing import Generic, Protocol, TypeAlias, TypeVar
 
 from local_dp.checks import check_share, check_whole
-from local_dp.curator.laws import whole_weights
-from local_dp.curator.mechanism import Law, Mechanism
+from local_dp.curator.mechanism import Law, Mechanism, whole_weights
 from local_dp.curator.oracle_efficient.separated import Fail
 from local_dp.curator.selection.occam import Labelled
 from local_dp.draws import Draws

@@ -13,13 +13,11 @@ from typing import Self
 
 import numpy as np
 
-from local_dp.accounting.shares import optimal_part
+from local_dp.accounting.rules import optimal_part
 from local_dp.arrays import Bools, Counts, Floats, Ints, Naturals
 from local_dp.checks import check_whole
-from local_dp.curator.inversion import discrete_laplaces
-from local_dp.curator.laws import whole_weights
-from local_dp.curator.mechanism import Law, WithinDelta
-from local_dp.curator.rounded_normal import least_variance, rounded_normals
+from local_dp.curator.inversion import discrete_laplaces, least_variance, rounded_normals
+from local_dp.curator.mechanism import Law, WithinDelta, whole_weights
 from local_dp.curator.selection.exponential import ByScore, ExponentialChoice
 from local_dp.curator.selection.groups import Groups
 from local_dp.draws import Draws

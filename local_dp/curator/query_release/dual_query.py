@@ -9,9 +9,8 @@ import numpy as np
 
 from local_dp.arrays import Counts, Floats
 from local_dp.checks import check_positive, check_whole
-from local_dp.curator.marginals.base import DENSE, BinaryTable, Marginals
+from local_dp.curator.marginals.base import DENSE, BinaryTable, Marginals, Synthetic, spread
 from local_dp.curator.mechanism import Law, Mechanism
-from local_dp.curator.query_release.weights import Synthetic, spread
 from local_dp.curator.selection.exponential import ExponentialChoice
 from local_dp.curator.selection.groups import Listed
 from local_dp.draws import Draws

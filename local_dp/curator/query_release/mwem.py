@@ -10,12 +10,11 @@ import numpy as np
 from local_dp.accounting.gaussian import rho_within
 from local_dp.arrays import Counts, Floats
 from local_dp.checks import check_share, check_whole
-from local_dp.curator.intervals.level import LevelCounts
-from local_dp.curator.marginals.base import DENSE, BinaryTable, Marginals
+from local_dp.curator.intervals.tree import LevelCounts
+from local_dp.curator.inversion import rounded_normals
+from local_dp.curator.marginals.base import DENSE, BinaryTable, Marginals, Synthetic, Weights
 from local_dp.curator.marginals.baselines import OneMarginal
 from local_dp.curator.mechanism import Mechanism
-from local_dp.curator.query_release.weights import Synthetic, Weights
-from local_dp.curator.rounded_normal import rounded_normals
 from local_dp.curator.selection.exponential import BoundedRange, ByScore, ExponentialChoice
 from local_dp.curator.selection.groups import Listed
 from local_dp.draws import Draws

@@ -17,8 +17,7 @@ from local_dp.arrays import Counts, Floats
 from local_dp.checks import check_positive, check_share, check_whole
 from local_dp.curator.clipped import ClippedLaplace, laplace_tail
 from local_dp.curator.inversion import discrete_laplaces
-from local_dp.curator.laws import whole_weights
-from local_dp.curator.mechanism import Law, Mechanism
+from local_dp.curator.mechanism import Law, Mechanism, whole_weights
 from local_dp.curator.query_release.counting import MAX_RECORDS, CountingQueries
 from local_dp.draws import Draws
 from local_dp.errors import InputError

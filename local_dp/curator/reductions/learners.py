@@ -12,8 +12,7 @@ import numpy as np
 
 from local_dp.checks import check_whole
 from local_dp.curator.clipped import ClippedLaplace
-from local_dp.curator.laws import probabilities, whole_weights
-from local_dp.curator.mechanism import Law, Mechanism
+from local_dp.curator.mechanism import Law, Mechanism, probabilities, whole_weights
 from local_dp.curator.multisets import LabelledMultiset, Multiset
 from local_dp.curator.sanitizers.medians import Medians
 from local_dp.curator.sanitizers.steps import Steps

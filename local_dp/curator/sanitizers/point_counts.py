@@ -13,8 +13,7 @@ import numpy as np
 from local_dp.arrays import Counts, Naturals
 from local_dp.checks import check_whole
 from local_dp.curator.inversion import binomial, discrete_laplaces, exp_minus
-from local_dp.curator.laws import whole_weights
-from local_dp.curator.mechanism import L_co, Law, Mechanism, WithinDelta, WithinEpsilon
+from local_dp.curator.mechanism import L_co, Law, Mechanism, WithinDelta, WithinEpsilon, whole_weights
 from local_dp.curator.multisets import Multiset, absent, check_bits, naturals
 from local_dp.draws import Draws
 from local_dp.errors import InputError

@@ -9,12 +9,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from local_dp.accounting.shares import optimal_part, printed_part
+from local_dp.accounting.rules import optimal_part, printed_part
 from local_dp.curator.mechanism import R_co, WithinDelta
 from local_dp.curator.multisets import Multiset
 from local_dp.curator.selection.groups import Groups, Listed
-from local_dp.curator.selection.printed import Goals, PrintedChoice
-from local_dp.curator.selection.sparse import SparseChoice
+from local_dp.curator.selection.sparse import Goals, PrintedChoice, SparseChoice
 from local_dp.draws import Draws
 from local_dp.loss import ATTO, NANO, Approximate, Pure, approximate
 

@@ -11,15 +11,14 @@ from typing import ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 
-from local_dp.accounting.shares import optimal_part, printed_part
+from local_dp.accounting.rules import optimal_part, printed_part
 from local_dp.arrays import Counts, Ints, Naturals
 from local_dp.curator.multisets import WORD, Multiset
 from local_dp.curator.sanitizers.san_points import InParts
 from local_dp.curator.sanitizers.steps import Steps
 from local_dp.curator.selection.exponential import ExponentialChoice, numbered
 from local_dp.curator.selection.groups import Groups
-from local_dp.curator.selection.printed import Goals, PrintedChoice
-from local_dp.curator.selection.sparse import SparseChoice
+from local_dp.curator.selection.sparse import Goals, PrintedChoice, SparseChoice
 from local_dp.draws import Draws
 from local_dp.loss import ATTO, NANO, Approximate, Pure
 

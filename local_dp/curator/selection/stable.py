@@ -5,17 +5,24 @@ Proposition 2.26; erratum E1).
 """
 
 import math
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import Generic
+from typing import Generic, TypeAlias
 
-from local_dp.curator.laws import D
-from local_dp.curator.mechanism import Law, R, WithinDelta
+import numpy as np
+
+from local_dp.arrays import Counts, Ints, Naturals
+from local_dp.checks import check_whole
+from local_dp.curator.mechanism import D, Law, Mechanism, R, WithinDelta, probabilities, whole_weights
+from local_dp.curator.multisets import WORD
+from local_dp.curator.selection.exponential import ExponentialChoice
+from local_dp.curator.selection.groups import Restricted, Runs
 from local_dp.draws import Draws
 from local_dp.errors import InputError
-from local_dp.loss import Approximate, exp_epsilon
+from local_dp.loss import Approximate, Pure, approximate, exp_epsilon, nano_epsilon
 
 UNIT = 1 << 64
 """Probabilities of an answer are multiples of 2^-64."""
@@ -106,3 +113,254 @@ class StableChoice(WithinDelta[D, R | None]):
         """The probability of an answer, in units of 2^-64."""
         accepted = best_acceptance(self.loss)
         return UNIT if gap is None else accepted[min(gap, len(accepted) - 1)]
+
+
+Interval: TypeAlias = tuple[int, int]
+"""low..high, both included."""
+
+
+@dataclass(frozen=True)
+class Partition:
+    """The intervals of equal length from `offset` up to `last`, the last one cut there. Candidates below `offset` are in none."""
+
+    offset: int
+    length: int
+    last: int
+
+    def lead(self, runs: Runs) -> Lead[Interval]:
+        """The interval with the best candidate, the lowest of those that tie, and its lead over the other intervals. O(runs)."""
+        start = runs.run_of(self.offset)
+        run = start + int(runs.scores[start:].argmax())
+        low, high = self.interval(max(runs.start(run), self.offset))
+        others = [runs.scores[start : runs.run_of(low - 1) + 1]] if low > self.offset else []
+        others += [runs.scores[runs.run_of(high + 1) :]] if high < self.last else []
+        return Lead((low, high), int(runs.scores[run]) - max(int(scores.max()) for scores in others) if others else None)
+
+    def interval(self, candidate: int) -> Interval:
+        """The interval of a candidate of `offset` or more."""
+        low = candidate - (candidate - self.offset) % self.length
+        return low, min(low + self.length - 1, self.last)
+
+
+def crossing(width: int, last: int) -> tuple[Partition, ...]:
+    """Two partitions into intervals of length 8 `width`, shifted by half: any 4 `width` candidates in a row lie within one interval of one of them."""
+    return tuple(Partition(offset, 8 * width, last) for offset in (0, 4 * width) if offset <= last)
+
+
+def union(intervals: list[Interval], last: int) -> tuple[Interval, ...]:
+    """Their candidates up to `last` in disjoint intervals, ascending."""
+    merged: list[Interval] = []
+    for low, high in sorted((low, min(high, last)) for low, high in intervals if low <= last):
+        if merged and low <= merged[-1][1] + 1:
+            merged[-1] = (merged[-1][0], max(high, merged[-1][1]))
+        else:
+            merged.append((low, high))
+    return tuple(merged)
+
+
+def doubled(last: int) -> int:
+    """The least k with 2^k >= last."""
+    return max(last - 1, 0).bit_length()
+
+
+def extended(runs: Runs) -> Runs:
+    """The function continued up to the least power of two that is `last` or more: by the smaller of 0 and its last value."""
+    top = 1 << doubled(runs.last)
+    if top == runs.last:
+        return runs
+    fits = runs.ends.dtype != object and runs.last >> WORD == 0
+    ends = np.append(runs.ends if fits else runs.ends.astype(object), np.array([runs.last], dtype=np.uint64 if fits else object))
+    return Runs(ends, np.append(runs.scores, min(0, int(runs.scores[-1]))), top)
+
+
+def plateaus(runs: Runs) -> Counts:
+    """L[0..k+1] on 0..2^k: L[j] is the largest v such that some window of length 2^j lies at v or above; L[k + 1] = min(0, L[k]).
+
+    It holds for every function, as privacy needs. No neighbour moves an entry by more than it moves a value (Beimel, Nissim, Stemmer, Observation 3.11).
+    O(runs).
+    """
+    steps = doubled(runs.last)
+    scores = runs.scores.astype(np.int64)
+    lengths = np.minimum(steps, _whole_log2(runs, *_reaches(scores)))
+    heights = np.full(steps + 2, scores.min(), dtype=np.int64)
+    np.maximum.at(heights, lengths, scores)
+    heights[: steps + 1] = np.maximum.accumulate(heights[steps::-1])[::-1]
+    heights[steps + 1] = min(0, heights[steps])
+    return heights
+
+
+def _reaches(scores: Counts) -> tuple[Ints, Ints]:
+    """For each run the first and the last run around it that are nowhere lower; of runs that tie, for one of them."""
+    first, final = np.zeros(len(scores), dtype=np.int64), np.full(len(scores), len(scores) - 1, dtype=np.int64)
+    left, right = first.tolist(), final.tolist()
+    open_runs: list[int] = []
+    levels = scores.tolist()
+    for run, level in enumerate(levels):
+        while open_runs and levels[open_runs[-1]] > level:
+            right[open_runs.pop()] = run - 1
+        if open_runs:
+            left[run] = open_runs[-1] + 1
+        open_runs.append(run)
+    return np.array(left, dtype=np.int64), np.array(right, dtype=np.int64)
+
+
+def _whole_log2(runs: Runs, first: Ints, final: Ints) -> Ints:
+    """floor(log2) of the number of candidates from run `first` to run `final`, exactly; for all of them k = log2(`last`)."""
+    before, upto = _marks(runs, first, 0), _marks(runs, final, 1)
+    lengths = upto - before
+    if lengths.dtype == object:
+        return np.array([length.bit_length() - 1 for length in lengths.tolist()], dtype=np.int64)
+    logs = np.searchsorted(np.uint64(1) << np.arange(WORD, dtype=np.uint64), lengths, side="right").astype(np.int64) - 1
+    wrapped = (lengths == 0) | ((first == 0) & (final == len(runs.ends)))  # lengths of 2^64 and of 2^64 + 1, in words
+    return np.where(wrapped, doubled(runs.last), logs)
+
+
+def _marks(runs: Runs, which: Ints, shift: int) -> Naturals:
+    """One after the last candidate of run `which` - 1 + `shift`; in words modulo 2^64."""
+    if runs.ends.dtype == object or runs.last >> WORD > 1:
+        every = np.array([0, *(int(end) + 1 for end in runs.ends.tolist()), runs.last + 1], dtype=object)
+    else:
+        every = np.concatenate([np.zeros(1, dtype=np.uint64), runs.ends + np.uint64(1), np.array([(runs.last + 1) % (1 << WORD)], dtype=np.uint64)])
+    return every[which + shift]
+
+
+BASE = 32
+_NEGLIGIBLE = 1e-9
+
+
+def levels_of(last: int, base: int = BASE) -> int:
+    """The printed number of levels: log2, rounded up, is taken of `last` until it is at most `base`, and one more."""
+    return 1 if last <= base else 1 + levels_of(doubled(last), base)
+
+
+@dataclass(frozen=True)
+class Promise:
+    """The best score is `high` or more; an answer of score `low` or more is good. Privacy does not rest on it."""
+
+    low: int
+    high: int
+
+    def __post_init__(self) -> None:
+        if type(self.low) is not int or type(self.high) is not int or self.low >= self.high:
+            raise InputError(f"the promise is from {self.low!r} to {self.high!r}; give two whole numbers, the second larger")
+
+    @property
+    def inner(self) -> "Promise":
+        """The promise of the search for a length: R = (high - low) / 2 at a quarter, in whole numbers, since scores move by whole steps at every level."""
+        high = max(1, (self.high - self.low) // 2)
+        return Promise(min(math.ceil(3 * high / 4), high - 1), high)
+
+
+@dataclass(frozen=True)
+class Parts:
+    """The loss of each part in nats: the innermost choice, each of the two stable choices of a level, and each level's final choice."""
+
+    inner: float
+    stable: float
+    delta: float
+    final: float
+
+    def __post_init__(self) -> None:
+        self.total(2)
+
+    def total(self, levels: int) -> Approximate:
+        """The loss of all levels: `levels` exponential mechanisms and 2 (levels - 1) stable choices."""
+        inner, final, stable = Pure(nano_epsilon(self.inner)), Pure(nano_epsilon(self.final)), approximate(self.stable, self.delta)
+        return sum((final + stable + stable for _ in range(levels - 1)), Approximate(0, 0)) + inner
+
+
+@dataclass(frozen=True)
+class RecConcave(Mechanism[D, int, Approximate]):
+    """A candidate of 0..last. Its score is `promise.low` or more if the score is quasi-concave and reaches `promise.high`, for a high enough `high`.
+
+    `score` gives whole scores that no neighbour moves by more than 1, on the same 0..last for all databases of a size.
+    Privacy: the sum of the parts, `levels` exponential mechanisms and 2 (levels - 1) stable choices, for EVERY score. A level scores the length 2^j of a
+    plateau by q(j) = min(L(j) - low, high - L(j + 1)), which moves by at most 1. Then it compares the best candidates of intervals of 8 such lengths.
+    Utility: `high - low` of about 8^levels (log of log ... of last) / eps; Lemma 3.14. If both stable choices give no answer: the middle, last // 2.
+    Cost: O(runs + levels log last). Source: Figure 5, Lemmas 3.12 and 3.14, Theorem 3.15, with stable choice as repaired (E1) and the loss as counted (E7).
+    """
+
+    score: Callable[[D], Runs]
+    promise: Promise
+    parts: Parts
+    levels: int = 2
+
+    def __post_init__(self) -> None:
+        check_whole("levels", self.levels, 1, 64)
+
+    @property
+    def loss(self) -> Approximate:
+        return self.parts.total(self.levels)
+
+    def release(self, database: D, draws: Draws) -> int:
+        return self._solve(self.score(database), self.promise, self.levels, draws)
+
+    def law(self, database: D) -> Law[int]:
+        """Exactly, by recursion; for ranges of some dozens."""
+        return whole_weights(self._shares(self.score(database), self.promise, self.levels))
+
+    def chance(self, database: D, low: int, high: int) -> float:
+        """Pr[the answer is in low..high], short by at most 1e-9 times the number of lengths. Analysis, not part of a release."""
+        runs = self.score(database)
+        if self.levels == 1:
+            return float(self._first.share(runs, runs.within(low, high)))
+        lengths, chance = self._shares(self._lengths(extended(runs), self.promise), self.promise.inner, self.levels - 1), 0.0
+        for length, share in lengths.items():
+            if share > _NEGLIGIBLE:
+                chance += float(share) * sum(float(part * self._inside(runs, kept, low, high)) for part, kept in self._kept(runs, length))
+        return chance
+
+    def stable(self, partition: Partition) -> StableChoice[Runs, Interval]:
+        """The choice of one interval of a partition."""
+        return StableChoice(partition.lead, self.parts.stable, self.parts.delta)
+
+    @property
+    def _first(self) -> ExponentialChoice:
+        return ExponentialChoice(self.parts.inner)
+
+    @property
+    def _final(self) -> ExponentialChoice:
+        return ExponentialChoice(self.parts.final)
+
+    def _solve(self, runs: Runs, promise: Promise, levels: int, draws: Draws) -> int:
+        if levels == 1:
+            return self._first.choose(runs, draws)
+        wide = extended(runs)
+        length = self._solve(self._lengths(wide, promise), promise.inner, levels - 1, draws)
+        answers = [self.stable(partition).release(wide, draws) for partition in crossing(1 << length, wide.last)]
+        among = _among(runs, [answer for answer in answers if answer is not None])
+        return self._final.choose(among, draws) if among else runs.last // 2
+
+    def _lengths(self, wide: Runs, promise: Promise) -> Runs:
+        """The score of length 2^j, j = 0..k: high if there is a plateau of that length and none of twice the length."""
+        height = plateaus(wide)
+        scores = np.minimum(height[:-1] - promise.low, promise.high - height[1:])
+        return Runs(np.arange(len(scores) - 1, dtype=np.uint64), scores, len(scores) - 1)
+
+    def _shares(self, runs: Runs, promise: Promise, levels: int) -> dict[int, Fraction]:
+        if levels == 1:
+            return probabilities(self._first.law(runs))
+        shares: defaultdict[int, Fraction] = defaultdict(Fraction)
+        for length, share in self._shares(self._lengths(extended(runs), promise), promise.inner, levels - 1).items():
+            for part, among in self._kept(runs, length):
+                final = probabilities(self._final.law(among)) if among else {runs.last // 2: Fraction(1)}
+                for answer, chance in final.items():
+                    shares[answer] += share * part * chance
+        return shares
+
+    def _kept(self, runs: Runs, length: int) -> Iterator[tuple[Fraction, Restricted | None]]:
+        """The candidates that the stable choices may leave, each set with its probability."""
+        wide, ways = extended(runs), [(Fraction(1), list[Interval]())]
+        for partition in crossing(1 << length, wide.last):
+            law = probabilities(self.stable(partition).law(wide)).items()
+            ways = [(share * part, intervals if answer is None else [*intervals, answer]) for share, intervals in ways for answer, part in law if part]
+        for share, intervals in ways:
+            yield share, _among(runs, intervals)
+
+    def _inside(self, runs: Runs, kept: Restricted | None, low: int, high: int) -> Fraction:
+        return self._final.share(kept, kept.within(low, high)) if kept else Fraction(low <= runs.last // 2 <= high)
+
+
+def _among(runs: Runs, answers: list[Interval]) -> Restricted | None:
+    intervals = union(answers, runs.last)
+    return Restricted(runs, intervals) if intervals else None

@@ -8,8 +8,7 @@ from local_dp.arrays import Counts, Ints
 from local_dp.curator.multisets import Multiset
 from local_dp.curator.selection.exponential import ByScore
 from local_dp.curator.selection.groups import Runs
-from local_dp.curator.sensitivity.cauchy import LocalSensitivity
-from local_dp.curator.sensitivity.mechanisms import GlobalNoise, Proposed, SmoothNoise
+from local_dp.curator.sensitivity.mechanisms import GlobalNoise, LocalSensitivity, Proposed, SmoothNoise
 from local_dp.errors import InputError
 
 MAX_BITS = 62

@@ -13,12 +13,10 @@ import numpy as np
 from local_dp.arrays import Counts
 from local_dp.checks import check_whole
 from local_dp.curator.clipped import ClippedAnswer, ClippedLaplace, laplace_tail, tail_beyond
-from local_dp.curator.laws import probabilities, whole_weights
-from local_dp.curator.mechanism import Law, Neighbours
+from local_dp.curator.mechanism import Law, Neighbours, probabilities, whole_weights
 from local_dp.curator.selection.exponential import ByScore
 from local_dp.curator.selection.groups import Runs
-from local_dp.curator.sensitivity.cauchy import LocalSensitivity
-from local_dp.curator.sensitivity.mechanisms import GlobalNoise, InHalves, SmoothNoise
+from local_dp.curator.sensitivity.mechanisms import GlobalNoise, InHalves, LocalSensitivity, SmoothNoise
 from local_dp.draws import Draws
 from local_dp.loss import nano_epsilon
 from local_dp.populations.graphs import MAX_NODES, Graph

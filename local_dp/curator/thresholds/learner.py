@@ -16,7 +16,7 @@ from local_dp.curator.mechanism import Law, Mechanism
 from local_dp.curator.multisets import LabelledMultiset, check_bits
 from local_dp.curator.selection.exponential import ByScore
 from local_dp.curator.selection.groups import Runs
-from local_dp.curator.selection.quasi_concave import Parts, Promise, RecConcave, levels_of
+from local_dp.curator.selection.stable import Parts, Promise, RecConcave, levels_of
 from local_dp.draws import Draws
 from local_dp.errors import InputError
 from local_dp.loss import Approximate, Loss, Pure

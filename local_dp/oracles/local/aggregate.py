@@ -6,8 +6,6 @@ from local_dp.errors import RefusedError
 from local_dp.oracles.local.asked import LocalQuery
 from local_dp.oracles.local.oracle import LocalOracle
 from local_dp.populations.population import Population
-from local_dp.randomizers.finite import FiniteChannel
-from local_dp.randomizers.places import BitVector, PlaceVector
 from local_dp.randomizers.with_coin import without_coin
 from local_dp.tallies import Tally
 
@@ -25,25 +23,21 @@ class AggregateOracle(LocalOracle):
 
     def answer(self, queries: tuple[LocalQuery, ...]) -> tuple[Tally, ...]:
         """The tally of each query's cohort. Raises RefusedError("budget", "asked-twice" or "no-law") before anything is sampled."""
-        channels = [_channel(query) for query in queries]
+        for query in queries:
+            if query.memo or not without_coin(query.randomizer).has_tally_law:
+                what = "a session" if query.session else "memoised answers" if query.memo else f"{query.randomizer.name!r}"
+                raise RefusedError("no-law", f"the tally of {what} has no closed law here; use --tier population")
         if not self.population.remembers:
             self.refuse_repeats(queries)
         self.begin(queries)
-        tallies = tuple(self._draw(query, channel) for query, channel in zip(queries, channels, strict=True))
+        tallies = tuple(map(self._draw, queries))
         self.finish(queries, sum(tally.n for tally in tallies), None)
         return tallies
 
-    def _draw(self, query: LocalQuery, channel: FiniteChannel | BitVector | PlaceVector) -> Tally:
-        law = self.population.tally_law(query.query, channel) if isinstance(channel, FiniteChannel) else None
+    def _draw(self, query: LocalQuery) -> Tally:
+        channel = without_coin(query.randomizer)
+        law = self.population.tally_law(query.query, channel)
         if law is not None:
             return Tally(self.generator.multinomial(len(query.cohort), law.ravel()).reshape(law.shape))
         counts = self.population.value_counts(query.query, query.cohort.start, query.cohort.stop, self.generator)
         return channel.draw_tally(counts, self.generator)
-
-
-def _channel(query: LocalQuery) -> FiniteChannel | BitVector | PlaceVector:
-    channel = without_coin(query.randomizer)
-    if not isinstance(channel, FiniteChannel | BitVector | PlaceVector) or query.memo:
-        what = "a session" if query.session else "memoised answers" if query.memo else f"{query.randomizer.name!r}"
-        raise RefusedError("no-law", f"the tally of {what} has no closed law here; use --tier population")
-    return channel

@@ -13,11 +13,10 @@ from local_dp.arrays import Bools, Ints, Words
 from local_dp.errors import InputError
 from local_dp.interaction import Adaptive, Nonadaptive, Play, R
 from local_dp.ledger import Charge
-from local_dp.noise import Draw, Noise, public_coins
+from local_dp.noise import Draw, KeyedNoise, Noise, public_coins
 from local_dp.oracles.local.sessions import Spoken
 from local_dp.queries.query import Query
 from local_dp.randomizers.randomizer import NO_COIN, Randomizer
-from local_dp.randomizers.simulated import answers
 from local_dp.records import Records, chunks
 from local_dp.tallies import Tally
 
@@ -73,10 +72,9 @@ class LocalQuery:
 
     def draw(self, round: int, ask: int) -> Draw:
         """Which words answer it as the ask of this number in this round: those of the label where the answer is memoised, fresh ones otherwise."""
-        return Draw(round, ask, "" if self.session else self.memo)
+        return Draw(round, ask, self.memo if self.randomizer.silence is None else "")
 
     def restricted(self, start: int, stop: int) -> "LocalQuery":
-        """The same ask, of the clients start..stop only."""
         return LocalQuery(self.query, self.randomizer, Cohort(start, stop), self.memo)
 
     def charge(self, coins: bytes = b"") -> Charge:
@@ -108,14 +106,13 @@ def check_disjoint(queries: tuple[LocalQuery, ...]) -> None:
             raise InputError(f"two queries of one round ask client {second.start}; give them disjoint cohorts")
 
 
-def coin_key(seed: int, which: Draw) -> bytes:
-    """The key of the public coins of one ask, from the server's coin seed."""
-    return which.key("coins", seed)
-
-
 def respond(query: LocalQuery, records: Records, start: int, noise: Noise, which: Draw, coins: bytes, spoken: Spoken, place: int) -> Words:
-    """The reports of the clients start..start + len(records): record -> value -> report. In `spoken` they have the places from `place` on."""
-    return randomize(query, said(query, _told(query.query, records), spoken, place), start, noise, which, coins)
+    """The reports of the clients start..start + len(records): record -> value -> report. In `spoken` they have the places from `place` on.
+
+    Only a simulation raises the error of a query: from a client that answers in private, it would reveal something about a record.
+    """
+    values = _values_in_parts(query.query, records, isinstance(noise, KeyedNoise))
+    return randomize(query, said(query, values, spoken, place), start, noise, which, coins)
 
 
 def said(query: LocalQuery, values: Ints, spoken: Spoken, place: int) -> Ints:
@@ -124,30 +121,27 @@ def said(query: LocalQuery, values: Ints, spoken: Spoken, place: int) -> Ints:
     return values if silence is None or not query.session else spoken.once_only(query.session, silence, place, values)
 
 
-def _told(query: Query, records: Records) -> Ints:
-    """The value of each record, whatever it holds, of so many at a time that they fit into memory however long the query's lists are."""
-    few = max(1, _NUMBERS // _width(query)) if len(records) > 1 else 1
-    if len(records) <= few:
-        return _values(query, records)
-    return np.concatenate([_values(query, records.take(slice(first, first + few))) for first in range(0, len(records), few)])
+def _values_in_parts(query: Query, records: Records, strict: bool) -> Ints:
+    """The value of each record. The parts fit into memory: a query makes about as many numbers of a record as its longest list has."""
+    if len(records) <= 1:
+        return _values(query, records, strict)
+    few = max(1, _NUMBERS // max([1, *(len(value) for value in query.params().values() if isinstance(value, tuple))]))
+    parts = [_values(query, records.take(slice(first, first + few)), strict) for first in range(0, len(records), few)]
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
-def _width(query: Query) -> int:
-    """How many numbers a record is made into on the way to its value, at most about: as many as the query's longest list has."""
-    return max([1, *(len(value) for value in query.params().values() if isinstance(value, tuple))])
-
-
-def _values(query: Query, records: Records) -> Ints:
-    """The value of each record: one on which the query fails, as one of somebody else's may, counts as the domain's first value."""
+def _values(query: Query, records: Records, strict: bool) -> Ints:
+    """The value of each record. If `strict` is false, a record on which the query fails counts as the domain's first value."""
     try:
         values = query.values(records)
         if values.dtype.kind in "biu" and values.shape == query.domain.shape(len(records)):
             return values
-    except (Exception, SystemExit):  # noqa: BLE001 - an error would reveal that the client holds such a record
-        pass
+    except (Exception, SystemExit):  # an error would reveal that the client holds such a record
+        if strict:
+            raise
     if len(records) <= 1:
         return query.domain.first(len(records))
-    return np.concatenate([_values(query, records.take(slice(row, row + 1))) for row in range(len(records))])
+    return np.concatenate([_values(query, records.take(slice(row, row + 1)), strict) for row in range(len(records))])
 
 
 def randomize(query: LocalQuery, values: Ints, start: int, noise: Noise, which: Draw, coins: bytes, most: int = 0) -> Words:
@@ -155,7 +149,10 @@ def randomize(query: LocalQuery, values: Ints, start: int, noise: Noise, which: 
     randomizer, batches = query.randomizer, []
     for first, last in chunks(start, start + len(values), most or fitting(randomizer)):
         held, cells = values[first - start : last - start], cells_of(randomizer, coins, first, last)
-        batches.append(answers(randomizer, noise, which, first, held, cells))
+        if isinstance(noise, KeyedNoise):
+            batches.append(randomizer.simulated(noise, which, first, held, cells))
+        else:
+            batches.append(randomizer.respond(held, randomizer.draw(noise, which, first, last), cells))
     return batches[0] if len(batches) == 1 else np.concatenate(batches)
 
 

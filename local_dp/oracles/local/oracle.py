@@ -1,16 +1,13 @@
 """The record that every local oracle keeps: the queries, the clients asked, the rounds, the cost, and so the kind of interaction."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Literal, TypeAlias
 
 from local_dp.errors import RefusedError
-from local_dp.ledger import Ledger
+from local_dp.ledger import Ledger, Steps
 from local_dp.loss import NANO
 from local_dp.oracles.local.asked import Cohort, LocalQuery
 from local_dp.randomizers.randomizer import Randomizer
-from local_dp.steps import Steps
 
 Interaction: TypeAlias = Literal["non-interactive", "sequentially interactive", "fully interactive"]
 
@@ -43,19 +40,19 @@ class LocalOracle:
         """The number of the round, from 1, once it is charged. Raises RefusedError("budget") and leaves no trace."""
         self.ledger.charge(self.run, [query.charge() for query in queries])
         self._opened += 1
-        for start, stop, _ in _times(queries):
+        for start, stop, _ in _sums(queries, [1] * len(queries)).spans():
             self._rounds_of.add(start, stop, 1)
         return self._opened
 
     def finish(self, queries: tuple[LocalQuery, ...], n: int, digest: str | None) -> None:
         """The round is over, with n reports."""
-        bits = _most(queries, [query.randomizer.bits for query in queries])
+        bits = _sums(queries, [query.randomizer.bits for query in queries]).maximum
         randomizers = tuple(dict.fromkeys(query.randomizer for query in queries))
         self.rounds.append(RoundSummary(n, epsilon_of(queries), bits, digest, randomizers))
 
     def refuse_repeats(self, queries: tuple[LocalQuery, ...]) -> None:
         """Raises RefusedError("asked-twice") if a client is asked two things, now or in two rounds."""
-        for start, stop, times in _times(queries):
+        for start, stop, times in _sums(queries, [1] * len(queries)).spans():
             if times + self._rounds_of.most(start, stop) > 1:
                 raise RefusedError(
                     "asked-twice", f"client {start} is asked more than once, and tallies drawn from their law forget its record; use --tier population"
@@ -75,26 +72,11 @@ def epsilon_of(queries: tuple[LocalQuery, ...]) -> float:
     for query in queries:
         due.append(0 if query.memo and (query.memo, query.cohort) in paid else query.randomizer.nano)
         paid.add((query.memo, query.cohort))
-    return _most(queries, due) / NANO
-
-
-def _most(queries: tuple[LocalQuery, ...], amounts: list[int]) -> int:
-    """The most that one client's asks add up to."""
-    return max(amounts, default=0) if _ascending(queries) else _sums(queries, amounts).maximum
-
-
-def _times(queries: tuple[LocalQuery, ...]) -> Iterable[tuple[int, int, int]]:
-    """How often each client is asked: (first, one past the last, times) each."""
-    return [(query.cohort.start, query.cohort.stop, 1) for query in queries] if _ascending(queries) else _sums(queries, [1] * len(queries)).spans()
-
-
-def _ascending(queries: tuple[LocalQuery, ...]) -> bool:
-    """Whether every query has clients of its own, in order, as fresh clients are asked: then nothing adds up."""
-    return all(first.cohort.stop <= second.cohort.start for first, second in pairwise(queries))
+    return _sums(queries, due).maximum / NANO
 
 
 def _sums(queries: tuple[LocalQuery, ...], amounts: list[int]) -> Steps:
-    """What each client's asks add up to."""
+    """The sum over each client's asks."""
     sums = Steps()
     for query, amount in zip(queries, amounts, strict=True):
         sums.add(query.cohort.start, query.cohort.stop, amount)

@@ -12,8 +12,8 @@ from typing import TypeAlias
 
 import numpy as np
 
-from local_dp.noise import Draw, Noise
-from local_dp.oracles.local.asked import CHUNK, LocalQuery, cells_of, chunk_digest, coin_key, randomize, round_digest, said
+from local_dp.noise import COINS, Draw, Noise
+from local_dp.oracles.local.asked import CHUNK, LocalQuery, cells_of, chunk_digest, randomize, round_digest, said
 from local_dp.oracles.local.oracle import LocalOracle
 from local_dp.oracles.local.sessions import Spoken
 from local_dp.populations.population import Population
@@ -93,16 +93,14 @@ class PopulationOracle(LocalOracle):
         number = self.begin(queries)
         tallies, digests = [], []
         for ask, query in enumerate(queries):
-            tally, parts = self._ask(query, query.draw(number, ask))
+            which = query.draw(number, ask)
+            if query.session:
+                self.spoken.reserve(query.session, query.cohort.stop)
+            tally, parts = self.gather(AskedOf(self.population, self.noise, query, which, which.key(COINS, self.coin_seed), self.spoken))
             tallies.append(tally)
             digests += parts
         self.finish(queries, sum(tally.n for tally in tallies), round_digest(digests))
         return tuple(tallies)
-
-    def _ask(self, query: LocalQuery, which: Draw) -> tuple[Tally, list[bytes]]:
-        if query.session:
-            self.spoken.reserve(query.session, query.cohort.stop)
-        return self.gather(AskedOf(self.population, self.noise, query, which, coin_key(self.coin_seed, which), self.spoken))
 
     def gather(self, asked: AskedOf) -> tuple[Tally, list[bytes]]:
         """The tally of all chunks, and their digests in their order, of some chunks together."""

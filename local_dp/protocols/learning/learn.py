@@ -12,7 +12,7 @@ from local_dp.checks import check_built, check_share, check_whole
 from local_dp.errors import InputError
 from local_dp.interaction import Adaptive, as_play, run, translate
 from local_dp.learners.learner import Learner
-from local_dp.learners.tabular import TABULAR, Seen, Settings, in_words, seen_by, settings_of, verdict
+from local_dp.learners.tabular import TABULAR, Seen, in_words, seen_by, settings_of, verdict
 from local_dp.loss import nano_epsilon
 from local_dp.oracles.local.asked import Cohort, LocalAlgorithm, LocalPlay, LocalQuery, LocalRounds
 from local_dp.oracles.statistical.oracles import ExactOracle
@@ -21,7 +21,7 @@ from local_dp.populations.population import Population
 from local_dp.populations.table import weighted_records
 from local_dp.protocols.learning.held_out import Score, judge, true_baseline, true_score
 from local_dp.protocols.local_protocol import BETA, LocalProtocol, PlainData, parameter
-from local_dp.protocols.surveys.policies import Launch, check_policy
+from local_dp.protocols.surveys.policies import Launch
 from local_dp.protocols.vectors.mean_found import ROUNDS, Range, locate, range_clients
 from local_dp.queries.encoded import Encoding, check_bounds, question_in
 from local_dp.queries.questions import columns_of
@@ -75,9 +75,8 @@ class Learn(LocalProtocol[Lesson]):
 
     def check(self) -> None:
         check_share("held_out", self.held_out)
-        check_share("tolerance", self.tolerance)
         check_whole("cuts", self.cuts, 1, 64)
-        check_policy("missing", self.missing, MISSING)
+        self.check_choices(missing=MISSING)
         if self.seen.form == "grid" and len(self._inputs) != 1:
             raise InputError(f"{self.learner} has one feature, and {len(self._inputs)} are given; name it with features=")
         check_built(self.built)
@@ -111,11 +110,7 @@ class Learn(LocalProtocol[Lesson]):
     @cached_property
     def built(self) -> Learner[Any]:
         """The learner, with its number of features."""
-        return self.seen.make(self._width, self._settings)
-
-    @property
-    def _settings(self) -> Settings:
-        return settings_of(self.seen, self.parameters)
+        return self.seen.make(self._width, settings_of(self.seen, self.parameters))
 
     @property
     def _width(self) -> int:
@@ -150,23 +145,17 @@ class Learn(LocalProtocol[Lesson]):
 
     def clients(self, epsilon: float) -> int:
         judges = rr_clients(epsilon, 2 * self.tolerance, BETA) * (2 if self.missing == "exclude" else 4 / 3)
-        return math.ceil(max(self._learning(epsilon) / (1 - self.held_out), judges / self.held_out))
-
-    def _learning(self, epsilon: float) -> int:
-        return self._finding(epsilon) + self.built.clients(epsilon, BETA)
+        learning = self._finding(epsilon) + self.built.clients(epsilon, BETA)
+        return math.ceil(max(learning / (1 - self.held_out), judges / self.held_out))
 
     def _finding(self, epsilon: float) -> int:
         return len(self.unknown) * range_clients(epsilon, BETA)
 
-    def _finders(self, epsilon: float, clients: int) -> int:
-        """The number of clients that find bounds: enough if possible; else half, or those that learning does not need."""
-        enough = min(self._finding(epsilon), max(clients // 2, clients - self.built.clients(epsilon, BETA)))
-        return max(ROUNDS * len(self.unknown), enough)
-
     def algorithm(self, epsilon: float, clients: int) -> LocalRounds[Lesson]:
         nano_epsilon(epsilon)
         first = clients - math.ceil(self.held_out * clients)  # the first client that judges
-        finders = self._finders(epsilon, first)
+        enough = min(self._finding(epsilon), max(first // 2, first - self.built.clients(epsilon, BETA)))  # if possible; else half, or those left by learning
+        finders = max(ROUNDS * len(self.unknown), enough)
         if finders >= first:
             needed = f"{finders} find the bounds of {len(self.unknown)} columns, {clients - first} judge"
             raise InputError(f"{clients} clients are too few to learn: {needed}, and nobody is left; give bounds, name fewer features, or use more clients")
@@ -197,7 +186,8 @@ class Learn(LocalProtocol[Lesson]):
         records = table.records
         if self.seen.answer != "none" and not self.label:
             raise InputError("learn needs a label: a question such as label='affairs > 0', or a column")
-        about = self.label and _columns(self.label)
+        question = question_in(self.label) if self.label else None
+        about = columns_of(question) if question else {self.label}
         numbers = tuple(name for name, values in records.columns.items() if values.dtype.kind != "U" and name not in about)
         if not (self.features or numbers):
             raise InputError("the table has no number column beside the label; name the features, as in features='sex == \"F\"'")
@@ -284,11 +274,6 @@ def _read_bounds(text: str) -> tuple[str, Range]:
         raise InputError(f"{text!r} is no bound; write them like age=17..60, separated by ';'") from None
     check_bounds(name.strip(), low, high)
     return name.strip(), Range(low, high)
-
-
-def _columns(label: str) -> set[str]:
-    question = question_in(label)
-    return columns_of(question) if question else {label}
 
 
 def _cuts(column: str, bounds: Range, cuts: int) -> list[str]:

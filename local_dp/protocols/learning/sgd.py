@@ -85,11 +85,8 @@ class ByCoordinate(Gradients):
 class ByVector(Gradients):
     """Each client reports the whole gradient: signs of some coordinates (of the cube of `scale`), or the nearest direction (of the unit ball)."""
 
+    cohorts = 1
     choice: VectorChoice
-
-    @property
-    def cohorts(self) -> int:
-        return 1
 
     @cached_property
     def randomizer(self) -> SampledSigns | NearestDirection:
@@ -190,7 +187,8 @@ class LocalSGD(LocalProtocol[Halfspace]):
                 cut = ends[round * gradients.cohorts : (round + 1) * gradients.cohorts + 1]
                 tallies = yield gradients.queries(written(weights / self.gamma), cut)
                 total += weights
-                weights = _project(weights + step / self.gamma * gradients.read(tallies))
+                weights = weights + step / self.gamma * gradients.read(tallies)
+                weights /= max(1.0, float(np.linalg.norm(weights)))  # the nearest vector of norm at most 1
             return Halfspace(tuple((total / self.rounds).tolist()))
 
         return Adaptive(play)
@@ -211,8 +209,3 @@ class LocalSGD(LocalProtocol[Halfspace]):
         """Pr[the halfspace mislabels an example], exactly."""
         assert isinstance(population, Finite)
         return error_rate(result, population)
-
-
-def _project(weights: Floats) -> Floats:
-    """The nearest vector of norm at most 1."""
-    return weights / max(1.0, float(np.linalg.norm(weights)))

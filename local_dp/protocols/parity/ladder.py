@@ -14,9 +14,8 @@ from local_dp.oracles.local.asked import Cohort, Local, LocalPlay, LocalQuery, L
 from local_dp.populations.parity import LadderPopulation
 from local_dp.populations.population import Population
 from local_dp.protocols.local_protocol import BETA, LocalProtocol, PlainData, parameter
-from local_dp.protocols.surveys.policies import check_policy
 from local_dp.queries.examples import MOST_LEVELS, PathStep
-from local_dp.randomizers.repeated.one_of_rounds import OneOfRounds
+from local_dp.randomizers.repeated.memoised import OneOfRounds
 from local_dp.tallies import Tally
 
 DEEPEST = 12  # levels in one round: 2^12 questions are what a request holds
@@ -128,10 +127,9 @@ class LadderAgain(_LadderInRounds):
 
     def check(self) -> None:
         super().check()
-        check_policy("charged", self.charged, ("session", "sum"))
+        self.check_choices(charged=("session", "sum"))
 
     def each(self, epsilon: float) -> float:
-        """The epsilon of one answer."""
         return epsilon if self.charged == "session" else split_epsilon(epsilon, len(self.lengths))
 
     def clients(self, epsilon: float) -> int:

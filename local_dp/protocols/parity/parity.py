@@ -20,8 +20,7 @@ from local_dp.populations.parity import ParityPopulation
 from local_dp.populations.population import Population
 from local_dp.protocols.local_protocol import BETA, LocalProtocol, PlainData, parameter
 from local_dp.queries.examples import ParityExample
-from local_dp.randomizers.signs.characters import Characters, mask_set
-from local_dp.randomizers.signs.deny import Deny
+from local_dp.randomizers.signs.characters import Characters, Deny, mask_set
 from local_dp.tallies import Tally
 
 

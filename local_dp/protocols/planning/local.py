@@ -145,7 +145,6 @@ def tolerance_of(protocol: LocalProtocol[Any]) -> float | None:
 
 
 def with_tolerance(protocol: LocalProtocol[Any], accuracy: float) -> LocalProtocol[Any]:
-    """The protocol with another tolerance."""
     settings: dict[str, Any] = {"tolerance": accuracy}
     return replace(protocol, **settings)
 
@@ -164,13 +163,11 @@ def ways(protocol: LocalProtocol[Any], epsilon: float, population: Population | 
         return [Bounded(protocol.name, "local", None, True, protocol, epsilon)]
     asked = asked_of(protocol, epsilon)
     law = None if population is None else law_of(population, asked)
-    local = [_local(reports, law, asked) for reports in _reports(epsilon, aim, asked)]
-    return [*sorted(local, key=_order), _curated(aim, law, epsilon), _open(aim, law)]
-
-
-def _order(way: Direct) -> tuple[float, bool]:
-    """By reach, to five digits; of equal ones the chosen one comes first."""
-    return float(f"{way.reach:.5g}"), not way.chosen
+    own = asked.randomizer.name
+    named = ((reports.randomizer.name, reports) for reports in _reports(epsilon, aim, asked))
+    local = [Direct(name, "local", reports.randomizer.bits, name == own, reach_of(reports, law)) for name, reports in named]
+    local.sort(key=lambda way: (float(f"{way.reach:.5g}"), not way.chosen))  # by reach, to five digits; of equal ones the chosen one comes first
+    return [*local, _curated(aim, law, epsilon), Direct(OPEN, "open", None, False, widest_reach(sampled(aim, law), BETA))]
 
 
 def estimators(protocol: LocalProtocol[Any], epsilon: float) -> list[Reports]:
@@ -182,7 +179,6 @@ def estimators(protocol: LocalProtocol[Any], epsilon: float) -> list[Reports]:
 
 
 def law_of(population: Population, asked: LocalQuery) -> Floats:
-    """The law of a client's value."""
     law = population.law(asked.query)
     return np.asarray(law / law.sum())
 
@@ -229,11 +225,6 @@ def _keeps_epsilon(name: str, randomizer: FiniteChannel) -> bool:
         return isinstance(randomizer.loss, Pure) and (name in RANDOMIZERS.built_in or exact_ratio(randomizer) <= exp_epsilon(randomizer.nano))
     except RefusedError:
         return False
-
-
-def _local(reports: Reports, law: Floats | None, asked: LocalQuery) -> Direct:
-    name = reports.randomizer.name
-    return Direct(name, "local", reports.randomizer.bits, name == asked.randomizer.name, reach_of(reports, law))
 
 
 def reach_of(reports: Reports, law: Floats | None) -> float:
@@ -287,11 +278,6 @@ def _curated(aim: Aim, law: Floats | None, epsilon: float) -> Curated:
     return Curated(CURATOR, "curator", None, False, variances, moved / epsilon)
 
 
-def _open(aim: Aim, law: Floats | None) -> Direct:
-    return Direct(OPEN, "open", None, False, widest_reach(sampled(aim, law), BETA))
-
-
 def check_accuracy(accuracy: float) -> None:
-    """Raises InputError."""
     if not _LEAST <= accuracy < 1:
         raise InputError(f"the accuracy is {accuracy}; give a number from {_LEAST:g} to below 1, in units of the tolerance")

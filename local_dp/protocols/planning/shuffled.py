@@ -82,11 +82,7 @@ class Blankets(Way):
             noise = multi_message(len(self.laws[0]), target).variance(target.clients) * target.clients**2 / clients  # of one record
         except InputError:  # they are too few
             return math.inf
-        return widest_reach([_with_noise(law, noise) for law in self.laws], BETA) / math.sqrt(clients)
-
-
-def _with_noise(law: Floats, noise: float) -> Errors:
-    return Errors.of_covariance(np.diag(law + noise) - np.outer(law, law))
+        return widest_reach([Errors.of_covariance(np.diag(law + noise) - np.outer(law, law)) for law in self.laws], BETA) / math.sqrt(clients)
 
 
 def shuffled_ways(protocol: LocalProtocol[Any], together: Together, population: Population | None = None) -> list[Way]:

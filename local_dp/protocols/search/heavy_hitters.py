@@ -20,19 +20,18 @@ from local_dp.populations.population import Population
 from local_dp.populations.table import Rows
 from local_dp.protocols.local_protocol import BETA, LocalProtocol, PlainData, describe_estimate, parameter
 from local_dp.protocols.surveys.frequency import frequency_randomizer
-from local_dp.protocols.surveys.policies import Launch, check_policy
+from local_dp.protocols.surveys.policies import Launch
 from local_dp.queries.subsets import MAX_BITS, HashedPrefix, KeptPrefix, Prefix, strings_of
 from local_dp.randomizers.frequencies.wide_hashing import WideHashing
-from local_dp.randomizers.randomizer import Randomizer
 from local_dp.tallies import Ends, Estimate, Tally
 
 
 @dataclass(frozen=True)
 class Level:
-    """The estimates of one level: the shares of all prefixes of `length` bits, or of their codes under each of some queries (hashes, or places kept)."""
+    """The estimates of one level: the shares of the codes of all prefixes of `length` bits under each of some queries."""
 
     length: int
-    codings: tuple[HashedPrefix | KeptPrefix, ...]
+    codings: tuple[Prefix, ...]
     tables: tuple[Estimate, ...]
 
     @property
@@ -41,7 +40,7 @@ class Level:
 
     def codes(self, prefixes: Words) -> list[Ints]:
         """The report of each part of the level's clients for each prefix: the prefix, or its hash."""
-        return [query.of(prefixes) for query in self.codings] or [prefixes.astype(np.int64)]
+        return [query.of(prefixes) for query in self.codings]
 
     def shares(self, codes: Sequence[Ints]) -> Floats:
         """The estimated share of prefixes with these codes; of a hash, less the expected part of all others."""
@@ -139,6 +138,7 @@ class FrequentStrings(LocalProtocol[Found]):
     """
 
     source: ClassVar[str] = "Bassily, Smith 2015; Bassily, Nissim, Stemmer, Thakurta 2017 (prefixes)"
+    uncovered: ClassVar[str] = "it estimates what it found, of which chance was a part, for some million clients"
     example: ClassVar[str] = "--records words.csv --column word"
     column: str = parameter("string", "the column of strings or whole numbers", of_table=True)
     bits: int = parameter(32, "the length of a string", unit="bits")
@@ -151,7 +151,7 @@ class FrequentStrings(LocalProtocol[Found]):
         if self.text and self.bits % 8:
             raise InputError(f"bits is {self.bits}; give whole bytes of text, a multiple of 8")
         check_share("share", self.share)
-        check_policy("missing", self.missing, ("refuse", "category"))
+        self.check_choices(missing=("refuse", "category"))
 
     @property
     def tolerance(self) -> float:
@@ -204,7 +204,7 @@ class FrequentStrings(LocalProtocol[Found]):
 
 def level_of(length: int, queries: tuple[LocalQuery, ...], tallies: Iterator[Tally]) -> Level:
     """The estimates of the prefixes of `length` bits, from the tallies of these queries."""
-    codings = tuple(query.query for query in queries if isinstance(query.query, HashedPrefix | KeptPrefix))
+    codings = tuple(query.query for query in queries if isinstance(query.query, Prefix))
     return Level(length, codings, tuple(query.randomizer.estimate(next(tallies)) for query in queries))
 
 
@@ -257,14 +257,10 @@ class HeavyHitters(FrequentStrings):
         hashed = WideHashing(epsilon, length=WIDTH)
         for level, (start, stop) in enumerate(pairwise(ends[1:]), 1):
             cuts = np.linspace(start, stop, HASHES + 1).astype(int).tolist()
-            queries = [HashedPrefix(self.column, self.bits, self.lengths[level], WIDTH, seed) for seed in _seeds(level)]
+            seeds = [word >> 2 for word in map(int, philox_words(stream_key("hashed prefixes", level), 0, HASHES))]  # public, and the same in every run
+            queries = [HashedPrefix(self.column, self.bits, self.lengths[level], WIDTH, seed) for seed in seeds]
             levels.append(tuple(LocalQuery(query, hashed, Cohort(*part)) for query, part in zip(queries, pairwise(cuts), strict=True)))
         return levels
-
-
-def _seeds(level: int) -> list[int]:
-    """The multipliers of a level's hash functions: public, and the same in every run."""
-    return [word >> 2 for word in map(int, philox_words(stream_key("hashed prefixes", level), 0, HASHES))]
 
 
 @dataclass(frozen=True)
@@ -299,20 +295,16 @@ class HeavyHittersAsked(FrequentStrings):
             search = Search(schedule.kept, self.tolerance)
             for length, cohort in zip(lengths, pairwise(ends), strict=True):
                 query = self._query(length, search, schedule)
-                queries = (LocalQuery(query, _oracle(epsilon, query, schedule), Cohort(*cohort)),)
+                size = query.domain.size
+                oracle = frequency_randomizer(epsilon, size) if schedule is NARROW else WideHashing(epsilon, length=size.bit_length() - 1)
+                queries = (LocalQuery(query, oracle, Cohort(*cohort)),)
                 search = search.deeper(level_of(length, queries, iter((yield queries))), schedule.height(length, self.bits))
             return Found(*search.found())
 
         return Adaptive(play)
 
-    def _query(self, length: int, search: Search, schedule: Schedule) -> Prefix | KeptPrefix:
+    def _query(self, length: int, search: Search, schedule: Schedule) -> Prefix:
         if not search.levels:
             return Prefix(self.column, self.bits, length)
         kept = tuple(f"{prefix:x}" for prefix in np.sort(search.beam.strings).tolist())
         return KeptPrefix(self.column, self.bits, length, length - search.levels[-1].length, schedule.width, kept)
-
-
-def _oracle(epsilon: float, query: Prefix | KeptPrefix, schedule: Schedule) -> Randomizer:
-    if schedule is NARROW:
-        return frequency_randomizer(epsilon, query.domain.size)
-    return WideHashing(epsilon, length=query.width if isinstance(query, KeptPrefix) else query.length)

@@ -20,8 +20,9 @@ from local_dp.oracles.local.asked import Cohort, LocalPlay, LocalQuery, LocalRou
 from local_dp.populations.finite import Finite
 from local_dp.populations.population import Population
 from local_dp.populations.table import weighted_records
+from local_dp.postprocessing.steps import ascending
 from local_dp.protocols.local_protocol import BETA, LocalProtocol, PlainData, parameter
-from local_dp.protocols.surveys.policies import Launch, check_policy
+from local_dp.protocols.surveys.policies import Launch
 from local_dp.queries.cells import Below, Binned
 from local_dp.queries.numbers import STEPS
 from local_dp.randomizers.numbers.one_bit_mean import OneBitMean
@@ -102,26 +103,14 @@ class Search:
 
     def _crossing(self, level: float) -> float:
         """The place where S reaches a level between -q and 1 - q: isotonic regression of the answers, straight lines between them."""
-        places, heights = [-1.0], [-self.share]
-        for total, clients, members in self._rising():
-            places += members
-            heights += [min(max(total / clients, -self.share), 1 - self.share)] * len(members)
-        places.append(self.symbols - 1.0)
-        heights.append(1 - self.share)
+        asked = sorted(self._sums)
+        sums, clients = ([self._sums[threshold][part] for threshold in asked] for part in (0, 1))
+        rising: list[float] = ascending(sums, clients).tolist() if asked else []
+        places = [-1.0, *map(float, asked), self.symbols - 1.0]
+        heights = [-self.share, *(min(max(height, -self.share), 1 - self.share) for height in rising), 1 - self.share]
         after = next(place for place, height in enumerate(heights) if height >= level)
         left, right = heights[after - 1], heights[after]
         return places[after - 1] + (places[after] - places[after - 1]) * (level - left) / (right - left)
-
-    def _rising(self) -> list[tuple[float, int, list[float]]]:
-        """Runs of thresholds with one height each, rising: (sum, clients, thresholds), by pooling adjacent violators."""
-        runs: list[tuple[float, int, list[float]]] = []
-        for threshold in sorted(self._sums):
-            run = (*self._sums[threshold], [float(threshold)])
-            while runs and runs[-1][0] / runs[-1][1] >= run[0] / run[1]:
-                before = runs.pop()
-                run = (before[0] + run[0], before[1] + run[1], before[2] + run[2])
-            runs.append(run)
-        return runs
 
 
 PARTS = np.array([0.2, 0.6, 0.2])  # of a quantile's clients in a round: below it, at it, above it
@@ -166,17 +155,14 @@ class Quantiles(LocalProtocol[Located]):
     tolerance: float = parameter(0.02, "the default number of clients is for rank errors of at most this, all together, with probability 95 %", unit="share")
 
     def check(self) -> None:
-        check_share("tolerance", self.tolerance)
         if not self.shares:
             raise InputError("there is no quantile to estimate; give at least one share, such as 0.5 for the median")
-        check_policy("rounds", self.rounds, ("best", "one", "several"))
-        check_policy("missing", self.missing, ("refuse", "exclude"))
+        self.check_choices(rounds=("best", "one", "several"), missing=("refuse", "exclude"))
         if self.grid.domain.size > MAX_K and self.rounds == "one":
             raise InputError(f"{self.bins} bins are too many for one round, which takes {MAX_K - 3}; give fewer bins, or rounds several")
 
     @property
     def shares(self) -> tuple[float, ...]:
-        """The shares of `at`, as numbers."""
         try:
             shares = tuple(map(float, self.at))
         except ValueError:

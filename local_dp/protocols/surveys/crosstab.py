@@ -9,15 +9,15 @@ import numpy as np
 from local_dp.arrays import Counts, Floats
 from local_dp.bounds.best import Aim
 from local_dp.bounds.frequencies import frequency_clients
-from local_dp.checks import check_built, check_share
+from local_dp.checks import check_built
 from local_dp.errors import InputError
 from local_dp.oracles.local.asked import Local, ask_all
 from local_dp.populations.finite import Finite
 from local_dp.populations.population import Population
-from local_dp.postprocessing.shapes import onto_simplex
+from local_dp.postprocessing.steps import onto_simplex
 from local_dp.protocols.local_protocol import BETA, LocalProtocol, PlainData, describe_estimate, parameter
 from local_dp.protocols.surveys.frequency import Conditional, among, frequency_randomizer
-from local_dp.protocols.surveys.policies import Columns, Launch, check_policy
+from local_dp.protocols.surveys.policies import Columns, Launch
 from local_dp.queries.cells import Crossed
 from local_dp.randomizers.finite import report_law
 from local_dp.randomizers.frequencies.base import FiniteOracle
@@ -108,16 +108,13 @@ class Crosstab(LocalProtocol[CrossTable]):
     tolerance: float = parameter(0.05, "the default number of clients is for errors of at most this, all cells together, with probability 95 %", unit="share")
 
     def check(self) -> None:
-        check_share("tolerance", self.tolerance)
-        check_policy("missing", self.missing, ("refuse", "category", "exclude"))
-        check_policy("other", self.other, ("refuse", "category"))
+        self.check_choices(missing=("refuse", "category", "exclude"), other=("refuse", "category"))
         if len(self.columns) < 2 or len(set(self.columns)) < len(self.columns):
             raise InputError(f"the columns are {';'.join(self.columns)!r}; give two or more different ones, separated by ';'")
         check_built(self.query)
 
     @property
     def parts(self) -> Columns:
-        """The columns, and the policies for values without a label."""
         return Columns(self.columns, self.labels, self.k, self.missing, self.other)
 
     @property
@@ -166,5 +163,4 @@ class Crosstab(LocalProtocol[CrossTable]):
         return {"columns": list(self.columns), "sides": sides, "labels": combined, **describe_estimate(result.estimate), **test}
 
     def truth(self, population: Population) -> Floats:
-        """The shares in the distribution that the clients are drawn from, shape (combinations,)."""
         return self.conditional.of(population.law(self.query))

@@ -10,7 +10,7 @@ import numpy as np
 from local_dp.arrays import Floats
 from local_dp.bounds.best import Aim
 from local_dp.bounds.frequencies import frequency_clients
-from local_dp.checks import check_built, check_share
+from local_dp.checks import check_built
 from local_dp.domains import symbols
 from local_dp.errors import InputError
 from local_dp.loss import nano_epsilon
@@ -18,7 +18,7 @@ from local_dp.oracles.local.asked import Local, ask_all
 from local_dp.populations.finite import Finite
 from local_dp.populations.population import Population
 from local_dp.protocols.local_protocol import BETA, LocalProtocol, PlainData, describe_estimate, parameter
-from local_dp.protocols.surveys.policies import Launch, check_policy
+from local_dp.protocols.surveys.policies import Launch
 from local_dp.queries.cells import Binned
 from local_dp.queries.query import Query
 from local_dp.queries.tables import Category
@@ -33,7 +33,7 @@ from local_dp.tallies import Estimate, Tally
 def frequency_randomizer(epsilon: float, k: int, *, joint: bool = False) -> FiniteOracle:
     """The frequency oracle of least total variance for k symbols; with `joint`, among those with cheap covariances."""
     nano_epsilon(epsilon)  # a wrong epsilon is the input's fault, not the randomizer's
-    return best_choice(epsilon, k, joint=joint).built(epsilon, k)
+    return best_choice(epsilon, k, joint=joint).kind(epsilon, k=k)
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,6 @@ class Conditional:
 
 
 def among(k: int, shown: int) -> Conditional:
-    """The shares of the first `shown` of k symbols among them."""
     parts = np.eye(k)[:shown]
     return Conditional(parts, np.broadcast_to(parts.sum(axis=0), parts.shape))
 
@@ -109,7 +108,6 @@ class Shares(LocalProtocol[Estimate]):
         return among(k, k - self.excluded)
 
     def truth(self, population: Population) -> Floats:
-        """The shares in the distribution that the clients are drawn from, shape (shown,)."""
         return self.conditional.of(population.law(self.query))
 
 
@@ -137,9 +135,7 @@ class Frequency(Shares):
 
     def check(self) -> None:
         symbols(self.k)
-        check_share("tolerance", self.tolerance)
-        check_policy("missing", self.missing, ("refuse", "category", "exclude"))
-        check_policy("other", self.other, ("refuse", "category"))
+        self.check_choices(missing=("refuse", "category", "exclude"), other=("refuse", "category"))
         check_built(self.query)
 
     @property
@@ -184,8 +180,7 @@ class Histogram(Shares):
     tolerance: float = parameter(0.05, "the default number of clients is for errors of at most this, all shares together, with probability 95 %", unit="share")
 
     def check(self) -> None:
-        check_share("tolerance", self.tolerance)
-        check_policy("missing", self.missing, ("refuse", "category", "exclude"))
+        self.check_choices(missing=("refuse", "category", "exclude"))
         check_built(self.query)
 
     @property

@@ -16,7 +16,7 @@ from local_dp.oracles.local.asked import Local, ask_all
 from local_dp.populations.finite import Finite
 from local_dp.populations.population import Population
 from local_dp.protocols.local_protocol import BETA, LocalProtocol, PlainData, parameter
-from local_dp.protocols.surveys.policies import Launch, check_policy
+from local_dp.protocols.surveys.policies import Launch
 from local_dp.queries.tables import Category
 from local_dp.randomizers.signs.sign_rows import SignRows, rows_text, sylvester
 from local_dp.records import Records
@@ -73,10 +73,7 @@ class Identity(LocalProtocol[IdentityTest]):
     def check(self) -> None:
         symbols(self.k)
         check_distance(self.alpha)
-        check_policy("missing", self.missing, ("refuse", "category"))
-        check_policy("other", self.other, ("refuse", "category"))
-        if self.coins not in COINS:
-            raise InputError(f"coins is {self.coins!r}; give public or private")
+        self.check_choices(missing=("refuse", "category"), other=("refuse", "category"), coins=COINS)
         check_built(self.named)
 
     @property
@@ -106,7 +103,9 @@ class Identity(LocalProtocol[IdentityTest]):
         """Signs in one of the public rows, or of all of Sylvester's."""
         nano_epsilon(epsilon)  # a wrong epsilon is the input's fault, not the randomizer's
         size = self.query.domain.size
-        return SignRows(epsilon, k=size, signs=rows_text(public_rows(size, self.coin) if self.coins == "public" else sylvester(size)))
+        bits = philox_words(stream_key("identity rows", self.coin), 0, ROWS * size) >> np.uint64(63)
+        public = (1 - 2 * bits.astype(np.int8)).reshape(ROWS, size)
+        return SignRows(epsilon, k=size, signs=rows_text(public if self.coins == "public" else sylvester(size)))
 
     def algorithm(self, epsilon: float, clients: int) -> Local[IdentityTest]:
         randomizer = self.randomizer(epsilon)
@@ -137,12 +136,6 @@ class Identity(LocalProtocol[IdentityTest]):
         """1 if a law `alpha` or more away was missed or the named one rejected, else 0: between the two both decisions are right."""
         away = float(np.abs(population.law(self.query) - self.named).sum()) / 2
         return float(result.rejected if away < 1e-9 else away >= self.alpha - 1e-9 and not result.rejected)
-
-
-def public_rows(k: int, coin: int) -> np.ndarray:
-    """The public random rows of signs, int8, shape (16, k)."""
-    bits = philox_words(stream_key("identity rows", coin), 0, ROWS * k) >> np.uint64(63)
-    return (1 - 2 * bits.astype(np.int8)).reshape(ROWS, k)
 
 
 def decide(randomizer: SignRows, tally: Tally, named: Floats) -> IdentityTest:

@@ -19,7 +19,7 @@ from local_dp.populations.finite import Finite
 from local_dp.populations.population import Population
 from local_dp.protocols.local_protocol import BETA, LocalProtocol, PlainData, parameter, plain
 from local_dp.protocols.surveys.frequency import frequency_randomizer
-from local_dp.protocols.surveys.policies import Launch, check_policy
+from local_dp.protocols.surveys.policies import Launch
 from local_dp.queries.tables import Category, ChangeInterval, Question, asked_in
 from local_dp.randomizers.repeated.change_tracking import ChangeTracking
 from local_dp.records import Records
@@ -154,10 +154,7 @@ class Longitudinal(LocalProtocol[Course]):
     tolerance: float = parameter(0.05, "the default number of clients is for errors of at most this in all waves, with probability 95 %", unit="share")
 
     def check(self) -> None:
-        check_share("tolerance", self.tolerance)
-        check_policy("missing", self.missing, ("refuse", "category"))
-        check_policy("other", self.other, ("refuse", "category"))
-        check_policy("method", self.method, ("best", *METHODS))
+        self.check_choices(missing=("refuse", "category"), other=("refuse", "category"), method=("best", *METHODS))
         check_whole("times", self.times, 2, 1024)
         if self.changes is not None:
             check_whole("changes", self.changes, 0, 1024)

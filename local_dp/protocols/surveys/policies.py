@@ -12,7 +12,7 @@ import numpy as np
 from local_dp.arrays import Bools
 from local_dp.errors import InputError
 from local_dp.queries.cells import SEPARATOR, Crossed
-from local_dp.queries.questions import columns_of, parse
+from local_dp.queries.questions import answers_of, columns_of, parse
 from local_dp.queries.tables import Category, Question, labels_of
 from local_dp.records import Records, absent
 
@@ -54,7 +54,7 @@ class Launch:
         columns = [self.records[name] for name in sorted(columns_of(question.expression))]
         question(self.records.take(slice(0, 1)))
         if any(values.dtype.kind in "fU" for values in columns):
-            self.refuse(policy, lambda: question.answers(self.records).unknown, f"a missing value leaves {question.text!r} open", choices)
+            self.refuse(policy, lambda: answers_of(question.expression, self.records).unknown, f"a missing value leaves {question.text!r} open", choices)
 
     def refuse_other(self, policy: str, column: str, labels: tuple[str, ...], choices: str) -> None:
         """For values of a column that are neither listed nor missing."""
@@ -89,7 +89,6 @@ class Launch:
 
 
 def check_policy(name: str, policy: str, allowed: tuple[str, ...]) -> None:
-    """Raises InputError for an unknown policy."""
     if policy not in allowed:
         raise InputError(f"{name} is {policy!r}; choose from {', '.join(allowed)}")
 
@@ -118,7 +117,6 @@ class Columns:
 
     @property
     def named(self) -> tuple[str, ...]:
-        """The parts that are columns, not questions."""
         return tuple(column for column in self.names if not is_question(column))
 
     @cached_property
@@ -146,7 +144,6 @@ class Columns:
 
     @cached_property
     def categories(self) -> tuple[Category | Question, ...]:
-        """Each part as a query of its own."""
         return tuple(self.crossed((place,)).categories[0] for place in range(len(self.names)))
 
     @property
@@ -155,7 +152,9 @@ class Columns:
 
     @property
     def sides(self) -> list[list[str]]:
-        return [shown_symbols(part) for part in self.categories]
+        """The names of the symbols of each part."""
+        names = ((part, ["no", "yes"] if isinstance(part, Question) else list(part.labels)) for part in self.categories)
+        return [[*own, *(f"({name})" for name in part.spare)] for part, own in names]
 
     def labels_of_table(self, table: Launch, from_data: bool, missing_choices: str) -> tuple[str, ...]:
         """The labels of each column, once the policies cover every value of the table. Raises InputError."""
@@ -183,9 +182,3 @@ def is_question(text: str) -> bool:
 def split_labels(labels: str) -> tuple[str, ...]:
     """The labels of one column, from a list as it is typed or as it travels."""
     return tuple(labels.split(SEPARATOR)) if SEPARATOR in labels else tuple(part.strip() for part in labels.split("|") if part.strip())
-
-
-def shown_symbols(part: Category | Question) -> list[str]:
-    """The names of a part's symbols in the table."""
-    names = ["no", "yes"] if isinstance(part, Question) else list(part.labels)
-    return [*names, *(f"({name})" for name in part.spare)]

@@ -10,7 +10,7 @@ import numpy as np
 
 from local_dp.arrays import Floats
 from local_dp.bounds.tails import normal_quantile
-from local_dp.checks import check_built, check_share
+from local_dp.checks import check_built
 from local_dp.domains import symbols
 from local_dp.errors import InputError
 from local_dp.interaction import Nonadaptive
@@ -22,7 +22,7 @@ from local_dp.populations.population import Population
 from local_dp.postprocessing.steps import AgreeingLaws
 from local_dp.protocols.local_protocol import BETA, LocalProtocol, PlainData, describe_estimate, parameter
 from local_dp.protocols.surveys.frequency import frequency_randomizer
-from local_dp.protocols.surveys.policies import Columns, Launch, check_policy
+from local_dp.protocols.surveys.policies import Columns, Launch
 from local_dp.protocols.vectors.marginal_design import Dealt, Design, Set, Task, best_design
 from local_dp.queries.cells import Crossed, Odd
 from local_dp.randomizers.signs.binary_rr import BinaryRR
@@ -65,9 +65,7 @@ class Marginals(LocalProtocol[Margins]):
     tolerance: float = parameter(0.05, "the default number of clients is for errors of at most this, all cells together, with probability 95 %", unit="share")
 
     def check(self) -> None:
-        check_share("tolerance", self.tolerance)
-        check_policy("missing", self.missing, ("refuse", "category"))
-        check_policy("other", self.other, ("refuse", "category"))
+        self.check_choices(missing=("refuse", "category"), other=("refuse", "category"))
         symbols(self.k)
         if not self.columns or len(set(self.columns)) < len(self.columns) or len(self.columns) > 64:
             raise InputError(f"the columns are {';'.join(self.columns)!r}; give up to 64 different ones, separated by ';'")
@@ -75,7 +73,6 @@ class Marginals(LocalProtocol[Margins]):
 
     @cached_property
     def parts(self) -> Columns:
-        """The columns, and the policies for values without a label."""
         return Columns(self.columns, self.labels, self.k, self.missing, self.other)
 
     @cached_property
@@ -143,9 +140,7 @@ class Marginals(LocalProtocol[Margins]):
         return {"columns": list(self.columns), "labels": self.cells, "choice": choice, **describe_estimate(result.estimate)}
 
     def truth(self, population: Population) -> Floats:
-        """The shares in the distribution that the clients are drawn from, shape (cells,)."""
         return np.concatenate([population.law(self.query(columns)) for columns in self.task.sets])
 
     def query(self, columns: Set) -> Crossed:
-        """The combination of some columns."""
         return self.parts.crossed(columns)

@@ -19,10 +19,10 @@ from local_dp.oracles.local.asked import Cohort, LocalPlay, LocalQuery, LocalRou
 from local_dp.populations.finite import Finite
 from local_dp.populations.population import Population
 from local_dp.populations.table import weighted_records
-from local_dp.postprocessing.shapes import ascending
+from local_dp.postprocessing.steps import ascending
 from local_dp.protocols.local_protocol import BETA, LocalProtocol, PlainData, describe_estimate, parameter
 from local_dp.protocols.surveys.frequency import frequency_randomizer
-from local_dp.protocols.surveys.policies import Launch, check_policy
+from local_dp.protocols.surveys.policies import Launch
 from local_dp.protocols.vectors.mean_vector import upper_ends
 from local_dp.queries.cells import Cell, Grouped
 from local_dp.randomizers.numbers.rounded import rounded_randomizer
@@ -84,7 +84,9 @@ def locate(columns: Sequence[str], epsilon: float, clients: Cohort, search: Sear
     prefix sums.
     """
     ranges = tuple(Range(EDGES[0], EDGES[-1]) for _ in columns)
-    ends = _deal(clients, ROUNDS * len(columns))
+    if len(clients) < (parts := ROUNDS * len(columns)):
+        raise InputError(f"finding bounds takes {parts} cohorts, and there are {len(clients)} clients for it; use more clients, or give the bounds")
+    ends = [clients.start + len(clients) * part // parts for part in range(parts + 1)]
     for round in range(ROUNDS):
         queries = []
         for place, column in enumerate(columns):
@@ -94,12 +96,6 @@ def locate(columns: Sequence[str], epsilon: float, clients: Cohort, search: Sear
         tallies = yield tuple(queries)
         ranges = tuple(_narrowed(query, tally, search.cut) for query, tally in zip(queries, tallies, strict=True))
     return tuple(bounds.widened(search.margin) for bounds in ranges)
-
-
-def _deal(clients: Cohort, parts: int) -> list[int]:
-    if len(clients) < parts:
-        raise InputError(f"finding bounds takes {parts} cohorts, and there are {len(clients)} clients for it; use more clients, or give the bounds")
-    return [clients.start + len(clients) * part // parts for part in range(parts + 1)]
 
 
 def _narrowed(query: LocalQuery, tally: Tally, cut: float) -> Range:
@@ -149,8 +145,7 @@ class MeanFound(LocalProtocol[FoundMean]):
     def check(self) -> None:
         check_share("finding", self.finding)
         check_positive("resolved", self.resolved)
-        check_share("tolerance", self.tolerance)
-        check_policy("missing", self.missing, ("refuse", "exclude"))
+        self.check_choices(missing=("refuse", "exclude"))
 
     def clients(self, epsilon: float) -> int:
         first, others = 2 * self.finding_clients(epsilon), grouped_clients(epsilon, 1, self.tolerance, BETA / 2)

@@ -25,7 +25,7 @@ from local_dp.populations.population import Population
 from local_dp.populations.table import weighted_records
 from local_dp.protocols.local_protocol import BETA, LocalProtocol, MeanProtocol, PlainData, describe_estimate, parameter
 from local_dp.protocols.surveys.frequency import Conditional
-from local_dp.protocols.surveys.policies import Launch, check_policy
+from local_dp.protocols.surveys.policies import Launch
 from local_dp.queries.cells import Grouped
 from local_dp.queries.numbers import STEPS, matrix
 from local_dp.queries.tables import Bounded
@@ -68,10 +68,7 @@ class Mean(MeanProtocol):
 
     def check(self) -> None:
         check_share("p", self.p)
-        check_share("tolerance", self.tolerance)
-        check_policy("outside", self.outside, ("refuse", "clip"))
-        check_policy("missing", self.missing, ("refuse", "exclude"))
-        check_policy("other", self.other, ("refuse", "exclude"))
+        self.check_choices(outside=("refuse", "clip"), missing=("refuse", "exclude"), other=("refuse", "exclude"))
         check_built(self.bounded)
 
     @property
@@ -196,10 +193,8 @@ class MeanVector(LocalProtocol[FoundVector]):
     )
 
     def check(self) -> None:
-        check_share("tolerance", self.tolerance)
         check_whole("d", self.d, 1, MAX_DIMENSION)
-        check_policy("outside", self.outside, ("refuse", "clip"))
-        check_policy("missing", self.missing, ("refuse", "middle"))
+        self.check_choices(outside=("refuse", "clip"), missing=("refuse", "middle"))
         if self.radius is not None:
             check_positive("radius", self.radius)
             if self.low or self.high:

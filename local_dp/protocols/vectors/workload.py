@@ -18,7 +18,7 @@ from local_dp.oracles.local.asked import Local, ask_all
 from local_dp.populations.finite import Finite
 from local_dp.populations.population import Population
 from local_dp.protocols.local_protocol import BETA, LocalProtocol, PlainData, describe_estimate, parameter
-from local_dp.protocols.surveys.policies import Columns, Launch, check_policy
+from local_dp.protocols.surveys.policies import Columns, Launch
 from local_dp.protocols.vectors.workloads import Design, Symbols, design_signs, workload_of
 from local_dp.queries.cells import Crossed
 from local_dp.queries.tables import Category
@@ -45,7 +45,6 @@ class PrefixSums(LocalProtocol[Estimate]):
     tolerance: float = parameter(0.02, "the default number of clients is for errors of at most this, all sums together, with probability 95 %", unit="share")
 
     def check(self) -> None:
-        check_share("tolerance", self.tolerance)
         PrefixSigns(1.0, k=self.k)
 
     @property
@@ -94,7 +93,6 @@ class Variances:
 
     @property
     def best(self) -> float:
-        """The variance of the strategy taken."""
         return self.shares_first if self.by_shares else self.sign_rows
 
     @property
@@ -163,15 +161,13 @@ class Workload(LocalProtocol[Answers]):
 
     def check(self) -> None:
         check_share("tolerance", self.tolerance)
-        check_policy("missing", self.missing, ("refuse", "category"))
-        check_policy("other", self.other, ("refuse", "category"))
+        self.check_choices(missing=("refuse", "category"), other=("refuse", "category"))
         if not self.columns or len(set(self.columns)) < len(self.columns):
             raise InputError(f"the columns are {';'.join(self.columns)!r}; give different ones, separated by ';'")
         check_built(self.listed)
 
     @property
     def parts(self) -> Columns:
-        """The columns, and the policies for values without a label."""
         return Columns(self.columns, self.labels, self.k, self.missing, self.other)
 
     @cached_property
@@ -185,7 +181,6 @@ class Workload(LocalProtocol[Answers]):
 
     @cached_property
     def listed(self) -> tuple[list[str], Floats]:
-        """The queries' names and their matrix."""
         return workload_of(self.queries, self.symbols)
 
     @property
@@ -198,7 +193,6 @@ class Workload(LocalProtocol[Answers]):
         return _designed(self.queries, self.symbols)
 
     def variances(self, epsilon: float) -> Variances:
-        """The variance of each strategy at this epsilon."""
         signs = response_gain(epsilon) ** 2 * self.design.excess
         bound = local_variance_bound(epsilon, self.matrix, self.design.certificate)
         return Variances(signs, shares_first_variance(epsilon, self.matrix), one_query_variance(epsilon, self.matrix), bound)
@@ -231,7 +225,6 @@ class Workload(LocalProtocol[Answers]):
         return {"labels": self.listed[0], "strategy": strategy, "variances": asdict(result.variances), **describe_estimate(result.estimate)}
 
     def truth(self, population: Population) -> Floats:
-        """The answers on the distribution that the clients are drawn from, shape (m,)."""
         return self.matrix @ population.law(self.query)
 
 

@@ -4,13 +4,13 @@ import math
 from abc import abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import ClassVar
 
 import numpy as np
 
 from local_dp.arrays import Floats, Ints, Words
-from local_dp.checks import check_whole
+from local_dp.checks import check_built, check_whole
 from local_dp.domains import Domain
 from local_dp.errors import InputError
 from local_dp.loss import exp_epsilon
@@ -61,8 +61,16 @@ class Compressed(FiniteChannel):
             raise InputError(f"streams is {self.streams}; give a power of two")
 
     def prepare(self) -> None:
-        channel = inner_channel(self.inner, self.setting, self.epsilon)
-        object.__setattr__(self, "_domain", channel.domain)
+        check_built(self.decoded)
+
+    @cached_property
+    def _channel(self) -> FiniteChannel:
+        return inner_channel(self.inner, self.setting, self.epsilon)
+
+    @cached_property
+    def weights(self) -> Words:
+        """The channel, shape (streams, values, N)."""
+        channel = self._channel
         if channel.domain.size * self.streams * self.choices > _MOST:
             raise InputError(f"{self.streams} lists of {self.choices} samples for {channel.domain.size} values make too large a table; give less")
         weights = channel.channel() >> np.uint64(max(0, channel.word_bits - 32))  # of 32 bits: which law is chosen by is free, and only that is enumerated
@@ -70,26 +78,15 @@ class Compressed(FiniteChannel):
         rows = [private_weights(each, exp_epsilon(self.nano), self.word_bits) for each in parts]
         if any(row is None for row in rows):
             raise too_narrow(self)
-        object.__setattr__(self, "_weights", np.array(rows, dtype=np.uint64))
-        object.__setattr__(self, "_guide", Guide.of(self.weights.reshape(-1, self.choices), self.word_bits))
-        object.__setattr__(self, "_decoded", self._least_variance())
+        return np.array(rows, dtype=np.uint64)
 
-    @property
-    def weights(self) -> Words:
-        """The channel, shape (streams, values, N)."""
-        table: Words = self.__dict__["_weights"]
-        return table
-
-    @property
-    def decoded(self) -> Floats:
-        """The value that each choice stands for, shape (streams, N), or (streams, N, k) for k symbols."""
-        table: Floats = self.__dict__["_decoded"]
-        return table
+    @cached_property
+    def _guide(self) -> Guide:
+        return Guide.of(self.weights.reshape(-1, self.choices), self.word_bits)
 
     @property
     def domain(self) -> Domain:
-        domain: Domain = self.__dict__["_domain"]
-        return domain
+        return self._channel.domain
 
     @property
     def alphabet(self) -> int:
@@ -100,18 +97,25 @@ class Compressed(FiniteChannel):
         return self.streams
 
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
-        guide: Guide = self.__dict__["_guide"]
         rows = cells.astype(np.int64) * self.domain.size + (values.astype(np.int64) - self.domain.low)
-        return guide(rows, words).astype(self.report_dtype, copy=False)
+        return self._guide(rows, words).astype(self.report_dtype, copy=False)
 
     def weight(self, reports: Ints, values: Ints, cells: Ints) -> Words:
         places = np.asarray(cells, dtype=np.int64), np.asarray(values, dtype=np.int64) - self.domain.low, np.asarray(reports, dtype=np.int64)
-        weights: Words = self.weights[places]
-        return weights
+        return self.weights[places]
 
-    def _least_variance(self) -> Floats:
-        """The table a of least mean square with P a = truth, P the law given each value (Lagrange)."""
-        law = np.moveaxis(self.weights.astype(np.float64), 1, 0).reshape(self.domain.size, -1) / self.total / self.streams
+    @cached_property
+    def _law(self) -> Floats:
+        """Pr[list and choice | value], shape (values, streams N)."""
+        return np.moveaxis(self.weights.astype(np.float64), 1, 0).reshape(self.domain.size, -1) / self.total / self.streams
+
+    @cached_property
+    def decoded(self) -> Floats:
+        """The value that each choice stands for, shape (streams, N), or (streams, N, k) for k symbols.
+
+        The table a of least mean square with P a = truth, P the law given each value (Lagrange).
+        """
+        law = self._law
         shown = law / law.mean(axis=0)
         truth = np.eye(len(law)) if self.domain.kind == "symbols" else np.arange(len(law)) / self.domain.high
         inverse = np.linalg.pinv(law @ shown.T, rcond=1e-13, hermitian=True)
@@ -119,14 +123,12 @@ class Compressed(FiniteChannel):
         decoded += shown.T @ (inverse @ (truth - law @ decoded))  # once more, against rounding
         if abs(law @ decoded - truth).max() > _BIAS:
             raise InputError(f"{self.name}: {self.streams} lists of {self.choices} samples do not tell the values of {self.inner} apart; give more of them")
-        stands: Floats = decoded.reshape(self.streams, self.choices, *truth.shape[1:])
-        return stands
+        return np.asarray(decoded.reshape(self.streams, self.choices, *truth.shape[1:]))
 
     def variances(self) -> Floats:
         """The variance of one report's estimate at every value, from the whole table: shape (values,), or (values, k)."""
-        law = np.moveaxis(self.weights.astype(np.float64), 1, 0).reshape(self.domain.size, -1) / self.total / self.streams
-        stands = self.decoded.reshape(law.shape[1], -1)
-        spread: Floats = law @ stands**2 - (law @ stands) ** 2
+        stands = self.decoded.reshape(self._law.shape[1], -1)
+        spread: Floats = self._law @ stands**2 - (self._law @ stands) ** 2
         return spread if self.decoded.ndim == 3 else spread[:, 0]
 
     def estimate(self, tally: Tally) -> Estimate:
@@ -155,8 +157,7 @@ def _ratios(channel: Words, streams: int, choices: int) -> Ints:
     drawn = np.searchsorted(ends, coins, side="right")
     mean = -(-pooled.astype(np.int64) // len(channel)).astype(np.uint64)
     ratios = (channel[:, drawn] << np.uint64(_UNIT)) // mean[drawn]
-    by_list: Ints = np.moveaxis(ratios.reshape(len(channel), streams, choices), 0, 1).astype(np.int64)
-    return by_list
+    return np.asarray(np.moveaxis(ratios.reshape(len(channel), streams, choices), 0, 1).astype(np.int64))
 
 
 def private_weights(parts: Ints, growth: Fraction, bits: int) -> Words | None:
@@ -177,8 +178,7 @@ def private_weights(parts: Ints, growth: Fraction, bits: int) -> Words | None:
     common = 0 if alike else -(-(over * total + (most + one) * sums) // slope)
     spread = (exact + common) * total // (sums + choices * common)
     left = total - spread.sum(axis=1)
-    weights: Words = (spread + (np.arange(choices)[None, :] < left[:, None])).astype(np.uint64)
-    return weights
+    return np.asarray((spread + (np.arange(choices)[None, :] < left[:, None])).astype(np.uint64))
 
 
 MAX_BITS = 12
@@ -207,8 +207,7 @@ class SeededRejection(Compressed):
 
     def parts(self, ratios: Ints) -> Ints:
         accepted = ratios.sum(axis=2, keepdims=True)
-        parts: Ints = ratios * np.int64(self.choices) + (accepted.max(axis=1, keepdims=True) - accepted)
-        return parts
+        return np.asarray(ratios * np.int64(self.choices) + (accepted.max(axis=1, keepdims=True) - accepted))
 
 
 MAX_SAMPLES = 64

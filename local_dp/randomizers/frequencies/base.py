@@ -38,26 +38,35 @@ class FiniteOracle(FrequencyOracle, FiniteChannel):
 
 @dataclass(frozen=True)
 class DirectOracle(FiniteOracle):
-    """An oracle whose report names a symbol: the true one with probability p, each other one with probability q."""
+    """An oracle whose report names a symbol, or a set of them: the client's own with probability p, each other one with probability q.
+
+    Utility: each share has variance l (1 - l) / (n (p - q)^2), l = q + f (p - q).
+    """
 
     @property
     @abstractmethod
     def chances(self) -> tuple[float, float]:
         """p and q."""
 
+    def support(self, counts: Counts) -> Counts:
+        """The number of reports that name each symbol, shape (..., cells, alphabet) to (..., shares)."""
+        return counts[..., 0, :]
+
+    def gathered(self, weights: Floats) -> Floats:
+        """The sum of the weights of the symbols that each report names, shape (m, shares) to (m, cells, alphabet): the transpose of `support`."""
+        return weights[:, None, :]
+
     def values(self, counts: Counts) -> Floats:
         p, q = self.chances
-        seen: Floats = counts[..., 0, :] / counts.sum(axis=(-2, -1))[..., None]
-        return (seen - q) / (p - q)
+        return np.asarray((self.support(counts) / counts.sum(axis=(-2, -1))[..., None] - q) / (p - q))
 
     def estimate(self, tally: Tally) -> Estimate:
-        """The shares, unbiased, shape (shares,)."""
         n, (p, q) = tally.answered, self.chances
         return Estimate.between((-q / (p - q), (1 - q) / (p - q)), self.values(tally.counts), n)
 
     def joint(self, tally: Tally, weights: Floats) -> Joint:
         p, q = self.chances
-        return joint_of_reports(tally, (weights - q * weights.sum(axis=1, keepdims=True)) / (p - q))
+        return joint_of_reports(tally, (self.gathered(weights) - q * weights.sum(axis=1)[:, None, None]) / (p - q))
 
 
 @dataclass(frozen=True)
@@ -72,11 +81,9 @@ class SignOracle(FiniteOracle):
     def values(self, counts: Counts) -> Floats:
         signs = np.moveaxis((counts[..., 0] - counts[..., 1]).astype(np.float64), -1, 0)
         sums = np.moveaxis(walsh_hadamard(signs)[: self.shares], 0, -1)
-        values: Floats = self.gain * sums / counts.sum(axis=(-2, -1))[..., None]
-        return values
+        return np.asarray(self.gain * sums / counts.sum(axis=(-2, -1))[..., None])
 
     def estimate(self, tally: Tally) -> Estimate:
-        """The shares, unbiased, shape (shares,)."""
         n = tally.answered
         return Estimate.between((-self.gain, self.gain), self.values(tally.counts), n)
 

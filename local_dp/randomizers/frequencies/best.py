@@ -7,7 +7,6 @@ from functools import lru_cache
 
 from local_dp.domains import symbols
 from local_dp.loss import exp_epsilon, nano_epsilon
-from local_dp.randomizers.frequencies.base import FiniteOracle
 from local_dp.randomizers.frequencies.grr import GRR
 from local_dp.randomizers.frequencies.local_hashing import OLH, best_hash
 from local_dp.randomizers.frequencies.projective import PGR, best_geometry, points
@@ -28,10 +27,6 @@ class Choice:
     order: int
     w: int
     total: Fraction
-
-    def built(self, epsilon: float, k: int) -> FiniteOracle:
-        """The oracle."""
-        return self.kind(epsilon, k=k)
 
 
 def choices(epsilon: float, k: int, *, joint: bool = False) -> list[Choice]:

@@ -7,40 +7,34 @@ from functools import cached_property
 
 import numpy as np
 
-from local_dp.arrays import Counts, Floats, Ints, Words
+from local_dp.arrays import Counts, Ints, Words
 from local_dp.loss import exp_epsilon, nano_epsilon
 from local_dp.randomizers.finite import FiniteChannel, ceil_fraction, too_narrow
-from local_dp.randomizers.frequencies.base import FiniteOracle, OfSymbols, joint_of_reports
-from local_dp.randomizers.per_coin import PerCoin
-from local_dp.tallies import Estimate, Joint, Tally
+from local_dp.randomizers.frequencies.base import DirectOracle, FiniteOracle, OfSymbols
+from local_dp.randomizers.places import PerCoin
+from local_dp.tallies import Tally
 
 _BLOCK = 1 << 22  # places looked up at a time
 
 
 @dataclass(frozen=True)
-class Design(FiniteOracle, OfSymbols):
-    """Estimates from the number of reported sets that contain each symbol: the client's lies in its set with probability p, each other one with q.
-
-    Utility: each frequency has variance l (1 - l) / (n (p - q)^2), l = q + f (p - q).
-    """
-
-    @property
-    @abstractmethod
-    def odds(self) -> tuple[float, float]:
-        """p and q."""
+class Design(DirectOracle, OfSymbols):
+    """Estimates from the number of reported sets that contain each symbol: the client's lies in its set with probability p, each other one with q."""
 
     @property
     @abstractmethod
     def sets(self) -> tuple[int, int]:
         """K and w: a set has w of K points, k of which are the symbols."""
 
+    @property
     @abstractmethod
-    def support(self, counts: Counts) -> Counts:
-        """The number of reported sets that contain each symbol, shape (..., cells, alphabet) to (..., k)."""
+    def own_chance(self) -> float:
+        """p."""
 
-    @abstractmethod
-    def gathered(self, weights: Floats) -> Floats:
-        """The sum of the weights of the symbols in each report's set, shape (m, k) to (m, cells, alphabet): the transpose of `support`."""
+    @property
+    def chances(self) -> tuple[float, float]:
+        (points, size), p = self.sets, self.own_chance
+        return p, (size - p) / (points - 1)
 
     @abstractmethod
     def own(self, values: Ints) -> Counts:
@@ -63,20 +57,6 @@ class Design(FiniteOracle, OfSymbols):
             drawn = generator.multinomial(seeing[first : first + step], np.full(places.shape[1], 1 / places.shape[1]))
             counts += np.bincount(places.ravel(), weights=drawn.ravel(), minlength=size).astype(np.int64)  # whole numbers below 2^53: exact
         return Tally(counts.reshape(self.cells, self.alphabet))
-
-    def values(self, counts: Counts) -> Floats:
-        p, q = self.odds
-        shown: Floats = (self.support(counts) / counts.sum(axis=(-2, -1))[..., None] - q) / (p - q)
-        return shown
-
-    def estimate(self, tally: Tally) -> Estimate:
-        """The k frequencies, unbiased, shape (k,)."""
-        n, (p, q) = tally.answered, self.odds
-        return Estimate.between((-q / (p - q), (1 - q) / (p - q)), self.values(tally.counts), n)
-
-    def joint(self, tally: Tally, weights: Floats) -> Joint:
-        p, q = self.odds
-        return joint_of_reports(tally, (self.gathered(weights) - q * weights.sum(axis=1)[:, None, None]) / (p - q))
 
 
 @dataclass(frozen=True)
@@ -146,6 +126,11 @@ class TwoWeights(FiniteChannel):
         return self.report(values[:, None], np.arange(self.w)).astype(np.int64)
 
     @property
+    def own_chance(self) -> float:
+        """The probability of a report that is the value's own."""
+        return self.w * self.held / self.total
+
+    @property
     def blind(self) -> float:
         """The probability of a report that is as likely any as any other, up to the remainder."""
         return self.alphabet * self.other / self.total
@@ -179,5 +164,4 @@ class TwoWeights(FiniteChannel):
     def weight(self, reports: Ints, values: Ints, cells: Ints) -> Words:
         rank = self.rank(np.asarray(values, dtype=np.int64), np.asarray(reports, dtype=np.int64))
         outside = np.where(rank == self.alphabet - 1, np.uint64(self.other + self._rest), np.uint64(self.other))
-        weights: Words = np.where(rank < self.w, np.uint64(self.held), outside)
-        return weights
+        return np.where(rank < self.w, np.uint64(self.held), outside)

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache, partial
 from typing import ClassVar
 
 import numpy as np
@@ -10,10 +10,14 @@ import numpy as np
 from local_dp.arrays import Ints, Words
 from local_dp.domains import symbols
 from local_dp.loss import exp_epsilon, nano_epsilon
+from local_dp.noise import Draw, KeyedNoise
 from local_dp.randomizers.finite import ceil_fraction, too_narrow
 from local_dp.randomizers.frequencies.base import DirectOracle, OfSymbols
 from local_dp.randomizers.one_bit import loses_little
 from local_dp.tallies import Tally
+
+UNDECIDED = np.uint16(0xFFFF)  # in place of a step
+_FEW = 1 << 12  # clients below which a table of all pairs of bytes costs more than it saves
 
 
 def _other_weight(nano: int, k: int, bits: int) -> int:
@@ -27,6 +31,19 @@ def offsets(words: Words, other: int, k: int) -> Words:
     steps: Words = words // word(other)
     np.minimum(steps, word(k - 1), out=steps)
     return steps
+
+
+def _step(other: int, k: int, first: Words) -> Words:
+    """The step of each word that begins with these two bytes; UNDECIDED where they leave it open. k is at most 4096."""
+    start = first.astype(np.uint64) << np.uint64(48)
+    least, most = offsets(start, other, k), offsets(start | np.uint64((1 << 48) - 1), other, k)
+    return np.where(least == most, least.astype(np.uint16), UNDECIDED)
+
+
+@lru_cache(maxsize=64)
+def _steps(other: int, k: int) -> Words:
+    """`_step` for all pairs of bytes."""
+    return _step(other, k, np.arange(1 << 16, dtype=np.uint16))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,6 +85,15 @@ class GRR(DirectOracle, OfSymbols):
         """Splits the word's range into k - 1 equal steps, one for each other symbol, and a last one for the truth."""
         return self.moved(values, offsets(words, self.other, self.k).astype(np.uint16))  # k is at most 4096
 
+    def simulated(self, noise: KeyedNoise, which: Draw, start: int, values: Ints, cells: Words) -> Words:
+        """By two bytes of each word, and the rest of the few words whose step these bytes do not decide."""
+        other, n = self.other << (64 - self.word_bits), len(values)
+        step_of = partial(_step, other, self.k) if n < _FEW else _steps(other, self.k).take
+        drawn = noise.leading(which, start, start + n, 16, lambda first: step_of(first) == UNDECIDED)
+        steps = step_of(drawn.first)
+        steps[drawn.places] = offsets(drawn.whole, other, self.k)
+        return self.moved(values, steps)
+
     def moved(self, values: Ints, steps: Words) -> Words:
         """The symbols that follow the values by 1 + steps, modulo k; steps below k, uint16."""
         reports: Words = steps + values.astype(np.uint16, copy=False)
@@ -76,8 +102,7 @@ class GRR(DirectOracle, OfSymbols):
         return reports.astype(self.report_dtype, copy=False)
 
     def weight(self, reports: Ints, values: Ints, cells: Ints) -> Words:
-        weights: Words = np.where(reports == values, np.uint64(self.truth), np.uint64(self.other))
-        return weights
+        return np.where(reports == values, np.uint64(self.truth), np.uint64(self.other))
 
     def draw_tally(self, value_counts: Mapping[int, int], generator: np.random.Generator) -> Tally:
         """As `FiniteChannel.draw_tally`: a report is a uniform symbol with probability k s / 2^m, else the truth. O(k)."""

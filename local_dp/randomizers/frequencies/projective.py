@@ -11,7 +11,7 @@ from local_dp.arrays import Counts, Floats, Ints
 from local_dp.domains import symbols
 from local_dp.loss import exp_epsilon, nano_epsilon
 from local_dp.randomizers.frequencies.designs import Design, TwoWeights
-from local_dp.randomizers.frequencies.linear_hash import prime_power, recurring
+from local_dp.randomizers.frequencies.local_hashing import prime_power, recurring
 from local_dp.randomizers.frequencies.subset_selection import total_variance
 
 MAX_POINTS = 1 << 16  # so many that a client can enumerate the channel
@@ -63,17 +63,10 @@ class PGR(TwoWeights, Design):
 
     def report(self, values: Ints, ranks: Ints) -> Ints:
         away = self._order[ranks] - values
-        reports: Ints = np.where(away < 0, away + self.alphabet, away)
-        return reports
+        return np.where(away < 0, away + self.alphabet, away)
 
     def rank(self, values: Ints, reports: Ints) -> Ints:
-        ranks: Ints = self._place[(reports + values) % self.alphabet]
-        return ranks
-
-    @property
-    def odds(self) -> tuple[float, float]:
-        p = self.w * self.held / self.total
-        return p, (self.w - p) / (self.alphabet - 1)
+        return np.asarray(self._place[(reports + values) % self.alphabet])
 
     @property
     def sets(self) -> tuple[int, int]:

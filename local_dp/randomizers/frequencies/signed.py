@@ -34,8 +34,7 @@ class SignedOracle(FiniteChannel):
 
     def log_likelihood(self, tally: Tally, present: Floats, lean: Floats) -> Floats:
         """ln Pr[reports], up to a constant, under each law of `mixture`. Raises InputError for a tally without reports."""
-        scores: Floats = np.tensordot(tally.weights, np.log(self.mixture(present, lean)), axes=2)
-        return scores
+        return np.tensordot(tally.weights, np.log(self.mixture(present, lean)), axes=2)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,8 +88,7 @@ class SignedBlocks(SignedOracle):
         """The true report: 2 g for + and 2 g + 1 for - in block g, 2 G for null."""
         symbol = np.abs(values.astype(np.int64)) - 1
         minus = parity(cells.astype(np.uint32) & (symbol & self.size - 1).astype(np.uint32)) ^ (values < 0)
-        codes: Ints = np.where(values == 0, 2 * self.blocks, 2 * (symbol // self.size) + minus)
-        return codes
+        return np.where(values == 0, 2 * self.blocks, 2 * (symbol // self.size) + minus)
 
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
         return self._response.respond(self.encode(values, cells), words, cells)

@@ -78,19 +78,11 @@ class SubsetSelection(CodedOracle, Design):
     name: ClassVar[str] = "subset-selection"
     source: ClassVar[str] = "Wang et al. 2016; Ye, Barg 2018; the sets by a block design: Park, Nam, Lee 2023"
 
-    def _fits(self, bits: int) -> bool:
-        order, w = self._chosen
-        return Translates(self.epsilon, k=order, w=w).word_bits == bits
-
-    @property
-    def _chosen(self) -> tuple[int, int]:
-        if symbols(self.k).size > MAX_SYMBOLS:
-            raise InputError(f"k is {self.k}; subset selection takes at most {MAX_SYMBOLS} symbols")
-        return best_blocks(nano_epsilon(self.epsilon), self.k)
-
     @cached_property
     def inner(self) -> Translates:
-        order, w = self._chosen
+        if symbols(self.k).size > MAX_SYMBOLS:
+            raise InputError(f"k is {self.k}; subset selection takes at most {MAX_SYMBOLS} symbols")
+        order, w = best_blocks(nano_epsilon(self.epsilon), self.k)
         return Translates(self.epsilon, word_bits=self.word_bits, k=order, w=w)
 
     @property
@@ -113,9 +105,8 @@ class SubsetSelection(CodedOracle, Design):
         return self._codes[coins.astype(np.int64), values.astype(np.int64)]
 
     @property
-    def odds(self) -> tuple[float, float]:
-        p = self.inner.w * self.inner.held / self.inner.total
-        return p, (self.inner.w - p) / (self.inner.k - 1)
+    def own_chance(self) -> float:
+        return self.inner.own_chance
 
     @property
     def sets(self) -> tuple[int, int]:
@@ -128,8 +119,7 @@ class SubsetSelection(CodedOracle, Design):
     def own(self, values: Ints) -> Counts:
         codes = self._codes[:, values.astype(np.int64)].T  # value, multiplier
         sets = self.inner.own(codes.ravel()).reshape(len(values), self.cells, self.inner.w)
-        places: Counts = (sets + self.alphabet * np.arange(self.cells)[:, None]).reshape(len(values), -1)
-        return places
+        return (sets + self.alphabet * np.arange(self.cells)[:, None]).reshape(len(values), -1)
 
     @cached_property
     def _holds(self) -> Floats:
@@ -140,14 +130,12 @@ class SubsetSelection(CodedOracle, Design):
     def support(self, counts: Counts) -> Counts:
         codes = counts.astype(np.float64) @ self._holds  # whole numbers below 2^53: exact
         counts_of = np.take_along_axis(codes, np.broadcast_to(self._codes, (*codes.shape[:-1], self.k)), axis=-1)
-        support: Counts = counts_of.sum(axis=-2).astype(np.int64)
-        return support
+        return np.asarray(counts_of.sum(axis=-2).astype(np.int64))
 
     def gathered(self, weights: Floats) -> Floats:
         of_codes = np.zeros((len(weights), self.cells, self.alphabet))
         of_codes[:, np.arange(self.cells)[:, None], self._codes] = weights[:, None, :]
-        sums: Floats = of_codes @ self._holds.T
-        return sums
+        return of_codes @ self._holds.T
 
 
 def total_variance(growth: Fraction, order: int, w: int, k: int) -> Fraction:

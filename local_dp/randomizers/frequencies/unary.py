@@ -11,9 +11,10 @@ from typing import ClassVar
 import numpy as np
 
 from local_dp.arrays import Floats, Ints, Words
-from local_dp.domains import Domain, symbols
+from local_dp.domains import symbols
 from local_dp.errors import InputError
 from local_dp.loss import NANO, exp_epsilon, nano_epsilon
+from local_dp.noise import Draw, KeyedNoise, ties
 from local_dp.randomizers.finite import ceil_fraction, too_narrow
 from local_dp.randomizers.frequencies.base import FrequencyOracle, OfSymbols, joint_of_places
 from local_dp.randomizers.one_bit import flip_weight, loses_little
@@ -25,11 +26,10 @@ _ROOT_BITS = 128  # of a square root, far beyond a word's
 
 
 @dataclass(frozen=True)
-class UnaryEncoding(BitVector, FrequencyOracle, OfSymbols):
-    """Reports 1 at the client's symbol with probability p = P / 2^m, and at each of the k - 1 others with probability q = Q / 2^m.
+class OwnPlace(BitVector, FrequencyOracle):
+    """Reports 1 at the client's own place, if it has one, with probability p = P / 2^m, and at each other place with probability q = Q / 2^m.
 
-    Privacy: two values differ at two places, so the loss is ln(p (1 - q) / (q (1 - p))). Utility: each frequency has variance l (1 - l) / (n (p - q)^2), l =
-    q + f (p - q), whatever k. Cost: k bits and k words. 2 <= k <= 4096.
+    Privacy: two values differ at two places, so the loss is ln(p (1 - q) / (q (1 - p))).
     """
 
     def prepare(self) -> None:
@@ -43,6 +43,27 @@ class UnaryEncoding(BitVector, FrequencyOracle, OfSymbols):
     @abstractmethod
     def _weights(self, bits: int) -> tuple[int, int]:
         """Q and P: the weights of a reported 1, out of 2^bits, at another symbol's place and at the client's, rounded towards privacy."""
+
+    @property
+    def chances(self) -> tuple[float, float]:
+        """p and q."""
+        return self.ones[1] / self.total, self.ones[0] / self.total
+
+    def _moments(self, tally: Tally) -> tuple[Floats, Floats]:
+        """The mean and the mean square of a report's estimate at each place, (b - q) / (p - q)."""
+        seen, (p, q) = tally.counts / tally.answered, self.chances
+        return (seen - q) / (p - q), (seen * (1 - q) ** 2 + (1 - seen) * q**2) / (p - q) ** 2
+
+    def joint(self, tally: Tally, weights: Floats) -> Joint:
+        return joint_of_places(tally.answered, weights, *self._moments(tally))
+
+
+@dataclass(frozen=True)
+class UnaryEncoding(OwnPlace, OfSymbols):
+    """One place for each of k symbols. Utility: each frequency has variance l (1 - l) / (n (p - q)^2), l = q + f (p - q), whatever k.
+
+    Cost: k bits and k words. 2 <= k <= 4096.
+    """
 
     def _fits(self, bits: int) -> bool:
         (other, own), total = self._weights(bits), 1 << bits
@@ -60,20 +81,20 @@ class UnaryEncoding(BitVector, FrequencyOracle, OfSymbols):
         bits[own_places] = words[own_places] < own
         return np.packbits(bits, axis=1, bitorder="little")
 
-    @property
-    def _odds(self) -> tuple[float, float]:
-        """p and q."""
-        return self.ones[1] / self.total, self.ones[0] / self.total
+    def simulated(self, noise: KeyedNoise, which: Draw, start: int, values: Ints, cells: Words) -> Words:
+        """By one byte of each word, and the rest of the few words that this byte does not decide."""
+        n, k = len(values), self.places
+        other, own = (weight << (64 - self.word_bits) for weight in self.ones)
+        drawn = noise.leading(which, start * k, (start + n) * k, 8, ties((other, own)))
+        bits, places = drawn.below(other), np.arange(n) * k + values
+        bits[places] = drawn.below_at(own, places)
+        if k % 8:
+            return np.packbits(bits.reshape(n, k), axis=1, bitorder="little")
+        return np.packbits(bits, bitorder="little").reshape(n, k // 8)  # the same, twice as fast
 
     def estimate(self, tally: Tally) -> Estimate:
-        """The k frequencies, unbiased, shape (k,)."""
-        n, (p, q) = tally.answered, self._odds
+        n, (p, q) = tally.answered, self.chances
         return Estimate.between((-q / (p - q), (1 - q) / (p - q)), (tally.counts / n - q) / (p - q), n)
-
-    def joint(self, tally: Tally, weights: Floats) -> Joint:
-        n, (p, q) = tally.answered, self._odds
-        seen = tally.counts / n
-        return joint_of_places(n, weights, (seen - q) / (p - q), (seen * (1 - q) ** 2 + (1 - seen) * q**2) / (p - q) ** 2)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,7 +109,10 @@ class SUE(UnaryEncoding):
     source: ClassVar[str] = "Erlingsson, Pihur, Korolova 2014 (basic RAPPOR, one time); Wang, Blocki, Li, Jha 2017"
 
     def _weights(self, bits: int) -> tuple[int, int]:
-        flip = ceil_fraction(2**bits / (1 + _root_below(exp_epsilon(nano_epsilon(self.epsilon)))))
+        square = exp_epsilon(nano_epsilon(self.epsilon))
+        scaled = square.numerator * square.denominator << 2 * _ROOT_BITS
+        root = Fraction(math.isqrt(scaled), square.denominator << _ROOT_BITS)  # at most e^(eps / 2), and within 2^-128 of it
+        flip = ceil_fraction(2**bits / (1 + root))
         return flip, 2**bits - flip
 
 
@@ -105,12 +129,6 @@ class OUE(UnaryEncoding):
 
     def _weights(self, bits: int) -> tuple[int, int]:
         return flip_weight(nano_epsilon(self.epsilon), bits), 2**bits // 2
-
-
-def _root_below(square: Fraction) -> Fraction:
-    """A rational at most the square root of `square` >= 1, and within 2^-128 of it."""
-    scaled = square.numerator * square.denominator << 2 * _ROOT_BITS
-    return Fraction(math.isqrt(scaled), square.denominator << _ROOT_BITS)
 
 
 STEPS = 128  # of the thresholds between 0 and 1 that are tried
@@ -168,6 +186,7 @@ class NoisyBit(TableChannel):
 
     name: ClassVar[str] = "noisy-bit"
     source: ClassVar[str] = "Ghosh, Roughgarden, Sundararajan 2009"
+    domain = symbols(2)
 
     def law(self) -> Law:
         a, ends = (-Decimal(self.nano) / NANO).exp(), (-self.reach, self.reach + 1)
@@ -178,10 +197,6 @@ class NoisyBit(TableChannel):
         """B. Sums beyond it are reported as its ends, which loses nothing, because the geometric law has no memory."""
         return max(1, min(WIDEST - 1, int(_TAIL / 2 * NANO / self.nano)))
 
-    @property
-    def domain(self) -> Domain:
-        return symbols(2)
-
     @cached_property
     def decoded(self) -> Floats:
         """The value of each report: the noisy count, the ends a / (1 - a) further out, scaled to means of exactly 0 and 1."""
@@ -189,11 +204,9 @@ class NoisyBit(TableChannel):
         count = np.arange(-self.reach, self.reach + 2, dtype=np.float64)
         count[[0, -1]] += -beyond, beyond
         none, one = self.weights.astype(np.float64) @ count / self.total
-        stands: Floats = (count - none) / (one - none)
-        return stands
+        return np.asarray((count - none) / (one - none))
 
     def estimate(self, tally: Tally) -> Estimate:
-        """The share of ones."""
         n, counts = tally.answered, tally.counts[0]
         mean = counts @ self.decoded / n
         return Estimate(np.asarray(mean), np.sqrt(np.asarray(max(0.0, counts @ self.decoded**2 / n - mean**2) / n)), n)
@@ -230,7 +243,6 @@ class SHE(PlaceVector, FrequencyOracle, OfSymbols):
         return law @ self.inner.decoded, law @ self.inner.decoded**2
 
     def estimate(self, tally: Tally) -> Estimate:
-        """The k frequencies, unbiased, shape (k,)."""
         mean, square = self._moments(tally)
         return Estimate(mean, np.sqrt(np.maximum(square - mean**2, 0.0) / tally.n), tally.n)
 

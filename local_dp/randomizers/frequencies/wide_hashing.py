@@ -10,9 +10,8 @@ import numpy as np
 from local_dp.arrays import Ints, Words
 from local_dp.cube import parity, walsh_hadamard
 from local_dp.domains import Domain, bit_strings
-from local_dp.loss import nano_epsilon
 from local_dp.randomizers.frequencies.grr import GRR
-from local_dp.randomizers.per_coin import PerCoin
+from local_dp.randomizers.places import PerCoin
 from local_dp.tallies import Estimate, Tally
 
 COIN_BITS = 64
@@ -39,17 +38,10 @@ class WideHashing(PerCoin):
     source: ClassVar[str] = "Wang, Blocki, Li, Jha 2017 (local hashing); Bassily, Nissim, Stemmer, Thakurta 2017 (its transform)"
     length: int = 1
 
-    def _fits(self, bits: int) -> bool:
-        return self._response(0).word_bits == bits
-
-    def _response(self, word_bits: int) -> GRR:
-        bit_strings(self.length)
-        nano_epsilon(self.epsilon)
-        return GRR(self.epsilon, word_bits=word_bits, k=1 << best_parities(self.epsilon, self.length))
-
     @cached_property
     def inner(self) -> GRR:
-        return self._response(self.word_bits)
+        bit_strings(self.length)
+        return GRR(self.epsilon, word_bits=self.word_bits, k=1 << best_parities(self.epsilon, self.length))
 
     @property
     def parities(self) -> int:
@@ -72,9 +64,6 @@ class WideHashing(PerCoin):
             code |= parity(row & symbols) << np.uint8(place)
         return code
 
-    def empty(self) -> Tally:
-        return Tally(np.zeros(1 << self.length, dtype=np.int64), 0)
-
     def tally(self, reports: Words, cells: Words) -> Tally:
         """The table of signs, shape (2^length,). O(2^b n + 2^length)."""
         rows = self._rows(cells)
@@ -86,16 +75,10 @@ class WideHashing(PerCoin):
         return Tally(table, len(reports))
 
     def estimate(self, tally: Tally) -> Estimate:
-        """The 2^length frequencies, unbiased, shape (2^length,)."""
-        n, p, q = tally.answered, self.inner.truth / self.total, 1 / self.inner.k
+        n, p, q = tally.answered, self.inner.chances[0], 1 / self.inner.k
         shares = walsh_hadamard(tally.counts)
         shares += n
         shares /= n * self.inner.k
         shares -= q
         shares /= p - q
         return Estimate.between((-q / (p - q), (1 - q) / (p - q)), shares, n)
-
-    @property
-    def total(self) -> int:
-        """2^word_bits, the weight of certainty."""
-        return self.inner.total

@@ -12,8 +12,7 @@ import numpy as np
 from local_dp.arrays import Floats, Words
 from local_dp.errors import InputError
 from local_dp.loss import NANO, Approximate, atto_delta, exp_epsilon, nano_epsilon
-from local_dp.randomizers.numbers.base import NumberTable
-from local_dp.randomizers.table import Law, as_decimal, precise
+from local_dp.randomizers.table import Law, NumberTable, as_decimal, precise
 
 _ROUNDING = Decimal("1e-7")  # nats kept back so that rounded tables never exceed epsilon
 
@@ -179,8 +178,7 @@ def folded_variance(growth: float, steps: int, stair: int) -> Floats:
     further = float(stairs.sum()) * decay / (1 - decay)
     reached = np.append(further + np.append(np.cumsum(stairs[::-1])[::-1], 0.0), further - decay)  # Pr[noise >= u] / Pr[0], u = 0..S+1
     tails = _first(growth, steps, stair) * (reached[steps::-1] + reached[1:])
-    folded: Floats = added_variance(growth, steps, stair) - tails * decay / (1 - decay) ** 2
-    return folded
+    return np.asarray(added_variance(growth, steps, stair) - tails * decay / (1 - decay) ** 2)
 
 
 @lru_cache(maxsize=1024)

@@ -24,6 +24,7 @@ class OneBitMean(FiniteChannel):
 
     name: ClassVar[str] = "one-bit-mean"
     source: ClassVar[str] = "Duchi, Jordan, Wainwright 2013"
+    alphabet = 2
     steps: int = 1 << 16
 
     def prepare(self) -> None:
@@ -44,10 +45,6 @@ class OneBitMean(FiniteChannel):
     def domain(self) -> Domain:
         return levels(self.steps)
 
-    @property
-    def alphabet(self) -> int:
-        return 2
-
     def _ones(self, values: Ints) -> Words:
         return np.uint64(self.base) + values.astype(np.uint64) * np.uint64(self.slope)
 
@@ -58,11 +55,9 @@ class OneBitMean(FiniteChannel):
         ones = self._ones(values)
         # 2^64 does not fit a word, but 2^64 - ones does: unsigned arithmetic wraps to it
         zeros = np.uint64(self.total % 2**64) - ones
-        weights: Words = np.where(reports == 1, ones, zeros)
-        return weights
+        return np.where(reports == 1, ones, zeros)
 
     def estimate(self, tally: Tally) -> Estimate:
-        """The mean of x in [0, 1], unbiased."""
         n = tally.answered
         gain = self.total / (self.slope * self.steps)
         return Estimate.between(((1 - gain) / 2, (1 + gain) / 2), 0.5 + gain * (float(tally.counts[0, 1]) / n - 0.5), n)

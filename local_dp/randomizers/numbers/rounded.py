@@ -110,8 +110,7 @@ class RoundedGRR(Rounded, DirectOracle):
         ends = np.uint64(2 * self.each + self.kept)
         other = 2 + np.minimum((wide - ends) // np.uint64(self.each), np.uint64(self.shares - 3)).astype(np.int64)
         place = np.where(wide < first, 0, np.where(wide < ends, 1, other))
-        reports: Words = ((lower + place) % self.shares).astype(self.report_dtype)
-        return reports
+        return ((lower + place) % self.shares).astype(self.report_dtype)
 
     def corner_weight(self, reports: Ints, corners: Ints, cells: Ints) -> Words:
         lower, level = self._split(corners)
@@ -134,6 +133,7 @@ class RoundedHadamard(Rounded, SignOracle):
 
     name: ClassVar[str] = "rounded-hadamard"
     source: ClassVar[str] = "Duchi, Jordan, Wainwright 2013 (rounding); Bassily, Smith 2015"
+    alphabet = 2
 
     def prepare(self) -> None:
         if self.slope < 2:
@@ -150,10 +150,6 @@ class RoundedHadamard(Rounded, SignOracle):
         return self.total / (self.slope * self.steps)
 
     @property
-    def alphabet(self) -> int:
-        return 2
-
-    @property
     def cells(self) -> int:
         return 1 << (self.shares - 1).bit_length()
 
@@ -163,16 +159,14 @@ class RoundedHadamard(Rounded, SignOracle):
         row = cells.astype(np.uint16, copy=False)
         first, second = parity(row & lower.astype(np.uint16)).astype(np.int64), parity(row & (lower + 1).astype(np.uint16)).astype(np.int64)
         steps = np.where(level == 0, first * self.steps, first * (self.steps - level) + second * level)
-        ones: Words = np.uint64((self.total - self.slope * self.steps) // 2) + steps.astype(np.uint64) * np.uint64(self.slope)
-        return ones
+        return np.uint64((self.total - self.slope * self.steps) // 2) + steps.astype(np.uint64) * np.uint64(self.slope)
 
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
         return (words < self._ones(values, cells)).view(np.uint8)
 
     def corner_weight(self, reports: Ints, corners: Ints, cells: Ints) -> Words:
         ones = self._ones(corners, cells)
-        weights: Words = np.where(reports == 1, ones, np.uint64(self.total % 2**64) - ones)
-        return weights
+        return np.where(reports == 1, ones, np.uint64(self.total % 2**64) - ones)
 
 
 _ORACLES: dict[str, type[OLH] | type[SubsetSelection]] = {kind.name: kind for kind in (OLH, SubsetSelection)}
@@ -239,11 +233,9 @@ class RoundedOracle(Rounded):
 
     def corner_weight(self, reports: Ints, corners: Ints, cells: Ints) -> Words:
         lower, level = self._split(corners)
-        weights: Words = self.inner.weight(reports, lower + (level > 0), cells).astype(np.uint64) << np.uint64(self.word_bits - self._inner_bits)
-        return weights
+        return self.inner.weight(reports, lower + (level > 0), cells).astype(np.uint64) << np.uint64(self.word_bits - self._inner_bits)
 
     def estimate(self, tally: Tally) -> Estimate:
-        """The shares, unbiased, shape (2 groups + 1,)."""
         return self.inner.estimate(tally)
 
     def values(self, counts: Counts) -> Floats:

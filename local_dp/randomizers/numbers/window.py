@@ -13,8 +13,7 @@ import numpy as np
 from local_dp.arrays import Floats
 from local_dp.errors import InputError
 from local_dp.loss import exp_epsilon
-from local_dp.randomizers.numbers.base import MAX_STEPS, NumberTable
-from local_dp.randomizers.table import Law, as_decimal
+from local_dp.randomizers.table import MAX_STEPS, Law, NumberTable, as_decimal
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,8 +51,7 @@ def window_share(growth: float, steps: int, window: int) -> float:
 def window_decoded(growth: float, steps: int, window: int) -> Floats:
     """The value of each cell, in units of [0, 1]: cells are so far apart that their mean is the number."""
     away = np.arange(steps + window, dtype=np.float64) - (steps + window - 1) / 2
-    decoded: Floats = 0.5 + away / (steps * window_share(growth, steps, window))
-    return decoded
+    return 0.5 + away / (steps * window_share(growth, steps, window))
 
 
 def window_variance(growth: float, steps: int, window: int, x: float) -> float:
@@ -105,7 +103,7 @@ class SquareWave(Window):
 
     b = (eps E - E + 1) / (2 E (E - 1 - eps)), E = e^eps, maximises a bound on mutual information; the window has round(2 b steps) cells, 1 at least. Privacy:
     two weights, of ratio at most e^eps. Utility: the mean is unbiased, of variance `window_variance`; its purpose is the distribution of the numbers, by
-    `postprocessing.likelihood`, a step that never runs by itself. Cost: log2(steps + window) bits.
+    `postprocessing.steps`, a step that never runs by itself. Cost: log2(steps + window) bits.
     """
 
     name: ClassVar[str] = "square-wave"
@@ -148,7 +146,6 @@ class Hybrid(NumberTable):
 
     @property
     def mix(self) -> Mix:
-        """The chosen window and share."""
         return best_mix(self.nano, self.steps)
 
     def law(self) -> Law:

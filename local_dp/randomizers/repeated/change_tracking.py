@@ -11,17 +11,16 @@ from local_dp.arrays import Counts, Floats, Ints, Words
 from local_dp.checks import check_whole
 from local_dp.domains import MAX_SYMBOLS, Domain, symbols
 from local_dp.loss import nano_epsilon
-from local_dp.randomizers.finite import too_narrow
-from local_dp.randomizers.frequencies.base import FrequencyOracle, OfSymbols, joint_of_places
+from local_dp.randomizers.frequencies.base import OfSymbols
+from local_dp.randomizers.frequencies.unary import OwnPlace
 from local_dp.randomizers.one_bit import flip_weight, loses_little
-from local_dp.randomizers.per_coin import PerCoin
-from local_dp.randomizers.places import BitVector
+from local_dp.randomizers.places import PerCoin
 from local_dp.randomizers.randomizer import Work
 from local_dp.tallies import Estimate, Joint, Tally
 
 
 @dataclass(frozen=True, kw_only=True)
-class ChangeTracking(BitVector, FrequencyOracle):
+class ChangeTracking(OwnPlace):
     """Reports a bit for each interval of time: 1 with probability p where the client's one change falls into it, else with q; the change may never come.
 
     Bit j depends on the value up to the end of interval j alone, so a report may be sent a bit at a time. All bits together are one report of one loss.
@@ -38,22 +37,13 @@ class ChangeTracking(BitVector, FrequencyOracle):
     def check(self) -> None:
         check_whole("intervals", self.intervals, 1, MAX_SYMBOLS - 1)
 
-    def prepare(self) -> None:
-        if self.ones[1] <= self.ones[0]:
-            raise too_narrow(self)
-
     def _fits(self, bits: int) -> bool:
         (flip, _), total = self._weights(bits), 1 << bits
         return loses_little(total - flip, flip, nano_epsilon(self.epsilon))
 
     def _weights(self, bits: int) -> tuple[int, int]:
-        """The weights of a 1 at an interval without the change, and with it."""
         flip = flip_weight(nano_epsilon(self.epsilon), bits)
         return flip, 2**bits - flip if self.intervals == 1 else 2**bits // 2
-
-    @cached_property
-    def ones(self) -> tuple[int, int]:
-        return self._weights(self.word_bits)
 
     @cached_property
     def code(self) -> Ints:
@@ -65,14 +55,8 @@ class ChangeTracking(BitVector, FrequencyOracle):
 
     def joint(self, tally: Tally, weights: Floats) -> Joint:
         """Linear functions of the shares of each interval and of never; (b - q) / (p - q) at two places multiply to 0 on average, as in unary encoding."""
-        joint = joint_of_places(tally.answered, weights[:, :-1] - weights[:, -1:], *self._moments(tally))  # the share of never is 1 less the intervals'
+        joint = super().joint(tally, weights[:, :-1] - weights[:, -1:])  # the share of never is 1 less the intervals'
         return replace(joint, value=joint.value + weights[:, -1])
-
-    def _moments(self, tally: Tally) -> tuple[Floats, Floats]:
-        """The mean and the mean square of a report's estimate at each interval, (b - q) / (p - q)."""
-        n, p, q = tally.answered, self.ones[1] / self.total, self.ones[0] / self.total
-        seen = tally.counts / n
-        return (seen - q) / (p - q), (seen * (1 - q) ** 2 + (1 - seen) * q**2) / (p - q) ** 2
 
     def estimate(self, tally: Tally) -> Estimate:
         """The share of each interval and of never, unbiased, shape (intervals + 1,)."""
@@ -96,9 +80,6 @@ class BitFlip(PerCoin, OfSymbols):
     source: ClassVar[str] = "Ding, Kulkarni, Yekhanin 2017 (dBitFlipPM); bits of optimised unary encoding: Wang, Blocki, Li, Jha 2017"
     work: ClassVar[Work] = "repeated surveys"
     d: int = 1
-
-    def _fits(self, bits: int) -> bool:
-        return ChangeTracking(self.epsilon, intervals=self.d).word_bits == bits
 
     def check(self) -> None:
         check_whole("d", self.d, 1, symbols(self.k).size)
@@ -125,11 +106,7 @@ class BitFlip(PerCoin, OfSymbols):
         """The place of the client's bucket among those picked, or d."""
         first, step = self._picked(coins)
         places = (values.astype(np.int64) - first) * self._strides[1][step] % self.k
-        codes: Ints = np.minimum(places, self.d)
-        return codes
-
-    def empty(self) -> Tally:
-        return Tally(np.zeros((self.k, 2), dtype=np.int64), 0)
+        return np.asarray(np.minimum(places, self.d))
 
     def tally(self, reports: Words, cells: Words) -> Tally:
         """For each bucket the number of zeros and of ones, shape (k, 2)."""
@@ -138,15 +115,9 @@ class BitFlip(PerCoin, OfSymbols):
         buckets = (first[:, None] + np.arange(self.d) * self._strides[0][step][:, None]) % self.k
         return Tally(np.bincount((2 * buckets + bits).ravel(), minlength=2 * self.k).reshape(self.k, 2), len(reports))
 
-    @property
-    def odds(self) -> tuple[float, float]:
-        """p and q: the chances of a 1 at the client's bucket, and at another one."""
-        q, p = (weight / self.inner.total for weight in self.inner.ones)
-        return p, q
-
     def estimate(self, tally: Tally) -> Estimate:
         """The k frequencies, unbiased, shape (k,); 0 with infinite error for a bucket that no client was asked about."""
-        n, clients, (p, q) = tally.answered, tally.counts.sum(axis=1), self.odds
+        n, clients, (p, q) = tally.answered, tally.counts.sum(axis=1), self.inner.chances
         seen = tally.counts[:, 1] / np.maximum(clients, 1)
         share: Floats = np.where(clients > 0, (seen - q) / (p - q), 0.0)
         chance = q + np.clip(share, 0.0, 1.0) * (p - q)  # a share beyond is noise and must not make the error look small

@@ -1,4 +1,4 @@
-"""Reports in two steps: a permanent answer, and a fresh report of it in each round; of a symbol, of its bits, or of its hash."""
+"""Reports in two steps, a permanent answer and a fresh report of it in each round; and reports of clients that speak in one of many rounds."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,28 +10,19 @@ import numpy as np
 
 from local_dp.arrays import Ints, Words
 from local_dp.checks import check_share, check_whole
-from local_dp.domains import symbols
+from local_dp.domains import bit_or_silence, symbols
 from local_dp.errors import InputError
 from local_dp.loss import exp_epsilon, split_epsilon
 from local_dp.noise import Draw, Noise
 from local_dp.randomizers.finite import ceil_fraction, too_narrow
 from local_dp.randomizers.frequencies.grr import GRR
-from local_dp.randomizers.frequencies.linear_hash import MAX_CELLS, LinearHash
-from local_dp.randomizers.frequencies.local_hashing import LocalHashing, length_of
+from local_dp.randomizers.frequencies.local_hashing import MAX_CELLS, LinearHash, LocalHashing, length_of
 from local_dp.randomizers.frequencies.unary import OUE, SUE, UnaryEncoding
+from local_dp.randomizers.one_bit import OneThreshold
 from local_dp.randomizers.randomizer import Randomizer, Work
+from local_dp.tallies import Estimate, Tally
 
 Odds = tuple[float, float]
-
-
-def first_growth(randomizer: Randomizer, first: float) -> Fraction:
-    """e to the share `first` of epsilon, the loss of one report alone. Raises InputError for a share or words that two steps cannot have."""
-    if type(first) is not float:
-        raise InputError(f"first is {first!r}; give a number between 0 and 1")
-    check_share("first", first)
-    if randomizer.word_bits % 2:
-        raise InputError(f"word_bits is {randomizer.word_bits}; each step has half of a word, so give an even number")
-    return exp_epsilon(max(1, int(Fraction(repr(first)) * randomizer.nano)))
 
 
 def least_weight(most: int, keeps: Callable[[int], bool]) -> int:
@@ -43,17 +34,43 @@ def least_weight(most: int, keeps: Callable[[int], bool]) -> int:
     return high
 
 
-def two_step_words(randomizer: Randomizer, noise: Noise, which: Draw, start: int, stop: int) -> Words:
-    """Words whose leading half, under a label, is the label's, and whose rest is drawn for this ask of this round: flat, `randomizer.words` a client."""
-    half, many = randomizer.word_bits // 2, randomizer.words
-    drawn = (noise.words(each, start * many, stop * many, 32).astype(f"<u{randomizer.width // 8}") for each in (which, Draw(which.round, which.ask)))
-    lasting, fresh = (words >> words.dtype.type(32 - half) for words in drawn)
-    words: Words = (lasting << lasting.dtype.type(half)) | fresh
-    return words
+@dataclass(frozen=True, kw_only=True)
+class TwoSteps(Randomizer):
+    """A permanent answer, by the leading half of each word, and a fresh report of it, by the other half; one report alone loses `first` times epsilon."""
+
+    work: ClassVar[Work] = "repeated surveys"
+    first: float = 0.5
+
+    def _fits(self, bits: int) -> bool:
+        return False  # each step has half of a word
+
+    @property
+    def part(self) -> int:
+        """The weight of certainty in one step."""
+        return 1 << (self.word_bits // 2)
+
+    def first_growth(self) -> Fraction:
+        """e to the share `first` of epsilon. Raises InputError for a share or words that two steps cannot have."""
+        if type(self.first) is not float:
+            raise InputError(f"first is {self.first!r}; give a number between 0 and 1")
+        check_share("first", self.first)
+        if self.word_bits % 2:
+            raise InputError(f"word_bits is {self.word_bits}; each step has half of a word, so give an even number")
+        return exp_epsilon(max(1, int(Fraction(repr(self.first)) * self.nano)))
+
+    def draw(self, noise: Noise, which: Draw, start: int, stop: int) -> Words:
+        """Under a label the leading half of each word is the label's, and the rest is drawn for this ask of this round."""
+        if not which.memo:
+            return super().draw(noise, which, start, stop)
+        half, each = self.word_bits // 2, self.words
+        drawn = (noise.words(draw, start * each, stop * each, 32).astype(f"<u{self.width // 8}") for draw in (which, Draw(which.round, which.ask)))
+        lasting, fresh = (words >> words.dtype.type(32 - half) for words in drawn)
+        words: Words = (lasting << lasting.dtype.type(half)) | fresh
+        return words if each == 1 else words.reshape(stop - start, each)
 
 
 @dataclass(frozen=True, kw_only=True)
-class MemoisedGRR(GRR):
+class MemoisedGRR(TwoSteps, GRR):
     """Randomizes one of k symbols by k-ary randomized response, for good, and that symbol by another such response for each report (L-GRR).
 
     Under a label (`LocalQuery.memo`) the first step has the same words in every round and the second fresh ones: reports differ from round to round, and
@@ -65,20 +82,10 @@ class MemoisedGRR(GRR):
 
     name: ClassVar[str] = "memoised-grr"
     source: ClassVar[str] = "Erlingsson, Pihur, Korolova 2014 (two steps); Arcolezi, Couchot, Al Bouna, Xiao 2021 (L-GRR)"
-    work: ClassVar[Work] = "repeated surveys"
-    first: float = 0.5
-
-    def _fits(self, bits: int) -> bool:
-        return False  # each step has half of a word
 
     def prepare(self) -> None:
         if self.part <= self.k * self.others[1]:
             raise too_narrow(self)
-
-    @property
-    def part(self) -> int:
-        """The weight of certainty in one step."""
-        return 1 << (self.word_bits // 2)
 
     @property
     def kinds(self) -> int:
@@ -88,7 +95,7 @@ class MemoisedGRR(GRR):
     @cached_property
     def others(self) -> tuple[int, int]:
         """The weight of each symbol but the true one, in the first step and in the second."""
-        growth = first_growth(self, self.first)
+        growth = self.first_growth()
         grain = self.part // self.kinds
         permanent = grain * ceil_fraction(self.kinds / (exp_epsilon(self.nano) + self.k - 1))
         if self.part <= self.k * permanent:
@@ -110,12 +117,6 @@ class MemoisedGRR(GRR):
         first, second = ((1 - (self.k - 1) * other / self.part, other / self.part) for other in self.others)
         return first, second
 
-    def draw(self, noise: Noise, which: Draw, start: int, stop: int) -> Words:
-        """Under a label the leading half of a word is the label's, and the rest is drawn for this ask of this round."""
-        if not which.memo:
-            return super().draw(noise, which, start, stop)
-        return two_step_words(self, noise, which, start, stop)
-
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
         word = words.dtype.type
         lasting = self._step(values.astype(np.int64), words >> word(self.word_bits // 2), self.others[0])
@@ -124,8 +125,7 @@ class MemoisedGRR(GRR):
     def _step(self, values: Ints, words: Words, other: int) -> Ints:
         """Splits the words into k - 1 equal steps, one for each other symbol, and a last one for the true one."""
         offset = np.minimum(words // words.dtype.type(other), words.dtype.type(self.k - 1)).astype(np.int64)
-        reports: Ints = (values + offset + 1) % self.k
-        return reports
+        return np.asarray((values + offset + 1) % self.k)
 
     def loss_after(self, reports: int) -> float:
         """The loss of so many reports under one label, in nats: `first` epsilon for one, and towards epsilon for many.
@@ -160,7 +160,7 @@ PERMANENT: dict[str, type[OUE] | type[SUE]] = {"oue": OUE, "sue": SUE}
 
 
 @dataclass(frozen=True, kw_only=True)
-class MemoisedRAPPOR(UnaryEncoding):
+class MemoisedRAPPOR(TwoSteps, UnaryEncoding):
     """Randomizes a bit for each of k symbols for good, by unary encoding `permanent`, and flips each lasting bit with probability f for each report.
 
     `permanent` is "oue" (L-OSUE) or "sue" (L-SUE, basic RAPPOR). Under a label (`LocalQuery.memo`) the lasting bits have the same words in every round, the
@@ -172,27 +172,17 @@ class MemoisedRAPPOR(UnaryEncoding):
 
     name: ClassVar[str] = "memoised-rappor"
     source: ClassVar[str] = "Erlingsson, Pihur, Korolova 2014 (RAPPOR); Arcolezi, Couchot, Al Bouna, Xiao 2021 (L-SUE, L-OSUE)"
-    work: ClassVar[Work] = "repeated surveys"
-    first: float = 0.5
     permanent: str = "oue"
-
-    def _fits(self, bits: int) -> bool:
-        return False  # each step has half of a word
 
     def check(self) -> None:
         if self.permanent not in PERMANENT:
             raise InputError(f"permanent is {self.permanent!r}; choose from {', '.join(PERMANENT)}")
         super().check()
 
-    @property
-    def part(self) -> int:
-        """The weight of certainty in one step."""
-        return 1 << (self.word_bits // 2)
-
     @cached_property
     def flip(self) -> int:
         """The weight of a lasting bit that is flipped in a report."""
-        growth, (other, own) = first_growth(self, self.first), self.lasting.ones
+        growth, (other, own) = self.first_growth(), self.lasting.ones
 
         def keeps(flip: int) -> bool:
             low, high = (_twice(weight, flip, self.part) for weight in (other, own))
@@ -214,12 +204,6 @@ class MemoisedRAPPOR(UnaryEncoding):
         """The probabilities (p, q) of a 1: after the first step at the client's place and at another; in a report for a lasting bit 1 and 0."""
         (other, own), flip = self.lasting.ones, self.flip / self.part
         return (own / self.part, other / self.part), (1 - flip, flip)
-
-    def draw(self, noise: Noise, which: Draw, start: int, stop: int) -> Words:
-        """Under a label the leading half of each word is that of the label, and the rest is of this ask of this round."""
-        if not which.memo:
-            return super().draw(noise, which, start, stop)
-        return two_step_words(self, noise, which, start, stop).reshape(stop - start, self.words)
 
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
         half, word = words.dtype.type(self.word_bits // 2), words.dtype.type
@@ -292,9 +276,6 @@ class LOLOHA(LocalHashing):
     g: int = 2
     first: float = 0.5
 
-    def _fits(self, bits: int) -> bool:
-        return False  # each step has half of a word
-
     @cached_property
     def hash(self) -> LinearHash:
         k = symbols(self.k).size
@@ -313,5 +294,38 @@ class LOLOHA(LocalHashing):
         return OneCode(split_epsilon(self.epsilon, self.hash.g), word_bits=self.word_bits, k=self.hash.g, first=self.first)
 
     def draw(self, noise: Noise, which: Draw, start: int, stop: int) -> Words:
-        """Under a label the leading half of a word is the label's, and the rest is drawn for this ask of this round."""
         return self.inner.draw(noise, which, start, stop)
+
+
+@dataclass(frozen=True, kw_only=True)
+class OneOfRounds(OneThreshold):
+    """Reports a bit by randomized response, and tosses a fair coin for the value 2, silence.
+
+    Under a label (`LocalQuery.session`) a client may be asked in any number of rounds, and speaks in one at most. Privacy: all its reports together are
+    epsilon-locally private, exactly, for a server that chooses each question by all earlier reports (limits 12.1): the chance of any reports is 2^(1 -
+    rounds) times E / (E + 1) or 1 / (E + 1), or 2^-rounds, which lies between. Utility: the share of ones less that of zeros, of variance at most C^2 / n.
+    Cost: one bit a round.
+    """
+
+    name: ClassVar[str] = "one-of-rounds"
+    source: ClassVar[str] = "Joseph, Mao, Neel, Roth 2019 (fully interactive protocols whose transcripts are private); limits 12.1"
+    estimates: ClassVar[str] = "the share of ones less the share of zeros"
+    work: ClassVar[Work] = "repeated surveys"
+    silence: ClassVar[int | None] = 2
+    domain, alphabet = bit_or_silence(), 2
+
+    def respond(self, values: Ints, words: Words, cells: Words) -> Words:
+        word = words.dtype.type
+        flips = words < np.where(values == self.silence, word(self.total // 2), word(self.flip))
+        return (values & 1).astype(np.uint8) ^ flips.view(np.uint8)
+
+    def weight(self, reports: Ints, values: Ints, cells: Ints) -> Words:
+        kept, half = np.uint64(self.total - self.flip), np.uint64(self.total // 2)
+        weights: Words = np.where(values == self.silence, half, np.where(reports == values, kept, np.uint64(self.flip)))
+        return weights + np.zeros(np.shape(cells), dtype=np.uint64)
+
+    def estimate(self, tally: Tally) -> Estimate:
+        """The share of ones less that of zeros, unbiased, in [-1, 1]."""
+        n = tally.answered
+        reported = 2 * float(tally.counts[0, 1]) / n - 1
+        return Estimate.between((-self.gain, self.gain), self.gain * reported, n, -1.0)

@@ -83,8 +83,7 @@ class Padded(TableChannel):
 
     def seen(self, counts: Counts) -> Counts:
         """The counts of the reports that name an item."""
-        named: Counts = counts[0, : self.alphabet - self.limit]
-        return named
+        return counts[0, : self.alphabet - self.limit]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,8 +110,7 @@ class PaddingSampling(Padded):
 
     @property
     def held(self) -> Bools:
-        held: Bools = np.arange(1 << self.k)[:, None] >> np.arange(self.k) & 1 > 0
-        return held
+        return np.arange(1 << self.k)[:, None] >> np.arange(self.k) & 1 > 0
 
     def estimate(self, tally: Tally) -> Estimate:
         """The k shares, unbiased where no set has more than `limit` items, shape (k,)."""

@@ -13,8 +13,7 @@ from local_dp.errors import InputError
 from local_dp.loss import exp_epsilon
 from local_dp.randomizers.finite import FiniteChannel, ceil_fraction, too_narrow
 from local_dp.randomizers.frequencies.base import joint_of_reports
-from local_dp.randomizers.per_coin import PerCoin
-from local_dp.randomizers.places import PlaceVector
+from local_dp.randomizers.places import PerCoin, PlaceVector
 from local_dp.randomizers.sets.padding_sampling import MAX_VALUES, Padded
 from local_dp.randomizers.table import TableChannel
 from local_dp.randomizers.vectors.base import words_of
@@ -35,6 +34,7 @@ class PCKV(Padded):
     name: ClassVar[str] = "pckv"
     source: ClassVar[str] = "Gu, Li, Cheng, Xiong, Cao 2020 (PCKV-GRR)"
     estimates: ClassVar[str] = "for each key the share that holds it, and the sum of its numbers by the number of clients"
+    signs = 2
     steps: int = 2
 
     @property
@@ -43,17 +43,11 @@ class PCKV(Padded):
 
     @property
     def digits(self) -> Ints:
-        """Of each record, shape (values, k)."""
         return digits_of(np.arange(self.domain.size), self.k, self.steps)
 
     @property
     def held(self) -> Bools:
-        held: Bools = self.digits > 0
-        return held
-
-    @property
-    def signs(self) -> int:
-        return 2
+        return self.digits > 0
 
     @property
     def fineness(self) -> int:
@@ -95,8 +89,7 @@ def key_values(k: int, steps: int, most: int) -> Domain:
 
 def digits_of(records: Ints, k: int, steps: int) -> Ints:
     """Of each record, shape (values, k)."""
-    digits: Ints = records[:, None] // (steps + 2) ** np.arange(k) % (steps + 2)
-    return digits
+    return records[:, None] // (steps + 2) ** np.arange(k) % (steps + 2)
 
 
 def pckv_variances(epsilon: float, k: int, limit: int, share: float, total: float) -> tuple[float, float]:
@@ -122,6 +115,7 @@ class SignedPlace(TableChannel):
 
     name: ClassVar[str] = "signed-place"
     source: ClassVar[str] = "Gu, Li, Cheng, Xiong, Cao 2020, Section 5.2"
+    domain = symbols(3)
 
     def table(self) -> Words:
         growth, total = exp_epsilon(self.nano), self.total
@@ -134,17 +128,12 @@ class SignedPlace(TableChannel):
         return np.array([[total - 2 * other, other, other], [half, right, wrong], [half, wrong, right]], dtype=np.uint64)
 
     @property
-    def domain(self) -> Domain:
-        return symbols(3)
-
-    @property
     def odds(self) -> tuple[float, float, float]:
         """b: the chance that none becomes a sign; a: that a sign stays one; and a (2 p - 1), the mean reported sign of plus."""
         none, plus, _ = (self.weights / self.total).tolist()
         return none[1] + none[2], plus[1] + plus[2], plus[1] - plus[2]
 
     def estimate(self, tally: Tally) -> Estimate:
-        """The mean sign, 0 for none."""
         n, gain = tally.answered, self.odds[2]
         law = tally.counts[0] / n
         mean = (law[1] - law[2]) / gain
@@ -223,9 +212,6 @@ class PCKVUE(PerCoin):
         codes: Ints = np.where(taken.any(axis=1), 1 + key + self.k * minus, 0)
         return codes.reshape(values.shape)
 
-    def empty(self) -> Tally:
-        return self.inner.empty()
-
     def tally(self, reports: Words, cells: Words) -> Tally:
         """For each key the number of reports of none, plus and minus, shape (k, 3)."""
         return self.inner.tally(reports, cells)
@@ -247,12 +233,10 @@ class PCKVUE(PerCoin):
         return f, m, share**2 * seen * (1 - seen), total**2 * (seen - signed**2), share * total * signed * (1 - seen)
 
     def estimate(self, tally: Tally) -> Estimate:
-        """The k shares and the k sums, unbiased where no client has more than `limit` keys, shape (2 k,)."""
         f, m, ff, mm, _ = self._moments(tally.counts, tally.answered)
         return Estimate(np.concatenate([f, m]), np.sqrt(np.concatenate([ff, mm]) / tally.n), tally.n)
 
     def means(self, tally: Tally) -> Ratio:
-        """The mean in [-1, 1] of each key's numbers among the clients that have it, shape (k,), with Fieller's interval."""
         f, m, ff, mm, mf = self._moments(tally.counts, tally.answered)
         return Ratio.of((m, f, mm / tally.n, mf / tally.n, ff / tally.n), tally.n, -1.0, 1.0)
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from local_dp.arrays import Ints, Words
-from local_dp.domains import Domain, symbols
+from local_dp.domains import symbols
 from local_dp.randomizers.one_bit import BYTE, OneBit
 from local_dp.tallies import Estimate, Tally
 
@@ -19,16 +19,12 @@ class BinaryRR(OneBit):
 
     name: ClassVar[str] = "binary-rr"
     source: ClassVar[str] = "Warner 1965; KLNRS 2008, Section 4"
-
-    @property
-    def domain(self) -> Domain:
-        return symbols(2)
+    domain = symbols(2)
 
     def encode(self, values: Ints, cells: Ints) -> Words:
         return values.astype(BYTE, copy=False)
 
     def estimate(self, tally: Tally) -> Estimate:
-        """The share of ones, unbiased."""
         n = tally.answered
         reported = 1 - 2 * float(tally.counts[0, 1]) / n
         return Estimate.between(((1 - self.gain) / 2, (1 + self.gain) / 2), (1 - self.gain * reported) / 2, n)

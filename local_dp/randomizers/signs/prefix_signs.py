@@ -23,20 +23,17 @@ _FIXED_POINT = 1 << 20
 
 def _twist(size: int) -> np.ndarray:
     """The factors with which a Fourier transform diagonalises the skew-circulant matrices m[x, y] = v[x - y], v[-j] = -v[size - j]."""
-    twist: np.ndarray = np.exp(-1j * np.pi * np.arange(size) / size)
-    return twist
+    return np.asarray(np.exp(-1j * np.pi * np.arange(size) / size))
 
 
 def spectrum(rows: Floats) -> np.ndarray:
     """The eigenvalues of the skew-circulant matrices with these first columns, along the last axis."""
-    transformed: np.ndarray = np.fft.fft(rows * _twist(rows.shape[-1]), axis=-1)
-    return transformed
+    return np.fft.fft(rows * _twist(rows.shape[-1]), axis=-1)
 
 
 def from_spectrum(values: np.ndarray) -> Floats:
     """The inverse of `spectrum`, real part."""
-    rows: Floats = np.real(np.fft.ifft(values, axis=-1) * _twist(values.shape[-1]).conj())
-    return rows
+    return np.real(np.fft.ifft(values, axis=-1) * _twist(values.shape[-1]).conj())
 
 
 def _half_prefix(size: int) -> Floats:
@@ -74,8 +71,7 @@ def correlation(size: int) -> Floats:
 
 @cache
 def _power(size: int) -> Floats:
-    power: Floats = (np.abs(spectrum(patterns(size).astype(np.float64))) ** 2).mean(axis=0) / size
-    return power
+    return np.asarray((np.abs(spectrum(patterns(size).astype(np.float64))) ** 2).mean(axis=0) / size)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,15 +104,15 @@ class PrefixSigns(OneBit, OfSymbols):
     def encode(self, values: Ints, cells: Ints) -> Words:
         pattern, shift = np.divmod(cells.astype(np.int64), self.size)
         negative = patterns(self.size) < 0
-        bits: Words = (negative[pattern, (values - shift) % self.size] ^ (values < shift)).view(np.uint8)
-        return bits
+        return (negative[pattern, (values - shift) % self.size] ^ (values < shift)).view(np.uint8)
 
     def draw_tally(self, value_counts: Mapping[int, int], generator: np.random.Generator) -> Tally:
         """As in every finite channel, in time O(n + k cells) at most: cells are dealt out first, and bits flipped in the sum."""
-        bits_by_cell = np.zeros((2, self.cells), dtype=np.int64)
+        bits_by_cell, uniform = np.zeros((2, self.cells), dtype=np.int64), np.full(self.cells, 1 / self.cells)
         for value, count in value_counts.items():
             ones = self.encode(np.array(value), np.arange(self.cells)).view(np.bool_)
-            dealt = _dealt(count, self.cells, generator)
+            few = count < self.cells
+            dealt = np.bincount(generator.integers(self.cells, size=count), minlength=self.cells) if few else generator.multinomial(count, uniform)
             bits_by_cell += np.stack([np.where(ones, 0, dealt), np.where(ones, dealt, 0)])
         flipped = generator.binomial(bits_by_cell, self.flip / self.total)
         return Tally((bits_by_cell - flipped + flipped[::-1]).T)
@@ -131,10 +127,3 @@ class PrefixSigns(OneBit, OfSymbols):
         certain = np.arange(self.k) == self.k - 1
         ends = np.where(certain, 1.0, 0.5 - reach), np.where(certain, 1.0, 0.5 + reach)
         return Estimate.between(ends, np.where(certain, 1.0, centred + 0.5), n)
-
-
-def _dealt(count: int, cells: int, generator: np.random.Generator) -> Ints:
-    """How many of `count` clients have each cell, shape (cells,)."""
-    if count < cells:
-        return np.bincount(generator.integers(cells, size=count), minlength=cells)
-    return generator.multinomial(count, np.full(cells, 1 / cells))

@@ -71,14 +71,12 @@ class SignRows(OneBit, OfSymbols):
         return len(self.table)
 
     def encode(self, values: Ints, cells: Ints) -> Words:
-        bits: Words = (self.table[cells.astype(np.int64), values] < 0).view(np.uint8)
-        return bits
+        return (self.table[cells.astype(np.int64), values] < 0).view(np.uint8)
 
     def _seen(self, tally: Tally) -> Floats:
         """C S^T y / n, y the sum of the signs reported in each row: without bias G f, shape (k,)."""
         signed = (tally.counts[:, 0] - tally.counts[:, 1]).astype(np.float64)
-        seen: Floats = self.gain * (signed @ self.table) / tally.answered
-        return seen
+        return np.asarray(self.gain * (signed @ self.table) / tally.answered)
 
     def estimate(self, tally: Tally) -> Estimate:
         """G f, unbiased, shape (k,)."""

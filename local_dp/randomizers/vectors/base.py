@@ -10,8 +10,9 @@ import numpy as np
 
 from local_dp.arrays import Floats, Ints, Words
 from local_dp.domains import Vectors, vectors
-from local_dp.randomizers.per_coin import PerCoin
-from local_dp.tallies import Tally
+from local_dp.randomizers.finite import in_blocks
+from local_dp.randomizers.places import PerCoin
+from local_dp.tallies import Estimate, Tally
 
 UNIT = 1 << 12  # a normal coordinate of 1, in whole numbers
 _QUANTILES = 1 << 16
@@ -30,15 +31,13 @@ def words_of(coins: Words, count: int) -> Words:
 
 def pieces_of(words: Words, count: int) -> Words:
     """The first `count` 16-bit pieces of each row, shape (n, count)."""
-    pieces: Words = words.astype("<u8", copy=False).view("<u2")[:, :count]
-    return pieces
+    return words.astype("<u8", copy=False).view("<u2")[:, :count]
 
 
 def signs_of(words: Words, count: int) -> Ints:
     """The first `count` bits of each row as signs, +1 for 0, int8, shape (n, count)."""
     bits = np.unpackbits(words.astype("<u8", copy=False).view(np.uint8), axis=1, count=count, bitorder="little")
-    signs: Ints = 1 - 2 * bits.view(np.int8)
-    return signs
+    return 1 - 2 * bits.view(np.int8)
 
 
 @cache
@@ -61,6 +60,13 @@ def quantiles() -> Ints:
 def normals_of(words: Words, count: int) -> Ints:
     """The first `count` pieces of each row as normal coordinates in units of 1 / UNIT, int16, shape (n, count)."""
     return quantiles().take(pieces_of(words, count))
+
+
+def of_moments(tally: Tally, scale: float) -> Estimate:
+    """The mean of what reports stand for, `scale` times them, from the sums of coordinates and of their squares, shape (2, d)."""
+    n = tally.answered
+    mean, square = tally.counts[0] / n, tally.counts[1] / n
+    return Estimate(scale * mean, scale * np.sqrt(np.maximum(square - mean**2, 0.0) / n), n)
 
 
 BLOCK = 1 << 10  # clients at a time: what their coins are made into stays in cache
@@ -90,16 +96,9 @@ class VectorCoin(PerCoin):
         """The sum over n reports, in whole numbers, of the shape of the tally."""
 
     def encode(self, values: Ints, coins: Words) -> Ints:
-        rows = values.astype(np.int64, copy=False)
-        codes = np.empty(len(rows), dtype=np.int64)
-        for first in range(0, len(rows), BLOCK):
-            some = slice(first, first + BLOCK)
-            codes[some] = self.code_of(rows[some], coins[some])
-        return codes
+        return in_blocks(self.code_of, values.astype(np.int64, copy=False), coins, block=BLOCK)
 
     def tally(self, reports: Words, cells: Words) -> Tally:
-        sums = self.empty().counts
-        for first in range(0, len(reports), BLOCK):
-            some = slice(first, first + BLOCK)
-            sums = sums + self.added_of(reports[some].astype(np.int64), cells[some])
-        return Tally(sums, len(reports))
+        blocks = (slice(first, first + BLOCK) for first in range(0, max(len(reports), 1), BLOCK))
+        sums = [self.added_of(reports[some].astype(np.int64), cells[some]) for some in blocks]
+        return Tally(np.sum(sums, axis=0, dtype=np.int64), len(reports))

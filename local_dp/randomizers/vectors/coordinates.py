@@ -1,6 +1,7 @@
 """Vectors in the cube: one coordinate, the signs of a few, or the side of a random corner."""
 
 import math
+from abc import abstractmethod
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import ClassVar
@@ -18,7 +19,42 @@ from local_dp.tallies import Estimate, Tally
 
 
 @dataclass(frozen=True, kw_only=True)
-class RandomCoordinate(VectorCoin):
+class CoordinateSigns(VectorCoin):
+    """Reports the signs of a few coordinates of a vector in [-1, 1]^d: successive ones from a random one on, around the end."""
+
+    ball = "cube"
+
+    @property
+    @abstractmethod
+    def chosen(self) -> int:
+        """b, how many."""
+
+    @property
+    @abstractmethod
+    def gain(self) -> float:
+        """The size of a reported sign's value."""
+
+    def _picked(self, coins: Words) -> Ints:
+        """The coordinates, shape (n, b): the chance of each to be first is 1 / d up to 2^-32."""
+        first = ((coins.astype(np.uint64) >> np.uint64(32)) * np.uint64(self.d) >> np.uint64(32)).astype(np.int64)
+        return first[:, None] if self.chosen == 1 else (first[:, None] + np.arange(self.chosen)) % self.d
+
+    def added_of(self, reports: Ints, coins: Words) -> Ints:
+        """For each coordinate the number of minus and of plus signs, shape (d, 2)."""
+        bits = reports[:, None] if self.chosen == 1 else reports[:, None] >> np.arange(self.chosen) & 1
+        return np.bincount((2 * self._picked(coins) + bits).ravel(), minlength=2 * self.d).reshape(self.d, 2)
+
+    def estimate(self, tally: Tally) -> Estimate:
+        """The mean vector, in [-1, 1] a coordinate, unbiased, shape (d,); 0 with infinite error where nobody was asked for it."""
+        n, sizes = tally.answered, tally.counts.sum(axis=1)
+        clients = np.maximum(sizes, 1)
+        mean = self.gain * (tally.counts[:, 1] - tally.counts[:, 0]) / clients
+        error = np.sqrt((self.gain**2 - np.minimum(mean**2, 1.0)) / clients)
+        return Estimate(mean, np.where(sizes > 0, error, np.inf), n)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RandomCoordinate(CoordinateSigns):
     """Reports the coordinate that the coin picks of a vector in [-1, 1]^d, by the one-bit mean.
 
     Privacy: the one-bit mean's whatever the coin. Utility: a coordinate has variance (C^2 - x_j^2) / n_j, n_j its clients, about n / d: 2 / pi of
@@ -27,36 +63,25 @@ class RandomCoordinate(VectorCoin):
 
     name: ClassVar[str] = "random-coordinate"
     source: ClassVar[str] = "Nguyen et al. 2016 (Harmony); Duchi, Jordan, Wainwright 2013"
-    ball = "cube"
+    chosen = 1
 
     @cached_property
     def inner(self) -> OneBitMean:
         return OneBitMean(self.epsilon, word_bits=self.word_bits, steps=2 * self.steps)
 
-    def _picked(self, coins: Words) -> Ints:
-        """The coordinate: its chance is 1 / d up to 2^-32."""
-        return ((coins.astype(np.uint64) >> np.uint64(32)) * np.uint64(self.d) >> np.uint64(32)).astype(np.int64)
+    @property
+    def gain(self) -> float:
+        return self.inner.total / (self.inner.slope * self.inner.steps)
 
     def code_of(self, values: Ints, coins: Words) -> Ints:
-        return values[np.arange(len(values)), self._picked(coins)] + self.steps
-
-    def added_of(self, reports: Ints, coins: Words) -> Ints:
-        """For each coordinate the number of zeros and of ones, shape (d, 2)."""
-        return np.bincount(2 * self._picked(coins) + reports, minlength=2 * self.d).reshape(self.d, 2)
-
-    def empty(self) -> Tally:
-        return Tally(np.zeros((self.d, 2), dtype=np.int64), 0)
-
-    def estimate(self, tally: Tally) -> Estimate:
-        """The mean vector, in [-1, 1] a coordinate, unbiased, shape (d,); 0 with infinite error where nobody was asked for it."""
-        return of_signs(tally, self.inner.total / (self.inner.slope * self.inner.steps))
+        return values[np.arange(len(values)), self._picked(coins)[:, 0]] + self.steps
 
 
 MAX_SIGNS = 12
 
 
 @dataclass(frozen=True, kw_only=True)
-class SampledSigns(VectorCoin):
+class SampledSigns(CoordinateSigns):
     """Rounds b coordinates of a vector in [-1, 1]^d to random signs, by the coin, and reports all of them by 2^b-ary response.
 
     They are b successive ones from a random one on, around the end: each is among them with chance b / d. Privacy: k-ary response, k = 2^b, whatever the
@@ -67,11 +92,7 @@ class SampledSigns(VectorCoin):
 
     name: ClassVar[str] = "sampled-signs"
     source: ClassVar[str] = "sampled coordinates of Nguyen et al. 2016, k-ary response of Kairouz, Bonawitz, Ramage 2016"
-    ball = "cube"
     signs: int = 0
-
-    def _fits(self, bits: int) -> bool:
-        return GRR(self.epsilon, k=1 << self.chosen).word_bits <= bits
 
     @property
     def chosen(self) -> int:
@@ -83,47 +104,20 @@ class SampledSigns(VectorCoin):
     def inner(self) -> GRR:
         return GRR(self.epsilon, word_bits=self.word_bits, k=1 << self.chosen)
 
-    def _picked(self, coins: Words) -> Ints:
-        """The coordinates, shape (n, b): the chance of each to be first is 1 / d up to 2^-32."""
-        first = ((coins.astype(np.uint64) >> np.uint64(32)) * np.uint64(self.d) >> np.uint64(32)).astype(np.int64)
-        return (first[:, None] + np.arange(self.chosen)) % self.d
-
     def code_of(self, values: Ints, coins: Words) -> Ints:
         uniform = pieces_of(words_of(coins, -(-self.chosen // 4)), self.chosen) >> np.uint16(16 - (2 * self.steps).bit_length() + 1)
         coordinates = np.take_along_axis(values, self._picked(coins), axis=1)
         codes: Ints = (uniform < coordinates + self.steps) @ (1 << np.arange(self.chosen))  # uniform on 2 steps whole numbers: 1 with probability (1 + x) / 2
         return codes
 
-    def added_of(self, reports: Ints, coins: Words) -> Ints:
-        """For each coordinate the number of minus and of plus signs, shape (d, 2)."""
-        bits = reports[:, None] >> np.arange(self.chosen) & 1
-        return np.bincount((2 * self._picked(coins) + bits).ravel(), minlength=2 * self.d).reshape(self.d, 2)
-
-    def empty(self) -> Tally:
-        return Tally(np.zeros((self.d, 2), dtype=np.int64), 0)
-
     @property
     def gain(self) -> float:
-        """1 / m, the size of a reported sign's value."""
+        """1 / m."""
         return self.inner.total / (self.inner.total - (1 << self.chosen) * self.inner.other)
-
-    def estimate(self, tally: Tally) -> Estimate:
-        """The mean vector, in [-1, 1] a coordinate, unbiased, shape (d,); 0 with infinite error where nobody was asked for it."""
-        return of_signs(tally, self.gain)
 
     def average(self, tally: Tally) -> Floats:
         """The average value of all reports, each d / b times its signs: unbiased even if few clients report a coordinate; shape (d,)."""
-        mean: Floats = self.gain * self.d / self.chosen * (tally.counts[:, 1] - tally.counts[:, 0]) / tally.answered
-        return mean
-
-
-def of_signs(tally: Tally, gain: float) -> Estimate:
-    """The mean of each coordinate from its numbers of minus and of plus signs, shape (d, 2); a sign's value is `gain`."""
-    n, sizes = tally.answered, tally.counts.sum(axis=1)
-    clients = np.maximum(sizes, 1)
-    mean = gain * (tally.counts[:, 1] - tally.counts[:, 0]) / clients
-    error = np.sqrt((gain**2 - np.minimum(mean**2, 1.0)) / clients)
-    return Estimate(mean, np.where(sizes > 0, error, np.inf), n)
+        return self.gain * self.d / self.chosen * (tally.counts[:, 1] - tally.counts[:, 0]) / tally.answered
 
 
 def signs_moment(growth: float, count: int) -> float:
@@ -158,9 +152,6 @@ class DuchiVector(VectorCoin):
     source: ClassVar[str] = "Duchi, Jordan, Wainwright 2018, Section 4.2.3 (l-infinity), with public coins"
     ball = "cube"
 
-    def _fits(self, bits: int) -> bool:
-        return BinaryRR(self.epsilon).word_bits <= bits
-
     @cached_property
     def inner(self) -> BinaryRR:
         return BinaryRR(self.epsilon, word_bits=self.word_bits)
@@ -180,17 +171,12 @@ class DuchiVector(VectorCoin):
         uniform = pieces_of(words[:, self._sign_words :], self.d) >> np.uint16(16 - (2 * self.steps).bit_length() + 1)
         corner = np.where(uniform < values + self.steps, np.int8(1), np.int8(-1))  # uniform on 2 steps whole numbers: 1 with probability (1 + x) / 2
         side = 2 * (corner * bits[:, : self.d]).sum(axis=1, dtype=np.int64) + bits[:, self.d]
-        codes: Ints = (side < 0).astype(np.int64)
-        return codes
+        return np.asarray((side < 0).astype(np.int64))
 
     def added_of(self, reports: Ints, coins: Words) -> Ints:
         """The sum of the reported corners."""
         signs = signs_of(words_of(coins, self._sign_words), self.d)
-        added: Ints = (signs * (1 - 2 * reports.astype(np.int8))[:, None]).sum(axis=0, dtype=np.int64)
-        return added
-
-    def empty(self) -> Tally:
-        return Tally(np.zeros(self.d, dtype=np.int64), 0)
+        return np.asarray((signs * (1 - 2 * reports.astype(np.int8))[:, None]).sum(axis=0, dtype=np.int64))
 
     def estimate(self, tally: Tally) -> Estimate:
         """The mean vector, in [-1, 1] a coordinate, unbiased, shape (d,)."""

@@ -10,7 +10,7 @@ from local_dp.arrays import Ints, Words
 from local_dp.errors import InputError
 from local_dp.loss import exp_epsilon
 from local_dp.randomizers.frequencies.grr import GRR
-from local_dp.randomizers.vectors.base import UNIT, VectorCoin, normals_of, words_of
+from local_dp.randomizers.vectors.base import UNIT, VectorCoin, normals_of, of_moments, words_of
 from local_dp.tallies import Estimate, Tally
 
 MAX_DIRECTIONS = 32
@@ -39,9 +39,6 @@ class NearestDirection(VectorCoin):
             raise InputError(f"there are {self.directions!r} directions; give a whole number from 2 to {MAX_DIRECTIONS}, or 0 for the best")
         super().check()
 
-    def _fits(self, bits: int) -> bool:
-        return GRR(self.epsilon, k=max(2, self.chosen)).word_bits <= bits
-
     @property
     def chosen(self) -> int:
         """M."""
@@ -49,7 +46,7 @@ class NearestDirection(VectorCoin):
 
     @cached_property
     def inner(self) -> GRR:
-        return GRR(self.epsilon, word_bits=self.word_bits, k=self.chosen)
+        return GRR(self.epsilon, word_bits=self.word_bits, k=max(2, self.chosen))
 
     def _directions(self, coins: Words) -> tuple[Ints, Words]:
         """The directions before they are centred, shape (n, M, d), and the word that decides signs."""
@@ -64,17 +61,13 @@ class NearestDirection(VectorCoin):
         uniform = (word >> np.uint64(64 - _COIN)).astype(np.float64) * 2 + (1 - (1 << _COIN))  # odd numbers about 0
         turned = np.where(uniform * self.steps > norms * (1 << _COIN), -1.0, 1.0)
         nearness = np.matmul(drawn.astype(np.float64), (rows * turned[:, None])[:, :, None])[:, :, 0]  # whole numbers below 2^53: exact in any order
-        nearest: Ints = nearness.argmax(axis=1)
-        return nearest
+        return np.asarray(nearness.argmax(axis=1))
 
     def added_of(self, reports: Ints, coins: Words) -> Ints:
         """The sum of the reported directions, centred and times M, and of its squares' leading parts, shape (2, d)."""
         drawn, _ = self._directions(coins)
         directions = drawn[np.arange(len(drawn)), reports].astype(np.int64) * self.chosen - drawn.sum(axis=1, dtype=np.int64)
         return np.stack([directions.sum(axis=0), (directions**2).sum(axis=0)])
-
-    def empty(self) -> Tally:
-        return Tally(np.zeros((2, self.d), dtype=np.int64), 0)
 
     @property
     def scale(self) -> float:
@@ -84,9 +77,7 @@ class NearestDirection(VectorCoin):
 
     def estimate(self, tally: Tally) -> Estimate:
         """The mean vector, in [-1, 1] a coordinate, unbiased up to 1e-5, shape (d,)."""
-        n = tally.answered
-        mean, square = tally.counts[0] / n, tally.counts[1] / n
-        return Estimate(self.scale * mean, self.scale * np.sqrt(np.maximum(square - mean**2, 0.0) / n), n)
+        return of_moments(tally, self.scale)
 
 
 @lru_cache(maxsize=MAX_DIRECTIONS)

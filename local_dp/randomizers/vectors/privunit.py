@@ -14,9 +14,9 @@ from local_dp.cube import walsh_hadamard
 from local_dp.domains import Vectors, vectors
 from local_dp.errors import InputError
 from local_dp.loss import NANO
-from local_dp.randomizers.per_coin import Coined
+from local_dp.randomizers.places import Coined
 from local_dp.randomizers.randomizer import Evidence, Randomizer
-from local_dp.randomizers.vectors.base import normal_means, pieces_of, signs_of, words_of
+from local_dp.randomizers.vectors.base import normal_means, of_moments, pieces_of, signs_of, words_of
 from local_dp.tallies import Estimate, Tally
 
 UNIT = 1 << 14  # a coordinate of 1 in a report
@@ -89,15 +89,24 @@ def turned(rows: Floats, words: Words, steps: int) -> Floats:
     return towards
 
 
-def on_sphere(tally: Tally, scale: float) -> Estimate:
-    """The mean of what reports stand for, `scale` times them, from the sums of coordinates and of their squares, shape (2, d)."""
-    n = tally.answered
-    mean, square = tally.counts[0] / n, tally.counts[1] / n
-    return Estimate(scale * mean, scale * np.sqrt(np.maximum(square - mean**2, 0.0) / n), n)
+@dataclass(frozen=True, kw_only=True)
+class OfSphere(Randomizer):
+    """A vector of the Euclidean ball, in d >= 2 dimensions, on a lattice of `steps` to either side; proved from a density."""
+
+    evidence: ClassVar[Evidence] = "density"
+    d: int = 3
+    steps: int = 1 << 10
+
+    @cached_property
+    def domain(self) -> Vectors:
+        domain = vectors("ball", self.d, self.steps)
+        if domain.d < 2:
+            raise InputError(f"d is {self.d}; a sphere needs 2 coordinates or more")
+        return domain
 
 
 @dataclass(frozen=True, kw_only=True)
-class PrivUnit(Randomizer):
+class PrivUnit(OfSphere):
     """Reports a uniform point of the cap about the vector with probability p, of the rest of the sphere otherwise; coordinates rounded to 2^-14.
 
     A vector of norm r < 1 takes the opposite direction with probability (1 - r) / 2, privately. The choice of the best cap spends all of epsilon. Privacy:
@@ -109,23 +118,14 @@ class PrivUnit(Randomizer):
 
     name: ClassVar[str] = "privunit"
     source: ClassVar[str] = "Bhowmick, Duchi, Freudiger, Kapoor, Rogers 2018; Asi, Feldman, Talwar 2022"
-    evidence: ClassVar[Evidence] = "density"
-    d: int = 3
-    steps: int = 1 << 10
 
     def check(self) -> None:
         if self.word_bits != 64:
             raise InputError(f"word_bits is {self.word_bits}; PrivUnit needs 64")
-        if self.domain.d < 2:
-            raise InputError(f"d is {self.d}; a sphere needs 2 coordinates or more")
-
-    @cached_property
-    def domain(self) -> Vectors:
-        return vectors("ball", self.d, self.steps)
+        super().check()
 
     @cached_property
     def cap(self) -> Cap:
-        """The cap of least variance."""
         return best_cap(self._inner, self.d)
 
     @property
@@ -134,7 +134,6 @@ class PrivUnit(Randomizer):
 
     @property
     def mean(self) -> float:
-        """m, the mean of <v, x> of a report."""
         return self.cap.mean(self._inner)
 
     @property
@@ -156,8 +155,7 @@ class PrivUnit(Randomizer):
             some = slice(first, first + _BLOCK)
             towards = turned(values[some].astype(np.float64), words[some, 1], self.steps)
             reports[some] = np.rint(self.points(towards, words[some]) * UNIT)
-        sent: Words = reports
-        return sent
+        return np.asarray(reports)
 
     def points(self, towards: Floats, words: Words) -> Floats:
         """Points of the sphere, from the caps about these unit vectors or from the rest."""
@@ -183,11 +181,7 @@ class PrivUnit(Randomizer):
     def possible(self, reports: Words) -> Bools:
         """Points of the sphere, up to their rounding."""
         away = abs(np.sqrt((reports.astype(np.float64) ** 2).sum(axis=1)) - UNIT)
-        possible: Bools = away <= math.sqrt(self.d) / 2 + 1e-6
-        return possible
-
-    def empty(self) -> Tally:
-        return Tally(np.zeros((2, self.d), dtype=np.int64), 0)
+        return np.asarray(away <= math.sqrt(self.d) / 2 + 1e-6)
 
     def tally(self, reports: Words, cells: Words) -> Tally:
         """The sums of the coordinates and of their squares, shape (2, d)."""
@@ -199,7 +193,7 @@ class PrivUnit(Randomizer):
 
     def estimate(self, tally: Tally) -> Estimate:
         """The mean vector, in [-1, 1] a coordinate, unbiased up to 1e-4, shape (d,)."""
-        return on_sphere(tally, 1 / (self.mean * UNIT))
+        return of_moments(tally, 1 / (self.mean * UNIT))
 
 
 LEAST = 32  # coordinates of a projection: with fewer, its length has another mean than a uniform one's
@@ -208,7 +202,7 @@ _SHIFT = 4  # bits that squares leave out, so that they add up in 64 bits
 
 
 @dataclass(frozen=True, kw_only=True)
-class ProjUnit(Coined):
+class ProjUnit(OfSphere, Coined):
     """Projects the vector, filled up to D = 2^l coordinates, onto k random ones, and reports the direction of the projection by PrivUnit in k dimensions.
 
     The projection is W = S D3 H D2 H D1: signs D1, D2, D3 by the coin, H the Walsh-Hadamard transform, S the sums over k residue classes, scaled to
@@ -221,22 +215,13 @@ class ProjUnit(Coined):
 
     name: ClassVar[str] = "projunit"
     source: ClassVar[str] = "Asi, Feldman, Nelson, Nguyen, Talwar 2024 (fast ProjUnit)"
-    evidence: ClassVar[Evidence] = "density"
-    d: int = 3
-    steps: int = 1 << 10
     k: int = 0
 
     def check(self) -> None:
-        if self.domain.d < 2:
-            raise InputError(f"d is {self.d}; a sphere needs 2 coordinates or more")
         check_whole("k", self.k, 0, self.filled)
         if self.k & (self.k - 1) or 0 < self.k < min(LEAST, self.filled):
             raise InputError(f"k is {self.k}; give a power of two from {min(LEAST, self.filled)} to {self.filled}, or 0 for the best")
         super().check()
-
-    @cached_property
-    def domain(self) -> Vectors:
-        return vectors("ball", self.d, self.steps)
 
     @property
     def filled(self) -> int:
@@ -246,7 +231,7 @@ class ProjUnit(Coined):
     @cached_property
     def chosen(self) -> int:
         """k."""
-        return self.k or least_projection(self.nano, self.d)
+        return self.k or least_projection(self.nano, self.domain.d)
 
     @cached_property
     def inner(self) -> PrivUnit:
@@ -277,23 +262,17 @@ class ProjUnit(Coined):
         norms = np.sqrt((projected**2).sum(axis=1))
         lost = norms < 1e-12
         projected[lost, 0] = 1.0  # nothing is left: any direction will do
-        directions: Floats = projected / np.where(lost, 1.0, norms)[:, None]
-        return directions
+        return projected / np.where(lost, 1.0, norms)[:, None]
 
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
         reports: Any = np.empty((len(values), self.chosen), dtype="<i2")
         for some in self._blocks(len(values)):
             towards = turned(values[some].astype(np.float64), words[some, 1], self.steps)
             reports[some] = np.rint(self.inner.points(self._directions(towards, cells[some]), words[some]) * UNIT)
-        sent: Words = reports
-        return sent
+        return np.asarray(reports)
 
     def possible(self, reports: Words) -> Bools:
-        """Points of the sphere, up to their rounding."""
         return self.inner.possible(reports)
-
-    def empty(self) -> Tally:
-        return Tally(np.zeros((2, self.d), dtype=np.int64), 0)
 
     def tally(self, reports: Words, cells: Words) -> Tally:
         """The sums of the coordinates of the reports turned back, and of the squares of their leading parts, shape (2, d): whole numbers, exact."""
@@ -319,7 +298,7 @@ class ProjUnit(Coined):
 
     def estimate(self, tally: Tally) -> Estimate:
         """The mean vector, in [-1, 1] a coordinate, shape (d,)."""
-        return on_sphere(Tally(tally.counts * np.array([[1], [1 << 2 * _SHIFT]]), tally.n), self.scale)
+        return of_moments(Tally(tally.counts * np.array([[1], [1 << 2 * _SHIFT]]), tally.n), self.scale)
 
 
 def mean_length(filled: int, k: int) -> float:

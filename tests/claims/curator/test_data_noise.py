@@ -6,8 +6,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from local_dp.curator.sensitivity.cauchy import CauchyNoise
-from local_dp.curator.sensitivity.mechanisms import Proposed
+from local_dp.curator.sensitivity.mechanisms import CauchyNoise, Proposed
 from local_dp.curator.sensitivity.triangles import NoisyLocalTriangles, Triangles
 from local_dp.experiments.claims.curator.data_noise import EXPERIMENT, Counts, Delta, LocalNoise, Medians, Price, Small
 from local_dp.experiments.lab.coverage.stated import measure_stated

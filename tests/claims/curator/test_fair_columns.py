@@ -8,9 +8,8 @@ import pytest
 
 from local_dp.arrays import Floats
 from local_dp.curator.marginals.base import BinaryTable, Errors, Marginals
-from local_dp.curator.marginals.baselines import OneMarginal, PlainGaussian, PlainLaplace, independent, of_total, on_simplex
+from local_dp.curator.marginals.baselines import OneMarginal, PlainGaussian, PlainLaplace, SpanningTree, independent, of_total, on_simplex
 from local_dp.curator.marginals.fourier import FourierGaussian, choose
-from local_dp.curator.marginals.tree import SpanningTree
 from local_dp.draws import Draws
 from local_dp.loss import approximate
 from local_dp.noise import KeyedNoise

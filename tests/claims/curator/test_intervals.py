@@ -4,8 +4,8 @@ from dataclasses import replace
 from fractions import Fraction
 
 from local_dp.curator.intervals import factorization
-from local_dp.curator.intervals.level import Level
-from local_dp.curator.rounded_normal import rounded_normals
+from local_dp.curator.intervals.tree import Level
+from local_dp.curator.inversion import rounded_normals
 from local_dp.experiments.claims.curator.intervals import CONSISTENT, EXPERIMENT, FLAT, ROOT, Errors, Local, Privacy
 from tests.support.runs.quick import Quick, Twin
 

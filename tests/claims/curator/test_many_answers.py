@@ -4,12 +4,12 @@ from dataclasses import replace
 
 import pytest
 
-from local_dp.curator.intervals.level import Level
+from local_dp.curator.intervals.tree import Level
+from local_dp.curator.marginals.base import Weights
 from local_dp.curator.query_release import counting, pmw
 from local_dp.curator.query_release.counting import SmallDatabase
 from local_dp.curator.query_release.mwem import ConcentratedRounds
 from local_dp.curator.query_release.pmw import Answered, FirstFar, Stream, Terms, moved
-from local_dp.curator.query_release.weights import Weights
 from local_dp.curator.selection.exponential import ExponentialChoice
 from local_dp.experiments.claims.curator.many_answers import runs
 from local_dp.experiments.claims.curator.many_answers.claim import EXPERIMENT

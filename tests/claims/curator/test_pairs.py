@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
+from local_dp.curator.inversion import rounded_normals
 from local_dp.curator.marginals import pairs as release
 from local_dp.curator.marginals.pairs import PairGaussian, onto_elliptope
-from local_dp.curator.rounded_normal import rounded_normals
 from local_dp.experiments.claims.curator import pairs
 from local_dp.experiments.claims.curator.pairs import EXPERIMENT, Releases
 from tests.support.runs.quick import Quick, Twin, lost

@@ -6,15 +6,13 @@ from typing import Any
 
 from local_dp.accounting import rules
 from local_dp.accounting.rules import delta
-from local_dp.curator.counts import k_norm
-from local_dp.curator.counts.gaussian import GaussianCounts
-from local_dp.curator.counts.k_norm import KNormCounts
-from local_dp.curator.counts.laplace import ComposedLaplaceCounts, LaplaceCounts, NoCounts, NoisyCounts
-from local_dp.curator.rounded_normal import least_variance
+from local_dp.curator import counts
+from local_dp.curator.counts import ComposedLaplaceCounts, GaussianCounts, KNormCounts, LaplaceCounts, NoCounts, NoisyCounts
+from local_dp.curator.inversion import least_variance
 from local_dp.experiments.claims.curator.price import COMPOSED, EXPERIMENT, GAUSSIAN, K_NORM, LAPLACE, NOTHING, Errors, Normal, Rules, Transcripts
 from tests.support.runs.quick import Quick, Twin
 
-QUICK, STEP, RADIUS = Quick(EXPERIMENT), ComposedLaplaceCounts.step, k_norm._radius
+QUICK, STEP, RADIUS = Quick(EXPERIMENT), ComposedLaplaceCounts.step, counts._radius
 
 
 def square(of: Any) -> dict[str, Any]:
@@ -27,7 +25,7 @@ TWINS = [
     Twin("99 % of the delta", rules, {"delta": lambda losses, epsilon: 0.99 * delta(losses, epsilon)}, (Transcripts,), ("no price is lower",)),
     Twin(
         "half the noise of the cube: another law, less error than is possible",
-        k_norm,
+        counts,
         {"_radius": lambda k, nano: RADIUS(k, 2 * nano)},
         (K_NORM,),
         ("closed forms", "no pure noise has a median"),

@@ -15,7 +15,7 @@ from local_dp.noise import KeyedNoise
 from local_dp.oracles.local.population import PopulationOracle
 from local_dp.oracles.local.sessions import Spoken
 from local_dp.protocols.parity.ladder import ways_on
-from local_dp.randomizers.repeated.one_of_rounds import OneOfRounds
+from local_dp.randomizers.repeated.memoised import OneOfRounds
 from tests.support.runs.quick import Quick, Twin
 
 QUICK, LEAD, WEIGHT = Quick(EXPERIMENT), kinds.lead, OneOfRounds.weight

@@ -20,7 +20,7 @@ from local_dp.oracles.local.asked import LocalQuery
 from local_dp.protocols.parity.parity import ParityDeny
 from local_dp.randomizers import one_bit
 from local_dp.randomizers.one_bit import flip_weight
-from local_dp.randomizers.signs import deny
+from local_dp.randomizers.signs import characters
 from local_dp.tallies import Tally
 from tests.support.runs.quick import lost
 
@@ -95,13 +95,13 @@ def test_a_server_that_takes_the_most_named_is_not_shown(monkeypatch: pytest.Mon
     assert "Every search" in lost(found(Count))
 
 
-def agrees(label: Any, named: Any, right: Any = deny._ruled_out) -> Any:
+def agrees(label: Any, named: Any, right: Any = characters._ruled_out) -> Any:
     """Clients name a parity that agrees."""
     return right(label, named) ^ np.uint8(1)
 
 
 @pytest.mark.parametrize(("target", "name", "wrong"), [
-    (deny, "_ruled_out", agrees), (one_bit, "flip_weight", lambda nano, bits: flip_weight(2 * nano, bits)),
+    (characters, "_ruled_out", agrees), (one_bit, "flip_weight", lambda nano, bits: flip_weight(2 * nano, bits)),
 ], ids=["agrees", "leaks"])  # fmt: skip
 def test_a_wrong_randomizer_is_not_shown(target: Any, name: str, wrong: object, monkeypatch: pytest.MonkeyPatch) -> None:
     """Clients who name what agrees do not follow the law; thresholds of twice the epsilon lose more than is charged."""

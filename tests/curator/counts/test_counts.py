@@ -14,14 +14,19 @@ from scipy.stats import binom, chisquare, dlaplace, norm, poisson
 from local_dp.accounting.gaussian import conversion, gaussian_delta
 from local_dp.accounting.rules import delta, epsilon
 from local_dp.curator import inversion
-from local_dp.curator.account import ConcentratedAccount
-from local_dp.curator.counts.gaussian import DiscreteGaussianCounts, GaussianCounts, least_discrete_variance
-from local_dp.curator.counts.k_norm import KNormCounts
-from local_dp.curator.counts.laplace import ColumnCounts, ComposedLaplaceCounts, LaplaceCounts, NoCounts
-from local_dp.curator.inversion import binomial, discrete_laplaces, exp_minus
-from local_dp.curator.rounded_normal import least_variance, mu_squared, rounded_normals, rounded_sizes
-from local_dp.curator.sums import NoisySum
-from local_dp.curator.trusted import TrustedOracle
+from local_dp.curator.account import ConcentratedAccount, TrustedOracle
+from local_dp.curator.clipped import NoisySum
+from local_dp.curator.counts import (
+    ColumnCounts,
+    ComposedLaplaceCounts,
+    DiscreteGaussianCounts,
+    GaussianCounts,
+    KNormCounts,
+    LaplaceCounts,
+    NoCounts,
+    least_discrete_variance,
+)
+from local_dp.curator.inversion import binomial, discrete_laplaces, exp_minus, least_variance, mu_squared, rounded_normals, rounded_sizes
 from local_dp.draws import Draws
 from local_dp.errors import RefusedError
 from local_dp.interaction import Nonadaptive, run

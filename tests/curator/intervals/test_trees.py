@@ -13,15 +13,12 @@ from scipy.stats import norm
 
 from local_dp.accounting.gaussian import gaussian_delta
 from local_dp.arrays import Counts, Floats
-from local_dp.curator.account import Account
+from local_dp.curator.account import Account, TrustedOracle
 from local_dp.curator.intervals.factorization import PrefixFactorization, exact_product, series_inverse, series_product, square_sensitivity
-from local_dp.curator.intervals.least_squares import Shape, branchings, consistent, largest_variance, nested, prefix_variances
-from local_dp.curator.intervals.level import Level
-from local_dp.curator.intervals.tree import CountTree, best_branching
+from local_dp.curator.intervals.tree import CountTree, Level, Shape, best_branching, branchings, consistent, largest_variance, nested, prefix_variances
 from local_dp.curator.laws import SmallDatabases
 from local_dp.curator.mechanism import Neighbours
 from local_dp.curator.multisets import Multiset
-from local_dp.curator.trusted import TrustedOracle
 from local_dp.draws import Draws
 from local_dp.errors import RefusedError
 from local_dp.interaction import run

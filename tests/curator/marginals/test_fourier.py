@@ -12,9 +12,18 @@ from local_dp.accounting.gaussian import gaussian_delta, rho_within
 from local_dp.arrays import Counts, Floats
 from local_dp.curator.marginals import fourier
 from local_dp.curator.marginals.base import BinaryTable, Errors, Marginals
-from local_dp.curator.marginals.baselines import OneMarginal, PlainGaussian, PlainLaplace, independent, of_total, on_simplex
+from local_dp.curator.marginals.baselines import (
+    CharacterSums,
+    OneMarginal,
+    PlainGaussian,
+    PlainLaplace,
+    SpanningTree,
+    TreeTable,
+    independent,
+    of_total,
+    on_simplex,
+)
 from local_dp.curator.marginals.fourier import LITTLE, MUCH, FourierGaussian, best_shares, choose, largest_move, nearest_table, odd_meetings, weights_of
-from local_dp.curator.marginals.tree import CharacterSums, SpanningTree, TreeTable
 from local_dp.curator.mechanism import Mechanism
 from local_dp.curator.selection.exponential import BoundedRange
 from local_dp.draws import Draws

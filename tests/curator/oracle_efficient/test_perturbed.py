@@ -9,9 +9,9 @@ from typing import assert_type
 import numpy as np
 import pytest
 
-from local_dp.accounting.shares import optimal_part
+from local_dp.accounting.rules import optimal_part
 from local_dp.arrays import Counts, Floats, Ints
-from local_dp.curator.account import Account
+from local_dp.curator.account import Account, TrustedOracle
 from local_dp.curator.laws import SmallDatabases
 from local_dp.curator.oracle_efficient.branching import LEAF, BranchAndBound, FullSearch, Proof, check
 from local_dp.curator.oracle_efficient.perturbed import NOTHING, Beside, DataPlayer, Perturbation, PerturbedMinimum, SyntheticGame, clipped_noise, largest_error
@@ -31,7 +31,6 @@ from local_dp.curator.oracle_efficient.separated import (
     least_shift,
 )
 from local_dp.curator.selection.occam import Labelled, ParityClass, ThresholdClass
-from local_dp.curator.trusted import TrustedOracle
 from local_dp.draws import Draws
 from local_dp.interaction import Adaptive, run
 from local_dp.loss import Pure, approximate, exp_epsilon

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from local_dp.accounting.gaussian import gaussian_delta, rho_within
-from local_dp.accounting.shares import optimal_delta
+from local_dp.accounting.rules import optimal_delta
 from local_dp.arrays import Counts
-from local_dp.curator.account import Account, ConcentratedAccount
+from local_dp.curator.account import Account, ConcentratedAccount, TrustedOracle
 from local_dp.curator.laws import SmallDatabases, epsilon_of, worst_transcripts
-from local_dp.curator.marginals.base import BinaryTable, Errors, Marginals
+from local_dp.curator.marginals.base import BinaryTable, Errors, Marginals, Synthetic, Weights
 from local_dp.curator.mechanism import Mechanism
 from local_dp.curator.query_release.counting import CountingQueries, GaussianAnswers, LaplaceAnswers, SmallDatabase, moved, table
 from local_dp.curator.query_release.dual_query import DualQuery, SampledQueries, dual_terms
@@ -29,10 +29,7 @@ from local_dp.curator.query_release.mwem import (
     pure_mwem,
     pure_rounds,
 )
-from local_dp.curator.query_release.weights import Synthetic, Weights
-from local_dp.curator.selection.exponential import BoundedRange, ExponentialMechanism
-from local_dp.curator.selection.permute_and_flip import PermutedMechanism
-from local_dp.curator.trusted import TrustedOracle
+from local_dp.curator.selection.exponential import BoundedRange, ExponentialMechanism, PermutedMechanism
 from local_dp.draws import Draws
 from local_dp.errors import RefusedError
 from local_dp.interaction import run

@@ -11,14 +11,13 @@ import pytest
 from scipy.stats import chisquare
 
 from local_dp.arrays import Counts
-from local_dp.curator.account import Account, ConcentratedAccount
+from local_dp.curator.account import Account, ConcentratedAccount, TrustedOracle
 from local_dp.curator.clipped import laplace_tail
-from local_dp.curator.laws import SmallDatabases, Transcript, epsilon_of, transcripts, whole_weights, worst_transcripts
-from local_dp.curator.mechanism import Law
+from local_dp.curator.laws import SmallDatabases, Transcript, epsilon_of, transcripts, worst_transcripts
+from local_dp.curator.mechanism import Law, whole_weights
 from local_dp.curator.query_release import pmw
 from local_dp.curator.query_release.counting import CountingQueries, table
 from local_dp.curator.query_release.pmw import Asked, FirstFar, MultiplicativeWeights, NoisyCount, Stream, Terms, moved
-from local_dp.curator.trusted import TrustedOracle
 from local_dp.draws import Draws
 from local_dp.errors import RefusedError
 from local_dp.interaction import run

@@ -10,8 +10,8 @@ from math import prod
 import numpy as np
 import pytest
 
-from local_dp.curator.laws import SmallDatabases, hockey_stick, whole_weights
-from local_dp.curator.mechanism import Mechanism
+from local_dp.curator.laws import SmallDatabases, hockey_stick
+from local_dp.curator.mechanism import Mechanism, whole_weights
 from local_dp.curator.multisets import LabelledMultiset, Multiset
 from local_dp.curator.reductions.learners import (
     Amplified,
@@ -24,8 +24,7 @@ from local_dp.curator.reductions.learners import (
     resized,
     threshold_error,
 )
-from local_dp.curator.sanitizers.medians import Medians
-from local_dp.curator.sanitizers.sparse_medians import SparseMedians
+from local_dp.curator.sanitizers.medians import Medians, SparseMedians
 from local_dp.curator.sanitizers.steps import Steps
 from local_dp.curator.selection.exponential import ByScore, numbered
 from local_dp.curator.selection.groups import Listed

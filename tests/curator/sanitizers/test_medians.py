@@ -8,14 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from local_dp.bounds.packing import cell_failures, histogram_success, least_multiple, per_cell_success, told_cells_success
+from local_dp.bounds.packing import cell_failures, histogram_success, least_multiple, per_cell_success
 from local_dp.curator.laws import SmallDatabases, hockey_stick
 from local_dp.curator.multisets import BITS, Multiset, absent, points_of, value_of
-from local_dp.curator.sanitizers.baselines import DyadicTree, NoisyHistogram
-from local_dp.curator.sanitizers.medians import Medians, Node, Spread, TreeOfMedians
+from local_dp.curator.sanitizers.medians import Medians, Node, SparseMedians, Spread, TreeOfMedians
 from local_dp.curator.sanitizers.point_counts import CellNoise, KPointAnswers, KPointSanitizer, NoisyCounts, PerCellHistogram, ThresholdedHistogram
-from local_dp.curator.sanitizers.sparse_medians import SparseMedians
-from local_dp.curator.sanitizers.steps import Steps, ranks
+from local_dp.curator.sanitizers.steps import DyadicTree, NoisyHistogram, Steps, ranks
 from local_dp.curator.selection.exponential import numbered
 from local_dp.draws import Draws
 from local_dp.loss import ATTO, exp_epsilon
@@ -87,12 +85,6 @@ def test_a_count_moves_the_law_of_its_cell_by_e() -> None:
 def test_records_for_point_counts_of_per_cell(bits: int, records: int) -> None:
     """In closed form; releasing only the 64 largest strangers saves up to 20 records, since the others count 0."""
     assert least_multiple(lambda m: per_cell_success(bits, 1.0, m, 0.1), 0.1) == records
-
-
-@pytest.mark.parametrize(("bits", "records"), [(16, 250), (64, 920), (256, 3580)])
-def test_records_for_the_counts_that_are_told(bits: int, records: int) -> None:
-    noise = PerCellHistogram(bits, 1.0).noise
-    assert least_multiple(lambda m: told_cells_success(bits, noise, m, 0.1), 0.1) == records
 
 
 @pytest.mark.parametrize("bits", [64, 65, 65536])

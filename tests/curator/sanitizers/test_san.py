@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from local_dp.accounting.shares import optimal_delta
+from local_dp.accounting.rules import optimal_delta
 from local_dp.curator.multisets import Multiset
 from local_dp.curator.sanitizers.san_points import PrintedSanPoints, SanPoints
 from local_dp.curator.sanitizers.san_thresholds import (
@@ -18,7 +18,7 @@ from local_dp.curator.sanitizers.san_thresholds import (
     fullest_windows,
     inside,
 )
-from local_dp.curator.selection.printed import Goals
+from local_dp.curator.selection.sparse import Goals
 from local_dp.draws import Draws
 from local_dp.errors import InputError
 from local_dp.loss import ATTO, Pure

@@ -14,10 +14,9 @@ from local_dp.arrays import Ints
 from local_dp.bounds.curator import occam_examples, occam_examples_printed, occam_examples_realizable, occam_examples_uniform
 from local_dp.curator.laws import SmallDatabases
 from local_dp.curator.multisets import Multiset
-from local_dp.curator.selection.exponential import ExponentialChoice, ExponentialMechanism, decay_of, log_probabilities, numbered
+from local_dp.curator.selection.exponential import ExponentialChoice, ExponentialMechanism, PermuteAndFlip, decay_of, log_probabilities, numbered
 from local_dp.curator.selection.groups import Listed, Runs, powers, sum_by
 from local_dp.curator.selection.occam import Labelled, OccamLearner, ThresholdClass
-from local_dp.curator.selection.permute_and_flip import PermuteAndFlip
 from local_dp.curator.selection.sparse import SparseChoice, SparseExponential
 from local_dp.curator.selection.stable import UNIT, Lead, StableChoice, best_acceptance, laplace_acceptance, printed_acceptance
 from local_dp.draws import Draws

@@ -14,9 +14,21 @@ from local_dp.arrays import Floats
 from local_dp.curator.laws import hockey_stick
 from local_dp.curator.multisets import Multiset
 from local_dp.curator.selection.groups import Listed, Runs
-from local_dp.curator.selection.printed import Goals, PrintedChoice, PrintedChoosing
-from local_dp.curator.selection.quasi_concave import Interval, Partition, Parts, Promise, RecConcave, levels_of, plateaus
-from local_dp.curator.selection.stable import UNIT, StableChoice, best_acceptance, laplace_acceptance, printed_acceptance
+from local_dp.curator.selection.sparse import Goals, PrintedChoice, PrintedChoosing
+from local_dp.curator.selection.stable import (
+    UNIT,
+    Interval,
+    Partition,
+    Parts,
+    Promise,
+    RecConcave,
+    StableChoice,
+    best_acceptance,
+    laplace_acceptance,
+    levels_of,
+    plateaus,
+    printed_acceptance,
+)
 from local_dp.draws import Draws
 from local_dp.errors import InputError
 from local_dp.loss import ATTO, Approximate, approximate, exp_epsilon

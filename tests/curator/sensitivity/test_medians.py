@@ -15,7 +15,7 @@ from scipy.stats import chisquare
 
 from local_dp.curator.laws import SmallDatabases
 from local_dp.curator.multisets import Multiset
-from local_dp.curator.sensitivity.cauchy import FINE, LEAST, CauchyNoise, LocalSensitivity, cosh_loss, worst_ratio
+from local_dp.curator.sensitivity.mechanisms import FINE, LEAST, CauchyNoise, LocalSensitivity, cosh_loss, worst_ratio
 from local_dp.curator.sensitivity.medians import ExponentialMedian, Median, ProposedMedian, SmoothMedian
 from local_dp.draws import Draws
 from local_dp.loss import Pure, exp_epsilon, nano_epsilon

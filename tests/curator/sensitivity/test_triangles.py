@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from local_dp.arrays import Ints
-from local_dp.curator.account import Account
+from local_dp.curator.account import Account, TrustedOracle
 from local_dp.curator.laws import SmallDatabases, hockey_stick
 from local_dp.curator.mechanism import Law, Mechanism
 from local_dp.curator.selection.groups import Runs
-from local_dp.curator.sensitivity.cauchy import FINE, CauchyNoise, cosh_loss
+from local_dp.curator.sensitivity.mechanisms import FINE, CauchyNoise, cosh_loss
 from local_dp.curator.sensitivity.triangles import (
     GlobalTriangles,
     LadderTriangles,
@@ -24,7 +24,6 @@ from local_dp.curator.sensitivity.triangles import (
     Triangles,
     bounded,
 )
-from local_dp.curator.trusted import TrustedOracle
 from local_dp.draws import Draws
 from local_dp.errors import RefusedError
 from local_dp.interaction import Nonadaptive, run

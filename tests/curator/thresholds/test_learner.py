@@ -12,7 +12,7 @@ from local_dp.arrays import Naturals
 from local_dp.curator.mechanism import Mechanism
 from local_dp.curator.multisets import LabelledMultiset, Multiset
 from local_dp.curator.sanitizers.medians import Medians
-from local_dp.curator.selection.quasi_concave import Promise, levels_of
+from local_dp.curator.selection.stable import Promise, levels_of
 from local_dp.curator.thresholds.dyadic import DyadicThresholds, dyadic_records, middles
 from local_dp.curator.thresholds.learner import PureThresholds, agreements, errors_by_gap, hard_thresholds, printed, printed_records, random_target, tuned
 from local_dp.curator.thresholds.rectangles import (

@@ -28,7 +28,7 @@ from local_dp.populations.parity import LadderPopulation, ParityPopulation
 from local_dp.protocols.parity.ladder import Heard, LadderAgain, LadderInTurn, LadderOneRound, ways_on
 from local_dp.protocols.parity.parity import ParityDeny, ParityHalving, ParityOneRound, ParityProtocol, ParityRounds, log_likelihoods
 from local_dp.queries.examples import ParityExample, PathStep, columns
-from local_dp.randomizers.repeated.one_of_rounds import OneOfRounds
+from local_dp.randomizers.repeated.memoised import OneOfRounds
 from local_dp.randomizers.signs.characters import Characters, mask_set
 from local_dp.records import Records
 from local_dp.shuffle.central import check_shufflable

@@ -20,8 +20,7 @@ from local_dp.protocols.surveys.crosstab import Crosstab, CrossTable
 from local_dp.protocols.surveys.frequency import Frequency, Histogram
 from local_dp.protocols.surveys.identity import Identity, row_statistic
 from local_dp.protocols.surveys.policies import Launch
-from local_dp.protocols.surveys.statistical_queries import StatisticalQueries
-from local_dp.protocols.surveys.survey import Compare, Comparison, Survey
+from local_dp.protocols.surveys.survey import Compare, Comparison, StatisticalQueries, Survey
 from local_dp.protocols.vectors.mean_vector import Mean
 from local_dp.protocols.vectors.workload import Answers, PrefixSums, Workload
 from local_dp.records import Records

@@ -13,7 +13,7 @@ from local_dp.oracles.local.aggregate import AggregateOracle
 from local_dp.oracles.local.asked import LocalQuery
 from local_dp.populations.finite import Finite
 from local_dp.populations.population import Population
-from local_dp.postprocessing.shapes import agree, overlaps
+from local_dp.postprocessing.steps import agree, overlaps
 from local_dp.protocols.surveys.policies import Launch
 from local_dp.protocols.vectors.marginal_design import Dealt, Task, best_design, covering_sets, designs
 from local_dp.protocols.vectors.marginals import Marginals

@@ -171,7 +171,7 @@ class Cheap(BinaryRR):
         return super().nano // 2
 
     def prepare(self) -> None:
-        object.__setattr__(self, "_flip", BinaryRR(self.epsilon, word_bits=self.word_bits).flip)
+        object.__setattr__(self, "flip", BinaryRR(self.epsilon, word_bits=self.word_bits).flip)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -199,7 +199,7 @@ class CheaperAndCheaper(BinaryRR):
         return super().nano - self.asked[0] // 50
 
     def prepare(self) -> None:
-        object.__setattr__(self, "_flip", BinaryRR(self.epsilon, word_bits=self.word_bits).flip)
+        object.__setattr__(self, "flip", BinaryRR(self.epsilon, word_bits=self.word_bits).flip)
 
 
 @dataclass(frozen=True, kw_only=True)

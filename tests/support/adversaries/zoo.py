@@ -15,8 +15,7 @@ from local_dp.randomizers.finite import FiniteChannel
 from local_dp.randomizers.frequencies.grr import GRR
 from local_dp.randomizers.numbers.one_bit_mean import OneBitMean
 from local_dp.randomizers.one_bit import flip_weight
-from local_dp.randomizers.per_coin import PerCoin
-from local_dp.randomizers.places import BitVector
+from local_dp.randomizers.places import BitVector, PerCoin
 from local_dp.randomizers.randomizer import Evidence, Randomizer
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.tallies import Estimate, Tally
@@ -136,7 +135,7 @@ class Greedy(BinaryRR):
     """Claims epsilon and spends a tenth more."""
 
     def prepare(self) -> None:
-        object.__setattr__(self, "_flip", flip_weight(self.nano * 11 // 10, self.word_bits))
+        object.__setattr__(self, "flip", flip_weight(self.nano * 11 // 10, self.word_bits))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,7 +3,7 @@
 from collections import Counter
 
 from local_dp.loss import nano_epsilon
-from local_dp.randomizers.repeated.one_of_rounds import OneOfRounds
+from local_dp.randomizers.repeated.memoised import OneOfRounds
 from local_dp.server.round import Round
 from local_dp.wire import Ask, Refusal, Reply, Request
 from tests.support.faults.client import BUDGET, Client

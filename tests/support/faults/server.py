@@ -7,7 +7,7 @@ from local_dp.errors import InputError, QuorumError, RefusedError
 from local_dp.oracles.local.asked import Cohort, LocalQuery
 from local_dp.queries.examples import PathStep
 from local_dp.queries.tables import Question
-from local_dp.randomizers.repeated.one_of_rounds import OneOfRounds
+from local_dp.randomizers.repeated.memoised import OneOfRounds
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.server.coordinator import Coordinator
 from local_dp.server.phases import Collecting, Send

@@ -1,30 +1,36 @@
 """Every query by parameters that it accepts, sharp ones under which finite numbers overflow, and records that are hard to compute with."""
 
-from typing import Any
+from dataclasses import MISSING, fields
+from typing import Any, get_type_hints
 
 import numpy as np
 
-ANY_PARAMETERS: dict[str, dict[str, Any]] = {
-    "question": {"text": "x > 1"}, "category": {"column": "x", "labels": ("a", "b")}, "bounded": {"column": "x", "low": 0.0, "high": 1.0},
-    "below": {"column": "x", "end": 0.5, "missing": 1 << 15}, "binned": {"column": "x", "low": 0.0, "high": 1.0, "bins": 3},
-    "crossed": {"parts": ("x", "y == 1"), "labels": ("a\x1fb", "")}, "odd": {"parts": ("x", "y == 1"), "labels": ("a\x1fb", "")},
-    "grouped": {"column": "x", "low": 0.0, "high": 1.0}, "subset": {"members": "a0"}, "bit": {"number": 3},
-    "decrypted": {"number": 600, "bits": "a0"}, "change-interval": {"waves": ("x == 1", "x > 0"), "labels": (), "change": 1, "width": 1},
-    "prefix": {"column": "x", "bits": 32, "length": 8}, "hashed-prefix": {"column": "x", "bits": 32, "length": 32, "width": 18, "seed": 1},
-    "kept-prefix": {"column": "x", "bits": 32, "length": 18, "step": 6, "width": 12, "kept": ("0", "1f")}, "masked-index": {"d": 4},
-    "masked-parity": {"d": 4, "r": 3}, "masked-bit": {"d": 4, "j": 1}, "masked-coset": {"d": 4, "k": 2, "s": 1}, "masked-random": {"d": 4, "seed": 1},
-    "masked-indicator": {"d": 4, "j": 1}, "masked-disagreement": {"d": 4, "r": 1}, "masked-list": {"d": 4, "r": 1, "free": 1, "asked": 3},
-    "masked-bent": {"d": 4, "told": 2}, "parity-example": {"d": 4}, "parity-coset": {"d": 4, "k": 2, "s": 1, "t": 1},
-    "correlation": {"label": "y", "columns": ("x",)}, "coordinates": {"columns": ("x", "b"), "centres": (0.0, 0.0), "reaches": (1.0, 1.0)},
-    "signed-label": {"condition": "x > 1", "label": "y"}, "product": {"factors": ("x", "y")},
-    "mistake": {"columns": ("x",), "label": "y", "weights": (1.0,)},
-    "descent": {"loss": "hinge", "columns": ("x",), "label": "y", "weights": (1.0,), "coordinate": 0},
-    "descent-vector": {"loss": "hinge", "columns": ("x",), "label": "y", "weights": (1.0,)}, "cell": {"column": "x", "edges": (0.0, 0.5)},
-    "encoded": {"features": ("x",), "lows": (0.0,), "highs": (1.0,), "label": "y", "query": '["product", {"factors": ["x0", "y"]}]'},
-    "verdict": {"kind": "Stump", "hypothesis": '{"literal": {"place": 0, "value": 1}}'},
-    "nearest-centre": {"columns": ("x",), "centres": (0.0, 1.0), "centre": 0}, "centre-sum": {"columns": ("x",), "centres": (0.0, 1.0), "centre": 0},
-    "path-step": {"path": "011", "first": 1},
+from local_dp.queries.registry import QUERIES
+
+_OF_NAME = {
+    "column": "x", "columns": ("x",), "label": "y", "labels": ("a", "b"), "parts": ("x", "y == 1"), "text": "x > 1", "condition": "x > 1",
+    "low": 0.0, "high": 1.0, "d": 4, "k": 2, "bits": 32, "weights": (1.0,), "loss": "hinge", "centres": (0.0, 1.0), "centre": 0, "coordinate": 0,
 }  # fmt: skip
+_OF_TYPE: dict[Any, Any] = {int: 1, float: 1.0, str: "x"}
+_OWN: dict[str, dict[str, Any]] = {  # where neither suits
+    "below": {"end": 0.5, "missing": 1 << 15}, "binned": {"bins": 3}, "crossed": {"labels": ("a\x1fb", "")}, "odd": {"labels": ("a\x1fb", "")},
+    "subset": {"members": "a0"}, "bit": {"number": 3}, "decrypted": {"number": 600, "bits": "a0"}, "correlation": {"label": "y"},
+    "prefix": {"length": 8}, "hashed-prefix": {"length": 32, "width": 18}, "kept-prefix": {"length": 18, "step": 6, "width": 12, "kept": ("0", "1f")},
+    "masked-parity": {"r": 3}, "masked-coset": {"s": 1}, "masked-list": {"free": 1, "asked": 3}, "masked-bent": {"told": 2},
+    "parity-coset": {"s": 1, "t": 1}, "path-step": {"path": "011", "first": 1}, "change-interval": {"waves": ("x == 1", "x > 0"), "labels": ()},
+    "coordinates": {"columns": ("x", "b"), "centres": (0.0, 0.0), "reaches": (1.0, 1.0)}, "product": {"factors": ("x", "y")},
+    "cell": {"edges": (0.0, 0.5)}, "verdict": {"kind": "Stump", "hypothesis": '{"literal": {"place": 0, "value": 1}}'},
+    "encoded": {"features": ("x",), "lows": (0.0,), "highs": (1.0,), "label": "y", "query": '["product", {"factors": ["x0", "y"]}]'},
+}  # fmt: skip
+
+
+def _any_parameters(name: str) -> dict[str, Any]:
+    kind, types = QUERIES[name], get_type_hints(QUERIES[name])
+    required = [each.name for each in fields(kind) if each.default is MISSING]
+    return {key: _OF_NAME.get(key, _OF_TYPE.get(types[key])) for key in required} | _OWN.get(name, {})
+
+
+ANY_PARAMETERS = {name: _any_parameters(name) for name in QUERIES}
 ANY_COLUMNS = ("x", "i", "b", "y", "x0", "row", "secret", "w0", "user", "key0", "key1", "key2", "key3", "level", "table0")  # what they read
 
 EXTREMES = np.array([0.0, -0.0, 5e-324, 1e-300, 1.0, -1e308, 1.7e308, np.inf, -np.inf, np.nan])

@@ -9,8 +9,7 @@ from local_dp.randomizers.compressed.genprot import GenProt
 from local_dp.randomizers.evidence import PROVEN, exact_ratio
 from local_dp.randomizers.finite import FiniteChannel
 from local_dp.randomizers.frequencies.base import FiniteOracle
-from local_dp.randomizers.frequencies.hadamard import Hadamard, SignedHadamard
-from local_dp.randomizers.frequencies.hadamard_response import HadamardResponse, RecursiveHadamard
+from local_dp.randomizers.frequencies.hadamard import Hadamard, HadamardResponse, RecursiveHadamard, SignedHadamard
 from local_dp.randomizers.frequencies.local_hashing import BLH, OLH, CountMeanSketch, PIRappor
 from local_dp.randomizers.frequencies.projective import PGR
 from local_dp.randomizers.frequencies.signed import SignedBlocks

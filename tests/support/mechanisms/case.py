@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from local_dp.arrays import Counts
-from local_dp.curator.counts.laplace import ColumnCounts
+from local_dp.curator.counts import ColumnCounts
 from local_dp.curator.laws import SmallDatabases, hockey_stick
 from local_dp.curator.mechanism import Law, Mechanism, Neighbours
 from local_dp.curator.multisets import LabelledMultiset, Multiset

@@ -5,9 +5,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from local_dp.curator.counts.k_norm import KNormCounts
-from local_dp.curator.counts.laplace import ColumnCounts, ComposedLaplaceCounts, LaplaceCounts, NoisyCounts
-from local_dp.curator.intervals.level import Level, LevelCounts
+from local_dp.curator.counts import ColumnCounts, ComposedLaplaceCounts, KNormCounts, LaplaceCounts, NoisyCounts
+from local_dp.curator.intervals.tree import Level, LevelCounts
 from local_dp.curator.multisets import Multiset
 from tests.support.mechanisms.case import Case, Twin, bits, columns, points
 

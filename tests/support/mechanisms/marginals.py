@@ -2,10 +2,9 @@
 
 import numpy as np
 
-from local_dp.curator.intervals.level import LevelCounts
+from local_dp.curator.intervals.tree import LevelCounts
 from local_dp.curator.marginals.base import BinaryTable
-from local_dp.curator.marginals.baselines import OneMarginal
-from local_dp.curator.marginals.tree import DependentPair
+from local_dp.curator.marginals.baselines import DependentPair, OneMarginal
 from tests.support.mechanisms.case import Case
 
 

@@ -3,9 +3,8 @@
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from local_dp.curator.sanitizers.medians import Medians
+from local_dp.curator.sanitizers.medians import Medians, SparseMedians
 from local_dp.curator.sanitizers.point_counts import CellNoise, KPointSanitizer, PerCellHistogram, ThresholdedHistogram
-from local_dp.curator.sanitizers.sparse_medians import SparseMedians
 from local_dp.curator.selection.sparse import SparseChoice
 from local_dp.loss import Pure
 from tests.support.mechanisms.case import POINTS, Case, Judged, Twin, points

@@ -9,13 +9,11 @@ import numpy as np
 
 from local_dp.arrays import Counts
 from local_dp.curator.multisets import Multiset
-from local_dp.curator.selection.exponential import ExponentialMechanism, numbered
+from local_dp.curator.selection.exponential import ExponentialMechanism, PermutedMechanism, numbered
 from local_dp.curator.selection.groups import Listed, Runs
 from local_dp.curator.selection.occam import Labelled, OccamLearner, ParityClass, ThresholdClass
-from local_dp.curator.selection.permute_and_flip import PermutedMechanism
-from local_dp.curator.selection.quasi_concave import Parts, Promise, RecConcave
 from local_dp.curator.selection.sparse import SparseChoice, SparseExponential
-from local_dp.curator.selection.stable import UNIT, Lead, StableChoice, printed_acceptance
+from local_dp.curator.selection.stable import UNIT, Lead, Parts, Promise, RecConcave, StableChoice, printed_acceptance
 from local_dp.loss import ATTO
 from tests.support.mechanisms.case import POINTS, Case, Twin, frequencies, points
 

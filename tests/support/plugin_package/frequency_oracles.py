@@ -11,8 +11,7 @@ from local_dp.domains import Domain, symbols
 from local_dp.loss import exp_epsilon
 from local_dp.randomizers.finite import ceil_fraction
 from local_dp.randomizers.frequencies.grr import GRR
-from local_dp.randomizers.per_coin import PerCoin
-from local_dp.randomizers.places import BitVector
+from local_dp.randomizers.places import BitVector, PerCoin
 from local_dp.tallies import Estimate, Tally
 
 

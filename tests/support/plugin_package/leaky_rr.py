@@ -14,4 +14,4 @@ class LeakyRR(BinaryRR):
     name: ClassVar[str] = "leaky-rr"
 
     def prepare(self) -> None:
-        object.__setattr__(self, "_flip", flip_weight(2 * self.nano, self.word_bits))
+        object.__setattr__(self, "flip", flip_weight(2 * self.nano, self.word_bits))

@@ -27,7 +27,7 @@ from local_dp.oracles.local.asked import LocalQuery
 from local_dp.oracles.local.oracle import RoundSummary
 from local_dp.protocols.surveys.survey import Survey
 from local_dp.sealing import UNSIGNED, Envelopes, Party, new_key, public
-from local_dp.server import listening, remote
+from local_dp.server import listening
 from local_dp.server.coordinator import Coordinator
 from local_dp.server.quorum import Terms
 from local_dp.server.remote import RemoteOracle
@@ -150,12 +150,11 @@ def play_in_memory(cast: Cast, broker: MemoryBroker, joining: float = 5.0) -> tu
 
     async def play() -> tuple[Coordinator, int]:
         coordinator = Coordinator(RUN, CLIENTS, SEED, BUDGET, TERMS, cast.keys.roster if cast.keys else None)
-        bus = remote.heard(broker.join(listening.filters(RUN)), cast.at_the_server(), coordinator)
-        oracle = RemoteOracle(bus, coordinator)
+        oracle = RemoteOracle(broker.join(listening.filters(RUN)), coordinator, envelopes=cast.at_the_server())
         async with beside(oracle.serve(1.0), *(cast.serve(member, broker.join(filters(RUN, HOSTS))) for member in cast.members)):
             await oracle.ready(joining)
             await run_async(cast.algorithm(), oracle)
-            return coordinator, bus.forged
+            return coordinator, oracle.bus.forged
 
     return run_virtually(play())
 

@@ -7,12 +7,11 @@ from typing import TypeAlias
 
 import numpy as np
 
-from local_dp.accounting.shares import optimal_part
+from local_dp.accounting.rules import optimal_part
 from local_dp.arrays import Bools
 from local_dp.attacks.tracing import FAILURE, STRATEGIES, Pirates, Traced, marked, tardos, tardos_accused, traced, tracing, traitor_tracing
 from local_dp.bounds.attacks import traced_length
-from local_dp.curator.account import Account
-from local_dp.curator.trusted import TrustedOracle
+from local_dp.curator.account import Account, TrustedOracle
 from local_dp.draws import Draws
 from local_dp.experiments.claims.attacks.tracing.signed import Signed, Verified, check_signed, signed_points, signed_table
 from local_dp.experiments.lab.chapters import CURATOR_AND_ATTACKS

@@ -8,12 +8,11 @@ import numpy as np
 
 from local_dp.arrays import Floats
 from local_dp.attacks.tracing import Signer
-from local_dp.curator.account import ConcentratedAccount
+from local_dp.curator.account import ConcentratedAccount, TrustedOracle
 from local_dp.curator.marginals.base import BinaryTable, Errors, Marginals
 from local_dp.curator.multisets import Multiset
 from local_dp.curator.query_release.mwem import concentrated_mwem
 from local_dp.curator.sanitizers.point_counts import ThresholdedHistogram
-from local_dp.curator.trusted import TrustedOracle
 from local_dp.draws import Draws
 from local_dp.experiments.lab.claim import Check, Scale, Table
 from local_dp.experiments.lab.findings import Rows

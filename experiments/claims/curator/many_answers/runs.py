@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from local_dp.arrays import Counts, Floats
-from local_dp.curator.account import Account, ConcentratedAccount
-from local_dp.curator.intervals.level import Level
+from local_dp.curator.account import Account, ConcentratedAccount, TrustedOracle
+from local_dp.curator.intervals.tree import Level
 from local_dp.curator.laws import SmallDatabases, epsilon_of, worst_transcripts
 from local_dp.curator.marginals.base import BinaryTable, Marginals
 from local_dp.curator.marginals.base import Errors as CellErrors
@@ -20,7 +20,6 @@ from local_dp.curator.query_release.counting import CountingQueries, GaussianAns
 from local_dp.curator.query_release.dual_query import DualQuery
 from local_dp.curator.query_release.mwem import Mwem, PureRounds, concentrated_mwem, pure_mwem
 from local_dp.curator.query_release.pmw import Answered, MultiplicativeWeights, Stream, Terms
-from local_dp.curator.trusted import TrustedOracle
 from local_dp.draws import Draws
 from local_dp.interaction import run
 from local_dp.loss import Pure, approximate

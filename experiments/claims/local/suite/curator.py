@@ -9,8 +9,8 @@ from typing import ClassVar
 import numpy as np
 
 from local_dp.arrays import Ints
+from local_dp.curator.clipped import NoisySum
 from local_dp.curator.laws import SmallDatabases, epsilon_of
-from local_dp.curator.sums import NoisySum
 from local_dp.domains import Domain, levels
 from local_dp.draws import Draws
 from local_dp.experiments.claims.local.local_to_sq.laws import compared

@@ -8,9 +8,8 @@ from typing import Any, Final, Protocol
 import numpy as np
 
 from local_dp.bounds.curator import enough_records
-from local_dp.curator.account import Account
-from local_dp.curator.sums import NoisySum
-from local_dp.curator.trusted import TrustedOracle
+from local_dp.curator.account import Account, TrustedOracle
+from local_dp.curator.clipped import NoisySum
 from local_dp.draws import Draws
 from local_dp.errors import InputError, LocalDPError
 from local_dp.experiments.claims.local.suite.worst import Outcome, scattered, worst_case
