@@ -22,14 +22,10 @@ def price(terms: str, delta: float, rule: str = "exact") -> float:
     return epsilon(losses_of(terms), delta, rule)
 
 
-@pytest.mark.parametrize(
-    ("terms", "expected"),
-    [
-        ("pure 0.1 x 100", [10, 6.31, 5.76, 5.22, 4.775]),
-        ("pure 0.01 x 10000", [100, 6.26, 5.76, 5.22, 4.886]),
-        ("discrete-laplace 0.01 x 10000", [100, 6.26, 5.76, 5.22, 4.886]),
-    ],
-)
+@pytest.mark.parametrize(("terms", "expected"), [
+    ("pure 0.1 x 100", [10, 6.31, 5.76, 5.22, 4.775]), ("pure 0.01 x 10000", [100, 6.26, 5.76, 5.22, 4.886]),
+    ("discrete-laplace 0.01 x 10000", [100, 6.26, 5.76, 5.22, 4.886]),
+])  # fmt: skip
 def test_golden_figures(terms: str, expected: list[float]) -> None:
     """A hundred steps of .1 and ten thousand of .01 beside delta 1e-6: basic, advanced, tanh form, zCDP, exact."""
     digits = [0, 2, 2, 2, 3]

@@ -1,30 +1,184 @@
-"""Tracing: p-values proved by enumeration, and who is found from means in three models."""
+"""Tracing: fingerprinting codes, p-values by enumeration, who is found in three models, and who gave away the keys."""
 
+import math
+from fractions import Fraction
 from functools import partial
 from hashlib import blake2b
+from itertools import combinations, product
 
 import numpy as np
+import pytest
 from scipy import stats
 
 from local_dp.accounting.rules import optimal_part
 from local_dp.arrays import Bools, Floats
-from local_dp.attacks.tracing import Signer, Traced, traced, traced_share, tracing
+from local_dp.attacks.tracing import (
+    FAILURE,
+    STRATEGIES,
+    BonehShaw,
+    Pirates,
+    Signer,
+    Traced,
+    marked,
+    tardos,
+    tardos_accused,
+    traced,
+    traced_share,
+    tracing,
+    traitor_tracing,
+)
+from local_dp.bounds.attacks import boneh_shaw_block, boneh_shaw_false, tardos_length, traced_length
 from local_dp.curator.account import Account, TrustedOracle
 from local_dp.draws import Draws
-from local_dp.interaction import run
+from local_dp.interaction import Oracle, run
 from local_dp.loss import Pure, approximate
 from local_dp.noise import KeyedNoise
 from local_dp.oracles.local.population import PopulationOracle
-from local_dp.oracles.statistical.oracles import ExactOracle
+from local_dp.oracles.statistical.oracles import ExactOracle, StatisticalQuery
 from local_dp.populations.table import Rows
 from local_dp.queries.encoded import Bit, packed
 from local_dp.queries.registry import QUERIES
+from local_dp.queries.subsets import Decrypted, encrypted, keys_of, pads
 from local_dp.records import Records
 from local_dp.theorems.curated import curated_from_sq
 from local_dp.theorems.local_from_sq import one_query_each
 from tests.support.inputs.refusals import refuse
 
-FAILURE = 1e-6
+CERTAIN = 1e-6  # the failure probability of each test
+
+
+def feasible(rows: Bools, word: Bools) -> bool:
+    """The marking condition: every letter is some member's."""
+    return bool(np.all((rows == word).any(axis=0)))
+
+
+@pytest.mark.parametrize("name", STRATEGIES)
+def test_every_strategy_makes_a_feasible_word(name: str) -> None:
+    """On all columns of three rows, and in no place where they agree does the wish count; left unmarked, some wishes are not feasible."""
+    rows = np.array(list(product((False, True), repeat=3))).T
+    generator = np.random.default_rng(1)
+    for _ in range(20):
+        wish = STRATEGIES[name](rows, generator)
+        assert feasible(rows, marked(rows, wish))
+        free = rows.any(axis=0) & ~rows.all(axis=0)
+        assert np.array_equal(marked(rows, wish)[free], wish[free])
+    assert feasible(rows, wish) == (name not in ("all ones", "all zeros", "minority", "coin flips"))
+
+
+def caught(coalition: int, length: int, runs: int) -> tuple[int, int, int]:
+    """Runs of the worst strategy, of `runs`, in which a pirate is accused; runs of any in which an innocent is, or anybody by Tardos's own score."""
+    users, worst, false, old = 20 * coalition, runs, 0, 0
+    for number, strategy in enumerate(STRATEGIES.values()):
+        hits = 0
+        for seed in range(runs):
+            generator = np.random.default_rng([number, seed])
+            code = tardos(users, length, 1 / (20 * coalition), generator)
+            word = marked(code.rows[:coalition], strategy(code.rows[:coalition], generator))
+            accused = traced(code.shares, word.astype(np.float64), code.rows).accused()
+            hits += bool(accused[:coalition].any())
+            false += bool(accused[coalition:].any())
+            old += bool(tardos_accused(code, word, coalition, FAILURE).any())
+        worst = min(worst, hits)
+    return worst, false, old
+
+
+@pytest.mark.parametrize(("coalition", "runs"), [(3, 20), pytest.param(5, 20, marks=pytest.mark.long)])
+def test_six_c_squared_logs_catch_somebody(coalition: int, runs: int) -> None:
+    """Of 20 c users, c of them pirates: d = 6 c^2 ln(N / .01) accuses a pirate in a share of .9 of the runs or more, whatever the strategy, and innocents in
+    .01 or less, both by binomial tests at 1e-6. Wrong twins: a sixth of the length, and Tardos's own threshold, which nobody reaches.
+    """
+    users = 20 * coalition
+    worst, false, old = caught(coalition, traced_length(coalition, users, FAILURE), runs)
+    assert stats.binom.cdf(worst, runs, 0.9) > CERTAIN / len(STRATEGIES)
+    assert stats.binom.sf(false - 1, runs * len(STRATEGIES), FAILURE) > CERTAIN
+    assert old == 0
+    short = caught(coalition, traced_length(coalition, users, FAILURE) // 6, runs)[0]
+    assert stats.binom.cdf(short, runs, 0.9) < CERTAIN / len(STRATEGIES)
+
+
+def test_shares_are_the_arcsine_law() -> None:
+    """Of 4,000 shares, by a Kolmogorov-Smirnov test at 1e-6; evenly spread ones, the wrong twin, are refused. Rows have these shares."""
+    code = tardos(50, 4000, 1 / 60, np.random.default_rng(2))
+    angles = np.arcsin(np.sqrt(code.shares))
+    least = math.asin(math.sqrt(1 / 60))
+    assert stats.kstest(angles, stats.uniform(least, math.pi / 2 - 2 * least).cdf).pvalue > CERTAIN
+    assert stats.kstest(code.shares, stats.uniform(1 / 60, 1 - 2 / 60).cdf).pvalue < CERTAIN
+    standard = (code.rows.sum(axis=0) - 50 * code.shares) / np.sqrt(50 * code.shares * (1 - code.shares))
+    assert stats.chi2.sf(float(np.sum(standard**2)), 4000) > CERTAIN
+
+
+def test_an_honest_oracle_is_a_pirate_too() -> None:
+    """One tracer, on pirates and on exact means of the coalition's rows, accuses some of the coalition and nobody else."""
+    generator = np.random.default_rng(3)
+    code = tardos(60, traced_length(3, 60, FAILURE), 1 / 60, generator)
+    coalition = packed(code.rows[:3])
+    traces = [run(tracing(code.shares, code.rows, 0.4), Pirates(coalition, strategy, generator)) for strategy in STRATEGIES.values()]
+    traces += [run(tracing(code.shares, code.rows, 0.4, rounded=rounded), ExactOracle(Rows(coalition))) for rounded in (True, False)]
+    for accused in (each.accused() for each in traces):
+        assert accused[:3].any()
+        assert not accused[3:].any()
+
+
+@pytest.mark.parametrize("block", [1, 2, 4])
+def test_an_innocent_is_accused_as_seldom_as_the_tail_says(block: int) -> None:
+    """Users 1 and 3 of three against 2, by enumeration of all orders of the columns that they cannot tell apart, for each of their words.
+    The worst is the hypergeometric tail exactly where nobody before is accused, never more."""
+    code = BonehShaw(3, block, 0)
+    places = range(block, 3 * block)  # of blocks 1 and 2: rows 1, 0 for users 1 and 3
+    worst = Fraction(0)
+    orders = list(combinations(places, block))
+    for ones in range(2 * block + 1):
+        accusations = 0
+        for second in orders:
+            order = np.arange(4 * block) // block * block
+            order[list(places)] = block
+            order[list(second)] = 2 * block
+            code.__dict__["order"] = order  # the cached draw, replaced by each in turn
+            word = np.zeros(4 * block, dtype=np.bool_)
+            word[block : block + ones] = True
+            word[3 * block :] = True
+            accusations += code.accused(word) == 1
+        worst = max(worst, Fraction(accusations, len(orders)))
+    assert 0 < worst <= boneh_shaw_false(3, block)
+    assert worst >= boneh_shaw_false(3, block) / 2
+
+
+@pytest.mark.parametrize("users", [2, 4, 6])
+@pytest.mark.parametrize("failure", [0.1, 0.001])
+def test_blocks_are_long_enough(users: int, failure: float) -> None:
+    """The exact tail of a false accusation is at most failure / n; of half the block, the wrong twin, it is more."""
+    block = boneh_shaw_block(users, failure)
+    assert boneh_shaw_false(users, block) <= Fraction(failure) / users
+    assert boneh_shaw_false(users, block // 2) > Fraction(failure) / users
+
+
+def test_boneh_shaw_finds_a_pirate() -> None:
+    """Of four users, every coalition, every strategy, 8 codes each: always somebody is accused, an innocent in .01 of the runs at most
+    (binomial, 1e-6). Wrong twin: users 2 and 4 who know the order frame user 3 in every code."""
+    innocents, framed = 0, 0
+    coalitions = [list(members) for size in range(1, 5) for members in combinations(range(4), size)]
+    for seed in range(8):
+        code, generator = BonehShaw.safe(4, FAILURE, seed), np.random.default_rng(seed)
+        rows = code.rows
+        framed += code.accused(marked(rows[[1, 3]], code.order // code.block == 3)) == 2
+        for members, strategy in product(coalitions, STRATEGIES.values()):
+            accused = code.accused(marked(rows[members], strategy(rows[members], generator)))
+            assert accused >= 0
+            innocents += accused not in members
+    assert stats.binom.sf(innocents - 1, 15 * 8 * len(STRATEGIES), FAILURE) > CERTAIN
+    assert framed == 8
+
+
+def test_boneh_shaw_asks_like_any_attack() -> None:
+    """Through oracles: pirates' words and an exact oracle's means give the accusation of the word itself. Only the ones of user i start in block i."""
+    code = BonehShaw.safe(4, FAILURE, 3)
+    coalition = packed(code.rows[[1, 3]])
+    assert run(code.tracing(0.5), Pirates(coalition, STRATEGIES["majority"], np.random.default_rng(1))) == 3
+    assert run(code.tracing(0.5), Pirates(coalition, STRATEGIES["all ones"], np.random.default_rng(1))) == 1
+    assert run(code.tracing(0.5), ExactOracle(Rows(coalition))) in (1, 3)
+    assert (code.rows[:, np.argsort(code.order)].sum(axis=1) == code.block * np.arange(4, 0, -1)).all()
+
+
 RATE = 0.01  # of strangers who score above a member
 
 
@@ -77,7 +231,7 @@ def half_scored(shares: Floats, means: Floats, suspects: Bools) -> Floats:
 
 
 RUNS = 20
-REACH = float(np.sqrt(-np.log(FAILURE) / (2 * RUNS)))
+REACH = float(np.sqrt(-np.log(CERTAIN) / (2 * RUNS)))
 """How far a mean of 20 independent shares is from its expectation, except with probability 1e-6 (Hoeffding)."""
 
 
@@ -87,10 +241,9 @@ def shared(scores: list[Floats], n: int) -> float:
 
 
 def test_one_tracer_in_three_models() -> None:
-    """n = 25, d = 625, at most 1 % of strangers above: members are found behind exact means, nobody behind a curator's or the clients' at eps = 1.
-
-    Expected .99, .01, .01; each mean of 20 tables is held to Hoeffding's reach at 1e-6, and the twin scored against 1/2 finds too few behind exact means.
-    """
+    """n = 25, d = 625, at most 1 % of strangers above: members are found behind exact means, nobody behind a curator's or the clients' at
+    eps = 1. Expected .99, .01, .01; each mean of 20 tables is held to Hoeffding's reach at 1e-6, and the twin scored against 1/2 finds too
+    few behind exact means."""
     n, d = 25, 625
     part = optimal_part(approximate(1.0, 1 / (10 * n)), d)
     scores_of: dict[str, list[Floats]] = {name: [] for name in ("exact", "curator", "local", "twin")}
@@ -117,8 +270,8 @@ def test_accusations_keep_to_their_failure() -> None:
         careful += bool(trace.accused()[25:].any())
         careless += bool((trace.p_values[25:] < 0.05).any())
         assert trace.accused()[:25].any()
-    assert stats.binom.sf(careful - 1, 150, 0.01) > FAILURE
-    assert stats.binom.sf(careless - 1, 150, 0.01) < FAILURE
+    assert stats.binom.sf(careful - 1, 150, 0.01) > CERTAIN
+    assert stats.binom.sf(careless - 1, 150, 0.01) < CERTAIN
 
 
 KEY = bytes(range(32))
@@ -138,10 +291,64 @@ def test_the_signers_rows_verify_and_no_others_do() -> None:
     assert Signer(KEY[::-1], 6, 6).verifies(valid).sum() < 8
 
 
+def test_everybody_reads_their_own_message() -> None:
+    """All 600 bits of 5 users across a block of the stream are decrypted by their keys; with another's key a message is a fair coin (binomial, 1e-6)."""
+    generator = np.random.default_rng(1)
+    keys, messages = keys_of(generator, 5), generator.random((5, 600)) < 0.5
+    queries = encrypted(keys, messages)
+    read = np.stack([query.values(keys) for query in queries], axis=1)
+    assert np.array_equal(read, messages)
+    stolen = Records({**keys.columns, "user": np.roll(keys["user"], 1)})
+    right = int(np.sum(np.stack([query.values(stolen) for query in queries], axis=1) == np.roll(messages, 1, axis=0)))
+    assert stats.binomtest(right, 3000).pvalue > CERTAIN
+    assert stats.binomtest(int(np.sum(pads(keys, 0, 600))), 3000).pvalue > CERTAIN
+    assert stats.binomtest(int(np.sum(pads(keys, 0, 512) == pads(keys, 512, 1024))), 2560).pvalue > CERTAIN, "no part of a stream is used twice"
+    assert QUERIES.build("decrypted", queries[7].params()) == queries[7]
+    assert np.array_equal(pads(keys, 500, 530), pads(keys, 0, 600)[:, 500:530])
+
+
+def test_what_others_are_sent_does_not_show() -> None:
+    """The coalition reads the same, whatever the others' rows are: the word is made of its own rows alone."""
+    generator = np.random.default_rng(2)
+    keys, messages = keys_of(generator, 6), generator.random((6, 40)) < 0.5
+    other = np.vstack([messages[:2], ~messages[2:]])
+    coalition = keys.take(slice(0, 2))
+    assert [query.values(coalition).tolist() for query in encrypted(keys, messages)] == [query.values(coalition).tolist() for query in encrypted(keys, other)]
+
+
+def test_traitors_are_caught_and_a_curator_is_none() -> None:
+    """3 of 60, 6 c^2 ln(N / .01) ciphertexts: exact and pirate decoders give some of the coalition away and nobody else. A curator at eps =
+    1, delta = 1 / (10 c) answers the same queries and gives nobody away; at 20 nats a query it does."""
+    generator, c, users = np.random.default_rng(3), 3, 60
+    keys, code = keys_of(generator, users), tardos(users, traced_length(c, users, FAILURE), 1 / (20 * c), generator)
+    attack = traitor_tracing(code, keys, 0.5)
+    coalition, d = keys.take(slice(0, c)), len(attack.queries)
+
+    def accused(each: Pure) -> Bools:
+        curated = TrustedOracle[Records](coalition, Account(Pure(d * each.nano)), Draws(KeyedNoise(4)))
+        return run(curated_from_sq(attack, each.epsilon, c), curated).accused()
+
+    decoders: list[Oracle[StatisticalQuery, float]] = [
+        ExactOracle(Rows(coalition)),
+        *(Pirates(coalition, STRATEGIES[name], generator) for name in ("coin flips", "minority", "interleaved")),
+    ]
+    for result in [*(run(attack, decoder).accused() for decoder in decoders), accused(Pure(20 * 10**9))]:
+        assert result[:c].any()
+        assert not result[c:].any()
+    assert not accused(optimal_part(approximate(1.0, 1 / (10 * c)), d)).any()
+
+
+def test_bad_ciphertexts_are_refused() -> None:
+    refuse(("hexadecimal", lambda: Decrypted(0, "zz")), ("number", lambda: Decrypted(-1, "00")))
+
+
 def test_bad_input() -> None:
-    """Rows of another length, shares of 0 or 1, by which nobody can be traced, a false positive rate of 0, keys and tags of a wrong size."""
+    code = BonehShaw.safe(3, 0.1, 1)
+    assert code.accused(np.zeros(len(code.order), dtype=np.bool_)) == -1
+    calls = (lambda: BonehShaw(1, 5, 0), lambda: BonehShaw(3, 0, 0), lambda: boneh_shaw_block(3, 1.0), lambda: tardos_length(5, 4, 0.1))
     shapes: list[tuple[list[float], tuple[int, ...]]] = [([0.5], (2, 2)), ([0.0, 0.5], (2, 2)), ([0.5, 0.5], (2,))]
     refuse(
+        *((".", call) for call in calls),
         *(("strictly between 0 and 1", partial(tracing, np.array(shares), np.ones(shape, dtype=np.bool_), 0.1)) for shares, shape in shapes),
         ("false positive rate", lambda: traced_share(np.zeros(3), np.zeros(3), 0.0)),
         ("false accusation", lambda: Traced(np.zeros(1), np.ones(1)).accused(0.0)),

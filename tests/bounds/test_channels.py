@@ -1,8 +1,9 @@
-"""What one report can carry: the closed forms stand above every channel that a linear program or a random draw finds."""
+"""What one report can carry, and what rounds save: closed forms above every channel that is found."""
 
 import math
 from fractions import Fraction
 from functools import partial
+from itertools import combinations_with_replacement, product
 
 import numpy as np
 import pytest
@@ -17,15 +18,26 @@ from local_dp.bounds.channels import (
     easiest_laws,
     parity_asked_again_bound,
     pasting_constant,
+    report_capacity,
     report_squares,
     staircase_columns,
     two_laws_asked_again_bound,
     two_laws_clients,
     two_laws_in_turn_bound,
 )
+from local_dp.bounds.interaction import (
+    direction_clients,
+    group_lengths,
+    ladder_one_round_least,
+    ladder_success,
+    margin_clients,
+    margin_constant,
+    vote_clients,
+)
 from local_dp.bounds.parity import parity_halving_clients, parity_interactive_bound
 from local_dp.bounds.response import response_gain
 from local_dp.errors import InputError
+from tests.support.inputs.refusals import refuse
 
 
 def squares(columns: Floats) -> Floats:
@@ -58,7 +70,6 @@ def test_two_symbols_are_asked_by_randomized_response() -> None:
 
 
 def test_a_best_channel_is_a_channel() -> None:
-    """Its columns add up to one for each symbol and differ by the factor E at most."""
     found = best_channel(2.0, 6, squares).columns
     assert found.sum(axis=0) == pytest.approx(np.ones(6))
     assert (found.max(axis=1) <= math.exp(2) * found.min(axis=1) * (1 + 1e-12)).all()
@@ -76,11 +87,7 @@ def test_random_channels_are_below_the_best_one() -> None:
 
 
 def test_parameters_are_checked() -> None:
-    """No epsilon of zero, no channel of seventeen symbols."""
-    with pytest.raises(InputError, match="epsilon"):
-        report_squares(0.0)
-    with pytest.raises(InputError, match="number of symbols is 17"):
-        staircase_columns(1.0, 17)
+    refuse(("epsilon", lambda: report_squares(0.0)), ("17 symbols", lambda: staircase_columns(1.0, 17)))
     assert report_squares(1.0) == pytest.approx(response_gain(1.0) ** -2)
 
 
@@ -157,3 +164,172 @@ def test_no_pair_of_laws_is_easier() -> None:
     assert abs(first - second).sum() / 2 == pytest.approx(0.3)
     with pytest.raises(InputError, match="total variation"):
         easiest_laws(1.0)
+
+
+def test_the_figures_that_are_cited() -> None:
+    """At epsilon 1: capacity .1233 nats, 2.985 k 2^(k-1) clients, 1,565,038 at k = 16."""
+    assert report_capacity(1.0) == pytest.approx(0.1233, abs=5e-5)
+    assert ladder_one_round_least(1, 1.0, 0.1) == pytest.approx(2.985, abs=5e-4)
+    assert ladder_one_round_least(16, 1.0, 0.1) == pytest.approx(1_565_038, abs=1)
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 0.5, 1.0, 2.0, 4.0])
+def test_no_channel_tells_more_than_the_capacity(epsilon: float) -> None:
+    """The best channel of all on a uniform record of 2 to 12 values, by its linear program, stays below, and the best of them is near."""
+
+    def told(columns: Floats) -> Floats:
+        mean = columns.mean(axis=1, keepdims=True)
+        told: Floats = (columns * np.log(columns / mean)).mean(axis=1)
+        return told
+
+    values = [best_channel(epsilon, symbols, told).value for symbols in (2, 3, 5, 8, 12)]
+    assert max(values) <= report_capacity(epsilon) * (1 + 1e-9)
+    assert max(values) >= 0.97 * report_capacity(epsilon)
+
+
+def test_randomized_response_is_below_the_capacity() -> None:
+    """ln 2 - h(1 / (E + 1)) of a bit: .1109 at epsilon 1."""
+    q = 1 / (math.e + 1)
+    told = math.log(2) + q * math.log(q) + (1 - q) * math.log(1 - q)
+    assert told == pytest.approx(0.1109, abs=5e-5)
+    assert told < report_capacity(1.0)
+
+
+def test_groups_are_as_equal_as_they_can_be() -> None:
+    """k levels in so many groups, the longer ones first; none is empty."""
+    assert group_lengths(12, 5) == (3, 3, 2, 2, 2)
+    assert group_lengths(4, 1) == (4,)
+    for wrong in (0, 5, 2.0, True):
+        with pytest.raises(InputError, match="rounds"):
+            group_lengths(4, wrong)  # type: ignore[arg-type]
+
+
+def test_one_level_is_randomized_response() -> None:
+    """k = 1: a single majority of answers at gain C."""
+    lean = math.tanh(0.5)
+    assert ladder_success(1, 1.0, 1, 100) == pytest.approx(0.5 * math.erfc(-lean * 10 / math.sqrt(2 * (1 - lean**2))))
+
+
+EPSILONS = (0.25, 0.5, 1.0, 2.0, 5.0)
+
+
+def steps(channel: Floats, law: Floats, f: Floats) -> tuple[float, float, float]:
+    """-ln of the affinity of one report under f and -f, sum b^2/A, and the greatest |psi(x)|^2; the channel has shape (points, labels, reports)."""
+    half, mean = (channel[:, 0] - channel[:, 1]) / 2, channel.mean(axis=1)
+    told, likely = (law * f) @ half, law @ mean
+    affinity = np.sqrt((likely + told) * (likely - told)).sum()
+    return -math.log(affinity), float((told**2 / likely).sum()), float((half**2 / channel.min(axis=(0, 1))).sum(axis=1).max())
+
+
+def factors(epsilon: float) -> tuple[float, float]:
+    """What the proof allows: -ln affinity over sum b^2/A, and |psi|^2."""
+    return math.log(math.cosh(epsilon / 2)) * response_gain(epsilon) ** 2, math.expm1(epsilon) ** 2 / (2 * (math.exp(epsilon) + 1))
+
+
+@pytest.mark.parametrize("epsilon", EPSILONS)
+def test_randomized_response_has_equality(epsilon: float) -> None:
+    """To a known f both steps are equalities, so neither constant can be smaller; and the bound's constant is L over the product of the two."""
+    keep = math.exp(epsilon) / (1 + math.exp(epsilon))
+    lost, told, length = steps(np.array([[[keep, 1 - keep], [1 - keep, keep]]]), np.ones(1), np.ones(1))
+    most, longest = factors(epsilon)
+    assert lost == pytest.approx(most * told, rel=1e-12)
+    assert length == pytest.approx(longest, rel=1e-12)
+    for success in (0.6, 0.9, 0.99):
+        assert margin_constant(epsilon, success) == pytest.approx(-math.log(2 * math.sqrt(success * (1 - success))) / (most * longest), rel=1e-9)
+
+
+@pytest.mark.parametrize("epsilon", EPSILONS)
+def test_no_channel_exceeds_the_steps(epsilon: float) -> None:
+    """400 channels with entries of ratio e^eps or less, half of them with extreme entries only, random f and D: no step of the proof is exceeded."""
+    generator, (most, longest) = np.random.default_rng(12), factors(epsilon)
+    tried = 0
+    while tried < 400:
+        points, reports = generator.integers(1, 5), 2 * generator.integers(1, 5)
+        part = generator.random((points, 2, reports)) if tried % 2 else generator.integers(2, size=(points, 2, reports))
+        weights = generator.dirichlet(np.ones(reports)) * np.exp(epsilon * 0.5 * part)
+        channel = weights / weights.sum(axis=2, keepdims=True)  # dividing may add as much again: a ratio of e^eps at most
+        assert (channel.max(axis=(0, 1)) / channel.min(axis=(0, 1))).max() <= math.exp(epsilon) * (1 + 1e-9)
+        lost, told, length = steps(channel, generator.dirichlet(np.ones(points)), generator.choice([-1.0, 1.0], points))
+        assert lost <= most * told * (1 + 1e-9) + 1e-12
+        assert length <= longest
+        tried += 1
+
+
+def test_the_constants() -> None:
+    """2.2875 at epsilon 1 and 12.471 at .5, 9 in 10; in two steps through squared Hellinger distances .4813 and .5300; small epsilons do not cancel."""
+    assert margin_constant(1.0) == pytest.approx(2.28752, abs=1e-5)
+    assert margin_constant(0.5) == pytest.approx(12.47065, abs=1e-5)
+    distance, shrink = 1 - 1 / math.cosh(0.5), math.tanh(0.5) ** 2
+    least = math.log(5 / 3) * distance / math.log(math.cosh(0.5))
+    assert (round(least, 4), round(distance / shrink, 4)) == (0.4813, 0.53)
+    assert margin_constant(1e-6) * 1e-12 == pytest.approx(8 * math.log(5 / 3), rel=1e-5)
+
+
+def test_two_laws_with_an_event_of_nine_tenths() -> None:
+    """Where an event has probability p under one law and 1 - p under another, the affinity is 2 sqrt(p (1 - p)) at most: equality for two outcomes."""
+    for p in (0.6, 0.9, 0.99):
+        grid = np.linspace(p, 1, 200)
+        affinities = np.sqrt(grid[:, None] * (1 - grid)) + np.sqrt((1 - grid)[:, None] * grid)
+        assert affinities.max() == pytest.approx(2 * math.sqrt(p * (1 - p)), rel=1e-12)
+        assert affinities.argmax() == 0
+
+
+def test_counts_are_whole_and_not_rounded_up() -> None:
+    """At MC^2 = k / K the bound is k and not k + 1, for fractions and floats; the vote's count is C^2 MC^2 p / (1 - p)."""
+    for k in (1, 7, 18_110):
+        squared = Fraction(k) / Fraction(margin_constant(1.0))
+        assert margin_clients(squared, 1.0) == k
+        assert margin_clients(squared * (1 + Fraction(1, 10**9)), 1.0) == k + 1
+    assert margin_clients(88.975**2, 1.0) == 18_110
+    assert vote_clients(100.0, 1.0) == math.ceil(900 * response_gain(1.0) ** 2) == 4215
+    assert direction_clients(100.0, 1.0) == math.ceil(450 * math.pi * response_gain(1.0) ** 2)
+    assert vote_clients(100.0, 1.0, 0.75) == math.ceil(300 * response_gain(1.0) ** 2)
+
+
+@pytest.mark.parametrize("success", [0.5, 1.0, 0.1, math.nan])
+def test_what_the_proof_does_not_cover_is_refused(success: float) -> None:
+    """A success that a coin has, or certainty, is refused; so are an epsilon of 0 and a margin complexity that is no number."""
+    for call in (lambda: margin_constant(1.0, success), lambda: vote_clients(4.0, 1.0, success), lambda: direction_clients(4.0, 1.0, success)):
+        with pytest.raises(InputError, match="success"):
+            call()
+    refuse(("epsilon", lambda: margin_clients(4.0, 0.0)), ("margin complexity", lambda: margin_clients(math.nan, 1.0)))
+
+
+CUBE = np.array(list(product((0, 1), repeat=2)))  # the points of one block of two
+DICTATORS = [sign * (1 - 2 * CUBE[:, j]) for j in (0, 1) for sign in (1, -1)]  # its concepts, and MC^2 = 2
+LAWS = np.array([parts for parts in product(range(11), repeat=4) if sum(parts) == 10]) / 10
+
+
+def hardest(channel: Floats) -> float:
+    """The least of sum b^2/A over the concepts and a grid of laws."""
+    half, mean = (channel[:, 0] - channel[:, 1]) / 2, channel.mean(axis=1)
+    return min(float(((LAWS * f @ half) ** 2 / (LAWS @ mean)).sum(axis=1).min()) for f in DICTATORS)
+
+
+def test_some_concept_and_law_are_hard_for_every_channel() -> None:
+    """What the minimax step says of one block of two: sum b^2/A is at most |psi|^2 / MC^2 for some concept and law, on 300 random channels; and the channel
+    of the vote has 1 / (C^2 MC^2), by its factor (E + 1) / 2 less, under its hardest law."""
+    generator, longest = np.random.default_rng(7), factors(1.0)[1]
+    for _ in range(300):
+        weights = generator.dirichlet(np.ones(6)) * np.exp(0.5 * generator.integers(2, size=(4, 2, 6)))
+        assert hardest(weights / weights.sum(axis=2, keepdims=True)) <= longest / 2
+    keep = math.e / (1 + math.e)
+    agrees = np.array([[[keep if y * (1 - 2 * x[j]) == word else 1 - keep for j in (0, 1) for word in (1, -1)] for y in (1, -1)] for x in CUBE]) / 2
+    assert hardest(agrees) == pytest.approx(1 / (2 * response_gain(1.0) ** 2), rel=1e-9)
+    assert hardest(agrees) * (math.e + 1) / 2 == pytest.approx(longest / 2, rel=1e-9)
+
+
+def test_four_clients_do_not_learn_a_dictator_barely() -> None:
+    """The bound asks for five. With four clients, any four bits and any server are right more often than wrong with probability .776 at most, below .9."""
+    assert margin_clients(2.0, 1.0) == 5
+    keep = math.e / (1 + math.e)
+    tables = np.array(list(product((keep, 1 - keep), repeat=8))).reshape(-1, 4, 2)
+    chances = np.array([[table[np.arange(4), (1 - f) // 2].mean() for f in DICTATORS] for table in tables]).round(12)  # of the bit under each concept
+    kinds = np.array(sorted({min(tuple(each), tuple((1 - each).round(12))) for each in chances}))
+    reports = np.stack([kinds, 1 - kinds], axis=1)
+    pairs = np.array([(one[:, None] * other).reshape(4, 4) for one, other in combinations_with_replacement(reports, 2)])
+    best = 0.0
+    for pair in pairs:
+        laws = pair[None, :, None] * pairs[:, None]  # of all four replies: any two pairs
+        best = max(best, float((laws[..., :2].max(axis=-1) + laws[..., 2:].max(axis=-1)).sum(axis=(1, 2)).max() / 4))  # an h may serve both variables
+    assert best == pytest.approx(0.776487, abs=1e-6)

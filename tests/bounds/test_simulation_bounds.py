@@ -223,7 +223,6 @@ def test_split_budget_cost() -> None:
 
 
 def test_bad_input_is_refused() -> None:
-    """Each bad argument is refused in one line."""
     for wrong in (
         lambda: rr_clients_exact(0.0, 0.1, 0.05),
         lambda: rr_clients_exact(1.0, 3.0, 0.05),

@@ -23,7 +23,6 @@ FIRST = [pytest.param(case, id=name) for name, case in {type(case.mechanism).__n
 
 
 def test_every_mechanism_has_a_case() -> None:
-    """Or a file that names it; none has both."""
     cased = {type(case.mechanism).__name__ for case in CASES} & KINDS
     elsewhere = proved_elsewhere()
     assert sorted([*cased, *elsewhere]) == sorted(KINDS)
@@ -44,7 +43,6 @@ def test_the_loss_holds_on_every_pair_of_neighbours(case: Case) -> None:
 
 @pytest.mark.parametrize("case", NAMED)
 def test_wrong_twins_lose_more(case: Case) -> None:
-    """The same enumeration finds that each wrong twin does not keep to the mechanism's loss."""
     assert case.wrong, "give the case a wrong twin"
     assert [twin for twin in case.wrong if not case.exceeds(twin)] == []
 
@@ -61,7 +59,6 @@ def test_releases_fit_the_law(case: Case) -> None:
 
 @pytest.mark.parametrize("case", FIRST)
 def test_the_order_of_the_records_does_not_matter(case: Case) -> None:
-    """The law of the records in any of some orders is the same."""
     records = case.example
     laws = [share(case.mechanism.law(case.build(ordered))) for ordered in (records, records[::-1], records[1:] + records[:1])]
     assert all(law == laws[0] for law in laws)

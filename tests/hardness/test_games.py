@@ -1,22 +1,86 @@
-"""The parity game: what the adversary may hide, what its certificates prove, and the learners that meet the bound."""
+"""Games and transcripts: what an adversary may hide, how transcripts factor, margin complexity by linear programs and its certificates."""
 
+import json
+import math
+from collections.abc import Callable
 from fractions import Fraction
 from functools import partial
+from itertools import product
+from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from local_dp.arrays import Floats
+from local_dp.bounds.channels import pasting_constant
 from local_dp.bounds.parity import parities_told, parity_sq_queries, parity_sq_success
 from local_dp.hardness.adversary import SilentOracle, all_parities, bent_cosets, exact_success, parity_expectations
-from local_dp.hardness.certificates import verify_certificate
+from local_dp.hardness.certificates import load_certificate, verify_certificate
+from local_dp.hardness.margins import margin, margin_limit, on_the_matrix
+from local_dp.hardness.transcripts import Turn, WorstProtocols, cut_distances, cut_inputs, random_protocol, transcript_laws
 from local_dp.interaction import run
 from local_dp.oracles.statistical.oracles import ExactOracle, StatisticalQuery, legal
-from local_dp.populations.concepts import parities
+from local_dp.populations.concepts import FUNCTIONS, BlockClass, parities
 from local_dp.queries.examples import Correlation, ParityCoset
 from local_dp.queries.registry import QUERIES
 from local_dp.queries.tables import Question
 from tests.support.inputs.refusals import refuse
+from tests.support.runs.command import local_dp
+
+SCALE = 2**40  # laws of ten turns in sixteenths are whole numbers of this
+
+
+def affinity(first: Floats, second: Floats) -> list[int]:
+    """The products of the two laws' probabilities, transcript by transcript, in exact whole numbers."""
+    return [int(p * SCALE) * int(q * SCALE) for p, q in zip(first, second, strict=True)]
+
+
+@pytest.mark.parametrize(("clients", "turns"), [(2, 6), (3, 8)])
+def test_transcripts_factor(clients: int, turns: int) -> None:
+    """Of inputs a and b the products of the two laws depend on the pairs {a_i, b_i} only: exactly, for every pair of inputs of 20 protocols."""
+    generator = np.random.default_rng(4)
+    inputs = np.array(list(product((0, 1), repeat=clients)))
+    for _ in range(20):
+        laws = transcript_laws(random_protocol(clients, turns, generator), inputs)
+        assert laws.sum(axis=1).tolist() == [1.0] * len(inputs)
+        seen: dict[tuple[int, ...], list[int]] = {}
+        for (a, first), (b, second) in product(zip(inputs, laws, strict=True), repeat=2):
+            assert seen.setdefault(tuple((a + b).tolist()), affinity(first, second)) == affinity(first, second)
+
+
+@pytest.mark.parametrize(("clients", "turns"), [(2, 6), (8, 10)])
+def test_random_protocols_are_below_the_constant(clients: int, turns: int) -> None:
+    """h^2 of everybody is at most K_n times the sum of those of each client alone."""
+    generator = np.random.default_rng(5)
+    for _ in range(20):
+        whole, parts = cut_distances(transcript_laws(random_protocol(clients, turns, generator), cut_inputs(clients)))
+        assert whole <= pasting_constant(clients) * parts
+
+
+@pytest.mark.long
+def test_the_worst_protocols_come_near_the_constant_and_not_beyond() -> None:
+    """For two clients 1.85 of 2, so that no constant below that is true; and the search's ratio is that of the protocol it returns."""
+    protocol, ratio = WorstProtocols(2, 8, 20, 400.0).find()
+    laws = transcript_laws(protocol, cut_inputs(2))
+    whole, parts = cut_distances(laws)
+    assert 1.85 < ratio <= pasting_constant(2)
+    assert whole == pytest.approx(ratio * parts)
+    assert laws.sum(axis=1) == pytest.approx(np.ones(4))
+    assert laws.min() >= 0
+
+
+def test_one_truthful_person_and_a_curator() -> None:
+    """A protocol of one honest turn separates its speaker wholly, and everybody by no more. A curator's AND separates all together and nobody alone."""
+    assert cut_distances(transcript_laws(Turn(0, (0.0, 1.0)), cut_inputs(2))) == (1.0, 1.0)
+    ones = np.where(cut_inputs(3).all(axis=1), 0.75, 0.25)
+    whole, parts = cut_distances(np.stack([ones, 1 - ones], axis=1))
+    assert whole > 0.1
+    assert parts == 0
+    refuse(("clients is 5", lambda: WorstProtocols(5, 4, 4, 10.0)))
+
 
 COSETS = st.builds(lambda k, s, t: ParityCoset(6, 2 * k, s % 2 ** (6 - 2 * k), t % 2 ** (2 * k)), st.integers(0, 3), st.integers(0, 63), st.integers(0, 63))
 ASKED = st.lists(st.tuples(COSETS, st.sampled_from([0.1, 0.125, 0.25, 0.3, 0.5, 0.9])), min_size=1, max_size=6)
@@ -88,7 +152,112 @@ def test_bent_cosets_meet_the_bound(k: int) -> None:
 
 
 def test_bad_cosets_are_refused() -> None:
-    """A query outside its ranges is refused; a good one is built from its name."""
     ranges = ({"d": 0, "k": 0}, {"d": 4, "k": 3}, {"d": 4, "k": 6}, {"d": 4, "k": 2, "s": 4}, {"d": 4, "k": 0, "t": 1}, {"d": 4, "k": True})
     refuse(*((r"give a whole number|even number", partial(ParityCoset, **params)) for params in ranges))
     assert QUERIES.build("parity-coset", {"d": 4, "k": 2, "s": 1}) == ParityCoset(4, 2, 1)
+
+
+Data = dict[str, Any]
+LISTS = "odd-max-bit"
+KNOWN = [
+    (LISTS, 4, 2, 5.932), (LISTS, 8, 16, 88.975), ("and", 8, 4, 19.5), ("majority", 7, 4, 14.0), ("parity", 8, 4, 256.0),
+    ("parity", 3, 1, 1.0),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("function", "t", "b", "value"), KNOWN)
+def test_both_sides_meet_and_are_certified(function: str, t: int, b: int, value: float) -> None:
+    """The law and the polynomial bound MC on either side, to one part in a million, whatever the solver said; the certificate proves as much."""
+    program = margin(BlockClass(function, t, b))
+    assert program.at_least == pytest.approx(value, abs=5e-4)
+    assert 1 - 1e-12 <= program.at_most / program.at_least <= 1 + 1e-6
+    data = load_certificate(json.dumps(program.certificate(1.0)))
+    verdict = verify_certificate(data)
+    assert verdict.valid, verdict.statement
+    assert f"{t * b} variables" in verdict.statement
+    assert math.sqrt(1 / Fraction(data["squared_margin_at_most"])) == pytest.approx(value, abs=5e-4)
+    assert verdict.figures["clients_at_least"] == data["clients_at_least"] == math.ceil(2.28752001414 * program.at_least**2 - 1e-4)
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+@pytest.mark.parametrize(("t", "b"), [(1, 3), (2, 3), (3, 2)])
+def test_the_symmetric_program_is_that_of_the_matrix(function: str, t: int, b: int) -> None:
+    """The spectral norm of the whole matrix, and vectors of unit length for every concept and point, give the value of the program."""
+    program = margin(BlockClass(function, t, b))
+    assert np.array(on_the_matrix(program)) == pytest.approx(np.full(2, program.at_least), rel=1e-9)
+
+
+def test_limits_are_fibonacci_numbers() -> None:
+    """For large b odd-max-bit has sqrt(b) times 1, 2, 4, 7, 12, ...: near it from b = 10^6 on; AND has t, and parity, no halfspace, no limit."""
+    for t, value in ((1, 1), (2, 2), (3, 4), (4, 7), (5, 12), (6, 20), (7, 33), (8, 54)):
+        assert margin_limit(BlockClass(LISTS, t, 1)) == pytest.approx(value, rel=1e-9)
+    assert margin_limit(BlockClass("and", 6, 1)) == pytest.approx(6)
+    assert margin(BlockClass(LISTS, 3, 10**6)).at_least / 1e3 == pytest.approx(4, rel=1e-2)
+    refuse(("parity", lambda: margin_limit(BlockClass("parity", 2, 1))))
+
+
+def certified(function: str = LISTS, t: int = 4, b: int = 2) -> Data:
+    """A certificate after a journey as JSON text."""
+    return load_certificate(json.dumps(margin(BlockClass(function, t, b)).certificate(1.0)))
+
+
+def test_the_certified_figure_is_the_definition() -> None:
+    """max_S E_mu[f chi_S]^2 / b^|S| summed in fractions, set by set and point by point, for an uneven law."""
+    data = certified()
+    weights, signs = data["weights"], BlockClass(LISTS, 4, 2).signs().tolist()
+    points = list(enumerate(zip(weights, signs, strict=True)))
+    sums = {S: sum(w * f * (-1) ** (u & S).bit_count() for u, (w, f) in points) for S in range(16)}
+    margins = [Fraction(value, sum(weights)) ** 2 / 2 ** S.bit_count() for S, value in sums.items()]
+    assert max(margins) == Fraction(data["squared_margin_at_most"])
+
+
+@pytest.mark.parametrize(("function", "t", "b"), [(LISTS, 4, 2), ("parity", 3, 4)])
+def test_one_altered_weight_or_b_is_refused(function: str, t: int, b: int) -> None:
+    """Every weight, one more or less or none; every b from 1 to 40 but the right one: the certificate does not hold."""
+    data = certified(function, t, b)
+    for place, weight in enumerate(data["weights"]):
+        for other in {weight + 1, weight - 1, 0, 2 * weight} - {weight}:
+            assert not verify_certificate(data | {"weights": [*data["weights"][:place], other, *data["weights"][place + 1 :]]}).valid
+    for other in set(range(1, 41)) - {b}:
+        assert not verify_certificate(data | {"b": other}).valid
+
+
+FORGED: list[Data] = [
+    {"clients_at_least": 82}, {"clients_at_least": 80}, {"squared_margin_at_most": "1/1000"}, {"epsilon": 0.5},
+    {"success": 0.99}, {"variables": 9}, {"t": 3}, {"function": "and"}, {"weights": [1] * 16, "total": 16},
+    {"weights": [0] * 16}, {"weights": [1] * 15}, {"weights": [1.0] * 16, "total": 16},
+    {"weights": [-1, *[1] * 15], "total": 14}, {"weights": [1 << 61, *[1] * 15]},
+]  # fmt: skip
+
+
+def test_forged_margins_fail() -> None:
+    data = certified()
+    assert [change for change in FORGED if verify_certificate(data | change).valid] == []
+
+
+MALFORMED: list[Callable[[Data], object]] = [
+    lambda data: data.pop("weights"), lambda data: data.update(function="or"), lambda data: data.update(function=["and"]),
+    lambda data: data.update(t=40), lambda data: data.update(t="4"), lambda data: data.update(b=0),
+    lambda data: data.update(b=1 << 21), lambda data: data.update(epsilon=0.0), lambda data: data.update(epsilon="one"),
+    lambda data: data.update(success=0.4), lambda data: data.update(weights=7), lambda data: data.update(total="many"),
+]  # fmt: skip
+
+
+def test_malformed_margins_are_refused() -> None:
+    """A part that is missing, of the wrong type or out of range is refused with an InputError, never with another exception."""
+    for spoil in MALFORMED:
+        data = certified()
+        spoil(data)
+        refuse((".", partial(verify_certificate, data)))
+
+
+def test_the_command_takes_it_and_refuses_it_altered(tmp_path: Path) -> None:
+    """`local-dp certify` says what a file proves; with one weight or b altered it ends with code 4."""
+    data, file = certified(LISTS, 8, 16), tmp_path / "certificate.json"
+    weights = [*data["weights"][:-1], data["weights"][-1] + 1]
+    results = []
+    for change in ({}, {"weights": weights}, {"b": 17}):
+        file.write_text(json.dumps(data | change))
+        results.append(local_dp("certify", str(file)))
+    assert [each.returncode for each in results] == [0, 4, 4]
+    assert "fewer than 18,110 clients" in " ".join(results[0].stdout.split())

@@ -124,10 +124,9 @@ ENOUGH = [
 
 @pytest.mark.parametrize(("protocol", "epsilon", "n"), short(ENOUGH, lambda each: each == ENOUGH[0], several=True), ids=repr)
 def test_few_clients_are_enough_at_a_large_epsilon(protocol: MaskedParityProtocol, epsilon: float, n: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Asked one by one, these many clients find every bit in at least 90 % of 400 runs; one-bit reports of as many clients do in less than half of them.
-
-    Failure probability: success is at least 93 % by the tallies' law, and 360 of 400 are then missed with probability below 1 %; the seeds are fixed.
-    """
+    """Asked one by one, these many clients find every bit in at least 90 % of 400 runs; one-bit reports of as many clients do in less than
+    half of them. Failure probability: success is at least 93 % by the tallies' law, and 360 of 400 are then missed with probability below 1
+    %; the seeds are fixed."""
     assert user_level(protocol, n, 400, epsilon) >= 360
     monkeypatch.setattr("local_dp.masked.protocols.best_size", lambda *_: (0, 0.0))
     monkeypatch.setattr("local_dp.bounds.masked_parity.OneRound.variance", lambda self, d, epsilon, share: 1.0 + self.size)

@@ -1,36 +1,51 @@
-"""Sessions: a client is asked in many rounds, speaks in one, and loses epsilon once, under any server."""
+"""Sessions and the aggregate tier: epsilon is lost once under any server; drawn tallies have the law of simulated ones."""
 
 import math
-from dataclasses import replace
+from collections import Counter
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import product
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
+from scipy import stats
 
-from local_dp.arrays import Ints, Words
+from local_dp.arrays import Counts, Ints, Words
 from local_dp.clients.journal import MemoryStore
 from local_dp.clients.role import ClientRole
 from local_dp.errors import InputError, RefusedError
-from local_dp.interaction import Game
+from local_dp.interaction import Game, run
 from local_dp.ledger import Ledger
-from local_dp.noise import KeyedNoise
+from local_dp.noise import Draw, KeyedNoise, public_coins, stream_key
 from local_dp.oracles.local.aggregate import AggregateOracle
 from local_dp.oracles.local.asked import Cohort, LocalQuery
+from local_dp.oracles.local.population import PopulationOracle
 from local_dp.oracles.local.sessions import Spoken
+from local_dp.populations.finite import Finite
 from local_dp.populations.parity import LadderPopulation
+from local_dp.populations.population import Population
 from local_dp.protocols.parity.ladder import LadderAgain, LadderInTurn
+from local_dp.queries.cells import Cell
 from local_dp.queries.examples import PathStep
-from local_dp.queries.tables import Question
+from local_dp.queries.numbers import STEPS
+from local_dp.queries.tables import Bounded, Question
 from local_dp.randomizers.evidence import exact_ratio
 from local_dp.randomizers.finite import FiniteChannel
+from local_dp.randomizers.frequencies.grr import GRR
+from local_dp.randomizers.frequencies.hadamard import Hadamard
+from local_dp.randomizers.numbers.one_bit_mean import OneBitMean
 from local_dp.randomizers.repeated.memoised import OneOfRounds
 from local_dp.randomizers.signs.binary_rr import BinaryRR
+from local_dp.randomizers.signs.prefix_signs import PrefixSigns
 from local_dp.records import Records
 from local_dp.tallies import Tally
+from local_dp.verification.decoding import law_of
 from local_dp.verification.watch import worst_transcript
-from tests.support.inputs.builders import population_oracle, request
+from tests.support.inputs.builders import population_oracle, request, small, with_law
+from tests.support.inputs.randomizers import built_in
+from tests.support.long import short
+from tests.support.theory.fits import p_value
 
 LN_3 = 1.09861229  # so little above ln 3 that E / (E + 1), rounded towards privacy, is 3/4 in words of two bits
 THREE = OneOfRounds(LN_3, word_bits=2)
@@ -193,3 +208,126 @@ def test_no_law_of_a_session() -> None:
         AggregateOracle(LadderPopulation(2, 10, 1), np.random.default_rng(1), 1.0).answer((asked("1", stop=10),))
     with pytest.raises(InputError, match="takes no part in sessions"):
         worst_transcript(BinaryRR(1.0), 2)
+
+
+ALPHA = 1e-6
+
+
+def same_law(first: Counts, second: Counts) -> float:
+    """The chi-square p-value that two tallies have one law, entries with fewer than 10 reports together merged into one."""
+    table = np.stack([first.ravel(), second.ravel()])
+    rare = table.sum(axis=0) < 10
+    table = np.column_stack([table[:, ~rare], table[:, rare].sum(axis=1)])
+    table = table[:, table.sum(axis=0) > 0]
+    return 1.0 if table.shape[1] == 1 else float(stats.chi2_contingency(table, correction=False).pvalue)
+
+
+def simulated(randomizer: FiniteChannel, held: dict[int, int]) -> Counts:
+    """The tally of simulated clients that hold these values."""
+    values = np.repeat(list(held), list(held.values()))
+    n = len(values)
+    cells = randomizer.cells_of(public_coins(stream_key("coins", 5, 1), 0, n))
+    words = randomizer.draw(KeyedNoise(5), Draw(1), 0, n)
+    return randomizer.tally(randomizer.respond(values, words, cells), cells).counts
+
+
+@pytest.mark.parametrize("epsilon", short([0.1, 1.0, 5.0], lambda each: each == 1))
+def test_drawn_tallies_have_the_law_of_simulated_ones(epsilon: float) -> None:
+    """For every randomizer, draw_tally and respond-then-tally both fit the exact law of the cohort's values, and each other."""
+    generator = np.random.default_rng(3)
+    for randomizer in built_in(epsilon):
+        low, high = randomizer.domain.low, randomizer.domain.high
+        held = {low: 40_000, (low + high) // 2: 20_000, high: 30_000} if high - low > 1 else {low: 40_000, high: 50_000}
+        drawn, answered = randomizer.draw_tally(held, generator).counts, simulated(randomizer, held)
+        n = sum(held.values())
+        law = sum(count / n * law_of(randomizer, value) for value, count in held.items())
+        assert drawn.sum() == answered.sum() == n
+        chances = dict(enumerate(np.asarray(law).ravel().tolist()))
+        fits = [p_value(Counter(dict(enumerate(counts.ravel().tolist()))), chances) for counts in (drawn, answered)]
+        for p in (*fits, same_law(drawn, answered)):
+            assert p > ALPHA, f"{randomizer.name}, epsilon {epsilon}: p = {p}"
+
+
+@dataclass(frozen=True)
+class TooPrivate(GRR):
+    """Draws its tally at 0.9 epsilon."""
+
+    def draw_tally(self, value_counts: Any, generator: np.random.Generator) -> Tally:
+        return GRR(0.9 * self.epsilon, k=self.k).draw_tally(value_counts, generator)
+
+
+@dataclass(frozen=True)
+class OneCell(Hadamard):
+    """Draws every public coin as 0."""
+
+    def draw_tally(self, value_counts: Any, generator: np.random.Generator) -> Tally:
+        tally = super().draw_tally(value_counts, generator)
+        tally.counts[0] += tally.counts[1:].sum(axis=0)
+        tally.counts[1:] = 0
+        return tally
+
+
+@pytest.mark.parametrize("twin", [TooPrivate(1.0, k=8), OneCell(1.0, k=8)])
+def test_a_wrong_law_is_noticed(twin: FiniteChannel) -> None:
+    held = {0: 40_000, 3: 50_000}
+    assert same_law(twin.draw_tally(held, np.random.default_rng(3)).counts, simulated(twin, held)) < ALPHA
+
+
+class Both:
+    """Puts the same questions to both tiers, the aggregate one at `factor` times epsilon, and answers as the population tier does."""
+
+    def __init__(self, population: Population, epsilon: float, factor: float = 1.0) -> None:
+        self.by_client = PopulationOracle(population, KeyedNoise(4), 4, epsilon)
+        self.by_law = AggregateOracle(population, np.random.default_rng(4), factor * epsilon)
+        self.factor = factor
+        self.pairs: list[tuple[Tally, Tally]] = []
+
+    def answer(self, queries: tuple[LocalQuery, ...]) -> tuple[Tally, ...]:
+        changed = [replace(query, randomizer=replace(query.randomizer, epsilon=self.factor * query.randomizer.epsilon)) for query in queries]
+        tallies = self.by_client.answer(queries)
+        self.pairs += zip(tallies, self.by_law.answer(tuple(changed)), strict=True)
+        return tallies
+
+
+def pairs_of(name: str, clients: int, epsilon: float, factor: float = 1.0) -> list[tuple[Tally, Tally]]:
+    """The tallies of one run of a protocol: simulated, and drawn from their law."""
+    both = Both(small(name).synthetic(clients, 4), epsilon, factor)
+    run(small(name).algorithm(epsilon, clients), both)
+    return both.pairs
+
+
+@pytest.mark.parametrize("name", with_law())
+@pytest.mark.parametrize("epsilon", short([0.5, 1.0, 3.0], lambda each: each == 1))
+def test_the_aggregate_oracle_has_the_law_of_the_population(name: str, epsilon: float) -> None:
+    for first, second in pairs_of(name, 100_000, epsilon):
+        assert first.n == second.n
+        assert same_law(first.counts, second.counts) > ALPHA
+
+
+@pytest.mark.parametrize("name", with_law())
+def test_an_aggregate_oracle_at_another_epsilon_is_noticed(name: str) -> None:
+    """The same comparison fails when one side runs at 1.5 times the epsilon."""
+    assert min(same_law(first.counts, second.counts) for first, second in pairs_of(name, 400_000, 2.0, 1.5)) < ALPHA
+
+
+def test_many_kinds_of_record_have_their_tally_in_closed_form() -> None:
+    """Pr[report] over 1,000 kinds of record is the law of the values times the channel, exactly; few kinds, or public coins, are drawn value by value."""
+    generator = np.random.default_rng(4)
+    kinds, shares = Records({"v": generator.normal(size=1000)}), generator.random(1000)
+    many, query, randomizer = Finite(kinds, shares.tolist(), 5000, 1), Bounded("v", -2.0, 2.0), OneBitMean(1.0, steps=STEPS)
+    law = many.tally_law(query, randomizer)
+    assert law is not None
+    expected = many.law(query) @ (randomizer.channel().astype(np.float64) / randomizer.total)
+    assert law[0] == pytest.approx(expected, abs=1e-12)
+    assert Finite(kinds.take(slice(0, 100)), shares[:100].tolist(), 5000, 1).tally_law(query, randomizer) is None
+    assert many.tally_law(Cell("v", tuple(np.linspace(-2, 2, 600).tolist())), PrefixSigns(1.0, k=602)) is None
+
+
+def test_the_aggregate_estimate_covers_the_truth_as_often_as_it_says() -> None:
+    """Over 4,000 runs, 95 % intervals cover the truth within the binomial limits of failure probability ALPHA."""
+    randomizer, generator, covered = BinaryRR(1.0), np.random.default_rng(6), 0
+    for _ in range(4000):
+        ones = int(generator.binomial(5000, 0.3))
+        low, high = randomizer.estimate(randomizer.draw_tally({0: 5000 - ones, 1: ones}, generator)).interval()
+        covered += bool(low <= 0.3 <= high)
+    assert stats.binomtest(covered, 4000, 0.95).pvalue > ALPHA

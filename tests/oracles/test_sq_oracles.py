@@ -149,13 +149,9 @@ def test_spectra_are_the_definition(query: Query) -> None:
 def test_learners_win_inside_their_tolerances_under_every_known_distribution_oracle(name: str) -> None:
     """Bent, coset, parity, random-function and two-round learners are exact under exact, rounded and biased oracles for tolerances they can stand."""
     learners: list[StatisticalAlgorithm[Concept]] = [
-        bent_learner(8, 2 ** (-16 / 3)),
-        bent_learner(7, 2 ** (-14 / 3)),
-        coset_learner(6, 0.08, 4),
-        parity_learner(5, 0.09),
-        random_learner(6, 0.03, 64, 3),
-        two_round_learner(8),
-    ]
+        bent_learner(8, 2 ** (-16 / 3)), bent_learner(7, 2 ** (-14 / 3)), coset_learner(6, 0.08, 4), parity_learner(5, 0.09),
+        random_learner(6, 0.03, 64, 3), two_round_learner(8),
+    ]  # fmt: skip
     for d, learner in zip((8, 7, 6, 5, 6, 8), learners, strict=True):
         for r, a in ((0, 0), (2**d - 1, 1), (37 % 2**d, 0), (22 % 2**d, 1)):
             population = MaskedParityPopulation(Concept(d, r, a), 1, 0)

@@ -16,7 +16,6 @@ from local_dp.records import Records
 
 
 def test_edges_in_any_order_and_direction_are_one_graph() -> None:
-    """The smaller node first, in order; a graph without edges is one."""
     graph = Graph.of([(3, 1), (0, 2), (1, 0)], 4)
     assert graph.edges.tolist() == [[0, 1], [0, 2], [1, 3]]
     assert Graph.of(np.array([[2, 0], [1, 3], [0, 1]], dtype=np.uint8), 4).edges.tolist() == graph.edges.tolist()
@@ -28,7 +27,6 @@ def test_edges_in_any_order_and_direction_are_one_graph() -> None:
     ([(-1, 2)], 3, "unknown node"), ([(0, 1, 2)], 3, "two whole numbers"), ([(0.5, 1)], 3, "two whole numbers"), ([], 0, "number of nodes is 0"),
 ])  # fmt: skip
 def test_bad_edges_get_a_line(edges: list[tuple[int, int]], nodes: int, said: str) -> None:
-    """One line each, without a node of an edge in it."""
     with pytest.raises(InputError, match=said):
         Graph.of(edges, nodes)
 

@@ -8,7 +8,6 @@ import pytest
 from scipy import optimize
 
 from local_dp.arrays import Floats
-from local_dp.errors import InputError
 from local_dp.postprocessing.steps import (
     STEPS,
     BaseCut,
@@ -29,6 +28,7 @@ from local_dp.randomizers.frequencies.grr import GRR
 from local_dp.randomizers.frequencies.hadamard import Hadamard
 from local_dp.randomizers.numbers.window import SquareWave
 from local_dp.tallies import Estimate, Tally
+from tests.support.inputs.refusals import refuse
 
 ORACLE = GRR(1.0, k=3)
 N = 30
@@ -47,7 +47,6 @@ def every_tally(law: Floats) -> Iterator[tuple[float, Estimate]]:
 
 
 def prefixes(estimate: Estimate) -> Estimate:
-    """The prefix sums of a few shares."""
     return Estimate(np.cumsum(estimate.value), estimate.standard_error, estimate.n)
 
 
@@ -143,12 +142,11 @@ def test_by_name() -> None:
     """Each has a name and says what it costs; an unknown one is refused, as are margins that do not fit."""
     assert [named_step(name).name for name in STEPS] == list(STEPS)
     assert all(step.bias for step in STEPS.values())
-    with pytest.raises(InputError, match="norm-sub"):
-        named_step("norm-sib")
-    with pytest.raises(InputError, match="margins"):
-        Consistent(np.eye(3))(Estimate(np.ones(2), np.ones(2), 1))
-    with pytest.raises(InputError, match="threshold"):
-        BaseCut(-1.0)
+    refuse(
+        ("norm-sub", lambda: named_step("norm-sib")),
+        ("margins", lambda: Consistent(np.eye(3))(Estimate(np.ones(2), np.ones(2), 1))),
+        ("threshold", lambda: BaseCut(-1.0)),
+    )
 
 
 def laws(randomizer: FiniteChannel) -> Floats:
@@ -157,7 +155,6 @@ def laws(randomizer: FiniteChannel) -> Floats:
 
 
 def drawn(randomizer: FiniteChannel, law: Floats, n: int, seed: int) -> Tally:
-    """A tally of n clients whose values have this law."""
     counts = np.random.default_rng(seed).multinomial(n, law @ laws(randomizer))
     return Tally(counts.reshape(randomizer.cells, randomizer.alphabet))
 
@@ -212,10 +209,8 @@ def test_smoothing_finds_a_smooth_law_of_numbers() -> None:
 
 
 def test_nothing_to_work_on_is_refused() -> None:
-    """No report, no rounds, no gain."""
-    with pytest.raises(InputError, match="nobody answered"):
-        ExpectationMaximisation()(GRR(1.0, k=3), GRR(1.0, k=3).empty())
-    with pytest.raises(InputError, match="rounds"):
-        ExpectationMaximisation(rounds=0)
-    with pytest.raises(InputError, match="gain"):
-        ExpectationMaximisation(gain=0.0)
+    refuse(
+        ("nobody answered", lambda: ExpectationMaximisation()(GRR(1.0, k=3), GRR(1.0, k=3).empty())),
+        ("rounds", lambda: ExpectationMaximisation(rounds=0)),
+        ("gain", lambda: ExpectationMaximisation(gain=0.0)),
+    )

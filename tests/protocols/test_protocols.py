@@ -1,5 +1,6 @@
-"""The protocols: results beside the truth, parameters refused, laws that agree with the clients drawn, and the same answer however the work is cut."""
+"""The protocols: results beside the truth, parameters refused, laws that agree with the clients drawn, one answer however the work is cut."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
@@ -9,7 +10,7 @@ import pytest
 from scipy import stats
 
 from local_dp.domains import Vectors
-from local_dp.errors import InputError
+from local_dp.errors import InputError, LocalDPError
 from local_dp.interaction import Adaptive, Nonadaptive, Oracle, Repeated, run
 from local_dp.masked.population import Concept, MaskedParityPopulation
 from local_dp.masked.protocols import MaskedParityLearner, MaskedParityOneRound
@@ -18,6 +19,7 @@ from local_dp.noise import KeyedNoise
 from local_dp.oracles.local.aggregate import AggregateOracle
 from local_dp.oracles.local.asked import LocalQuery
 from local_dp.oracles.local.population import PopulationOracle
+from local_dp.populations.concepts import BlockClass
 from local_dp.populations.finite import Finite
 from local_dp.populations.population import Population
 from local_dp.populations.table import Rows
@@ -31,6 +33,8 @@ from local_dp.protocols.surveys.survey import StatisticalQueries, Survey
 from local_dp.protocols.vectors.mean_found import MeanFound
 from local_dp.protocols.vectors.mean_vector import Mean
 from local_dp.queries.query import Query
+from local_dp.queries.registry import QUERIES
+from local_dp.randomizers.signs.characters import Characters
 from local_dp.records import Records
 from local_dp.tallies import Tally
 from tests.support.inputs.builders import WITHOUT_LAW, small
@@ -182,10 +186,8 @@ def test_protocols_on_tables_check_what_they_read() -> None:
 
 @pytest.mark.parametrize("protocol", ALL, ids=[repr(protocol) for protocol in ALL])
 def test_laws_agree_with_the_clients_drawn(protocol: LocalProtocol[Any]) -> None:
-    """The values of 200,000 synthetic clients fit the population's stated law of every query of a run of others, vectors apart: chi-square, alpha 1e-6.
-
-    Of others, since a run in several rounds asks about what its own clients happened to tell.
-    """
+    """The values of 200,000 synthetic clients fit the population's stated law of every query of a run of others, vectors apart: chi-square,
+    alpha 1e-6. Of others, since a run in several rounds asks about what its own clients happened to tell."""
     n = 200_000
     population = protocol.synthetic(2 * n, 8)
     for query in queries_of(protocol, protocol.synthetic(n, 8)):
@@ -198,7 +200,6 @@ def test_laws_agree_with_the_clients_drawn(protocol: LocalProtocol[Any]) -> None
 
 
 def queries_of(protocol: LocalProtocol[Any], population: Population) -> list[Query]:
-    """The queries that a run of the protocol asks."""
     asked: list[Query] = []
 
     class Listening:
@@ -226,7 +227,6 @@ def fits(counts: np.ndarray, law: np.ndarray) -> bool:
 
 
 def test_a_wrong_law_is_noticed() -> None:
-    """A population whose law forgets the label of r does not fit its clients."""
     learner = MaskedParityLearner(d=4, r=5, a=1)
     population = learner.synthetic(100_000, 8)
     query = MaskedIndex(4)
@@ -251,17 +251,6 @@ def test_concept_error_is_exact(d: int) -> None:
         assert first.error(second) == pytest.approx(differ / (2**d * d * 2), abs=1e-15)
 
 
-def test_masked_parity_examples_are_labelled_by_their_concept() -> None:
-    """Every synthetic example satisfies y = (-1)^(<r,x> + a) where b = 0 and (-1)^(r_i) where b = 1, for d up to 64."""
-    for d in (1, 5, 33, 64):
-        population = MaskedParityLearner(d=d).synthetic(500, 3)
-        concept, records = population.concept, population.batch(0, 500)
-        for x, i, b, y in zip(*(records[column].tolist() for column in "xiby"), strict=True):
-            assert 0 <= x < 1 << d
-            assert 0 <= i < d
-            assert y == (-1) ** ((x & concept.r).bit_count() + concept.a if b == 0 else concept.r >> i & 1)
-
-
 def test_finite_populations_with_negligible_kinds() -> None:
     """Shares so small that their sums reach 1 in floats make a population all the same."""
     kinds = Records({"v": np.arange(4)})
@@ -280,3 +269,74 @@ def test_statistical_queries_share_clients_in_proportion(t: int) -> None:
         assert cohorts[-1].stop == clients
         if clients == protocol.clients(1.0):
             assert all(len(cohort) == needed for cohort, needed in zip(cohorts, protocol._needed(1.0), strict=True))
+
+
+MADE: Any = PROTOCOLS
+WRONG: dict[str, list[dict[str, Any]]] = {
+    "compare": [{"labels": ("A",)}, {"labels": ("A", "A")}, {"labels": ("A", "B", "C")}],
+    "heavy-hitters": [{"bits": 7}, {"bits": 65}, {"bits": 12, "text": True}, {"share": 0.0}, {"missing": "drop"}],
+    "identity": [{"coins": "my"}, {"shares": ("0.5", "0.6")}, {"shares": ("x",) * 16}, {"alpha": 0.6}],
+    "learn": [
+        {"learner": "oracle"}, {"missing": "category"}, {"held_out": 1.0}, {"cuts": 0}, {"parameters": ("depth=3",)}, {"bounds": ("age",)},
+        {"learner": "trees", "parameters": ("depth=x",)}, {"learner": "trees", "parameters": ("depth",)}, {"bounds": ("age=1",)}, {"bounds": ("age=2..1",)},
+        {"bounds": ("age=nan..1",)}, {"tolerance": 2.0}, {"learner": "thresholds", "features": ("a", "b")}, {"features": ("a >",)}, {"label": "a =="},
+        {"learner": "k-means", "parameters": ("k=1",)}, {"learner": "conjunctions", "parameters": ("monotone=maybe",)},
+    ],
+    "longitudinal": [
+        {"columns": ("a",)}, {"columns": ("a", "a"), "labels": ("x", "y")}, {"columns": ("a", "b > 1"), "labels": ()}, {"times": 1}, {"changes": -1},
+        {"first": 0.0}, {"first": 1.5}, {"method": "guess"}, {"method": "memoised"}, {"method": "tracked"}, {"method": "tracked", "changes": 0},
+        {"method": "tracked", "changes": 1, "labels": ("a", "b", "c")}, {"tolerance": 0.0},
+    ],
+    "marginals": [{"ways": 0}, {"ways": 7}, {"columns": ("a", "a")}, {"columns": ()}, {"k": 1}, {"k": 65}, {"missing": "exclude"}, {"labels": ("x|y",)}],
+    "masked-parity-list": [{"bits": 9}, {"share": 1.0}],
+    "masked-parity-one-round": [{"form": "bend"}, {"d": 12, "form": "masks"}],
+    "mean-vector": [
+        {"low": ("1",), "high": ("0",)}, {"low": ("x",)}, {"low": ("nan",)}, {"high": ("inf",)}, {"low": ("-1e308",), "high": ("1e308",)},
+        {"low": ("0", "0")}, {"radius": 0.0}, {"radius": 1.0, "low": ("0",)}, {"randomizer": "best-of-all"}, {"steps": 3}, {"d": 0},
+        {"columns": ("a", "a")}, {"outside": "x"}, {"missing": "exclude"}, {"tolerance": 0.0},
+    ],
+    "parity-deny": [{"d": 13}],
+    "parity": [{"d": 13}],
+    "parity-one-round": [{"d": 3, "r": 8}],
+    "parity-rounds": [{"d": 4, "rounds": 1}, {"d": 4, "rounds": 5}],
+    "quantiles": [
+        {"at": ()}, {"at": ("x",)}, {"at": ("0",)}, {"at": ("1e-9",)}, {"rounds": "two"}, {"missing": "zero"}, {"rounds": "one", "bins": 4000},
+        {"low": 1.0, "high": 0.0},
+    ],
+    "local-sgd": [{"told": "privunit"}],
+    "workload": [{"queries": (text,)} for text in ("prefxes", "1 2 3", "1 2 x 0 0 0 0", "1 1 1 1 1 1 1", "parities")],
+}  # fmt: skip
+FEW = {
+    "heavy-hitters": 8, "longitudinal": 3, "marginals": 5, "masked-parity-list": 1, "masked-parity-fresh": 3, "parity": 1, "parity-rounds": 1,
+}  # fmt: skip
+OTHERS: list[tuple[Callable[[], object], str]] = [
+    (lambda: MADE["quantiles"](column="x").for_table(Launch(Records({"x": np.ones(3)}), private=False)), "public grid"),
+    (lambda: MADE["marginals"](columns=tuple(f"c{place}" for place in range(40)), ways=3), "9,880 marginals"),
+    (lambda: MADE["learn-logistic-regression"](radius=-1.0), "radius"),
+    (lambda: MADE["learn-logistic-regression"](d=0), "d is"),
+    *[(lambda masks=masks: Characters(1.0, d=3, masks=masks), "hexadecimal|power of two") for masks in ("zz", "07", "00")],
+    *[(lambda sizes=sizes: BlockClass(*sizes), r"\w") for sizes in (("or", 2, 2), ("and", 0, 2), ("and", 13, 2), ("and", 2, 0))],
+    *[(lambda change=change: QUERIES.build("change-interval", {"waves": ("a", "b"), "labels": ("x", "y"), "change": 1, "width": 1, **change}), "not accept")
+      for change in ({"waves": 3}, {"waves": ("a",)}, {"labels": ("x",)}, {"change": 9}, {"change": "1"}, {"width": 0})],
+    *[(lambda masked=masked: QUERIES.build("masked-list", {"d": 4, "r": 0, **masked}), "not accept") for masked in ({"free": -1}, {"free": 0, "asked": 16})],
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "wrong"), [(name, wrong) for name, all_of in WRONG.items() for wrong in all_of])
+def test_wrong_parameters_are_refused(name: str, wrong: dict[str, Any]) -> None:
+    with pytest.raises(InputError) as refused:
+        PROTOCOLS[name](**wrong).algorithm(1.0, 1000)
+    assert len(str(refused.value).splitlines()) == 1
+
+
+@pytest.mark.parametrize("name", FEW)
+def test_too_few_clients_are_refused(name: str) -> None:
+    with pytest.raises(InputError, match=r"few|rounds|fresh"):
+        PROTOCOLS[name]().algorithm(1.0, FEW[name])
+
+
+@pytest.mark.parametrize("place", range(len(OTHERS)))
+def test_the_rest_is_refused(place: int) -> None:
+    make, words = OTHERS[place]
+    with pytest.raises(LocalDPError, match=words):
+        make()

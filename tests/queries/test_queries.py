@@ -1,5 +1,6 @@
-"""Queries: the value of each record, always inside the declared domain, and hostile names or parameters refused with a code."""
+"""Queries, cells and encodings of columns: the value of each record inside the declared domain, and hostile parameters refused with a code."""
 
+import json
 import math
 import warnings
 from typing import Any
@@ -9,12 +10,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from local_dp.domains import levels
 from local_dp.errors import InputError, RefusedError
 from local_dp.masked.queries import MaskedIndex, MaskedParity
 from local_dp.oracles.local.asked import Cohort, LocalQuery
+from local_dp.queries.cells import SEPARATOR, Below, Binned, Cell, Crossed, Grouped
+from local_dp.queries.encoded import Encoded, Encoding, encoded
+from local_dp.queries.examples import Product
 from local_dp.queries.numbers import STEPS
+from local_dp.queries.query import Query
 from local_dp.queries.registry import QUERIES
 from local_dp.queries.tables import Bounded, Category, Question
+from local_dp.queries.vectors import Descent
 from local_dp.randomizers.frequencies.grr import GRR
 from local_dp.randomizers.registry import RANDOMIZERS
 from local_dp.randomizers.signs.binary_rr import BinaryRR
@@ -49,7 +56,6 @@ def test_any_randomizer_request_is_built_or_refused(name: str, params: dict[str,
     params=st.dictionaries(st.sampled_from(["text", "column", "labels", "low", "high", "d", "r"]), ODD),
 )
 def test_any_query_request_is_built_or_refused(name: str, params: dict[str, Any]) -> None:
-    """Whatever the parameters, a query is built and declares a domain, or is refused with a code."""
     try:
         query = QUERIES.build(name, params)
     except RefusedError as refused:
@@ -79,7 +85,6 @@ def test_a_bounded_number_is_clipped_and_rounded_to_its_lattice() -> None:
 
 @pytest.mark.parametrize(("low", "high"), [(1.0, 1.0), (2.0, 1.0), (math.nan, 1.0), (0.0, math.inf), (-1e308, 1e308), (0.0, 1e200), (0.0, 1e-200)])
 def test_bounds_without_a_finite_range_are_refused(low: float, high: float) -> None:
-    """Bounds are finite, in order, and a finite distance apart."""
     with pytest.raises(InputError, match="bounds"):
         Bounded("v", low, high)
 
@@ -100,7 +105,6 @@ def test_masked_queries_refuse_columns_of_another_type(column: str, wrong: np.nd
 
 
 def test_a_query_and_a_randomizer_must_share_a_domain() -> None:
-    """A local query whose randomizer takes other values is refused when it is written."""
     with pytest.raises(InputError, match="takes"):
         LocalQuery(Question("a > 0"), GRR(1.0, k=3), Cohort(0, 1))
     LocalQuery(Question("a > 0"), BinaryRR(1.0), Cohort(0, 1))
@@ -138,3 +142,183 @@ def test_no_record_makes_a_query_warn(name: str) -> None:
     assert query.domain.low <= values.min() <= values.max() <= query.domain.high
     with pytest.warns(RuntimeWarning):  # the wrong twin: the bare query warns for some of these records
         query(records)
+
+
+NUMBERS = [0.0, 1.0, 0.999999, 2.5, 3.0, -0.1, 3.0000001, math.inf, -math.inf, math.nan, 1e300]
+CITIES = ["Oslo", "Rome", "", "Bonn", "oslo"]
+TABLE = Records(
+    {
+        "x": np.array([number for number in NUMBERS for _ in CITIES]),
+        "city": np.array([city for _ in NUMBERS for city in CITIES]),
+        "n": np.arange(len(NUMBERS) * len(CITIES)),
+    }
+)
+
+
+@pytest.mark.parametrize("spare", [(), ("missing",)])
+@pytest.mark.parametrize("bins", [1, 2, 3, 7])
+def test_a_number_falls_into_the_interval_that_holds_it(bins: int, spare: tuple[str, ...]) -> None:
+    """Below, each interval with its lower end, the upper end in the last one, above; a missing number has its own symbol if there is one."""
+    query = Binned("x", 0.0, 3.0, bins, spare)
+
+    def naive(number: float) -> int:
+        if math.isnan(number):
+            return bins + 2 if spare else 0
+        if number < 0:
+            return 0
+        if number > 3:
+            return bins + 1
+        return max(place for place in range(1, bins + 1) if place == 1 or number >= query.edges[place - 1])
+
+    assert query.values(TABLE).tolist() == [naive(number) for number in TABLE["x"].tolist()]
+    assert query.domain.size == bins + 2 + len(spare)
+
+
+@pytest.mark.parametrize("end", [-0.1, 0.0, 1.0, 3.0, float(np.nextafter(3.0, 4.0))])
+def test_a_missing_number_counts_in_its_share_below_an_end(end: float) -> None:
+    """A number below the end counts 1, the end and above 0, a missing number by the given level."""
+    values = Below("x", end, 1234).values(TABLE).tolist()
+    assert values == [1234 if math.isnan(number) else 65536 if number < end else 0 for number in TABLE["x"].tolist()]
+
+
+def _symbol(city: str, spare: tuple[str, ...]) -> int:
+    labels = ["Oslo", "Rome"]
+    if city in labels:
+        return labels.index(city)
+    wanted = "other" if city else "missing"
+    return 2 + spare.index(wanted) if wanted in spare else 0
+
+
+@pytest.mark.parametrize("spare", [(), ("other",), ("missing",), ("other", "missing")])
+def test_an_unlisted_and_a_missing_label_have_their_own_symbols(spare: tuple[str, ...]) -> None:
+    """An unlisted and a missing value differ from the labels and from each other, where there are symbols for them."""
+    query = Category("city", ("Oslo", "Rome"), spare)
+    assert query.values(TABLE).tolist() == [_symbol(city, spare) for city in TABLE["city"].tolist()]
+
+
+@pytest.mark.parametrize("extra", [(), ("other", "missing"), ("other", "none"), ("missing", "none"), ("none",)])
+def test_a_combination_is_the_place_of_all_its_parts(extra: tuple[str, ...]) -> None:
+    """A column, a question and a column again: the last runs fastest, and with "none" a record without a part is in no combination."""
+    query = Crossed(("city", "x > 1", "n"), (f"Oslo{SEPARATOR}Rome", "", f"3{SEPARATOR}20"), extra)
+    spare = tuple(name for name in extra if name != "none")
+    parts = (Category("city", ("Oslo", "Rome"), spare), Question("x > 1", ("missing",) if "missing" in spare else ()), Category("n", ("3", "20"), spare))
+    values = [part.values(TABLE).tolist() for part in parts]
+    second, third = parts[1].domain.size, parts[2].domain.size
+    for row, cell in enumerate(query.values(TABLE).tolist()):
+        city, number, n = str(TABLE["city"][row]), float(TABLE["x"][row]), int(TABLE["n"][row])
+        lacks = {
+            "missing": city == "" or math.isnan(number),
+            "other": city in ("Bonn", "oslo") or n not in (3, 20),
+        }
+        if "none" in extra and any(lacking and name not in extra for name, lacking in lacks.items()):
+            assert cell == query.domain.size - 1, row
+        else:
+            own = [value[row] for value in values]
+            assert cell == (own[0] * second + own[1]) * third + own[2], row
+
+
+def test_a_number_in_its_group() -> None:
+    """The level within the group; nothing for a record without the number or a listed group."""
+    query = Grouped("x", 0.0, 3.0, "city", ("Oslo", "Rome"), steps=6)
+    for row, value in enumerate(query.values(TABLE).tolist()):
+        number, city = float(TABLE["x"][row]), str(TABLE["city"][row])
+        if math.isnan(number) or city not in ("Oslo", "Rome"):
+            assert value == 14, row
+        else:
+            assert value == ("Oslo", "Rome").index(city) * 7 + round(min(max(number, 0.0), 3.0) * 2), row
+    assert Grouped("x", 0.0, 3.0, steps=6).values(TABLE).tolist()[-6] == 7  # without groups: NaN is nothing
+
+
+@pytest.mark.parametrize(("make", "told"), [
+    (lambda: Binned("x", 1.0, 1.0, 3), "low < high"), (lambda: Binned("x", 0.0, 1.0, 0), "bins"), (lambda: Below("x", math.nan, 0), "give a number"),
+    (lambda: Below("x", 0.0, 65537), "missing"), (lambda: Binned("x", 1.0, 1.0 + 1e-15, 100), "fewer bins"),
+    (lambda: Category("c", ("a", "b"), ("missing", "other")), "in this order"), (lambda: Crossed(("a", "b"), ("x",)), "one for each part"),
+    (lambda: Crossed(("c",), (SEPARATOR.join(map(str, range(5000))),)), "labels"),
+    (lambda: Grouped("x", 0.0, 1.0, "g", tuple(map(str, range(65)))), "groups"),
+])  # fmt: skip
+def test_bad_cells_are_refused_where_they_are_written(make: object, told: str) -> None:
+    assert callable(make)
+    with pytest.raises(InputError, match=told):
+        make()
+
+
+PEOPLE = Records(
+    {
+        "age at visit": np.array([20.0, 40.0, 60.0, 90.0, math.nan]),
+        "sex": np.array(["F", "M", "", "F", "M"]),
+        "ill": np.array([1, 0, 1, 0, 1]),
+    }
+)
+SEEN = Encoding(features=("age at visit", "sex == 'F'"), lows=(20.0, 0.0), highs=(80.0, 1.0), scale=0.5, constant=1, label="ill")
+
+
+def test_numbers_are_scaled_and_questions_are_signs() -> None:
+    """Bounds go to -scale and scale, what is beyond them is clipped, yes is scale and no -scale; the last feature is constant, the label +1 or -1."""
+    assert SEEN.shown == ("x0", "x1", "x2")
+    shown = {name: values.tolist() for name, values in SEEN.encode(PEOPLE.take(np.array([0, 1, 3]))).columns.items()}
+    assert shown["x0"] == pytest.approx([-0.5, -1 / 6, 0.5])
+    assert (shown["x1"], shown["x2"], shown["y"]) == ([0.5, -0.5, 0.5], [0.5] * 3, [1.0, -1.0, -1.0])
+
+
+def test_bits_and_grids() -> None:
+    """Bits are 1 above the middle of the bounds or for yes; a grid cuts the bounds into equal steps."""
+    bits = Encoding(features=SEEN.features, lows=SEEN.lows, highs=SEEN.highs, form="bits", label="ill == 0").encode(PEOPLE)
+    assert [bits[name].tolist() for name in ("x0", "x1", "y")] == [[0, 0, 1, 1, 0], [1, 0, 0, 1, 0], [-1.0, 1.0, -1.0, 1.0, -1.0]]
+    grid = Encoding(features=("age at visit",), lows=(20.0,), highs=(80.0,), form="grid", steps=4, label="ill").encode(PEOPLE)
+    assert grid["x"].tolist() == [0, 1, 2, 3, 2]
+    assert Encoding(features=("ill",), lows=(0.0,), highs=(1.0,), label="age at visit", label_low=20.0, label_high=80.0).encode(PEOPLE)["y"][
+        1
+    ] == pytest.approx(-1 / 3)
+
+
+def test_incomplete_records_count_as_zero() -> None:
+    """With something missing that the encoding reads, a yes/no query is neither yes nor no, and a level the middle one; otherwise the query's own value."""
+    assert SEEN.columns == {"age at visit", "sex", "ill"}
+    asked = encoded(SEEN, Question("y == 1"))
+    assert asked.domain == levels(2)
+    assert asked.values(PEOPLE).tolist() == [2, 0, 1, 0, 1]
+    product = encoded(SEEN, Product(("x2",)))
+    assert product.domain == levels(STEPS)
+    assert product.values(PEOPLE).tolist() == [3 * STEPS // 4, 3 * STEPS // 4, STEPS // 2, 3 * STEPS // 4, STEPS // 2]
+
+
+@given(weights=st.lists(st.floats(-1e9, 1e9), min_size=3, max_size=3), place=st.integers(0, 2))
+def test_an_encoded_query_travels_exactly(weights: list[float], place: int) -> None:
+    """Rebuilt from its name and parameters it is equal, every weight to the last bit, and gives one record what it gives it among others."""
+    query = encoded(SEEN, Descent("logistic", SEEN.shown, "y", tuple(weights), place, 0.5))
+    rebuilt = QUERIES.build(query.name, query.params())
+    assert rebuilt == query
+    assert isinstance(rebuilt, Encoded)
+    assert rebuilt.inner == Descent("logistic", SEEN.shown, "y", tuple(weights), place, 0.5)
+    together = query.values(PEOPLE)
+    assert [int(query.values(PEOPLE.take(slice(row, row + 1)))[0]) for row in range(5)] == together.tolist()
+
+
+GOOD: dict[str, Any] = {"features": ("a",), "lows": (0.0,), "highs": (1.0,), "query": json.dumps(["question", {"text": "x0 == 1"}])}
+
+
+@pytest.mark.parametrize("wrong", [
+    {"features": ()}, {"features": ("a",) * 200}, {"lows": (0.0, 1.0)}, {"highs": (0.0,)}, {"highs": (math.inf,)}, {"lows": (math.nan,)}, {"form": "round"},
+    {"scale": 0.0}, {"scale": 2.0}, {"steps": 1}, {"steps": 10**6}, {"label": "a", "label_low": 1.0}, {"label": "a >"}, {"features": ("a > ",)},
+    {"form": "grid", "features": ("a", "b"), "lows": (0.0, 0.0), "highs": (1.0, 1.0)},
+    {"query": ""}, {"query": "{}"}, {"query": "[1, 2]"}, {"query": '["question"]'}, {"query": '["question", {"text": null}]'}, {"query": '["question", []]'},
+    {"query": '["question", {"text": "x0 >"}]'}, {"query": '["unknown", {}]'}, {"query": '["question", {"text": [[1]]}]'}, {"query": "[" * 100_000},
+    {"query": json.dumps(["encoded", {}])}, {"query": json.dumps(["category", {"column": "x0", "labels": ["a", "b", "c"]}])}, {"scale": "1"}, {"lows": ("0",)},
+    {"query": json.dumps(["bounded", {"column": "x0", "low": 0.0, "high": math.inf}])},
+])  # fmt: skip
+def test_hostile_parameters_are_refused_with_a_code(wrong: dict[str, Any]) -> None:
+    """Whatever a server sends, an encoding that cannot be is refused when it is built; the right one is not."""
+    QUERIES.build("encoded", GOOD)
+    with pytest.raises(RefusedError):
+        QUERIES.build("encoded", {**GOOD, **wrong})
+
+
+def test_cells() -> None:
+    """The number of edges that a value reaches, and a symbol of its own for a missing one; edges ascend and are finite."""
+    cell: Query = Cell("v", (-1.0, 0.0, 2.5))
+    assert cell(Records({"v": np.array([-9.0, -1.0, -0.5, 0.0, 2.5, math.inf, -math.inf, math.nan])})).tolist() == [0, 1, 1, 2, 3, 3, 0, 4]
+    assert cell.domain.size == 5
+    assert [Cell("v", (-1.0, 0.0)).ends(place) for place in range(3)] == [(-math.inf, -1.0), (-1.0, 0.0), (0.0, math.inf)]
+    for wrong in ((), (1.0, 1.0), (2.0, 1.0), (0.0, math.nan), (0.0, math.inf)):
+        with pytest.raises(InputError):
+            Cell("v", wrong)

@@ -87,14 +87,11 @@ def test_every_parse_error_is_one_line_that_shows_where(question: str, says: str
     ("a == 'x'", "'a' is a number and 'x' is text"), ("a == city", "'a' is a number and 'city' is text"),
 ])  # fmt: skip
 def test_every_evaluation_error_is_one_line(question: str, says: str) -> None:
-    """A column that is not there, or text against a number, is an InputError of one line."""
     with pytest.raises(InputError) as error:
         evaluate(parse(question), RECORDS)
     assert says in str(error.value)
     assert len(str(error.value).splitlines()) == 1
 
-
-# --- against Python's own evaluation -------------------------------------------------------------------------------------------------------------------
 
 NUMBERS = {"a": [0, 1, 2, 3], "b": [2, 2, -1, 0], "c": [1, 0, 3, 3]}
 COMPARISONS = st.tuples(
@@ -128,37 +125,13 @@ def test_questions_agree_with_python(question: str) -> None:
     assert agrees(question, parse)
 
 
-# --- hostile input -------------------------------------------------------------------------------------------------------------------------------------
-
 HOSTILE = [
-    "a" * 10**6,
-    "(" * 10**6,
-    "a > 0 and " * 10**5,
-    "not " * 400 + "a > 0",
-    "(" * 400 + "a > 0" + ")" * 400,
-    "(" * 1999,
-    "not " * 499,
-    "__import__('os').system('true') == 0",
-    "a.__class__ == 1",
-    "open('x') == 1",
-    "exec('1') > 0",
-    "a > 0 or [x for x in (1,)]",
-    "a > (lambda: 1)()",
-    "{a}",
-    "f'{a}' == 1",
-    "a > 0 # comment",
-    "a > 0; import os",
-    "a := 1",
-    "a > 1 if a else b",
-    "\u202ea > 0",
-    "a\u200b > 0",
-    "a > \u0663\ufe0f",
-    "\x00\x01\x02",
-    "'" * 1001,
-    '"' * 1001,
-    "`" * 1001,
-    "a > 9" + "9" * 1990 + "e",
-]
+    "a" * 10**6, "(" * 10**6, "a > 0 and " * 10**5, "not " * 400 + "a > 0", "(" * 400 + "a > 0" + ")" * 400, "(" * 1999,
+    "not " * 499, "__import__('os').system('true') == 0", "a.__class__ == 1", "open('x') == 1", "exec('1') > 0",
+    "a > 0 or [x for x in (1,)]", "a > (lambda: 1)()", "{a}", "f'{a}' == 1", "a > 0 # comment", "a > 0; import os", "a := 1",
+    "a > 1 if a else b", "\u202ea > 0", "a\u200b > 0", "a > \u0663\ufe0f", "\x00\x01\x02", "'" * 1001, '"' * 1001,
+    "`" * 1001, "a > 9" + "9" * 1990 + "e",
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("question", HOSTILE, ids=[f"{place}" for place in range(len(HOSTILE))])
@@ -223,6 +196,5 @@ def test_the_spelling_of_another_language_is_answered_with_ours(question: str) -
 
 @pytest.mark.parametrize("question", ["a >", "a > 1 b", "a > 1 and", "(a > 1", "a >> 1"])
 def test_what_has_no_other_spelling_gets_an_example(question: str) -> None:
-    """A question that no respelling makes readable is answered with an example."""
     with pytest.raises(InputError, match="write for example"):
         parse(question)

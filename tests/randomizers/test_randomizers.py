@@ -45,9 +45,6 @@ def test_every_built_in_randomizer_conforms(epsilon: float) -> None:
         conform(randomizer, slack=SLACK + epsilon - stated_loss(randomizer))
 
 
-# --- wrong twins: each is nearly right, and each check must notice ---------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class RoundedAway(BinaryRR):
     """The flip threshold rounded down: a hair more than epsilon."""
@@ -149,30 +146,15 @@ class Forgetful(GRR):
         return {"epsilon": self.epsilon}
 
 
-@pytest.mark.parametrize(
-    ("twin", "fault"),
-    [
-        (RoundedAway(1.0), "loss"),
-        (Doubled(1.0, k=8), "loss"),
-        (Halved(1.0), "exact epsilon"),
-        (NotDebiased(1.0), "estimate"),
-        (Overconfident(1.0, k=8), "standard error"),
-        (OffByOne(1.0), "sampler, enumerated"),
-        (OffByOneSymbol(1.0, k=8), "sampler, enumerated"),
-        (SharedCoin(1.0), "repeats"),
-        (Miscounting(1.0, k=8), "tally"),
-        (WrongLog(1.0, k=8), "log_probability"),
-        (Leaky(1.0, k=8), "loss"),
-        (Forgetful(1.0, k=8), "claims"),
-    ],
-)
+@pytest.mark.parametrize(("twin", "fault"), [
+    (RoundedAway(1.0), "loss"), (Doubled(1.0, k=8), "loss"), (Halved(1.0), "exact epsilon"), (NotDebiased(1.0), "estimate"),
+    (Overconfident(1.0, k=8), "standard error"), (OffByOne(1.0), "sampler, enumerated"),
+    (OffByOneSymbol(1.0, k=8), "sampler, enumerated"), (SharedCoin(1.0), "repeats"), (Miscounting(1.0, k=8), "tally"),
+    (WrongLog(1.0, k=8), "log_probability"), (Leaky(1.0, k=8), "loss"), (Forgetful(1.0, k=8), "claims"),
+])  # fmt: skip
 def test_wrong_twins_fail_the_check_made_for_them(twin: FiniteChannel, fault: str) -> None:
-    """The suite refuses a randomizer that is wrong in one way, by the check that is about it."""
     with pytest.raises(AssertionError, match=fault):
         conform(twin)
-
-
-# --- particular claims -----------------------------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("epsilon", EPSILONS)
@@ -322,7 +304,6 @@ def test_bad_parameters_are_refused(name: str, params: dict[str, Any]) -> None:
 
 
 def test_the_channel_behind_a_coin_is_not_decoded_without_it() -> None:
-    """Sets of nobody or of all are refused, and so is an estimate from the inner channel alone."""
     for w in (0, 5, True, 2.0):
         with pytest.raises(InputError, match="w is"):
             Translates(1.0, k=5, w=w)  # type: ignore[arg-type]

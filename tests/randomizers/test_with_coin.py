@@ -1,24 +1,38 @@
-"""A coin sent along: the law of coin and report is that of a public coin, and the coin is independent of the value."""
+"""Deny, compressed channels, and a coin sent along: channels in fractions, laws against enumerations, and a coin independent of the value."""
 
+import itertools
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import ClassVar
 
 import numpy as np
 import pytest
+from scipy.stats import chi2
 
 from local_dp.arrays import Ints, Words
+from local_dp.bounds.parity import deny_information, parity_information
 from local_dp.conformance import conform
 from local_dp.errors import InputError, RefusedError
+from local_dp.loss import Approximate, Pure, exp_epsilon
 from local_dp.noise import Draw, KeyedNoise
-from local_dp.randomizers.evidence import exact_ratio
+from local_dp.oracles.local.aggregate import AggregateOracle
+from local_dp.oracles.local.asked import Cohort, LocalQuery
+from local_dp.oracles.local.population import PopulationOracle
+from local_dp.populations.parity import ParityPopulation
+from local_dp.queries.examples import ParityExample
+from local_dp.randomizers.compressed.genprot import Compressed, GenProt, SeededRejection, chosen, inner_channel, largest_limit, private_weights, worst_ratio
+from local_dp.randomizers.evidence import check_evidence, exact_epsilon, exact_ratio, keeps_loss
 from local_dp.randomizers.finite import FiniteChannel
 from local_dp.randomizers.frequencies.grr import GRR
 from local_dp.randomizers.frequencies.hadamard import Hadamard
 from local_dp.randomizers.frequencies.local_hashing import OLH
 from local_dp.randomizers.frequencies.subset_selection import SubsetSelection
+from local_dp.randomizers.one_bit import flip_weight
 from local_dp.randomizers.randomizer import Randomizer
 from local_dp.randomizers.repeated.memoised import LOLOHA
+from local_dp.randomizers.signs.characters import Deny
 from local_dp.randomizers.signs.sign_rows import SignRows
 from local_dp.randomizers.vectors.privunit import ProjUnit
 from local_dp.randomizers.with_coin import WithCoin, without_coin
@@ -41,10 +55,8 @@ def test_coins_sent_along_conform(epsilon: float) -> None:
 
 @pytest.mark.parametrize("coined", FINITE, ids=lambda each: each.name)
 def test_the_channel_of_coin_and_report_is_exact(coined: FiniteChannel) -> None:
-    """Under 4,096 draws of a coin, over all words, each value sends each report exactly as often as declared for that coin.
-
-    The worst ratio is that of the inner randomizer.
-    """
+    """Under 4,096 draws of a coin, over all words, each value sends each report exactly as often as declared for that coin. The worst ratio
+    is that of the inner randomizer."""
     randomizer, words = WithCoin.of(coined), np.arange(coined.total, dtype=np.uint32)
     assert exact_ratio(randomizer) == exact_ratio(coined)
     drawn = np.random.default_rng(3).integers(0, coined.total, (4096 >> (coined.word_bits - 6), randomizer.words - 1), dtype=np.uint32)
@@ -115,13 +127,11 @@ def test_a_coin_that_tells_the_value_is_found() -> None:
     ids=lambda each: getattr(each, "name", None),
 )
 def test_what_has_no_coin_to_send(coined: Randomizer, why: str) -> None:
-    """No public coin, words that last, or a loss that is not enumerated."""
     with pytest.raises(InputError, match=why):
         WithCoin.of(coined)
 
 
 def test_parameters_of_any_kind_are_told() -> None:
-    """Texts that look like numbers and lists of them come back as they were."""
     rows = SignRows(1.0, k=6, signs=("2a", "15", "33", "07"))
     assert WithCoin.of(rows).coined == rows
     with pytest.raises(InputError, match="give name=value"):
@@ -131,9 +141,189 @@ def test_parameters_of_any_kind_are_told() -> None:
 
 
 def test_an_impossible_coin_is_refused() -> None:
-    """A server is sent cells that there are not by nobody who follows the protocol."""
     randomizer = WithCoin(1.0)
     reports = randomizer.respond(np.zeros(3, dtype=np.int64), randomizer.draw(KeyedNoise(1), Draw(1), 0, 3), NO_COIN)
     parts = reports.copy()
     parts["coin"][1] = 8  # type: ignore[call-overload]
     assert randomizer.possible(parts).tolist() == [True, False, True]
+
+
+TAIL = 1e-6  # the probability that a statistical test of this file fails by chance
+
+
+@pytest.mark.parametrize("d", [1, 2, 5, 8, 12])
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, math.log(3), 4.0, 20.0])
+def test_its_ratio_is_the_one_of_its_thresholds(d: int, epsilon: float) -> None:
+    """Over all examples and names, in fractions, the worst ratio is T / F, at most E and within 1e-6 of it in the exponent."""
+    randomizer = Deny(epsilon, d=d)
+    assert exact_ratio(randomizer) == Fraction(randomizer.whole - randomizer.flip, randomizer.flip)
+    assert randomizer.flip == flip_weight(randomizer.nano, randomizer.word_bits - d)
+    assert -1e-6 < exact_epsilon(randomizer) - epsilon <= 0
+
+
+@pytest.mark.parametrize("d", [1, 2, 3])
+def test_the_channel_is_the_one_that_is_claimed(d: int) -> None:
+    """Every name that the example rules out has weight 2 T, every other one 2 F, and all have the same where x = 0, counted bit by bit."""
+    randomizer = Deny(1.0, d=d, word_bits=12)
+    for value in range(2 << d):
+        x, y = value >> 1, 1 - 2 * (value & 1)
+        for w in range(1 << d):
+            ruled_out = y * (-1) ** (w & x).bit_count() == -1
+            wanted = randomizer.whole if x == 0 else 2 * (randomizer.whole - randomizer.flip if ruled_out else randomizer.flip)
+            assert randomizer.channel()[value, w] == wanted
+
+
+@pytest.mark.parametrize("randomizer", [Deny(1.0), Deny(0.3, d=4), Deny(5.0, d=6)], ids=repr)
+def test_it_conforms(randomizer: Deny) -> None:
+    """The suite for randomizers, by every narrow word; the estimate is of parities."""
+    conform(randomizer)
+
+
+@pytest.mark.parametrize("r", [0, 3, 7])
+def test_its_law_over_examples(r: int) -> None:
+    """The closed law of a name equals the sum over all examples of the channel; the hidden parity is named least."""
+    randomizer, population = Deny(1.0, d=3), ParityPopulation(3, r, 1, 0)
+    summed = population.law(ParityExample(3)) @ (randomizer.channel() / float(randomizer.total))
+    assert randomizer.law(r) == pytest.approx(summed, abs=1e-15)
+    assert population.tally_law(ParityExample(3), randomizer) == pytest.approx(summed[None, :], abs=1e-15)
+    assert int(np.argmin(randomizer.law(r))) == r
+
+
+def test_one_report_tells_what_its_formula_says() -> None:
+    for d in (1, 2, 3, 5):
+        randomizer = Deny(1.0, d=d)
+        columns = randomizer.channel().T / float(randomizer.total)
+        assert parity_information(d, columns).sum() == pytest.approx(deny_information(d, 1.0), rel=1e-6)
+
+
+def test_user_level_and_aggregate_tallies_have_the_exact_law() -> None:
+    """Tallies of 60,000 simulated clients and drawn ones pass a chi-square test at 1e-6 against the enumerated law; the law of another r fails it."""
+    n, randomizer, population = 60_000, Deny(1.0, d=3), ParityPopulation(3, 3, 60_000, 5)
+    limit = chi2.isf(TAIL, 7)
+    oracles: list[PopulationOracle | AggregateOracle] = [
+        PopulationOracle(population, KeyedNoise(1), 2, 1.0),
+        AggregateOracle(population, np.random.default_rng(3), 1.0),
+    ]
+    for oracle in oracles:
+        (tally,) = oracle.answer((LocalQuery(ParityExample(3), randomizer, Cohort(0, n)),))
+        for r, right in ((3, True), (5, False)):
+            expected = n * randomizer.law(r)
+            assert (((tally.counts[0] - expected) ** 2 / expected).sum() < limit) == right
+        estimate = randomizer.estimate(tally)
+        wanted = (np.arange(8) == 3) - 1 / 8  # x = 0, one example in eight, counts as nothing
+        assert np.all(np.abs(estimate.value - wanted) < 4.9 * estimate.standard_error)
+
+
+KINDS: list[type[Compressed]] = [SeededRejection, GenProt]
+
+
+def of_length(kind: type[Compressed], bits: int, epsilon: float, inner: str, *setting: str, streams: int = 64) -> Compressed:
+    """One whose reports have so many bits."""
+    if kind is SeededRejection:
+        return SeededRejection(epsilon, inner=inner, setting=setting, streams=streams, seed_bits=bits)
+    return GenProt(epsilon, inner=inner, setting=setting, streams=streams, samples=1 << bits)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    ("inner", "setting", "bits"), [("grr", ("k=2",), 1), ("hadamard-response", ("k=3",), 3), ("discrete-laplace", ("steps=5",), 3), ("binary-rr", (), 2)]
+)
+def test_any_channel_conforms(kind: type[Compressed], inner: str, setting: tuple[str, ...], bits: int) -> None:
+    """Whatever is compressed, symbols or numbers, loses epsilon exactly, is sampled as declared and estimated without bias."""
+    conform(of_length(kind, bits, 1.0, inner, *setting, streams=16))
+
+
+@pytest.mark.parametrize("samples", [2, 3, 5, 8])
+def test_the_choice_is_that_of_all_patterns_of_marks(samples: int) -> None:
+    """Over all 2^T patterns of marks, in fractions, each sample is named as often as `chosen` says."""
+    marked = [Fraction(1 + (7 * place) % 11, 13) for place in range(samples)]
+    law = [Fraction(0)] * samples
+    for pattern in itertools.product((0, 1), repeat=samples):
+        chance = math.prod((p if mark else 1 - p for p, mark in zip(marked, pattern, strict=True)), start=Fraction(1))
+        named = [place for place, mark in enumerate(pattern) if mark] or list(range(samples))
+        for place in named:
+            law[place] += chance / len(named)
+    np.testing.assert_allclose(chosen(np.array([float(p) for p in marked])), [float(share) for share in law], rtol=1e-12)
+
+
+@pytest.mark.parametrize("samples", [2, 3, 8, 20])
+def test_the_proven_ratio_holds_and_is_reached(samples: int) -> None:
+    """No chances of marks within the limits make a sample likelier by more than `worst_ratio`, which two of their corners reach."""
+    low, high = 0.3, 0.7
+    marked = np.random.default_rng(samples).choice([low, high, 0.5, 0.61], (400, samples))
+    law = chosen(marked)
+    assert law.max() / law.min() <= worst_ratio(samples, low, high) * (1 + 1e-12)
+    corners = chosen(np.array([[high] + [low] * (samples - 1), [low] + [high] * (samples - 1)]))
+    assert corners[0, 0] / corners[1, 0] == pytest.approx(worst_ratio(samples, low, high), rel=1e-12)
+
+
+@pytest.mark.parametrize("samples", [2, 8, 64])
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 6.0])
+def test_the_limit_is_the_largest_that_is_proven(samples: int, epsilon: float) -> None:
+    """At L the proven ratio is at most e^epsilon, and a little beyond it more; for many samples L is e^(epsilon / 4)."""
+
+    def ratio(limit: float) -> float:
+        return worst_ratio(samples, min(0.5, 1 / limit) / limit, min(0.5, 1 / limit) * limit)
+
+    limit = largest_limit(round(epsilon * 1e9), samples)
+    assert ratio(limit) <= math.exp(epsilon) < ratio(limit * (1 + 1e-6))
+    if samples == 64 and epsilon < 2:
+        assert limit == pytest.approx(math.exp(epsilon / 4), rel=1e-3)
+
+
+def test_seeds_are_chosen_as_by_rejection() -> None:
+    """Trying seeds in turn, as often as the least lucky value needs, and then taking any gives the held law, before the common part."""
+    ratios = np.array([[[3, 1, 1, 2], [1, 1, 2, 1]]])
+    parts = SeededRejection(1.0).parts(ratios)[0]
+    assert (parts.sum(axis=1) == parts[0].sum()).all()
+    for row, likelier in zip(parts, ratios[0], strict=True):
+        budget = Fraction(int(ratios.sum(axis=2).max()), 4)  # c: a seed is accepted with a chance of its ratio's share of it, in the whole
+        law = [(Fraction(int(each)) + (budget - Fraction(int(likelier.sum()), 4))) / (4 * budget) for each in likelier]
+        assert [Fraction(int(part), int(row.sum())) for part in row] == law
+
+
+@pytest.mark.parametrize("bits", [6, 9, 12, 64])
+def test_the_common_part_is_the_least(bits: int) -> None:
+    """Weights keep the ratio, as fractions, and at full width reach it within 1e-9; where words are too narrow there are none."""
+    parts = np.random.default_rng(3).integers(0, 1000, (5, 7))
+    parts[:, 0] += 10_000 - parts.sum(axis=1)
+    growth = exp_epsilon(800_000_000)
+    weights = private_weights(parts, growth, bits)
+    if bits == 6:
+        assert private_weights(parts, exp_epsilon(10_000_000), bits) is None
+    assert weights is not None
+    rows = [[int(each) for each in row] for row in weights]
+    assert {sum(row) for row in rows} == {1 << bits}
+    worst = max(Fraction(max(column), min(column)) for column in zip(*rows, strict=True))
+    assert worst <= growth
+    assert bits < 64 or float(worst / growth) > 1 - 1e-9
+
+
+@pytest.mark.parametrize("delta", [0.01, 1e-6])
+@pytest.mark.parametrize("bits", [2, 3, 5])
+def test_noise_with_a_delta_becomes_pure(delta: float, bits: int) -> None:
+    """The discrete Gaussian, which a client refuses, is pure once it is transformed, with the loss that is declared."""
+    setting = f"delta={delta}", "steps=3"
+    channel = inner_channel("discrete-gaussian", setting, 1.0)
+    assert isinstance(channel.loss, Approximate)
+    with pytest.raises(RefusedError, match="delta"):
+        check_evidence(channel)
+    with pytest.raises(RefusedError, match="never sends"):
+        exact_ratio(channel)
+    made = of_length(GenProt, bits, 1.0, "discrete-gaussian", *setting)
+    check_evidence(made)
+    assert isinstance(made.loss, Pure)
+    assert keeps_loss(made)
+    assert exact_epsilon(made) == pytest.approx(1.0, abs=1e-9)
+    assert made.bits == bits
+
+
+def test_fewer_bits_cost_variance() -> None:
+    """Of randomized response on 16 symbols, 4 bits: the mean variance of a share falls with each bit of the seed, and ten bits have it within 12 %."""
+    plain = GRR(1.0, k=16)
+    p, q = plain.truth / plain.total, plain.other / plain.total
+    whole = (p * (1 - p) + 15 * q * (1 - q)) / 16 / (p - q) ** 2
+    kept = [whole / of_length(SeededRejection, bits, 1.0, "grr", "k=16", streams=16).variances().mean() for bits in (2, 3, 4, 6, 8, 10)]
+    assert kept == sorted(kept), kept
+    assert kept[0] < 0.5, kept
+    assert 0.88 < kept[-1] <= 1.0, kept

@@ -1,28 +1,41 @@
-"""One report a client, and every query answered: unbiased, at one charge of epsilon."""
+"""One report a client, one-way protocols, and real-valued queries from Boolean ones: unbiased, exact, at one charge of epsilon."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from fractions import Fraction
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pytest
 from scipy import stats
 
 from local_dp.arrays import Floats
+from local_dp.curator.laws import SmallDatabases
+from local_dp.curator.multisets import LabelledMultiset
+from local_dp.curator.thresholds.learner import PureThresholds
+from local_dp.draws import Draws
 from local_dp.errors import InputError, RefusedError
-from local_dp.interaction import Nonadaptive, run
+from local_dp.interaction import Adaptive, Nonadaptive, run
+from local_dp.learners.tabular import TABULAR
+from local_dp.loss import Pure
 from local_dp.noise import KeyedNoise
 from local_dp.oracles.local.asked import Local
 from local_dp.oracles.local.population import PopulationOracle
-from local_dp.oracles.statistical.oracles import ExactOracle, RealQuery, Statistical, StatisticalQuery
+from local_dp.oracles.statistical.oracles import ExactOracle, RealQuery, Statistical, StatisticalPlay, StatisticalQuery, on_domain
+from local_dp.populations.finite import Finite
 from local_dp.populations.table import Rows
-from local_dp.queries.encoded import Bit, packed
+from local_dp.queries.encoded import Bit, Encoding, packed
 from local_dp.queries.examples import SignedLabel
-from local_dp.queries.tables import Question
+from local_dp.queries.tables import Bounded, Category, Question
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.records import Records
 from local_dp.tallies import Tally
+from local_dp.theorems.curated import PublicLearner, learner_from_one_way, one_way_from_learner
 from local_dp.theorems.local_from_sq import SignOfAll, from_own_bits, one_query_each, one_sign_each, sign_correlation
+from local_dp.theorems.on_table import among_complete, bit_queries, bit_tolerances, boolean_from_real, on_table, read_bits
+from local_dp.two_party import OneWay, greater_or_equal
+from tests.support.inputs.worlds import NUMBERS, Biased, X
 
 TABLE = Records({"age": np.array([30, 40, 50]), "sick": np.array([1, 0, 1])})
 QUERIES = (
@@ -38,15 +51,12 @@ Translation = Callable[[Statistical[tuple[float, ...]], float, int, int], Local[
 
 
 def blind(table: Records) -> Records:
-    """The table with nothing in the secret column."""
     return Records({**table.columns, "sick": np.zeros(len(table), dtype=np.int64)})
 
 
 def test_own_bits_are_unbiased_for_every_query() -> None:
-    """Over all reports of three clients, by their exact probabilities, each answer averages to the table's, also of queries about public columns and numbers.
-
-    Wrong twin: reports taken at their word do not.
-    """
+    """Over all reports of three clients, by their exact probabilities, each answer averages to the table's, also of queries about public
+    columns and numbers. Wrong twin: reports taken at their word do not."""
     algorithm, randomizer = from_own_bits(PLAIN, blind(TABLE), "sick", EPSILON), BinaryRR(epsilon=EPSILON)
     tables = randomizer.weight(np.array([[0], [1]]), np.array([0, 1]), np.zeros(1, dtype=np.int64)).astype(np.float64) / randomizer.total
     averages, at_their_word = np.zeros(len(QUERIES)), np.zeros(len(QUERIES))
@@ -99,10 +109,8 @@ def test_a_sign_is_told_of_yes_and_no_alone() -> None:
 
 @pytest.mark.parametrize("translation", [one_query_each, one_sign_each])
 def test_one_answer_each_is_unbiased(translation: Translation) -> None:
-    """Three clients, two bits: over 600 draws of coins and reports the answers average to the table's; counted twice, they do not.
-
-    Normal test at 1e-6. It costs epsilon, and needs a client.
-    """
+    """Three clients, two bits: over 600 draws of coins and reports the answers average to the table's; counted twice, they do not. Normal
+    test at 1e-6. It costs epsilon, and needs a client."""
     held = packed(np.array([[True, False]] * 3))  # far from 0, so that a factor shows
     asked = tuple(StatisticalQuery(Bit(number), 0.1) for number in range(2))
     plain: Statistical[tuple[float, ...]] = Nonadaptive(asked, lambda answers: answers)
@@ -115,3 +123,163 @@ def test_one_answer_each_is_unbiased(translation: Translation) -> None:
     assert {summary.epsilon for oracle in oracles for summary in oracle.rounds} == {3.0}
     with pytest.raises(InputError, match="give 1 or more"):
         translation(plain, 1.0, 0, 1)
+
+
+BITS, EPSILON_ONE_WAY = 3, 0.5
+NEEDLE = {(a, b): 1 for a in range(1, 1 << BITS) for b in (a - 1, a)}  # Bob is next to Alice: every other threshold errs on half
+
+
+def public(n: int, epsilon: float = EPSILON_ONE_WAY) -> PublicLearner[LabelledMultiset, int, int]:
+    """The exponential mechanism over thresholds, and n copies of (0, 0)."""
+    return PublicLearner(PureThresholds(epsilon), LabelledMultiset.of_pairs([(0, 0)] * n, BITS), n, lambda t, b: int(b >= t))
+
+
+def needle(bits: int, target: int, below: int, above: int) -> LabelledMultiset:
+    """`below` examples (target - 1, 0) and `above` examples (target, 1)."""
+    return LabelledMultiset.of_pairs([(target - 1, 0)] * below + [(target, 1)] * above, bits)
+
+
+def told(bits: int) -> OneWay[int, int]:
+    """Alice says a."""
+    return OneWay((1 << bits) + 1, lambda a: a, lambda message, b: int(b >= message))
+
+
+def test_a_learner_makes_a_protocol() -> None:
+    """By exact laws, the chance that no hypothesis of the public list is Alice's is at most `failure`, for every a; with the list of
+    another n it is not. The protocol itself errs no more than that says, over 60 lists."""
+    n, problem = 8, greater_or_equal(NEEDLE)
+    law = PureThresholds(EPSILON_ONE_WAY).law(public(n).database)
+    for a in range(1, 1 << BITS):
+        sample = needle(BITS, a, n // 2, n // 2)
+        success = PureThresholds(EPSILON_ONE_WAY).chance(sample, a, a)
+        own = law[a] / sum(law.values())
+        assert (1 - own) ** public(n).tries(success, 0.05) <= 0.05
+    rare = min(law[a] / sum(law.values()) for a in range(1, 1 << BITS))
+    assert (1 - rare) ** public(n - 7).tries(0.3, 0.05) > 0.05
+    coins, tries = Draws(KeyedNoise(1)), 60
+    errors = [problem.error(one_way_from_learner(public(n), problem, tries, coins)) for _ in range(60)]
+    missed = float(sum((1 - law[a] / sum(law.values())) ** tries for a in range(1, 1 << BITS))) / 7 / 2
+    spread = math.sqrt(missed / 2 / 60 / 7)  # of a mean of errors that are 0 or 1/2 for each of seven a
+    assert abs(float(sum(errors, Fraction(0))) / 60 - missed) < 5 * spread
+    assert one_way_from_learner(public(n), problem, tries, coins).bits == 6
+
+
+def test_a_protocol_makes_a_learner() -> None:
+    """Where Alice says her threshold, it is the pure learner of thresholds, law for law, and private on all pairs of examples; at twice epsilon it is not."""
+    mechanism = learner_from_one_way(told(2), EPSILON_ONE_WAY)
+    examples = [(0, 0), (1, 1), (3, 1), (2, 0)]
+    assert mechanism.law(examples) == PureThresholds(EPSILON_ONE_WAY).law(LabelledMultiset.of_pairs(examples, 2))
+
+    def build(rows: tuple[tuple[int, int], ...]) -> Sequence[tuple[int, int]]:
+        return rows
+
+    databases = SmallDatabases([(b, label) for b in range(4) for label in (0, 1)], 3, build)
+    assert databases.worst_delta(mechanism) == 0
+    assert databases.worst_delta(learner_from_one_way(told(2), 2 * EPSILON_ONE_WAY), Pure(mechanism.loss.nano)) > 0.01
+
+
+def test_there_and_back() -> None:
+    """A learner's protocol makes a learner that finds the threshold from 60 examples more often than not, since the list holds one that is right."""
+    problem, coins = greater_or_equal(NEEDLE), Draws(KeyedNoise(4))
+    protocol = one_way_from_learner(public(6), problem, 200, coins)
+    assert problem.error(protocol) == 0
+    mechanism = learner_from_one_way(protocol, 1.0)
+    law = mechanism.law([(3, 0)] * 30 + [(4, 1)] * 30)
+    right = sum(weight for message, weight in law.items() if protocol.answer(message, 3) == 0 and protocol.answer(message, 4) == 1)
+    assert right / sum(law.values()) > 0.99
+
+
+def test_bits_meet_their_bound_for_every_function() -> None:
+    """All 5^4 functions on |Z| = 4 and all 2^M ways to err by tau_m, in floating point: error within the tolerance, and equal to the bound for some."""
+    tau = 0.4
+    tolerances = bit_tolerances(tau)
+    bound = math.fsum(2.0**-m * tau_m for m, tau_m in enumerate(tolerances, start=1)) + 2.0 ** -len(tolerances)
+    law, worst = np.array([0.125, 0.25, 0.5, 0.125]), 0.0
+    column = Category("c", ("0", "1", "2", "3"))
+    for function in product(np.linspace(-1, 1, 5).tolist(), repeat=4):
+        query = RealQuery(column, tau, function)
+        bits = bit_queries(query)
+        exact = [bit.expectation(law) for bit in bits]
+        if len(bits) == 1:
+            assert exact[0] == query.expectation(law)
+            continue
+        for pattern in product((-1, 1), repeat=len(bits)):
+            answers = tuple(value + sign * bit.tolerance for value, sign, bit in zip(exact, pattern, bits, strict=True))
+            worst = max(worst, abs(read_bits(answers) - query.expectation(law)))
+    assert bound <= tau
+    assert worst == pytest.approx(bound, abs=1e-12)
+
+
+def test_one_bit_too_few_is_outside() -> None:
+    """The twin with one digit fewer, at the tolerances of the others, misses g = -1 by more than the tolerance that all digits keep."""
+    tau = 0.25
+    tolerances = bit_tolerances(tau)
+    assert len(tolerances) == 3
+    assert abs(read_bits(tuple(-1 + tau_m for tau_m in tolerances)) + 1) == pytest.approx(tau)
+    assert abs(read_bits(tuple(-1 + tau_m for tau_m in tolerances[:-1])) + 1) > 1.3 * tau
+
+
+def test_boolean_from_real_preserves_the_algorithm() -> None:
+    """Non-adaptive and adaptive algorithms get Boolean queries only, all legal, and end within tolerance against every pattern of a biased oracle."""
+    real = StatisticalQuery(Bounded("v", 0.0, 1.0), 0.05)
+    truth = real.expectation(NUMBERS.law(real.query))
+
+    def play() -> StatisticalPlay[float]:
+        (first,) = yield (real,)
+        (second,) = yield (StatisticalQuery(Bounded("v", 0.0, 2.0), 0.1),)
+        return first + 0 * second
+
+    flat = boolean_from_real(Nonadaptive((real, StatisticalQuery(X, 0.2)), lambda answers: answers[0]))
+    assert len(flat.queries) == len(bit_tolerances(0.05)) + 1
+    assert all(set(on_domain(query).tolist()) <= {-1.0, 1.0} for query in flat.queries)
+    steps = boolean_from_real(Adaptive(play))
+    for pattern in ((1,), (1, -1)):
+        assert abs(run(steps, Biased(NUMBERS, pattern)) - truth) <= 0.05
+        answers = Biased(NUMBERS, pattern).answer(flat.queries[:-1])
+        assert abs(flat.decode((*answers, 0.0)) - truth) <= 0.05
+
+
+GENERATOR = np.random.default_rng(7)
+VALUES = GENERATOR.normal(size=(3, 400))
+LABEL = (VALUES[0] + 0.5 * VALUES[1] + 0.3 * GENERATOR.normal(size=400) > 0).astype(float)
+HOLES = GENERATOR.random(size=(4, 400)) < 0.1
+WITH_HOLES = Records(dict(zip("abcz", np.where(HOLES, np.nan, np.vstack([VALUES, LABEL])), strict=True)))
+
+
+def posed(name: str) -> tuple[Any, Encoding]:
+    seen = TABULAR[name]
+    features = ("a",) if seen.form == "grid" else ("a", "b", "c > 0.2")
+    d = len(features)
+    y = (-1.0, 2.0) if seen.answer == "number" else (0.0, 0.0)
+    lows, highs = (-2.0, -2.0, 0.0)[:d], (2.0, 2.0, 1.0)[:d]
+    learner = seen.make(d, {"steps": 5} if name in ("local-sgd", "logistic-regression") else {})
+    return learner, Encoding(
+        features=features, lows=lows, highs=highs, form=seen.form, scale=seen.scale(d), constant=seen.constant,
+        steps=16, label="" if seen.answer == "none" else "z", label_low=y[0], label_high=y[1],
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("name", TABULAR)
+def test_expectations_over_complete_rows_are_exact(name: str) -> None:
+    """Every learner on an exact oracle over the table with holes gives what it gives on the encoded complete rows; undivided answers give some another."""
+    learner, encoding = posed(name)
+    kept = encoding.present(WITH_HOLES)
+    assert 0.4 < kept.mean() < 0.9
+    complete = Finite(encoding.encode(WITH_HOLES.take(np.flatnonzero(kept))), [1.0] * int(kept.sum()), 1, 0)
+    expected = run(learner.algorithm(), ExactOracle(complete))
+    algorithm = among_complete(learner.algorithm(), encoding)
+    assert isinstance(algorithm, Adaptive if learner.model() == "SQ" else Nonadaptive)
+    oracle = ExactOracle(Rows(WITH_HOLES))
+    assert numbers(run(algorithm, oracle)) == pytest.approx(numbers(expected), abs=1e-9)
+    assert oracle.queries <= learner.queries + 1
+    assert oracle.rounds <= learner.rounds
+    if name in ("logistic-regression", "naive-bayes", "low-degree"):
+        assert numbers(run(on_table(learner.algorithm(), encoding), ExactOracle(Rows(WITH_HOLES)))) != pytest.approx(numbers(expected), abs=1e-2)
+
+
+def numbers(hypothesis: Any) -> list[float]:
+    if isinstance(hypothesis, (int, float)):
+        return [float(hypothesis)]
+    if isinstance(hypothesis, tuple):
+        return [number for part in hypothesis for number in numbers(part)]
+    return [] if hypothesis is None else numbers(tuple(vars(hypothesis).values()))

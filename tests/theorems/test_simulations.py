@@ -21,7 +21,7 @@ from local_dp.noise import KeyedNoise
 from local_dp.oracles.local.aggregate import AggregateOracle
 from local_dp.oracles.local.asked import Cohort, Local, LocalPlay, LocalQuery, LocalRounds
 from local_dp.oracles.local.population import PopulationOracle
-from local_dp.oracles.statistical.oracles import ExactOracle, RealQuery, Statistical, StatisticalPlay, StatisticalQuery, StatisticalRounds
+from local_dp.oracles.statistical.oracles import ExactOracle, RealQuery, StatisticalPlay, StatisticalQuery, StatisticalRounds
 from local_dp.oracles.watched import Watched
 from local_dp.populations.finite import Finite
 from local_dp.populations.table import Rows
@@ -39,7 +39,6 @@ from local_dp.theorems.local_from_sq import enough_clients, local_from_sq, one_r
 from local_dp.theorems.sq_from_local import sq_from_local, sq_from_local_by_table
 from tests.support.inputs.builders import population_oracle, yes_records
 from tests.support.inputs.worlds import COLOUR, COLOURS, NUMBERS, WORLD, Biased, X, Y
-from tests.typing import theorems as typing_theorems
 
 
 def _same(answers: tuple[float, ...]) -> tuple[float, ...]:
@@ -52,8 +51,6 @@ def fixed_trials(epsilon: float, draws: int) -> Local[int]:
 
 
 def _two_steps(first: float, second: float) -> StatisticalRounds[tuple[float, float]]:
-    """x, then y."""
-
     def play() -> StatisticalPlay[tuple[float, float]]:
         (x,) = yield (StatisticalQuery(X, first),)
         (y,) = yield (StatisticalQuery(Y, second),)
@@ -186,10 +183,9 @@ def test_dependent_replies_follow_their_law() -> None:
 
 
 def test_a_second_reply_takes_its_ceiling_of_candidates() -> None:
-    """A reply conditional on another takes as many candidates as its acceptance constant says, geometrically: n c of them, within 5.1 standard deviations.
-
-    The failure probability is 4e-7 at a fixed seed; with three quarters of the constant, which cuts likely replies off, it is missed by 10 of them.
-    """
+    """A reply conditional on another takes as many candidates as its acceptance constant says, geometrically: n c of them, within 5.1
+    standard deviations. The failure probability is 4e-7 at a fixed seed; with three quarters of the constant, which cuts likely replies
+    off, it is missed by 10 of them."""
     epsilon, n, tolerance = 1.5, 1500, 0.01 / relative_error(3.0, 1.0)
     asked: list[int] = []
     run(sq_from_local(two_questions(epsilon, n), tolerance, 400, 6), _sized(asked))
@@ -290,33 +286,9 @@ def _one(randomizer: Randomizer) -> Local[int]:
     (lambda: RealQuery(COLOUR, 0.1, (0.0, 1.0)), InputError, "needs 5 values"), (lambda: RealQuery(X, 0.1, (0.0, 1.5)), InputError, "values in"),
 ])  # fmt: skip
 def test_refusals(wrong: Callable[[], object], error: type[Exception], says: str) -> None:
-    """Each impossible wish is refused in one line that names what is wrong."""
     with pytest.raises(error, match=says) as caught:
         wrong()
     assert "\n" not in str(caught.value)
-
-
-# types
-
-
-def test_theorems_as_types() -> None:
-    """The typing file, which mypy checks, also runs: the values are what the types say."""
-    local: Local[str] = Nonadaptive((LocalQuery(X, BinaryRR(1.0), Cohort(0, 3)),), lambda tallies: "done")
-    statistical: Statistical[str] = Nonadaptive((StatisticalQuery(X, 0.3),), lambda answers: "done")
-
-    def local_play() -> LocalPlay[str]:
-        yield local.queries
-        return "done"
-
-    def statistical_play() -> StatisticalPlay[str]:
-        yield statistical.queries
-        return "done"
-
-    assert all(isinstance(algorithm, Nonadaptive) for algorithm in typing_theorems.lni_equals_nasq(local, statistical))
-    adaptive = typing_theorems.li_equals_sq(Adaptive(local_play), Adaptive(statistical_play))
-    assert all(isinstance(algorithm, Adaptive) for algorithm in adaptive)
-    assert all(isinstance(algorithm, Adaptive) for algorithm in typing_theorems.not_claimed(Adaptive(local_play), Adaptive(statistical_play)))
-    assert run(adaptive[0], ExactOracle(WORLD)) == "done"
 
 
 QUERY = StatisticalQuery(Question("yes == 1"), 0.1)

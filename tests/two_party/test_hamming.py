@@ -18,7 +18,6 @@ from tests.support.theory.fits import p_value
 
 
 def worst(protocol: HammingDistance, n: int, growth: Fraction) -> Fraction:
-    """The least delta beside ln growth, over all inputs and one changed bit of either party."""
     bits = [np.array(each) for each in product((0, 1), repeat=n)]
     laws = {(tuple(x), tuple(y)): protocol.law(x, y) for x in bits for y in bits}
     near = [(here, there) for here in laws for there in laws if sum(a != b for a, b in zip((*here[0], *here[1]), (*there[0], *there[1]), strict=True)) == 1]

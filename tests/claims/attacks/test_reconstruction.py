@@ -38,15 +38,10 @@ TWINS = [
 test_shown, test_wrong_twins_are_not_shown = QUICK.tests(TWINS)
 
 
-@pytest.mark.parametrize(
-    "twin",
-    [
-        Twin("a decoder that overestimates every sum", reconstruction, decoders(rounded_up), (Noise,), ("least squares errs",)),
-        Twin("least squares instead of the program", reconstruction, decoders(least_squares), (Noise,), ("where errors",)),
-    ],
-    ids=str,
-)
+@pytest.mark.parametrize("twin", [
+    Twin("a decoder that overestimates every sum", reconstruction, decoders(rounded_up), (Noise,), ("least squares errs",)),
+    Twin("least squares instead of the program", reconstruction, decoders(least_squares), (Noise,), ("where errors",)),
+], ids=str)  # fmt: skip
 def test_wrong_decoders_are_not_shown(twin: Twin, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each loses the check that is about it; these points alone show the right ones."""
     assert not any(part in lost(NOISE.found()) for part in twin.falls)
     NOISE.loses(twin, monkeypatch)

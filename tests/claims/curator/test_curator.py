@@ -1,27 +1,28 @@
-"""The experiments `parity` (the curator's half) and `occam`: verdicts follow the measurements, and wrong learners lose them."""
+"""The experiments `parity` (the curator's half) and `occam`: verdicts follow the measurements, and wrong learners and mechanisms lose them."""
 
 from dataclasses import replace
 from fractions import Fraction
-from typing import Any
 
+import numpy as np
 import pytest
 
-from local_dp.bounds.curator import exponential_parity_examples, occam_examples_realizable, parity_examples
+from local_dp.bounds.curator import exponential_parity_examples, occam_examples_printed, occam_examples_realizable, parity_examples
 from local_dp.curator.parity.learner import ParityLearner
-from local_dp.curator.selection.exponential import OccamLearner
+from local_dp.curator.selection.exponential import ExponentialChoice, ExponentialMechanism, Labelled, decay_of
+from local_dp.draws import Draws
 from local_dp.experiments.claims.local import occam
-from local_dp.experiments.claims.local.occam import Error, Place, Privacy, Result, Size
+from local_dp.experiments.claims.local.occam import Error, Place, Privacy, Result, Size, Sizes
 from local_dp.experiments.claims.local.parity import central as central_half
 from local_dp.experiments.claims.local.parity import claim as parity
 from local_dp.experiments.claims.local.parity.central import Central, central_finding
 from local_dp.experiments.claims.local.parity.claim import separation
-from local_dp.experiments.lab.claim import Check, Curve
+from local_dp.experiments.lab.claim import Check, Curve, of_kind
 from local_dp.experiments.lab.findings import Rows
 from local_dp.experiments.lab.store import plain
+from tests.support.long import short
 from tests.support.runs.shared import Once
 
 pytestmark = pytest.mark.long
-Measured = Rows[Any, Any]
 
 
 def shown(checks: list[Check]) -> dict[str, bool]:
@@ -63,12 +64,6 @@ def test_the_figure_is_of_one_epsilon() -> None:
     assert list(zip(closed.x, closed.y, strict=True)) == [(32, exponential_parity_examples(32, 1.0, 0.9))]
 
 
-def test_one_seed_gives_one_measurement() -> None:
-    """A point measured twice with one seed is identical; with another seed it is not."""
-    point = central_half.Learner(central_half.DEFAULT, 8, 1.0, 100)
-    assert point.measure(1) == point.measure(1) != point.measure(2)
-
-
 def test_a_learner_that_leaks_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     """Twin: "exact constants" that keep half of the examples at every epsilon lose the verdict on privacy."""
     wrong = ParityLearner(Fraction(1, 2), Fraction(1, 4))
@@ -100,18 +95,10 @@ def small_occam() -> Rows[Place, Result]:
 
 
 def test_occam_is_shown() -> None:
-    """On a small run the claim is shown, with figures of error and of size."""
     finding = occam.EXPERIMENT.conclude(small_occam(), "quick")
     assert finding.verdict == "shown", finding.checks
     assert [figure.name for figure in finding.figures] == ["occam-error-0.5", "occam-size"]
     assert all(len(table.rows) > 0 for table in finding.tables)
-
-
-def test_occam_with_too_large_an_epsilon_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Twin: a mechanism that spends three times its epsilon loses the verdict on privacy."""
-    monkeypatch.setattr(occam, "OccamLearner", lambda hypotheses, epsilon: OccamLearner(hypotheses, 3 * epsilon))
-    points = [Privacy(name, 1.0) for name in ("parities", "thresholds")]
-    assert not occam._check_privacy([(point, point.measure(3)) for point in points]).shown
 
 
 def test_occam_with_a_wrong_bound_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -119,3 +106,47 @@ def test_occam_with_a_wrong_bound_is_not_shown(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(occam, "occam_examples", occam_examples_realizable)
     points = [Size(case, 1.0, alpha, 50) for case in occam.FLIP for alpha in (0.08, 0.16)]
     assert not occam._check_sizes([(point, point.measure(3)) for point in points]).shown
+
+
+SIZE = Size("realizable", 1.0, 0.16, 300)
+right_choice = ExponentialMechanism.release
+
+
+def sizes() -> list[tuple[Size, Sizes]]:
+    return [(SIZE, SIZE.measure(5))]
+
+
+def best(mechanism: ExponentialMechanism[Labelled], examples: Labelled, draws: Draws) -> int:
+    return int(np.argmax(np.asarray(mechanism.score(examples))))
+
+
+def blind(mechanism: ExponentialMechanism[Labelled], examples: Labelled, draws: Draws) -> int:
+    return draws.below(len(np.asarray(mechanism.score(examples))))
+
+
+def cautious(mechanism: ExponentialMechanism[Labelled], examples: Labelled, draws: Draws) -> int:
+    return right_choice(replace(mechanism, epsilon=mechanism.epsilon / 2), examples, draws)
+
+
+@pytest.mark.parametrize("choose", short([best, blind, cautious], lambda choose: choose is cautious))
+def test_a_choice_that_is_not_the_mechanisms_is_not_shown(choose: object, once: Once, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Always the best, any at all, or at half the epsilon: at the measured size these succeed more or less often than 90 %."""
+    assert occam._check_sizes(of_kind(once.measured("occam-size", occam.EXPERIMENT, [SIZE], lambda point: SIZE.measure(5)), Size)).shown
+    monkeypatch.setattr(ExponentialMechanism, "release", choose)
+    assert not occam._check_sizes(sizes()).shown
+
+
+def test_a_dropped_sensitivity_factor_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Weights e^(eps score) instead of e^(eps score / 2): the enumerated loss is above epsilon."""
+    points = [Privacy(name, 1.0) for name in ("parities", "thresholds")]
+    assert occam._check_privacy([(point, point.measure(5)) for point in points]).shown
+    monkeypatch.setattr(ExponentialChoice, "decay", property(lambda mechanism: decay_of(mechanism.loss.nano) ** 2))
+    assert not occam._check_privacy([(point, point.measure(5)) for point in points]).shown
+
+
+def test_a_printed_size_that_is_too_small_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A tenth of the printed size is below the proven one, and its runs fail: the check is a run, not one formula against another."""
+    monkeypatch.setattr(occam, "occam_examples_printed", lambda *arguments: occam_examples_printed(*arguments) // 10)
+    least = sizes()
+    assert least[0][1].printed_successes < 0.5 * SIZE.trials
+    assert not occam._check_printed(least).shown

@@ -35,7 +35,6 @@ TWINS = [
 
 @pytest.mark.long
 def test_shown() -> None:
-    """At the quick scale; and points measured twice are identical."""
     for kind in (Small, Medians):
         QUICK.shows(next(place for place, point in enumerate(QUICK.points) if isinstance(point, kind)))
 
@@ -43,7 +42,6 @@ def test_shown() -> None:
 @pytest.mark.long
 @pytest.mark.parametrize("twin", TWINS, ids=str)
 def test_wrong_twins_are_not_shown(twin: Twin, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each loses the checks that are about it."""
     QUICK.loses(twin, monkeypatch)
 
 

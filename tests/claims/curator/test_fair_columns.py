@@ -9,7 +9,7 @@ import pytest
 from local_dp.arrays import Floats
 from local_dp.curator.marginals.base import BinaryTable, Errors, Marginals
 from local_dp.curator.marginals.baselines import OneMarginal, PlainGaussian, PlainLaplace, SpanningTree, independent, of_total, on_simplex
-from local_dp.curator.marginals.fourier import FourierGaussian, choose, nearest_table
+from local_dp.curator.marginals.fourier import FourierGaussian, choose
 from local_dp.draws import Draws
 from local_dp.loss import approximate
 from local_dp.noise import KeyedNoise
@@ -67,12 +67,3 @@ def test_errors_are_as_documented(name: str) -> None:
     assert agrees(largest_errors, largest)
     assert agrees(means, mean)
     assert name not in ("Laplace", "Gaussian", "product") or not agrees(means, 1.1 * mean)
-
-
-@pytest.mark.slow
-def test_the_nearest_table_of_fair() -> None:
-    """Takes a fifth off the Fourier mechanism's errors: .021 and .0042 over 6 releases."""
-    largest, means = errors(lambda table, draws: WORKLOAD.of_histogram(nearest_table(FOURIER.release(table, draws))), range(60, 66))
-    assert agrees(largest, 0.021)
-    assert agrees(means, 0.0042)
-    assert not agrees(means, 0.0052)

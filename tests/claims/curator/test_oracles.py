@@ -11,22 +11,7 @@ from local_dp.curator.oracle_efficient.perturbed import Beside
 from local_dp.curator.oracle_efficient.robust import RobustRelease
 from local_dp.curator.oracle_efficient.separated import Claimed, Conjunctions, Verified, Weighted
 from local_dp.experiments.claims.curator import oracles
-from local_dp.experiments.claims.curator.oracles import (
-    EXPERIMENT,
-    GAME,
-    HISTOGRAM,
-    ONE,
-    RELEVANT,
-    RSPM,
-    Alone,
-    D,
-    Errors,
-    Learning,
-    Loss,
-    Price,
-    Robust,
-    Tables,
-)
+from local_dp.experiments.claims.curator.oracles import EXPERIMENT, GAME, HISTOGRAM, RSPM, Alone, Errors, Learning, Loss, Price, Robust, Tables
 from local_dp.experiments.lab.claim import Figure
 from tests.support.inputs.fair_columns import fair_table
 from tests.support.runs.quick import Quick, Twin, lost
@@ -63,10 +48,10 @@ def test_shown() -> None:
 
 def test_an_error_is_that_of_the_population() -> None:
     """Over all points of the cube: how often a conjunction and the true one differ, weighted, times the labels that are right beyond those that are not."""
-    points = np.arange(1 << D)
+    points = np.arange(1 << oracles.D)
     ones = np.array([int(point).bit_count() for point in points])
-    weights = ONE**ones * (1 - ONE) ** (D - ones)
-    for mask in (0, 1, 0b110, (1 << RELEVANT) - 1, 0b1111, (1 << D) - 1):
+    weights = oracles.ONE**ones * (1 - oracles.ONE) ** (oracles.D - ones)
+    for mask in (0, 1, 0b110, (1 << oracles.RELEVANT) - 1, 0b1111, (1 << oracles.D) - 1):
         differ = ((points & mask) == mask) != ((points & 7) == 7)
         assert oracles.excess(mask) == pytest.approx(0.8 * float(weights[differ].sum()), abs=1e-12)
 
@@ -74,7 +59,6 @@ def test_an_error_is_that_of_the_population() -> None:
 @pytest.mark.long
 @pytest.mark.parametrize("twin", TWINS, ids=str)
 def test_wrong_twins_are_not_shown(twin: Twin, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each loses the check that is about it."""
     QUICK.loses(twin, monkeypatch)
 
 
@@ -83,14 +67,11 @@ def swap(one: str, other: str) -> Callable[[dict[str, list[float]]], dict[str, l
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(
-    ("kind", "change", "falls"),
-    [
-        (Learning, swap(RSPM, oracles.EXPONENTIAL), ("RSPM finds the best conjunction", "the exponential mechanism finds it")),
-        (Learning, swap(RSPM, oracles.COUNTED), ("a noisy count of each bit",)),
-        (Tables, lambda errors: errors | {HISTOGRAM: [1000 * error for error in errors[HISTOGRAM]]}, ("the game's table",)),
-    ],
-)
+@pytest.mark.parametrize(("kind", "change", "falls"), [
+    (Learning, swap(RSPM, oracles.EXPONENTIAL), ("RSPM finds the best conjunction", "the exponential mechanism finds it")),
+    (Learning, swap(RSPM, oracles.COUNTED), ("a noisy count of each bit",)),
+    (Tables, lambda errors: errors | {HISTOGRAM: [1000 * error for error in errors[HISTOGRAM]]}, ("the game's table",)),
+])  # fmt: skip
 def test_methods_in_the_place_of_others_are_not_shown(
     kind: type, change: Callable[[dict[str, list[float]]], dict[str, list[float]]], falls: tuple[str, ...]
 ) -> None:
@@ -101,13 +82,10 @@ def test_methods_in_the_place_of_others_are_not_shown(
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(
-    ("n", "means"),
-    [
-        (6366, {GAME: 0.0933, oracles.PRODUCT: 0.243, HISTOGRAM: 0.0107}),
-        pytest.param(100_000, {GAME: 0.0303, oracles.PRODUCT: 0.2432, HISTOGRAM: 0.0006}, marks=pytest.mark.slow),
-    ],
-)
+@pytest.mark.parametrize(("n", "means"), [
+    (6366, {GAME: 0.0933, oracles.PRODUCT: 0.243, HISTOGRAM: 0.0107}),
+    pytest.param(100_000, {GAME: 0.0303, oracles.PRODUCT: 0.2432, HISTOGRAM: 0.0006}, marks=pytest.mark.slow),
+])  # fmt: skip
 def test_the_game_on_fair(n: int, means: dict[str, float]) -> None:
     """Means of ten runs on eight columns, as documented: nearer than the product, not than the histogram; with one draw a round farther than either."""
     rows = fair_table().bits[:, [0, 2, 4, 6, 8, 10, 12, 16]].astype(np.int64) @ (1 << np.arange(oracles.COLUMNS))

@@ -31,5 +31,4 @@ def test_the_checks_that_do_not_depend_on_the_number_of_runs_are_shown() -> None
 
 @pytest.mark.parametrize("twin", TWINS, ids=str)
 def test_wrong_twins_are_not_shown(twin: Twin, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each loses the check that is about it."""
     QUICK.loses(twin, monkeypatch)

@@ -11,7 +11,6 @@ from local_dp.curator.selection.exponential import ExponentialChoice
 from local_dp.curator.thresholds.learner import PureThresholds
 from local_dp.experiments.claims.curator.pure_or_approximate import cases, runs
 from local_dp.experiments.claims.curator.pure_or_approximate.claim import EXPERIMENT
-from local_dp.experiments.claims.curator.pure_or_approximate.claim import QUICK as SIZES
 from local_dp.experiments.claims.curator.pure_or_approximate.runs import Learner, Least, Proven, Records
 from local_dp.experiments.lab.claim import Finding, Regions
 from tests.support.runs.quick import Quick, Twin, lost
@@ -40,13 +39,11 @@ def finding(*again: tuple[str, str], concave: int = 0) -> Finding:
 
 
 def placed(found: Finding) -> list[int]:
-    """How many results each region has."""
     regions = next(figure for figure in found.figures if isinstance(figure, Regions))
     return [len(region.placed) for region in regions.regions]
 
 
 def all_thresholds(kind: str, law: Any, generator: Any, right: Any) -> Any:
-    """Labels kept secret by a learner of all thresholds: it grows."""
     learner = PureThresholds(1.0)
     return learner, lambda sample: learner.chance(sample, *law.good(0.1))
 
@@ -94,23 +91,14 @@ def test_right_learners_are_shown() -> None:
     assert placed(found) == [1, 1, 1]
 
 
-@pytest.mark.slow
-def test_shown() -> None:
-    """A quick run, RecConcave and all."""
-    Quick(EXPERIMENT).shows()
-    assert {key for key in SIZES if key[1] == "RecConcave"} == {("thresholds", "RecConcave", 1e-6)}
-
-
 @pytest.mark.parametrize("twin", TWINS, ids=str)
 def test_wrong_twins_are_not_shown(twin: Twin, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each loses the checks that are about it."""
     twin.apply(monkeypatch)
     fallen = lost(finding(*twin.points))
     assert all(part in fallen for part in twin.falls), fallen
 
 
 def test_a_number_that_grows_is_not_placed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its region stays empty."""
     monkeypatch.setattr(cases, "_dichotomies", all_thresholds)
     found = finding(("thresholds", "labels"))
     assert "only labels secret (thresholds): the number does not grow" in lost(found)

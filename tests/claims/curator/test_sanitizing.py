@@ -35,7 +35,6 @@ def finding(*again: Any, scale: Scale = "quick", sparse: int = 0) -> Finding:
 
 
 def by_bits(counts: Counts, seed: int) -> Released:
-    """A threshold that grows with the bits of the domain."""
     released = MEASURE(counts, seed)
     return replace(released, n=released.n + 10 * counts.bits) if counts.delta else released
 
@@ -69,15 +68,8 @@ def test_right_releases_are_shown() -> None:
     assert "Released thresholds take fewer" in lost(finding(scale="full", sparse=8000))
 
 
-@pytest.mark.slow
-def test_shown() -> None:
-    """A quick run, searches and sparse trees and all."""
-    Quick(EXPERIMENT).shows()
-
-
 @pytest.mark.parametrize("twin", TWINS, ids=str)
 def test_wrong_twins_are_not_shown(twin: Twin, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each loses the checks that are about it."""
     twin.apply(monkeypatch)
     fallen = lost(finding(*twin.points))
     assert all(part in fallen for part in twin.falls), fallen

@@ -31,7 +31,6 @@ TWINS = [
 
 @pytest.mark.long
 def test_shown() -> None:
-    """At the quick scale; and a point measured twice is identical."""
     QUICK.shows()
     saved = next(table for table in QUICK.found().tables if table.title.startswith("records"))
     assert [row[2:4] for row in saved.rows] == [(268, 218), (209, 192), (363, 345), (1621, 1124)]
@@ -39,7 +38,6 @@ def test_shown() -> None:
 
 @pytest.mark.parametrize("twin", TWINS, ids=str)
 def test_wrong_twins_are_not_shown(twin: Twin, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each loses the check that is about it."""
     ONE.all_right()
     ONE.loses(twin, monkeypatch)
 

@@ -16,7 +16,6 @@ QUICK, COSTS, ADVANTAGES = Quick(EXPERIMENT), margins._costs, claim.advantages
 
 
 def uniform(concepts: Any) -> margins.Margin:
-    """The uniform law bounds odd-max-bit less well than the polynomial does."""
     best = margins.margin(concepts)
     return margins.Margin(concepts, np.ones_like(best.law), best.coefficients)
 
@@ -43,7 +42,6 @@ TWINS = [
 
 @pytest.mark.long
 def test_shown() -> None:
-    """At the quick scale; and a point measured twice is identical."""
     QUICK.shows()
     finding = QUICK.found()
     assert "18,110" in finding.headline
@@ -55,7 +53,6 @@ def test_shown() -> None:
 @pytest.mark.long
 @pytest.mark.parametrize("twin", TWINS, ids=str)
 def test_wrong_twins_are_not_shown(twin: Twin, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each loses the checks that are about it."""
     QUICK.loses(twin, monkeypatch)
 
 

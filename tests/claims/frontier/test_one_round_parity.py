@@ -26,7 +26,6 @@ from tests.support.runs.quick import lost
 
 
 def invented(point: Point) -> Measurement:
-    """A measurement that agrees with earlier results."""
     if isinstance(point, AtBound):
         return Successes(math.ceil(parity_one_round_bound(point.d, claim.EPSILON, claim.TARGET)), round(0.95 * point.trials))
     if isinstance(point, Cross):
@@ -56,16 +55,12 @@ def test_shown() -> None:
     assert EXPERIMENT.measure(Count(DENY, 4, 500), 7) == EXPERIMENT.measure(Count(DENY, 4, 500), 7)
 
 
-@pytest.mark.parametrize(
-    ("kind", "name", "measurement", "falls"),
-    [
-        (Count, claim.MASKS, ClientCount(1, 1.0, 2.0, 1), "fewer clients than random masks"),
-        (Count, DENY, ClientCount(10**6, 10**6, 10**6, 1), "known, within 5 %"),
-        (Count, claim.HALVING, ClientCount(5, 4.0, 6.0, 1), "respects the bound"),
-        (AtBound, claim.TWO, Successes(1, 1080), "succeed more often"),
-        (Count, claim.THREE, NoCount("never"), "Every search"),
-    ],
-)
+@pytest.mark.parametrize(("kind", "name", "measurement", "falls"), [
+    (Count, claim.MASKS, ClientCount(1, 1.0, 2.0, 1), "fewer clients than random masks"),
+    (Count, DENY, ClientCount(10**6, 10**6, 10**6, 1), "known, within 5 %"),
+    (Count, claim.HALVING, ClientCount(5, 4.0, 6.0, 1), "respects the bound"),
+    (AtBound, claim.TWO, Successes(1, 1080), "succeed more often"), (Count, claim.THREE, NoCount("never"), "Every search"),
+])  # fmt: skip
 def test_wrong_counts_are_not_shown(kind: type, name: str, measurement: Measurement, falls: str) -> None:
     """Masks that need no more, suspects that need too many, a count below its bound, two rounds no better than one, a search that failed."""
     assert falls not in lost(found())
@@ -105,11 +100,9 @@ def agrees(label: Any, named: Any, right: Any = characters._ruled_out) -> Any:
     return right(label, named) ^ np.uint8(1)
 
 
-@pytest.mark.parametrize(
-    ("target", "name", "wrong"),
-    [(characters, "_ruled_out", agrees), (one_bit, "flip_weight", lambda nano, bits: flip_weight(2 * nano, bits))],
-    ids=["agrees", "leaks"],
-)
+@pytest.mark.parametrize(("target", "name", "wrong"), [
+    (characters, "_ruled_out", agrees), (one_bit, "flip_weight", lambda nano, bits: flip_weight(2 * nano, bits)),
+], ids=["agrees", "leaks"])  # fmt: skip
 def test_a_wrong_randomizer_is_not_shown(target: Any, name: str, wrong: object, monkeypatch: pytest.MonkeyPatch) -> None:
     """Clients who name what agrees do not follow the law; thresholds of twice the epsilon lose more than is charged."""
     monkeypatch.setattr(target, name, wrong)

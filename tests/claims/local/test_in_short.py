@@ -30,7 +30,6 @@ def test_a_point_is_a_function_of_its_seed(name: str) -> None:
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name not in WHOLE])
 def test_nothing_measured_shows_nothing(name: str) -> None:
-    """Without measurements the verdict is "not shown", and the headline says so in a sentence."""
     finding = load(module_of(name)).conclude([], "quick")
     assert finding.verdict == "not shown"
     assert finding.headline.endswith(".")

@@ -57,20 +57,17 @@ def test_what_the_claim_says_is_shown() -> None:
     assert all(len(curve.x) == len(curve.y) and np.isfinite(curve.y).all() for curve in curves)
 
 
-@pytest.mark.parametrize(
-    ("kind", "learner", "wrong", "statement"),
-    [
-        (Least, ROUNDS, ClientCount(9 * 10**8, 8 * 10**8, 10**9, 500), "fewer clients in rounds"),
-        (Least, BEST, ClientCount(10_000, 9000, 11_000, 500), "fewer clients in rounds"),
-        (Least, ROUNDS, NoCount("success stays at 0.00"), "finds one"),
-        (Grid, "degree 1", Rates([[0.0] * 40] * 6), "No other one-round method"),
-        (Grid, "averaging", Rates([[0.015] * 40] * 6), "Averaging"),
-        (Descent, None, Descended([[0.5, 0.5]] * 3, 1.0), "gradient descent"),
-        (Descent, None, Descended([[0.0, 0.0]] * 3, 2.0), "gradient descent"),
-        (Users, ROUNDS, Refusal("budget"), "client by client"),
-        (Users, BEST, CrossCheck(1000, (30, 100), (320, 400)), "client by client"),
-    ],
-)
+@pytest.mark.parametrize(("kind", "learner", "wrong", "statement"), [
+    (Least, ROUNDS, ClientCount(9 * 10**8, 8 * 10**8, 10**9, 500), "fewer clients in rounds"),
+    (Least, BEST, ClientCount(10_000, 9000, 11_000, 500), "fewer clients in rounds"),
+    (Least, ROUNDS, NoCount("success stays at 0.00"), "finds one"),
+    (Grid, "degree 1", Rates([[0.0] * 40] * 6), "No other one-round method"),
+    (Grid, "averaging", Rates([[0.015] * 40] * 6), "Averaging"),
+    (Descent, None, Descended([[0.5, 0.5]] * 3, 1.0), "gradient descent"),
+    (Descent, None, Descended([[0.0, 0.0]] * 3, 2.0), "gradient descent"),
+    (Users, ROUNDS, Refusal("budget"), "client by client"),
+    (Users, BEST, CrossCheck(1000, (30, 100), (320, 400)), "client by client"),
+])  # fmt: skip
 def test_wrong_methods_lose_the_verdict(kind: type, learner: str | None, wrong: Any, statement: str) -> None:
     """Rounds that need more clients, one-round methods that need fewer, searches that fail, and laws that are not the clients' are not shown."""
     measured = [(point, wrong if isinstance(point, kind) and getattr(point, "learner", None) == learner else each) for point, each in as_promised()]
@@ -121,10 +118,3 @@ def test_wrong_programs_lose_the_cross_check(monkeypatch: pytest.MonkeyPatch, tw
         measured = [(point, search if isinstance(point, Least) and point.learner == BEST else each) for point, each in measured]
         why = "does not reach"
     assert any(why in check.evidence for check in lost(measured))
-
-
-def test_measurements_repeat() -> None:
-    """A point measured twice with one seed gives the same measurement, and it is plain JSON."""
-    for point in (Prefixes(16, 20), Least(BEST, 4, 120), Grid("degree 1", 4, [200_000], 2), Descent(2, [10_000], 2)):
-        once = EXPERIMENT.measure(point, 7)
-        assert EXPERIMENT.read(*json.loads(json.dumps(plain([point, once])))) == (point, once) == (point, EXPERIMENT.measure(point, 7))

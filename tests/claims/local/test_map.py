@@ -14,7 +14,6 @@ from local_dp.experiments.claims.local.map.claim import EXPERIMENT
 from local_dp.experiments.claims.local.map.games import ParityGame, WorstCase
 from local_dp.experiments.claims.local.map.runs import ONE_ROUND, PROTOCOLS, HiddenConcept, OneRound, Parity, Users
 from local_dp.experiments.lab.claim import Finding, Regions
-from local_dp.experiments.lab.intervals import wilson
 from local_dp.experiments.lab.minimal_clients import ClientCount, NoCount
 from local_dp.hardness.adversary import ParityExpectations
 from local_dp.interaction import Nonadaptive
@@ -44,7 +43,6 @@ def _placed(finding: Finding) -> list[list[str]]:
 
 
 def _kind(point: Any) -> str:
-    """A short name of the point's kind."""
     return "shuffled" if getattr(point, "shuffled", False) else KINDS.get(type(point)) or point.name
 
 
@@ -101,25 +99,20 @@ def test_the_shuffled_model_stands_between(measured: Measured) -> None:
     assert _changed(measured, "shuffled", count=NoCount("nobody")).verdict == "not shown"
 
 
-@pytest.mark.parametrize(
-    ("name", "values", "left"),
-    [
-        ("stumps", {"count": NoCount("success stays at 0.50")}, [["Point functions", "Conjunctions of two literals"], ["Masked parity"], ["Parity"]]),
-        ("stumps", {"rounds": 2}, [["Point functions", "Conjunctions of two literals"], ["Masked parity"], ["Parity"]]),
-        ("masked-parity", {"rounds": 1}, [RULES, [], ["Parity"]]),
-        ("masked-parity", {"n": 10**6, "low": 10**6, "high": 10**6}, [RULES, [], ["Parity"]]),
-        ("masked-parity-one-round", {"n": 2000, "low": 1900, "high": 2100}, [RULES, [], ["Parity"]]),
-        ("worst-case", {"wins": 7}, [RULES, [], ["Parity"]]),
-        ("parity-halving", {"n": 2000, "low": 1900, "high": 2100}, [RULES, ["Masked parity"], []]),
-        ("parity", {"wins": 500}, [RULES, ["Masked parity"], []]),
-        ("parity", {"wins": 0}, [RULES, ["Masked parity"], []]),
-        ("users", {"users": (0, 200)}, [RULES, ["Masked parity"], ["Parity"]]),
-    ],
-)
+@pytest.mark.parametrize(("name", "values", "left"), [
+    ("stumps", {"count": NoCount("success stays at 0.50")}, [["Point functions", "Conjunctions of two literals"], ["Masked parity"], ["Parity"]]),
+    ("stumps", {"rounds": 2}, [["Point functions", "Conjunctions of two literals"], ["Masked parity"], ["Parity"]]),
+    ("masked-parity", {"rounds": 1}, [RULES, [], ["Parity"]]),
+    ("masked-parity", {"n": 10**6, "low": 10**6, "high": 10**6}, [RULES, [], ["Parity"]]),
+    ("masked-parity-one-round", {"n": 2000, "low": 1900, "high": 2100}, [RULES, [], ["Parity"]]),
+    ("worst-case", {"wins": 7}, [RULES, [], ["Parity"]]),
+    ("parity-halving", {"n": 2000, "low": 1900, "high": 2100}, [RULES, ["Masked parity"], []]),
+    ("parity", {"wins": 500}, [RULES, ["Masked parity"], []]), ("parity", {"wins": 0}, [RULES, ["Masked parity"], []]),
+    ("users", {"users": (0, 200)}, [RULES, ["Masked parity"], ["Parity"]]),
+])  # fmt: skip
 def test_failed_run_takes_a_class_off_the_map(measured: Measured, name: str, values: dict[str, Any], left: list[list[str]]) -> None:
-    """The verdict becomes "not shown" if a learner fails, needs a second round or needs too many people.
-
-    So it does if a protocol is below the bound that rules it out, or clients do not follow their law."""
+    """The verdict becomes "not shown" if a learner fails, needs a second round or needs too many people. So it does if a protocol is below
+    the bound that rules it out, or clients do not follow their law."""
     finding = _changed(measured, name, **values)
     assert finding.verdict == "not shown"
     assert _placed(finding) == left
@@ -192,11 +185,3 @@ def test_the_game_is_played_to_its_end() -> None:
     below = [(row.k, row.wins, row.queries) for row in play.cosets if row.below]
     assert below == [(k, 64, 2 ** (6 - k) + k) for k in (2, 4, 6)]
     assert [row.wins for row in play.cosets if not row.below] == [1, 1, 1]
-
-
-def test_wilson() -> None:
-    """Wilson's interval at 9 of 10 is the textbook's (0.596, 0.982); it ends at 0 for no success and at 1 for no failure."""
-    low, high = wilson(9, 10)
-    assert (round(low, 4), round(high, 4)) == (0.5958, 0.9821)
-    assert wilson(0, 5)[0] == 0.0
-    assert wilson(5, 5)[1] == 1.0

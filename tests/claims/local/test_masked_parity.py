@@ -3,7 +3,6 @@
 import math
 import re
 from collections.abc import Callable
-from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -96,11 +95,9 @@ def test_a_failed_search_and_a_refused_run_are_not_shown() -> None:
 
 
 def test_points_are_reproducible_and_drawn() -> None:
-    """A quick point is the same for one seed and near the published count; the figure has every protocol, the two limits and the curator's bound."""
-    point = Count(ONE_ROUND, 4, 1200)
-    count = point.measure(3)
+    """A quick point is near the published count; the figure has every protocol, the two limits and the curator's bound."""
+    count = Count(ONE_ROUND, 4, 1200).measure(3)
     assert isinstance(count, ClientCount)
-    assert count == point.measure(3)
     assert count.low < 1_256 * 1.1
     assert count.high > 1_256 / 1.1
     figure, by_epsilon = concluded().figures
@@ -276,18 +273,3 @@ def test_readme_counts_succeed_as_often_as_they_say(name: str, trials: int) -> N
     assert low < 0.9 < high
     if name == CURATOR:
         assert rate(name, 65, 120)[1] < 0.9
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", [LISTED, ONE_ROUND, CURATOR])
-def test_readme_counts_are_what_its_command_finds(name: str) -> None:
-    """README's counts lie in the intervals that `experiment masked-parity --full --seed 1`, the command named beside them, measures."""
-    count = EXPERIMENT.measure(runs.count(name, 16, "full"), 1)
-    assert isinstance(count, ClientCount)
-    assert count.low <= readme_counts()[name] <= count.high
-
-
-def test_the_ideal_noise_grows_with_n() -> None:
-    """The paper's protocol in law succeeds more often with more clients, as a search needs."""
-    success = runs.literal_recovery(4, 1.0, 1)
-    assert all(less < more for less, more in pairwise(success(n, 2000) for n in (8_000, 16_000, 32_000)))

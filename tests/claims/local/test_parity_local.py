@@ -4,8 +4,7 @@ from typing import Any
 
 import pytest
 
-from local_dp.bounds.parity import parity_halving_clients, parity_interactive_bound, parity_masks_bound
-from local_dp.errors import InputError
+from local_dp.bounds.parity import parity_halving_clients
 from local_dp.experiments.claims.local.parity import claim
 from local_dp.experiments.claims.local.parity.claim import HALVING, ONE_ROUND, REFERENCE, Local, local_finding, local_points
 from local_dp.experiments.lab.claim import Check
@@ -49,16 +48,6 @@ def test_checks_follow_the_measurements() -> None:
     assert [check.statement for check in lost(made(factor=0.97 / 3)) if "lower bounds" in check.statement]
 
 
-def test_a_point_is_reproducible_and_near_what_is_known() -> None:
-    """One quick point of each protocol, twice, gives one result, at most 10 % above the known count up to its interval."""
-    for protocol in (HALVING, ONE_ROUND):
-        point = Local(protocol, 4, 1000)
-        count = point.measure(2)
-        assert isinstance(count, ClientCount)
-        assert count == point.measure(2)
-        assert count.low <= 1.1 * REFERENCE[protocol][4]
-
-
 def quick() -> list[Check]:
     """The checks that are lost where the one-round protocol's quick points at d = 4 are measured."""
     searches = [(p, p.measure(1) if (p.protocol, p.d) == (ONE_ROUND, 4) else m) for p, m in made()]
@@ -85,12 +74,3 @@ def test_wrong_protocols_are_not_shown(monkeypatch: pytest.MonkeyPatch, twin: st
     failures = quick()
     assert bool(failures) == bool(why), failures
     assert not why or any(why in check.evidence for check in failures), failures
-
-
-def test_bounds_refuse_what_is_no_budget() -> None:
-    """The bounds hold at every epsilon that is a budget, beyond ln 3 too; one that is none is refused by both."""
-    for bound in (parity_interactive_bound, parity_masks_bound):
-        assert bound(4, 1.0986, 0.9) > bound(4, 1.0987, 0.9) > bound(4, 24.0, 0.9) > 0
-        for epsilon in (-1.0, 0.0, 25.0):
-            with pytest.raises(InputError, match="epsilon"):
-                bound(4, epsilon, 0.9)

@@ -18,7 +18,6 @@ found = QUICK.where
 
 
 def test_shown() -> None:
-    """At the quick scale; and a point measured twice with one seed is identical."""
     assert found().verdict == "shown", lost(found())
     place = next(place for place, point in enumerate(QUICK.points) if isinstance(point, runs.Errors))
     assert QUICK.measure(place) == QUICK.right(place)

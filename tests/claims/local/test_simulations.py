@@ -1,8 +1,9 @@
-"""The experiments on randomized response and on both simulations: shown at quick scale, not shown for a wrong protocol, the same again for one seed."""
+"""The experiments on randomized response and on both simulations: shown at quick scale, not shown for a wrong program in their place."""
 
 import json
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, TypeAlias
 
@@ -16,8 +17,7 @@ from local_dp.experiments.claims.local.local_to_sq.claim import Draw, LocalToSq,
 from local_dp.experiments.claims.local.local_to_sq.laws import OneReply, TwoReplies, divergence
 from local_dp.experiments.claims.local.randomized_response import WAYS, RandomizedResponse, Setting, Users
 from local_dp.experiments.claims.local.sq_to_local import Accuracy, SqToLocal
-from local_dp.experiments.lab.claim import Experiment, Figure, Finding
-from local_dp.experiments.lab.store import plain
+from local_dp.experiments.lab.claim import Experiment, Figure
 from local_dp.oracles.local.asked import Cohort
 from local_dp.randomizers import one_bit
 from local_dp.randomizers.one_bit import flip_weight
@@ -25,12 +25,11 @@ from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.records import Records
 from local_dp.theorems.likelihood import Observed, acceptance, density, likelihood_query
 from local_dp.theorems.local_from_sq import tight_clients
+from tests.support.runs.quick import lost
 from tests.support.runs.shared import Once
 
 pytestmark = pytest.mark.long
-Measured: TypeAlias = list[tuple[Any, Any]]
-Quick: TypeAlias = Callable[[str], Measured]
-simulation = import_module("local_dp.theorems.sq_from_local")  # the module, of which the function has the name
+Quick: TypeAlias = Callable[[str], list[tuple[Any, Any]]]
 EXPERIMENTS: dict[str, Experiment[Any, Any]] = {module.EXPERIMENT.name: module.EXPERIMENT for module in (randomized_response, sq_to_local, local_to_sq)}
 
 
@@ -38,24 +37,18 @@ EXPERIMENTS: dict[str, Experiment[Any, Any]] = {module.EXPERIMENT.name: module.E
 def quick(once: Once) -> Quick:
     """The quick run of the right protocol with seed 1."""
 
-    def measured(name: str) -> Measured:
+    def measured(name: str) -> list[tuple[Any, Any]]:
         experiment = EXPERIMENTS[name]
         return once.measured(name, experiment, experiment.points("quick"), lambda point: experiment.measure(point, 1))
 
     return measured
 
 
-def _with_twin(measured: Measured, twin: Experiment[Any, Any], concerns: Callable[[Any], bool]) -> Finding:
-    """The finding when the points that `concerns` picks are measured with a wrong protocol."""
-    mixed = [(point, twin.measure(point, 1) if concerns(point) else found) for point, found in measured]
-    return twin.conclude(mixed, "quick")
-
-
 @pytest.mark.parametrize("name", list(EXPERIMENTS))
 def test_shown(name: str, quick: Quick) -> None:
     """Every check of the quick run is shown, with finite figures in every table and every curve as long as its axis."""
     finding = EXPERIMENTS[name].conclude(quick(name), "quick")
-    assert [check.statement for check in finding.checks if not check.shown] == []
+    assert lost(finding) == ""
     assert finding.verdict == "shown"
     for table in finding.tables:
         assert table.rows
@@ -67,107 +60,125 @@ def test_shown(name: str, quick: Quick) -> None:
     assert json.dumps([table.rows for table in finding.tables])
 
 
-@pytest.mark.parametrize("name", list(EXPERIMENTS))
-def test_one_seed_measures_the_same_again(name: str, quick: Quick) -> None:
-    """A point measured twice with one seed is identical, and with another seed it is not."""
-    experiment = EXPERIMENTS[name]
-    point, found = quick(name)[0]
-    assert plain(experiment.measure(point, 1)) == plain(found)
-    assert plain(experiment.measure(point, 2)) != plain(found)
+@dataclass(frozen=True)
+class Wrong:
+    """A wrong program: its experiment, the points that show it, a part of each check that must fail, and what it replaces.
+
+    `stays` is a part of checks that still hold; `alone` means that no other check fails.
+    """
+
+    why: str
+    experiment: Experiment[Any, Any]
+    concerns: Callable[[Any], bool]
+    falls: tuple[str, ...]
+    changes: tuple[tuple[Any, str, Any], ...] = ()
+    stays: str = "no such check"
+    alone: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.experiment.name}: {self.why}"
 
 
-@pytest.mark.parametrize("name", list(EXPERIMENTS))
-def test_full_scale_holds_more(name: str) -> None:
-    """The full scale has more work than the quick one, and no measurements at all show nothing."""
-    assert len(EXPERIMENTS[name].points("full")) > len(EXPERIMENTS[name].points("quick"))
-    assert EXPERIMENTS[name].conclude([], "full").verdict == "not shown"
+def of_way(way: str) -> Callable[[Any], bool]:
+    return lambda point: getattr(point, "way", "") == way
 
 
-def test_a_curator_that_adds_too_much_noise_is_not_shown(quick: Quick) -> None:
-    """A curator whose noise falls as 1/sqrt(n) only: neither its slope nor its level is shown."""
-
-    def wrong(records: Records, epsilon: float, generator: np.random.Generator) -> float:
-        return float(records["yes"].mean() + generator.laplace(scale=1 / (epsilon * len(records) ** 0.5)))
-
-    finding = _with_twin(quick("randomized-response"), RandomizedResponse({**WAYS, "curator": wrong}), lambda point: getattr(point, "way", "") == "curator")
-    assert finding.verdict == "not shown"
-    assert sum(not check.shown for check in finding.checks) >= 2
+def loud(records: Records, epsilon: float, generator: np.random.Generator) -> float:
+    """A curator whose noise falls as 1 / sqrt(n) only."""
+    return float(records["yes"].mean() + generator.laplace(scale=1 / (epsilon * len(records) ** 0.5)))
 
 
-def test_a_response_that_is_not_debiased_is_not_shown(quick: Quick) -> None:
-    """Randomized response read without undoing its bias: the error does not fall."""
-
-    def wrong(records: Records, epsilon: float, generator: np.random.Generator) -> float:
-        keep = 1 / (1 + np.exp(-epsilon))
-        ones = int(records["yes"].sum())
-        return float((generator.binomial(ones, keep) + generator.binomial(len(records) - ones, 1 - keep)) / len(records))
-
-    twin = RandomizedResponse({**WAYS, "randomized response": wrong})
-    finding = _with_twin(quick("randomized-response"), twin, lambda point: getattr(point, "way", "") == "randomized response")
-    assert finding.verdict == "not shown"
+def believed(records: Records, epsilon: float, generator: np.random.Generator) -> float:
+    """Randomized response read without undoing its bias."""
+    keep, ones = 1 / (1 + np.exp(-epsilon)), int(records["yes"].sum())
+    return float((generator.binomial(ones, keep) + generator.binomial(len(records) - ones, 1 - keep)) / len(records))
 
 
-@pytest.mark.parametrize(("factor", "failing"), [(0.5, "exact count"), (3.0, "tight")])
-def test_a_wrong_client_count_is_not_shown(factor: float, failing: str, quick: Quick) -> None:
-    """Half the clients are too few, three times as many are not tight: each is found by its own check."""
-    twin = SqToLocal(lambda epsilon, beta: lambda query: round(factor * tight_clients(epsilon, beta)(query)))
-    finding = _with_twin(quick("sq-to-local"), twin, lambda point: isinstance(point, Accuracy) and (point.epsilon, point.t) == (1.0, 1))
-    assert finding.verdict == "not shown"
-    assert any(failing in check.statement and not check.shown for check in finding.checks)
+def counted(factor: float) -> SqToLocal:
+    return SqToLocal(lambda epsilon, beta: lambda query: round(factor * tight_clients(epsilon, beta)(query)))
 
 
-def test_a_wrong_acceptance_constant_is_not_shown(quick: Quick) -> None:
-    """A simulation that accepts twice as readily is outside the bound, and wrong even for exact answers."""
-    twin = LocalToSq(accept=lambda ratio, ceiling: acceptance(2 * ratio, ceiling))
-    finding = _with_twin(quick("local-to-sq"), twin, lambda point: (type(point), getattr(point, "epsilon", 0)) in ((Draw, 1.0), (Trees, 0.5)))
-    assert finding.verdict == "not shown"
-    assert [check.shown for check in finding.checks[:3]] == [False, False, False]
-
-
-def test_independent_second_replies_are_not_shown(quick: Quick) -> None:
-    """A simulation that draws a second answer without regard to the first has the wrong transcripts."""
-    finding = _with_twin(quick("local-to-sq"), LocalToSq(same=False), lambda point: isinstance(point, TwoReplies) and point.epsilon == 2.0)
-    assert finding.verdict == "not shown"
-    assert not finding.checks[4].shown
-
-
-def _three_quarters(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(simulation, "acceptance", lambda ratio, ceiling: acceptance(ratio, 0.75 * ceiling))
-
-
-def _unclipped(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(simulation, "mean_ratio", lambda answer, growth: (growth + 1 / growth + answer * (growth - 1 / growth)) / 2)
-    patch.setattr(simulation, "acceptance", lambda ratio, ceiling: ratio / ceiling)
-
-
-def _weights(reply: Observed) -> Floats:
+def weights(reply: Observed) -> Floats:
     return density(reply.randomizer, np.array([reply.report]), reply.randomizer.domain.values(), reply.cell)
 
 
-def _no_null_weight(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Observed, "ratios", lambda reply: _weights(reply) / reply.randomizer.total)
+RESPONSE = "randomized response"
+PROTOCOL, SIMULATION = import_module("local_dp.theorems.local_from_sq"), import_module("local_dp.theorems.sq_from_local")
+COHORT = "Cohort"
+TWICE = ((one_bit, "flip_weight", lambda nano, bits: flip_weight(2 * nano, bits)),)
+NO_GAIN = ((BinaryRR, "gain", 1.0),)
+SHORT = tuple((module, COHORT, lambda start, stop: Cohort(start, stop - 1)) for module in (import_module("local_dp.oracles.local.asked"), PROTOCOL))
+ASKED_TWICE = ((PROTOCOL, COHORT, lambda start, stop: Cohort(max(0, start - 1), stop)),)
+UNCLIPPED = (
+    (SIMULATION, "mean_ratio", lambda answer, growth: (growth + 1 / growth + answer * (growth - 1 / growth)) / 2),
+    (SIMULATION, "acceptance", lambda ratio, ceiling: ratio / ceiling),
+)
+SHIPPED: dict[str, Any] = {
+    "a ceiling of three quarters": ((SIMULATION, "acceptance", lambda ratio, ceiling: acceptance(ratio, 0.75 * ceiling)),),
+    "estimates outside their range": UNCLIPPED,
+    "likelihoods over no reference": ((Observed, "ratios", lambda reply: weights(reply) / reply.randomizer.total),),
+    "likelihoods over a wrong one": ((Observed, "ratios", lambda reply: weights(reply) / weights(reply)[-1]),),
+}
+CLIENTS: list[tuple[str, str, Any]] = [
+    *((name, "twice the epsilon", TWICE) for name in ("randomized-response", "sq-to-local")),
+    *((name, "estimates that are not scaled back", NO_GAIN) for name in ("randomized-response", "sq-to-local")),
+    *((name, "cohorts one short", SHORT) for name in ("randomized-response", "sq-to-local")),
+    ("sq-to-local", "cohorts that overlap", ASKED_TWICE),
+]
 
 
-def _wrong_reference(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Observed, "ratios", lambda reply: _weights(reply) / _weights(reply)[-1])
+def one_query(point: Any) -> bool:
+    return isinstance(point, Accuracy) and (point.epsilon, point.t) == (1.0, 1)
 
 
-@pytest.mark.parametrize("spoil", [_three_quarters, _unclipped, _no_null_weight, _wrong_reference])
-def test_a_wrong_shipped_simulation_is_not_shown(spoil: Callable[[pytest.MonkeyPatch], None], quick: Quick, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each makes the draws of the shipped program leave their law, for one answer and for two.
+def drawn(point: Any) -> bool:
+    """Points whose draws leave their law, for one answer and for two."""
+    return (isinstance(point, OneReply) and point.setting in (0, 6)) or (isinstance(point, TwoReplies) and point.people == "far")
 
-    The twins: a ceiling of three quarters, estimates outside their range, likelihoods over no reference or a wrong one."""
-    right = quick("local-to-sq")
-    spoil(monkeypatch)
+
+DRAWS = ("The shipped simulation draws one answer", "It draws two answers")
+STEPS = ("one answer: total variation", "two answers of one individual: the same", "gives two answers exactly the real law")
+WRONG = [
+    Wrong("much noise", RandomizedResponse({**WAYS, "curator": loud}), of_way("curator"), ("curator: error falls", "the formulas predict")),
+    Wrong("a bias", RandomizedResponse({**WAYS, RESPONSE: believed}), of_way(RESPONSE), ("randomized response: error falls",)),
+    Wrong("half the clients", counted(0.5), one_query, ("With the exact count",)),
+    Wrong("three times the clients", counted(3.0), one_query, ("The count is tight",)),
+    Wrong(
+        "twice the acceptance",
+        LocalToSq(accept=lambda ratio, ceiling: acceptance(2 * ratio, ceiling)),
+        lambda point: (type(point), getattr(point, "epsilon", 0)) in ((Draw, 1.0), (Trees, 0.5)),
+        STEPS,
+    ),
+    Wrong("independent replies", LocalToSq(same=False), lambda point: isinstance(point, TwoReplies) and point.epsilon == 2.0, DRAWS[1:]),
+    *(Wrong(why, local_to_sq.EXPERIMENT, drawn, DRAWS, changes, "rejection step") for why, changes in SHIPPED.items()),
+    *(
+        Wrong(why, EXPERIMENTS[name], lambda point: isinstance(point, (Users, sq_to_local.Users)), ("client by client",), changes, alone=True)
+        for name, why, changes in CLIENTS
+    ),
+    Wrong(
+        "a law without the gain",
+        randomized_response.EXPERIMENT,
+        lambda point: isinstance(point, Setting) and (point.way, point.n) == (RESPONSE, 1000),
+        ("predict",),
+        NO_GAIN,
+    ),
+]
+
+
+@pytest.mark.parametrize("wrong", WRONG, ids=str)
+def test_a_wrong_program_is_not_shown(wrong: Wrong, quick: Quick, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The points that concern it are measured with it in place; each loses the checks that are about it."""
+    right = quick(wrong.experiment.name)
+    for target, name, value in wrong.changes:
+        monkeypatch.setattr(target, name, value)
     likelihood_query.cache_clear()
-
-    def concerns(point: Any) -> bool:
-        return (isinstance(point, OneReply) and point.setting in (0, 6)) or (isinstance(point, TwoReplies) and point.people == "far")
-
-    finding = _with_twin(right, LocalToSq(), concerns)
+    measured = [(point, wrong.experiment.measure(point, 1) if wrong.concerns(point) else each) for point, each in right]
+    finding = wrong.experiment.conclude(measured, "quick")
     likelihood_query.cache_clear()
     assert finding.verdict == "not shown"
-    assert [check.shown for check in finding.checks[:5]] == [True, True, True, False, False]
+    assert all(part in lost(finding) for part in wrong.falls), lost(finding)
+    assert wrong.stays not in lost(finding)
+    assert not wrong.alone or sum(not check.shown for check in finding.checks) == 1
 
 
 def test_chance_is_allowed_for_exactly() -> None:
@@ -175,51 +186,3 @@ def test_chance_is_allowed_for_exactly() -> None:
     for p in (0.1, 0.01, 1e-4):
         beyond = sum(math.comb(100, heads) for heads in range(101) if divergence(heads / 100, 0.5) > math.log(2 / p) / 100)
         assert p / 20 < beyond / 2**100 <= p
-
-
-def _twice_epsilon(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(one_bit, "flip_weight", lambda nano, bits: flip_weight(2 * nano, bits))
-
-
-def _no_gain(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(BinaryRR, "gain", 1.0)
-
-
-def _one_short(patch: pytest.MonkeyPatch) -> None:
-    for module in ("local_dp.oracles.local.asked", "local_dp.theorems.local_from_sq"):
-        patch.setattr(import_module(module), "Cohort", lambda start, stop: Cohort(start, stop - 1))
-
-
-def _one_asked_twice(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(import_module("local_dp.theorems.local_from_sq"), "Cohort", lambda start, stop: Cohort(max(0, start - 1), stop))
-
-
-@pytest.mark.parametrize(
-    ("name", "spoil"),
-    [
-        ("randomized-response", _twice_epsilon),
-        ("randomized-response", _no_gain),
-        ("randomized-response", _one_short),
-        ("sq-to-local", _twice_epsilon),
-        ("sq-to-local", _no_gain),
-        ("sq-to-local", _one_short),
-        ("sq-to-local", _one_asked_twice),
-    ],
-)
-def test_a_wrong_shipped_protocol_is_not_shown(name: str, spoil: Callable[[pytest.MonkeyPatch], None], quick: Quick, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Reports at twice the epsilon, estimates that are not scaled back, and cohorts one short or overlapping each make the run by clients "not shown"."""
-    right = quick(name)
-    spoil(monkeypatch)
-    finding = _with_twin(right, EXPERIMENTS[name], lambda point: isinstance(point, (Users, sq_to_local.Users)))
-    assert finding.verdict == "not shown"
-    assert ["client by client" in check.statement for check in finding.checks if not check.shown] == [True]
-
-
-def test_a_wrong_law_is_not_shown_either(quick: Quick, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without the gain the draws from the law leave their level too: the checks do not lean on the run by clients alone."""
-    right = quick("randomized-response")
-    _no_gain(monkeypatch)
-    finding = _with_twin(
-        right, EXPERIMENTS["randomized-response"], lambda point: isinstance(point, Setting) and (point.way, point.n) == ("randomized response", 1000)
-    )
-    assert any("predict" in check.statement and not check.shown for check in finding.checks)

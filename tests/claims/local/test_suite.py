@@ -80,18 +80,10 @@ def test_what_the_claim_says_is_shown() -> None:
     assert all(len(curve.x) == len(curve.y) and np.isfinite(curve.y).all() for curve in curves)
 
 
-@pytest.mark.parametrize(
-    ("oracle", "loose", "excess", "lost"),
-    [
-        ("exact", False, 0.2, 0),
-        ("towards 0", False, 0.2, 1),
-        ("worst case", False, 0.2, 1),
-        ("local clients", False, 0.2, 2),
-        ("worst case", True, 0.0, 4),
-        ("worst case", False, 0.2, 4),
-        ("local clients", True, 2.0, 4),
-    ],
-)
+@pytest.mark.parametrize(("oracle", "loose", "excess", "lost"), [
+    ("exact", False, 0.2, 0), ("towards 0", False, 0.2, 1), ("worst case", False, 0.2, 1), ("local clients", False, 0.2, 2),
+    ("worst case", True, 0.0, 4), ("worst case", False, 0.2, 4), ("local clients", True, 2.0, 4),
+])  # fmt: skip
 def test_a_wrong_learner_loses_the_suite(oracle: str, loose: bool, excess: float, lost: int) -> None:
     """Learners that miss alpha on exact, hostile or sampled answers are not shown; nor is a worst case that is no worse than real answers."""
     assert not shown(with_runs(lambda point: point.oracle == oracle and (point.slack > 1) == loose, excess=excess))[lost]
@@ -110,11 +102,9 @@ def test_a_threshold_six_times_too_lax_loses_the_suite(name: str, monkeypatch: p
     assert verdicts == [True, False]
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [{"users": (75, 150)}, {"refused": "the budget is spent"}, {"asked": ((99, 100),)}, {"loss": 1.1}],
-    ids=["another rate", "refused", "somebody left out", "more loss"],
-)
+@pytest.mark.parametrize("wrong", [
+    {"users": (75, 150)}, {"refused": "the budget is spent"}, {"asked": ((99, 100),)}, {"loss": 1.1},
+], ids=["another rate", "refused", "somebody left out", "more loss"])  # fmt: skip
 def test_clients_that_differ_from_their_law_lose_the_suite(wrong: dict[str, Any]) -> None:
     """Runs client by client that succeed less often, are refused, ask fewer clients or cost more than the law's are not shown."""
     measured = [
@@ -131,17 +121,11 @@ def test_a_minimum_beyond_the_bound_loses_the_suite(wrong: ClientCount | NoCount
     assert shown(measured) == [True] * 8 + [False, True, True, True, True]
 
 
-@pytest.mark.parametrize(
-    ("part", "wrong"),
-    [
-        ("curator", {"loss": 2.0}),
-        ("curator", {"loss": 0.5}),
-        ("curator", {"drawn": [round(4000 * share) for share in noisy_sum_law(1.2)]}),
-        ("run", {"charged": 0.5}),
-        ("run", {"charged": 1.5, "lost": 1.5}),
-    ],
-    ids=["twice the loss", "half of it", "less noise", "one sum paid for", "too much paid"],
-)
+@pytest.mark.parametrize(("part", "wrong"), [
+    ("curator", {"loss": 2.0}), ("curator", {"loss": 0.5}),
+    ("curator", {"drawn": [round(4000 * share) for share in noisy_sum_law(1.2)]}), ("run", {"charged": 0.5}),
+    ("run", {"charged": 1.5, "lost": 1.5}),
+], ids=["twice the loss", "half of it", "less noise", "one sum paid for", "too much paid"])  # fmt: skip
 def test_a_curator_that_is_not_as_private_as_it_says_loses_the_suite(part: str, wrong: dict[str, Any]) -> None:
     """A noisy sum of another loss or law, or an account that does not pay for every sum or pays beyond epsilon, is not shown."""
     measured = with_runs(lambda point: part == "run" and point.oracle == "curator", **wrong if part == "run" else {})
@@ -213,7 +197,6 @@ def test_defeats_come_with_certificates() -> None:
 
 
 def test_masked_parity_needs_two_rounds_in_the_worst_case() -> None:
-    """Two rounds recover the concept with every oracle; one round does so from exact answers only."""
     for seed in range(3):
         errors = [
             control(name, oracle, np.random.default_rng(seed))
@@ -221,10 +204,3 @@ def test_masked_parity_needs_two_rounds_in_the_worst_case() -> None:
             for oracle in ("exact", "worst case")
         ]
         assert errors == [0.0, 0.0, 0.0, 0.5]
-
-
-def test_measurements_repeat() -> None:
-    """A point measured twice with one seed gives the same measurement, and it is plain JSON."""
-    for point in (Run("stumps", "local clients", 1.0, 2), Fewest("stumps", 30)):
-        once = SUITE.measure(point, 7)
-        assert SUITE.read(*json.loads(json.dumps(plain([point, once])))) == (point, once) == (point, SUITE.measure(point, 7))

@@ -74,10 +74,9 @@ def test_no_learner_exceeds_its_certificate_or_the_bound(d: int) -> None:
 
 
 def test_random_functions_refute_it_too() -> None:
-    """At d = 8 and tau = 2^(-16/3) a random Boolean function reveals Pr[|S| > 2 tau 256] = 0.417 of all masks on average, S a sum of 256 signs.
-
-    The mean of 40 functions is within five standard errors (0.04 each) of that, failure probability below 1e-6; 64 functions reveal all (limits 3.1, E4).
-    """
+    """At d = 8 and tau = 2^(-16/3) a random Boolean function reveals Pr[|S| > 2 tau 256] = 0.417 of all masks on average, S a sum of 256
+    signs. The mean of 40 functions is within five standard errors (0.04 each) of that, failure probability below 1e-6; 64 functions reveal
+    all (limits 3.1, E4)."""
     revealed = [2 * float(played(random_learner(8, 2 ** (-16 / 3), 1, 1000 * seed), 8)[1]) - 1 for seed in range(40)]
     tail = sum(math.comb(256, ones) for ones in range(257) if abs(256 - 2 * ones) > 2 * 2 ** (-16 / 3) * 256) / 2**256
     assert tail == pytest.approx(0.417, abs=1e-3)
@@ -100,7 +99,6 @@ def test_a_learner_that_reads_the_wrong_coset_loses() -> None:
 
 @pytest.fixture(scope="module")
 def rows(once: Once) -> Rows[Place, Result]:
-    """The quick experiment without its largest point."""
     points = [point for point in EXPERIMENT.points("quick") if point != Printed(16)]
     return once.measured("theorem-5-1", EXPERIMENT, points, lambda point: EXPERIMENT.measure(point, 3))
 
@@ -115,30 +113,18 @@ def test_the_experiment_shows_its_claim(rows: Rows[Place, Result]) -> None:
     assert {type(point) for point in EXPERIMENT.points("full")} == {type(point) for point in EXPERIMENT.points("quick")}
 
 
-def test_measurements_repeat_for_one_seed() -> None:
-    """One point measured twice with one seed gives the same measurement."""
-    for point in (Biased(10), TwoRounds(6, 5)):
-        assert EXPERIMENT.measure(point, 9) == EXPERIMENT.measure(point, 9)
-
-
 def setting(place: int, **values: Any) -> Callable[[Any], Any]:
-    """Changes one setting of a measurement."""
     return lambda m: replace(m, settings=[replace(each, **values) if number == place else each for number, each in enumerate(m.settings)])
 
 
-@pytest.mark.parametrize(
-    ("place", "change"),
-    [
-        (Printed(8), setting(0, success="511/512")),
-        (Printed(4), setting(0, success="1")),
-        (Biased(20), lambda m: replace(m, wins={**m.wins, "up": 39})),
-        (Sweep(6, "random functions"), setting(5, success="1", certified="3/4")),
-        (Threshold(8, 2), setting(1, success="1")),
-        (Threshold(8, 2), lambda m: replace(m, check=replace(m.check, valid=False))),
-        (Printed(10), lambda m: replace(m, check=replace(m.check, forgeries_accepted=1))),
-        (TwoRounds(8, 24), lambda m: replace(m, wins=23)),
-    ],
-)
+@pytest.mark.parametrize(("place", "change"), [
+    (Printed(8), setting(0, success="511/512")), (Printed(4), setting(0, success="1")),
+    (Biased(20), lambda m: replace(m, wins={**m.wins, "up": 39})),
+    (Sweep(6, "random functions"), setting(5, success="1", certified="3/4")), (Threshold(8, 2), setting(1, success="1")),
+    (Threshold(8, 2), lambda m: replace(m, check=replace(m.check, valid=False))),
+    (Printed(10), lambda m: replace(m, check=replace(m.check, forgeries_accepted=1))),
+    (TwoRounds(8, 24), lambda m: replace(m, wins=23)),
+])  # fmt: skip
 def test_a_wrong_measurement_is_not_shown(rows: Rows[Place, Result], place: Place, change: Callable[[Any], Any]) -> None:
     """If a learner lost where it should win, won where it should lose, or a certificate misbehaved, the verdict is "not shown"."""
     assert place in dict(rows)
@@ -154,7 +140,6 @@ def test_a_wrong_adversary_is_not_shown(rows: Rows[Place, Result], answers: Any,
 
 
 def test_a_wrong_theorem_is_not_shown(rows: Rows[Place, Result], monkeypatch: pytest.MonkeyPatch) -> None:
-    """A bound of half the corrected one's excess is exceeded by learners that were played."""
     monkeypatch.setattr("local_dp.experiments.claims.local.theorem_5_1.success_bound", lambda d, q, tau: (1 + success_bound(d, q, tau)) / 2 - 0.25)
     again = [(p, p.measure(3) if isinstance(p, Sweep) and p.d == 6 else m) for p, m in rows]
     assert EXPERIMENT.conclude(again, "quick").verdict == "not shown"

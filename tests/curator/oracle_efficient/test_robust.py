@@ -83,7 +83,6 @@ def test_private_whatever_fails(patterns: list[frozenset[tuple[int, int]]]) -> N
 
 
 def test_private_on_random_pieces_of_two() -> None:
-    """Twelve records in six pieces of two: all ways to cut them, all pieces that may fail."""
     releases = [robust(Toy(lost, records=2, more=14)) for lost in whole_pieces(2)]
     assert 0 < max(binary(12).worst_delta(release) for release in releases) <= Fraction(releases[0].loss.atto, ATTO) < Fraction(3, 5)
 
@@ -123,7 +122,6 @@ class Estimated(RobustRelease[int]):
 
 
 def test_a_failure_rate_estimated_on_the_data_is_not_private() -> None:
-    """An oracle that fails on one database and not on its neighbour separates them."""
     patterns = [frozenset((ones, answer) for answer in range(3)) for ones in range(7)]
     assert max(binary(6).worst_delta(Estimated(Toy(lost), 1, TERMS)) for lost in patterns) == 1
     assert max(binary(6).worst_delta(robust(Toy(lost))) for lost in patterns) <= DELTA
@@ -210,10 +208,8 @@ def test_disagreement_has_a_small_delta_at_the_papers_epsilon() -> None:
 
 @pytest.mark.parametrize(("records", "epsilon"), [(100, 0.03), (100, 0.02), (400, 0.01)])
 def test_disagreement_is_counted_exactly(records: int, epsilon: float) -> None:
-    """For a base that answers 0 with probability e^(eps (ones - l)) / 2, on two random halves of a balanced table.
-
-    Of each answer take E[the larger probability, where the two are more than a factor 2 e^-eps apart]. Both together are positive and at most `apart`.
-    """
+    """For a base that answers 0 with probability e^(eps (ones - l)) / 2, on two random halves of a balanced table. Of each answer take
+    E[the larger probability, where the two are more than a factor 2 e^-eps apart]. Both together are positive and at most `apart`."""
     ones = np.arange(records + 1)
     chance = hypergeom(2 * records, records, records).pmf(ones)
     disagree = 0.0

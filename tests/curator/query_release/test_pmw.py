@@ -31,7 +31,6 @@ SAME = STREAMS[0]  # the first point, three times
 
 
 def databases(n: int) -> SmallDatabases[tuple[int], Counts]:
-    """All tables of n records of two points."""
     return SmallDatabases([(0,), (1,)], n, lambda records: table(np.array([point for (point,) in records]), 2))
 
 

@@ -154,7 +154,6 @@ def test_the_whole_chain_learns() -> None:
 
 
 def coded(answers: Sequence[int]) -> int:
-    """All that the parts say, as one number."""
     return sum(each * 3**place for place, each in enumerate(answers))
 
 

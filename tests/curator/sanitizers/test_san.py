@@ -36,7 +36,6 @@ def database(shape: str, m: int, bits: int, seed: int, each: int = 50) -> Multis
 
 
 def listed(result: Blocks) -> dict[tuple[int, int], int]:
-    """The intervals and how many records each holds."""
     return {result.member(group, 0): score for group, score in enumerate(result.scores.tolist())}
 
 
@@ -109,16 +108,6 @@ def test_printed_points_are_within_alpha() -> None:
     assert set(release.shares) == set(range(9))
 
 
-@pytest.mark.slow
-def test_printed_thresholds_are_within_alpha() -> None:
-    """At their size, which is far from where they fail."""
-    mechanism = PrintedSanThresholds(1.0, 1e-6, Goals(0.25, 0.1))
-    points = database("clustered", 8 * 10**7, 32, 0, 10**5)
-    steps, calls = mechanism.run(points, Draws(KeyedNoise(0)))
-    assert steps.error(points) < 0.281 * 0.25
-    assert calls <= 1 + 51.2 / 0.25
-
-
 @dataclass(frozen=True)
 class Noiseless(PrintedSanThresholds):
     """As printed, with next to no noise, at every size."""
@@ -161,16 +150,6 @@ def test_rebuilt_thresholds(shape: str) -> None:
     points = database(shape, 220_000, 60, 0)
     assert THRESHOLDS.release(points, Draws(KeyedNoise(0))).error(points) <= 0.06
     assert THRESHOLDS.release(database(shape, 10, 60, 0, 1), Draws(KeyedNoise(0))).shares[-1] == 1.0
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("bits", [32, 60])
-@pytest.mark.parametrize("shape", SHAPES)
-def test_rebuilt_thresholds_are_flat(shape: str, bits: int) -> None:
-    """1.2e5 records, alpha .1, ten of ten runs, whatever the domain."""
-    for seed in range(10):
-        points = database(shape, 120_000, bits, seed)
-        assert THRESHOLDS.release(points, Draws(KeyedNoise(seed))).error(points) <= 0.1
 
 
 def test_rebuilt_points() -> None:

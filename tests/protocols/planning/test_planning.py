@@ -88,10 +88,8 @@ def test_every_randomizer_that_applies_is_planned_for() -> None:
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
 def test_the_curator_keeps_what_is_planned(epsilon: float) -> None:
-    """A share of any population, released with discrete Laplace noise: by the exact law 93.5 to 96.5 % of releases are within, and fewer with the wrong twin.
-
-    The twin plans for half the noise.
-    """
+    """A share of any population, released with discrete Laplace noise: by the exact law 93.5 to 96.5 % of releases are within, and fewer
+    with the wrong twin. The twin plans for half the noise."""
     way = _named(Survey(), epsilon)[CURATOR]
     n = way.clients(0.05)
     assert _kept(n, epsilon) == pytest.approx(0.95, abs=0.015)

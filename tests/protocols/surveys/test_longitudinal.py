@@ -36,7 +36,6 @@ def lives(waves: int) -> Records:
 
 
 def chances(randomizer: ChangeTracking, value: int) -> dict[tuple[int, ...], Fraction]:
-    """The law of a whole report."""
     ones = [Fraction(randomizer.ones[place == value], randomizer.total) for place in range(randomizer.intervals)]
     bits = itertools.product((0, 1), repeat=randomizer.intervals)
     return {report: math.prod((p if bit else 1 - p for bit, p in zip(report, ones, strict=True)), start=Fraction(1)) for report in bits}
@@ -116,14 +115,9 @@ def asked(protocol: Longitudinal, population: Rows) -> Course:
 def test_the_best_way_by_closed_form() -> None:
     """One wave for each client is best, unless values never change, changes are rare, or epsilon lets all clients answer in all waves."""
     best = {
-        (1.0, 8, None): "split",
-        (1.0, 8, 1): "split",
-        (1.0, 64, 1): "tracked",
-        (1.0, 64, 4): "split",
-        (4.0, 8, 1): "tracked",
-        (1.0, 8, 0): "memoised",
-        (20.0, 4, None): "fresh",
-    }
+        (1.0, 8, None): "split", (1.0, 8, 1): "split", (1.0, 64, 1): "tracked", (1.0, 64, 4): "split",
+        (4.0, 8, 1): "tracked", (1.0, 8, 0): "memoised", (20.0, 4, None): "fresh",
+    }  # fmt: skip
     for (epsilon, waves, changes), name in best.items():
         known = ways(epsilon, waves, 2, changes)
         assert known[0].name == name, (epsilon, waves, changes)

@@ -14,7 +14,6 @@ from tests.support.mechanisms.case import POINTS, Case, Twin, tallied
 
 
 def rows(records: tuple[tuple[int], ...]) -> BinaryTable:
-    """Two attributes."""
     return BinaryTable(2, np.array([row for (row,) in records], dtype=np.uint64))
 
 
@@ -61,8 +60,8 @@ CASES = (
     Case(SampledQueries(ONES, BELOW, 2, 1.0), POINTS, rows, (1, 2), (Twin(SampledQueries(ONES, BELOW, 2, 2.0)),)),
 )
 ELSEWHERE = {
-    "GaussianAnswers": "tests/curator/query_release/test_counting.py",
-    "GaussianMarginal": "tests/curator/query_release/test_mwem.py",
-    "LaplaceAnswers": "tests/curator/query_release/test_counting.py",
-    "Mwem": "tests/curator/query_release/test_mwem.py",
+    "GaussianAnswers": "tests/curator/query_release/test_answers.py",
+    "GaussianMarginal": "tests/curator/query_release/test_answers.py",
+    "LaplaceAnswers": "tests/curator/query_release/test_answers.py",
+    "Mwem": "tests/curator/query_release/test_answers.py",
 }

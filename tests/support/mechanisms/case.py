@@ -31,12 +31,10 @@ class Twin:
 
 @dataclass(frozen=True)
 class Case:
-    """A mechanism on all databases of `n` records from `universe`; `build` makes a database of the records.
-
-    `tight`: this share of the loss is too little on these databases, of epsilon if the loss is pure and of delta if it is not; 1 means one nano-nat less.
-    By default a hundredth of epsilon, without delta, is too little. `listed` gives a release the name that the law has for it.
-    On the records `sample`, by default a largest database, releases fit the law and not that of the first wrong twin.
-    """
+    """A mechanism on all databases of `n` records from `universe`; `build` makes a database of the records. `tight`: this share of the loss
+    is too little on these databases, of epsilon if the loss is pure and of delta if it is not; 1 means one nano-nat less. By default a
+    hundredth of epsilon, without delta, is too little. `listed` gives a release the name that the law has for it. On the records `sample`,
+    by default a largest database, releases fit the law and not that of the first wrong twin."""
 
     mechanism: Mechanism[Any, Any, Loss]
     universe: list[Any]
@@ -50,7 +48,6 @@ class Case:
 
     @property
     def wrong(self) -> tuple[Twin, ...]:
-        """The wrong twins, the one at a multiple of epsilon included."""
         mechanism: Any = self.mechanism
         if not self.factor or "epsilon" not in {field.name for field in fields(mechanism)}:
             return self.twins
@@ -67,18 +64,15 @@ class Case:
         return Approximate(loss.nano, int(Fraction(self.tight) * loss.atto))
 
     def laws(self, mechanism: Mechanism[Any, Any, Loss], sizes: tuple[int, ...] = ()) -> Iterator[tuple[Law[Any], Law[Any]]]:
-        """The laws of the mechanism on each pair of neighbours, for each number of records."""
         return (pair for n in sizes or self.n for pair in SmallDatabases(self.universe, n, self.build).laws(mechanism))
 
     def exceeds(self, twin: Twin) -> bool:
-        """Whether the twin does not keep to the mechanism's loss."""
         loss = self.mechanism.loss
         growth, most = exp_epsilon(loss.nano), max(delta(loss), Fraction(twin.above))
         return any(hockey_stick(*pair, growth) > most for pair in self.laws(twin.mechanism, twin.n))
 
     @property
     def example(self) -> tuple[Any, ...]:
-        """The records on which releases are drawn."""
         return self.sample or tuple(self.universe[place % len(self.universe)] for place in range(self.n[-1]))
 
 
@@ -117,12 +111,10 @@ def labelled(bits: int) -> Callable[[tuple[tuple[int, int], ...]], LabelledMulti
 
 
 def graph(nodes: int) -> Callable[[tuple[tuple[int, int], ...]], Graph]:
-    """Graphs with these edges."""
     return lambda edges: Graph.of(list(edges), nodes)
 
 
 def columns(rows: tuple[tuple[int, ...], ...]) -> ColumnCounts:
-    """Counts of records that are rows of bits."""
     return ColumnCounts.of(np.array(rows))
 
 
@@ -144,7 +136,6 @@ EDGES: list[Any] = list(combinations(range(4), 2))
 
 
 def bits(k: int) -> list[Any]:
-    """All rows of k bits."""
     return list(product((0, 1), repeat=k))
 
 
@@ -164,7 +155,6 @@ def _rooms() -> list[Any]:
 
 
 def all_cases() -> list[Case]:
-    """The cases of all rooms."""
     return [case for room in _rooms() for case in room.CASES]
 
 

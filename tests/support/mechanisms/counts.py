@@ -51,5 +51,5 @@ ELSEWHERE = {
     "DiscreteGaussianCounts": "tests/curator/counts/test_counts.py",
     "GaussianCounts": "tests/curator/counts/test_counts.py",
     "NoCounts": "tests/curator/counts/test_counts.py",
-    "PrefixFactorization": "tests/curator/intervals/test_factorization.py",
+    "PrefixFactorization": "tests/curator/intervals/test_trees.py",
 }

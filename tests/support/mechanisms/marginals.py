@@ -9,7 +9,6 @@ from tests.support.mechanisms.case import Case
 
 
 def table(records: tuple[tuple[int], ...]) -> BinaryTable:
-    """Three attributes."""
     return BinaryTable(3, np.array([row for (row,) in records], dtype=np.uint64))
 
 
@@ -23,11 +22,11 @@ CASES = (
     Case(OneMarginal(3, 5, 1.0), ROWS, table, listed=cut),
 )
 ELSEWHERE = {
-    "CharacterSums": "tests/curator/marginals/test_tree.py",
+    "CharacterSums": "tests/curator/marginals/test_fourier.py",
     "FourierGaussian": "tests/curator/marginals/test_fourier.py",
     "PairGaussian": "tests/curator/marginals/test_pairs.py",
-    "PlainGaussian": "tests/curator/marginals/test_tree.py",
-    "PlainLaplace": "tests/curator/marginals/test_tree.py",
-    "SpanningTree": "tests/curator/marginals/test_tree.py",
-    "WeightedMonomials": "tests/curator/marginals/test_conjunctions.py",
+    "PlainGaussian": "tests/curator/marginals/test_fourier.py",
+    "PlainLaplace": "tests/curator/marginals/test_fourier.py",
+    "SpanningTree": "tests/curator/marginals/test_fourier.py",
+    "WeightedMonomials": "tests/curator/marginals/test_pairs.py",
 }

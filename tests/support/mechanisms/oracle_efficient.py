@@ -1,12 +1,15 @@
 """Cases of `local_dp/curator/oracle_efficient` and `local_dp/curator/reductions`."""
 
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
+
+import numpy as np
 
 from local_dp.curator.mechanism import Law
 from local_dp.curator.multisets import LabelledMultiset
-from local_dp.curator.oracle_efficient.perturbed import Perturbation, PerturbedMinimum
-from local_dp.curator.oracle_efficient.separated import Conjunctions, Exhaustive
+from local_dp.curator.oracle_efficient.perturbed import NOTHING, Beside, Perturbation, PerturbedMinimum
+from local_dp.curator.oracle_efficient.separated import Conjunctions, Exhaustive, Parities, Separated, Weighted
 from local_dp.curator.reductions.learners import ByLabel, LabelSanitizer, Processed
 from local_dp.curator.sanitizers.medians import Medians
 from local_dp.curator.sanitizers.point_counts import ThresholdedHistogram
@@ -23,26 +26,28 @@ class ExactSizes(LabelSanitizer[Any, Any]):
         return {release: weight for release, weight in super().law(database).items() if release.sizes == sizes}
 
 
-def perturbed(epsilon: float) -> PerturbedMinimum:
-    return PerturbedMinimum(Perturbation(Conjunctions(2), epsilon), Exhaustive(Conjunctions(2)))
+def perturbed(queries: Separated, beside: Beside = NOTHING, n: tuple[int, ...] = (1, 2), tight: float = 1) -> Case:
+    """RSPM beside public weights; a wrong twin has half the noise."""
+    once, twice = (PerturbedMinimum(Perturbation(queries, epsilon, beside), Exhaustive(queries)) for epsilon in (1.0, 2.0))
+    return Case(once, EXAMPLES, Labelled.of, n, (Twin(twice),), tight)
+
+
+def weighted(points: list[int], weights: list[int]) -> Weighted:
+    return Weighted(np.array(points), np.array(weights))
 
 
 def counted(epsilon: float, delta: float) -> Processed[Any, Any, Any, Any]:
-    """How many values a histogram releases."""
     return Processed(ThresholdedHistogram(epsilon, delta), lambda release: len(release.values))
 
 
+EXAMPLES = list(product(range(4), (0, 1)))
 SIZES = Twin(LabelSanitizer(Medians(3.0, 1, 2), 1, 3.0)), Twin(ExactSizes(Medians(1.0, 1, 2), 1, 1.0))
 CASES = (
-    Case(perturbed(1.0), PAIRS, Labelled.of, (1, 2), (Twin(perturbed(2.0)),)),
-    Case(
-        LabelSanitizer(Medians(1.0, 1, 2), 1, 1.0),
-        PAIRS,
-        labelled(2),
-        (1,),
-        SIZES,
-        factor=0,
-    ),
+    perturbed(Conjunctions(2)),
+    perturbed(Parities(2)),
+    perturbed(Parities(2), Beside(2, weighted([0, 3, 1], [-2, -2, 1])), (1,), 0.8),
+    perturbed(Parities(2), Beside(3, weighted([1], [-6])), (1,), 0.8),
+    Case(LabelSanitizer(Medians(1.0, 1, 2), 1, 1.0), PAIRS, labelled(2), (1,), SIZES, factor=0),
     Case(counted(1.0, 0.2), POINTS, points(2), (2, 4), (Twin(counted(1.0, 0.6)),)),
 )
 ELSEWHERE = {

@@ -19,7 +19,6 @@ from tests.support.mechanisms.case import POINTS, Case, Twin, frequencies, point
 
 
 def occurring(database: Multiset) -> Listed:
-    """The points that occur, by how often."""
     return Listed(database.counts, database.values)
 
 
@@ -111,4 +110,4 @@ CASES = (
     occam(Thresholds(3), 3, 0.5),
     occam(Thresholds(3), 3, 1.0),
 )
-ELSEWHERE = {"BoundedRange": "tests/curator/query_release/test_mwem.py", "PrintedChoosing": "tests/curator/selection/test_printed.py"}
+ELSEWHERE = {"BoundedRange": "tests/curator/query_release/test_answers.py", "PrintedChoosing": "tests/curator/selection/test_quasi_concave.py"}

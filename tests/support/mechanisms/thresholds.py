@@ -90,8 +90,8 @@ CASES = (
     Case(ParityLearner(QUARTER, 2 * QUARTER), PAIRS, lambda pairs: Examples.of(2, pairs), (1, 2), TWINS),
 )
 ELSEWHERE = {
-    "EqualRanks": "tests/curator/thresholds/test_rectangles.py",
-    "PartitionRectangles": "tests/curator/thresholds/test_rectangles.py",
-    "QuantilePartition": "tests/curator/thresholds/test_rectangles.py",
-    "RankRectangles": "tests/curator/thresholds/test_rectangles.py",
+    "EqualRanks": "tests/curator/thresholds/test_learner.py",
+    "PartitionRectangles": "tests/curator/thresholds/test_learner.py",
+    "QuantilePartition": "tests/curator/thresholds/test_learner.py",
+    "RankRectangles": "tests/curator/thresholds/test_learner.py",
 }

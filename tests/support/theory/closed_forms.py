@@ -58,7 +58,6 @@ def by_its_table(randomizer: Any, values: Ints, law: Floats) -> Floats:
 
 
 def ones(randomizer: Any, values: Ints, law: Floats) -> Floats:
-    """The share of ones."""
     return law[1:]
 
 
@@ -91,7 +90,6 @@ def sign_means(randomizer: Any, values: Ints, law: Floats) -> Floats:
 
 
 def prefix_sums(randomizer: Any, values: Ints, law: Floats) -> Floats:
-    """Pr[value <= t]."""
     return np.cumsum(law)
 
 
@@ -102,7 +100,6 @@ def correlations(randomizer: Any, values: Ints, law: Floats) -> Floats:
 
 
 def holders(randomizer: Any, values: Ints, law: Floats) -> Floats:
-    """The share that holds each item."""
     shares: Floats = law @ randomizer.held[values]
     return shares
 
@@ -155,7 +152,6 @@ def gaussian(randomizer: Any) -> Floats:
 
 
 def staircase(randomizer: Any) -> Floats:
-    """Folded staircase noise."""
     return folded_variance(np.exp(randomizer.epsilon), randomizer.steps, randomizer.stair)
 
 
@@ -234,7 +230,6 @@ def nearest(randomizer: Any, row: Floats) -> float:
 
 
 def told(randomizer: Any) -> int:
-    """The number of coordinates in a report."""
     return getattr(randomizer, "chosen", 1)
 
 
@@ -377,10 +372,8 @@ class Known:
 
     @cached_property
     def laws(self) -> Floats:
-        """Each value alone, all alike, and every two of them, or one and all others alike, at odds in steps of a twentieth; shape (laws, values).
-
-        Variances are linear in the law, less the square of a mean. So one of the largest is that of a law on two values.
-        """
+        """Each value alone, all alike, and every two of them, or one and all others alike, at odds in steps of a twentieth; shape (laws,
+        values). Variances are linear in the law, less the square of a mean. So one of the largest is that of a law on two values."""
         each = np.eye(many := len(self.values))
         mixed = [(share * each[one] + (1 - share) * each[other]) for one in range(many) for other in range(one) for share in ODDS]
         spread = [share * each[one] + (1 - share) * (1 - each[one]) / (many - 1) for one in range(many) for share in ODDS]
@@ -401,5 +394,4 @@ class Known:
 
     @property
     def worst(self) -> int:
-        """The law with the largest variance of all."""
         return int(self.variances.max(axis=1).argmax())

@@ -74,7 +74,6 @@ def _report_law(randomizer: PrefixSigns, law: bytes) -> Floats:
 
 
 def located(protocol: Quantiles, law: Floats, n: int, epsilon: float, generator: np.random.Generator) -> Located:
-    """One run of the protocol."""
     return run(protocol.algorithm(epsilon, n), LawOracle(protocol, law, generator))
 
 

@@ -25,10 +25,8 @@ def law_of(shape: str, bins: int) -> Floats:
 
 
 def reaches(law: Floats, share: float, clients: int, epsilon: float, runs: int, seed: int = 1) -> tuple[float, list[float]]:
-    """The coarseness, and for each of BETAS within how many standard errors of a question the places lie.
-
-    The law of the places is known at the ends of the cells alone: joined by straight lines.
-    """
+    """The coarseness, and for each of BETAS within how many standard errors of a question the places lie. The law of the places is known at
+    the ends of the cells alone: joined by straight lines."""
     protocol, generator = Quantiles(at=(str(share),), bins=len(law) - 2, rounds="several"), np.random.default_rng(seed)
     found = np.bincount([located(protocol, law, clients, epsilon, generator).symbol[0] for _ in range(runs)], minlength=len(law))
     chances, away = np.concatenate([[0.0], np.cumsum(found) / runs]), np.concatenate([[0.0], np.cumsum(law)]) - share
