@@ -87,7 +87,7 @@ def test_random_channels_are_below_the_best_one() -> None:
 
 
 def test_parameters_are_checked() -> None:
-    refuse(("epsilon", lambda: report_squares(0.0)), ("17 symbols", lambda: staircase_columns(1.0, 17)))
+    refuse(("epsilon", lambda: report_squares(0.0)), ("number of symbols is 17", lambda: staircase_columns(1.0, 17)))
     assert report_squares(1.0) == pytest.approx(response_gain(1.0) ** -2)
 
 

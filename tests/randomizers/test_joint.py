@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from fractions import Fraction
 from functools import cache
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 
 from local_dp.arrays import Floats
 from local_dp.bounds.frequencies import prefers_grr
+from local_dp.domains import symbols
 from local_dp.randomizers.finite import FiniteChannel, report_law
 from local_dp.randomizers.frequencies.base import FiniteOracle
 from local_dp.randomizers.frequencies.grr import GRR
@@ -16,6 +18,7 @@ from local_dp.randomizers.frequencies.hadamard import Hadamard
 from local_dp.randomizers.numbers.rounded import Rounded, RoundedGRR, RoundedHadamard, RoundedOracle, rounded_randomizer
 from local_dp.randomizers.randomizer import Randomizer
 from local_dp.randomizers.registry import RANDOMIZERS
+from local_dp.randomizers.table import Law, TableChannel
 from local_dp.tallies import Ratio, Tally
 from local_dp.verification.decoding import law_of, single_estimates
 from tests.support.inputs.randomizers import DESIGNS
@@ -204,3 +207,20 @@ def test_many_groups_take_a_fifth_fewer_clients() -> None:
     assert isinstance(chosen, RoundedOracle)
     ratio = spread(chosen) / spread(RoundedHadamard(1.0, steps=STEPS, groups=16))
     assert ratio == pytest.approx(4 * math.e / (math.e + 1) ** 2, rel=0.05)
+
+
+def test_a_law_alone_has_the_variance_of_its_table() -> None:
+    """A randomizer that is a law and nothing else needs no closed form; a twin that spends four fifths of what is declared shows."""
+
+    class Skipping(TableChannel):
+        name = "skipping"
+        domain = symbols(2)
+
+        def law(self) -> Law:
+            lie = 2 / (3 * (1 + self.growth))
+            return [[2 / Fraction(3) - lie, lie, Fraction(1, 3)], [lie, 2 / Fraction(3) - lie, Fraction(1, 3)]]
+
+    honest = Known(Skipping(EPSILON))
+    measured_twice(Skipping(EPSILON), honest)
+    with pytest.raises(AssertionError, match=r"biased|variances"):
+        measured_twice(Skipping(0.8 * EPSILON), honest)
