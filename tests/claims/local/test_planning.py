@@ -59,26 +59,13 @@ def test_a_quick_measurement_agrees(task: str) -> None:
 RIGHT = Planned(1000, 1100, "grr", 0.05, ClientCount(1001, 990, 1012, 9))
 
 
-def _count(**changes: float) -> ClientCount:
-    return replace(ClientCount(1001, 990, 1012, 9), **changes)  # type: ignore[arg-type]
-
-
 @pytest.mark.parametrize(("wrong", "lost"), [
-    (RIGHT, []), (replace(RIGHT, planned=1060), [1, 2]), (replace(RIGHT, count=_count(low=940)), [2]),
-    (replace(RIGHT, count=_count(high=1060)), [2]), (replace(RIGHT, count=NoCount("it never ends")), [0]),
+    (RIGHT, []), (replace(RIGHT, planned=1040), []), (replace(RIGHT, planned=1100), [1]), (replace(RIGHT, planned=910), [1]),
+    (replace(RIGHT, count=NoCount("it never ends")), [0]),
 ])  # fmt: skip
 def test_the_verdict_follows_the_measurements(wrong: Planned, lost: list[int]) -> None:
-    """A plan 6 % too high, an interval that leaves 5 % open, a search without an end: each loses its check, and nothing else does."""
+    """A plan a tenth too high or too low and a search without an end each lose their check, a plan 4 % too high none."""
     points = EXPERIMENT.points("full")
     finding = EXPERIMENT.conclude([(point, wrong if place == 3 else RIGHT) for place, point in enumerate(points)], "full")
     assert [place for place, check in enumerate(finding.checks) if not check.shown] == lost
     assert all(len(row) == len(table.columns) for table in finding.tables for row in table.rows)
-
-
-@pytest.mark.parametrize(("low", "high", "shown"), [(1040, 1200, True), (1060, 1200, False), (800, 960, True), (800, 940, False)])
-def test_a_quick_median_is_held_to_the_interval(low: float, high: float, shown: bool) -> None:
-    """A few runs leave a wide interval: at quick scale a median's plan must be within 5 % of its nearer end, a survey's of the count itself."""
-    for task, held in (("quantiles", shown), ("survey", False)):
-        (point,) = (each for each in EXPERIMENT.points("quick") if each.task == task and each.epsilon == 1)
-        measured = replace(RIGHT, count=ClientCount(round((low + high) / 2), low, high, 9))
-        assert EXPERIMENT.conclude([(point, measured)], "quick").checks[1].shown == held
