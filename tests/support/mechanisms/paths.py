@@ -28,7 +28,6 @@ from local_dp.loss import NANO
 from local_dp.noise import KeyedNoise
 
 DIGITS = 40  # of the probabilities of a table
-FORGOTTEN = Fraction(1, 10**7)  # a path less likely is cut off
 ROUNDED = 1e-12  # the probabilities of a table, and tails without a bound, which count as their ends
 _BITS, _FEW, _LAST = 3, 8, (1 << WORD_BITS) - 1
 Tail: TypeAlias = Callable[[int], Fraction]
@@ -41,7 +40,12 @@ class Cut(Exception):
 
 
 class Tree(Draws):
-    """The draws of one path: the first ones as `taken` says, all others at their first outcome, with the other outcomes noted in `others`."""
+    """The draws of one path: the first ones as `taken` says, all others at their first outcome, with the other outcomes noted in `others`.
+
+    A path less likely than `forgotten` is cut off.
+    """
+
+    forgotten = Fraction(1, 10**7)
 
     def __init__(self, taken: tuple[int, ...], most: int) -> None:
         super().__init__(KeyedNoise(0))
@@ -53,12 +57,12 @@ class Tree(Draws):
         """The index of one of these probabilities, which sum to 1."""
         if self._at == len(self.taken):
             possible = [index for index, share in enumerate(shares) if share]
-            self.others += [(*self.taken, index) for index in possible[1:]]
+            self.others += [(*self.taken, index) for index in possible[1:] if self.chance * shares[index] >= self.forgotten]
             self.taken = (*self.taken, possible[0])
         index = self.taken[self._at]
         self._at += 1
         self.chance *= shares[index]
-        if self.chance < FORGOTTEN:
+        if self.chance < self.forgotten:
             raise Cut
         return index
 
@@ -122,6 +126,8 @@ class Variable:
         low, high = (-self.tree.most if self.low is None else self.low), (self.tree.most if self.high is None else self.high)
         if (low, high) == (0, _LAST):
             return self.coins(_BITS)
+        if self.tail(low) - self.tail(low + 1) == self.tail(high) - self.tail(high + 1) and self.tree.chance < self.tree.forgotten * (high - low + 1):
+            raise Cut
         assert high - low < 1 << 12, f"a draw from {high - low + 1} values is used as it is; compare it, or let it be one of fewer"
         ends = [(self.low if y == low else y, self.high if y == high else y) for y in range(low, high + 1)]
         whole = self._share(self.low, self.high)
@@ -212,7 +218,7 @@ for _name, _operation in (("mul", mul), ("floordiv", floordiv), ("mod", mod), ("
     setattr(Number, f"__r{_name}__", lambda self, other, operation=_operation: operation(other, int(self)))
 
 
-def law_of(release: Callable[[Draws], Any], most: int) -> dict[Any, Fraction]:
+def law_of(release: Callable[[Draws], Any], most: int = 0, kind: type[Tree] = Tree) -> dict[Any, Fraction]:
     """The probability of each outcome, by all paths. What is cut off is missing."""
     law: Counter[Any] = Counter()
     left: list[tuple[int, ...]] = [()]
@@ -220,7 +226,7 @@ def law_of(release: Callable[[Draws], Any], most: int) -> dict[Any, Fraction]:
         for name in ("discrete_laplaces", "invert"):
             _dispatch(patch, name)
         while left:
-            tree = Tree(left.pop(), most)
+            tree = kind(left.pop(), most)
             with suppress(Cut):
                 law[settled(release(tree))] += tree.chance
             left += tree.others
