@@ -233,9 +233,9 @@ def law_of(release: Callable[[Draws], Any], most: int = 0, kind: type[Tree] = Tr
     return dict(law)
 
 
-def follows(release: Callable[[Draws], Any], law: Mapping[Any, Any], most: int) -> bool:
+def follows(release: Callable[[Draws], Any], law: Mapping[Any, Any], most: int = 0) -> bool:
     """Whether the paths add up to the law exactly; but for what is cut off, less than 1e-5 in all."""
-    paths, total = law_of(release, most), sum(law.values())
+    paths, total = law_of(release, most), sum(map(Fraction, law.values()))
     cut = 1 - sum(paths.values())
     assert cut < 1e-5, "too many paths are cut off; try a larger epsilon"
     shares = {outcome: Fraction(weight) / total for outcome, weight in law.items()}
