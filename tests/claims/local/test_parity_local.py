@@ -50,7 +50,7 @@ def test_checks_follow_the_measurements() -> None:
     assert len(curves) == 4
     assert len(tables[0].rows) == len(made())
     assert said(lost(made(halving=ONE_ROUND))).count("Halving") == 2
-    assert "formulas predict" in said(lost(made(factor=1.25)))
+    assert "its formula says" in said(lost(made(factor=1.25)))
     assert "lower bounds" in said(lost(made(factor=0.95 / 3)))
 
 

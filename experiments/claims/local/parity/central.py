@@ -42,7 +42,7 @@ from local_dp.noise import KeyedNoise
 from local_dp.optimise import least_clients
 
 SUCCESS = 0.9
-DRAWS = 1000  # of a small law
+DRAWS = 600  # of a small law
 SMALL_D = 2  # of the enumerated databases
 BETA = 1 - SUCCESS
 ALPHA = 0.25  # of the printed size
