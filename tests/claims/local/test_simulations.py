@@ -1,6 +1,7 @@
 """The experiments on randomized response and on both simulations: shown at quick scale, not shown for a wrong program in their place."""
 
 import json
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
@@ -13,7 +14,7 @@ from local_dp.arrays import Floats
 from local_dp.experiments.claims.local import randomized_response, sq_to_local
 from local_dp.experiments.claims.local.local_to_sq import claim as local_to_sq
 from local_dp.experiments.claims.local.local_to_sq.claim import Draw, LocalToSq, Trees
-from local_dp.experiments.claims.local.local_to_sq.laws import OneReply, TwoReplies
+from local_dp.experiments.claims.local.local_to_sq.laws import OneReply, TwoReplies, divergence
 from local_dp.experiments.claims.local.randomized_response import WAYS, RandomizedResponse, Setting, Users
 from local_dp.experiments.claims.local.sq_to_local import Accuracy, SqToLocal
 from local_dp.experiments.lab.claim import Experiment, Figure
@@ -178,3 +179,10 @@ def test_a_wrong_program_is_not_shown(wrong: Wrong, quick: Quick, monkeypatch: p
     assert all(part in lost(finding) for part in wrong.falls), lost(finding)
     assert wrong.stays not in lost(finding)
     assert not wrong.alone or sum(not check.shown for check in finding.checks) == 1
+
+
+def test_chance_is_allowed_for_exactly() -> None:
+    """The Chernoff bound behind `compared` holds: a fair coin of 100 tosses exceeds ln(2 / p) / 100 in relative entropy with probability at most p."""
+    for p in (0.1, 0.01, 1e-4):
+        beyond = sum(math.comb(100, heads) for heads in range(101) if divergence(heads / 100, 0.5) > math.log(2 / p) / 100)
+        assert p / 20 < beyond / 2**100 <= p

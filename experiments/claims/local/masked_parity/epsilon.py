@@ -21,7 +21,7 @@ GOALS = {3.0: 300, 4.0: 120}  # clients at most
 LEAST = 0.9  # the success of so many clients, run one by one
 FEWER = {0.0: 0.9, 3.0: 2.5, 4.0: 5.5}  # times fewer than by one bit, from this epsilon on: .96 to 1.5, 3.2 and 6.8, as measured at --full --seed 1
 EPSILONS: dict[Scale, tuple[float, ...]] = {"quick": (0.25, 1.0, 3.0, 4.0), "full": (0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0)}
-TRIALS: dict[Scale, int] = {"quick": 1200, "full": 6000}
+TRIALS: dict[Scale, int] = {"quick": 800, "full": 6000}
 RUNS: dict[Scale, int] = {"quick": 150, "full": 2000}
 Counts: TypeAlias = dict[str, dict[float, ClientCount]]  # by reports and epsilon
 
