@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from local_dp.experiments.lab.checks import ALPHA, Claimed, alike, holds, measured
+from local_dp.experiments.lab.checks import ALPHA, Claimed, alike, drawn, holds, measured
 from local_dp.experiments.lab.minimal_clients import ClientCount
 from local_dp.experiments.lab.statistics import NO_FACTOR, NOTHING, POWER, Normal, Positive, Rate, least_count, mean, ratio
 
@@ -89,3 +89,18 @@ def test_two_rates_by_fishers_exact_test() -> None:
     generator, (_, difference) = np.random.default_rng(3), alike(Rate(200, 400), Rate(800, 1600), ALPHA)
     draws = zip(generator.binomial(400, 0.5 - difference * 0.8, 200), generator.binomial(1600, 0.5 + difference * 0.2, 200), strict=True)
     assert sum(not alike(Rate(x, 400), Rate(y, 1600), ALPHA)[0] for x, y in draws) >= 190
+
+
+def test_draws_by_their_laws() -> None:
+    """Counts that their law gives are shown, a wrong law is not, and the evidence names the furthest outcome; nothing drawn shows nothing."""
+    right, wrong = ([300, 700], [0.3, 0.7]), ([300, 700], [0.45, 0.55])
+    assert drawn("", {"coin": right}).shown
+    check = drawn("", {"coin": right, "other": wrong}, "one refused")
+    assert not check.shown
+    assert check.chance == ALPHA
+    assert check.evidence.startswith("4 outcomes of 2 laws; furthest: other: ")
+    assert check.evidence.endswith("9.5 standard errors; one refused")
+    assert not drawn("", {"coin": right}, also=False).shown
+    assert drawn("", {}).evidence == "nothing was drawn"
+    assert not drawn("", {"certain": ([1, 0], [0.0, 1.0])}).shown
+    assert Rate(1, 1).errors_off(0.0) == math.inf

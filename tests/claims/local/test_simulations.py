@@ -182,7 +182,7 @@ def test_a_wrong_program_is_not_shown(wrong: Wrong, quick: Quick, monkeypatch: p
 
 
 def test_chance_is_allowed_for_exactly() -> None:
-    """The Chernoff bound behind the law check holds: a fair coin of 100 tosses exceeds ln(2 / p) / 100 in relative entropy with probability at most p."""
+    """The Chernoff bound behind `compared` holds: a fair coin of 100 tosses exceeds ln(2 / p) / 100 in relative entropy with probability at most p."""
     for p in (0.1, 0.01, 1e-4):
         beyond = sum(math.comb(100, heads) for heads in range(101) if divergence(heads / 100, 0.5) > math.log(2 / p) / 100)
         assert p / 20 < beyond / 2**100 <= p
