@@ -15,7 +15,7 @@ from local_dp.experiments.claims.local import randomized_response, sq_to_local
 from local_dp.experiments.claims.local.local_to_sq import claim as local_to_sq
 from local_dp.experiments.claims.local.local_to_sq.claim import Draw, LocalToSq, Trees
 from local_dp.experiments.claims.local.local_to_sq.laws import OneReply, TwoReplies, divergence
-from local_dp.experiments.claims.local.randomized_response import WAYS, RandomizedResponse, Setting, Users
+from local_dp.experiments.claims.local.randomized_response import SHARE, WAYS, RandomizedResponse, Setting, Users
 from local_dp.experiments.claims.local.sq_to_local import Accuracy, SqToLocal
 from local_dp.experiments.lab.claim import Experiment, Figure
 from local_dp.oracles.local.asked import Cohort
@@ -94,6 +94,15 @@ def believed(records: Records, epsilon: float, generator: np.random.Generator) -
     return float((generator.binomial(ones, keep) + generator.binomial(len(records) - ones, 1 - keep)) / len(records))
 
 
+def stretched(way: str) -> RandomizedResponse:
+    """An eighth more error than there should be."""
+    return RandomizedResponse({**WAYS, way: lambda records, epsilon, generator: 1.125 * WAYS[way](records, epsilon, generator) - 0.125 * SHARE})
+
+
+def one_level(way: str) -> Callable[[Any], bool]:
+    return lambda point: isinstance(point, Setting) and (point.way, point.epsilon, point.n) == (way, 1.0, 1000)
+
+
 def counted(factor: float) -> SqToLocal:
     return SqToLocal(lambda epsilon, beta: lambda query: round(factor * tight_clients(epsilon, beta)(query)))
 
@@ -139,8 +148,9 @@ def drawn(point: Any) -> bool:
 DRAWS = ("The shipped simulation draws one answer", "It draws two answers")
 STEPS = ("one answer: total variation", "two answers of one individual: the same", "gives two answers exactly the real law")
 WRONG = [
-    Wrong("much noise", RandomizedResponse({**WAYS, "curator": loud}), of_way("curator"), ("curator: error falls", "the formulas predict")),
-    Wrong("a bias", RandomizedResponse({**WAYS, RESPONSE: believed}), of_way(RESPONSE), ("randomized response: error falls",)),
+    Wrong("much noise", RandomizedResponse({**WAYS, "curator": loud}), of_way("curator"), ("Errors fall as n", "the formula predicts")),
+    Wrong("a bias", RandomizedResponse({**WAYS, RESPONSE: believed}), of_way(RESPONSE), ("Errors fall as n",)),
+    *(Wrong(f"errors an eighth larger, {way}", stretched(way), one_level(way), ("the formula predicts",)) for way in WAYS),
     Wrong("half the clients", counted(0.5), one_query, ("With the exact count",)),
     Wrong("three times the clients", counted(3.0), one_query, ("The count is tight",)),
     Wrong(
