@@ -1,6 +1,5 @@
 """What every mechanism of the curator must do: one suite over all cases of `tests/support/mechanisms`, which says how a mechanism is added."""
 
-from collections import Counter
 from dataclasses import fields
 from pathlib import Path
 from typing import Any, get_args
@@ -9,14 +8,11 @@ import pytest
 
 from local_dp.curator.laws import hockey_stick
 from local_dp.curator.mechanism import Mechanism, Neighbours, mechanisms
-from local_dp.draws import Draws
 from local_dp.loss import Approximate, Pure, exp_epsilon
-from local_dp.noise import KeyedNoise
 from tests.support.inputs.documents import ROOT
 from tests.support.mechanisms.case import Case, all_cases, delta, proved_elsewhere, share
-from tests.support.theory.fits import p_value
+from tests.support.mechanisms.paths import follows
 
-FAILURE = 1e-6  # of a fit by chi-squared
 CASES, KINDS = all_cases(), {kind.__name__ for kind in mechanisms()}
 NAMED = [pytest.param(case, id=type(case.mechanism).__name__) for case in CASES]
 FIRST = [pytest.param(case, id=name) for name, case in {type(case.mechanism).__name__: case for case in reversed(CASES)}.items() if name in KINDS]
@@ -47,14 +43,13 @@ def test_wrong_twins_lose_more(case: Case) -> None:
     assert [twin for twin in case.wrong if not case.exceeds(twin)] == []
 
 
-@pytest.mark.parametrize("case", FIRST)
-def test_releases_fit_the_law(case: Case) -> None:
-    """1,000 releases with a fixed seed fit the law that the enumeration proves private, and not that of the first wrong twin."""
-    database, draws = case.build(case.example), Draws(KeyedNoise(5))
-    drawn = Counter(case.listed(case.mechanism.release(database, draws), database) for _ in range(1000))
-    law = case.mechanism.law(database)
-    assert drawn.keys() <= share(law).keys()
-    assert p_value(drawn, law) > FAILURE > p_value(drawn, case.wrong[0].mechanism.law(database))
+@pytest.mark.parametrize("case", NAMED)
+def test_every_path_of_the_sampler_adds_up_to_its_law(case: Case) -> None:
+    """The law that is proven private is that of the releases, exactly, on several databases."""
+    mechanism = case.tried
+    for records in case.samples:
+        database = case.build(records)
+        assert follows(lambda draws, on=database: case.listed(mechanism.release(on, draws), on), mechanism.law(database), len(records) + 2)  # type: ignore[misc]
 
 
 @pytest.mark.parametrize("case", FIRST)

@@ -3,20 +3,22 @@
 import os
 from collections import Counter
 from fractions import Fraction
-from itertools import pairwise
+from itertools import pairwise, permutations, product
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.stats import chisquare
 
+from local_dp import draws
 from local_dp.draws import Draws
 from local_dp.errors import InputError
 from local_dp.noise import Draw, KeyedNoise, SystemNoise, public_coins, stream_key
 from local_dp.randomizers.registry import RANDOMIZERS
 from local_dp.records import chunks
 from tests.support import golden
+from tests.support.mechanisms.paths import Cut, Tree, law_of
 from tests.support.runs.scripted import Script
 
 WIDTHS = (32, 64)
@@ -107,21 +109,30 @@ def test_system_noise_is_fresh_and_seeds_are_of_64_bits() -> None:
 
 def test_below_is_uniform_by_enumeration() -> None:
     """Over all words of three bits, a draw below 5 takes each value once and rejects 5, 6 and 7; a coin of bias 3/8 is heads for three."""
-    assert [Script([word, 0]).below(5) for word in range(8)] == [0, 1, 2, 3, 4, 0, 0, 0]
+    for limit in range(1, 18):
+        least = 1 << (limit - 1).bit_length()
+        assert [Script([word, 0]).below(limit) for word in range(least)] == [word if word < limit else 0 for word in range(least)]
     assert (Script([7, 6, 5, 4]).below(5), Script([]).below(1), Script([3, 1]).below(1 << 65)) == (4, 0, 3 + (1 << 64))
     assert sum(Script([word]).coin(Fraction(3, 8)) for word in range(8)) == 3
 
 
-def test_many_below_are_uniform() -> None:
-    """A quarter of all words is drawn again for a limit of 3 2^61: thirds are equal (chi-squared, failure 1e-6), as remainders of all words are not."""
-    draws, limit, runs = Draws(KeyedNoise(4)), 3 << 61, 6000
-    drawn = draws.many_below(limit, runs)
-    assert chisquare(np.bincount(drawn >> 61, minlength=3)).pvalue > 1e-6
-    assert chisquare(np.bincount((draws.words(runs) % np.uint64(limit) >> np.uint64(61)).astype(np.int64), minlength=3)).pvalue < 1e-6
-    assert set(draws.many_below(5, 300).tolist()) == {0, 1, 2, 3, 4}
-    assert draws.many_below(1, 3).tolist() == [0, 0, 0]
+def test_many_below_are_uniform_by_enumeration(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of words of four bits each limit takes whole rounds, in order, and draws the rest again, until it is one of them."""
+    monkeypatch.setattr(draws, "WORD_BITS", 4)
+    for limit in range(1, 17):
+        rest = range(16 // limit * limit, 16)
+        assert Script([*range(16), *rest, *[0] * len(rest)]).many_below(limit, 16).tolist() == [word % limit if word not in rest else 0 for word in range(16)]
+    monkeypatch.undo()
+    assert Script([7, (3 << 62) - 1, 3 << 62, 5]).many_below(3 << 61, 3).tolist() == [7, (3 << 61) - 1, 5]
+    assert Draws(KeyedNoise(4)).many_below(1, 3).tolist() == [0, 0, 0]
     with pytest.raises(InputError, match="below 0"):
-        draws.many_below(0, 3)
+        Draws(KeyedNoise(4)).many_below(0, 3)
+
+
+def test_orders_are_uniform_by_enumeration() -> None:
+    """Of three words of two bits: each order as often, and a word that occurs twice draws all of them again."""
+    orders = Counter(tuple(Script([*words, 0, 1, 2]).order(3).tolist()) for words in product(range(4), repeat=3))
+    assert orders == {order: 4 + 40 * (order == (0, 1, 2)) for order in permutations(range(3))}
 
 
 def test_words_are_read_once_and_in_order() -> None:
@@ -132,42 +143,61 @@ def test_words_are_read_once_and_in_order() -> None:
     assert len(Draws(SystemNoise()).words(4)) == 4
 
 
-def p_value(epsilon: Fraction, claimed: float, draws: int = 8000) -> float:
-    """Of a chi-squared test that `draws` noises of `epsilon` have the two-sided geometric law of `claimed`."""
-    source = Draws(KeyedNoise(11))
-    drawn = Counter(max(-4, min(4, source.discrete_laplace(epsilon))) for _ in range(draws))
-    a = np.exp(-claimed)
-    law = [a ** abs(y) * (1 - a) / (1 + a) if abs(y) < 4 else a**4 / (1 + a) for y in range(-4, 5)]
-    return float(chisquare([drawn[y] for y in range(-4, 5)], np.array(law) * draws).pvalue)
+class Pieces(Tree):
+    """The draws themselves, from enumerated pieces: e^-gamma counts as (3/4)^(gamma / `unit`). A second `first` ends the path: all that came before is
+    rejected, so what is left is the law up to a factor."""
+
+    first, unit, forgotten = 0, Fraction(1), Fraction(1, 10**5)
+    discrete_laplace = Draws.discrete_laplace
+
+    def below(self, limit: int) -> Any:
+        if limit == self.first and ("below", limit) in self.asked:
+            raise Cut
+        return super().below(limit)
+
+    def coin(self, probability: Fraction) -> bool:
+        return self.branch([1 - probability, probability]) == 1
+
+    def coin_exp(self, gamma: Fraction) -> bool:
+        return self.coin(Fraction(3, 4) ** int(gamma / self.unit)) and gamma % self.unit == 0
 
 
-@pytest.mark.parametrize("epsilon", [Fraction(1, 2), Fraction(1), Fraction(7, 3)])
+@pytest.mark.parametrize("numerator", [0, 1, 3, 2**39 + 1, 2**40])
+def test_coins_have_their_bias(numerator: int) -> None:
+    bias = Fraction(numerator, 2**40)
+    exact = type("Exact", (Tree,), {"forgotten": Fraction(0)})
+    assert law_of(lambda draws: draws.coin(bias), kind=exact).get(True, 0) == bias
+
+
+@pytest.mark.parametrize("gamma", [Fraction(0), Fraction(1, 3), Fraction(1)])
+def test_a_coin_of_e_to_the_minus_gamma_is_its_series(gamma: Fraction) -> None:
+    """After j heads of the biases gamma, gamma / 2, ..., of probability gamma^j / j!, and a tail, it is whether j is even: sum (-gamma)^j / j!."""
+    for heads in range(60):
+        left, biases = iter([True] * heads + [False]), list[Fraction]()
+
+        class Run(Draws):
+            def coin(self, probability: Fraction) -> bool:
+                biases.append(probability)  # noqa: B023
+                return next(left)  # noqa: B023
+
+        assert Run(KeyedNoise(0)).coin_exp(gamma) == (heads % 2 == 0)
+        assert biases == [gamma / number for number in range(1, heads + 2)]
+
+
+@pytest.mark.parametrize("epsilon", [Fraction(1), Fraction(1, 2), Fraction(7, 3), Fraction(2, 11)])
 def test_discrete_laplace_has_its_law(epsilon: Fraction) -> None:
-    """Fails a true sampler with probability 1e-6 a case; noise of 1.2 epsilon in its place is caught."""
-    assert p_value(epsilon, float(epsilon)) > 1e-6
-    assert p_value(epsilon * Fraction(6, 5), float(epsilon)) < 1e-6
-
-
-def cauchy_p_value(scale: int, claimed: float) -> float:
-    """Of a chi-squared test that 8,000 noises of `scale` have the discrete Cauchy law of `claimed`, in cells that double: the tails count."""
-    source, ends = Draws(KeyedNoise(7)), np.array([0, 1, 2, 3, 4, 6, 9, 14, 22, 40, 80, 200])
-    drawn = np.array([source.discrete_cauchy(scale) for _ in range(8000)])
-    near = np.arange(200)
-    share = claimed * np.tanh(np.pi * claimed) / np.pi / (near**2 + claimed**2)
-    upto = np.concatenate([[0], np.cumsum(share)])[ends]
-    positive = np.append(np.diff(upto), (1 + share[0]) / 2 - upto[-1])
-    law = np.concatenate([positive[:0:-1], positive])
-    law[len(positive) - 1 :][:1] = share[0]
-    cells = np.sign(drawn) * (np.searchsorted(ends, np.abs(drawn), side="right") - 1)
-    seen = [int((cells == cell).sum()) for cell in range(1 - len(positive), len(positive))]
-    return float(chisquare(seen, law / law.sum() * 8000).pvalue)
+    """By all paths: each further step, on both sides, is as likely as a step before times e^-epsilon, exactly."""
+    s, t = epsilon.numerator, epsilon.denominator
+    paths = law_of(lambda draws: draws.discrete_laplace(epsilon), kind=type("Steps", (Pieces,), {"first": t, "unit": Fraction(1, t)}))
+    far = range(-(20 // s), 20 // s + 1)
+    assert all(paths[y] == paths[0] * Fraction(3, 4) ** (s * abs(y)) for y in far)
 
 
 @pytest.mark.parametrize("scale", [1, 2, 5])
 def test_discrete_cauchy_has_its_law(scale: int) -> None:
-    """Fails a true sampler with probability 1e-6 a case; noise of 1.2 times the scale, and noise without far tails' due, would be caught."""
-    assert cauchy_p_value(scale, scale) > 1e-6
-    assert cauchy_p_value(scale, 1.2 * scale) < 1e-6
+    """By all paths: y is as likely as 0 times scale^2 / (y^2 + scale^2), exactly, up to 6 times the scale and on both sides."""
+    paths = law_of(lambda draws: draws.discrete_cauchy(scale), kind=type("Staircase", (Pieces,), {"first": 3}))
+    assert all(paths[y] * (y * y + scale * scale) == paths[0] * scale * scale for y in range(-6 * scale, 6 * scale + 1))
 
 
 def test_discrete_cauchy_of_a_large_scale() -> None:

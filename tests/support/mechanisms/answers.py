@@ -51,7 +51,7 @@ ONES: Any = Marginals.ways(2, 1)
 SCORED = np.array([0, 2, 2, 0])
 BELOW = np.array([1, 0, 1, 0])
 CASES = (
-    Case(FirstFar(Asked(COUNTED, 3, np.full(4, 0.25)), 1, 1.0), POINTS, tallied),
+    Case(FirstFar(Asked(COUNTED, 3, np.full(4, 0.25)), 1, 1.0), POINTS, tallied, steep=8.0),
     Case(NoisyCount(COUNTED, 0, 1.0), ALL, tallied, tight=1),
     Case(SmallDatabase(COUNTED, 2, 1.0), ALL, tallied, (1, 2, 4), (Twin(Printed(COUNTED, 2, 1.0)),), tight=0.49, sample=UNEVEN),
     Case(SmallDatabase(COUNTED, 1, 1.0), ALL, tallied, (1, 2, 4), tight=0.49),

@@ -33,8 +33,8 @@ class Twin:
 class Case:
     """A mechanism on all databases of `n` records from `universe`; `build` makes a database of the records. `tight`: this share of the loss
     is too little on these databases, of epsilon if the loss is pure and of delta if it is not; 1 means one nano-nat less. By default a
-    hundredth of epsilon, without delta, is too little. `listed` gives a release the name that the law has for it. On the records `sample`,
-    by default a largest database, releases fit the law and not that of the first wrong twin."""
+    hundredth of epsilon, without delta, is too little. `listed` gives a release the name that the law has for it. The paths of the sampler are enumerated on
+    `samples`, among them `sample`; at epsilon `steep` where they are too many at the mechanism's own."""
 
     mechanism: Mechanism[Any, Any, Loss]
     universe: list[Any]
@@ -45,6 +45,7 @@ class Case:
     factor: float = 2.0
     listed: Callable[[Any, Any], Any] = lambda release, database: release
     sample: tuple[Any, ...] = ()
+    steep: float = 0.0
 
     @property
     def wrong(self) -> tuple[Twin, ...]:
@@ -70,6 +71,18 @@ class Case:
         loss = self.mechanism.loss
         growth, most = exp_epsilon(loss.nano), max(delta(loss), Fraction(twin.above))
         return any(hockey_stick(*pair, growth) > most for pair in self.laws(twin.mechanism, twin.n))
+
+    @property
+    def tried(self) -> Mechanism[Any, Any, Loss]:
+        mechanism: Any = self.mechanism
+        return replace(mechanism, epsilon=self.steep) if self.steep else mechanism
+
+    @property
+    def samples(self) -> list[tuple[Any, ...]]:
+        """Records in turn, and mostly the last one, of each number `n`."""
+        mixed = [tuple(self.universe[place % len(self.universe)] for place in range(n)) for n in self.n]
+        uneven = [] if self.mechanism.neighbours == "edge" else [tuple(self.universe[-(place % 3 > 0)] for place in range(n)) for n in self.n]
+        return list(dict.fromkeys([*mixed, *uneven, self.example]))
 
     @property
     def example(self) -> tuple[Any, ...]:

@@ -32,7 +32,7 @@ def pure(k: int, *n: int) -> tuple[Case, ...]:
     """Noise in the shape of the cube, and noise on each count; a wrong twin has noise made for one count."""
     alone = () if k == 1 else (Twin(LaplaceCounts(k, 0.5 * k), 0.05),)
     return (
-        Case(KNormCounts(k, 0.5), bits(k), columns, n, tight=1, listed=cut),
+        Case(KNormCounts(k, 0.5), bits(k), columns, n, tight=1, listed=cut, steep=4.0),
         Case(LaplaceCounts(k, 0.5), bits(k), columns, n, alone, tight=1, listed=cut),
     )
 

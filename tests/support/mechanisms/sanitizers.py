@@ -72,7 +72,7 @@ CASES = (
     histogram(1.0, 0.2, 0.5),
     histogram(3.0, 0.01, 0.2),
     Case(KPointSanitizer(2, LOW), POINTS, points(2), (2, 4), (Twin(KPointSanitizer(2, LowThreshold(2.0, 0.05))),), tight=0.5),
-    Case(PerCellHistogram(2, 1.5, strangers=1), POINTS, points(2), (1, 2, 3), (Twin(WholeEpsilonCells(2, 1.5), 0.1),)),
+    Case(PerCellHistogram(2, 1.5, strangers=1), POINTS, points(2), (1, 2, 3), (Twin(WholeEpsilonCells(2, 1.5), 0.1),), steep=10.0),
     medians(1, 0, 0.95, 14),
     medians(2, 0, 0.3, 3, 5),
     medians(2, 1, 0.3, 2),
