@@ -286,7 +286,7 @@ def test_no_hypothesis_beats_a_certificate(concepts: ConceptClass) -> None:
     """
     query, n = StatisticalQuery(Question("y == y"), 0.3), len(concepts.points)
     answer = str(Fraction(int(query.numerators(concepts.labelled(0)).sum()), n))
-    base = {"format": "local-dp certificate 1", "kind": "survivors", "class": {"name": concepts.name, "params": concepts.params}, "answers": [answer]}
+    base: Data = {"format": "local-dp certificate 1", "kind": "survivors", "class": {"name": concepts.name, "params": concepts.params}, "answers": [answer]}
     base["queries"] = [{"name": "question", "params": {"text": "y == y"}, "tolerance": 0.3}]
     labels = np.stack([concepts.row(index) for index in range(concepts.size)]).astype(np.int64)
     every = 1 - 2 * ((np.arange(1 << n)[:, None] >> np.arange(n)) & 1)

@@ -261,12 +261,12 @@ class Opaque(PerCoin):
 
 @dataclass(frozen=True)
 class Leaky(BinaryRR):
-    """A randomizer that claims less than it spends."""
+    """A randomizer that spends a ten-thousandth more than it claims."""
 
     name: ClassVar[str] = "leaky"
 
     def weight(self, reports: Ints, values: Ints, cells: Ints) -> Words:
-        return np.where(reports == values, np.uint64(9), np.uint64(1))
+        return np.where(reports == values, np.uint64(2**32 * math.exp(1.0001)), np.uint64(2**32))
 
 
 def _one(randomizer: Randomizer) -> Local[int]:
