@@ -250,7 +250,7 @@ class Learn(LocalProtocol[Lesson]):
     def algorithm(self, epsilon: float, clients: int) -> LocalRounds[Lesson]:
         nano_epsilon(epsilon)
         first = clients - math.ceil(self.held_out * clients)  # the first client that judges
-        finders = self._finding(epsilon)
+        finders = max(self._finding(epsilon), first // 5 if self.unknown else 0)
         if finders >= first:
             needed = f"{finders:,} find the bounds of {len(self.unknown)} columns, {clients - first:,} judge"
             raise InputError(f"{clients} clients are too few to learn: {needed}, and nobody is left; give bounds, name fewer features, or use more clients")

@@ -43,9 +43,10 @@ class Range:
     low: float
     high: float
 
-    def parts(self) -> tuple[float, ...]:
-        """The edges of a finer grid."""
-        return tuple(np.linspace(self.low, self.high, PARTS + 1).tolist())
+    def edges(self) -> tuple[float, ...]:
+        """The edges of a finer grid, and the magnitudes beyond it."""
+        beyond = (edge for edge in EDGES if not self.low <= edge <= self.high)
+        return tuple(sorted((*beyond, *np.linspace(self.low, self.high, PARTS + 1).tolist())))
 
 
 HEAVY = 1e-3  # the probability that noise alone makes any magnitude stand out
@@ -76,10 +77,11 @@ def locate(columns: Sequence[str], epsilon: float, clients: Cohort) -> LocalPlay
     oracle = frequency_randomizer(epsilon, len(EDGES) + 2)
     tallies = yield tuple(LocalQuery(Cell(column, EDGES), oracle, cohort) for column, cohort in zip(columns, cohorts, strict=False))
     clear = [seen(oracle.estimate(tally)) for tally in tallies]
-    cells = [Cell(column, widest(each).parts()) for column, each in zip(columns, clear, strict=True)]
-    prefixes = PrefixSigns(epsilon, k=PARTS + 3)
-    tallies = yield tuple(LocalQuery(cell, prefixes, cohort) for cell, cohort in zip(cells, cohorts[len(columns) :], strict=True))
-    found = [narrowed(cell, prefixes.estimate(tally)) for cell, tally in zip(cells, tallies, strict=True)]
+    wide = list(map(widest, clear))
+    cells = [Cell(column, each.edges()) for column, each in zip(columns, wide, strict=True)]
+    signs = [PrefixSigns(epsilon, k=cell.domain.size) for cell in cells]
+    tallies = yield tuple(map(LocalQuery, cells, signs, cohorts[len(columns) :]))
+    found = [adjusted(*each[:2], each[2].estimate(each[3])) for each in zip(wide, cells, signs, tallies, strict=True)]
     # zeros have no scale: a column with many of them is a count, or yes and no
     return tuple(Range(min(each.low, 0.0), max(each.high, 1.0)) if some[ZERO] else each for each, some in zip(found, clear, strict=True))
 
@@ -188,11 +190,11 @@ class MeanFound(LocalProtocol[FoundMean]):
 
 
 def seen(magnitudes: Estimate) -> Bools:
-    """Which magnitudes stand out of the noise, alone or as part of WINDOW neighbours that do together; of none, the largest."""
+    """Which magnitudes stand out of the noise, alone or with their neighbours; if none does, the one of the largest share."""
     shares, errors = magnitudes.value[:-1], magnitudes.standard_error[:-1]  # the last symbol is for missing numbers
     far = normal_quantile(HEAVY / len(shares))
     clear = shares > far * errors
-    rest = np.where(clear, 0.0, shares)  # what stands out alone says nothing about its neighbours
+    rest = np.where(clear, 0.0, shares)  # a magnitude that stands out alone says nothing about its neighbours
     together = sliding_window_view(rest, WINDOW).sum(axis=1) > far * np.sqrt(sliding_window_view(errors**2, WINDOW).sum(axis=1))
     clear |= (np.convolve(together, np.ones(WINDOW)) > 0) & (rest > errors)
     clear[int(shares.argmax())] = True
@@ -206,14 +208,24 @@ def widest(clear: Bools) -> Range:
     return Range(min(low, -high / 4), max(high, -low / 4))
 
 
-def narrowed(parts: Cell, prefixes: Estimate) -> Range:
-    """The range, cut at each end where at most the share CUT lies beyond with confidence, then widened by the margin within the old range."""
-    below, doubt = ascending(prefixes.value[:-1]), Z95 * prefixes.standard_error[:-1]
-    present = below[-1]
-    first = int(np.count_nonzero(below + doubt <= CUT * present))  # edges with at most that share below them
-    last = len(parts.edges) - int(np.count_nonzero(below[:-1] - doubt[:-1] >= (1 - CUT) * present))
+def adjusted(wide: Range, cell: Cell, prefixes: Estimate) -> Range:
+    """The range by the shares below each edge: cut where little lies beyond, extended to where something lies beyond.
+
+    Each end is cut where at most the share CUT lies beyond with confidence and nothing is seen there, then widened by the margin within `wide`.
+    """
+    edges, error = np.array(cell.edges), prefixes.standard_error[:-1]
+    below = ascending(prefixes.value[:-1])
+    present, far = below[-1], normal_quantile(HEAVY / len(edges))
+
+    def steps(share: Floats, doubt: Floats, kept: int) -> int:
+        """How many edges, from the outermost on, have too little beyond them; those outside of `wide` but not `kept` count anyway."""
+        few = int(np.count_nonzero(share + Z95 * doubt <= CUT * present))
+        return min(max(few, kept), int(np.count_nonzero(share <= far * doubt)))
+
+    first = steps(below[:-1], error[:-1], int(np.count_nonzero(edges <= wide.low)))
+    last = len(edges) - steps(present - below[:-1], error[:-1], int(np.count_nonzero(edges >= wide.high)))
     if first >= last:
-        return Range(parts.edges[0], parts.edges[-1])
-    low, high = parts.edges[max(first - 1, 0)], parts.edges[min(last, len(parts.edges) - 1)]
+        return wide
+    low, high = float(edges[max(first - 1, 0)]), float(edges[min(last, len(edges) - 1)])
     margin = MARGIN * (high - low)
-    return Range(max(low - margin, parts.edges[0]), min(high + margin, parts.edges[-1]))
+    return Range(min(low, max(low - margin, wide.low)), max(high, min(high + margin, wide.high)))
