@@ -25,7 +25,7 @@ from local_dp.populations.population import Population
 from local_dp.populations.table import weighted_records
 from local_dp.protocols.local_protocol import BETA, LocalProtocol, PlainData, parameter
 from local_dp.protocols.surveys.policies import Launch
-from local_dp.protocols.vectors.mean_found import Range, finding_clients, locate
+from local_dp.protocols.vectors.mean_found import LEARNING, Range, finding_clients, locate, range_clients
 from local_dp.queries.encoded import Encoding, check_bounds, encoded, question_in
 from local_dp.queries.questions import columns_of
 from local_dp.records import Records
@@ -245,12 +245,13 @@ class Learn(LocalProtocol[Lesson]):
         return math.ceil(max(learning / (1 - self.held_out), judges / self.held_out))
 
     def _finding(self, epsilon: float) -> int:
-        return len(self.unknown) * finding_clients(epsilon)
+        return len(self.unknown) * range_clients(epsilon)
 
     def algorithm(self, epsilon: float, clients: int) -> LocalRounds[Lesson]:
         nano_epsilon(epsilon)
         first = clients - math.ceil(self.held_out * clients)  # the first client that judges
-        finders = max(self._finding(epsilon), first // 5 if self.unknown else 0)
+        least = len(self.unknown) * 2 * finding_clients(epsilon)
+        finders = max(least, min(self._finding(epsilon), first // 2))
         if finders >= first:
             needed = f"{finders:,} find the bounds of {len(self.unknown)} columns, {clients - first:,} judge"
             raise InputError(f"{clients} clients are too few to learn: {needed}, and nobody is left; give bounds, name fewer features, or use more clients")
@@ -262,7 +263,7 @@ class Learn(LocalProtocol[Lesson]):
         def play() -> LocalPlay[Lesson]:
             ranges: tuple[Range, ...] = ()
             if self.unknown:
-                ranges = yield from locate(self.unknown, epsilon, Cohort(0, finders))
+                ranges = yield from locate(self.unknown, epsilon, Cohort(0, finders), LEARNING)
             encoding = self.encoding(dict(zip(self.unknown, ranges, strict=True)))
             algorithm = among_complete(learner.algorithm(), encoding) if self.missing == "exclude" else on_table(learner.algorithm(), encoding)
             hypothesis = yield from as_play(_moved(local_from_sq(algorithm, epsilon, lambda query: cohort), finders))

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise, starmap
+from itertools import islice, pairwise, starmap
 from typing import ClassVar, Self
 
 import numpy as np
@@ -11,6 +11,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 
 from local_dp.arrays import Bools, Floats
 from local_dp.bounds.frequencies import frequency_variance, grouped_clients
+from local_dp.bounds.response import response_gain
 from local_dp.bounds.tails import normal_quantile
 from local_dp.checks import check_positive, check_share
 from local_dp.errors import InputError
@@ -27,7 +28,7 @@ from local_dp.protocols.surveys.policies import Launch
 from local_dp.protocols.surveys.survey import Survey
 from local_dp.protocols.vectors.mean_vector import Mean
 from local_dp.queries.cells import Cell
-from local_dp.randomizers.signs.prefix_signs import PrefixSigns
+from local_dp.randomizers.signs.prefix_signs import PrefixSigns, excess
 from local_dp.records import Records
 from local_dp.tallies import Z95, Estimate
 
@@ -50,6 +51,7 @@ class Range:
 
 
 HEAVY = 1e-3  # the probability that noise alone makes any magnitude stand out
+LEARNING = 3  # rounds in which a learner finds bounds: two grids, for ranges far from 0
 CHECKING = 0.15  # so many of those who do not find the bounds report whether their number is outside of them
 WINDOW = 4  # neighbouring magnitudes that may stand out together
 CUT = 0.05  # at most this share is left out at an end before the width is added
@@ -66,24 +68,32 @@ def finding_clients(epsilon: float, resolved: float = RESOLVED) -> int:
     return 2 * math.ceil(frequency_variance(epsilon, k, 0.0) * (normal_quantile(HEAVY / k) / resolved) ** 2)
 
 
-def locate(columns: Sequence[str], epsilon: float, clients: Cohort) -> LocalPlay[tuple[Range, ...]]:
+def range_clients(epsilon: float) -> int:
+    """Clients for the range of one column in LEARNING rounds: enough to cut it where few values lie, for the shares below all edges are known to 0.9 CUT."""
+    known = excess(2 * len(MAGNITUDES)) * (response_gain(epsilon) * Z95 / (0.9 * CUT)) ** 2
+    return max(2 * finding_clients(epsilon), LEARNING * math.ceil(known))
+
+
+def locate(columns: Sequence[str], epsilon: float, clients: Cohort, rounds: int = 2) -> LocalPlay[tuple[Range, ...]]:
     """A range for each column that leaves out few of its values; missing values do not count.
 
-    One half of the clients reports sign and magnitude: 0 or +-2^m, -16 <= m <= 44. The other reports the place in the range of the magnitudes seen. Fresh
-    clients for every column and round. Privacy: epsilon for each client. Utility: see `finding_clients`. Source: dyadic ranges, factorised prefix sums.
+    The first round counts signs and magnitudes: 0 or +-2^m, -16 <= m <= 44. The others count places in the range that the round before found. Fresh clients
+    for every column and round. Privacy: epsilon for each client. Utility: see `finding_clients` and `range_clients`. Source: dyadic ranges, by factorised
+    prefix sums.
     """
-    ends = [clients.start + len(clients) * part // (2 * len(columns)) for part in range(2 * len(columns) + 1)]
-    cohorts = list(starmap(Cohort, pairwise(ends)))
+    ends = [clients.start + len(clients) * part // (rounds * len(columns)) for part in range(rounds * len(columns) + 1)]
+    cohorts = starmap(Cohort, pairwise(ends))
     oracle = frequency_randomizer(epsilon, len(EDGES) + 2)
-    tallies = yield tuple(LocalQuery(Cell(column, EDGES), oracle, cohort) for column, cohort in zip(columns, cohorts, strict=False))
+    tallies = yield tuple(LocalQuery(Cell(column, EDGES), oracle, cohort) for column, cohort in zip(columns, islice(cohorts, len(columns)), strict=True))
     clear = [seen(oracle.estimate(tally)) for tally in tallies]
-    wide = list(map(widest, clear))
-    cells = [Cell(column, each.edges()) for column, each in zip(columns, wide, strict=True)]
-    signs = [PrefixSigns(epsilon, k=cell.domain.size) for cell in cells]
-    tallies = yield tuple(map(LocalQuery, cells, signs, cohorts[len(columns) :]))
-    found = [adjusted(*each[:2], each[2].estimate(each[3])) for each in zip(wide, cells, signs, tallies, strict=True)]
+    ranges = list(map(widest, clear))
+    for _ in range(1, rounds):
+        cells = [Cell(column, each.edges()) for column, each in zip(columns, ranges, strict=True)]
+        signs = [PrefixSigns(epsilon, k=cell.domain.size) for cell in cells]
+        tallies = yield tuple(map(LocalQuery, cells, signs, islice(cohorts, len(columns))))
+        ranges = [adjusted(wide, cell, sign.estimate(tally)) for wide, cell, sign, tally in zip(ranges, cells, signs, tallies, strict=True)]
     # zeros have no scale: a column with many of them is a count, or yes and no
-    return tuple(Range(min(each.low, 0.0), max(each.high, 1.0)) if some[ZERO] else each for each, some in zip(found, clear, strict=True))
+    return tuple(Range(min(each.low, 0.0), max(each.high, 1.0)) if some[ZERO] else each for each, some in zip(ranges, clear, strict=True))
 
 
 @dataclass(frozen=True)
@@ -139,7 +149,7 @@ class MeanFound(LocalProtocol[FoundMean]):
         def play() -> LocalPlay[FoundMean]:
             (bounds,) = yield from locate((self.column,), epsilon, Cohort(0, finders))
             mean, outside = self.clipped(bounds).algorithm(epsilon, clients), self.beyond(bounds).algorithm(epsilon, clients)
-            first = clients - int(CHECKING * (clients - finders))  # who reports whether its number is outside
+            first = clients - max(1, int(CHECKING * (clients - finders)))  # who reports whether its number is outside
             tallies = yield (mean.queries[0].restricted(finders, first), outside.queries[0].restricted(first, clients))
             return FoundMean(mean.decode(tallies[:1]), bounds, outside.decode(tallies[1:]))
 
