@@ -76,7 +76,7 @@ def mix(
             "lower": least,
             "messages_each": histogram.messages_each,
             "blanket": {"k": histogram.k, "weight": histogram.weight, "tries": histogram.tries},
-            "result": {**known.describe(estimate), "truth": plain(known.truth_of(estimate, population)), "true_error": known.true_error(estimate, population)},
+            "result": {**known.describe(estimate), "truth": plain(known.truth(population)), "true_error": known.true_error(estimate, population)},
             "seed": drawn,
             "stamp": STAMP,
         }

@@ -1,5 +1,6 @@
 """Columns of hard shapes, whose mean is asked for without bounds, and tables that a learner finds the bounds of."""
 
+import math
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
@@ -35,7 +36,7 @@ SHAPES: dict[str, Floats] = {
     "yes and no, half missing": weighted((0, 0.4), (1, 0.1), (np.nan, 0.5)),
     "answers 1 to 5": weighted((1, 0.1), (2, 0.2), (3, 0.3), (4, 0.25), (5, 0.15)),
     "counts with many zeros": weighted((0, 0.75), (1, 0.06), (2, 0.03), (3, 0.03), (7, 0.07), (12, 0.06)),
-    "geometric counts": np.floor(np.log(UNIFORM) / np.log(0.7)),
+    "geometric counts": np.asarray(np.floor(np.log(UNIFORM) / math.log(0.7)), dtype=np.float64),
     "0 for all": np.zeros(POINTS),
     "5 for all": np.full(POINTS, 5.0),
     "-1,000 for all": np.full(POINTS, -1000.0),

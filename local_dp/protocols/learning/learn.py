@@ -326,7 +326,9 @@ class Learn(LocalProtocol[Lesson]):
         rule, right = in_words(result.hypothesis, result.encoding), verdict(result.hypothesis).classifies
         better = result.score.value > result.baseline.value if right else result.score.value < result.baseline.value
         if not right:
-            return rule if better else f"{rule}; no better than the constant guess."
+            low, high = result.encoding.label_low, result.encoding.label_high
+            clipped = f"; the error is that of {result.encoding.label} clipped to [{low:.4g}, {high:.4g}]" if low < high else ""
+            return f"{rule}{clipped}" + ("" if better else "; no better than the constant guess")
         value, low, high = (f"{100 * share:.0f}" for share in (result.score.value, result.score.low, result.score.high))
         worse = "" if better else " It is no better than the more frequent label for all."
         return f"{result.encoding.label} where {rule}; right on {value} % of the clients held out, {low} to {high} % with 95 % confidence.{worse}"
