@@ -9,13 +9,13 @@ from itertools import product
 
 import numpy as np
 import pytest
-from scipy.stats import binom, chisquare, dlaplace, norm, poisson
+from scipy.stats import norm, poisson
 
 from local_dp.accounting.losses import conversion, gaussian_delta
 from local_dp.accounting.rules import delta, epsilon
 from local_dp.curator import inversion
 from local_dp.curator.account import ConcentratedAccount, TrustedOracle
-from local_dp.curator.clipped import NoisySum
+from local_dp.curator.clipped import NoisySum, laplace_tail
 from local_dp.curator.counts import (
     ColumnCounts,
     ComposedLaplaceCounts,
@@ -24,33 +24,30 @@ from local_dp.curator.counts import (
     KNormCounts,
     LaplaceCounts,
     NoCounts,
+    _sizes,
     least_discrete_variance,
 )
-from local_dp.curator.inversion import binomial, discrete_laplaces, exp_minus, least_variance, mu_squared, rounded_normals, rounded_sizes
+from local_dp.curator.inversion import Cumulative, binomial, discrete_laplaces, exp_minus, invert, least_variance, mu_squared, rounded_sizes, signed
 from local_dp.draws import Draws
 from local_dp.errors import RefusedError
 from local_dp.interaction import Nonadaptive, run
-from local_dp.loss import Approximate, Pure, approximate, exp_epsilon
+from local_dp.loss import NANO, Approximate, Pure, approximate, exp_epsilon
 from local_dp.noise import KeyedNoise
 from local_dp.populations.table import Rows
 from local_dp.queries.tables import Question
 from local_dp.records import Records
+from tests.support.mechanisms.paths import follows, law_of
 from tests.support.mechanisms.sensitivity import Steps
+from tests.support.runs.scripted import Script
 from tests.support.theory.fits import p_value
 
 
 def test_all_of_a_shell_is_alike() -> None:
-    """Uncut, 8,000 draws of three counts: the largest has its law, and how many are as large as it that of a uniform point of the shell (failure 1e-6)."""
-    mechanism, draws, runs = KNormCounts(3, 1.0), Draws(KeyedNoise(6)), 8000
-    drawn = np.abs([mechanism.noise(draws) for _ in range(runs)])
-    largest = drawn.max(axis=1)
-    shares = np.diff([mechanism.within(r) for r in range(9)], prepend=0.0)
-    result = np.bincount(np.minimum(largest, 9), minlength=10)
-    assert chisquare(result, runs * np.append(shares, 1 - shares.sum())).pvalue > 1e-6
-    at_two = drawn[largest == 2]
-    ends = np.bincount((at_two == 2).sum(axis=1), minlength=4)[1:]
-    assert chisquare(ends, len(at_two) * np.array([3 * 2 * 9, 3 * 4 * 3, 8]) / 98).pvalue > 1e-6
-    assert chisquare(ends, len(at_two) * np.array([3, 3, 1]) / 7).pvalue < 1e-6
+    """Uncut, by all paths: three noises z are as likely as none at all times e^(-eps max |z|)."""
+    mechanism = KNormCounts(3, 4.0)
+    paths = law_of(lambda draws: tuple(mechanism.noise(draws).tolist()))
+    for z in product(range(-2, 3), repeat=3):
+        assert float(paths[z] / paths[0, 0, 0]) == pytest.approx(math.exp(-4 * max(map(abs, z))), rel=1e-2 ** (3 - max(map(abs, z))))
 
 
 @pytest.mark.parametrize(("k", "epsilon"), [(1, 1.0), (2, 0.1), (16, 1.0), (300, 1.0)])
@@ -183,16 +180,13 @@ def test_least_variances(k: int) -> None:
 
 
 def test_draws_have_their_law() -> None:
-    """30,000 noises of discrete variance 2.4 fit (chi-squared, failure 1e-6), not the law of 2.6."""
+    """Discrete noise of variance 2.4, by all paths of its table and its sign, and the largest of 300."""
     mechanism = DiscreteGaussianCounts(300, 62.5)
-    draws = Draws(KeyedNoise(3))
-    drawn = Counter(y for _ in range(100) for y in mechanism.noise(draws).tolist())
-
+    law = discrete(Fraction(12, 5), 40)
     assert mechanism.variance == Fraction(12, 5)
-    laws = [{y: float(share) for y, share in discrete(variance, 40).items()} for variance in (Fraction(12, 5), Fraction(13, 5))]
-    assert p_value(drawn, laws[0]) > 1e-6 > p_value(drawn, laws[1])
+    assert follows(lambda draws: int(signed(_sizes(mechanism.variance), draws, 1)[0]), law)
     assert [mechanism.within(error) for error in (0, 3)] == pytest.approx(
-        [float(sum(share for y, share in discrete(Fraction(12, 5), 40).items() if abs(y) <= error)) ** 300 for error in (0, 3)], rel=1e-9
+        [float(sum(share for y, share in law.items() if abs(y) <= error)) ** 300 for error in (0, 3)], rel=1e-9
     )
 
 
@@ -215,24 +209,23 @@ def test_sums_are_exact_across_chunks() -> None:
         assert abs(NoisySum(Steps(), 24.0).release(database, Draws(KeyedNoise(0))) - 200_000) <= 10
 
 
-def laplace(epsilon: float, most: int) -> dict[int, float]:
-    return {value: float(dlaplace.pmf(value, epsilon)) for value in range(-most, most + 1)}
+@pytest.mark.parametrize("epsilon", [Fraction(1, 4), Fraction(1), Fraction(7, 3)])
+def test_many_noises_have_their_law(epsilon: Fraction) -> None:
+    """By all paths of the table and the sign: to 1e-12 the law with a fraction just below e^epsilon."""
+    for y, share in law_of(lambda draws: int(signed(inversion._laplace_sizes(epsilon), draws, 1)[0])).items():
+        assert abs(share - (laplace_tail(epsilon * NANO, y) - laplace_tail(epsilon * NANO, y + 1))) < 1e-12
 
 
-def test_many_noises_have_their_law() -> None:
-    """100,000 draws fit (chi-squared, failure 1e-6); not a law of 4 % more epsilon."""
-    drawn = Counter(discrete_laplaces(Draws(KeyedNoise(1)), Fraction(1, 2), 100_000).tolist())
-    assert p_value(drawn, laplace(0.5, 80)) > 1e-6 > p_value(drawn, laplace(0.52, 80))
-
-
-def test_what_a_table_leaves_open_is_decided_by_more_digits(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With a table of two digits many draws are refined, and the law is the same; without the refinement it is not."""
-    monkeypatch.setattr(inversion, "_DIGITS", 2)
-    monkeypatch.setattr(inversion, "_table", inversion._table.__wrapped__)
-    refined = Counter(discrete_laplaces(Draws(KeyedNoise(2)), Fraction(1, 2), 4000).tolist())
-    assert p_value(refined, laplace(0.5, 80)) > 1e-6
-    monkeypatch.setattr(inversion, "_refined", lambda cumulative, records, draws: 0)
-    assert p_value(Counter(discrete_laplaces(Draws(KeyedNoise(2)), Fraction(1, 2), 4000).tolist()), laplace(0.5, 80)) < 1e-6
+@pytest.mark.parametrize("sizes", [inversion._laplace_sizes(Fraction(1, 2)), _sizes(Fraction(12, 5)), rounded_sizes(5)], ids=["laplace", "discrete", "rounded"])
+def test_what_a_table_leaves_open_is_decided_by_more_digits(sizes: Cumulative) -> None:
+    """At each probability F(k): the words below, at and above it, followed by the least and the largest word, and the 128 bits just below and just above."""
+    exact, word = [Fraction(share) for share in sizes(60)], 1 << 64
+    for share in exact[:40]:
+        first, second = divmod(int(share * word * word), word)
+        tried = [(near, rest) for near in (first - 1, first, first + 1) for rest in (0, word - 1)] + [(first, second - 1), (first, second + 2)]
+        for near, rest in [words for words in tried if max(words) < word]:
+            drawn = int(invert(sizes, Script([near, rest, *[0] * 6]), 1)[0])
+            assert drawn == sum(each * word * word <= near * word + rest for each in exact)
 
 
 def test_a_table_says_how_sure_it_is() -> None:
@@ -251,14 +244,9 @@ def test_small_epsilons_are_drawn_one_by_one() -> None:
 
 @pytest.mark.parametrize(("trials", "share"), [(5, Fraction(1, 2)), (300, Fraction(1, 100))])
 def test_successes_have_their_law(trials: int, share: Fraction) -> None:
-    """1,500 draws fit the binomial law (chi-squared, failure 1e-6); not that of a share three tenths higher."""
-    draws = Draws(KeyedNoise(4))
-    drawn = Counter(binomial(draws, trials, lambda: Decimal(share.numerator) / share.denominator) for _ in range(1500))
-
-    def law(chance: float) -> dict[int, float]:
-        return {value: float(binom.pmf(value, trials, chance)) for value in range(min(trials, 40) + 1)}
-
-    assert p_value(drawn, law(float(share))) > 1e-6 > p_value(drawn, law(1.3 * float(share)))
+    """By all paths of the table: the binomial law."""
+    law = {value: math.comb(trials, value) * share**value * (1 - share) ** (trials - value) for value in range(trials + 1)}
+    assert follows(lambda draws: binomial(draws, trials, lambda: Decimal(share.numerator) / share.denominator), law)
 
 
 def test_successes_among_more_than_atoms() -> None:
@@ -328,13 +316,11 @@ def test_a_table_is_the_integral() -> None:
         assert all(abs(share - half / halves[-1]) < Decimal(10) ** -40 for share, half in zip(table, halves, strict=False))
 
 
-def test_rounded_normals_have_their_law() -> None:
-    """60,000 draws of variance 5 fit (chi-squared, failure 1e-6), not variance 5.3, nor a normal variable rounded down."""
-    drawn = Counter(rounded_normals(Draws(KeyedNoise(1)), 5, 60_000).tolist())
-
-    lower = Counter({y - 1: times for y, times in drawn.items()})
-    assert p_value(drawn, law(5, 30)) > 1e-6 > p_value(drawn, law(5.3, 30))
-    assert p_value(lower, law(5, 30)) < 1e-6
+@pytest.mark.parametrize("variance", [1, 5, 37])
+def test_rounded_normals_have_their_law(variance: int) -> None:
+    """By all paths of the table and the sign."""
+    for y, share in law_of(lambda draws: int(signed(rounded_sizes(variance), draws, 1)[0])).items():
+        assert float(share) == pytest.approx(law(variance, 60)[y], abs=1e-12)
 
 
 @pytest.mark.parametrize("moved", [1, 2, 5])

@@ -1,6 +1,5 @@
 """From a sanitizer to a learner: each step's loss and error."""
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -11,7 +10,7 @@ import numpy as np
 import pytest
 
 from local_dp.curator.laws import SmallDatabases, hockey_stick
-from local_dp.curator.mechanism import Mechanism, whole_weights
+from local_dp.curator.mechanism import Mechanism
 from local_dp.curator.multisets import LabelledMultiset, Multiset
 from local_dp.curator.reductions.learners import (
     Amplified,
@@ -32,7 +31,7 @@ from local_dp.draws import Draws
 from local_dp.loss import Pure, exp_epsilon
 from local_dp.noise import KeyedNoise
 from tests.support.inputs.refusals import refuse
-from tests.support.theory.fits import p_value
+from tests.support.mechanisms.paths import follows
 
 
 @dataclass(frozen=True)
@@ -177,6 +176,4 @@ def test_amplified_loses_what_its_sanitizer_does(records: int) -> None:
     for near in pairwise(laws):
         for one, other in (near, near[::-1]):
             assert all(weight <= growth * other[outcome] for outcome, weight in one.items())
-    database, draws = Multiset.of([0, 0, 1, 1], 1), Draws(KeyedNoise(2))
-    drawn = Counter(mechanism.release(database, draws) for _ in range(1000))
-    assert p_value(drawn, whole_weights(laws[2])) > 1e-6
+    assert follows(lambda draws: mechanism.release(Multiset.of([0, 0, 1, 1], 1), draws), laws[2])

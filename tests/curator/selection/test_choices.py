@@ -1,7 +1,6 @@
 """Choices by score: of candidates in groups, stable, sparse, by permuting and flipping; and the Occam learner."""
 
 import math
-from collections import Counter
 from collections.abc import Callable
 from fractions import Fraction
 from itertools import combinations_with_replacement, permutations, product
@@ -33,7 +32,7 @@ from local_dp.errors import InputError
 from local_dp.loss import ATTO, Approximate, approximate, exp_epsilon, nano_epsilon
 from local_dp.noise import KeyedNoise
 from tests.support.mechanisms.case import share
-from tests.support.theory.fits import p_value
+from tests.support.mechanisms.paths import follows
 
 RUNS = Runs(np.array([2, 3, 9], dtype=np.uint64), np.array([-4, 0, -1, -6]), 20)
 CHOICE: ExponentialMechanism[Runs] = ExponentialMechanism(lambda runs: runs, 1.0)
@@ -50,20 +49,15 @@ def test_runs_have_the_law_of_their_candidates() -> None:
     assert dict(Listed(np.array([1, 2]), np.array([40, 50])).members()) == {0: 40, 1: 50}
 
 
-def draw(choose: Callable[[Draws], int], times: int) -> Counter[int]:
-    draws = Draws(KeyedNoise(1))
-    return Counter(choose(draws) for _ in range(times))
-
-
 def test_choices_among_runs_have_their_law() -> None:
-    """Draws fit (chi-squared, failure 1e-6), by the exponential mechanism and by permuting; not the law of the other, nor of runs of equal length."""
+    """By all paths, by the exponential mechanism and by permuting; not the law of the other, nor of runs of equal length."""
     twin = Runs(RUNS.ends, RUNS.scores, RUNS.last)
     object.__setattr__(twin, "sizes", np.ones(4, dtype=np.uint64))
-    drawn, unequal = (draw(lambda draws, runs=runs: CHOICE.release(runs, draws), 2000) for runs in (RUNS, twin))  # type: ignore[misc]
-    assert p_value(drawn, CHOICE.law(RUNS)) > 1e-6 > p_value(unequal, CHOICE.law(RUNS))
-    runs, flipped = Runs(np.array([1, 2], dtype=np.uint64), np.array([-2, 0, -1]), 5), PermuteAndFlip(1.5)
-    drawn = draw(lambda draws: flipped.choose(runs, draws), 4000)
-    assert p_value(drawn, flipped.law(runs)) > 1e-6 > p_value(drawn, ExponentialChoice(1.5).law(runs))
+    assert follows(lambda draws: CHOICE.release(RUNS, draws), CHOICE.law(RUNS))
+    assert not follows(lambda draws: CHOICE.release(twin, draws), CHOICE.law(RUNS))
+    runs, flipped = Runs(np.array([1, 2], dtype=np.uint64), np.array([-2, 0, -1]), 3), PermuteAndFlip(1.5)
+    assert follows(lambda draws: flipped.choose(runs, draws), flipped.law(runs))
+    assert not follows(lambda draws: flipped.choose(runs, draws), ExponentialChoice(1.5).law(runs))
 
 
 @pytest.mark.parametrize("bits", [63, 64, 65, 5000])

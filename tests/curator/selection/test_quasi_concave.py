@@ -1,7 +1,6 @@
 """The choosing mechanism as printed, and RecConcave: laws, privacy for every score, and golden values."""
 
 import math
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -34,7 +33,7 @@ from local_dp.errors import InputError
 from local_dp.loss import ATTO, Approximate, approximate, exp_epsilon
 from local_dp.noise import KeyedNoise
 from tests.support.long import short
-from tests.support.theory.fits import p_value
+from tests.support.mechanisms.paths import follows
 
 WASTED = 3  # a point that is no candidate: large databases of low scores
 
@@ -103,11 +102,11 @@ def test_fewer_records_are_refused() -> None:
 
 
 def test_releases_fit_the_law() -> None:
-    """1,500 draws at 175 records fit (chi-squared, failure 1e-6); not the law of two records less."""
-    choice, draws = PrintedChoosing(frequent, PrintedChoice(1.0, 1e-3, Goals(1.0, 0.3))), Draws(KeyedNoise(7))
-    points, other = (counted((best, 84, 0), 175) for best in (88, 86))
-    drawn = Counter(choice.release(points, draws) for _ in range(1500))
-    assert p_value(drawn, choice.law(points)) > 1e-6 > p_value(drawn, choice.law(other))
+    """By all paths, at 175 records; not the law of one record less."""
+    choice = PrintedChoosing(frequent, PrintedChoice(1.0, 1e-3, Goals(1.0, 0.3)))
+    points, other = (counted((best, 84, 0), 175) for best in (88, 87))
+    assert follows(lambda draws: choice.release(points, draws), choice.law(points))
+    assert not follows(lambda draws: choice.release(points, draws), choice.law(other))
 
 
 def test_nothing_to_choose_is_no_answer() -> None:
@@ -339,14 +338,12 @@ def test_the_printed_stable_choice_is_not_private() -> None:
 
 
 def test_the_code_draws_from_its_law() -> None:
-    """500 draws of three levels fit the law by recursion (chi-squared, failure 1e-6); not the law of a final choice at twice its epsilon."""
+    """All paths of three levels add up to the law by recursion; not to the law of a final choice 1 % beyond its epsilon."""
     mechanism = rec_concave(Promise(0, 12), Parts(0.4, 0.9, 1e-2, 0.4), 3)
     scores = runs_of([0, 0, 3, 9, 9, 12, 11, 4, 4, 4, 4, 1, 0, 0, 0, 0, 5, 5, 5, 0])
-    draws = Draws(KeyedNoise(2))
-    drawn = Counter(mechanism.release(scores, draws) for _ in range(500))
-
-    twin = rec_concave(Promise(0, 12), Parts(0.4, 0.9, 1e-2, 0.8), 3)
-    assert p_value(drawn, mechanism.law(scores)) > 1e-6 > p_value(drawn, twin.law(scores))
+    twin = rec_concave(Promise(0, 12), Parts(0.4, 0.9, 1e-2, 0.404), 3)
+    assert follows(lambda draws: mechanism.release(scores, draws), mechanism.law(scores))
+    assert not follows(lambda draws: mechanism.release(scores, draws), twin.law(scores))
 
 
 def test_losses_are_counted() -> None:

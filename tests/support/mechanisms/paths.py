@@ -23,6 +23,9 @@ from local_dp.arrays import Ints
 from local_dp.curator import inversion
 from local_dp.curator.clipped import laplace_tail
 from local_dp.curator.inversion import Cumulative
+from local_dp.curator.selection.exponential import ExponentialChoice, PermuteAndFlip
+from local_dp.curator.selection.groups import Groups
+from local_dp.curator.selection.sparse import PrintedChoice, SparseChoice
 from local_dp.draws import WORD_BITS, Draws
 from local_dp.loss import NANO
 from local_dp.noise import KeyedNoise
@@ -233,9 +236,9 @@ def law_of(release: Callable[[Draws], Any], most: int = 0, kind: type[Tree] = Tr
     return dict(law)
 
 
-def follows(release: Callable[[Draws], Any], law: Mapping[Any, Any], most: int) -> bool:
+def follows(release: Callable[[Draws], Any], law: Mapping[Any, Any], most: int = 0) -> bool:
     """Whether the paths add up to the law exactly; but for what is cut off, less than 1e-5 in all."""
-    paths, total = law_of(release, most), sum(law.values())
+    paths, total = law_of(release, most), sum(map(Fraction, law.values()))
     cut = 1 - sum(paths.values())
     assert cut < 1e-5, "too many paths are cut off; try a larger epsilon"
     shares = {outcome: Fraction(weight) / total for outcome, weight in law.items()}
@@ -276,3 +279,54 @@ def _array(numbers: list[Number]) -> Any:
     array = np.empty(len(numbers), dtype=object)
     array[:] = numbers
     return array
+
+
+class Recorder(Draws):
+    """Draws as usual, with a note of what a mechanism asks for: the kind of draw and its exact parameters, without the draws that it is made of."""
+
+    def __init__(self) -> None:
+        super().__init__(KeyedNoise(0))
+        self.asked, self._inside = list[Ask](), False
+
+    def note(self, ask: Ask, draw: Callable[[], Any]) -> Any:
+        if self._inside:
+            return draw()
+        self.asked.append(ask)
+        self._inside = True
+        try:
+            return draw()
+        finally:
+            self._inside = False
+
+
+def _noted(kind: Any, name: str) -> None:
+    original = getattr(Draws, name)
+    setattr(kind, name, lambda self, *asked: self.note((name, *asked), lambda: original(self, *asked)))
+
+
+for _name in ("below", "many_below", "words", "order", "coin", "discrete_laplace", "discrete_cauchy"):
+    _noted(Recorder, _name)
+
+
+def asks_of(release: Callable[[Draws], Any]) -> list[Ask]:
+    """What a release asks for, in order; a choice by scores counts as one draw, by its own parameters."""
+    source = Recorder()
+
+    def noting(original: Any, name: str) -> Any:
+        def drawn(*asked: Any) -> Any:
+            return source.note((name, *(each for each in asked if each is not source and not isinstance(each, Groups))), lambda: original(*asked))
+
+        return drawn
+
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("discrete_laplaces", "rounded_normals", "signed"):
+            original = getattr(inversion, name)
+            for module in [*sys.modules.values()]:
+                if vars(module).get(name) is original:
+                    patch.setattr(module, name, noting(original, name))
+        for kind in (ExponentialChoice, PermuteAndFlip, SparseChoice, PrintedChoice):
+            for name in ("choose", "choose_many"):
+                if name in vars(kind):
+                    patch.setattr(kind, name, noting(vars(kind)[name], "choose"))
+        release(source)
+    return source.asked
