@@ -8,7 +8,7 @@ from scipy import stats
 
 from local_dp.experiments.lab.checks import ALPHA, Claimed, alike, drawn, holds, measured
 from local_dp.experiments.lab.minimal_clients import ClientCount
-from local_dp.experiments.lab.statistics import NO_FACTOR, NOTHING, POWER, Normal, Positive, Rate, least_count, mean, ratio
+from local_dp.experiments.lab.statistics import NO_FACTOR, NOTHING, POWER, Normal, Positive, Rate, geometric_mean, least_count, mean, ratio
 
 OFTEN = 0.01  # a chance that a few thousand draws can see
 DRAWS = 4000
@@ -104,3 +104,14 @@ def test_draws_by_their_laws() -> None:
     assert drawn("", {}).evidence == "nothing was drawn"
     assert not drawn("", {"certain": ([1, 0], [0.0, 1.0])}).shown
     assert Rate(1, 1).errors_off(0.0) == math.inf
+
+
+def test_the_geometric_mean_of_independent_figures() -> None:
+    """Its logarithm is the mean of theirs, with the error of that mean and Welch's degrees of freedom; of figures that are not known, nothing."""
+    figure = geometric_mean([Positive(2.0, 0.1, 24), Positive(8.0, 0.1, 24)])
+    assert figure.value == pytest.approx(4.0)
+    assert figure.error == pytest.approx(0.1 / math.sqrt(2))
+    assert figure.degrees == pytest.approx(48)
+    assert geometric_mean([Positive(2.0, 0.0)]) == Positive(pytest.approx(2.0), 0.0)
+    assert not geometric_mean([]).known
+    assert not geometric_mean([Positive(2.0, 0.1), NO_FACTOR]).known

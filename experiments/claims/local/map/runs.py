@@ -42,7 +42,7 @@ SHUFFLE_DELTA = 1e-6
 _STEP = 1.05  # from one crowd that is accounted for to the next
 SUCCESS = 0.9  # the probability of success that every count of people is for
 USER_RUNS = 200
-RATE_RUNS = 30  # at each number of people around the predicted one
+RATE_RUNS = 60  # at each number of people around the predicted one
 CURATOR_BETA = 0.05  # how seldom the curator's learner gives no answer
 FEWER = {"points, d = 8": 0.75, "stumps, d = 8": 0.85, "conjunctions, d = 8": 0.42}  # .63 to .69, .78 and .37, as measured at seeds 5 and 8
 

@@ -37,7 +37,7 @@ from local_dp.draws import Draws
 from local_dp.experiments.lab.checks import Claimed, drawn, every, holds, within
 from local_dp.experiments.lab.claim import Check, Curve, Scale, Table, curve, of_kind
 from local_dp.experiments.lab.findings import Rows
-from local_dp.experiments.lab.statistics import NOTHING, Normal, Rate
+from local_dp.experiments.lab.statistics import Normal, Rate
 from local_dp.noise import KeyedNoise
 from local_dp.optimise import least_clients
 
@@ -47,6 +47,7 @@ SMALL_D = 2  # of the enumerated databases
 BETA = 1 - SUCCESS
 ALPHA = 0.25  # of the printed size
 ERRORS = 3.9  # standard errors within which the whole numbers of the table lie
+ROOM = 6  # standard errors: what is known of a probability that is itself a mean
 ABOVE = 1.25  # times the closed form, with which the exponential mechanism is certainly enough
 MEASURED_DIMENSION = 20  # up to here the exponential mechanism is run; beyond, its closed form stands alone
 
@@ -325,19 +326,18 @@ def _check_drawn(losses: Rows[Privacy, Loss]) -> Check:
 def _check_rates(runs: Runs) -> list[Check]:
     """The runs of all sizes of a learner together: a count of successes of unequal chances varies less than a binomial one of their mean (Hoeffding 1956).
 
-    The mechanism's probability is a mean over other sequences of examples, of as many as there are runs.
+    The mechanism's probability is a mean over other sequences of examples, and known to ROOM of its standard errors.
     """
     exact = {name: [m for p, m in runs if p.learner == name and isinstance(m, Computed)] for name in LEARNERS}
-    searched = [m for _, m in runs if isinstance(m, Searched)]
+    laws = {name: [(m.trials, m.successes, m.predicted, 0.0) for m in each] for name, each in exact.items()}
+    laws[MECHANISM] = [(m.trials, m.successes, *m.at_n) for _, m in runs if isinstance(m, Searched)]
     claims = {}
-    for name, each in exact.items():
-        trials = sum(m.trials for m in each)
-        chance = sum(m.trials * m.predicted for m in each) / max(trials, 1)
-        claims[f"{name}, {chance:.4f} by its law"] = Claimed(Rate(sum(m.successes for m in each), trials), chance, chance)
-    trials = sum(m.trials for m in searched)
-    more = sum(m.successes - m.trials * m.at_n[0] for m in searched) / max(trials, 1)
-    errors = [m.trials * math.hypot(m.at_n[1], math.sqrt(m.at_n[0] * (1 - m.at_n[0]) / m.trials)) for m in searched]
-    claims[f"{MECHANISM}, more than its law"] = Claimed(Normal(more, math.hypot(*errors) / max(trials, 1)) if searched else NOTHING, 0, 0)
+    for name, rows in laws.items():
+        trials = sum(each for each, *_ in rows)
+        chance = sum(each * predicted for each, _, predicted, _ in rows) / max(trials, 1)
+        room = ROOM * math.hypot(*(each * error for each, _, _, error in rows)) / max(trials, 1)
+        rate = Rate(sum(successes for _, successes, *_ in rows), trials)
+        claims[f"{name}, {chance:.4f} by its law" + (f" to {room:.4f}" if room else "")] = Claimed(rate, chance - room, chance + room)
     chances = {f"{name}, the {kind}": of(m.predicted for m in each) for name, each in exact.items() if each for kind, of in (("least", min), ("most", max))}
     return [
         holds("the runs of each learner at its least n, all sizes together, return the parity as often as its law says", claims),
