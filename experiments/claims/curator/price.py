@@ -150,9 +150,9 @@ class Price(Experiment[Point, Measurement]):
     title = "The price of many answers: k, or the root of k"
     claim = (
         "A curator who answers k questions about the same records pays k times for pure privacy and about sqrt(k) times with a little delta. The optimal "
-        "composition is tight: k noisy counts lose exactly that. If one record may change all k counts, pure noise errs by about k / epsilon. No pure "
-        "mechanism errs less than noise in the shape of a cube; noise on each count is ln k times worse. Gaussian noise errs by about sqrt(k). From a few "
-        "hundred counts on, that is less than any pure mechanism can reach. For a few counts pure noise is better."
+        "composition is tight: k noisy counts lose exactly that. If one record may change all k counts, pure noise errs by about k / epsilon. For counts of "
+        "any size no pure mechanism with whole answers errs less than noise in the shape of a cube; noise on each count is ln k times worse. Gaussian noise "
+        "errs by about sqrt(k). From a few hundred counts on, that is less than any pure mechanism can reach. For a few counts pure noise is better."
     )
     source = "Dwork, Rothblum, Vadhan 2010; Kairouz, Oh, Viswanath 2015; Hardt, Talwar 2010; Balle, Wang 2018"
 
@@ -210,7 +210,7 @@ class Price(Experiment[Point, Measurement]):
 def _headline(largest: Sized) -> str:
     most = COUNTS[-1]
     pure, some = (f"{largest[name, most].median[0]:,.0f}" if (name, most) in largest else "an unknown number" for name in (K_NORM, GAUSSIAN))
-    return f"The largest of {most:,} counts is off by {pure} with pure noise, and no pure noise does better; with delta {DELTA:g} by {some}."
+    return f"The largest of {most:,} counts is off by {pure} with pure noise, and no whole pure noise does better; with delta {DELTA:g} by {some}."
 
 
 def _check_rules(by: dict[int, dict[str, float]]) -> Check:

@@ -298,7 +298,8 @@ def _headline(rows: Rows[Halving, Recovery]) -> str:
         return "Nothing was measured."
     d, clients = rows[-1][0].d, rows[-1][1].clients
     bound = parity_asked_again_bound(d, EPSILON, SUCCESS)
-    return f"At d = {d} no protocol finds the parity with fewer than {bound:,.0f} people, however it asks. Halving, which asks nobody twice, takes {clients:,}."
+    least = f"At d = {d} no purely private protocol finds the parity with fewer than {bound:,.0f} people, however it asks."
+    return f"{least} Halving, which asks nobody twice, takes {clients:,}."
 
 
 def _parity_table(halving: Rows[Halving, Recovery]) -> Table:

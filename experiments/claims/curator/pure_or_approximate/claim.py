@@ -150,7 +150,8 @@ def _headline(series: Learners, bounds: dict[str, Series]) -> str:
     texts = []
     for of, bits in SIZES.items():
         needed, best = bounds[of].numbers[bits], series[BEST[of]].numbers[bits]
-        texts.append(f"one of 2^{bits} {of} takes {best:,.0f} people with a delta of {BEST[of][2]:g}, and provably {needed:,.0f} without")
+        with_delta = f"{best:,.0f} people with a delta of {BEST[of][2]:g}, in the worst of the laws tried"
+        texts.append(f"one of 2^{bits} {of} takes {with_delta}, and provably {needed:,.0f} without")
     return f"To learn and name {'; '.join(texts)}."
 
 
