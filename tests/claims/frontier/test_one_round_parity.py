@@ -32,7 +32,7 @@ def invented(point: Point) -> Measurement:
     if isinstance(point, Cross):
         return CrossCheck(500, (362, 400), (1440, 1600))
     assert isinstance(point, Count)
-    n = 0.95 * claim.guess(point.kind, point.d) if point.kind == claim.MASKS else claim.guess(point.kind, point.d)
+    n = claim.guess(point.kind, point.d) * (0.95 if point.kind == claim.MASKS else 1.0)
     return ClientCount(round(n), 0.98 * n, 1.02 * n, 1)
 
 
