@@ -39,7 +39,7 @@ QUERIES: dict[Scale, tuple[int, ...]] = {"quick": (100, 1000, 2000), "full": (10
 SMALL_SIZES, SMALL_ROWS = (100, 1000, 10_000), (4, 10)
 SIZES: dict[Scale, tuple[int, ...]] = {"quick": (1000, 5000, 15_000), "full": (300, 1000, 5000, 15_000, 100_000)}
 COLUMNS = 12
-RUNS: dict[Scale, int] = {"quick": 12, "full": 24}
+RUNS: dict[Scale, int] = {"quick": 12, "full": 16}
 TITLES = (
     f"largest error of k random queries, {runs.RECORDS:,} records of {1 << runs.POINTS_BITS} points",
     "largest error of all 27 conjunctions of 3 bits",
@@ -56,8 +56,8 @@ class ManyAnswers(Experiment[Privacy | Queries | Small | AllMarginals, Errors | 
         "Noise on each of k answers grows with sqrt(k). Private multiplicative weights answer from a hypothesis, at an error that hardly depends on k; small "
         "databases do so at an error that depends on their size. On random queries of a few hundred points both lose to a noisy histogram of these points, and "
         "the weights to Gaussian noise, too. Weights pay where a histogram has more cells than there are records. A synthetic table fitted to selected "
-        "marginals, with noise counted in rho, then answers all 3-way marginals better than any baseline. The table nearest to one release of all their "
-        "characters does as well or better, in one round. With many records noise on the characters alone is as good."
+        "marginals, with noise counted in rho, then errs less on average over all 3-way marginals than any baseline, from 1,000 to 15,000 records. The table "
+        "nearest to one release of all their characters errs still less, in one round. From 15,000 records on noise on the characters alone is as good."
     )
     source = "Blum, Ligett, Roth 2008; Hardt, Rothblum 2010; Hardt, Ligett, McSherry 2012; Gaboardi et al. 2014"
 
@@ -66,7 +66,7 @@ class ManyAnswers(Experiment[Privacy | Queries | Small | AllMarginals, Errors | 
         return [
             *(Privacy(what) for what in runs.PROVED),
             *(Queries(k, trials) for k in QUERIES[scale]),
-            *(Small(n, SMALL_ROWS, trials) for n in SMALL_SIZES),
+            *(Small(n, SMALL_ROWS, 2 * trials) for n in SMALL_SIZES),
             *(AllMarginals(n, COLUMNS, trials) for n in SIZES[scale]),
         ]
 
@@ -128,11 +128,7 @@ def _pooled(measured: Sized, worse: str, better: str) -> Positive:
 
 def _check_weights(queries: Sized) -> list[Check]:
     """Noise by its law, PMW by its rule, and how either grows."""
-    noise = {
-        name: positive_mean(np.concatenate([np.array(m.errors[name]) / np.array(m.predicted[name]) for m in queries.values()]))
-        for name in (LAPLACE, GAUSSIAN)
-        if queries
-    }
+    noise = {name: positive_mean([error for m in queries.values() for error in m.noise[name]]) for name in (LAPLACE, GAUSSIAN)}
     ruled = {name: [error / m.alpha[PMW] for m in queries.values() for error in m.errors[name]] for name in (PMW, TENTH)}
     answered = [share for m in queries.values() for share in m.answered[PMW]]
     promised = {name: Claimed(positive_mean(ruled[name]), *bounds) for name, bounds in ((PMW, (1, 1.1)), (TENTH, (0.52, 0.63)))}
@@ -147,9 +143,9 @@ def _check_weights(queries: Sized) -> list[Check]:
     grown = {name: float(np.mean(queries[many].predicted[name]) / np.mean(queries[few].predicted[name])) for name in (LAPLACE, GAUSSIAN)}
     root = math.sqrt(many / few)
     flat = measured(
-        "from the fewest queries to the most noise on each answer grows as sqrt(k) and more, errors of PMW by less than a quarter",
+        "from the fewest queries to the most noise on each answer grows as sqrt(k) and more, errors of PMW by less than a fifth",
         {PMW: ratio(queries[many].errors[PMW], queries[few].errors[PMW])},
-        high=1.25,
+        high=1.2,
         more=f"sqrt(k): {root:.1f}; by their laws, " + ", ".join(f"{name}: {times:.1f}" for name, times in grown.items()),
         also=min(grown.values()) > root,
     )
@@ -176,23 +172,21 @@ def _check_losers(queries: Sized) -> list[Check]:
 
 def _check_halted(large: Sized) -> Check:
     """A run that used up its changes is marked; the error of its answers looks best."""
-    answered = np.concatenate([m.answered[HALTED] for m in large.values()]) if large else np.zeros(0)
-    looks = {
-        "answered": Claimed(positive_mean(answered), high=0.2),
-        "times smaller": Claimed(_pooled(large, TENTH, HALTED), 1.4),
-    }
+    answered = [k * share for k, m in large.items() for share in m.answered[HALTED]]
+    looks = {"queries answered": Claimed(positive_mean(answered), high=180), "times smaller": Claimed(_pooled(large, TENTH, HALTED), 1.4)}
     return holds(
-        "with a fiftieth of the changes PMW halts, and says so: it answers a fifth at most, with errors 1.4 times smaller than of all answers by a tenth", looks
+        "with a fiftieth of the changes PMW halts, and says so: it answers 180 queries at most, with errors 1.4 times smaller than of all answers by a tenth",
+        looks,
     )
 
 
 def _check_small(small: Sized) -> Check:
     """The error of a histogram in records does not depend on their number, that of small databases as a share does not."""
-    rows = {f"{runs.SMALL}, {rows} rows": bounds for rows, bounds in zip(SMALL_ROWS, ((0.18, 0.2), (0.07, 0.083)), strict=True)}
+    rows = {f"{runs.SMALL}, {rows} rows": bounds for rows, bounds in zip(SMALL_ROWS, ((0.18, 0.2), (0.066, 0.083)), strict=True)}
     cases = {f"{name}, n = {n:,}": Claimed(positive_mean(m.errors[name]), *bounds) for n, m in small.items() for name, bounds in rows.items()}
     cells = [error * n for n, m in small.items() for error in m.errors[HISTOGRAM]]
     return holds(
-        "from 1,000 records on a small database (BLR) of 4 rows errs by .18 to .2, of 10 by .07 to .083, and a noisy histogram by 5.5 to 7 records",
+        "from 1,000 records on a small database (BLR) of 4 rows errs by .18 to .2, of 10 by .066 to .083, and a noisy histogram by 5.5 to 7 records",
         cases | {"histogram, in records": Claimed(positive_mean(cells), 5.5, 7)},
     )
 

@@ -30,7 +30,7 @@ EPSILON, DELTA = 1.0, 1e-6
 BUDGET = approximate(EPSILON, DELTA)
 POINTS_BITS = 8  # N = 256
 RECORDS = 100_000
-HISTOGRAMS = 8  # of each small table
+HISTOGRAMS, NOISES = 8, 5  # of each table: they vary most, and cost least
 NOTHING, LAPLACE, GAUSSIAN, HISTOGRAM = "no data", "Laplace", "Gaussian", "histogram"
 WEIGHTS: dict[str, float] = {"PMW": 1.0, "PMW, a tenth of the changes": 0.1, "PMW, a fiftieth of the changes": 0.02}
 PMW, TENTH, HALTED = WEIGHTS
@@ -46,12 +46,13 @@ Named = dict[str, list[float]]
 class Errors:
     """By answer and run, as shares of the records: the largest error, and the mean one of marginals.
 
-    Of noise also the largest error by its law, of PMW alpha and the share that it answered.
+    Of noise also the largest error by its law, and further ones in units of it; of PMW alpha and the share that it answered.
     """
 
     errors: Named
     means: Named = field(default_factory=dict)
     predicted: Named = field(default_factory=dict)
+    noise: Named = field(default_factory=dict)
     answered: Named = field(default_factory=dict)
     alpha: dict[str, float] = field(default_factory=dict)
 
@@ -82,7 +83,7 @@ class Queries:
     runs: int
 
     def measure(self, seed: int) -> Errors:
-        k, errors, predicted, answered = self.k, Named(), Named(), Named()
+        k, errors, predicted, noise, answered = self.k, Named(), Named(), Named(), Named()
         for trial in range(self.runs):
             generator = np.random.default_rng([seed, k, trial])
             draws = Draws(KeyedNoise(seed), k << 8 | trial)
@@ -96,12 +97,15 @@ class Queries:
                 HISTOGRAM: queries.shares(noisy_histogram(database, draws)),
             }
             laws = {LAPLACE: largest_exponential(k) / laplace.part.epsilon, GAUSSIAN: largest_normal(k) * math.sqrt(gaussian.variance)}
-            _add(predicted, {name: each / RECORDS for name, each in laws.items()})
+            _add(predicted, {name: law / RECORDS for name, law in laws.items()})
             weighed = {name: _weighed(database, queries, share, draws) for name, share in WEIGHTS.items()}
             _add(errors, {name: float(np.abs(each - truth).max()) / RECORDS for name, each in answers.items()})
             _add(errors, {name: each.largest_error(truth, RECORDS) for name, each in weighed.items()})
             _add(answered, {name: each.answered for name, each in weighed.items()})
-        return Errors(errors, predicted=predicted, answered=answered, alpha={name: _terms(k, share).alpha for name, share in WEIGHTS.items()})
+            for _ in range(NOISES):
+                again = {LAPLACE: laplace.release(database, draws), GAUSSIAN: gaussian.release(database, draws)}
+                _add(noise, {name: float(np.abs(each - truth).max()) / laws[name] for name, each in again.items()})
+        return Errors(errors, predicted=predicted, noise=noise, answered=answered, alpha={name: _terms(k, share).alpha for name, share in WEIGHTS.items()})
 
 
 @cache
@@ -149,7 +153,7 @@ class Small:
                 small = np.array(SmallDatabase(queries, rows, EPSILON).release(database, draws))
                 answers[f"{SMALL}, {rows} rows"] = queries.shares(small * n / rows)
             _add(errors, {name: float(np.abs(each - truth).max()) / n for name, each in answers.items()})
-            for _ in range(HISTOGRAMS - 1):  # they vary most, and cost least
+            for _ in range(HISTOGRAMS - 1):
                 _add(errors, {HISTOGRAM: float(np.abs(queries.shares(noisy_histogram(database, draws)) - truth).max()) / n})
         return Errors(errors)
 
