@@ -36,13 +36,13 @@ GROWN = 1.25  # how many times as many records a flat number may be in the large
 # In a domain of so many bits a learner takes more records than the pure one, and in one of more bits at most so many times as many.
 CROSSED: dict[Key, tuple[int, int, float]] = {
     ("points", "stable", 1e-6): (16, 32, 0.75),
-    ("thresholds", "dyadic", 1e-6): (8, 64, 0.5),
+    ("thresholds", "dyadic", 1e-6): (8, 64, 0.35),
     ("thresholds", "RecConcave", 1e-6): (64, 128, 0.9),
 }
-BEYOND = 3  # times as many records as dyadic thresholds RecConcave takes, at least
+BEYOND = 3.75  # times as many records as dyadic thresholds RecConcave takes, at least
 DOUBLED = 4 * math.log(2) / (ALPHA * EPSILON)  # the growth of the proven number of records of dyadic thresholds where the bits double
 SIZES: dict[str, int] = {"points": 64, "thresholds": 256}  # bits at which the separation is stated
-APART: dict[str, float] = {"points": 1.5, "thresholds": 2.0}  # and how many times fewer records a delta takes there than is proven without
+APART: dict[str, float] = {"points": 1.5, "thresholds": 2.5}  # and how many times fewer records a delta takes there than is proven without
 BEST: dict[str, Key] = {"points": ("points", "stable", 1e-6), "thresholds": ("thresholds", "dyadic", 1e-6)}
 _KINDS = {
     "pure": "pure, proper",
