@@ -40,7 +40,7 @@ SHAPES: dict[str, Floats] = {
     "0 for all": np.zeros(POINTS),
     "5 for all": np.full(POINTS, 5.0),
     "-1,000 for all": np.full(POINTS, -1000.0),
-    "years": np.arange(POINTS) % 13 + 1970.0,
+    "years": np.resize(np.arange(1970.0, 1983.0), POINTS),
     "bell": BELL,
     "bell far from 0": 1000 + 20 * BELL,
     "tiny bell": 0.001 + 0.0004 * BELL,

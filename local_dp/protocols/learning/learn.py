@@ -241,17 +241,13 @@ class Learn(LocalProtocol[Lesson]):
 
     def clients(self, epsilon: float) -> int:
         judges = rr_clients(epsilon, 2 * self.tolerance, BETA) * (2 if self.missing == "exclude" else 4 / 3)
-        learning = self._finding(epsilon) + self.built.clients(epsilon, BETA)
+        learning = len(self.unknown) * range_clients(epsilon) + self.built.clients(epsilon, BETA)
         return math.ceil(max(learning / (1 - self.held_out), judges / self.held_out))
-
-    def _finding(self, epsilon: float) -> int:
-        return len(self.unknown) * range_clients(epsilon)
 
     def algorithm(self, epsilon: float, clients: int) -> LocalRounds[Lesson]:
         nano_epsilon(epsilon)
         first = clients - math.ceil(self.held_out * clients)  # the first client that judges
-        least = len(self.unknown) * 2 * finding_clients(epsilon)
-        finders = max(least, min(self._finding(epsilon), first // 2))
+        finders = max(len(self.unknown) * 2 * finding_clients(epsilon), min(len(self.unknown) * range_clients(epsilon), first // 2))
         if finders >= first:
             needed = f"{finders:,} find the bounds of {len(self.unknown)} columns, {clients - first:,} judge"
             raise InputError(f"{clients} clients are too few to learn: {needed}, and nobody is left; give bounds, name fewer features, or use more clients")
@@ -326,8 +322,8 @@ class Learn(LocalProtocol[Lesson]):
         rule, right = in_words(result.hypothesis, result.encoding), verdict(result.hypothesis).classifies
         better = result.score.value > result.baseline.value if right else result.score.value < result.baseline.value
         if not right:
-            low, high = result.encoding.label_low, result.encoding.label_high
-            clipped = f"; the error is that of {result.encoding.label} clipped to [{low:.4g}, {high:.4g}]" if low < high else ""
+            least, most = result.encoding.label_low, result.encoding.label_high
+            clipped = f"; the error is that of {result.encoding.label} clipped to [{least:.4g}, {most:.4g}]" if least < most else ""
             return f"{rule}{clipped}" + ("" if better else "; no better than the constant guess")
         value, low, high = (f"{100 * share:.0f}" for share in (result.score.value, result.score.low, result.score.high))
         worse = "" if better else " It is no better than the more frequent label for all."

@@ -204,7 +204,7 @@ def seen(magnitudes: Estimate) -> Bools:
     shares, errors = magnitudes.value[:-1], magnitudes.standard_error[:-1]  # the last symbol is for missing numbers
     far = normal_quantile(HEAVY / len(shares))
     clear = shares > far * errors
-    rest = np.where(clear, 0.0, shares)  # a magnitude that stands out alone says nothing about its neighbours
+    rest = np.where(clear, 0.0, shares)  # one that stands out alone does not point to its neighbours
     together = sliding_window_view(rest, WINDOW).sum(axis=1) > far * np.sqrt(sliding_window_view(errors**2, WINDOW).sum(axis=1))
     clear |= (np.convolve(together, np.ones(WINDOW)) > 0) & (rest > errors)
     clear[int(shares.argmax())] = True
