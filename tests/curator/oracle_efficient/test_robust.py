@@ -1,9 +1,9 @@
 """PRSMA: its exact law on small databases under every failure pattern, and twins that are not private."""
 
 import math
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from decimal import Decimal, localcontext
 from fractions import Fraction
 from itertools import chain, combinations
 from typing import TypeVar
@@ -19,10 +19,10 @@ from local_dp.curator.oracle_efficient.robust import RobustRelease, Terms, apart
 from local_dp.curator.oracle_efficient.separated import FAIL, Certified, Conjunctions, Exhaustive, Fail, Weighted
 from local_dp.curator.selection.exponential import Labelled
 from local_dp.draws import Draws
-from local_dp.loss import ATTO, Pure, exp_epsilon, nano_of_ratio
+from local_dp.loss import ATTO, NANO, Pure, exp_epsilon, nano_of_ratio
 from local_dp.noise import KeyedNoise
 from tests.support.inputs.refusals import refuse
-from tests.support.theory.fits import p_value
+from tests.support.mechanisms.paths import follows
 
 T = TypeVar("T")
 TERMS = Terms(1.0, 0.05)  # six pieces
@@ -185,12 +185,36 @@ def test_failures_by_label_tell_the_label_unless_robust() -> None:
     assert SmallDatabases([(0, 0), (0, 1)], 6, Labelled.of).worst_delta(release) <= Fraction(release.loss.atto, ATTO)
 
 
+@dataclass(frozen=True)
+class Cheap(RobustRelease[int]):
+    """At terms of so few pieces that they prove nothing."""
+
+    def _delta(self) -> float:
+        return 0.9
+
+
 def test_release_draws_from_its_law() -> None:
-    """200 releases where half the pieces fail fit the law (chi-squared, failure 1e-6), and not that without failures."""
-    database, draws = Labelled.of(((0, 0),) * 3 + ((1, 0),) * 3), Draws(KeyedNoise(2))
-    release = robust(Toy(frozenset((1, answer) for answer in range(3))))
-    drawn = Counter(release.release(database, draws) for _ in range(200))
-    assert p_value(drawn, release.law(database)) > 1e-6 > p_value(drawn, robust(Toy(frozenset())).law(database))
+    """By all paths of two pieces and two runs, where a run on a 1 may fail; not the law without failures."""
+    database, terms = Labelled.of(((0, 0), (1, 0), (1, 0))), Terms(4.0, 0.7)
+    release, other = (Cheap(Toy(lost), 1, terms) for lost in (frozenset([(1, 0)]), frozenset[tuple[int, int]]()))
+    assert (terms.pieces, terms.runs) == (2, 2)
+    assert follows(lambda draws: release.release(database, draws), release.law(database))
+    assert not follows(lambda draws: release.release(database, draws), other.law(database))
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [(0.5, 0.05), (0.25, 0.02), (0.1, 1e-3)])
+@pytest.mark.parametrize("records", [1, 10**6])
+def test_the_delta_is_that_of_the_proof(epsilon: float, delta: float, records: int) -> None:
+    """g + apart + (1 + e^epsilon) (K (1 - delta*)^R + delta*), in 50 digits and rounded up by at most 1e-8 of it."""
+    terms = Terms(epsilon, delta)
+    base = Attempt(Perturbation(Conjunctions(1), piece_epsilon(terms, records) if records > 1 else 0.5), Exhaustive(Conjunctions(1)))
+    release = RobustRelease(base, records, terms)
+    with localcontext(prec=50):
+        star, growth = Decimal(delta), (Decimal(release.loss.nano) / NANO).exp()
+        unlike = terms.pieces * (1 - star) ** terms.runs + star
+        passed = terms.pass_chance(terms.enough)
+        exact = Decimal(passed.numerator) / passed.denominator + Decimal(apart(base.loss.epsilon, records, terms.pieces)) + (1 + growth) * unlike
+        assert exact <= Decimal(release.loss.atto) / ATTO <= exact * (1 + Decimal(10) ** -8)
 
 
 def test_disagreement_has_a_small_delta_at_the_papers_epsilon() -> None:

@@ -31,6 +31,15 @@ class WholeEpsilon(ThresholdedHistogram):
 
 
 @dataclass(frozen=True)
+class PastEpsilon(ThresholdedHistogram):
+    """Noise 1 % beyond the loss: caught where both counts are far above the threshold."""
+
+    @property
+    def _nano(self) -> Fraction:
+        return super()._nano * Fraction(101, 100)
+
+
+@dataclass(frozen=True)
 class WholeEpsilonCells(PerCellHistogram):
     """Noise for one count that moves, though a replacement moves two."""
 
@@ -71,6 +80,7 @@ CASES = (
     histogram(2.0, 0.05, 0.5, Twin(WholeEpsilon(2.0, 0.05), 0.2, (6,))),
     histogram(1.0, 0.2, 0.5),
     histogram(3.0, 0.01, 0.2),
+    Case(ThresholdedHistogram(8.0, 1.2e-7), [(0,), (1,)], points(2), (1, 12), (Twin(PastEpsilon(8.0, 1.2e-7), 1e-3),), 0.5, factor=0),
     Case(KPointSanitizer(2, LOW), POINTS, points(2), (2, 4), (Twin(KPointSanitizer(2, LowThreshold(2.0, 0.05))),), tight=0.5),
     Case(PerCellHistogram(2, 1.5, strangers=1), POINTS, points(2), (1, 2, 3), (Twin(WholeEpsilonCells(2, 1.5), 0.1),), steep=10.0),
     medians(1, 0, 0.95, 14),
