@@ -26,7 +26,7 @@ FACTORS = (0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.15, 1.35, 2.0)  # of the predicted nu
 SIZES: dict[Scale, tuple[int, ...]] = {"quick": (16, 64, 256, 1024, 2048), "full": (16, 64, 256, 1024, 2048, 4096)}
 TRIALS: dict[Scale, int] = {"quick": 6000, "full": 20_000}
 OWN_CELLS: dict[Scale, int] = {"quick": 2 << 20, "full": 12 << 20}  # with own rows, the largest number of trials times symbols
-KNOWN: dict[str, dict[int, float]] = {  # the needs of a prototype
+KNOWN: dict[str, dict[int, float]] = {  # people for each number of symbols, as measured by a prototype on 2026-11-22
     TEN: {16: 6_160, 64: 27_700, 256: 119_500, 1024: 472_700},
     PRIVATE: {16: 6_180, 64: 42_500, 256: 308_600, 1024: 2.24e6},
 }
