@@ -211,7 +211,7 @@ def single_estimates(randomizer: FiniteChannel) -> Floats:
 
 
 def _drawn(randomizer: Randomizer, values: Ints, seed: int) -> tuple[Floats, Floats, str]:
-    """The average of the estimates from groups of drawn clients, its allowed error, some standard errors of the groups, and a fault of the standard error.
+    """The average estimate of groups of drawn clients, its allowed error, some standard errors of the groups, and a fault of the standard error.
 
     Group means are nearly normal. By Student's law a right estimate fails with probability below 1e-9 / 4096 for 256 groups, and 1e-9 for 8. The variances
     of all parameters together, beside the stated ones, are at least as sure as one variance of the groups: a right one fails once in 10^9. With 256 groups a
