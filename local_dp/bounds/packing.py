@@ -223,9 +223,9 @@ def best_within(k: int, epsilon: float, t: int) -> float:
 
 
 def least_error(k: int, epsilon: float) -> int:
-    """The least whole t such that the largest of k counts is off by t or less every second time, for some pure mechanism: 16, 256, 4,096 for as many.
+    """The least whole t such that the largest of k counts is off by t or less every second time, for some pure mechanism of whole answers.
 
-    About k / eps, where packing gives .35 k / eps: `best_within`.
+    16, 256, 4,096 for as many: about k / eps, where packing gives .35 k / eps: `best_within`.
     """
     return least_clients(lambda above: best_within(k, epsilon, above - 1) >= 0.5) - 1
 

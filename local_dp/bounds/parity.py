@@ -199,7 +199,7 @@ def parity_report_bound(d: int, epsilon: float) -> float:
 
 
 def parity_one_round_bound(d: int, epsilon: float, success: float) -> float:
-    """Proven for every NON-INTERACTIVE protocol, every pure randomizer, public coins too, at every epsilon.
+    """Proven for every NON-INTERACTIVE protocol, every pure randomizer of countable reports, public coins too, at every epsilon.
 
     ((1 - beta) d ln 2 - h(beta)) 2^d / (kappa G), beta = 1 - success (Fano, limits 12.2).
     """

@@ -201,7 +201,8 @@ class Price(Experiment[Point, Measurement]):
         ]
         notes = [
             f"Errors at epsilon {EPSILON:g}, and delta {DELTA:g} where there is one; no noise depends on the data. Nothing answers {RECORDS // 2} for all.",
-            "The bound is that of the best of all pure mechanisms for counts of any size (`bounds/packing.py`); packing gives about a third of it.",
+            "The bound is that of the best of all pure mechanisms with whole answers, for counts of any size (`bounds/packing.py`). "
+            "Packing gives about a third of it.",
             "Attacks show that sqrt(k) is needed with a delta too: experiment `tracing`.",
         ]
         return Finding(checks, tables, figures, notes, headline=_headline(largest))
@@ -250,7 +251,7 @@ def _check_errors(median: dict[tuple[str, int], float]) -> list[Check]:
             ", ".join(f"{name}: power {power:.3f}" for name, power in powers.items()),
         ),
         every(
-            "noise in the shape of the cube has the median error of the best of all pure mechanisms, and noise on each count no less",
+            "noise in the shape of the cube has the median error of the best of all pure mechanisms with whole answers, and noise on each count no less",
             ((median[K_NORM, k] == best[k] <= median[LAPLACE, k], f"k = {k}: {median[K_NORM, k]:,.0f} and {best[k]:,}") for k in COUNTS),
         ),
         Check(

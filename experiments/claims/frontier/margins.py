@@ -228,9 +228,9 @@ class Margins(Experiment[Point, Measurement]):
     chapter = FRONTIER
     title = "A file that proves how many people one round takes, whatever the distribution"
     claim = (
-        "A file that anybody can check proves that every one-round method needs n people to learn these rules, even barely: to be right more often than wrong. "
-        "For lists of rules and other functions of variables that nobody knows, n is about 2.29 times the square of a number that a small linear program "
-        "computes. One round in which everybody is asked about one random parity comes within a factor of 5 of it."
+        "A file that anybody can check proves that every one-round method with pure privacy needs n people to learn these rules, even barely: to be right more "
+        "often than wrong. For lists of rules and other functions of variables that nobody knows, n is about 2.29 times the square of a number that a small "
+        "linear program computes. One round in which everybody is asked about one random parity comes within a factor of 5 of it."
     )
     source = "Daniely, Feldman 2019, with a constant; the linear program and the converse are proved in limits 12.4"
 

@@ -174,8 +174,8 @@ class OneRoundParity(Experiment[Point, Measurement]):
     chapter = FRONTIER
     title = "Parity in one round, whatever is asked"
     claim = (
-        "To find a hidden parity of d bits in one round takes about d times 2^d people, whatever they are asked. The best question is: name a suspect that "
-        "your own example rules out. Two or three rounds of questions need fewer people than any one round."
+        "To find a hidden parity of d bits in one round takes about d times 2^d people, whatever they are asked with pure privacy. Up to epsilon ln 3 the best "
+        "question for many bits is: name a suspect that your own example rules out. Two or three rounds of questions need fewer people than any one round."
     )
     source = "limits 12.2"
 

@@ -317,8 +317,8 @@ def _headline(masked: Series, parity: Series) -> str:
     d, other = masked.ends[1], parity.ends[1]
     once, alone = math.ceil(_one_round_bound(d)), math.ceil(_local_bound(other))
     return (
-        f"At d = {d} masked parity takes {masked.counts[d].n:,} people in two rounds, and in one provably {once:,}; at d = {other} parity "
-        f"takes a curator {parity.counts[other].n:,}, and without one, each person asked once, provably {alone:,}."
+        f"At d = {d} masked parity takes {masked.counts[d].n:,} people in two rounds, and in one provably {once:,} or more; at d = {other} parity "
+        f"takes a curator {parity.counts[other].n:,}, and without one, each person asked once, provably {alone:,} or more."
     )
 
 

@@ -254,7 +254,7 @@ def _curves(sizes: Sizes, runs: Runs) -> list[Curve]:
         curves.append(curve(f"curator: {MECHANISM}, closed form, not run", closed, "theory"))
     dimensions = [int(d) for d in curves[0].x]
     packing = ((d, packing_parity_examples(d, 1.0, SUCCESS)) for d in dimensions)
-    curves.append(curve("curator: no private learner below (packing, to first order)", packing, "bound"))
+    curves.append(curve("curator: no purely private learner below (packing, to first order)", packing, "bound"))
     curves.append(curve("without privacy", ((d, plain_parity_examples(d, SUCCESS)) for d in dimensions), "theory"))
     return curves
 
