@@ -62,7 +62,8 @@ def _error(result: dict[str, Any]) -> str:
     if truth is None or isinstance(truth, list):
         return error
     parts = ", ".join(held(f"{key} = {part}") for key, part in truth.items()) if isinstance(truth, dict) else number(truth)
-    return f"{error}; the truth is {parts}"
+    whole = f"; unclipped, {number(result['mean_of_column'])}" if "mean_of_column" in result else ""
+    return f"{error}; the truth is {parts}{whole}"
 
 
 def _clients(data: dict[str, Any]) -> str:

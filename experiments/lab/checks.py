@@ -1,8 +1,8 @@
 """The checks of claims. One of measured figures states its chance to fail in spite of a true claim, and what it catches; one of computed figures has none."""
 
 import math
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy import special
@@ -71,6 +71,17 @@ def holds(statement: str, claims: Mapping[str, Claimed], more: str = "", *, also
 def measured(statement: str, figures: Mapping[str, Statistic], low: float = -math.inf, high: float = math.inf, more: str = "", *, also: bool = True) -> Check:
     """`holds` where the same is claimed of every figure."""
     return holds(statement, {name: Claimed(figure, low, high) for name, figure in figures.items()}, more, also=also)
+
+
+def drawn(statement: str, laws: Mapping[str, tuple[Sequence[int], Sequence[float]]], more: str = "", *, also: bool = True) -> Check:
+    """Whether each (counts of outcomes, their probabilities) was drawn from that law: a count is binomial. The evidence is the furthest, and `more`."""
+    looks = [(name, Rate(count, sum(counts)), share) for name, (counts, law) in laws.items() for count, share in zip(counts, law, strict=True)]
+    check = holds(statement, {f"{place}": Claimed(rate, share, share) for place, (_, rate, share) in enumerate(looks)}, also=also)
+    if not looks:
+        return replace(check, evidence=more or "nothing was drawn")
+    name, rate, share = max(looks, key=lambda look: look[1].errors_off(look[2]))
+    furthest = f"furthest: {name}: {rate}, by its law {share:.4f}, {rate.errors_off(share):.1f} standard errors"
+    return replace(check, evidence="; ".join([f"{len(looks)} outcomes of {len(laws)} laws", furthest, *filter(None, [more])]))
 
 
 def alike(first: Rate, second: Rate, alpha: float) -> tuple[bool, float]:

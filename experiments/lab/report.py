@@ -137,6 +137,9 @@ def _index(chapters: Sequence[_Part], missing: Sequence[str]) -> str:
     drawn = [(told, figure) for told in chapters if _MAP in told.found for figure in told.found[_MAP]["figures"] if figure["kind"] == "regions"]
     figure = "".join(lead_figure(told.folder, _MAP, figure, numbers, told.chapter.page) for told, figure in drawn[:1])
     body = [Template(_part("models.html")).substitute(figure=figure), *(_opening(told, numbers) for told in chapters)]
+    checks = [check for told in chapters for results in told.found.values() for check in results["checks"]]
+    chance = sum(check["chance"] for check in checks)
+    body.append(f'<p class="sure">{len(checks)} checks. If all claims are true, any of them fails by chance with probability {chance:.1g} at most.</p>')
     if missing:
         body.append(f'<p class="missing">{badge(NOT_RUN)} {", ".join(f"<code>{escape(name)}</code>" for name in missing)}</p>')
     contents = ['<a href="#models">The map, in plain words</a>']

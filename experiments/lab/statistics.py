@@ -137,6 +137,11 @@ class Rate(Statistic):
         low, high = intervals.wilson(self.successes, self.trials)
         return f"{self.successes:,} of {self.trials:,} [{low:.3f}, {high:.3f}]"
 
+    def errors_off(self, share: float) -> float:
+        """How far the successes are from a known probability, in standard errors; infinite where that allows no error."""
+        off, spread = abs(self.successes - self.trials * share), math.sqrt(max(0.0, self.trials * share * (1 - share)))
+        return off / spread if spread else math.inf if off else 0.0
+
 
 def mean(values: Sequence[float] | Floats) -> Normal:
     """The mean of independent values, by Student's law."""
@@ -151,6 +156,15 @@ def positive_mean(values: Sequence[float] | Floats) -> Positive:
 def ratio(top: Sequence[float] | Floats, bottom: Sequence[float] | Floats) -> Positive:
     """The ratio of the means of two independent samples of positive values, with Welch's degrees of freedom."""
     return positive_mean(top) / positive_mean(bottom)
+
+
+def geometric_mean(figures: Sequence[Positive]) -> Positive:
+    """Of independent positive figures: the mean of their logarithms, which varies less than each."""
+    if not figures or not all(figure.known for figure in figures):
+        return NO_FACTOR
+    error = math.sqrt(sum(figure.error**2 for figure in figures)) / len(figures)
+    spread = sum((figure.error / (len(figures) * error)) ** 4 / figure.degrees for figure in figures) if error else 0.0
+    return Positive(math.exp(sum(math.log(figure.value) for figure in figures) / len(figures)), error, 1 / spread if spread else math.inf)
 
 
 def least_count(count: ClientCount) -> Positive:

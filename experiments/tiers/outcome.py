@@ -107,7 +107,7 @@ def as_data(settings: Settings, outcome: Outcome, truth_known: bool = True) -> d
             **protocol.describe(outcome.result),
             **compared,
             "explanation": protocol.explain(outcome.result),
-            "truth": _truth(protocol, settings.population) if open_truth else None,
+            "truth": _truth(protocol, outcome.result, settings.population) if open_truth else None,
             "true_error": error,
         },
         "max_epsilon_spent": outcome.max_epsilon_spent,
@@ -169,9 +169,9 @@ def stamp_of(data: dict[str, Any]) -> str:
     return f"{stamp}{seeded}{'' if data.get('signed', True) else ', unsigned: anybody on the broker may have answered'}"
 
 
-def _truth(protocol: LocalProtocol[Any], population: Population) -> Any:
+def _truth(protocol: LocalProtocol[Any], result: Any, population: Population) -> Any:
     """The truth in the form of the estimate or of the hypothesis."""
-    truth = protocol.truth(population)
+    truth = protocol.truth_of(result, population)
     if truth is None or isinstance(truth, np.ndarray | np.generic):
         return None if truth is None else plain(np.asarray(truth))
     return protocol.describe(truth)["hypothesis"]

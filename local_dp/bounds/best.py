@@ -76,7 +76,7 @@ def _frequency(epsilon: float, k: int) -> Best:
 def _mean(epsilon: float, k: int) -> Best:
     gain = response_gain(epsilon) ** 2 / 4
     others = (("hybrid", (hybrid_variance(epsilon) + 1) / 4), ("piecewise", (piecewise_variance(epsilon, 1.0) + 1) / 4))
-    reason = "minimax for the mean of a distribution at every epsilon: a two-valued number is the hardest, and its answer is one bit (limits 1, Theorem 1)"
+    reason = "first-order minimax for the mean of a law at every epsilon: a two-valued number is the hardest, and its answer is one bit (limits 1, Theorem 1)"
     return Best("one-bit-mean", {"epsilon": epsilon}, gain, "the mean of numbers in [0, 1], 0 or 1 with equal chances", reason, _sorted(others))
 
 

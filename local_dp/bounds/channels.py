@@ -98,6 +98,7 @@ def distance_needed(advantage: float) -> float:
 def asked_again_bound(dimension: float, epsilon: float, success: float, guess: float) -> float:
     """Proven for EVERY protocol, fully interactive ones among them, every pure randomizer, at every epsilon: the least number of clients.
 
+    Transcripts are countable, each client has independent private coins, and clients share no secret; the whole transcript is epsilon-local.
     (1 - sqrt(1 - (p - rho)^2)) SDA / (K c G), for a class of spectral dimension SDA, success p, and `guess` = rho, the share of the prior that one fixed
     output is good for (limits 12.3).
     """
@@ -107,7 +108,10 @@ def asked_again_bound(dimension: float, epsilon: float, success: float, guess: f
 
 
 def parity_asked_again_bound(d: int, epsilon: float, success: float) -> float:
-    """Proven for EVERY protocol that finds a uniform parity of d bits with this probability: 0.979 C^2 2^d clients at p = .9 and epsilon 1 (limits 12.3)."""
+    """Proven, on the conditions of `asked_again_bound`, for EVERY protocol that finds a uniform parity of d bits with this probability (limits 12.3).
+
+    0.979 C^2 2^d clients at p = .9 and epsilon 1.
+    """
     check_success(success, 2.0**-d)
     return asked_again_bound(2.0**d, epsilon, success, 2.0**-d)
 

@@ -186,7 +186,10 @@ ROUNDING = Fraction(1, 10**12)  # more than floating point errs by in the consta
 
 
 def margin_constant(epsilon: float, success: float = 0.9) -> float:
-    """K with n >= K MC^2 for every one-round protocol: 2 ln(1 / (2 sqrt(p (1 - p)))) / ((e^eps + 1) ln cosh(eps / 2)); 2.2875 at p = .9 and epsilon 1."""
+    """K with n >= K MC^2 for every one-round protocol: 2 ln(1 / (2 sqrt(p (1 - p)))) / ((e^eps + 1) ln cosh(eps / 2)); 2.2875 at p = .9 and epsilon 1.
+
+    The randomizers are pure and fixed before the law and the function (limits 12.4).
+    """
     check_positive_epsilon(epsilon)
     check_success(success, 0.5)
     half = math.sinh(epsilon / 4) ** 2  # cosh(eps / 2) = 1 + 2 sinh^2(eps / 4), without cancellation

@@ -47,7 +47,10 @@ def parity_one_round_success(d: int, epsilon: float, n: int) -> float:
 
 
 def parity_one_round_clients(d: int, epsilon: float, beta: float) -> int:
-    """n for which random masks and an argmax find r with probability 1 - beta, about (sqrt(2 d ln 2) + z)^2 C^2 2^d (limits 4.2)."""
+    """n for which random masks and the largest plain sum find r with probability 1 - beta, about (sqrt(2 d ln 2) + z)^2 C^2 2^d (limits 4.2).
+
+    Normal approximation; the likeliest mask is right a little more often.
+    """
     return least_clients(lambda n: parity_one_round_success(d, epsilon, n) >= 1 - beta, least=2)
 
 
@@ -196,7 +199,7 @@ def parity_report_bound(d: int, epsilon: float) -> float:
 
 
 def parity_one_round_bound(d: int, epsilon: float, success: float) -> float:
-    """Proven for every NON-INTERACTIVE protocol, every pure randomizer, public coins too, at every epsilon.
+    """Proven for every NON-INTERACTIVE protocol, every pure randomizer of countable reports, public coins too, at every epsilon.
 
     ((1 - beta) d ln 2 - h(beta)) 2^d / (kappa G), beta = 1 - success (Fano, limits 12.2).
     """

@@ -30,7 +30,7 @@ def check_tolerance(tau: float) -> None:
 def rr_clients(epsilon: float, tau: float, beta: float) -> int:
     """n for which randomized response answers one [-1, 1] query within tau, except with probability beta: z_{beta/2}^2 C^2 / tau^2.
 
-    Central limit form, for the least favourable mean 0; minimax in its constant (limits 1, Theorem 1).
+    Central limit form, for the least favourable mean 0; first-order minimax, with its constant (limits 1, Theorem 1).
     """
     check_tolerance(tau)
     return math.ceil((normal_quantile(beta / 2) * response_gain(epsilon) / tau) ** 2)

@@ -180,9 +180,9 @@ class KNormCounts(CountsMechanism[Pure], WithinEpsilon[ColumnCounts, NoisyCounts
     """`k` counts plus noise z of Z^k with Pr[z] proportional to e^(-eps max |z_i|).
 
     Privacy: epsilon, pure and exact: a replaced record moves the counts by a vector of entries -1, 0, 1, and max |z_i| by at most 1. Utility: the largest
-    error is r with weight e^(-eps r) ((2r + 1)^k - (2r - 1)^k), about k / eps. For counts of any size no pure mechanism keeps within any t more often
-    (`bounds.packing.best_within`). Cost: z is uniform in the cube [-R, R]^k, R with weight e^(-eps R) (2R + 1)^k. That takes a table of about (k + 12 sqrt(k)
-    + 60) / eps rows, 7 us each, made once; then 40 ns a count. Source: Hardt, Talwar 2010, on the integers.
+    error is r with weight e^(-eps r) ((2r + 1)^k - (2r - 1)^k), about k / eps. For counts of any size no pure mechanism with whole answers keeps within a whole
+    t more often (`bounds.packing.best_within`). Cost: z is uniform in the cube [-R, R]^k, R with weight e^(-eps R) (2R + 1)^k. That takes a table of about
+    (k + 12 sqrt(k) + 60) / eps rows, 7 us each, made once; then 40 ns a count. Source: Hardt, Talwar 2010, on the integers.
     """
 
     epsilon: float

@@ -73,6 +73,10 @@ class LocalProtocol(ABC, Generic[R]):
     def truth(self, population: Population) -> Floats | R | None:
         """The right answer, in the distribution that the clients are drawn from: numbers or a result. None where neither form fits."""
 
+    def truth_of(self, result: R, population: Population) -> Floats | R | None:
+        """The right answer to the question that this result is about: `truth`, unless a run decides it, as by bounds that it finds."""
+        return self.truth(population)
+
     def for_table(self, table: Launch) -> Self:
         """The protocol for a real table, once this is checked. Raises InputError.
 
@@ -93,7 +97,7 @@ class LocalProtocol(ABC, Generic[R]):
 
     def true_error(self, result: R, population: Population) -> float:
         """The distance of the result from the truth: here, the largest of any number."""
-        truth = self.truth(population)
+        truth = self.truth_of(result, population)
         assert isinstance(truth, np.ndarray)
         return largest_error(self.values(result), truth)
 

@@ -86,7 +86,7 @@ def _every_word(randomizer: BitVector) -> Finding | None:
     """Over all narrow words as many make each bit a 1 as declared, and no other bit's word changes it. None for one that takes other words only."""
     try:
         narrow = replace(randomizer, word_bits=NARROW)
-    except InputError:
+    except (InputError, ArithmeticError, ValueError):
         return None
     words = np.repeat(np.arange(1 << NARROW, dtype=f"u{narrow.width // 8}")[:, None], narrow.places, axis=1)
     mixed = words.copy()

@@ -27,6 +27,9 @@ ENCODED = 4096  # reports of several places behind a coin that are compared
 Channel = FiniteChannel | PerCoin
 
 
+UNFIT = (InputError, ArithmeticError, ValueError)  # what a randomizer raises that cannot be built with narrow words
+
+
 def check_sampler(randomizer: Randomizer, seed: int = 7, drawn: bool = True) -> tuple[Finding, ...]:
     """The exact check where there is one, and the one by drawing; without `drawn` only where nothing is enumerated."""
     if type(randomizer) is WithCoin:
@@ -162,7 +165,7 @@ def _narrow(randomizer: Channel) -> tuple[Channel, Pairs] | None:
     for bits in WIDTHS:
         try:
             narrow = replace(randomizer, word_bits=bits)
-        except InputError:
+        except UNFIT:
             continue
         if narrow.word_bits != bits:
             return None  # it takes words of one width only

@@ -196,3 +196,14 @@ def test_a_key_has_32_bytes() -> None:
         with pytest.raises(ForgedError):
             Party(RUN, public(own), own, {where: key}.get).open(where, envelope)
     assert Party.member(RUN, public(own), own).open(where, envelope) == b"x"
+
+
+def test_bytes_cannot_move_from_a_message_to_its_topic() -> None:
+    """What was signed for one topic opens under no topic that is longer or shorter by bytes of the message."""
+    own = new_key()
+    party = Party.member(RUN, public(own), own)
+    sealed = party.seal("run/ab", b"cd")
+    assert party.open("run/ab", sealed) == b"cd"
+    for place, message in (("run/a", b"bcd"), ("run/abc", b"d"), ("run/abcd", b"")):
+        with pytest.raises(ForgedError):
+            party.open(place, sealed[:-2] + message)

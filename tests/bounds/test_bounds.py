@@ -4,13 +4,14 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from statistics import NormalDist
 
 import numpy as np
 import pytest
 from scipy import stats
 
 from local_dp.arrays import Floats
-from local_dp.bounds.frequencies import frequency_clients
+from local_dp.bounds.frequencies import frequency_clients, grouped_clients
 from local_dp.bounds.masked_parity import (
     masked_parity_clients,
     masked_parity_information,
@@ -153,6 +154,20 @@ def test_frequency_clients_keep_every_label_within_tolerance(epsilon: float, k: 
     clients = frequency_clients(epsilon, k, tau, 0.05)
     assert all(stats.binom.cdf(within(clients, law), 300, 0.95) > ALPHA for law in laws)
     assert any(stats.binom.cdf(within(clients // 3, law), 300, 0.95) < ALPHA for law in laws)
+
+
+@pytest.mark.parametrize("groups", [1, 2, 5])
+def test_clients_for_shares_within_groups(groups: int) -> None:
+    """Each of G groups is a G-th of all, and its share has the error of a cell, G times over: within tau for all G together, by a union of two tails each.
+
+    For randomized response of k = 2 G + 1 symbols the largest variance of a cell is that at 0, 1/(2 G) or 1/G; a twin with beta / G once more asks for more.
+    """
+    epsilon, tau, beta = 4.0, 0.05, 0.05
+    k = 2 * groups + 1
+    p, q = np.array([math.exp(epsilon), 1]) / (math.exp(epsilon) + k - 1)
+    variance = max((q + f * (p - q)) * (1 - q - f * (p - q)) / (p - q) ** 2 for f in (0, 1 / (2 * groups), 1 / groups))
+    expected = variance * (groups * NormalDist().inv_cdf(1 - beta / (2 * groups)) / tau) ** 2
+    assert grouped_clients(epsilon, groups, tau, beta) == math.ceil(expected)
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from scipy.sparse import coo_matrix, csr_matrix
 from scipy.sparse.csgraph import maximum_flow
 from scipy.stats import binom
 
+from local_dp.arrays import Ints
 from local_dp.bounds.curator import parity_delta, parity_odd, perturbed_excess, printed_sigma, pure_deviation, safe_sigma
 from local_dp.bounds.packing import (
     averaging_error,
@@ -123,6 +124,53 @@ def test_the_best_of_all_mechanisms(k: int, sizes: tuple[int, ...], epsilon: flo
     assert best_within(k, epsilon, t) <= found[-1] + 1e-9
     if k == 1:
         assert 0.9 * best_within(k, epsilon, t) < found[-1] < 1.03 * best_within(k, epsilon, t)
+
+
+def best_of_records(k: int, n: int, epsilon: float, t: float, steps: int = 1) -> float:
+    """As `best_of_all`, for mechanisms that see n records of k bits: databases are histograms of the 2^k records. Answers are multiples of 1 / `steps`."""
+    records = np.array(list(product((0, 1), repeat=k)))
+    histograms = [h for h in product(range(n + 1), repeat=len(records)) if sum(h) == n]
+    place = {h: number for number, h in enumerate(histograms)}
+    counts, answers = np.array(histograms) @ records, np.array(list(product(range(n * steps + 1), repeat=k))) / steps
+    moved = [(place[h], place.get(tuple(np.add(h, step)))) for h in histograms for step in _replacements(len(records))]
+    edges = np.array([edge for edge in moved if edge[1] is not None])
+    size, told, last = len(histograms), np.arange(len(answers)), len(histograms) * len(answers)
+    pairs = np.stack([edges[:, :1] * len(told) + told, edges[:, 1:] * len(told) + told], axis=-1).reshape(-1, 2)
+    here, near = np.nonzero(np.abs(counts[:, None] - answers).max(axis=2) <= t)
+    rows = np.concatenate([np.repeat(np.arange(len(pairs)), 2), len(pairs) + here, len(pairs) + np.arange(size)])
+    columns = np.concatenate([pairs.ravel(), here * len(told) + near, np.full(size, last)])
+    values = np.concatenate([np.tile([1.0, -math.exp(epsilon)], len(pairs)), np.full(len(here), -1.0), np.ones(size)])
+    sums = coo_matrix((np.ones(last), (np.repeat(np.arange(size), len(told)), np.arange(last))), shape=(size, last + 1))
+    inequalities = coo_matrix((values, (rows, columns)), shape=(len(pairs) + size, last + 1))
+    cost, room = np.append(np.zeros(last), -1.0), np.zeros(len(pairs) + size)
+    return float(-linprog(cost, A_ub=inequalities, b_ub=room, A_eq=sums, b_eq=np.ones(size), bounds=(0, 1), method="highs").fun)
+
+
+def _replacements(kinds: int) -> list[Ints]:
+    """One record replaced by one of another kind: h - e_x + e_x'."""
+    units = np.eye(kinds, dtype=np.int64)
+    return [units[there] - units[here] for here in range(kinds) for there in range(kinds) if here != there]
+
+
+def test_who_sees_the_records_does_better() -> None:
+    """k = 2, eps 1, t = 0: the best success by the counts of n records, by the records, and `best_within`, the limit of both."""
+    assert [round(best_of_all(2, n, 1.0, 0), 4) for n in (2, 4)] == [0.2536, 0.1637]
+    assert [round(best_of_records(2, n, 1.0, 0), 4) for n in (2, 4)] == [0.2875, 0.1734]
+    assert best_within(2, 1.0, 0) == pytest.approx(0.11954, abs=1e-5)
+
+
+def test_halves_do_better_within_a_half() -> None:
+    """One count within 1/2: answers at halves reach 1 - 1/e as n grows, whole answers tanh(1/2)."""
+    assert best_of_records(1, 30, 1.0, 0.5, steps=2) >= 1 - math.exp(-1) > 0.632
+    assert best_of_records(1, 30, 1.0, 0.5) == pytest.approx(best_within(1, 1.0, 0), abs=1e-3)
+    assert best_within(1, 1.0, 0) == pytest.approx(math.tanh(0.5))
+
+
+@pytest.mark.slow
+def test_six_records() -> None:
+    """The same figures for six records."""
+    assert round(best_of_all(2, 6, 1.0, 0), 4) == 0.1369
+    assert round(best_of_records(2, 6, 1.0, 0), 4) == 0.1458
 
 
 @pytest.mark.parametrize(("k", "radius"), [(1, 3), (2, 1), (2, 4), (3, 1), (3, 2), (4, 1)])

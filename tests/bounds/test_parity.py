@@ -6,6 +6,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from scipy.optimize import linprog
+from scipy.stats import poisson
 
 from local_dp.arrays import Floats
 from local_dp.bounds import parity as one_round_parity
@@ -21,6 +22,7 @@ from local_dp.bounds.parity import (
     parity_information,
     parity_interactive_bound,
     parity_one_round_bound,
+    parity_one_round_clients,
     parity_report_bound,
     random_channel,
     report_curvature,
@@ -32,6 +34,33 @@ from local_dp.errors import InputError
 from tests.support.long import short
 
 EPSILONS = (0.5, 1.0, math.log(3), 2.0, 3.0)
+
+
+def _masked_success(d: int, n: int, score: tuple[float, float]) -> float:
+    """Pr[r has the largest score of 2^d masks] at epsilon 1. A client who agrees with its mask scores `score[0]`, another `score[1]`; counts are Poisson."""
+    mean, true = n / 2.0**d, math.e / (math.e + 1)
+    counts = np.arange(int(mean + 12 * math.sqrt(mean) + 20))
+    scores, place = np.unique(np.round(np.add.outer(counts * score[0], counts * score[1]), 9), return_inverse=True)
+    laws = []
+    for share in (true, 0.5):
+        joint = np.outer(poisson.pmf(counts, mean * share), poisson.pmf(counts, mean * (1 - share)))
+        laws.append(np.bincount(place.ravel(), joint.ravel(), len(scores)))
+    right, other = laws
+    upto = np.minimum(1.0, np.cumsum(other))
+    below = upto - other
+    tied = (upto ** (2**d) - below ** (2**d)) / np.maximum(other * 2**d, 1e-300)  # a random one of those with the largest score
+    return float(right @ np.where(other > 1e-9, tied, below ** (2**d - 1)))
+
+
+@pytest.mark.parametrize(("d", "n", "summed", "likeliest"), [(6, 3_880, 0.873, 0.893), (8, 19_700, 0.872, 0.894)])
+def test_the_likeliest_mask_is_right_more_often(d: int, n: int, summed: float, likeliest: float) -> None:
+    """The two decoders of masks at the counts of limits 4.2; the count of the normal approximation is that of the plain sum."""
+    logs = math.log(2 * math.e / (math.e + 1)), math.log(2 / (math.e + 1))
+    assert _masked_success(d, n, (1.0, -1.0)) == pytest.approx(summed, abs=6e-4)
+    assert _masked_success(d, n, logs) == pytest.approx(likeliest, abs=6e-4)
+    enough = parity_one_round_clients(d, 1.0, 0.1)
+    assert _masked_success(d, enough, (1.0, -1.0)) == pytest.approx(0.9, abs=2e-3)
+    assert _masked_success(d, enough, logs) > 0.915
 
 
 def test_the_constants_of_the_bound() -> None:

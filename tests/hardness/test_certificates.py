@@ -278,6 +278,33 @@ def test_survivors_are_judged_to_the_last_fraction(beyond: Fraction) -> None:
         assert verify_certificate(data | {"answers": [str(edge)]}).valid == (beyond == 0)
 
 
+@pytest.mark.parametrize("concepts", [thresholds(3), monotone_conjunctions(3), point_functions(3)], ids=lambda concepts: concepts.name)
+def test_no_hypothesis_beats_a_certificate(concepts: ConceptClass) -> None:
+    """Against all 256 hypotheses on 8 points, in fractions, at every alpha where a distance is met, just below and just beyond.
+
+    The checker counts whom a survivor is within 2 alpha of, so it may say more than the best hypothesis has, never less; and it says what its definition does.
+    """
+    query, n = StatisticalQuery(Question("y == y"), 0.3), len(concepts.points)
+    answer = str(Fraction(int(query.numerators(concepts.labelled(0)).sum()), n))
+    base: Data = {"format": "local-dp certificate 1", "kind": "survivors", "class": {"name": concepts.name, "params": concepts.params}, "answers": [answer]}
+    base["queries"] = [{"name": "question", "params": {"text": "y == y"}, "tolerance": 0.3}]
+    labels = np.stack([concepts.row(index) for index in range(concepts.size)]).astype(np.int64)
+    every = 1 - 2 * ((np.arange(1 << n)[:, None] >> np.arange(n)) & 1)
+    errors = (every[:, None, :] != labels).sum(axis=2)  # of each hypothesis for each concept, in points
+    apart = (labels[:, None, :] != labels).sum(axis=2)
+    for points in range(1, 2 * n):  # alpha is half so many points
+        for beyond in (Fraction(-1, 10**9), Fraction(0), Fraction(1, 10**9)):
+            alpha = Fraction(points, 2 * n) + beyond
+            if not 0 < alpha < 1:
+                continue
+            best = int((errors < float(alpha * n)).sum(axis=1).max())
+            near = int(np.array([[Fraction(int(d), n) < 2 * alpha for d in row] for row in apart]).sum(axis=1).max())
+            verdict = verify_certificate(base | {"alpha": str(alpha), "survivors": list(range(concepts.size))})
+            assert best <= near
+            assert verdict.valid == (near < concepts.size)
+            assert not verdict.valid or verdict.figures["success_at_most"] == str(Fraction(near, concepts.size))
+
+
 @settings(max_examples=12, deadline=None)
 @given(st.integers(1, 6), st.floats(0.01, 0.6), st.lists(st.integers(0, 2**32), min_size=1, max_size=4), st.data())
 def test_hidden_sets_agree_with_the_definition(d: int, tolerance: float, seeds: list[int], data: st.DataObject) -> None:

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from local_dp.experiments.lab.checks import ALPHA, Claimed, alike, holds, measured
+from local_dp.experiments.lab.checks import ALPHA, Claimed, alike, drawn, holds, measured
 from local_dp.experiments.lab.minimal_clients import ClientCount
-from local_dp.experiments.lab.statistics import NO_FACTOR, NOTHING, POWER, Normal, Positive, Rate, least_count, mean, ratio
+from local_dp.experiments.lab.statistics import NO_FACTOR, NOTHING, POWER, Normal, Positive, Rate, geometric_mean, least_count, mean, ratio
 
 OFTEN = 0.01  # a chance that a few thousand draws can see
 DRAWS = 4000
@@ -89,3 +89,30 @@ def test_two_rates_by_fishers_exact_test() -> None:
     generator, (_, difference) = np.random.default_rng(3), alike(Rate(200, 400), Rate(800, 1600), ALPHA)
     draws = zip(generator.binomial(400, 0.5 - difference * 0.8, 200), generator.binomial(1600, 0.5 + difference * 0.2, 200), strict=True)
     assert sum(not alike(Rate(x, 400), Rate(y, 1600), ALPHA)[0] for x, y in draws) >= 190
+
+
+def test_draws_by_their_laws() -> None:
+    """Counts that their law gives are shown, a wrong law is not, and the evidence names the furthest outcome; nothing drawn shows nothing."""
+    right, wrong = ([300, 700], [0.3, 0.7]), ([300, 700], [0.45, 0.55])
+    assert drawn("", {"coin": right}).shown
+    check = drawn("", {"coin": right, "other": wrong}, "one refused")
+    assert not check.shown
+    assert check.chance == ALPHA
+    assert check.evidence.startswith("4 outcomes of 2 laws; furthest: other: ")
+    assert check.evidence.endswith("9.5 standard errors; one refused")
+    assert not drawn("", {"coin": right}, also=False).shown
+    assert drawn("", {}).evidence == "nothing was drawn"
+    assert not drawn("", {"certain": ([1, 0], [0.0, 1.0])}).shown
+    assert Rate(1, 1).errors_off(0.0) == math.inf
+
+
+def test_the_geometric_mean_of_independent_figures() -> None:
+    """Its logarithm is the mean of theirs, with the error of that mean and Welch's degrees of freedom; of figures that are not known, nothing."""
+    figure = geometric_mean([Positive(2.0, 0.1, 24), Positive(8.0, 0.1, 24)])
+    assert figure.value == pytest.approx(4.0)
+    assert figure.error == pytest.approx(0.1 / math.sqrt(2))
+    assert figure.degrees == pytest.approx(48)
+    exact = geometric_mean([Positive(2.0, 0.0)])
+    assert (round(exact.value, 9), exact.error, exact.degrees) == (2.0, 0.0, math.inf)
+    assert not geometric_mean([]).known
+    assert not geometric_mean([Positive(2.0, 0.1), NO_FACTOR]).known

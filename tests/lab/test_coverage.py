@@ -35,7 +35,7 @@ from local_dp.tallies import Z95, Estimate, Tally, score_interval
 from tests.support.long import short
 
 RUNS = 3000
-DEAR = ("mean-found", "quantiles", "frequency", "crosstab")  # seconds each
+DEAR = ("learn", "mean-found", "quantiles", "frequency", "crosstab")  # seconds each
 FAR = 5.0  # standard errors: failure probability 6e-7 for each coordinate
 
 
@@ -54,7 +54,7 @@ def test_every_protocol_covers_as_its_law_says(name: str, epsilon: float) -> Non
         if "k = 64" in found.what or "k = 256" in found.what or "rounds several" in found.what:
             continue  # the full command measures them
         simulated = found.tier == "population"
-        runs = RUNS // 20 if simulated else RUNS if found.binomial else RUNS // (4 * found.dear)
+        runs = RUNS // 20 if simulated else RUNS if found.binomial else max(10, RUNS // (4 * found.dear))
         seen = measure(found, runs, np.random.default_rng([found.n, 5]))
         assert seen.agrees, seen.describe()
         if found.default and seen.exact is not None:

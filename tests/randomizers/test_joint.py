@@ -15,6 +15,7 @@ from local_dp.randomizers.finite import FiniteChannel, report_law
 from local_dp.randomizers.frequencies.base import FiniteOracle
 from local_dp.randomizers.frequencies.grr import GRR
 from local_dp.randomizers.frequencies.hadamard import Hadamard
+from local_dp.randomizers.frequencies.unary import OUE, SUE, UnaryEncoding
 from local_dp.randomizers.numbers.rounded import Rounded, RoundedGRR, RoundedHadamard, RoundedOracle, rounded_randomizer
 from local_dp.randomizers.randomizer import Randomizer
 from local_dp.randomizers.registry import RANDOMIZERS
@@ -139,6 +140,22 @@ def test_the_covariance_of_linear_functions_is_that_of_one_report(oracle: Finite
     exact = np.einsum("cw,cwm,cwk->mk", law, each - mean, each - mean)
     np.testing.assert_allclose(joint.value, mean, atol=1e-9)
     np.testing.assert_allclose(joint.covariance * joint.n, exact, rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.parametrize("oracle", [SUE(1.0, k=3), OUE(1.0, k=3), OUE(3.0, k=3)], ids=str)
+def test_the_covariance_of_bits_is_that_of_one_report(oracle: UnaryEncoding) -> None:
+    """Of independent bits, all 8 reports enumerated, on a tally of 2^40 clients in uneven shares."""
+    weights, shares = np.array([[1.0, 0, 0], [1, 1, 0], [0.5, -2, 3]]), [0.6, 0.3, 0.1]
+    tally = oracle.draw_tally({value: int(share * 2**40) for value, share in enumerate(shares)}, np.random.default_rng(1))
+    p, q = oracle.ones[1] / oracle.total, oracle.ones[0] / oracle.total
+    reports = (np.arange(8)[:, None] >> np.arange(3)) & 1
+    ones = q + (p - q) * np.eye(3)
+    law = np.array([np.prod(np.where(reports, own, 1 - own), axis=1) for own in ones]).T @ np.array(shares)
+    each = (reports - q) / (p - q) @ weights.T
+    mean = law @ each
+    joint = oracle.joint(tally, weights)
+    np.testing.assert_allclose(joint.value, mean, atol=1e-4)
+    np.testing.assert_allclose(joint.covariance * joint.n, (each * law[:, None]).T @ each - np.outer(mean, mean), rtol=1e-3, atol=1e-3)
 
 
 @pytest.mark.parametrize("oracle", short(ORACLES, lambda oracle: oracle in ORACLES[:3]), ids=lambda oracle: oracle.name)

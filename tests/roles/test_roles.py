@@ -16,6 +16,7 @@ from local_dp.oracles.local.asked import Cohort, LocalQuery
 from local_dp.queries.tables import Category
 from local_dp.randomizers.frequencies.grr import GRR
 from local_dp.randomizers.frequencies.hadamard import Hadamard
+from local_dp.randomizers.frequencies.unary import OUE
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.records import Records
 from local_dp.server.round import Round
@@ -161,6 +162,15 @@ def test_a_report_counts_once() -> None:
     round.accept(Reply(run=RUN, round=1, member="m", ask=0, start=2, width=1, reports=b"\x01"))
     assert (round.counts.answered, round.counts.late, round.counts.missing) == (2, 1, 2)
     assert round.tallies()[0].counts.tolist() == [[1, 1]]
+
+
+def test_one_byte_of_a_report_is_a_conflict() -> None:
+    """A repeated report of two bytes that differs in one of them conflicts."""
+    round = Round(RUN, 1, (LocalQuery(Category("x", tuple("0123456789")), OUE(1.0, k=10), Cohort(0, 2)),), SEED)
+    reply = Reply(run=RUN, round=1, member="m", ask=0, start=0, width=2, reports=b"\x00\x00\x01\x01")
+    round.accept(reply)
+    round.accept(reply.model_copy(update={"reports": b"\x00\x01\x01\x01"}))
+    assert (round.counts.answered, round.counts.conflicting) == (2, 1)
 
 
 BAD_REPLIES: dict[str, dict[str, Any]] = {

@@ -105,6 +105,14 @@ def test_the_worst_data_set_is_not_always_that_of_equal_values(local: float, cli
     assert max(every) > 1.01 * max(every[0], every[-1])
 
 
+def test_a_search_that_stops_early_still_bounds_the_worst(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where every data set within half of the first epsilon counts as no worse, the proven end has that half."""
+    monkeypatch.setattr("local_dp.shuffle.binary._CLOSE", (0.5,))
+    truth = 1 / (1 + math.exp(-2.0))
+    bits = Bits(truth, 1 - truth)
+    assert worst(bits, 12, 0.2).most >= max(bits.others(ones, 11 - ones).epsilon(0.2)[0] for ones in range(12))
+
+
 @pytest.mark.long
 def test_upper_is_lower_for_sixteen_symbols() -> None:
     """.01859, though the two are different theorems."""

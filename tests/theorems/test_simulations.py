@@ -33,9 +33,10 @@ from local_dp.randomizers.numbers.one_bit_mean import OneBitMean
 from local_dp.randomizers.places import PerCoin
 from local_dp.randomizers.randomizer import Randomizer
 from local_dp.randomizers.signs.binary_rr import BinaryRR
+from local_dp.records import Records
 from local_dp.tallies import Estimate, Tally
 from local_dp.theorems.likelihood import Joint, Observed, ceiling_after, likelihood_query, mean_ratio, total_variation
-from local_dp.theorems.local_from_sq import enough_clients, local_from_sq, one_random_query, split_budget, tight_clients
+from local_dp.theorems.local_from_sq import enough_clients, local_from_sq, one_random_query, put_to_records, split_budget, tight_clients
 from local_dp.theorems.sq_from_local import sq_from_local, sq_from_local_by_table
 from tests.support.inputs.builders import population_oracle, yes_records
 from tests.support.inputs.worlds import COLOUR, COLOURS, NUMBERS, WORLD, Biased, X, Y
@@ -261,16 +262,24 @@ class Opaque(PerCoin):
 
 @dataclass(frozen=True)
 class Leaky(BinaryRR):
-    """A randomizer that claims less than it spends."""
+    """A randomizer that spends a ten-thousandth more than it claims."""
 
     name: ClassVar[str] = "leaky"
 
     def weight(self, reports: Ints, values: Ints, cells: Ints) -> Words:
-        return np.where(reports == values, np.uint64(9), np.uint64(1))
+        return np.where(reports == values, np.uint64(2**32 * math.exp(1.0001)), np.uint64(2**32))
 
 
 def _one(randomizer: Randomizer) -> Local[int]:
     return Nonadaptive((LocalQuery(X, randomizer, Cohort(0, 2)),), lambda tallies: tallies[0].n)
+
+
+def test_a_real_function_is_rounded_to_the_nearest_place() -> None:
+    """A record's value is off by half of one of 2^16 steps at the most; rounded down, it would be off by a whole one."""
+    values = tuple(np.random.default_rng(2).uniform(-1, 1, 200).tolist())
+    asked = put_to_records(RealQuery(Category("x", tuple(map(str, range(200)))), 0.1, values))
+    places = asked.values(Records({"x": np.array(list(map(str, range(200))))}))
+    assert np.abs(places / (1 << 16) * 2 - 1 - np.array(values)).max() <= 1.0001 / (1 << 16)
 
 
 @pytest.mark.parametrize(("wrong", "error", "says"), [

@@ -14,11 +14,11 @@ from local_dp.bounds.parity import parity_halving_clients, parity_interactive_bo
 from local_dp.bounds.response import response_gain
 from local_dp.cube import character
 from local_dp.experiments.lab.chapters import FRONTIER
-from local_dp.experiments.lab.checks import every
+from local_dp.experiments.lab.checks import every, measured, within
 from local_dp.experiments.lab.claim import Check, Experiment, Figure, Finding, Scale, Table, curve, of_kind
 from local_dp.experiments.lab.findings import Rows
-from local_dp.experiments.lab.intervals import wilson
 from local_dp.experiments.lab.minimal_clients import exact_recovery
+from local_dp.experiments.lab.statistics import Rate
 from local_dp.hardness.transcripts import WorstProtocols, cut_distances, cut_inputs, random_protocol, transcript_laws
 from local_dp.noise import stream_key
 from local_dp.protocols.parity.parity import ParityHalving
@@ -30,7 +30,7 @@ SEARCHES: dict[Scale, tuple[tuple[int, int, int, float], ...]] = {
     "full": ((2, 8, 20, 400.0), (2, 16, 40, 1000.0), (4, 16, 7, 100.0)),
 }
 EPSILONS = (0.5, 1.0, 2.0)
-LEAST = 0.85  # the success at the formula's count that agrees with the formula, 90 %
+HALVING = (0.89, 0.94)  # the success at the formula's count: .912 to .920 in 2,000 to 20,000 runs at each d, as measured with seed 5
 NEAR = 0.92  # of the constant for two clients: a search reaches this share
 DRAWN = range(4, 13)  # the d of the figure
 
@@ -115,8 +115,8 @@ class Tests:
     clients: int  # by yes or no
     fewer: int  # by the best report
     reports: int  # of the best report
-    two: float  # the share of correct tests by yes or no
-    best: float  # and by the best report
+    two: int  # the correct tests by yes or no
+    best: int  # and by the best report
 
 
 @dataclass(frozen=True)
@@ -134,8 +134,8 @@ class Laws:
         clients = channels.two_laws_clients(self.epsilon, VARIATION, 1 - SUCCESS)
         fewer = math.ceil(clients / carried)
         reports = np.array([best.columns @ law for law in channels.easiest_laws(VARIATION)])
-        shares = [correct_share(laws, n, self.trials, generator) for laws, n in ((two, clients), (reports, fewer))]
-        return Tests(carried, clients, fewer, len(best.columns), *shares)
+        right = [correct(laws, n, self.trials, generator) for laws, n in ((two, clients), (reports, fewer))]
+        return Tests(carried, clients, fewer, len(best.columns), *right)
 
     @property
     def unit(self) -> float:
@@ -191,11 +191,11 @@ def parity_distances(columns: Floats, d: int) -> Floats:
     return distances
 
 
-def correct_share(reports: Floats, clients: int, trials: int, generator: np.random.Generator) -> float:
-    """The share of trials, half of them under either law of a report, in which the right law is the likelier one; a tie counts one half."""
+def correct(reports: Floats, clients: int, trials: int, generator: np.random.Generator) -> int:
+    """The trials, half of them under either law of a report, in which the right law is the likelier one; a fair coin decides a tie."""
     scores = np.log(reports[0] / reports[1])
     sums = [sign * (generator.multinomial(clients, law / law.sum(), size=trials // 2) @ scores) for law, sign in zip(reports, (1, -1), strict=True)]
-    return float(np.mean([(np.abs(total) < 1e-9) / 2 + (total >= 1e-9) for total in sums]))
+    return int(sum(np.sum(np.where(np.abs(total) < 1e-9, generator.random(len(total)) < 0.5, total > 0)) for total in sums))
 
 
 class AskingAgain(Experiment[Point, Measurement]):
@@ -210,7 +210,7 @@ class AskingAgain(Experiment[Point, Measurement]):
     source = "limits 12.3; Jayram 2009"
 
     def points(self, scale: Scale) -> list[Point]:
-        count, trials = (100, 20_000) if scale == "quick" else (1000, 200_000)
+        count, trials = (100, 200_000) if scale == "quick" else (1000, 2_000_000)
         return [
             *(Drawn(n, turns, count) for n, turns in TURNS.items()),
             *(Worst(*search) for search in SEARCHES[scale]),
@@ -241,8 +241,8 @@ class AskingAgain(Experiment[Point, Measurement]):
                 "No report of one person carries more than the bound's share of a parity: the best channel's information, in units of the bound",
                 ((max(m.best / p.bound, m.masks / m.best) <= 1 + 1e-9, f"{m.best / p.bound:.2f} (d = {p.d}, epsilon {p.epsilon:g})") for p, m in people),
             ),
-            _check_parity(halving),
-            _check_laws(laws),
+            *_check_parity(halving),
+            *_check_laws(laws),
         ]
         notes = [
             f"Parity: epsilon {EPSILON:g}, found exactly with probability {SUCCESS:.0%}. Halving asks nobody twice; no protocol that asks again is known to do "
@@ -256,26 +256,41 @@ class AskingAgain(Experiment[Point, Measurement]):
         return Finding(checks, tables, [_parity_figure(halving), _ratio_figure(protocols, worst), _laws_figure(laws)], notes, headline=_headline(halving))
 
 
-def _check_parity(rows: Rows[Halving, Recovery]) -> Check:
+def _check_parity(rows: Rows[Halving, Recovery]) -> list[Check]:
     bounds = [parity_asked_again_bound(d, EPSILON, SUCCESS) for d in (*DRAWN, DRAWN[-1] + 1)]
-    doubled = all(more >= 2 * fewer for fewer, more in pairwise(bounds))
-    cases = []
-    for p, m in rows:
-        factor, (low, high) = m.clients / parity_asked_again_bound(p.d, EPSILON, SUCCESS), wilson(m.successes, p.trials)
-        cases.append((doubled and low >= LEAST and 1 < factor < 9, f"d = {p.d}: {factor:.2f} times, success {low:.3f} to {high:.3f}"))
-    statement = "With each bit the people that every protocol needs at least double; halving, which asks nobody twice, takes less than nine times as many"
-    return every(statement, cases)
+    return [
+        within(
+            "With each bit the people that every protocol needs at least double; halving, which asks nobody twice, takes at most 7.5 times as many, and less "
+            "than 5.95 times from d = 8 on (in units of these)",
+            {f"d = {p.d}": m.clients / parity_asked_again_bound(p.d, EPSILON, SUCCESS) / (5.95 if p.d >= 8 else 7.5) for p, m in rows},
+            0.75,
+            1.0,
+            also=all(more >= 2 * fewer for fewer, more in pairwise(bounds)),
+        ),
+        measured(
+            "With the clients of its formula halving finds the parity in 89 to 94 % of the runs, at every d and in all",
+            {**{f"d = {p.d}": Rate(m.successes, p.trials) for p, m in rows}, "all": Rate(sum(m.successes for _, m in rows), sum(p.trials for p, _ in rows))},
+            *HALVING,
+        ),
+    ]
 
 
-def _check_laws(rows: Rows[Laws, Tests]) -> Check:
-    cases = []
+def _check_laws(rows: Rows[Laws, Tests]) -> list[Check]:
+    """A trial under a given law is binomial; half of the trials under either have no wider law."""
+    cases, rates = list[tuple[bool, str]](), dict[str, Rate]()
     for p, m in rows:
         turn, again = p.bounds
-        holds = m.carried > 1 and min(m.two, m.best) >= LEAST and 10 * again > m.fewer >= turn > again
-        by_best = f"{m.fewer:,} by {m.reports} answers that carry {m.carried:.2f} times as much ({m.best:.1%})"
-        cases.append((holds, f"epsilon {p.epsilon:g}: {m.clients:,} by yes and no (right in {m.two:.1%}), {by_best}"))
-    statement = "One round tells two known laws apart with less than ten times the people that every protocol needs; the best report takes fewer than yes or no"
-    return every(statement, cases)
+        by_best = f"{m.fewer:,} by {m.reports} answers that carry {m.carried:.2f} times as much"
+        cases.append((m.carried > 1 and turn <= m.fewer <= 1.65 * turn and again < m.fewer < 7.2 * again, f"epsilon {p.epsilon:g}: {m.clients:,}, {by_best}"))
+        rates |= {f"epsilon {p.epsilon:g}, yes or no": Rate(m.two, p.trials), f"epsilon {p.epsilon:g}, best report": Rate(m.best, p.trials)}
+    return [
+        every(
+            "One round tells two known laws apart by the best report with fewer people than yes or no takes: less than 1.65 times those that every protocol "
+            "needs in turn, and less than 7.2 times those that every protocol needs",
+            cases,
+        ),
+        measured("With so many people the likelier law is the right one in 90 % of the runs, within 0.5 %", rates, SUCCESS - 0.005, SUCCESS + 0.005),
+    ]
 
 
 def _headline(rows: Rows[Halving, Recovery]) -> str:
@@ -283,7 +298,8 @@ def _headline(rows: Rows[Halving, Recovery]) -> str:
         return "Nothing was measured."
     d, clients = rows[-1][0].d, rows[-1][1].clients
     bound = parity_asked_again_bound(d, EPSILON, SUCCESS)
-    return f"At d = {d} no protocol finds the parity with fewer than {bound:,.0f} people, however it asks. Halving, which asks nobody twice, takes {clients:,}."
+    least = f"At d = {d} no purely private protocol finds the parity with fewer than {bound:,.0f} people, however it asks."
+    return f"{least} Halving, which asks nobody twice, takes {clients:,}."
 
 
 def _parity_table(halving: Rows[Halving, Recovery]) -> Table:

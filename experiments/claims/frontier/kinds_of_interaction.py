@@ -301,7 +301,7 @@ def _of(counts: Counts, way: str, k: int, rounds: int | None = None) -> ClientCo
 def _headline(counts: Counts) -> str:
     again, turn = _of(counts, AGAIN, LARGE).n, _of(counts, IN_TURN, LARGE).n
     if not (again and turn):
-        return "No path was counts."
+        return "No path was counted."
     least = ladder_one_round_least(LARGE, EPSILON, BETA)
     few = f"{again:,} people if all are asked at every step, {turn:,} if others are"
     return f"A path of {LARGE} steps: {few}, and in one round more than {least:,.0f}, whatever is asked."

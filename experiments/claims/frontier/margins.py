@@ -12,10 +12,11 @@ from local_dp.bounds.interaction import margin_clients, margin_constant, vote_cl
 from local_dp.bounds.response import response_gain
 from local_dp.errors import InputError
 from local_dp.experiments.lab.chapters import FRONTIER
+from local_dp.experiments.lab.checks import Claimed, holds
 from local_dp.experiments.lab.claim import Check, Experiment, Figure, Finding, Scale, Table, curve, of_kind
 from local_dp.experiments.lab.cross_check import CrossCheck, Crossing, Refusal, Trial, cross_check, cross_check_shown
 from local_dp.experiments.lab.findings import Rows, curves
-from local_dp.experiments.lab.intervals import wilson
+from local_dp.experiments.lab.statistics import Rate
 from local_dp.hardness.certificates import verify_certificate
 from local_dp.hardness.margins import Margin, margin, margin_limit, on_the_matrix
 from local_dp.learners.rules import DecisionLists
@@ -32,7 +33,7 @@ SMALL = ((2, 2), (2, 3), (3, 2), (3, 3))
 VOTED = ((LISTS, 4, 2), (LISTS, 8, 16), ("and", 8, 4), ("majority", 7, 4), ("parity", 4, 4))
 MAX_LIST = 40  # variables of the learner of lists
 CLOSE = 1e-6
-CERTAIN = 4.9  # standard errors: wrong once in a million
+TIMES = 4.2  # of the bound, for nine tenths of the votes: parity takes 4.12 times, the others 3.35 to 3.5, as measured in 200,000 runs with seed 3
 
 
 @dataclass(frozen=True)
@@ -145,8 +146,9 @@ class Votes:
     won: list[int]  # votes that are right more often than wrong
     trials: int
 
-    def rate(self, place: int, z: float) -> tuple[float, float]:
-        return wilson(self.won[place], self.trials, z)
+    def rate(self, clients: int) -> Rate:
+        """Of the votes of so many clients."""
+        return Rate(self.won[self.clients.index(clients)], self.trials)
 
     @property
     def bound(self) -> int:
@@ -177,9 +179,14 @@ class Vote:
         result, generator = margin(BlockClass(self.function, self.t, self.b)), np.random.default_rng([seed, self.t, self.b])
         squared = result.at_least**2
         fewest, most = margin_clients(squared, EPSILON, SUCCESS) - 1, vote_clients(squared, EPSILON, SUCCESS)
-        clients = [fewest, *(round(multiple * squared) for multiple in MULTIPLES), most]
+        clients = sorted([fewest, *(round(multiple * squared) for multiple in MULTIPLES), enough(fewest + 1), most])
         won = [int((advantages(result, n, self.trials, generator) > 1e-9).sum()) for n in clients]
         return Votes(squared, clients, won, self.trials)
+
+
+def enough(bound: int) -> int:
+    """The clients with which the vote is claimed to be right."""
+    return math.ceil(TIMES * bound)
 
 
 def advantages(result: Margin, clients: int, trials: int, generator: np.random.Generator) -> Floats:
@@ -221,9 +228,9 @@ class Margins(Experiment[Point, Measurement]):
     chapter = FRONTIER
     title = "A file that proves how many people one round takes, whatever the distribution"
     claim = (
-        "A file that anybody can check proves that every one-round method needs n people to learn these rules, even barely: to be right more often than wrong. "
-        "For lists of rules and other functions of variables that nobody knows, n is about 2.29 times the square of a number that a small linear program "
-        "computes. One round in which everybody is asked about one random parity comes within a factor of 5 of it."
+        "A file that anybody can check proves that every one-round method with pure privacy needs n people to learn these rules, even barely: to be right more "
+        "often than wrong. For lists of rules and other functions of variables that nobody knows, n is about 2.29 times the square of a number that a small "
+        "linear program computes. One round in which everybody is asked about one random parity comes within a factor of 5 of it."
     )
     source = "Daniely, Feldman 2019, with a constant; the linear program and the converse are proved in limits 12.4"
 
@@ -236,8 +243,8 @@ class Margins(Experiment[Point, Measurement]):
             Blocks(LISTS, tuple(range(2, 10)), 0),
             Limits(tuple(range(1, 9))),
             *(Matrix(function, *sizes) for function in FUNCTIONS for sizes in SMALL),
-            *(Vote(*each, 40_000 if full else 8_000) for each in VOTED),
-            Users(282, 400 if full else 100),
+            *(Vote(*each, 80_000 if full else 20_000) for each in VOTED),
+            Users(282, 400 if full else 300),
         ]
 
     def conclude(self, measurements: list[tuple[Point, Measurement]], scale: Scale) -> Finding:
@@ -262,7 +269,7 @@ class Margins(Experiment[Point, Measurement]):
             _check_certificates(certificates),
             _check_closed([side for p, each in fixed if p.function == "parity" for side in each], of_kind(measurements, Limits)),
             _check_votes(votes),
-            *(cross_check_shown("the vote on odd-max-bit, 4 blocks of 2", m, least=0.7) for _, m in of_kind(measurements, Users)),
+            *(cross_check_shown("the vote on odd-max-bit, 4 blocks of 2", m, least=0.85) for _, m in of_kind(measurements, Users)),
         ]
         rows = [(p.function, p.t, p.b, p.t * p.b, m.side.at_least, m.certificate["clients_at_least"]) for p, m in certificates]
         vote_rows = [(_name(p), m.squared**0.5, m.bound, m.needed if math.isinf(m.needed) else round(m.needed), m.clients[-1]) for p, m in votes]
@@ -333,13 +340,15 @@ def _check_closed(parity: list[Side], limits: Rows[Limits, Values]) -> Check:
 
 def _check_votes(rows: Rows[Vote, Votes]) -> Check:
     """Fewer clients than the certificate's bound must fail in more than a tenth of runs, and the number of Cantelli's inequality must not."""
-    rates = "; ".join(f"{_name(p)}: {m.won[0] / m.trials:.3f} with one client too few, {m.won[-1] / m.trials:.3f} as proved" for p, m in rows)
-    times = [m.needed / m.bound for _, m in rows]
-    return Check(
-        f"The vote is right more often than wrong in {SUCCESS:.0%} of runs with less than 5 times the clients that every one-round method needs, "
-        "not with fewer than these, and always with the number of its proof",
-        bool(rows) and all(m.rate(0, CERTAIN)[1] < SUCCESS <= m.rate(-1, CERTAIN)[0] for _, m in rows) and max(times) < 5,
-        f"{rates}; {SUCCESS:.0%} at {', '.join(f'{value:.2f}' for value in times)} times the bound",
+    claims = {}
+    for p, m in rows:
+        claims[f"{_name(p)}, one client too few"] = Claimed(m.rate(m.bound - 1), high=0.8)
+        claims[f"{_name(p)}, {TIMES:g} times the bound"] = Claimed(m.rate(enough(m.bound)), low=SUCCESS)
+        claims[f"{_name(p)}, as proved"] = Claimed(m.rate(m.clients[-1]), low=0.99)
+    return holds(
+        f"The vote is right more often than wrong in {SUCCESS:.0%} of runs with {TIMES:g} times the clients that every one-round method needs, in at most "
+        "80 % with fewer than these, and in 99 % with the number of its proof",
+        claims,
     )
 
 

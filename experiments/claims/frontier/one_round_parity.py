@@ -10,17 +10,18 @@ import numpy as np
 
 from local_dp.bounds import parity
 from local_dp.bounds.channels import parity_asked_again_bound
-from local_dp.bounds.interaction import few_rounds_clients
+from local_dp.bounds.interaction import few_rounds_clients, few_rounds_plan, few_rounds_success
 from local_dp.bounds.parity import parity_interactive_bound, parity_one_round_bound
 from local_dp.bounds.response import response_gain
 from local_dp.errors import LocalDPError
 from local_dp.experiments.lab.chapters import FRONTIER
-from local_dp.experiments.lab.checks import every
+from local_dp.experiments.lab.checks import Claimed, every, holds, measured, within
 from local_dp.experiments.lab.claim import Check, Experiment, Figure, Finding, Scale, Table, curve, of_kind
 from local_dp.experiments.lab.cross_check import CrossCheck, Crossing, Refusal, cross_check, cross_check_shown, exact_trial
 from local_dp.experiments.lab.findings import Rows
 from local_dp.experiments.lab.intervals import wilson
 from local_dp.experiments.lab.minimal_clients import ClientCount, NoCount, Search, exact_recovery, measured_clients, reached_check
+from local_dp.experiments.lab.statistics import Rate, least_count
 from local_dp.noise import stream_key
 from local_dp.protocols.local_protocol import LocalProtocol
 from local_dp.protocols.registry import find_protocol
@@ -51,13 +52,10 @@ FORMULAS: dict[str, Callable[[int, float, float], int]] = {
     HALVING: parity.parity_halving_clients,
 }
 RUNS: dict[Scale, int] = {"quick": 1200, "full": 4000}  # at the bound
-KNOWN = {  # by earlier simulations: clients for 90 % at epsilon 1
-    DENY: {4: 604, 6: 3_364, 8: 16_240, 10: 83_400, 12: 383_000},
-    MASKS: {4: 714, 6: 4_075, 8: 19_840, 10: 95_050, 12: 446_950},
-}
-WITHIN = 1.05
+RATE = 0.03  # how far success may be from the formula's: .012 at most with 4,000 runs at each d from 6 to 10, as measured with seed 77
+RIGHT = {DENY: (0.94, 1.06), MASKS: (0.86, 1.04)}  # counts in units of the formula, which masks undercut
+COMPARED = 10  # the d at which the formula is compared with the bound
 NEAR = 0.95  # of the best of all channels
-SURE = 3.0902  # standard errors: one-sided, 99.9 %
 
 
 def protocol_of(kind: str, d: int) -> LocalProtocol[Any]:
@@ -127,6 +125,7 @@ class Count:
 class Successes:
     n: int
     successes: int
+    predicted: float  # the success by formula
     reason: str = ""  # of a refusal
 
 
@@ -142,9 +141,15 @@ class AtBound:
         n = math.ceil(parity_one_round_bound(self.d, EPSILON, TARGET))
         try:
             recovery = exact_recovery(protocol_of(self.several, self.d), EPSILON, _seed("bound", self.several, seed, self.d))
-            return Successes(n, recovery(n, self.trials))
+            return Successes(n, recovery(n, self.trials), self.predicted(n))
         except LocalDPError as error:
-            return Successes(n, 0, str(error))
+            return Successes(n, 0, math.nan, str(error))
+
+    def predicted(self, n: int) -> float:
+        """The success by formula."""
+        if self.several == HALVING:
+            return parity.parity_halving_success(self.d, EPSILON, n)
+        return few_rounds_success(self.d, EPSILON, n, few_rounds_plan(self.d, 2 if self.several == TWO else 3))
 
 
 @dataclass(frozen=True)
@@ -169,8 +174,8 @@ class OneRoundParity(Experiment[Point, Measurement]):
     chapter = FRONTIER
     title = "Parity in one round, whatever is asked"
     claim = (
-        "To find a hidden parity of d bits in one round takes about d times 2^d people, whatever they are asked. The best question is: name a suspect that "
-        "your own example rules out. Two or three rounds of questions need fewer people than any one round."
+        "To find a hidden parity of d bits in one round takes about d times 2^d people, whatever they are asked with pure privacy. Up to epsilon ln 3 the best "
+        "question for many bits is: name a suspect that your own example rules out. Two or three rounds of questions need fewer people than any one round."
     )
     source = "limits 12.2"
 
@@ -187,13 +192,13 @@ class OneRoundParity(Experiment[Point, Measurement]):
         reached = reached_check([(f"{p.kind}, d = {p.d}", m) for p, m in counted])
         crossed = (cross_check_shown(f"Parity, {p.of}, d = {p.d}", m, 0.85) for p, m in of_kind(measurements, Cross))
         checks = [reached, *_channel_checks(channels), _bound_check(bounded), *crossed]
-        rates = [(p.several, p.d, m.n, m.successes / p.trials, *wilson(m.successes, p.trials, SURE)) for p, m in bounded]
-        columns = ("protocol", "d", "clients", "success", "99.8 % low", "99.8 % high")
+        rates = [(p.several, p.d, m.n, m.successes / p.trials, *wilson(m.successes, p.trials), round(m.predicted, 4)) for p, m in bounded]
+        columns = ("protocol", "d", "clients", "success", "95 % low", "95 % high", "formula")
         tables = [_channel_table(channels), Table("Success with as many clients as one round needs at least", columns, rates)]
         figures, headline = list[Figure](), "No least number of clients was found."
         if reached.shown and counted:
             counts = {kind: {p.d: m for p, m in counted if p.kind == kind} for kind in (*ONE_ROUND, *SEVERAL)}
-            checks += [*_count_checks(counts), _respects_check(counts)]
+            checks += _count_checks(counts)
             tables, figures, headline = [_count_table(counts), *tables], [_figure(counts)], _headline(counts)
         notes = [
             "The bound for one round holds for every pure randomizer, different ones for different people and public coins included, at every epsilon. Naming "
@@ -228,42 +233,47 @@ def _channel_checks(channels: Rows[Channels, Information]) -> list[Check]:
 
 
 def _bound_check(bounded: Rows[AtBound, Successes]) -> Check:
-    lows = {(p.several, p.d): wilson(m.successes, p.trials, SURE)[0] for p, m in bounded if p.d >= BEATEN_FROM[p.several]}
-    refused = [f"; {p.several}, d = {p.d}: {m.reason}" for p, m in bounded if m.reason]
-    return Check(
-        f"with the clients that every one-round protocol needs at least for {TARGET:.0%}, halving and three rounds succeed more often from d = 7 on, two "
-        "rounds from d = 8 on (99.9 %)",
-        {kind for kind, _ in lows} == set(SEVERAL) and min(lows.values()) > TARGET,
-        "lower ends: " + ", ".join(f"{low:.3f} ({kind}, d = {d})" for (kind, d), low in lows.items()) + "".join(refused),
+    beaten = [(p.several, m.predicted) for p, m in bounded if p.d >= BEATEN_FROM[p.several]]
+    refused = [f"{p.several}, d = {p.d}: {m.reason}" for p, m in bounded if m.reason]
+    return holds(
+        f"With the clients that every one-round protocol needs at least for {TARGET:.0%}, several rounds succeed as computed, within {RATE:.0%}: more often "
+        "from d = 7 on, and in two rounds from d = 8 on",
+        {f"{p.several}, d = {p.d}, {m.predicted:.3f}": Claimed(Rate(m.successes, p.trials), m.predicted - RATE, m.predicted + RATE) for p, m in bounded},
+        "; ".join(refused),
+        also={kind for kind, _ in beaten} == set(SEVERAL) and min(predicted for _, predicted in beaten) > TARGET,
     )
 
 
 def _count_checks(counts: Counts) -> list[Check]:
-    pairs = {d: (counts[DENY][d], counts[MASKS][d]) for d in sorted(counts[DENY].keys() & counts[MASKS].keys())}
-    ratios = {(kind, d): (m.low / KNOWN[kind][d], m.high / KNOWN[kind][d]) for kind in ONE_ROUND for d, m in counts[kind].items()}
+    least = {kind: {d: least_count(m) for d, m in by_d.items()} for kind, by_d in counts.items()}
+    formula = {kind: {d: figure / guess(kind, d) for d, figure in least[kind].items()} for kind in ONE_ROUND}
+    bound = {kind: {d: figure / _bound_of(kind, d) for d, figure in by_d.items()} for kind, by_d in least.items()}
+    both = sorted(least[DENY].keys() & least[MASKS].keys())
     return [
-        every(
-            "naming suspects needs fewer clients than random masks at every d, their intervals apart",
-            ((deny.high < masks.low, f"{deny.n / masks.n:.3f} times (d = {d})") for d, (deny, masks) in pairs.items()),
+        measured(
+            "Naming suspects needs at most 0.92 times as many clients as random masks at every d",
+            {f"d = {d}": least[DENY][d] / least[MASKS][d] for d in both},
+            high=0.92,
         ),
-        every(
-            "the counts of one round are those known, within 5 % and the intervals",
-            ((low <= WITHIN and high >= 1 / WITHIN, f"{low:.3f} to {high:.3f} ({kind}, d = {d})") for (kind, d), (low, high) in ratios.items()),
+        holds(
+            "Counts of one round are as computed: named suspects within 6 %, random masks from 14 % fewer to 4 % more (in units of the formula)",
+            {f"{kind}, d = {d}": Claimed(figure, *RIGHT[kind]) for kind in ONE_ROUND for d, figure in formula[kind].items()},
+        ),
+        holds(
+            "One round takes at least 1.5 times the bound for it, several at least twice the bound for these (in units of it)",
+            {f"{kind}, d = {d}": Claimed(figure, 1.5 if kind in ONE_ROUND else 2.0) for kind, by_d in bound.items() for d, figure in by_d.items()},
+        ),
+        within(
+            f"By formula, at d = {COMPARED}, named suspects take less than 1.75 times the bound for one round",
+            {"": guess(DENY, COMPARED) / _bound_of(DENY, COMPARED)},
+            1.0,
+            1.75,
         ),
     ]
 
 
 def _bound_of(kind: str, d: int) -> float:
     return (parity_one_round_bound if kind in ONE_ROUND else parity_interactive_bound)(d, EPSILON, TARGET)
-
-
-def _respects_check(counts: Counts) -> Check:
-    one, more = ([m.low / _bound_of(kind, d) for kind in kinds for d, m in counts[kind].items()] for kinds in (ONE_ROUND, SEVERAL))
-    return Check(
-        "every protocol respects the bound of its kind",
-        bool(one) and bool(more) and min(one) >= 1 and min(more) >= 1,
-        f"nearest, of the intervals' lower ends: {min(one):.2f} times the bound for one round, {min(more):.2f} times that for several",
-    )
 
 
 def _units(d: float) -> float:
@@ -306,9 +316,9 @@ def _count_table(counts: Counts) -> Table:
     for kind, by_d in counts.items():
         for d, m in by_d.items():
             masks = round(parity.parity_masks_bound(d, EPSILON, TARGET)) if kind == MASKS else ""
-            bounds = (guess(kind, d), round(_bound_of(kind, d)), masks, KNOWN.get(kind, {}).get(d, ""))
+            bounds = (guess(kind, d), round(_bound_of(kind, d)), masks)
             rows.append((kind, d, m.n, m.low, m.high, round(m.n / _units(d), 2), *bounds))
-    interval, bounds_columns = ("95 % low", "95 % high"), ("formula", "bound of its kind", "bound for masks alone", "known before")
+    interval, bounds_columns = ("95 % low", "95 % high"), ("formula", "bound of its kind", "bound for masks alone")
     return Table("Least number of clients, epsilon 1", ("protocol", "d", "clients for 90 %", *interval, "in C^2 2^d", *bounds_columns), rows)
 
 

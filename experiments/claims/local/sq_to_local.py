@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from itertools import pairwise
 from typing import ClassVar, TypeAlias
 
 import numpy as np
@@ -13,12 +14,13 @@ from local_dp.bounds.response import clipped_laplace_variance, response_gain, rr
 from local_dp.errors import RefusedError
 from local_dp.experiments.claims.laplace import clipped, laplace_reports
 from local_dp.experiments.lab.chapters import LOCAL_MODEL, Chapter
-from local_dp.experiments.lab.checks import every
+from local_dp.experiments.lab.checks import Claimed, every, holds, measured
 from local_dp.experiments.lab.claim import Check, Experiment, Figure, Finding, Scale, Table, curve, of_kind
 from local_dp.experiments.lab.cross_check import Crossing, Refusal, Trial, cross_check, cross_check_shown
 from local_dp.experiments.lab.figure_text import figure_check
 from local_dp.experiments.lab.findings import Rows
-from local_dp.experiments.lab.intervals import wilson
+from local_dp.experiments.lab.intervals import about_log, wilson
+from local_dp.experiments.lab.statistics import NO_FACTOR, Positive, Rate
 from local_dp.interaction import Algorithm, Nonadaptive, run
 from local_dp.noise import KeyedNoise
 from local_dp.oracles.local.aggregate import AggregateOracle
@@ -30,13 +32,12 @@ from local_dp.populations.population import Population
 from local_dp.queries.tables import Question
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.records import Records
-from local_dp.tallies import Tally
+from local_dp.tallies import Z95, Tally
 from local_dp.theorems.local_from_sq import ClientsFor, local_from_sq, one_random_query, split_budget, tight_clients
 
-Z = 4.0  # a two-sided normal interval that misses with probability 6e-5
 BETA = 0.05
 USERS_MEAN = 0.6
-FEWER = 0.6  # the part of the exact count that must not be enough
+FEWER = 0.9  # the part of the exact count that must not be enough
 SPENDING = ("fresh clients", "one random query", "split budget")
 Answers: TypeAlias = tuple[float, ...]
 
@@ -90,7 +91,12 @@ class Accuracy:
 
     def interval(self, successes: Successes) -> tuple[float, float]:
         """Of the success rate."""
-        return wilson(successes.good, self.trials, Z)
+        return wilson(successes.good, self.trials)
+
+    def as_predicted(self, successes: Successes) -> Claimed:
+        """That the rate is the law's."""
+        law = self.predicted(successes)
+        return Claimed(Rate(successes.good, self.trials), law, law)
 
     def predicted(self, successes: Successes) -> float:
         """By the exact binomial law."""
@@ -113,7 +119,7 @@ class Users:
             return bool(np.all(np.abs(np.array(answers) - USERS_MEAN) <= self.tau))
 
         people = partial(_columns, self.t, clients, mean=USERS_MEAN)
-        return cross_check(lambda: Trial(local_from_sq(algorithm, self.epsilon, count), people, close, clients, self.epsilon), seed)
+        return cross_check(lambda: Trial(local_from_sq(algorithm, self.epsilon, count), people, close, clients, self.epsilon), seed, users=1200, laws=4800)
 
 
 @dataclass(frozen=True)
@@ -124,11 +130,10 @@ class Variances:
     laplace: tuple[float, float]
     clipped: tuple[float, float]
 
-    def ratio(self) -> tuple[float, float, float]:
-        """Laplace over randomized response, with its interval."""
-        ratio = self.laplace[0] / self.response[0]
-        spread = Z * ratio * math.hypot(*(error / variance for variance, error in (self.laplace, self.response)))
-        return ratio, ratio - spread, ratio + spread
+    def of(self, way: str) -> Positive:
+        """In units of the variance by randomized response."""
+        (variance, error), (unit, unit_error) = getattr(self, way), self.response
+        return Positive(variance, error / variance) / Positive(unit, unit_error / unit)
 
 
 @dataclass(frozen=True)
@@ -153,9 +158,9 @@ class Reports:
         return response_gain(self.epsilon) ** 2
 
     @property
-    def predicted(self) -> float:
-        """The variance by Laplace noise, in units of C^2."""
-        return (8 / self.epsilon**2 + 1) / self.square
+    def predicted(self) -> dict[str, float]:
+        """The variances by Laplace noise and by that noise clipped, in units of C^2."""
+        return {"laplace": (8 / self.epsilon**2 + 1) / self.square, "clipped": clipped_laplace_variance(self.epsilon) / self.square}
 
 
 def _variance(reports: Floats) -> tuple[float, float]:
@@ -165,12 +170,12 @@ def _variance(reports: Floats) -> tuple[float, float]:
 
 @dataclass(frozen=True)
 class Costs:
-    """The mean square error of an answer, and the mean product of two answers' errors."""
+    """The mean square error of an answer, and that of the sum of t answers over t, which is larger if their errors go together; with standard errors."""
 
     mean_square: float
-    mean_product: float
     error: float
-    product_error: float
+    sum_square: float
+    sum_error: float
     spent: float
 
 
@@ -188,18 +193,18 @@ class Spending:
         return f"epsilon {self.epsilon:g}, t = {self.t}"
 
     def measure(self, seed: int) -> Costs | Refusal:
-        squares, products = [], []
-        for trial in range(self.trials):
-            run_seed = seed * 1_000_003 + trial
+        generator = np.random.default_rng([seed, 3, SPENDING.index(self.way), round(1000 * self.epsilon), self.t])
+        squares, sums = [], []
+        for run_seed in generator.integers(1 << 62, size=self.trials).tolist():
             oracle = PopulationOracle(_columns(self.t, self.clients, run_seed), KeyedNoise(run_seed), run_seed, self.epsilon)
             try:
                 answers = run(self._algorithm(run_seed), oracle)
             except RefusedError as error:
                 return Refusal(str(error))
             squares.append(sum(answer**2 for answer in answers) / self.t)
-            products.append((sum(answers) ** 2 - self.t * squares[-1]) / (self.t * (self.t - 1)))  # the mean over pairs of answers
-        spread, shared = (float(np.std(each)) / math.sqrt(len(each)) for each in (squares, products))
-        return Costs(float(np.mean(squares)), float(np.mean(products)), spread, shared, oracle.ledger.max_spent)
+            sums.append(sum(answers) ** 2 / self.t)
+        spread, shared = (float(np.std(each)) / math.sqrt(len(each)) for each in (squares, sums))
+        return Costs(float(np.mean(squares)), spread, float(np.mean(sums)), shared, oracle.ledger.max_spent)
 
     def _algorithm(self, seed: int) -> Algorithm[LocalQuery, Tally, Answers]:
         algorithm = queries(self.t, 0.5)
@@ -215,25 +220,25 @@ class Spending:
 
     @property
     def predicted(self) -> float:
-        """t with whole budgets, t C(eps / t)^2 / C^2 with split ones. Multinomial cohorts are uneven: a factor 1 + t / n, far below the interval."""
-        return self.t * split_budget_cost(self.epsilon, self.t) if self.way == "split budget" else float(self.t)
+        """t with whole budgets, t C(eps / t)^2 / C^2 with split ones. Multinomial cohorts are uneven, which costs a factor 1 + (t - 1) / n."""
+        if self.way == "split budget":
+            return self.t * split_budget_cost(self.epsilon, self.t)
+        return self.t * (1 + (self.t - 1) / self.clients if self.way == "one random query" else 1.0)
+
+    @property
+    def predicted_sum(self) -> float:
+        """Two answers' errors have the mean product 1 / C^2 if the same people, with equal columns, answer both queries, else 0."""
+        return self.predicted + (self.t - 1) * (response_gain(self.epsilon) ** -2 if self.way == "split budget" else 0.0)
 
     def cost(self, costs: Costs) -> float:
         return costs.mean_square / self.unit
 
     def spread(self, costs: Costs) -> float:
-        return Z * costs.error / self.unit
-
-    def agrees(self, costs: Costs) -> bool:
-        """Whether cost and mean product are as predicted: the product is 1 / C^2 if the same people, with equal columns, answer both queries, else 0."""
-        same = response_gain(self.epsilon) ** -2 if self.way == "split budget" else 0.0
-        alike = abs(costs.mean_product / self.unit - same) <= Z * costs.product_error / self.unit
-        return abs(self.cost(costs) - self.predicted) <= self.spread(costs) and alike
+        return Z95 * costs.error / self.unit
 
 
 Place: TypeAlias = Accuracy | Users | Reports | Spending
 Result: TypeAlias = Successes | Crossing | Variances | Costs
-Pair: TypeAlias = tuple[tuple[Spending, Costs], tuple[Spending, Costs]]  # fresh clients and a split budget, otherwise alike
 
 
 @dataclass(frozen=True)
@@ -256,10 +261,10 @@ class SqToLocal(Experiment[Place, Result]):
         settings = (*(((0.25, 0.1, 1), (2.0, 0.1, 1), (1.0, 0.2, 8)) if full else ()), (0.5, 0.1, 1), (1.0, 0.1, 1), (1.0, 0.2, 4))
         spent = (*(((0.5, 2), (0.5, 4), (0.5, 8), (6.0, 4)) if full else ()), (1.0, 2), (1.0, 4), (1.0, 8), (6.0, 2))
         return [
-            *(Accuracy(epsilon, tau, t, part, 10_000 if full else 1500) for epsilon, tau, t in settings for part in (1.0, FEWER)),
+            *(Accuracy(epsilon, tau, t, part, 10_000 if full else 4000) for epsilon, tau, t in settings for part in (1.0, FEWER)),
             Users(1.0, 0.2, 2),
             *(Reports(epsilon, 1 << (22 if full else 20)) for epsilon in (0.1, 0.5, 1.0, 2.0, 4.0)),
-            *(Spending(way, epsilon, t, 2000, (6000 if full else 1600) // t) for epsilon, t in spent for way in SPENDING),
+            *(Spending(way, epsilon, t, 2000, (12_000 if full else 3200) // t) for epsilon, t in spent for way in SPENDING),
         ]
 
     def measure(self, point: Place, seed: int) -> Result:
@@ -287,76 +292,74 @@ def _headline(rows: Rows[Accuracy, Successes]) -> str:
 
 
 def _accuracy_checks(rows: Rows[Accuracy, Successes]) -> list[Check]:
-    cases = [(p.part, *p.interval(s), p.predicted(s), f"{p}: n = {s.clients}") for p, s in rows]
-    enough = [(high >= 1 - BETA and low <= law <= high, f"{text}, {low:.4f} to {high:.4f}") for part, low, high, law, text in cases if part == 1]
-    fewer = [(high < 1 - BETA, f"{text}, {low:.4f} to {high:.4f}") for part, low, high, _, text in cases if part == FEWER]
+    enough, fewer = ({f"{p}: n = {s.clients}": p.as_predicted(s) for p, s in rows if p.part == part} for part in (1, FEWER))
     return [
-        every(f"With the exact count, all answers are within tau in {1 - BETA:.0%} of runs, as the binomial law predicts", enough),
-        every(f"The count is tight: with {FEWER:.0%} of the clients they are not", fewer),
+        holds(
+            f"With the exact count, all answers are within tau in {1 - BETA:.0%} of runs and more: as often as the binomial law says",
+            enough,
+            also=all(claimed.low >= 1 - BETA for claimed in enough.values()),
+        ),
+        holds(
+            f"The count is tight: with {FEWER:.0%} of the clients it is less often, again as the law says",
+            fewer,
+            also=all(claimed.high < 1 - BETA for claimed in fewer.values()),
+        ),
     ]
 
 
 def _variance_checks(rows: Rows[Reports, Variances]) -> list[Check]:
-    ratios, cuts = [], []
-    for point, variances in rows:
-        ratio, low, high = variances.ratio()
-        text = f"epsilon {point.epsilon:g}: {ratio:.4f} +- {high - ratio:.4f}, predicted {point.predicted:.4f}"
-        ratios.append((low <= point.predicted <= high, text))
-        cut, spread, predicted = variances.clipped[0], Z * variances.clipped[1], clipped_laplace_variance(point.epsilon)
-        between = variances.response[0] < cut < variances.laplace[0]
-        cuts.append((abs(cut - predicted) <= spread and between, f"epsilon {point.epsilon:g}: {cut:.4f} +- {spread:.4f}, predicted {predicted:.4f}"))
+    laplace, cut = (
+        {f"epsilon {point.epsilon:g}, predicted {point.predicted[way]:.4g}": each.of(way) / point.predicted[way] for point, each in rows}
+        for way in ("laplace", "clipped")
+    )
+    between = all(1 < point.predicted["clipped"] < point.predicted["laplace"] for point, _ in rows)
+    statement = "A server that clips the Laplace reports wins the predicted part of that back, never all of it"
     return [
-        every("Laplace noise needs more clients than randomized response by the predicted ratio", ratios),
-        every("A server that clips the Laplace reports wins the predicted part of that back, never all of it", cuts),
+        measured("Laplace noise needs more clients than randomized response by the predicted ratio (in units of it)", laplace, 1, 1),
+        measured(f"{statement} (variances in units of the predicted ones)", cut, 1, 1, also=between),
     ]
 
 
 def _spending_checks(rows: Rows[Spending, Costs], refused: list[str]) -> list[Check]:
-    by = {(point.epsilon, point.t, point.way): (point, costs) for point, costs in rows}
-    keys = [(epsilon, t) for epsilon, t, way in by if way == "split budget" and (epsilon, t, "fresh clients") in by]
-    pairs = [(by[epsilon, t, "fresh clients"], by[epsilon, t, "split budget"]) for epsilon, t in keys]
-    private, weak = ([pair for pair in pairs if (pair[0][0].epsilon <= 1) == small] for small in (True, False))
-    costs = [
-        (point.agrees(each) and each.spent <= point.epsilon, f"{point.way}, {point}: {point.cost(each):.2f} of {point.predicted:.2f}") for point, each in rows
-    ]
-    statement = "Each way to spend the clients costs what is predicted, each answer with noise of its own, and nobody spends more than epsilon"
+    figures = {}
+    for way in SPENDING:
+        own = [(point, costs) for point, costs in rows if point.way == way]
+        figures[way] = _pooled([(point.trials, costs.mean_square, costs.error, point.unit * point.predicted) for point, costs in own])
+        sums = [(point.trials, costs.sum_square, costs.sum_error, point.unit * point.predicted_sum) for point, costs in own]
+        figures[f"{way}, sums of answers"] = _pooled(sums)
+    factors = sorted((point.epsilon, point.t, split_budget_cost(point.epsilon, point.t)) for point, _ in rows if point.way == "split budget")
+    grows = all(below < above for (epsilon, _, below), (other, _, above) in pairwise(factors) if epsilon == other <= 1)
     return [
-        every(statement, [*((False, reason) for reason in refused[:1]), *costs]),
-        every(
-            "Up to epsilon 1, fresh clients beat a split budget by a factor that grows with the number of queries and stays below it",
-            [(_saving(pair) > 0, _factor(pair)) for pair in private],
-            also=_grows(private),
+        measured(
+            "Each way to spend the clients costs what is predicted, each answer with noise of its own, and nobody spends more than epsilon (in units of the "
+            "prediction, over all runs)",
+            figures,
+            1,
+            1,
+            "; ".join(f"{point.way}, {point}: {point.cost(costs):.2f} of {point.predicted:.2f}" for point, costs in rows) + "".join(refused[:1]),
+            also=not refused and all(costs.spent <= point.epsilon for point, costs in rows),
         ),
-        every("At epsilon 6, where sampling costs more than privacy, the order turns", [(_saving(pair[::-1]) > 0, _factor(pair)) for pair in weak]),
+        every(
+            "By these costs, fresh clients beat a split budget up to epsilon 1, by a factor that grows with the number of queries and stays below it; at "
+            "epsilon 6, where sampling costs more than privacy, the order turns",
+            ((1 < factor < t if epsilon <= 1 else factor < 1, f"epsilon {epsilon:g}, t = {t}: {factor:.2f} times") for epsilon, t, factor in factors),
+            also=grows,
+        ),
     ]
 
 
-def _saving(pair: Pair) -> float:
-    """By how much the second certainly costs more than the first; negative if that is not certain."""
-    (first, cheap), (second, dear) = pair
-    return second.cost(dear) - first.cost(cheap) - math.hypot(second.spread(dear), first.spread(cheap))
-
-
-def _factor(pair: Pair) -> str:
-    (fresh, cheap), (split, dear) = pair
-    return f"{fresh}: {split.cost(dear) / fresh.cost(cheap):.2f} times"
-
-
-def _grows(pairs: list[Pair]) -> bool:
-    """Whether the factor by which the second costs more grows with t at every epsilon, and is below t, intervals allowed for."""
-    for epsilon in {fresh.epsilon for (fresh, _), _ in pairs}:
-        here = sorted((pair for pair in pairs if pair[0][0].epsilon == epsilon), key=lambda pair: pair[0][0].t)
-        factors = [split.cost(dear) / fresh.cost(cheap) for (fresh, cheap), (split, dear) in here]
-        least = [(split.cost(dear) - split.spread(dear)) / (fresh.cost(cheap) + fresh.spread(cheap)) / fresh.t for (fresh, cheap), (split, dear) in here]
-        if factors != sorted(factors) or max(least) >= 1:
-            return False
-    return True
+def _pooled(cells: list[tuple[int, float, float, float]]) -> Positive:
+    """The mean over all runs of cells (runs, mean, its standard error, prediction) of the measured figure in units of the predicted one."""
+    runs = sum(own for own, *_ in cells)
+    value = sum(own * mean / predicted for own, mean, _, predicted in cells) / max(1, runs)
+    error = math.hypot(*(own * error / predicted for own, _, error, predicted in cells)) / max(1, runs)
+    return Positive(value, error / value, runs - len(cells)) if value else NO_FACTOR
 
 
 def _tables(accuracy: Rows[Accuracy, Successes], variances: Rows[Reports, Variances], spending: Rows[Spending, Costs]) -> list[Table]:
     return [
         Table(
-            "Runs with every answer within tau",
+            "Runs with every answer within tau, with 95 % intervals",
             ("epsilon", "tau", "queries", "part of the count", "clients a query", "rate", "low", "high", "predicted"),
             [(p.epsilon, p.tau, p.t, p.part, s.clients, s.good / p.trials, *p.interval(s), p.predicted(s)) for p, s in accuracy],
         ),
@@ -366,25 +369,26 @@ def _tables(accuracy: Rows[Accuracy, Successes], variances: Rows[Reports, Varian
             [
                 (
                     *(p.epsilon, v.response[0], p.square, v.laplace[0]),
-                    *(v.ratio()[0], p.predicted, v.clipped[0], clipped_laplace_variance(p.epsilon)),
+                    *(v.of("laplace").value, p.predicted["laplace"], v.clipped[0], p.predicted["clipped"] * p.square),
                 )
                 for p, v in variances
             ],
         ),
         Table(
             "Mean square error in units of one query asked of everybody",
-            ("epsilon", "queries", "way", "cost", "interval +-", "predicted"),
+            ("epsilon", "queries", "way", "cost", "95 % interval +-", "predicted"),
             [(p.epsilon, p.t, p.way, p.cost(c), p.spread(c), p.predicted) for p, c in spending],
         ),
     ]
 
 
 def _figures(variances: Rows[Reports, Variances], spending: Rows[Spending, Costs]) -> list[Figure]:
+    laplace = [(point, each.of("laplace")) for point, each in variances]
     ratios = [
-        curve("Laplace / randomized response", [(point.epsilon, *each.ratio()) for point, each in variances]),
-        curve("predicted", [(point.epsilon, point.predicted) for point, _ in variances], "theory"),
-        curve("clipped Laplace / randomized response", [(point.epsilon, each.clipped[0] / each.response[0]) for point, each in variances]),
-        curve("predicted, clipped", [(point.epsilon, clipped_laplace_variance(point.epsilon) / point.square) for point, _ in variances], "theory"),
+        curve("Laplace / randomized response", [(p.epsilon, ratio.value, *about_log(ratio.value, ratio.error)) for p, ratio in laplace]),
+        curve("predicted", [(point.epsilon, point.predicted["laplace"]) for point, _ in variances], "theory"),
+        curve("clipped Laplace / randomized response", [(point.epsilon, each.of("clipped").value) for point, each in variances]),
+        curve("predicted, clipped", [(point.epsilon, point.predicted["clipped"]) for point, _ in variances], "theory"),
     ]
     costs = []
     for way in SPENDING:

@@ -10,9 +10,10 @@ import numpy as np
 from local_dp.bounds.masked_parity import coset_tolerance, success_bound
 from local_dp.experiments.lab.calibration import intervals_check
 from local_dp.experiments.lab.chapters import LOCAL_MODEL, Chapter
+from local_dp.experiments.lab.checks import every, measured
 from local_dp.experiments.lab.claim import Check, Experiment, Figure, Finding, Scale, Table, curve, of_kind
 from local_dp.experiments.lab.findings import Rows
-from local_dp.experiments.lab.intervals import wilson
+from local_dp.experiments.lab.statistics import Rate
 from local_dp.hardness.adversary import described
 from local_dp.hardness.certificates import verify_certificate
 from local_dp.interaction import run
@@ -35,7 +36,7 @@ from local_dp.oracles.statistical.oracles import Bias, BiasedOracle, Statistical
 
 BELOW: Final = 1 - 1e-9  # just inside the threshold tolerance
 BIASES: Final[dict[str, Bias]] = {"up": upward, "down": downward, "against the sign": against}
-BIASED_TARGETS: Final = 40
+BIASED_TARGETS: Final = 100
 TOLERANCES: Final = tuple(2.0**-e * BELOW for e in (2, 3, 4, 5))
 SHOWN: Final = TOLERANCES[1]  # in the figure of success: where cosets with k = 4 meet the bound
 FLIP: Final = (Fraction(1), Fraction(1, 2))
@@ -232,15 +233,15 @@ class Learnt:
 
 @dataclass(frozen=True)
 class TwoRounds:
-    """The learner of two rounds against the same oracle."""
+    """The learner of two rounds against the same oracle, for each of the 2^(d+1) concepts."""
 
     d: int
-    targets: int
 
     def measure(self, seed: int) -> Learnt:
-        concepts = _targets(self.d, self.targets, seed)
+        concepts = [Concept(self.d, r, a) for r in range(1 << self.d) for a in (0, 1)]
         wins = sum(run(two_round_learner(self.d), MidpointOracle(self.d, concept.r, concept.a)) == concept for concept in concepts)
-        oracle = MidpointOracle(self.d, concepts[0].r, concepts[0].a)
+        (concept,) = _targets(self.d, 1, seed)
+        oracle = MidpointOracle(self.d, concept.r, concept.a)
         run(parity_learner(self.d, 0.9 / (2 * self.d), 1), oracle)  # these queries are fixed in advance, so they cannot aim at r
         certificate = oracle.certificate()
         return Learnt(wins, self.d + 1, _verified(certificate) if certificate else None)
@@ -271,7 +272,7 @@ class Theorem51(Experiment[Place, Result]):
             *(Biased(d) for d in (4, 8, 10, 16, 20, 32)),
             *(Threshold(d, k) for d, smallest in cosets for k in range(smallest, d + 1, 2)),
             *(Sweep(d, family) for d in ((6, 8, 10) if full else (6, 8)) for family in FAMILIES),
-            *(TwoRounds(d, 24) for d in ((8, 10) if full else (8,))),
+            *(TwoRounds(d) for d in ((8, 10) if full else (8,))),
         ]
 
     def conclude(self, measurements: Rows[Place, Result], scale: Scale) -> Finding:
@@ -306,23 +307,24 @@ def _headline(printed: Rows[Printed, Certified], settings: list[Setting]) -> str
 def _refuted(printed: Rows[Printed, Certified], biased: Rows[Biased, Wins]) -> Check:
     successes = {p.d: m.settings[0].share for p, m in printed if p.d >= 8}
     wins = [each for p, m in biased if p.d >= 8 for each in m.wins.values()]
-    total, played = sum(wins), BIASED_TARGETS * len(wins)
-    low, high = wilson(total, max(played, 1))
-    return Check(
+    return measured(
         "At the printed theorem's own tolerance 2^(-2d/3), the bent learner's fixed d + 1 queries (d + 2 for odd d) learn every concept, d >= 8",
-        bool(successes) and played > 0 and all(success == 1 for success in successes.values()) and total == played,
-        f"success {', '.join(f'{float(success):.3f} at d = {d}' for d, success in successes.items())} against the midpoint oracle, over all concepts; "
-        f"{total} of {played} drawn concepts (95 % interval {low:.3f} to {high:.3f}) with every answer tau wrong, for d up to 32",
+        {"drawn concepts, every answer tau wrong, for d up to 32": Rate(sum(wins), BIASED_TARGETS * len(wins))},
+        1,
+        more=f"success {', '.join(f'{float(success):.3f} at d = {d}' for d, success in successes.items())} against the midpoint oracle, over all concepts",
+        also=bool(successes) and all(success == 1 for success in successes.values()),
     )
 
 
 def _lost(printed: Rows[Printed, Certified], biased: Rows[Biased, Wins]) -> Check:
     small = [m.settings[0].share for p, m in printed if p.d == 4]
     wins = [m.wins["against the sign"] for p, m in biased if p.d == 4]
-    return Check(
+    return measured(
         "At d = 4 the same learner loses, as the condition 2^(-2d/3) < 2^(-d/2 - 1) says it should",
-        bool(small) and bool(wins) and max(small) <= Fraction(1, 2) and max(wins) == 0,
-        f"success {', '.join(map(str, small))} against the midpoint oracle; {sum(wins)} wins where every answer is tau closer to the wrong sign",
+        {"wins where every answer is tau closer to the wrong sign": Rate(sum(wins), BIASED_TARGETS * len(wins))},
+        high=0,
+        more=f"success {', '.join(map(str, small))} against the midpoint oracle",
+        also=bool(small) and max(small) <= Fraction(1, 2),
     )
 
 
@@ -357,12 +359,9 @@ def _certified(verified: list[Verified]) -> Check:
 
 
 def _interactive(rounds: Rows[TwoRounds, Learnt]) -> Check:
-    wins, played = sum(m.wins for _, m in rounds), sum(p.targets for p, _ in rounds)
-    low, high = wilson(wins, max(played, 1))
-    return Check(
-        "With two rounds, d + 1 queries at nine tenths of the tolerance 1/(2d) win against the same oracle",
-        played > 0 and wins == played,
-        f"{wins} of {played} drawn concepts learnt (95 % interval {low:.3f} to {high:.3f})",
+    return every(
+        "With two rounds, d + 1 queries at nine tenths of the tolerance 1/(2d) learn every concept against the same oracle",
+        ((m.wins == 2 << p.d, f"{m.wins:,} of {2 << p.d:,} at d = {p.d}") for p, m in rounds),
     )
 
 

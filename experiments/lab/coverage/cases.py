@@ -13,6 +13,7 @@ from local_dp.experiments.lab.coverage.repetition import AT_LEAST, BAND, COUNTED
 from local_dp.experiments.lab.coverage.runs import Crowd, Drawn, report_law
 from local_dp.experiments.lab.coverage.searches import least_count_cases
 from local_dp.experiments.lab.coverage.settings import FEW, Estimator, Setting, of_settings
+from local_dp.experiments.lab.coverage.shapes import SHAPED
 from local_dp.experiments.lab.coverage.stated import Stated
 from local_dp.experiments.lab.coverage.tables import TABLES, of_itself
 from local_dp.experiments.lab.store import plain
@@ -128,6 +129,7 @@ CASES: dict[str, Callable[[float], Iterator[Case]]] = {
     "discrete-laplace": _discrete_laplace,
     "table": _table,
     **TABLES,
+    **SHAPED,
 }
 CASES |= {name: partial(of_itself, PROTOCOLS[name]) for name in PROTOCOLS.usable() if name not in CASES and measurable(PROTOCOLS[name])}
 

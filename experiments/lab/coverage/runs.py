@@ -10,11 +10,12 @@ from local_dp.arrays import Counts, Floats
 from local_dp.experiments.lab.coverage.repetition import Runs
 from local_dp.interaction import run
 from local_dp.noise import KeyedNoise
+from local_dp.oracles.local.aggregate import AggregateOracle
 from local_dp.oracles.local.asked import LocalAlgorithm, LocalQuery
 from local_dp.oracles.local.population import PopulationOracle
 from local_dp.populations.population import Population
 from local_dp.randomizers.finite import FiniteChannel
-from local_dp.tallies import Estimate, Tally
+from local_dp.tallies import Z95, Estimate, Tally
 
 BLOCK = 1 << 22  # counts that are drawn at a time
 NARROW = 16  # a tally of so few counts is likely to be drawn more than once
@@ -87,6 +88,33 @@ class Simulated:
         for _ in range(repetitions):
             people, noise, coins = generator.integers(1 << 62, size=3).tolist()
             yield _estimates(run(self.algorithm, PopulationOracle(self.population(people), KeyedNoise(noise), coins, self.epsilon))), 1
+
+
+@dataclass(frozen=True)
+class Placed(Estimate):
+    """Places on a grid, with intervals that are places too."""
+
+    found: tuple[Floats, Floats] | None = None
+
+    def interval(self, z: float = Z95) -> tuple[Floats, Floats]:
+        """As they were found, whatever z is."""
+        assert self.found is not None
+        return self.found
+
+
+@dataclass(frozen=True)
+class Played:
+    """Runs of a protocol of several rounds, its tallies drawn from their laws; `estimates` reads its result."""
+
+    protocol: Any
+    population: Population
+    epsilon: float
+    estimates: Callable[[Any], Sequence[Estimate]]
+
+    def __call__(self, generator: np.random.Generator, repetitions: int) -> Runs:
+        algorithm = self.protocol.algorithm(self.epsilon, self.population.size)
+        for _ in range(repetitions):
+            yield self.estimates(run(algorithm, AggregateOracle(self.population, generator, self.epsilon))), 1
 
 
 def _estimates(result: Any) -> Sequence[Estimate]:

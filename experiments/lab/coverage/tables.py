@@ -1,59 +1,25 @@
 """Which intervals are measured of what people ask of tables: shares among those present, joint shares, quantiles; and of a protocol without cases."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from local_dp.arrays import Floats
 from local_dp.errors import RefusedError
-from local_dp.experiments.lab.coverage.repetition import AT_LEAST, Case, Runs
-from local_dp.experiments.lab.coverage.runs import Simulated
+from local_dp.experiments.lab.coverage.repetition import AT_LEAST, Case
+from local_dp.experiments.lab.coverage.runs import Placed, Played, Simulated
 from local_dp.experiments.lab.coverage.settings import Setting, of_settings
-from local_dp.interaction import run
-from local_dp.oracles.local.aggregate import AggregateOracle
-from local_dp.populations.population import Population
 from local_dp.protocols.local_protocol import LocalProtocol
 from local_dp.protocols.search.quantiles import Located, Quantiles
 from local_dp.protocols.surveys.crosstab import Crosstab
 from local_dp.protocols.surveys.frequency import Frequency, Histogram
 from local_dp.protocols.surveys.survey import Survey
-from local_dp.protocols.vectors.mean_found import MeanFound
 from local_dp.protocols.vectors.mean_vector import Mean
 from local_dp.records import Records
-from local_dp.tallies import Z95, Estimate
 
 PRESENT = 0.7  # the share of those who have a value
 NUMBERS = np.array([0.0, 1.0, np.nan])
-
-
-@dataclass(frozen=True)
-class Placed(Estimate):
-    """Places on a grid, with intervals that are places too."""
-
-    found: tuple[Floats, Floats] | None = None
-
-    def interval(self, z: float = Z95) -> tuple[Floats, Floats]:
-        """As they were found, whatever z is."""
-        assert self.found is not None
-        return self.found
-
-
-@dataclass(frozen=True)
-class Played:
-    """Runs of a protocol of several rounds, its tallies drawn from their laws; `estimate` reads its result."""
-
-    protocol: Any
-    population: Population
-    epsilon: float
-    estimate: Callable[[Any], Estimate]
-
-    def __call__(self, generator: np.random.Generator, repetitions: int) -> Runs:
-        algorithm = self.protocol.algorithm(self.epsilon, self.population.size)
-        for _ in range(repetitions):
-            yield (self.estimate(run(algorithm, AggregateOracle(self.population, generator, self.epsilon))),), 1
 
 
 def _present() -> Iterator[Setting]:
@@ -93,25 +59,25 @@ def _quantiles(epsilon: float) -> Iterator[Case]:
         yield Case("quantiles", f"a bell, rounds {rounds}", epsilon, population.size, truth, draw, binomial=False, band=AT_LEAST, default=True, dear=dear)
 
 
-def _placed(found: Located) -> Placed:
+def _placed(found: Located) -> tuple[Placed]:
     place, low, high = np.array(found.places, dtype=np.float64).T
-    return Placed(place, np.full(len(place), np.nan), found.n, None, (low, high))
+    return (Placed(place, np.full(len(place), np.nan), found.n, None, (low, high)),)
 
 
-def of_itself(kind: type[LocalProtocol[Any]], epsilon: float, what: str = "its synthetic population", dear: int = 10) -> Iterator[Case]:
+def of_itself(kind: type[LocalProtocol[Any]], epsilon: float) -> Iterator[Case]:
     """A protocol of several rounds, or without cases of its own, as it stands: its default parameters, clients and population."""
     protocol = kind()
     population = protocol.synthetic(protocol.clients(epsilon), 0)
     truth = np.atleast_1d(np.asarray(protocol.truth(population), dtype=np.float64))
-    case = partial(Case, kind.name, what, epsilon, population.size, truth, binomial=False, default=True)
-    drawn = Played(protocol, population, epsilon, lambda result: getattr(result, "estimate", result))
+    case = partial(Case, kind.name, "its synthetic population", epsilon, population.size, truth, binomial=False, default=True)
+    drawn = Played(protocol, population, epsilon, lambda result: (getattr(result, "estimate", result),))
     try:
         next(iter(drawn(np.random.default_rng(0), 1)))
     except RefusedError:  # a tally has no closed law: every client is simulated, each time with a record of its own drawn afresh
         size = population.size
-        yield case(draw=Simulated(protocol.algorithm(epsilon, size), partial(protocol.synthetic, size), epsilon), dear=10 * dear)
+        yield case(draw=Simulated(protocol.algorithm(epsilon, size), partial(protocol.synthetic, size), epsilon), dear=100)
     else:
-        yield case(draw=drawn, dear=dear)
+        yield case(draw=drawn, dear=10)
 
 
 TABLES: dict[str, Callable[[float], Iterator[Case]]] = {
@@ -119,5 +85,4 @@ TABLES: dict[str, Callable[[float], Iterator[Case]]] = {
     "histogram": partial(of_settings, _histogram),
     "crosstab": partial(of_settings, _crosstab),
     "quantiles": _quantiles,
-    "mean-found": partial(of_itself, MeanFound, what="a bell", dear=1),
 }

@@ -69,6 +69,7 @@ class CauchyNoise:
     Privacy: epsilon, pure: max(2 asinh(a / 2), arccosh(cosh b + a^2 e^-b / 2)). The cosh of the loss is convex in the ratio of the scales. So the worst case
     is a shift of a, at equal scales or at scales 1 and e^b. Whole scales keep to it exactly: see `scale`. Utility: the median of |error| is S / a; there is
     no mean. Source: Nissim, Raskhodnikova, Smith 2007, Definition 2.2; the price is ours.
+    Cauchy laws as points of the hyperbolic plane: Nielsen, Okamura 2021.
     """
 
     shift: Fraction

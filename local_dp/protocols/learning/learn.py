@@ -25,7 +25,7 @@ from local_dp.populations.population import Population
 from local_dp.populations.table import weighted_records
 from local_dp.protocols.local_protocol import BETA, LocalProtocol, PlainData, parameter
 from local_dp.protocols.surveys.policies import Launch
-from local_dp.protocols.vectors.mean_found import ROUNDS, Range, locate, range_clients
+from local_dp.protocols.vectors.mean_found import LEARNING, Range, finding_clients, locate, range_clients
 from local_dp.queries.encoded import Encoding, check_bounds, encoded, question_in
 from local_dp.queries.questions import columns_of
 from local_dp.records import Records
@@ -40,7 +40,7 @@ TAIL = 0.05  # of a 95 % interval
 class Score:
     """The mean of a hypothesis's verdicts over the complete records: its accuracy, or a square error or distance as a share of the largest possible.
 
-    The value is not clipped; the 95 % interval [low, high] is, to [0, 1]. It comes from n reports.
+    The value and its 95 % interval [low, high] are clipped to [0, 1]: no share, error or distance lies beyond. They come from n reports.
     """
 
     value: float
@@ -94,7 +94,8 @@ def _score(answer: Estimate, share: Estimate | None, few: int) -> Score:
         ratios = [end / whole for end, whole in ends]
         value, low, high = a / m, min(ratios), max(ratios)
         error = math.hypot(float(answer.standard_error), value * float(share.standard_error)) / m
-    return Score((1 + value) / 2, error / 2, (1 + max(-1.0, low)) / 2, (1 + min(1.0, high)) / 2, answer.n)
+    value, low, high = ((1 + min(max(each, -1.0), 1.0)) / 2 for each in (value, low, high))
+    return Score(value, error / 2, low, high, answer.n)
 
 
 def _interval(answer: Estimate, beta: float, few: int) -> tuple[float, float]:
@@ -147,8 +148,8 @@ class Lesson:
 class Learn(LocalProtocol[Lesson]):
     """Runs `learner` on a table: predicts `label` from `features`, and estimates how often the prediction is right on clients held out for that.
 
-    A feature is a number column or a yes/no question, separated by ';'; by default every other number column. The label is a question, a column (yes above
-    0), or for linear-regression a number column; k-means has none. `bounds` are public bounds such as age=17..60; other clients find missing ones privately.
+    A feature is a number column or a yes/no question, separated by ';'; by default every other number column. The label is a question, a column of 0
+    and 1, or for linear-regression a number column; k-means has none. `bounds` are public bounds such as age=17..60; other clients find missing ones privately.
     Learners of bits cut a number column at `cuts` places. `parameters` are the learner's own, such as depth=4. Rows with missing values stop the run, or with
     `missing` exclude count as 0 in every answer, divided by the estimated share of complete rows. Without a table, predicts illness from age and visits.
     Privacy: every client answers at most once, epsilon-locally private. Utility: the learner's own. With the default number of clients the stated accuracy
@@ -240,19 +241,15 @@ class Learn(LocalProtocol[Lesson]):
 
     def clients(self, epsilon: float) -> int:
         judges = rr_clients(epsilon, 2 * self.tolerance, BETA) * (2 if self.missing == "exclude" else 4 / 3)
-        learning = self._finding(epsilon) + self.built.clients(epsilon, BETA)
+        learning = len(self.unknown) * range_clients(epsilon) + self.built.clients(epsilon, BETA)
         return math.ceil(max(learning / (1 - self.held_out), judges / self.held_out))
-
-    def _finding(self, epsilon: float) -> int:
-        return len(self.unknown) * range_clients(epsilon, BETA)
 
     def algorithm(self, epsilon: float, clients: int) -> LocalRounds[Lesson]:
         nano_epsilon(epsilon)
         first = clients - math.ceil(self.held_out * clients)  # the first client that judges
-        enough = min(self._finding(epsilon), max(first // 2, first - self.built.clients(epsilon, BETA)))  # if possible; else half, or those left by learning
-        finders = max(ROUNDS * len(self.unknown), enough)
+        finders = max(len(self.unknown) * 2 * finding_clients(epsilon), min(len(self.unknown) * range_clients(epsilon), first // 2))
         if finders >= first:
-            needed = f"{finders} find the bounds of {len(self.unknown)} columns, {clients - first} judge"
+            needed = f"{finders:,} find the bounds of {len(self.unknown)} columns, {clients - first:,} judge"
             raise InputError(f"{clients} clients are too few to learn: {needed}, and nobody is left; give bounds, name fewer features, or use more clients")
         teachers = first - finders
         learner = self.built.affordable(epsilon, teachers - (self.missing == "exclude"))
@@ -262,7 +259,7 @@ class Learn(LocalProtocol[Lesson]):
         def play() -> LocalPlay[Lesson]:
             ranges: tuple[Range, ...] = ()
             if self.unknown:
-                ranges = yield from locate(self.unknown, epsilon, Cohort(0, finders))
+                ranges = yield from locate(self.unknown, epsilon, Cohort(0, finders), LEARNING)
             encoding = self.encoding(dict(zip(self.unknown, ranges, strict=True)))
             algorithm = among_complete(learner.algorithm(), encoding) if self.missing == "exclude" else on_table(learner.algorithm(), encoding)
             hypothesis = yield from as_play(_moved(local_from_sq(algorithm, epsilon, lambda query: cohort), finders))
@@ -283,6 +280,9 @@ class Learn(LocalProtocol[Lesson]):
             raise InputError("learn needs a label: a question such as label='affairs > 0', or a column")
         question = question_in(self.label) if self.label else None
         about = columns_of(question) if question else {self.label}
+        if question is None and self.seen.answer == "yes or no":
+            labels, choices = records.numbers(self.label), f"a question as the label, such as '{self.label} == 1'"
+            table.refuse("refuse", lambda: ~(np.isin(labels, (0.0, 1.0)) | np.isnan(labels)), f"the label {self.label!r} is neither 0 nor 1", choices)
         numbers = tuple(name for name, values in records.columns.items() if values.dtype.kind != "U" and name not in about)
         if not (self.features or numbers):
             raise InputError("the table has no number column beside the label; name the features, as in features='sex == \"F\"'")
@@ -319,11 +319,15 @@ class Learn(LocalProtocol[Lesson]):
         }
 
     def explain(self, result: Lesson) -> str:
-        rule = in_words(result.hypothesis, result.encoding)
-        if not verdict(result.hypothesis).classifies:
-            return rule
+        rule, right = in_words(result.hypothesis, result.encoding), verdict(result.hypothesis).classifies
+        better = result.score.value > result.baseline.value if right else result.score.value < result.baseline.value
+        if not right:
+            least, most = result.encoding.label_low, result.encoding.label_high
+            clipped = f"; the error is that of {result.encoding.label} clipped to [{least:.4g}, {most:.4g}]" if least < most else ""
+            return f"{rule}{clipped}" + ("" if better else "; no better than the constant guess")
         value, low, high = (f"{100 * share:.0f}" for share in (result.score.value, result.score.low, result.score.high))
-        return f"{result.encoding.label} where {rule}; right on {value} % of the clients held out, {low} to {high} % with 95 % confidence."
+        worse = "" if better else " It is no better than the more frequent label for all."
+        return f"{result.encoding.label} where {rule}; right on {value} % of the clients held out, {low} to {high} % with 95 % confidence.{worse}"
 
     def truth(self, population: Population) -> None:
         """A score is compared with that of its own hypothesis, by `true_error`."""
@@ -333,15 +337,15 @@ class Learn(LocalProtocol[Lesson]):
         return true_score(result.hypothesis, result.encoding, population)
 
     def true_error(self, result: Lesson, population: Population) -> float:
-        """The distance of the stated score from the true one; for errors and distances, as a share of the largest possible."""
-        return abs(result.score.value - self.true_score(result, population))
+        """The distance of the stated score from the true one, in the unit of the score."""
+        return abs(result.score.value - self.true_score(result, population)) * unit_of(result.hypothesis, result.encoding)
 
     def compared(self, result: Lesson, population: Population) -> PlainData:
-        twin = self.twin(result, population)
+        twin, unit = self.twin(result, population), unit_of(result.hypothesis, result.encoding)
         return {
-            "true_score": self.true_score(result, population),
-            "true_baseline": true_baseline(result.hypothesis, result.encoding, population),
-            "score_on_exact_expectations": None if twin is None else true_score(twin, result.encoding, population),
+            "true_score": self.true_score(result, population) * unit,
+            "true_baseline": true_baseline(result.hypothesis, result.encoding, population) * unit,
+            "score_on_exact_expectations": None if twin is None else true_score(twin, result.encoding, population) * unit,
         }
 
     def twin(self, result: Lesson, population: Population) -> Any:

@@ -137,8 +137,8 @@ class Survey(MeanProtocol):
 
     With `by`, the share within each group of that column. A missing value that leaves the question open stops the run, counts as no, or the record is left
     out ("exclude"). Privacy: every report is epsilon-locally private. Utility: of everybody, standard error at most C / (2 sqrt n),
-    C = (e^eps + 1) / (e^eps - 1): minimax. `tolerance` sets the default number of clients: the error stays below it in 95 % of runs, in every group if
-    groups are equal; of everybody, the interval also keeps its level. Cost: one bit a client, or log2 of the cells; one round.
+    C = (e^eps + 1) / (e^eps - 1): first-order minimax. `tolerance` sets the default number of clients: the error stays below it in 95 % of runs, in
+    every group if groups are equal; of everybody, the interval also keeps its level. Cost: one bit a client, or log2 of the cells; one round.
     """
 
     name: ClassVar[str] = "survey"

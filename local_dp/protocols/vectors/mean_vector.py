@@ -47,8 +47,8 @@ class Mean(MeanProtocol):
 
     With `by`, the mean within each group of that column. The bounds are not read from the data, which they would reveal. A number beyond them stops the run or
     is clipped ("clip"); a missing one stops it or is left out ("exclude"). Privacy: every report is epsilon-locally private. Utility: of everybody, standard
-    error at most C (high - low) / (2 sqrt n): minimax (limits 1, Theorem 1). `tolerance`, a share of the range, sets the default number of clients: within
-    it with probability 95 %, and of everybody the interval keeps its level. Cost: one bit a client, or log2 of the groups; one round.
+    error at most C (high - low) / (2 sqrt n): first-order minimax (limits 1, Theorem 1). `tolerance`, a share of the range, sets the default number of
+    clients: within it with probability 95 %, and of everybody the interval keeps its level. Cost: one bit a client, or log2 of the groups; one round.
     """
 
     name: ClassVar[str] = "mean"

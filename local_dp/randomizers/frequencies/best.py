@@ -20,7 +20,7 @@ NEAR = Fraction(101, 100)  # what is within 1 % of the best is as good, and the 
 class Choice:
     """An oracle whose reports name sets of w of `order` points, every two symbols in equally many, and n times its total variance at the uniform law.
 
-    Every best oracle has this form: single symbols (w = 1), hyperplanes of affine and projective geometries, or blocks.
+    Every oracle of `choices` has this form: single symbols (w = 1), hyperplanes of affine and projective geometries, or blocks.
     """
 
     kind: type[GRR] | type[OLH] | type[PGR] | type[SubsetSelection]

@@ -1,4 +1,4 @@
-"""The one-bit mean: the minimax randomizer of a bounded number."""
+"""The one-bit mean: the first-order minimax randomizer of a bounded number."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,7 +19,7 @@ class OneBitMean(FiniteChannel):
 
     Values lie on a lattice of `steps` steps; the two extreme thresholds differ by a multiple of `steps`, so every mean on the lattice is estimated
     without any bias. Privacy: thresholds lie between those of binary randomized response.
-    Utility: variance (C^2 - (2x - 1)^2) / 4n, minimax (limits 1, Theorem 1). Cost: 1 bit.
+    Utility: variance (C^2 - (2x - 1)^2) / 4n, first-order minimax (limits 1, Theorem 1). Cost: 1 bit.
     """
 
     name: ClassVar[str] = "one-bit-mean"

@@ -14,7 +14,7 @@ class BinaryRR(OneBit):
     """Reports the true bit with probability e^eps / (e^eps + 1), rounded towards privacy.
 
     Privacy: Pr[w | u] / Pr[w | u'] = (2^m - F) / F <= e^eps. Utility: the estimate of Pr[bit = 1] has variance (C^2 - (2p - 1)^2) / 4n with C = (e^eps + 1) /
-    (e^eps - 1), which is minimax for the mean of a [-1, 1] query (limits 1, Theorem 1). Cost: 1 bit.
+    (e^eps - 1), which is first-order minimax for the mean of a [-1, 1] query (limits 1, Theorem 1). Cost: 1 bit.
     """
 
     name: ClassVar[str] = "binary-rr"

@@ -6,6 +6,7 @@ import numpy as np
 
 from local_dp.arrays import Bools
 from local_dp.attacks.tracing import STRATEGIES, Signer, Traced, traced, traitor_tracing
+from local_dp.bounds.attacks import traced_length
 from local_dp.experiments.claims.attacks.tracing import claim, signed
 from local_dp.experiments.claims.attacks.tracing.claim import EXPERIMENT, MODELS, Codes, Means, Traitors
 from local_dp.experiments.claims.attacks.tracing.signed import Signed
@@ -22,6 +23,12 @@ def half_scored(shares: Any, means: Any, suspects: Any) -> Traced:
     return Traced(scores, np.ones(len(scores)))
 
 
+def a_third_unused(shares: Any, means: Any, suspects: Any) -> Traced:
+    """Scored by two thirds of the bits."""
+    used = 2 * len(shares) // 3
+    return traced(shares[:used], means[:used], suspects[:, :used])
+
+
 def all_accused(traces: Traced, failure: float) -> Bools:
     """By the one p-value, for any number of suspects."""
     accused: Bools = traces.p_values < 0.1
@@ -36,11 +43,14 @@ def shuffled(code: Any, keys: Any, tolerance: float) -> Any:
 
 UNMARKED = {"marked": lambda rows, wish: STRATEGIES["coin flips"](rows, np.random.default_rng(1))}
 ONE_TAG = {"_tags": lambda signer, messages: 0 * messages}
-ROWS, KEYS, CAUGHT = ("rows made from",), ("the holder of the keys",), ("of 6 c^2",)
+ROWS, KEYS, CAUGHT, SCORES = ("Of rows made from",), ("The holder of the keys",), ("Of 6 c^2",), ("who interleave",)
 TWINS = [
-    Twin("a score against one half", None, {"local_dp.attacks.tracing.traced": half_scored}, (Means,), ("from exact means",)),
-    Twin("a curator without noise", MODELS, {"a curator": MODELS["exact means"]}, (Means,), ("where means err",)),
-    Twin("accusations that are not shared out", Traced, {"accused": all_accused}, (Codes,), ("innocents are accused",)),
+    Twin("a score against one half", None, {"local_dp.attacks.tracing.traced": half_scored}, (Means,), ("From exact means",)),
+    Twin("a third of the means unused", None, {"local_dp.attacks.tracing.traced": a_third_unused}, (Means,), ("From exact means",)),
+    Twin("a third of the code unused", claim, {"traced": a_third_unused}, (Codes,), SCORES),
+    Twin("a code two thirds as long", claim, {"traced_length": lambda *code: 2 * traced_length(*code) // 3}, (Codes,), SCORES),
+    Twin("a curator without noise", MODELS, {"a curator": MODELS["exact means"]}, (Means,), ("From means that err",)),
+    Twin("accusations that are not shared out", Traced, {"accused": all_accused}, (Codes,), ("Innocents are accused",)),
     Twin("pirates who are not marked", claim, UNMARKED, (Codes,), CAUGHT),
     Twin("a code a sixth as long", claim, {"traced_length": lambda c, users, failure: 79}, (Codes,), CAUGHT),
     Twin("one tag under every message", Signer, ONE_TAG, (Signed,), ROWS),

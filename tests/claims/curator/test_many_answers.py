@@ -21,14 +21,14 @@ QUICK, WITHIN = Quick(EXPERIMENT), ConcentratedRounds.within
 AWAY = {"moved": lambda weights, counted, share, step: moved(weights, counted, 1.0 - (share > weights[counted].sum()), step)}
 BOLD = {"_terms": lambda k, share: Terms.for_stream(Stream(RECORDS, 256, k), BUDGET, share=share / 100)}
 STAYING = tuple(f"in rho beats {name}" for name in ("histogram", "Gaussian", "product"))
-QUERIES, MARGINALS = Queries(1000, 8), AllMarginals(5000, 12, 8)  # of the points, those to be measured again
+QUERIES, MARGINALS = Queries(1000, 12), AllMarginals(5000, 12, 12)  # of the points, those to be measured again
 TWINS = [
     Twin("tests with half the noise", FirstFar, {"_nano": 2 * 10**9}, (Privacy,), ("whole transcripts",)),
     Twin("marginals with a third", Level, {"noise": property(lambda level: 3 * level.loss.nano)}, (Privacy,), ("whole transcripts",)),
     Twin("small databases", SmallDatabase, {"choice": property(lambda small: ExponentialChoice(small.epsilon))}, (Privacy,), ("whole transcripts",)),
-    Twin("a hypothesis that moves away", pmw, AWAY, (QUERIES,), ("within 3/2 alpha",)),
+    Twin("a hypothesis that moves away", pmw, AWAY, (QUERIES,), ("alpha to 1.1 alpha",)),
     Twin("a halted run that claims all", Answered, {"answered": 1.0}, (QUERIES,), ("halts, says so",)),
-    Twin("noise of one answer on all", counting, {"moved": lambda queries: 1}, (Queries(2000, 8),), ("grow as sqrt(k)",)),
+    Twin("noise of one answer on all", counting, {"moved": lambda queries: 1}, (Queries(2000, 12),), ("grow as sqrt(k)",)),
     Twin("MWEM that learns nothing", Weights, {"move": lambda weights, columns, shares: None}, (MARGINALS,), STAYING),
     Twin(
         "a hundredth of the budget",
@@ -37,7 +37,7 @@ TWINS = [
         (MARGINALS,),
         ("in rho beats MWEM, pure",),
     ),
-    Twin("terms that are too bold", runs, BOLD, (QUERIES,), ("within 3/2 alpha",)),
+    Twin("terms that are too bold", runs, BOLD, (QUERIES,), ("alpha to 1.1 alpha",)),
 ]
 test_shown, test_wrong_twins_are_not_shown = QUICK.tests(TWINS, next(place for place, point in enumerate(QUICK.points) if isinstance(point, Queries)))
 

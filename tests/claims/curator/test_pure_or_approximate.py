@@ -10,8 +10,8 @@ from local_dp.curator.points.learner import PointLearner
 from local_dp.curator.selection.exponential import ExponentialChoice
 from local_dp.curator.thresholds.learner import PureThresholds
 from local_dp.experiments.claims.curator.pure_or_approximate import cases, runs
-from local_dp.experiments.claims.curator.pure_or_approximate.claim import EXPERIMENT
-from local_dp.experiments.claims.curator.pure_or_approximate.runs import Learner, Least, Proven, Records
+from local_dp.experiments.claims.curator.pure_or_approximate.claim import EXPERIMENT, SIZES
+from local_dp.experiments.claims.curator.pure_or_approximate.runs import Learner, Least, Proven, Records, needle_success
 from local_dp.experiments.lab.claim import Finding, Regions
 from tests.support.runs.quick import Quick, Twin, lost
 
@@ -48,13 +48,13 @@ def all_thresholds(kind: str, law: Any, generator: Any, right: Any) -> Any:
     return learner, lambda sample: learner.chance(sample, *law.good(0.1))
 
 
-SELDOM = {"release": lambda learner, sample, draws: RELEASE(replace(learner, delta=learner.delta / 50), sample, draws)}
+SELDOM = {"release": lambda learner, sample, draws: RELEASE(replace(learner, delta=learner.delta / 4), sample, draws)}
 WEAK = {"point_records": lambda *arguments: point_records(*arguments) // 5, "threshold_records": lambda *arguments: threshold_records(*arguments) // 5}
 TWICE = {"pure_success": lambda bits, epsilon, m, alpha: pure_success(bits, 2.5 * epsilon, m, alpha)}
 RATES = "releases are right as often"
-POINTS, THRESHOLDS = (f"proper learner of {of} needs as few" for of in ("points", "thresholds"))
+POINTS, THRESHOLDS = (f"proper learner of {of} of 2^{bits} needs less" for of, bits in SIZES.items())
 TWINS = [
-    Twin("runs at a fiftieth of the delta", PointLearner, SELDOM, (("points", "stable"),), (RATES,)),
+    Twin("runs at a quarter of the delta", PointLearner, SELDOM, (("points", "stable"),), (RATES,)),
     Twin(
         "twice the exponent",
         PureThresholds,
@@ -71,11 +71,18 @@ TWINS = [
     ),
     Twin("a fifth of the bounds", runs, WEAK, (("points", "proven"), ("thresholds", "proven")), (POINTS, THRESHOLDS)),
     Twin(
+        "a sum over a third of the bits",
+        runs,
+        {"needle_success": lambda bits, m: needle_success(bits // 3, m)},
+        (("thresholds", "pure"),),
+        ("enough in all the others", RATES),
+    ),
+    Twin(
         "a sum at more than twice epsilon",
         runs,
         TWICE,
         (("points", "pure"),),
-        (POINTS, "stable choice, proper, delta 1e-6 (points) takes fewer", "enough in all the others", RATES),
+        (POINTS, "stable choice, proper, delta 1e-6 (points) takes more", RATES),
     ),
 ]
 
@@ -109,4 +116,4 @@ def test_rec_concave_below_dyadic_is_not_shown() -> None:
     """A fifth of its records: another crossing, and fewer than dyadic intervals take."""
     fallen = lost(finding(concave=250))
     assert "RecConcave at depth 2" in fallen
-    assert "RecConcave, tuned, delta 1e-6 (thresholds) takes fewer" in fallen
+    assert "RecConcave, tuned, delta 1e-6 (thresholds) takes more" in fallen

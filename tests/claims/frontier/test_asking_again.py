@@ -2,9 +2,9 @@
 
 from local_dp.arrays import Counts, Floats
 from local_dp.bounds import channels
-from local_dp.bounds.channels import pasting_constant
+from local_dp.bounds.channels import parity_asked_again_bound, pasting_constant, two_laws_clients
 from local_dp.experiments.claims.frontier import asking_again
-from local_dp.experiments.claims.frontier.asking_again import EXPERIMENT, Drawn, Halving
+from local_dp.experiments.claims.frontier.asking_again import EXPERIMENT, Drawn, Halving, Laws
 from local_dp.hardness.transcripts import Turn, transcript_laws
 from tests.support.runs.quick import Quick, Twin
 
@@ -25,7 +25,15 @@ TWINS = [
         asking_again,
         {"EPSILON": 0.5, "parity_halving_clients": lambda d, epsilon, beta: 442},
         (Halving,),
-        ("halving",),
+        ("halving finds",),
     ),
+    Twin(
+        "0.85 of the bound",
+        asking_again,
+        {"parity_asked_again_bound": lambda *point: 0.85 * parity_asked_again_bound(*point)},
+        (),
+        ("from d = 8 on",),
+    ),
+    Twin("a tenth of the people too few", channels, {"two_laws_clients": lambda *point: int(0.9 * two_laws_clients(*point))}, (Laws,), ("likelier law",)),
 ]
 test_shown, test_wrong_twins_are_not_shown = QUICK.tests(TWINS)

@@ -36,6 +36,7 @@ TWINS = [
     Twin("a law that is not the best", claim, {"margin": uniform}, (Blocks,), ("agree to one part in a million",)),
     Twin("words turned round", claim, {"advantages": lambda *rest: -ADVANTAGES(*rest)}, (Vote,), VOTES),
     Twin("too few clients for the proof", claim, {"vote_clients": lambda squared, *rest: int(squared)}, (Vote,), VOTES),
+    Twin("0.85 of the bound", claim, {"margin_clients": lambda squared, *rest: margin_clients(0.85 * squared, *rest)}, (Vote,), VOTES),
     Twin("a bound that votes beat", claim, EIGHTFOLD, (Vote,), VOTES),
 ]
 

@@ -4,10 +4,9 @@ from typing import Any
 
 import pytest
 
-from local_dp.bounds.parity import parity_halving_clients
 from local_dp.experiments.claims.local.parity import claim
-from local_dp.experiments.claims.local.parity.claim import HALVING, ONE_ROUND, REFERENCE, Local, local_finding, local_points
-from local_dp.experiments.lab.claim import Check
+from local_dp.experiments.claims.local.parity.claim import FORMULA, HALVING, ONE_ROUND, Local, local_finding, local_points
+from local_dp.experiments.lab.claim import Check, Curve
 from local_dp.experiments.lab.cross_check import CrossCheck, Crossing
 from local_dp.experiments.lab.findings import Rows
 from local_dp.experiments.lab.minimal_clients import ClientCount, Search
@@ -20,13 +19,15 @@ Searches = Rows[Local, Search]
 Users = Rows[claim.Users, Crossing]
 
 
-def made(as_if: str = "", factor: float = 0.97) -> Searches:
-    """Searches at every quick point as they should be, or as if every protocol were one."""
+WITHIN = [Curve("curator", [4, 6, 8], [150, 200, 250])]
+
+
+def made(halving: str = HALVING, factor: float = 0.95) -> Searches:
+    """Searches at every quick point as they should be, or as if halving were another protocol."""
     searches: Searches = []
     for point in local_points("quick"):
         if isinstance(point, Local):
-            protocol = as_if or point.protocol
-            n = factor * (parity_halving_clients(point.d, 1.0, 0.1) if protocol == HALVING else REFERENCE[protocol][point.d])
+            n = factor * FORMULA[halving if point.protocol == HALVING else ONE_ROUND](point.d, 1.0, 0.1)
             searches.append((point, ClientCount(round(n), 0.98 * n, 1.02 * n, 1)))
     return searches
 
@@ -34,18 +35,31 @@ def made(as_if: str = "", factor: float = 0.97) -> Searches:
 CROSSED: Users = [(point, CrossCheck(500, (362, 400), (1440, 1600))) for point in local_points("quick") if isinstance(point, claim.Users)]
 
 
-def lost(searches: Searches, users: Users = CROSSED) -> list[Check]:
-    return [check for check in local_finding(searches, users)[2] if not check.shown]
+def lost(searches: Searches, users: Users = CROSSED, within: list[Curve] = WITHIN) -> list[Check]:
+    return [check for check in local_finding(searches, users, within)[2] if not check.shown]
+
+
+def said(checks: list[Check]) -> str:
+    return "; ".join(check.statement for check in checks)
 
 
 def test_checks_follow_the_measurements() -> None:
-    """Counts as known are shown; a halving that needs a factor d more, or a one-round learner below its limit, is not."""
-    curves, tables, checks = local_finding(made(), CROSSED)
+    """Counts as predicted are shown; halving that needs what one round does, counts 1.25 times too many or below their limit are not."""
+    curves, tables, checks = local_finding(made(), CROSSED, WITHIN)
     assert all(check.shown for check in checks), checks
     assert len(curves) == 4
     assert len(tables[0].rows) == len(made())
-    assert lost(made(as_if=ONE_ROUND))
-    assert [check.statement for check in lost(made(factor=0.97 / 3)) if "lower bounds" in check.statement]
+    assert said(lost(made(halving=ONE_ROUND))).count("Halving") == 2
+    assert "its formula says" in said(lost(made(factor=1.25)))
+    assert "lower bounds" in said(lost(made(factor=0.95 / 3)))
+
+
+def test_separation_needs_exponential_growth() -> None:
+    """Counts that grow by a half with each dimension are not shown, nor is a curator's learner with nearly as many examples, or none."""
+    flat: Searches = [(p, ClientCount(n := round(300 * 1.5**p.d), 0.98 * n, 1.02 * n, 1)) for p, _ in made()]
+    assert "each dimension" in said(lost(flat))
+    for within in ([Curve("curator", [4, 6, 8], [150, 200, 2000])], []):
+        assert "each dimension" in said(lost(made(), within=within))
 
 
 def quick() -> list[Check]:

@@ -11,12 +11,13 @@ import numpy as np
 import pytest
 
 from local_dp.arrays import Floats
+from local_dp.experiments.claims.laplace import laplace_reports
 from local_dp.experiments.claims.local import randomized_response, sq_to_local
 from local_dp.experiments.claims.local.local_to_sq import claim as local_to_sq
 from local_dp.experiments.claims.local.local_to_sq.claim import Draw, LocalToSq, Trees
 from local_dp.experiments.claims.local.local_to_sq.laws import OneReply, TwoReplies, divergence
-from local_dp.experiments.claims.local.randomized_response import WAYS, RandomizedResponse, Setting, Users
-from local_dp.experiments.claims.local.sq_to_local import Accuracy, SqToLocal
+from local_dp.experiments.claims.local.randomized_response import SHARE, WAYS, RandomizedResponse, Setting, Users
+from local_dp.experiments.claims.local.sq_to_local import Accuracy, Reports, SqToLocal
 from local_dp.experiments.lab.claim import Experiment, Figure
 from local_dp.oracles.local.asked import Cohort
 from local_dp.randomizers import one_bit
@@ -94,6 +95,15 @@ def believed(records: Records, epsilon: float, generator: np.random.Generator) -
     return float((generator.binomial(ones, keep) + generator.binomial(len(records) - ones, 1 - keep)) / len(records))
 
 
+def stretched(way: str) -> RandomizedResponse:
+    """An eighth more error than there should be."""
+    return RandomizedResponse({**WAYS, way: lambda records, epsilon, generator: 1.125 * WAYS[way](records, epsilon, generator) - 0.125 * SHARE})
+
+
+def one_level(way: str) -> Callable[[Any], bool]:
+    return lambda point: isinstance(point, Setting) and (point.way, point.epsilon, point.n) == (way, 1.0, 1000)
+
+
 def counted(factor: float) -> SqToLocal:
     return SqToLocal(lambda epsilon, beta: lambda query: round(factor * tight_clients(epsilon, beta)(query)))
 
@@ -108,6 +118,7 @@ COHORT = "Cohort"
 TWICE = ((one_bit, "flip_weight", lambda nano, bits: flip_weight(2 * nano, bits)),)
 NO_GAIN = ((BinaryRR, "gain", 1.0),)
 SHORT = tuple((module, COHORT, lambda start, stop: Cohort(start, stop - 1)) for module in (import_module("local_dp.oracles.local.asked"), PROTOCOL))
+LOUD = ((sq_to_local, "laplace_reports", lambda values, epsilon, generator: laplace_reports(values, epsilon / 1.02, generator)),)
 ASKED_TWICE = ((PROTOCOL, COHORT, lambda start, stop: Cohort(max(0, start - 1), stop)),)
 UNCLIPPED = (
     (SIMULATION, "mean_ratio", lambda answer, growth: (growth + 1 / growth + answer * (growth - 1 / growth)) / 2),
@@ -139,9 +150,11 @@ def drawn(point: Any) -> bool:
 DRAWS = ("The shipped simulation draws one answer", "It draws two answers")
 STEPS = ("one answer: total variation", "two answers of one individual: the same", "gives two answers exactly the real law")
 WRONG = [
-    Wrong("much noise", RandomizedResponse({**WAYS, "curator": loud}), of_way("curator"), ("curator: error falls", "the formulas predict")),
-    Wrong("a bias", RandomizedResponse({**WAYS, RESPONSE: believed}), of_way(RESPONSE), ("randomized response: error falls",)),
-    Wrong("half the clients", counted(0.5), one_query, ("With the exact count",)),
+    Wrong("much noise", RandomizedResponse({**WAYS, "curator": loud}), of_way("curator"), ("Errors fall as n", "the formula predicts")),
+    Wrong("a bias", RandomizedResponse({**WAYS, RESPONSE: believed}), of_way(RESPONSE), ("Errors fall as n",)),
+    *(Wrong(f"errors an eighth larger, {way}", stretched(way), one_level(way), ("the formula predicts",)) for way in WAYS),
+    *(Wrong(f"{part:g} of the clients", counted(part), one_query, ("With the exact count",)) for part in (0.5, 0.95)),
+    Wrong("noise a fiftieth larger", sq_to_local.EXPERIMENT, lambda point: isinstance(point, Reports), ("Laplace noise needs", "clips the Laplace"), LOUD),
     Wrong("three times the clients", counted(3.0), one_query, ("The count is tight",)),
     Wrong(
         "twice the acceptance",
@@ -182,7 +195,7 @@ def test_a_wrong_program_is_not_shown(wrong: Wrong, quick: Quick, monkeypatch: p
 
 
 def test_chance_is_allowed_for_exactly() -> None:
-    """The Chernoff bound behind the law check holds: a fair coin of 100 tosses exceeds ln(2 / p) / 100 in relative entropy with probability at most p."""
+    """The Chernoff bound behind `compared` holds: a fair coin of 100 tosses exceeds ln(2 / p) / 100 in relative entropy with probability at most p."""
     for p in (0.1, 0.01, 1e-4):
         beyond = sum(math.comb(100, heads) for heads in range(101) if divergence(heads / 100, 0.5) > math.log(2 / p) / 100)
         assert p / 20 < beyond / 2**100 <= p

@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,10 +17,11 @@ from local_dp.oracles.local.aggregate import AggregateOracle
 from local_dp.oracles.local.population import PopulationOracle
 from local_dp.populations.population import Population
 from local_dp.populations.table import Resampled, Rows
-from local_dp.protocols.learning.learn import Learn, Lesson
+from local_dp.protocols.learning.learn import Learn, Lesson, _score
 from local_dp.protocols.surveys.policies import Launch
 from local_dp.queries.questions import evaluate, parse
 from local_dp.records import Records
+from local_dp.tallies import Estimate
 from tests.support.inputs.tables import bounds, cars, diabetes, fair
 
 GENERATOR = np.random.default_rng(11)
@@ -49,7 +51,7 @@ def test_every_learner_runs_on_a_table(learner: str) -> None:
     lesson = run(protocol.algorithm(1.0, clients), AggregateOracle(population, np.random.default_rng(1), 1.0))
     compared = protocol.compared(lesson, population)
     assert abs(compared["true_score"] - compared["score_on_exact_expectations"]) <= 0.03
-    assert lesson.score.low - 0.02 <= compared["true_score"] <= lesson.score.high + 0.02
+    assert lesson.score.low - 0.02 <= protocol.true_score(lesson, population) <= lesson.score.high + 0.02
     if learner in ("linear-regression", "k-means"):
         assert compared["true_score"] < compared["true_baseline"]
     elif learner != "conjunctions":  # which has none to learn: the label is no conjunction
@@ -126,10 +128,39 @@ def test_clients_who_only_find_bounds_and_judge_are_too_few() -> None:
     """Of 30 columns with bounds to be found by three rounds each, 100 clients leave nobody to learn from: refused with what to do."""
     table = Records({f"x{place}": AGE for place in range(30)} | {"ill": ILL})
     protocol = Learn(label="ill").for_table(Launch(table, False))
-    with pytest.raises(InputError, match=r"100 clients are too few to learn: 90 find the bounds of 30 columns, 20 judge.* give bounds, name fewer features"):
+    with pytest.raises(InputError, match=r"100 clients are too few to learn: 358,320 find the bounds of 30 columns, 20 judge.* bounds, name fewer features"):
         protocol.algorithm(1.0, 100)
     with pytest.raises(InputError, match="31 queries a step, each of its own clients; 6 are too few"):
-        protocol.algorithm(1.0, 120)
+        replace(protocol, bounds=tuple(f"x{place}=18..90" for place in range(30))).algorithm(1.0, 8)
+
+
+@pytest.mark.parametrize(("labels", "match"), [
+    (ILL + (AGE > 60), "the label 'y' is neither 0 nor 1: choose a question as the label, such as 'y == 1'"), (ILL.astype(str), "is text"),
+])  # fmt: skip
+def test_a_label_of_three_classes_is_not_made_yes_and_no_in_silence(labels: Any, match: str) -> None:
+    """A column of 0 and 1, with a number missing too, is a label; one of other numbers or of text is not. A private run does not look."""
+    with pytest.raises(InputError, match=match):
+        Learn(label="y").for_table(Launch(Records({"x": AGE, "y": labels}), False))
+    Learn(label="y", missing="exclude").for_table(Launch(Records({"x": AGE, "y": np.where(AGE > 60, np.nan, ILL)}), False))
+    with pytest.raises(InputError, match="a private run does not look"):
+        Learn(label="y").for_table(Launch(Records({"x": AGE, "y": ILL}), True))
+
+
+@pytest.mark.parametrize("answer", [-3.0, 0.2, 5.0])
+def test_no_score_is_impossible(answer: float) -> None:
+    """Noise may put an answer beyond [-1, 1]: the score and its interval stay within [0, 1], and in order."""
+    for share in (None, Estimate(np.asarray(0.5), np.asarray(0.1), 50)):
+        score = _score(Estimate(np.asarray(answer), np.asarray(0.1), 50), share, 0)
+        assert 0 <= score.low <= score.value <= score.high <= 1
+
+
+def test_a_rule_no_better_than_the_constant_guess_is_said_to_be_so() -> None:
+    """A label that nothing predicts: the explanation says it; of one that age predicts, it does not."""
+    for learner, words in (("stumps", "no better than the more frequent label"), ("linear-regression", "no better than the constant guess")):
+        protocol = Learn(learner=learner, label="ill", features=("age",), bounds=("age=18..90", "ill=0..1"))
+        lesson = learnt(protocol, Resampled(Records({"age": AGE, "ill": ILL}), 20_000, 2), 2, 8.0)
+        good, bad = (replace(lesson, score=replace(lesson.score, value=value), baseline=replace(lesson.baseline, value=0.5)) for value in (0.4, 0.6))
+        assert [words in protocol.explain(each) for each in (good, bad)] == [learner == "stumps", learner != "stumps"]
 
 
 def without_privacy(table: Records, features: tuple[str, ...], label: str) -> float:

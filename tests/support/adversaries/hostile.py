@@ -337,3 +337,30 @@ class HalfTally(OneBitMean):
 
     def estimate(self, tally: Tally) -> Estimate:
         return super().estimate(Tally(np.array([[tally.n - tally.counts[0], tally.counts[0]]])))
+
+
+@dataclass(frozen=True, kw_only=True)
+class OtherError(HalfTally):
+    """States a standard error of `part` of the true one; its tally is of its own form, so that nothing can be enumerated."""
+
+    part: float = 0.5
+
+    def estimate(self, tally: Tally) -> Estimate:
+        right = super().estimate(tally)
+        return Estimate(right.value, self.part * right.standard_error, right.n)
+
+
+class SmallError(GRR):
+    """States a standard error one in a hundred too small."""
+
+    def estimate(self, tally: Tally) -> Estimate:
+        right = super().estimate(tally)
+        return Estimate(right.value, 0.99 * right.standard_error, right.n)
+
+
+class WideWords(GRR):
+    """Cannot be built with words of fewer than 64 bits, and fails in its own way."""
+
+    def prepare(self) -> None:
+        super().prepare()
+        self.k.to_bytes(self.word_bits // 32, "big")  # OverflowError below 64 bits

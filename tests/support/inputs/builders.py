@@ -52,7 +52,7 @@ SMALL = {  # parameters at which a few clients can play a protocol that gives ev
     "learn-trees": {"d": "3", "depth": "2"},
     "learn-k-means": {"rounds_asked": "3"},
     "learn-logistic-regression": {"d": "2", "alpha": "0.4"},
-    "learn": {"parameters": "steps=4"},
+    "learn": {"parameters": "steps=4", "bounds": "age=20..79; visits=0..9"},
     "local-sgd": {"d": "2", "gamma": "0.9", "alpha": "0.9", "rounds": "5", "told": "one-bit-mean"},
 }
 

@@ -46,3 +46,10 @@ def bounds(records: Records) -> tuple[str, ...]:
     """The least and the greatest value of every number column, as the bounds that `learn` takes: in a test they are public."""
     numbers = {name: values for name, values in records.columns.items() if values.dtype.kind != "U"}
     return tuple(f"{name}={np.nanmin(values)}..{np.nanmax(values)}" for name, values in numbers.items())
+
+
+def real_columns() -> dict[str, np.ndarray]:
+    """Ten columns that nobody made up: shares of zeros, long tails, missing numbers, whole numbers."""
+    married, patients, driven, tumours = fair(), diabetes(), cars(), breast_cancer()
+    named = (married, "affairs", "children", "educ"), (patients, "s5", "target"), (driven, "Horsepower", "Weight_in_lbs"), (tumours, "mean area", "area error")
+    return {name: table.numbers(name) for table, *names in named for name in names} | {"benign": tumours.numbers("target")}

@@ -1,11 +1,13 @@
 """What `many-answers` measures: errors of many queries answered at once, and the exact losses of whole transcripts."""
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
 import numpy as np
+from scipy import special
 
 from local_dp.arrays import Counts, Floats
 from local_dp.curator.account import Account, ConcentratedAccount, TrustedOracle
@@ -28,6 +30,7 @@ EPSILON, DELTA = 1.0, 1e-6
 BUDGET = approximate(EPSILON, DELTA)
 POINTS_BITS = 8  # N = 256
 RECORDS = 100_000
+HISTOGRAMS, NOISES = 8, 5  # of each table: they vary most, and cost least
 NOTHING, LAPLACE, GAUSSIAN, HISTOGRAM = "no data", "Laplace", "Gaussian", "histogram"
 WEIGHTS: dict[str, float] = {"PMW": 1.0, "PMW, a tenth of the changes": 0.1, "PMW, a fiftieth of the changes": 0.02}
 PMW, TENTH, HALTED = WEIGHTS
@@ -41,10 +44,15 @@ Named = dict[str, list[float]]
 
 @dataclass(frozen=True)
 class Errors:
-    """By answer and run, as shares of the records: the largest error, and the mean one of marginals; of PMW also alpha and the share that it answered."""
+    """By answer and run, as shares of the records: the largest error, and the mean one of marginals.
+
+    Of noise also the largest error by its law, and further ones in units of it; of PMW alpha and the share that it answered.
+    """
 
     errors: Named
     means: Named = field(default_factory=dict)
+    predicted: Named = field(default_factory=dict)
+    noise: Named = field(default_factory=dict)
     answered: Named = field(default_factory=dict)
     alpha: dict[str, float] = field(default_factory=dict)
 
@@ -75,23 +83,42 @@ class Queries:
     runs: int
 
     def measure(self, seed: int) -> Errors:
-        k, errors, answered = self.k, Named(), Named()
+        k, errors, predicted, noise, answered = self.k, Named(), Named(), Named(), Named()
         for trial in range(self.runs):
             generator = np.random.default_rng([seed, k, trial])
             draws = Draws(KeyedNoise(seed), k << 8 | trial)
             database, queries = zipf(generator), CountingQueries.random(k, 1 << POINTS_BITS, generator)
             truth = queries.counts(database)
+            laplace, gaussian = LaplaceAnswers(queries, EPSILON, DELTA), GaussianAnswers(queries, EPSILON, DELTA)
             answers: dict[str, Floats | Counts] = {
                 NOTHING: queries.shares(np.full(queries.points, RECORDS / queries.points)),
-                LAPLACE: LaplaceAnswers(queries, EPSILON, DELTA).release(database, draws),
-                GAUSSIAN: GaussianAnswers(queries, EPSILON, DELTA).release(database, draws),
+                LAPLACE: laplace.release(database, draws),
+                GAUSSIAN: gaussian.release(database, draws),
                 HISTOGRAM: queries.shares(noisy_histogram(database, draws)),
             }
+            laws = {LAPLACE: largest_exponential(k) / laplace.part.epsilon, GAUSSIAN: largest_normal(k) * math.sqrt(gaussian.variance)}
+            _add(predicted, {name: law / RECORDS for name, law in laws.items()})
             weighed = {name: _weighed(database, queries, share, draws) for name, share in WEIGHTS.items()}
             _add(errors, {name: float(np.abs(each - truth).max()) / RECORDS for name, each in answers.items()})
             _add(errors, {name: each.largest_error(truth, RECORDS) for name, each in weighed.items()})
             _add(answered, {name: each.answered for name, each in weighed.items()})
-        return Errors(errors, answered=answered, alpha={name: _terms(k, share).alpha for name, share in WEIGHTS.items()})
+            for _ in range(NOISES):
+                again = {LAPLACE: laplace.release(database, draws), GAUSSIAN: gaussian.release(database, draws)}
+                _add(noise, {name: float(np.abs(each - truth).max()) / laws[name] for name, each in again.items()})
+        return Errors(errors, predicted=predicted, noise=noise, answered=answered, alpha={name: _terms(k, share).alpha for name, share in WEIGHTS.items()})
+
+
+@cache
+def largest_exponential(k: int) -> float:
+    """The expected largest of k standard exponential variables."""
+    return float(np.sum(1 / np.arange(1, k + 1)))
+
+
+@cache
+def largest_normal(k: int) -> float:
+    """The expected largest absolute value of k standard normal variables."""
+    places = np.linspace(0, 10, 100_001)
+    return float(np.trapezoid(1 - (1 - 2 * special.ndtr(-places)) ** k, places))
 
 
 @cache
@@ -126,6 +153,8 @@ class Small:
                 small = np.array(SmallDatabase(queries, rows, EPSILON).release(database, draws))
                 answers[f"{SMALL}, {rows} rows"] = queries.shares(small * n / rows)
             _add(errors, {name: float(np.abs(each - truth).max()) / n for name, each in answers.items()})
+            for _ in range(HISTOGRAMS - 1):
+                _add(errors, {HISTOGRAM: float(np.abs(queries.shares(noisy_histogram(database, draws)) - truth).max()) / n})
         return Errors(errors)
 
 

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 
 import numpy as np
@@ -11,6 +11,7 @@ from local_dp.arrays import Floats, Ints
 from local_dp.bounds.packing import least_records, plain_success, point_records, pure_success, stable_success, threshold_records
 from local_dp.draws import Draws
 from local_dp.experiments.claims.curator.pure_or_approximate.cases import ALPHA, EPSILON, SUCCESS, Case, Cases, point_cases, threshold_cases
+from local_dp.experiments.lab.statistics import Normal, Positive, mean
 from local_dp.loss import approximate
 from local_dp.noise import KeyedNoise
 
@@ -34,7 +35,15 @@ class Least:
     high: float
     law: str  # the worst distribution
     success: float | None = None  # by an exact sum, where there is one
-    others: float = 1.0  # the least mean success on all distributions, plus three standard errors
+    others: dict[str, Normal] = field(default_factory=dict)  # where there is: the mean chances on all other distributions
+
+    def figure(self, samples: int) -> Positive:
+        """The number with its error: none where it is exact.
+
+        Student's law is near, not exact: of 100 searches for dyadic thresholds with 20 samples the errors were 1.25 times as wide, with a longer lower tail.
+        So what is claimed of these numbers leaves room: the truth is a fifth or more from each bound on that side.
+        """
+        return Positive(self.n, (self.high - self.low) / (2 * SEEN * self.n), samples - 1)
 
 
 @dataclass(frozen=True)
@@ -71,7 +80,8 @@ class Learner:
         else:
             success = _exact(of, kind, bits, delta)
             n = least_records(success, SUCCESS)
-            least = Least(n, n, n, next(iter(banks[0])), success(n), min(_means(banks, n, generator).values()))
+            first, *others = banks[0]
+            least = Least(n, n, n, first, success(n), {law: mean(_sampled(banks, law, n, generator)) for law in others})
         loss = banks[0][least.law].learner.loss
         return Records(least, loss.nano, getattr(loss, "atto", 0), *_runs(banks, least, self.runs, generator))
 
@@ -155,13 +165,9 @@ def _standard_error(chances: Callable[[int], Floats], n: int) -> float:
     return float(chances(n).std(ddof=1)) / math.sqrt(len(chances(n))) / max(slope, 1e-9)
 
 
-def _means(banks: list[Cases], n: int, generator: np.random.Generator) -> dict[str, float]:
-    """The mean success in each distribution, plus three standard errors: it may be so far from the truth."""
-    means = {}
-    for law in banks[0]:
-        values = np.array([bank[law].chance(bank[law].sample(bank[law].order(n, generator))) for bank in banks])
-        means[law] = float(values.mean() + 3 * values.std(ddof=1) / math.sqrt(len(values)))
-    return means
+def _sampled(banks: list[Cases], law: str, n: int, generator: np.random.Generator) -> Floats:
+    """The chances in one distribution, each on a sample of n records."""
+    return np.array([bank[law].chance(bank[law].sample(bank[law].order(n, generator))) for bank in banks])
 
 
 def _runs(banks: list[Cases], least: Least, runs: int, generator: np.random.Generator) -> tuple[int, float]:

@@ -10,7 +10,9 @@ from local_dp.experiments.claims.local.interaction.lists import (
     EPSILON,
     TARGET,
     Grid,
+    Learned,
     Least,
+    Placed,
     Rates,
     Users,
     accuracy_figure,
@@ -19,6 +21,7 @@ from local_dp.experiments.claims.local.interaction.lists import (
     list_headline,
     list_points,
     list_table,
+    placed_check,
 )
 from local_dp.experiments.claims.local.interaction.prefixes import (
     Prefixes,
@@ -32,16 +35,21 @@ from local_dp.experiments.claims.local.interaction.prefixes import (
 )
 from local_dp.experiments.lab.calibration import intervals_check
 from local_dp.experiments.lab.chapters import LOCAL_MODEL, Chapter
+from local_dp.experiments.lab.checks import measured
 from local_dp.experiments.lab.claim import Check, Experiment, Finding, Scale, Table, of_kind
 from local_dp.experiments.lab.coverage.stated import Stated
 from local_dp.experiments.lab.cross_check import Crossing, cross_check_shown
 from local_dp.experiments.lab.findings import Rows
 from local_dp.experiments.lab.minimal_clients import Search, reached_check
+from local_dp.experiments.lab.statistics import Rate
 from local_dp.interaction import run
 from local_dp.learners import examples
 from local_dp.noise import KeyedNoise
 from local_dp.oracles.local.population import PopulationOracle
 from local_dp.protocols.learning.sgd import LocalSGD
+
+DESCENTS: dict[Scale, dict[int, int]] = {"quick": {2: 40, 3: 5, 4: 2}, "full": {2: 60, 3: 20, 4: 10, 5: 5}}  # runs by the number of rules
+OFTEN = 0.95  # of the runs; of 30 and more at seeds 5, 7 and 8 none failed
 
 
 @dataclass(frozen=True)
@@ -71,8 +79,8 @@ class Descent:
 
 
 Descents: TypeAlias = Rows[Descent, Descended]
-Place: TypeAlias = Least | Grid | Users | Descent | Prefixes | ThresholdUsers
-Result: TypeAlias = Search | Rates | Crossing | Descended | SquareErrors
+Place: TypeAlias = Least | Grid | Placed | Users | Descent | Prefixes | ThresholdUsers
+Result: TypeAlias = Search | Rates | Learned | Crossing | Descended | SquareErrors
 
 
 def _descend(d: int, n: int, seed: np.random.Generator) -> tuple[float, float]:
@@ -99,11 +107,11 @@ class Interaction(Experiment[Place, Result]):
     source: ClassVar[str] = "Daniely, Feldman 2019; Dagan, Feldman 2020; Edmonds, Nikolov, Ullman 2020 (limits 8.3 to 8.5)"
 
     def points(self, scale: Scale) -> list[Place]:
-        full = scale == "full"
-        descents = (Descent(d, [10**4, 10**5, 10**6], 5 if full else 2) for d in ((2, 3, 4, 5) if full else (2, 3, 4)))
+        descents = (Descent(d, [10**4, 10**5, 10**6], runs) for d, runs in DESCENTS[scale].items())
         return [*list_points(scale), *descents, *prefix_points(scale)]
 
     def conclude(self, measurements: Rows[Place, Result], scale: Scale) -> Finding:
+        placed = of_kind(measurements, Placed)
         searches, descents, prefixes = of_kind(measurements, Least), of_kind(measurements, Descent), of_kind(measurements, Prefixes)
         reached = reached_check([(str(point), search) for point, search in searches])
         counts = {(point.learner, point.d): count for point, count in searches}
@@ -112,6 +120,7 @@ class Interaction(Experiment[Place, Result]):
         return Finding(
             checks=[
                 reached,
+                placed_check(placed),
                 *(list_checks(counts, errors) if reached.shown else []),
                 _descent_check(descents),
                 *prefix_checks(prefixes),
@@ -137,15 +146,16 @@ class Interaction(Experiment[Place, Result]):
 
 
 def _descent_check(descents: Descents) -> Check:
-    final = [(point, float(np.mean(each.errors[-1]))) for point, each in descents]
+    """The runs with the most clients, of all margins together."""
+    errors = [error for _, each in descents for error in each.errors[-1]]
     spent = max((each.spent for _, each in descents), default=math.inf)
-    return Check(
-        f"Private gradient descent in rounds learns the same lists as halfspaces of small margin, to an error of {2.5 * TARGET:.0%}, at epsilon 1",
-        bool(final) and max(error for _, error in final) <= 2.5 * TARGET and spent <= 1,
-        "mean error: "
-        + ", ".join(f"{error:.3f} at margin {point.margin:.2g} with {max(point.grid):,} clients" for point, error in final)
-        + f"; nobody spent more than {spent:g}",
-    )
+    means = ", ".join(f"{np.mean(each.errors[-1]):.3f} at margin {point.margin:.2g} with {max(point.grid):,} clients" for point, each in descents)
+    return measured(
+        f"Private gradient descent in rounds learns the same lists as halfspaces of small margin, at epsilon 1: to an error of {2.5 * TARGET:.0%} in "
+        f"{OFTEN:.0%} of the runs",
+        {"": Rate(sum(error <= 2.5 * TARGET for error in errors), len(errors))}, OFTEN, more=f"mean error: {means}; nobody spent more than {spent:g}",
+        also=spent <= 1,
+    )  # fmt: skip
 
 
 def _descent_table(descents: Descents) -> Table:

@@ -9,15 +9,15 @@ import numpy as np
 
 from local_dp.bounds.simulations import conditional_draw_distance, draw_distance, relative_error
 from local_dp.experiments.claims.local.local_to_sq.extremal import Accept, Tree, draw_laws, extremal_channel, mixture, random_law, within_draw_bound
-from local_dp.experiments.claims.local.local_to_sq.laws import Drawn, OneReply, Replies, TwoReplies, law_check, law_points, law_rows, law_table
+from local_dp.experiments.claims.local.local_to_sq.laws import Drawn, OneReply, Replies, TwoReplies, law_points, law_table, laws_drawn
 from local_dp.experiments.lab.chapters import LOCAL_MODEL, Chapter
-from local_dp.experiments.lab.checks import every
+from local_dp.experiments.lab.checks import drawn, measured
 from local_dp.experiments.lab.claim import Check, Experiment, Figure, Finding, Scale, Table, curve, of_kind, table
 from local_dp.experiments.lab.cross_check import Refusal
 from local_dp.experiments.lab.findings import Rows
+from local_dp.experiments.lab.intervals import about_log
+from local_dp.experiments.lab.statistics import Positive
 from local_dp.theorems.likelihood import acceptance, total_variation
-
-Z = 4.0  # a two-sided normal interval that misses with probability 6e-5, so that a true claim is hardly ever called not shown
 
 
 @dataclass(frozen=True)
@@ -84,14 +84,17 @@ class Trees:
 
 @dataclass(frozen=True)
 class Queries:
-    """Queries per answer with a normal interval (the number of trials is geometric), and the predicted number."""
+    """Queries per answer, with the standard error of their logarithm, and the predicted number."""
 
     epsilon: float
     answers: int
-    mean: float
-    low: float
-    high: float
+    mean: Positive
     predicted: float
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """Of the 95 % interval."""
+        return about_log(self.mean.value, self.mean.error)
 
 
 Place: TypeAlias = Draw | Trees | Replies
@@ -141,8 +144,8 @@ class LocalToSq(Experiment[Place, Result]):
         draws, trees = _merge(of_kind(measurements, Draw)), _merge(of_kind(measurements, Trees))
         exact = [distances for point, distances in trees if point.share == 0]
         pairs = of_kind(measurements, TwoReplies)
-        one, two = law_rows(of_kind(measurements, OneReply), pairs)
-        queries = [_queries(point, drawn.asked) for point, drawn in pairs if (point.people, point.bias, point.tier) == ("correlated", "exact", "sq")]
+        one, two, refused = laws_drawn(of_kind(measurements, OneReply), pairs)
+        queries = [_queries(point, found.asked) for point, found in pairs if (point.people, point.bias, point.tier) == ("correlated", "exact", "sq")]
         checks = [
             _within("The rejection step, one answer: total variation within the bound for every channel and every way to err", draws),
             _within("The rejection step, two answers of one individual: the same", trees),
@@ -151,25 +154,18 @@ class LocalToSq(Experiment[Place, Result]):
                 bool(exact) and all(each.worst == 0 for each in exact),
                 f"largest distance {max((each.worst for each in exact), default=math.nan):.3g} over {sum(each.patterns for each in exact)} exact cases",
             ),
-            law_check(
-                "The shipped simulation draws one answer from its law: the real one where the averages are exact, the predicted one where they err, "
-                "also where an estimate must be moved back and where no candidate is accepted in time",
-                one,
+            drawn(
+                "The shipped simulation draws one answer from its law: the real one where the averages are exact, the predicted one where they err, also where "
+                "an estimate must be moved back and where no candidate is accepted in time", one, "; ".join(refused), also=not refused,
             ),
-            law_check("It draws two answers of one individual, the second question chosen by the first answer, from their joint law, as real clients do", two),
-            every(
-                "It asks e^epsilon averages for a first answer, and (1 + tau')/(1 - tau') times that for a second",
-                (
-                    (
-                        each.low <= each.predicted <= each.high,
-                        f"epsilon {each.epsilon:g}: {each.low:.3f} to {each.high:.3f} an answer, predicted {each.predicted:.3f}",
-                    )
-                    for each in queries
-                ),
+            drawn("It draws two answers of one individual, the second question chosen by the first answer, from their joint law, as real clients do", two),
+            measured(
+                "It asks e^epsilon averages for a first answer, and (1 + tau')/(1 - tau') times that for a second (in units of the mean of both)",
+                {f"epsilon {each.epsilon:g}": each.mean / each.predicted for each in queries}, 1, 1,
             ),
-        ]
+        ]  # fmt: skip
         headline = _headline([*draws, *trees], queries)
-        return Finding(checks, [*_tables(draws, trees, queries), law_table([*one, *two])], _figures(draws, queries), headline=headline)
+        return Finding(checks, [*_tables(draws, trees, queries), law_table(one | two)], _figures(draws, queries), headline=headline)
 
 
 def _merge(rows: Merged) -> Merged:
@@ -199,16 +195,16 @@ def _within(statement: str, rows: Merged) -> Check:
 
 
 def _queries(point: TwoReplies, asked: int) -> Queries:
+    """Each answer asks a geometric number, independent of the others: the variance is known, and the mean of thousands is all but normal."""
     growth, n = math.exp(point.epsilon), point.draws
     ceiling = growth * (1 + relative_error(2 * point.epsilon, point.tolerance)) / (1 - relative_error(point.epsilon, point.tolerance))
-    mean = asked / (2 * n)
-    spread = Z * math.sqrt((growth * (growth - 1) + ceiling * (ceiling - 1)) / n) / 2
-    return Queries(point.epsilon, 2 * n, mean, mean - spread, mean + spread, (growth + ceiling) / 2)
+    error = math.sqrt((growth * (growth - 1) + ceiling * (ceiling - 1)) / n) / (growth + ceiling)
+    return Queries(point.epsilon, 2 * n, Positive(asked / (2 * n), error), (growth + ceiling) / 2)
 
 
 def _headline(rows: Merged, queries: list[Queries]) -> str:
     outside, patterns = _outside(rows)
-    averages = f"{queries[-1].mean:.2f} averages at epsilon {queries[-1].epsilon:g}" if queries else "an unknown number of averages"
+    averages = f"{queries[-1].mean.value:.2f} averages at epsilon {queries[-1].epsilon:g}" if queries else "an unknown number of averages"
     return f"A simulated answer takes {averages}. In {outside} of {patterns:,} exact cases its law is farther from a real answer's than the bound allows."
 
 
@@ -224,7 +220,7 @@ def _tables(draws: Merged, trees: Merged, queries: list[Queries]) -> list[Table]
             "Averages asked an answer, interactive",
             (
                 {
-                    "epsilon": each.epsilon, "answers": each.answers, "averages an answer": each.mean, "low": each.low, "high": each.high,
+                    "epsilon": each.epsilon, "answers": each.answers, "averages an answer": each.mean.value, "low": each.ends[0], "high": each.ends[1],
                     "predicted": each.predicted, "e^epsilon": math.exp(each.epsilon),
                 }
                 for each in queries
@@ -240,7 +236,7 @@ def _figures(draws: Merged, queries: list[Queries]) -> list[Figure]:
         curves.append(curve(f"worst found, epsilon {epsilon:g}", [(each.tau, each.worst) for each in rows]))
         curves.append(curve(f"bound, epsilon {epsilon:g}", [(each.tau, each.bound) for each in rows], "bound"))
     averages = [
-        curve("measured", [(each.epsilon, each.mean, each.low, each.high) for each in queries]),
+        curve("measured", [(each.epsilon, each.mean.value, *each.ends) for each in queries]),
         curve("e^epsilon", [(each.epsilon, math.exp(each.epsilon)) for each in queries], "theory"),
     ]
     title = "Distance of a simulated answer from a real one"

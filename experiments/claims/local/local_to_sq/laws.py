@@ -8,9 +8,10 @@ import numpy as np
 
 from local_dp.arrays import Floats
 from local_dp.errors import LocalDPError
-from local_dp.experiments.lab.claim import Check, Scale, Table
+from local_dp.experiments.lab.claim import Scale, Table, table
 from local_dp.experiments.lab.cross_check import Refusal
 from local_dp.experiments.lab.findings import Rows
+from local_dp.experiments.lab.statistics import Rate
 from local_dp.interaction import Adaptive, Algorithm, Nonadaptive, Play, run
 from local_dp.noise import KeyedNoise
 from local_dp.oracles.local.asked import Cohort, LocalQuery
@@ -27,7 +28,7 @@ from local_dp.records import Records
 from local_dp.tallies import Tally
 from local_dp.theorems.sq_from_local import sq_from_local
 
-FAILURE = 1e-6  # Pr[a right program is called wrong], over all outcomes of all cases together
+FAILURE = 1e-6  # Pr[a right program is called wrong], over all outcomes of all cases that are `compared`
 PATIENT = 400  # candidates a draw, where one candidate at a time is tried
 BIASES: Final[dict[str, Bias]] = {
     "exact": lambda expectation: 0.0,
@@ -133,6 +134,7 @@ class TwoReplies:
 
 
 Replies: TypeAlias = OneReply | TwoReplies
+Laws: TypeAlias = dict[str, tuple[list[int], list[float]]]  # by case, how often each outcome was drawn, and its probabilities
 
 
 def law_points(scale: Scale) -> list[Replies]:
@@ -250,6 +252,27 @@ def two_replies_law(point: TwoReplies) -> list[float]:
     return law
 
 
+def laws_drawn(one: Rows[OneReply, Drawn | Refusal], two: Rows[TwoReplies, Drawn]) -> tuple[Laws, Laws, list[str]]:
+    """For each case of one reply, and of two: the counts and their law; and the refused cases, each with the reason."""
+    single = {str(point): (drawn.counts, one_reply_law(SETTINGS[point.setting])) for point, drawn in one if isinstance(drawn, Drawn)}
+    pairs = {str(point): (drawn.counts, two_replies_law(point)) for point, drawn in two}
+    return single, pairs, [f"{point}: {drawn.refused}" for point, drawn in one if isinstance(drawn, Refusal)]
+
+
+def law_table(laws: Laws) -> Table:
+    """Every case, by its outcome that is furthest from the law."""
+    return table("What the shipped simulation drew, against the law", (_row(case, sum(counts), counts, law) for case, (counts, law) in laws.items()))
+
+
+def _row(case: str, n: int, counts: list[int], law: list[float]) -> dict[str, Any]:
+    off = [Rate(count, n).errors_off(p) for count, p in zip(counts, law, strict=True)]
+    worst = int(np.argmax(off))
+    return {
+        "case": case, "draws": n, "outcome furthest off": worst, "drawn": counts[worst] / n, "predicted": law[worst], "standard errors off": off[worst],
+        "total variation": sum(abs(count / n - p) for count, p in zip(counts, law, strict=True)) / 2,
+    }  # fmt: skip
+
+
 def divergence(drawn: float, predicted: float) -> float:
     """KL(drawn || predicted) of two coins, in nats."""
     terms = ((drawn, predicted), (1 - drawn, 1 - predicted))
@@ -269,43 +292,3 @@ def compared(label: str, counts: list[int], law: list[float], comparisons: int) 
         "case": label, "draws": n, "outcome": worst, "drawn": counts[worst] / n, "predicted": law[worst], "off": off[worst] / allowed,
         "distance": sum(abs(count / n - p) for count, p in zip(counts, law, strict=True)) / 2,
     }  # fmt: skip
-
-
-def _refused(label: str, why: str) -> dict[str, Any]:
-    return {"case": f"{label}: {why}", "draws": 0, "outcome": 0, "drawn": math.nan, "predicted": math.nan, "off": math.inf, "distance": math.nan}
-
-
-def law_rows(one: Rows[OneReply, Drawn | Refusal], two: Rows[TwoReplies, Drawn]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """A row for each case of one reply, and of two."""
-    comparisons = max(1, sum(len(drawn.counts) for _, drawn in [*one, *two] if isinstance(drawn, Drawn)))
-    return (
-        [
-            _refused(str(point), drawn.refused)
-            if isinstance(drawn, Refusal)
-            else compared(str(point), drawn.counts, one_reply_law(SETTINGS[point.setting]), comparisons)
-            for point, drawn in one
-        ],
-        [compared(str(point), drawn.counts, two_replies_law(point), comparisons) for point, drawn in two],
-    )
-
-
-def law_check(statement: str, rows: list[dict[str, Any]]) -> Check:
-    """Whether every outcome of every case was drawn as often as its law says."""
-    worst = max(rows, key=lambda row: float(row["off"]), default=None)
-    if worst is None:
-        return Check(statement, False, "nothing was drawn")
-    evidence = (
-        f"{len(rows)} cases; furthest: {worst['case']}, drawn {worst['drawn']:.4f} of {worst['draws']:,}, predicted {worst['predicted']:.4f}: "
-        f"{worst['off']:.2f} of what chance exceeds anywhere once in {1 / FAILURE:.0e} runs"
-    )
-    return Check(statement, worst["off"] <= 1, evidence)
-
-
-def law_table(rows: list[dict[str, Any]]) -> Table:
-    """Every case."""
-    columns = ("case", "draws", "outcome furthest off", "drawn", "predicted", "of what chance allows", "total variation")
-    return Table(
-        "What the shipped simulation drew, against the law",
-        columns,
-        [(r["case"], r["draws"], r["outcome"], r["drawn"], r["predicted"], r["off"], r["distance"]) for r in rows],
-    )

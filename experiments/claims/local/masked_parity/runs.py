@@ -97,9 +97,9 @@ class Users:
 def count(protocol: str, d: int, scale: Scale) -> Count:
     """A search with more runs if they are cheap, or if success grows slowly with n."""
     if protocol == LITERAL:
-        return Count(protocol, d, 3000 if scale == "quick" else 20_000)
+        return Count(protocol, d, 20_000)
     if scale == "quick":
-        return Count(protocol, d, 1200 if d < 10 else 4000)
+        return Count(protocol, d, 4000 if d >= 10 else 2500 if protocol in (CLAMPED, FRESH, LISTED) else 1500)
     if protocol in (CLAMPED, CURATOR):
         return Count(protocol, d, 3000 if d <= 12 else 2000)
     return Count(protocol, d, 12_000 if protocol == ONE_ROUND else 6000 if d <= 16 else 3000)

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from local_dp.experiments.lab.intervals import relative_error
+from local_dp.experiments.lab.statistics import Positive
 from local_dp.randomizers.finite import FiniteChannel
 from local_dp.randomizers.frequencies.grr import GRR
 from local_dp.randomizers.frequencies.hadamard import Hadamard
@@ -80,21 +82,17 @@ class Enumerated:
 
 @dataclass(frozen=True)
 class Squares:
-    """Mean squares over the symbols of each run's errors, the mean error of each symbol, and the mean square that theory expects."""
+    """The mean square of errors over symbols and runs, its standard error as a share of it, and the mean square that theory expects."""
 
-    squares: list[float]
-    bias: list[float]
+    mean_square: float
+    relative_error: float
+    runs: int
     expected: float
 
     @property
-    def root(self) -> float:
-        return math.sqrt(np.mean(self.squares))
-
-    @property
-    def off(self) -> float:
-        """How far the mean is from theory, in standard errors."""
-        error = float(np.std(self.squares) / math.sqrt(len(self.squares)))
-        return float(np.mean(self.squares) - self.expected) / error
+    def root(self) -> Positive:
+        """The root mean square. A run's mean over the symbols is about chi-squared with K - 1 degrees of freedom."""
+        return Positive(math.sqrt(self.mean_square), self.relative_error / 2, self.runs - 1)
 
 
 @dataclass(frozen=True)
@@ -105,11 +103,11 @@ class Errors:
     runs: int
 
     def measure(self, seed: int) -> Squares:
-        generator, counts = np.random.default_rng(seed), np.round(SHARES * TARGET.clients).astype(np.int64)
+        generator, counts = np.random.default_rng([seed, MODELS.index(self.model)]), np.round(SHARES * TARGET.clients).astype(np.int64)
         counts[0] += TARGET.clients - counts.sum()
         draw, expected = {CURATOR: _curator, MANY: _many}.get(self.model, _reports)(self.model, counts)
-        errors = [draw(generator) - counts / TARGET.clients for _ in range(self.runs)]
-        return Squares([float((error**2).mean()) for error in errors], np.mean(errors, axis=0).tolist(), expected)
+        squares = np.array([((draw(generator) - counts / TARGET.clients) ** 2).mean() for _ in range(self.runs)])
+        return Squares(float(squares.mean()), relative_error(squares), self.runs, expected)
 
 
 def _reports(model: str, counts: Any) -> Any:

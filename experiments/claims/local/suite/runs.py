@@ -143,12 +143,12 @@ def fewest_clients(name: str, trials: int, seed: int) -> Search:
     return measured_clients(successes, guess, target=1 - BETA, trials=trials, least=least)
 
 
-CHECKED = {"stumps": ({"d": "3", "alpha": "0.3"}, 150), "logistic-regression": ({"d": "2", "alpha": "0.4"}, 120)}  # parameters and clients: small points
+CHECKED = {"stumps": ({"d": "3", "alpha": "0.3"}, 150, 600), "logistic-regression": ({"d": "2", "alpha": "0.4"}, 120, 200)}  # parameters, clients, runs
 
 
 def by_client(name: str, seed: int) -> Crossing:
     """A small point of a learner's local run, client by client and drawn from its law."""
-    settings, clients = CHECKED[name]
+    settings, clients, users = CHECKED[name]
 
     def trial() -> Trial:
         protocol = find_protocol(f"learn-{name}").from_settings(settings)
@@ -159,7 +159,7 @@ def by_client(name: str, seed: int) -> Crossing:
 
         return Trial(protocol.algorithm(EPSILON, clients), lambda drawn: protocol.synthetic(clients, drawn), succeeds, clients, EPSILON)
 
-    return cross_check(trial, seed, users=150, laws=300)
+    return cross_check(trial, seed, users=users, laws=4 * users)
 
 
 def control(name: str, oracle: str, generator: np.random.Generator) -> float:
