@@ -6,7 +6,7 @@ two outcomes, and discrete Laplace noise that is clipped to 0..n has n + 1. The 
 
 import math
 import sys
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import fields, is_dataclass, replace
@@ -201,7 +201,7 @@ class Number:
         return self + -int(other)
 
     def __rsub__(self, other: Any) -> "Number":
-        return -self + other
+        return Number(self._variable, -self._sign, int(other) - self._shift)
 
     def __and__(self, mask: Any) -> int:
         word = (self._variable.low, self._variable.high, int(mask) & (int(mask) + 1)) == (0, _LAST, 0)
@@ -230,8 +230,7 @@ def law_of(release: Callable[[Draws], Any], most: int = 0, kind: type[Tree] = Tr
 
 def _explored(release: Callable[[Draws], Any], most: int, kind: type[Tree]) -> tuple[dict[Any, Fraction], bool]:
     """The same, and whether some path is exact only to `ROUNDED`."""
-    law: Counter[Any] = Counter()
-    rough = False
+    law, rough = defaultdict[Any, Fraction](Fraction), False
     left: list[tuple[int, ...]] = [()]
     with pytest.MonkeyPatch.context() as patch:
         for name in ("discrete_laplaces", "invert"):
