@@ -14,7 +14,7 @@ from local_dp.curator.counts import ColumnCounts, DiscreteGaussianCounts, Gaussi
 from local_dp.curator.intervals import CountTree, PrefixFactorization
 from local_dp.curator.inversion import least_variance
 from local_dp.curator.marginals.base import BinaryTable, Marginals
-from local_dp.curator.marginals.baselines import CharacterSums, PlainGaussian, PlainLaplace, SpanningTree
+from local_dp.curator.marginals.baselines import CharacterSums, DependentPair, PlainGaussian, PlainLaplace, SpanningTree
 from local_dp.curator.marginals.conjunctions import Disjunctions, WeightedMonomials
 from local_dp.curator.marginals.fourier import FourierGaussian
 from local_dp.curator.marginals.pairs import PairGaussian, SignTable
@@ -26,7 +26,7 @@ from local_dp.curator.sanitizers.medians import Medians
 from local_dp.curator.sanitizers.san_points import PrintedSanPoints, SanPoints
 from local_dp.curator.sanitizers.san_thresholds import PrintedSanThresholds, SanThresholds
 from local_dp.curator.sanitizers.steps import DyadicTree, NoisyHistogram
-from local_dp.curator.selection.exponential import ExponentialChoice
+from local_dp.curator.selection.exponential import BoundedRange, ExponentialChoice
 from local_dp.curator.selection.sparse import Goals, SparseChoice
 from local_dp.curator.sensitivity.mechanisms import CauchyNoise
 from local_dp.curator.sensitivity.medians import Median, SmoothMedian
@@ -63,7 +63,7 @@ COARSE = PrintedSanThresholds(4.0, 1e-3, Goals(1.0, 0.1))
 MANY = Multiset(6, np.arange(64, dtype=np.uint64), np.where(np.arange(64) == 9, 8 * 10**6, 300_000))
 
 
-ENUMERATED = ["Amplified", "BoundedRange", "PrintedChoosing", "RobustRelease"]
+ENUMERATED = ["Amplified", "PrintedChoosing", "RobustRelease"]
 
 
 def laplace(epsilon: Fraction, times: int) -> list[Ask]:
@@ -83,6 +83,7 @@ EXACT: list[tuple[Any, Any, list[Ask]]] = [
     (NoCounts(), COLUMNS, []),
     (DiscreteGaussianCounts(3, 0.25), COLUMNS, [("signed", _sizes(Fraction(3, 1) / (2 * Fraction(1, 4))), 3)]),
     (GaussianCounts(3, 1.0, 1e-3), COLUMNS, normal(least_variance(3, LOSS), 3)),
+    (BoundedRange(DependentPair(((0, 1), (1, 2)), (0, 1), 1.0)), ROWS, [("choose", ExponentialChoice(1.0, 2))]),
     (GaussianMarginal(3, 5, 7), ROWS, normal(7, 4)),
     (CharacterSums(((0,), (0, 1), (2,)), ATTO // 8), ROWS, normal(2 * 3 * 8, 3)),
     (PlainGaussian(WORKLOAD, 1.0, 1e-3), ROWS, normal(least_variance(2 * 3, LOSS), 12)),

@@ -1,6 +1,5 @@
 """Private multiplicative weights: whole transcripts enumerated, wrong twins that lose more, and hypotheses that come nearer with every change."""
 
-from collections import Counter
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
@@ -8,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy.stats import chisquare
 
 from local_dp.arrays import Counts
 from local_dp.curator.account import Account, ConcentratedAccount, TrustedOracle
@@ -24,6 +22,7 @@ from local_dp.interaction import run
 from local_dp.loss import Loss, Pure, approximate
 from local_dp.noise import KeyedNoise
 from tests.support.inputs.refusals import refuse
+from tests.support.mechanisms.paths import follows, settled
 
 NANO = 10**9  # epsilon 1 for every noise
 STREAMS = [CountingQueries(np.array(rows)) for rows in product(((True, False), (False, True)), repeat=3)]
@@ -84,36 +83,29 @@ def test_a_test_on_alpha_loses_more(monkeypatch: pytest.MonkeyPatch) -> None:
 class Recorder(TrustedOracle[Counts]):
     """Records its queries and answers."""
 
-    def __init__(self, database: Counts, seed: int) -> None:
-        super().__init__(database, Account(Pure(10**15)), Draws(KeyedNoise(seed)))
+    def __init__(self, database: Counts, draws: Draws) -> None:
+        super().__init__(database, Account(Pure(10**15)), draws)
         self.told: tuple[Any, ...] = ()
         self.asked: tuple[Any, ...] = ()
 
     def answer(self, mechanisms: Any) -> Any:
-        answers = super().answer(mechanisms)
+        answers = settled(super().answer(mechanisms))
         self.asked, self.told = (*self.asked, *mechanisms), (*self.told, answers)
         return answers
 
 
 def test_the_code_draws_from_its_transcripts() -> None:
-    """Their chances add up to 1, and 1,000 runs fit them (chi-squared, failure 1e-6); they do not fit those of a threshold that is one larger."""
-    n, database = 2, np.array([2, 0])
-    law, other = (transcripts(MultiplicativeWeights(STREAMS[2], n, Terms(alpha, 3, 1.0, 0.5)).algorithm(), database) for alpha in (0.5, 0.99))
-    assert sum(law.values()) == 1
+    """All paths of all answers add up to their chances; not to those of a threshold that is one larger."""
+    database = np.array([2, 0])
+    exact, other = (MultiplicativeWeights(STREAMS[2], 2, Terms(alpha, 3, 8.0, 0.5)).algorithm for alpha in (0.5, 0.99))
 
-    drawn: Counter[Any] = Counter()
-    for seed in range(1000):
-        oracle = Recorder(database, seed)
-        run(weights(STREAMS[2], n).algorithm(), oracle)
-        drawn[oracle.told] += 1
-    assert set(drawn) <= set(law)
+    def told(draws: Draws) -> Any:
+        oracle = Recorder(database, draws)
+        run(exact(), oracle)
+        return oracle.told
 
-    def p_value(chances: dict[Transcript[int | None], Fraction]) -> float:
-        common = [transcript for transcript, chance in chances.items() if chance * 1000 >= 5]
-        expected, observed = [float(chances[transcript]) * 1000 for transcript in common], [drawn[transcript] for transcript in common]
-        return float(chisquare([*observed, 1000 - sum(observed)], [*expected, 1000 - sum(expected)]).pvalue)
-
-    assert p_value(law) > 1e-6 > p_value(other)
+    assert follows(told, transcripts(exact(), database), 5)
+    assert not follows(told, transcripts(other(), database), 5)
 
 
 def test_each_change_brings_the_hypothesis_nearer() -> None:
