@@ -12,8 +12,9 @@ from local_dp.curator.reductions.learners import MediansByLabel
 from local_dp.curator.sanitizers.medians import Medians
 from local_dp.curator.sanitizers.point_counts import NoisyCounts, ThresholdedHistogram
 from local_dp.curator.sanitizers.san_points import PrintedSanPoints
-from local_dp.experiments.claims.curator import sanitizing
-from local_dp.experiments.claims.curator.sanitizing import EXPERIMENT, TREE_DELTAS, Counts, Learned, Proven, Released, Searched, Shape, Thresholds
+from local_dp.experiments.claims.curator.sanitizing import runs as sanitizing
+from local_dp.experiments.claims.curator.sanitizing.claim import EXPERIMENT
+from local_dp.experiments.claims.curator.sanitizing.runs import TREE_DELTAS, Counts, Learned, Proven, Released, Searched, Shape, Thresholds
 from local_dp.experiments.lab.claim import Finding, Scale
 from local_dp.experiments.lab.minimal_clients import ClientCount
 from tests.support.runs.quick import Quick, Twin, lost
