@@ -239,8 +239,7 @@ def table_errors(rows: Counts, generator: np.random.Generator) -> dict[str, floa
 
 def _rows(n: int, generator: np.random.Generator) -> Counts:
     """Two kinds of rows, whose bits are 1 with probability .85 and .3."""
-    rows: Counts = (generator.random((n, COLUMNS)) < np.where(generator.random((n, 1)) < 0.5, 0.85, 0.3)) @ (1 << np.arange(COLUMNS))
-    return rows
+    return np.asarray((generator.random((n, COLUMNS)) < np.where(generator.random((n, 1)) < 0.5, 0.85, 0.3)) @ (1 << np.arange(COLUMNS)))
 
 
 def _played(queries: Separated, rows: Counts, player: DataPlayer, draws: Draws, generator: np.random.Generator) -> Counts:
