@@ -206,6 +206,15 @@ def spare(mechanism: SparseMedians, pairs: Iterable[tuple[Multiset, Multiset]]) 
     return float(max(result)) / mechanism.removed.delta
 
 
+@pytest.mark.parametrize(("epsilon", "levels", "delta"), [(2.0, 1, 1e-2), (1.0, 3, 1e-6), (8.0, 2, 1e-4)])
+def test_a_replaced_record_is_one_removed_and_one_added(epsilon: float, levels: int, delta: float) -> None:
+    """It costs twice the epsilon, and (1 + e^(eps / 2)) times the delta, rounded up by at most 1e-8 of it; all is within the stated delta."""
+    mechanism = SparseMedians(epsilon, levels, 0, delta)
+    once, exact = mechanism.removed, mechanism.removed.atto * (1 + exp_epsilon(mechanism.removed.nano))
+    assert mechanism.loss.nano == 2 * once.nano
+    assert exact <= mechanism.loss.atto <= min(exact * (1 + Fraction(1, 10**8)) + 1, Fraction(delta) * ATTO)
+
+
 def test_a_record_alone_in_its_intervals() -> None:
     """One at 7 beside 30 at 0, eight points: candidates that only it makes weigh nearly all of delta; a forgotten growth is too much."""
     pair = Multiset.of([0] * 30 + [7], 3), Multiset.of([0] * 30, 3)

@@ -1,12 +1,12 @@
 """Every path of a curator's sampler: `Draws` whose outcomes are enumerated, each with its exact probability.
 
-A draw is a `Number` that is not yet known. A comparison splits its range, and the path goes on with one part. So a draw below 2^64 that is compared once has
+A draw is a `Number` that is not yet known. A comparison splits its range, and each part is a path of its own. So a draw below 2^64 that is compared once has
 two outcomes, and discrete Laplace noise that is clipped to 0..n has n + 1. The law of a release is the sum over its paths (`law_of`).
 """
 
 import math
 import sys
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import fields, is_dataclass, replace
@@ -201,7 +201,7 @@ class Number:
         return self + -int(other)
 
     def __rsub__(self, other: Any) -> "Number":
-        return -self + other
+        return Number(self._variable, -self._sign, int(other) - self._shift)
 
     def __and__(self, mask: Any) -> int:
         word = (self._variable.low, self._variable.high, int(mask) & (int(mask) + 1)) == (0, _LAST, 0)
@@ -230,8 +230,7 @@ def law_of(release: Callable[[Draws], Any], most: int = 0, kind: type[Tree] = Tr
 
 def _explored(release: Callable[[Draws], Any], most: int, kind: type[Tree]) -> tuple[dict[Any, Fraction], bool]:
     """The same, and whether some path is exact only to `ROUNDED`."""
-    law: Counter[Any] = Counter()
-    rough = False
+    law, rough = defaultdict[Any, Fraction](Fraction), False
     left: list[tuple[int, ...]] = [()]
     with pytest.MonkeyPatch.context() as patch:
         for name in ("discrete_laplaces", "invert"):
@@ -246,7 +245,7 @@ def _explored(release: Callable[[Draws], Any], most: int, kind: type[Tree]) -> t
 
 
 def follows(release: Callable[[Draws], Any], law: Mapping[Any, Any], most: int = 0) -> bool:
-    """Whether the paths add up to the law exactly; but for what is cut off, less than 1e-5 in all."""
+    """Whether the paths add up to the law exactly, except for unlikely paths that are cut off, less than 1e-5 in all."""
     (paths, rough), total = _explored(release, most, Tree), sum(map(Fraction, law.values()))
     cut, rounded = 1 - sum(paths.values()), ROUNDED if rough else 0
     assert cut < 1e-5, "too many paths are cut off; try a larger epsilon"
