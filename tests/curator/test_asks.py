@@ -59,7 +59,7 @@ THIRD = rho_within(LOSS).atto_rho // 3
 SPLIT = PartitionRectangles(EqualRanks(4, 3, 0.5, 1e-3), 2, 0.2, 0.25)
 GOALS = Goals(0.5, 0.1)
 SAN, PRINTED, LINES = SanPoints(1.0, 1e-3, GOALS), PrintedSanPoints(1.0, 1e-3, GOALS), SanThresholds(1.0, 1e-3, GOALS)
-COARSE = PrintedSanThresholds(1.0, 1e-3, Goals(1.0, 0.1))
+COARSE = PrintedSanThresholds(4.0, 1e-3, Goals(1.0, 0.1))
 MANY = Multiset(6, np.arange(64, dtype=np.uint64), np.where(np.arange(64) == 9, 8 * 10**6, 300_000))
 
 
