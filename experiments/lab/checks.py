@@ -11,7 +11,6 @@ from local_dp.arrays import Floats, Ints
 from local_dp.experiments.lab.claim import Check
 from local_dp.experiments.lab.statistics import POWER, Rate, Statistic
 
-SURE = 3.9
 ALPHA = 2e-5  # the chance of one check to fail where its claim is true: with 500 checks, 1 % for all together
 
 
@@ -103,7 +102,3 @@ def alike(first: Rate, second: Rate, alpha: float) -> tuple[bool, float]:
 def _log_choose(n: int, counts: Ints) -> Floats:
     logs: Floats = special.gammaln(n + 1) - special.gammaln(counts + 1) - special.gammaln(n - counts + 1)
     return logs
-
-
-def in_words(successes: int, trials: int) -> str:
-    return str(Rate(successes, trials))

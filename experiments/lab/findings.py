@@ -8,12 +8,10 @@ from typing import Any, TypeAlias, TypeVar
 import numpy as np
 
 from local_dp.arrays import Floats
-from local_dp.experiments.lab.checks import every
 from local_dp.experiments.lab.claim import Check, Curve, curve
-from local_dp.experiments.lab.intervals import about, about_log, ratio, relative_error, student
+from local_dp.experiments.lab.intervals import about, about_log, relative_error, student
 from local_dp.tallies import Z95
 
-CERTAIN = 4.4  # standard errors: a correct rate or order is called wrong once in 100,000
 P = TypeVar("P")
 M = TypeVar("M")
 Rows: TypeAlias = list[tuple[P, M]]
@@ -49,12 +47,6 @@ def mean_log(values: Values, z: float = Z95) -> tuple[float, float, float]:
     """The mean of independent positive values and its interval, by Student's quantile on a logarithmic scale."""
     mean = float(np.mean(values))
     return mean, *about_log(mean, relative_error(values), student(len(values) - 1, z))
-
-
-def smaller(statement: str, cases: Iterable[tuple[Values, Values, str]]) -> Check:
-    """Whether the mean of the first values is certainly below that of the second, in each case (first, second, name)."""
-    ratios = [(ratio(second, first, CERTAIN), name) for first, second, name in cases]
-    return every(statement, ((low > 1, f"{name}{times:.2f} [{low:.2f}, {high:.2f}] times smaller") for (times, low, high), name in ratios))
 
 
 def first_wrong(statement: str, cases: Iterable[tuple[bool, str]], total: str) -> Check:

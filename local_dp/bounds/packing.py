@@ -51,7 +51,7 @@ def threshold_records(bits: int, epsilon: float, alpha: float, beta: float) -> i
     """For a pure proper learner of thresholds: 73, 134, 254, 490, 954 at 16, 32, 64, 128, 256 bits (alpha = beta = .1, eps 1).
 
     The kinds: just over alpha on (t - 1, 0) and on (t, 1), the rest on (0, 0) and (2^bits - 1, 1), for the 2^(bits - 1) odd t; only 1 iff x >= t is within
-    alpha. K ~ Bin(m, 2 alpha). All t > 0 would do, and add as much as one more bit.
+    alpha. K ~ Bin(m, 2 alpha). All t > 0 would do, and add as much as one more bit. Not of improper learners: "x is odd" has error 0 on all these records.
     """
     return least_not_excluded(_log_below(bits - 1, 1), lambda m: CountLaw.binomial(m, 2 * _share(alpha, 2)), epsilon, beta)
 

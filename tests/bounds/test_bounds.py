@@ -218,6 +218,11 @@ def test_one_round_stays_above_its_proven_bound(epsilon: float) -> None:
         assert bound < masked_parity_one_round_bound(d, epsilon / 1.01, 0.9)
 
 
+def test_the_proven_count_of_one_round() -> None:
+    """The figure of README: no one-round protocol for 16 bits needs fewer clients at epsilon 1 and 90 %."""
+    assert math.ceil(masked_parity_one_round_bound(16, 1.0, 0.9)) == 925_221
+
+
 @pytest.mark.parametrize("wrong", [0.0, 1.0, -1.0, math.nan, math.inf, 1e-12, 1e308])
 def test_bad_input(wrong: float) -> None:
     """Epsilons out of range; failure probabilities that do not lie between 0 and 1; tolerances beyond (0, 2]."""

@@ -167,10 +167,9 @@ def test_the_list_is_decoded_by_both_rounds() -> None:
     protocol, rounds = MaskedParityList(d=d), 60
     for seed in range(rounds):
         population, generator = protocol.synthetic(n, seed), np.random.default_rng(seed)
-        oracle, asked = AggregateOracle(population, generator, 1.0), list[LocalQuery]()
-        answers = list[Tally]()
-        found = run(protocol.algorithm(1.0, n), Watched(oracle, asked.extend, lambda _, tallies, kept=answers: kept.extend(tallies)))
-        (first, second), (hashed, tally) = asked, answers
+        oracle, seen = AggregateOracle(population, generator, 1.0), list[tuple[tuple[LocalQuery, ...], tuple[Tally, ...]]]()
+        found = run(protocol.algorithm(1.0, n), Watched(oracle, after=lambda *both, seen=seen: seen.append(both)))
+        (((first,), (hashed,)), ((second,), (tally,))) = seen
         query = second.query
         assert isinstance(query, MaskedList)
         candidates = query.vectors()

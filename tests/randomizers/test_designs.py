@@ -196,9 +196,9 @@ def test_between_the_fields_little_is_lost() -> None:
         least = _variances(growth, k, np.floor(k / (growth + 1)), k)
         middle = np.floor(order / (growth + 1))
         taken = np.minimum(_variances(growth, order, np.maximum(middle, 2.0), k), _variances(growth, k, np.ones(len(growth)), k))
-        loss = taken / least - 1
-        assert loss.min() > -1e-9
-        worst[k] = (float(loss.max()), (int(loss.argmax()) + 1) / 100)
+        losses = taken / least - 1
+        assert losses.min() > -1e-9
+        worst[k] = (float(losses.max()), (int(losses.argmax()) + 1) / 100)
     assert {k: round(loss, 3) for k, (loss, _) in worst.items() if loss > 0.04} == {6: 0.079, 9: 0.060}
     for k in (6, 9, 24, 14):
         loss, epsilon = worst[k]

@@ -239,8 +239,7 @@ def table_errors(rows: Counts, generator: np.random.Generator) -> dict[str, floa
 
 def _rows(n: int, generator: np.random.Generator) -> Counts:
     """Two kinds of rows, whose bits are 1 with probability .85 and .3."""
-    rows: Counts = (generator.random((n, COLUMNS)) < np.where(generator.random((n, 1)) < 0.5, 0.85, 0.3)) @ (1 << np.arange(COLUMNS))
-    return rows
+    return np.asarray((generator.random((n, COLUMNS)) < np.where(generator.random((n, 1)) < 0.5, 0.85, 0.3)) @ (1 << np.arange(COLUMNS)))
 
 
 def _played(queries: Separated, rows: Counts, player: DataPlayer, draws: Draws, generator: np.random.Generator) -> Counts:
@@ -293,7 +292,7 @@ class Oracles(Experiment[Point, Measurement]):
         ]
 
     def conclude(self, measurements: list[tuple[Point, Measurement]], scale: Scale) -> Finding:
-        alone, robust = of_kind(measurements, Alone), of_kind(measurements, Robust)
+        alone, robust, prices = of_kind(measurements, Alone), of_kind(measurements, Robust), of_kind(measurements, Price)
         learned = {p.examples: m.errors for p, m in of_kind(measurements, Learning)}
         played = {p.rows: m.errors for p, m in of_kind(measurements, Tables)}
         errors = [(name, n, *mean_about(by[name])) for name in LEARNERS for n, by in learned.items()]
@@ -327,11 +326,8 @@ class Oracles(Experiment[Point, Measurement]):
                 ((0 < m.worst <= m.delta < 0.6, f"{m.worst:.4f} of {m.delta:.4f} at epsilon {m.epsilon:.4f}") for _, m in robust),
             ),
             every(
-                "the change by one surviving piece more is at worst the stated one: less than twice eps*",
-                (
-                    (-1e-6 < m.changed - m.stated <= 1e-9 and m.stated * p.parts < 2, f"{m.changed * p.parts:.4f} eps* at 1/{p.parts}")
-                    for p, m in of_kind(measurements, Price)
-                ),
+                "the change by one surviving piece more is at worst the stated one: less than twice eps* (in units of it)",
+                ((-1e-6 < m.changed - m.stated <= 1e-9 and m.stated * p.parts < 2, f"{m.changed * p.parts:.4f} at 1/{p.parts}") for p, m in prices),
             ),
             *_check_learners(learned),
             *_check_game(played),
@@ -392,12 +388,10 @@ def _check_game(played: Sized) -> list[Check]:
         top, bottom = played.get(n, {}).get(worse, []), played.get(ALL, {}).get(better, [])
         return {f"{worse}, {n:,} rows": Claimed(ratio(top, bottom), least)}
 
-    game = times(PRODUCT, ALL, GAME, 5.5) | times(GAME, SOME, GAME, 2) | times(ONE_DRAW, ALL, GAME, 11)
     return [
         holds(
-            f"on {ALL:,} rows the game's table errs 5.5 times less than a product of columns, 11 times less than with one draw a round, "
-            f"and half as much as on {SOME:,}",
-            game,
+            f"on {ALL:,} rows the game's table errs 5.5 times less than a product of columns, 11 times less than with one draw, half as much as on {SOME:,}",
+            times(PRODUCT, ALL, GAME, 5.5) | times(GAME, SOME, GAME, 2) | times(ONE_DRAW, ALL, GAME, 11),
         ),
         holds("a noisy histogram errs 40 times less than the game's table there", times(GAME, ALL, HISTOGRAM, 40)),
     ]

@@ -89,10 +89,6 @@ class Accuracy:
             good += max(map(abs, answers)) <= self.tau
         return Successes(good, clients)
 
-    def interval(self, successes: Successes) -> tuple[float, float]:
-        """Of the success rate."""
-        return wilson(successes.good, self.trials)
-
     def as_predicted(self, successes: Successes) -> Claimed:
         """That the rate is the law's."""
         law = self.predicted(successes)
@@ -361,7 +357,7 @@ def _tables(accuracy: Rows[Accuracy, Successes], variances: Rows[Reports, Varian
         Table(
             "Runs with every answer within tau, with 95 % intervals",
             ("epsilon", "tau", "queries", "part of the count", "clients a query", "rate", "low", "high", "predicted"),
-            [(p.epsilon, p.tau, p.t, p.part, s.clients, s.good / p.trials, *p.interval(s), p.predicted(s)) for p, s in accuracy],
+            [(p.epsilon, p.tau, p.t, p.part, s.clients, s.good / p.trials, *wilson(s.good, p.trials), p.predicted(s)) for p, s in accuracy],
         ),
         Table(
             "Variance of one unbiased report at mean 0",

@@ -324,7 +324,7 @@ class Learn(LocalProtocol[Lesson]):
         if not right:
             least, most = result.encoding.label_low, result.encoding.label_high
             clipped = f"; the error is that of {result.encoding.label} clipped to [{least:.4g}, {most:.4g}]" if least < most else ""
-            return f"{rule}{clipped}" + ("" if better else "; no better than the constant guess")
+            return f"{rule}{clipped}" + ("" if better else "; no better than the middle of the bounds for all")
         value, low, high = (f"{100 * share:.0f}" for share in (result.score.value, result.score.low, result.score.high))
         worse = "" if better else " It is no better than the more frequent label for all."
         return f"{result.encoding.label} where {rule}; right on {value} % of the clients held out, {low} to {high} % with 95 % confidence.{worse}"

@@ -1,5 +1,6 @@
 """`many-answers` is shown as it stands; wrong noise, wrong moves and wrong claims in its place are not."""
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -13,7 +14,7 @@ from local_dp.curator.query_release.synthetic import ConcentratedRounds
 from local_dp.curator.selection.exponential import ExponentialChoice
 from local_dp.experiments.claims.curator.many_answers import runs
 from local_dp.experiments.claims.curator.many_answers.claim import EXPERIMENT
-from local_dp.experiments.claims.curator.many_answers.runs import BUDGET, CONCENTRATED, FOURIER, NEAREST, PRODUCT, RECORDS, AllMarginals, Privacy, Queries
+from local_dp.experiments.claims.curator.many_answers.runs import BUDGET, FOURIER, NEAREST, PRODUCT, RECORDS, AllMarginals, Privacy, Queries
 from tests.support.runs.quick import Quick, Twin, lost
 
 pytestmark = pytest.mark.long
@@ -27,8 +28,8 @@ TWINS = [
     Twin("marginals with a third", Level, {"noise": property(lambda level: 3 * level.loss.nano)}, (Privacy,), ("whole transcripts",)),
     Twin("small databases", SmallDatabase, {"choice": property(lambda small: ExponentialChoice(small.epsilon))}, (Privacy,), ("whole transcripts",)),
     Twin("a hypothesis that moves away", pmw, AWAY, (QUERIES,), ("alpha to 1.1 alpha",)),
-    Twin("a halted run that claims all", Answered, {"answered": 1.0}, (QUERIES,), ("halts, says so",)),
-    Twin("noise of one answer on all", counting, {"moved": lambda queries: 1}, (Queries(2000, 12),), ("grow as sqrt(k)",)),
+    Twin("a halted run that claims all", Answered, {"answered": 1.0}, (QUERIES,), ("halts, and says so",)),
+    Twin("noise of one answer on all", counting, {"moved": lambda queries: 1}, (Queries(2000, 12),), ("grows as sqrt(k)",)),
     Twin("MWEM that learns nothing", Weights, {"move": lambda weights, columns, shares: None}, (MARGINALS,), STAYING),
     Twin(
         "a hundredth of the budget",
@@ -42,9 +43,16 @@ TWINS = [
 test_shown, test_wrong_twins_are_not_shown = QUICK.tests(TWINS, next(place for place, point in enumerate(QUICK.points) if isinstance(point, Queries)))
 
 
-@pytest.mark.parametrize("twin", [FOURIER, CONCENTRATED, PRODUCT])
-def test_a_table_that_is_not_the_nearest_is_not_shown(twin: str) -> None:
-    """The characters as they are, MWEM's table, independent columns: each in its place."""
+WRONG: dict[str, Callable[[dict[str, list[float]]], list[float]]] = {
+    "the characters": lambda means: means[FOURIER],
+    "independent columns": lambda means: means[PRODUCT],
+    "errors of 1.3 times its own": lambda means: [1.3 * error for error in means[NEAREST]],
+}
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+def test_a_table_that_is_not_the_nearest_is_not_shown(wrong: str) -> None:
+    """Each in its place. MWEM's table, 1.25 times worse at 15,000 records alone, takes more runs than the quick ones."""
     measured = [(point, QUICK.right(place)) for place, point in enumerate(QUICK.points)]
-    swapped = [(point, replace(m, means={**m.means, NEAREST: m.means[twin]}) if isinstance(point, AllMarginals) else m) for point, m in measured]
+    swapped = [(point, replace(m, means={**m.means, NEAREST: WRONG[wrong](m.means)}) if isinstance(point, AllMarginals) else m) for point, m in measured]
     assert "the table nearest" in lost(EXPERIMENT.conclude(swapped, "quick"))

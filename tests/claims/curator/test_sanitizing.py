@@ -12,8 +12,9 @@ from local_dp.curator.reductions.learners import MediansByLabel
 from local_dp.curator.sanitizers.medians import Medians
 from local_dp.curator.sanitizers.point_counts import NoisyCounts, ThresholdedHistogram
 from local_dp.curator.sanitizers.san_points import PrintedSanPoints
-from local_dp.experiments.claims.curator import sanitizing
-from local_dp.experiments.claims.curator.sanitizing import EXPERIMENT, TREE_DELTAS, Counts, Learned, Proven, Released, Searched, Shape, Thresholds
+from local_dp.experiments.claims.curator.sanitizing import runs as sanitizing
+from local_dp.experiments.claims.curator.sanitizing.claim import EXPERIMENT
+from local_dp.experiments.claims.curator.sanitizing.runs import TREE_DELTAS, Counts, Learned, Proven, Released, Searched, Shape, Thresholds
 from local_dp.experiments.lab.claim import Finding, Scale
 from local_dp.experiments.lab.minimal_clients import ClientCount
 from tests.support.runs.quick import Quick, Twin, lost
@@ -57,8 +58,8 @@ TWINS = [
     Twin("a sum at twice epsilon", sanitizing, TWICE, (Counts,), (CROSSING, SUMS)),
     Twin("half the bound", sanitizing, {"sanitizer_records": lambda *arguments: sanitizer_records(*arguments) // 2}, (Proven,), (SEPARATION,)),
     Twin("a small printed size", PrintedSanPoints, {"least": property(lambda points: 100)}, (Proven,), ("printed sizes",)),
-    Twin("trees at half the epsilon", sanitizing, {"tree_of": lambda kind: Medians(0.5, 4)}, (Shape,), ("data of every shape",)),
-    Twin("trees at four fifths of the epsilon", sanitizing, {"tree_of": lambda kind: Medians(0.8, 4)}, (Shape,), ("data of every shape",)),
+    Twin("trees at half the epsilon", sanitizing, {"tree_of": lambda kind: Medians(0.5, 4)}, (Shape,), ("data of the hardest shapes",)),
+    Twin("trees at four fifths of the epsilon", sanitizing, {"tree_of": lambda kind: Medians(0.8, 4)}, (Shape,), ("data of the hardest shapes",)),
     Twin("a hypothesis that ignores the release", sanitizing, {"best_threshold": lambda released: 1}, (Learned,), LEARNING),
     Twin("enough records at half", sanitizing, {"MediansByLabel": lambda epsilon, levels: MediansByLabel(4 * epsilon, levels)}, (Learned,), LEARNING),
     Twin("a seventieth of the records", sanitizing, {"DEARER": 70}, (Learned,), LEARNING),

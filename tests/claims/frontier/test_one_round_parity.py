@@ -32,8 +32,8 @@ def invented(point: Point) -> Measurement:
     if isinstance(point, Cross):
         return CrossCheck(500, (362, 400), (1440, 1600))
     assert isinstance(point, Count)
-    n = claim.guess(point.kind, point.d) * (0.95 if point.kind == claim.MASKS else 1.0)
-    return ClientCount(round(n), 0.98 * n, 1.02 * n, 1)
+    count = claim.guess(point.kind, point.d) * (0.95 if point.kind == claim.MASKS else 1.0)
+    return ClientCount(round(count), 0.98 * count, 1.02 * count, 1)
 
 
 def found(*kinds: type, changed: Mapping[tuple[type, str], Measurement] = {}) -> Finding:

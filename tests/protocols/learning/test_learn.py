@@ -156,7 +156,7 @@ def test_no_score_is_impossible(answer: float) -> None:
 
 def test_a_rule_no_better_than_the_constant_guess_is_said_to_be_so() -> None:
     """A label that nothing predicts: the explanation says it; of one that age predicts, it does not."""
-    for learner, words in (("stumps", "no better than the more frequent label"), ("linear-regression", "no better than the constant guess")):
+    for learner, words in (("stumps", "no better than the more frequent label"), ("linear-regression", "no better than the middle of the bounds")):
         protocol = Learn(learner=learner, label="ill", features=("age",), bounds=("age=18..90", "ill=0..1"))
         lesson = learnt(protocol, Resampled(Records({"age": AGE, "ill": ILL}), 20_000, 2), 2, 8.0)
         good, bad = (replace(lesson, score=replace(lesson.score, value=value), baseline=replace(lesson.baseline, value=0.5)) for value in (0.4, 0.6))

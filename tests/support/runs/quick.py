@@ -82,8 +82,10 @@ class Quick:
         return self.found(again)
 
     def shows(self, place: int = 0) -> None:
-        """Asserts that the claim is shown, and that a point measured twice with one seed is identical."""
-        assert self.found().verdict == "shown", lost(self.found())
+        """Asserts that the claim is shown, by checks of stated power, and that a point measured twice with one seed is identical."""
+        finding = self.found()
+        assert finding.verdict == "shown", lost(finding)
+        sure(finding)
         assert plain(self.measure(place)) == plain(self.right(place))
 
     def tests(self, twins: list[Twin], place: int = 0) -> tuple[Callable[[], None], Callable[..., None]]:
@@ -107,6 +109,12 @@ class Quick:
         twin.apply(patch)
         fallen = lost(self.where(*twin.points))
         assert all(part in fallen for part in twin.falls), fallen
+
+
+def sure(finding: Finding) -> None:
+    """Asserts that each measured check states its chance and what it catches, and that a claim's checks fail by chance 4 times in 10,000 at most."""
+    assert all(0 < check.chance <= 1e-4 and check.catches != "nothing" for check in finding.checks if check.chance or check.catches)
+    assert sum(check.chance for check in finding.checks) <= 4e-4
 
 
 def lost(finding: Finding) -> str:

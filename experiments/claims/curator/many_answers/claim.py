@@ -172,8 +172,9 @@ def _check_losers(queries: Sized) -> list[Check]:
 
 def _check_halted(large: Sized) -> Check:
     """A run that used up its changes is marked; the error of its answers looks best."""
-    answered = [k * share for k, m in large.items() for share in m.answered[HALTED]]
-    looks = {"queries answered": Claimed(positive_mean(answered), high=180), "times smaller": Claimed(_pooled(large, TENTH, HALTED), 1.4)}
+    answered = {k: positive_mean([k * share for share in m.answered[HALTED]]) for k, m in large.items()}
+    looks = {f"queries answered of {k:,}": Claimed(many, high=180) for k, many in answered.items()}
+    looks["times smaller"] = Claimed(_pooled(large, TENTH, HALTED), 1.4)
     return holds(
         "with a fiftieth of the changes PMW halts, and says so: it answers 180 queries at most, with errors 1.4 times smaller than of all answers by a tenth",
         looks,

@@ -1,7 +1,7 @@
 """Every learner under every oracle: who survives the worst case, and what answers from real clients cost."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, TypeAlias
 
@@ -19,6 +19,7 @@ from local_dp.experiments.claims.local.suite.runs import (
     by_client,
     control,
     fewest_clients,
+    geometric,
     outcome,
     records_needed,
 )  # fmt: skip
@@ -30,7 +31,7 @@ from local_dp.experiments.lab.claim import Check, Curve, Experiment, Figure, Fin
 from local_dp.experiments.lab.cross_check import Crossing, cross_check_shown
 from local_dp.experiments.lab.findings import Rows
 from local_dp.experiments.lab.minimal_clients import ClientCount, Search
-from local_dp.experiments.lab.statistics import NO_FACTOR, Positive, Rate, least_count
+from local_dp.experiments.lab.statistics import NO_FACTOR, Rate, least_count
 from local_dp.learners.examples import Task, tasks
 from local_dp.protocols.learning.sgd import LocalSGD
 
@@ -277,15 +278,8 @@ def _enough(known: Known, fewest: dict[str, Search]) -> list[Check]:
             "bound over the count: " + ", ".join(f"{name} {bounds[name] / count.value:,.0f}" for name, count in counts.items()),
             also=all(bounds[name] > 7 * needed for name, (_, needed) in NEEDED.items()),
         ),
-        measured(f"Together they need as many as that, to {TOGETHER - 1:.0%} (geometric mean)", {"": _geometric([*units.values()])}, 1 / TOGETHER, TOGETHER),
+        measured(f"Together they need as many as that, to {TOGETHER - 1:.0%} (geometric mean)", {"": geometric([*units.values()])}, 1 / TOGETHER, TOGETHER),
     ]
-
-
-def _geometric(figures: Sequence[Positive]) -> Positive:
-    """The geometric mean of independent figures, with Welch's degrees of freedom."""
-    error = math.hypot(*(figure.error for figure in figures))
-    degrees = error**4 / sum(figure.error**4 / figure.degrees for figure in figures)
-    return Positive(math.prod(figure.value for figure in figures) ** (1 / len(figures)), error / len(figures), degrees)
 
 
 def _one_round(controls: dict[tuple[str, str], float]) -> Check:

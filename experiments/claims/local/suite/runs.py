@@ -1,6 +1,7 @@
 """Runs of the suite: every learner's task under every oracle, and the proven tolerances and numbers of clients, worked out by hand (limits 5.1 and 9)."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, Final, Protocol
@@ -16,6 +17,7 @@ from local_dp.experiments.claims.local.suite.worst import Outcome, scattered, wo
 from local_dp.experiments.lab.claim import Check
 from local_dp.experiments.lab.cross_check import Crossing, Trial, cross_check
 from local_dp.experiments.lab.minimal_clients import Search, measured_clients
+from local_dp.experiments.lab.statistics import Positive
 from local_dp.interaction import Oracle, run
 from local_dp.learners.examples import Task
 from local_dp.learners.learner import Learner
@@ -141,6 +143,13 @@ def fewest_clients(name: str, trials: int, seed: int) -> Search:
     least = protocol.task.learner.queries
     guess = max(least, protocol.task.learner.clients(EPSILON, BETA) // 8)
     return measured_clients(successes, guess, target=1 - BETA, trials=trials, least=least)
+
+
+def geometric(figures: Sequence[Positive]) -> Positive:
+    """The geometric mean of independent figures, with Welch's degrees of freedom."""
+    error = math.hypot(*(figure.error for figure in figures))
+    degrees = error**4 / sum(figure.error**4 / figure.degrees for figure in figures)
+    return Positive(math.prod(figure.value for figure in figures) ** (1 / len(figures)), error / len(figures), degrees)
 
 
 CHECKED = {"stumps": ({"d": "3", "alpha": "0.3"}, 150, 600), "logistic-regression": ({"d": "2", "alpha": "0.4"}, 120, 200)}  # parameters, clients, runs
