@@ -1,7 +1,7 @@
 """Yes/no questions by randomized response: a list of statistical queries; a share among all, in each group, and the difference between two groups."""
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from itertools import product
 from operator import mul
@@ -20,7 +20,7 @@ from local_dp.oracles.local.asked import Local, ask_all
 from local_dp.oracles.statistical.oracles import Statistical, StatisticalQuery
 from local_dp.populations.finite import Finite, bernoulli
 from local_dp.populations.population import Population
-from local_dp.protocols.local_protocol import BETA, LocalProtocol, MeanProtocol, PlainData, describe_estimate, parameter, plain
+from local_dp.protocols.local_protocol import BETA, LocalProtocol, MeanProtocol, PlainData, describe_estimate, parameter
 from local_dp.protocols.surveys.frequency import Conditional, frequency_randomizer
 from local_dp.protocols.surveys.policies import Launch
 from local_dp.queries.cells import SEPARATOR, Crossed
@@ -31,7 +31,7 @@ from local_dp.randomizers.randomizer import Randomizer
 from local_dp.randomizers.registry import RANDOMIZERS
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.records import Records
-from local_dp.tallies import Estimate, Ratio, Tally
+from local_dp.tallies import Z95, Estimate, Ratio, Tally
 from local_dp.theorems.local_from_sq import enough_clients, local_from_sq
 
 MAX_SYNTHETIC = 10
@@ -224,13 +224,23 @@ class Survey(MeanProtocol):
 
 
 @dataclass(frozen=True)
-class Comparison:
-    """The shares of the two groups, and the second less the first with its standard error and interval."""
+class Comparison(Estimate):
+    """The shares of two groups, and the second less the first: shape (3,), as are the standard errors. `correlation` is that of the shares."""
 
-    shares: Ratio
-    difference: float
-    standard_error: float
-    interval: tuple[float, float]
+    shares: Ratio = field(kw_only=True)
+    correlation: float = field(kw_only=True)
+
+    def interval(self, z: float = Z95) -> tuple[Floats, Floats]:
+        """Those of the shares; of the difference their half-widths combined as standard errors would be. Source: Zou, Donner 2008."""
+        low, high = self.shares.interval(z)
+        first, second, difference = self.value.tolist()
+        if not (low[0] <= first <= high[0] and low[1] <= second <= high[1]):  # NaN, or an estimate outside [0, 1], whose interval is cut
+            return np.append(low, low[1] - high[0]), np.append(high, high[1] - low[0])
+
+        def reach(a: float, b: float) -> float:
+            return math.sqrt(max(0.0, a * a + b * b - 2 * self.correlation * a * b))
+
+        return np.append(low, difference - reach(second - low[1], high[0] - first)), np.append(high, difference + reach(high[1] - second, first - low[0]))
 
 
 @dataclass(frozen=True)
@@ -239,7 +249,7 @@ class Compare(LocalProtocol[Comparison]):
 
     One report encodes group and answer together, so membership is as private as the answer. Records of neither group, or without an answer, stop the run, or
     are excluded by a policy. Privacy: every report is epsilon-locally private. Utility: the 95 % interval covers the difference, also where a group is rare:
-    then it is wide. It combines both groups' Fieller intervals by recovered variances, with their covariance. `tolerance` sets the default number of
+    then it is wide. It combines both groups' intervals by recovered variances, with their covariance. `tolerance` sets the default number of
     clients, for groups of equal size. Cost: log2 of four cells or one bit a client, one round.
     """
 
@@ -288,18 +298,7 @@ class Compare(LocalProtocol[Comparison]):
         return replace(self, labels=table.groups(self.by, self.labels, False, self.other))
 
     def describe(self, result: Comparison) -> PlainData:
-        shares, (low, high) = result.shares, result.interval
-        rows = np.stack(shares.interval(), axis=-1)
-        return {
-            "labels": [*self.labels, f"{self.labels[1]} less {self.labels[0]}"],
-            "estimate": plain(self.values(result)),
-            "standard_error": plain(np.append(shares.standard_error, result.standard_error)),
-            "interval": plain(np.vstack([rows, [low, high]])),
-            "n": shares.n,
-        }
-
-    def values(self, result: Comparison) -> Floats:
-        return np.append(result.shares.value, result.difference)
+        return {"labels": [*self.labels, f"{self.labels[1]} less {self.labels[0]}"], **describe_estimate(result)}
 
     def truth(self, population: Population) -> Floats:
         shares = self.cells.of(population.law(self.query))
@@ -314,18 +313,5 @@ def compared(oracle: FrequencyOracle, tally: Tally, cells: Conditional) -> Compa
     correlation = float(np.clip(spread[0, 1] / math.sqrt(spread[0, 0] * spread[1, 1]), -1.0, 1.0)) if known else 0.0
     first, second = shares.standard_error.tolist()
     error = math.sqrt(max(0.0, first**2 + second**2 - 2 * correlation * first * second))
-    return Comparison(shares, float(shares.value[1] - shares.value[0]), error, _recovered(shares, correlation))
-
-
-def _recovered(shares: Estimate, correlation: float) -> tuple[float, float]:
-    """The interval of the second less the first: the two half-widths combined as standard errors would be. The whole range where unknown."""
-    low, high = shares.interval()
-    first, second = shares.value
-    if not (low[0] <= first <= high[0] and low[1] <= second <= high[1]):  # NaN, or an estimate outside [0, 1], whose interval is cut
-        return float(low[1] - high[0]), float(high[1] - low[0])
-
-    def reach(a: float, b: float) -> float:
-        return math.sqrt(max(0.0, a * a + b * b - 2 * correlation * a * b))
-
-    difference = second - first
-    return float(difference - reach(second - low[1], high[0] - first)), float(difference + reach(high[1] - second, first - low[0]))
+    value, errors = np.append(shares.value, shares.value[1] - shares.value[0]), np.append(shares.standard_error, error)
+    return Comparison(value, errors, shares.n, shares=shares, correlation=correlation)

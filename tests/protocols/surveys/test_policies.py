@@ -20,7 +20,7 @@ from local_dp.protocols.surveys.crosstab import Crosstab, CrossTable
 from local_dp.protocols.surveys.frequency import Frequency, Histogram
 from local_dp.protocols.surveys.identity import Identity, row_statistic
 from local_dp.protocols.surveys.policies import Launch
-from local_dp.protocols.surveys.survey import Compare, Comparison, StatisticalQueries, Survey
+from local_dp.protocols.surveys.survey import Compare, StatisticalQueries, Survey
 from local_dp.protocols.vectors.mean_vector import Mean
 from local_dp.protocols.vectors.workload import Answers, PrefixSums, Workload
 from local_dp.records import Records
@@ -108,10 +108,6 @@ CASES: dict[str, tuple[LocalProtocol[Any], list[float]]] = {
 
 
 def _told(result: Any) -> tuple[Floats, Floats, Floats]:
-    if isinstance(result, Comparison):
-        low, high = result.shares.interval()
-        ends = result.interval
-        return np.append(result.shares.value, result.difference), np.append(low, ends[0]), np.append(high, ends[1])
     inside = result.estimate if isinstance(result, CrossTable | Answers) else result
     told = [(estimate.value, *estimate.interval()) for estimate in (inside if isinstance(inside, tuple) else (inside,))]
     values, lows, highs = (np.concatenate([np.atleast_1d(part) for part in parts]) for parts in zip(*told, strict=True))
@@ -282,7 +278,7 @@ def played(shares: tuple[float, float], first: float, clients: int, epsilon: flo
     population, truth, held, narrow = Finite(kinds, law, clients, 1), shares[1] - shares[0], 0, 0
     for _ in range(PLAYED):
         result = run(protocol.algorithm(epsilon, clients), AggregateOracle(population, generator, epsilon))
-        low, high = result.interval
+        low, high = (float(end[2]) for end in result.interval())
         middle, half = (low + high) / 2, (high - low) / 4
         held += low <= truth <= high
         narrow += middle - half <= truth <= middle + half
