@@ -10,7 +10,7 @@ from local_dp.errors import InputError
 
 Z95 = 1.959963984540054  # the normal quantile of a 95 % interval
 FEW = 36  # of the variance of the number of reports with one value: below it the ends of an interval are half a report further
-GRID, HALVINGS = 64, 40
+GRID, HALVINGS = 32, 30  # places that are looked at, and how often a step between two is halved
 Ends: TypeAlias = tuple[Floats | float, Floats | float]
 
 
@@ -187,16 +187,13 @@ class Ratio(Estimate):
         away = beyond(shares)
         reach = np.where(away.min(axis=0) <= z, z, away.min(axis=0) + z)  # where every share is excluded, twice as far as the nearest
         held = away <= reach
-        inside = np.where(held, shares, np.inf).min(axis=0), np.where(held, shares, -np.inf).max(axis=0)
-        ends = []
-        for side, within in zip((-1, 1), inside, strict=True):
-            outside = np.clip(within + side / GRID, 0.0, 1.0)
-            for _ in range(HALVINGS):
-                middle = (within + outside) / 2
-                near = beyond(middle) <= reach
-                within, outside = np.where(near, middle, within), np.where(near, outside, middle)
-            ends.append(within)
-        return ends[0], ends[1]
+        within = np.stack([np.where(held, shares, np.inf).min(axis=0), np.where(held, shares, -np.inf).max(axis=0)])
+        outside = np.clip(within + np.reshape([-1, 1], (2, *[1] * a.ndim)) / GRID, 0.0, 1.0)
+        for _ in range(HALVINGS):
+            middle = (within + outside) / 2
+            near = beyond(middle) <= reach
+            within, outside = np.where(near, middle, within), np.where(near, outside, middle)
+        return within[0], within[1]
 
     def at(self, place: int) -> "Ratio":
         """One coordinate of a vector."""

@@ -86,8 +86,8 @@ def test_shares_within_groups_and_of_labels_are_covered(epsilon: float, n: int) 
 
 @pytest.mark.parametrize(("epsilon", "n"), short(list(product(EPSILONS, (20, 500))), lambda case: case == (6.0, 20), several=True))
 def test_a_difference_of_two_groups_is_covered(epsilon: float, n: int) -> None:
-    """Drawn 300 times each, for shares from 0 to 1 in the first group against .3 in the second."""
-    runs, generator = 300, np.random.default_rng(7)
+    """Drawn 200 times each, for shares from 0 to 1 in the first group against .3 in the second."""
+    runs, generator = 200, np.random.default_rng(7)
     kinds = Records({"group": np.repeat(["A", "B"], 2), "yes": np.tile(np.arange(2, dtype=np.uint8), 2)})
     for share in SHARES:
         population = Finite(kinds, [0.7 * (1 - share), 0.7 * share, 0.21, 0.09], n, 0)
