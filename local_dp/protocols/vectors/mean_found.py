@@ -45,16 +45,15 @@ class Range:
     high: float
 
     def edges(self) -> tuple[float, ...]:
-        """The edges of a finer grid, and the magnitudes beyond it."""
-        beyond = (edge for edge in EDGES if not self.low <= edge <= self.high)
-        return tuple(sorted((*beyond, *np.linspace(self.low, self.high, PARTS + 1).tolist())))
+        """The edges of a finer grid, and all magnitudes: one that noise alone put here is left out by the next round."""
+        return tuple(sorted({*EDGES, *np.linspace(self.low, self.high, PARTS + 1).tolist()}))
 
 
 HEAVY = 1e-3  # the probability that noise alone makes any magnitude stand out
 LEARNING = 3  # rounds in which a learner finds bounds: two grids, for ranges far from 0
 CHECKING = 0.15  # so many of those who do not find the bounds report whether their number is outside of them
 WINDOW = 4  # neighbouring magnitudes that may stand out together
-CUT = 0.05  # at most this share is left out at an end before the width is added
+CUT = 0.1  # at most this share is left out at an end before the width is added
 MARGIN = 1.0  # of the remaining width, added at each end: for a bell curve 4.9 standard deviations
 
 
@@ -69,8 +68,8 @@ def finding_clients(epsilon: float, resolved: float = RESOLVED) -> int:
 
 
 def range_clients(epsilon: float) -> int:
-    """Clients for the range of one column in LEARNING rounds: enough to cut it where few values lie, for the shares below all edges are known to 0.9 CUT."""
-    known = excess(2 * len(MAGNITUDES)) * (response_gain(epsilon) * Z95 / (0.9 * CUT)) ** 2
+    """Clients for the range of one column in LEARNING rounds: enough to cut it where few values lie, for the shares below all edges are known to 0.45 CUT."""
+    known = excess(2 * len(MAGNITUDES)) * (response_gain(epsilon) * Z95 / (0.45 * CUT)) ** 2
     return max(2 * finding_clients(epsilon), LEARNING * math.ceil(known))
 
 
@@ -234,7 +233,7 @@ def adjusted(wide: Range, cell: Cell, prefixes: Estimate) -> Range:
 
     first = steps(below[:-1], error[:-1], int(np.count_nonzero(edges <= wide.low)))
     last = len(edges) - steps(present - below[:-1], error[:-1], int(np.count_nonzero(edges >= wide.high)))
-    if first >= last:
+    if first > last:  # equal where one cell holds nearly all
         return wide
     low, high = float(edges[max(first - 1, 0)]), float(edges[min(last, len(edges) - 1)])
     margin = MARGIN * (high - low)
