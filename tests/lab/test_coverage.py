@@ -235,7 +235,7 @@ TWINS: list[tuple[str, Any, str, Callable[..., Any]]] = [
 
 @pytest.mark.parametrize(
     ("name", "home", "attribute", "twin"),
-    short(TWINS, lambda twin: twin[0] in ("interaction", "survey"), several=True),
+    short(TWINS, lambda twin: twin[0] == "interaction", several=True),
     ids=[f"{name}-{attribute}" for name, _, attribute, _ in TWINS],
 )
 def test_the_command_finds_intervals_that_are_too_narrow(
