@@ -8,10 +8,8 @@ import numpy as np
 from scipy import special
 
 from local_dp.arrays import Floats, Ints
-from local_dp.experiments.lab.claim import Check
+from local_dp.experiments.lab.claim import ALPHA, Check
 from local_dp.experiments.lab.statistics import POWER, Rate, Statistic
-
-ALPHA = 2e-5  # the chance of one check to fail where its claim is true: with 500 checks, 1 % for all together
 
 
 def every(statement: str, cases: Iterable[tuple[bool, str]], more: str = "", *, also: bool = True) -> Check:

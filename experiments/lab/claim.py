@@ -15,6 +15,7 @@ Data: TypeAlias = dict[str, Any]  # a point or a measurement as plain JSON data
 Scale: TypeAlias = Literal["quick", "full"]
 
 
+ALPHA = 2e-5  # the chance of one check to fail where its claim is true: with 500 checks, 1 % for all together
 Style: TypeAlias = Literal["measured", "theory", "bound", "bars"]
 
 

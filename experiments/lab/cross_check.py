@@ -9,8 +9,8 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from local_dp.errors import LocalDPError
-from local_dp.experiments.lab.checks import ALPHA, alike
-from local_dp.experiments.lab.claim import Check
+from local_dp.experiments.lab.checks import alike
+from local_dp.experiments.lab.claim import ALPHA, Check
 from local_dp.experiments.lab.statistics import Rate
 from local_dp.interaction import Algorithm, run
 from local_dp.loss import exp_epsilon

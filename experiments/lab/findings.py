@@ -9,8 +9,6 @@ import numpy as np
 
 from local_dp.arrays import Floats
 from local_dp.experiments.lab.claim import Check, Curve, curve
-from local_dp.experiments.lab.intervals import about, about_log, relative_error, student
-from local_dp.tallies import Z95
 
 P = TypeVar("P")
 M = TypeVar("M")
@@ -30,23 +28,6 @@ def curves(rows: Iterable[tuple[Any, ...]], *, grouped: bool = False) -> list[Cu
     for label, *point in rows:
         points.setdefault(label, []).append(tuple(point))
     return [curve(label, each, group=label if grouped else "") for label, each in points.items()]
-
-
-def mean_error(values: Values) -> tuple[float, float]:
-    """The mean of independent values, and its standard error."""
-    return float(np.mean(values)), float(np.std(values, ddof=1)) / math.sqrt(len(values))
-
-
-def mean_about(values: Values, z: float = Z95) -> tuple[float, float, float]:
-    """The mean of independent values and its normal interval."""
-    mean, error = mean_error(values)
-    return mean, *about(mean, error, z)
-
-
-def mean_log(values: Values, z: float = Z95) -> tuple[float, float, float]:
-    """The mean of independent positive values and its interval, by Student's quantile on a logarithmic scale."""
-    mean = float(np.mean(values))
-    return mean, *about_log(mean, relative_error(values), student(len(values) - 1, z))
 
 
 def first_wrong(statement: str, cases: Iterable[tuple[bool, str]], total: str) -> Check:

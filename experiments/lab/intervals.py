@@ -20,17 +20,6 @@ def wilson(successes: int, trials: int, z: float = Z95) -> tuple[float, float]:
     return max(0.0, float(low)), min(1.0, float(high))
 
 
-def student(degrees: float, z: float = Z95) -> float:
-    """Student's quantile with so many degrees of freedom at the level of the normal quantile z, to order 1 / degrees^3: .1 % off with 5 degrees.
-
-    Source: Cornish, Fisher; Abramowitz, Stegun 26.7.5.
-    """
-    first = (z**3 + z) / 4
-    second = (5 * z**5 + 16 * z**3 + 3 * z) / 96
-    third = (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384
-    return z + first / degrees + second / degrees**2 + third / degrees**3
-
-
 def relative_error(values: Sequence[float] | Floats) -> float:
     """The standard error of the mean of independent values, as a share of that mean."""
     return float(np.std(values, ddof=1) / (math.sqrt(len(values)) * np.mean(values)))
@@ -44,19 +33,6 @@ def about(value: float, error: float, z: float = Z95) -> tuple[float, float]:
 def about_log(value: float, error: float, z: float = Z95) -> tuple[float, float]:
     """The normal interval of a positive value whose logarithm has this standard error: (low, high)."""
     return value * math.exp(-z * error), value * math.exp(z * error)
-
-
-def ratio(top: Sequence[float] | Floats, bottom: Sequence[float] | Floats, z: float = Z95) -> tuple[float, float, float]:
-    """The ratio of the means of two independent samples of positive numbers: (ratio, low, high).
-
-    Delta method for its logarithm, which is nearer to normal than the ratio; Student's quantile with Welch's degrees of freedom, as errors are measured.
-    """
-    value, errors = float(np.mean(top) / np.mean(bottom)), (relative_error(top), relative_error(bottom))
-    error = math.hypot(*errors)
-    if error == 0:
-        return value, value, value
-    degrees = error**4 / sum(own**4 / (len(part) - 1) for own, part in zip(errors, (top, bottom), strict=True))
-    return value, *about_log(value, error, student(degrees, z))
 
 
 def slope(x: Floats, y: Floats, errors: Floats) -> tuple[float, float]:

@@ -9,7 +9,7 @@ import numpy as np
 
 from local_dp.bounds.tails import normal_quantile, normal_tail
 from local_dp.errors import InputError, LocalDPError
-from local_dp.experiments.lab.claim import Check
+from local_dp.experiments.lab.claim import ALPHA, Check
 from local_dp.interaction import run
 from local_dp.oracles.local.aggregate import AggregateOracle
 from local_dp.protocols.local_protocol import LocalProtocol
@@ -26,6 +26,10 @@ _WIDEST = 0.33
 _REACH = 0.8  # but no further than this in x = 2 (sqrt(n / answer) - 1): from a third of the answer to twice it
 _STEPS = 40
 _WHOLE = 1000  # from here on the ends of intervals are whole
+
+
+class NoEnd(InputError):
+    """The trials do not show how success grows."""
 
 
 @dataclass(frozen=True)
@@ -106,23 +110,24 @@ Search: TypeAlias = ClientCount | NoCount
 def measured_clients(success: Callable[[int, int], int], guess: int, *, target: float = 0.9, trials: int = 3000, least: int = 2) -> Search:
     """`minimal_clients` as a measurement; NoCount where success is never reached or a run is refused.
 
-    Of searches with 300 trials some in a hundred find an interval without an end: these search once more, with six times as many.
+    A search whose interval has no end is made once more, with twenty times the trials. Along a curve of one decision, the flattest, that is 9 % of the
+    searches with 300 trials, 0.08 % with 1,800, and none of 6,000 with 3,000.
     """
-    failed = NoCount("")
-    for each in (trials, 6 * trials):
+    try:
         try:
-            count = minimal_clients(success, guess, target=target, trials=each, least=least)
-        except LocalDPError as error:
-            failed = NoCount(str(error))
-        else:
-            return ClientCount(count.n, count.low, count.high, count.trials)
-    return failed
+            count = minimal_clients(success, guess, target=target, trials=trials, least=least)
+        except NoEnd:
+            count = minimal_clients(success, guess, target=target, trials=20 * trials, least=least)
+    except LocalDPError as error:
+        return NoCount(str(error))
+    return ClientCount(count.n, count.low, count.high, count.trials)
 
 
 def reached_check(searches: Sequence[tuple[str, Search]]) -> Check:
     """Whether every search among (name, Search) found a count; if not, which failed and why."""
     failures = [f"{name}: {search.failed}" for name, search in searches if isinstance(search, NoCount)]
-    return Check("Every search for a least number of clients finds one", bool(searches) and not failures, "; ".join(failures) or f"{len(searches)} searches")
+    evidence = "; ".join(failures) or f"{len(searches)} searches"
+    return Check("Every search for a least number of clients finds one", bool(searches) and not failures, evidence, ALPHA, "a success that is never reached")
 
 
 def exact_recovery(protocol: LocalProtocol[Any], epsilon: float, seed: int) -> Callable[[int, int], int]:
@@ -224,7 +229,7 @@ class _Line:
 
         (inside, low), (outside, high) = (place, -math.sqrt(_WITHIN_95)), (end, beyond(end))
         if high < 0:
-            raise InputError(f"success hardly grows with n near n = {self._size(place):.0f}: its interval has no end; give more trials or another protocol")
+            raise NoEnd(f"success hardly grows with n near n = {self._size(place):.0f}: its interval has no end; give more trials or another protocol")
         last = 0.0
         while abs(outside - inside) > 1e-6:
             x = (inside * high - outside * low) / (high - low)

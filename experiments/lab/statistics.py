@@ -73,9 +73,14 @@ class Normal(Statistic):
     def _moved(self, errors: float) -> float:
         return self.value + errors * self.error
 
-    def __str__(self) -> str:
+    @property
+    def stated(self) -> tuple[float, float, float]:
+        """The figure and its 95 % interval: (value, low, high)."""
         quantile = self.quantile((1 - intervals.LEVEL) / 2)
-        return f"{self.value:.4g} [{self._moved(-quantile):.4g}, {self._moved(quantile):.4g}]"
+        return self.value, self._moved(-quantile), self._moved(quantile)
+
+    def __str__(self) -> str:
+        return "{:.4g} [{:.4g}, {:.4g}]".format(*self.stated)
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from local_dp.experiments.lab.checks import ALPHA, Claimed, alike, drawn, holds, measured
+from local_dp.experiments.lab.checks import Claimed, alike, drawn, holds, measured
+from local_dp.experiments.lab.claim import ALPHA
 from local_dp.experiments.lab.minimal_clients import ClientCount
 from local_dp.experiments.lab.statistics import NO_FACTOR, NOTHING, POWER, Normal, Positive, Rate, geometric_mean, least_count, mean, ratio
 

@@ -24,6 +24,7 @@ from local_dp.experiments.lab.coverage.runs import Drawn, Simulated
 from local_dp.experiments.lab.coverage.searches import least_count_cases
 from local_dp.experiments.lab.coverage.stated import Stated, measure_stated
 from local_dp.experiments.lab.coverage.tables import of_itself
+from local_dp.experiments.lab.statistics import Positive, ratio
 from local_dp.protocols.parity.ladder import LadderInTurn
 from local_dp.protocols.registry import PROTOCOLS
 from local_dp.protocols.surveys.survey import Survey
@@ -223,8 +224,13 @@ def pool(k: int, trials: int, seed: int) -> tuple[list[float], list[float]]:
     return generator.gamma(4.0, size=2000).tolist(), generator.gamma(40.0, size=2000).tolist()
 
 
+def narrowed(top: Sequence[float], bottom: Sequence[float]) -> Positive:
+    whole = ratio(top, bottom)
+    return replace(whole, error=0.8 * whole.error)
+
+
 TWINS: list[tuple[str, Any, str, Callable[..., Any]]] = [
-    ("interaction", interaction_prefixes, "ratio", lambda top, bottom: intervals.ratio(top, bottom, 0.8 * Z95)),
+    ("interaction", interaction_prefixes, "ratio", narrowed),
     ("occam", occam, "quantile", lambda values, share: (0.0, *np.quantile(values, [share - 0.027, share + 0.027]))),
     ("randomized-response", randomized_response, "about_log", lambda value, error: intervals.about_log(value, error, 0.8 * Z95)),
     ("randomized-response", randomized_response, "about", lambda value, error: intervals.about(value, error, 0.8 * Z95)),

@@ -16,9 +16,9 @@ from local_dp.experiments.lab.chapters import CURATOR_AND_ATTACKS
 from local_dp.experiments.lab.checks import Claimed, every, holds, measured
 from local_dp.experiments.lab.claim import Check, Experiment, Figure, Finding, Scale, Table, of_kind
 from local_dp.experiments.lab.figure_text import figure_check
-from local_dp.experiments.lab.findings import Deltas, Rows, curves, mean_about, mean_error
+from local_dp.experiments.lab.findings import Deltas, Rows, curves
 from local_dp.experiments.lab.intervals import slope
-from local_dp.experiments.lab.statistics import NOTHING, Normal, positive_mean, ratio
+from local_dp.experiments.lab.statistics import NOTHING, Normal, mean, positive_mean, ratio
 from local_dp.interaction import run
 from local_dp.loss import Pure
 from local_dp.noise import KeyedNoise
@@ -197,7 +197,7 @@ def _check_local(local: Rows[Local, Errors], central: Rows[Central, Errors]) -> 
         rows = [(p.n, m.intervals) for p, m in local if p.bits == bits]
         tree = next((m.intervals for p, m in central if (p.kind, p.bits) == (TREE, bits)), [])
         if len(rows) > 1:
-            means, errors = np.array([mean_error(each) for _, each in rows]).T
+            means, errors = np.array([(figure.value, figure.error) for figure in (mean(each) for _, each in rows)]).T
             powers.append(slope(np.log([n for n, _ in rows]), np.log(means), errors / means))
             times[f"2^{bits} values"] = Claimed(ratio(rows[-1][1], tree) / math.sqrt(rows[-1][0]), least, most)
     power = Normal(float(np.mean([each for each, _ in powers])), math.hypot(*(error for _, error in powers)) / len(powers)) if powers else NOTHING
@@ -208,7 +208,7 @@ def _check_local(local: Rows[Local, Errors], central: Rows[Central, Errors]) -> 
 
 
 def _table(central: Rows[Central, Errors]) -> Table:
-    rows = [(p.kind, 2**p.bits, *mean_about(m.intervals), float(np.mean(m.thresholds)), p.runs) for p, m in central]
+    rows = [(p.kind, 2**p.bits, *mean(m.intervals).stated, float(np.mean(m.thresholds)), p.runs) for p, m in central]
     columns = ("release", "values", "largest error, intervals", "95 % from", "to", "thresholds", "runs")
     return Table("largest errors of a trusted curator, in records", columns, rows)
 

@@ -22,7 +22,7 @@ from local_dp.experiments.lab.chapters import HEURISTICS
 from local_dp.experiments.lab.checks import Claimed, every, holds
 from local_dp.experiments.lab.claim import Check, Experiment, Figure, Finding, Scale, Table, of_kind
 from local_dp.experiments.lab.figure_text import figure_check
-from local_dp.experiments.lab.findings import curves, mean_about
+from local_dp.experiments.lab.findings import curves
 from local_dp.experiments.lab.statistics import Rate, mean, ratio
 from local_dp.interaction import run
 from local_dp.loss import ATTO, Pure, approximate, exp_epsilon, nano_epsilon
@@ -295,8 +295,8 @@ class Oracles(Experiment[Point, Measurement]):
         alone, robust, prices = of_kind(measurements, Alone), of_kind(measurements, Robust), of_kind(measurements, Price)
         learned = {p.examples: m.errors for p, m in of_kind(measurements, Learning)}
         played = {p.rows: m.errors for p, m in of_kind(measurements, Tables)}
-        errors = [(name, n, *mean_about(by[name])) for name in LEARNERS for n, by in learned.items()]
-        differences = [(name, n, *mean_about(by[name])) for name in TABLES for n, by in played.items()]
+        errors = [(name, n, *mean(by[name]).stated) for name in LEARNERS for n, by in learned.items()]
+        differences = [(name, n, *mean(by[name]).stated) for name in TABLES for n, by in played.items()]
         deltas = [(p.way, m.deltas) for p, m in alone] + [(p.way, m.deltas) for p, m in robust]
         lies = [(way, epsilon, delta) for way, each in deltas for epsilon, delta in zip(EPSILONS, each, strict=True)]
         costs = [(p.epsilon, p.delta, m.pieces, m.runs, m.epsilon, m.delta, m.worst) for p, m in robust]

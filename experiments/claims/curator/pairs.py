@@ -12,10 +12,10 @@ from local_dp.curator.marginals.pairs import NoisyPairs, PairGaussian, SignTable
 from local_dp.draws import Draws
 from local_dp.experiments.lab.chapters import CURATOR_AND_ATTACKS
 from local_dp.experiments.lab.checks import Claimed, every, holds, measured
-from local_dp.experiments.lab.claim import Check, Experiment, Figure, Finding, Scale, Table, curve, of_kind
+from local_dp.experiments.lab.claim import Check, Curve, Experiment, Figure, Finding, Scale, Table, curve, of_kind
 from local_dp.experiments.lab.figure_text import figure_check
-from local_dp.experiments.lab.findings import Rows, mean_error, mean_log
-from local_dp.experiments.lab.statistics import NO_FACTOR, Normal, Positive
+from local_dp.experiments.lab.findings import Rows
+from local_dp.experiments.lab.statistics import NO_FACTOR, Normal, Positive, mean, positive_mean
 from local_dp.noise import Draw, KeyedNoise
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 
@@ -134,7 +134,7 @@ class Pairs(Experiment[Point, Errors | Squares]):
     def conclude(self, measurements: list[tuple[Point, Errors | Squares]], scale: Scale) -> Finding:
         releases = of_kind(measurements, Releases)
         by_size = {(p.d, p.times): m.errors for p, m in releases}
-        rows = [(name, p.d, p.d * p.times, p.times, *mean_log(each), p.runs) for p, m in releases for name, each in m.errors.items()]
+        rows = [(name, p.d, p.d * p.times, p.times, *positive_mean(each).stated, p.runs) for p, m in releases for name, each in m.errors.items()]
         columns = ("answer", "columns d", "records n", "n / d", "error", "95 % from", "to", "runs")
         table, figures = Table("root mean square error over all pairs", columns, rows), _figures(by_size)
         checks = [
@@ -183,8 +183,8 @@ def _gain(errors: Named, better: str, worse: str) -> Positive:
     """How many times smaller the better error is: the geometric mean of the runs' ratios, whose logarithms are nearly normal."""
     if len(errors.get(better, [])) < 2 or worse not in errors:
         return NO_FACTOR
-    mean, error = mean_error(np.log(np.array(errors[worse]) / np.array(errors[better])))
-    return Positive(math.exp(mean), error, len(errors[better]) - 1)
+    logs = mean(np.log(np.array(errors[worse]) / np.array(errors[better])))
+    return Positive(math.exp(logs.value), logs.error, logs.degrees)
 
 
 def _check_order(by_size: Sized) -> list[Check]:
@@ -220,9 +220,11 @@ def _figures(by_size: Sized) -> list[Figure]:
     over_columns = {d: by_size.get((d, AT), {}) for d in COLUMNS}
     over_records = {times: errors for (d, times), errors in by_size.items() if d == COLUMNS[1]}
     names = (RAW, ZERO, LINEAR, PROJECTED, LOCAL, LOCAL_PROJECTED)
-    first, second = (
-        [curve(name, ((x, *mean_log(errors[name])) for x, errors in by.items() if name in errors)) for name in names] for by in (over_columns, over_records)
-    )
+
+    def drawn(by: dict[int, Named]) -> list[Curve]:
+        return [curve(name, ((x, *positive_mean(errors[name]).stated) for x, errors in by.items() if name in errors)) for name in names]
+
+    first, second = drawn(over_columns), drawn(over_records)
     del second[names.index(LOCAL)]
     title, axis = f"All pairs of d columns, n = {AT} d, epsilon 1", "root mean square error"
     return [

@@ -54,7 +54,7 @@ LEARNING = 3  # rounds in which a learner finds bounds: two grids, for ranges fa
 CHECKING = 0.15  # so many of those who do not find the bounds report whether their number is outside of them
 WINDOW = 4  # neighbouring magnitudes that may stand out together
 CUT = 0.1  # at most this share is left out at an end before the width is added
-MARGIN = 1.0  # of the remaining width, added at each end: for a bell curve 4.9 standard deviations
+MARGIN = 1.0  # of the remaining width, added at each end: for a bell curve 3.8 standard deviations from the middle
 
 
 ZERO = EDGES.index(0.0) + 1  # the magnitude of 0 itself

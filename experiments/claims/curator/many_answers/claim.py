@@ -32,7 +32,7 @@ from local_dp.experiments.lab.chapters import CURATOR_AND_ATTACKS
 from local_dp.experiments.lab.checks import Claimed, every, holds, measured, within
 from local_dp.experiments.lab.claim import Check, Experiment, Figure, Finding, Scale, Table, of_kind
 from local_dp.experiments.lab.figure_text import figure_check
-from local_dp.experiments.lab.findings import curves, mean_log
+from local_dp.experiments.lab.findings import curves
 from local_dp.experiments.lab.statistics import NO_FACTOR, Positive, Rate, positive_mean, ratio
 
 QUERIES: dict[Scale, tuple[int, ...]] = {"quick": (100, 1000, 2000), "full": (100, 1000, 10_000, 100_000)}
@@ -240,13 +240,13 @@ def _table(title: str, size: str, measured: Sized) -> Table:
     for n, m in measured.items():
         for name, errors in m.errors.items():
             means = [float(np.mean(m.means[name]))] if m.means else []
-            rows.append((name, n, *mean_log(errors), *means, len(errors)))
+            rows.append((name, n, *positive_mean(errors).stated, *means, len(errors)))
     cells = ("mean error",) if any(m.means for m in measured.values()) else ()
     return Table(title, ("answer", size, "largest error", "95 % from", "to", *cells, "runs"), rows)
 
 
 def _figure(name: str, title: str, axis: str, measured: Sized, labels: tuple[str, ...]) -> Figure:
-    drawn = curves((label, n, *mean_log(m.errors[label])) for label in labels for n, m in measured.items())
+    drawn = curves((label, n, *positive_mean(m.errors[label]).stated) for label in labels for n, m in measured.items())
     return Figure(f"many-answers-{name}", title[0].upper() + title[1:], axis, "largest error (share of the records)", drawn, log_x=True, log_y=True)
 
 

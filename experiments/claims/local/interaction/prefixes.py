@@ -9,13 +9,12 @@ import numpy as np
 from local_dp.arrays import Floats
 from local_dp.bounds.quantiles import prefix_gamma, toeplitz_gamma
 from local_dp.bounds.response import response_gain
-from local_dp.experiments.lab import statistics
 from local_dp.experiments.lab.checks import measured
 from local_dp.experiments.lab.claim import Check, Figure, Scale, Table, curve
 from local_dp.experiments.lab.coverage.stated import Stated, resampled
 from local_dp.experiments.lab.cross_check import Crossing, Trial, cross_check
 from local_dp.experiments.lab.findings import Rows
-from local_dp.experiments.lab.intervals import ratio
+from local_dp.experiments.lab.statistics import ratio
 from local_dp.interaction import Nonadaptive, run
 from local_dp.noise import KeyedNoise
 from local_dp.oracles.local.aggregate import AggregateOracle
@@ -46,7 +45,7 @@ class SquareErrors:
 
     def gain(self) -> tuple[float, float, float]:
         """With its 95 % interval."""
-        return ratio(self.apart, self.together)
+        return ratio(self.apart, self.together).stated
 
 
 @dataclass(frozen=True)
@@ -124,13 +123,13 @@ def prefix_intervals(scale: Scale) -> list[Stated]:
     for k in POOLED[scale]:
         pools = _square_errors(k, 2 * trials, 0)
         sample = partial(_sampled_gain, pools, (trials, math.ceil(trials / _stride(k))))
-        cases.append(Stated("interaction", f"gain of prefix sums, k = {k}", trials, ratio(pools[1], pools[0])[0], sample))
+        cases.append(Stated("interaction", f"gain of prefix sums, k = {k}", trials, ratio(pools[1], pools[0]).value, sample))
     return cases
 
 
 def _sampled_gain(pools: tuple[list[float], list[float]], trials: tuple[int, int], generator: np.random.Generator) -> tuple[float, float]:
     together, apart = (resampled(pool, count, generator) for pool, count in zip(pools, trials, strict=True))
-    return ratio(apart, together)[1:]
+    return ratio(apart, together).stated[1:]
 
 
 def predicted_gain(k: int) -> float:
@@ -142,7 +141,7 @@ def predicted_gain(k: int) -> float:
 
 
 def prefix_checks(prefixes: Gains) -> list[Check]:
-    gains = {point.k: statistics.ratio(errors.apart, errors.together) for point, errors in prefixes}
+    gains = {point.k: ratio(errors.apart, errors.together) for point, errors in prefixes}
     largest = max(gains)
     predicted = {f"k = {k}, predicted {(formula := predicted_gain(k)):.2f}": gain / formula for k, gain in gains.items()}
     return [
