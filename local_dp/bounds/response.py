@@ -82,19 +82,6 @@ def binomial_tail(n: int, k: int, p: float) -> float:
     return math.exp(log_first) * (1.0 + float(ratios.sum()))
 
 
-def binomial_interval(n: int, ones: int, beta: float) -> tuple[float, float]:
-    """Every p that makes neither `ones` or more nor `ones` or fewer of n less likely than beta / 2: holds p with probability 1 - beta or more, at every n.
-
-    Source: Clopper and Pearson 1934.
-    """
-
-    def least(count: int) -> float:
-        """The p at which `count` or more have probability beta / 2."""
-        return crossing(0.0, 1.0, lambda p: binomial_tail(n, count, p) < beta / 2, 50)[0]
-
-    return least(ones) if ones else 0.0, 1 - least(n - ones) if ones < n else 1.0
-
-
 def rr_failure(n: int, epsilon: float, tau: float, mean: float = 0.0) -> float:
     """Pr[|estimate - mean| > tau] for n clients under randomized response: exact, by the binomial law. A saw-tooth in n, because reports are whole."""
     c = response_gain(epsilon)

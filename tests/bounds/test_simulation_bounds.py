@@ -9,7 +9,6 @@ from scipy import integrate, stats
 
 from local_dp.bounds.curator import occam_examples, paper_parity_examples
 from local_dp.bounds.response import (
-    binomial_interval,
     binomial_tail,
     clipped_laplace_shrinkage,
     clipped_laplace_variance,
@@ -106,17 +105,6 @@ def test_exact_count_at_the_extremes(epsilon: float, tau: float, beta: float) ->
     """Tiny and huge parameters are answered at once, between the central limit count (less rounding) and 0.3 % or a few dozen clients above it."""
     n, clt = rr_clients_exact(epsilon, tau, beta), rr_clients(epsilon, tau, beta)
     assert 0.5 * clt <= n <= 1.003 * clt + 50
-
-
-def test_binomial_interval_against_reference() -> None:
-    """Clopper and Pearson's ends are quantiles of beta laws; at every p they miss with probability beta at most, where Wilson's do .072."""
-    for n, ones, beta in ((1, 0, 0.05), (5, 5, 0.05), (15, 4, 0.025), (183, 60, 0.05)):
-        low, high = binomial_interval(n, ones, beta)
-        assert low == pytest.approx(float(stats.beta.ppf(beta / 2, ones, n - ones + 1)) if ones else 0.0, abs=1e-9)
-        assert high == pytest.approx(float(stats.beta.ppf(1 - beta / 2, ones + 1, n - ones)) if ones < n else 1.0, abs=1e-9)
-    held = [binomial_interval(5, ones, 0.05) for ones in range(6)]
-    for p in np.linspace(0, 1, 101):
-        assert sum(stats.binom.pmf(ones, 5, p) for ones, (low, high) in enumerate(held) if low <= p <= high) >= 0.95
 
 
 def test_binomial_tail_against_reference() -> None:

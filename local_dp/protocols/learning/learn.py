@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from local_dp.bounds.response import binomial_interval, levelled_clients, rr_clients
+from local_dp.bounds.response import rr_clients
 from local_dp.bounds.tails import normal_quantile
 from local_dp.checks import check_built, check_share, check_whole
 from local_dp.errors import InputError
@@ -33,7 +33,7 @@ from local_dp.tallies import Estimate
 from local_dp.theorems.local_from_sq import local_from_sq, local_query
 from local_dp.theorems.on_table import LEAST, among_complete, completeness, on_table
 
-TAIL = 0.05  # of a 95 % interval
+HALF = normal_quantile(0.0125)  # of an interval that misses half as often as one of 95 %
 
 
 @dataclass(frozen=True)
@@ -77,35 +77,24 @@ def judge(hypothesis: Any, encoding: Encoding, epsilon: float, clients: Cohort, 
     tallies = yield queries
     own, plain, *whole = (query.randomizer.estimate(tally).on_scale(-1.0, 1.0) for query, tally in zip(queries, tallies, strict=True))
     share = whole[0] if whole else None
-    few = levelled_clients(epsilon)
-    other = _score(plain, share, few)
-    return _score(own, share, few), other.opposite() if verdict(hypothesis).classifies and other.value < 0.5 else other
+    other = _score(plain, share)
+    return _score(own, share), other.opposite() if verdict(hypothesis).classifies and other.value < 0.5 else other
 
 
-def _score(answer: Estimate, share: Estimate | None, few: int) -> Score:
+def _score(answer: Estimate, share: Estimate | None) -> Score:
     """(1 + a / m) / 2 for the answer a on the [-1, 1] scale and the share m of complete rows."""
     a = float(answer.value)
     if share is None:
-        low, high = _interval(answer, TAIL, few)
+        low, high = (float(end) for end in answer.interval())
         value, error = a, float(answer.standard_error)
     else:
         m = max(float(share.value), LEAST)
-        ends = [(float(end), float(whole)) for end in _interval(answer, TAIL / 2, few) for whole in np.clip(_interval(share, TAIL / 2, few), LEAST, 1.0)]
-        ratios = [end / whole for end, whole in ends]
+        wholes = np.clip(share.interval(HALF), LEAST, 1.0)
+        ratios = [float(end / whole) for end in answer.interval(HALF) for whole in wholes]
         value, low, high = a / m, min(ratios), max(ratios)
         error = math.hypot(float(answer.standard_error), value * float(share.standard_error)) / m
     value, low, high = ((1 + min(max(each, -1.0), 1.0)) / 2 for each in (value, low, high))
     return Score(value, error / 2, low, high, answer.n)
-
-
-def _interval(answer: Estimate, beta: float, few: int) -> tuple[float, float]:
-    """Wilson's interval; of fewer than `few` reports the exact one: Wilson's misses in 7.2 % of runs with 5 reports and 63 % yes."""
-    if answer.n >= few or answer.ends is None:
-        least, most = answer.interval(normal_quantile(beta / 2))
-        return float(least), float(most)
-    low, high = (float(end) for end in answer.ends)
-    least_share, most_share = binomial_interval(answer.n, round((float(answer.value) - low) / (high - low) * answer.n), beta)
-    return low + (high - low) * least_share, low + (high - low) * most_share
 
 
 def true_score(hypothesis: Any, encoding: Encoding, population: Population) -> float:

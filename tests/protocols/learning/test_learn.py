@@ -150,7 +150,7 @@ def test_a_label_of_three_classes_is_not_made_yes_and_no_in_silence(labels: Any,
 def test_no_score_is_impossible(answer: float) -> None:
     """Noise may put an answer beyond [-1, 1]: the score and its interval stay within [0, 1], and in order."""
     for share in (None, Estimate(np.asarray(0.5), np.asarray(0.1), 50)):
-        score = _score(Estimate(np.asarray(answer), np.asarray(0.1), 50), share, 0)
+        score = _score(Estimate(np.asarray(answer), np.asarray(0.1), 50), share)
         assert 0 <= score.low <= score.value <= score.high <= 1
 
 
