@@ -14,7 +14,7 @@ from local_dp.experiments.lab.coverage.runs import Placed, Played
 from local_dp.populations.finite import Finite
 from local_dp.populations.population import Population
 from local_dp.protocols.learning.learn import Learn, Lesson, unit_of
-from local_dp.protocols.vectors.mean_found import FoundMean, MeanFound
+from local_dp.protocols.vectors.mean_found import FoundMean, MeanFound, finding_clients
 from local_dp.records import Records
 from local_dp.tallies import Estimate
 
@@ -73,11 +73,12 @@ def learned(epsilon: float) -> Iterator[Case]:
     shapes = [SHAPES[name] for name in ("counts with many zeros", "years", "yes and no, 12 % yes")]
     label, *features = (np.random.default_rng(place).permutation(column) for place, column in enumerate(shapes))
     records = Records({"label": label, "x": features[0] + label, "z": features[1]})
+    n = max(LEARNERS, 8 * finding_clients(epsilon))  # at a small epsilon twice those who find the bounds of two columns
     for learner, text in (("logistic-regression", "label > 0"), ("linear-regression", "label")):
         protocol = Learn(learner=learner, label=text, features=("x", "z"))
-        population = Finite(records, [1.0] * POINTS, LEARNERS, 0)
+        population = Finite(records, [1.0] * POINTS, n, 0)
         draw = Played(protocol, population, epsilon, partial(_score_away, protocol, population))
-        yield Case("learn", f"{learner}, no bounds", epsilon, LEARNERS, np.zeros(1), draw, binomial=False, band=AT_LEAST, dear=200)
+        yield Case("learn", f"{learner}, no bounds", epsilon, n, np.zeros(1), draw, binomial=False, band=AT_LEAST, dear=200)
 
 
 LEARNERS = 300_000
