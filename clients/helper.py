@@ -26,7 +26,7 @@ from local_dp.clients.process import MemberConfig, RunConfig, introduce, live
 from local_dp.clients.silence_output import never_heard
 from local_dp.errors import RefusedError
 from local_dp.oracles.local.asked import Cohort, LocalQuery
-from local_dp.queries.registry import QUERIES
+from local_dp.queries.query import QUERIES
 from local_dp.queries.tables import Question
 from local_dp.randomizers.registry import RANDOMIZERS
 from local_dp.randomizers.signs.binary_rr import BinaryRR

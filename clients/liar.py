@@ -5,8 +5,7 @@ import numpy as np
 from local_dp.arrays import Words
 from local_dp.clients.role import ClientRole
 from local_dp.noise import Draw, KeyedNoise
-from local_dp.oracles.local.asked import LocalQuery, cells_of
-from local_dp.oracles.local.sessions import Spoken
+from local_dp.oracles.local.asked import LocalQuery, Spoken, cells_of
 from local_dp.randomizers.randomizer import Randomizer
 from local_dp.wire import Reply, Request
 

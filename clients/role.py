@@ -14,8 +14,7 @@ from local_dp.clients.verification_budget import Work
 from local_dp.errors import InputError, RefusedError
 from local_dp.ledger import Charge
 from local_dp.noise import KeyedNoise, Noise
-from local_dp.oracles.local.asked import Cohort, LocalQuery, respond
-from local_dp.oracles.local.sessions import Spoken
+from local_dp.oracles.local.asked import Cohort, LocalQuery, Spoken, respond
 from local_dp.randomizers.evidence import PROVEN
 from local_dp.randomizers.randomizer import Evidence, Randomizer
 from local_dp.randomizers.with_coin import WithCoin

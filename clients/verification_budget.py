@@ -6,8 +6,7 @@ from typing import Generic, TypeVar
 
 from local_dp.domains import Parameter
 from local_dp.errors import RefusedError
-from local_dp.queries.query import Query
-from local_dp.queries.registry import QUERIES
+from local_dp.queries.query import QUERIES, Query
 from local_dp.randomizers.evidence import entries
 from local_dp.randomizers.randomizer import Evidence, Randomizer
 from local_dp.randomizers.registry import RANDOMIZERS

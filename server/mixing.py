@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias
 from local_dp.bus.interface import Bus, Connected, Delivery
 from local_dp.errors import LocalDPError, RefusedError, WireError
 from local_dp.oracles.local.asked import Cohort, LocalQuery
-from local_dp.queries.registry import QUERIES
+from local_dp.queries.query import QUERIES
 from local_dp.randomizers.registry import RANDOMIZERS
 from local_dp.records import chunks
 from local_dp.sealing import Envelopes

@@ -26,7 +26,7 @@ from local_dp.experiments.tiers.settings import Randomness
 from local_dp.interaction import Nonadaptive, run
 from local_dp.loss import Pure, approximate
 from local_dp.oracles.statistical.oracles import NoisyOracle, StatisticalQuery
-from local_dp.populations.table import Rows
+from local_dp.populations.finite import Rows
 from local_dp.queries.encoded import packed
 from local_dp.queries.questions import answers_of, parse
 from local_dp.queries.subsets import secret_bits

@@ -17,8 +17,7 @@ from local_dp.experiments.lab.catalogue import NAMES
 from local_dp.experiments.lab.results import RESULTS, read_results
 from local_dp.experiments.site.reference import ROOT, write_reference
 from local_dp.interaction import Nonadaptive
-from local_dp.protocols.local_protocol import MODELS, LocalProtocol
-from local_dp.protocols.registry import PROTOCOLS
+from local_dp.protocols.local_protocol import MODELS, PROTOCOLS, LocalProtocol
 
 CHECKOUT = Path(__file__).resolve().parents[2]  # local_dp/experiments is a link in a checkout
 PACKED = Path(__file__).parent / "pages"  # where an installed package carries them

@@ -20,7 +20,7 @@ from local_dp.bounds.interaction import margin_clients
 from local_dp.errors import InputError, RefusedError
 from local_dp.oracles.statistical.oracles import StatisticalQuery
 from local_dp.populations.concepts import BlockClass, ConceptClass, Signs, build_class
-from local_dp.queries.registry import QUERIES
+from local_dp.queries.query import QUERIES
 from local_dp.records import Records
 
 FORMAT = "local-dp certificate 1"

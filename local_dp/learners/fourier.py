@@ -15,7 +15,7 @@ from local_dp.interaction import Nonadaptive
 from local_dp.learners.learner import CubeLearner, features, signs, weighted
 from local_dp.oracles.statistical.oracles import Statistical, StatisticalQuery
 from local_dp.queries.examples import Correlation
-from local_dp.queries.numbers import check_weights
+from local_dp.queries.query import check_weights
 from local_dp.records import Records
 
 Set: TypeAlias = tuple[int, ...]

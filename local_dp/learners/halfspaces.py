@@ -13,7 +13,7 @@ from local_dp.errors import InputError
 from local_dp.learners.learner import AdaptiveLearner, features, share, signs, weighted
 from local_dp.oracles.statistical.oracles import StatisticalPlay, StatisticalQuery
 from local_dp.populations.finite import Finite
-from local_dp.queries.numbers import check_weights, matrix, weighted_sum, written
+from local_dp.queries.query import check_weights, matrix, weighted_sum, written
 from local_dp.queries.vectors import LOSSES, Descent, Mistake
 from local_dp.records import Records
 

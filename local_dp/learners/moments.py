@@ -14,7 +14,7 @@ from local_dp.interaction import Nonadaptive
 from local_dp.learners.learner import AdaptiveLearner, CubeLearner, Learner, features, share, signs, weighted
 from local_dp.oracles.statistical.oracles import Statistical, StatisticalPlay, StatisticalQuery
 from local_dp.queries.examples import Product, SignedLabel
-from local_dp.queries.numbers import check_weights, matrix, weighted_sum, written
+from local_dp.queries.query import check_weights, matrix, weighted_sum, written
 from local_dp.queries.tables import Question
 from local_dp.queries.vectors import CentreSum, NearestCentre, nearest
 from local_dp.records import Records

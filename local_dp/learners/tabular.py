@@ -20,8 +20,7 @@ from local_dp.learners.learner import Learner, weighted
 from local_dp.learners.moments import AtLeast, BayesRule, Centres, KMeans, LinearModel, LinearRegression, NaiveBayes, Thresholds
 from local_dp.learners.rules import AllOf, Conjunctions, DecisionLists, RuleList, Stump, Stumps, Tree, Trees
 from local_dp.queries.encoded import Encoding, question_in
-from local_dp.queries.numbers import STEPS
-from local_dp.queries.query import Query
+from local_dp.queries.query import STEPS, Query
 from local_dp.records import Records
 
 HYPOTHESES: dict[str, type[Any]] = {

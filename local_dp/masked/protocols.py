@@ -31,7 +31,7 @@ from local_dp.masked.queries import LATTICE, MaskedBent, MaskedBit, MaskedCoset,
 from local_dp.noise import philox_words, stream_key
 from local_dp.optimise import best_split
 from local_dp.oracles.local.asked import Cohort, Local, LocalPlay, LocalQuery, LocalRounds, ask_all
-from local_dp.populations.population import Population
+from local_dp.populations.finite import Population
 from local_dp.protocols.local_protocol import BETA, LocalProtocol, PlainData, parameter
 from local_dp.protocols.parity.parity import listed
 from local_dp.randomizers.frequencies.hadamard import SignedHadamard

@@ -1,4 +1,4 @@
-"""The base of every local protocol: its parameters, its algorithm, a synthetic population, and a result beside the truth."""
+"""The base of every local protocol: its parameters, its algorithm, a synthetic population, and a result beside the truth; and every protocol by name."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -14,10 +14,11 @@ from local_dp.errors import InputError, unknown
 from local_dp.interaction import Adaptive, Nonadaptive, R, Repeated
 from local_dp.loss import nano_epsilon
 from local_dp.oracles.local.asked import Local, LocalAlgorithm, ask_all
-from local_dp.populations.population import Population
+from local_dp.populations.finite import Population
 from local_dp.protocols.surveys.policies import Launch, check_policy
 from local_dp.queries.query import Query
 from local_dp.randomizers.randomizer import Randomizer
+from local_dp.registry import Registry
 from local_dp.tallies import Estimate
 
 T = TypeVar("T")
@@ -220,3 +221,13 @@ def describe_estimate(estimate: Estimate) -> PlainData:
         "interval": plain(np.stack(estimate.interval(), axis=-1)),
         "n": estimate.n,
     }
+
+
+_FILES = ("protocols/surveys/*.py", "protocols/vectors/*.py", "protocols/search/*.py", "masked/protocols.py", "protocols/*/*.py")
+PROTOCOLS: Registry[LocalProtocol[Any]] = Registry("protocol", "local_dp.protocols", LocalProtocol, _FILES, check=lambda kind: kind.model())
+
+
+def find_protocol(name: str) -> type[LocalProtocol[Any]]:
+    if name not in PROTOCOLS:
+        raise InputError(unknown("no protocol named", name, PROTOCOLS, "local-dp protocols"))
+    return PROTOCOLS[name]

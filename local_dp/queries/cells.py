@@ -13,8 +13,7 @@ from local_dp.checks import check_built, check_number, check_range, check_whole
 from local_dp.cube import parity
 from local_dp.domains import MAX_SYMBOLS, Domain, grouped_levels, levels, symbols
 from local_dp.errors import InputError
-from local_dp.queries.numbers import STEPS, read_numbers
-from local_dp.queries.query import Query
+from local_dp.queries.query import STEPS, Query, read_numbers
 from local_dp.queries.tables import Bounded, Category, Question, asked_in, check_spare
 from local_dp.records import Records, absent
 

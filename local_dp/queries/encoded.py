@@ -11,7 +11,7 @@ from local_dp.arrays import Bools, Column, Floats, Ints
 from local_dp.checks import check_built, check_range, check_whole, check_width
 from local_dp.domains import Domain, levels, symbols
 from local_dp.errors import InputError
-from local_dp.queries.query import Query
+from local_dp.queries.query import QUERIES, Query
 from local_dp.queries.questions import Expression, answers_of, columns_of, evaluate, parse
 from local_dp.records import Records, absent
 
@@ -178,8 +178,6 @@ class Encoded(Encoding, Query):
     @cached_property
     def inner(self) -> Query:
         """The query that is put to the encoded record."""
-        from local_dp.queries.registry import QUERIES  # it knows this class
-
         name, params = _read(self.query)
         if name == self.name:
             raise InputError("an encoded query cannot hold another one")

@@ -10,8 +10,7 @@ from local_dp.arrays import Floats, Ints
 from local_dp.checks import check_built, check_range, check_whole
 from local_dp.domains import MAX_SYMBOLS, Domain, levels, symbols
 from local_dp.errors import InputError
-from local_dp.queries.numbers import STEPS
-from local_dp.queries.query import Query
+from local_dp.queries.query import STEPS, Query
 from local_dp.queries.questions import Expression, answers_of, parse
 from local_dp.records import Records, absent
 

@@ -21,8 +21,7 @@ from local_dp.noise import philox_words, stream_key
 from local_dp.oracles.local.asked import Cohort, Local, LocalAlgorithm, LocalQuery, LocalRounds
 from local_dp.oracles.statistical.oracles import RealQuery, Statistical, StatisticalAlgorithm, StatisticalQuery, StatisticalRounds, on_domain
 from local_dp.queries.examples import Correlation
-from local_dp.queries.numbers import STEPS
-from local_dp.queries.query import Query
+from local_dp.queries.query import STEPS, Query
 from local_dp.randomizers.numbers.one_bit_mean import OneBitMean
 from local_dp.randomizers.randomizer import Randomizer
 from local_dp.randomizers.signs.binary_rr import BinaryRR

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from local_dp.errors import InputError, RefusedError
-from local_dp.oracles.local.sessions import Spoken
+from local_dp.oracles.local.asked import Spoken
 from local_dp.randomizers.finite import FiniteChannel
 
 _SESSION = "enumerated"

@@ -23,10 +23,10 @@ from local_dp.curator.account import Account, TrustedOracle
 from local_dp.draws import Draws
 from local_dp.loss import Pure, approximate, nano_epsilon
 from local_dp.noise import KeyedNoise
-from local_dp.oracles.local.population import PopulationOracle
+from local_dp.oracles.local.oracles import PopulationOracle
 from local_dp.oracles.statistical.oracles import ExactOracle
-from local_dp.populations.table import Rows
-from local_dp.queries.registry import QUERIES
+from local_dp.populations.finite import Rows
+from local_dp.queries.query import QUERIES
 from local_dp.queries.subsets import Subset, secret_bits
 from local_dp.records import Records
 from tests.support.inputs.refusals import refuse

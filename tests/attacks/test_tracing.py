@@ -33,11 +33,11 @@ from local_dp.draws import Draws
 from local_dp.interaction import Oracle, run
 from local_dp.loss import Pure, approximate
 from local_dp.noise import KeyedNoise
-from local_dp.oracles.local.population import PopulationOracle
+from local_dp.oracles.local.oracles import PopulationOracle
 from local_dp.oracles.statistical.oracles import ExactOracle, StatisticalQuery
-from local_dp.populations.table import Rows
+from local_dp.populations.finite import Rows
 from local_dp.queries.encoded import Bit, packed
-from local_dp.queries.registry import QUERIES
+from local_dp.queries.query import QUERIES
 from local_dp.queries.subsets import Decrypted, encrypted, keys_of, pads
 from local_dp.records import Records
 from local_dp.theorems.curated import curated_from_sq

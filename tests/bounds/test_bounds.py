@@ -24,7 +24,7 @@ from local_dp.bounds.response import response_gain, rr_clients, rr_clients_hoeff
 from local_dp.bounds.tails import normal_quantile, normal_tail
 from local_dp.interaction import run
 from local_dp.masked.protocols import MaskedParityLearner
-from local_dp.oracles.local.aggregate import AggregateOracle
+from local_dp.oracles.local.oracles import AggregateOracle
 from local_dp.protocols.surveys.frequency import frequency_randomizer
 from local_dp.randomizers.frequencies.base import FrequencyOracle
 from local_dp.randomizers.frequencies.best import best_choice

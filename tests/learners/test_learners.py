@@ -21,15 +21,12 @@ from local_dp.learners.moments import BayesRule, Centres, KMeans, LinearModel, L
 from local_dp.learners.rules import Conjunctions, DecisionLists, Stumps, Trees
 from local_dp.learners.tabular import HYPOTHESES, Verdict, verdict
 from local_dp.noise import KeyedNoise
-from local_dp.oracles.local.aggregate import AggregateOracle
-from local_dp.oracles.local.population import PopulationOracle
+from local_dp.oracles.local.oracles import AggregateOracle, PopulationOracle
 from local_dp.oracles.statistical.oracles import BiasedOracle, ExactOracle, StatisticalQuery, downward, upward
-from local_dp.populations.finite import Finite
-from local_dp.populations.population import Population
+from local_dp.populations.finite import Finite, Population
 from local_dp.protocols.learning.sgd import LocalSGD
 from local_dp.queries.examples import Correlation, Product, SignedLabel
-from local_dp.queries.numbers import STEPS, written
-from local_dp.queries.registry import QUERIES
+from local_dp.queries.query import QUERIES, STEPS, written
 from local_dp.queries.vectors import Descent, Mistake, NearestCentre
 from local_dp.records import Records
 from local_dp.theorems.local_from_sq import enough_clients, local_from_sq

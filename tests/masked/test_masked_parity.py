@@ -33,10 +33,10 @@ from local_dp.masked.protocols import (
     signed_oracle,
 )
 from local_dp.masked.queries import MaskedBent, MaskedBit, MaskedCoset, MaskedDisagreement, MaskedIndex, MaskedIndicator, MaskedList, MaskedParity
-from local_dp.oracles.local.aggregate import AggregateOracle
 from local_dp.oracles.local.asked import LocalQuery
+from local_dp.oracles.local.oracles import AggregateOracle
 from local_dp.oracles.watched import Watched
-from local_dp.protocols.registry import PROTOCOLS
+from local_dp.protocols.local_protocol import PROTOCOLS
 from local_dp.queries.query import Query
 from local_dp.randomizers.finite import FiniteChannel
 from local_dp.randomizers.with_coin import without_coin

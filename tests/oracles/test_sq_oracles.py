@@ -32,10 +32,8 @@ from local_dp.oracles.statistical.oracles import (
     upward,
 )
 from local_dp.populations.concepts import build_class, masked_parity, monotone_conjunctions, sign_matrix
-from local_dp.populations.finite import bernoulli
-from local_dp.populations.population import Population
-from local_dp.queries.query import Query
-from local_dp.queries.registry import QUERIES
+from local_dp.populations.finite import Population, bernoulli
+from local_dp.queries.query import QUERIES, Query
 from local_dp.queries.tables import Bounded, Question
 from local_dp.theorems.local_from_sq import enough_clients, local_from_sq
 

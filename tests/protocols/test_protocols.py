@@ -16,24 +16,19 @@ from local_dp.masked.population import Concept, MaskedParityPopulation
 from local_dp.masked.protocols import MaskedParityLearner, MaskedParityOneRound
 from local_dp.masked.queries import MaskedIndex
 from local_dp.noise import KeyedNoise
-from local_dp.oracles.local.aggregate import AggregateOracle
 from local_dp.oracles.local.asked import LocalQuery
-from local_dp.oracles.local.population import PopulationOracle
+from local_dp.oracles.local.oracles import AggregateOracle, PopulationOracle
 from local_dp.populations.concepts import BlockClass
-from local_dp.populations.finite import Finite
-from local_dp.populations.population import Population
-from local_dp.populations.table import Rows
+from local_dp.populations.finite import Finite, Population, Rows
 from local_dp.protocols.learning.learn import Learn
 from local_dp.protocols.learning.learned import Learned
-from local_dp.protocols.local_protocol import LocalProtocol
-from local_dp.protocols.registry import PROTOCOLS, find_protocol
+from local_dp.protocols.local_protocol import PROTOCOLS, LocalProtocol, find_protocol
 from local_dp.protocols.surveys.frequency import Frequency
 from local_dp.protocols.surveys.policies import Launch
 from local_dp.protocols.surveys.survey import StatisticalQueries, Survey
 from local_dp.protocols.vectors.mean_found import MeanFound
 from local_dp.protocols.vectors.mean_vector import Mean
-from local_dp.queries.query import Query
-from local_dp.queries.registry import QUERIES
+from local_dp.queries.query import QUERIES, Query
 from local_dp.randomizers.signs.characters import Characters
 from local_dp.records import Records
 from local_dp.tallies import Tally
@@ -134,7 +129,7 @@ def test_results_do_not_depend_on_chunks_or_threads(workers: int, chunk: int, mo
     tallies: dict[str, list[Any]] = {}
     digests: dict[str, list[Any]] = {}
     for cores, size in ((1, 1 << 16), (workers, chunk), (1, chunk)):
-        monkeypatch.setattr("local_dp.oracles.local.population.CHUNK", size)
+        monkeypatch.setattr("local_dp.oracles.local.oracles.CHUNK", size)
         monkeypatch.setattr("os.cpu_count", lambda cores=cores: cores)
         for protocol in (Survey(), Frequency(k=40), MaskedParityLearner(d=5), StatisticalQueries()):
             result, _, oracle = by_client(protocol, 1.0, 9999, 6)

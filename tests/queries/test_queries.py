@@ -17,9 +17,7 @@ from local_dp.oracles.local.asked import Cohort, LocalQuery
 from local_dp.queries.cells import SEPARATOR, Below, Binned, Cell, Crossed, Grouped
 from local_dp.queries.encoded import Encoded, Encoding, encoded
 from local_dp.queries.examples import Product
-from local_dp.queries.numbers import STEPS
-from local_dp.queries.query import Query
-from local_dp.queries.registry import QUERIES
+from local_dp.queries.query import QUERIES, STEPS, Query
 from local_dp.queries.tables import Bounded, Category, Question
 from local_dp.queries.vectors import Descent
 from local_dp.randomizers.frequencies.grr import GRR

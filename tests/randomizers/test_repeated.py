@@ -14,10 +14,9 @@ from local_dp.bounds.longitudinal import changing_loss, loloha_codes, rappor_var
 from local_dp.errors import InputError, RefusedError
 from local_dp.loss import exp_epsilon
 from local_dp.noise import Draw, KeyedNoise, Noise, SystemNoise, public_coins
-from local_dp.oracles.local.asked import Cohort, LocalQuery, respond
-from local_dp.oracles.local.population import PopulationOracle
-from local_dp.oracles.local.sessions import Spoken
-from local_dp.populations.table import Rows
+from local_dp.oracles.local.asked import Cohort, LocalQuery, Spoken, respond
+from local_dp.oracles.local.oracles import PopulationOracle
+from local_dp.populations.finite import Rows
 from local_dp.queries.tables import Question
 from local_dp.randomizers.evidence import exact_epsilon, exact_ratio
 from local_dp.randomizers.repeated.change_tracking import BitFlip

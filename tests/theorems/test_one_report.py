@@ -21,10 +21,9 @@ from local_dp.learners.tabular import TABULAR
 from local_dp.loss import Pure
 from local_dp.noise import KeyedNoise
 from local_dp.oracles.local.asked import Local
-from local_dp.oracles.local.population import PopulationOracle
+from local_dp.oracles.local.oracles import PopulationOracle
 from local_dp.oracles.statistical.oracles import ExactOracle, RealQuery, Statistical, StatisticalPlay, StatisticalQuery, on_domain
-from local_dp.populations.finite import Finite
-from local_dp.populations.table import Rows
+from local_dp.populations.finite import Finite, Rows
 from local_dp.queries.encoded import Bit, Encoding, packed
 from local_dp.queries.examples import SignedLabel
 from local_dp.queries.tables import Bounded, Category, Question

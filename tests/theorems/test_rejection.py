@@ -31,8 +31,7 @@ from local_dp.interaction import Adaptive, Nonadaptive, Play, run
 from local_dp.loss import NANO, Approximate, Pure, approximate, nano_epsilon, split_epsilon
 from local_dp.noise import KeyedNoise
 from local_dp.oracles.statistical.oracles import ExactOracle, Statistical, StatisticalPlay, StatisticalQuery, StatisticalRounds
-from local_dp.populations.finite import bernoulli
-from local_dp.populations.population import Population
+from local_dp.populations.finite import Population, bernoulli
 from local_dp.queries.tables import Bounded, Question
 from local_dp.records import Records
 from local_dp.theorems.curated import cni_from_ci, curated_from_sq

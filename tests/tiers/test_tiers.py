@@ -7,7 +7,7 @@ import pytest
 
 from local_dp.experiments.tiers.execute import execute
 from local_dp.experiments.tiers.settings import Randomness, Settings, Tier
-from local_dp.protocols.registry import PROTOCOLS
+from local_dp.protocols.local_protocol import PROTOCOLS
 from local_dp.server.quorum import Terms
 from tests.support.inputs.builders import SEED, small
 from tests.support.long import short

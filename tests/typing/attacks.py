@@ -12,7 +12,7 @@ from local_dp.curator.account import TrustedOracle
 from local_dp.curator.clipped import NoisySum
 from local_dp.interaction import Nonadaptive, run
 from local_dp.oracles.local.asked import Local
-from local_dp.oracles.local.population import PopulationOracle
+from local_dp.oracles.local.oracles import PopulationOracle
 from local_dp.oracles.statistical.oracles import ExactOracle, Statistical
 from local_dp.records import Records
 from local_dp.theorems.curated import curated_from_sq

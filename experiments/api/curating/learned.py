@@ -13,8 +13,7 @@ from local_dp.interaction import Adaptive, Algorithm, Nonadaptive, Play, as_play
 from local_dp.learners.tabular import in_words, verdict
 from local_dp.loss import Loss
 from local_dp.oracles.statistical.oracles import StatisticalQuery
-from local_dp.populations.population import Population
-from local_dp.populations.table import Rows
+from local_dp.populations.finite import Population, Rows
 from local_dp.protocols.learning.learn import Learn, trivial, true_baseline, true_score, unit_of
 from local_dp.protocols.surveys.policies import Launch
 from local_dp.queries.encoded import Encoding

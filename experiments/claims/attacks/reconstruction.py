@@ -23,9 +23,9 @@ from local_dp.experiments.lab.statistics import Positive, Rate, positive_mean
 from local_dp.interaction import run
 from local_dp.loss import Pure, approximate
 from local_dp.noise import KeyedNoise
-from local_dp.oracles.local.population import PopulationOracle
+from local_dp.oracles.local.oracles import PopulationOracle
 from local_dp.oracles.statistical.oracles import BiasedOracle, ExactOracle
-from local_dp.populations import table as population
+from local_dp.populations import finite as population
 from local_dp.queries.subsets import SECRET, secret_bits
 from local_dp.records import Records
 from local_dp.theorems.curated import curated_from_sq

@@ -24,7 +24,7 @@ from local_dp.ledger import Ledger
 from local_dp.loss import exp_epsilon
 from local_dp.noise import KeyedNoise
 from local_dp.oracles.local.asked import Cohort, LocalQuery
-from local_dp.oracles.local.population import PopulationOracle
+from local_dp.oracles.local.oracles import PopulationOracle
 from local_dp.oracles.watched import Watched
 from local_dp.protocols.parity.ladder import DEEPEST, LadderAgain, LadderInTurn, LadderOneRound
 from local_dp.queries.examples import PathStep

@@ -10,10 +10,9 @@ from local_dp.arrays import Counts, Floats
 from local_dp.experiments.lab.coverage.repetition import Runs
 from local_dp.interaction import run
 from local_dp.noise import KeyedNoise
-from local_dp.oracles.local.aggregate import AggregateOracle
 from local_dp.oracles.local.asked import LocalAlgorithm, LocalQuery
-from local_dp.oracles.local.population import PopulationOracle
-from local_dp.populations.population import Population
+from local_dp.oracles.local.oracles import AggregateOracle, PopulationOracle
+from local_dp.populations.finite import Population
 from local_dp.randomizers.finite import FiniteChannel
 from local_dp.tallies import Z95, Estimate, Tally
 

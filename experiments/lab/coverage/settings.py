@@ -12,8 +12,7 @@ from local_dp.experiments.lab.coverage.repetition import AT_LEAST, COUNTED, Case
 from local_dp.experiments.lab.coverage.runs import Crowd, Drawn, Simulated
 from local_dp.interaction import Nonadaptive
 from local_dp.oracles.local.asked import LocalQuery
-from local_dp.populations.finite import Finite
-from local_dp.populations.population import Population
+from local_dp.populations.finite import Finite, Population
 from local_dp.records import Records
 from local_dp.tallies import Tally
 

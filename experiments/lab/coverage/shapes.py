@@ -11,8 +11,7 @@ from local_dp.arrays import Floats
 from local_dp.bounds.tails import normal_quantile
 from local_dp.experiments.lab.coverage.repetition import AT_LEAST, Case
 from local_dp.experiments.lab.coverage.runs import Placed, Played
-from local_dp.populations.finite import Finite
-from local_dp.populations.population import Population
+from local_dp.populations.finite import Finite, Population
 from local_dp.protocols.learning.learn import Learn, Lesson, unit_of
 from local_dp.protocols.vectors.mean_found import FoundMean, MeanFound, finding_clients
 from local_dp.records import Records

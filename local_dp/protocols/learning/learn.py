@@ -20,9 +20,7 @@ from local_dp.learners.tabular import TABULAR, Seen, Verdict, in_words, seen_by,
 from local_dp.loss import nano_epsilon
 from local_dp.oracles.local.asked import Cohort, LocalAlgorithm, LocalPlay, LocalQuery, LocalRounds
 from local_dp.oracles.statistical.oracles import ExactOracle, StatisticalQuery
-from local_dp.populations.finite import Finite
-from local_dp.populations.population import Population
-from local_dp.populations.table import weighted_records
+from local_dp.populations.finite import Finite, Population, weighted_records
 from local_dp.protocols.local_protocol import BETA, LocalProtocol, PlainData, parameter
 from local_dp.protocols.surveys.policies import Launch
 from local_dp.protocols.vectors.mean_found import LEARNING, Range, finding_clients, locate, range_clients

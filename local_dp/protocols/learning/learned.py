@@ -17,8 +17,7 @@ from local_dp.hardness.margins import Margin
 from local_dp.interaction import Adaptive, Nonadaptive
 from local_dp.learners.examples import TRIED, Task
 from local_dp.oracles.local.asked import Cohort, Local, LocalAlgorithm, LocalPlay, LocalQuery
-from local_dp.populations.finite import Finite
-from local_dp.populations.population import Population
+from local_dp.populations.finite import Finite, Population
 from local_dp.protocols.local_protocol import BETA, LocalProtocol, PlainData, parameter
 from local_dp.queries.examples import ParityExample
 from local_dp.randomizers.signs.characters import Characters, mask_set

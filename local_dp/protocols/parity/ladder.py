@@ -11,8 +11,8 @@ from local_dp.errors import InputError
 from local_dp.interaction import Adaptive, Nonadaptive, Repeated
 from local_dp.loss import split_epsilon
 from local_dp.oracles.local.asked import Cohort, Local, LocalPlay, LocalQuery, LocalRounds
+from local_dp.populations.finite import Population
 from local_dp.populations.parity import LadderPopulation
-from local_dp.populations.population import Population
 from local_dp.protocols.local_protocol import BETA, LocalProtocol, PlainData, parameter
 from local_dp.queries.examples import MOST_LEVELS, PathStep
 from local_dp.randomizers.repeated.memoised import OneOfRounds

@@ -16,8 +16,8 @@ from local_dp.cube import places_of
 from local_dp.interaction import Adaptive
 from local_dp.noise import philox_words, stream_key
 from local_dp.oracles.local.asked import Cohort, Local, LocalPlay, LocalQuery, LocalRounds, ask_all
+from local_dp.populations.finite import Population
 from local_dp.populations.parity import ParityPopulation
-from local_dp.populations.population import Population
 from local_dp.protocols.local_protocol import BETA, LocalProtocol, PlainData, parameter
 from local_dp.queries.examples import ParityExample
 from local_dp.randomizers.signs.characters import Characters, Deny, mask_set

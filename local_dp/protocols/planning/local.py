@@ -23,7 +23,7 @@ from local_dp.interaction import Nonadaptive
 from local_dp.loss import Pure, exp_epsilon, nano_epsilon
 from local_dp.optimise import least_clients
 from local_dp.oracles.local.asked import LocalQuery
-from local_dp.populations.population import Population
+from local_dp.populations.finite import Population
 from local_dp.protocols.local_protocol import BETA, LocalProtocol
 from local_dp.protocols.search.quantiles import Quantiles
 from local_dp.randomizers.evidence import exact_ratio

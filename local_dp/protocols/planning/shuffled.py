@@ -12,7 +12,7 @@ from local_dp.bounds.best import Reports
 from local_dp.bounds.tails import Errors, widest_reach
 from local_dp.errors import InputError
 from local_dp.optimise import least_clients
-from local_dp.populations.population import Population
+from local_dp.populations.finite import Population
 from local_dp.protocols.local_protocol import BETA, LocalProtocol
 from local_dp.protocols.planning.local import Way, asked_of, estimators, law_of, reach_of, sample_laws, sampled
 from local_dp.randomizers.finite import FiniteChannel

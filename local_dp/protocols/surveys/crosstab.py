@@ -12,8 +12,7 @@ from local_dp.bounds.frequencies import frequency_clients
 from local_dp.checks import check_built
 from local_dp.errors import InputError
 from local_dp.oracles.local.asked import Local, ask_all
-from local_dp.populations.finite import Finite
-from local_dp.populations.population import Population
+from local_dp.populations.finite import Finite, Population
 from local_dp.postprocessing.steps import onto_simplex
 from local_dp.protocols.local_protocol import BETA, LocalProtocol, PlainData, describe_estimate, parameter
 from local_dp.protocols.surveys.frequency import Conditional, among, frequency_randomizer

@@ -18,8 +18,7 @@ from local_dp.errors import InputError
 from local_dp.interaction import Nonadaptive
 from local_dp.oracles.local.asked import Local, ask_all
 from local_dp.oracles.statistical.oracles import Statistical, StatisticalQuery
-from local_dp.populations.finite import Finite, bernoulli
-from local_dp.populations.population import Population
+from local_dp.populations.finite import Finite, Population, bernoulli
 from local_dp.protocols.local_protocol import BETA, LocalProtocol, MeanProtocol, PlainData, describe_estimate, parameter
 from local_dp.protocols.surveys.frequency import Conditional, frequency_randomizer
 from local_dp.protocols.surveys.policies import Launch

@@ -15,8 +15,7 @@ from local_dp.checks import check_built, check_share
 from local_dp.errors import InputError
 from local_dp.loss import nano_epsilon
 from local_dp.oracles.local.asked import Local, ask_all
-from local_dp.populations.finite import Finite
-from local_dp.populations.population import Population
+from local_dp.populations.finite import Finite, Population
 from local_dp.protocols.local_protocol import BETA, LocalProtocol, PlainData, describe_estimate, parameter
 from local_dp.protocols.surveys.policies import Columns, Launch
 from local_dp.protocols.vectors.workloads import Design, Symbols, design_signs, workload_of

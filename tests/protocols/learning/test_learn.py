@@ -13,10 +13,8 @@ from local_dp.errors import InputError
 from local_dp.interaction import run
 from local_dp.learners.tabular import TABULAR
 from local_dp.noise import KeyedNoise
-from local_dp.oracles.local.aggregate import AggregateOracle
-from local_dp.oracles.local.population import PopulationOracle
-from local_dp.populations.population import Population
-from local_dp.populations.table import Resampled, Rows
+from local_dp.oracles.local.oracles import AggregateOracle, PopulationOracle
+from local_dp.populations.finite import Population, Resampled, Rows
 from local_dp.protocols.learning.learn import Learn, Lesson, _score
 from local_dp.protocols.surveys.policies import Launch
 from local_dp.queries.questions import evaluate, parse

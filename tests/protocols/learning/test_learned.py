@@ -16,13 +16,12 @@ from local_dp.learners import examples
 from local_dp.learners.examples import tasks
 from local_dp.learners.halfspaces import Halfspace
 from local_dp.noise import KeyedNoise
-from local_dp.oracles.local.aggregate import AggregateOracle
-from local_dp.oracles.local.population import PopulationOracle
+from local_dp.oracles.local.oracles import AggregateOracle, PopulationOracle
 from local_dp.populations.concepts import FUNCTIONS, BlockClass
 from local_dp.populations.finite import Finite
 from local_dp.protocols.learning.learned import Learned, Lesson, advantage, hard_examples, shares_of_clients, vote
 from local_dp.protocols.learning.sgd import Gradients, LocalSGD, gradients_of
-from local_dp.protocols.registry import PROTOCOLS
+from local_dp.protocols.local_protocol import PROTOCOLS
 
 NAMES = [f"learn-{name}" for name in tasks()]
 

@@ -13,15 +13,13 @@ from local_dp.errors import InputError
 from local_dp.experiments.api.tables import sample_rows
 from local_dp.interaction import run
 from local_dp.noise import KeyedNoise
-from local_dp.oracles.local.aggregate import AggregateOracle
-from local_dp.oracles.local.population import PopulationOracle
-from local_dp.populations.population import Population
-from local_dp.populations.table import Rows
+from local_dp.oracles.local.oracles import AggregateOracle, PopulationOracle
+from local_dp.populations.finite import Population, Rows
 from local_dp.protocols.planning.local import plan_of
 from local_dp.protocols.search.heavy_hitters import Found, HeavyHitters, HeavyHittersAsked
 from local_dp.protocols.search.quantiles import Located, Quantiles, Search
 from local_dp.protocols.surveys.policies import Launch
-from local_dp.queries.numbers import STEPS
+from local_dp.queries.query import STEPS
 from local_dp.queries.subsets import HashedPrefix, KeptPrefix, Prefix, strings_of
 from local_dp.randomizers.numbers.one_bit_mean import OneBitMean
 from local_dp.records import Records

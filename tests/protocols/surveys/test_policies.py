@@ -11,10 +11,8 @@ from local_dp.arrays import Floats
 from local_dp.errors import InputError
 from local_dp.interaction import run
 from local_dp.noise import KeyedNoise
-from local_dp.oracles.local.aggregate import AggregateOracle
-from local_dp.oracles.local.population import PopulationOracle
-from local_dp.populations.finite import Finite
-from local_dp.populations.table import Resampled, Rows
+from local_dp.oracles.local.oracles import AggregateOracle, PopulationOracle
+from local_dp.populations.finite import Finite, Resampled, Rows
 from local_dp.protocols.local_protocol import LocalProtocol
 from local_dp.protocols.surveys.crosstab import Crosstab, CrossTable
 from local_dp.protocols.surveys.frequency import Frequency, Histogram

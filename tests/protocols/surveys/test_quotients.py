@@ -8,7 +8,7 @@ from scipy import stats
 
 from local_dp.arrays import Counts, Floats
 from local_dp.interaction import run
-from local_dp.oracles.local.aggregate import AggregateOracle
+from local_dp.oracles.local.oracles import AggregateOracle
 from local_dp.populations.finite import Finite
 from local_dp.protocols.surveys.frequency import Conditional, among, frequency_randomizer, one_report
 from local_dp.protocols.surveys.survey import Compare, Survey

@@ -9,10 +9,9 @@ from local_dp.arrays import Floats
 from local_dp.bounds.quantiles import prefix_gamma
 from local_dp.errors import InputError
 from local_dp.interaction import run
-from local_dp.oracles.local.aggregate import AggregateOracle
 from local_dp.oracles.local.asked import LocalQuery
-from local_dp.populations.finite import Finite
-from local_dp.populations.population import Population
+from local_dp.oracles.local.oracles import AggregateOracle
+from local_dp.populations.finite import Finite, Population
 from local_dp.postprocessing.steps import agree, overlaps
 from local_dp.protocols.surveys.policies import Launch
 from local_dp.protocols.vectors.marginals import Dealt, Marginals, Task, best_design, covering_sets, designs

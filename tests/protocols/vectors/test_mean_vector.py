@@ -12,11 +12,9 @@ from local_dp.bounds.means import Body, best_vector, vector_choices
 from local_dp.errors import InputError
 from local_dp.interaction import Adaptive, run
 from local_dp.noise import KeyedNoise
-from local_dp.oracles.local.aggregate import AggregateOracle
 from local_dp.oracles.local.asked import Cohort
-from local_dp.oracles.local.population import PopulationOracle
-from local_dp.populations.population import Population
-from local_dp.populations.table import Resampled, Rows
+from local_dp.oracles.local.oracles import AggregateOracle, PopulationOracle
+from local_dp.populations.finite import Population, Resampled, Rows
 from local_dp.protocols.surveys.policies import Launch
 from local_dp.protocols.vectors.mean_found import EDGES, LEARNING, MeanFound, Range, adjusted, locate, range_clients, seen, widest
 from local_dp.protocols.vectors.mean_vector import FoundVector, MeanVector

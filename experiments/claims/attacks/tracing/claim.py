@@ -24,9 +24,9 @@ from local_dp.experiments.lab.statistics import NO_FACTOR, NOTHING, Rate, mean, 
 from local_dp.interaction import Nonadaptive, run
 from local_dp.loss import Pure, approximate
 from local_dp.noise import KeyedNoise
-from local_dp.oracles.local.population import PopulationOracle
+from local_dp.oracles.local.oracles import PopulationOracle
 from local_dp.oracles.statistical.oracles import ExactOracle, StatisticalQuery
-from local_dp.populations import table as population
+from local_dp.populations import finite as population
 from local_dp.queries.encoded import packed
 from local_dp.queries.subsets import keys_of
 from local_dp.records import Records

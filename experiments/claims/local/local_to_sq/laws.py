@@ -15,7 +15,7 @@ from local_dp.experiments.lab.statistics import Rate
 from local_dp.interaction import Adaptive, Algorithm, Nonadaptive, Play, run
 from local_dp.noise import KeyedNoise
 from local_dp.oracles.local.asked import Cohort, LocalQuery
-from local_dp.oracles.local.population import PopulationOracle
+from local_dp.oracles.local.oracles import PopulationOracle
 from local_dp.oracles.statistical.oracles import Bias, BiasedOracle, SQOracle, StatisticalQuery, against, downward, upward
 from local_dp.oracles.watched import Watched
 from local_dp.populations.finite import Finite

@@ -27,11 +27,10 @@ from local_dp.learners.fourier import LowDegree
 from local_dp.learners.learner import Learner
 from local_dp.learners.rules import AllOf, Conjunctions, Literal, Stumps
 from local_dp.noise import KeyedNoise, stream_key
-from local_dp.oracles.local.aggregate import AggregateOracle
 from local_dp.oracles.local.asked import LocalQuery
-from local_dp.populations.finite import Finite
-from local_dp.populations.population import Population
-from local_dp.protocols.registry import find_protocol
+from local_dp.oracles.local.oracles import AggregateOracle
+from local_dp.populations.finite import Finite, Population
+from local_dp.protocols.local_protocol import find_protocol
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.shuffle.accountant import largest_local
 from local_dp.tallies import Tally

@@ -1,4 +1,4 @@
-"""The LR oracle of KLNRS Section 4.1, in memory: every client simulated."""
+"""The local oracles of KLNRS Section 4.1 in memory: every client simulated, or the tally drawn from its law; and the record that each keeps."""
 
 import os
 from collections import deque
@@ -8,17 +8,94 @@ from dataclasses import dataclass, field
 from functools import reduce
 from operator import add
 from threading import Event
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy as np
 
+from local_dp.errors import RefusedError
+from local_dp.ledger import Ledger, Steps
+from local_dp.loss import NANO
 from local_dp.noise import COINS, Draw, Noise
-from local_dp.oracles.local.asked import CHUNK, LocalQuery, cells_of, chunk_digest, randomize, round_digest, said
-from local_dp.oracles.local.oracle import LocalOracle
-from local_dp.oracles.local.sessions import Spoken
-from local_dp.populations.population import Population
+from local_dp.oracles.local.asked import CHUNK, Cohort, LocalQuery, Spoken, cells_of, chunk_digest, randomize, round_digest, said
+from local_dp.populations.finite import Population
+from local_dp.randomizers.randomizer import Randomizer
+from local_dp.randomizers.with_coin import without_coin
 from local_dp.records import chunks
 from local_dp.tallies import Tally
+
+Interaction: TypeAlias = Literal["non-interactive", "sequentially interactive", "fully interactive"]
+
+
+@dataclass(frozen=True)
+class RoundSummary:
+    """What happened in one round, however it was run: n reports; the most epsilon and bits that any one client was asked for; the randomizers, each once."""
+
+    n: int
+    epsilon: float
+    bits_per_client: int
+    digest: str | None
+    randomizers: tuple[Randomizer, ...] = ()
+
+
+class LocalOracle:
+    """Checks and charges each round before anybody is asked, and keeps the summaries of the rounds.
+
+    Its ledger is what the clients' own ledgers will say: an honest server does not ask for more than `budget` nats.
+    """
+
+    def __init__(self, budget: float, run: str = "run") -> None:
+        self.run = run
+        self.ledger = Ledger(budget)
+        self.rounds: list[RoundSummary] = []
+        self._opened = 0
+        self._rounds_of = Steps()  # in how many rounds each client was asked
+
+    def begin(self, queries: tuple[LocalQuery, ...]) -> int:
+        """The number of the round, from 1, once it is charged. Raises RefusedError("budget") and leaves no trace."""
+        self.ledger.charge(self.run, [query.charge() for query in queries])
+        self._opened += 1
+        for start, stop, _ in _sums(queries, [1] * len(queries)).spans():
+            self._rounds_of.add(start, stop, 1)
+        return self._opened
+
+    def finish(self, queries: tuple[LocalQuery, ...], n: int, digest: str | None) -> None:
+        """The round is over, with n reports."""
+        bits = _sums(queries, [query.randomizer.bits for query in queries]).maximum
+        randomizers = tuple(dict.fromkeys(query.randomizer for query in queries))
+        self.rounds.append(RoundSummary(n, epsilon_of(queries), bits, digest, randomizers))
+
+    def refuse_repeats(self, queries: tuple[LocalQuery, ...]) -> None:
+        """Raises RefusedError("asked-twice") if a client is asked two things, now or in two rounds."""
+        for start, stop, times in _sums(queries, [1] * len(queries)).spans():
+            if times + self._rounds_of.most(start, stop) > 1:
+                raise RefusedError(
+                    "asked-twice", f"client {start} is asked more than once, and tallies drawn from their law forget its record; use --tier population"
+                )
+
+    @property
+    def interaction(self) -> Interaction:
+        """One round is non-interactive; several are sequentially interactive if nobody was asked in two of them, else fully interactive."""
+        if self._opened <= 1:
+            return "non-interactive"
+        return "sequentially interactive" if self._rounds_of.maximum <= 1 else "fully interactive"
+
+
+def epsilon_of(queries: tuple[LocalQuery, ...]) -> float:
+    """The most epsilon that one client pays for all that it is asked, in nats; for what a cohort is asked again under a label it pays once."""
+    due, paid = [], set[tuple[str, Cohort]]()
+    for query in queries:
+        due.append(0 if query.memo and (query.memo, query.cohort) in paid else query.randomizer.nano)
+        paid.add((query.memo, query.cohort))
+    return _sums(queries, due).maximum / NANO
+
+
+def _sums(queries: tuple[LocalQuery, ...], amounts: list[int]) -> Steps:
+    """The sum over each client's asks."""
+    sums = Steps()
+    for query, amount in zip(queries, amounts, strict=True):
+        sums.add(query.cohort.start, query.cohort.stop, amount)
+    return sums
+
 
 _KEPT = 24 << 20  # bytes
 _TOGETHER = 4  # chunks answered by one thread without a look at the others
@@ -131,3 +208,36 @@ class PopulationOracle(LocalOracle):
                 return reduce(add, (each.result() for each in asking)), digests
             finally:
                 over.set()  # the pool waits for its threads: an interrupted run must not wait for chunks that have not begun
+
+
+class AggregateOracle(LocalOracle):
+    """Draws each tally from its law: exact in distribution, at a cost that does not depend on n where the population knows its own law.
+
+    A synthetic client's record exists only while it is asked, so a second request to it is refused. The rows of a table can be asked again.
+    """
+
+    def __init__(self, population: Population, generator: np.random.Generator, budget: float) -> None:
+        super().__init__(budget)
+        self.population = population
+        self.generator = generator
+
+    def answer(self, queries: tuple[LocalQuery, ...]) -> tuple[Tally, ...]:
+        """The tally of each query's cohort. Raises RefusedError("budget", "asked-twice" or "no-law") before anything is sampled."""
+        for query in queries:
+            if query.memo or not without_coin(query.randomizer).has_tally_law:
+                what = "a session" if query.session else "memoised answers" if query.memo else f"{query.randomizer.name!r}"
+                raise RefusedError("no-law", f"the tally of {what} has no closed law here; use --tier population")
+        if not self.population.remembers:
+            self.refuse_repeats(queries)
+        self.begin(queries)
+        tallies = tuple(map(self._draw, queries))
+        self.finish(queries, sum(tally.n for tally in tallies), None)
+        return tallies
+
+    def _draw(self, query: LocalQuery) -> Tally:
+        channel = without_coin(query.randomizer)
+        law = self.population.tally_law(query.query, channel)
+        if law is not None:
+            return Tally(self.generator.multinomial(len(query.cohort), law.ravel()).reshape(law.shape))
+        counts = self.population.value_counts(query.query, query.cohort.start, query.cohort.stop, self.generator)
+        return channel.draw_tally(counts, self.generator)
