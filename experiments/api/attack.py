@@ -11,8 +11,7 @@ import numpy as np
 
 from local_dp.accounting.rules import optimal_part
 from local_dp.arrays import Bools, Column, Floats
-from local_dp.attacks.reconstruction import least_squares, random_subsets, reconstruction
-from local_dp.attacks.tracing import Traced, traced_share, tracing
+from local_dp.attacks import Traced, least_squares, random_subsets, reconstruction, traced_share, tracing
 from local_dp.bounds.attacks import wrong_bits
 from local_dp.curator.account import Account, TrustedOracle
 from local_dp.draws import Draws

@@ -12,8 +12,7 @@ from local_dp.experiments.text.dialect import python_errors
 from local_dp.experiments.text.layout import held, paragraph, table
 from local_dp.experiments.text.notation import bound, number
 from local_dp.protocols.local_protocol import BETA, LocalProtocol
-from local_dp.protocols.planning.local import Bounded, Way, check_accuracy, tolerance_of, ways, with_tolerance
-from local_dp.protocols.planning.shuffled import OneReport, Together, shuffled_ways
+from local_dp.protocols.planning.ways import Bounded, OneReport, Together, Way, check_accuracy, shuffled_ways, tolerance_of, ways, with_tolerance
 from local_dp.protocols.surveys.policies import Launch
 
 ANY, MADE_UP, OWN_BOUND = "any", "made-up", "own bound"

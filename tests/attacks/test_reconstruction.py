@@ -8,7 +8,7 @@ from scipy import stats
 
 from local_dp.accounting.rules import optimal_part
 from local_dp.arrays import Bools, Floats
-from local_dp.attacks.reconstruction import (
+from local_dp.attacks import (
     Decoder,
     every_subset,
     exhaustive,

@@ -12,7 +12,7 @@ from scipy import stats
 
 from local_dp.accounting.rules import optimal_part
 from local_dp.arrays import Bools, Floats
-from local_dp.attacks.tracing import (
+from local_dp.attacks import (
     FAILURE,
     STRATEGIES,
     BonehShaw,

@@ -6,8 +6,7 @@ Each `type: ignore` marks a claim that must NOT type-check: mypy reports it as u
 from typing import assert_type
 
 from local_dp.arrays import Bools, Floats
-from local_dp.attacks.reconstruction import least_squares, reconstruction
-from local_dp.attacks.tracing import BonehShaw, Pirates, Traced, tracing
+from local_dp.attacks import BonehShaw, Pirates, Traced, least_squares, reconstruction, tracing
 from local_dp.curator.account import TrustedOracle
 from local_dp.curator.clipped import NoisySum
 from local_dp.interaction import Nonadaptive, run

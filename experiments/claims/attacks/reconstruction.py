@@ -9,7 +9,7 @@ import numpy as np
 
 from local_dp.accounting.rules import optimal_part
 from local_dp.arrays import Bools
-from local_dp.attacks.reconstruction import Decoder, least_largest, least_squares, random_subsets, reconstruction
+from local_dp.attacks import Decoder, least_largest, least_squares, random_subsets, reconstruction
 from local_dp.bounds.attacks import wrong_bits
 from local_dp.curator.account import Account, TrustedOracle
 from local_dp.draws import Draws

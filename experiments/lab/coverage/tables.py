@@ -12,8 +12,7 @@ from local_dp.experiments.lab.coverage.runs import Placed, Played, Simulated
 from local_dp.experiments.lab.coverage.settings import Setting, of_settings
 from local_dp.protocols.local_protocol import LocalProtocol
 from local_dp.protocols.search.quantiles import Located, Quantiles
-from local_dp.protocols.surveys.crosstab import Crosstab
-from local_dp.protocols.surveys.frequency import Frequency, Histogram
+from local_dp.protocols.surveys.frequency import Crosstab, Frequency, Histogram
 from local_dp.protocols.surveys.survey import Survey
 from local_dp.protocols.vectors.mean_vector import Mean
 from local_dp.records import Records

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from local_dp.arrays import Floats
-from local_dp.attacks.reconstruction import least_squares
+from local_dp.attacks import least_squares
 from local_dp.bounds.attacks import wrong_bits
 from local_dp.experiments.claims.attacks import reconstruction
 from local_dp.experiments.claims.attacks.reconstruction import EXPERIMENT, Models, Noise

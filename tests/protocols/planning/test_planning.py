@@ -12,12 +12,24 @@ from scipy import stats
 from local_dp.bounds.response import levelled_clients, rr_clients
 from local_dp.errors import InputError
 from local_dp.protocols.local_protocol import LocalProtocol
-from local_dp.protocols.planning import local as planning
-from local_dp.protocols.planning.local import CURATOR, OPEN, Curated, Way, asked_of, estimators, law_of, plan_of, ways
-from local_dp.protocols.planning.shuffled import Blankets, OneReport, Together, shuffled_ways
+from local_dp.protocols.planning import ways as planning
+from local_dp.protocols.planning.ways import (
+    CURATOR,
+    OPEN,
+    Blankets,
+    Curated,
+    OneReport,
+    Together,
+    Way,
+    asked_of,
+    estimators,
+    law_of,
+    plan_of,
+    shuffled_ways,
+    ways,
+)
 from local_dp.protocols.search.quantiles import Quantiles
-from local_dp.protocols.surveys.crosstab import Crosstab
-from local_dp.protocols.surveys.frequency import Frequency, Histogram
+from local_dp.protocols.surveys.frequency import Crosstab, Frequency, Histogram
 from local_dp.protocols.surveys.survey import Survey
 from local_dp.protocols.vectors.mean_vector import Mean
 from local_dp.protocols.vectors.workload import PrefixSums

@@ -15,7 +15,7 @@ from local_dp.interaction import run
 from local_dp.noise import KeyedNoise
 from local_dp.oracles.local.oracles import AggregateOracle, PopulationOracle
 from local_dp.populations.finite import Population, Rows
-from local_dp.protocols.planning.local import plan_of
+from local_dp.protocols.planning.ways import plan_of
 from local_dp.protocols.search.heavy_hitters import Found, HeavyHitters, HeavyHittersAsked
 from local_dp.protocols.search.quantiles import Located, Quantiles, Search
 from local_dp.protocols.surveys.policies import Launch

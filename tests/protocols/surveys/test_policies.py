@@ -14,8 +14,7 @@ from local_dp.noise import KeyedNoise
 from local_dp.oracles.local.oracles import AggregateOracle, PopulationOracle
 from local_dp.populations.finite import Finite, Resampled, Rows
 from local_dp.protocols.local_protocol import LocalProtocol
-from local_dp.protocols.surveys.crosstab import Crosstab, CrossTable
-from local_dp.protocols.surveys.frequency import Frequency, Histogram
+from local_dp.protocols.surveys.frequency import Crosstab, CrossTable, Frequency, Histogram
 from local_dp.protocols.surveys.identity import Identity, row_statistic
 from local_dp.protocols.surveys.policies import Launch
 from local_dp.protocols.surveys.survey import Compare, StatisticalQueries, Survey

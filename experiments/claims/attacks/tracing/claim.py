@@ -9,7 +9,7 @@ import numpy as np
 
 from local_dp.accounting.rules import optimal_part
 from local_dp.arrays import Bools
-from local_dp.attacks.tracing import FAILURE, STRATEGIES, Pirates, Traced, marked, tardos, tardos_accused, traced, tracing, traitor_tracing
+from local_dp.attacks import FAILURE, STRATEGIES, Pirates, Traced, marked, tardos, tardos_accused, traced, tracing, traitor_tracing
 from local_dp.bounds.attacks import traced_length
 from local_dp.curator.account import Account, TrustedOracle
 from local_dp.draws import Draws
