@@ -82,10 +82,7 @@ def least_largest(matrix: Floats, sums: Floats) -> Floats:
 
 
 def least_sum(matrix: Floats, sums: Floats) -> Floats:
-    """argmin |Q x - y|_1 over [0, 1]^n, a linear program of n + k variables: some arbitrarily wrong answers cost no bit.
-
-    Source: Dwork, McSherry, Talwar 2007.
-    """
+    """argmin |Q x - y|_1 over [0, 1]^n, a linear program: a few arbitrarily wrong answers cost no bit. Source: Dwork, McSherry, Talwar 2007."""
     return _least_slack(matrix, sums, np.eye(len(matrix)))
 
 

@@ -131,10 +131,7 @@ def enough_records(queries: int, epsilon: float, tau: float, beta: float) -> int
 
 
 def noisy_tail(tau: float, deviation: float, scale: float) -> float:
-    """Pr[|X + Y| > tau] for X normal of this standard deviation and Y Laplace of this scale, independent: closed form.
-
-    Where the noise is below a twentieth of the deviation, that of a normal variable of the summed variance.
-    """
+    """Pr[|X + Y| > tau], X normal of this deviation and Y Laplace of this scale; below a twentieth of the deviation Y counts as normal."""
     if scale < deviation / _MUCH:
         return 2 * normal_tail(tau / math.sqrt(deviation**2 + 2 * scale**2)) if deviation else 0.0
     if deviation == 0:
@@ -161,8 +158,7 @@ def noisy_means_failure(n: int, variance: Floats, noise: float, tau: float) -> f
 def perturbed_excess(separators: int, shift: int, epsilon: float, beta: float) -> float:
     """(m shift / eps) ln(2 m / beta): how many errors more than the best RSPM makes at most, except with probability beta; m shift / eps on average.
 
-    m separators, noise of ratio e^(-eps / shift). Two totals are off by the sum of the |eta_i| at most against each other, and E|eta_i| < shift / eps.
-    Source: sharpens Theorem 6, 4 m^2 ln(m / beta) / eps.
+    m separators, noise of ratio e^(-eps / shift). Source: sharpens Theorem 6, 4 m^2 ln(m / beta) / eps, by E|eta_i| < shift / eps.
     """
     check_whole("shift", shift, 1, 2 * separators)
     check_positive("epsilon", epsilon)
@@ -187,17 +183,10 @@ def safe_sigma(separators: int, epsilon: float, delta: float) -> float:
     return (first + math.sqrt(first**2 + 8 * separators * epsilon)) / (2 * epsilon)
 
 
-def pure_deviation(separators: int, epsilon: float) -> float:
-    """The standard deviation of the whole noise of ratio e^(-eps / (2 m)): 1 / (sqrt(2) sinh(eps / (4 m)))."""
-    _check(separators, epsilon=epsilon)
-    return 1 / (math.sqrt(2) * math.sinh(epsilon / (4 * separators)))
-
-
 def parity_odd(separators: int, sigma: float) -> float:
     """Pr[RSPM with N(0, sigma^2) noise answers a parity of oddly many of m bits] on the one example (1...1, 0); on (1...1, 1) it is 1 minus this.
 
-    The noise alone prefers the bits where it is negative, oddly many of them half the time; one error is then avoided by the flip of a bit of |eta_i| < 1. So
-    it is Pr[|N(0, 1)| > 1 / sigma]^m / 2.
+    It is Pr[|N(0, 1)| > 1 / sigma]^m / 2: the noise picks its negative bits, and one of |eta_i| < 1 would be flipped.
     """
     _check(separators, sigma=sigma)
     return (2 * normal_tail(1 / sigma)) ** separators / 2

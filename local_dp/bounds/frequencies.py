@@ -49,10 +49,7 @@ def oue_variance(epsilon: float, share: float) -> float:
 
 
 def sue_variance(epsilon: float, share: float) -> float:
-    """n times the variance of symmetric unary encoding's estimate of a symbol held by `share`, whatever k: r / (r - 1)^2 + f (1 - f), r = e^(eps / 2).
-
-    The worst case is a symbol that half hold: C^2 / 4 with C of eps / 2 (limits 2).
-    """
+    """n times the variance of symmetric unary encoding: r / (r - 1)^2 + f (1 - f), r = e^(eps / 2); at worst C(eps / 2)^2 / 4, at f = 1/2 (limits 2)."""
     check_positive_epsilon(epsilon)
     return (math.tanh(epsilon / 4) ** -2 - (1 - 2 * share) ** 2) / 4
 
@@ -79,8 +76,7 @@ def summed_variance(epsilon: float, share: float) -> float:
 def thresholded_variance(epsilon: float, threshold: float, share: float) -> float:
     """n times the variance of thresholded histogram encoding's estimate of a symbol held by `share`, whatever k, with the threshold t between 0 and 1.
 
-    l (1 - l) / (p - q)^2, l = q + f (p - q), for the chances p = 1 - e^(-(1 - t) eps / 2) / 2 and q = e^(-t eps / 2) / 2 of a 1 at the own symbol and
-    elsewhere; the worst case is a symbol for which l = 1/2.
+    `support_variance` for the chances 1 - e^(-(1 - t) eps / 2) / 2 and e^(-t eps / 2) / 2 of a 1 at the own symbol and elsewhere; worst where l = 1/2.
     """
     check_positive_epsilon(epsilon)
     return support_variance(1 - math.exp(-(1 - threshold) * epsilon / 2) / 2, math.exp(-threshold * epsilon / 2) / 2, share)
@@ -129,8 +125,7 @@ def contrast_factors(epsilon: float, order: int, w: int) -> tuple[float, float]:
 def hashing_variance(epsilon: float, g: int, m: int, share: float) -> float:
     """n times the variance of local hashing's estimate of a symbol held by `share`, by linear hashes of g^m points to g: that of sets of g^(m - 1).
 
-    For a rare symbol and many points (E + g - 1)^2 / ((g - 1) (E - 1)^2), E = e^eps: 4 E / (E - 1)^2 at g = E + 1, C^2 at g = 2. The worst share is that of
-    `worst_subset_variance`.
+    For a rare symbol of many (E + g - 1)^2 / ((g - 1) (E - 1)^2): 4 E / (E - 1)^2 at g = E + 1, C^2 at g = 2. Worst share: `worst_subset_variance`.
     """
     return subset_variance(epsilon, g**m, g ** (m - 1), share)
 
@@ -138,8 +133,7 @@ def hashing_variance(epsilon: float, g: int, m: int, share: float) -> float:
 def blocked_hadamard_variance(epsilon: float, blocks: int, share: float, block: float) -> float:
     """n times the variance of a Hadamard response in B blocks for a symbol of share f in a block of share F: (E + 2 B - 1) (2 + F (E - 1)) / (E - 1)^2 - f^2.
 
-    The worst case is a rare symbol in a block that all hold: (E + 2 B - 1) (E + 1) / (E - 1)^2, which is C^2 with one block. In a rare
-    block it is 4 E / (E - 1)^2 with 2 B = E + 1.
+    Worst at f = 0 and F = 1, C^2 with one block; in a rare block it is 4 E / (E - 1)^2 with 2 B = E + 1.
     """
     check_positive_epsilon(epsilon)
     growth = math.exp(epsilon)
@@ -156,10 +150,7 @@ def parities_variance(epsilon: float, b: int, share: float) -> float:
 
 
 def shares_errors(epsilon: float, law: Floats, *, joint: bool = False) -> Errors:
-    """The errors of one report's estimates of the shares of all symbols, which are held with probabilities `law`, under the best oracle for so many.
-
-    With `joint` under the best of those whose covariances are cheap.
-    """
+    """The errors of one report's estimates of all shares under the best oracle for them, with `joint` the best with cheap covariances."""
     best = best_choice(epsilon, len(law), joint=joint)
     return set_errors(epsilon, best.order, best.w, law)
 
@@ -167,8 +158,7 @@ def shares_errors(epsilon: float, law: Floats, *, joint: bool = False) -> Errors
 def set_errors(epsilon: float, order: int, w: int, law: Floats) -> Errors:
     """Those of an oracle whose reports name sets of w of `order` points: two symbols are both in a set as often as in uniformly random sets.
 
-    With probability p (w - 1) / (K - 1) where one of them is held; else both are others, with ((w - 2) p + w (1 - p)) (w - 1) / ((K - 1)(K - 2)): exact on
-    average over pairs, and for each where the sets are single symbols.
+    Exact on average over pairs, and for each where the sets are single symbols: `_pair_chances`.
     """
     p, q = _chances(epsilon, order, w)
     seen = q + law * (p - q)
@@ -208,10 +198,8 @@ def frequency_clients(epsilon: float, k: int, tau: float, beta: float, *, joint:
 def grouped_clients(epsilon: float, groups: int, tau: float, beta: float) -> int:
     """n for which a share within each of `groups` equal groups is within tau, all except with probability beta: a union of normal tails.
 
-    By k-ary randomized response or one-bit Hadamard, as `prefers_grr` says: no fewer than the better oracle takes that means within many groups are asked by.
-
-    The share's error is that of a cell less the share times its group, G times over, where the group is the 1/G-th part of all: at most the variance of one
-    of 2 G + 1 symbols (G = 1: of those present, all but few).
+    By k-ary randomized response or one-bit Hadamard, as `prefers_grr` says. The error is G times that of a cell less the share times its group: at most that of
+    one of 2 G + 1 symbols (G = 1: of those present, all but few).
     """
     check_tolerance(tau)
     k = 2 * groups + 1

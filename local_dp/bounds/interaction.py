@@ -135,10 +135,7 @@ def check_rounds(d: int, rounds: int) -> None:
 
 @lru_cache
 def few_rounds_plan(d: int, rounds: int) -> Plan:
-    """The lists and shares that find a parity in 90 % of runs at epsilon 1 with the fewest clients: the best ones for the count that the best ones need.
-
-    Raises InputError unless 2 <= rounds <= d.
-    """
+    """The plan with the fewest clients for success in 90 % of runs at epsilon 1. Raises InputError unless 2 <= rounds <= d."""
     check_rounds(d, rounds)
     near = _best_plan(d, rounds, parity_halving_clients(d, 1.0, 0.1))
     return _best_plan(d, rounds, _least(d, 1.0, near, 0.1))

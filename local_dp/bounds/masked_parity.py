@@ -42,11 +42,6 @@ def best_size(epsilon: float, k: int, share: float, null: float) -> tuple[int, f
     return size, variance
 
 
-def masked_parity_information(epsilon: float) -> float:
-    """I = 4 (E - 1)^2 / ((3 E + 1)(E + 3)), E = e^eps: the information of one public-coin report about one bit (limits 3.2, I_det)."""
-    return 1 / one_bit_variance(epsilon, 1 / 2)
-
-
 def _exact(d: int, first: float, second: float) -> float:
     """Pr[(r, a) exact], normal approximation: each bit of r from a mean of 1 / (2 d) of variance 1 / first, a from one of 1 / 2 of variance 1 / second."""
     return (1 - normal_tail(math.sqrt(first) / (2 * d))) ** d * (1 - normal_tail(math.sqrt(second) / 2))
@@ -187,10 +182,7 @@ def masked_parity_capacity(epsilon: float) -> float:
 
 
 def masked_parity_interactive_bound(d: int, epsilon: float) -> float:
-    """8 ln 2 d^2 / I*: the clients that carry the d ln 2 nats of r (limits 3.4).
-
-    Proven, to leading order, for NON-INTERACTIVE protocols that learn r; a heuristic, not a bound, for interactive ones, sequentially or fully.
-    """
+    """8 ln 2 d^2 / I* (limits 3.4): proven to leading order for NON-INTERACTIVE protocols that learn r; a heuristic for interactive ones."""
     return 8 * math.log(2) * d**2 / masked_parity_capacity(epsilon)
 
 

@@ -44,10 +44,7 @@ def hybrid_variance(epsilon: float) -> float:
 
 
 def staircase_variance(epsilon: float) -> float:
-    """Of the best staircase noise for numbers that differ by 2: 4 ((b (1 + b) / 2)^(2/3) + b) / (1 - b)^2, b = e^-eps; the least of all additive noise.
-
-    Source: Geng, Viswanath 2014; checked against the sum over a fine lattice.
-    """
+    """Of the best additive noise for numbers that differ by 2: 4 ((b (1 + b) / 2)^(2/3) + b) / (1 - b)^2, b = e^-eps. Source: Geng, Viswanath 2014."""
     check_positive_epsilon(epsilon)
     decay = math.exp(-epsilon)
     return float(4 * ((decay * (1 + decay) / 2) ** (2 / 3) + decay) / (1 - decay) ** 2)

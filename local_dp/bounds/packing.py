@@ -21,11 +21,9 @@ from local_dp.optimise import least_clients
 def is_excluded(log_others: float, moved: CountLaw, epsilon: float, beta: float) -> bool:
     """Whether no eps-private algorithm is right with probability 1 - beta on each of N kinds of databases whose right answers exclude each other.
 
-    `log_others` = ln(N - 1): N may be 2^65536. A database of one kind becomes one of another by replacing K records, `moved` the law of K. Excluded if
-    (N - 1) E[e^(-eps K); K above its beta-quantile] > beta. Proof: let f_j(k) be Pr[right] on kind j given K = k, so E f_j(K) >= 1 - beta. On kind i an
-    answer right for j has probability at least e^(-eps K) f_j(K) given K; over all j != i, on the average over i, these add up to at most beta. As
-    e^(-eps k) falls, E[e^(-eps K) f(K)] is least where f is 0 on the lowest beta of K, on a share of the quantile itself, and 1 above.
-    Source: sharpens Beimel, Nissim, Stemmer 2013, Lemmas 4.15 and 5.7.
+    `log_others` = ln(N - 1): N may be 2^65536. A database of one kind becomes one of another by replacing K records, `moved` the law of K. Excluded if (N - 1)
+    E[e^(-eps K); K above its beta-quantile] > beta, for an answer right for kind j has that mean on kind i at least, and all of these are wrong. Source:
+    sharpens Beimel, Nissim, Stemmer 2013, Lemmas 4.15 and 5.7.
     """
     kept = np.minimum(moved.shares, np.maximum(0.0, np.cumsum(moved.shares) - beta))
     above = kept > 0
@@ -223,36 +221,8 @@ def best_within(k: int, epsilon: float, t: int) -> float:
 
 
 def least_error(k: int, epsilon: float) -> int:
-    """The least whole t such that the largest of k counts is off by t or less every second time, for some pure mechanism of whole answers.
-
-    16, 256, 4,096 for as many: about k / eps, where packing gives .35 k / eps: `best_within`.
-    """
+    """The least whole t that some pure mechanism of whole answers keeps for all k counts every second time, about k / eps (packing: .35 k / eps)."""
     return least_clients(lambda above: best_within(k, epsilon, above - 1) >= 0.5) - 1
-
-
-def most_within(k: int, epsilon: float, t: int, records: int) -> float:
-    """As `best_within`, of n = `records`, where each of {0..n}^k is possible: no more than this, though perhaps less. For the best r >= t,
-
-        e^(eps (r - t)) ((2t + 1) / (2r + 1))^k (1 + 2 (r - t) / (n + 1 - 2 (r - t)))^k.
-
-    Proof: draw z uniform in the cube [-t, t]^k and z' in [-r, r]^k so that no coordinate of z' - z is beyond r - t (by equal quantiles). For c at least r - t
-    from the ends of {0..n}^k, Pr[M(c) - c in the cube t] = (2t + 1)^k E Pr[M(c) = c + z], and c + z = c* + z' with c* = c + z - z', which costs e^(eps (r - t))
-    at most. The average over c is thereby at most the average over all c* of ((2t + 1) / (2r + 1))^k Pr[M(c*) - c* in the cube r], times how many more c*
-    there are than c. Source: ours.
-    """
-    _check(k, epsilon)
-    check_whole("records", records, 1, 1 << 62)
-    wider = np.arange(min(math.ceil(k / epsilon), records // 2) + 1, dtype=np.float64)  # r - t; beyond, the bound is no better
-    ends = np.log1p(2 * wider / (records + 1 - 2 * wider))
-    return math.exp(float((epsilon * wider + k * (np.log((2 * t + 1) / (2 * t + 1 + 2 * wider)) + ends)).min()))
-
-
-def averaging_error(k: int, epsilon: float, records: int) -> int:
-    """The least whole t such that whole answers to k counts of n = `records` may be off by t or less every second time, by `most_within`.
-
-    12, 238, 4,021 for 16, 256, 4,096 counts as n grows: about k / eps - 1.2 sqrt(k) / eps.
-    """
-    return least_clients(lambda above: most_within(k, epsilon, above - 1, records) >= 0.5) - 1
 
 
 def _check(k: int, epsilon: float) -> None:

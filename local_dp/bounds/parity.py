@@ -26,9 +26,8 @@ def divergence_curvature(epsilon: float) -> float:
 def asked_in_turn_bound(dimension: float, epsilon: float, success: float, guess: float) -> float:
     """Proven for every SEQUENTIALLY INTERACTIVE protocol and every pure randomizer, at every epsilon: the least number of clients.
 
-    ln(1 / (1 - (p - rho)^2)) SDA / (c G), for a class of spectral dimension SDA and success p (limits 5.2). One fixed output is good for `guess` = rho of
-    the prior: 2.3 times `asked_again_bound` at epsilon 1 and 90 %. That one holds here too, and is taken from about epsilon 6 on, where it
-    is the larger. Infinite where p - rho is 1.
+    ln(1 / (1 - (p - rho)^2)) SDA / (c G) (limits 5.2), 2.3 times `asked_again_bound` at epsilon 1 and 90 %, whose parameters it has; from about epsilon 6 on
+    that one is the larger, and taken. Infinite where p - rho is 1.
     """
     again = asked_again_bound(dimension, epsilon, success, guess)
     advantage = max(0.0, success - guess)
@@ -47,10 +46,7 @@ def parity_one_round_success(d: int, epsilon: float, n: int) -> float:
 
 
 def parity_one_round_clients(d: int, epsilon: float, beta: float) -> int:
-    """n for which random masks and the largest plain sum find r with probability 1 - beta, about (sqrt(2 d ln 2) + z)^2 C^2 2^d (limits 4.2).
-
-    Normal approximation; the likeliest mask is right a little more often.
-    """
+    """n for random masks and the largest plain sum, about (sqrt(2 d ln 2) + z)^2 C^2 2^d: normal approximation (limits 4.2)."""
     return least_clients(lambda n: parity_one_round_success(d, epsilon, n) >= 1 - beta, least=2)
 
 
@@ -69,8 +65,7 @@ def parity_masks_bound(d: int, epsilon: float, success: float) -> float:
 def parity_interactive_bound(d: int, epsilon: float, success: float) -> float:
     """Proven for every SEQUENTIALLY INTERACTIVE protocol (each client is asked in one round only), non-interactive ones among them, at every epsilon.
 
-    ln(1 / (1 - (p - 2^-d)^2)) 2^d / (c G) (limits 4.2): 2.25 C^2 2^d at p = .9 and epsilon 1. Fully interactive protocols, which ask a client again, are
-    not covered: `parity_asked_again_bound`.
+    ln(1 / (1 - (p - 2^-d)^2)) 2^d / (c G) (limits 4.2): 2.25 C^2 2^d at p = .9, epsilon 1. Of fully interactive ones: `parity_asked_again_bound`.
     """
     check_success(success, 2.0**-d)
     return asked_in_turn_bound(2.0**d, epsilon, success, 2.0**-d)

@@ -78,10 +78,8 @@ def factorize(workload: Floats, within: float = 0.01, rounds: int = 400) -> Fact
 def local_variance_bound(epsilon: float, workload: Floats, certificate: Certificate) -> float:
     """n times a variance that some query's unbiased estimate has at some law, whatever the epsilon-local randomizers: (C^2 - 1) ||...||_tr^2. Proven.
 
-    For one report per client, also where later randomizers follow from earlier reports. With J the Fisher information of one report about the law q: each
-    report's likelihoods lie in [a, e^eps a] and average to 1, so their variance is at most (1 - a)(e^eps a - 1) <= (e^eps - 1)^2 / 4 e^eps = 1 / (C^2 - 1),
-    which bounds the trace of sqrt(q) J sqrt(q); then Cramer and Rao, and Cauchy and Schwarz on the trace norm. One bit with public coins attains C^2 in
-    place of C^2 - 1, up to the design of its signs.
+    For one report per client, also where later randomizers follow from earlier reports. One report's Fisher information J of the law q has a trace of sqrt(q) J
+    sqrt(q) of at most 1 / (C^2 - 1); then Cramer and Rao, and Cauchy and Schwarz. One bit with public coins attains C^2, up to the design of its signs.
     """
     return (response_gain(epsilon) ** 2 - 1) * certificate.norm(workload) ** 2
 

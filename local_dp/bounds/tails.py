@@ -118,10 +118,7 @@ class Errors:
         return -math.expm1(sum(count * math.log1p(-min(chance, 1 - 1e-15)) for chance, count in chances))
 
     def beyond(self, reach: float) -> float:
-        """Pr[some error is beyond the reach], at most: the least of Sidak's bound and of Hunter's, the tails less the pairs along a spanning tree.
-
-        Exact for one error or two.
-        """
+        """Pr[some error is beyond the reach], at most: the lesser of Sidak's and Hunter's bounds. Exact for one error or two."""
         single = sum(chance * count for chance, count in self._tails(reach))
         return max(0.0, min(self.union(reach), single - _heaviest_tree(self._pairs(reach))))
 

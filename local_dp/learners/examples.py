@@ -114,10 +114,7 @@ def list_weights(d: int) -> Floats:
 
 
 def list_halfspace_examples(d: int, size: int = 1, seed: int = 0) -> tuple[Finite, float]:
-    """The alternating list of d variables as a halfspace over d + 1 features +-1 / sqrt(d + 1), the last constant; and a margin it has.
-
-    Every rule is decisive equally often, and the margin falls as 1.618^-d.
-    """
+    """The alternating list of d variables as a halfspace over d + 1 features, the last constant; and its margin, which falls as 1.618^-d."""
     bits, law = cube(d), first_one_law(d)
     kept = np.flatnonzero(law)
     weights = list_weights(d)
@@ -260,10 +257,7 @@ def alternating_list(d: int) -> RuleList:
 
 
 def decision_lists(learner: DecisionLists) -> Task[RuleList]:
-    """The alternating list with half of its rules rare: where one decides all later variables are 1, so a literal that catches much catches a rare one too.
-
-    The rare rules together decide barely more than alpha.
-    """
+    """The alternating list with half of its rules rare, barely more than alpha together: a literal that catches much catches a rare one too."""
     d, pairs = learner.d, (learner.d + 1) // 2
     rare = min(BARELY * learner.alpha, 0.5)
     full = (1 << d) - 1
@@ -280,10 +274,7 @@ def perceptron(learner: Perceptron) -> Task[Halfspace]:
 
 
 def trees(learner: Trees) -> Task[Tree]:
-    """The multiplexer of the last three variables, uniform, of which ID3 needs three levels; with fewer, a conjunction or a variable that needs them all.
-
-    So many labels are wrong that a level too few costs barely more than alpha.
-    """
+    """The multiplexer of the last three variables, of which ID3 needs three levels: a level too few costs barely more than alpha."""
     d, flip = learner.d, (1 - min(1.0, 4 * BARELY * learner.alpha)) / 2
     target: Classifier = AllOf(tuple(Literal(d - 1 - place) for place in range(min(learner.depth, 2))))
     if learner.depth >= 3:

@@ -76,11 +76,9 @@ class Descending(AdaptiveLearner[Halfspace]):
 class Perceptron(Descending):
     """Learns a halfspace with margin gamma, y <w*, x> >= gamma for norm(w*) = 1 and norm(x) <= 1, under every such distribution: error at most alpha.
 
-    A round asks for the share p of mistakes of the present w and for the d coordinates of v = E[y x 1(mistake)], then moves w by v / p; it stops when p is
-    at most 3 alpha / 4. If v is off by at most gamma alpha / 8 in norm, a round adds .75 gamma to <w, w*>, and norm(w) stays below
-    1.25 sqrt t + gamma t / 6. So there are at most 4.6 / gamma^2 moves. Coordinates lie in [-bound, bound] and have tolerance
-    gamma alpha / (8 sqrt d bound) on that scale.
-    Source: Novikoff 1962; Kearns 1998; limits 9.
+    A round asks for the share p of mistakes of the present w and for the d coordinates of v = E[y x 1(mistake)], then moves w by v / p; it stops when p is at
+    most 3 alpha / 4. If v is off by at most gamma alpha / 8 in norm, a tolerance of gamma alpha / (8 sqrt d bound) in [-bound, bound], a round adds .75 gamma
+    to <w, w*> and there are at most 4.6 / gamma^2 moves. Source: Novikoff 1962; Kearns 1998; limits 9.
     """
 
     name: ClassVar[str] = "perceptron"
@@ -166,11 +164,10 @@ class LogisticRegression(Descending):
 class MarginDescent(Descending):
     """Projected descent on E[loss(y <w, x>)] over norm(w) <= radius, for records of norm at most 1: `steps` rounds of length `length`, d queries each.
 
-    Its promise compares it with itself on exact expectations. For the logistic loss, whose smoothness is 1/4, a step of at most 8 moves two points no further
-    apart. So with answers within alpha / (steps length sqrt d bound) the weights are within alpha of the exact ones, in norm. Fresh clients err at
-    random: with n of them in all, a coordinate of the weights has on average at most the variance d (steps length C bound)^2 / n. `clients` makes that
-    `spread`^2. For the hinge loss, whose steps are not contractions, the count is a rule of thumb; its own guarantee is that of `protocols.learning.sgd`.
-    Source: Duchi, Jordan, Wainwright 2013; averaging: Polyak, Juditsky 1992.
+    With answers within alpha / (steps length sqrt d bound) the weights are within alpha, in norm, of those on exact expectations: a logistic step of at most 8
+    moves two points no further apart. With n fresh clients a coordinate has a mean variance of at most d (steps length C bound)^2 / n, which `clients` makes
+    `spread`^2. For the hinge loss the count is a rule of thumb; its own guarantee is that of `protocols.learning.sgd`. Source: Duchi, Jordan, Wainwright 2013;
+    Polyak, Juditsky 1992.
     """
 
     name: ClassVar[str] = "margin-descent"

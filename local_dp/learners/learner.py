@@ -30,10 +30,9 @@ class Classifier(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Learner(ABC, Generic[H]):
-    """A learner whose only access to the distribution is statistical queries on the [-1, 1] scale (KLNRS Definition 4.5).
+    """A learner whose only access to the distribution is statistical queries on the [-1, 1] scale (KLNRS Definition 4.5): NASQ or SQ, by `algorithm`.
 
-    Its error is at most `alpha` beyond the comparison in its docstring, for all answers within `tolerance`. `slack` multiplies that tolerance: above 1 there is
-    no guarantee. Its model, NASQ or SQ, is the return type of `algorithm`.
+    Its error is at most `alpha` beyond its docstring's comparison, for all answers within `tolerance`. `slack` multiplies that; above 1 it promises nothing.
     """
 
     name: ClassVar[str]

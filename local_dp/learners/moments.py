@@ -40,11 +40,9 @@ class LinearModel:
 class LinearRegression(Learner[LinearModel]):
     """Least squares of y on x0, ..., x{d-1}, all in [-1, 1]: mean square error at most the least plus alpha.
 
-    Asks for the d (d + 3) / 2 moments E[x_i x_j] and E[x_j y] at once and solves the normal equations. Let l be at most the least eigenvalue of E[x x^T], and B
-    at least the sum of the best weights' absolute values. The estimated matrix is off by d tau in norm, and the best weights fail its equations by
-    sqrt d tau (1 + B) at most. So the excess is at most d tau^2 (1 + B)^2 / (l (1 - d tau / l)^2): that is alpha for the tolerance
-    tau = s / (1 + s d / l), s = sqrt(alpha l / d) / (1 + B). Estimated eigenvalues below l - d tau, which the promise rules out, are raised to it.
-    Source: limits 9, with the constants derived.
+    Asks for the d (d + 3) / 2 moments E[x_i x_j] and E[x_j y] at once and solves the normal equations. With l at most the least eigenvalue of E[x x^T], and B
+    at least the sum of the best weights' absolute values, the excess is at most d tau^2 (1 + B)^2 / (l (1 - d tau / l)^2): alpha for the tolerance tau = s / (1
+    + s d / l), s = sqrt(alpha l / d) / (1 + B). Estimated eigenvalues below l - d tau are raised to it. Source: limits 9, with the constants derived.
     """
 
     name: ClassVar[str] = "linear-regression"
@@ -121,9 +119,8 @@ def _likelihood(yes: Floats, bits: Floats) -> Floats:
 class NaiveBayes(CubeLearner[BayesRule]):
     """Learns the best classifier over {0,1}^d where the features are independent given the label: error at most that of the best one plus alpha.
 
-    Asks for Pr[y = 1], Pr[x_j = 1, y = 1] and Pr[x_j = 1, y = -1] at once, within tau = alpha / (4 d + 1). Then each Pr[x_j = 1 | y] is off by at most
-    tau / Pr[y]. In total variation the two estimated joint laws are off by at most (4 d + 1) tau in all, which bounds the loss of a plug-in classifier.
-    Source: limits 9, with the tolerance that a worst-case oracle needs.
+    Asks for Pr[y = 1], Pr[x_j = 1, y = 1] and Pr[x_j = 1, y = -1] at once, within tau = alpha / (4 d + 1): the joint laws are off by (4 d + 1) tau in total
+    variation, which bounds the loss. Source: limits 9, with the tolerance that a worst-case oracle needs.
     """
 
     name: ClassVar[str] = "naive-bayes"

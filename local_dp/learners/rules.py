@@ -97,8 +97,7 @@ class Stump:
 class Stumps(CubeLearner[Stump]):
     """Learns the best single literal over {0,1}^d, agnostically: error at most that of the best one plus alpha.
 
-    Asks for the d correlations E[(-1)^(1 - x_j) y] at once and takes the largest in absolute value. Tolerance alpha: errors are half of correlations, and two
-    answers are compared. Source: Kearns 1998; limits 9.
+    Asks for the d correlations E[(-1)^(1 - x_j) y] at once, within alpha, and takes the largest in absolute value. Source: Kearns 1998; limits 9.
     """
 
     name: ClassVar[str] = "stumps"
@@ -154,11 +153,9 @@ class RuleList:
 class DecisionLists(AdaptiveLearner[RuleList]):
     """Learns a list of rules "if literal then label" over {0,1}^d under every distribution: error at most alpha.
 
-    Each round counts the examples that no rule has caught: by label, and by each literal of an unused variable or "always".
-    Of the literals that are pure within the tolerance it takes the one that catches most. The first rule of the target that is not yet in the
-    list is pure, so there always is one; after d rules only "always" is left, and each rule misses at most twice the tolerance, so alpha / (d + 1) on the
-    +1/-1 scale is enough. At most 2 (d + 1)^2 queries. No non-adaptive learner with polynomial cost exists (Daniely, Feldman 2019).
-    Source: Rivest 1987; Kearns 1998.
+    Each round counts the examples that no rule has caught, by label and by each literal of an unused variable or "always". Of the literals that are pure within
+    the tolerance, alpha / (d + 1) on the +1/-1 scale, it takes the one that catches most: the target's first rule not yet in the list is one. At most 2 (d +
+    1)^2 queries. No non-adaptive learner of polynomial cost exists (Daniely, Feldman 2019). Source: Rivest 1987; Kearns 1998.
     """
 
     name: ClassVar[str] = "decision-lists"

@@ -72,10 +72,7 @@ _kept = lru_cache(maxsize=256)(spectrum)  # for one learner played on many conce
 
 
 class MidpointOracle(SQOracle):
-    """The oracle for the concept (r, a) that hides a wherever its tolerance allows: for such r the answers for a = 0 and a = 1 are the same (limits 3.1, E5).
-
-    Cost: O(d 2^d) a query.
-    """
+    """The oracle for (r, a) that gives the same answers for both a wherever its tolerance allows (limits 3.1, E5). Cost: O(d 2^d) a query."""
 
     def __init__(self, d: int, r: int, a: int) -> None:
         super().__init__()
@@ -197,10 +194,7 @@ def two_round_learner(d: int, share: float = 0.9) -> AdaptiveLearner:
 
 
 def exact_success(learner: NonadaptiveLearner, spectra: tuple[Spectrum, ...]) -> Fraction:
-    """The learner's success (error below 1/4) against the midpoint oracle over all 2^(d+1) concepts, each played once; `spectra` are those of its queries.
-
-    Cost: 2^(d+1) calls of `decode`.
-    """
+    """Pr[error below 1/4] against the midpoint oracle over all 2^(d+1) concepts; `spectra` of its queries. Cost: 2^(d+1) calls of `decode`."""
     wins = 0
     size = len(spectra[0].centre)
     d = size.bit_length() - 1

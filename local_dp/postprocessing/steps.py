@@ -97,10 +97,7 @@ def _law(table: Floats) -> Floats:
 
 @dataclass(frozen=True)
 class Step(ABC):
-    """A map from an estimate's values, shape (k,), to others. They have no standard error: their error depends on the truth.
-
-    `bias` says in one line what it costs.
-    """
+    """A map from an estimate's values, shape (k,), to others without a standard error; `bias` says in one line what it costs."""
 
     name: ClassVar[str]
     bias: ClassVar[str]

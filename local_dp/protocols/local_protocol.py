@@ -79,10 +79,7 @@ class LocalProtocol(ABC, Generic[R]):
         return self.truth(population)
 
     def for_table(self, table: Launch) -> Self:
-        """The protocol for a real table, once this is checked. Raises InputError.
-
-        Also where the table holds, or in a private run may hold, values that no policy decides about.
-        """
+        """The protocol for a real table. Raises InputError where the table, or a private run's, may hold values that no policy covers."""
         raise InputError(f"{self.name} draws its own population; leave out --records")
 
     def describe(self, result: R) -> PlainData:

@@ -162,8 +162,7 @@ def _between(numbers: Floats, low: Floats | float, high: Floats | float) -> Floa
 class Encoded(Encoding, Query):
     """A query about x0, x1, ... and y, put to a record of the table: `query` is its name and parameters as JSON.
 
-    A record with something missing counts as 0 on the [-1, 1] scale, so the expectation is that over the complete records times their share: a yes/no query
-    becomes one of three levels, no, nothing and yes.
+    An incomplete record counts as 0 on the [-1, 1] scale: a yes/no query becomes one of three levels, no, nothing and yes.
     """
 
     name: ClassVar[str] = "encoded"

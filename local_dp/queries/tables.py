@@ -59,8 +59,7 @@ class Question(Query):
 class Category(Query):
     """The position of a column's value in a public list of labels.
 
-    `spare` names extra symbols after the labels: "other" for a value that is not listed, "missing" for none. Without its symbol such a value counts as the
-    first label; `protocols.surveys.policies` makes sure that there is none.
+    `spare` names symbols after the labels: "other" for an unlisted value, "missing" for none. Without them such a value, which policies rule out, is the first.
     """
 
     name: ClassVar[str] = "category"

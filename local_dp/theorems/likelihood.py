@@ -71,10 +71,7 @@ class Observed:
     report: int
 
     def ratios(self) -> Floats:
-        """Pr[report | value] / Pr[report | reference] for each value of the domain; the reference is the lowest value.
-
-        Raises RefusedError("unverifiable") if a ratio exceeds e^eps.
-        """
+        """Pr[report | value] over that of the lowest value, for each value. Raises RefusedError("unverifiable") above e^eps."""
         weights = density(self.randomizer, np.array([self.report]), self.randomizer.domain.values(), self.cell)
         growth = math.exp(self.randomizer.epsilon)
         if weights.max() > growth * weights.min() * (1 + 1e-9):
@@ -126,8 +123,7 @@ def acceptance(ratio: Num, ceiling: Num) -> Num:
 def ceiling_after(growth: Num, error: Num, earlier_error: Num) -> Num:
     """E_k (1 + tau'_k)/(1 - tau'_{k-1}): no estimate of Pr[w | earlier replies]/q(w) exceeds it, whatever the oracle does (limits 6, L7).
 
-    `growth` is e^{eps_k} of this reply alone; the errors are relative, of the means of the two products of likelihoods. Clipping would make the
-    constant error of the denominator matter.
+    `growth` is e^{eps_k} of this reply alone; the errors are relative, of the means of the two products of likelihoods.
     """
     return growth * (1 + error) / (1 - earlier_error)
 

@@ -79,11 +79,10 @@ def local_from_sq(algorithm: Statistical[R], epsilon: float, clients_for: Client
 @overload
 def local_from_sq(algorithm: StatisticalRounds[R], epsilon: float, clients_for: ClientsFor) -> LocalRounds[R]: ...
 def local_from_sq(algorithm: StatisticalAlgorithm[R], epsilon: float, clients_for: ClientsFor) -> LocalAlgorithm[R]:
-    """The same algorithm with every statistical query answered by fresh clients under randomized response.
+    """The same algorithm with every statistical query answered by fresh clients under randomized response. Its type keeps the adaptivity.
 
     Privacy: each client answers at most once, with epsilon. Utility: with `tight_clients(epsilon, beta / t)` all of t answers are within their tolerances
-    except with probability beta. Preserves adaptivity, and its type says so. Source: KLNRS Lemma 4.3 and Theorem 4.8; randomized response in place of
-    Laplace noise needs half the clients or fewer (limits 1).
+    except with probability beta. Source: KLNRS Lemma 4.3 and Theorem 4.8; Laplace noise needs twice the clients or more (limits 1).
     """
 
     def ask(queries: tuple[StatisticalQuery, ...], before: tuple[LocalQuery, ...]) -> tuple[LocalQuery, ...]:
@@ -102,11 +101,10 @@ def split_budget(algorithm: Statistical[R], epsilon: float, clients: int, querie
 @overload
 def split_budget(algorithm: StatisticalRounds[R], epsilon: float, clients: int, queries: int) -> LocalRounds[R]: ...
 def split_budget(algorithm: StatisticalAlgorithm[R], epsilon: float, clients: int, queries: int) -> LocalAlgorithm[R]:
-    """The same algorithm with every statistical query answered by every client with epsilon / `queries`, as many asks a round as the algorithm has.
+    """The same algorithm with every statistical query answered by every client with epsilon / `queries`. Its type keeps the adaptivity.
 
     Privacy: epsilon in all, by composition (KLNRS Claim 2.1). Utility: variance C(eps/t)^2 / n a query, t times worse than fresh clients at small epsilon
-    (`bounds.response.split_budget_cost`): a baseline. Preserves adaptivity: what was fixed beforehand is asked in one round (KLNRS Definition 4.4).
-    Raises InputError when the algorithm asks more than `queries`.
+    (`bounds.response.split_budget_cost`): a baseline. Raises InputError when the algorithm asks more than `queries`.
     """
     each = split_epsilon(epsilon, queries)
     everybody = Cohort(0, clients)
@@ -153,29 +151,6 @@ def from_own_bits(algorithm: Statistical[R], public: Records, secret: str, epsil
     return translate(algorithm, lambda queries, before: asked, read)
 
 
-def one_query_each(algorithm: Statistical[R], epsilon: float, clients: int, seed: int) -> Local[R]:
-    """The same algorithm with each client answering one of its t queries, drawn by a public coin; an answer counts t times.
-
-    Privacy: epsilon. Utility: unbiased for the clients' own table, variance about t C^2 / n a query on the [-1, 1] scale; unlike `one_random_query` it needs
-    no client for each query. Raises InputError without clients.
-    """
-    if clients < 1:
-        raise InputError(f"clients is {clients}; give 1 or more")
-    t = len(algorithm.queries)
-    generator = np.random.Generator(np.random.Philox(key=int.from_bytes(stream_key("one-query-each", seed), "little")))
-    drawn = generator.integers(t, size=clients)
-
-    def ask(queries: tuple[StatisticalQuery, ...], before: tuple[LocalQuery, ...]) -> tuple[LocalQuery, ...]:
-        return tuple(local_query(queries[place], epsilon, Cohort(client, client + 1)) for client, place in enumerate(drawn.tolist()))
-
-    def read(queries: tuple[StatisticalQuery, ...], asked: tuple[LocalQuery, ...], tallies: tuple[Tally, ...]) -> tuple[float, ...]:
-        told = [2 * float(query.randomizer.estimate(tally).value) - 1 for query, tally in zip(asked, tallies, strict=True)]
-        sums = np.bincount(drawn, weights=told, minlength=t)
-        return tuple((sums * (t / clients)).tolist())
-
-    return translate(algorithm, ask, read)
-
-
 @dataclass(frozen=True)
 class SignOfAll(Query):
     """1 where the sum of all yes/no queries, as +1 and -1, each under a public sign of this client's, is positive; an odd number of terms is never 0."""
@@ -210,9 +185,8 @@ def sign_correlation(terms: int) -> float:
 def one_sign_each(algorithm: Statistical[R], epsilon: float, clients: int, seed: int) -> Local[R]:
     """The same algorithm with one sign from each client: of the sum of its answers to all t yes/no queries, under its own random signs (public coins).
 
-    Privacy: epsilon. Utility: unbiased for the clients' own table, standard error about C sqrt(pi t / (2 n)) for every query on the [-1, 1] scale. The
-    largest error of t answers is smaller than by `one_query_each`. Raises InputError without clients, or for a query that is no yes/no query.
-    Source: Duchi, Jordan, Wainwright 2018, whose vectors of one length these are, with the report in place of the vector.
+    Privacy: epsilon. Utility: unbiased for the clients' own table, standard error about C sqrt(pi t / (2 n)) for every query on the [-1, 1] scale. Raises
+    InputError without clients, or for another query. Source: Duchi, Jordan, Wainwright 2018, with a report in place of the vector.
     """
     if clients < 1:
         raise InputError(f"clients is {clients}; give 1 or more")

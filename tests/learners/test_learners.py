@@ -30,17 +30,7 @@ from local_dp.queries.query import QUERIES, STEPS, written
 from local_dp.queries.vectors import Descent, Mistake, NearestCentre
 from local_dp.records import Records
 from local_dp.theorems.local_from_sq import enough_clients, local_from_sq
-from tests.support.adversaries.twins import (
-    ContentPerceptron,
-    EvenBayes,
-    HastyPerceptron,
-    LaxConjunctions,
-    LaxLists,
-    PositiveStumps,
-    ShiftedThresholds,
-    Uncorrelated,
-    WholeMeans,
-)
+from tests.support.adversaries import twins
 from tests.support.long import short
 
 TASKS = tasks()
@@ -292,11 +282,11 @@ def test_a_multiple_of_the_tolerance_loses(name: str) -> None:
 
 
 @pytest.mark.parametrize(("name", "twin"), [
-    ("conjunctions", LaxConjunctions(d=5)), ("stumps", PositiveStumps(d=6)), ("thresholds", ShiftedThresholds(bits=4)),
-    ("naive-bayes", EvenBayes(d=6)), ("low-degree", LowDegree(d=5, degree=1)),
-    ("linear-regression", Uncorrelated(d=3, alpha=0.02, least_eigenvalue=0.3)), ("decision-lists", LaxLists(d=4)),
-    ("perceptron", HastyPerceptron(d=4, gamma=0.3, alpha=0.25)), ("perceptron", ContentPerceptron(d=4, gamma=0.3, alpha=0.25)),
-    ("trees", Trees(d=5, depth=2)), ("k-means", KMeans(rounds_asked=1)), ("k-means", WholeMeans()),
+    ("conjunctions", twins.LaxConjunctions(d=5)), ("stumps", twins.PositiveStumps(d=6)), ("thresholds", twins.ShiftedThresholds(bits=4)),
+    ("naive-bayes", twins.EvenBayes(d=6)), ("low-degree", LowDegree(d=5, degree=1)),
+    ("linear-regression", twins.Uncorrelated(d=3, alpha=0.02, least_eigenvalue=0.3)), ("decision-lists", twins.LaxLists(d=4)),
+    ("perceptron", twins.HastyPerceptron(d=4, gamma=0.3, alpha=0.25)), ("perceptron", twins.ContentPerceptron(d=4, gamma=0.3, alpha=0.25)),
+    ("trees", Trees(d=5, depth=2)), ("k-means", KMeans(rounds_asked=1)), ("k-means", twins.WholeMeans()),
     ("logistic-regression", LogisticRegression(d=4, radius=0.02)),
 ], ids=lambda value: value if isinstance(value, str) else type(value).__name__)  # fmt: skip
 def test_a_wrong_twin_is_caught(name: str, twin: Learner[Any]) -> None:

@@ -43,8 +43,7 @@ class Cohort:
 class Spoken:
     """For each session, one bit a client: whether it has answered one of its rounds by something else than silence.
 
-    It depends on records, so the clients keep it to themselves: no refusal, charge or message depends on it. Chunks of clients that share no byte may be noted
-    by several threads at a time, once there is room for them.
+    The clients keep it to themselves: no refusal, charge or message depends on it. Once there is room, threads may note chunks that share no byte.
     """
 
     def __init__(self) -> None:

@@ -38,10 +38,7 @@ class RoundSummary:
 
 
 class LocalOracle:
-    """Checks and charges each round before anybody is asked, and keeps the summaries of the rounds.
-
-    Its ledger is what the clients' own ledgers will say: an honest server does not ask for more than `budget` nats.
-    """
+    """Checks and charges each round before anybody is asked, at most `budget` nats a client, and keeps the summaries of the rounds."""
 
     def __init__(self, budget: float, run: str = "run") -> None:
         self.run = run
@@ -105,8 +102,7 @@ OnChunk: TypeAlias = Callable[[int, Tally], object]
 
 
 def keep_memory() -> None:
-    """Has the allocator keep the memory of a chunk's arrays for the next chunk. By default glibc gives it back to the system,
-    and each array pays for its pages again, a third of all time."""
+    """Has the allocator keep a chunk's memory for the next: glibc gives it back, and paying for its pages again takes a third of all time."""
     np.empty(_KEPT, dtype=np.uint8)  # never touched, so it takes no memory
 
 
@@ -118,8 +114,7 @@ def shared(work: range, workers: int, most: int) -> list[range]:
 
 @dataclass(frozen=True)
 class AskedOf:
-    """One ask of simulated clients: their records, the source of their noise, the query, their words, the key of the public coins.
-    `spoken` holds the clients that have spoken in a session before."""
+    """One ask of simulated clients: `which` of their words answer it, `coins` the key of public coins, `spoken` the clients of sessions so far."""
 
     population: Population
     noise: Noise

@@ -80,10 +80,7 @@ def among(k: int, shown: int) -> Conditional:
 
 
 class Shares(LocalProtocol[Estimate]):
-    """The share of each symbol of `query`; with `missing` exclude, among the symbols other than the last.
-
-    Its subclasses are dataclasses with these parameters.
-    """
+    """The share of each symbol of `query`, with `missing` exclude among all but the last. Subclasses are dataclasses with these fields."""
 
     missing: str
     randomizer: str
@@ -147,9 +144,8 @@ class Independence:
 def independence(oracle: FiniteOracle, tally: Tally, shape: tuple[int, int] | tuple[int, ...], conditional: Conditional) -> Independence:
     """The test by parametric bootstrap: 999 whole tallies drawn from independent columns with the estimated margins, through the same channel.
 
-    With noisy shares the statistic is many times larger than the textbook's law, so its law is simulated. The margins are the estimated ones, moved to the
-    nearest distribution; p is at least 1/1000, and uniform for independent columns up to the error of the margins.
-    Source: Gaboardi, Rogers 2018 (Monte Carlo tests under local privacy).
+    With noisy shares the statistic is far larger than the textbook's law. p is at least 1/1000, and uniform for independent columns up to the error of the
+    margins, the estimated ones moved to the nearest law. Source: Gaboardi, Rogers 2018 (Monte Carlo tests under local privacy).
     """
     n = tally.answered
     shares = _shares(oracle, tally.counts, conditional)

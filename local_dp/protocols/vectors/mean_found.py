@@ -74,9 +74,8 @@ def range_clients(epsilon: float) -> int:
 def locate(columns: Sequence[str], epsilon: float, clients: Cohort, rounds: int = 2) -> LocalPlay[tuple[Range, ...]]:
     """A range for each column that leaves out few of its values; missing values do not count.
 
-    The first round counts signs and magnitudes: 0 or +-2^m, -16 <= m <= 44. The others count places in the range that the round before found. Fresh clients
-    for every column and round. Privacy: epsilon for each client. Utility: see `finding_clients` and `range_clients`. Source: dyadic ranges, by factorised
-    prefix sums.
+    The first round counts signs and magnitudes: 0 or +-2^m, -16 <= m <= 44. The others count places in the range found before. Fresh clients for every column
+    and round. Privacy: epsilon. Utility: `finding_clients`, `range_clients`. Source: dyadic ranges, by factorised prefix sums.
     """
     ends = [clients.start + len(clients) * part // (rounds * len(columns)) for part in range(rounds * len(columns) + 1)]
     cohorts = starmap(Cohort, pairwise(ends))
