@@ -238,10 +238,7 @@ class Code:
 
 
 def tardos(users: int, length: int, cutoff: float, generator: np.random.Generator) -> Code:
-    """Tardos's code: shares sin^2(r), r uniform where the share is in [`cutoff`, 1 - `cutoff`]. His cutoff is 1 / (300 c); `tracing` needs 1 / (20 c).
-
-    Traced by `tracing`, whose accusations are proved for the actual shares and word. Source: Tardos 2008.
-    """
+    """Tardos's code: shares sin^2(r), r uniform where the share is in [`cutoff`, 1 - `cutoff`]; `tracing` needs 1 / (20 c). Source: Tardos 2008."""
     angle = math.asin(math.sqrt(cutoff))
     shares = np.sin(generator.uniform(angle, math.pi / 2 - angle, length)) ** 2
     return Code(shares, generator.random((users, length)) < shares)

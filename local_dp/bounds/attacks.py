@@ -50,10 +50,7 @@ def _squared(factor: int, coalition: int, users: int, failure: float) -> int:
 
 
 def boneh_shaw_block(users: int, failure: float) -> int:
-    """n^2 ln(n / failure) + 1: each innocent is accused with probability e^(-B^2 / (n^2 (B + 1))) at most (`boneh_shaw_false` is it exactly).
-
-    Serfling's bound (1974) for B draws without replacement out of 2 B, with a deviation of 1 / (2 n).
-    """
+    """n^2 ln(n / failure) + 1: an innocent is accused with probability at most failure / n, by Serfling's bound (1974); exactly `boneh_shaw_false`."""
     check_whole("the number of users", users, 2, 1 << 10)
     check_share("failure", failure)
     return math.ceil(users**2 * math.log(users / failure)) + 1
@@ -93,10 +90,7 @@ class Influence:
         return share * (self.high - self.low)
 
     def interval(self, estimate: Estimate, missing: int, lying: float) -> tuple[Floats, Floats]:
-        """An interval at the estimate's level, valid if `missing` clients did not answer and up to a share `lying` of all lied.
-
-        It is the union of the intervals of all estimates that the honest answers of all may have given. Raises InputError unless 0 <= lying < 1.
-        """
+        """An interval at the estimate's level if `missing` clients did not answer and a share `lying` of all lied, 0 <= lying < 1. Raises InputError."""
         if not 0 <= lying < 1:
             raise InputError(f"the share of clients that may lie is {lying}; give a number from 0 to below 1")
         low, high = self.had_all_answered(estimate.value, estimate.n, missing)

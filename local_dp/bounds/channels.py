@@ -131,10 +131,7 @@ def easiest_laws(variation: float) -> tuple[Floats, Floats]:
 
 
 def two_laws_in_turn_bound(epsilon: float, variation: float, success: float) -> float:
-    """Proven for every SEQUENTIALLY INTERACTIVE protocol that distinguishes any two laws at this total variation.
-
-    ln(1 - (2 p - 1)^2) / (2 ln(1 - h^2)), h^2 that of `best_two_laws`: about 0.755 C^2 / t^2 at p = .9, epsilon 1 and t = .1.
-    """
+    """Proven for every SEQUENTIALLY INTERACTIVE protocol that distinguishes two laws: about 0.755 C^2 / t^2 at p = .9, epsilon 1 and t = .1."""
     check_success(success, 0.5)
     return math.log1p(-((2 * success - 1) ** 2)) / (2 * math.log1p(-best_two_laws(epsilon, variation).value))
 

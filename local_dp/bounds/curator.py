@@ -16,10 +16,7 @@ _MILLS = 30  # deviations beyond which a normal tail is its first term
 
 
 def recovery(d: int, p: float) -> Iterator[float]:
-    """For n = 0, 1, ...: Pr[a uniform solution of the kept equations is r] when each of n uniform x is kept with probability p.
-
-    Exact: the rank of the kept equations is a Markov chain that grows from k to k + 1 with probability p (1 - 2^(k - d)); rank k leaves 2^(d - k) solutions.
-    """
+    """For n = 0, 1, ...: Pr[a uniform solution of the equations kept with probability p is r], exact, by the Markov chain of their rank."""
     redundant = 2.0 ** (np.arange(d + 1) - d)
     grows = p * (1 - redundant)
     rank = np.zeros(d + 1)
@@ -56,20 +53,14 @@ def plain_parity_examples(d: int, success: float) -> int:
 
 
 def paper_parity_examples(d: int, epsilon: float, alpha: float, beta: float, whole_runs: bool = True) -> int:
-    """n >= (8 / (eps' alpha)) (d ln 2 + ln(2 / beta)) for A*, eps' = eps / runs (KLNRS Theorem 3.8, any distribution over x).
-
-    With `whole_runs` false, runs = log2(2 / beta) as printed, which is not a whole number: rounded up at that eps', the budget would be exceeded.
-    """
+    """n >= (8 / (eps' alpha)) (d ln 2 + ln(2 / beta)), eps' = eps / runs (KLNRS Theorem 3.8); runs = log2(2 / beta) as printed, or whole."""
     check_shares(alpha=alpha, beta=beta)
     runs = paper_runs(beta) if whole_runs else math.log2(2 / beta)
     return math.ceil(8 * runs / (epsilon * alpha) * (d * math.log(2) + math.log(2 / beta)))
 
 
 def exponential_parity_examples(d: int, epsilon: float, success: float) -> int:
-    """The exponential mechanism over all 2^d parities, every wrong one at its mean score n / 2: (4 / eps) ln((2^d - 1) success / (1 - success)) (limits 4.1).
-
-    Scores fluctuate, so a little more is needed: a measurement of the law belongs beside it.
-    """
+    """The exponential mechanism over 2^d parities, wrong ones at score n / 2: (4 / eps) ln((2^d - 1) success / (1 - success)); a little low (limits 4.1)."""
     check_share("success", success)
     return math.ceil(4 / epsilon * (math.log(2**d - 1) + math.log(success / (1 - success))))
 
@@ -146,10 +137,7 @@ def noisy_tail(tau: float, deviation: float, scale: float) -> float:
 
 
 def noisy_means_failure(n: int, variance: Floats, noise: float, tau: float) -> float:
-    """Pr[some released mean is beyond tau], at most: means over n records, of these variances of one record, with Laplace noise of scale `noise` / n each.
-
-    A union over the means. Noise on the whole-number counts would be discrete: that matters below the lattice 1 / n only.
-    """
+    """Pr[some mean over n records is beyond tau], at most: a union, for these variances of one record and Laplace noise of scale `noise` / n."""
     alike, counts = np.unique(variance, return_counts=True)
     tails: list[float] = [count * noisy_tail(tau, math.sqrt(each / n), noise / n) for each, count in zip(alike.tolist(), counts.tolist(), strict=True)]
     return sum(tails)

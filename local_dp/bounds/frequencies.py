@@ -141,10 +141,7 @@ def blocked_hadamard_variance(epsilon: float, blocks: int, share: float, block: 
 
 
 def parities_variance(epsilon: float, b: int, share: float) -> float:
-    """n times the variance of the estimate of a symbol held by `share`, from reports of b random parities of symbols: l (1 - l) / (p - q)^2.
-
-    p = E / (E + 2^b - 1), q = 2^-b, l = q + f (p - q). At 2^b = E + 1 it is 4 E / (E - 1)^2 for a rare symbol.
-    """
+    """n times the variance of a symbol's estimate from reports of b random parities: `support_variance` of E / (E + 2^b - 1) and 2^-b."""
     check_positive_epsilon(epsilon)
     return support_variance(math.exp(epsilon) / (math.exp(epsilon) + (1 << b) - 1), math.ldexp(1.0, -b), share)
 
@@ -156,10 +153,7 @@ def shares_errors(epsilon: float, law: Floats, *, joint: bool = False) -> Errors
 
 
 def set_errors(epsilon: float, order: int, w: int, law: Floats) -> Errors:
-    """Those of an oracle whose reports name sets of w of `order` points: two symbols are both in a set as often as in uniformly random sets.
-
-    Exact on average over pairs, and for each where the sets are single symbols: `_pair_chances`.
-    """
+    """Those of reports that name sets of w of `order` points, as random ones hold two symbols: exact on average over pairs, and for each at w = 1."""
     p, q = _chances(epsilon, order, w)
     seen = q + law * (p - q)
     variance = seen * (1 - seen) / (p - q) ** 2
@@ -173,10 +167,7 @@ def set_errors(epsilon: float, order: int, w: int, law: Floats) -> Errors:
 
 
 def unfavourable_laws(k: int) -> list[Floats]:
-    """The laws among which the least favourable one is looked for: uniform on the first few of k symbols, or on all.
-
-    Few frequent symbols have the larger variance, rare ones are many; more than 64 frequent ones are each as good as rare.
-    """
+    """Uniform on the first few of k symbols, or on all: among these the least favourable law is looked for. Beyond 64, symbols are as good as rare."""
     return [np.where(np.arange(k) < held, 1 / held, 0.0) for held in [*range(1, min(k, _FREQUENT) + 1), *([k] if k > _FREQUENT else [])]]
 
 
@@ -297,10 +288,7 @@ def best_schedule(epsilon: float, bits: int, share: float, beta: float) -> Sched
 
 
 def public_points(dimension: int, alpha: float, beta: float) -> int:
-    """n >= (64 / alpha)(VC ln(128 / alpha) + ln(8 / beta)): except with probability beta / 4, a concept that agrees on n points errs by at most alpha / 8.
-
-    Theorem 2.13 at alpha / 8, as the proof of 6.2 needs it; the printed n has alpha / 4 (erratum E4).
-    """
+    """n >= (64 / alpha)(VC ln(128 / alpha) + ln(8 / beta)): Theorem 2.13 at alpha / 8, as the proof of 6.2 needs it (printed: alpha / 4, erratum E4)."""
     _check(dimension, 1.0, alpha, beta)
     return math.ceil(64 / alpha * (dimension * math.log(128 / alpha) + math.log(8 / beta)))
 

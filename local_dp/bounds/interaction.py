@@ -183,10 +183,7 @@ ROUNDING = Fraction(1, 10**12)  # more than floating point errs by in the consta
 
 
 def margin_constant(epsilon: float, success: float = 0.9) -> float:
-    """K with n >= K MC^2 for every one-round protocol: 2 ln(1 / (2 sqrt(p (1 - p)))) / ((e^eps + 1) ln cosh(eps / 2)); 2.2875 at p = .9 and epsilon 1.
-
-    The randomizers are pure and fixed before the law and the function (limits 12.4).
-    """
+    """K, n >= K MC^2 in one round: -2 ln(2 sqrt(p (1 - p))) / ((E + 1) ln cosh(eps / 2)), 2.2875 at p = .9, epsilon 1; pure randomizers (limits 12.4)."""
     check_positive_epsilon(epsilon)
     check_success(success, 0.5)
     half = math.sinh(epsilon / 4) ** 2  # cosh(eps / 2) = 1 + 2 sinh^2(eps / 4), without cancellation
@@ -264,10 +261,7 @@ def public_coin_clients(epsilon: float, k: int, alpha: float, beta: float) -> in
 
 
 def private_coin_clients(epsilon: float, k: int, alpha: float, beta: float) -> int:
-    """The same where each client draws a row of Sylvester's matrix alone: Theta(k^(3/2) C^2 / alpha^2), the best without public coins.
-
-    A chi-square of one degree less than there are rows, moved by 4 alpha^2 n / (k C^2); its power by the normal law.
-    """
+    """The same where each client draws a row of Sylvester's matrix alone: Theta(k^(3/2) C^2 / alpha^2), the best without public coins; normal law."""
     check_distance(alpha)
     degrees = (1 << (k - 1).bit_length()) - 1
     threshold, z = chi_square_quantile(beta, degrees), normal_quantile(beta)
@@ -301,10 +295,7 @@ def half_errors(stretch: float, groups: int, threshold: float) -> tuple[float, f
 
 
 def shared_half_clients(epsilon: float, k: int, alpha: float, beta: float, groups: int) -> int:
-    """n at which the test errs with probability beta on average over both laws; each of `groups` groups has one public random half of the symbols.
-
-    5.6 k C^2 / alpha^2 with 10 groups and 7.8 with 40, for beta = .1. Source: Acharya, Canonne, Freitag, Tyagi 2019 (limits 12.5).
-    """
+    """n for mean error beta with a public random half in each of `groups`. Source: Acharya, Canonne, Freitag, Tyagi 2019 (limits 12.5)."""
 
     def enough(n: int) -> bool:
         stretch = half_stretch(epsilon, k, alpha, n, groups)

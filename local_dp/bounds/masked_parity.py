@@ -14,10 +14,7 @@ from local_dp.optimise import best_split, least_clients, lowest
 
 
 def one_bit_variance(epsilon: float, null: float) -> float:
-    """n times the variance of a mean near 0 by one hashed bit: C^2 - null^2, where the share `null` that holds nothing sends a coin that the server knows.
-
-    At null = 1/2 it is 1 / I_det = (3 E + 1)(E + 3) / (4 (E - 1)^2) (limits 3.2).
-    """
+    """n times the variance of a mean near 0 by one hashed bit, `null` the share without a symbol: C^2 - null^2; 1 / I_det at 1/2 (limits 3.2)."""
     return response_gain(epsilon) ** 2 - null**2
 
 
@@ -48,10 +45,7 @@ def _exact(d: int, first: float, second: float) -> float:
 
 
 def masked_parity_success(d: int, epsilon: float, first: int, second: int) -> float:
-    """Pr[(r, a) exact] of hashing with `first` clients, then the parity query with `second`: normal approximation (limits 3.2, P2).
-
-    Each round has the better of one hashed bit and blocks: at epsilon 1 one bit, in both from about 1.4 not.
-    """
+    """Pr[(r, a) exact] of hashing with `first` clients and the parity query with `second`, each by one hashed bit or blocks: normal (limits 3.2, P2)."""
     return _exact(d, first / best_size(epsilon, d, 1 / (2 * d), 1 / 2)[1], second / best_size(epsilon, 1, 1 / 2, 1 / 2)[1])
 
 

@@ -142,19 +142,13 @@ def cell_failures(noise: CellNoise, m: int, error: int) -> Floats:
 
 
 def histogram_success(noise: CellNoise, m: int, alpha: float, k: int = 1) -> float:
-    """Pr[every count is within alpha m / k], in the worst of all databases of m records: then all sums of k counts are within alpha m.
-
-    340 and 200 records for 90 % at (1, 1e-6) and (1, 1e-3) and alpha .1, in a domain of any size; for k = 1, 2, 4, 8 340, 720, 1,480, 3,120.
-    """
+    """Pr[every count is within alpha m / k], in the worst of all databases of m records: then all sums of k counts are within alpha m."""
     error = _error(alpha, m, k)
     return math.exp(-_worst_database(-np.log1p(-cell_failures(noise, m, error)), error))
 
 
 def per_cell_success(bits: int, epsilon: float, m: int, alpha: float) -> float:
-    """(1 - 2 e^(-eps (k + 1) / 2) / (1 + e^(-eps / 2)))^(2^bits), k = floor(alpha m): of noise on all cells, every count released.
-
-    270, 490, 930, 1,820, 3,590 records for 90 % at 16, 32, 64, 128, 256 bits, eps 1 and alpha .1.
-    """
+    """(1 - 2 e^(-eps (k + 1) / 2) / (1 + e^(-eps / 2)))^(2^bits), k = floor(alpha m): of noise on all cells, every count released."""
     step = nano_epsilon(epsilon) / (2 * NANO)
     log_chance = math.log(2) - step * (_error(alpha, m) + 1) - math.log1p(math.exp(-step))  # of an error in one cell, on either side
     if log_chance > -30:

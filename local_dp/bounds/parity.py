@@ -51,10 +51,7 @@ def parity_one_round_clients(d: int, epsilon: float, beta: float) -> int:
 
 
 def parity_masks_bound(d: int, epsilon: float, success: float) -> float:
-    """Proven for NON-INTERACTIVE protocols in which each client gives one randomized response to a random parity, at every epsilon; not for other randomizers.
-
-    ((1 - beta) d ln 2 - h(beta)) 2^d / (ln 2 - h(p)), p = E / (E + 1) (Fano, limits 4.2).
-    """
+    """Proven where clients randomize one bit of a random parity, in one round: ((1 - beta) d ln 2 - h(beta)) 2^d / (ln 2 - h(E / (E + 1))) (limits 4.2)."""
     check_success(success, 0.0)
     check_positive_epsilon(epsilon)
     truth = math.exp(epsilon) / (1 + math.exp(epsilon))
@@ -117,10 +114,7 @@ def at_most(k: int, n: int, p: Floats) -> Floats:
 
 
 def parities_told(tolerance: float) -> int:
-    """The most parities that one statistical query of this tolerance can tell from random labels: ceil(1 / tau^2) - 1, exactly.
-
-    Proven: the expectations under the parities differ from the one under random labels by Walsh coefficients, whose squares sum to at most 1 (Parseval).
-    """
+    """Proven: one query of this tolerance tells at most ceil(1 / tau^2) - 1 parities from random labels (Parseval), exactly."""
     return math.ceil(1 / Fraction(tolerance) ** 2) - 1
 
 
@@ -194,10 +188,7 @@ def parity_report_bound(d: int, epsilon: float) -> float:
 
 
 def parity_one_round_bound(d: int, epsilon: float, success: float) -> float:
-    """Proven for every NON-INTERACTIVE protocol, every pure randomizer of countable reports, public coins too, at every epsilon.
-
-    ((1 - beta) d ln 2 - h(beta)) 2^d / (kappa G), beta = 1 - success (Fano, limits 12.2).
-    """
+    """Proven for every NON-INTERACTIVE protocol, public coins too: ((1 - beta) d ln 2 - h(beta)) 2^d / (kappa G), beta = 1 - success (limits 12.2)."""
     check_success(success, 0.0)
     needed = success * d * math.log(2) - entropy(1 - success)
     return max(0.0, needed) / parity_report_bound(d, epsilon)

@@ -204,10 +204,7 @@ def quantile_clients(epsilon: float, v: float, quantiles: int, tolerance: float,
 
 
 def search_rounds(symbols: int, clients: float, least: int) -> int:
-    """How many rounds a search over `symbols` symbols takes, its first asking at least `least` of the `clients` of one quantile; 0 if there are too few.
-
-    Round j asks a share proportional to GROWTH^j, so that the last two of many ask about half.
-    """
+    """How many rounds a search takes whose first asks at least `least` of a quantile's `clients`, round j in proportion to GROWTH^j; 0 for too few."""
     for rounds in range(max(1, symbols - 1).bit_length() + SPARE_ROUNDS, 0, -1):
         if clients * (GROWTH - 1) / (GROWTH**rounds - 1) >= least:
             return rounds

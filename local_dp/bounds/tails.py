@@ -77,10 +77,7 @@ _HALVINGS = 40
 
 
 def both_beyond(a: float, b: float, correlation: float) -> float:
-    """Pr[|X| > a and |Y| > b] of two standard normal variables, a, b >= 0.
-
-    Each of the four corners by Plackett's identity, d/dr Pr[X > a, Y > b] = the joint density at (a, b), integrated from correlation 0.
-    """
+    """Pr[|X| > a and |Y| > b] of two standard normal variables, a, b >= 0: Plackett's identity, the joint density integrated from correlation 0."""
     end = math.asin(max(-1.0, min(1.0, correlation)))
     angle = end * (_NODES + 1) / 2
     square, cross = a * a + b * b, 2 * a * b * np.sin(angle)

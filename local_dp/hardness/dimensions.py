@@ -246,9 +246,6 @@ def dimensions(concepts: ConceptClass, generator: np.random.Generator) -> Dimens
 
 
 def local_clients(concepts: ConceptClass, dims: Dimensions, epsilon: float, success: float, alpha: float, *, again: bool = False) -> float:
-    """The better lower bound on n of the uniform and the optimised prior, for error at most alpha with probability `success`.
-
-    By `bounds.parity.asked_in_turn_bound`; with `again`, for EVERY protocol, by `bounds.channels.asked_again_bound` (limits 12.3).
-    """
+    """The least n by the better of both priors for error alpha; with `again`, for EVERY protocol, not only those that ask in turn (limits 5.2, 12.3)."""
     bound = asked_again_bound if again else asked_in_turn_bound
     return max(bound(spectral.value, epsilon, success, guessable(concepts, spectral.prior, alpha)) for spectral in (dims.uniform, dims.optimised))

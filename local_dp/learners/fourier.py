@@ -12,7 +12,7 @@ from local_dp.arrays import Floats, Ints
 from local_dp.checks import check_whole
 from local_dp.errors import InputError
 from local_dp.interaction import Nonadaptive
-from local_dp.learners.learner import CubeLearner, features, signs, weighted
+from local_dp.learners.learner import CubeLearner, Promise, features, signs, weighted
 from local_dp.oracles.statistical.oracles import Statistical, StatisticalQuery
 from local_dp.queries.examples import Correlation
 from local_dp.queries.query import check_weights
@@ -72,12 +72,9 @@ class LowDegree(CubeLearner[Polynomial]):
         return _sets(self.d, range(self.degree + 1))
 
     @property
-    def proven(self) -> float:
-        return math.sqrt(self.alpha / self.queries)
-
-    @property
-    def queries(self) -> int:
-        return sum(math.comb(self.d, size) for size in range(self.degree + 1))
+    def promise(self) -> Promise:
+        queries = sum(math.comb(self.d, size) for size in range(self.degree + 1))
+        return Promise(math.sqrt(self.alpha / queries), queries)
 
     def algorithm(self) -> Statistical[Polynomial]:
         sets, columns = self.sets, features(self.d)

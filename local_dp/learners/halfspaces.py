@@ -10,7 +10,7 @@ from local_dp.arrays import Floats, Ints
 from local_dp.bounds.response import response_gain
 from local_dp.checks import check_dimension, check_positive, check_whole
 from local_dp.errors import InputError
-from local_dp.learners.learner import AdaptiveLearner, features, share, signs, weighted
+from local_dp.learners.learner import AdaptiveLearner, Promise, features, share, signs, weighted
 from local_dp.oracles.statistical.oracles import StatisticalPlay, StatisticalQuery
 from local_dp.populations.finite import Finite
 from local_dp.queries.query import check_weights, matrix, weighted_sum, written
@@ -90,16 +90,9 @@ class Perceptron(Descending):
         check_margin(self.d, self.gamma, self.bound)
 
     @property
-    def proven(self) -> float:
-        return self.gamma * self.alpha / (8 * math.sqrt(self.d) * self.scale)
-
-    @property
-    def queries(self) -> int:
-        return self.rounds * (self.d + 1)
-
-    @property
-    def rounds(self) -> int:
-        return math.floor(4.6 / self.gamma**2) + 1
+    def promise(self) -> Promise:
+        rounds = math.floor(4.6 / self.gamma**2) + 1
+        return Promise(self.gamma * self.alpha / (8 * math.sqrt(self.d) * self.scale), rounds * (self.d + 1), rounds)
 
     def _play(self) -> StatisticalPlay[Halfspace]:
         weights, best = np.zeros(self.d), (math.inf, np.zeros(self.d))
@@ -140,16 +133,9 @@ class LogisticRegression(Descending):
         check_positive("radius", self.radius)
 
     @property
-    def proven(self) -> float:
-        return self.alpha / (4 * self.radius * math.sqrt(self.d) * self.scale)
-
-    @property
-    def queries(self) -> int:
-        return self.d * self.rounds
-
-    @property
-    def rounds(self) -> int:
-        return math.ceil(SMOOTHNESS * self.radius**2 / self.alpha)
+    def promise(self) -> Promise:
+        rounds = math.ceil(SMOOTHNESS * self.radius**2 / self.alpha)
+        return Promise(self.alpha / (4 * self.radius * math.sqrt(self.d) * self.scale), self.d * rounds, rounds)
 
     def _play(self) -> StatisticalPlay[Halfspace]:
         weights, total = np.zeros(self.d), np.zeros(self.d)
@@ -189,16 +175,8 @@ class MarginDescent(Descending):
             raise InputError(f"no loss {self.loss!r}; there are {', '.join(LOSSES)}")
 
     @property
-    def proven(self) -> float:
-        return self.alpha / (self.steps * self.length * math.sqrt(self.d) * self.scale)
-
-    @property
-    def queries(self) -> int:
-        return self.d * self.steps
-
-    @property
-    def rounds(self) -> int:
-        return self.steps
+    def promise(self) -> Promise:
+        return Promise(self.alpha / (self.steps * self.length * math.sqrt(self.d) * self.scale), self.d * self.steps, self.steps)
 
     def clients(self, epsilon: float, beta: float) -> int:
         """Clients with which a weight has the standard deviation `spread`, on average over the coordinates."""

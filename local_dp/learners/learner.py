@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Generic, Protocol, Self, TypeVar, get_origin, get_type_hints
+from typing import ClassVar, Generic, NamedTuple, Protocol, Self, TypeVar, get_origin, get_type_hints
 
 import numpy as np
 
@@ -26,6 +26,14 @@ class Classifier(Protocol):
     def predict(self, records: Records) -> Ints:
         """The predicted labels, +1 or -1, shape (n,)."""
         ...
+
+
+class Promise(NamedTuple):
+    """What a guarantee takes, by formulas: the tolerance of every query on the [-1, 1] scale, and the most queries and rounds."""
+
+    tolerance: float
+    queries: int
+    rounds: int = 1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,18 +59,23 @@ class Learner(ABC, Generic[H]):
 
     @property
     @abstractmethod
-    def proven(self) -> float:
-        """The tolerance that the guarantee needs, on the [-1, 1] scale."""
+    def promise(self) -> Promise:
+        """What the guarantee takes."""
 
     @property
-    @abstractmethod
+    def proven(self) -> float:
+        """The tolerance that the guarantee needs, on the [-1, 1] scale."""
+        return self.promise.tolerance
+
+    @property
     def queries(self) -> int:
-        """The most statistical queries it asks, by a formula."""
+        """The most statistical queries it asks."""
+        return self.promise.queries
 
     @property
     def rounds(self) -> int:
         """The most rounds it takes: one if it is not adaptive."""
-        return 1
+        return self.promise.rounds
 
     @abstractmethod
     def algorithm(self) -> StatisticalAlgorithm[H]:

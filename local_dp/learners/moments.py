@@ -11,7 +11,7 @@ from local_dp.arrays import Floats, Ints
 from local_dp.checks import check_dimension, check_positive, check_whole
 from local_dp.errors import InputError
 from local_dp.interaction import Nonadaptive
-from local_dp.learners.learner import AdaptiveLearner, CubeLearner, Learner, features, share, signs, weighted
+from local_dp.learners.learner import AdaptiveLearner, CubeLearner, Learner, Promise, features, share, signs, weighted
 from local_dp.oracles.statistical.oracles import Statistical, StatisticalPlay, StatisticalQuery
 from local_dp.queries.examples import Product, SignedLabel
 from local_dp.queries.query import check_weights, matrix, weighted_sum, written
@@ -58,13 +58,9 @@ class LinearRegression(Learner[LinearModel]):
             raise InputError(f"least_eigenvalue is {self.least_eigenvalue}; give a number above 0 and at most 1")
 
     @property
-    def proven(self) -> float:
+    def promise(self) -> Promise:
         plain = math.sqrt(self.alpha * self.least_eigenvalue / self.d) / (1 + self.radius)
-        return plain / (1 + plain * self.d / self.least_eigenvalue)
-
-    @property
-    def queries(self) -> int:
-        return self.d * (self.d + 3) // 2
+        return Promise(plain / (1 + plain * self.d / self.least_eigenvalue), self.d * (self.d + 3) // 2)
 
     def algorithm(self) -> Statistical[LinearModel]:
         columns = features(self.d)
@@ -127,12 +123,8 @@ class NaiveBayes(CubeLearner[BayesRule]):
     source: ClassVar[str] = "naive Bayes on statistical queries"
 
     @property
-    def proven(self) -> float:
-        return self.alpha / (4 * self.d + 1)
-
-    @property
-    def queries(self) -> int:
-        return 2 * self.d + 1
+    def promise(self) -> Promise:
+        return Promise(self.alpha / (4 * self.d + 1), 2 * self.d + 1)
 
     def algorithm(self) -> Statistical[BayesRule]:
         def decode(answers: tuple[float, ...]) -> BayesRule:
@@ -189,12 +181,8 @@ class Thresholds(Learner[AtLeast]):
         check_whole("bits", self.bits, 1, 12)
 
     @property
-    def proven(self) -> float:
-        return self.alpha / (2 * self.bits)
-
-    @property
-    def queries(self) -> int:
-        return (1 << self.bits) - 1
+    def promise(self) -> Promise:
+        return Promise(self.alpha / (2 * self.bits), (1 << self.bits) - 1)
 
     def algorithm(self) -> Statistical[AtLeast]:
         parts = dyadic(self.bits)
@@ -256,16 +244,9 @@ class KMeans(AdaptiveLearner[Centres]):
             raise InputError(f"least_share is {self.least_share}; give a number above 0 and at most {1 / len(self.start):g} for {len(self.start)} clusters")
 
     @property
-    def proven(self) -> float:
-        return 2 * self.alpha * self.least_share / 3
-
-    @property
-    def queries(self) -> int:
-        return self.rounds_asked * len(self.start) * (len(self.start[0]) + 1)
-
-    @property
-    def rounds(self) -> int:
-        return self.rounds_asked
+    def promise(self) -> Promise:
+        asked = self.rounds_asked * len(self.start) * (len(self.start[0]) + 1)
+        return Promise(2 * self.alpha * self.least_share / 3, asked, self.rounds_asked)
 
     def _play(self) -> StatisticalPlay[Centres]:
         centres = np.array(self.start)

@@ -8,7 +8,7 @@ import numpy as np
 from local_dp.arrays import Bools, Floats, Ints
 from local_dp.checks import check_dimension, check_whole
 from local_dp.interaction import Nonadaptive
-from local_dp.learners.learner import AdaptiveLearner, CubeLearner, share, signs
+from local_dp.learners.learner import AdaptiveLearner, CubeLearner, Promise, share, signs
 from local_dp.oracles.statistical.oracles import Statistical, StatisticalPlay, StatisticalQuery
 from local_dp.queries.tables import Question
 from local_dp.records import Records
@@ -64,12 +64,9 @@ class Conjunctions(CubeLearner[AllOf]):
         return tuple(Literal(place, value) for place in range(self.d) for value in ((1,) if self.monotone else (0, 1)))
 
     @property
-    def proven(self) -> float:
-        return self.alpha / self.queries
-
-    @property
-    def queries(self) -> int:
-        return len(self.literals)
+    def promise(self) -> Promise:
+        queries = len(self.literals)
+        return Promise(self.alpha / queries, queries)
 
     def algorithm(self) -> Statistical[AllOf]:
         literals, most = self.literals, self.tolerance / 2
@@ -104,12 +101,8 @@ class Stumps(CubeLearner[Stump]):
     source: ClassVar[str] = "Kearns 1998"
 
     @property
-    def proven(self) -> float:
-        return self.alpha
-
-    @property
-    def queries(self) -> int:
-        return self.d
+    def promise(self) -> Promise:
+        return Promise(self.alpha, self.d)
 
     def algorithm(self) -> Statistical[Stump]:
         def decode(answers: tuple[float, ...]) -> Stump:
@@ -166,16 +159,8 @@ class DecisionLists(AdaptiveLearner[RuleList]):
         check_dimension(self.d, 40)
 
     @property
-    def proven(self) -> float:
-        return self.alpha / (self.d + 1)
-
-    @property
-    def queries(self) -> int:
-        return 2 * (self.d + 1) ** 2
-
-    @property
-    def rounds(self) -> int:
-        return self.d + 1
+    def promise(self) -> Promise:
+        return Promise(self.alpha / (self.d + 1), 2 * (self.d + 1) ** 2, self.d + 1)
 
     def _play(self) -> StatisticalPlay[RuleList]:
         caught: list[Literal] = []
@@ -238,16 +223,8 @@ class Trees(AdaptiveLearner[Tree]):
         check_whole("depth", self.depth, 1, min(self.d, 10))
 
     @property
-    def proven(self) -> float:
-        return self.alpha / (2 << self.depth)
-
-    @property
-    def queries(self) -> int:
-        return sum((2 << level) * (self.d - level + 1) for level in range(self.depth))
-
-    @property
-    def rounds(self) -> int:
-        return self.depth
+    def promise(self) -> Promise:
+        return Promise(self.alpha / (2 << self.depth), sum((2 << level) * (self.d - level + 1) for level in range(self.depth)), self.depth)
 
     def _play(self) -> StatisticalPlay[Tree]:
         open_leaves: dict[Path, int] = {(): -1}

@@ -28,10 +28,7 @@ PlainData: TypeAlias = dict[str, Any]
 
 
 def parameter(default: T, help: str, *, unit: str = "", alias: str = "", of_table: bool = False) -> T:
-    """A parameter of a protocol, for the field of a dataclass: its default, one line of help, and its unit.
-
-    `alias` is a second name of the option on the command line. `of_table`: it names part of a table and must be given where there is one.
-    """
+    """A protocol's parameter: default, one line of help, unit, an `alias` of the option; `of_table`: it must be given where there is a table."""
     return field(default=default, metadata={"help": help, "unit": unit, "alias": alias, "of_table": of_table})
 
 

@@ -47,8 +47,7 @@ def test_a_subset_counts_its_rows() -> None:
 
 @pytest.mark.parametrize("n", [1, 3])
 def test_the_exponential_attack_has_at_most_four_errors_wrong(n: int) -> None:
-    """Against the worst answers, half-way between the truth and another table, for every pair of tables: at most 4 E wrong bits, which some
-    pair reaches. Wrong twin: asked for the whole alone, it has more."""
+    """Against the worst answers, half-way to another table: at most 4 E wrong bits, which some pair reaches. Wrong twin: asked for the whole alone."""
     everything, whole = attacks.every_subset(n), np.ones((1, n), dtype=np.bool_)
     ratios, beyond = [], 0
     for bits, others in product(attacks.every_subset(n), repeat=2):
@@ -85,8 +84,7 @@ def test_each_decoder_minimises_its_norm(decoder: attacks.Decoder, norm: float) 
 
 @pytest.mark.parametrize(("n", "k"), [(50, 100), (100, 400)])
 def test_wrong_bits_by_least_squares(n: int, k: int) -> None:
-    """Given the subsets and normal noise, Pr[bit i wrong] is Phi(-1 / (2 s sqrt((Q'Q)^-1_ii))) exactly; its mean over i is the closed
-    form's to 3 / n. Wrong twin: with k for the k - n + 1 dimensions that are left it is not."""
+    """The mean of Phi(-1 / (2 s sqrt((Q'Q)^-1_ii))), exact, is the closed form's to 3 / n; wrong twin: k for the k - n + 1 dimensions that are left."""
     matrix = attacks.random_subsets(k, n, np.random.default_rng(n)).astype(np.float64)
     spread = np.sqrt(np.diagonal(np.linalg.inv(matrix.T @ matrix)))
     for a in (0.3, 0.5, 1.0):
@@ -97,8 +95,7 @@ def test_wrong_bits_by_least_squares(n: int, k: int) -> None:
 
 
 def test_one_attack_in_three_models() -> None:
-    """Asked of expectations it has every bit of 128; of a curator at eps = 1, delta = 1e-6 about half of them, of clients at eps = 1 all
-    but 1 / (1 + e). Binomial tests at 1e-6; a curator at 20 nats a query is no defence, and clients at eps = 3 lose more than at eps = 1."""
+    """Every bit of 128 by expectations, half by a curator, all but 1 / (1 + e) by clients at eps = 1 (1e-6); more at 20 nats a query or eps = 3."""
     n, k = 128, 512
     bits = secret(n, 7)
     table = secret_bits(bits)

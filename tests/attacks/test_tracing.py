@@ -70,9 +70,7 @@ def caught(coalition: int, length: int, runs: int) -> tuple[int, int, int]:
 
 @pytest.mark.parametrize(("coalition", "runs"), [(3, 20), pytest.param(5, 20, marks=pytest.mark.long)])
 def test_six_c_squared_logs_catch_somebody(coalition: int, runs: int) -> None:
-    """Of 20 c users, c of them pirates: d = 6 c^2 ln(N / .01) accuses a pirate in a share of .9 of the runs or more, whatever the strategy, and innocents in
-    .01 or less, both by binomial tests at 1e-6. Wrong twins: a sixth of the length, and Tardos's own threshold, which nobody reaches.
-    """
+    """6 c^2 ln(N / .01) bits accuse a pirate in .9 of runs, innocents in .01 (1e-6). Wrong twins: a sixth of the length, and Tardos's own threshold."""
     users = 20 * coalition
     worst, false, old = caught(coalition, traced_length(coalition, users, attacks.FAILURE), runs)
     assert stats.binom.cdf(worst, runs, 0.9) > CERTAIN / len(attacks.STRATEGIES)
@@ -107,8 +105,7 @@ def test_an_honest_oracle_is_a_pirate_too() -> None:
 
 @pytest.mark.parametrize("block", [1, 2, 4])
 def test_an_innocent_is_accused_as_seldom_as_the_tail_says(block: int) -> None:
-    """Users 1 and 3 of three against 2, by enumeration of all orders of the columns that they cannot tell apart, for each of their words.
-    The worst is the hypergeometric tail exactly where nobody before is accused, never more."""
+    """Users 1 and 3 of three against 2, by enumeration: for their worst word at most the hypergeometric tail, and half of it at least."""
     code = attacks.BonehShaw(3, block, 0)
     places = range(block, 3 * block)  # of blocks 1 and 2: rows 1, 0 for users 1 and 3
     worst = Fraction(0)
@@ -139,8 +136,7 @@ def test_blocks_are_long_enough(users: int, failure: float) -> None:
 
 
 def test_boneh_shaw_finds_a_pirate() -> None:
-    """Of four users, every coalition, every strategy, 8 codes each: always somebody is accused, an innocent in .01 of the runs at most
-    (binomial, 1e-6). Wrong twin: users 2 and 4 who know the order frame user 3 in every code."""
+    """Of four users somebody is always accused, an innocent in .01 of runs at most (1e-6). Wrong twin: users 2 and 4 who know the order frame user 3."""
     innocents, framed = 0, 0
     coalitions = [list(members) for size in range(1, 5) for members in combinations(range(4), size)]
     for seed in range(8):
@@ -227,9 +223,7 @@ def shared(scores: list[Floats], n: int) -> float:
 
 
 def test_one_tracer_in_three_models() -> None:
-    """n = 25, d = 625, at most 1 % of strangers above: members are found behind exact means, nobody behind a curator's or the clients' at
-    eps = 1. Expected .99, .01, .01; each mean of 20 tables is held to Hoeffding's reach at 1e-6, and the twin scored against 1/2 finds too
-    few behind exact means."""
+    """Members are found behind exact means, nobody behind a curator or clients at eps = 1 (20 tables, Hoeffding, 1e-6); the twin scores against 1/2."""
     n, d = 25, 625
     part = optimal_part(approximate(1.0, 1 / (10 * n)), d)
     scores_of: dict[str, list[Floats]] = {name: [] for name in ("exact", "curator", "local", "twin")}
@@ -303,8 +297,7 @@ def test_what_others_are_sent_does_not_show() -> None:
 
 
 def test_traitors_are_caught_and_a_curator_is_none() -> None:
-    """3 of 60, 6 c^2 ln(N / .01) ciphertexts: exact and pirate decoders give some of the coalition away and nobody else. A curator at eps =
-    1, delta = 1 / (10 c) answers the same queries and gives nobody away; at 20 nats a query it does."""
+    """Exact and pirate decoders give some of the coalition of 3 away and nobody else; a curator at eps = 1 nobody, and at 20 nats a query it does."""
     generator, c, users = np.random.default_rng(3), 3, 60
     keys, code = keys_of(generator, users), attacks.tardos(users, traced_length(c, users, attacks.FAILURE), 1 / (20 * c), generator)
     attack = attacks.traitor_tracing(code, keys, 0.5)

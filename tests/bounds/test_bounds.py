@@ -151,10 +151,7 @@ def test_frequency_clients_keep_every_label_within_tolerance(epsilon: float, k: 
 
 @pytest.mark.parametrize("groups", [1, 2, 5])
 def test_clients_for_shares_within_groups(groups: int) -> None:
-    """Each of G groups is a G-th of all, and its share has the error of a cell, G times over: within tau for all G together, by a union of two tails each.
-
-    For randomized response of k = 2 G + 1 symbols the largest variance of a cell is that at 0, 1/(2 G) or 1/G; a twin with beta / G once more asks for more.
-    """
+    """The count is that of a cell's largest variance by randomized response, at 0, 1/(2 G) or 1/G, G times over, with a union of two tails a group."""
     epsilon, tau, beta = 4.0, 0.05, 0.05
     k = 2 * groups + 1
     p, q = np.array([math.exp(epsilon), 1]) / (math.exp(epsilon) + k - 1)

@@ -109,9 +109,7 @@ ENOUGH = [
 
 @pytest.mark.parametrize(("protocol", "epsilon", "n"), short(ENOUGH, lambda each: each == ENOUGH[0], several=True), ids=repr)
 def test_few_clients_are_enough_at_a_large_epsilon(protocol: protocols.MaskedParityProtocol, epsilon: float, n: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Asked one by one, these many clients find every bit in at least 90 % of 400 runs; one-bit reports of as many clients do in less than
-    half of them. Failure probability: success is at least 93 % by the tallies' law, and 360 of 400 are then missed with probability below 1
-    %; the seeds are fixed."""
+    """So many clients find every bit in 90 % of 400 runs, one-bit reports in less than half; success is at least 93 % by the law (fails below 1 %)."""
     assert user_level(protocol, n, 400, epsilon) >= 360
     monkeypatch.setattr("local_dp.masked.protocols.best_size", lambda *_: (0, 0.0))
     monkeypatch.setattr("local_dp.bounds.masked_parity.OneRound.variance", lambda self, d, epsilon, share: 1.0 + self.size)
@@ -129,8 +127,7 @@ ALIKE = [
 
 @pytest.mark.parametrize(("protocol", "n"), short(ALIKE, lambda each: each in (ALIKE[3], ALIKE[4]), several=True), ids=repr)
 def test_user_level_and_aggregate_runs_succeed_alike(protocol: protocols.MaskedParityProtocol, n: int) -> None:
-    """Success over 200 simulated populations and over 800 aggregate runs differ by less than 4.9 deviations (1e-6); with a third of the clients, a wrong
-    twin, they differ by more."""
+    """Success over 200 populations and 800 aggregate runs differ by less than 4.9 deviations (1e-6); with a third of the clients, by more."""
     check_alike(protocol, n, 200, 800)
 
 

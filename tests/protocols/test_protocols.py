@@ -75,8 +75,7 @@ def test_every_protocol_finds_the_truth_with_the_clients_it_asks_for(protocol: L
 
 @pytest.mark.parametrize("protocol", ALL, ids=[repr(protocol) for protocol in ALL])
 def test_every_protocol_spends_its_budget_once_and_describes_its_result(protocol: LocalProtocol[Any]) -> None:
-    """A run asks every client once (a learner that gives each query equal cohorts may leave some over; a fully interactive one, in every round), spends
-    exactly epsilon, is of the kind that its type says, and describes its result."""
+    """A run asks each client once (FI: in every round; learners may leave some over), spends epsilon, is of its type's kind, describes its result."""
     clients = 3000
     result, population, oracle = by_client(protocol, 1.0, clients, 5)
     asked = sum(summary.n for summary in oracle.rounds)
@@ -181,8 +180,7 @@ def test_protocols_on_tables_check_what_they_read() -> None:
 
 @pytest.mark.parametrize("protocol", ALL, ids=[repr(protocol) for protocol in ALL])
 def test_laws_agree_with_the_clients_drawn(protocol: LocalProtocol[Any]) -> None:
-    """The values of 200,000 synthetic clients fit the population's stated law of every query of a run of others, vectors apart: chi-square,
-    alpha 1e-6. Of others, since a run in several rounds asks about what its own clients happened to tell."""
+    """200,000 clients fit the stated law of every query of a run of others (chi-square, 1e-6), whose rounds do not depend on them; vectors apart."""
     n = 200_000
     population = protocol.synthetic(2 * n, 8)
     for query in queries_of(protocol, protocol.synthetic(n, 8)):

@@ -52,8 +52,7 @@ def blind(table: Records) -> Records:
 
 
 def test_own_bits_are_unbiased_for_every_query() -> None:
-    """Over all reports of three clients, by their exact probabilities, each answer averages to the table's, also of queries about public
-    columns and numbers. Wrong twin: reports taken at their word do not."""
+    """Over all reports of three clients each answer averages exactly to the table's, also of public columns; wrong twin: reports at their word."""
     algorithm, randomizer = from_own_bits(PLAIN, blind(TABLE), "sick", EPSILON), BinaryRR(epsilon=EPSILON)
     tables = randomizer.weight(np.array([[0], [1]]), np.array([0, 1]), np.zeros(1, dtype=np.int64)).astype(np.float64) / randomizer.total
     averages, at_their_word = np.zeros(len(QUERIES)), np.zeros(len(QUERIES))
@@ -138,8 +137,7 @@ def told(bits: int) -> OneWay[int, int]:
 
 
 def test_a_learner_makes_a_protocol() -> None:
-    """By exact laws, the chance that no hypothesis of the public list is Alice's is at most `failure`, for every a; with the list of
-    another n it is not. The protocol itself errs no more than that says, over 60 lists."""
+    """By exact laws no good hypothesis is listed with at most `failure`, for every a, but not with another n's list; 60 lists err no more."""
     n, problem = 8, greater_or_equal(NEEDLE)
     law = PureThresholds(EPSILON_ONE_WAY).law(public(n).database)
     for a in range(1, 1 << BITS):

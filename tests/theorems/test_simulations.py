@@ -182,9 +182,7 @@ def test_dependent_replies_follow_their_law() -> None:
 
 
 def test_a_second_reply_takes_its_ceiling_of_candidates() -> None:
-    """A reply conditional on another takes as many candidates as its acceptance constant says, geometrically: n c of them, within 5.1
-    standard deviations. The failure probability is 4e-7 at a fixed seed; with three quarters of the constant, which cuts likely replies
-    off, it is missed by 10 of them."""
+    """A conditional reply takes its acceptance constant c of candidates, n c within 5.1 deviations (4e-7); three quarters of it miss by 10."""
     epsilon, n, tolerance = 1.5, 1500, 0.01 / relative_error(3.0, 1.0)
     asked: list[int] = []
     run(sq_from_local(two_questions(epsilon, n), tolerance, 400, 6), _sized(asked))

@@ -147,10 +147,7 @@ def check_disjoint(queries: tuple[LocalQuery, ...]) -> None:
 
 
 def respond(query: LocalQuery, records: Records, start: int, noise: Noise, which: Draw, coins: bytes, spoken: Spoken, place: int) -> Words:
-    """The reports of the clients start..start + len(records): record -> value -> report. In `spoken` they have the places from `place` on.
-
-    Only a simulation raises the error of a query: from a client that answers in private, it would reveal something about a record.
-    """
+    """The reports of the clients from `start` on: record -> value -> report, with places in `spoken` from `place` on. Simulations raise query errors."""
     values = _values_in_parts(query.query, records, isinstance(noise, KeyedNoise))
     return randomize(query, said(query, values, spoken, place), start, noise, which, coins)
 

@@ -206,10 +206,7 @@ class PopulationOracle(LocalOracle):
 
 
 class AggregateOracle(LocalOracle):
-    """Draws each tally from its law: exact in distribution, at a cost that does not depend on n where the population knows its own law.
-
-    A synthetic client's record exists only while it is asked, so a second request to it is refused. The rows of a table can be asked again.
-    """
+    """Draws each tally from its law, at a cost independent of n where the population knows it. Only the rows of a table can be asked again."""
 
     def __init__(self, population: Population, generator: np.random.Generator, budget: float) -> None:
         super().__init__(budget)

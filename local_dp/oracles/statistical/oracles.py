@@ -100,10 +100,7 @@ def legal(oracle: Oracle[StatisticalQuery, float], population: Population) -> Wa
 
 
 class NoisyOracle(ExactOracle):
-    """Answers with the expectation plus normal noise of standard deviation `sd` on the [-1, 1] scale: what an attack is up against, not a private release.
-
-    Tolerances are not kept. Noise in floats protects nobody; a curator's answers come from `TrustedOracle`.
-    """
+    """Expectations plus normal noise `sd` in [-1, 1], beyond tolerances: what an attack is up against, and not private (that is `TrustedOracle`)."""
 
     def __init__(self, population: Population, sd: float, generator: np.random.Generator) -> None:
         super().__init__(population)

@@ -349,10 +349,7 @@ class Blankets(Way):
 
 
 def shuffled_ways(protocol: LocalProtocol[Any], together: Together, population: Population | None = None) -> list[Way]:
-    """The ways behind a shuffler, for clients of a population or of the least favourable law: one report each, and of shares blanket messages too.
-
-    Raises InputError where the protocol's answer is no mean over clients, or no report of it is shuffled here.
-    """
+    """The ways behind a shuffler: one report each, and of shares blanket messages. Raises InputError for no mean, or no report that is shuffled."""
     check_clients(2, together.delta)
     named, aim = {reports.randomizer.name: reports for reports in estimators(protocol, together.epsilon)}, protocol.aim()
     assert aim is not None  # there are estimators

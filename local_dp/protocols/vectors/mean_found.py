@@ -215,10 +215,7 @@ def widest(clear: Bools) -> Range:
 
 
 def adjusted(wide: Range, cell: Cell, prefixes: Estimate) -> Range:
-    """The range by the shares below each edge: cut where little lies beyond, extended to where something lies beyond.
-
-    Each end is cut where at most the share CUT lies beyond with confidence and nothing is seen there, then widened by the margin within `wide`.
-    """
+    """The range cut at each end where at most the share CUT lies beyond with confidence, and nothing is seen; then widened by the margin, in `wide`."""
     edges, error = np.array(cell.edges), prefixes.standard_error[:-1]
     below = ascending(prefixes.value[:-1])
     present, far = below[-1], normal_quantile(HEAVY / len(edges))

@@ -10,7 +10,6 @@ import pytest
 from scipy import stats
 
 from local_dp.bounds.response import levelled_clients, rr_clients
-from local_dp.errors import InputError
 from local_dp.protocols.local_protocol import LocalProtocol
 from local_dp.protocols.planning import ways as planning
 from local_dp.protocols.search.quantiles import Quantiles
@@ -25,6 +24,7 @@ from local_dp.registry import Registry
 from local_dp.shuffle.accountant import amplified
 from local_dp.shuffle.histogram import Target, multi_message
 from tests.support.inputs.randomizers import ORACLES
+from tests.support.inputs.refusals import refuse
 from tests.support.long import short
 
 SEARCH = "a search over several rounds"
@@ -68,8 +68,7 @@ OF_NUMBERS = {"discrete-laplace", "bounded-laplace", "staircase", "piecewise", "
 
 
 def test_every_randomizer_that_applies_is_planned_for() -> None:
-    """A survey, frequencies and a mean by all that estimate them; of two symbols, hashes and designs are randomized response, Hadamard responses have four
-    times the variance; of eight, subset selection asks for the fewest."""
+    """All that estimate a survey, frequencies, a mean: hashes of two symbols are randomized response, Hadamard has 4 times that, subsets ask the fewest."""
     survey, frequency = _named(Survey(), 1.0), _named(Frequency(), 1.0)
     assert {"binary-rr", *ORACLES, planning.CURATOR, planning.OPEN} <= set(survey)
     assert all(survey[name].clients(0.05) == rr_clients(1.0, 0.1, 0.05) for name in ("binary-rr", "grr", "olh", "blh", "pi-rappor", "pgr", "subset-selection"))
@@ -79,14 +78,12 @@ def test_every_randomizer_that_applies_is_planned_for() -> None:
     assert min(ORACLES, key=lambda name: frequency[name].clients(0.05)) == "subset-selection"
     assert {"one-bit-mean", *OF_NUMBERS, planning.CURATOR, planning.OPEN} <= set(_named(Mean(), 1.0))
     assert not OF_NUMBERS & {*survey, *frequency}
-    with pytest.raises(InputError, match="nothing to compare"):
-        planning.estimators(PrefixSums(), 1.0)
+    refuse(("nothing to compare", lambda: planning.estimators(PrefixSums(), 1.0)))
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
 def test_the_curator_keeps_what_is_planned(epsilon: float) -> None:
-    """A share of any population, released with discrete Laplace noise: by the exact law 93.5 to 96.5 % of releases are within, and fewer
-    with the wrong twin. The twin plans for half the noise."""
+    """With discrete Laplace noise 93.5 to 96.5 % of releases of a share are within, by the exact law; fewer with the twin's half noise."""
     way = _named(Survey(), epsilon)[planning.CURATOR]
     n = way.clients(0.05)
     assert _kept(n, epsilon) == pytest.approx(0.95, abs=0.015)
