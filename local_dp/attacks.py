@@ -147,9 +147,8 @@ class Traced:
 def tracing(shares: Floats, suspects: Bools, tolerance: float, *, rounded: bool = False) -> Nonadaptive[StatisticalQuery, float, Traced]:
     """The attack: asks for the mean of each of d bits. It scores the suspects' rows, shape (m, d), against strangers, whose bit j is 1 with `shares`[j].
 
-    The score is the sum over j of (x_j - p_j)(q_j - p_j) / (p_j (1 - p_j)). q are the answers or, with `rounded`, the nearer of 0 and 1.
-    Members of n exactly answered rows stand out by sqrt(d / n) standard deviations. It runs on exact answers, a curator's, clients', pirates'.
-    Source: Dwork, Smith, Steinke, Ullman, Vadhan 2015; lecture notes 5.2; scored against p rather than 1/2.
+    The score is the sum over j of (x_j - p_j)(q_j - p_j) / (p_j (1 - p_j)), q the answers or, with `rounded`, the nearer of 0 and 1; members of n exactly
+    answered rows stand out by sqrt(d / n) deviations. Source: Dwork, Smith, Steinke, Ullman, Vadhan 2015; lecture notes 5.2.
     """
     if suspects.ndim != 2 or suspects.shape[1:] != shares.shape or not (np.all(shares > 0) and np.all(shares < 1)):
         raise InputError(f"suspects of shape {suspects.shape} need as many shares as bits, strictly between 0 and 1; shares have shape {shares.shape}")
@@ -192,10 +191,9 @@ def traced_share(members: Floats, strangers: Floats, rate: float) -> float:
 class Signer:
     """Messages of `message` bits, each followed by its tag of `tag` bits: keyed BLAKE2b, cut.
 
-    The query "does the row verify?" is 1 for every row of a signed table. Synthetic rows that answer it well mostly verify: each is copied or forged.
-    A private mechanism copies a record with hardly more chance than it has without the record. A forgery takes 2^tag guesses or the key. So accurate
-    synthetic data for a family with this query are hard to make, though its answers are easy. A row at random verifies with probability 2^-tag.
-    Source: Dwork, Naor, Reingold, Rothblum, Vadhan 2009; Ullman, Vadhan 2011; lecture notes 6.3.
+    The query "does the row verify?" is 1 for every row of a signed table, and for others with probability 2^-tag. Synthetic rows that answer it well are mostly
+    copied, which a private mechanism hardly does, or forged by 2^tag guesses or the key: hard to make, though the answers are easy. Source: Dwork, Naor,
+    Reingold, Rothblum, Vadhan 2009; Ullman, Vadhan 2011; lecture notes 6.3.
     """
 
     key: bytes
@@ -256,8 +254,7 @@ def tardos_accused(code: Code, word: Bools, coalition: int, failure: float) -> B
 class BonehShaw:
     """The code of n users in n + 1 blocks of equal columns: user i, from 1 on, has ones in the blocks from i on; the columns' secret order is drawn by `seed`.
 
-    Security: users i - 1 and i differ in one block only, so without user i nobody can distinguish blocks i - 1 and i. Length (n + 1) B, B of
-    `bounds.fingerprinting.boneh_shaw_block`. Source: Boneh, Shaw 1998; lecture notes 5.2.
+    Without user i nobody can distinguish blocks i - 1 and i, of `boneh_shaw_block` columns each. Source: Boneh, Shaw 1998; lecture notes 5.2.
     """
 
     users: int

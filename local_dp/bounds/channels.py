@@ -55,8 +55,7 @@ def staircase_columns(epsilon: float, symbols: int) -> Floats:
 def best_channel(epsilon: float, symbols: int, score: Callable[[Floats], Floats]) -> BestChannel:
     """The channel with the largest sum of `score` over its reports; exact up to the solver's 1e-9. Cost: a linear program of 2^symbols variables.
 
-    `score` maps rows of shape (reports, symbols) to one number each; it must be convex and homogeneous, as information and f-divergences are. A column with
-    values in [1, E] is then a mixture of these corners, and the sum no larger (Kairouz, Oh, Viswanath 2014).
+    `score` maps rows, shape (reports, symbols), to numbers; convex and homogeneous, it is largest at these corners (Kairouz, Oh, Viswanath 2014).
     """
     from scipy.optimize import linprog
 

@@ -111,8 +111,7 @@ def occam_examples_uniform(size: int, epsilon: float, alpha: float, beta: float)
 def enough_records(queries: int, epsilon: float, tau: float, beta: float) -> int:
     """n for which `queries` answers, epsilon / queries each, are all within tau of the expectation except with probability beta.
 
-    n >= max(8 ln(4t / beta) / tau^2, 4t ln(4t / beta) / (eps tau)): half of tau for sampling (Hoeffding), half for noise (Pr[|Y| > y] <= 2 e^(-eps y / t)).
-    Against the local model's C^2 t ln(t / beta) / tau^2, privacy is free once tau < eps / t.
+    n >= max(8 ln(4t / beta) / tau^2, 4t ln(4t / beta) / (eps tau)): half of tau for sampling, half for noise. Privacy is free once tau < eps / t.
     """
     check_shares(tau=tau, beta=beta)
     if queries < 1:

@@ -57,8 +57,7 @@ def sue_variance(epsilon: float, share: float) -> float:
 def sketch_variance(epsilon: float, buckets: int, points: int, share: float) -> float:
     """n times the variance of the count-mean sketch's estimate of a symbol held by `share`, with m buckets for K points of which it hashes (limits 2).
 
-    l (1 - l) / (p - q)^2, l = q + f (p - q), for the chances p = r / (r + 1), r = e^(eps / 2), of a 1 in the own bucket and q = c p + (1 - c) (1 - p) in
-    another symbol's, shared with chance c = (K / m - 1) / (K - 1). The worst case is a symbol for which l = 1/2.
+    `support_variance` of p = r / (r + 1), r = e^(eps / 2), and q = c p + (1 - c) (1 - p), shared with chance c = (K / m - 1) / (K - 1); worst at l = 1/2.
     """
     check_positive_epsilon(epsilon)
     own = 1 / (1 + math.exp(-epsilon / 2))
@@ -179,8 +178,7 @@ def _frequency_reach(epsilon: float, k: int, beta: float, joint: bool) -> float:
 def frequency_clients(epsilon: float, k: int, tau: float, beta: float, *, joint: bool = False) -> int:
     """n for which all k frequencies are within tau (in frequency units) except with probability beta, whatever the law: central limit form.
 
-    For the least favourable law among those that are uniform on some of the symbols. The errors' correlation is counted (`bounds.largest`): that of two
-    frequent symbols, one of which is held where the other is not, matters most.
+    For the least favourable law that is uniform on some symbols, with the errors' correlation, which two frequent symbols have most (`bounds.tails`).
     """
     check_tolerance(tau)
     return math.ceil((_frequency_reach(epsilon, k, beta, joint) / tau) ** 2)
@@ -189,8 +187,7 @@ def frequency_clients(epsilon: float, k: int, tau: float, beta: float, *, joint:
 def grouped_clients(epsilon: float, groups: int, tau: float, beta: float) -> int:
     """n for which a share within each of `groups` equal groups is within tau, all except with probability beta: a union of normal tails.
 
-    By k-ary randomized response or one-bit Hadamard, as `prefers_grr` says. The error is G times that of a cell less the share times its group: at most that of
-    one of 2 G + 1 symbols (G = 1: of those present, all but few).
+    By k-ary randomized response or one-bit Hadamard (`prefers_grr`): G times the error of a cell, at most that of one of 2 G + 1 symbols.
     """
     check_tolerance(tau)
     k = 2 * groups + 1

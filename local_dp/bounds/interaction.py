@@ -193,8 +193,7 @@ def margin_constant(epsilon: float, success: float = 0.9) -> float:
 def margin_clients(squared: Fraction | float, epsilon: float, success: float = 0.9) -> int:
     """The least n with n >= K MC^2, `squared` being MC^2: no NON-INTERACTIVE eps-local protocol, public coins or not, learns barely with fewer clients.
 
-    The class is closed under negation. For every concept and every law of x, with probability `success`, the prediction is right more often than wrong (error
-    below 1/2, its own coins counted). Protocols with rounds are not covered. Exact, with K rounded down.
+    Barely: for every concept of a class closed under negation and every law of x, right more often than wrong with probability `success`. K rounded down.
     """
     check_positive("the squared margin complexity", float(squared))
     return math.ceil(Fraction(margin_constant(epsilon, success)) * (1 - ROUNDING) * Fraction(squared))
@@ -203,8 +202,7 @@ def margin_clients(squared: Fraction | float, epsilon: float, success: float = 0
 def vote_clients(squared: Fraction | float, epsilon: float, success: float = 0.9) -> int:
     """n >= C^2 MC^2 p / (1 - p), enough in one round to be right more often than wrong, for every concept of a class of blocks and every law of x.
 
-    Each client gets a random character and reports by randomized response whether it agrees with the label. The predictor draws a client and repeats its
-    report (Cantelli's inequality, limits 12.4): 42.1 MC^2 at p = .9 and epsilon 1.
+    A client reports whether a random character agrees with its label; the predictor repeats a client's report: 42.1 MC^2 at p = .9, epsilon 1 (limits 12.4).
     """
     return _enough(1.0, squared, epsilon, success)
 
@@ -252,8 +250,7 @@ def check_distance(alpha: float) -> None:
 def public_coin_clients(epsilon: float, k: int, alpha: float, beta: float) -> int:
     """n with which 16 public random rows of signs tell k shares from any law alpha away, with errors of at most beta: Theta(k C^2 / alpha^2).
 
-    A random row moves by <s, p - q>, of mean square |p - q|_2^2 >= 4 alpha^2 / k and nearly normal, so the statistic is a chi-square of 16 degrees,
-    stretched by 1 + 4 alpha^2 n / (16 k C^2). Source: Acharya, Canonne, Freitag, Tyagi 2019.
+    A chi-square of 16 degrees, stretched by 1 + 4 alpha^2 n / (16 k C^2). Source: Acharya, Canonne, Freitag, Tyagi 2019.
     """
     check_distance(alpha)
     stretch = chi_square_quantile(beta, ROWS) / chi_square_quantile(1 - beta, ROWS)

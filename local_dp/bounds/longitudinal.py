@@ -113,8 +113,7 @@ def changing_loss(odds: tuple[Odds, Odds], rounds: int) -> float:
     """What `rounds` reports of two codes lose at most, in nats, between any two sequences of codes: exact, over all sequences and all reports.
 
     A lasting answer is right with probability p1, and each report is it with probability p2. A sequence that gives i of a zeros and j of b ones to code 0 has
-    probability F(i, j) F'(a - i, b - j), F(i, j) = p1 p2^i q2^j + q1 q2^i p2^j, F' with p1 and q1 exchanged. One report loses `first` epsilon; without bound
-    then.
+    probability F(i, j) F'(a - i, b - j), F(i, j) = p1 p2^i q2^j + q1 q2^i p2^j, F' with p1 and q1 exchanged. It grows without bound.
     """
     check_whole("rounds", rounds, 1, MAX_ROUNDS)
     (p1, q1), (p2, q2) = odds

@@ -22,8 +22,7 @@ def is_excluded(log_others: float, moved: CountLaw, epsilon: float, beta: float)
     """Whether no eps-private algorithm is right with probability 1 - beta on each of N kinds of databases whose right answers exclude each other.
 
     `log_others` = ln(N - 1): N may be 2^65536. A database of one kind becomes one of another by replacing K records, `moved` the law of K. Excluded if (N - 1)
-    E[e^(-eps K); K above its beta-quantile] > beta, for an answer right for kind j has that mean on kind i at least, and all of these are wrong. Source:
-    sharpens Beimel, Nissim, Stemmer 2013, Lemmas 4.15 and 5.7.
+    E[e^(-eps K); K above its beta-quantile], what kind i's wrong answers have, is above beta. Source: sharpens Beimel, Nissim, Stemmer 2013, Lemma 4.15.
     """
     kept = np.minimum(moved.shares, np.maximum(0.0, np.cumsum(moved.shares) - beta))
     above = kept > 0
@@ -185,8 +184,7 @@ def _error(alpha: float, m: int, k: int = 1) -> int:
 def packing_error(k: int, epsilon: float) -> int:
     """The least whole t such that the largest of k counts may be off by t or less every second time: about k ln 2 / (2 eps); 6, 89, 1,420 at 16, 256, 4,096.
 
-    The kinds: s copies of any one of the 2^k records; their counts are s apart, so errors below s / 2 exclude each other, and s records are replaced.
-    Source: Hardt, Talwar 2010; lecture notes, Lemma 4.3.1, with the exact constant.
+    The kinds: s copies of one of the 2^k records, whose counts are s apart. Source: Hardt, Talwar 2010; lecture notes, Lemma 4.3.1, exact constant.
     """
     _check(k, epsilon)
     log_others = k * math.log(2) + math.log1p(-(2.0**-k)) if k > 1 else 0.0
@@ -196,16 +194,12 @@ def packing_error(k: int, epsilon: float) -> int:
 def best_within(k: int, epsilon: float, t: int) -> float:
     """The largest probability that a pure mechanism, for counts of any size, errs by at most t in all of k whole answers; t is whole.
 
-    It is that of `KNormCounts`, for every t at once: here as the mean over cubes, of weight e^(-eps R) (2R + 1)^k, of their share in the cube of t.
-    Proof. Any two vectors of counts that are 1 apart are those of two neighbours. Let p(z) be the probability of an error z, on average over all counts. Then
-    p(z) <= e^eps p(z') if no coordinate of z - z' is beyond 1. Let S_r be the shell max |z_i| = r, of n_r points, and p_r the mean of p on it. Then p_r <=
-    e^eps p_(r + 1). To see it, draw x uniform in the continuous shell between the cubes of half-sides r - 1/2 and r + 1/2. Move it along its ray into the next
-    shell, to the same quantile of the half-side s there. The law of s has density s^(k - 1). So the law of the next shell less 1 has the smaller likelihood
-    ratio, and no ray moves by more than 1. Rounded, x and its image are uniform in S_r and S_(r + 1), and apart by 1 at most. So Pr[z in the cube] <= p_t
-    sum_(r <= t) n_r e^(eps (t - r)), Pr[z outside] >= p_t sum_(r > t) n_r e^(-eps (r - t)), and the odds are at most those of the law n_r e^(-eps r).
-    That holds for mechanisms that see the counts. One that sees n records does better at small n (k = 2, eps 1, t = 0: .2875, .1734, .1458 at 2, 4, 6 records,
-    .2536, .1637, .1369 by the counts, .1195 here), and no better as n grows. There p(z) is an average over histograms in a growing box, and a record of type x
-    replaced by one of type x' maps h to h - e_x + e_x'. Source: ours; one count: Ghosh, Roughgarden, Sundararajan 2009; Gupte, Sundararajan 2010.
+    It is that of `KNormCounts`, for every t at once: here as the mean over cubes, of weight e^(-eps R) (2R + 1)^k, of their share in the cube of t. Proof. Let
+    p_r be the mean probability of an error in the shell max |z_i| = r, of n_r points, over all counts. A uniform point of the shell, moved along its ray to the
+    same quantile of the next shell and rounded, moves by 1 at most in each coordinate, and counts 1 apart are neighbours': p_r <= e^eps p_(r + 1). So the odds
+    of the cube of t are at most those of the law n_r e^(-eps r). A mechanism that sees n records does better at small n (k = 2, eps 1, t = 0: .2875, .1734,
+    .1458 at 2, 4, 6 records; .2536, .1637, .1369 by counts; .1195 here), and no better as n grows. Source: ours; one count: Ghosh, Roughgarden, Sundararajan
+    2009; Gupte, Sundararajan 2010.
     """
     _check(k, epsilon)
     half = np.arange(math.ceil((k + 12 * math.sqrt(k) + 60) / epsilon)) + 0.5

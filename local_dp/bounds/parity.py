@@ -26,8 +26,7 @@ def divergence_curvature(epsilon: float) -> float:
 def asked_in_turn_bound(dimension: float, epsilon: float, success: float, guess: float) -> float:
     """Proven for every SEQUENTIALLY INTERACTIVE protocol and every pure randomizer, at every epsilon: the least number of clients.
 
-    ln(1 / (1 - (p - rho)^2)) SDA / (c G) (limits 5.2), 2.3 times `asked_again_bound` at epsilon 1 and 90 %, whose parameters it has; from about epsilon 6 on
-    that one is the larger, and taken. Infinite where p - rho is 1.
+    ln(1 / (1 - (p - rho)^2)) SDA / (c G) (limits 5.2), infinite where p - rho is 1; or `asked_again_bound`, larger from about epsilon 6 on.
     """
     again = asked_again_bound(dimension, epsilon, success, guess)
     advantage = max(0.0, success - guess)
@@ -169,8 +168,7 @@ def random_channel(d: int, epsilon: float, reports: int, generator: np.random.Ge
     sums = columns.sum(axis=0)
     columns *= (growth - 1) / (growth * sums.max() - sums.min())
     whole = np.vstack([columns, 1 - columns.sum(axis=0)])
-    made: Floats = whole[whole.max(axis=1) > 1e-9]  # the last one is nothing where the others sum to a constant
-    return made
+    return np.asarray(whole[whole.max(axis=1) > 1e-9])  # the last one is nothing where the others sum to a constant
 
 
 _FINE = 100  # steps of a count's deviation that are distinguished

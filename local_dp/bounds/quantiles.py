@@ -120,9 +120,8 @@ def _normal(weights: Floats) -> Floats:
 def prefix_gamma(k: int) -> float:
     """The factorization norm gamma_2 of the k prefix sums less their known half-total, for k a power of two: (1/k) sum_m 1 / (2 sin((2 m + 1) pi / 2 k)).
 
-    The matrix (+1/2 on and below the diagonal, -1/2 above) is skew-circulant, so gamma_2 is the mean of its singular values. Take one-bit reports with public
-    coins, and any unbiased linear estimate from signs and the constant 1/2. Some prefix sum has variance at least C^2 gamma_2^2 / n less 1/4n (Cauchy-Schwarz
-    on the trace norm). Other constants than 1/2 do better, by 1.25 times at k = 64 and 1.20 at 256: `factorize`.
+    The matrix of +-1/2 is skew-circulant, so this is the mean of its singular values. By one-bit reports and the constant 1/2 some prefix sum has variance at
+    least C^2 gamma_2^2 / n less 1/4n; other constants do better, by 1.25 times at k = 64 and 1.20 at 256: `factorize`.
     """
     if k < 1 or k & (k - 1):
         raise InputError(f"k is {k}; give a power of two")
@@ -183,8 +182,7 @@ def search_failure(reach: float, coarseness: float = 0.0) -> float:
 def search_error(epsilon: float, quantiles: int, clients: int, beta: float) -> float:
     """The rank error that all quantiles keep in a search, each with n / Q clients, on any grid: `search_reach` times C sqrt(Q / 4n).
 
-    The quantiles have clients of their own, so their errors are independent. No sequentially interactive protocol has less than a normal error of
-    C sqrt(Q / 4n), which asks everybody at the quantile itself (Duchi, Jordan, Wainwright 2013).
+    No sequentially interactive protocol has less than a normal error of C sqrt(Q / 4n) (Duchi, Jordan, Wainwright 2013).
     """
     _check(quantiles)
     each = -math.expm1(math.log1p(-beta) / quantiles)

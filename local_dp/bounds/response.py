@@ -104,9 +104,8 @@ def rr_failure_envelope(n: int, epsilon: float, tau: float) -> float:
 def rr_clients_exact(epsilon: float, tau: float, beta: float) -> int:
     """The least n such that n AND all larger numbers of clients keep one [-1, 1] query of mean 0 within tau, except with probability beta.
 
-    Randomized response by the exact binomial law (limits 1). Above the count of the falling envelope nothing fails; below it the saw-tooth is walked
-    down to the last number that does. Beyond 2^20 the envelope's count is the answer: sufficient, and at most 0.3 % above.
-    Mean 0 is the least favourable one up to the phase of the lattice of reports, which the walk has met.
+    By the exact binomial law (limits 1): below the count of the falling envelope the saw-tooth is walked down to the last number that fails; beyond 2^20 it is
+    the answer, at most 0.3 % above. Mean 0 is the least favourable up to the phase of the lattice, which the walk has met.
     """
     check_accuracy(epsilon, tau, beta)
     n = least_clients(lambda n: rr_failure_envelope(n, epsilon, tau) <= beta, least=2)

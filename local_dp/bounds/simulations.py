@@ -64,8 +64,7 @@ def enough_trials(epsilon: float, draws: int, miss: float, error: float = 0.0) -
 class SimulationPlan:
     """What simulating local randomizers by statistical queries takes: the tolerance to ask with, candidates a draw, and queries in all.
 
-    `queries` counts every candidate of a non-interactive simulation; `expected` is the mean for an interactive one, which stops at the first accepted
-    candidate. `miss` bounds the probability that any draw has no accepted candidate.
+    `queries` counts all of a non-interactive one, `expected` is an interactive one's mean; `miss` bounds Pr[some draw accepts no candidate].
     """
 
     tolerance: float

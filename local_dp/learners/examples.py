@@ -11,10 +11,9 @@ import numpy as np
 from local_dp.arrays import Floats
 from local_dp.checks import check_dimension
 from local_dp.errors import InputError
-from local_dp.learners.fourier import LowDegree, Polynomial
 from local_dp.learners.halfspaces import Halfspace, LogisticRegression, Perceptron, logistic_loss
 from local_dp.learners.learner import Classifier, H, Learner, features, signs
-from local_dp.learners.moments import AtLeast, BayesRule, Centres, KMeans, LinearModel, LinearRegression, NaiveBayes, Thresholds
+from local_dp.learners.moments import AtLeast, BayesRule, Centres, KMeans, LinearModel, LinearRegression, LowDegree, NaiveBayes, Polynomial, Thresholds
 from local_dp.learners.rules import AllOf, Conjunctions, DecisionLists, Literal, Rule, RuleList, Stump, Stumps, Tree, Trees
 from local_dp.populations.finite import Finite
 from local_dp.records import Records

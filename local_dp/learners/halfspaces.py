@@ -152,8 +152,7 @@ class MarginDescent(Descending):
 
     With answers within alpha / (steps length sqrt d bound) the weights are within alpha, in norm, of those on exact expectations: a logistic step of at most 8
     moves two points no further apart. With n fresh clients a coordinate has a mean variance of at most d (steps length C bound)^2 / n, which `clients` makes
-    `spread`^2. For the hinge loss the count is a rule of thumb; its own guarantee is that of `protocols.learning.sgd`. Source: Duchi, Jordan, Wainwright 2013;
-    Polyak, Juditsky 1992.
+    `spread`^2: for the hinge loss a rule of thumb. Source: Duchi, Jordan, Wainwright 2013; Polyak, Juditsky 1992.
     """
 
     name: ClassVar[str] = "margin-descent"

@@ -208,9 +208,8 @@ class Tree:
 class Trees(AdaptiveLearner[Tree]):
     """ID3 over {0,1}^d: splits each leaf on the attribute that leaves the least Gini impurity, `depth` times; the labels cost at most alpha of error.
 
-    A round asks, for each leaf that is not pure, for its mass by label, and by label where x_j = 1 for each attribute j not on its path. A leaf's two masses
-    are off by at most the tolerance tau (those where x_j = 0 are differences). So its label costs at most 2 tau beyond the better one: alpha / 2^(depth + 1).
-    The greedy choice of splits is a heuristic and promises nothing. Source: Quinlan 1986; limits 9.
+    A round asks, for each leaf that is not pure, for its mass by label, and by label where x_j = 1 for each attribute j not on its path. A leaf's label costs
+    at most 2 tau, alpha / 2^(depth + 1). The greedy choice of splits promises nothing. Source: Quinlan 1986; limits 9.
     """
 
     name: ClassVar[str] = "trees"

@@ -87,8 +87,7 @@ class LocalProtocol(ABC, Generic[R]):
 
     def values(self, result: R) -> Floats:
         """The numbers of the result that stand beside `truth`: here, those of its estimate."""
-        numbers: Floats = getattr(result, "estimate", cast(Any, result)).value
-        return numbers
+        return np.asarray(getattr(result, "estimate", cast(Any, result)).value)
 
     def true_error(self, result: R, population: Population) -> float:
         """The distance of the result from the truth: here, the largest of any number."""

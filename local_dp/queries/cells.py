@@ -85,8 +85,7 @@ class Below(Query):
 class Crossed(Query):
     """The combination of several categories, the last one running fastest: columns with public labels, or yes/no questions (no first, then yes).
 
-    `labels` holds for each part its labels, separated by U+001F, or nothing for a question. `spare` gives every part the extra symbols of `Category`.
-    With "none" one more symbol stands at the end, for a record that lacks a symbol in some part.
+    `labels` holds each part's labels between U+001F, none for a question. `spare` is `Category`'s, and "none" a last symbol for incomplete records.
     """
 
     name: ClassVar[str] = "crossed"

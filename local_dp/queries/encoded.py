@@ -52,10 +52,9 @@ MAX_FEATURES = 128
 class Encoding:
     """The features x0, x1, ... and the label y of a record of a table.
 
-    A feature is a number column or a question, 1 for yes and 0 for no, moved from its public bounds [low, high] to [-1, 1] and clipped. `form`
-    shows it times `scale` (numbers), or as 1 above 0, else 0 (bits). A single feature can be the column x of `steps` whole numbers (grid).
-    `constant` 1 adds a last feature that is always `scale`. A label that is a question, or a column with equal bounds (yes above 0), is +1 or -1; a column
-    with bounds is scaled like a feature; without a label there is no y.
+    A feature is a number column or a question, 1 for yes and 0 for no, moved from its public bounds [low, high] to [-1, 1] and clipped. `form` shows it times
+    `scale` (numbers), as 1 above 0, else 0 (bits), or a single one as the column x of `steps` whole numbers (grid). `constant` 1 adds a last feature that is
+    always `scale`. The label is +1 or -1 (a question, or yes above 0 where bounds are equal), scaled like a feature, or absent.
     """
 
     features: tuple[str, ...]

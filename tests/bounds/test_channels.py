@@ -19,14 +19,12 @@ from tests.support.inputs.refusals import refuse
 def squares(columns: Floats) -> Floats:
     """sum_x B^2 / A of each report; the first half of the symbols bears the label +1, the other -1."""
     plus, minus = np.split(columns, 2, axis=-1)
-    found: Floats = (((plus - minus) / 2) ** 2).mean(axis=-1) / columns.mean(axis=-1)
-    return found
+    return np.asarray((((plus - minus) / 2) ** 2).mean(axis=-1) / columns.mean(axis=-1))
 
 
 def hellinger(columns: Floats, first: Floats, second: Floats) -> Floats:
     """Half the squared difference of the square roots of a report's two probabilities."""
-    found: Floats = (np.sqrt(columns @ first) - np.sqrt(columns @ second)) ** 2 / 2
-    return found
+    return np.asarray((np.sqrt(columns @ first) - np.sqrt(columns @ second)) ** 2 / 2)
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, math.log(3), 2.0, 3.0])
@@ -151,8 +149,7 @@ def test_no_channel_tells_more_than_the_capacity(epsilon: float) -> None:
 
     def told(columns: Floats) -> Floats:
         mean = columns.mean(axis=1, keepdims=True)
-        told: Floats = (columns * np.log(columns / mean)).mean(axis=1)
-        return told
+        return np.asarray((columns * np.log(columns / mean)).mean(axis=1))
 
     values = [channels.best_channel(epsilon, symbols, told).value for symbols in (2, 3, 5, 8, 12)]
     assert max(values) <= channels.report_capacity(epsilon) * (1 + 1e-9)

@@ -11,7 +11,7 @@ from scipy.sparse import coo_matrix, csr_matrix
 from scipy.sparse.csgraph import maximum_flow
 from scipy.stats import binom
 
-from local_dp.arrays import Ints
+from local_dp.arrays import Bools, Ints
 from local_dp.bounds import packing
 from local_dp.bounds.curator import parity_delta, parity_odd, perturbed_excess, printed_sigma, safe_sigma
 from local_dp.bounds.tails import CountLaw, log_sum
@@ -74,29 +74,25 @@ def test_domains_beyond_a_float() -> None:
     assert packing.threshold_records(65536, 1.0, 0.1, 0.1) > 60_000
 
 
+def best_of(edges: Ints, near: Bools, epsilon: float) -> float:
+    """The largest q such that some mechanism, of ratios e^eps along `edges`, has probability q of `near`, shape (databases, answers): a linear program."""
+    (size, answers), last = near.shape, near.size
+    pairs = (edges[:, None, :] * answers + np.arange(answers)[:, None]).reshape(-1, 2)
+    here, told = np.nonzero(near)
+    rows = np.concatenate([np.repeat(np.arange(len(pairs)), 2), len(pairs) + here, len(pairs) + np.arange(size)])
+    columns = np.concatenate([pairs.ravel(), here * answers + told, np.full(size, last)])
+    values = np.concatenate([np.tile([1.0, -math.exp(epsilon)], len(pairs)), np.full(len(here), -1.0), np.ones(size)])
+    sums = coo_matrix((np.ones(last), (np.repeat(np.arange(size), answers), np.arange(last))), shape=(size, last + 1))
+    inequalities = coo_matrix((values, (rows, columns)), shape=(len(pairs) + size, last + 1))
+    cost, room = np.append(np.zeros(last), -1.0), np.zeros(len(pairs) + size)
+    return float(-linprog(cost, A_ub=inequalities, b_ub=room, A_eq=sums, b_eq=np.ones(size), bounds=(0, 1), method="highs").fun)
+
+
 def best_of_all(k: int, n: int, epsilon: float, t: int) -> float:
-    """The largest q such that some eps-private mechanism on {0..n}^k is within t with probability q on every vector of counts: by linear programming."""
-    vectors = list(product(range(n + 1), repeat=k))
-    size = len(vectors)
-    far = np.abs(np.array(vectors)[:, None, :] - np.array(vectors)[None, :, :]).max(axis=2)
-    rows, columns, values, row = [], [], [], 0
-    for here, there in zip(*np.nonzero(far == 1), strict=True):
-        for told in range(size):
-            rows += [row, row]
-            columns += [here * size + told, there * size + told]
-            values += [1.0, -math.exp(epsilon)]
-            row += 1
-    for place in range(size):  # q - Pr[within t] <= 0
-        near = np.flatnonzero(far[place] <= t)
-        rows += [row] * (len(near) + 1)
-        columns += [*(place * size + near).tolist(), size * size]
-        values += [-1.0] * len(near) + [1.0]
-        row += 1
-    sums = coo_matrix((np.ones(size * size), (np.repeat(np.arange(size), size), np.arange(size * size))), shape=(size, size * size + 1))
-    cost = np.append(np.zeros(size * size), -1.0)
-    inequalities = coo_matrix((values, (rows, columns)), shape=(row, size * size + 1))
-    found = linprog(cost, A_ub=inequalities, b_ub=np.zeros(row), A_eq=sums, b_eq=np.ones(size), bounds=(0, 1), method="highs")
-    return float(-found.fun)
+    """The largest q such that some eps-private mechanism on {0..n}^k is within t with probability q on every vector of counts."""
+    vectors = np.array(list(product(range(n + 1), repeat=k)))
+    far = np.abs(vectors[:, None] - vectors).max(axis=2)
+    return best_of(np.argwhere(far == 1), far <= t, epsilon)
 
 
 @pytest.mark.parametrize(("k", "sizes", "epsilon"), [(1, (4, 8, 30), 0.5), (1, (4, 12, 30), 1.0), (2, (2, 3, 4), 1.0)])
@@ -115,19 +111,9 @@ def best_of_records(k: int, n: int, epsilon: float, t: float, steps: int = 1) ->
     records = np.array(list(product((0, 1), repeat=k)))
     histograms = [h for h in product(range(n + 1), repeat=len(records)) if sum(h) == n]
     place = {h: number for number, h in enumerate(histograms)}
-    counts, answers = np.array(histograms) @ records, np.array(list(product(range(n * steps + 1), repeat=k))) / steps
     moved = [(place[h], place.get(tuple(np.add(h, step)))) for h in histograms for step in _replacements(len(records))]
-    edges = np.array([edge for edge in moved if edge[1] is not None])
-    size, told, last = len(histograms), np.arange(len(answers)), len(histograms) * len(answers)
-    pairs = np.stack([edges[:, :1] * len(told) + told, edges[:, 1:] * len(told) + told], axis=-1).reshape(-1, 2)
-    here, near = np.nonzero(np.abs(counts[:, None] - answers).max(axis=2) <= t)
-    rows = np.concatenate([np.repeat(np.arange(len(pairs)), 2), len(pairs) + here, len(pairs) + np.arange(size)])
-    columns = np.concatenate([pairs.ravel(), here * len(told) + near, np.full(size, last)])
-    values = np.concatenate([np.tile([1.0, -math.exp(epsilon)], len(pairs)), np.full(len(here), -1.0), np.ones(size)])
-    sums = coo_matrix((np.ones(last), (np.repeat(np.arange(size), len(told)), np.arange(last))), shape=(size, last + 1))
-    inequalities = coo_matrix((values, (rows, columns)), shape=(len(pairs) + size, last + 1))
-    cost, room = np.append(np.zeros(last), -1.0), np.zeros(len(pairs) + size)
-    return float(-linprog(cost, A_ub=inequalities, b_ub=room, A_eq=sums, b_eq=np.ones(size), bounds=(0, 1), method="highs").fun)
+    counts, answers = np.array(histograms) @ records, np.array(list(product(range(n * steps + 1), repeat=k))) / steps
+    return best_of(np.array([edge for edge in moved if edge[1] is not None]), np.abs(counts[:, None] - answers).max(axis=2) <= t, epsilon)
 
 
 def _replacements(kinds: int) -> list[Ints]:

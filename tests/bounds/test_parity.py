@@ -177,8 +177,7 @@ def best_divergence(d: int, epsilon: float) -> float:
 
     def divergence(columns: Floats) -> Floats:
         mean = columns.mean(axis=1, keepdims=True)
-        found: Floats = (mean * np.log(mean / columns[:, held].mean(axis=2))).mean(axis=1)
-        return found
+        return np.asarray((mean * np.log(mean / columns[:, held].mean(axis=2))).mean(axis=1))
 
     return best_channel(epsilon, 2 << d, divergence).value
 

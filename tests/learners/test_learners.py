@@ -14,10 +14,9 @@ from local_dp.experiments.claims.local.suite.runs import LEGAL
 from local_dp.interaction import Nonadaptive, Oracle, run
 from local_dp.learners import examples
 from local_dp.learners.examples import TRIED, Task, error_rate, faint_examples, tasks
-from local_dp.learners.fourier import LowDegree
 from local_dp.learners.halfspaces import Halfspace, LogisticRegression, MarginDescent, Perceptron
 from local_dp.learners.learner import Learner
-from local_dp.learners.moments import BayesRule, Centres, KMeans, LinearModel, LinearRegression, NaiveBayes, Thresholds
+from local_dp.learners.moments import BayesRule, Centres, KMeans, LinearModel, LinearRegression, LowDegree, NaiveBayes, Thresholds
 from local_dp.learners.rules import Conjunctions, DecisionLists, Stumps, Trees
 from local_dp.learners.tabular import HYPOTHESES, Verdict, verdict
 from local_dp.noise import KeyedNoise

@@ -8,13 +8,12 @@ import pytest
 from local_dp.arrays import Floats
 from local_dp.bounds import masked_parity
 from local_dp.experiments.lab.minimal_clients import exact_recovery
-from local_dp.interaction import run
+from local_dp.interaction import Watched, run
 from local_dp.masked import protocols
 from local_dp.masked.population import Concept, MaskedParityPopulation
 from local_dp.masked.queries import MaskedBent, MaskedBit, MaskedCoset, MaskedDisagreement, MaskedIndex, MaskedIndicator, MaskedList, MaskedParity
 from local_dp.oracles.local.asked import LocalQuery
 from local_dp.oracles.local.oracles import AggregateOracle
-from local_dp.oracles.watched import Watched
 from local_dp.protocols.local_protocol import PROTOCOLS
 from local_dp.queries.query import Query
 from local_dp.randomizers.finite import FiniteChannel
@@ -50,8 +49,7 @@ def tally_law(concept: Concept, query: Query, randomizer: FiniteChannel) -> Floa
     """Pr[cell, report] by enumeration of the records and of the channel."""
     law = enumerated(concept, query)
     channel = np.array([randomizer.channel(cell).astype(np.float64) / randomizer.total for cell in range(randomizer.cells)])
-    joint: Floats = np.einsum("v,cvw->cw", law, channel) / randomizer.cells
-    return joint
+    return np.asarray(np.einsum("v,cvw->cw", law, channel) / randomizer.cells)
 
 
 @pytest.mark.parametrize("query", ASKED, ids=repr)

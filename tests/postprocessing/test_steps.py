@@ -9,7 +9,7 @@ from scipy import optimize
 
 from local_dp.arrays import Floats
 from local_dp.postprocessing import steps
-from local_dp.protocols.vectors.workloads import Symbols, workload_of
+from local_dp.protocols.vectors.workload import Symbols, workload_of
 from local_dp.randomizers.finite import FiniteChannel, report_law
 from local_dp.randomizers.frequencies.grr import GRR
 from local_dp.randomizers.frequencies.hadamard import Hadamard

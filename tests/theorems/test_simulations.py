@@ -16,12 +16,11 @@ from local_dp.bounds.simulations import density_error, draw_distance, relative_e
 from local_dp.domains import Domain, symbols
 from local_dp.errors import InputError, RefusedError
 from local_dp.experiments.claims.local.local_to_sq.laws import Memoised, TwoReplies, two_questions, two_replies_law
-from local_dp.interaction import Adaptive, Nonadaptive, run
+from local_dp.interaction import Adaptive, Nonadaptive, Watched, run
 from local_dp.noise import KeyedNoise
 from local_dp.oracles.local.asked import Cohort, Local, LocalPlay, LocalQuery, LocalRounds
 from local_dp.oracles.local.oracles import AggregateOracle, PopulationOracle
 from local_dp.oracles.statistical.oracles import ExactOracle, RealQuery, StatisticalPlay, StatisticalQuery, StatisticalRounds
-from local_dp.oracles.watched import Watched
 from local_dp.populations.finite import Finite, Rows
 from local_dp.queries.tables import Bounded, Category, Question
 from local_dp.randomizers.finite import FiniteChannel

@@ -9,8 +9,7 @@ import numpy as np
 
 from local_dp.arrays import Counts, Floats
 from local_dp.errors import InputError, RefusedError
-from local_dp.interaction import Adaptive, Nonadaptive, Oracle, Play, R
-from local_dp.oracles.watched import Watched
+from local_dp.interaction import Adaptive, Nonadaptive, Oracle, Play, R, Watched
 from local_dp.populations.finite import Finite, Population
 from local_dp.queries.query import Query
 from local_dp.records import Records

@@ -124,8 +124,7 @@ NORMAL = [1, 2, 1, 1, 3, 1, 1, 2]
 def exact(population: Finite, weights: Floats) -> Floats:
     """Minus the gradient of the hinge loss in the population."""
     x, y = np.stack([population.kinds.numbers(f"x{place}") for place in range(len(weights))]), population.kinds.numbers("y")
-    mean: Floats = x @ (population.shares * y * (y * (weights @ x) < 1))
-    return mean
+    return np.asarray(x @ (population.shares * y * (y * (weights @ x) < 1)))
 
 
 def told(way: Gradients, seed: int, weights: Floats) -> tuple[Floats, Floats]:

@@ -36,8 +36,7 @@ def generic_law(population: ParityPopulation, randomizer: Characters) -> Floats:
     """Pr[cell, report] by summing the channel over the law of the examples."""
     law = population.law(ParityExample(population.d))
     channel = np.array([randomizer.channel(cell).astype(np.float64) / randomizer.total for cell in range(randomizer.cells)])
-    joint: Floats = np.einsum("v,cvw->cw", law, channel) / randomizer.cells
-    return joint
+    return np.asarray(np.einsum("v,cvw->cw", law, channel) / randomizer.cells)
 
 
 @pytest.mark.parametrize("r", [0, 3, 7])

@@ -14,8 +14,7 @@ from local_dp.populations.finite import Finite, Population
 from local_dp.postprocessing.steps import agree, overlaps
 from local_dp.protocols.surveys.policies import Launch
 from local_dp.protocols.vectors.marginals import Dealt, Marginals, Task, best_design, covering_sets, designs
-from local_dp.protocols.vectors.workload import PrefixSums, Workload
-from local_dp.protocols.vectors.workloads import NAMED, Symbols, design_signs, workload_of
+from local_dp.protocols.vectors.workload import NAMED, PrefixSums, Symbols, Workload, design_signs, workload_of
 from local_dp.randomizers.finite import FiniteChannel, report_law
 from local_dp.randomizers.signs.prefix_signs import PATTERNS, PrefixSigns, correlation, excess, filter_weights, from_spectrum, patterns, spectrum
 from local_dp.randomizers.signs.sign_rows import SignRows

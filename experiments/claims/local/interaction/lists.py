@@ -16,8 +16,8 @@ from local_dp.experiments.lab.statistics import Rate, least_count, positive_mean
 from local_dp.interaction import Algorithm, run
 from local_dp.learners import examples
 from local_dp.learners.examples import alternating_list
-from local_dp.learners.fourier import LowDegree, OneRoundPolynomial
 from local_dp.learners.learner import Classifier
+from local_dp.learners.moments import LowDegree, OneRoundPolynomial
 from local_dp.learners.rules import DecisionLists
 from local_dp.oracles.local.asked import LocalQuery
 from local_dp.oracles.local.oracles import AggregateOracle

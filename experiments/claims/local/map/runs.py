@@ -23,8 +23,8 @@ from local_dp.experiments.lab.minimal_clients import ClientCount, Search, exact_
 from local_dp.experiments.lab.statistics import least_count
 from local_dp.interaction import Algorithm, Nonadaptive, run
 from local_dp.learners.examples import cube, error_rate, labelled, uniform_examples
-from local_dp.learners.fourier import LowDegree
 from local_dp.learners.learner import Learner
+from local_dp.learners.moments import LowDegree
 from local_dp.learners.rules import AllOf, Conjunctions, Literal, Stumps
 from local_dp.noise import KeyedNoise, stream_key
 from local_dp.oracles.local.asked import LocalQuery
