@@ -68,7 +68,7 @@ def exhaustive(matrix: Floats, sums: Floats) -> Floats:
 
 
 def least_squares(matrix: Floats, sums: Floats) -> Floats:
-    """argmin |Q x - y|_2. Wrong bits under noise of standard deviation s: `bounds.reconstruction.wrong_bits`. Cost: k n^2. Raises InputError below rank n."""
+    """argmin |Q x - y|_2. Wrong bits under noise of standard deviation s: `bounds.attacks.wrong_bits`. Cost: k n^2. Raises InputError below rank n."""
     k, n = matrix.shape
     try:
         return np.asarray(np.linalg.solve(matrix.T @ matrix, matrix.T @ sums), dtype=np.float64)

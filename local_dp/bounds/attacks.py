@@ -38,7 +38,7 @@ def tardos_length(coalition: int, users: int, failure: float) -> int:
 
 
 def traced_length(coalition: int, users: int, failure: float) -> int:
-    """6 c^2 ln(N / failure): enough for accusations by p-value against every pirate that was tried (`attacks.pirates`); measured, not proved."""
+    """6 c^2 ln(N / failure): enough for accusations by p-value against every pirate that was tried (`attacks.STRATEGIES`); measured, not proved."""
     return _squared(6, coalition, users, failure)
 
 

@@ -18,7 +18,7 @@ from local_dp.errors import InputError
 from local_dp.interaction import A, Adaptive, Nonadaptive, R, run, translate
 from local_dp.loss import Loss, Pure
 from local_dp.oracles.statistical.oracles import Statistical, StatisticalAlgorithm, StatisticalQuery, StatisticalRounds
-from local_dp.theorems.local_from_sq import put_to_records
+from local_dp.theorems.from_sq import put_to_records
 from local_dp.two_party import OneWay, Problem
 
 

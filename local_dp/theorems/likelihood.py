@@ -85,7 +85,7 @@ def spent(replies: tuple[Observed, ...]) -> float:
 
 @lru_cache(maxsize=64)
 def likelihood_query(replies: tuple[Observed, ...], tolerance: float) -> RealQuery:
-    """The statistical query for the mean of the product of the replies' likelihood ratios, centred and scaled to [-1, 1] (`rejection.query_value`).
+    """The statistical query for the mean of the product of the replies' likelihood ratios, centred and scaled to [-1, 1] (`query_value`).
 
     Queries that were asked several times count once in the joint domain. `mean_ratio(answer, e^spent)` recovers the mean.
     """

@@ -27,7 +27,7 @@ from local_dp.queries.query import QUERIES
 from local_dp.queries.subsets import Decrypted, encrypted, keys_of, pads
 from local_dp.records import Records
 from local_dp.theorems.curated import curated_from_sq
-from local_dp.theorems.local_from_sq import one_sign_each
+from local_dp.theorems.from_sq import one_sign_each
 from tests.support.inputs.refusals import refuse
 
 CERTAIN = 1e-6  # the failure probability of each test

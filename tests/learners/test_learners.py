@@ -28,7 +28,7 @@ from local_dp.queries.examples import Correlation, Product, SignedLabel
 from local_dp.queries.query import QUERIES, STEPS, written
 from local_dp.queries.vectors import Descent, Mistake, NearestCentre
 from local_dp.records import Records
-from local_dp.theorems.local_from_sq import enough_clients, local_from_sq
+from local_dp.theorems.from_sq import enough_clients, local_from_sq
 from tests.support.adversaries import twins
 from tests.support.inputs.refusals import refuse
 from tests.support.long import short

@@ -21,7 +21,7 @@ from local_dp.populations.concepts import build_class, masked_parity, monotone_c
 from local_dp.populations.finite import Population, bernoulli
 from local_dp.queries.query import QUERIES, Query
 from local_dp.queries.tables import Bounded, Question
-from local_dp.theorems.local_from_sq import enough_clients, local_from_sq
+from local_dp.theorems.from_sq import enough_clients, local_from_sq
 
 OracleFor = Callable[[Population], oracles.SQOracle]
 HONEST: dict[str, OracleFor] = {

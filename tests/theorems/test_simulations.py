@@ -32,8 +32,8 @@ from local_dp.randomizers.randomizer import Randomizer
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.records import Records
 from local_dp.tallies import Estimate, Tally
+from local_dp.theorems.from_sq import enough_clients, local_from_sq, one_random_query, put_to_records, split_budget, tight_clients
 from local_dp.theorems.likelihood import Joint, Observed, ceiling_after, likelihood_query, mean_ratio, total_variation
-from local_dp.theorems.local_from_sq import enough_clients, local_from_sq, one_random_query, put_to_records, split_budget, tight_clients
 from local_dp.theorems.sq_from_local import sq_from_local, sq_from_local_by_table
 from tests.support.inputs.builders import population_oracle, yes_records
 from tests.support.inputs.worlds import COLOUR, COLOURS, NUMBERS, WORLD, Biased, X, Y

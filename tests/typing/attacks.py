@@ -15,7 +15,7 @@ from local_dp.oracles.local.oracles import PopulationOracle
 from local_dp.oracles.statistical.oracles import ExactOracle, Statistical
 from local_dp.records import Records
 from local_dp.theorems.curated import curated_from_sq
-from local_dp.theorems.local_from_sq import from_own_bits, one_sign_each
+from local_dp.theorems.from_sq import from_own_bits, one_sign_each
 
 Attack = Statistical[Bools]
 

@@ -12,8 +12,7 @@ from local_dp.oracles.local.asked import Local, LocalRounds
 from local_dp.oracles.statistical.oracles import Statistical, StatisticalRounds
 from local_dp.protocols.learning.sgd import LocalSGD
 from local_dp.queries.encoded import Encoding
-from local_dp.theorems.local_from_sq import enough_clients, local_from_sq, one_random_query, split_budget, tight_clients
-from local_dp.theorems.on_table import among_complete, boolean_from_real, on_table
+from local_dp.theorems.from_sq import among_complete, boolean_from_real, enough_clients, local_from_sq, on_table, one_random_query, split_budget, tight_clients
 from local_dp.theorems.sq_from_local import sq_from_local, sq_from_local_by_table
 
 LNI = Local[str]

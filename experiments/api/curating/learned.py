@@ -19,7 +19,7 @@ from local_dp.protocols.surveys.policies import Launch
 from local_dp.queries.encoded import Encoding
 from local_dp.records import Records
 from local_dp.theorems.curated import curated_from_sq
-from local_dp.theorems.on_table import among_complete, on_table
+from local_dp.theorems.from_sq import among_complete, on_table
 
 R = TypeVar("R")
 _TOLERANCE = 0.5  # of the verdicts: their noise is that of their share of the budget

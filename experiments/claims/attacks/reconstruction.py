@@ -29,7 +29,7 @@ from local_dp.populations import finite as population
 from local_dp.queries.subsets import SECRET, secret_bits
 from local_dp.records import Records
 from local_dp.theorems.curated import curated_from_sq
-from local_dp.theorems.local_from_sq import from_own_bits
+from local_dp.theorems.from_sq import from_own_bits
 
 RATIO, DELTA, SHARE = 4, 1e-6, 0.02  # queries to a row; the curator's delta; noise as a share of n
 NOISES = (0.25, 0.5, 0.75, 1.0, 1.5)  # in units of sqrt(n): the ends of the even noise

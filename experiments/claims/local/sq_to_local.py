@@ -31,7 +31,7 @@ from local_dp.queries.tables import Question
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.records import Records
 from local_dp.tallies import Z95, Tally
-from local_dp.theorems.local_from_sq import ClientsFor, local_from_sq, one_random_query, split_budget, tight_clients
+from local_dp.theorems.from_sq import ClientsFor, local_from_sq, one_random_query, split_budget, tight_clients
 
 BETA = 0.05
 USERS_MEAN = 0.6

@@ -28,8 +28,7 @@ from local_dp.queries.encoded import Encoding, check_bounds, encoded, question_i
 from local_dp.queries.questions import columns_of
 from local_dp.records import Records
 from local_dp.tallies import Estimate
-from local_dp.theorems.local_from_sq import local_from_sq, local_query
-from local_dp.theorems.on_table import LEAST, among_complete, completeness, on_table
+from local_dp.theorems.from_sq import LEAST, among_complete, completeness, local_from_sq, local_query, on_table
 
 HALF = normal_quantile(0.0125)  # of an interval that misses half as often as one of 95 %
 

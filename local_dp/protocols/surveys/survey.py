@@ -31,7 +31,7 @@ from local_dp.randomizers.registry import RANDOMIZERS
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.records import Records
 from local_dp.tallies import Z95, Estimate, Ratio, Tally
-from local_dp.theorems.local_from_sq import enough_clients, local_from_sq
+from local_dp.theorems.from_sq import enough_clients, local_from_sq
 
 MAX_SYNTHETIC = 10
 

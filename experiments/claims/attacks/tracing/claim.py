@@ -31,7 +31,7 @@ from local_dp.queries.encoded import packed
 from local_dp.queries.subsets import keys_of
 from local_dp.records import Records
 from local_dp.theorems.curated import curated_from_sq
-from local_dp.theorems.local_from_sq import one_sign_each
+from local_dp.theorems.from_sq import one_sign_each
 
 N, EPSILON = 25, 1.0  # members, and as many strangers beside them
 ONE_PERCENT = 2.3263  # the score that a stranger exceeds with probability .01, in the normal limit

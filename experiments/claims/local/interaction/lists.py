@@ -23,7 +23,7 @@ from local_dp.oracles.local.asked import LocalQuery
 from local_dp.oracles.local.oracles import AggregateOracle
 from local_dp.populations.finite import Finite, Population
 from local_dp.tallies import Tally
-from local_dp.theorems.local_from_sq import local_from_sq
+from local_dp.theorems.from_sq import local_from_sq
 
 EPSILON = 1.0
 TARGET = 0.02  # the error rate to reach

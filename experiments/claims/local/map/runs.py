@@ -34,7 +34,7 @@ from local_dp.protocols.local_protocol import find_protocol
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.shuffle.accountant import largest_local
 from local_dp.tallies import Tally
-from local_dp.theorems.local_from_sq import local_from_sq
+from local_dp.theorems.from_sq import local_from_sq
 
 EPSILON = 1.0
 SHUFFLE_DELTA = 1e-6

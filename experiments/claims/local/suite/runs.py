@@ -32,7 +32,7 @@ from local_dp.protocols.learning.learned import Learned, Lesson
 from local_dp.protocols.local_protocol import find_protocol
 from local_dp.records import Records
 from local_dp.theorems.curated import curated_from_sq
-from local_dp.theorems.local_from_sq import enough_clients, local_from_sq
+from local_dp.theorems.from_sq import enough_clients, local_from_sq
 
 EPSILON = 1.0
 BETA = 0.1
