@@ -219,6 +219,7 @@ def _filled(row: list[int], least: list[int], most: list[int], total: int) -> li
 
 
 MAX_STEPS = 255
+MEASURED = 200  # reports from which on their spread, beside that of the noise, is the error of a mean
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -245,6 +246,7 @@ class NumberTable(TableChannel):
     def decoded(self) -> Floats:
         """The value of each report, in units of the [0, 1] range, shape (alphabet,)."""
 
+    @cached_property
     def variances(self) -> Floats:
         """The variance of one report's value at every lattice point, from the whole table; shape (steps + 1,)."""
         law = self.weights.astype(np.float64) / self.total
@@ -252,8 +254,13 @@ class NumberTable(TableChannel):
         return np.asarray((law * (self.decoded - means[:, None]) ** 2).sum(axis=1))
 
     def estimate(self, tally: Tally) -> Estimate:
-        """The mean of x in [0, 1], unbiased up to 1e-7."""
+        """The mean of x in [0, 1], unbiased up to 1e-7.
+
+        Its error comes from the reports, and is at least that of the noise. With fewer than `MEASURED` reports the interval is that of the largest variance
+        that the law allows, V + f (1 - f) at the mean f, V the noise's.
+        """
         n, counts = tally.answered, tally.counts[0]
         mean = float(counts @ self.decoded) / n
-        variance = float(counts @ (self.decoded - mean) ** 2) / n
-        return Estimate(np.asarray(mean), np.asarray(math.sqrt(variance / n)), n)
+        variance = max(float(counts @ (self.decoded - mean) ** 2) / n, float(self.variances.min()))
+        beyond = (math.sqrt(1 + 4 * float(self.variances.max())) - 1) / 2  # (b - f)(f - a) is that variance for a = -beyond, b = 1 + beyond
+        return Estimate(np.asarray(mean), np.asarray(math.sqrt(variance / n)), n, (-beyond, 1 + beyond) if n < MEASURED else None)

@@ -125,6 +125,7 @@ class Compressed(FiniteChannel):
             raise InputError(f"{self.name}: {self.streams} lists of {self.choices} samples do not tell the values of {self.inner} apart; give more of them")
         return np.asarray(decoded.reshape(self.streams, self.choices, *truth.shape[1:]))
 
+    @cached_property
     def variances(self) -> Floats:
         """The variance of one report's estimate at every value, from the whole table: shape (values,), or (values, k)."""
         stands = self.decoded.reshape(self._law.shape[1], -1)
