@@ -6,8 +6,7 @@ from dataclasses import replace
 from local_dp.errors import InputError, QuorumError, WireError
 from local_dp.oracles.local.asked import LocalQuery
 from local_dp.oracles.local.oracle import LocalOracle
-from local_dp.server.listening import Listening
-from local_dp.server.members import Member, Members
+from local_dp.server.members import Listening, Member, Members
 from local_dp.server.phases import Answer, Collecting, Gathering, Parting, Phase, Send, count
 from local_dp.server.progress import Progress, RoundProgress, Turnout
 from local_dp.server.quorum import Terms

@@ -20,8 +20,7 @@ from local_dp.errors import InputError
 from local_dp.experiments.api.printable import WIDTH, Printable
 from local_dp.experiments.api.tables import Table, records_of
 from local_dp.experiments.lab.intervals import wilson
-from local_dp.experiments.text.layout import held, paragraph
-from local_dp.experiments.text.notation import number
+from local_dp.experiments.text.layout import held, number, paragraph
 from local_dp.experiments.tiers.settings import Randomness
 from local_dp.interaction import Nonadaptive, run
 from local_dp.loss import Pure, approximate

@@ -9,8 +9,7 @@ from local_dp.experiments.api.printable import WIDTH, Printable
 from local_dp.experiments.api.show import result_table
 from local_dp.experiments.api.tables import Table, records_of, sample_rows
 from local_dp.experiments.text.dialect import python_errors
-from local_dp.experiments.text.layout import paragraph
-from local_dp.experiments.text.notation import bound, number
+from local_dp.experiments.text.layout import bound, number, paragraph
 from local_dp.experiments.tiers.outcome import STAMP
 from local_dp.experiments.tiers.settings import Randomness
 from local_dp.noise import KeyedNoise

@@ -16,8 +16,7 @@ from local_dp.errors import InputError
 from local_dp.experiments.api.declare import option
 from local_dp.experiments.api.printable import WIDTH, Printable
 from local_dp.experiments.text.dialect import python_errors
-from local_dp.experiments.text.layout import held, paragraph, table
-from local_dp.experiments.text.notation import number
+from local_dp.experiments.text.layout import held, number, paragraph, table
 from local_dp.experiments.tiers.settings import Randomness
 from local_dp.experiments.tiers.version import installed_version
 from local_dp.interaction import Algorithm, Nonadaptive, run

@@ -1,5 +1,6 @@
 """A command is a frozen dataclass: its fields are the options, its docstring is the help, and a call of an instance runs it."""
 
+import json
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -14,6 +15,7 @@ import click
 from local_dp.checks import real_number, whole_number
 from local_dp.errors import InputError, unknown
 from local_dp.experiments.api.declare import option, shown_default
+from local_dp.experiments.api.printable import Printable
 from local_dp.experiments.text.layout import definitions, paragraph, screen_width
 from local_dp.experiments.text.screen import SCREEN
 
@@ -267,3 +269,7 @@ def protocol_options(kind: type[Any], taken: set[str]) -> list[click.Parameter]:
         attributes: dict[str, Any] = {} if hint is bool else {"metavar": metavar, "type": click.STRING, "shown": shown_default(each.default)}
         made.append(Option(spelled, heading=PARAMETERS, unit=about.get("unit", ""), help=about.get("help", ""), default=None, **attributes))
     return made
+
+
+def show(result: Printable, as_json: bool) -> None:
+    SCREEN.tell(json.dumps(result.to_dict()) if as_json else result.text(screen_width()))

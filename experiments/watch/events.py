@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from local_dp.errors import LocalDPError
-from local_dp.experiments.text.notation import marked, number, typeset
+from local_dp.experiments.text.layout import marked, number, typeset
 from local_dp.experiments.tiers.outcome import STAMP, Shown, estimates, stamp_of
 from local_dp.experiments.tiers.settings import Settings
 from local_dp.experiments.watch.coefficients import Bar, coefficients

@@ -29,9 +29,8 @@ from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.sealing import UNSIGNED, Party, new_key, public
 from local_dp.server import remote
 from local_dp.server.coordinator import Coordinator
-from local_dp.server.flow_control import GRACE
-from local_dp.server.listening import LEAVES, PAUSE, filters
-from local_dp.server.members import BURST, EACH, OPENED_BURST
+from local_dp.server.members import BURST, EACH, LEAVES, OPENED_BURST, PAUSE, filters
+from local_dp.server.phases import GRACE
 from local_dp.server.progress import Progress, RoundProgress, Turnout
 from local_dp.server.quorum import Terms
 from local_dp.server.remote import RemoteOracle

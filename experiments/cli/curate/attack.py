@@ -10,8 +10,7 @@ from typing import ClassVar
 
 from local_dp.experiments.api.attack import Attacked, AttackOptions, reconstruct, trace
 from local_dp.experiments.api.declare import option
-from local_dp.experiments.cli.fields import json_option
-from local_dp.experiments.cli.show import show
+from local_dp.experiments.cli.fields import json_option, show
 from local_dp.experiments.text.screen import SCREEN
 
 

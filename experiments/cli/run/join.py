@@ -18,12 +18,11 @@ from local_dp.clients.role import ClientRole, Policy
 from local_dp.errors import InputError
 from local_dp.experiments.api.asking import play
 from local_dp.experiments.api.declare import option
-from local_dp.experiments.cli.fields import json_option
+from local_dp.experiments.cli.fields import json_option, show
 from local_dp.experiments.cli.operate.keys import member_keys, server_keys
 from local_dp.experiments.cli.run.options import OF_RUNS, Role
 from local_dp.experiments.cli.run.output import RunProgress
-from local_dp.experiments.cli.show import show
-from local_dp.experiments.text.notation import number
+from local_dp.experiments.text.layout import number
 from local_dp.experiments.text.screen import SCREEN
 from local_dp.experiments.tiers.outcome import STAMP, Outcome
 from local_dp.experiments.tiers.over_bus import serve_run

@@ -4,7 +4,7 @@ import math
 from types import TracebackType
 from typing import Self
 
-from local_dp.experiments.text.notation import number
+from local_dp.experiments.text.layout import number
 from local_dp.experiments.text.screen import SCREEN
 from local_dp.server.progress import Attendance, Progress, RoundProgress
 

@@ -9,10 +9,9 @@ from local_dp.errors import InputError
 from local_dp.experiments.api.asking import ask
 from local_dp.experiments.api.declare import option
 from local_dp.experiments.api.picture import check_picture
-from local_dp.experiments.cli.fields import json_option
+from local_dp.experiments.cli.fields import json_option, show
 from local_dp.experiments.cli.run.options import Role
 from local_dp.experiments.cli.run.output import RunProgress
-from local_dp.experiments.cli.show import show
 from local_dp.experiments.text.screen import SCREEN
 from local_dp.protocols.local_protocol import LocalProtocol
 
