@@ -21,10 +21,10 @@ from local_dp.randomizers.registry import RANDOMIZERS
 from local_dp.records import chunks
 from local_dp.sealing import UNSIGNED, Envelopes, Party
 from local_dp.server.coordinator import Coordinator
+from local_dp.server.members import Keys, Roster
 from local_dp.server.members import filters as server_filters
 from local_dp.server.quorum import Terms
 from local_dp.server.remote import RemoteOracle
-from local_dp.server.roster import Keys, Roster
 from local_dp.server.round import Part, Round
 from local_dp.shuffle.central import Shuffler, check_shufflable
 from local_dp.wire import CLIENT, EVERYBODY, Absent, Ask, End, Gone, Hello, Refusal, Reply, Request, Roll, behind, decode, encode, per_message, topic

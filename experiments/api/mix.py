@@ -50,7 +50,7 @@ def mix(
     `task` is a protocol of shares: frequency, histogram or crosstab, by name with its parameters as `settings`, or as an object. All messages together are
     (epsilon, delta)-private, exactly and for every data set; the shuffler itself sees the symbols. Raises InputError.
     """
-    protocol = task if isinstance(task, LocalProtocol) else protocol_of(task, settings)
+    protocol = protocol_of(task, settings)
     if not isinstance(protocol, Shares):
         raise InputError(f"{protocol.name} estimates no shares of symbols: blanket messages are for frequency, histogram and crosstab")
     if protocol.excluded:

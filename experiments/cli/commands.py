@@ -100,7 +100,7 @@ def _command(name: str, home: Any) -> click.Command:
 
 def _show_version(ctx: click.Context, param: click.Parameter, asked: bool) -> None:
     if asked and not ctx.resilient_parsing:
-        from local_dp.experiments.tiers.version import installed_version
+        from local_dp.experiments.tiers.installation import installed_version
 
         SCREEN.tell(f"local-dp {installed_version()}")
         ctx.exit()

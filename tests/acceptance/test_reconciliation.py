@@ -28,8 +28,8 @@ from local_dp.server.coordinator import Coordinator
 from local_dp.server.members import filters as server_filters
 from local_dp.server.progress import Progress, RoundProgress
 from local_dp.server.quorum import Terms
-from local_dp.server.reconciliation import Balance, Reconciliation
 from local_dp.server.remote import RemoteOracle
+from local_dp.server.round import Balance, Reconciliation
 from local_dp.tallies import Tally
 from local_dp.wire import Account, Hello, Reply, checksum, decode, encode, topic
 from tests.support.figures import figure

@@ -14,9 +14,8 @@ from markdown import markdown
 import local_dp
 from local_dp.errors import InputError
 from local_dp.experiments.lab.runner import run_experiments
-from local_dp.experiments.site import reference
-from local_dp.experiments.site.build import CHECKOUT, as_page, build_site, home, literal, names_in, page, sources, write_pages
-from local_dp.experiments.site.reference import front_door, public_names
+from local_dp.experiments.site import build
+from local_dp.experiments.site.build import CHECKOUT, as_page, build_site, front_door, home, literal, names_in, page, public_names, sources, write_pages
 from local_dp.protocols.registry import PROTOCOLS
 from tests.support.runs import command
 from tests.support.runs.browser import browser, faults, needs_chromium
@@ -167,9 +166,9 @@ PAGES = ("index", "tutorials/survey", "protocols/mean", "gallery/index", "quanti
 @needs_chromium
 @pytest.mark.long
 def test_a_page_of_each_kind_is_fit_for_its_readers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    kept = {name: modules for name, modules in reference.rooms().items() if name in ROOMS}
-    monkeypatch.setattr(reference, "rooms", lambda: kept)
-    monkeypatch.setattr(reference, "front_door", list)
+    kept = {name: modules for name, modules in build.rooms().items() if name in ROOMS}
+    monkeypatch.setattr(build, "rooms", lambda: kept)
+    monkeypatch.setattr(build, "front_door", list)
     run_experiments(["tests.support.inputs.toy_experiment"], "quick", 1, tmp_path / "results", workers=1)
     site = build_site(tmp_path / "out", tmp_path / "results", strict=False).parent
     with browser() as tab:

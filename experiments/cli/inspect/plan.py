@@ -10,7 +10,7 @@ from local_dp.experiments.api.declare import option
 from local_dp.experiments.api.mix import mix
 from local_dp.experiments.api.plan import ANY, plan
 from local_dp.experiments.cli.fields import json_option, show
-from local_dp.experiments.cli.run.options import ProtocolCommand
+from local_dp.experiments.cli.run.run import ProtocolCommand
 from local_dp.experiments.text.layout import screen_width
 from local_dp.experiments.text.screen import SCREEN
 from local_dp.protocols.local_protocol import LocalProtocol

@@ -28,10 +28,10 @@ from local_dp.oracles.local.oracle import RoundSummary
 from local_dp.protocols.surveys.survey import Survey
 from local_dp.sealing import UNSIGNED, Envelopes, Party, new_key, public
 from local_dp.server.coordinator import Coordinator
+from local_dp.server.members import Keys, Place, Roster
 from local_dp.server.members import filters as server_filters
 from local_dp.server.quorum import Terms
 from local_dp.server.remote import RemoteOracle
-from local_dp.server.roster import Keys, Place, Roster
 from local_dp.tallies import Estimate, Tally
 from tests.support.inputs.builders import RUN, SEED
 from tests.support.runs.virtual_time import beside, run_virtually
