@@ -21,9 +21,8 @@ from local_dp.bus.blocking import finish
 from local_dp.bus.children import allow_open_files
 from local_dp.bus.interface import CONNECTED, Connected, Delivery
 from local_dp.bus.sealed import SealedBus
-from local_dp.clients.member import serve
+from local_dp.clients.member import never_heard, serve
 from local_dp.clients.process import MemberConfig, RunConfig, introduce, live
-from local_dp.clients.silence_output import never_heard
 from local_dp.errors import RefusedError
 from local_dp.oracles.local.asked import Cohort, LocalQuery
 from local_dp.queries.registry import QUERIES

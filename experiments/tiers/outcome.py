@@ -8,8 +8,8 @@ import numpy as np
 
 from local_dp.bounds.attacks import influence_of
 from local_dp.experiments.tiers.faults import Faulted
+from local_dp.experiments.tiers.installation import installed_version
 from local_dp.experiments.tiers.settings import Settings
-from local_dp.experiments.tiers.version import installed_version
 from local_dp.oracles.local.oracle import Interaction, RoundSummary
 from local_dp.populations.population import Population
 from local_dp.populations.table import Resampled, Rows
@@ -20,7 +20,7 @@ from local_dp.shuffle.central import Central
 from local_dp.tallies import Estimate
 
 if TYPE_CHECKING:  # what is on the wire takes a while to import
-    from local_dp.server.reconciliation import Reconciliation
+    from local_dp.server.round import Reconciliation
 
 STAMP = "simulation: not private"
 UNATTESTED = "unattested: not every member has signed that it answers in private"

@@ -17,9 +17,8 @@ from hypothesis import strategies as st
 
 from local_dp.bus.memory import MemoryBroker
 from local_dp.clients.journal import MemoryStore
-from local_dp.clients.member import HOSTS, SLOT, _answer
+from local_dp.clients.member import HOSTS, SLOT, _answer, unheard
 from local_dp.clients.role import ClientRole
-from local_dp.clients.silence_output import unheard
 from local_dp.domains import Domain, symbols
 from local_dp.errors import InputError, RefusedError
 from local_dp.noise import KeyedNoise, Noise, SystemNoise
@@ -206,7 +205,7 @@ def _told(value: float) -> Request:
 SAYING = """
 import os, sys, warnings
 import numpy as np
-from local_dp.clients.silence_output import {how}
+from local_dp.clients.member import {how}
 {before}
 import logging; logging.getLogger("y").addHandler(logging.FileHandler({kept!r}))
 with {within}:

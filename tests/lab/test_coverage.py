@@ -18,12 +18,10 @@ from local_dp.experiments.claims.local.interaction import prefixes as interactio
 from local_dp.experiments.claims.local.randomized_response import WAYS, RandomizedResponse
 from local_dp.experiments.cli.inspect.coverage import Coverage
 from local_dp.experiments.lab import intervals
-from local_dp.experiments.lab.coverage.cases import CASES, RATES, measurable, success_rates
+from local_dp.experiments.lab.coverage.cases import CASES, RATES, least_count_cases, measurable, of_itself, success_rates
 from local_dp.experiments.lab.coverage.repetition import BAND, COUNTED, Case, binomial_coverage, exact_range, holds_from, measure, tells
 from local_dp.experiments.lab.coverage.runs import Drawn, Simulated
-from local_dp.experiments.lab.coverage.searches import least_count_cases
 from local_dp.experiments.lab.coverage.stated import Stated, measure_stated
-from local_dp.experiments.lab.coverage.tables import of_itself
 from local_dp.experiments.lab.statistics import Positive, ratio
 from local_dp.protocols.parity.ladder import LadderInTurn
 from local_dp.protocols.registry import PROTOCOLS

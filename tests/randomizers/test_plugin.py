@@ -12,9 +12,10 @@ import numpy as np
 import pytest
 
 from local_dp.arrays import Ints, Words
-from local_dp.clients import helper, verification_budget
+from local_dp.clients import helper
+from local_dp.clients import role as client
 from local_dp.clients.fleet import packed
-from local_dp.clients.refusals import line
+from local_dp.clients.role import reason
 from local_dp.conformance import conform_protocol, conform_query
 from local_dp.errors import RefusedError
 from local_dp.experiments.tiers import execute as verified
@@ -77,10 +78,10 @@ def test_a_density_is_taken_by_whom_it_is_enough_for(name: str) -> None:
     with pytest.raises(RefusedError, match="is density"):
         verify(randomizer)
     assert entries(randomizer) == 0
-    taken = verification_budget.Work(PROVEN | {"density"}, yes_records(1))
+    taken = client.Work(PROVEN | {"density"}, yes_records(1))
     taken.begin()
     taken.verify([taken.build(name, randomizer.params())])
-    assert taken.done < verification_budget.FOR_ONE
+    assert taken.done < client.FOR_ONE
 
 
 def test_only_the_classes_of_this_library_are_built_in() -> None:
@@ -133,16 +134,16 @@ def test_a_randomizer_is_audited_once() -> None:
 
 
 def test_every_tier_and_client_asks_the_same_gate(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert all(vars(home)["verify"] is verify for home in (verified, verification_budget, helper))
+    assert all(vars(home)["verify"] is verify for home in (verified, client, helper))
 
     def closed(*anything: Any) -> None:
         raise RefusedError("unverifiable", "closed")
 
-    for home in (verification_budget, verified):
+    for home in (client, verified):
         monkeypatch.setattr(home, "verify", closed)
     (refusal,) = role(yes_records(3)).handle(request(survey_query(3)))
     assert isinstance(refusal, Refusal)
-    assert (refusal.code, refusal.text) == ("unverifiable", line("unverifiable", request(survey_query(3))))
+    assert (refusal.code, refusal.text) == ("unverifiable", reason("unverifiable", request(survey_query(3))))
     with pytest.raises(RefusedError, match="closed"):
         Verified(None, False).check((survey_query(3),))
 
