@@ -117,8 +117,7 @@ class SquareWave(Window):
 @lru_cache(maxsize=1024)
 def wave_width(nano: int) -> Fraction:
     """b, to 1e-30: half the window, in units of [0, 1]. From 1/2 at epsilon 0 to 0."""
-    with localcontext() as context:
-        context.prec = 80
+    with localcontext(prec=80):
         growth, epsilon = as_decimal(exp_epsilon(nano)), Decimal(nano) / 10**9
         return Fraction((epsilon * growth - growth + 1) / (2 * growth * (growth - 1 - epsilon))).limit_denominator(10**30)
 

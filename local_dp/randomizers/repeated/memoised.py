@@ -1,6 +1,5 @@
 """Reports in two steps, a permanent answer and a fresh report of it in each round; and reports of clients that speak in one of many rounds."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -14,6 +13,7 @@ from local_dp.domains import bit_or_silence, symbols
 from local_dp.errors import InputError
 from local_dp.loss import exp_epsilon, split_epsilon
 from local_dp.noise import Draw, Noise
+from local_dp.optimise import least_whole
 from local_dp.randomizers.finite import ceil_fraction, too_narrow
 from local_dp.randomizers.frequencies.grr import GRR
 from local_dp.randomizers.frequencies.local_hashing import MAX_CELLS, LinearHash, LocalHashing, length_of
@@ -23,15 +23,6 @@ from local_dp.randomizers.randomizer import Randomizer, Work
 from local_dp.tallies import Estimate, Tally
 
 Odds = tuple[float, float]
-
-
-def least_weight(most: int, keeps: Callable[[int], bool]) -> int:
-    """The least weight from 1 to `most` that keeps the ratio of one report, for a monotone `keeps`; `most`, where nothing is revealed, if none does."""
-    low, high = 0, most
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if keeps(middle) else (middle, high)
-    return high
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,7 +96,7 @@ class MemoisedGRR(TwoSteps, GRR):
             own, other = _both(self.k, self.part, permanent, second)
             return own <= growth * other
 
-        return permanent, least_weight(self.part // self.k, keeps)
+        return permanent, least_whole(0, self.part // self.k, keeps)  # the most reveals nothing
 
     @cached_property
     def other(self) -> int:
@@ -188,7 +179,7 @@ class MemoisedRAPPOR(TwoSteps, UnaryEncoding):
             low, high = (_twice(weight, flip, self.part) for weight in (other, own))
             return high * (self.total - low) <= growth * low * (self.total - high)
 
-        return least_weight(self.part // 2, keeps)
+        return least_whole(0, self.part // 2, keeps)
 
     @cached_property
     def lasting(self) -> UnaryEncoding:
