@@ -8,8 +8,7 @@ import numpy as np
 from local_dp.arrays import Bools, Ints, Words
 from local_dp.errors import InputError
 from local_dp.randomizers.places import BitVector
-from local_dp.verification.drawing import ALPHA, divergence, spread, words_for
-from local_dp.verification.findings import Finding, Witness
+from local_dp.verification.findings import ALPHA, Finding, Witness, divergence, spread, words_for
 
 MAX_BITS = 1 << 21  # enumerated or drawn at most
 NARROW = 16  # bits of an enumerated word, where a bit does not follow a threshold of its own word

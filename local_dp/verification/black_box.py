@@ -11,8 +11,7 @@ from local_dp.domains import Vectors
 from local_dp.optimise import crossing
 from local_dp.randomizers.randomizer import Randomizer
 from local_dp.verification.behaviour import coins_for
-from local_dp.verification.drawing import within, words_for
-from local_dp.verification.findings import Finding, Witness
+from local_dp.verification.findings import Finding, Witness, within, words_for
 
 REPORTS = 200_000  # of each input of a pair, at most; the first half chooses the bet, the second decides
 NUMBERS = 1 << 25  # coordinates or words of all of them

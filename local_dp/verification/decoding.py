@@ -13,8 +13,7 @@ from local_dp.randomizers.places import BitVector
 from local_dp.randomizers.randomizer import Randomizer
 from local_dp.tallies import Tally
 from local_dp.verification.behaviour import coins_for
-from local_dp.verification.drawing import ALPHA, MAX_VALUES, divergence, truth, within, words_for
-from local_dp.verification.findings import Finding, Witness
+from local_dp.verification.findings import ALPHA, MAX_VALUES, Finding, Witness, divergence, truth, within, words_for
 
 SHARES = (0.5, 0.3, 0.2)  # of clients that hold the least, the greatest and a middle value
 REPORTS = 3000  # that are added up in several orders

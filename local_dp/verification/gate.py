@@ -12,8 +12,7 @@ from local_dp.randomizers.evidence import PROVEN, check_evidence, check_loss
 from local_dp.randomizers.randomizer import Evidence, Randomizer
 from local_dp.randomizers.registry import RANDOMIZERS
 from local_dp.randomizers.with_coin import without_coin
-from local_dp.verification.audit import audit
-from local_dp.verification.claims import data, made_fault
+from local_dp.verification.audit import audit, data, made_fault
 
 _SHOWN = 700  # characters of what failed
 _ANY: frozenset[Evidence] = frozenset(get_args(Evidence))  # what is accepted was asked before

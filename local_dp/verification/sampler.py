@@ -12,8 +12,7 @@ from local_dp.randomizers.places import BitVector, PerCoin, Places, PlaceVector
 from local_dp.randomizers.randomizer import Randomizer
 from local_dp.randomizers.with_coin import WithCoin
 from local_dp.verification.bits import check_bits
-from local_dp.verification.drawing import ALPHA, divergence, spread, words_for
-from local_dp.verification.findings import Finding, Witness
+from local_dp.verification.findings import ALPHA, Finding, Witness, divergence, spread, words_for
 from local_dp.verification.worst import worst_of
 
 WIDTHS = (20, 18, 16, 14, 12, 10, 9, 8)  # of the words that are enumerated: the widest for which the work is small

@@ -41,7 +41,7 @@ from local_dp.randomizers.signs.prefix_signs import PrefixSigns
 from local_dp.records import Records
 from local_dp.tallies import Tally
 from local_dp.verification.decoding import law_of
-from local_dp.verification.watch import worst_transcript
+from local_dp.verification.worst import worst_transcript
 from tests.support.inputs.builders import population_oracle, request, small, with_law
 from tests.support.inputs.randomizers import built_in
 from tests.support.long import short
