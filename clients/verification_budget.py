@@ -12,7 +12,7 @@ from local_dp.randomizers.evidence import entries
 from local_dp.randomizers.randomizer import Evidence, Randomizer
 from local_dp.randomizers.registry import RANDOMIZERS
 from local_dp.records import Records
-from local_dp.verification.gate import is_built_in, verify
+from local_dp.verification.audit import is_built_in, verify
 
 FOR_ONE = 1 << 28  # entries of channels in one request, each some 30 ns at the slowest
 FOR_LIFE = 1 << 32
@@ -78,7 +78,7 @@ class Work:
         return self._randomizers.of(_key(name, params), make)
 
     def verify(self, randomizers: Iterable[Randomizer]) -> None:
-        """Raises RefusedError unless each passes `local_dp.verification.gate`, or "too-much" before it is tried."""
+        """Raises RefusedError unless each passes `local_dp.verification.audit`, or "too-much" before it is tried."""
         for each in randomizers:
             key = _key(each.name, each.params())
             before = self._verified.get(key)

@@ -70,7 +70,6 @@ class Pure:
 
     @property
     def delta(self) -> float:
-        """Nothing."""
         return 0.0
 
     @overload
@@ -105,7 +104,6 @@ class Approximate:
 
     @property
     def delta(self) -> float:
-        """The additive part."""
         return self.atto / ATTO
 
     def __add__(self, other: "Pure | Approximate") -> "Approximate":

@@ -10,8 +10,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from local_dp.bus.address import Address
 from local_dp.bus.children import environment, python
+from local_dp.bus.interface import SealedBus
 from local_dp.bus.mqtt import MqttBus
-from local_dp.bus.sealed import SealedBus
 from local_dp.errors import BusError, LocalDPError
 from local_dp.loss import MAX_EPSILON
 from local_dp.sealing import UNSIGNED, Envelopes, Party

@@ -131,8 +131,7 @@ class Others:
     def epsilon(self, delta: float) -> tuple[float, float]:
         """Bounds on the least epsilon (nats) beside this delta."""
         most = self.bits.epsilon
-        least = bracket(lambda epsilon: self.deltas(epsilon)[0], delta, most)[0]
-        return least, bracket(lambda epsilon: self.deltas(epsilon)[1], delta, most)[1]
+        return bracket(lambda epsilon: self.deltas(epsilon)[0], delta, most)[0], bracket(lambda epsilon: self.deltas(epsilon)[1], delta, most)[1]
 
 
 @dataclass(frozen=True)

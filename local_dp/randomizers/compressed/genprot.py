@@ -30,8 +30,7 @@ _BIAS = 1e-8  # of an estimate that is called unbiased
 
 @dataclass(frozen=True, kw_only=True)
 class Compressed(FiniteChannel):
-    """Reports which of N public samples the client picks. A coin picks one of `streams` lists; samples are drawn from the mean law of `inner` over its
-    values.
+    """Reports which of N public samples the client picks. A coin picks one of `streams` lists; samples are of the mean law of `inner` over values.
 
     `inner` is a randomizer's name and `setting` its parameters, "name=value" each; its epsilon is this one's unless `setting` gives it. A subclass gives the
     law of the choice. Privacy: a part common to all choices and values is added or taken off until the worst ratio is e^epsilon, enumerated over all lists.
