@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from local_dp.arrays import Words
 from local_dp.bus.address import Address
 from local_dp.bus.blocking import BlockingBus, finish
-from local_dp.bus.sealed import SealedBus
+from local_dp.bus.interface import SealedBus
 from local_dp.clients.journal import MemoryStore, SqliteStore
 from local_dp.clients.member import filters, serve, will
 from local_dp.clients.role import ClientRole, Policy

@@ -25,7 +25,7 @@ from local_dp.randomizers.randomizer import Evidence, Randomizer
 from local_dp.randomizers.registry import RANDOMIZERS
 from local_dp.randomizers.with_coin import WithCoin
 from local_dp.records import Records, chunks
-from local_dp.verification.gate import is_built_in, verify
+from local_dp.verification.audit import is_built_in, verify
 from local_dp.wire import MAX_LINES, Account, Ask, Receipt, Refusal, Reply, Request, Span, encode, per_message
 
 FAILED = "failed"
@@ -125,7 +125,7 @@ class Work:
         return self._randomizers.of(_key(name, params), make)
 
     def verify(self, randomizers: Iterable[Randomizer]) -> None:
-        """Raises RefusedError unless each passes `local_dp.verification.gate`, or "too-much" before it is tried."""
+        """Raises RefusedError unless each passes `local_dp.verification.audit`, or "too-much" before it is tried."""
         for each in randomizers:
             key = _key(each.name, each.params())
             before = self._verified.get(key)

@@ -10,9 +10,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from local_dp.bus.address import Address
 from local_dp.bus.children import environment, python
-from local_dp.bus.interface import Bus, Connected, Delivery
+from local_dp.bus.interface import Bus, Connected, Delivery, SealedBus
 from local_dp.bus.mqtt import MqttBus
-from local_dp.bus.sealed import SealedBus
 from local_dp.errors import BusError, LocalDPError, RefusedError, WireError
 from local_dp.loss import MAX_EPSILON
 from local_dp.oracles.local.asked import Cohort, LocalQuery

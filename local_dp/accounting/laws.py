@@ -191,8 +191,7 @@ _SPREAD = 20.0  # times sqrt(k): fewer or more agreeing answers have a probabili
 def binomial_curve(part: Pure, parts: int) -> Curve:
     """The worst total loss of k = `parts` adaptive mechanisms of pure loss e: (2 l - k) e, with l ~ Binomial(k, e^e / (1 + e^e)).
 
-    Exact for randomized responses and for discrete Laplace noise on counts of sensitivity 1, whose loss is +-e. Source: Kairouz, Oh, Viswanath 2015, Theorem
-    3.3.
+    Exact for randomized responses and discrete Laplace noise on counts of sensitivity 1: their loss is +-e. Source: Kairouz, Oh, Viswanath 2015, Theorem 3.3.
     """
     check_whole("parts", parts, 1, MAX_PARTS)
     agreeing = 1 / (1 + math.exp(-part.epsilon))

@@ -22,7 +22,7 @@ from local_dp.randomizers.finite import FiniteChannel
 from local_dp.randomizers.randomizer import Randomizer
 from local_dp.records import Records
 from local_dp.verification.audit import audit
-from local_dp.verification.drawing import MAX_VALUES
+from local_dp.verification.findings import MAX_VALUES
 
 __all__ = ["conform", "conform_protocol", "conform_query"]
 SLACK = 1e-6  # nats by which the exact loss may stay below the declared one, unless the caller states another proven slack

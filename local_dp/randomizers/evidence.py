@@ -10,8 +10,7 @@ import numpy as np
 from local_dp.arrays import Counts, Ints, Words
 from local_dp.errors import RefusedError
 from local_dp.loss import NANO, Pure, exp_epsilon, nano_epsilon
-from local_dp.randomizers.finite import FiniteChannel, Mixed
-from local_dp.randomizers.one_bit import OneBit
+from local_dp.randomizers.finite import FiniteChannel, Mixed, OneBit
 from local_dp.randomizers.places import BitVector, PerCoin, PlaceVector
 from local_dp.randomizers.randomizer import Evidence, Randomizer
 from local_dp.randomizers.with_coin import WithCoin
@@ -194,8 +193,7 @@ def _of_table(randomizer: FiniteChannel) -> Fraction:
 def _of_session(randomizer: FiniteChannel, silence: int) -> Fraction:
     """The ratio of all reports of rounds of which a client speaks in one at most. Two records may speak in two rounds, each silent in the other's.
 
-    The chance of a record's reports is that of silence throughout, times Pr[w | u] / Pr[w | silence] in its round; no report has weight 0 under silence
-    alone.
+    The chance of a record's reports is that of silence, times Pr[w | u] / Pr[w | silence] in its round; no report has weight 0 under silence alone.
     """
     more, less = Fraction(1), Fraction(1)
     place = silence - randomizer.domain.low

@@ -33,8 +33,7 @@ class Randomizer(ABC):
     with others of the same values for "one question" (`protocols.planning.local`). `estimates` is "averages" of the values (shares of symbols, means of
     numbers), or the estimated quantity in words. `silence` is the value of a client with nothing to report,
     in a session (`LocalQuery.session`) where each client speaks in one round. `has_tally_law`: it has a `draw_tally`, which the aggregate tier needs.
-    `word_bits` is the width of the random words: 0 picks 32 or 64; a small one lets a test
-    enumerate every word.
+    `word_bits` is the width of the random words: 0 picks 32 or 64; a small one lets a test enumerate every word.
     """
 
     name: ClassVar[str]
@@ -70,9 +69,8 @@ class Randomizer(ABC):
         """Checks the other parameters once `word_bits` is known: here, that they make a domain. Raises InputError."""
         check_built(self.domain)
 
-    def prepare(self) -> None:
+    def prepare(self) -> None:  # noqa: B027 - most need nothing
         """Computes the thresholds or tables, after `check`. Raises InputError where words are too narrow."""
-        return
 
     @property
     def loss(self) -> Loss:

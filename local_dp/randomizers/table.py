@@ -13,7 +13,7 @@ from typing import Self, TypeAlias
 import numpy as np
 
 from local_dp.arrays import Floats, Ints, Words
-from local_dp.checks import check_built
+from local_dp.checks import check_built, check_whole
 from local_dp.domains import Domain, levels, parameters
 from local_dp.errors import InputError
 from local_dp.loss import exp_epsilon
@@ -232,8 +232,7 @@ class NumberTable(TableChannel):
     steps: int = 63
 
     def check(self) -> None:
-        if type(self.steps) is not int or not 1 <= self.steps <= MAX_STEPS:
-            raise InputError(f"the lattice has {self.steps!r} steps; give a whole number from 1 to {MAX_STEPS}")
+        check_whole("steps", self.steps, 1, MAX_STEPS)
         if self.nano < 1000:
             raise InputError(f"epsilon is {self.epsilon!r}; {self.name} needs at least 1e-6 nats")
 

@@ -23,7 +23,7 @@ from local_dp.oracles.statistical.oracles import RealQuery, Statistical, Statist
 from local_dp.queries.examples import Correlation
 from local_dp.queries.numbers import STEPS
 from local_dp.queries.query import Query
-from local_dp.randomizers.numbers.one_bit_mean import OneBitMean
+from local_dp.randomizers.numbers.rounded import OneBitMean
 from local_dp.randomizers.randomizer import Randomizer
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.records import Records

@@ -12,8 +12,7 @@ from local_dp.randomizers.places import BitVector, PerCoin, Places, PlaceVector
 from local_dp.randomizers.randomizer import Randomizer
 from local_dp.randomizers.with_coin import WithCoin
 from local_dp.verification.bits import check_bits
-from local_dp.verification.drawing import ALPHA, divergence, spread, words_for
-from local_dp.verification.findings import Finding, Witness
+from local_dp.verification.findings import ALPHA, Finding, Witness, divergence, spread, words_for
 from local_dp.verification.worst import worst_of
 
 WIDTHS = (20, 18, 16, 14, 12, 10, 9, 8)  # of the words that are enumerated: the widest for which the work is small
@@ -187,7 +186,8 @@ def _every_word(randomizer: Channel) -> Finding | None:
     words = np.arange(1 << narrow.word_bits, dtype=np.uint32)
     counts, weights = counted(narrow, pairs, words), declared(narrow, pairs.values, pairs.coins).astype(np.int64)
     wrong = (counts[:, :-1] != weights).any(axis=1) | (counts[:, -1] > 0)
-    where = f"all words of {narrow.word_bits} bits and {'all' if pairs.whole else len(pairs)} pairs of input and {_coins(randomizer)}"
+    coins = "public coin" if isinstance(randomizer, FiniteChannel) else f"one of {COINS} public coins"
+    where = f"all words of {narrow.word_bits} bits and {'all' if pairs.whole else len(pairs)} pairs of input and {coins}"
     if not wrong.any():
         by_proof = isinstance(randomizer, FiniteChannel) or type(randomizer).respond is PerCoin.respond  # for the coins that are not tried
         return Finding("sampler, enumerated", True, pairs.whole and by_proof, f"over {where} each report occurs exactly as often as declared")
@@ -199,10 +199,6 @@ def _every_word(randomizer: Channel) -> Finding | None:
     same = pairs.coins == pairs.coins[pair]
     witness = worst_of(counts[same].astype(np.uint64), 0, coin)
     return Finding("sampler, enumerated", False, True, sentence, None if witness is None else _renamed(witness, pairs.values[same]))
-
-
-def _coins(randomizer: Channel) -> str:
-    return "public coin" if isinstance(randomizer, FiniteChannel) else f"one of {COINS} public coins"
 
 
 def _renamed(witness: Witness, values: Ints) -> Witness:
@@ -267,11 +263,10 @@ def check_drawn(randomizer: Channel, pairs: Pairs, seed: int) -> Finding:
     bar = math.log(2 * (counts.size + len(pooled)) / ALPHA)
     far = each * divergence(counts / each, shares)
     together = [each * len(pairs) * float(divergence(np.array(seen), np.array(share))) for seen, share in pooled]
-    sentence = (
-        f"of {each * len(pairs):,} reports drawn at full width, {'no' if max(far.max(), *together) <= bar else 'some'} share is further from the declared one"
-    )
+    holds = bool(max(far.max(), *together) <= bar)
+    sentence = f"of {each * len(pairs):,} reports drawn at full width, {'no' if holds else 'some'} share is further from the declared one"
     sentence += f" than chance allows with probability {ALPHA:g}"
-    if max(far.max(), *together) <= bar:
+    if holds:
         return Finding("sampler, drawn", True, False, sentence)
     pair, report = (int(place) for place in np.unravel_index(int(far.argmax()), far.shape))
     seen, share = counts[pair, report] / each, shares[pair, report]

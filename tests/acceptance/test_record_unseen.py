@@ -29,7 +29,7 @@ from local_dp.populations.table import Rows
 from local_dp.queries.examples import Product
 from local_dp.queries.query import Query
 from local_dp.queries.registry import QUERIES
-from local_dp.randomizers.numbers.one_bit_mean import OneBitMean
+from local_dp.randomizers.numbers.rounded import OneBitMean
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.records import Records
 from local_dp.wire import Refusal, Reply, Request

@@ -1,7 +1,6 @@
 """The evidence of a loss, by its kinds: mixtures of corners, codes whose rows meet, parts behind bits and coins; and tallies of finite channels."""
 
 import math
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
 
@@ -48,7 +47,6 @@ def test_a_hundred_groups_of_65_537_numbers_are_verified() -> None:
         assert abs(float(exact_ratio(randomizer)) - np.e) < 1e-5
 
 
-@dataclass(frozen=True, kw_only=True)
 class Beyond(RoundedGRR):
     """One level is beyond its group's end."""
 
@@ -59,7 +57,6 @@ class Beyond(RoundedGRR):
         return first, second, np.where(values == 3, self.steps + 1, level)
 
 
-@dataclass(frozen=True, kw_only=True)
 class Elsewhere(RoundedGRR):
     """One corner is said to be another."""
 
@@ -70,7 +67,6 @@ class Elsewhere(RoundedGRR):
         return np.where(values == 0, self.domain.high, first), second, level
 
 
-@dataclass(frozen=True, kw_only=True)
 class Uneven(RoundedGRR):
     """The corners are no whole number of steps apart."""
 
@@ -159,7 +155,6 @@ def test_bits_that_change_together_cost_together() -> None:
         check_loss(greedy)
 
 
-@dataclass(frozen=True, kw_only=True)
 class Shifted(OptimisedUnary):
     """Draws its bits with other weights than it declares."""
 
@@ -167,7 +162,6 @@ class Shifted(OptimisedUnary):
         return super().respond(values, words + words.dtype.type(1), cells)
 
 
-@dataclass(frozen=True, kw_only=True)
 class Biased(OptimisedUnary):
     """Divides by the wrong difference of probabilities."""
 
@@ -175,7 +169,6 @@ class Biased(OptimisedUnary):
         return estimated(tally, 0.5, 0.3)
 
 
-@dataclass(frozen=True, kw_only=True)
 class Peeking(LocalHash):
     """Sends the value itself under one coin in sixteen."""
 
@@ -191,7 +184,6 @@ def test_wrong_twins_do_not_conform(twin: Randomizer) -> None:
         conform(twin)
 
 
-@dataclass(frozen=True)
 class OnlyAudited(BinaryRR):
     """Asks to be believed."""
 
@@ -199,7 +191,6 @@ class OnlyAudited(BinaryRR):
     evidence: ClassVar[Evidence] = "audited"
 
 
-@dataclass(frozen=True)
 class Gaussian(BinaryRR):
     """Has a delta."""
 

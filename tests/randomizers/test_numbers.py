@@ -162,7 +162,6 @@ def test_its_variance_is_that_of_the_normal_law() -> None:
     assert delta_above(randomizer) == pytest.approx(1e-6, rel=0.01)
     assert keeps_loss(randomizer)
 
-    @dataclass(frozen=True, kw_only=True)
     class Overstated(DiscreteGaussian):
         """Says half of its delta."""
 

@@ -3,7 +3,6 @@
 import json
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
 from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any, ClassVar
@@ -27,8 +26,7 @@ from local_dp.randomizers.frequencies.grr import GRR
 from local_dp.randomizers.registry import RANDOMIZERS
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.records import Records
-from local_dp.verification import gate
-from local_dp.verification.gate import is_built_in, verify
+from local_dp.verification.audit import _verdict, is_built_in, verify
 from local_dp.wire import Refusal
 from tests.support.inputs.builders import request, role, survey_query, yes_records
 from tests.support.inputs.plugins import plugged_in, plugin_site
@@ -36,7 +34,6 @@ from tests.support.long import short
 from tests.support.runs.command import in_a_process, local_dp
 
 
-@dataclass(frozen=True, kw_only=True)
 class Teller(GRR):
     """Declares randomized response, and reports the last symbol as it is."""
 
@@ -47,7 +44,6 @@ class Teller(GRR):
         return told
 
 
-@dataclass(frozen=True, kw_only=True)
 class Impostor(Teller):
     """Is equal to everything, and to a built-in randomizer above all."""
 
@@ -111,7 +107,6 @@ def test_what_was_changed_after_it_was_made_is_refused(held: str, put: object) -
         verify(right)
 
 
-@dataclass(frozen=True, kw_only=True)
 class Counting(BinaryRR):
     """Right, and counts how often one is made."""
 
@@ -125,12 +120,12 @@ class Counting(BinaryRR):
 
 def test_a_randomizer_is_audited_once() -> None:
     """The verdict is kept by class, name and parameters: another one with the same is not audited again."""
-    before = gate._verdict.cache_info().misses
+    before = _verdict.cache_info().misses
     for _ in range(5):
         verify(Counting(1.0))
-    assert gate._verdict.cache_info().misses == before + 1
+    assert _verdict.cache_info().misses == before + 1
     verify(Counting(2.0))
-    assert gate._verdict.cache_info().misses == before + 2
+    assert _verdict.cache_info().misses == before + 2
 
 
 def test_every_tier_and_client_asks_the_same_gate(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -152,11 +147,11 @@ def test_the_first_randomizers_are_verified_before_the_fork(monkeypatch: pytest.
     """Those from outside are named to the helper, once each, and its children find their verdict; what is refused waits for a client to say so."""
     for kind in (Counting, Teller):
         monkeypatch.setitem(RANDOMIZERS._loaded, kind.name, kind)
-    before = gate._verdict.cache_info().misses
+    before = _verdict.cache_info().misses
     helper.verify_first(packed([BinaryRR(1.0), Counting(3.0), Counting(3.0), BinaryRR(0.5), Teller(1.0, k=2)]))
-    assert gate._verdict.cache_info().misses == before + 2
+    assert _verdict.cache_info().misses == before + 2
     verify(Counting(3.0))
-    assert gate._verdict.cache_info().misses == before + 2
+    assert _verdict.cache_info().misses == before + 2
 
 
 @pytest.fixture(scope="module")

@@ -1,7 +1,6 @@
 """Randomizers of a vector: lattices, public directions, exact channels behind them, the caps of PrivUnit and the projections of ProjUnit."""
 
 import math
-from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
@@ -152,7 +151,6 @@ def test_vectors_are_a_domain_of_their_own() -> None:
         LocalQuery(Coordinates(("a", "b"), (0.0, 0.0), (1.0, 1.0), "cube"), NearestDirection(1.0, d=2), Cohort(0, 5))
 
 
-@dataclass(frozen=True, kw_only=True)
 class Overspent(PrivUnit):
     """Chooses the cap as if it had twice the epsilon."""
 

@@ -3,7 +3,6 @@
 import itertools
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
@@ -24,20 +23,19 @@ from local_dp.populations.parity import ParityPopulation
 from local_dp.queries.examples import ParityExample
 from local_dp.randomizers.compressed.genprot import Compressed, GenProt, SeededRejection, chosen, inner_channel, largest_limit, private_weights, worst_ratio
 from local_dp.randomizers.evidence import check_evidence, exact_epsilon, exact_ratio, keeps_loss
-from local_dp.randomizers.finite import FiniteChannel
+from local_dp.randomizers.finite import FiniteChannel, flip_weight
 from local_dp.randomizers.frequencies.grr import GRR
 from local_dp.randomizers.frequencies.hadamard import Hadamard
 from local_dp.randomizers.frequencies.local_hashing import OLH
 from local_dp.randomizers.frequencies.subset_selection import SubsetSelection
-from local_dp.randomizers.one_bit import flip_weight
 from local_dp.randomizers.randomizer import Randomizer
 from local_dp.randomizers.repeated.memoised import LOLOHA
 from local_dp.randomizers.signs.characters import Deny
-from local_dp.randomizers.signs.sign_rows import SignRows
+from local_dp.randomizers.signs.prefix_signs import SignRows
 from local_dp.randomizers.vectors.privunit import ProjUnit
 from local_dp.randomizers.with_coin import WithCoin, without_coin
 from local_dp.shuffle.accountant import amplified
-from local_dp.verification.gate import verify
+from local_dp.verification.audit import verify
 from local_dp.verification.sampler import check_own_coin
 from tests.support.inputs.randomizers import with_coins
 from tests.support.long import short
@@ -55,8 +53,7 @@ def test_coins_sent_along_conform(epsilon: float) -> None:
 
 @pytest.mark.parametrize("coined", FINITE, ids=lambda each: each.name)
 def test_the_channel_of_coin_and_report_is_exact(coined: FiniteChannel) -> None:
-    """Under 4,096 draws of a coin, over all words, each value sends each report exactly as often as declared for that coin. The worst ratio
-    is that of the inner randomizer."""
+    """Under 4,096 draws of a coin, over all words, each report is sent exactly as often as declared for that coin; the worst ratio is the inner one."""
     randomizer, words = WithCoin.of(coined), np.arange(coined.total, dtype=np.uint32)
     assert exact_ratio(randomizer) == exact_ratio(coined)
     drawn = np.random.default_rng(3).integers(0, coined.total, (4096 >> (coined.word_bits - 6), randomizer.words - 1), dtype=np.uint32)
@@ -100,7 +97,6 @@ def test_the_accountant_knows_it() -> None:
     assert amplified(WithCoin.of(Hadamard(1.0, k=8)), 1000, 1e-6) == amplified(Hadamard(1.0, k=8), 1000, 1e-6)
 
 
-@dataclass(frozen=True, kw_only=True)
 class Telling(WithCoin):
     """A wrong twin: the lowest bit of its coin is the value's."""
 

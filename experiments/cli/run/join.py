@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 from local_dp.bus.address import Address
 from local_dp.bus.blocking import BlockingBus, finish
-from local_dp.bus.sealed import SealedBus
+from local_dp.bus.interface import SealedBus
 from local_dp.checks import check_whole
 from local_dp.clients.journal import MemoryStore, SqliteStore, Store
 from local_dp.clients.member import HOSTS, client_group, filters, serve, will

@@ -9,7 +9,7 @@ import numpy as np
 from local_dp.arrays import Floats
 from local_dp.bounds.quantiles import Certificate, check_workload, factorize, known_totals
 from local_dp.errors import InputError, unknown
-from local_dp.randomizers.signs.sign_rows import sylvester
+from local_dp.randomizers.signs.prefix_signs import sylvester
 
 MAX_QUERIES = 1 << 16
 

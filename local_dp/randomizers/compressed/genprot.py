@@ -15,6 +15,7 @@ from local_dp.domains import Domain
 from local_dp.errors import InputError
 from local_dp.loss import exp_epsilon
 from local_dp.noise import public_coins, stream_key
+from local_dp.optimise import least_whole
 from local_dp.randomizers.finite import FiniteChannel, too_narrow
 from local_dp.randomizers.randomizer import Work
 from local_dp.randomizers.registry import build_named
@@ -29,8 +30,7 @@ _BIAS = 1e-8  # of an estimate that is called unbiased
 
 @dataclass(frozen=True, kw_only=True)
 class Compressed(FiniteChannel):
-    """Reports which of N public samples the client picks. A coin picks one of `streams` lists; samples are drawn from the mean law of `inner` over its
-    values.
+    """Reports which of N public samples the client picks. A coin picks one of `streams` lists; samples are of the mean law of `inner` over values.
 
     `inner` is a randomizer's name and `setting` its parameters, "name=value" each; its epsilon is this one's unless `setting` gives it. A subclass gives the
     law of the choice. Privacy: a part common to all choices and values is added or taken off until the worst ratio is e^epsilon, enumerated over all lists.
@@ -285,10 +285,10 @@ def _at(samples: int, own: float, others: float) -> float:
 @lru_cache(maxsize=256)
 def largest_limit(nano: int, samples: int) -> float:
     """The largest L, a multiple of 2^-24 up to 2^16, for which `worst_ratio` of chances within a factor L of their middle is at most e^epsilon."""
-    growth, low, high = float(exp_epsilon(nano)), 1, _GRID << 16
-    while high - low > 1:
-        middle = (low + high) // 2
-        limit = 1 + middle / _GRID
+
+    def beyond(steps: int) -> bool:
+        limit = 1 + steps / _GRID
         own = min(0.5, 1 / limit)
-        low, high = (middle, high) if worst_ratio(samples, own / limit, own * limit) <= growth else (low, middle)
-    return 1 + low / _GRID
+        return worst_ratio(samples, own / limit, own * limit) > float(exp_epsilon(nano))
+
+    return 1 + (least_whole(1, _GRID << 16, beyond) - 1) / _GRID

@@ -15,9 +15,8 @@ from local_dp.domains import symbols
 from local_dp.errors import InputError
 from local_dp.loss import NANO, exp_epsilon, nano_epsilon
 from local_dp.noise import Draw, KeyedNoise, ties
-from local_dp.randomizers.finite import ceil_fraction, too_narrow
+from local_dp.randomizers.finite import ceil_fraction, flip_weight, loses_little, too_narrow
 from local_dp.randomizers.frequencies.base import FrequencyOracle, OfSymbols, joint_of_places
-from local_dp.randomizers.one_bit import flip_weight, loses_little
 from local_dp.randomizers.places import BitVector, PlaceVector
 from local_dp.randomizers.table import Law, TableChannel
 from local_dp.tallies import Estimate, Joint, Tally

@@ -12,7 +12,7 @@ from local_dp.arrays import Floats, Ints, Words
 from local_dp.checks import check_whole
 from local_dp.loss import exp_epsilon
 from local_dp.randomizers.frequencies.grr import GRR
-from local_dp.randomizers.numbers.one_bit_mean import OneBitMean
+from local_dp.randomizers.numbers.rounded import OneBitMean
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.randomizers.vectors.base import VectorCoin, pieces_of, signs_of, words_of
 from local_dp.tallies import Estimate, Tally

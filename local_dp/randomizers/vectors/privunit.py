@@ -109,11 +109,10 @@ class OfSphere(Randomizer):
 class PrivUnit(OfSphere):
     """Reports a uniform point of the cap about the vector with probability p, of the rest of the sphere otherwise; coordinates rounded to 2^-14.
 
-    A vector of norm r < 1 takes the opposite direction with probability (1 - r) / 2, privately. The choice of the best cap spends all of epsilon. Privacy:
-    eps for points drawn in real numbers, by the density. The choice itself is an exact integer threshold. But points come from a table of normals and
-    floating-point arithmetic, and the vector determines which can occur. So the evidence is a density, which clients refuse unless their policy accepts it;
-    `nearest-direction` costs 12 % more at epsilon 1 and is exact. Utility: E||estimate - x||^2 = 1 / m^2 - ||x||^2 (`bounds.means.privunit_variance`). Cost:
-    16 d bits; d / 4 + 2 words.
+    A vector of norm r < 1 takes the opposite direction with probability (1 - r) / 2, privately. The choice of the best cap spends all of epsilon. Privacy: eps
+    for points drawn in real numbers, by the density. The choice is an exact integer threshold, but points come from floating-point arithmetic, and the vector
+    determines which can occur. So the evidence is a density, which clients refuse unless their policy accepts it; `nearest-direction` costs 12 % more at
+    epsilon 1 and is exact. Utility: E||estimate - x||^2 = 1 / m^2 - ||x||^2 (`bounds.means.privunit_variance`). Cost: 16 d bits; d / 4 + 2 words.
     """
 
     name: ClassVar[str] = "privunit"
@@ -209,8 +208,7 @@ class ProjUnit(OfSphere, Coined):
     orthonormal rows. The server adds up W^T times the reports. A vector of norm r < 1 takes the opposite direction with probability (1 - r) / 2. Privacy:
     PrivUnit's whatever the coin, by the density. Utility: unbiased for k = D, as for d <= 32; else as far as W shortens vectors like a uniform projection:
     within 1e-3 where measured. E||estimate||^2 is `projunit_moment`, about 1 + 1 / (2 k) of PrivUnit's in all dimensions. `k` is D, or a power of two from 32
-    on; 0 picks the least within 2 % of the error of D. Cost: 16 k bits; k / 4 + 2 words. Clients take about twice PrivUnit's time, and the server transforms
-    each report.
+    on; 0 picks the least within 2 % of the error of D. Cost: 16 k bits; k / 4 + 2 words. Clients take about twice PrivUnit's time.
     """
 
     name: ClassVar[str] = "projunit"

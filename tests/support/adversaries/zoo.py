@@ -11,10 +11,9 @@ from local_dp.arrays import Bools, Ints, Words
 from local_dp.domains import Domain, symbols
 from local_dp.loss import Approximate, Loss
 from local_dp.noise import Draw, Noise
-from local_dp.randomizers.finite import FiniteChannel
+from local_dp.randomizers.finite import FiniteChannel, flip_weight
 from local_dp.randomizers.frequencies.grr import GRR
-from local_dp.randomizers.numbers.one_bit_mean import OneBitMean
-from local_dp.randomizers.one_bit import flip_weight
+from local_dp.randomizers.numbers.rounded import OneBitMean
 from local_dp.randomizers.places import BitVector, PerCoin
 from local_dp.randomizers.randomizer import Evidence, Randomizer
 from local_dp.randomizers.signs.binary_rr import BinaryRR

@@ -12,9 +12,8 @@ import pytest
 
 from local_dp.bus.address import Address
 from local_dp.bus.blocking import BlockingBus, finish
-from local_dp.bus.interface import ClientBus
+from local_dp.bus.interface import ClientBus, SealedBus
 from local_dp.bus.memory import MemoryBroker
-from local_dp.bus.sealed import SealedBus
 from local_dp.clients.journal import MemoryStore
 from local_dp.clients.member import HOSTS, filters, serve, will
 from local_dp.clients.role import ClientRole

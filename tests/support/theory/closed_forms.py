@@ -29,8 +29,7 @@ from local_dp.randomizers.numbers.window import window_variance
 from local_dp.randomizers.randomizer import Randomizer
 from local_dp.randomizers.registry import RANDOMIZERS
 from local_dp.randomizers.repeated.memoised import memoised_variance
-from local_dp.randomizers.sets.padding_sampling import Padded, padded_variance
-from local_dp.randomizers.sets.pckv import pckv_variances
+from local_dp.randomizers.sets.padding_sampling import Padded, padded_variance, pckv_variances
 from local_dp.randomizers.signs.prefix_signs import excess
 from local_dp.randomizers.table import TableChannel
 from local_dp.randomizers.vectors.nearest_direction import largest_normal, nearest_variance
