@@ -98,7 +98,7 @@ def test_six_c_squared_logs_catch_somebody(coalition: int, runs: int) -> None:
 
 
 def test_his_own_accusation_begins_above_twenty_c_logs() -> None:
-    """With shares of 1/2 a score is the ones of the word where the row has one, less those where it has none: 276 of them are below 20 * 2 ln(10 / .01) = 276.3."""
+    """With shares of 1/2 the first user's score is the number of ones: 276 are below 20 * 2 ln(10 / .01) = 276.3, and 277 above."""
     code = Code(np.full(300, 0.5), np.arange(10)[:, None] == np.zeros(300, dtype=np.int64))
     words = np.arange(300) < np.array([[276], [277]])
     accused = [tardos_accused(code, word, 2, FAILURE).nonzero()[0].tolist() for word in words]
