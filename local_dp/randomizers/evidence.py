@@ -351,13 +351,6 @@ def delta_above(randomizer: FiniteChannel) -> float:
     return worst / randomizer.total * (1 + 1e-9)
 
 
-def keeps_loss(randomizer: Randomizer) -> bool:
-    """Whether the channel loses at most the charge of one report. Raises RefusedError("unverifiable") where that cannot be enumerated."""
-    if isinstance(randomizer.loss, Pure):
-        return exact_ratio(randomizer) <= exp_epsilon(randomizer.nano)
-    return isinstance(randomizer, FiniteChannel) and delta_above(randomizer) <= randomizer.loss.delta
-
-
 def check_loss(randomizer: Randomizer, accepted: frozenset[Evidence] = PROVEN) -> None:
     """Raises RefusedError unless this evidence is accepted ("evidence") and shows a loss of at most the charged epsilon ("unverifiable").
 

@@ -63,16 +63,6 @@ def test_every_word_enumerated_gives_the_declared_channel(kind: type[UnaryEncodi
     assert worst == exact_ratio(randomizer) <= exp_epsilon(randomizer.nano)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_reports_do_not_depend_on_who_is_asked_with_whom(kind: type[UnaryEncoding]) -> None:
-    """The simulated reports of 200,000 clients, many of them with tied words, are those of the same clients asked in parts."""
-    randomizer, noise, cells = kind(1.0, k=5), KeyedNoise(2), np.zeros(1, dtype=np.uint8)
-    values = np.arange(200_000) % 5
-    whole = randomizer.simulated(noise, Draw(3), 0, values, cells)
-    parts = [randomizer.simulated(noise, Draw(3), first, values[first:last], cells) for first, last in ((0, 7), (7, 120_001), (120_001, 200_000))]
-    assert (np.concatenate(parts) == whole).all()
-
-
 @pytest.mark.parametrize("n", [1, 255, 256, 257, 1000, 20_000])
 def test_carry_save_adders_count(n: int) -> None:
     """Packed rows have as many ones at each place as their bits added up, and all ones and all zeros too."""

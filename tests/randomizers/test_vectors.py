@@ -20,8 +20,16 @@ from local_dp.queries.registry import QUERIES
 from local_dp.queries.vectors import Coordinates
 from local_dp.randomizers.evidence import check_loss
 from local_dp.randomizers.vectors.base import UNIT, normals_of, quantiles, signs_of, words_of
-from local_dp.randomizers.vectors.coordinates import DuchiVector, best_signs, mean_sign
-from local_dp.randomizers.vectors.nearest_direction import MAX_DIRECTIONS, NearestDirection, best_directions, largest_normal, nearest_variance
+from local_dp.randomizers.vectors.coordinates import (
+    MAX_DIRECTIONS,
+    DuchiVector,
+    NearestDirection,
+    best_directions,
+    best_signs,
+    largest_normal,
+    mean_sign,
+    nearest_variance,
+)
 from local_dp.randomizers.vectors.privunit import PrivUnit, ProjUnit, mean_length, projunit_moment, projunit_on_axis
 from local_dp.records import Records
 from local_dp.verification.audit import audit

@@ -30,7 +30,7 @@ _BIAS = 1e-8  # of an estimate that is called unbiased
 
 @dataclass(frozen=True, kw_only=True)
 class Compressed(FiniteChannel):
-    """Reports which of N public samples the client picks. A coin picks one of `streams` lists; samples are of the mean law of `inner` over values.
+    """Reports which of N = `alphabet` public samples the client picks. A coin picks one of `streams` lists; samples are of the mean law of `inner` over values.
 
     `inner` is a randomizer's name and `setting` its parameters, "name=value" each; its epsilon is this one's unless `setting` gives it. A subclass gives the
     law of the choice. Privacy: a part common to all choices and values is added or taken off until the worst ratio is e^epsilon, enumerated over all lists.
@@ -42,11 +42,6 @@ class Compressed(FiniteChannel):
     inner: str = "grr"
     setting: tuple[str, ...] = ("k=8",)
     streams: int = 64
-
-    @property
-    @abstractmethod
-    def choices(self) -> int:
-        """N, the number of samples in a list."""
 
     @abstractmethod
     def parts(self, ratios: Ints) -> Ints:
@@ -71,10 +66,10 @@ class Compressed(FiniteChannel):
     def weights(self) -> Words:
         """The channel, shape (streams, values, N)."""
         channel = self._channel
-        if channel.domain.size * self.streams * self.choices > _MOST:
-            raise InputError(f"{self.streams} lists of {self.choices} samples for {channel.domain.size} values make too large a table; give less")
+        if channel.domain.size * self.streams * self.alphabet > _MOST:
+            raise InputError(f"{self.streams} lists of {self.alphabet} samples for {channel.domain.size} values make too large a table; give less")
         weights = channel.channel() >> np.uint64(max(0, channel.word_bits - 32))  # of 32 bits: which law is chosen by is free, and only that is enumerated
-        parts = self.parts(_ratios(weights, self.streams, self.choices))
+        parts = self.parts(_ratios(weights, self.streams, self.alphabet))
         rows = [private_weights(each, exp_epsilon(self.nano), self.word_bits) for each in parts]
         if any(row is None for row in rows):
             raise too_narrow(self)
@@ -82,15 +77,11 @@ class Compressed(FiniteChannel):
 
     @cached_property
     def _guide(self) -> Guide:
-        return Guide.of(self.weights.reshape(-1, self.choices), self.word_bits)
+        return Guide.of(self.weights.reshape(-1, self.alphabet), self.word_bits)
 
     @property
     def domain(self) -> Domain:
         return self._channel.domain
-
-    @property
-    def alphabet(self) -> int:
-        return self.choices
 
     @property
     def cells(self) -> int:
@@ -122,8 +113,8 @@ class Compressed(FiniteChannel):
         decoded = shown.T @ (inverse @ truth)
         decoded += shown.T @ (inverse @ (truth - law @ decoded))  # once more, against rounding
         if abs(law @ decoded - truth).max() > _BIAS:
-            raise InputError(f"{self.name}: {self.streams} lists of {self.choices} samples do not tell the values of {self.inner} apart; give more of them")
-        return np.asarray(decoded.reshape(self.streams, self.choices, *truth.shape[1:]))
+            raise InputError(f"{self.name}: {self.streams} lists of {self.alphabet} samples do not tell the values of {self.inner} apart; give more of them")
+        return np.asarray(decoded.reshape(self.streams, self.alphabet, *truth.shape[1:]))
 
     @cached_property
     def variances(self) -> Floats:
@@ -199,7 +190,7 @@ class SeededRejection(Compressed):
     seed_bits: int = 2
 
     @property
-    def choices(self) -> int:
+    def alphabet(self) -> int:
         return 1 << self.seed_bits
 
     def check(self) -> None:
@@ -208,7 +199,7 @@ class SeededRejection(Compressed):
 
     def parts(self, ratios: Ints) -> Ints:
         accepted = ratios.sum(axis=2, keepdims=True)
-        return np.asarray(ratios * np.int64(self.choices) + (accepted.max(axis=1, keepdims=True) - accepted))
+        return np.asarray(ratios * np.int64(self.alphabet) + (accepted.max(axis=1, keepdims=True) - accepted))
 
 
 MAX_SAMPLES = 64
@@ -230,7 +221,7 @@ class GenProt(Compressed):
     samples: int = 4
 
     @property
-    def choices(self) -> int:
+    def alphabet(self) -> int:
         return self.samples
 
     def check(self) -> None:

@@ -15,7 +15,7 @@ from local_dp.loss import exp_epsilon, split_epsilon
 from local_dp.noise import Draw, Noise
 from local_dp.optimise import least_whole
 from local_dp.randomizers.finite import OneThreshold, ceil_fraction, too_narrow
-from local_dp.randomizers.frequencies.grr import GRR
+from local_dp.randomizers.frequencies.grr import GRR, offsets
 from local_dp.randomizers.frequencies.local_hashing import MAX_CELLS, LinearHash, LocalHashing, length_of
 from local_dp.randomizers.frequencies.unary import OUE, SUE, UnaryEncoding
 from local_dp.randomizers.randomizer import Randomizer, Work
@@ -108,13 +108,9 @@ class MemoisedGRR(TwoSteps, GRR):
 
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
         word = words.dtype.type
-        lasting = self._step(values.astype(np.int64), words >> word(self.word_bits // 2), self.others[0])
-        return self._step(lasting, words & word(self.part - 1), self.others[1]).astype(self.report_dtype)
-
-    def _step(self, values: Ints, words: Words, other: int) -> Ints:
-        """Splits the words into k - 1 equal steps, one for each other symbol, and a last one for the true one."""
-        offset = np.minimum(words // words.dtype.type(other), words.dtype.type(self.k - 1)).astype(np.int64)
-        return np.asarray((values + offset + 1) % self.k)
+        for half, other in zip((words >> word(self.word_bits // 2), words & word(self.part - 1)), self.others, strict=True):
+            values = self.moved(values, offsets(half, other, self.k).astype(np.uint16))
+        return values
 
     def loss_after(self, reports: int) -> float:
         """The loss of so many reports under one label, in nats: `first` epsilon for one, and towards epsilon for many.

@@ -12,7 +12,7 @@ from local_dp.checks import check_whole
 from local_dp.domains import Domain, bit_strings, symbols
 from local_dp.errors import InputError
 from local_dp.loss import exp_epsilon
-from local_dp.randomizers.finite import FiniteChannel, ceil_fraction, too_narrow
+from local_dp.randomizers.finite import ceil_fraction, too_narrow
 from local_dp.randomizers.frequencies.base import joint_of_reports
 from local_dp.randomizers.places import PerCoin, PlaceVector
 from local_dp.randomizers.table import TableChannel
@@ -30,6 +30,7 @@ class Padded(TableChannel):
     g is L times larger: (s + g) / s = e^epsilon (amplification by sampling). Cost: log2 of the number of reports. The table has at most 4096 rows.
     """
 
+    signs: ClassVar[int] = 1  # the reports of an item: two where it comes with a sign
     k: int = 2
     limit: int = 2
 
@@ -50,11 +51,6 @@ class Padded(TableChannel):
     def check(self) -> None:
         super().check()
         check_whole("limit", self.limit, 1, self.k)
-
-    @property
-    def signs(self) -> int:
-        """The reports of an item: two where it comes with a sign."""
-        return 1
 
     def table(self) -> Words:
         reports = self.signs * self.k + self.limit
@@ -274,7 +270,7 @@ class SignedPlaces(PlaceVector):
         return np.concatenate([0 * keys[:1], keys, 2 * keys])
 
     @cached_property
-    def inner(self) -> FiniteChannel:
+    def inner(self) -> SignedPlace:
         return SignedPlace(self.epsilon, word_bits=self.word_bits)
 
     def estimate(self, tally: Tally) -> Estimate:
@@ -328,17 +324,10 @@ class PCKVUE(PerCoin):
         """For each key the number of reports of none, plus and minus, shape (k, 3)."""
         return self.inner.tally(reports, cells)
 
-    @property
-    def _gains(self) -> tuple[float, float, float]:
-        """b; and the weight of a reported sign in share and sum, L / (a - b) and L / (a (2 p - 1))."""
-        place = self.inner.inner
-        assert isinstance(place, SignedPlace)
-        base, sign, follows = place.odds
-        return base, self.limit / (sign - base), self.limit / follows
-
     def _moments(self, counts: Counts, n: int) -> tuple[Floats, Floats, Floats, Floats, Floats]:
         """Of each key the share f and the sum m, n times their variances, and n times their covariance."""
-        base, share, total = self._gains
+        base, sign, follows = self.inner.inner.odds
+        share, total = self.limit / (sign - base), self.limit / follows  # the weights of a reported sign
         plus, minus = counts[:, 1] / n, counts[:, 2] / n
         seen, signed = plus + minus, plus - minus
         f, m = share * (seen - base), total * signed

@@ -32,7 +32,7 @@ from local_dp.randomizers.repeated.memoised import memoised_variance
 from local_dp.randomizers.sets.padding_sampling import Padded, padded_variance, pckv_variances
 from local_dp.randomizers.signs.prefix_signs import excess
 from local_dp.randomizers.table import TableChannel
-from local_dp.randomizers.vectors.nearest_direction import largest_normal, nearest_variance
+from local_dp.randomizers.vectors.coordinates import largest_normal, nearest_variance
 from tests.support.theory.parity_forms import denied, deny, parities
 
 Form: TypeAlias = Callable[[Any, Ints, Floats], Floats]  # randomizer, the values and how likely each is -> n times the variance of each estimate
