@@ -111,7 +111,7 @@ class BlockingBus:
             client.will_set(*self.will)
         client.on_connect, client.on_subscribe = self._on_connect, self._on_subscribe
         client.on_message = lambda client, data, message: self._inbox.append(Delivery(message.topic, bytes(message.payload)))
-        client.on_socket_open = lambda client, data, made: made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        client.on_socket_open = _undelayed
         client.connect_timeout = self._timeout
         self._joined = False
         client.connect(address.host, address.port, KEEPALIVE)
@@ -173,6 +173,10 @@ class BlockingBus:
         if any(reason.is_failure for reason in reasons):
             raise refused_topics(self.address, self.identifier, self.filters)
         self._joined = True
+
+
+def _undelayed(client: paho.Client, data: object, made: Any) -> None:
+    made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
 
 def _check(code: MQTTErrorCode) -> None:

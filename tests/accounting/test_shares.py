@@ -58,9 +58,7 @@ HALF = Fraction(3, 2)
 
 
 @dataclass(frozen=True)
-class Steps(Query):
-    """A column of whole numbers 0..most."""
-
+class Steps(Query):  # a column of whole numbers 0..most
     name: ClassVar[str] = "steps"
     most: int
 

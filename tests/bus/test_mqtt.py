@@ -182,11 +182,11 @@ def test_nothing_is_lost_while_topics_change(kind: str, tmp_path: Path) -> None:
 @needs_mosquitto
 def test_a_connection_begins_with_the_topics_of_now(tmp_path: Path) -> None:
     async def play() -> None:
-        address = Address.parse(broker.url)
+        address = Address.parse(running.url)
         hearing, speaking = MqttBus(address, "hearing", ["t/+"]), MqttBus(address, "speaking", [])
         async with aclosing(await _joined(hearing)) as events:
             await hearing.listen(["t/1", "t/2"])
-            broker.restart()
+            running.restart()
             again = asyncio.ensure_future(anext(events))
             while hearing._client is not None:
                 await asyncio.sleep(0.01)
@@ -197,13 +197,11 @@ def test_a_connection_begins_with_the_topics_of_now(tmp_path: Path) -> None:
                     await speaking.publish(topic, b"1")
                 assert await asyncio.wait_for(anext(events), WAIT) == Delivery("t/2", b"1")
 
-    with mosquitto(tmp_path) as broker:
+    with mosquitto(tmp_path) as running:
         asyncio.run(play())
 
 
-class _Refusing:
-    """A connection to a broker that grants only "t"."""
-
+class _Refusing:  # a connection to a broker that grants only "t"
     def __init__(self) -> None:
         self.said: list[tuple[str, tuple[str, ...]]] = []
 

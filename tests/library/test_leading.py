@@ -88,9 +88,7 @@ def test_two_bytes_that_leave_a_word_open(monkeypatch: pytest.MonkeyPatch) -> No
         assert part.whole.tolist() == drawn.whole[inside].tolist()
 
 
-class Given(KeyedNoise):
-    """Noise of all 16-bit words in order where a byte is looked at, and of all 20-bit words where two are."""
-
+class Given(KeyedNoise):  # noise of all 16-bit words in order where a byte is looked at, and of all 20-bit words where two are
     def leading(self, which: Draw, start: int, stop: int, bits: int, undecided: Callable[[Words], Bools]) -> Leading:
         words = np.arange(start, stop, dtype=np.uint64) << np.uint64(48 if bits == 8 else 44)
         first = (words >> np.uint64(64 - bits)).astype(f"u{bits // 8}")

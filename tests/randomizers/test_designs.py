@@ -68,9 +68,7 @@ def test_the_worst_share(epsilon: float) -> None:
         assert max(everywhere) == pytest.approx(worst_subset_variance(epsilon, order, w), rel=1e-6)
 
 
-class TextbookCollisions(OLH):
-    """Takes 1 / g for the chance of another symbol, as if the row that hashes all to 0 were drawn too."""
-
+class TextbookCollisions(OLH):  # takes 1 / g for the chance of another symbol, as if the row that hashes all to 0 were drawn too
     @property
     def chances(self) -> tuple[float, float]:
         return self.own_chance, 1 / self.hash.g
@@ -248,9 +246,7 @@ def test_collisions_are_taken_off_exactly(epsilon: float, k: int, m: int) -> Non
     np.testing.assert_allclose(estimate.standard_error**2 * n, closed, rtol=1e-5)
 
 
-class Louder(CountMeanSketch):
-    """Sets every bit of a few clients."""
-
+class Louder(CountMeanSketch):  # sets every bit of a few clients
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
         return super().respond(values, words, cells) | np.where(words[:, :1] % 50 == 0, np.uint8(3), np.uint8(0))
 

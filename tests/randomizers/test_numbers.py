@@ -162,9 +162,7 @@ def test_its_variance_is_that_of_the_normal_law() -> None:
     assert delta_above(randomizer) == pytest.approx(1e-6, rel=0.01)
     assert delta_above(randomizer) <= randomizer.loss.delta
 
-    class Overstated(DiscreteGaussian):
-        """Says half of its delta."""
-
+    class Overstated(DiscreteGaussian):  # says half of its delta
         @property
         def loss(self) -> Approximate:
             honest = super().loss
@@ -192,9 +190,7 @@ def test_a_delta_is_labelled_and_refused_where_privacy_is_pure() -> None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Answers(TableChannel):
-    """k answers and none, by a law of this many rows; the truth is `truth` times as likely as another answer, over e^epsilon."""
-
+class Answers(TableChannel):  # k answers and none, by a law of this many rows; the truth is `truth` times as likely as another answer, over e^epsilon
     name: ClassVar[str] = "answers"
     source: ClassVar[str] = "this test"
     k: int = 3

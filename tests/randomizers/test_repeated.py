@@ -137,9 +137,7 @@ def test_reports_of_a_life_agree_as_one_first_step_makes_them() -> None:
     assert n * (agree - seen**2 - (1 - seen) ** 2) > reach
 
 
-class Forgetful(MemoisedGRR):
-    """Makes both steps anew each time: no more than one report in all could be paid with epsilon."""
-
+class Forgetful(MemoisedGRR):  # makes both steps anew each time: no more than one report in all could be paid with epsilon
     def draw(self, noise: Noise, which: Draw, start: int, stop: int) -> np.ndarray:
         return super().draw(noise, Draw(which.round, which.ask), start, stop)
 

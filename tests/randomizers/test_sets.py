@@ -102,9 +102,7 @@ def _check_drawn(randomizer: Any, honest: UnaryEncoding) -> None:
     assert abs(scaled.T @ scaled / runs - np.eye(5)).max() < 6 * math.sqrt(2 / runs)
 
 
-class OneLaw(OUE):
-    """Draws each place's ones as if nobody's value were known: n times the share, binomial."""
-
+class OneLaw(OUE):  # draws each place's ones as if nobody's value were known: n times the share, binomial
     def draw_tally(self, value_counts: Any, generator: np.random.Generator) -> Tally:
         whole = super().draw_tally(value_counts, generator)
         moved = generator.multinomial(whole.n, LAW)
@@ -165,9 +163,7 @@ def test_sampling_amplifies(epsilon: float) -> None:
     assert math.log(ratio) == pytest.approx(epsilon, abs=1e-9)
 
 
-class Unpadded(PaddingSampling):
-    """Draws from the set alone: a single item is reported too often."""
-
+class Unpadded(PaddingSampling):  # draws from the set alone: a single item is reported too often
     def spread(self, gains: Ints) -> Ints:
         single = (gains > 0).sum(axis=1, keepdims=True) == 1
         return np.where(single, gains * np.uint64(2), gains)
@@ -258,17 +254,13 @@ def test_the_rule_which_pckv_is_better(epsilon: float, limit: int) -> None:
     assert PCKVUE(epsilon, k=4, limit=limit).domain == PCKV(epsilon, k=4, limit=limit).domain
 
 
-class TooSure(SignedPlaces):
-    """Its places have twice the epsilon."""
-
+class TooSure(SignedPlaces):  # its places have twice the epsilon
     @cached_property
     def inner(self) -> SignedPlace:
         return SignedPlace(2 * self.epsilon, word_bits=self.word_bits)
 
 
-class OwnSampler(SignedPlaces):
-    """Answers by code of its own, which nobody enumerates."""
-
+class OwnSampler(SignedPlaces):  # answers by code of its own, which nobody enumerates
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
         return super().respond(values, words & np.uint64(1), cells)
 

@@ -159,9 +159,7 @@ def test_vectors_are_a_domain_of_their_own() -> None:
         LocalQuery(Coordinates(("a", "b"), (0.0, 0.0), (1.0, 1.0), "cube"), NearestDirection(1.0, d=2), Cohort(0, 5))
 
 
-class Overspent(PrivUnit):
-    """Chooses the cap as if it had twice the epsilon."""
-
+class Overspent(PrivUnit):  # chooses the cap as if it had twice the epsilon
     @property
     def threshold(self) -> int:
         return int(self.cap.chosen(2 * self.epsilon) * 2.0**64)

@@ -97,9 +97,7 @@ def test_the_accountant_knows_it() -> None:
     assert amplified(WithCoin.of(Hadamard(1.0, k=8)), 1000, 1e-6) == amplified(Hadamard(1.0, k=8), 1000, 1e-6)
 
 
-class Telling(WithCoin):
-    """A wrong twin: the lowest bit of its coin is the value's."""
-
+class Telling(WithCoin):  # a wrong twin: the lowest bit of its coin is the value's
     name: ClassVar[str] = "with-coin"
 
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:

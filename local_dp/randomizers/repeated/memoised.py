@@ -108,9 +108,8 @@ class MemoisedGRR(TwoSteps, GRR):
 
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
         word = words.dtype.type
-        for half, other in zip((words >> word(self.word_bits // 2), words & word(self.part - 1)), self.others, strict=True):
-            values = self.moved(values, offsets(half, other, self.k).astype(np.uint16))
-        return values
+        lasting = self.moved(values, offsets(words >> word(self.word_bits // 2), self.others[0], self.k).astype(np.uint16))
+        return self.moved(lasting, offsets(words & word(self.part - 1), self.others[1], self.k).astype(np.uint16))
 
     def loss_after(self, reports: int) -> float:
         """The loss of so many reports under one label, in nats: `first` epsilon for one, and towards epsilon for many.
