@@ -336,10 +336,7 @@ def too_much(randomizer: Randomizer, ratio: Fraction) -> str:
 
 
 def delta_above(randomizer: FiniteChannel) -> float:
-    """The largest Pr[S | u, c] - e^eps Pr[S | u', c] over all coins c, sets S of reports and values u, u'.
-
-    Rounded up by at most 1e-9 of it plus 1e-15 e^eps. Raises RefusedError("unverifiable") if the channel is too large.
-    """
+    """The largest Pr[S | u, c] - e^eps Pr[S | u', c], up to 1e-9 of it plus 1e-15 e^eps. Raises RefusedError("unverifiable") for too large a channel."""
     _check_size(randomizer, randomizer.cells * randomizer.alphabet * randomizer.domain.size)
     growth, worst = float(exp_epsilon(randomizer.nano)) * (1 - 2**-50), 0.0  # three roundings of 2^-53 each stay above it
     for cell in range(randomizer.cells):

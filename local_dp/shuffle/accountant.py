@@ -115,10 +115,7 @@ MAX_EXACT = 10**6
 
 @dataclass(frozen=True)
 class Amplified:
-    """Bounds on the epsilon (nats) of shuffled reports beside one delta, by name.
-
-    `exact`: the best two bounds enclose the worst data set's epsilon to one part in 10^4.
-    """
+    """Bounds on the epsilon (nats) of shuffled reports beside one delta, by name; `exact`: the best two enclose the worst data set's to one part in 10^4."""
 
     uppers: dict[str, float]
     lowers: dict[str, float]
@@ -229,10 +226,7 @@ def holds(randomizer: Randomizer, clients: int, epsilon: float, delta: float) ->
 
 
 def largest_local(make: Callable[[float], Randomizer], clients: int, epsilon: float, delta: float) -> float:
-    """The largest local epsilon (nats, to 1e-4 of it) at which the shuffled reports of `make(local)` are (epsilon, delta)-private.
-
-    Searches from `epsilon`, which is safe without a shuffler, to at most 20 nats.
-    """
+    """The largest local epsilon (nats, to 1e-4 of it, 20 at most) at which the shuffled reports of `make(local)` are (epsilon, delta)-private."""
     check_clients(clients, delta)
     nano_epsilon(epsilon)
     low, high = epsilon, min(20.0, 2 * epsilon + 1)

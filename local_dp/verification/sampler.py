@@ -141,10 +141,7 @@ def _inner(randomizer: PerCoin) -> FiniteChannel:
 
 
 def counted(randomizer: Channel, pairs: Pairs, words: Words) -> Ints:
-    """The number of times that each report is sent under these words, shape (pairs, alphabet + 1); the last column counts impossible reports.
-
-    All pairs have the same words, shape (n,), or each its own, shape (pairs, n).
-    """
+    """How often each report is sent under these words, shape (pairs, alphabet + 1), the last for impossible ones; words (n,) for all pairs, or (pairs, n)."""
     n, reports = len(pairs), _alphabet(randomizer)
     block = max(1, (1 << 20) // words.shape[-1])
     counts = np.zeros((n, reports + 1), dtype=np.int64)

@@ -48,8 +48,7 @@ def known(name: str) -> Known:
 
 
 def measured(randomizer: Randomizer, honest: Known, law: int) -> None:
-    """Reports of clients drawn from the law vary as the closed form says within 3 %, every estimate or all coordinates together, about what
-    they estimate. Raises AssertionError."""
+    """Reports of clients drawn from the law vary as the closed form says within 3 %, each estimate or all together, about the truth. Raises AssertionError."""
     n = NEEDED.get(honest.randomizer.name, MANY if isinstance(randomizer, FiniteChannel) else FEW)
     values = honest.values[np.random.default_rng(8).choice(len(honest.values), n, p=honest.laws[law])]
     sample, closed = Sample.of(randomizer, values, honest.randomizer), honest.variances[law]

@@ -45,10 +45,7 @@ class Compressed(FiniteChannel):
 
     @abstractmethod
     def parts(self, ratios: Ints) -> Ints:
-        """The law of the choice in whole parts below 2^62, from the ratios of each sample's probability to the mean, in 2^-30.
-
-        Both have the shape (streams, values, N). All rows of a list have one sum.
-        """
+        """The law of the choice in whole parts below 2^62, from each sample's ratio to the mean in 2^-30; both (streams, values, N), rows of one sum."""
 
     def check(self) -> None:
         check_whole("streams", self.streams, 1, 1 << 10)
@@ -102,10 +99,7 @@ class Compressed(FiniteChannel):
 
     @cached_property
     def decoded(self) -> Floats:
-        """The value that each choice stands for, shape (streams, N), or (streams, N, k) for k symbols.
-
-        The table a of least mean square with P a = truth, P the law given each value (Lagrange).
-        """
+        """The value of each choice, shape (streams, N), or (streams, N, k) for symbols: the a of least mean square with P a = truth, P the law (Lagrange)."""
         law = self._law
         shown = law / law.mean(axis=0)
         truth = np.eye(len(law)) if self.domain.kind == "symbols" else np.arange(len(law)) / self.domain.high

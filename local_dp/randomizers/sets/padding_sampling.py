@@ -119,10 +119,7 @@ class PaddingSampling(Padded):
 
 
 def padded_variance(epsilon: float, k: int, limit: int, share: float) -> float:
-    """n times the variance of an item's share, for sets of at most `limit` items: l (1 - l) / g^2, l = s + f g.
-
-    s = 1 / (k + L e^eps), g = (e^eps - 1) s.
-    """
+    """n times the variance of an item's share for sets of at most `limit` = L items: l (1 - l) / g^2, l = s + f g, s = 1 / (k + L e^eps), g = (e^eps - 1) s."""
     base = 1 / (k + limit * np.exp(epsilon))
     gain = np.expm1(epsilon) * base
     seen = base + share * gain
