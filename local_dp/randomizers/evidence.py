@@ -349,10 +349,7 @@ def delta_above(randomizer: FiniteChannel) -> float:
 
 
 def check_loss(randomizer: Randomizer, accepted: frozenset[Evidence] = PROVEN) -> None:
-    """Raises RefusedError unless this evidence is accepted ("evidence") and shows a loss of at most the charged epsilon ("unverifiable").
-
-    Evidence from a density or an audit cannot be repeated here, and is believed where it is accepted.
-    """
+    """Raises RefusedError unless this evidence is accepted ("evidence") and, where it can be repeated, shows at most the charged loss ("unverifiable")."""
     check_evidence(randomizer, accepted)
     if randomizer.evidence in PROVEN and (fault := too_much(randomizer, exact_ratio(randomizer))):
         raise RefusedError("unverifiable", fault)

@@ -73,8 +73,7 @@ def test_carry_save_adders_count(n: int) -> None:
 
 @pytest.mark.parametrize("epsilon", [0.05, 0.5, 1.0, 4.0, 12.0])
 def test_a_threshold_wastes_some_of_epsilon(epsilon: float) -> None:
-    """The exact loss of thresholded noise is that of its two bits, below epsilon and at most about eps / 2 + ln 4. No threshold of the grid
-    has less variance. Unary encoding at the real loss is no worse, so at epsilon much better."""
+    """The loss of thresholded noise is that of its bits, below eps / 2 + ln 4; no threshold has less variance, and unary encoding of that loss no more."""
     randomizer, threshold = THE(epsilon, k=5), best_threshold(nano_epsilon(epsilon)) / STEPS
     loss = math.log(exact_ratio(randomizer))
     p, q = 1 - math.exp(-(1 - threshold) * epsilon / 2) / 2, math.exp(-threshold * epsilon / 2) / 2

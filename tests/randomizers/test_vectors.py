@@ -103,8 +103,7 @@ def test_the_mean_of_signs() -> None:
 
 
 def test_rounding_to_corners_is_exact() -> None:
-    """On a lattice of one step to either side, coordinates of -1 and 1 are never rounded to the other corner: with themselves as corner
-    they are always near. The side a client reports without noise is then sign <z, x>, for every coin."""
+    """On a lattice of one step, corners are never rounded to others: without noise a client reports sign <z, x>, for every coin."""
     randomizer = DuchiVector(1.0, d=3, steps=1)
     coins = public_coins(COINS, 0, 5000)
     signs = signs_of(words_of(coins, 1), 3).astype(np.int64)

@@ -236,10 +236,7 @@ class GenProt(Compressed):
 
 
 def chosen(marked: Floats) -> Floats:
-    """The probability that each of T samples is named, from the independent chances of their marks; shapes (..., T). O(T^3), exact up to rounding.
-
-    Pr[t] = p_t E[1 / (1 + B)] + Pr[no mark] / T, B the number of other marked samples.
-    """
+    """How likely each of T samples is named, by chances of marks, (..., T), O(T^3): p_t E[1 / (1 + B)] + Pr[no mark] / T, B the number of other marked ones."""
     samples, named = marked.shape[-1], []
     for place in range(samples):
         others = [np.ones(marked.shape[:-1])]  # Pr[B = b]

@@ -112,10 +112,7 @@ class MemoisedGRR(TwoSteps, GRR):
         return self.moved(lasting, offsets(words & word(self.part - 1), self.others[1], self.k).astype(np.uint16))
 
     def loss_after(self, reports: int) -> float:
-        """The loss of so many reports under one label, in nats: `first` epsilon for one, and towards epsilon for many.
-
-        The worst reports are all the same: p1 p2^m + (k - 1) q1 q2^m against q1 p2^m + (p1 + (k - 2) q1) q2^m.
-        """
+        """The loss of so many reports under one label, in nats; the worst are alike: p1 p2^m + (k - 1) q1 q2^m against q1 p2^m + (p1 + (k - 2) q1) q2^m."""
         (p1, q1), (p2, q2) = self.odds
         rest = (q2 / p2) ** reports
         return float(np.log((p1 + (self.k - 1) * q1 * rest) / (q1 + (p1 + (self.k - 2) * q1) * rest)))
@@ -199,10 +196,7 @@ class MemoisedRAPPOR(TwoSteps, UnaryEncoding):
         return np.packbits(bits, axis=1, bitorder="little")
 
     def loss_after(self, reports: int) -> float:
-        """The loss of so many reports under one label, in nats: `first` epsilon for one, and towards epsilon for many.
-
-        The worst reports are all 1 at one value's place and all 0 at the other's: at each, the chances of a lasting bit times those of the flips.
-        """
+        """The loss of so many reports under one label, in nats; the worst are all 1 at one value's place and all 0 at the other's."""
         (p, q), (kept, flip) = self.odds
         rest = (flip / kept) ** reports
         ones = (p + (1 - p) * rest) / (q + (1 - q) * rest)

@@ -198,10 +198,7 @@ def digits_of(records: Ints, k: int, steps: int) -> Ints:
 
 
 def pckv_variances(epsilon: float, k: int, limit: int, share: float, total: float) -> tuple[float, float]:
-    """n times the variances of the share f of a key and of the sum m of its numbers, divided by n: l (1 - l) / g^2 and l / g^2 - m^2.
-
-    l = 2 s + f g, s = 1 / (2 k + L e^eps), g = (e^eps - 1) s, for clients with at most L keys.
-    """
+    """n times the variances of a key's share f and sum m by n: l (1 - l) / g^2 and l / g^2 - m^2, l = 2 s + f g, s = 1 / (2 k + L e^eps), g = (e^eps - 1) s."""
     base = 1 / (2 * k + limit * np.exp(epsilon))
     gain = np.expm1(epsilon) * base
     seen = 2 * base + share * gain

@@ -162,10 +162,7 @@ class PrivUnit(OfSphere):
         return points
 
     def _heights(self, words: Words) -> Floats:
-        """<v, x> of each report: whether in the cap by an integer threshold, and then by the inverse of its distribution function.
-
-        Of a uniform point of the sphere sqrt(d - 1) h / sqrt(1 - h^2) is Student's t of d - 1 degrees of freedom.
-        """
+        """<v, x> of each report: in the cap by an integer threshold, then by the inverse of Student's t, the law of sqrt(d - 1) h / sqrt(1 - h^2)."""
         from scipy.special import stdtrit
 
         within = ((words[:, 1] >> np.uint64(64 - _HEIGHT)).astype(np.float64) + 0.5) / (1 << _HEIGHT)
