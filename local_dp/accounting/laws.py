@@ -38,10 +38,7 @@ class Curve:
     infinite: float = 0.0
 
     def delta(self, epsilon: float) -> float:
-        """The least delta beside this epsilon (nats), rounded up: Pr[infinite] + the sum of Pr[loss] (1 - e^(eps - loss)) over losses above epsilon.
-
-        1 below the lowest loss, where more may have been left out.
-        """
+        """The least delta beside this epsilon (nats), rounded up: Pr[infinite] + E[(1 - e^(eps - loss))_+]; 1 below the lowest loss kept."""
         if epsilon < self.lowest:
             return 1.0
         start = max(0, math.floor((epsilon - self.lowest) / self.step) + 1)

@@ -143,10 +143,7 @@ class _Noise:
 
 @dataclass(frozen=True)
 class Gaussian(_Noise):
-    """Normal noise, of one answer or many: the loss is normal with mean mu^2 / 2 and variance mu^2. Several mu^2 add up exactly.
-
-    A law to compare with: no float noise is drawn here.
-    """
+    """Normal noise, of one answer or many, to compare with: the loss is normal with mean mu^2 / 2 and variance mu^2; several mu^2 add up exactly."""
 
     def __add__(self, other: "Gaussian") -> "Gaussian":
         return Gaussian(self.atto_mu2 + other.atto_mu2)

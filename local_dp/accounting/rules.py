@@ -135,10 +135,7 @@ def _basic(losses: Losses, delta: float) -> float:
 
 
 def _spread(losses: Losses, delta: float, mean: Callable[[float], float]) -> float:
-    """sqrt(2 ln(1 / d) sum eps^2) + sum eps mean(eps), d the remaining delta, or half of it if parts need some.
-
-    `mean` is e^eps - 1 in the advanced rule. The tanh form has tanh(eps / 2), as eps tanh(eps / 2) is the largest expected loss.
-    """
+    """sqrt(2 ln(1 / d) sum eps^2) + sum eps mean(eps), d the remaining delta, or half of it if parts need some; `mean` is e^eps - 1 or tanh(eps / 2)."""
     rest = _rest(losses, delta) / (2 if _sharing(losses) else 1)
     parts = _each(losses, delta - rest) if _sharing(losses) else _each(losses, delta)
     if rest <= 0 or not parts:

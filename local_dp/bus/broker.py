@@ -137,10 +137,7 @@ class _Subscribers:
 
 
 class _Subscriptions(dict[str, _Subscribers]):
-    """The subscribers of each filter, for amqtt, which formats this at every subscription for a log that nobody keeps: n clients would pay n times.
-
-    amqtt also iterates over it while it waits; a subscription meanwhile would lose that connection. So iteration takes a copy.
-    """
+    """The subscribers of each filter; amqtt formats this for a log at every subscription, and iterates over it while it waits: so over a copy."""
 
     def __repr__(self) -> str:
         return f"{len(self)} filters"

@@ -336,10 +336,7 @@ def too_much(randomizer: Randomizer, ratio: Fraction) -> str:
 
 
 def delta_above(randomizer: FiniteChannel) -> float:
-    """The largest Pr[S | u, c] - e^eps Pr[S | u', c] over all coins c, sets S of reports and values u, u'.
-
-    Rounded up by at most 1e-9 of it plus 1e-15 e^eps. Raises RefusedError("unverifiable") if the channel is too large.
-    """
+    """The largest Pr[S | u, c] - e^eps Pr[S | u', c], up to 1e-9 of it plus 1e-15 e^eps. Raises RefusedError("unverifiable") for too large a channel."""
     _check_size(randomizer, randomizer.cells * randomizer.alphabet * randomizer.domain.size)
     growth, worst = float(exp_epsilon(randomizer.nano)) * (1 - 2**-50), 0.0  # three roundings of 2^-53 each stay above it
     for cell in range(randomizer.cells):
@@ -351,18 +348,8 @@ def delta_above(randomizer: FiniteChannel) -> float:
     return worst / randomizer.total * (1 + 1e-9)
 
 
-def keeps_loss(randomizer: Randomizer) -> bool:
-    """Whether the channel loses at most the charge of one report. Raises RefusedError("unverifiable") where that cannot be enumerated."""
-    if isinstance(randomizer.loss, Pure):
-        return exact_ratio(randomizer) <= exp_epsilon(randomizer.nano)
-    return isinstance(randomizer, FiniteChannel) and delta_above(randomizer) <= randomizer.loss.delta
-
-
 def check_loss(randomizer: Randomizer, accepted: frozenset[Evidence] = PROVEN) -> None:
-    """Raises RefusedError unless this evidence is accepted ("evidence") and shows a loss of at most the charged epsilon ("unverifiable").
-
-    Evidence from a density or an audit cannot be repeated here, and is believed where it is accepted.
-    """
+    """Raises RefusedError unless this evidence is accepted ("evidence") and, where it can be repeated, shows at most the charged loss ("unverifiable")."""
     check_evidence(randomizer, accepted)
     if randomizer.evidence in PROVEN and (fault := too_much(randomizer, exact_ratio(randomizer))):
         raise RefusedError("unverifiable", fault)

@@ -79,10 +79,7 @@ class Guide:
 
 @dataclass(frozen=True)
 class TableChannel(FiniteChannel):
-    """A finite channel without a public coin that is one table: a subclass gives its `law`, which samples, verifies and decodes it.
-
-    It estimates the symbols' shares, shape (k,), or the mean of numbers in [0, 1], shape ().
-    """
+    """A finite channel without a coin that is one table, by its `law`; it estimates the symbols' shares, shape (k,), or the mean of numbers in [0, 1], ()."""
 
     def law(self) -> Law:
         """Pr[report | value], shape (domain size, alphabet), in fractions or decimals of 60 digits: every row sums to 1."""

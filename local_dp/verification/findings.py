@@ -67,10 +67,7 @@ MAX_VALUES = 130  # values of a larger lattice that are checked, both ends among
 
 
 def truth(domain: Domain, value: Any, parameters: int) -> Floats:
-    """The right estimate from clients that all have the value `value`.
-
-    By the domain: a share of ones, the symbols' shares, signed means, the shares of both ends of each group, a number in [0, 1], or a vector in [-1, 1]^d.
-    """
+    """The right estimate from clients that all have `value`, by the domain: shares, signed means, both ends of each group, a number in [0, 1], a vector."""
     if isinstance(domain, Vectors):
         return np.asarray(value) / domain.high
     if domain.kind == "levels":

@@ -70,10 +70,7 @@ def check_own_coin(randomizer: WithCoin, seed: int) -> Finding:
 
 
 def _unlike_inner(randomizer: PerCoin, seed: int) -> Finding | None:
-    """A report that is not the inner channel's report of the code, for drawn inputs, words and coins; None where there is none.
-
-    A sampler that differs under most coins may use its words in a way of its own: that is no fault, unless the reports are of several places.
-    """
+    """A drawn report that is not the inner channel's of the code, or None. To differ under most coins is no fault, unless reports have several places."""
     if type(randomizer).respond is PerCoin.respond:
         return None
     generator, some, vector = np.random.default_rng(seed), randomizer.domain.some(4 * PAIRS), isinstance(randomizer.inner, Places)
@@ -141,10 +138,7 @@ def _inner(randomizer: PerCoin) -> FiniteChannel:
 
 
 def counted(randomizer: Channel, pairs: Pairs, words: Words) -> Ints:
-    """The number of times that each report is sent under these words, shape (pairs, alphabet + 1); the last column counts impossible reports.
-
-    All pairs have the same words, shape (n,), or each its own, shape (pairs, n).
-    """
+    """How often each report is sent under these words, shape (pairs, alphabet + 1), the last for impossible ones; words (n,) for all pairs, or (pairs, n)."""
     n, reports = len(pairs), _alphabet(randomizer)
     block = max(1, (1 << 20) // words.shape[-1])
     counts = np.zeros((n, reports + 1), dtype=np.int64)
@@ -208,10 +202,7 @@ def _renamed(witness: Witness, values: Ints) -> Witness:
 
 
 def _runs(randomizer: FiniteChannel) -> tuple[Finding | None, Pairs | None]:
-    """Whether at full width the words of each report are one run of its weight's length; and the pairs that differ from most in this.
-
-    Other runs are no fault by themselves: a sampler may cut a report's words into several. But the odd pairs are drawn.
-    """
+    """Whether at full width each report's words are one run of its weight's length; and the pairs that differ from most in this, no fault, but drawn."""
     pairs = pairs_of(randomizer, MAX_WALK // randomizer.alphabet)
     odd = np.flatnonzero(_broken_runs(randomizer, pairs))
     if len(odd) == 0:

@@ -119,9 +119,7 @@ def test_new_runs_do_not_refill_the_lifetime() -> None:
         pay(ledger, "b", 0, 1, 1)
 
 
-class PlainLedger:
-    """The model: one dictionary entry a client, checked client by client."""
-
+class PlainLedger:  # the model: one dictionary entry a client, checked client by client
     def __init__(self, limit: int, lifetime: int) -> None:
         self.limit, self.lifetime = limit, lifetime
         self.run, self.life = Counter[tuple[str, int]](), Counter[int]()

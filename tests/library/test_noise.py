@@ -146,8 +146,7 @@ def test_words_are_read_once_and_in_order() -> None:
 
 
 class Pieces(Tree):
-    """The draws themselves, from enumerated pieces: e^-gamma counts as (3/4)^(gamma / `unit`). A second `first` ends the path: all that came before is
-    rejected, so what is left is the law up to a factor."""
+    """The draws from enumerated pieces: e^-gamma counts as (3/4)^(gamma / `unit`); a second `first` ends the path, which leaves the law up to a factor."""
 
     first, unit, forgotten = 0, Fraction(1), Fraction(1, 10**5)
     discrete_laplace = Draws.discrete_laplace

@@ -68,9 +68,7 @@ def test_the_worst_share(epsilon: float) -> None:
         assert max(everywhere) == pytest.approx(worst_subset_variance(epsilon, order, w), rel=1e-6)
 
 
-class TextbookCollisions(OLH):
-    """Takes 1 / g for the chance of another symbol, as if the row that hashes all to 0 were drawn too."""
-
+class TextbookCollisions(OLH):  # takes 1 / g for the chance of another symbol, as if the row that hashes all to 0 were drawn too
     @property
     def chances(self) -> tuple[float, float]:
         return self.own_chance, 1 / self.hash.g
@@ -96,8 +94,7 @@ def minimax(k: int, growth: float) -> float:
 
 @pytest.mark.parametrize("epsilon", [0.25, 0.5, 1.0, 2.0, 4.0])
 def test_local_hashing_against_the_best_sets(epsilon: float) -> None:
-    """OLH's total variance at the uniform law is never below the minimax bound, at most 21 % above it, and never above k-ary response's; at k = 4^m and
-    epsilon 1 it is within .3 % of the bound."""
+    """OLH's total variance at the uniform law is 1 to 1.21 times the minimax bound, and never above k-ary response's; at k = 4^m and epsilon 1 within .3 %."""
     growth = math.exp(epsilon)
     for k in [*range(2, 131), 256, 1000, 1024, 4096]:
         family = best_hash(nano_epsilon(epsilon), k)
@@ -248,9 +245,7 @@ def test_collisions_are_taken_off_exactly(epsilon: float, k: int, m: int) -> Non
     np.testing.assert_allclose(estimate.standard_error**2 * n, closed, rtol=1e-5)
 
 
-class Louder(CountMeanSketch):
-    """Sets every bit of a few clients."""
-
+class Louder(CountMeanSketch):  # sets every bit of a few clients
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
         return super().respond(values, words, cells) | np.where(words[:, :1] % 50 == 0, np.uint8(3), np.uint8(0))
 

@@ -48,8 +48,7 @@ def known(name: str) -> Known:
 
 
 def measured(randomizer: Randomizer, honest: Known, law: int) -> None:
-    """Reports of clients drawn from the law vary as the closed form says within 3 %, every estimate or all coordinates together, about what
-    they estimate. Raises AssertionError."""
+    """Reports of clients drawn from the law vary as the closed form says within 3 %, each estimate or all together, about the truth. Raises AssertionError."""
     n = NEEDED.get(honest.randomizer.name, MANY if isinstance(randomizer, FiniteChannel) else FEW)
     values = honest.values[np.random.default_rng(8).choice(len(honest.values), n, p=honest.laws[law])]
     sample, closed = Sample.of(randomizer, values, honest.randomizer), honest.variances[law]
@@ -157,8 +156,7 @@ def test_the_covariance_of_bits_is_that_of_one_report(oracle: UnaryEncoding) -> 
 
 @pytest.mark.parametrize("oracle", short(ORACLES, lambda oracle: oracle in ORACLES[:3]), ids=lambda oracle: oracle.name)
 def test_a_quotients_interval_holds_its_level(oracle: FiniteOracle) -> None:
-    """In 4,000 drawn tallies the 95 % interval of w0 / w1 holds the truth within 4 binomial deviations of 95 %; a twin without the
-    covariance does not. Failure probability of the first claim: 6e-5 (normal tail at 4), fixed seed."""
+    """In 4,000 drawn tallies the 95 % interval of w0 / w1 holds the truth in 95 % within 4 deviations (6e-5 by chance); without the covariance it does not."""
     law, singles = _law(oracle), single_estimates(oracle)
     truth = np.einsum("cw,cwm->m", law, singles @ WEIGHTS.T)
     generator, runs, n = np.random.default_rng(5), 4000, 3000

@@ -34,9 +34,7 @@ from tests.support.long import short
 from tests.support.runs.command import in_a_process, local_dp
 
 
-class Teller(GRR):
-    """Declares randomized response, and reports the last symbol as it is."""
-
+class Teller(GRR):  # declares randomized response, and reports the last symbol as it is
     name: ClassVar[str] = "teller"
 
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
@@ -44,9 +42,7 @@ class Teller(GRR):
         return told
 
 
-class Impostor(Teller):
-    """Is equal to everything, and to a built-in randomizer above all."""
-
+class Impostor(Teller):  # is equal to everything, and to a built-in randomizer above all
     def __eq__(self, other: object) -> bool:
         return True
 
@@ -107,9 +103,7 @@ def test_what_was_changed_after_it_was_made_is_refused(held: str, put: object) -
         verify(right)
 
 
-class Counting(BinaryRR):
-    """Right, and counts how often one is made."""
-
+class Counting(BinaryRR):  # right, and counts how often one is made
     name: ClassVar[str] = "counting"
     made: ClassVar[list[int]] = [0]
 

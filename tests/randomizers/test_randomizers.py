@@ -45,91 +45,67 @@ def test_every_built_in_randomizer_conforms(epsilon: float) -> None:
         conform(randomizer, slack=SLACK + epsilon - stated_loss(randomizer))
 
 
-class RoundedAway(BinaryRR):
-    """The flip threshold rounded down: a hair more than epsilon."""
-
+class RoundedAway(BinaryRR):  # the flip threshold rounded down: a hair more than epsilon
     def prepare(self) -> None:
         super().prepare()
         object.__setattr__(self, "flip", self.flip - 1)
 
 
-class Doubled(GRR):
-    """Spends twice the declared epsilon."""
-
+class Doubled(GRR):  # spends twice the declared epsilon
     @property
     def other(self) -> int:
         return GRR(2 * self.epsilon, word_bits=self.word_bits, k=self.k).other
 
 
-class Halved(BinaryRR):
-    """Wastes half of its epsilon."""
-
+class Halved(BinaryRR):  # wastes half of its epsilon
     def prepare(self) -> None:
         object.__setattr__(self, "flip", BinaryRR(self.epsilon / 2, word_bits=self.word_bits).flip)
 
 
-class NotDebiased(BinaryRR):
-    """Reports the share of ones as it came."""
-
+class NotDebiased(BinaryRR):  # reports the share of ones as it came
     def estimate(self, tally: Tally) -> Estimate:
         share = float(tally.counts[0, 1]) / tally.n
         return Estimate(np.asarray(share), np.asarray(math.sqrt(share * (1 - share) / tally.n)), tally.n)
 
 
-class Overconfident(Hadamard):
-    """A standard error without the sampling noise of the symbol."""
-
+class Overconfident(Hadamard):  # a standard error without the sampling noise of the symbol
     def estimate(self, tally: Tally) -> Estimate:
         estimate = super().estimate(tally)
         return replace(estimate, standard_error=np.sqrt((self.gain**2 - 1) / estimate.n) + 0 * estimate.value)
 
 
-class OffByOne(BinaryRR):
-    """Flips at the threshold too."""
-
+class OffByOne(BinaryRR):  # flips at the threshold too
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
         return self.encode(values, cells) ^ (words <= words.dtype.type(self.flip)).view(np.uint8)
 
 
-class OffByOneSymbol(GRR):
-    """Never sends the last of the other symbols."""
-
+class OffByOneSymbol(GRR):  # never sends the last of the other symbols
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
         reports: Words = np.where(words < self.other, values + 1, values) % self.k
         return reports.astype(self.report_dtype)
 
 
-class SharedCoin(BinaryRR):
-    """Neighbouring clients use one coin."""
-
+class SharedCoin(BinaryRR):  # neighbouring clients use one coin
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
         return super().respond(values, np.repeat(words[::2], 2)[: len(words)], cells)
 
 
-class Miscounting(Hadamard):
-    """Forgets the cell."""
-
+class Miscounting(Hadamard):  # forgets the cell
     def tally(self, reports: Words, cells: Words) -> Tally:
         return super().tally(reports, np.zeros_like(cells))
 
 
-class WrongLog(GRR):
-    """A density in bits."""
-
+class WrongLog(GRR):  # a density in bits
     def log_probability(self, reports: Ints, values: Ints, cells: Ints) -> Floats:
         return super().log_probability(reports, values, cells) / math.log(2)
 
 
-class Leaky(GRR):
-    """Weights that do not sum to 2^word_bits."""
-
+class Leaky(GRR):  # weights that do not sum to 2^word_bits
     def weight(self, reports: Ints, values: Ints, cells: Ints) -> Words:
         return super().weight(reports, values, cells) + np.uint64(1)
 
 
-class Forgetful(GRR):
-    """params() leaves k out."""
-
+class Forgetful(GRR):  # params() leaves k out
     def params(self) -> dict[str, Any]:
         return {"epsilon": self.epsilon}
 

@@ -65,17 +65,13 @@ def test_the_enumerated_sampler_is_the_declared_matrix(name: str, k: int) -> Non
 
 
 @dataclass(frozen=True, kw_only=True)
-class FloatLaplace(OpaqueNoise):
-    """Textbook Laplace noise on a bit, proved from its density."""
-
+class FloatLaplace(OpaqueNoise):  # textbook Laplace noise on a bit, proved from its density
     name: ClassVar[str] = "float-laplace"
     evidence: ClassVar[Evidence] = "density"
     k: int = 2
 
 
-class AuditedLaplace(FloatLaplace):
-    """The same, which says that it was audited."""
-
+class AuditedLaplace(FloatLaplace):  # the same, which says that it was audited
     name: ClassVar[str] = "audited-laplace"
     evidence: ClassVar[Evidence] = "audited"
 

@@ -63,16 +63,6 @@ def test_every_word_enumerated_gives_the_declared_channel(kind: type[UnaryEncodi
     assert worst == exact_ratio(randomizer) <= exp_epsilon(randomizer.nano)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_reports_do_not_depend_on_who_is_asked_with_whom(kind: type[UnaryEncoding]) -> None:
-    """The simulated reports of 200,000 clients, many of them with tied words, are those of the same clients asked in parts."""
-    randomizer, noise, cells = kind(1.0, k=5), KeyedNoise(2), np.zeros(1, dtype=np.uint8)
-    values = np.arange(200_000) % 5
-    whole = randomizer.simulated(noise, Draw(3), 0, values, cells)
-    parts = [randomizer.simulated(noise, Draw(3), first, values[first:last], cells) for first, last in ((0, 7), (7, 120_001), (120_001, 200_000))]
-    assert (np.concatenate(parts) == whole).all()
-
-
 @pytest.mark.parametrize("n", [1, 255, 256, 257, 1000, 20_000])
 def test_carry_save_adders_count(n: int) -> None:
     """Packed rows have as many ones at each place as their bits added up, and all ones and all zeros too."""
@@ -83,8 +73,7 @@ def test_carry_save_adders_count(n: int) -> None:
 
 @pytest.mark.parametrize("epsilon", [0.05, 0.5, 1.0, 4.0, 12.0])
 def test_a_threshold_wastes_some_of_epsilon(epsilon: float) -> None:
-    """The exact loss of thresholded noise is that of its two bits, below epsilon and at most about eps / 2 + ln 4. No threshold of the grid
-    has less variance. Unary encoding at the real loss is no worse, so at epsilon much better."""
+    """The loss of thresholded noise is that of its bits, below eps / 2 + ln 4; no threshold has less variance, and unary encoding of that loss no more."""
     randomizer, threshold = THE(epsilon, k=5), best_threshold(nano_epsilon(epsilon)) / STEPS
     loss = math.log(exact_ratio(randomizer))
     p, q = 1 - math.exp(-(1 - threshold) * epsilon / 2) / 2, math.exp(-threshold * epsilon / 2) / 2
@@ -112,9 +101,7 @@ def _check_drawn(randomizer: Any, honest: UnaryEncoding) -> None:
     assert abs(scaled.T @ scaled / runs - np.eye(5)).max() < 6 * math.sqrt(2 / runs)
 
 
-class OneLaw(OUE):
-    """Draws each place's ones as if nobody's value were known: n times the share, binomial."""
-
+class OneLaw(OUE):  # draws each place's ones as if nobody's value were known: n times the share, binomial
     def draw_tally(self, value_counts: Any, generator: np.random.Generator) -> Tally:
         whole = super().draw_tally(value_counts, generator)
         moved = generator.multinomial(whole.n, LAW)
@@ -175,9 +162,7 @@ def test_sampling_amplifies(epsilon: float) -> None:
     assert math.log(ratio) == pytest.approx(epsilon, abs=1e-9)
 
 
-class Unpadded(PaddingSampling):
-    """Draws from the set alone: a single item is reported too often."""
-
+class Unpadded(PaddingSampling):  # draws from the set alone: a single item is reported too often
     def spread(self, gains: Ints) -> Ints:
         single = (gains > 0).sum(axis=1, keepdims=True) == 1
         return np.where(single, gains * np.uint64(2), gains)
@@ -268,17 +253,13 @@ def test_the_rule_which_pckv_is_better(epsilon: float, limit: int) -> None:
     assert PCKVUE(epsilon, k=4, limit=limit).domain == PCKV(epsilon, k=4, limit=limit).domain
 
 
-class TooSure(SignedPlaces):
-    """Its places have twice the epsilon."""
-
+class TooSure(SignedPlaces):  # its places have twice the epsilon
     @cached_property
     def inner(self) -> SignedPlace:
         return SignedPlace(2 * self.epsilon, word_bits=self.word_bits)
 
 
-class OwnSampler(SignedPlaces):
-    """Answers by code of its own, which nobody enumerates."""
-
+class OwnSampler(SignedPlaces):  # answers by code of its own, which nobody enumerates
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
         return super().respond(values, words & np.uint64(1), cells)
 

@@ -174,10 +174,7 @@ class Design(DirectOracle, OfSymbols):
 
 @dataclass(frozen=True)
 class CodedOracle(PerCoin, FiniteOracle, OfSymbols):
-    """Reports the code of the symbol in a public row, one of `cells`, by the channel `inner`. The tally is a table of rows and codes.
-
-    A 64-bit coin picks each row with probability 1 / cells up to 2^-52.
-    """
+    """Reports by `inner` the code of the symbol in a public row, one of `cells`, as likely as any up to 2^-52; the tally is a table of rows and codes."""
 
     @cached_property
     @abstractmethod

@@ -231,10 +231,7 @@ class OLH(LocalHashing):
 
 @dataclass(frozen=True, kw_only=True)
 class BLH(LocalHashing):
-    """Local hashing to one bit: one-bit Hadamard without the row that hashes all symbols to 0.
-
-    Utility: the variance of `LocalHashing`, below (C^2 - f^2) / n. Cost: 1 bit.
-    """
+    """Local hashing to one bit: one-bit Hadamard without the row that hashes all symbols to 0; the variance is below (C^2 - f^2) / n. Cost: 1 bit."""
 
     name: ClassVar[str] = "blh"
     source: ClassVar[str] = "Bassily, Smith 2015; Wang, Blocki, Li, Jha 2017"

@@ -59,10 +59,7 @@ class OwnPlace(BitVector, FrequencyOracle):
 
 @dataclass(frozen=True)
 class UnaryEncoding(OwnPlace, OfSymbols):
-    """One place for each of k symbols. Utility: each frequency has variance l (1 - l) / (n (p - q)^2), l = q + f (p - q), whatever k.
-
-    Cost: k bits and k words. 2 <= k <= 4096.
-    """
+    """One place for each of k symbols, 2 <= k <= 4096: each frequency has variance l (1 - l) / (n (p - q)^2), l = q + f (p - q). Cost: k bits and words."""
 
     def _fits(self, bits: int) -> bool:
         (other, own), total = self._weights(bits), 1 << bits

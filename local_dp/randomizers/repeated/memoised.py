@@ -15,7 +15,7 @@ from local_dp.loss import exp_epsilon, split_epsilon
 from local_dp.noise import Draw, Noise
 from local_dp.optimise import least_whole
 from local_dp.randomizers.finite import OneThreshold, ceil_fraction, too_narrow
-from local_dp.randomizers.frequencies.grr import GRR
+from local_dp.randomizers.frequencies.grr import GRR, offsets
 from local_dp.randomizers.frequencies.local_hashing import MAX_CELLS, LinearHash, LocalHashing, length_of
 from local_dp.randomizers.frequencies.unary import OUE, SUE, UnaryEncoding
 from local_dp.randomizers.randomizer import Randomizer, Work
@@ -108,19 +108,11 @@ class MemoisedGRR(TwoSteps, GRR):
 
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
         word = words.dtype.type
-        lasting = self._step(values.astype(np.int64), words >> word(self.word_bits // 2), self.others[0])
-        return self._step(lasting, words & word(self.part - 1), self.others[1]).astype(self.report_dtype)
-
-    def _step(self, values: Ints, words: Words, other: int) -> Ints:
-        """Splits the words into k - 1 equal steps, one for each other symbol, and a last one for the true one."""
-        offset = np.minimum(words // words.dtype.type(other), words.dtype.type(self.k - 1)).astype(np.int64)
-        return np.asarray((values + offset + 1) % self.k)
+        lasting = self.moved(values, offsets(words >> word(self.word_bits // 2), self.others[0], self.k).astype(np.uint16))
+        return self.moved(lasting, offsets(words & word(self.part - 1), self.others[1], self.k).astype(np.uint16))
 
     def loss_after(self, reports: int) -> float:
-        """The loss of so many reports under one label, in nats: `first` epsilon for one, and towards epsilon for many.
-
-        The worst reports are all the same: p1 p2^m + (k - 1) q1 q2^m against q1 p2^m + (p1 + (k - 2) q1) q2^m.
-        """
+        """The loss of so many reports under one label, in nats; the worst are alike: p1 p2^m + (k - 1) q1 q2^m against q1 p2^m + (p1 + (k - 2) q1) q2^m."""
         (p1, q1), (p2, q2) = self.odds
         rest = (q2 / p2) ** reports
         return float(np.log((p1 + (self.k - 1) * q1 * rest) / (q1 + (p1 + (self.k - 2) * q1) * rest)))
@@ -204,10 +196,7 @@ class MemoisedRAPPOR(TwoSteps, UnaryEncoding):
         return np.packbits(bits, axis=1, bitorder="little")
 
     def loss_after(self, reports: int) -> float:
-        """The loss of so many reports under one label, in nats: `first` epsilon for one, and towards epsilon for many.
-
-        The worst reports are all 1 at one value's place and all 0 at the other's: at each, the chances of a lasting bit times those of the flips.
-        """
+        """The loss of so many reports under one label, in nats; the worst are all 1 at one value's place and all 0 at the other's."""
         (p, q), (kept, flip) = self.odds
         rest = (flip / kept) ** reports
         ones = (p + (1 - p) * rest) / (q + (1 - q) * rest)

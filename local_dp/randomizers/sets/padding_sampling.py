@@ -12,7 +12,7 @@ from local_dp.checks import check_whole
 from local_dp.domains import Domain, bit_strings, symbols
 from local_dp.errors import InputError
 from local_dp.loss import exp_epsilon
-from local_dp.randomizers.finite import FiniteChannel, ceil_fraction, too_narrow
+from local_dp.randomizers.finite import ceil_fraction, too_narrow
 from local_dp.randomizers.frequencies.base import joint_of_reports
 from local_dp.randomizers.places import PerCoin, PlaceVector
 from local_dp.randomizers.table import TableChannel
@@ -30,6 +30,7 @@ class Padded(TableChannel):
     g is L times larger: (s + g) / s = e^epsilon (amplification by sampling). Cost: log2 of the number of reports. The table has at most 4096 rows.
     """
 
+    signs: ClassVar[int] = 1  # the reports of an item: two where it comes with a sign
     k: int = 2
     limit: int = 2
 
@@ -50,11 +51,6 @@ class Padded(TableChannel):
     def check(self) -> None:
         super().check()
         check_whole("limit", self.limit, 1, self.k)
-
-    @property
-    def signs(self) -> int:
-        """The reports of an item: two where it comes with a sign."""
-        return 1
 
     def table(self) -> Words:
         reports = self.signs * self.k + self.limit
@@ -123,10 +119,7 @@ class PaddingSampling(Padded):
 
 
 def padded_variance(epsilon: float, k: int, limit: int, share: float) -> float:
-    """n times the variance of an item's share, for sets of at most `limit` items: l (1 - l) / g^2, l = s + f g.
-
-    s = 1 / (k + L e^eps), g = (e^eps - 1) s.
-    """
+    """n times the variance of an item's share for sets of at most `limit` = L items: l (1 - l) / g^2, l = s + f g, s = 1 / (k + L e^eps), g = (e^eps - 1) s."""
     base = 1 / (k + limit * np.exp(epsilon))
     gain = np.expm1(epsilon) * base
     seen = base + share * gain
@@ -205,10 +198,7 @@ def digits_of(records: Ints, k: int, steps: int) -> Ints:
 
 
 def pckv_variances(epsilon: float, k: int, limit: int, share: float, total: float) -> tuple[float, float]:
-    """n times the variances of the share f of a key and of the sum m of its numbers, divided by n: l (1 - l) / g^2 and l / g^2 - m^2.
-
-    l = 2 s + f g, s = 1 / (2 k + L e^eps), g = (e^eps - 1) s, for clients with at most L keys.
-    """
+    """n times the variances of a key's share f and sum m by n: l (1 - l) / g^2 and l / g^2 - m^2, l = 2 s + f g, s = 1 / (2 k + L e^eps), g = (e^eps - 1) s."""
     base = 1 / (2 * k + limit * np.exp(epsilon))
     gain = np.expm1(epsilon) * base
     seen = 2 * base + share * gain
@@ -274,7 +264,7 @@ class SignedPlaces(PlaceVector):
         return np.concatenate([0 * keys[:1], keys, 2 * keys])
 
     @cached_property
-    def inner(self) -> FiniteChannel:
+    def inner(self) -> SignedPlace:
         return SignedPlace(self.epsilon, word_bits=self.word_bits)
 
     def estimate(self, tally: Tally) -> Estimate:
@@ -328,17 +318,10 @@ class PCKVUE(PerCoin):
         """For each key the number of reports of none, plus and minus, shape (k, 3)."""
         return self.inner.tally(reports, cells)
 
-    @property
-    def _gains(self) -> tuple[float, float, float]:
-        """b; and the weight of a reported sign in share and sum, L / (a - b) and L / (a (2 p - 1))."""
-        place = self.inner.inner
-        assert isinstance(place, SignedPlace)
-        base, sign, follows = place.odds
-        return base, self.limit / (sign - base), self.limit / follows
-
     def _moments(self, counts: Counts, n: int) -> tuple[Floats, Floats, Floats, Floats, Floats]:
         """Of each key the share f and the sum m, n times their variances, and n times their covariance."""
-        base, share, total = self._gains
+        base, sign, follows = self.inner.inner.odds
+        share, total = self.limit / (sign - base), self.limit / follows  # the weights of a reported sign
         plus, minus = counts[:, 1] / n, counts[:, 2] / n
         seen, signed = plus + minus, plus - minus
         f, m = share * (seen - base), total * signed
