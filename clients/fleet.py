@@ -15,7 +15,7 @@ from local_dp.clients.process import FAILED, MemberConfig
 from local_dp.errors import BusError
 from local_dp.randomizers.randomizer import Randomizer
 from local_dp.randomizers.with_coin import without_coin
-from local_dp.verification.gate import is_built_in
+from local_dp.verification.audit import is_built_in
 
 _CONNECTING = 64  # members joining the broker at one time: brokers have short listen queues
 LEAN = {"OPENBLAS_NUM_THREADS": "1", "MALLOC_ARENA_MAX": "1"}  # a member computes little: no thread pool, one heap

@@ -19,11 +19,9 @@ import msgpack
 
 from local_dp.bus.blocking import finish
 from local_dp.bus.children import allow_open_files
-from local_dp.bus.interface import CONNECTED, Connected, Delivery
-from local_dp.bus.sealed import SealedBus
-from local_dp.clients.member import serve
+from local_dp.bus.interface import CONNECTED, Connected, Delivery, SealedBus
+from local_dp.clients.member import never_heard, serve
 from local_dp.clients.process import MemberConfig, RunConfig, introduce, live
-from local_dp.clients.silence_output import never_heard
 from local_dp.errors import RefusedError
 from local_dp.oracles.local.asked import Cohort, LocalQuery
 from local_dp.queries.query import QUERIES
@@ -31,7 +29,7 @@ from local_dp.queries.tables import Question
 from local_dp.randomizers.registry import RANDOMIZERS
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.sealing import Party, public
-from local_dp.verification.gate import verify
+from local_dp.verification.audit import verify
 from local_dp.wire import Ask, Request, encode, topic
 
 _TURNS = 10  # Python rewrites the code of a function once that has run eight times: here, and not in each child

@@ -1,15 +1,50 @@
-"""A client role on the bus: a process with one client, or a host with many."""
+"""A client role on the bus: a process with one client, or a host with many. It is silent while a record is read: any output could reveal the record."""
 
-from collections.abc import Awaitable, Callable
-from contextlib import aclosing
+import io
+import logging
+import os
+import warnings
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import aclosing, contextmanager, redirect_stderr, redirect_stdout
 from math import ceil
 
 from local_dp.bus.interface import ClientBus, Connected, Delivery
 from local_dp.clients.role import ClientRole
-from local_dp.clients.silence_output import unheard
 from local_dp.errors import WireError
 from local_dp.sealing import Envelopes
 from local_dp.wire import CLIENT, EVERYBODY, End, Gone, Hello, Receipt, Request, Roll, decode, encode, topic
+
+
+class _Nowhere(io.TextIOBase):
+    def write(self, text: str) -> int:
+        return len(text)
+
+
+_NOWHERE = _Nowhere()
+
+
+@contextmanager
+def unheard() -> Iterator[None]:
+    """Drops all that is printed, warned or logged meanwhile."""
+    before = logging.root.manager.disable
+    logging.disable(logging.CRITICAL)
+    try:
+        with warnings.catch_warnings(), redirect_stdout(_NOWHERE), redirect_stderr(_NOWHERE):
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logging.disable(before)
+
+
+def never_heard() -> None:
+    """Closes both streams of this process for good, for native code as well. Its errors go over another line."""
+    logging.disable(logging.CRITICAL)
+    warnings.simplefilter("ignore")
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 1)
+    os.dup2(nowhere, 2)
+    os.close(nowhere)
+
 
 GROUP_SIZE = 250
 HOSTS = "hosts"

@@ -3,23 +3,141 @@
 One role holds the clients start..start + len(records), each with its own record, ledger entry and stream of words. A client process holds one.
 """
 
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from hashlib import blake2b
+from typing import Generic, TypeVar
 
 import numpy as np
 
 from local_dp.clients.journal import Commit, Store
-from local_dp.clients.refusals import FAILED, known, line
-from local_dp.clients.verification_budget import Work
+from local_dp.domains import Parameter
 from local_dp.errors import InputError, RefusedError
 from local_dp.ledger import Charge
 from local_dp.noise import KeyedNoise, Noise
 from local_dp.oracles.local.asked import Cohort, LocalQuery, Spoken, respond
-from local_dp.randomizers.evidence import PROVEN
+from local_dp.queries.query import QUERIES, Query
+from local_dp.randomizers.evidence import PROVEN, entries
 from local_dp.randomizers.randomizer import Evidence, Randomizer
+from local_dp.randomizers.registry import RANDOMIZERS
 from local_dp.randomizers.with_coin import WithCoin
 from local_dp.records import Records, chunks
+from local_dp.verification.audit import is_built_in, verify
 from local_dp.wire import MAX_LINES, Account, Ask, Receipt, Refusal, Reply, Request, Span, encode, per_message
+
+FAILED = "failed"
+NAMED = 3  # names in a line
+TEXTS = {
+    "budget": "round {round} costs more than this client's budget has left for it",
+    "store": "this client cannot read or write its store of spent budget; see its own messages",
+    "ceiling": "round {round} exceeds this client's ceiling of rounds or bytes, or asks for less epsilon than its least",
+    "equivocation": "round {round} of run {run}, or a label in it, was asked before with something else; give it a name of its own",
+    "unknown-query": "this client lacks a query of {queries}; install its package there",
+    "unknown-randomizer": "this client lacks a randomizer of {randomizers}; install its package there",
+    "not-allowed": "a randomizer of {randomizers} is not on this client's list; ask by another, or --allow it there",
+    "bad-parameters": "this client accepts no such parameter of {queries} or {randomizers}; correct it",
+    "bad-query": "{queries} does not fit the columns of this client's table, or the values that {randomizers} takes; correct the question, or its schema",
+    "evidence": "this client does not accept the evidence for the loss of {randomizers}; use a verified randomizer",
+    "too-much": "to build and verify {randomizers} is more work than this client does for one request, or in its life",
+    "unverifiable": "{randomizers} failed the verification; `local-dp audit` on the client's machine shows why",
+    FAILED: "round {round} cannot be answered",
+}
+
+
+def known(code: str) -> str:
+    """The code, if it is one that a client gives."""
+    return code if code in TEXTS else FAILED
+
+
+def reason(code: str, request: Request) -> str:
+    return TEXTS[code].format(run=request.run, round=request.round, queries=_names(request.asks, "query"), randomizers=_names(request.asks, "randomizer"))
+
+
+def _names(asks: Iterable[Ask], what: str) -> str:
+    names = list(dict.fromkeys(getattr(ask, what) for ask in asks))
+    return ", ".join(names[:NAMED]) + (f" and {len(names) - NAMED} more" if len(names) > NAMED else "")
+
+
+FOR_ONE = 1 << 28  # entries of channels in one request, each some 30 ns at the slowest
+FOR_LIFE = 1 << 32
+_BUILD = 1 << 20  # entries that building one counts as
+_AUDIT = 1 << 26  # entries that auditing one of another package counts as
+_KEPT = 16  # queries and randomizers that are not built again
+
+Made = TypeVar("Made")
+
+
+class _Recent(Generic[Made]):
+    """The last ones that were asked for, by name and parameters."""
+
+    def __init__(self) -> None:
+        self._made = OrderedDict[str, Made]()
+
+    def of(self, key: str, make: Callable[[], Made]) -> Made:
+        """The one under this key, made if it is not there."""
+        if key not in self._made:
+            self._made[key] = make()
+            if len(self._made) > _KEPT:
+                self._made.popitem(last=False)
+        self._made.move_to_end(key)
+        return self._made[key]
+
+
+def _key(name: str, params: Mapping[str, Parameter]) -> str:
+    return repr((name, sorted(params.items())))
+
+
+class Work:
+    """The queries and randomizers of one client. Their cost in entries of channels is counted before it is spent."""
+
+    def __init__(self, evidence: frozenset[Evidence], schema: Records) -> None:
+        self.evidence = evidence
+        self.schema = schema
+        self.done = 0
+        self._end = 0
+        self._queries = _Recent[Query]()
+        self._randomizers = _Recent[Randomizer]()
+        self._verified: dict[str, Randomizer] = {}
+
+    def begin(self) -> None:
+        self._end = min(self.done + FOR_ONE, FOR_LIFE)
+
+    def query(self, name: str, params: Mapping[str, Parameter]) -> Query:
+        """The query, which fits the names and types of the columns. Raises RefusedError, or InputError if it does not fit."""
+
+        def make() -> Query:
+            query = QUERIES.build(name, params)
+            query.values(self.schema)
+            return query
+
+        return self._queries.of(_key(name, params), make)
+
+    def build(self, name: str, params: Mapping[str, Parameter]) -> Randomizer:
+        """The randomizer, not verified. Raises RefusedError, "too-much" among others."""
+
+        def make() -> Randomizer:
+            self._spend(_BUILD)
+            return RANDOMIZERS.build(name, params)
+
+        return self._randomizers.of(_key(name, params), make)
+
+    def verify(self, randomizers: Iterable[Randomizer]) -> None:
+        """Raises RefusedError unless each passes `local_dp.verification.audit`, or "too-much" before it is tried."""
+        for each in randomizers:
+            key = _key(each.name, each.params())
+            before = self._verified.get(key)
+            if before is each:
+                continue
+            if before is None and each.evidence in self.evidence:  # else the verdict costs nothing
+                self._spend(entries(each) if is_built_in(each) else _AUDIT)
+            verify(each, self.evidence)
+            self._verified[key] = each
+
+    def _spend(self, units: int) -> None:
+        if self.done + units > self._end:
+            raise RefusedError("too-much", f"{units} entries on top of {self.done}, where a request may take {FOR_ONE} and a life {FOR_LIFE}")
+        self.done += units
 
 
 @dataclass(frozen=True)
@@ -160,7 +278,7 @@ class ClientRole:
         return replies
 
     def _refusal(self, request: Request, code: str, cause: str = "") -> Refusal:
-        text = line(code, request) + cause
+        text = reason(code, request) + cause
         return Refusal(run=request.run, round=request.round, member=self.member, start=self.start, stop=self.stop, code=code, text=text[:1000])
 
 

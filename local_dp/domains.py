@@ -7,6 +7,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from local_dp.arrays import Counts, Ints
+from local_dp.checks import check_dimension, check_whole
 from local_dp.errors import InputError
 
 Parameter: TypeAlias = int | float | str | tuple[str, ...] | tuple[float, ...]
@@ -46,7 +47,6 @@ class Domain:
         return self.values() if self.size <= most else self.low + np.arange(most, dtype=np.int64) * (self.size - 1) // max(1, most - 1)
 
     def shape(self, n: int) -> tuple[int, ...]:
-        """That of n values."""
         return (n,)
 
     def first(self, n: int) -> Counts:
@@ -90,7 +90,6 @@ class Vectors(Domain):
         return n, self.d
 
     def first(self, n: int) -> Counts:
-        """Nothing, n times, shape (n, d)."""
         return np.zeros((n, self.d), dtype=np.int64)
 
     def clip(self, values: Ints) -> Ints:
@@ -105,7 +104,7 @@ class Vectors(Domain):
 
 def symbols(k: int) -> Domain:
     """One of k symbols, 0..k-1; k = 2 is a yes/no answer with 1 for yes. 2 <= k <= 4096."""
-    _check_symbols(k, 2)
+    check_whole("k", k, 2, MAX_SYMBOLS)
     return Domain("symbols", 0, k - 1)
 
 
@@ -116,14 +115,13 @@ def bit_or_silence() -> Domain:
 
 def bit_strings(length: int) -> Domain:
     """One of 2^length symbols, each a string of bits read as a number. 1 <= length <= 22."""
-    if type(length) is not int or not 1 <= length <= MAX_LENGTH:
-        raise InputError(f"length is {length!r}; give the bits of a symbol, from 1 to {MAX_LENGTH}")
+    check_whole("length", length, 1, MAX_LENGTH)
     return Domain("symbols", 0, (1 << length) - 1)
 
 
 def signed_symbols(k: int) -> Domain:
     """Plus or minus one of k symbols, or nothing: +(j+1) and -(j+1) are symbol j with its sign, 0 is null. 1 <= k <= 4096."""
-    _check_symbols(k, 1)
+    check_whole("k", k, 1, MAX_SYMBOLS)
     return Domain("signed symbols", -k, k)
 
 
@@ -139,8 +137,7 @@ MAX_DIMENSION = 1024
 
 def vectors(kind: Literal["cube", "ball"], d: int, steps: int) -> Vectors:
     """Vectors in the cube [-1, 1]^d or in the Euclidean unit ball, on a lattice of `steps`, a power of two, to either side. 1 <= d <= 1024, steps <= 2^14."""
-    if type(d) is not int or not 1 <= d <= MAX_DIMENSION:
-        raise InputError(f"d is {d!r}; give a whole number from 1 to {MAX_DIMENSION}")
+    check_dimension(d, MAX_DIMENSION)
     if type(steps) is not int or not 1 <= steps <= 1 << 14 or steps & (steps - 1):
         raise InputError(f"the lattice has {steps!r} steps to either side; give a power of two up to 2^14")
     return Vectors(kind, -steps, steps, d)
@@ -151,8 +148,3 @@ def grouped_levels(steps: int, groups: int) -> Domain:
     if type(groups) is not int or groups < 1:
         raise InputError(f"there are {groups!r} groups; give a whole number of 1 or more")
     return Domain("grouped levels", 0, groups * levels(steps).size)
-
-
-def _check_symbols(k: int, least: int) -> None:
-    if type(k) is not int or not least <= k <= MAX_SYMBOLS:
-        raise InputError(f"k is {k!r}; give a whole number of symbols from {least} to {MAX_SYMBOLS}")

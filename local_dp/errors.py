@@ -45,10 +45,7 @@ def printable(text: str) -> str:
 
 
 def unknown(what: str, name: str, known: Iterable[str], listing: str = "") -> str:
-    """The line for an unknown name: the nearest known name, and all of them. `what` begins the line.
-
-    Where there are more than 40, the line has the first ten, and the command that lists all.
-    """
+    """The line for an unknown name, begun by `what`: the nearest known name and all of them, or of more than 40 the first ten and how to list all."""
     from difflib import get_close_matches  # here: it is needed when something is wrong, and takes time to import
 
     names = list(known)

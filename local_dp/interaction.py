@@ -1,4 +1,8 @@
-"""Algorithms ask oracles, all at once or in rounds, and their type says which."""
+"""Algorithms ask oracles, all at once or in rounds, and their type says which.
+
+Q is a query, A an answer, R the result. LocalQuery + Nonadaptive is a non-interactive local algorithm (LNI), LocalQuery + Adaptive an interactive one (LI),
+LocalQuery + Repeated one that asks the same clients again (FI); StatisticalQuery + Nonadaptive and + Adaptive are NASQ and SQ algorithms.
+"""
 
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
@@ -103,8 +107,7 @@ def translate(algorithm: Adaptive[Q, A, R], ask: Ask[Q, NewQ], read: Read[Q, New
 def translate(algorithm: Algorithm[Q, A, R], ask: Ask[Q, NewQ], read: Read[Q, NewQ, NewA, A]) -> Nonadaptive[NewQ, NewA, R] | Adaptive[NewQ, NewA, R]:
     """The same algorithm for another kind of oracle, round for round: every "preserves adaptivity" clause of KLNRS Section 4.
 
-    `ask(queries, before)` writes a round in the new language, `before` being all queries of earlier rounds. `read(queries, translated, answers)` turns the new
-    answers into one for each query.
+    `ask(queries, before)` writes a round in the new language, `before` all queries of earlier rounds; `read(queries, translated, answers)` reads its answers.
     """
     if isinstance(algorithm, Nonadaptive):
         queries, decode = algorithm.queries, algorithm.decode

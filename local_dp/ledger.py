@@ -86,12 +86,8 @@ class Ledger:
         self._life = Steps()
         self._labels: dict[str, tuple[bytes, Steps]] = {}  # what each label stands for, and who has paid for it
 
-    def check(self, run: str, charges: Sequence[Charge]) -> None:
-        """Raises RefusedError("budget", or "equivocation" for a label with another meaning) unless this can be charged; charges nothing."""
-        self._allowed(run, charges)
-
-    def _allowed(self, run: str, charges: Sequence[Charge]) -> tuple[Steps, dict[str, tuple[bytes, Steps]]]:
-        """`_due`, once it is checked."""
+    def check(self, run: str, charges: Sequence[Charge]) -> tuple[Steps, dict[str, tuple[bytes, Steps]]]:
+        """`_due`. Raises RefusedError("budget", or "equivocation" for a label with another meaning) unless it can be charged; charges nothing."""
         due, labels = self._due(charges)
         spending = self._runs.get(run, Steps())
         for start, stop, nano in due.spans():
@@ -103,7 +99,7 @@ class Ledger:
 
     def charge(self, run: str, charges: Sequence[Charge]) -> None:
         """Charges a round: all of it, or nothing and the error of `check`."""
-        self._enter(run, *self._allowed(run, charges))
+        self._enter(run, *self.check(run, charges))
 
     def enter(self, run: str, charges: Sequence[Charge]) -> None:
         """Notes a round that was charged already, whatever the limits are now."""

@@ -70,7 +70,6 @@ class Pure:
 
     @property
     def delta(self) -> float:
-        """Nothing."""
         return 0.0
 
     @overload
@@ -105,7 +104,6 @@ class Approximate:
 
     @property
     def delta(self) -> float:
-        """The additive part."""
         return self.atto / ATTO
 
     def __add__(self, other: "Pure | Approximate") -> "Approximate":
@@ -160,15 +158,13 @@ def exp_epsilon(nano: int | Fraction) -> Fraction:
     """A rational just below e^epsilon (relative gap 1e-50; none for 0), so that thresholds computed from it never exceed epsilon."""
     if nano == 0:
         return Fraction(1)
-    with localcontext() as context:
-        context.prec = 60
+    with localcontext(prec=60):
         return Fraction((Decimal(nano.numerator) / (nano.denominator * NANO)).exp()) * _PRIVATE_SIDE
 
 
 def nano_of_ratio(ratio: Fraction) -> int:
     """The least epsilon, in whole nano-nats, whose `exp_epsilon` reaches `ratio` >= 1: a loss computed from the worst ratio of two probabilities."""
-    with localcontext() as context:
-        context.prec = 60
+    with localcontext(prec=60):
         nano = math.floor((Decimal(ratio.numerator) / Decimal(ratio.denominator)).ln() * NANO)
     while exp_epsilon(nano) < ratio:
         nano += 1

@@ -73,7 +73,6 @@ class Leading:
         return below
 
     def below_at(self, cut: int, places: Ints) -> Bools:
-        """The same of the words at these places alone."""
         below: Bools = self.first[places] < np.uint8(cut >> 56)
         if cut % _LAST and len(self.places):
             numbers = np.searchsorted(self.places, places)

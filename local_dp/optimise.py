@@ -10,6 +10,11 @@ def least_clients(enough: Callable[[int], bool], least: int = 1) -> int:
     low, high = least - 1, least
     while not enough(high):
         low, high = high, 2 * high
+    return least_whole(low, high, enough)
+
+
+def least_whole(low: int, high: int, enough: Callable[[int], bool]) -> int:
+    """The least whole number above `low` that is enough, for a condition that stays true once it is; `high` if none below it is enough."""
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (low, middle) if enough(middle) else (middle, high)

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.metadata import EntryPoint, entry_points
@@ -21,8 +22,8 @@ class Registry(Mapping[str, type[T]]):
     """The classes of one kind by name: the built-in ones first, in the order of their files.
 
     The `files` are patterns from the folder of the library. In them each class with `name: ClassVar[str] = "..."` is built in, and each constant made by a
-    function of its name; `parts` are names that no request may use. Packages add classes under the entry-point group `group`. `check` raises InputError for
-    an unusable class.
+    function of its name; `parts` are names that no request may use. Packages add classes under the entry points `group`. `check` raises InputError for a bad
+    one.
     """
 
     noun: str
@@ -98,14 +99,12 @@ class Registry(Mapping[str, type[T]]):
 
     def usable(self) -> list[str]:
         """The names whose class can be imported and used."""
-
-        def can_be_used(name: str) -> bool:
-            try:
-                return self[name] is not None
-            except RefusedError:
-                return False
-
-        return [name for name in self if can_be_used(name)]
+        names = []
+        for name in self:
+            with suppress(RefusedError):
+                self[name]
+                names.append(name)
+        return names
 
     def load_all(self) -> None:
         """Imports every built-in class: a process does so once before it forks its children."""

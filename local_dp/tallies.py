@@ -6,6 +6,7 @@ from typing import Self, TypeAlias
 import numpy as np
 
 from local_dp.arrays import Counts, Floats
+from local_dp.checks import check_built
 from local_dp.errors import InputError
 
 Z95 = 1.959963984540054  # the normal quantile of a 95 % interval
@@ -18,8 +19,7 @@ Ends: TypeAlias = tuple[Floats | float, Floats | float]
 class Tally:
     """Whole-number sums over `n` reports, sufficient for the randomizer's estimate. Addition makes it a commutative monoid.
 
-    Reports may arrive in any order and on several hosts: tallies of parts add up to the tally of the whole. `n` may be left out where every report adds 1 to
-    one count.
+    Tallies of parts add up to the tally of the whole. `n` may be left out where every report adds 1 to one count.
     """
 
     counts: Counts
@@ -32,18 +32,15 @@ class Tally:
     @property
     def answered(self) -> int:
         """The number of reports, for an estimator to divide by. Raises InputError if there is none."""
-        self._check_answered()
+        if self.n == 0:
+            raise InputError("nobody answered: the tally holds 0 reports and there is nothing to estimate; ask at least one client of every cohort")
         return self.n
 
     @property
     def weights(self) -> Floats:
         """The counts as weights of logarithms. Raises InputError without reports, which favour no hypothesis."""
-        self._check_answered()
+        check_built(self.answered)
         return self.counts.astype(np.float64)
-
-    def _check_answered(self) -> None:
-        if self.n == 0:
-            raise InputError("nobody answered: the tally holds 0 reports and there is nothing to estimate; ask at least one client of every cohort")
 
     def __add__(self, other: "Tally") -> "Tally":
         if self.counts.shape != other.counts.shape:
@@ -56,8 +53,8 @@ class Estimate:
     """A value (scalar or vector), its standard error and its number of reports.
 
     The truth is the mean of the distribution of the clients: error and interval include sampling and privacy noise. For a table whose every row answered, the
-    interval covers the table's own mean more often than stated. `ends` (a, b), where known, are two values of one report's estimate with variance (b - f)(f -
-    a) at the truth f.
+    interval covers the table's own mean more often than stated. `ends` (a, b), where known, are two values of one report with variance (b - f)(f - a) at the
+    truth f.
     """
 
     value: Floats
@@ -196,11 +193,9 @@ class Ratio(Estimate):
         return within[0], within[1]
 
     def at(self, place: int) -> "Ratio":
-        """One coordinate of a vector."""
         return replace(self, value=self.value[place], standard_error=self.standard_error[place], moments=tuple(part[place] for part in self.moments))
 
     def on_scale(self, low: Floats | float, high: Floats | float) -> "Ratio":
-        """The same quotient after 0 is moved to `low` and 1 to `high`."""
         width, (shift, scale) = high - low, self.scale
         return replace(self, value=low + width * self.value, standard_error=width * self.standard_error, scale=(low + width * shift, width * scale))
 

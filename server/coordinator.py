@@ -6,14 +6,11 @@ from dataclasses import replace
 from local_dp.errors import InputError, QuorumError, WireError
 from local_dp.oracles.local.asked import LocalQuery
 from local_dp.oracles.local.oracles import LocalOracle
-from local_dp.server.listening import Listening
-from local_dp.server.members import Member, Members
+from local_dp.server.members import Listening, Member, Members, Roster
 from local_dp.server.phases import Answer, Collecting, Gathering, Parting, Phase, Send, count
 from local_dp.server.progress import Progress, RoundProgress, Turnout
 from local_dp.server.quorum import Terms
-from local_dp.server.reconciliation import Reconciliation, reconcile
-from local_dp.server.roster import Roster
-from local_dp.server.round import Closing, Past, Round
+from local_dp.server.round import Closing, Past, Reconciliation, Round, reconcile
 from local_dp.shuffle.central import Crowds
 from local_dp.tallies import Tally
 from local_dp.wire import MAX_RECEIPTS, Account, AnyMessage, Gone, Hello, Receipt, Reply

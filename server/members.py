@@ -1,13 +1,87 @@
-"""The members of a run: the client processes and hosts that have said hello, each with its own clients."""
+"""The members of a run: the client processes and hosts that have said hello, or stand in a roster; and the topics that a server reads."""
 
+import math
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import pairwise
 
-from local_dp.errors import WireError
+from local_dp.errors import InputError, WireError
 from local_dp.ledger import Steps
-from local_dp.server.roster import Roster
-from local_dp.wire import Hello
+from local_dp.sealing import KEY
+from local_dp.wire import VERSION, Hello, check_name, topic
+
+
+@dataclass(frozen=True)
+class Place:
+    """A member, the clients start..stop that it alone speaks for, and its public key."""
+
+    member: str
+    group: str
+    start: int
+    stop: int
+    key: bytes
+
+    def __str__(self) -> str:
+        return f"{self.member} {self.group} {self.start} {self.stop} {self.key.hex()}"
+
+    @classmethod
+    def parse(cls, line: str) -> "Place":
+        """Raises InputError."""
+        try:
+            member, group, start, stop, key = line.split()
+            place = cls(member, group, int(start), int(stop), bytes.fromhex(key))
+        except ValueError:
+            place = None
+        if place is None or not 0 <= place.start < place.stop or len(place.key) != KEY or str(place) != line:
+            raise InputError(f"a roster has lines of MEMBER GROUP START STOP KEY, not {line!r:.160}")
+        check_name(place.member)
+        check_name(place.group)
+        return place
+
+
+class Roster:
+    """The places of a run. Raises InputError if two have a name, a key or a client in common."""
+
+    def __init__(self, places: Iterable[Place]) -> None:
+        self.places = sorted(places, key=lambda place: place.start)
+        self._named = {place.member: place for place in self.places}
+        for what, values in (("the name", [place.member for place in self.places]), ("the key", [place.key.hex() for place in self.places])):
+            if len(set(values)) < len(values):
+                twice = next(value for value in values if values.count(value) > 1)
+                raise InputError(f"{what} {twice} stands twice in the roster; each member has its own")
+        for first, second in pairwise(self.places):
+            if first.stop > second.start:
+                raise InputError(f"{first.member} and {second.member} both claim client {second.start}; a client has one place in a roster")
+
+    @classmethod
+    def parse(cls, text: str) -> "Roster":
+        """A line for each place; lines that begin with # are notes. Raises InputError."""
+        return cls(Place.parse(line) for line in text.splitlines() if line.strip() and not line.startswith("#"))
+
+    def __str__(self) -> str:
+        return "".join(f"{place}\n" for place in self.places)
+
+    def speaker(self, topic: str) -> bytes | None:
+        """The key of the member whose group and name end a topic."""
+        parts = topic.split("/")
+        place = self._named.get(parts[-1]) if len(parts) == 6 and topic.startswith(f"{VERSION}/") else None
+        return place.key if place is not None and parts[-2] == place.group else None
+
+    def holds(self, group: str, hello: Hello) -> bool:
+        """Whether this is a claim to the member's own place."""
+        place = self._named.get(hello.member)
+        return place is not None and (place.group, place.start, place.stop) == (group, hello.start, hello.stop)
+
+
+@dataclass(frozen=True)
+class Keys:
+    """A server's private key and its roster."""
+
+    own: bytes = field(repr=False)
+    roster: Roster
+
 
 RATE, BURST, EACH = 10.0, 64, 8  # messages of a member that are read: a second, at once, and for each report that it owes
 OPENED, OPENED_BURST = 500.0, 500  # messages under its name whose signature is verified: more, as others may have sent them
@@ -139,3 +213,84 @@ class Members:
             member.owes = sum((stop - start) * count for start, stop, count in asks.within(member.start, member.stop))
             member.read.allow(EACH * member.owes)
             self.opened(member.name).allow(EACH * member.owes)
+
+
+LEAVES = ("rep", "hello", "gone")
+FLOOD = 500  # messages of one member, or of all strangers, that were not worth reading
+STRANGERS = ""  # as whose flood is counted what comes under nobody's name
+PAUSE, LONGEST = 1.0, 64.0  # seconds: that a member is not heard, the first time and at most
+
+
+def filters(run: str) -> list[str]:
+    """What the server subscribes to at first."""
+    return [topic(run, leaf, "+", "+") for leaf in LEAVES]
+
+
+class Listening:
+    """The topics to read now. A member that floods again is silenced for four times as long.
+
+    Without a roster, and while a client is missing, the server reads every hello: a newcomer may come under any name.
+    """
+
+    def __init__(self, run: str, members: Members) -> None:
+        self.run = run
+        self.members = members
+        self.silenced = Counter[str]()  # how often each member was, and whether strangers were
+        self.narrow = False  # whether strangers are not heard any more
+        self.on_flood: Callable[[], object] = lambda: None  # is called when there is one more
+        self._unread = Counter[str]()
+        self._until: dict[str, float] = {}
+        self._known: object = False  # as `_state` is before the first flood
+        self._changing = False
+
+    def unread(self, topic: str, now: float) -> str | None:
+        """Counts a message under `topic` that was not worth reading; the name of the member that is silenced for it, if one is."""
+        name = self.members.owner(topic) or STRANGERS
+        if name in self._until or (name == STRANGERS and self.narrow):
+            return None  # it was on its way before they were shut out
+        self._unread[name] += 1
+        if self._unread[name] < FLOOD:
+            return None
+        self.narrow = True
+        if name != STRANGERS:
+            del self._unread[name]
+            self._until[name] = now + min(PAUSE * 4 ** self.silenced[name], LONGEST)
+            self.members.silence(name, self._until[name])
+        self.silenced[name] += 1
+        self.on_flood()
+        return name
+
+    def hears(self, name: str) -> bool:
+        return name not in self._until
+
+    def wake(self, now: float) -> float:
+        """When to change the filters; not before the last change stands."""
+        if self._changing:
+            return math.inf
+        return now if self._state() != self._known else min(self._until.values(), default=math.inf)
+
+    def change(self, now: float) -> list[str] | None:
+        """The new filters, if they changed; call `stands` when the broker knows them."""
+        if self._changing:
+            return None
+        self._until = {name: until for name, until in self._until.items() if until > now}
+        state = self._state()
+        if state == self._known:
+            return None
+        self._known, self._changing = state, True
+        newcomers = self._newcomers
+        leaves = [leaf for leaf in LEAVES if leaf != "hello" or not newcomers]
+        exact = [topic(self.run, leaf, group, name) for group, name in self.members.names() if name not in self._until for leaf in leaves]
+        return [*exact, topic(self.run, "hello", "+", "+")] if newcomers else exact
+
+    def stands(self, now: float) -> None:
+        """All messages from before the last change have arrived."""
+        self._changing = False
+        self._until = {name: max(until, now + PAUSE) for name, until in self._until.items()}
+
+    @property
+    def _newcomers(self) -> bool:
+        return self.members.roster is None and self.members.present < self.members.clients
+
+    def _state(self) -> object:
+        return self.narrow and (None if self.members.roster else len(self.members), self._newcomers, *self._until)

@@ -16,6 +16,12 @@ class Attendance:
     clients: int
     missing: tuple[tuple[int, int], ...]
 
+    def gaps(self, most: int, to: str) -> str:
+        """The first `most` spans of missing clients, and how many more there are; empty if nobody is missing."""
+        spans = [str(start) if stop == start + 1 else f"{start}{to}{stop - 1}" for start, stop in self.missing]
+        more = f" and {len(spans) - most:,} more gaps" if len(spans) > most else ""
+        return f"{', '.join(spans[:most])}{more}"
+
 
 @dataclass(frozen=True)
 class Interim:

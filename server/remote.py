@@ -5,8 +5,7 @@ import math
 from collections.abc import Callable
 from contextlib import aclosing
 
-from local_dp.bus.interface import Connected, Delivery, ServerBus
-from local_dp.bus.sealed import SealedBus
+from local_dp.bus.interface import Connected, Delivery, SealedBus, ServerBus
 from local_dp.errors import WireError
 from local_dp.oracles.local.asked import LocalQuery
 from local_dp.sealing import UNSIGNED, Envelopes

@@ -152,8 +152,12 @@ def documented(function: F) -> F:
     return function
 
 
-def protocol_of(name: str, settings: Mapping[str, Any]) -> LocalProtocol[Any]:
-    """The protocol of this name, with its parameters. Raises InputError."""
+def protocol_of(name: str | LocalProtocol[Any], settings: Mapping[str, Any]) -> LocalProtocol[Any]:
+    """The protocol of this name, with its parameters; or the object, which takes none. Raises InputError."""
+    if isinstance(name, LocalProtocol):
+        if settings:
+            raise InputError(f"{', '.join(settings)}: parameters for a protocol that is an object already; give them to it")
+        return name
     kind = find_protocol(name)
     known = [each.name for each in fields(kind)]
     for each in settings:

@@ -5,7 +5,7 @@ and a seed.
 """
 
 from dataclasses import dataclass
-from typing import Any, TypedDict, TypeVar, Unpack
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -19,8 +19,8 @@ from local_dp.errors import InputError
 from local_dp.experiments.api.printable import WIDTH, Printable
 from local_dp.experiments.api.tables import Table, records_of
 from local_dp.experiments.lab.intervals import wilson
-from local_dp.experiments.text.layout import held, paragraph
-from local_dp.experiments.text.notation import number
+from local_dp.experiments.text.layout import held, number, paragraph
+from local_dp.experiments.tiers.outcome import STAMP
 from local_dp.experiments.tiers.settings import Randomness
 from local_dp.interaction import Nonadaptive, run
 from local_dp.loss import Pure, approximate
@@ -43,9 +43,9 @@ LEAST = 200  # strangers, so that one in a hundred is measurable
 class Answers:
     """The noise of the counts: normal with standard deviation `noise`, in rows, or that of a curator with `epsilon` and delta 1e-6 for all."""
 
-    noise: float | None = None
-    epsilon: float | None = None
-    seed: int | None = None
+    noise: float | None
+    epsilon: float | None
+    chance: Randomness
 
     def __post_init__(self) -> None:
         if (self.noise is None) == (self.epsilon is None):
@@ -64,21 +64,13 @@ class Answers:
         """The standard deviation of a count, in rows; for a curator, of Laplace noise."""
         return float(np.sqrt(2) / self.part(counts).epsilon) if self.noise is None else self.noise
 
-
-@dataclass(frozen=True)
-class Attempt:
-    """The noise, the source of randomness, and the factor of the noise."""
-
-    answers: Answers
-    chance: Randomness
-    scale: float = 1.0
-
-    def against(self, attack: Nonadaptive[StatisticalQuery, float, R], table: Records, round: int = 0) -> R:
+    def to(self, attack: Nonadaptive[StatisticalQuery, float, R], table: Records, *, scale: float = 1.0, round: int = 0) -> R:
+        """The result of the attack; `scale` is a factor of the noise."""
         counts, n = len(attack.queries), len(table)
-        if self.answers.noise is not None:
+        if self.noise is not None:
             generator = np.random.default_rng([self.chance.seed, round, 1])
-            return run(attack, NoisyOracle(Rows(table), 2 * self.scale * self.answers.noise / n, generator))
-        part = self.answers.part(counts)
+            return run(attack, NoisyOracle(Rows(table), 2 * scale * self.noise / n, generator))
+        part = self.part(counts)
         trusted = TrustedOracle[Records](table, Account(Pure(counts * part.nano)), Draws(self.chance.noise(), round))
         return run(curated_from_sq(attack, part.epsilon, n), trusted)
 
@@ -89,14 +81,6 @@ def _yes(records: Records, question: str) -> Bools:
     if answers.unknown.any():
         raise InputError(f"{int(answers.unknown.sum()):,} rows have no answer to {question!r}: a value is missing; ask a question that every row answers")
     return answers.yes
-
-
-class AttackOptions(TypedDict, total=False):
-    """The noise of the counts, and a seed."""
-
-    noise: float | None
-    epsilon: float | None
-    seed: int | None
 
 
 @dataclass(frozen=True, repr=False)
@@ -111,51 +95,49 @@ class Attacked(Printable):
         return "\n".join(paragraph(line, width) for line in (head, "", *lines))
 
 
-def reconstruct(table: Table, question: str, **how: Unpack[AttackOptions]) -> Attacked:
+def reconstruct(table: Table, question: str, *, noise: float | None = None, epsilon: float | None = None, seed: int | None = None) -> Attacked:
     """Guesses every row's answer to a yes/no question from many noisy counts of random groups of rows: 4 n counts.
 
     Of a larger table 400 rows are sampled, and the noise is scaled to their square root: the share of wrong guesses depends only on the noise in units of
     sqrt(n) (`bounds.attacks.wrong_bits`).
     """
-    records, answers = records_of(table), Answers(**how)
-    chance = Randomness.choose(answers.seed, False)
-    generator = np.random.default_rng(chance.seed)
+    records, answers = records_of(table), Answers(noise, epsilon, Randomness.choose(seed, False))
+    generator = np.random.default_rng(answers.chance.seed)
     yes = _yes(records, question)
     n, tried = len(yes), min(len(yes), MOST_ROWS)
     bits = generator.permutation(yes)[:tried]
-    attempt = Attempt(answers, chance, float(np.sqrt(tried / n)))
-    guess = attempt.against(reconstruction(random_subsets(RATIO * tried, tried, generator), 0.5, least_squares), secret_bits(bits))
+    scale = float(np.sqrt(tried / n))
+    guess = answers.to(reconstruction(random_subsets(RATIO * tried, tried, generator), 0.5, least_squares), secret_bits(bits), scale=scale)
     wrong, commoner = int(np.sum(guess != bits)), float(min(bits.mean(), 1 - bits.mean()))
-    sd = answers.sd(RATIO * tried) * (attempt.scale if answers.noise is not None else 1.0)
+    sd = answers.sd(RATIO * tried) * (scale if noise is not None else 1.0)
     rates = dict(zip(("wrong", "low", "high"), (wrong / tried, *wilson(wrong, tried)), strict=True))
-    noise = {"noise": sd, "noise_in_roots": sd / tried**0.5, "expected": wrong_bits(tried, RATIO * tried, sd) if sd else 0.0, "guessing": commoner}
-    return Attacked({**_about("reconstruct", question, answers, chance), "n": n, "tried": tried, "counts": RATIO * tried, **rates, **noise})
+    errors = {"noise": sd, "noise_in_roots": sd / tried**0.5, "expected": wrong_bits(tried, RATIO * tried, sd) if sd else 0.0, "guessing": commoner}
+    return Attacked({**_about("reconstruct", question, answers), "n": n, "tried": tried, "counts": RATIO * tried, **rates, **errors})
 
 
-def trace(table: Table, question: str, *, members: int = 25, **how: Unpack[AttackOptions]) -> Attacked:
+def trace(table: Table, question: str, *, members: int = 25, noise: float | None = None, epsilon: float | None = None, seed: int | None = None) -> Attacked:
     """Identifies the members of a small random group of rows that answer yes, from the noisy means of all their attributes.
 
     One half of the others are the strangers; the other half is public knowledge. The attributes of a row are dependent, so p-values prove nothing here:
     members are compared with strangers.
     """
-    records, answers = records_of(table), Answers(**how)
-    chance = Randomness.choose(answers.seed, False)
+    records, answers = records_of(table), Answers(noise, epsilon, Randomness.choose(seed, False))
     bits = attributes(records)[_yes(records, question)]
     strangers = (len(bits) - members) // 2
     if members < 1 or strangers < LEAST:
         raise InputError(f"{len(bits):,} rows answer yes to {question!r}; a group of {members} needs at least {members + 2 * LEAST:,}")
-    attempt, scores, error = Attempt(answers, chance), [], 0.0
+    scores, error = [], 0.0
     for each in range(GROUPS):
-        rows = np.random.default_rng([chance.seed, each]).permutation(bits)
+        rows = np.random.default_rng([answers.chance.seed, each]).permutation(bits)
         public = rows[members + strangers :]
         shares = (public.sum(axis=0) + 0.5) / (len(public) + 1)  # of ones of each bit, never 0 or 1
         suspects = rows[: members + strangers]
-        means, result = attempt.against(_with_means(tracing(shares, suspects, 0.5)), packed(rows[:members]), each)
+        means, result = answers.to(_with_means(tracing(shares, suspects, 0.5)), packed(rows[:members]), round=each)
         scores.append(result.scores)
         error = max(error, float(np.abs((means + 1) / 2 - rows[:members].mean(axis=0)).max()))
     share = traced_share(np.concatenate([each[:members] for each in scores]), np.concatenate([each[members:] for each in scores]), RATE)
     group = {"n": len(bits), "members": members, "groups": GROUPS, "attributes": bits.shape[1]}
-    return Attacked({**_about("trace", question, answers, chance), **group, "found": share, "by_chance": RATE, "largest_error": error})
+    return Attacked({**_about("trace", question, answers), **group, "found": share, "by_chance": RATE, "largest_error": error})
 
 
 def _with_means(attack: Nonadaptive[StatisticalQuery, float, Traced]) -> Nonadaptive[StatisticalQuery, float, tuple[Floats, Traced]]:
@@ -163,9 +145,9 @@ def _with_means(attack: Nonadaptive[StatisticalQuery, float, Traced]) -> Nonadap
     return Nonadaptive(attack.queries, lambda answers: (np.array(answers), attack.decode(answers)))
 
 
-def _about(attack: str, question: str, answers: Answers, chance: Randomness) -> dict[str, Any]:
+def _about(attack: str, question: str, answers: Answers) -> dict[str, Any]:
     delta = None if answers.epsilon is None else DELTA
-    stamp = {"private": False, "stamp": "simulation: not private", "seed": chance.seed}
+    stamp = {"private": False, "stamp": STAMP, "seed": answers.chance.seed}
     return {"attack": attack, "question": question, "sd": answers.noise, "epsilon": answers.epsilon, "delta": delta, **stamp}
 
 

@@ -9,8 +9,7 @@ from typing import Any
 from local_dp.clients.journal import KIND, SqliteStore
 from local_dp.errors import InputError
 from local_dp.experiments.api.printable import WIDTH, Printable
-from local_dp.experiments.text.layout import paragraph, table
-from local_dp.experiments.text.notation import number
+from local_dp.experiments.text.layout import number, paragraph, table
 from local_dp.loss import MAX_EPSILON, NANO, Loss, Pure, approximate, nano_epsilon
 from local_dp.storage.budget_file import KeptBudget
 

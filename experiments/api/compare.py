@@ -1,7 +1,5 @@
 """Compares randomizers by measurement: the bound on the largest error in 95 % of the runs, for each epsilon and number of clients."""
 
-import csv
-import io
 import math
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
@@ -17,9 +15,9 @@ from local_dp.errors import InputError, unknown
 from local_dp.experiments.api.tables import sample_rows
 from local_dp.experiments.lab.claim import Curve, Data, Figure
 from local_dp.experiments.lab.figures import save
+from local_dp.experiments.lab.results import as_csv
 from local_dp.experiments.lab.store import MeasurementStore, code_stamp, plain, write_text
-from local_dp.experiments.text.layout import held, table
-from local_dp.experiments.text.notation import number
+from local_dp.experiments.text.layout import held, number, table
 from local_dp.experiments.tiers.outcome import table_digest
 from local_dp.interaction import Nonadaptive, run
 from local_dp.noise import KeyedNoise, stream_key
@@ -152,9 +150,7 @@ class Comparison:
         store.sort()
         rows = [self._row(point, store.get(point, self.grid.seed) or {}) for point in points]
         data = {"protocol": self.protocol.name, "tier": self.grid.tier, "runs": self.grid.runs, "seed": self.grid.seed, "rows": rows}
-        text = io.StringIO()
-        csv.writer(text, lineterminator="\n").writerows([list(rows[0]), *(row.values() for row in rows)])
-        write_text(folder / "comparison.csv", text.getvalue())
+        write_text(folder / "comparison.csv", as_csv(rows[0], (row.values() for row in rows)))
         save(self._figure(rows), folder / "comparison.png", folder / "comparison.svg")
         read: dict[str, Any] = plain(data)
         return read

@@ -11,8 +11,7 @@ from local_dp.domains import Parameter
 from local_dp.errors import InputError
 from local_dp.experiments.api.audit import built
 from local_dp.experiments.api.printable import WIDTH, Printable
-from local_dp.experiments.text.layout import paragraph, table
-from local_dp.experiments.text.notation import bound, number
+from local_dp.experiments.text.layout import bound, number, paragraph, table
 from local_dp.shuffle.accountant import amplified, largest_local
 
 MOST = 1e6  # nats

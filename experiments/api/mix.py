@@ -9,8 +9,7 @@ from local_dp.experiments.api.printable import WIDTH, Printable
 from local_dp.experiments.api.show import result_table
 from local_dp.experiments.api.tables import Table, records_of, sample_rows
 from local_dp.experiments.text.dialect import python_errors
-from local_dp.experiments.text.layout import paragraph
-from local_dp.experiments.text.notation import bound, number
+from local_dp.experiments.text.layout import bound, number, paragraph
 from local_dp.experiments.tiers.outcome import STAMP
 from local_dp.experiments.tiers.settings import Randomness
 from local_dp.noise import KeyedNoise
@@ -51,7 +50,7 @@ def mix(
     `task` is a protocol of shares: frequency, histogram or crosstab, by name with its parameters as `settings`, or as an object. All messages together are
     (epsilon, delta)-private, exactly and for every data set; the shuffler itself sees the symbols. Raises InputError.
     """
-    protocol = task if isinstance(task, LocalProtocol) else protocol_of(task, settings)
+    protocol = protocol_of(task, settings)
     if not isinstance(protocol, Shares):
         raise InputError(f"{protocol.name} estimates no shares of symbols: blanket messages are for frequency, histogram and crosstab")
     if protocol.excluded:

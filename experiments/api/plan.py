@@ -9,8 +9,7 @@ from local_dp.experiments.api.asking import protocol_of
 from local_dp.experiments.api.printable import WIDTH, Printable
 from local_dp.experiments.api.tables import Table, records_of, sample_rows
 from local_dp.experiments.text.dialect import python_errors
-from local_dp.experiments.text.layout import held, paragraph, table
-from local_dp.experiments.text.notation import bound, number
+from local_dp.experiments.text.layout import bound, held, number, paragraph, table
 from local_dp.protocols.local_protocol import BETA, LocalProtocol
 from local_dp.protocols.planning.ways import Bounded, OneReport, Together, Way, check_accuracy, shuffled_ways, tolerance_of, ways, with_tolerance
 from local_dp.protocols.surveys.policies import Launch
@@ -27,7 +26,19 @@ class Plan(Printable):
     """
 
     def text(self, width: int = WIDTH) -> str:
-        return shown(self.data, width)
+        """A sentence, and a line for each method."""
+        data = self.data
+        chosen, by_clients = self.chosen, "clients" in data["asked"]
+        notes = [_WHO.get(data["population"], "For people drawn like the table's rows.")]
+        default = data["default_clients"]
+        if data["population"] == ANY and not by_clients and default > 1.01 * chosen["clients"] + 1:
+            notes.append(f"A run asks {held(number(default) + ' clients')} by default, so that its 95 % interval is exact enough.")
+        if data["shuffle"] is not None:
+            delta = held(f"delta {number(data['shuffle'])}")
+            notes.append(f"Shuffled: this epsilon and {delta} are for all reports together, if all clients answer and the shuffler keeps the senders secret.")
+        heading = ("method", "model", "bits", "accuracy" if by_clients else "clients", "times the run's")
+        rows = [_shown(row, chosen, "accuracy" if by_clients else "clients") for row in data["ways"]]
+        return "\n\n".join((paragraph(_sentence(data, chosen), width), table(heading, rows, width), paragraph(" ".join(notes), width)))
 
     @property
     def rows(self) -> list[dict[str, Any]]:
@@ -70,9 +81,7 @@ def plan(
     `of`: "any" population (for each method its least favourable one), "made-up" (that of a run without a table), or a table.
     `shuffle`, a delta, plans behind a shuffler too, between local and curator: epsilon is then that of all reports together.
     """
-    if isinstance(task, LocalProtocol) and settings:
-        raise InputError(f"{', '.join(settings)}: parameters for a protocol that is an object already; give them to it")
-    protocol = task if isinstance(task, LocalProtocol) else protocol_of(task, settings)
+    protocol = protocol_of(task, settings)
     known, population, of_whom = protocol, None, of if isinstance(of, str) and of in (ANY, MADE_UP) else "table"
     if of_whom == MADE_UP:
         population = protocol.synthetic(1, 0)  # its law does not depend on how many they are
@@ -119,21 +128,6 @@ def _row(way: Way, protocol: LocalProtocol[Any], epsilon: float, clients: int | 
     useful = accuracy if accuracy is not None and math.isfinite(accuracy) else None
     report = {"report_epsilon": way.local(clients)} if isinstance(way, OneReport) else {}
     return {"name": way.name, "model": way.model, "bits": way.bits, "chosen": way.chosen, **report, "clients": clients, "accuracy": useful}
-
-
-def shown(data: dict[str, Any], width: int) -> str:
-    """A plan for a person: a sentence, and a line for each method."""
-    chosen, by_clients = next(row for row in data["ways"] if row["chosen"]), "clients" in data["asked"]
-    notes = [_WHO.get(data["population"], "For people drawn like the table's rows.")]
-    default = data["default_clients"]
-    if data["population"] == ANY and not by_clients and default > 1.01 * chosen["clients"] + 1:
-        notes.append(f"A run asks {held(number(default) + ' clients')} by default, so that its 95 % interval is exact enough.")
-    if data["shuffle"] is not None:
-        delta = held(f"delta {number(data['shuffle'])}")
-        notes.append(f"Shuffled: this epsilon and {delta} are for all reports together, if all clients answer and the shuffler keeps the senders secret.")
-    heading = ("method", "model", "bits", "accuracy" if by_clients else "clients", "times the run's")
-    rows = [_shown(row, chosen, "accuracy" if by_clients else "clients") for row in data["ways"]]
-    return "\n\n".join((paragraph(_sentence(data, chosen), width), table(heading, rows, width), paragraph(" ".join(notes), width)))
 
 
 _WHO = {

@@ -3,8 +3,7 @@
 from typing import Any
 
 from local_dp.bounds.attacks import ALPHA
-from local_dp.experiments.text.layout import held, paragraph, table
-from local_dp.experiments.text.notation import bound, number
+from local_dp.experiments.text.layout import bound, held, number, paragraph, table
 from local_dp.experiments.tiers.outcome import estimates, stamp_of
 
 MOST_SHOWN = 40  # estimates in a summary

@@ -16,10 +16,9 @@ from local_dp.errors import InputError
 from local_dp.experiments.api.declare import option
 from local_dp.experiments.api.printable import WIDTH, Printable
 from local_dp.experiments.text.dialect import python_errors
-from local_dp.experiments.text.layout import held, paragraph, table
-from local_dp.experiments.text.notation import number
+from local_dp.experiments.text.layout import held, number, paragraph, table
+from local_dp.experiments.tiers.installation import installed_version
 from local_dp.experiments.tiers.settings import Randomness
-from local_dp.experiments.tiers.version import installed_version
 from local_dp.interaction import Algorithm, Nonadaptive, run
 from local_dp.loss import Approximate, Loss, Pure, approximate, nano_epsilon
 from local_dp.protocols.surveys.policies import Launch
@@ -133,7 +132,20 @@ class Release(Printable):
     """A curator's release."""
 
     def text(self, width: int = WIDTH) -> str:
-        return shown(self.data, width)
+        data = self.data
+        stamp = "private: operating-system entropy" if data["private"] else f"{data['stamp']}, seed {data['seed']}"
+        head = f"{data['task']} by a trusted curator ({data['mechanism']}), {held(_price(data))}, {number(data['n'])} records; {held(stamp)}"
+        result = data["result"]
+        listed = result.get("brief", result)
+        rows = [[_cell(cell) for cell in row] for row in listed["rows"][:MOST_SHOWN]]
+        lines = [f"and {len(listed['rows']) - MOST_SHOWN:,} more rows; --json prints all"] if len(listed["rows"]) > MOST_SHOWN else []
+        lines.append(result["explanation"])
+        if data["truth"] is not None:
+            lines.append(_truth(data["truth"]))
+        if data["left"] is not None:
+            lines.append(f"Left of the budget: {held(_price(data['left']))}.")
+        parts = [table(listed["columns"], rows, width)] if rows else []
+        return "\n\n".join((paragraph(head, width), *parts, "\n".join(paragraph(line, width) for line in lines)))
 
     def plot(self, path: str | Path) -> None:
         """Draws counts or quantiles, and the truth where it is known, into `path` (.png, .svg or .pdf). Raises InputError for a result without a figure."""
@@ -199,22 +211,6 @@ def release(question: Question[D, R], records: Records) -> Release:
             "wall_s": time.perf_counter() - began if simulated else None,
         }
     )
-
-
-def shown(data: dict[str, Any], width: int) -> str:
-    stamp = "private: operating-system entropy" if data["private"] else f"{data['stamp']}, seed {data['seed']}"
-    head = f"{data['task']} by a trusted curator ({data['mechanism']}), {held(_price(data))}, {number(data['n'])} records; {held(stamp)}"
-    result = data["result"]
-    listed = result.get("brief", result)
-    rows = [[_cell(cell) for cell in row] for row in listed["rows"][:MOST_SHOWN]]
-    lines = [f"and {len(listed['rows']) - MOST_SHOWN:,} more rows; --json prints all"] if len(listed["rows"]) > MOST_SHOWN else []
-    lines.append(result["explanation"])
-    if data["truth"] is not None:
-        lines.append(_truth(data["truth"]))
-    if data["left"] is not None:
-        lines.append(f"Left of the budget: {held(_price(data['left']))}.")
-    parts = [table(listed["columns"], rows, width)] if rows else []
-    return "\n\n".join((paragraph(head, width), *parts, "\n".join(paragraph(line, width) for line in lines)))
 
 
 _TRUE = {

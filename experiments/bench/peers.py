@@ -19,8 +19,7 @@ from local_dp.errors import InputError
 from local_dp.experiments.bench.randomizers import end_work
 from local_dp.experiments.lab.claim import Curve, Figure
 from local_dp.experiments.lab.figures import save
-from local_dp.experiments.peers.accuracy import Variance, variances
-from local_dp.experiments.peers.oracles import LIBRARIES, Peer, Task, installed, module, peers, prelude
+from local_dp.experiments.peers.oracles import LIBRARIES, Peer, Task, Variance, installed, module, peers, prelude, variances
 from local_dp.experiments.peers.privacy import Claim, claims
 from local_dp.experiments.text.layout import table
 from local_dp.experiments.text.screen import SCREEN

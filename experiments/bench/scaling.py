@@ -20,8 +20,8 @@ from local_dp.randomizers.frequencies.hadamard import Hadamard
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.sealing import Party, new_key, public
 from local_dp.server.coordinator import Coordinator
+from local_dp.server.members import Place, Roster
 from local_dp.server.quorum import Terms
-from local_dp.server.roster import Place, Roster
 from local_dp.wire import SERVER, Hello, Reply, decode, encode, topic
 
 _RUN, _GROUP = "bench", "g0"

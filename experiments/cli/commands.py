@@ -17,13 +17,13 @@ from local_dp.experiments.text.screen import SCREEN
 GROUPS: dict[str, dict[str, tuple[str, str]]] = {  # by group: the home of a command, and its line in the list
     "Ask clients": {
         "run": ("run.run:Run", "Run a protocol: clients, server and message bus."),
-        "mix": ("curate.shuffle:Mix", "Estimate shares behind a shuffler, with blanket messages."),
+        "mix": ("inspect.plan:Mix", "Estimate shares behind a shuffler, with blanket messages."),
     },
     "Plan": {
         "plan": ("inspect.plan:Plan", "How many clients an accuracy takes, and what it costs."),
         "compare": ("inspect.plan:Compare", "Measure randomizers side by side: a table and a figure."),
         "price": ("curate.budget:Price", "The smallest epsilon of a list of mechanisms together."),
-        "shuffle": ("curate.shuffle:Shuffle", "The epsilon of shuffled reports, from both sides."),
+        "shuffle": ("curate.budget:Shuffle", "The epsilon of shuffled reports, from both sides."),
     },
     "Ask a curator": {
         "curate": ("curate.curate:CURATE", "Ask a trusted curator about a table."),
@@ -100,7 +100,7 @@ def _command(name: str, home: Any) -> click.Command:
 
 def _show_version(ctx: click.Context, param: click.Parameter, asked: bool) -> None:
     if asked and not ctx.resilient_parsing:
-        from local_dp.experiments.tiers.version import installed_version
+        from local_dp.experiments.tiers.installation import installed_version
 
         SCREEN.tell(f"local-dp {installed_version()}")
         ctx.exit()

@@ -1,5 +1,6 @@
 """A command is a frozen dataclass: its fields are the options, its docstring is the help, and a call of an instance runs it."""
 
+import json
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -14,6 +15,7 @@ import click
 from local_dp.checks import real_number, whole_number
 from local_dp.errors import InputError, unknown
 from local_dp.experiments.api.declare import option, shown_default
+from local_dp.experiments.api.printable import Printable
 from local_dp.experiments.text.layout import definitions, paragraph, screen_width
 from local_dp.experiments.text.screen import SCREEN
 
@@ -201,7 +203,7 @@ def _parameters(each: Field[Any], hint: Any, heading: str) -> list[click.Paramet
         attributes["default"] = () if collect else each.default
     if any(about.get("ends", ())):
         ends = zip(("low", "high"), about["ends"], strict=True)
-        return [Option([f"--{end}"], heading=heading, unit=about["unit"], help=help, type=_number(end), **attributes) for end, help in ends]
+        return [Option([f"--{end}"], heading=heading, unit=about["unit"], help=help, type=_Read(end, real_number), **attributes) for end, help in ends]
     attributes["type"] = read or _type_of(each.name, get_args(hint)[0] if many else hint)
     if about.get("is_argument"):
         return [Argument([each.name], help=about["help"], nargs=-1 if many else 1, **attributes)]
@@ -220,39 +222,29 @@ def _without_none(hint: Any) -> Any:
 def _type_of(name: str, hint: Any) -> Any:
     if get_origin(hint) is Literal:
         return click.Choice(get_args(hint))
-    readers = {int: _whole, float: _number, Path: _path}
-    return readers[hint](name) if hint in readers else click.STRING
+    readers: dict[Any, Callable[[str, str], Any]] = {int: whole_number, float: real_number, Path: _path}
+    return _Read(name, readers[hint]) if hint in readers else click.STRING
 
 
-def _whole(name: str) -> Callable[[Any], int]:
-    """Reads a whole number, also one such as 1e6."""
+class _Read(click.ParamType[Any]):
+    """What a function reads from the name of an option and its text."""
 
-    def whole(text: Any) -> int:
-        return whole_number(name, str(text))
+    def __init__(self, name: str, read: Callable[[str, str], Any]) -> None:
+        self.name, self.read = name, read
 
-    return whole
-
-
-def _number(name: str) -> Callable[[Any], float]:
-    def number(text: Any) -> float:
-        return real_number(name, str(text))
-
-    return number
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        return self.read(self.name, str(value))
 
 
-def _path(name: str) -> Callable[[Any], Path]:
-    """Reads a possible path of a file, which need not exist."""
-
-    def path(text: Any) -> Path:
-        try:
-            os.lstat(text)
-        except FileNotFoundError:
-            pass
-        except (OSError, ValueError) as error:
-            raise InputError(f"{name} is {str(text)!r:.80}, which is no file: {getattr(error, 'strerror', error)}; give another") from None
-        return Path(text)
-
-    return path
+def _path(name: str, text: str) -> Path:
+    """A possible path of a file, which need not exist."""
+    try:
+        os.lstat(text)
+    except FileNotFoundError:
+        pass
+    except (OSError, ValueError) as error:
+        raise InputError(f"{name} is {text!r:.80}, which is no file: {getattr(error, 'strerror', error)}; give another") from None
+    return Path(text)
 
 
 def protocol_options(kind: type[Any], taken: set[str]) -> list[click.Parameter]:
@@ -267,3 +259,7 @@ def protocol_options(kind: type[Any], taken: set[str]) -> list[click.Parameter]:
         attributes: dict[str, Any] = {} if hint is bool else {"metavar": metavar, "type": click.STRING, "shown": shown_default(each.default)}
         made.append(Option(spelled, heading=PARAMETERS, unit=about.get("unit", ""), help=about.get("help", ""), default=None, **attributes))
     return made
+
+
+def show(result: Printable, as_json: bool) -> None:
+    SCREEN.tell(json.dumps(result.to_dict()) if as_json else result.text(screen_width()))

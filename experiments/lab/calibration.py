@@ -18,7 +18,8 @@ _NORMAL = NormalDist()
 
 def intervals_check() -> Check:
     """Whether Wilson's interval contains the truth at its stated rate, and a search on a known curve is as exact as Fisher's information allows."""
-    covered, found = _wilson_coverage(), _known_search()
+    covered = _wilson_coverage()
+    found = minimal_clients(lambda n, runs: round(runs * _share(n)), CLIENTS, target=TARGET, trials=TRIALS)  # where every sample has the expected successes
     width, expected = found.high - found.low, 2 * _NORMAL.inv_cdf((1 + LEVEL) / 2) * _standard_error(found)
     return Check(
         "The 95 % intervals are what they say, of a success rate and of a least number of clients",
@@ -41,11 +42,6 @@ def _share(n: int) -> float:
     """The success of the known curve with n clients."""
     aim = _NORMAL.inv_cdf(TARGET ** (1 / DECISIONS))
     return float(_NORMAL.cdf(aim + SLOPE * 2 * (math.sqrt(n / CLIENTS) - 1)) ** DECISIONS)
-
-
-def _known_search() -> MinimalClients:
-    """The search where every sample has as many successes as expected."""
-    return minimal_clients(lambda n, runs: round(runs * _share(n)), CLIENTS, target=TARGET, trials=TRIALS)
 
 
 def _standard_error(found: MinimalClients) -> float:

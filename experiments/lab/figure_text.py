@@ -6,7 +6,7 @@ from textwrap import fill as wrap
 from typing import Any
 
 from local_dp.experiments.lab.claim import Check, Curve, Figure, Regions, Table
-from local_dp.experiments.text.notation import EXPONENT, typeset
+from local_dp.experiments.text.layout import EXPONENT, typeset
 
 _MARKS = {"measured": "markers are measured", "theory": "solid lines without markers are computed", "bound": "dashed lines are proven"}
 

@@ -25,6 +25,7 @@ COLOURS = ("#0072b2", "#d55e00", "#009e73", "#b5558f", "#b07d00", "#3b93c9", "#6
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 _ROLES = re.compile(r"\b(?:measured|simulated|predicted|proven|theory|formula|bound|worst found)\b|[,:]")
 _LABEL_WIDTH = 38  # characters that the name of a curve may have on one line of the key: two such columns fit
+ENDINGS = (".png", ".svg", ".pdf")
 _WIDTH = 6.8  # inches: the text of a printed page
 _STYLE: dict[str, Any] = {
     "font.family": "DejaVu Sans",
@@ -83,13 +84,14 @@ def _write(canvas: "Canvas", path: Path) -> None:
 def save(figure: Figure | Regions, *paths: Path) -> None:
     """Draws a figure into each of `paths` (.svg, .png). Raises InputError if one cannot be written."""
     if isinstance(figure, Regions):
-        with _canvas(_WIDTH, 0.36 * sum(map(_height, figure.regions)) + 0.2, figure.name) as canvas:
+        height = 0.36 * sum(map(_height, figure.regions)) + 0.2
+    else:
+        height = 4.2 + 0.11 * len(figure.curves) + 0.05 * max(map(len, figure.x_ticks), default=0)
+    with _canvas(_WIDTH, height, figure.name) as canvas:
+        if isinstance(figure, Regions):
             _draw_regions(canvas, figure)
-            for path in paths:
-                _write(canvas, path)
-        return
-    with _canvas(_WIDTH, 4.2 + 0.11 * len(figure.curves) + 0.05 * max(map(len, figure.x_ticks), default=0), figure.name) as canvas:
-        _draw_curves(canvas.add_subplot(), figure)
+        else:
+            _draw_curves(canvas.add_subplot(), figure)
         for path in paths:
             _write(canvas, path)
 
@@ -299,7 +301,7 @@ class Estimates:
 
 def plot_estimates(found: Estimates, path: Path) -> None:
     """Draws estimates beside the truth where it is known into `path` (.png, .svg or .pdf). Raises InputError."""
-    if path.suffix.lower() not in (".png", ".svg", ".pdf"):
+    if path.suffix.lower() not in ENDINGS:
         raise InputError(f"cannot draw {str(path)!r}: give a name that ends in .png, .svg or .pdf")
     labels = [lines(label, 36) for label in found.labels]
     high = 0.27 + 0.15 * max(label.count("\n") for label in labels)

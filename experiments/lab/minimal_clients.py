@@ -16,10 +16,7 @@ from local_dp.protocols.local_protocol import LocalProtocol
 
 _WITHIN_95 = 1.9207294  # half the 95 % point of chi-square with one degree of freedom: how far the profile likelihood may fall
 _BITS = 8  # success is taken for the chance that this many threshold decisions are all right: between one decision and the 65 of masked parity at d = 64
-_SLOPE = (
-    0.9,
-    1.0,
-)  # what is supposed of the line's slope: its median and the deviation of its logarithm; 0.45 for one decision, 1.8 for 65, 7 for the steepest
+_SLOPE = (0.9, 1.0)  # supposed of the line's slope: its median and the deviation of its logarithm; 0.45 for one decision, 1.8 for 65, 7 for the steepest
 _PILOT = (-0.3, -0.15, 0.0, 0.15, 0.3)  # where the search puts runs, in units of the line from the target: successes of .81 to .95
 _HALF_WIDTH = 9.0  # of the fresh sample, in standard errors of its level: wide enough to know the slope, too narrow for a bend to matter
 _WIDEST = 0.33

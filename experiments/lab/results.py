@@ -4,13 +4,13 @@ import csv
 import io
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from local_dp.errors import InputError
-from local_dp.experiments.lab.claim import Experiment, Figure, Finding, Regions, Scale, Table
+from local_dp.experiments.lab.claim import Experiment, Figure, Finding, Regions, Scale
 from local_dp.experiments.lab.figure_text import alt_text, key
 from local_dp.experiments.lab.figures import save
 from local_dp.experiments.lab.store import plain, write_text
@@ -33,11 +33,9 @@ def file_name(title: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-") or "untitled"
 
 
-def _csv(table: Table) -> str:
+def as_csv(columns: Iterable[str], rows: Iterable[Iterable[Any]]) -> str:
     text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(table.columns)
-    writer.writerows(plain(table.rows))
+    csv.writer(text, lineterminator="\n").writerows([list(columns), *rows])
     return text.getvalue()
 
 
@@ -57,7 +55,7 @@ def write_results(folder: Path, experiment: Experiment[Any, Any], finding: Findi
     table_stems = _distinct([file_name(table.title) for table in finding.tables])
     figure_stems = _distinct([file_name(figure.name) for figure in finding.figures])
     for table, stem in zip(finding.tables, table_stems, strict=True):
-        write_text(folder / f"{stem}.csv", _csv(table))
+        write_text(folder / f"{stem}.csv", as_csv(table.columns, plain(table.rows)))
     for figure, stem in zip(finding.figures, figure_stems, strict=True):
         save(figure, *(folder / f"{stem}.{ending}" for ending in _DRAWN))
     for name, certificate in finding.certificates.items():

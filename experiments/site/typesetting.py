@@ -12,7 +12,7 @@ from markdown.extensions import Extension
 from markdown.inlinepatterns import InlineProcessor
 from markdown.treeprocessors import Treeprocessor
 
-from local_dp.experiments.text.notation import marked
+from local_dp.experiments.text.layout import marked
 
 _FORMULA = r"(?<![\\$\w])(\$\$?)(?![\s$])([^$]+?)(?<![\s\\])\1(?![\w$])"
 _AFTER_CODE = 185  # above the escapes (180), below backticks (190)

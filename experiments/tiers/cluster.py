@@ -7,7 +7,7 @@ from operator import add
 from typing import Any
 
 from local_dp.errors import BusError, InputError, RefusedError
-from local_dp.experiments.tiers.version import installed_version
+from local_dp.experiments.tiers.installation import installed_version
 from local_dp.noise import KeyedNoise
 from local_dp.oracles.local.oracles import AskedOf, OnChunk, PopulationOracle, shared
 from local_dp.populations.finite import Population

@@ -24,7 +24,7 @@ from local_dp.randomizers.with_coin import without_coin
 from local_dp.server.progress import Interim, RoundProgress, Turnout
 from local_dp.shuffle.central import Crowds
 from local_dp.tallies import Tally
-from local_dp.verification.gate import verify
+from local_dp.verification.audit import verify
 
 
 class Verified:

@@ -8,8 +8,8 @@ import numpy as np
 
 from local_dp.bounds.attacks import influence_of
 from local_dp.experiments.tiers.faults import Faulted
+from local_dp.experiments.tiers.installation import installed_version
 from local_dp.experiments.tiers.settings import Settings
-from local_dp.experiments.tiers.version import installed_version
 from local_dp.oracles.local.oracles import Interaction, RoundSummary
 from local_dp.populations.finite import Population, Resampled, Rows
 from local_dp.protocols.local_protocol import LocalProtocol, plain
@@ -19,7 +19,7 @@ from local_dp.shuffle.central import Central
 from local_dp.tallies import Estimate
 
 if TYPE_CHECKING:  # what is on the wire takes a while to import
-    from local_dp.server.reconciliation import Reconciliation
+    from local_dp.server.round import Reconciliation
 
 STAMP = "simulation: not private"
 UNATTESTED = "unattested: not every member has signed that it answers in private"

@@ -2,22 +2,64 @@
 
 import math
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import numpy as np
 
+from local_dp.arrays import Floats
+from local_dp.cube import places_of, walsh_hadamard
 from local_dp.errors import LocalDPError
-from local_dp.experiments.text.notation import marked, number, typeset
+from local_dp.experiments.text.layout import marked, number, typeset
 from local_dp.experiments.tiers.outcome import STAMP, Shown, estimates, stamp_of
 from local_dp.experiments.tiers.settings import Settings
-from local_dp.experiments.watch.coefficients import Bar, coefficients
 from local_dp.interaction import Nonadaptive
+from local_dp.masked.population import NULL_SHARE
 from local_dp.masked.protocols import MaskedParityProtocol
+from local_dp.masked.queries import MaskedBent, MaskedBit, MaskedFunction, MaskedIndex, MaskedList, MaskedParity
+from local_dp.oracles.local.asked import LocalQuery
 from local_dp.protocols.local_protocol import MODELS, describe_estimate
 from local_dp.queries.query import Query
+from local_dp.randomizers.frequencies.signed import SignedOracle
 from local_dp.server.progress import Attendance, Interim, Progress, RoundProgress
-from local_dp.tallies import Z95
+from local_dp.tallies import Z95, Estimate, Tally
+
+Bar: TypeAlias = tuple[str, float, float]  # label, coefficient, standard error
+
+
+def coefficients(ask: LocalQuery, tally: Tally) -> Iterator[Bar]:
+    """The Fourier coefficients of the label that one ask of masked parity estimates, each on the scale of the label's sign; none of another ask."""
+    query, randomizer = ask.query, ask.randomizer
+    if isinstance(randomizer, SignedOracle) and isinstance(query, MaskedIndex | MaskedParity):
+        labels = [f"bit {place} of r" for place in range(query.d)] if isinstance(query, MaskedIndex) else [f"parity {query.r:#x}"]
+        yield from _labelled(labels, randomizer.estimate(tally, NULL_SHARE))
+    elif isinstance(randomizer, SignedOracle) and isinstance(query, MaskedList | MaskedBent):
+        estimate = randomizer.estimate(tally)
+        if isinstance(query, MaskedList) or query.told == query.d:  # or else it is a bent function that is multiplied by each parity
+            yield from _spectrum(query.vectors(), estimate)
+        positions = range(query.d) if isinstance(query, MaskedBent) else places_of(query.asked)
+        yield from _labelled([f"bit {place} of r" for place in positions], estimate, query.listed)
+    elif isinstance(query, MaskedBit | MaskedFunction):
+        name = f"bit {query.j} of r" if isinstance(query, MaskedBit) else "parity of r"
+        estimate = randomizer.estimate(tally)
+        shares, errors = np.atleast_1d(estimate.value), np.atleast_1d(estimate.standard_error)
+        yield name, float(2 * shares[-1] - 1), float(2 * errors[-1])  # of the share of +1
+
+
+def _labelled(labels: list[str], estimate: Estimate, first: int = 0) -> Iterator[Bar]:
+    values, errors = estimate.value[first:], estimate.standard_error[first:]
+    yield from zip(labels, values.tolist(), errors.tolist(), strict=True)
+
+
+def _spectrum(vectors: list[int], estimate: Estimate) -> Iterator[Bar]:
+    """One coefficient for each parity on the list: the transform of the means by symbol. A report counts towards one parity alone, hence the larger error."""
+    listed = len(vectors)
+    spectrum: Floats = walsh_hadamard(estimate.value[:listed])
+    error = float(estimate.standard_error[:listed].max()) * listed**0.5
+    for vector, value in zip(vectors, spectrum.tolist(), strict=True):
+        yield f"parity {vector:#x}", value, error
+
 
 ROWS = 32  # estimates shown
 ROUNDS = 30  # rounds shown, the last ones
@@ -64,7 +106,7 @@ class Scene:
 
     def show(self, progress: Progress) -> None:
         if isinstance(progress, Attendance):
-            missing = _gaps(progress)
+            missing = progress.gaps(GAPS, " to ")
             status = f"Clients are joining{f'; waiting for {missing}' if missing else ''}."
             self._change(phase="joining", present=progress.present, status=status)
         else:
@@ -187,9 +229,3 @@ def _bar_row(label: str, value: float, error: float) -> State:
 def _finite(value: Any) -> float | None:
     """The number if it is finite, for JSON."""
     return float(value) if isinstance(value, int | float) and math.isfinite(value) else None
-
-
-def _gaps(attendance: Attendance) -> str:
-    spans = [str(start) if stop == start + 1 else f"{start} to {stop - 1}" for start, stop in attendance.missing]
-    more = f" and {len(spans) - GAPS:,} more gaps" if len(spans) > GAPS else ""
-    return f"{', '.join(spans[:GAPS])}{more}"

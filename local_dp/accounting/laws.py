@@ -38,10 +38,7 @@ class Curve:
     infinite: float = 0.0
 
     def delta(self, epsilon: float) -> float:
-        """The least delta beside this epsilon (nats), rounded up: Pr[infinite] + the sum of Pr[loss] (1 - e^(eps - loss)) over losses above epsilon.
-
-        1 below the lowest loss, where more may have been left out.
-        """
+        """The least delta beside this epsilon (nats), rounded up: Pr[infinite] + E[(1 - e^(eps - loss))_+]; 1 below the lowest loss kept."""
         if epsilon < self.lowest:
             return 1.0
         start = max(0, math.floor((epsilon - self.lowest) / self.step) + 1)
@@ -191,8 +188,7 @@ _SPREAD = 20.0  # times sqrt(k): fewer or more agreeing answers have a probabili
 def binomial_curve(part: Pure, parts: int) -> Curve:
     """The worst total loss of k = `parts` adaptive mechanisms of pure loss e: (2 l - k) e, with l ~ Binomial(k, e^e / (1 + e^e)).
 
-    Exact for randomized responses and for discrete Laplace noise on counts of sensitivity 1, whose loss is +-e. Source: Kairouz, Oh, Viswanath 2015, Theorem
-    3.3.
+    Exact for randomized responses and discrete Laplace noise on counts of sensitivity 1: their loss is +-e. Source: Kairouz, Oh, Viswanath 2015, Theorem 3.3.
     """
     check_whole("parts", parts, 1, MAX_PARTS)
     agreeing = 1 / (1 + math.exp(-part.epsilon))

@@ -9,6 +9,7 @@ from typing import Self
 from local_dp.checks import check_whole
 from local_dp.errors import InputError
 from local_dp.loss import ATTO, Approximate, Concentrated, Pure, exp_epsilon
+from local_dp.optimise import crossing, least_whole
 
 
 @dataclass(frozen=True)
@@ -37,8 +38,7 @@ class Lattice:
     @property
     def step(self) -> float:
         """In nats."""
-        with localcontext() as context:
-            context.prec = 60
+        with localcontext(prec=60):
             return float((Decimal(self.growth.numerator) / Decimal(self.growth.denominator)).ln())
 
     @property
@@ -143,10 +143,7 @@ class _Noise:
 
 @dataclass(frozen=True)
 class Gaussian(_Noise):
-    """Normal noise, of one answer or many: the loss is normal with mean mu^2 / 2 and variance mu^2. Several mu^2 add up exactly.
-
-    A law to compare with: no float noise is drawn here.
-    """
+    """Normal noise, of one answer or many, to compare with: the loss is normal with mean mu^2 / 2 and variance mu^2; several mu^2 add up exactly."""
 
     def __add__(self, other: "Gaussian") -> "Gaussian":
         return Gaussian(self.atto_mu2 + other.atto_mu2)
@@ -179,11 +176,8 @@ def gaussian_epsilon(mu: float, delta: float) -> float:
     """The least epsilon (nats) beside this delta, by bisection, rounded up."""
     if gaussian_delta(mu, 0.0) <= delta:
         return 0.0
-    low, high = 0.0, mu**2 / 2 + mu * math.sqrt(2 * math.log(1 / delta))  # the normal tail of the loss alone
-    for _ in range(200):
-        middle = (low + high) / 2
-        low, high = (low, middle) if gaussian_delta(mu, middle) <= delta else (middle, high)
-    return high
+    most = mu**2 / 2 + mu * math.sqrt(2 * math.log(1 / delta))  # the normal tail of the loss alone
+    return crossing(0.0, most, lambda epsilon: gaussian_delta(mu, epsilon) > delta, 200)[1]
 
 
 def _tail(z: float) -> float:
@@ -222,10 +216,7 @@ def conversion(rho: float, delta: float) -> float:
 
 def rho_within(budget: Approximate) -> Concentrated:
     """The most rho, in whole units of 1e-18, that comes to no more than the budget. Raises InputError where there is none or no delta."""
-    low, high = 0, 1 << 70
-    while budget.atto and high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if conversion(middle / ATTO, budget.delta) <= budget.epsilon else (low, middle)
-    if not low:
+    most = least_whole(0, 1 << 70, lambda rho: conversion(rho / ATTO, budget.delta) > budget.epsilon) - 1 if budget.atto else 0
+    if not most:
         raise InputError(f"{budget} is worth no rho; give a delta above 0 and a larger epsilon")
-    return Concentrated(low)
+    return Concentrated(most)

@@ -1,7 +1,7 @@
 """The total of many losses by every rule: basic, advanced, its tanh form, zCDP, exact; and lists of mechanisms as text.
 
-Sources: Dwork, Rothblum, Vadhan 2010 (advanced); Bun, Steinke 2016 and Canonne, Kamath, Steinke 2020, Proposition 12 (zCDP); Kairouz, Oh, Viswanath 2015 and
-Zhu, Dong, Wang 2022 (exact).
+Sources: Dwork, Rothblum, Vadhan 2010 (advanced); Bun, Steinke 2016, Canonne, Kamath, Steinke 2020 (zCDP); Kairouz, Oh, Viswanath 2015, Zhu, Dong, Wang 2022
+(exact).
 """
 
 import math
@@ -18,6 +18,7 @@ from local_dp.accounting.losses import DiscreteGaussian, Gaussian, Lattice, conv
 from local_dp.checks import check_share, check_whole, whole_number
 from local_dp.errors import InputError, unknown
 from local_dp.loss import ATTO, NANO, Approximate, Concentrated, Pure, approximate, exp_epsilon, nano_epsilon
+from local_dp.optimise import crossing, least_whole
 
 _TO_THE_DIGIT = 1 << 12  # parts; beyond, the log-domain curve, rounded up by a billionth
 _DIGITS = 60  # every term is right to nearly as many: rounding is paid for by 1e-40
@@ -33,8 +34,7 @@ def optimal_delta(part: Pure, parts: int, whole: Pure) -> int:
     check_whole("parts", parts, 1, MAX_PARTS)
     if parts > _TO_THE_DIGIT:
         return math.ceil(binomial_curve(part, parts).delta(whole.epsilon) * ATTO)
-    with localcontext() as context:
-        context.prec = _DIGITS
+    with localcontext(prec=_DIGITS):
         step, most = (Decimal(part.nano) / NANO).exp(), (Decimal(whole.nano) / NANO).exp()
         least = max(0, math.ceil((whole.nano + parts * part.nano) / (2 * part.nano)))  # below it the difference is negative
         ways, ahead, behind, total = Decimal(math.comb(parts, min(least, parts))), step**least, step ** (parts - least), Decimal(0)
@@ -48,12 +48,8 @@ def optimal_delta(part: Pure, parts: int, whole: Pure) -> int:
 def optimal_part(budget: Approximate, parts: int) -> Pure:
     """The largest pure loss of each of `parts` mechanisms within the budget, by optimal composition; by adding up where that allows more (k < 3)."""
     check_whole("parts", parts, 1, MAX_PARTS)
-    low, high = budget.nano // parts, budget.nano + 1
-    while high - low > 1:
-        middle = (low + high) // 2
-        fits = optimal_delta(Pure(middle), parts, Pure(budget.nano)) <= budget.atto
-        low, high = (middle, high) if fits else (low, middle)
-    return _some(low, budget, parts)
+    too_much = least_whole(budget.nano // parts, budget.nano + 1, lambda nano: optimal_delta(Pure(nano), parts, Pure(budget.nano)) > budget.atto)
+    return _some(too_much - 1, budget, parts)
 
 
 def advanced_part(budget: Approximate, parts: int) -> Pure:
@@ -122,13 +118,9 @@ def delta(losses: Mapping[P, int], epsilon: float, rule: str = "exact") -> float
         raise InputError(f"epsilon is {epsilon:g}; give a number of nats, 0 or more")
     if rule == "exact":
         return _optimal(checked).delta(epsilon)
-    low, high = math.log(_LEAST), 0.0
     if RULES[rule](checked, _LEAST) <= epsilon:
         return _LEAST
-    for _ in range(60):
-        middle = (low + high) / 2
-        low, high = (low, middle) if RULES[rule](checked, math.exp(middle)) <= epsilon else (middle, high)
-    return math.exp(high)
+    return math.exp(crossing(math.log(_LEAST), 0.0, lambda log: RULES[rule](checked, math.exp(log)) > epsilon, 60)[1])
 
 
 def _basic(losses: Losses, delta: float) -> float:
@@ -143,10 +135,7 @@ def _basic(losses: Losses, delta: float) -> float:
 
 
 def _spread(losses: Losses, delta: float, mean: Callable[[float], float]) -> float:
-    """sqrt(2 ln(1 / d) sum eps^2) + sum eps mean(eps), d the remaining delta, or half of it if parts need some.
-
-    `mean` is e^eps - 1 in the advanced rule. The tanh form has tanh(eps / 2), as eps tanh(eps / 2) is the largest expected loss.
-    """
+    """sqrt(2 ln(1 / d) sum eps^2) + sum eps mean(eps), d the remaining delta, or half of it if parts need some; `mean` is e^eps - 1 or tanh(eps / 2)."""
     rest = _rest(losses, delta) / (2 if _sharing(losses) else 1)
     parts = _each(losses, delta - rest) if _sharing(losses) else _each(losses, delta)
     if rest <= 0 or not parts:

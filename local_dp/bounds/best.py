@@ -17,8 +17,8 @@ from local_dp.checks import check_whole
 from local_dp.domains import MAX_DIMENSION, MAX_LENGTH, Parameter
 from local_dp.errors import InputError, unknown
 from local_dp.randomizers.finite import FiniteChannel
+from local_dp.randomizers.frequencies.base import Design
 from local_dp.randomizers.frequencies.best import best_choice, choices
-from local_dp.randomizers.frequencies.designs import Design
 from local_dp.randomizers.frequencies.wide_hashing import best_parities
 from local_dp.tallies import Tally
 

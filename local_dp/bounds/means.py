@@ -10,8 +10,7 @@ from local_dp.arrays import Floats
 from local_dp.bounds.response import check_positive_epsilon, response_gain
 from local_dp.loss import nano_epsilon
 from local_dp.optimise import lowest
-from local_dp.randomizers.vectors.coordinates import MAX_SIGNS, mean_sign, signs_moment
-from local_dp.randomizers.vectors.nearest_direction import MAX_DIRECTIONS, largest_normal, nearest_variance
+from local_dp.randomizers.vectors.coordinates import MAX_DIRECTIONS, MAX_SIGNS, largest_normal, mean_sign, nearest_variance, signs_moment
 from local_dp.randomizers.vectors.privunit import Cap, best_cap, least_projection, projunit_moment, projunit_on_axis
 
 

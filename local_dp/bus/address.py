@@ -17,10 +17,7 @@ _PORTS = {"mqtt": 1883, "mqtts": 8883}
 
 @dataclass(frozen=True)
 class Address:
-    """Where a broker is: mqtt://[user[:password]@]host[:port], or mqtts:// for TLS.
-
-    There, ?ca=FILE names a private authority, and &cert=FILE holds the certificate and private key by which the broker knows us.
-    """
+    """Where a broker is: mqtt://[user[:password]@]host[:port], or mqtts:// for TLS, with ?ca=FILE of its authority and &cert=FILE, our certificate and key."""
 
     host: str
     port: int

@@ -109,7 +109,8 @@ class BlockingBus:
             client.tls_set_context(address.context())
         if self.will is not None:
             client.will_set(*self.will)
-        client.on_connect, client.on_subscribe, client.on_message = self._on_connect, self._on_subscribe, self._on_message
+        client.on_connect, client.on_subscribe = self._on_connect, self._on_subscribe
+        client.on_message = lambda client, data, message: self._inbox.append(Delivery(message.topic, bytes(message.payload)))
         client.on_socket_open = _undelayed
         client.connect_timeout = self._timeout
         self._joined = False
@@ -173,14 +174,11 @@ class BlockingBus:
             raise refused_topics(self.address, self.identifier, self.filters)
         self._joined = True
 
-    def _on_message(self, client: paho.Client, data: object, message: paho.MQTTMessage) -> None:
-        self._inbox.append(Delivery(message.topic, bytes(message.payload)))
+
+def _undelayed(client: paho.Client, data: object, made: Any) -> None:
+    made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
 
 def _check(code: MQTTErrorCode) -> None:
     if code != MQTTErrorCode.MQTT_ERR_SUCCESS:
         raise _LostError(paho.error_string(code))
-
-
-def _undelayed(client: paho.Client, data: object, made: Any) -> None:
-    made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

@@ -8,6 +8,7 @@ import os
 import secrets
 import socket
 import sys
+from asyncio.subprocess import PIPE
 from collections.abc import Iterator
 from contextlib import suppress
 from copy import copy
@@ -69,13 +70,8 @@ class EmbeddedBroker:
 
     async def start(self) -> None:
         """Starts the process, waits until it listens, and from then on restarts it when it dies. Raises BusError."""
-        self._process = await asyncio.create_subprocess_exec(
-            *python("local_dp.bus.broker", str(self.port)),
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            env=environment(**_MALLOC),
-            start_new_session=True,
-        )
+        command = python("local_dp.bus.broker", str(self.port))
+        self._process = await asyncio.create_subprocess_exec(*command, stdin=PIPE, stdout=PIPE, env=environment(**_MALLOC), start_new_session=True)
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.write(f"{self._password}\n".encode())  # on the command line, every user of the machine would read it
@@ -104,11 +100,9 @@ class EmbeddedBroker:
                     process.kill()
             lived = asyncio.get_running_loop().time() - began >= _STEADY
             failed = 0 if lived else failed + 1
+            if failed > ATTEMPTS:
+                raise BusError(f"the embedded broker ended {failed} times in a row as soon as it was started; use a broker of your own: --broker mqtt://host")
             if failed:
-                if failed > ATTEMPTS:
-                    raise BusError(
-                        f"the embedded broker ended {failed} times in a row as soon as it was started; use a broker of your own: --broker mqtt://host"
-                    )
                 await asyncio.sleep(_PAUSE)
             with suppress(BusError):  # it died as it started: then it is dead at once
                 await self.start()
@@ -135,7 +129,6 @@ class _Subscribers:
         return len(self._by_client)
 
     def add(self, session: Session, qos: int) -> None:
-        """Once, however often."""
         self._by_client.setdefault(session.client_id, (session, qos))
 
     def discard(self, session: Session) -> bool:
@@ -144,10 +137,7 @@ class _Subscribers:
 
 
 class _Subscriptions(dict[str, _Subscribers]):
-    """The subscribers of each filter, for amqtt, which formats this at every subscription for a log that nobody keeps: n clients would pay n times.
-
-    amqtt also iterates over it while it waits; a subscription meanwhile would lose that connection. So iteration takes a copy.
-    """
+    """The subscribers of each filter; amqtt formats this for a log at every subscription, and iterates over it while it waits: so over a copy."""
 
     def __repr__(self) -> str:
         return f"{len(self)} filters"
@@ -196,12 +186,8 @@ async def _serve(port: int, password: str) -> None:
     logging.disable(logging.CRITICAL)  # amqtt logs every disconnect with a traceback
     gc.set_threshold(_COLLECTING)
     listener = socket.create_server(("127.0.0.1", port), backlog=_BACKLOG)
-    broker = LinearBroker(
-        {
-            "listeners": {_LISTENER: {"type": "external"}},
-            "plugins": {f"{OnlyWithPassword.__module__}.{OnlyWithPassword.__name__}": {"password": password}},
-        }
-    )
+    plugin = f"{OnlyWithPassword.__module__}.{OnlyWithPassword.__name__}"
+    broker = LinearBroker({"listeners": {_LISTENER: {"type": "external"}}, "plugins": {plugin: {"password": password}}})
     await broker.start()
 
     async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

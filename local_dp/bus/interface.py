@@ -1,8 +1,12 @@
-"""The message bus as the roles use it."""
+"""The message bus as the roles use it; and a bus with signed envelopes, the one place at each end where messages are signed and verified."""
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Generic, Protocol, TypeVar
+
+from local_dp.errors import ForgedError
+from local_dp.sealing import Envelopes
 
 
 @dataclass(frozen=True)
@@ -44,3 +48,44 @@ class ClientBus(Bus, Protocol):
 
     async def rest(self, seconds: float) -> None:
         """Waits, and receives nothing meanwhile."""
+
+
+B = TypeVar("B", bound=Bus)
+
+
+class SealedBus(Generic[B]):
+    """A bus that drops every message not signed by its speaker, and counts it in `forged`. Messages whose topic is not `worth` it are dropped unopened."""
+
+    def __init__(self, bus: B, envelopes: Envelopes, worth: Callable[[str], bool] = lambda topic: True) -> None:
+        self.bus = bus
+        self.envelopes = envelopes
+        self.worth = worth
+        self.forged = 0
+
+    async def publish(self, topic: str, payload: bytes) -> None:
+        """Hands a message to the broker, in its envelope."""
+        await self.bus.publish(topic, self.envelopes.seal(topic, payload))
+
+    async def messages(self, patience: float) -> AsyncGenerator[Delivery | Connected, None]:
+        async with aclosing(self.bus.messages(patience)) as events:
+            async for event in events:
+                if isinstance(event, Connected):
+                    yield event
+                    continue
+                if not self.worth(event.topic):
+                    continue
+                try:
+                    message = self.envelopes.open(event.topic, event.payload)
+                except ForgedError:
+                    self.forged += 1
+                else:
+                    yield Delivery(event.topic, message)
+
+    async def listen(self: "SealedBus[ServerBus]", filters: Sequence[str]) -> None:
+        await self.bus.listen(filters)
+
+    def now(self: "SealedBus[ClientBus]") -> float:
+        return self.bus.now()
+
+    async def rest(self: "SealedBus[ClientBus]", seconds: float) -> None:
+        await self.bus.rest(seconds)

@@ -16,7 +16,6 @@ class MemoryBroker:
         self.buses: list[MemoryBus] = []
 
     def join(self, filters: Sequence[str]) -> "MemoryBus":
-        """A new connection with these subscriptions."""
         bus = MemoryBus(self, filters)
         self.buses.append(bus)
         return bus

@@ -22,7 +22,7 @@ from local_dp.randomizers.finite import FiniteChannel
 from local_dp.randomizers.randomizer import Randomizer
 from local_dp.records import Records
 from local_dp.verification.audit import audit
-from local_dp.verification.drawing import MAX_VALUES
+from local_dp.verification.findings import MAX_VALUES
 
 __all__ = ["conform", "conform_protocol", "conform_query"]
 SLACK = 1e-6  # nats by which the exact loss may stay below the declared one, unless the caller states another proven slack
@@ -98,10 +98,7 @@ def conform_query(query: Query, records: Records) -> None:
 
 
 def conform_protocol(protocol: LocalProtocol[Any], epsilon: float = 1.0, clients: int = 0) -> None:
-    """All checks of a protocol, by a run on its synthetic population: its model, its budget, its result as plain data, its error.
-
-    `clients` is 0 for as many as the protocol asks for.
-    """
+    """All checks of a protocol, by a run on its synthetic population of `clients`, or of as many as it asks for: model, budget, plain data, error."""
     name, model, clients = protocol.name, type(protocol).model(), clients or protocol.clients(epsilon)
     algorithm = protocol.algorithm(epsilon, clients)
     assert type(algorithm) is _MODELS[model], f"{name}: its algorithm is {type(algorithm).__name__}, and its annotation says {model}"

@@ -59,13 +59,8 @@ class IntervalCounts:
         return float(np.ptp(self.errors(database)))
 
 
-@dataclass(frozen=True, eq=False)
-class LevelCounts(NoisyCounts):
-    """Noisy counts of neighbouring intervals of one width, from 0 on: shape (cells,)."""
-
-
 @dataclass(frozen=True)
-class Level(WithinEpsilon[Multiset, LevelCounts]):
+class Level(WithinEpsilon[Multiset, NoisyCounts]):
     """The counts of the intervals [0, width), [width, 2 width), ... of the domain 0..2^bits - 1, each with discrete Laplace noise of eps / 2.
 
     Privacy: epsilon, pure: a replaced record moves two counts by 1, eps / 2 each.
@@ -90,18 +85,18 @@ class Level(WithinEpsilon[Multiset, LevelCounts]):
         """The cost of moving a count by one, in nano-nats."""
         return Fraction(self.loss.nano, 2)
 
-    def release(self, database: Multiset, draws: Draws) -> LevelCounts:
-        return LevelCounts(self._counts(database) + discrete_laplaces(draws, self.noise / NANO, self.cells))
+    def release(self, database: Multiset, draws: Draws) -> NoisyCounts:
+        return NoisyCounts(self._counts(database) + discrete_laplaces(draws, self.noise / NANO, self.cells))
 
-    def law(self, database: Multiset) -> Law[LevelCounts]:
+    def law(self, database: Multiset) -> Law[NoisyCounts]:
         return self.cut_law(database, database.size)
 
-    def cut_law(self, database: Multiset, most: int) -> Law[LevelCounts]:
+    def cut_law(self, database: Multiset, most: int) -> Law[NoisyCounts]:
         """The law of the counts cut to 0..`most`, which is m or more; e^(eps / 2) is a fraction just below it. Raises InputError above 2^12 outcomes."""
         check_listed(f"{self.cells} cells of up to {most} records", (most + 1) ** self.cells, LISTED, " outcomes")
         cut = ClippedLaplace(self.noise.numerator, self.noise.denominator, most)
         laws = [cut.law(count) for count in self._counts(database).tolist()]
-        return {LevelCounts(np.array(counts, dtype=np.int64)): weight for counts, weight in independent(laws)}
+        return {NoisyCounts(np.array(counts, dtype=np.int64)): weight for counts, weight in independent(laws)}
 
     def _counts(self, database: Multiset) -> Counts:
         return cell_counts(database, self.bits, self.width, self.cells)
@@ -259,14 +254,14 @@ class CountTree(Mechanism[Multiset, IntervalCounts, Pure]):
         one = 1 / (2 * math.sinh(self.levels[0].epsilon / 4) ** 2)  # cosh(x) - 1 = 2 sinh(x / 2)^2
         return math.sqrt(one * largest_variance(1 << self.bits, self.branching))
 
-    def algorithm(self, size: int) -> Nonadaptive[Level, LevelCounts, IntervalCounts]:
+    def algorithm(self, size: int) -> Nonadaptive[Level, NoisyCounts, IntervalCounts]:
         """The tree as a curator's algorithm for `size` records: it asks all levels at once, so it is CNI."""
         return Nonadaptive(self.levels, lambda answers: self._decode(answers, size))
 
     def release(self, database: Multiset, draws: Draws) -> IntervalCounts:
         return self._decode(tuple(level.release(database, draws) for level in self.levels), database.size)
 
-    def _decode(self, answers: tuple[LevelCounts, ...], size: int) -> IntervalCounts:
+    def _decode(self, answers: tuple[NoisyCounts, ...], size: int) -> IntervalCounts:
         counts = [answer.counts for answer in answers]
         if not self.by_least_squares:
             return IntervalCounts(nested(counts, self.shape, size))

@@ -10,8 +10,7 @@ import numpy as np
 from local_dp.arrays import Counts, Ints, Words
 from local_dp.errors import RefusedError
 from local_dp.loss import NANO, Pure, exp_epsilon, nano_epsilon
-from local_dp.randomizers.finite import FiniteChannel, Mixed
-from local_dp.randomizers.one_bit import OneBit
+from local_dp.randomizers.finite import FiniteChannel, Mixed, OneBit
 from local_dp.randomizers.places import BitVector, PerCoin, PlaceVector
 from local_dp.randomizers.randomizer import Evidence, Randomizer
 from local_dp.randomizers.with_coin import WithCoin
@@ -194,8 +193,7 @@ def _of_table(randomizer: FiniteChannel) -> Fraction:
 def _of_session(randomizer: FiniteChannel, silence: int) -> Fraction:
     """The ratio of all reports of rounds of which a client speaks in one at most. Two records may speak in two rounds, each silent in the other's.
 
-    The chance of a record's reports is that of silence throughout, times Pr[w | u] / Pr[w | silence] in its round; no report has weight 0 under silence
-    alone.
+    The chance of a record's reports is that of silence, times Pr[w | u] / Pr[w | silence] in its round; no report has weight 0 under silence alone.
     """
     more, less = Fraction(1), Fraction(1)
     place = silence - randomizer.domain.low
@@ -338,10 +336,7 @@ def too_much(randomizer: Randomizer, ratio: Fraction) -> str:
 
 
 def delta_above(randomizer: FiniteChannel) -> float:
-    """The largest Pr[S | u, c] - e^eps Pr[S | u', c] over all coins c, sets S of reports and values u, u'.
-
-    Rounded up by at most 1e-9 of it plus 1e-15 e^eps. Raises RefusedError("unverifiable") if the channel is too large.
-    """
+    """The largest Pr[S | u, c] - e^eps Pr[S | u', c], up to 1e-9 of it plus 1e-15 e^eps. Raises RefusedError("unverifiable") for too large a channel."""
     _check_size(randomizer, randomizer.cells * randomizer.alphabet * randomizer.domain.size)
     growth, worst = float(exp_epsilon(randomizer.nano)) * (1 - 2**-50), 0.0  # three roundings of 2^-53 each stay above it
     for cell in range(randomizer.cells):
@@ -353,18 +348,8 @@ def delta_above(randomizer: FiniteChannel) -> float:
     return worst / randomizer.total * (1 + 1e-9)
 
 
-def keeps_loss(randomizer: Randomizer) -> bool:
-    """Whether the channel loses at most the charge of one report. Raises RefusedError("unverifiable") where that cannot be enumerated."""
-    if isinstance(randomizer.loss, Pure):
-        return exact_ratio(randomizer) <= exp_epsilon(randomizer.nano)
-    return isinstance(randomizer, FiniteChannel) and delta_above(randomizer) <= randomizer.loss.delta
-
-
 def check_loss(randomizer: Randomizer, accepted: frozenset[Evidence] = PROVEN) -> None:
-    """Raises RefusedError unless this evidence is accepted ("evidence") and shows a loss of at most the charged epsilon ("unverifiable").
-
-    Evidence from a density or an audit cannot be repeated here, and is believed where it is accepted.
-    """
+    """Raises RefusedError unless this evidence is accepted ("evidence") and, where it can be repeated, shows at most the charged loss ("unverifiable")."""
     check_evidence(randomizer, accepted)
     if randomizer.evidence in PROVEN and (fault := too_much(randomizer, exact_ratio(randomizer))):
         raise RefusedError("unverifiable", fault)

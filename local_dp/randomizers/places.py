@@ -26,14 +26,21 @@ class Places(Randomizer):
     def code(self) -> Ints:
         """The symbol of each value at each place, shape (domain size, places)."""
 
+    has_tally_law: ClassVar[bool] = True
+
     @property
     def places(self) -> int:
-        """How many there are."""
         return int(self.code.shape[1])
 
     @property
     def words(self) -> int:
         return self.places
+
+    def _holders(self, value_counts: Mapping[int, int]) -> Counts:
+        """How many clients hold each value, shape (domain size,)."""
+        holders = np.zeros(self.domain.size, dtype=np.int64)
+        holders[np.fromiter(value_counts, dtype=np.int64) - self.domain.low] = list(value_counts.values())
+        return holders
 
 
 _ENTRIES = 1 << 16  # places at a time: their words stay in cache
@@ -47,8 +54,6 @@ class PlaceVector(Places):
     each report at each place. Privacy: the largest product over places of the channel's ratios, between any two values, computed exactly
     (`evidence.exact_ratio`). Cost: a word and a byte a place.
     """
-
-    has_tally_law: ClassVar[bool] = True
 
     @cached_property
     @abstractmethod
@@ -84,12 +89,8 @@ class PlaceVector(Places):
         return Tally(counts, len(reports))
 
     def draw_tally(self, value_counts: Mapping[int, int], generator: np.random.Generator) -> Tally:
-        """A tally with the law of respond-then-tally for `value_counts[v]` clients of each value v; cost independent of n.
-
-        Places are independent given the value, so the reports of one symbol at one place are multinomial.
-        """
-        holders = np.zeros(self.domain.size, dtype=np.int64)
-        holders[np.fromiter(value_counts, dtype=np.int64) - self.domain.low] = list(value_counts.values())
+        """Places are independent given the value, so the reports of one symbol at one place are multinomial."""
+        holders = self._holders(value_counts)
         counts = self.empty().counts
         for symbol in range(self.inner.domain.size):
             counts += generator.multinomial(holders @ (self.code == symbol), report_law(self.inner, symbol))
@@ -108,8 +109,6 @@ class BitVector(Places):
     number of ones at each place. Privacy: the largest product over places of the ratios of the two bits' weights, between any two values, computed exactly
     (`evidence.exact_ratio`). Cost: a word and a bit a place; places / 8 bytes a report.
     """
-
-    has_tally_law: ClassVar[bool] = True
 
     @cached_property
     @abstractmethod
@@ -141,12 +140,8 @@ class BitVector(Places):
         return Tally(sums[: self.places], len(reports))
 
     def draw_tally(self, value_counts: Mapping[int, int], generator: np.random.Generator) -> Tally:
-        """A tally with the law of respond-then-tally for `value_counts[v]` clients of each value v; cost independent of n.
-
-        Bits are independent given the value, so the ones of one symbol at one place are binomial.
-        """
-        holders = np.zeros(self.domain.size, dtype=np.int64)
-        holders[np.fromiter(value_counts, dtype=np.int64) - self.domain.low] = list(value_counts.values())
+        """Bits are independent given the value, so the ones of one symbol at one place are binomial."""
+        holders = self._holders(value_counts)
         sums = np.zeros(self.places, dtype=np.int64)
         for symbol, ones in enumerate(self.ones):
             sums += generator.binomial(holders @ (self.code == symbol), ones / self.total)
@@ -156,8 +151,7 @@ class BitVector(Places):
 def ones_at(rows: Words) -> Counts:
     """The number of packed rows with a 1 at each place, shape (n, bytes) to (8 * bytes,), by carry-save adders on columns of rows: seven times as fast.
 
-    Three rows of one weight become one of that weight and one of twice the weight, until few are left. Source: Harley's and Seal's population count (Warren,
-    Hacker's Delight, 5-1).
+    Three rows of one weight become one of that weight and one of twice the weight, until few are left. Source: Warren, Hacker's Delight, 5-1.
     """
     sums, weight = np.zeros(8 * rows.shape[1], dtype=np.int64), 1
     while len(rows):

@@ -33,8 +33,7 @@ class Randomizer(ABC):
     with others of the same values for "one question" (`protocols.planning.ways`). `estimates` is "averages" of the values (shares of symbols, means of
     numbers), or the estimated quantity in words. `silence` is the value of a client with nothing to report,
     in a session (`LocalQuery.session`) where each client speaks in one round. `has_tally_law`: it has a `draw_tally`, which the aggregate tier needs.
-    `word_bits` is the width of the random words: 0 picks 32 or 64; a small one lets a test
-    enumerate every word.
+    `word_bits` is the width of the random words: 0 picks 32 or 64; a small one lets a test enumerate every word.
     """
 
     name: ClassVar[str]
@@ -70,9 +69,8 @@ class Randomizer(ABC):
         """Checks the other parameters once `word_bits` is known: here, that they make a domain. Raises InputError."""
         check_built(self.domain)
 
-    def prepare(self) -> None:
+    def prepare(self) -> None:  # noqa: B027 - most need nothing
         """Computes the thresholds or tables, after `check`. Raises InputError where words are too narrow."""
-        return
 
     @property
     def loss(self) -> Loss:
@@ -115,10 +113,7 @@ class Randomizer(ABC):
         return 1 << self.word_bits
 
     def draw(self, noise: Noise, which: Draw, start: int, stop: int) -> Words:
-        """The words of the clients start..stop: shape (n,), or (n, words) for reports of several words.
-
-        Words are made narrow here alone: a word longer than `word_bits` would never fall below its thresholds.
-        """
+        """The words of the clients start..stop, made narrow here alone; shape (n,), or (n, words) for reports of several words."""
         each, width = self.words, self.width
         words = noise.words(which, start * each, stop * each, width)
         if self.word_bits < width:
@@ -147,10 +142,7 @@ class Randomizer(ABC):
         return self.respond(values, self.draw(noise, which, start, start + len(values)), cells)
 
     def private_report(self, value: object, coin: int = 0) -> Words:
-        """An array of one report of `value`, drawn with the operating system's entropy; `coin` is the client's public coin.
-
-        Raises InputError, without the value, if it is not in the domain.
-        """
+        """An array of one report of `value` under the public coin `coin`, by the system's entropy. Raises InputError, without the value, outside the domain."""
         numbers, kind, coined = self._single
         is_number = type(value) is int and value in numbers
         values = np.array((value,), kind if is_number else None)

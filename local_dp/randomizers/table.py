@@ -13,7 +13,7 @@ from typing import Self, TypeAlias
 import numpy as np
 
 from local_dp.arrays import Floats, Ints, Words
-from local_dp.checks import check_built
+from local_dp.checks import check_built, check_whole
 from local_dp.domains import Domain, levels, parameters
 from local_dp.errors import InputError
 from local_dp.loss import exp_epsilon
@@ -79,10 +79,7 @@ class Guide:
 
 @dataclass(frozen=True)
 class TableChannel(FiniteChannel):
-    """A finite channel without a public coin that is one table: a subclass gives its `law`, which samples, verifies and decodes it.
-
-    It estimates the symbols' shares, shape (k,), or the mean of numbers in [0, 1], shape ().
-    """
+    """A finite channel without a coin that is one table, by its `law`; it estimates the symbols' shares, shape (k,), or the mean of numbers in [0, 1], ()."""
 
     def law(self) -> Law:
         """Pr[report | value], shape (domain size, alphabet), in fractions or decimals of 60 digits: every row sums to 1."""
@@ -219,6 +216,7 @@ def _filled(row: list[int], least: list[int], most: list[int], total: int) -> li
 
 
 MAX_STEPS = 255
+MEASURED = 200  # reports from which on their spread, beside that of the noise, is the error of a mean
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -231,8 +229,7 @@ class NumberTable(TableChannel):
     steps: int = 63
 
     def check(self) -> None:
-        if type(self.steps) is not int or not 1 <= self.steps <= MAX_STEPS:
-            raise InputError(f"the lattice has {self.steps!r} steps; give a whole number from 1 to {MAX_STEPS}")
+        check_whole("steps", self.steps, 1, MAX_STEPS)
         if self.nano < 1000:
             raise InputError(f"epsilon is {self.epsilon!r}; {self.name} needs at least 1e-6 nats")
 
@@ -245,6 +242,7 @@ class NumberTable(TableChannel):
     def decoded(self) -> Floats:
         """The value of each report, in units of the [0, 1] range, shape (alphabet,)."""
 
+    @cached_property
     def variances(self) -> Floats:
         """The variance of one report's value at every lattice point, from the whole table; shape (steps + 1,)."""
         law = self.weights.astype(np.float64) / self.total
@@ -252,8 +250,13 @@ class NumberTable(TableChannel):
         return np.asarray((law * (self.decoded - means[:, None]) ** 2).sum(axis=1))
 
     def estimate(self, tally: Tally) -> Estimate:
-        """The mean of x in [0, 1], unbiased up to 1e-7."""
+        """The mean of x in [0, 1], unbiased up to 1e-7.
+
+        Its error comes from the reports, and is at least that of the noise. With fewer than `MEASURED` reports the interval is that of the largest variance
+        that the law allows, V + f (1 - f) at the mean f, V the noise's.
+        """
         n, counts = tally.answered, tally.counts[0]
         mean = float(counts @ self.decoded) / n
-        variance = float(counts @ (self.decoded - mean) ** 2) / n
-        return Estimate(np.asarray(mean), np.asarray(math.sqrt(variance / n)), n)
+        variance = max(float(counts @ (self.decoded - mean) ** 2) / n, float(self.variances.min()))
+        beyond = (math.sqrt(1 + 4 * float(self.variances.max())) - 1) / 2  # (b - f)(f - a) is that variance for a = -beyond, b = 1 + beyond
+        return Estimate(np.asarray(mean), np.asarray(math.sqrt(variance / n)), n, (-beyond, 1 + beyond) if n < MEASURED else None)

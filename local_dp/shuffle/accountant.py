@@ -1,17 +1,17 @@
-"""The loss of shuffled reports: upper and lower bounds on epsilon, and the exact one where it is proved over all data sets.
-
-Neighbours differ in the value of one client. All n clients follow the protocol, and the server sees the reports in random order.
-Upper bounds are rounded up, lower bounds down. Theorems and proofs: docs/shuffle.md.
-"""
+"""The loss of shuffled reports: bounds on epsilon, the exact one where it is proved over all data sets, and that of a few clients by enumeration."""
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from fractions import Fraction
+from functools import cached_property, lru_cache
+from itertools import combinations_with_replacement, permutations, product
+from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
-from local_dp.arrays import Floats
+from local_dp.arrays import Floats, Ints
 from local_dp.checks import check_share, check_whole
 from local_dp.errors import InputError
 from local_dp.loss import nano_epsilon
@@ -115,10 +115,7 @@ MAX_EXACT = 10**6
 
 @dataclass(frozen=True)
 class Amplified:
-    """Bounds on the epsilon (nats) of shuffled reports beside one delta, by name.
-
-    `exact`: the best two bounds enclose the worst data set's epsilon to one part in 10^4.
-    """
+    """Bounds on the epsilon (nats) of shuffled reports beside one delta, by name; `exact`: the best two enclose the worst data set's to one part in 10^4."""
 
     uppers: dict[str, float]
     lowers: dict[str, float]
@@ -229,10 +226,7 @@ def holds(randomizer: Randomizer, clients: int, epsilon: float, delta: float) ->
 
 
 def largest_local(make: Callable[[float], Randomizer], clients: int, epsilon: float, delta: float) -> float:
-    """The largest local epsilon (nats, to 1e-4 of it) at which the shuffled reports of `make(local)` are (epsilon, delta)-private.
-
-    Searches from `epsilon`, which is safe without a shuffler, to at most 20 nats.
-    """
+    """The largest local epsilon (nats, to 1e-4 of it, 20 at most) at which the shuffled reports of `make(local)` are (epsilon, delta)-private."""
     check_clients(clients, delta)
     nano_epsilon(epsilon)
     low, high = epsilon, min(20.0, 2 * epsilon + 1)
@@ -242,3 +236,53 @@ def largest_local(make: Callable[[float], Randomizer], clients: int, epsilon: fl
         middle = (low + high) / 2
         low, high = (middle, high) if holds(make(middle), clients, epsilon, delta) else (low, middle)
     return low
+
+
+Row: TypeAlias = tuple[Fraction, ...]
+Exact: TypeAlias = NDArray[Any]
+"""A law in whole numbers of any size, over the multisets of reports in lexicographic order."""
+
+
+def rows_of(randomizer: FiniteChannel) -> list[Row]:
+    """The law of a value's report: its coin's cell with the answer."""
+    channels = [randomizer.channel(cell) for cell in range(randomizer.cells)]
+    return [tuple(Fraction(int(weight), randomizer.total * randomizer.cells) for channel in channels for weight in channel[v]) for v in range(len(channels[0]))]
+
+
+def worst_delta(rows: Sequence[Row], clients: int, growths: Sequence[Fraction]) -> list[Fraction]:
+    """The least delta beside each e^epsilon over all neighbouring data sets: multisets of the others' values, pairs of values; in whole numbers."""
+    whole = math.lcm(*(share.denominator for row in rows for share in row))
+    weights = [[int(share * whole) for share in row] for row in rows]
+    worst = [0] * len(growths)
+    for law in _of_others(weights, np.array([1], dtype=object), clients - 1, clients - 1, 0):
+        laws = [_one_more(law, row, clients - 1) for row in weights]
+        for (first, other), (place, growth) in product(permutations(laws, 2), enumerate(growths)):
+            over = first * growth.denominator - other * growth.numerator
+            worst[place] = max(worst[place], over[over > 0].sum())
+    return [Fraction(least, growth.denominator * whole**clients) for least, growth in zip(worst, growths, strict=True)]
+
+
+def _of_others(weights: Sequence[Sequence[int]], law: Exact, others: int, left: int, value: int) -> Iterator[Exact]:
+    """The law of each data set of the others: `left` of them still come, none with a value below `value`."""
+    if not left:
+        yield law
+        return
+    for each in range(value, len(weights)):
+        yield from _of_others(weights, _one_more(law, weights[each], others - left), others, left - 1, each)
+
+
+def _one_more(law: Exact, row: Sequence[int], clients: int) -> Exact:
+    """The law with one more client."""
+    further = _further(len(row), clients)
+    longer: Exact = np.zeros(math.comb(clients + len(row), clients + 1), dtype=object)
+    for report, weight in enumerate(row):
+        longer[further[:, report]] += law * weight
+    return longer
+
+
+@lru_cache(maxsize=64)
+def _further(reports: int, clients: int) -> Ints:
+    """The place of each multiset of so many reports, with one more of each kind, among the multisets of one more; shape (multisets, kinds)."""
+    places = {multiset: place for place, multiset in enumerate(combinations_with_replacement(range(reports), clients + 1))}
+    multisets = combinations_with_replacement(range(reports), clients)
+    return np.array([[places[tuple(sorted((*multiset, report)))] for report in range(reports)] for multiset in multisets])

@@ -10,13 +10,13 @@ The terms change sign once because s is log-concave. Proofs: docs/shuffle.md.
 """
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 
 from local_dp.arrays import Floats
+from local_dp.optimise import least_whole
 from local_dp.shuffle.pair import bracket
 
 _ULP = 2.0**-52
@@ -120,9 +120,9 @@ class Others:
     def _crossing(self, gain: float, loss: float) -> tuple[int, int, int]:
         """The first and the last place where a s_(k-1) - b s_k may turn positive, and the last place examined."""
         mean = round(self.bits.high * self.first.count + self.bits.low * self.second.count)
-        top = _first(mean, self.first.high + self.second.high + 1, lambda place: self.at(place) < _SEEN)
+        top = least_whole(mean - 1, self.first.high + self.second.high + 1, lambda place: self.at(place) < _SEEN)
         margin = 2 * self.error + 16 * _ULP
-        last = _first(mean, top, lambda place: gain * self.at(place - 1) > loss * self.at(place) * (1 + margin))
+        last = least_whole(mean - 1, top, lambda place: gain * self.at(place - 1) > loss * self.at(place) * (1 + margin))
         first = last
         while first > 0 and gain * self.at(first - 2) * (1 + margin) >= loss * self.at(first - 1) > 0.0:
             first -= 1
@@ -131,16 +131,7 @@ class Others:
     def epsilon(self, delta: float) -> tuple[float, float]:
         """Bounds on the least epsilon (nats) beside this delta."""
         most = self.bits.epsilon
-        least = bracket(lambda epsilon: self.deltas(epsilon)[0], delta, most)[0]
-        return least, bracket(lambda epsilon: self.deltas(epsilon)[1], delta, most)[1]
-
-
-def _first(low: int, high: int, holds: Callable[[int], bool]) -> int:
-    """The least place in low..high from which on a monotone property holds; `high` if nowhere below."""
-    while low < high:
-        middle = (low + high) // 2
-        low, high = (low, middle) if holds(middle) else (middle + 1, high)
-    return low
+        return bracket(lambda epsilon: self.deltas(epsilon)[0], delta, most)[0], bracket(lambda epsilon: self.deltas(epsilon)[1], delta, most)[1]
 
 
 @dataclass(frozen=True)

@@ -71,10 +71,7 @@ def check_shufflable(query: LocalQuery) -> None:
 
 
 def with_coins(algorithm: Algorithm[LocalQuery, Tally, R]) -> Algorithm[LocalQuery, Tally, R]:
-    """The same algorithm for shuffled reports: each client draws its own coin in place of a public one, and sends it along.
-
-    Tallies keep their form and law. Raises InputError, when asked, where a coin cannot be sent along.
-    """
+    """The same algorithm, each client drawing its own coin and sending it along. Tallies keep their form and law. Raises InputError where that cannot be."""
 
     def with_coin(query: LocalQuery) -> LocalQuery:
         return replace(query, randomizer=WithCoin.of(query.randomizer)) if query.randomizer.uses_coins and not query.memo else query

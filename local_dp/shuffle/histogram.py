@@ -58,11 +58,10 @@ def single_message(name: str, k: int, target: Target) -> Randomizer:
 class BlanketHistogram:
     """Each client sends its symbol and, in each of `tries` turns, a blanket message of each of the k symbols with probability weight / 2^32.
 
-    Privacy: the server sees the counts of messages. The others' symbols move them by a known vector, so delta is the same for all data sets.
-    It is that of (B, B') + (1, 0) against (B, B') + (0, 1), two counts of the same `clients` `tries` turns: exact.
-    There is no privacy from the shuffler, or if nobody else sends blankets.
-    Utility: unbiased; each frequency has variance tries q (1 - q) / n, q = weight / 2^32, whatever the data. Cost: 1 + tries k q messages of log2 k bits.
-    Source: the blanket of Balle, Bell, Gascon, Nissim 2019, in messages of its own as in Cheu, Zhilyaev 2022.
+    Privacy: the server sees the counts of messages. The others' symbols move them by a known vector, so delta is the same for all data sets. It is that of (B,
+    B') + (1, 0) against (B, B') + (0, 1), two counts of the same `clients` `tries` turns: exact. There is no privacy from the shuffler, or if nobody else sends
+    blankets. Utility: unbiased; each frequency has variance tries q (1 - q) / n, q = weight / 2^32, whatever the data. Cost: 1 + tries k q messages of log2 k
+    bits. Source: the blanket of Balle, Bell, Gascon, Nissim 2019, in messages of its own as in Cheu, Zhilyaev 2022.
     """
 
     k: int

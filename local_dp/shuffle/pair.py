@@ -60,10 +60,7 @@ _TURNS = 40
 
 @dataclass(frozen=True)
 class Tilted:
-    """The law of a sum of independent whole numbers near a rare place: Pr[S = low + i] is weights[i] e^(scale - tilt (low + i)).
-
-    A weight may be too large by `lost`, never too small.
-    """
+    """The law of a sum of whole numbers near a rare place: Pr[S = low + i] is weights[i] e^(scale - tilt (low + i)), a weight too large by `lost` at most."""
 
     low: int
     weights: Floats

@@ -21,7 +21,7 @@ from local_dp.queries.encoded import Encoding, encoded
 from local_dp.queries.examples import Correlation
 from local_dp.queries.query import STEPS, Query
 from local_dp.queries.tables import Question
-from local_dp.randomizers.numbers.one_bit_mean import OneBitMean
+from local_dp.randomizers.numbers.rounded import OneBitMean
 from local_dp.randomizers.randomizer import Randomizer
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.records import Records

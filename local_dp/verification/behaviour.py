@@ -1,6 +1,12 @@
-"""Whether `respond` is a function of value, word and coin alone, for every value, with reports of one length."""
+"""Whether `respond` is a function of value, word and coin alone, for every value, with reports of one length; and the calls that it makes."""
 
+import gc
+import sys
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from io import BytesIO, StringIO
+from types import FrameType, ModuleType
+from typing import Any
 
 import numpy as np
 
@@ -9,9 +15,7 @@ from local_dp.domains import Vectors
 from local_dp.noise import Draw, KeyedNoise
 from local_dp.oracles.local.asked import CHUNK
 from local_dp.randomizers.randomizer import Randomizer
-from local_dp.verification.drawing import within, words_for
-from local_dp.verification.findings import Finding, Witness
-from local_dp.verification.watch import watched
+from local_dp.verification.findings import Finding, Witness, within, words_for
 
 VALUES = 4096  # inputs that are asked one by one, from end to end
 ALONE = 1 << 20  # coordinates or words of them
@@ -187,3 +191,40 @@ def _narrow(randomizer: Randomizer) -> Finding:
                 sentence = f"values that are {np.dtype(dtype)} give other reports than the same as int64"
                 return Finding("narrow values", False, True, sentence, _differing(values, wide, short))
     return Finding("narrow values", True, False, "values of fewer bits give the same reports")
+
+
+OUTSIDE = frozenset({"time", "posix", "nt", "random", "datetime", "io", "_io", "socket", "_socket", "signal", "resource", "select", "ctypes", "_warnings"})
+_NAMES = frozenset({(module, name) for module, names in (("builtins", ("print", "input")), ("sys", ("_getframe", "getprofile", "gettrace"))) for name in names})
+
+
+@contextmanager
+def watched() -> Iterator[list[str]]:
+    """The calls, within the block and in this thread, of compiled functions with input or output of their own, by whatever name they were imported."""
+    calls: list[str] = []
+
+    def look(frame: FrameType, event: str, function: Any) -> None:
+        if event == "c_call" and frame.f_globals.get("__name__") != __name__:
+            home = _home(function)
+            if home in OUTSIDE or (home, function.__name__) in _NAMES:
+                calls.append(f"{home}.{function.__name__}")
+
+    before: Callable[..., Any] | None = sys.getprofile()
+    collecting = gc.isenabled()
+    gc.disable()  # a package that times the collector (distributed) would be taken for the randomizer
+    sys.setprofile(look)
+    try:
+        yield calls
+    finally:
+        sys.setprofile(before)
+        if collecting:
+            gc.enable()
+
+
+def _home(function: Any) -> str:
+    """The module of a compiled function, or of the class whose method it is."""
+    owner = getattr(function, "__self__", None)
+    if isinstance(owner, ModuleType):
+        return owner.__name__
+    if owner is None or isinstance(owner, StringIO | BytesIO):
+        return str(getattr(function, "__module__", None) or "")
+    return str(owner.__module__ if isinstance(owner, type) else type(owner).__module__)

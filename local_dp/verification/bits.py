@@ -8,8 +8,7 @@ import numpy as np
 from local_dp.arrays import Bools, Ints, Words
 from local_dp.errors import InputError
 from local_dp.randomizers.places import BitVector
-from local_dp.verification.drawing import ALPHA, divergence, spread, words_for
-from local_dp.verification.findings import Finding, Witness
+from local_dp.verification.findings import ALPHA, Finding, Witness, divergence, spread, words_for
 
 MAX_BITS = 1 << 21  # enumerated or drawn at most
 NARROW = 16  # bits of an enumerated word, where a bit does not follow a threshold of its own word
@@ -38,12 +37,8 @@ def _weights(randomizer: BitVector, values: Ints) -> Words:
 def _odd(randomizer: BitVector, values: Ints, seed: int) -> Bools:
     """The inputs that do not send the bits of their words and weights, under the least words, the greatest and others."""
     weights, odd = _weights(randomizer, values), np.zeros(len(values), dtype=np.bool_)
-    last = np.array((1 << randomizer.word_bits) - 1, dtype=f"u{randomizer.width // 8}")
-    for words in (
-        np.zeros_like(weights, dtype=last.dtype),
-        np.full_like(weights, last, dtype=last.dtype),
-        words_for(randomizer, len(values), seed).reshape(weights.shape),
-    ):
+    drawn = words_for(randomizer, len(values), seed).reshape(weights.shape)
+    for words in (np.zeros_like(drawn), np.full_like(drawn, (1 << randomizer.word_bits) - 1), drawn):
         odd |= (_sent_bits(randomizer, values, words) != (words < weights)).any(axis=1)
     return odd
 
@@ -73,13 +68,11 @@ def _thresholds(randomizer: BitVector) -> Finding:
                 value, place = (int(each) for each in np.argwhere(wrong)[0])
                 sentence = f"input {values[value]} does not have at place {place} the bit that its weight declares at word {words[value, place]}"
                 return Finding("sampler, enumerated", False, True, sentence, Witness((int(values[value]), int(values[value - 1])), f"place {place}", 0, None))
-    sentence = (
-        f"at both sides of every threshold, each bit of {len(values)} of {randomizer.domain.size} inputs is what its own word says, whatever the others are"
-    )
-    sentence += (
-        "; at the least words, the greatest and some others, those of all" if len(values) < randomizer.domain.size <= MAX_BITS * 8 // randomizer.places else ""
-    )
-    return Finding("sampler, enumerated", True, len(values) == randomizer.domain.size, sentence)
+    size = randomizer.domain.size
+    sentence = f"at both sides of every threshold, each bit of {len(values)} of {size} inputs is what its own word says, whatever the others are"
+    if len(values) < size <= MAX_BITS * 8 // randomizer.places:
+        sentence += "; at the least words, the greatest and some others, those of all"
+    return Finding("sampler, enumerated", True, len(values) == size, sentence)
 
 
 def _every_word(randomizer: BitVector) -> Finding | None:
@@ -95,19 +88,14 @@ def _every_word(randomizer: BitVector) -> Finding | None:
     for value in values.tolist():
         each = np.full(len(words), value)
         bits, again = _sent_bits(narrow, each, words), _sent_bits(narrow, each, mixed)
-        wrong = (bits.sum(axis=0) != _weights(narrow, np.array([value]))[0].astype(np.int64)) | (again != bits).any(axis=0) & (
-            np.arange(narrow.places) % 2 == 1
-        )
+        wrong = bits.sum(axis=0) != _weights(narrow, np.array([value]))[0].astype(np.int64)
+        wrong[1::2] |= (again != bits).any(axis=0)[1::2]
         if wrong.any():
-            sentence = (
-                f"over all words of {NARROW} bits, input {value} does not send at place {int(wrong.argmax())} as many ones as declared, by its own word alone"
-            )
-            return Finding(
-                "sampler, enumerated", False, True, sentence, _drawn_witness(randomizer, value, int(wrong.argmax()), MAX_BITS // narrow.places // 4, 7)
-            )
-    sentence = (
-        f"over all words of {NARROW} bits, each bit of {len(values)} of {narrow.domain.size} inputs is 1 as often as declared, whatever the other words are"
-    )
+            place = int(wrong.argmax())
+            sentence = f"over all words of {NARROW} bits, input {value} does not send at place {place} as many ones as declared, by its own word alone"
+            return Finding("sampler, enumerated", False, True, sentence, _drawn_witness(randomizer, value, place, MAX_BITS // narrow.places // 4, 7))
+    inputs = f"{len(values)} of {narrow.domain.size} inputs"
+    sentence = f"over all words of {NARROW} bits, each bit of {inputs} is 1 as often as declared, whatever the other words are"
     return Finding("sampler, enumerated", True, False, sentence)
 
 
@@ -127,9 +115,8 @@ def _drawn(randomizer: BitVector, seed: int) -> Finding:
                 place = int(far.argmax())
                 witness = _drawn_witness(randomizer, value, place, each, seed)
                 sentence = f"input {value} has a 1 at place {place}{f' and at the one {step} before it' if step else ''} with share {seen[place]:.6g}"
-                return Finding(
-                    "sampler, drawn", False, False, f"{sentence} where {both[place]:.6g} is declared, which chance does with probability {ALPHA:g}", witness
-                )
+                sentence += f" where {both[place]:.6g} is declared, which chance does with probability {ALPHA:g}"
+                return Finding("sampler, drawn", False, False, sentence, witness)
     sentence = f"of {each:,} reports of each of {len(values)} inputs, no share of ones at a place or at two is further from the declared one than chance allows"
     return Finding("sampler, drawn", True, False, f"{sentence} with probability {ALPHA:g}")
 

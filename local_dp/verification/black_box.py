@@ -8,10 +8,10 @@ import numpy as np
 
 from local_dp.arrays import Counts, Floats, Ints, Words
 from local_dp.domains import Vectors
+from local_dp.optimise import crossing
 from local_dp.randomizers.randomizer import Randomizer
 from local_dp.verification.behaviour import coins_for
-from local_dp.verification.drawing import within, words_for
-from local_dp.verification.findings import Finding, Witness
+from local_dp.verification.findings import Finding, Witness, within, words_for
 
 REPORTS = 200_000  # of each input of a pair, at most; the first half chooses the bet, the second decides
 NUMBERS = 1 << 25  # coordinates or words of all of them
@@ -44,13 +44,7 @@ class Bet:
 
     def shown(self, bar: float) -> float:
         """The largest epsilon that the reports contradict, in nats; 0 if there is none."""
-        low, high = 0.0, _MOST
-        if self.wealth(0.0) < bar:
-            return 0.0
-        for _ in range(40):
-            middle = (low + high) / 2
-            low, high = (middle, high) if self.wealth(middle) >= bar else (low, middle)
-        return low
+        return crossing(0.0, _MOST, lambda epsilon: self.wealth(epsilon) >= bar, 40)[0] if self.wealth(0.0) >= bar else 0.0
 
 
 def check_black_box(randomizer: Randomizer, seed: int = 11) -> Finding:

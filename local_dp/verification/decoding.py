@@ -13,8 +13,7 @@ from local_dp.randomizers.places import BitVector
 from local_dp.randomizers.randomizer import Randomizer
 from local_dp.tallies import Tally
 from local_dp.verification.behaviour import coins_for
-from local_dp.verification.drawing import ALPHA, MAX_VALUES, divergence, truth, within, words_for
-from local_dp.verification.findings import Finding, Witness
+from local_dp.verification.findings import ALPHA, MAX_VALUES, Finding, Witness, divergence, truth, within, words_for
 
 SHARES = (0.5, 0.3, 0.2)  # of clients that hold the least, the greatest and a middle value
 REPORTS = 3000  # that are added up in several orders
@@ -123,7 +122,6 @@ class _Table:
     """Exact tallies of a finite channel with its own tally, and the estimate from each single report."""
 
     def tally(self, randomizer: Any, values: Ints) -> Tally:
-        """In exact proportion to the declared channel."""
         law = np.tensordot(np.array(SHARES), _laws(randomizer, values), 1)
         return Tally(np.rint(law / law.sum() * 2.0**52).astype(np.int64))
 
@@ -143,11 +141,10 @@ class _Bits:
     """The same of a vector of bits: the estimate is linear in the ones at each place."""
 
     def tally(self, randomizer: Any, values: Ints) -> Tally:
-        """In exact proportion to the declared weights."""
         return Tally(np.rint(np.array(SHARES) @ _ones(randomizer, values) * 2.0**52).astype(np.int64), 1 << 52)
 
     def fault(self, randomizer: Any, values: Ints, parameters: int) -> str:
-        """A bias for some value, or a wrong standard error; nothing for a vector too long to look at every bit."""
+        """As `_Table.fault`; nothing for a vector too long to look at every bit."""
         every = randomizer.domain.some(MAX_VALUES)
         if randomizer.places > MAX_SINGLES // 4:
             return ""
@@ -232,13 +229,10 @@ def _drawn(randomizer: Randomizer, values: Ints, seed: int) -> tuple[Floats, Flo
         squares = squares + off * (estimate - mean)
     spread = np.sqrt(squares / (groups - 1) / groups)
     seen = float(squares.sum()) / (groups - 1)
-    fault = (
-        ""
-        if seen <= stated * _most(groups - 1, 1) and seen >= stated * _most(groups - 1, -1)
-        else (
-            f"the standard error is {math.sqrt(stated * n):.3g} / sqrt(n) where {math.sqrt(seen * n):.3g} is seen (all numbers together, {groups} drawn groups)"
-        )
-    )
+    fault = ""
+    if not stated * _most(groups - 1, -1) <= seen <= stated * _most(groups - 1, 1):
+        where = f"is seen (all numbers together, {groups} drawn groups)"
+        fault = f"the standard error is {math.sqrt(stated * n):.3g} / sqrt(n) where {math.sqrt(seen * n):.3g} {where}"
     return mean, errors * spread + DRAWN_TOLERANCE, fault
 
 

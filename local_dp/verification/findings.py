@@ -1,7 +1,13 @@
-"""The findings of an audit: claims that hold or do not, each with its evidence and, if broken, a witness."""
+"""The findings of an audit; the inputs, words and distances that its checks share, and the truth that estimates are compared with."""
 
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, TypeAlias
+
+import numpy as np
+
+from local_dp.arrays import Floats, Ints, Words
+from local_dp.domains import Domain, Vectors
+from local_dp.randomizers.randomizer import Randomizer
 
 Grade: TypeAlias = Literal["exact", "declared", "black box"]
 """How much an audit shows.
@@ -55,3 +61,59 @@ class Audit:
         findings = [asdict(each) for each in self.findings]
         return {"randomizer": self.name, "epsilon": self.epsilon, "evidence": self.evidence, "grade": self.grade, "holds": self.holds, "loss": self.loss,
                 "findings": findings}  # fmt: skip
+
+
+MAX_VALUES = 130  # values of a larger lattice that are checked, both ends among them
+
+
+def truth(domain: Domain, value: Any, parameters: int) -> Floats:
+    """The right estimate from clients that all have `value`, by the domain: shares, signed means, both ends of each group, a number in [0, 1], a vector."""
+    if isinstance(domain, Vectors):
+        return np.asarray(value) / domain.high
+    if domain.kind == "levels":
+        return np.array([value / domain.high])
+    if domain.kind == "grouped levels":
+        groups = parameters // 2
+        steps = domain.high // groups - 1
+        group, level = divmod(value, steps + 1)
+        ends = np.zeros(parameters)
+        ends[2 * group : 2 * group + 2] = (1 - level / steps, level / steps) if group < groups else (1.0,)
+        return ends
+    if domain.kind == "signed symbols":
+        signed: Floats = np.sign(value) * (np.arange(1, domain.high + 1) == abs(value)).astype(np.float64)
+        return signed
+    if parameters == 1:
+        return np.array([float(value)])
+    shares: Floats = (np.arange(domain.size) == value).astype(np.float64)
+    return shares
+
+
+NUMBERS = 1 << 23  # coordinates or words that one check draws
+ALPHA = 1e-9  # the probability that drawing rejects a right sampler
+
+
+def words_for(randomizer: Randomizer, n: int, seed: int = 7) -> Words:
+    """Words of its own width for n reports, always the same for one seed."""
+    dtype = np.uint64 if randomizer.width == 64 else np.uint32
+    shape = n if randomizer.words == 1 else (n, randomizer.words)
+    words: Words = np.random.default_rng(seed).integers(0, (1 << randomizer.word_bits) - 1, shape, dtype=dtype, endpoint=True)
+    return words
+
+
+def within(randomizer: Randomizer, n: int, numbers: int = NUMBERS) -> int:
+    """n, or fewer where their coordinates or words would exceed `numbers`."""
+    each = max(randomizer.words, randomizer.domain.d if isinstance(randomizer.domain, Vectors) else 1)
+    return max(2, min(n, numbers // each))
+
+
+def divergence(seen: Floats, share: Floats) -> Floats:
+    """KL(seen, share) of two coins, in nats, elementwise."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        heads = np.where(seen > 0, seen * np.log(seen / share), 0.0)
+        tails = np.where(seen < 1, (1 - seen) * np.log((1 - seen) / np.maximum(1 - share, 0.0)), 0.0)
+    return np.asarray(np.maximum(heads + tails, 0.0))
+
+
+def spread(size: int, most: int) -> Ints:
+    """At most `most` of 0..size-1, from end to end."""
+    return np.arange(size) if size <= most else np.unique(np.linspace(0, size - 1, most).astype(np.int64))

@@ -12,8 +12,7 @@ from local_dp.randomizers.places import BitVector, PerCoin, Places, PlaceVector
 from local_dp.randomizers.randomizer import Randomizer
 from local_dp.randomizers.with_coin import WithCoin
 from local_dp.verification.bits import check_bits
-from local_dp.verification.drawing import ALPHA, divergence, spread, words_for
-from local_dp.verification.findings import Finding, Witness
+from local_dp.verification.findings import ALPHA, Finding, Witness, divergence, spread, words_for
 from local_dp.verification.worst import worst_of
 
 WIDTHS = (20, 18, 16, 14, 12, 10, 9, 8)  # of the words that are enumerated: the widest for which the work is small
@@ -71,10 +70,7 @@ def check_own_coin(randomizer: WithCoin, seed: int) -> Finding:
 
 
 def _unlike_inner(randomizer: PerCoin, seed: int) -> Finding | None:
-    """A report that is not the inner channel's report of the code, for drawn inputs, words and coins; None where there is none.
-
-    A sampler that differs under most coins may use its words in a way of its own: that is no fault, unless the reports are of several places.
-    """
+    """A drawn report that is not the inner channel's of the code, or None. To differ under most coins is no fault, unless reports have several places."""
     if type(randomizer).respond is PerCoin.respond:
         return None
     generator, some, vector = np.random.default_rng(seed), randomizer.domain.some(4 * PAIRS), isinstance(randomizer.inner, Places)
@@ -142,10 +138,7 @@ def _inner(randomizer: PerCoin) -> FiniteChannel:
 
 
 def counted(randomizer: Channel, pairs: Pairs, words: Words) -> Ints:
-    """The number of times that each report is sent under these words, shape (pairs, alphabet + 1); the last column counts impossible reports.
-
-    All pairs have the same words, shape (n,), or each its own, shape (pairs, n).
-    """
+    """How often each report is sent under these words, shape (pairs, alphabet + 1), the last for impossible ones; words (n,) for all pairs, or (pairs, n)."""
     n, reports = len(pairs), _alphabet(randomizer)
     block = max(1, (1 << 20) // words.shape[-1])
     counts = np.zeros((n, reports + 1), dtype=np.int64)
@@ -187,7 +180,8 @@ def _every_word(randomizer: Channel) -> Finding | None:
     words = np.arange(1 << narrow.word_bits, dtype=np.uint32)
     counts, weights = counted(narrow, pairs, words), declared(narrow, pairs.values, pairs.coins).astype(np.int64)
     wrong = (counts[:, :-1] != weights).any(axis=1) | (counts[:, -1] > 0)
-    where = f"all words of {narrow.word_bits} bits and {'all' if pairs.whole else len(pairs)} pairs of input and {_coins(randomizer)}"
+    coins = "public coin" if isinstance(randomizer, FiniteChannel) else f"one of {COINS} public coins"
+    where = f"all words of {narrow.word_bits} bits and {'all' if pairs.whole else len(pairs)} pairs of input and {coins}"
     if not wrong.any():
         by_proof = isinstance(randomizer, FiniteChannel) or type(randomizer).respond is PerCoin.respond  # for the coins that are not tried
         return Finding("sampler, enumerated", True, pairs.whole and by_proof, f"over {where} each report occurs exactly as often as declared")
@@ -201,10 +195,6 @@ def _every_word(randomizer: Channel) -> Finding | None:
     return Finding("sampler, enumerated", False, True, sentence, None if witness is None else _renamed(witness, pairs.values[same]))
 
 
-def _coins(randomizer: Channel) -> str:
-    return "public coin" if isinstance(randomizer, FiniteChannel) else f"one of {COINS} public coins"
-
-
 def _renamed(witness: Witness, values: Ints) -> Witness:
     """The same, with the inputs of its rows."""
     first, second = witness.inputs
@@ -212,10 +202,7 @@ def _renamed(witness: Witness, values: Ints) -> Witness:
 
 
 def _runs(randomizer: FiniteChannel) -> tuple[Finding | None, Pairs | None]:
-    """Whether at full width the words of each report are one run of its weight's length; and the pairs that differ from most in this.
-
-    Other runs are no fault by themselves: a sampler may cut a report's words into several. But the odd pairs are drawn.
-    """
+    """Whether at full width each report's words are one run of its weight's length; and the pairs that differ from most in this, no fault, but drawn."""
     pairs = pairs_of(randomizer, MAX_WALK // randomizer.alphabet)
     odd = np.flatnonzero(_broken_runs(randomizer, pairs))
     if len(odd) == 0:
@@ -267,11 +254,10 @@ def check_drawn(randomizer: Channel, pairs: Pairs, seed: int) -> Finding:
     bar = math.log(2 * (counts.size + len(pooled)) / ALPHA)
     far = each * divergence(counts / each, shares)
     together = [each * len(pairs) * float(divergence(np.array(seen), np.array(share))) for seen, share in pooled]
-    sentence = (
-        f"of {each * len(pairs):,} reports drawn at full width, {'no' if max(far.max(), *together) <= bar else 'some'} share is further from the declared one"
-    )
+    holds = bool(max(far.max(), *together) <= bar)
+    sentence = f"of {each * len(pairs):,} reports drawn at full width, {'no' if holds else 'some'} share is further from the declared one"
     sentence += f" than chance allows with probability {ALPHA:g}"
-    if max(far.max(), *together) <= bar:
+    if holds:
         return Finding("sampler, drawn", True, False, sentence)
     pair, report = (int(place) for place in np.unravel_index(int(far.argmax()), far.shape))
     seen, share = counts[pair, report] / each, shares[pair, report]

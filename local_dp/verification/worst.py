@@ -1,15 +1,17 @@
-"""The exact loss of a declared channel, with two values and a report that reach it."""
+"""The exact loss of a declared channel, with two values and a report that reach it; and of all reports of a session, against every server."""
 
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from fractions import Fraction
+from itertools import product
 
 import numpy as np
 
 from local_dp.arrays import Ints, Words
 from local_dp.errors import InputError, RefusedError
 from local_dp.loss import NANO, Pure
+from local_dp.oracles.local.asked import Spoken
 from local_dp.randomizers.evidence import MAX_ENTRIES, corner_rows, delta_above, exact_ratio, too_much, worst_meeting
 from local_dp.randomizers.finite import FiniteChannel, Mixed
 from local_dp.randomizers.places import BitVector, PerCoin, PlaceVector
@@ -127,3 +129,34 @@ def _of_certain_bit(randomizer: BitVector) -> Witness | None:
             inputs = int((~never[:, place]).argmax()) + randomizer.domain.low, int(never[:, place].argmax()) + randomizer.domain.low
             return Witness(inputs, f"bit {bit} at place {place}", 0, None)
     return None
+
+
+_SESSION = "enumerated"
+
+
+def worst_transcript(randomizer: FiniteChannel, rounds: int) -> Fraction:
+    """The largest Pr[reports | x] / Pr[reports | x'] over all reports of so many rounds of a session, records x and x', and servers.
+
+    A server chooses each question by all earlier reports. So in each round of a transcript it may meet any value of x with any of x': the values that the
+    client's own rule (`Spoken`) allows, with the whole weights of the channel. Transcripts with the same ratio and the same people silent are continued
+    together, so the cost grows with the number of ratios, not with 2^rounds. Raises InputError for a randomizer without silence or with coins,
+    RefusedError("unverifiable") where a report reveals a record.
+    """
+    silence = randomizer.silence
+    if silence is None or randomizer.uses_coins:
+        raise InputError(f"{randomizer.name} takes no part in sessions, or uses a public coin")
+    values, channel = randomizer.domain.values(), randomizer.channel().tolist()
+    reached = {(bytes(1), Fraction(1))}  # who of the two has spoken, as `Spoken.bits` has it, and the ratio so far
+    for _ in range(rounds):
+        further = set()
+        for (spoken, ratio), pair in product(reached, product(values, values)):
+            state = Spoken()
+            state.restore(_SESSION, spoken)
+            places = state.once_only(_SESSION, silence, 0, np.array(pair)) - randomizer.domain.low
+            for one, other in zip(channel[places[0]], channel[places[1]], strict=True):
+                if other == 0 < one:
+                    raise RefusedError("unverifiable", f"{randomizer.name}: a report that some value never sends reveals that value")
+                if other:
+                    further.add((state.bits(_SESSION), ratio * Fraction(one, other)))
+        reached = further
+    return max(ratio for _, ratio in reached)

@@ -12,7 +12,7 @@ from local_dp.bus.interface import Delivery
 from local_dp.clients.member import HOSTS, will
 from local_dp.errors import ForgedError, InputError, LocalDPError
 from local_dp.sealing import SIGNATURE, Party, new_key, public
-from local_dp.server.roster import Place, Roster
+from local_dp.server.members import Place, Roster
 from local_dp.wire import End, Hello, Roll, encode, topic
 from tests.support.adversaries.forger import ATTACKS, ESCAPE, Forger, Malicious, on_a_broker
 from tests.support.figures import figure

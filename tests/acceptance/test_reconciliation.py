@@ -24,12 +24,12 @@ from local_dp.protocols.surveys.survey import Survey
 from local_dp.queries.tables import Category
 from local_dp.randomizers.frequencies.grr import GRR
 from local_dp.randomizers.signs.binary_rr import BinaryRR
-from local_dp.server import listening
 from local_dp.server.coordinator import Coordinator
+from local_dp.server.members import filters as server_filters
 from local_dp.server.progress import Progress, RoundProgress
 from local_dp.server.quorum import Terms
-from local_dp.server.reconciliation import Balance, Reconciliation
 from local_dp.server.remote import RemoteOracle
+from local_dp.server.round import Balance, Reconciliation
 from local_dp.tallies import Tally
 from local_dp.wire import Account, Hello, Reply, checksum, decode, encode, topic
 from tests.support.figures import figure
@@ -54,7 +54,7 @@ class Play:
         if self.fate is not None:
             self.broker.fate = self.fate
         coordinator = Coordinator(RUN, CLIENTS, SEED, 1.0, Terms(3.0, 0.1))
-        oracle = RemoteOracle(self.broker.join(listening.filters(RUN)), coordinator)
+        oracle = RemoteOracle(self.broker.join(server_filters(RUN)), coordinator)
         self.members += [role(yes_records(EACH), index * EACH, member=f"host-{index}") for index in range(MEMBERS)]
         living = (serve(member, self.broker.join(filters(RUN, HOSTS)), RUN, HOSTS) for member in self.members)
         async with beside(oracle.serve(1.0), *living) as (_, *tasks):
@@ -273,7 +273,7 @@ def _partial(quorum: float) -> tuple[Any, Coordinator, float]:
         broker, records, loop = _Slow(), yes_records(PEOPLE), asyncio.get_running_loop()
         shuffled = records.take(np.random.default_rng(SEED).permutation(PEOPLE))
         coordinator = Coordinator(RUN, PEOPLE, SEED, 4.0, Terms(DEADLINE, quorum))
-        oracle = RemoteOracle(broker.join(listening.filters(RUN)), coordinator)
+        oracle = RemoteOracle(broker.join(server_filters(RUN)), coordinator)
         members = [(role(shuffled.take(slice(at, at + 1)), at, 4.0, f"client-{at}"), client_group(at)) for at in range(PEOPLE)]
         living = (serve(member, broker.join(filters(RUN, group)), RUN, group) for member, group in members)
         async with beside(oracle.serve(1.0), *living):

@@ -17,9 +17,8 @@ from hypothesis import strategies as st
 
 from local_dp.bus.memory import MemoryBroker
 from local_dp.clients.journal import MemoryStore
-from local_dp.clients.member import HOSTS, SLOT, _answer
+from local_dp.clients.member import HOSTS, SLOT, _answer, unheard
 from local_dp.clients.role import ClientRole
-from local_dp.clients.silence_output import unheard
 from local_dp.domains import Domain, symbols
 from local_dp.errors import InputError, RefusedError
 from local_dp.noise import KeyedNoise, Noise, SystemNoise
@@ -28,7 +27,7 @@ from local_dp.oracles.local.oracles import AggregateOracle, PopulationOracle
 from local_dp.populations.finite import Rows
 from local_dp.queries.examples import Product
 from local_dp.queries.query import QUERIES, Query
-from local_dp.randomizers.numbers.one_bit_mean import OneBitMean
+from local_dp.randomizers.numbers.rounded import OneBitMean
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.records import Records
 from local_dp.wire import Refusal, Reply, Request
@@ -204,7 +203,7 @@ def _told(value: float) -> Request:
 SAYING = """
 import os, sys, warnings
 import numpy as np
-from local_dp.clients.silence_output import {how}
+from local_dp.clients.member import {how}
 {before}
 import logging; logging.getLogger("y").addHandler(logging.FileHandler({kept!r}))
 with {within}:

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from local_dp.clients.journal import MemoryStore
-from local_dp.clients.refusals import TEXTS, line
-from local_dp.clients.role import ClientRole, Policy
+from local_dp.clients.role import TEXTS, ClientRole, Policy, reason
 from local_dp.domains import Parameter
 from local_dp.errors import InputError, RefusedError
 from local_dp.experiments.api.tables import read_records
@@ -116,7 +115,7 @@ def test_a_refusal_is_made_of_the_request() -> None:
     """Every code has one line, which names what was asked and nothing else; a code that is none of these is "failed"."""
     question = _script(3)[0]
     for code in TEXTS:
-        text = line(code, question)
+        text = reason(code, question)
         assert not any(part in text for part in ("{", "\n"))
 
     class Tells(ClientRole):
@@ -125,5 +124,5 @@ def test_a_refusal_is_made_of_the_request() -> None:
 
     (refusal,) = Tells("m", 0, Records({"x": np.array([77.5])}), SystemNoise(), MemoryStore(1.0)).handle(question)
     assert isinstance(refusal, Refusal)
-    assert (refusal.code, refusal.text) == ("failed", line("failed", question))
+    assert (refusal.code, refusal.text) == ("failed", reason("failed", question))
     assert "77" not in refusal.text

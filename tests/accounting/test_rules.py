@@ -74,8 +74,7 @@ def test_exact_is_between_another_accountants_estimates(terms: str, rare: float,
     st.integers(0, 10**15),
 )
 def test_unequal_parts_are_brute_force_in_fractions(parts: list[tuple[int, int]], whole: int, atto: int) -> None:
-    """The transform's delta of unequal pure parts and an approximate one is that of the convolution in fractions: never below, 1e-6 above; and so is
-    epsilon."""
+    """The transform's delta of unequal pure parts and an approximate one is that of the convolution in fractions, 1e-6 above at most; so is epsilon."""
     nano = NANO // 10
     growth = exp_epsilon(nano)
     laws = [response(growth, steps).times(count) for steps, count in parts] + [response(growth, 2, Fraction(atto, ATTO))]
@@ -92,8 +91,7 @@ def test_unequal_parts_are_brute_force_in_fractions(parts: list[tuple[int, int]]
 @pytest.mark.parametrize("parts", [1, 5, 40])
 @pytest.mark.parametrize("tenths", [7])
 def test_the_log_domain_is_the_fractions(parts: int, tenths: int) -> None:
-    """The binomial curve in floats is never below the one in fractions, and a millionth above at most; its epsilon spends delta, and a little less does not
-    fit."""
+    """The curve in floats is never below the one in fractions, and a millionth above at most; its epsilon spends delta, and a little less does not fit."""
     nano = tenths * NANO // 10
     curve, exact = binomial_curve(Pure(nano), parts), response(exp_epsilon(nano)).times(parts)
     for whole in (0, nano // 3, nano, parts * nano // 2):

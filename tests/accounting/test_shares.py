@@ -58,9 +58,7 @@ HALF = Fraction(3, 2)
 
 
 @dataclass(frozen=True)
-class Steps(Query):
-    """A column of whole numbers 0..most."""
-
+class Steps(Query):  # a column of whole numbers 0..most
     name: ClassVar[str] = "steps"
     most: int
 
@@ -209,8 +207,7 @@ def binomial(rounds: int, whole: Fraction) -> Fraction:
 
 @pytest.mark.parametrize(("n", "rounds"), [(1, 1), (1, 2), (1, 5), (1, 8), pytest.param(1, 12, marks=pytest.mark.long), (2, 4), (3, 3)])
 def test_counts_lose_the_binomial_curve(n: int, rounds: int) -> None:
-    """Adaptively asked counts with discrete Laplace noise lose exactly the binomial curve on lattice points and between; over all
-    neighbours no more. Twice the epsilon, a twin, loses more everywhere."""
+    """Counts with discrete Laplace noise, asked adaptively, lose exactly the binomial curve; over all neighbours no more. Twice the epsilon loses more."""
     curve, wholes = discrete_laplace(NANOS).times(rounds), [GROWTH**steps for steps in {0, 1, rounds // 2, rounds - 1}] + [Fraction(6, 5)]
     expected = [binomial(rounds, whole) for whole in wholes]
     assert [curve.delta(whole) for whole in wholes] == expected

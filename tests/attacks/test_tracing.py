@@ -80,6 +80,14 @@ def test_six_c_squared_logs_catch_somebody(coalition: int, runs: int) -> None:
     assert stats.binom.cdf(short, runs, 0.9) < CERTAIN / len(attacks.STRATEGIES)
 
 
+def test_his_own_accusation_begins_above_twenty_c_logs() -> None:
+    """With shares of 1/2 the first user's score is the number of ones: 276 are below 20 * 2 ln(10 / .01) = 276.3, and 277 above."""
+    code = attacks.Code(np.full(300, 0.5), np.arange(10)[:, None] == np.zeros(300, dtype=np.int64))
+    words = np.arange(300) < np.array([[276], [277]])
+    accused = [attacks.tardos_accused(code, word, 2, attacks.FAILURE).nonzero()[0].tolist() for word in words]
+    assert accused == [[], [0]]
+
+
 def test_shares_are_the_arcsine_law() -> None:
     """Of 4,000 shares, by a Kolmogorov-Smirnov test at 1e-6; evenly spread ones, the wrong twin, are refused. Rows have these shares."""
     code = attacks.tardos(50, 4000, 1 / 60, np.random.default_rng(2))

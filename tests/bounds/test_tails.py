@@ -20,10 +20,9 @@ from local_dp.randomizers.finite import FiniteChannel
 from local_dp.randomizers.frequencies.grr import GRR
 from local_dp.randomizers.frequencies.hadamard import Hadamard
 from local_dp.randomizers.numbers.noise import DiscreteLaplace
-from local_dp.randomizers.numbers.one_bit_mean import OneBitMean
+from local_dp.randomizers.numbers.rounded import OneBitMean
 from local_dp.randomizers.signs.binary_rr import BinaryRR
-from local_dp.randomizers.signs.prefix_signs import PrefixSigns
-from local_dp.randomizers.signs.sign_rows import SignRows, sylvester
+from local_dp.randomizers.signs.prefix_signs import PrefixSigns, SignRows, sylvester
 
 ZIPF = (1 / np.arange(1, 9)) / (1 / np.arange(1, 9)).sum()
 

@@ -1,4 +1,4 @@
-"""The two buses of a broker: they distinguish its answers, reconnect, send messages whole, and lose nothing while topics change."""
+"""The two buses of a broker: they distinguish its answers, reconnect, lose nothing while topics change; and the embedded broker, fair to each client."""
 
 import asyncio
 import socket
@@ -7,18 +7,24 @@ from contextlib import aclosing
 from pathlib import Path
 from typing import Any
 
+import aiomqtt
 import pytest
 from aiomqtt.exceptions import MqttCodeError
+from amqtt.broker import Broker
+from amqtt.session import Session
 from paho.mqtt.enums import MQTTErrorCode
 
+from local_dp.bus import broker
 from local_dp.bus.address import TIMEOUT, Address
 from local_dp.bus.blocking import BlockingBus, finish
+from local_dp.bus.broker import PACE, LinearBroker, Paced
 from local_dp.bus.interface import CONNECTED, Connected, Delivery
 from local_dp.bus.mqtt import MqttBus
 from local_dp.errors import BusError
 from tests.support.adversaries.spoken import AB, BUSY, CD, PASSWORD, UNKNOWN, WELCOME, Answer, granted, said, scripted
 from tests.support.figures import figure
-from tests.support.runs.brokers import a_broker, free_port, mosquitto, needs_mosquitto
+from tests.support.runs.brokers import a_broker, embedded, free_port, mosquitto, needs_mosquitto, retain
+from tests.support.runs.virtual_time import run_virtually
 
 Events = Callable[..., list[object]]
 
@@ -176,11 +182,11 @@ def test_nothing_is_lost_while_topics_change(kind: str, tmp_path: Path) -> None:
 @needs_mosquitto
 def test_a_connection_begins_with_the_topics_of_now(tmp_path: Path) -> None:
     async def play() -> None:
-        address = Address.parse(broker.url)
+        address = Address.parse(running.url)
         hearing, speaking = MqttBus(address, "hearing", ["t/+"]), MqttBus(address, "speaking", [])
         async with aclosing(await _joined(hearing)) as events:
             await hearing.listen(["t/1", "t/2"])
-            broker.restart()
+            running.restart()
             again = asyncio.ensure_future(anext(events))
             while hearing._client is not None:
                 await asyncio.sleep(0.01)
@@ -191,13 +197,11 @@ def test_a_connection_begins_with_the_topics_of_now(tmp_path: Path) -> None:
                     await speaking.publish(topic, b"1")
                 assert await asyncio.wait_for(anext(events), WAIT) == Delivery("t/2", b"1")
 
-    with mosquitto(tmp_path) as broker:
+    with mosquitto(tmp_path) as running:
         asyncio.run(play())
 
 
-class _Refusing:
-    """A connection to a broker that grants only "t"."""
-
+class _Refusing:  # a connection to a broker that grants only "t"
     def __init__(self) -> None:
         self.said: list[tuple[str, tuple[str, ...]]] = []
 
@@ -222,3 +226,83 @@ def test_where_the_broker_refuses_the_old_topics_are_heard() -> None:
     back = [("subscribe", ("t",)), ("unsubscribe", ("a", "b"))]
     assert [(what, tuple(sorted(topics))) for what, topics in connection.said] == there + back
     assert (bus.filters, bus._standing) == (["t"], {"t"})
+
+
+class _Private(Session):  # type: ignore[misc]  # amqtt has no types
+    """A client that is somebody else's business once it has subscribed."""
+
+    busy = False
+
+    def __getattribute__(self, name: str) -> object:
+        assert name == "busy" or not self.busy, f"its {name} was looked at"
+        return super().__getattribute__(name)
+
+    def __repr__(self) -> str:
+        raise AssertionError("written out")
+
+
+def test_a_subscription_does_not_look_at_all_others() -> None:
+    """amqtt does so at every subscription and every parting, to see whether the client is there, and writes all out for its log."""
+    sessions = [_Private() for _ in range(3)]
+
+    async def subscribed() -> Broker:
+        broker_under_test = LinearBroker({"listeners": {"default": {"type": "external"}}, "plugins": {}})
+        for number, session in enumerate(sessions):
+            session.client_id = f"c{number}"
+            for _ in range(2):
+                assert await broker_under_test.add_subscription(("run/req/all", 0), session) == 0
+            session.busy = True
+        assert await broker_under_test.add_subscription(("run/+x", 0), sessions[0]) == 0x80, "a level is a wildcard or none"
+        last = sessions.pop()
+        last.busy = False
+        assert broker_under_test._del_subscription("run/req/all", last) == 1
+        assert broker_under_test._del_subscription("run/req/all", last) == broker_under_test._del_subscription("run/req/none", last) == 0
+        return broker_under_test
+
+    subscriptions = asyncio.run(subscribed()).subscriptions
+    assert list(subscriptions["run/req/all"]) == [(session, 0) for session in sessions]
+    assert repr(subscriptions) == "1 filters"
+
+
+def test_nobody_is_turned_away_who_joins_while_others_do() -> None:
+    """Each gets what is retained as it joins, which the broker waits for while others subscribe: no connection is made twice."""
+    clients: list[str] = []
+
+    class Counted(MqttBus):
+        def _new_client(self) -> aiomqtt.Client:
+            clients.append(self.identifier)
+            return super()._new_client()
+
+    async def join(address: Address, number: int) -> AsyncGenerator[object, None]:
+        messages = Counted(address, f"c{number}", [f"t/{number}", "t/+"]).messages(patience=10.0)
+        assert await anext(messages) == CONNECTED
+        return messages
+
+    async def join_all(address: Address) -> None:
+        first = await join(address, 0)
+        others = await asyncio.gather(*(join(address, number) for number in range(1, 100)))
+        for messages in (first, *others):
+            await messages.aclose()
+
+    with embedded() as url:
+        for number in range(20):
+            retain(url, f"t/{number}", b"kept")
+        asyncio.run(join_all(Address.parse(url)))
+    assert len(clients) == 100
+
+
+def test_who_sends_very_much_is_read_at_a_pace(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(broker, "AT_ONCE", at_once := 1500)
+
+    async def seconds(count: int, pause: float = 0.0) -> float:
+        stream = asyncio.StreamReader()
+        stream.feed_data(bytes(count))
+        paced, clock = Paced(stream), asyncio.get_running_loop().time
+        began = clock()
+        for _ in range(count):
+            await paced.read(1)
+            await asyncio.sleep(pause)
+        return clock() - began - pause * count
+
+    assert [run_virtually(seconds(count)) for count in (at_once, at_once + 500)] == pytest.approx([0, 500 / PACE])
+    assert run_virtually(seconds(3 * at_once, 1 / PACE)) == pytest.approx(0, abs=1e-6)

@@ -13,8 +13,8 @@ from local_dp.experiments.bench import runs as bench_runs
 from local_dp.experiments.bench.bare_clients import Fleet
 from local_dp.experiments.bench.peers import Row, describe, speed_figure
 from local_dp.experiments.lab.figures import save
-from local_dp.experiments.peers import accuracy
-from local_dp.experiments.peers.accuracy import PAIRS, closed_form
+from local_dp.experiments.peers import oracles
+from local_dp.experiments.peers.oracles import PAIRS, closed_form
 from local_dp.experiments.tiers.settings import EMBEDDED
 from local_dp.randomizers.registry import RANDOMIZERS
 from tests.support.runs.brokers import free_port
@@ -79,7 +79,7 @@ def test_the_best_peer_is_the_fastest() -> None:
 
 def test_the_tables_and_the_figure(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Every row is printed, with and without a peer; the figure has a curve for each library with rows."""
-    monkeypatch.setattr(bench_peers, "variances", lambda: [accuracy.Variance("grr", 8.0, 8.1, {"opendp": 7.9})])
+    monkeypatch.setattr(bench_peers, "variances", lambda: [oracles.Variance("grr", 8.0, 8.1, {"opendp": 7.9})])
     monkeypatch.setattr(bench_peers, "claims", list)
     words = describe(ROWS, 100)
     assert all(word in words for word in ("a: clients", "pure-ldp", "0.5", "b: server", "opendp 7.9", "epsilon exact"))
@@ -105,8 +105,8 @@ def _check_variance(oracle: str, epsilon: float) -> None:
 
     2,000 sums of 15 squares that are near normal deviate by sqrt(2 / 30,000) = .8 %: 4.75 deviations have probability 2e-6, twelve-fold below 1e-4 in all.
     """
-    measured = accuracy._of_ours(RANDOMIZERS.build(oracle, {"epsilon": epsilon, "k": accuracy.K}))
-    assert abs(measured / closed_form(oracle) - 1) < 4.75 * math.sqrt(2 / (accuracy.SURVEYS * (accuracy.K - 1)))
+    measured = oracles._of_ours(RANDOMIZERS.build(oracle, {"epsilon": epsilon, "k": oracles.K}))
+    assert abs(measured / closed_form(oracle) - 1) < 4.75 * math.sqrt(2 / (oracles.SURVEYS * (oracles.K - 1)))
 
 
 @pytest.mark.parametrize("oracle", PAIRS)

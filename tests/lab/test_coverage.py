@@ -18,12 +18,10 @@ from local_dp.experiments.claims.local.interaction import prefixes as interactio
 from local_dp.experiments.claims.local.randomized_response import WAYS, RandomizedResponse
 from local_dp.experiments.cli.inspect.coverage import Coverage
 from local_dp.experiments.lab import intervals
-from local_dp.experiments.lab.coverage.cases import CASES, RATES, measurable, success_rates
-from local_dp.experiments.lab.coverage.repetition import BAND, COUNTED, Case, binomial_coverage, exact_range, holds_from, measure
+from local_dp.experiments.lab.coverage.cases import CASES, RATES, least_count_cases, measurable, of_itself, success_rates
+from local_dp.experiments.lab.coverage.repetition import BAND, COUNTED, Case, binomial_coverage, exact_range, holds_from, measure, tells
 from local_dp.experiments.lab.coverage.runs import Drawn, Simulated
-from local_dp.experiments.lab.coverage.searches import least_count_cases
 from local_dp.experiments.lab.coverage.stated import Stated, measure_stated
-from local_dp.experiments.lab.coverage.tables import of_itself
 from local_dp.experiments.lab.statistics import Positive, ratio
 from local_dp.protocols.local_protocol import PROTOCOLS
 from local_dp.protocols.parity.ladder import LadderInTurn
@@ -269,8 +267,11 @@ def test_what_is_measured_of_a_search() -> None:
     assert not measure_stated(replace(found, truth=0.9 * found.truth), 400, np.random.default_rng(1))["inside"]
 
 
-def test_a_measured_coverage_is_held_to_the_band_itself_from_4_000_repetitions_on() -> None:
-    """An interval that holds the truth in 93.8 % of runs passes 2,000 repetitions, up to noise, and fails 5,000; refused ones are counted, not held."""
+def test_a_measured_coverage_is_held_to_the_band_where_its_repetitions_tell() -> None:
+    """An interval that holds the truth in 93.8 % of runs passes 2,000 repetitions, up to noise, and fails 10,000; refused ones are counted, not held.
+
+    A true 95 % fails one coordinate of 10,000 repetitions once in 200,000, and needs more repetitions for 256 coordinates.
+    """
 
     def stated(refused: int) -> Stated:
         runs = itertools.count()
@@ -284,10 +285,11 @@ def test_a_measured_coverage_is_held_to_the_band_itself_from_4_000_repetitions_o
         return Stated("toy", "", 1, 0.5, make)
 
     assert measure_stated(stated(0), 2000, np.random.default_rng(0))["inside"]
-    row = measure_stated(stated(0), 5000, np.random.default_rng(0))
+    assert (tells(7_000), tells(8_000), tells(10_000, 20), tells(10_000, 256)) == (False, True, True, False)
+    row = measure_stated(stated(0), 10_000, np.random.default_rng(0))
     assert (row["coverage"], row["missed_above"], row["inside"]) == (0.938, 0.062, False)
-    assert measure_stated(stated(5), 5000, np.random.default_rng(0))["refused"] == 2500
-    assert not measure_stated(stated(10), 5000, np.random.default_rng(0))["inside"]
+    assert measure_stated(stated(5), 10_000, np.random.default_rng(0))["refused"] == 5000
+    assert not measure_stated(stated(10), 10_000, np.random.default_rng(0))["inside"]
 
 
 def test_equal_tallies_are_decoded_once() -> None:

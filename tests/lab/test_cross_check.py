@@ -10,7 +10,7 @@ from local_dp.bounds.tails import normal_quantile, normal_tail
 from local_dp.errors import InputError
 from local_dp.experiments.lab.checks import alike
 from local_dp.experiments.lab.claim import ALPHA
-from local_dp.experiments.lab.coverage.searches import SuccessCurve, all_right
+from local_dp.experiments.lab.coverage.cases import SuccessCurve, all_right
 from local_dp.experiments.lab.cross_check import Trial, cross_check, cross_check_shown
 from local_dp.experiments.lab.minimal_clients import exact_recovery, minimal_clients
 from local_dp.experiments.lab.statistics import Rate

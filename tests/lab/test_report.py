@@ -22,8 +22,7 @@ from local_dp.experiments.lab.chapters import CHAPTERS
 from local_dp.experiments.lab.claim import Curve, Figure, Finding, Region, Regions, Table
 from local_dp.experiments.lab.figure_text import alt_text, figure_check
 from local_dp.experiments.lab.figures import _WIDTH, Estimates, _canvas, _draw_curves, _draw_regions, _groups, plot_estimates, save
-from local_dp.experiments.lab.markup import badge, cell, prose
-from local_dp.experiments.lab.report import build_pages, write_report
+from local_dp.experiments.lab.report import badge, build_pages, cell, prose, write_report
 from local_dp.experiments.lab.results import file_name, read_results
 from local_dp.experiments.lab.runner import run_experiments
 from tests.support.runs.browser import browser, faults, needs_chromium

@@ -10,8 +10,8 @@ from scipy import stats
 
 import local_dp.protocols.vectors.mean_found as room
 from local_dp.arrays import Floats
+from local_dp.experiments.lab.coverage.cases import SHAPES, found_means, learned
 from local_dp.experiments.lab.coverage.repetition import Case, measure
-from local_dp.experiments.lab.coverage.shapes import SHAPES, found_means, learned
 from local_dp.interaction import run
 from local_dp.oracles.local.oracles import AggregateOracle
 from local_dp.populations.finite import Resampled

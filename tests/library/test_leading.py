@@ -88,9 +88,7 @@ def test_two_bytes_that_leave_a_word_open(monkeypatch: pytest.MonkeyPatch) -> No
         assert part.whole.tolist() == drawn.whole[inside].tolist()
 
 
-class Given(KeyedNoise):
-    """Noise of all 16-bit words in order where a byte is looked at, and of all 20-bit words where two are."""
-
+class Given(KeyedNoise):  # noise of all 16-bit words in order where a byte is looked at, and of all 20-bit words where two are
     def leading(self, which: Draw, start: int, stop: int, bits: int, undecided: Callable[[Words], Bools]) -> Leading:
         words = np.arange(start, stop, dtype=np.uint64) << np.uint64(48 if bits == 8 else 44)
         first = (words >> np.uint64(64 - bits)).astype(f"u{bits // 8}")
@@ -132,15 +130,14 @@ def test_simulated_symbols_are_those_of_respond(epsilon: float, k: int) -> None:
     assert np.array_equal(reports, randomizer.respond(values, words, cells))
 
 
-@pytest.mark.parametrize("k", [3, 1000])
-def test_a_client_alone_sends_what_it_sends_among_many(k: int) -> None:
-    randomizer, n, cells = GRR(1.0, k=k), 1 << 13, np.zeros(1, dtype=np.uint8)
-    values = np.arange(n) % k
+@pytest.mark.parametrize("randomizer", [GRR(1.0, k=3), GRR(1.0, k=1000), SUE(1.0, k=5), OUE(1.0, k=5)], ids=str)
+def test_a_client_alone_sends_what_it_sends_among_many(randomizer: GRR | UnaryEncoding) -> None:
+    """The simulated reports of 200,000 clients, many of them with tied words, are those of the same clients asked in parts, or one by one."""
+    n, cells = 200_000, np.zeros(1, dtype=np.uint8)
+    values = np.arange(n) % randomizer.k
     together = randomizer.simulated(KeyedNoise(1), Draw(1), 0, values, cells)
-    for size in (100, 1):
-        some = range(0, n, 37 * size)
-        alone = [randomizer.simulated(KeyedNoise(1), Draw(1), start, values[start : start + size], cells) for start in some]
-        assert np.concatenate(alone).tolist() == np.concatenate([together[start : start + size] for start in some]).tolist()
+    for part in (slice(0, 7), slice(7, 120_001), slice(120_001, n), *(slice(start, start + size) for size in (100, 1) for start in range(0, n, 901 * size))):
+        assert np.array_equal(randomizer.simulated(KeyedNoise(1), Draw(1), part.start, values[part], cells), together[part])
 
 
 def test_who_answers_in_its_own_way_is_asked_itself() -> None:

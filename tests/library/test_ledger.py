@@ -1,6 +1,7 @@
 """The budget: charged before anything else, atomically, in whole nano-nats; nothing hostile changes it."""
 
 import math
+from collections import Counter
 from contextlib import suppress
 from fractions import Fraction
 from typing import Any
@@ -118,34 +119,27 @@ def test_new_runs_do_not_refill_the_lifetime() -> None:
         pay(ledger, "b", 0, 1, 1)
 
 
-class PlainLedger:
-    """The model: one dictionary entry a client, checked client by client."""
-
+class PlainLedger:  # the model: one dictionary entry a client, checked client by client
     def __init__(self, limit: int, lifetime: int) -> None:
         self.limit, self.lifetime = limit, lifetime
-        self.run: dict[tuple[str, int], int] = {}
-        self.life: dict[int, int] = {}
+        self.run, self.life = Counter[tuple[str, int]](), Counter[int]()
         self.paid: set[tuple[str, int]] = set()
 
     def charge(self, run: str, charges: list[Charge]) -> bool:
         """Adds up what each client owes, and takes it from all or from none."""
-        due: dict[int, int] = {}
-        paid = set(self.paid)
+        due, paid = Counter[int](), set(self.paid)
         for charge in charges:
             if charge.start >= charge.stop:
                 return False
             for client in range(charge.start, charge.stop):
-                if charge.memo and (charge.memo, client) in paid:
-                    continue
-                if charge.memo:
-                    paid.add((charge.memo, client))
-                due[client] = due.get(client, 0) + charge.nano
-        if any(self.run.get((run, client), 0) + nano > self.limit or self.life.get(client, 0) + nano > self.lifetime for client, nano in due.items()):
+                if not charge.memo or (charge.memo, client) not in paid:
+                    due[client] += charge.nano
+            paid |= {(charge.memo, client) for client in range(charge.start, charge.stop) if charge.memo}
+        if any(self.run[run, client] + nano > self.limit or self.life[client] + nano > self.lifetime for client, nano in due.items()):
             return False
         self.paid = paid
-        for client, nano in due.items():
-            self.run[run, client] = self.run.get((run, client), 0) + nano
-            self.life[client] = self.life.get(client, 0) + nano
+        self.life += due
+        self.run += Counter({(run, client): nano for client, nano in due.items()})
         return True
 
 
@@ -159,15 +153,14 @@ def test_the_ledger_is_a_dictionary_of_clients(rounds: list[tuple[str, list[Char
     """Over any rounds of any charges, overlapping and memoised ones among them, the ledger accepts and refuses what a plain per-client model does."""
     ledger, model = Ledger(10 / NANO, lifetime / NANO), PlainLedger(10, lifetime)
     for run, charges in rounds:
-        try:
+        accepted = False
+        with suppress(RefusedError):
             ledger.charge(run, charges)
             accepted = True
-        except RefusedError:
-            accepted = False
         assert accepted == model.charge(run, charges)
         assert ledger.max_spent == max(model.life.values(), default=0) / NANO <= lifetime / NANO
         for client in range(31):
-            assert ledger._life.most(client, client + 1) == model.life.get(client, 0)
+            assert ledger._life.most(client, client + 1) == model.life[client]
 
 
 def test_overlapping_charges_are_added_up_before_they_are_checked() -> None:

@@ -1,9 +1,10 @@
-"""Noise is a function of (seed, round, client, width) alone, and private words never repeat; draws from words are exact."""
+"""Noise is a function of (seed, round, client, width) alone, private words never repeat, and no two draws share a stream; draws from words are exact."""
 
 import os
 from collections import Counter
+from collections.abc import Callable, Iterator
 from fractions import Fraction
-from itertools import pairwise, permutations, product
+from itertools import combinations, pairwise, permutations, product
 from typing import Any
 
 import numpy as np
@@ -12,9 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from local_dp import draws
+from local_dp.arrays import Words
 from local_dp.draws import Draws
 from local_dp.errors import InputError
-from local_dp.noise import Draw, KeyedNoise, SystemNoise, public_coins, stream_key
+from local_dp.noise import COINS, Draw, KeyedNoise, Noise, SystemNoise, public_coins, stream_key
 from local_dp.randomizers.registry import RANDOMIZERS
 from local_dp.records import chunks
 from tests.support import golden
@@ -144,8 +146,7 @@ def test_words_are_read_once_and_in_order() -> None:
 
 
 class Pieces(Tree):
-    """The draws themselves, from enumerated pieces: e^-gamma counts as (3/4)^(gamma / `unit`). A second `first` ends the path: all that came before is
-    rejected, so what is left is the law up to a factor."""
+    """The draws from enumerated pieces: e^-gamma counts as (3/4)^(gamma / `unit`); a second `first` ends the path, which leaves the law up to a factor."""
 
     first, unit, forgotten = 0, Fraction(1), Fraction(1, 10**5)
     discrete_laplace = Draws.discrete_laplace
@@ -216,3 +217,55 @@ def test_bad_parameters_are_refused() -> None:
         draws.discrete_laplace(Fraction(0))
     with pytest.raises(InputError, match="scale is 0"):
         draws.discrete_cauchy(0)
+
+
+DRAWS = [
+    *(Draw(round, ask) for round, ask in product((0, 1, 2, 11, 111), (0, 1, 2, 11))),
+    *(Draw(round, ask, memo) for round, ask, memo in product((0, 3), (0, 3), ("a", "b", "a b", "ask 0", "0", "a0"))),
+]
+ALL_WIDTHS = (8, 16, 32, 64)
+CLIENTS = 512
+
+
+def stream(which: Draw) -> tuple[object, ...]:
+    """What a stream belongs to: a label is one stream in all rounds and asks, which is what it is for."""
+    return ("label", which.memo) if which.memo else ("ask", which.round, which.ask)
+
+
+def drawn(noise: Noise) -> Iterator[tuple[tuple[object, ...], bytes]]:
+    for which, bits in product(DRAWS, ALL_WIDTHS):
+        yield (*stream(which), bits), np.asarray(noise.words(which, 0, CLIENTS, bits)).tobytes()
+
+
+SOURCES: dict[str, Callable[[int], Noise]] = {"keyed": KeyedNoise, "labels": lambda seed: SystemNoise(seed.to_bytes(32, "big"))}
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_streams_differ_where_anything_differs(source: str) -> None:
+    """512 words of every pair: two equal ones of different streams would be 512 equal bytes or more by chance, 2^-4096."""
+    seen: dict[bytes, tuple[object, ...]] = {}
+    for seed in (0, 1, 11):
+        for owner, words in drawn(SOURCES[source](seed)):
+            if owner[0] == "ask" and source == "labels":
+                assert words not in seen  # the operating system's own entropy never repeats
+            assert seen.setdefault(words, (seed, *owner)) == (seed, *owner), "two streams have the same words"
+            for other in (words[: len(words) // 2], words[len(words) // 2 :]):
+                assert seen.setdefault(other, (seed, *owner)) == (seed, *owner), "a stream holds a part of another"
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_clients_of_one_draw_have_words_of_their_own(source: str) -> None:
+    """Words are a function of the client's number alone, whichever chunk asks, and the 64-bit words of 4,096 clients are all different."""
+    noise = SOURCES[source](5)
+    for which in (Draw(0, 0, "label"), *(() if source == "labels" else (Draw(2, 1),))):
+        whole: Words = noise.words(which, 0, 4096, 64)
+        assert len(np.unique(whole)) == 4096
+        assert np.array_equal(noise.words(which, 1000, 3000, 64), whole[1000:3000])
+
+
+def test_purposes_have_streams_of_their_own() -> None:
+    """Public coins, private words of every width, and the rest of tied words: one key each, for any draw and seed."""
+    purposes = (COINS, *(f"noise-{bits}" for bits in ALL_WIDTHS), "noise-tied", "noise-16-tied")
+    keys = {(purpose, seed, stream(which)): which.key(purpose, seed) for purpose, seed, which in product(purposes, (0, 1), DRAWS)}
+    assert len(set(keys.values())) == len(keys)
+    assert all(one != other for one, other in combinations([stream_key("a", seed, index) for seed, index in product((0, 1, 10), (0, 1, 10))], 2))

@@ -31,14 +31,14 @@ from local_dp.randomizers.evidence import exact_ratio
 from local_dp.randomizers.finite import FiniteChannel
 from local_dp.randomizers.frequencies.grr import GRR
 from local_dp.randomizers.frequencies.hadamard import Hadamard
-from local_dp.randomizers.numbers.one_bit_mean import OneBitMean
+from local_dp.randomizers.numbers.rounded import OneBitMean
 from local_dp.randomizers.repeated.memoised import OneOfRounds
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.randomizers.signs.prefix_signs import PrefixSigns
 from local_dp.records import Records
 from local_dp.tallies import Tally
 from local_dp.verification.decoding import law_of
-from local_dp.verification.watch import worst_transcript
+from local_dp.verification.worst import worst_transcript
 from tests.support.inputs.builders import population_oracle, request, small, with_law
 from tests.support.inputs.randomizers import built_in
 from tests.support.long import short

@@ -1,7 +1,6 @@
 """The evidence of a loss, by its kinds: mixtures of corners, codes whose rows meet, parts behind bits and coins; and tallies of finite channels."""
 
 import math
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
 
@@ -48,10 +47,7 @@ def test_a_hundred_groups_of_65_537_numbers_are_verified() -> None:
         assert abs(float(exact_ratio(randomizer)) - np.e) < 1e-5
 
 
-@dataclass(frozen=True, kw_only=True)
-class Beyond(RoundedGRR):
-    """One level is beyond its group's end."""
-
+class Beyond(RoundedGRR):  # one level is beyond its group's end
     name: ClassVar[str] = "beyond"
 
     def between(self, values: Ints) -> tuple[Ints, Ints, Ints]:
@@ -59,10 +55,7 @@ class Beyond(RoundedGRR):
         return first, second, np.where(values == 3, self.steps + 1, level)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Elsewhere(RoundedGRR):
-    """One corner is said to be another."""
-
+class Elsewhere(RoundedGRR):  # one corner is said to be another
     name: ClassVar[str] = "elsewhere"
 
     def between(self, values: Ints) -> tuple[Ints, Ints, Ints]:
@@ -70,10 +63,7 @@ class Elsewhere(RoundedGRR):
         return np.where(values == 0, self.domain.high, first), second, level
 
 
-@dataclass(frozen=True, kw_only=True)
-class Uneven(RoundedGRR):
-    """The corners are no whole number of steps apart."""
-
+class Uneven(RoundedGRR):  # the corners are no whole number of steps apart
     name: ClassVar[str] = "uneven"
 
     def corner_weight(self, reports: Ints, corners: Ints, cells: Ints) -> Words:
@@ -159,26 +149,17 @@ def test_bits_that_change_together_cost_together() -> None:
         check_loss(greedy)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Shifted(OptimisedUnary):
-    """Draws its bits with other weights than it declares."""
-
+class Shifted(OptimisedUnary):  # draws its bits with other weights than it declares
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
         return super().respond(values, words + words.dtype.type(1), cells)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Biased(OptimisedUnary):
-    """Divides by the wrong difference of probabilities."""
-
+class Biased(OptimisedUnary):  # divides by the wrong difference of probabilities
     def estimate(self, tally: Tally) -> Estimate:
         return estimated(tally, 0.5, 0.3)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Peeking(LocalHash):
-    """Sends the value itself under one coin in sixteen."""
-
+class Peeking(LocalHash):  # sends the value itself under one coin in sixteen
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
         reports = super().respond(values, words, cells)
         return np.where(cells % np.uint64(16) == 0, values.astype(reports.dtype) % reports.dtype.type(self.g), reports)
@@ -191,18 +172,12 @@ def test_wrong_twins_do_not_conform(twin: Randomizer) -> None:
         conform(twin)
 
 
-@dataclass(frozen=True)
-class OnlyAudited(BinaryRR):
-    """Asks to be believed."""
-
+class OnlyAudited(BinaryRR):  # asks to be believed
     name: ClassVar[str] = "only-audited"
     evidence: ClassVar[Evidence] = "audited"
 
 
-@dataclass(frozen=True)
-class Gaussian(BinaryRR):
-    """Has a delta."""
-
+class Gaussian(BinaryRR):  # has a delta
     name: ClassVar[str] = "gaussian"
 
     @property
@@ -223,9 +198,7 @@ def test_a_client_decides_which_evidence_it_accepts() -> None:
     assert exact_ratio(BinaryRR(1.0)) <= exp_epsilon(10**9)
 
 
-class ManyCells(GRR):
-    """GRR with a coin of 2^16 cells, which it does not look at."""
-
+class ManyCells(GRR):  # GRR with a coin of 2^16 cells, which it does not look at
     cells = property(lambda self: 1 << 16)
 
 

@@ -17,10 +17,11 @@ from local_dp.errors import InputError, RefusedError
 from local_dp.loss import NANO, Approximate, Pure, exp_epsilon, nano_epsilon
 from local_dp.protocols.planning.ways import estimators
 from local_dp.protocols.vectors.mean_vector import Mean
-from local_dp.randomizers.evidence import check_loss, delta_above, exact_epsilon, exact_ratio, keeps_loss
-from local_dp.randomizers.numbers.noise import BoundedLaplace, DiscreteGaussian, Staircase, added_variance
+from local_dp.randomizers.evidence import check_loss, delta_above, exact_epsilon, exact_ratio
+from local_dp.randomizers.numbers.noise import BoundedLaplace, DiscreteGaussian, DiscreteLaplace, Staircase, added_variance
 from local_dp.randomizers.numbers.window import Hybrid, Piecewise, SquareWave, best_mix, wave_width
 from local_dp.randomizers.table import Guide, Law, NumberTable, TableChannel, whole_weights
+from local_dp.tallies import Tally
 from local_dp.verification.audit import audit
 from tests.support.theory.closed_forms import NUMBERS
 
@@ -55,29 +56,44 @@ def test_tables_have_their_closed_forms(kind: type[NumberTable], epsilon: float,
     law = randomizer.weights.astype(np.float64) / randomizer.total
     np.testing.assert_allclose(law @ randomizer.decoded, np.arange(steps + 1) / steps, atol=1e-9)
     rounding = 0.02 if isinstance(randomizer, DiscreteGaussian) and steps < 3 else 1e-6  # V is the density's; noise of a step or less is whole
-    np.testing.assert_allclose(randomizer.variances(), NUMBERS[randomizer.name](randomizer), rtol=rounding)
+    np.testing.assert_allclose(randomizer.variances, NUMBERS[randomizer.name](randomizer), rtol=rounding)
 
 
 @pytest.mark.parametrize("epsilon", EPSILONS)
 def test_fine_lattices_come_to_the_limits(epsilon: float) -> None:
     """On 255 steps the paper's window has its limit's variance within .2 %, and the staircase's noise within 1 %; what is chosen here is never worse."""
     paper = Piecewise(epsilon, steps=255, likely=round(255 * math.exp(-epsilon / 2)))
-    assert 4 * paper.variances().max() == pytest.approx(window_limit(epsilon, paper.window / 255, 1.0), rel=0.002)
-    assert 4 * Piecewise(epsilon, steps=255).variances().max() == pytest.approx(window_limit(epsilon, best_width(epsilon), 1.0), rel=0.01)
-    assert Piecewise(epsilon, steps=255).variances().max() <= paper.variances().max()
-    assert 4 * Hybrid(epsilon, steps=255).variances().max() <= hybrid_variance(epsilon) * (1 + 1e-9)
+    assert 4 * paper.variances.max() == pytest.approx(window_limit(epsilon, paper.window / 255, 1.0), rel=0.002)
+    assert 4 * Piecewise(epsilon, steps=255).variances.max() == pytest.approx(window_limit(epsilon, best_width(epsilon), 1.0), rel=0.01)
+    assert Piecewise(epsilon, steps=255).variances.max() <= paper.variances.max()
+    assert 4 * Hybrid(epsilon, steps=255).variances.max() <= hybrid_variance(epsilon) * (1 + 1e-9)
     least = min(added_variance(math.exp(epsilon), 255, stair) for stair in range(1, 256))
     assert 4 * least == pytest.approx(staircase_variance(epsilon), rel=0.01)
-    assert 4 * Staircase(epsilon, steps=255).variances().max() < staircase_variance(epsilon)
+    assert 4 * Staircase(epsilon, steps=255).variances.max() < staircase_variance(epsilon)
+
+
+@pytest.mark.parametrize("epsilon", [3.0, 6.0])
+@pytest.mark.parametrize("share", [0.0, 0.01, 0.1, 0.5])
+def test_an_interval_of_few_numbers_holds_the_mean(epsilon: float, share: float) -> None:
+    """Of 20 or 50 clients, each with one of the two ends: in 95 % of runs at least. 20,000 runs with that coverage show 94 % or less once in 10^10.
+
+    An interval from the spread of the reports alone holds a tenth at epsilon 6 in 91.5 % (20 clients) and 93.6 % (50).
+    """
+    randomizer = DiscreteLaplace(epsilon, steps=15)
+    law = np.array([1 - share, share]) @ (randomizer.weights[[0, -1]] / randomizer.total)
+    for n in (20, 50):
+        drawn = np.random.default_rng(n).multinomial(n, law / law.sum(), size=20_000)
+        intervals = [randomizer.estimate(Tally(counts[None])).interval() for counts in drawn]
+        assert np.mean([low <= share <= high for low, high in intervals]) > 0.94
 
 
 def test_one_bit_alone_up_to_epsilon_61_hundredths() -> None:
     """The hybrid mechanism is the one-bit mean up to about .61 with the paper's window (here .57, with the best one), and flat in x beyond."""
     assert [Hybrid(epsilon).mix.share > 0 for epsilon in (0.1, 0.5, 0.55, 0.62, 1.0)] == [False, False, False, True, True]
     assert Hybrid(0.3).alphabet == 2
-    flat = Hybrid(1.0, steps=62).variances()
+    flat = Hybrid(1.0, steps=62).variances
     assert flat.max() == pytest.approx(flat.min(), rel=1e-6)
-    assert best_mix(nano_epsilon(1.0), 63).worst == pytest.approx(Hybrid(1.0).variances().max(), rel=1e-9)
+    assert best_mix(nano_epsilon(1.0), 63).worst == pytest.approx(Hybrid(1.0).variances.max(), rel=1e-9)
 
 
 def test_the_waves_width() -> None:
@@ -144,19 +160,16 @@ def test_its_variance_is_that_of_the_normal_law() -> None:
     sigma = math.sqrt(randomizer.spread)
     assert gaussian_delta(15 / sigma, 1.0) == pytest.approx(1e-6, rel=0.05)
     assert delta_above(randomizer) == pytest.approx(1e-6, rel=0.01)
-    assert keeps_loss(randomizer)
+    assert delta_above(randomizer) <= randomizer.loss.delta
 
-    @dataclass(frozen=True, kw_only=True)
-    class Overstated(DiscreteGaussian):
-        """Says half of its delta."""
-
+    class Overstated(DiscreteGaussian):  # says half of its delta
         @property
         def loss(self) -> Approximate:
             honest = super().loss
             return honest if "_built" not in vars(self) else Approximate(honest.nano, honest.atto // 2)
 
     twin = Overstated(1.0)
-    assert not keeps_loss(twin)
+    assert delta_above(twin) > twin.loss.delta
     assert not audit(twin).holds
 
 
@@ -177,9 +190,7 @@ def test_a_delta_is_labelled_and_refused_where_privacy_is_pure() -> None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Answers(TableChannel):
-    """k answers and none, by a law of this many rows; the truth is `truth` times as likely as another answer, over e^epsilon."""
-
+class Answers(TableChannel):  # k answers and none, by a law of this many rows; the truth is `truth` times as likely as another answer, over e^epsilon
     name: ClassVar[str] = "answers"
     source: ClassVar[str] = "this test"
     k: int = 3

@@ -3,7 +3,6 @@
 import json
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
 from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any, ClassVar
@@ -12,9 +11,10 @@ import numpy as np
 import pytest
 
 from local_dp.arrays import Ints, Words
-from local_dp.clients import helper, verification_budget
+from local_dp.clients import helper
+from local_dp.clients import role as client
 from local_dp.clients.fleet import packed
-from local_dp.clients.refusals import line
+from local_dp.clients.role import reason
 from local_dp.conformance import conform_protocol, conform_query
 from local_dp.errors import RefusedError
 from local_dp.experiments.tiers import execute as verified
@@ -26,8 +26,7 @@ from local_dp.randomizers.frequencies.grr import GRR
 from local_dp.randomizers.registry import RANDOMIZERS
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.records import Records
-from local_dp.verification import gate
-from local_dp.verification.gate import is_built_in, verify
+from local_dp.verification.audit import _verdict, is_built_in, verify
 from local_dp.wire import Refusal
 from tests.support.inputs.builders import request, role, survey_query, yes_records
 from tests.support.inputs.plugins import plugged_in, plugin_site
@@ -35,10 +34,7 @@ from tests.support.long import short
 from tests.support.runs.command import in_a_process, local_dp
 
 
-@dataclass(frozen=True, kw_only=True)
-class Teller(GRR):
-    """Declares randomized response, and reports the last symbol as it is."""
-
+class Teller(GRR):  # declares randomized response, and reports the last symbol as it is
     name: ClassVar[str] = "teller"
 
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
@@ -46,10 +42,7 @@ class Teller(GRR):
         return told
 
 
-@dataclass(frozen=True, kw_only=True)
-class Impostor(Teller):
-    """Is equal to everything, and to a built-in randomizer above all."""
-
+class Impostor(Teller):  # is equal to everything, and to a built-in randomizer above all
     def __eq__(self, other: object) -> bool:
         return True
 
@@ -77,10 +70,10 @@ def test_a_density_is_taken_by_whom_it_is_enough_for(name: str) -> None:
     with pytest.raises(RefusedError, match="is density"):
         verify(randomizer)
     assert entries(randomizer) == 0
-    taken = verification_budget.Work(PROVEN | {"density"}, yes_records(1))
+    taken = client.Work(PROVEN | {"density"}, yes_records(1))
     taken.begin()
     taken.verify([taken.build(name, randomizer.params())])
-    assert taken.done < verification_budget.FOR_ONE
+    assert taken.done < client.FOR_ONE
 
 
 def test_only_the_classes_of_this_library_are_built_in() -> None:
@@ -110,10 +103,7 @@ def test_what_was_changed_after_it_was_made_is_refused(held: str, put: object) -
         verify(right)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Counting(BinaryRR):
-    """Right, and counts how often one is made."""
-
+class Counting(BinaryRR):  # right, and counts how often one is made
     name: ClassVar[str] = "counting"
     made: ClassVar[list[int]] = [0]
 
@@ -124,25 +114,25 @@ class Counting(BinaryRR):
 
 def test_a_randomizer_is_audited_once() -> None:
     """The verdict is kept by class, name and parameters: another one with the same is not audited again."""
-    before = gate._verdict.cache_info().misses
+    before = _verdict.cache_info().misses
     for _ in range(5):
         verify(Counting(1.0))
-    assert gate._verdict.cache_info().misses == before + 1
+    assert _verdict.cache_info().misses == before + 1
     verify(Counting(2.0))
-    assert gate._verdict.cache_info().misses == before + 2
+    assert _verdict.cache_info().misses == before + 2
 
 
 def test_every_tier_and_client_asks_the_same_gate(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert all(vars(home)["verify"] is verify for home in (verified, verification_budget, helper))
+    assert all(vars(home)["verify"] is verify for home in (verified, client, helper))
 
     def closed(*anything: Any) -> None:
         raise RefusedError("unverifiable", "closed")
 
-    for home in (verification_budget, verified):
+    for home in (client, verified):
         monkeypatch.setattr(home, "verify", closed)
     (refusal,) = role(yes_records(3)).handle(request(survey_query(3)))
     assert isinstance(refusal, Refusal)
-    assert (refusal.code, refusal.text) == ("unverifiable", line("unverifiable", request(survey_query(3))))
+    assert (refusal.code, refusal.text) == ("unverifiable", reason("unverifiable", request(survey_query(3))))
     with pytest.raises(RefusedError, match="closed"):
         Verified(None, False).check((survey_query(3),))
 
@@ -151,11 +141,11 @@ def test_the_first_randomizers_are_verified_before_the_fork(monkeypatch: pytest.
     """Those from outside are named to the helper, once each, and its children find their verdict; what is refused waits for a client to say so."""
     for kind in (Counting, Teller):
         monkeypatch.setitem(RANDOMIZERS._loaded, kind.name, kind)
-    before = gate._verdict.cache_info().misses
+    before = _verdict.cache_info().misses
     helper.verify_first(packed([BinaryRR(1.0), Counting(3.0), Counting(3.0), BinaryRR(0.5), Teller(1.0, k=2)]))
-    assert gate._verdict.cache_info().misses == before + 2
+    assert _verdict.cache_info().misses == before + 2
     verify(Counting(3.0))
-    assert gate._verdict.cache_info().misses == before + 2
+    assert _verdict.cache_info().misses == before + 2
 
 
 @pytest.fixture(scope="module")

@@ -1,7 +1,7 @@
 """The built-in randomizers: exact privacy, exact samplers, unbiased decoders of the stated variance, and wrong twins that fail."""
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -44,103 +44,67 @@ def test_every_built_in_randomizer_conforms(epsilon: float) -> None:
         conform(randomizer, slack=SLACK + epsilon - stated_loss(randomizer))
 
 
-@dataclass(frozen=True)
-class RoundedAway(BinaryRR):
-    """The flip threshold rounded down: a hair more than epsilon."""
-
+class RoundedAway(BinaryRR):  # the flip threshold rounded down: a hair more than epsilon
     def prepare(self) -> None:
         super().prepare()
         object.__setattr__(self, "flip", self.flip - 1)
 
 
-@dataclass(frozen=True)
-class Doubled(GRR):
-    """Spends twice the declared epsilon."""
-
+class Doubled(GRR):  # spends twice the declared epsilon
     @property
     def other(self) -> int:
         return GRR(2 * self.epsilon, word_bits=self.word_bits, k=self.k).other
 
 
-@dataclass(frozen=True)
-class Halved(BinaryRR):
-    """Wastes half of its epsilon."""
-
+class Halved(BinaryRR):  # wastes half of its epsilon
     def prepare(self) -> None:
         object.__setattr__(self, "flip", BinaryRR(self.epsilon / 2, word_bits=self.word_bits).flip)
 
 
-@dataclass(frozen=True)
-class NotDebiased(BinaryRR):
-    """Reports the share of ones as it came."""
-
+class NotDebiased(BinaryRR):  # reports the share of ones as it came
     def estimate(self, tally: Tally) -> Estimate:
         share = float(tally.counts[0, 1]) / tally.n
         return Estimate(np.asarray(share), np.asarray(math.sqrt(share * (1 - share) / tally.n)), tally.n)
 
 
-@dataclass(frozen=True)
-class Overconfident(Hadamard):
-    """A standard error without the sampling noise of the symbol."""
-
+class Overconfident(Hadamard):  # a standard error without the sampling noise of the symbol
     def estimate(self, tally: Tally) -> Estimate:
         estimate = super().estimate(tally)
         return replace(estimate, standard_error=np.sqrt((self.gain**2 - 1) / estimate.n) + 0 * estimate.value)
 
 
-@dataclass(frozen=True)
-class OffByOne(BinaryRR):
-    """Flips at the threshold too."""
-
+class OffByOne(BinaryRR):  # flips at the threshold too
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
         return self.encode(values, cells) ^ (words <= words.dtype.type(self.flip)).view(np.uint8)
 
 
-@dataclass(frozen=True)
-class OffByOneSymbol(GRR):
-    """Never sends the last of the other symbols."""
-
+class OffByOneSymbol(GRR):  # never sends the last of the other symbols
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
         reports: Words = np.where(words < self.other, values + 1, values) % self.k
         return reports.astype(self.report_dtype)
 
 
-@dataclass(frozen=True)
-class SharedCoin(BinaryRR):
-    """Neighbouring clients use one coin."""
-
+class SharedCoin(BinaryRR):  # neighbouring clients use one coin
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
         return super().respond(values, np.repeat(words[::2], 2)[: len(words)], cells)
 
 
-@dataclass(frozen=True)
-class Miscounting(Hadamard):
-    """Forgets the cell."""
-
+class Miscounting(Hadamard):  # forgets the cell
     def tally(self, reports: Words, cells: Words) -> Tally:
         return super().tally(reports, np.zeros_like(cells))
 
 
-@dataclass(frozen=True)
-class WrongLog(GRR):
-    """A density in bits."""
-
+class WrongLog(GRR):  # a density in bits
     def log_probability(self, reports: Ints, values: Ints, cells: Ints) -> Floats:
         return super().log_probability(reports, values, cells) / math.log(2)
 
 
-@dataclass(frozen=True)
-class Leaky(GRR):
-    """Weights that do not sum to 2^word_bits."""
-
+class Leaky(GRR):  # weights that do not sum to 2^word_bits
     def weight(self, reports: Ints, values: Ints, cells: Ints) -> Words:
         return super().weight(reports, values, cells) + np.uint64(1)
 
 
-@dataclass(frozen=True)
-class Forgetful(GRR):
-    """params() leaves k out."""
-
+class Forgetful(GRR):  # params() leaves k out
     def params(self) -> dict[str, Any]:
         return {"epsilon": self.epsilon}
 
@@ -213,11 +177,8 @@ def test_what_nobody_says_is_subtracted() -> None:
     """When half of the clients hold nothing and send a public coin, subtracting it gives exactly the variance that is claimed: C^2 - 1/4 - m^2 a report."""
     randomizer, nothing = SignedHadamard(1.0, k=4), 0.5
     law = nothing * law_of(randomizer, 0) + (1 - nothing) / 4 * sum(law_of(randomizer, symbol) for symbol in (1, 2, 3, -4))
-    singles = np.zeros((*law.shape, 4))
-    for place in np.ndindex(law.shape):
-        counts = np.zeros(law.shape, dtype=np.int64)
-        counts[place] = 1
-        singles[place] = randomizer.estimate(Tally(counts), nothing).value
+    units = np.eye(law.size, dtype=np.int64).reshape(-1, *law.shape)
+    singles = np.array([randomizer.estimate(Tally(unit), nothing).value for unit in units]).reshape(*law.shape, 4)
     mean = np.einsum("cw,cwp->p", law, singles)
     exact = np.einsum("cw,cwp->p", law, (singles - mean) ** 2)
     claimed = randomizer.estimate(Tally(np.rint(law * 2.0**52).astype(np.int64)), nothing).standard_error ** 2 * 2.0**52

@@ -3,7 +3,7 @@
 import itertools
 import math
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -135,10 +135,7 @@ def test_reports_of_a_life_agree_as_one_first_step_makes_them() -> None:
     assert n * (agree - seen**2 - (1 - seen) ** 2) > reach
 
 
-@dataclass(frozen=True, kw_only=True)
-class Forgetful(MemoisedGRR):
-    """Makes both steps anew each time: no more than one report in all could be paid with epsilon."""
-
+class Forgetful(MemoisedGRR):  # makes both steps anew each time: no more than one report in all could be paid with epsilon
     def draw(self, noise: Noise, which: Draw, start: int, stop: int) -> np.ndarray:
         return super().draw(noise, Draw(which.round, which.ask), start, stop)
 
@@ -247,9 +244,7 @@ def test_the_loss_of_changing_values_is_exact(rounds: int) -> None:
 
 
 def test_memoised_answers_show_when_values_change() -> None:
-    """The published lifetime loss of g epsilon holds between lives that change together, and no others: a value that stays, against one
-    that alternates. Four reports of two codes lose more than is paid, and T at most T times what the second step alone does; fresh reports
-    of that loss are louder."""
+    """The lifetime loss of g epsilon holds between lives that change together, and no others: four reports of two codes lose more, T at most T second steps."""
     randomizer = LOLOHA(1.0, k=2, first=0.5)
     odds = randomizer.inner.odds
     losses = {rounds: changing_loss(odds, rounds) for rounds in (1, 2, 3, 4, 16, 64)}

@@ -3,7 +3,6 @@
 import itertools
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
@@ -20,8 +19,7 @@ from local_dp.noise import Draw, KeyedNoise, public_coins, stream_key
 from local_dp.randomizers.evidence import check_loss, exact_ratio
 from local_dp.randomizers.frequencies.unary import OUE, SHE, STEPS, SUE, THE, NoisyBit, UnaryEncoding, best_threshold
 from local_dp.randomizers.places import ones_at
-from local_dp.randomizers.sets.padding_sampling import Padded, PaddingSampling
-from local_dp.randomizers.sets.pckv import PCKV, PCKVUE, SignedPlace, SignedPlaces, pckv_ue_variances, pckv_variances
+from local_dp.randomizers.sets.padding_sampling import PCKV, PCKVUE, Padded, PaddingSampling, SignedPlace, SignedPlaces, pckv_ue_variances, pckv_variances
 from local_dp.tallies import Estimate, Tally
 from tests.support.long import short
 
@@ -65,16 +63,6 @@ def test_every_word_enumerated_gives_the_declared_channel(kind: type[UnaryEncodi
     assert worst == exact_ratio(randomizer) <= exp_epsilon(randomizer.nano)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_reports_do_not_depend_on_who_is_asked_with_whom(kind: type[UnaryEncoding]) -> None:
-    """The simulated reports of 200,000 clients, many of them with tied words, are those of the same clients asked in parts."""
-    randomizer, noise, cells = kind(1.0, k=5), KeyedNoise(2), np.zeros(1, dtype=np.uint8)
-    values = np.arange(200_000) % 5
-    whole = randomizer.simulated(noise, Draw(3), 0, values, cells)
-    parts = [randomizer.simulated(noise, Draw(3), first, values[first:last], cells) for first, last in ((0, 7), (7, 120_001), (120_001, 200_000))]
-    assert (np.concatenate(parts) == whole).all()
-
-
 @pytest.mark.parametrize("n", [1, 255, 256, 257, 1000, 20_000])
 def test_carry_save_adders_count(n: int) -> None:
     """Packed rows have as many ones at each place as their bits added up, and all ones and all zeros too."""
@@ -85,8 +73,7 @@ def test_carry_save_adders_count(n: int) -> None:
 
 @pytest.mark.parametrize("epsilon", [0.05, 0.5, 1.0, 4.0, 12.0])
 def test_a_threshold_wastes_some_of_epsilon(epsilon: float) -> None:
-    """The exact loss of thresholded noise is that of its two bits, below epsilon and at most about eps / 2 + ln 4. No threshold of the grid
-    has less variance. Unary encoding at the real loss is no worse, so at epsilon much better."""
+    """The loss of thresholded noise is that of its bits, below eps / 2 + ln 4; no threshold has less variance, and unary encoding of that loss no more."""
     randomizer, threshold = THE(epsilon, k=5), best_threshold(nano_epsilon(epsilon)) / STEPS
     loss = math.log(exact_ratio(randomizer))
     p, q = 1 - math.exp(-(1 - threshold) * epsilon / 2) / 2, math.exp(-threshold * epsilon / 2) / 2
@@ -99,28 +86,6 @@ def test_a_threshold_wastes_some_of_epsilon(epsilon: float) -> None:
     np.testing.assert_allclose(estimate.standard_error**2 * 2**50, [CLOSED["the"](epsilon, share) for share in LAW.tolist()], rtol=1e-5)
 
 
-def _covariance(randomizer: UnaryEncoding) -> Floats:
-    """The covariance of one report's estimates of the five shares, from the law of its bits given the value."""
-    p, q = randomizer.ones[1] / randomizer.total, randomizer.ones[0] / randomizer.total
-    ones = np.where(np.eye(len(LAW)) == 1, p, q)
-    mean = LAW @ ones
-    covariance = (ones * LAW[:, None]).T @ ones - np.outer(mean, mean)
-    np.fill_diagonal(covariance, mean * (1 - mean))
-    exact: Floats = covariance / (p - q) ** 2
-    return exact
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_the_covariance_of_linear_functions_is_that_of_one_report(kind: type[UnaryEncoding]) -> None:
-    """On a tally in exact proportion to a law, `joint` has the value and the covariance that the law of one report has."""
-    randomizer, n = kind(1.0, k=5), 1 << 50
-    weights = np.array([[1.0, 0, 0, 0, 0], [1, 1, 1, 1, 0], [0.5, -2, 0, 3, 1]])
-    p, q = randomizer.ones[1] / randomizer.total, randomizer.ones[0] / randomizer.total
-    joint = randomizer.joint(Tally(np.rint((q + LAW * (p - q)) * n).astype(np.int64), n), weights)
-    np.testing.assert_allclose(joint.value, weights @ LAW, atol=1e-9)
-    np.testing.assert_allclose(joint.covariance * n, weights @ _covariance(randomizer) @ weights.T, rtol=1e-9, atol=1e-9)
-
-
 def _check_drawn(randomizer: Any, honest: UnaryEncoding) -> None:
     """2,000 drawn tallies of 400 clients with fixed values: mean of every place within 6 deviations, covariance of any two within 6 of
     theirs. The centred, scaled counts are near normal, so an entry of their empirical covariance deviates by at most sqrt(2 / runs); 30
@@ -129,18 +94,14 @@ def _check_drawn(randomizer: Any, honest: UnaryEncoding) -> None:
     generator = np.random.default_rng(3)
     drawn = [randomizer.draw_tally(held, generator) for _ in range(runs)]
     assert {tally.n for tally in drawn} == {400}
-    p, q = honest.ones[1] / honest.total, honest.ones[0] / honest.total
-    own = 400 * LAW
+    (p, q), own = honest.chances, 400 * LAW
     mean, variance = q * 400 + (p - q) * own, own * p * (1 - p) + (400 - own) * q * (1 - q)
     scaled = (np.stack([tally.counts for tally in drawn]) - mean) / np.sqrt(variance)
     assert abs(scaled.mean(axis=0)).max() < 6 / math.sqrt(runs)
     assert abs(scaled.T @ scaled / runs - np.eye(5)).max() < 6 * math.sqrt(2 / runs)
 
 
-@dataclass(frozen=True, kw_only=True)
-class OneLaw(OUE):
-    """Draws each place's ones as if nobody's value were known: n times the share, binomial."""
-
+class OneLaw(OUE):  # draws each place's ones as if nobody's value were known: n times the share, binomial
     def draw_tally(self, value_counts: Any, generator: np.random.Generator) -> Tally:
         whole = super().draw_tally(value_counts, generator)
         moved = generator.multinomial(whole.n, LAW)
@@ -201,10 +162,7 @@ def test_sampling_amplifies(epsilon: float) -> None:
     assert math.log(ratio) == pytest.approx(epsilon, abs=1e-9)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Unpadded(PaddingSampling):
-    """Draws from the set alone: a single item is reported too often."""
-
+class Unpadded(PaddingSampling):  # draws from the set alone: a single item is reported too often
     def spread(self, gains: Ints) -> Ints:
         single = (gains > 0).sum(axis=1, keepdims=True) == 1
         return np.where(single, gains * np.uint64(2), gains)
@@ -295,19 +253,13 @@ def test_the_rule_which_pckv_is_better(epsilon: float, limit: int) -> None:
     assert PCKVUE(epsilon, k=4, limit=limit).domain == PCKV(epsilon, k=4, limit=limit).domain
 
 
-@dataclass(frozen=True, kw_only=True)
-class TooSure(SignedPlaces):
-    """Its places have twice the epsilon."""
-
+class TooSure(SignedPlaces):  # its places have twice the epsilon
     @cached_property
     def inner(self) -> SignedPlace:
         return SignedPlace(2 * self.epsilon, word_bits=self.word_bits)
 
 
-@dataclass(frozen=True, kw_only=True)
-class OwnSampler(SignedPlaces):
-    """Answers by code of its own, which nobody enumerates."""
-
+class OwnSampler(SignedPlaces):  # answers by code of its own, which nobody enumerates
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
         return super().respond(values, words & np.uint64(1), cells)
 

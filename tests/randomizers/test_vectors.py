@@ -1,7 +1,6 @@
 """Randomizers of a vector: lattices, public directions, exact channels behind them, the caps of PrivUnit and the projections of ProjUnit."""
 
 import math
-from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
@@ -21,8 +20,16 @@ from local_dp.queries.query import QUERIES
 from local_dp.queries.vectors import Coordinates
 from local_dp.randomizers.evidence import check_loss
 from local_dp.randomizers.vectors.base import UNIT, normals_of, quantiles, signs_of, words_of
-from local_dp.randomizers.vectors.coordinates import DuchiVector, best_signs, mean_sign
-from local_dp.randomizers.vectors.nearest_direction import MAX_DIRECTIONS, NearestDirection, best_directions, largest_normal, nearest_variance
+from local_dp.randomizers.vectors.coordinates import (
+    MAX_DIRECTIONS,
+    DuchiVector,
+    NearestDirection,
+    best_directions,
+    best_signs,
+    largest_normal,
+    mean_sign,
+    nearest_variance,
+)
 from local_dp.randomizers.vectors.privunit import PrivUnit, ProjUnit, mean_length, projunit_moment, projunit_on_axis
 from local_dp.records import Records
 from local_dp.verification.audit import audit
@@ -96,8 +103,7 @@ def test_the_mean_of_signs() -> None:
 
 
 def test_rounding_to_corners_is_exact() -> None:
-    """On a lattice of one step to either side, coordinates of -1 and 1 are never rounded to the other corner: with themselves as corner
-    they are always near. The side a client reports without noise is then sign <z, x>, for every coin."""
+    """On a lattice of one step, corners are never rounded to others: without noise a client reports sign <z, x>, for every coin."""
     randomizer = DuchiVector(1.0, d=3, steps=1)
     coins = public_coins(COINS, 0, 5000)
     signs = signs_of(words_of(coins, 1), 3).astype(np.int64)
@@ -152,10 +158,7 @@ def test_vectors_are_a_domain_of_their_own() -> None:
         LocalQuery(Coordinates(("a", "b"), (0.0, 0.0), (1.0, 1.0), "cube"), NearestDirection(1.0, d=2), Cohort(0, 5))
 
 
-@dataclass(frozen=True, kw_only=True)
-class Overspent(PrivUnit):
-    """Chooses the cap as if it had twice the epsilon."""
-
+class Overspent(PrivUnit):  # chooses the cap as if it had twice the epsilon
     @property
     def threshold(self) -> int:
         return int(self.cap.chosen(2 * self.epsilon) * 2.0**64)

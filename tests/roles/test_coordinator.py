@@ -10,7 +10,7 @@ from local_dp.arrays import Bools
 from local_dp.bus.children import environment, python
 from local_dp.clients.fleet import LEAN
 from local_dp.errors import InputError, QuorumError, RefusedError
-from local_dp.server import flow_control
+from local_dp.server import phases
 from local_dp.server.coordinator import Coordinator
 from local_dp.server.phases import ASK_AGAIN, Gathering
 from local_dp.server.progress import RoundProgress
@@ -115,7 +115,7 @@ def test_a_member_that_goes_and_comes_back() -> None:
     coordinator = _closed(Terms(10.0, 0.5), (0, 10))
     coordinator.receive(topic(RUN, "gone", "hosts", "host"), Gone(run=RUN, member="host"), 1.0)
     assert not coordinator.phase.is_settled(2.9)
-    assert coordinator.phase.is_settled(1.0 + flow_control.GRACE)
+    assert coordinator.phase.is_settled(1.0 + phases.GRACE)
     coordinator.receive(topic(RUN, "hello", "hosts", "host"), Hello(run=RUN, member="host", start=0, stop=20, private=False), 2.9)
     assert not coordinator.phase.is_settled(9.9)
     assert coordinator.phase.is_settled(10.0)
@@ -197,7 +197,7 @@ def test_silent_groups_hold_up_the_others_for_a_while() -> None:
         coordinator.receive(topic(RUN, "hello", f"g{index // 250}", f"m{index}"), hello, 0.0)
     coordinator.open((survey_query(1000),), 0.0)
     coordinator.due(0.0)
-    for now, groups in ((flow_control.STALE - 0.1, {"g0", "g1", "g2"}), (flow_control.STALE, {"g3"})):
+    for now, groups in ((phases.STALE - 0.1, {"g0", "g1", "g2"}), (phases.STALE, {"g3"})):
         assert {send.group for send in coordinator.due(now)} == groups
 
 

@@ -14,12 +14,11 @@ from local_dp.randomizers.frequencies.hadamard import Hadamard, HadamardResponse
 from local_dp.randomizers.frequencies.projective import PGR
 from local_dp.randomizers.frequencies.unary import OUE
 from local_dp.randomizers.frequencies.wide_hashing import WideHashing
-from local_dp.randomizers.numbers.one_bit_mean import OneBitMean
+from local_dp.randomizers.numbers.rounded import OneBitMean
 from local_dp.randomizers.randomizer import Randomizer
 from local_dp.randomizers.signs.binary_rr import BinaryRR
-from local_dp.shuffle.accountant import Amplified, Laws, accounted, amplified, closed_form, holds, largest_local
+from local_dp.shuffle.accountant import Amplified, Laws, Row, accounted, amplified, closed_form, holds, largest_local, rows_of, worst_delta
 from local_dp.shuffle.binary import Bits, worst
-from local_dp.shuffle.enumerated import Row, rows_of, worst_delta
 from tests.support.inputs.refusals import refuse
 from tests.support.long import short
 from tests.support.theory.shuffled_laws import extremal_rows, shuffled, stick, with_one_more
@@ -121,8 +120,7 @@ def test_upper_is_lower_for_sixteen_symbols() -> None:
 
 
 def test_hidden_third_reports_would_be_a_wrong_bound() -> None:
-    """Below the largest total variation, a variation-ratio pair with an unrecognisable third report would promise less than a real data set
-    loses. Three symbols, ratio 3, four clients, e^eps = 2: the pair's delta is .0432, and that of data sets with others (0, 2, 2) is .0528."""
+    """Below the largest total variation a pair with hidden third reports promises too little: its delta at e^eps = 2 is .0432, others (0, 2, 2) have .0528."""
     third = Fraction(1, 5)
     pair: list[Row] = [(3 * third, third, third), (third, 3 * third, third), (third, third, 3 * third)]
     law = shuffled(pair, (2, 2, 2))

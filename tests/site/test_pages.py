@@ -1,4 +1,4 @@
-"""The pages of the site before they become HTML: none is missing, links lead on, protocols, figures and formulas are complete."""
+"""The pages of the site before they become HTML: none is missing, links lead on, all is complete; and a small site of each kind of page in a browser."""
 
 import re
 import xml.etree.ElementTree as etree
@@ -14,10 +14,11 @@ from markdown import markdown
 import local_dp
 from local_dp.errors import InputError
 from local_dp.experiments.lab.runner import run_experiments
-from local_dp.experiments.site.build import CHECKOUT, as_page, build_site, home, literal, names_in, page, sources, write_pages
-from local_dp.experiments.site.reference import front_door, public_names
+from local_dp.experiments.site import build
+from local_dp.experiments.site.build import CHECKOUT, as_page, build_site, front_door, home, literal, names_in, page, public_names, sources, write_pages
 from local_dp.protocols.local_protocol import PROTOCOLS
 from tests.support.runs import command
+from tests.support.runs.browser import browser, faults, needs_chromium
 
 
 @pytest.fixture(scope="module")
@@ -156,3 +157,20 @@ def test_every_formula_of_a_document_is_understood(path: Path) -> None:
 
 def test_the_limits_have_their_formulas() -> None:
     assert sum(len(re.findall("<math", _shown(page.read_text()))) for page in (home() / "docs" / "theory").glob("*.md")) > 150
+
+
+ROOMS = ("local_dp.loss", "local_dp.server")
+PAGES = ("index", "tutorials/survey", "protocols/mean", "gallery/index", "quantiles", "reference/local_dp.server")
+
+
+@needs_chromium
+@pytest.mark.long
+def test_a_page_of_each_kind_is_fit_for_its_readers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    kept = {name: modules for name, modules in build.rooms().items() if name in ROOMS}
+    monkeypatch.setattr(build, "rooms", lambda: kept)
+    monkeypatch.setattr(build, "front_door", list)
+    run_experiments(["tests.support.inputs.toy_experiment"], "quick", 1, tmp_path / "results", workers=1)
+    site = build_site(tmp_path / "out", tmp_path / "results", strict=False).parent
+    with browser() as tab:
+        wrong_pages = {page: wrong for page in PAGES if (wrong := faults(tab, site / f"{page}.html"))}
+    assert wrong_pages == {}

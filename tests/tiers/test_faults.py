@@ -14,7 +14,7 @@ import psutil
 import pytest
 
 from local_dp.clients.journal import MemoryStore
-from local_dp.clients.liar import LyingRole, worst
+from local_dp.clients.process import LyingRole, worst
 from local_dp.clients.role import ClientRole
 from local_dp.errors import BusError, InputError
 from local_dp.experiments.tiers.execute import execute

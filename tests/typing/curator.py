@@ -19,7 +19,7 @@ from local_dp.curator.counts import (
     LaplaceCounts,
     NoisyCounts,
 )
-from local_dp.curator.intervals import CountTree, IntervalCounts, Level, LevelCounts, PrefixFactorization
+from local_dp.curator.intervals import CountTree, IntervalCounts, Level, PrefixFactorization
 from local_dp.curator.labels.private import LabelPrivateLearner, Thresholds
 from local_dp.curator.marginals.base import BinaryTable, Synthetic
 from local_dp.curator.marginals.baselines import NoisySums, OneMarginal, Part, PlainLaplace, SpanningTree, TreeTable
@@ -180,11 +180,11 @@ def no_delta_is_lost(somewhat: Mechanism[Multiset, Steps, Approximate]) -> tuple
 
 def trees_are_non_interactive(tree: CountTree, roots: PrefixFactorization, points: TrustedOracle[Multiset], clients: PopulationOracle) -> object:
     """A tree of counts is CNI by its type and pure, the factorization pays with a delta; clients cannot be asked for a level."""
-    assert_type(tree.algorithm(100), Nonadaptive[Level, LevelCounts, IntervalCounts])
+    assert_type(tree.algorithm(100), Nonadaptive[Level, NoisyCounts, IntervalCounts])
     assert_type(run(tree.algorithm(100), points), IntervalCounts)
     assert_type(tree.loss, Pure)
     assert_type(roots.loss, Approximate)
-    by_clients: Oracle[Level, LevelCounts] = clients  # type: ignore[assignment]
+    by_clients: Oracle[Level, NoisyCounts] = clients  # type: ignore[assignment]
     return by_clients
 
 
@@ -192,7 +192,7 @@ def a_spanning_tree_is_interactive(tree: SpanningTree, cells: PlainLaplace, tabl
     """MST is CI by its type, since a pair is chosen after those before it, and plain noise on all cells CNI; the one pays with a delta, the other is pure."""
     assert_type(tree.algorithm(), Adaptive[Part, NoisySums | int, TreeTable])
     assert_type(run(tree.algorithm(), tables), TreeTable)
-    assert_type(cells.algorithm(), Nonadaptive[OneMarginal, LevelCounts, Floats])
+    assert_type(cells.algorithm(), Nonadaptive[OneMarginal, NoisyCounts, Floats])
     assert_type(cells.loss, Pure)
     assert_type(tree.loss, Approximate)
     at_once: Nonadaptive[Part, NoisySums | int, TreeTable] = tree.algorithm()  # type: ignore[assignment]

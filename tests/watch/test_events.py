@@ -13,8 +13,7 @@ from local_dp.experiments.api.asking import RunOptions
 from local_dp.experiments.tiers.execute import execute
 from local_dp.experiments.tiers.outcome import as_data
 from local_dp.experiments.tiers.settings import Settings, Tier
-from local_dp.experiments.watch.coefficients import coefficients
-from local_dp.experiments.watch.events import POINTS, ROUNDS, ROWS, Scene
+from local_dp.experiments.watch.events import POINTS, ROUNDS, ROWS, Scene, coefficients
 from local_dp.masked.protocols import MaskedParityLearner, MaskedParityOneRound
 from local_dp.masked.queries import MaskedBent
 from local_dp.noise import KeyedNoise

@@ -15,7 +15,7 @@ import pytest
 
 from local_dp.errors import InputError
 from local_dp.experiments.api.asking import RunOptions, ask
-from local_dp.experiments.cli.run.options import look
+from local_dp.experiments.cli.run.run import look
 from local_dp.experiments.tiers.execute import execute
 from local_dp.experiments.tiers.outcome import as_data
 from local_dp.experiments.tiers.settings import Settings, Tier
@@ -204,7 +204,7 @@ def test_a_server_is_followed_to_its_end(tmp_path: Path, monkeypatch: pytest.Mon
             return True
 
         hosts: list[subprocess.Popen[bytes]] = []
-        monkeypatch.setattr("local_dp.experiments.cli.run.options.look", open_it)
+        monkeypatch.setattr("local_dp.experiments.cli.run.run.look", open_it)
         done = local_dp("server", *common, "--clients", "300", "--seed", "3", "--watch", "--json")
         assert done.returncode == 0, done.stderr
         assert hosts[0].wait(timeout=60) == 0

@@ -12,7 +12,7 @@ from local_dp.curator.clipped import NoisySum
 from local_dp.curator.intervals import MAX_BITS, CountTree, IntervalCounts, PrefixFactorization, best_branching
 from local_dp.curator.mechanism import Mechanism
 from local_dp.curator.multisets import Multiset
-from local_dp.experiments.api.curating.columns import numbers_of
+from local_dp.experiments.api.curating.values import numbers_of
 from local_dp.experiments.api.declare import option
 from local_dp.experiments.api.tables import Bounds, ends_of
 from local_dp.experiments.api.trusted import ByMechanism, Task

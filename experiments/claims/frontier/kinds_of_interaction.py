@@ -30,7 +30,7 @@ from local_dp.queries.examples import PathStep
 from local_dp.randomizers.evidence import exact_ratio
 from local_dp.randomizers.repeated.memoised import OneOfRounds
 from local_dp.tallies import Tally
-from local_dp.verification.watch import worst_transcript
+from local_dp.verification.worst import worst_transcript
 
 EPSILON, BETA = 1.0, 0.1
 AGAIN, IN_TURN, BELOW, BY_SUM, ONE_ROUND = "again", "in turn", "in turn, random nodes below too", "again, charged by the sum", "one round"

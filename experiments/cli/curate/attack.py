@@ -3,23 +3,23 @@
 The table is your own: nothing is private here.
 """
 
-from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import ClassVar
 
-from local_dp.experiments.api.attack import Attacked, AttackOptions, reconstruct, trace
+from local_dp.experiments.api.attack import Attacked, reconstruct, trace
 from local_dp.experiments.api.declare import option
-from local_dp.experiments.cli.fields import json_option
-from local_dp.experiments.cli.show import show
+from local_dp.experiments.cli.fields import json_option, show
 from local_dp.experiments.text.screen import SCREEN
 
 
 @dataclass(frozen=True, kw_only=True)
-class Attacking(ABC):
+class Attacking:
     """The options of every attack."""
 
     example: ClassVar[str]
+    attack: ClassVar[Callable[..., Attacked]]
     records: Path = option(help="A CSV or Parquet table", metavar="FILE")
     question: str = option(help="A yes/no question that every row answers, such as 'affairs > 0'", metavar="Q")
     noise: float | None = option(None, "Standard deviation of the noise of each count", metavar="SD", unit="rows")
@@ -29,11 +29,8 @@ class Attacking(ABC):
 
     def __call__(self) -> None:
         SCREEN.working(f"attacking {self.records.name}")
-        show(self.attack({"noise": self.noise, "epsilon": self.epsilon, "seed": self.seed}), self.as_json)
-
-    @abstractmethod
-    def attack(self, options: AttackOptions) -> Attacked:
-        """The result."""
+        how = {each.name: getattr(self, each.name) for each in fields(self) if each.name not in ("records", "as_json")}
+        show(type(self).attack(self.records, **how), self.as_json)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,9 +38,7 @@ class Reconstruct(Attacking):
     """Guesses every row's answer from many noisy counts of random groups of rows."""
 
     example: ClassVar[str] = "reconstruct --records fair.csv --question 'affairs > 0' --noise 40"
-
-    def attack(self, options: AttackOptions) -> Attacked:
-        return reconstruct(self.records, self.question, **options)
+    attack: ClassVar[Callable[..., Attacked]] = reconstruct
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,10 +46,8 @@ class Trace(Attacking):
     """Identifies the members of a small group of rows that answer yes, from the noisy means of all their attributes."""
 
     example: ClassVar[str] = "trace --records fair.csv --question 'affairs > 0' --noise 0"
+    attack: ClassVar[Callable[..., Attacked]] = trace
     members: int = option(25, "Number of rows in the group whose means are published", metavar="N")
-
-    def attack(self, options: AttackOptions) -> Attacked:
-        return trace(self.records, self.question, members=self.members, **options)
 
 
 ATTACK: dict[str, type[Attacking]] = {"reconstruct": Reconstruct, "trace": Trace}

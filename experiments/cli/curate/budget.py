@@ -1,13 +1,13 @@
-"""`local-dp budget` and `local-dp price`: spent budgets, and the price of mechanisms together."""
+"""`local-dp budget`, `price` and `shuffle`: spent budgets, the price of mechanisms together, and the epsilon of shuffled reports."""
 
 from dataclasses import dataclass
 from pathlib import Path
 
+from local_dp.experiments.api.audit import parameters_of, refuse_unknown
 from local_dp.experiments.api.budget import budget
-from local_dp.experiments.api.costs import price
+from local_dp.experiments.api.costs import price, shuffled
 from local_dp.experiments.api.declare import argument, option
-from local_dp.experiments.cli.fields import json_option
-from local_dp.experiments.cli.show import show
+from local_dp.experiments.cli.fields import json_option, set_option, show
 from local_dp.experiments.text.screen import SCREEN
 
 
@@ -46,3 +46,27 @@ class Price:
     def __call__(self) -> None:
         SCREEN.working("adding up losses")
         show(price(self.mechanisms, delta=self.delta, epsilon=self.epsilon), self.as_json)
+
+
+@dataclass(frozen=True)
+class Shuffle:
+    """Computes the epsilon of shuffled reports from above and from below, exact if each report is a bit.
+
+    A shuffler between clients and server removes the senders, so a report hides among the others. Neighbours differ in one client's value.
+    """
+
+    name: str = argument("A randomizer that is a finite channel, or a class of your own as module:Class.", metavar="NAME")
+    clients: int = option(10_000, "Number of reports that are shuffled together", metavar="N")
+    epsilon: float = option(1.0, "Epsilon of one report", metavar="E", unit="nats")
+    delta: float = option(1e-6, "Probability of a larger loss", metavar="D")
+    shuffled: float | None = option(
+        None, "Instead of --epsilon, an epsilon for all reports together; computes the largest epsilon of a report", metavar="E", unit="nats"
+    )
+    settings: tuple[str, ...] = set_option("randomizer")
+    as_json: bool = json_option("the bounds")
+
+    def __call__(self) -> None:
+        SCREEN.working("searching for the worst data set")
+        refuse_unknown(self.name)
+        parameters = parameters_of(self.settings)
+        show(shuffled(self.name, clients=self.clients, epsilon=self.epsilon, delta=self.delta, together=self.shuffled, **parameters), self.as_json)

@@ -9,11 +9,10 @@ from typing import Any
 
 from local_dp.experiments.api.curate import QUESTIONS
 from local_dp.experiments.api.declare import option
-from local_dp.experiments.api.picture import check_picture
+from local_dp.experiments.api.result import check_picture
 from local_dp.experiments.api.tables import read_records
 from local_dp.experiments.api.trusted import Question, release
-from local_dp.experiments.cli.fields import json_option
-from local_dp.experiments.cli.show import show
+from local_dp.experiments.cli.fields import json_option, show
 from local_dp.experiments.text.screen import SCREEN
 
 

@@ -9,11 +9,9 @@ import numpy as np
 
 from local_dp.errors import InputError, RefusedError
 from local_dp.experiments.api.declare import argument, option
-from local_dp.experiments.cli.fields import json_option, set_option
+from local_dp.experiments.cli.fields import json_option, set_option, show
 from local_dp.experiments.cli.main import EXIT_CODES
-from local_dp.experiments.cli.show import show
-from local_dp.experiments.text.layout import definitions, paragraph, screen_width
-from local_dp.experiments.text.notation import number
+from local_dp.experiments.text.layout import definitions, number, paragraph, screen_width
 from local_dp.experiments.text.screen import SCREEN
 from local_dp.populations.concepts import CLASSES, ConceptClass, build_class, sign_matrix
 

@@ -11,8 +11,7 @@ import numpy as np
 from local_dp.errors import InputError, unknown
 from local_dp.experiments.api.declare import argument, option
 from local_dp.experiments.cli.fields import json_option
-from local_dp.experiments.text.layout import held, screen_width, table
-from local_dp.experiments.text.notation import number
+from local_dp.experiments.text.layout import held, number, screen_width, table
 from local_dp.experiments.text.screen import SCREEN
 from local_dp.loss import nano_epsilon
 

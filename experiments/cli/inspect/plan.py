@@ -1,4 +1,4 @@
-"""`local-dp plan` and `local-dp compare`: the cost of local privacy, by closed form and by measurement."""
+"""`local-dp plan`, `compare` and `mix`: the cost of local privacy, by closed form, by measurement, and behind a shuffler."""
 
 import json
 from collections.abc import Mapping
@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 from local_dp.experiments.api.declare import option
+from local_dp.experiments.api.mix import mix
 from local_dp.experiments.api.plan import ANY, plan
-from local_dp.experiments.cli.fields import json_option
-from local_dp.experiments.cli.run.options import ProtocolCommand
-from local_dp.experiments.cli.show import show
+from local_dp.experiments.cli.fields import json_option, show
+from local_dp.experiments.cli.run.run import ProtocolCommand
 from local_dp.experiments.text.layout import screen_width
 from local_dp.experiments.text.screen import SCREEN
 from local_dp.protocols.local_protocol import LocalProtocol
@@ -69,3 +69,23 @@ class Compare(ProtocolCommand):
         with SCREEN.resumable():
             data = Comparison(protocol, grid, records).run(self.out, progress)
         SCREEN.tell(json.dumps(data) if self.as_json else f"{describe(data, screen_width())}\n\nfigure: {self.out / 'comparison.png'}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mix(ProtocolCommand):
+    """Simulates shares of symbols behind a shuffler, by several messages a client: its symbol among blanket messages.
+
+    For frequency, histogram and crosstab. Epsilon holds for all messages together at delta, exactly, for any data; the shuffler itself sees all messages.
+    """
+
+    example: ClassVar[str] = "frequency --k 16 --clients 10000 --epsilon 1 --seed 1"
+    epsilon: float = option(1.0, "Epsilon of all messages together", metavar="E", unit="nats")
+    delta: float = option(1e-6, "Probability of a larger loss", metavar="D")
+    clients: int | None = option(None, "Number of clients; default: all rows, or 10,000", metavar="N")
+    seed: int | None = option(None, "Seed of the simulation; default: random, printed", metavar="S")
+    as_json: bool = json_option("the result")
+
+    def __call__(self, kind: type[LocalProtocol[Any]], given: Mapping[str, str]) -> None:
+        protocol, records = self.prepared(kind, given)
+        SCREEN.working("mixing messages")
+        show(mix(protocol, records, epsilon=self.epsilon, delta=self.delta, clients=self.clients, seed=self.seed), self.as_json)

@@ -11,8 +11,8 @@ from local_dp.errors import InputError
 from local_dp.experiments.api.declare import argument, option
 from local_dp.experiments.text.screen import SCREEN
 from local_dp.sealing import KEY, new_key, public
-from local_dp.server.mixing import NAME
-from local_dp.server.roster import Keys, Place, Roster
+from local_dp.server.members import Keys, Place, Roster
+from local_dp.server.shuffler import NAME
 
 _MOST = 1 << 48
 _MODE = 0o600

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 from local_dp.bus.address import Address
 from local_dp.bus.blocking import BlockingBus, finish
-from local_dp.bus.sealed import SealedBus
+from local_dp.bus.interface import SealedBus
 from local_dp.checks import check_whole
 from local_dp.clients.journal import MemoryStore, SqliteStore, Store
 from local_dp.clients.member import HOSTS, client_group, filters, serve, will
@@ -18,16 +18,14 @@ from local_dp.clients.role import ClientRole, Policy
 from local_dp.errors import InputError
 from local_dp.experiments.api.asking import play
 from local_dp.experiments.api.declare import option
-from local_dp.experiments.cli.fields import json_option
+from local_dp.experiments.cli.fields import json_option, show
 from local_dp.experiments.cli.operate.keys import member_keys, server_keys
-from local_dp.experiments.cli.run.options import OF_RUNS, Role
-from local_dp.experiments.cli.run.output import RunProgress
-from local_dp.experiments.cli.show import show
-from local_dp.experiments.text.notation import number
+from local_dp.experiments.cli.run.run import OF_RUNS, Role, RunProgress
+from local_dp.experiments.text.layout import number
 from local_dp.experiments.text.screen import SCREEN
+from local_dp.experiments.tiers.installation import runs_folder, stores_folder
 from local_dp.experiments.tiers.outcome import STAMP, Outcome
 from local_dp.experiments.tiers.over_bus import serve_run
-from local_dp.experiments.tiers.places import runs_folder, stores_folder
 from local_dp.experiments.tiers.settings import MOST_CLIENTS, OnProgress, Randomness, Settings
 from local_dp.noise import Noise, SystemNoise
 from local_dp.populations.finite import Population, Rows

@@ -1,25 +1,31 @@
-"""Which stated intervals are measured: of every protocol that states one, some with few clients and with many, for shares near 0, 1/2 and 1."""
+"""Which stated intervals are measured: of every protocol that states one, some with few clients and with many, and of the searches for least counts."""
 
+import math
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from itertools import product
 from typing import Any, get_args, get_type_hints
 
 import numpy as np
 
+from local_dp.arrays import Floats
+from local_dp.bounds.tails import normal_quantile, normal_tail
+from local_dp.errors import RefusedError
 from local_dp.experiments.lab.catalogue import ALL, chosen, load
 from local_dp.experiments.lab.claim import Experiment, Scale
 from local_dp.experiments.lab.coverage.repetition import AT_LEAST, BAND, COUNTED, Case, binomial_coverage, exact_range, holds_from
-from local_dp.experiments.lab.coverage.runs import Crowd, Drawn, report_law
-from local_dp.experiments.lab.coverage.searches import least_count_cases
-from local_dp.experiments.lab.coverage.settings import FEW, Estimator, Setting, of_settings
-from local_dp.experiments.lab.coverage.shapes import SHAPED
+from local_dp.experiments.lab.coverage.runs import FEW, Crowd, Drawn, Estimator, Placed, Played, Setting, Simulated, of_settings, report_law
 from local_dp.experiments.lab.coverage.stated import Stated
-from local_dp.experiments.lab.coverage.tables import TABLES, of_itself
+from local_dp.experiments.lab.minimal_clients import minimal_clients
 from local_dp.experiments.lab.store import plain
+from local_dp.populations.finite import Finite, Population
+from local_dp.protocols.learning.learn import Learn, Lesson, unit_of
 from local_dp.protocols.local_protocol import PROTOCOLS, LocalProtocol
-from local_dp.protocols.surveys.frequency import Frequency, frequency_randomizer
+from local_dp.protocols.search.quantiles import Located, Quantiles
+from local_dp.protocols.surveys.frequency import Crosstab, Frequency, Histogram, frequency_randomizer
 from local_dp.protocols.surveys.survey import StatisticalQueries, Survey
+from local_dp.protocols.vectors.mean_found import FoundMean, MeanFound, finding_clients
 from local_dp.protocols.vectors.mean_vector import Mean
 from local_dp.protocols.vectors.workload import PrefixSums
 from local_dp.randomizers.finite import FiniteChannel
@@ -27,6 +33,196 @@ from local_dp.randomizers.numbers.noise import DiscreteLaplace
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.records import Records
 from local_dp.tallies import Estimate, Tally
+
+DECISIONS, SLOPES = (1, 5, 20, 65), (3.0, 10.0)  # success curves from flat to steep: masked parity at d = 64 takes 65 decisions
+SEARCHES: dict[Scale, tuple[int, ...]] = {"quick": (300, 3000), "full": (1000, 12_000)}  # runs of a search, about the fewest and the most that there are
+TARGET = 0.9
+SCALE, COUNT = 500.0, 12_345.0  # of the curves: where they lie does not matter
+
+
+@dataclass(frozen=True)
+class SuccessCurve:
+    """A success probability that grows with n from flat (few decisions) to steep, and `truth`, where it reaches 90 %."""
+
+    what: str
+    truth: float
+    chance: Callable[[int], float]
+
+    def drawn(self, generator: np.random.Generator) -> Callable[[int, int], int]:
+        """For `minimal_clients`: successes among fresh runs."""
+        return lambda n, runs: int(generator.binomial(runs, self.chance(n)))
+
+
+def all_right(decisions: int) -> SuccessCurve:
+    """Success when so many threshold decisions are all right, each with probability Phi(sqrt(n / 500))."""
+    truth = SCALE * normal_quantile(1 - TARGET ** (1 / decisions)) ** 2
+    return SuccessCurve(f"{decisions} decision{'s' if decisions > 1 else ''}", truth, lambda n: (1 - normal_tail(math.sqrt(n / SCALE))) ** decisions)
+
+
+def steep(slope: float) -> SuccessCurve:
+    """A probit curve that rises through 90 % at 12,345: with slope 30 from .5 to .99 within 8 % of the clients."""
+    start = normal_quantile(1 - TARGET)
+    return SuccessCurve(f"slope {slope:g}", COUNT, lambda n: 1 - normal_tail(start + slope * 2 * (math.sqrt(n / COUNT) - 1)))
+
+
+def least_count_cases(scale: Scale) -> list[Stated]:
+    """Searches for a least number of clients, on curves from flat to steep, with the fewest and the most runs at this scale."""
+    curves = [*map(all_right, DECISIONS), *map(steep, SLOPES)]
+    return [Stated("least-counts", curve.what, trials, curve.truth, _search(curve, trials), dear=2) for curve in curves for trials in SEARCHES[scale]]
+
+
+def _search(curve: SuccessCurve, trials: int) -> Callable[[np.random.Generator], tuple[float, float]]:
+    def make(generator: np.random.Generator) -> tuple[float, float]:
+        found = minimal_clients(curve.drawn(generator), round(0.7 * curve.truth), target=TARGET, trials=trials)
+        return found.low, found.high
+
+    return make
+
+
+POINTS = 2000
+UNIFORM: Floats = (np.arange(POINTS) + 0.5) / POINTS
+BELL: Floats = np.array([-normal_quantile(share) for share in UNIFORM])
+CAUCHY: Floats = np.tan(np.pi * (UNIFORM - 0.5))
+
+
+def weighted(*parts: tuple[Any, float]) -> Floats:
+    """A column of POINTS numbers: each part, a number or a column, on its share of them."""
+    return np.concatenate([np.resize(np.asarray(values, dtype=np.float64), round(share * POINTS)) for values, share in parts])
+
+
+SHAPES: dict[str, Floats] = {
+    "yes and no, 12 % yes": weighted((0, 0.8765), (1, 0.1235)),
+    "yes and no, 1 % yes": weighted((0, 0.99), (1, 0.01)),
+    "yes and no, 97 % yes": weighted((0, 0.03), (1, 0.97)),
+    "yes and no, half missing": weighted((0, 0.4), (1, 0.1), (np.nan, 0.5)),
+    "answers 1 to 5": weighted((1, 0.1), (2, 0.2), (3, 0.3), (4, 0.25), (5, 0.15)),
+    "counts with many zeros": weighted((0, 0.75), (1, 0.06), (2, 0.03), (3, 0.03), (7, 0.07), (12, 0.06)),
+    "geometric counts": np.asarray(np.floor(np.log(UNIFORM) / math.log(0.7)), dtype=np.float64),
+    "0 for all": np.zeros(POINTS),
+    "5 for all": np.full(POINTS, 5.0),
+    "-1,000 for all": np.full(POINTS, -1000.0),
+    "years": np.resize(np.arange(1970.0, 1983.0), POINTS),
+    "bell": BELL,
+    "bell far from 0": 1000 + 20 * BELL,
+    "tiny bell": 0.001 + 0.0004 * BELL,
+    "Cauchy": CAUCHY,
+    "lognormal, sigma 1.5": np.exp(1.5 * BELL),
+    "incomes": np.exp(10 + BELL),
+    "Pareto, index 1.5": UNIFORM ** (-1 / 1.5),
+    "two far modes": weighted((1, 0.9), (1e6, 0.1)),
+    "exponential, 80 % zeros": weighted((0, 0.8), (-50 * np.log(UNIFORM[::5]), 0.2)),
+}
+
+
+def found_means(epsilon: float, columns: dict[str, Floats] | None = None) -> Iterator[Case]:
+    """Two coordinates: the mean of the values clipped to the bounds found, less its truth, and the share outside, less its own."""
+    protocol = MeanFound()
+    n = protocol.clients(epsilon)
+    for name, column in (SHAPES if columns is None else columns).items():
+        population = Finite(Records({protocol.column: column}), [1.0] * len(column), n, 0)
+        draw = Played(protocol, population, epsilon, partial(_away, protocol, population))
+        yield Case("mean-found", name, epsilon, n, np.zeros(2), draw, binomial=False, band=AT_LEAST, default=True, dear=100)
+
+
+def _away(protocol: MeanFound, population: Population, found: FoundMean) -> tuple[Estimate, ...]:
+    truths = protocol.truth_of(found, population), protocol.beyond(found.bounds).truth(population)
+    return tuple(each.on_scale(-truth, 1 - truth) for each, truth in zip((found.estimate, found.outside), truths, strict=True))
+
+
+def learned(epsilon: float) -> Iterator[Case]:
+    """The stated score, less the true one, where no bounds are given: of a rule for yes and no, and of a line through a label with many zeros."""
+    shapes = [SHAPES[name] for name in ("counts with many zeros", "years", "yes and no, 12 % yes")]
+    label, *features = (np.random.default_rng(place).permutation(column) for place, column in enumerate(shapes))
+    records = Records({"label": label, "x": features[0] + label, "z": features[1]})
+    n = max(LEARNERS, 8 * finding_clients(epsilon))  # at a small epsilon twice those who find the bounds of two columns
+    for learner, text in (("logistic-regression", "label > 0"), ("linear-regression", "label")):
+        protocol = Learn(learner=learner, label=text, features=("x", "z"))
+        population = Finite(records, [1.0] * POINTS, n, 0)
+        draw = Played(protocol, population, epsilon, partial(_score_away, protocol, population))
+        yield Case("learn", f"{learner}, no bounds", epsilon, n, np.zeros(1), draw, binomial=False, band=AT_LEAST, dear=200)
+
+
+LEARNERS = 300_000
+
+
+def _score_away(protocol: Learn, population: Population, lesson: Lesson) -> tuple[Estimate, ...]:
+    score, unit = lesson.score, unit_of(lesson.hypothesis, lesson.encoding)
+    value, low, high = ((end - protocol.true_score(lesson, population)) * unit for end in (score.value, score.low, score.high))
+    return (Placed(np.array([value]), np.array([score.standard_error * unit]), score.n, None, (np.array([low]), np.array([high]))),)
+
+
+SHAPED: dict[str, Callable[[float], Iterator[Case]]] = {"mean-found": found_means, "learn": learned}
+
+
+PRESENT = 0.7  # the share of those who have a value
+NUMBERS = np.array([0.0, 1.0, np.nan])
+
+
+def _present() -> Iterator[Setting]:
+    """Quotients of two estimates, where three of ten have nothing to tell."""
+    for share in (0.1, 0.5):
+        law, told = [PRESENT * (1 - share), PRESENT * share, 1 - PRESENT], f"share {share:g} among those present"
+        numbers = partial(Setting, few=(), binomial=False, what=told, shares=law)
+        yield numbers("survey", protocol=Survey(question="value > 0", missing="exclude"), kinds=Records({"value": NUMBERS}))
+        yield numbers("mean", protocol=Mean(missing="exclude"), kinds=Records({"value": NUMBERS}))
+    letters = Records({"letter": np.array(["a", "b", "c", "d", ""])})
+    frequency = Frequency(column="letter", labels=("a", "b", "c", "d"), missing="exclude")
+    yield Setting("frequency", "four labels among those present", frequency, letters, [0.35, 0.2, 0.1, 0.05, 0.3], few=(), binomial=False)
+
+
+def _histogram() -> Iterator[Setting]:
+    for missing in ("category", "exclude"):
+        kinds = Records({"value": np.append(np.arange(-1, 11) / 10 + 0.05, np.nan)})
+        law = [0.02, 0.05, 0.1, 0.2, 0.2, 0.15, 0.08, 0.05, 0.03, 0.02, 0.01, 0.01, 0.08]
+        yield Setting("histogram", f"a bell, missing {missing}", Histogram(missing=missing), kinds, law, few=(), binomial=False)
+
+
+def _crosstab() -> Iterator[Setting]:
+    kinds = Records({"first": np.repeat(["a", "b"], 3), "second": np.tile(["x", "y", ""], 2)})
+    for missing in ("category", "exclude"):
+        protocol = Crosstab(columns=("first", "second"), labels=("a|b", "x|y"), missing=missing)
+        law = [0.3, 0.1, 0.1, 0.05, 0.35, 0.1]
+        yield Setting("crosstab", f"two by two, missing {missing}", protocol, kinds, law, few=(), binomial=False, dear=2)
+
+
+def _quantiles(epsilon: float) -> Iterator[Case]:
+    """Three quantiles of a bell on a grid: the intervals hold every place that no test excludes, and assume no law, so they are wider than they need be."""
+    for rounds, dear in (("one", 5), ("several", 50)):
+        protocol = Quantiles(low=0.0, high=1.0, bins=126, at=("0.25", "0.5", "0.75"), rounds=rounds)
+        population = protocol.synthetic(protocol.clients(epsilon), 0)
+        truth = np.searchsorted(protocol.grid.edges, protocol.truth(population), side="right").astype(np.float64)
+        draw = Played(protocol, population, epsilon, _placed)
+        yield Case("quantiles", f"a bell, rounds {rounds}", epsilon, population.size, truth, draw, binomial=False, band=AT_LEAST, default=True, dear=dear)
+
+
+def _placed(found: Located) -> tuple[Placed]:
+    place, low, high = np.array(found.places, dtype=np.float64).T
+    return (Placed(place, np.full(len(place), np.nan), found.n, None, (low, high)),)
+
+
+def of_itself(kind: type[LocalProtocol[Any]], epsilon: float) -> Iterator[Case]:
+    """A protocol of several rounds, or without cases of its own, as it stands: its default parameters, clients and population."""
+    protocol = kind()
+    population = protocol.synthetic(protocol.clients(epsilon), 0)
+    truth = np.atleast_1d(np.asarray(protocol.truth(population), dtype=np.float64))
+    case = partial(Case, kind.name, "its synthetic population", epsilon, population.size, truth, binomial=False, default=True)
+    drawn = Played(protocol, population, epsilon, lambda result: (getattr(result, "estimate", result),))
+    try:
+        next(iter(drawn(np.random.default_rng(0), 1)))
+    except RefusedError:  # a tally has no closed law: every client is simulated, each time with a record of its own drawn afresh
+        size = population.size
+        yield case(draw=Simulated(protocol.algorithm(epsilon, size), partial(protocol.synthetic, size), epsilon), dear=100)
+    else:
+        yield case(draw=drawn, dear=10)
+
+
+TABLES: dict[str, Callable[[float], Iterator[Case]]] = {
+    "present": partial(of_settings, _present),
+    "histogram": partial(of_settings, _histogram),
+    "crosstab": partial(of_settings, _crosstab),
+    "quantiles": _quantiles,
+}
+
 
 SHARES = (0.01, 0.5, 0.99)
 GROUPS = ("a", "b", "c")

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from statistics import NormalDist
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -14,7 +15,7 @@ from local_dp.tallies import Z95, Estimate, score_interval
 BAND = (0.94, 0.96)  # where the coverage of a 95 % interval is called right
 COUNTED = (0.94, 0.965)  # of one from whole numbers of reports, which is a little wider on purpose
 AT_LEAST = (0.94, 1.0)  # of one from few reports
-ENOUGH = 4000  # repetitions from which on a measured coverage is held to the band itself: it is then off by .0035
+RARELY = 1e-4  # a measured coverage is held to the band itself where a true 95 % leaves it no more often than this at any coordinate
 FAR = 5.0  # standard errors between a measured coverage and the exact one, which a right program passes once in 2 million
 BLOCK = 1 << 20  # numbers that are computed at a time
 JUMPS, NEXT = 10_000, 1e-9  # of the coverage as the truth moves: how many are looked at, and how near
@@ -80,7 +81,7 @@ class Coverage:
     @property
     def holds(self) -> bool:
         """Whether it is as it should be: inside the band. With few repetitions, a measured coverage need only agree with it."""
-        return self.agrees if self.exact is None and self.repetitions < ENOUGH else self.inside
+        return self.inside if self.exact is not None or tells(self.repetitions, len(self.held)) else self.agrees
 
     def describe(self) -> dict[str, Any]:
         """The result as plain data; the interval is that of the worst coordinate, as if it had been chosen beforehand."""
@@ -92,6 +93,12 @@ class Coverage:
             "worst": self.worst / runs, "worst_interval": wilson(self.worst, runs), "worst_exact": self.exact_worst,
             "agrees": self.agrees, "inside": self.inside, "holds": self.holds,
         }  # fmt: skip
+
+
+def tells(repetitions: int, coordinates: int = 1) -> bool:
+    """Whether so many repetitions tell 95 % from either end of the band, at every coordinate."""
+    z = -NormalDist().inv_cdf(RARELY / (2 * coordinates))
+    return z * math.sqrt(0.95 * 0.05 / repetitions) <= 0.95 - BAND[0]
 
 
 def measure(case: Case, repetitions: int, generator: np.random.Generator, z: float = Z95) -> Coverage:

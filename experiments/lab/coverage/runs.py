@@ -1,19 +1,21 @@
-"""Runs by the thousand, for measuring coverage: tallies drawn from their law, or every client simulated."""
+"""A protocol and the law of its clients' records, run by the thousand: tallies drawn from their law, or every client simulated."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from functools import partial
+from typing import Any, Protocol, Self
 
 import numpy as np
 
 from local_dp.arrays import Counts, Floats
-from local_dp.experiments.lab.coverage.repetition import Runs
-from local_dp.interaction import run
+from local_dp.experiments.lab.coverage.repetition import AT_LEAST, COUNTED, Case, Runs
+from local_dp.interaction import Nonadaptive, run
 from local_dp.noise import KeyedNoise
 from local_dp.oracles.local.asked import LocalAlgorithm, LocalQuery
 from local_dp.oracles.local.oracles import AggregateOracle, PopulationOracle
-from local_dp.populations.finite import Population
+from local_dp.populations.finite import Finite, Population
 from local_dp.randomizers.finite import FiniteChannel
+from local_dp.records import Records
 from local_dp.tallies import Z95, Estimate, Tally
 
 BLOCK = 1 << 22  # counts that are drawn at a time
@@ -119,3 +121,48 @@ class Played:
 def _estimates(result: Any) -> Sequence[Estimate]:
     result = getattr(result, "estimate", result)
     return (result,) if isinstance(result, Estimate) else tuple(result)
+
+
+FEW = (50, 200)  # clients a query
+AT_USER_LEVEL = 10  # so many times fewer repetitions where every client is simulated
+
+
+class Estimator(Protocol):
+    """A local protocol that estimates numbers with intervals."""
+
+    def clients(self, epsilon: float) -> int: ...
+
+    def algorithm(self, epsilon: float, clients: int) -> Nonadaptive[LocalQuery, Tally, Any]: ...
+
+    def truth(self, population: Population) -> Floats: ...
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A protocol and the law of its clients' records. It is measured with its default number of clients and with `few`, of which the last at user level too."""
+
+    name: str
+    what: str
+    protocol: Estimator
+    kinds: Records
+    shares: Sequence[float]
+    few: Sequence[int] = FEW
+    binomial: bool = True
+    dear: int = 1
+
+    def cases(self, epsilon: float) -> Iterator[Case]:
+        default = self.protocol.clients(epsilon)
+        for n in (*self.few, default):
+            algorithm, population = self.protocol.algorithm(epsilon, n), partial(Finite, self.kinds, self.shares, n)
+            crowds = [Crowd.drawn_from(query, population(0)) for query in algorithm.queries]
+            truth = np.atleast_1d(self.protocol.truth(population(0)))
+            band = COUNTED if n == default else AT_LEAST
+            case = partial(Case, self.name, self.what, epsilon, n, truth, binomial=self.binomial, band=band)
+            yield case(draw=Drawn(crowds, algorithm.decode), default=n == default, dear=self.dear)
+            if n == max(self.few, default=0):
+                yield case(draw=Simulated(algorithm, population, epsilon), tier="population", dear=AT_USER_LEVEL)
+
+
+def of_settings(settings: Callable[[], Iterator[Setting]], epsilon: float) -> Iterator[Case]:
+    for setting in settings():
+        yield from setting.cases(epsilon)

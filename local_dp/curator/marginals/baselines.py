@@ -14,7 +14,8 @@ from local_dp.arrays import Counts, Floats
 from local_dp.checks import check_vector, check_whole
 from local_dp.cube import places_of
 from local_dp.curator.account import ConcentratedAccount, TrustedOracle
-from local_dp.curator.intervals import Level, LevelCounts
+from local_dp.curator.counts import NoisyCounts
+from local_dp.curator.intervals import Level
 from local_dp.curator.inversion import least_variance, rounded_normals
 from local_dp.curator.marginals.base import BinaryTable, Marginals, character_masks, check_columns
 from local_dp.curator.marginals.fourier import NoisyCharacters
@@ -199,7 +200,7 @@ class SpanningTree(WithinDelta[BinaryTable, TreeTable]):
 
 
 @dataclass(frozen=True)
-class OneMarginal(Mechanism[BinaryTable, LevelCounts, Pure]):
+class OneMarginal(Mechanism[BinaryTable, NoisyCounts, Pure]):
     """One marginal, its cells with discrete Laplace noise of eps / 2 each; with a mask of all columns the noisy histogram, up to 22 of them.
 
     Privacy: epsilon, pure: a replaced record moves two cells by 1. Utility: variance about 8 / eps^2 a cell.
@@ -221,10 +222,10 @@ class OneMarginal(Mechanism[BinaryTable, LevelCounts, Pure]):
     def loss(self) -> Pure:
         return self.level.loss
 
-    def release(self, database: BinaryTable, draws: Draws) -> LevelCounts:
+    def release(self, database: BinaryTable, draws: Draws) -> NoisyCounts:
         return self.level.release(self._values(database), draws)
 
-    def law(self, database: BinaryTable) -> Law[LevelCounts]:
+    def law(self, database: BinaryTable) -> Law[NoisyCounts]:
         return self.level.law(self._values(database))
 
     def _values(self, database: BinaryTable) -> Multiset:
@@ -262,7 +263,7 @@ class PlainLaplace(Mechanism[BinaryTable, Floats, Pure]):
     def loss(self) -> Pure:
         return sum((part.loss for part in self.parts), Pure(0))
 
-    def algorithm(self) -> Nonadaptive[OneMarginal, LevelCounts, Floats]:
+    def algorithm(self) -> Nonadaptive[OneMarginal, NoisyCounts, Floats]:
         """As a curator's algorithm: all marginals are asked at once, so it is CNI."""
         return Nonadaptive(self.parts, _concatenated)
 
@@ -270,7 +271,7 @@ class PlainLaplace(Mechanism[BinaryTable, Floats, Pure]):
         return _concatenated(tuple(part.release(database, draws) for part in self.parts))
 
 
-def _concatenated(answers: tuple[LevelCounts, ...]) -> Floats:
+def _concatenated(answers: tuple[NoisyCounts, ...]) -> Floats:
     return np.concatenate([answer.counts for answer in answers]).astype(np.float64)
 
 

@@ -7,21 +7,20 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import product
-from math import prod
 from typing import TypeVar
 
 import numpy as np
 
 from local_dp.arrays import Counts, Floats, Ints
 from local_dp.checks import check_dimension, check_positive, check_whole
-from local_dp.curator.mechanism import Law, Mechanism
+from local_dp.curator.clipped import ClippedLaplace
+from local_dp.curator.mechanism import Law, Mechanism, independent
 from local_dp.curator.oracle_efficient.separated import LISTED, Certified, Certifying, Fail, Perfect, Separated, Weighted, labelled
 from local_dp.curator.selection.exponential import Labelled
 from local_dp.draws import Draws
 from local_dp.errors import InputError
 from local_dp.interaction import Adaptive, Play
-from local_dp.loss import NANO, Pure, exp_epsilon, nano_epsilon
+from local_dp.loss import NANO, Pure, nano_epsilon
 
 R = TypeVar("R")
 _LISTED = 1 << 14  # noises
@@ -80,9 +79,9 @@ class Perturbation:
         most, m = len(database.x) + public + 1, len(self.queries.separators)
         if not self.queries.full or (2 * most + 1) ** m > _LISTED:
             raise InputError(f"{self.queries} has {m} separators; a law is listed up to {_LISTED} noises, for classes of 2^m queries")
-        weights = clipped_noise(exp_epsilon(self.step), most)
-        for noises in product(weights, repeat=m):
-            yield self._with(database, list(noises)), prod(weights[noise] for noise in noises)
+        law = ClippedLaplace(nano_epsilon(self.epsilon), self.queries.shift, 2 * most).law(most)
+        for noises, weight in independent([law] * m):
+            yield self._with(database, [noise - most for noise in noises]), weight
 
     def law(self, database: Labelled, outcome_of: Callable[[Weighted], R]) -> Law[R]:
         """The law of a function `outcome_of` of the perturbed data; see `listed`."""
@@ -94,13 +93,6 @@ class Perturbation:
     def _with(self, database: Labelled, noises: list[int]) -> Weighted:
         private = labelled(database.x, database.y).with_points(self.queries.separators, np.array(noises, dtype=np.int64))
         return Weighted(private.points, self.beside.scale * private.weights).with_points(self.beside.data.points, self.beside.data.weights)
-
-
-def clipped_noise(growth: Fraction, most: int) -> dict[int, int]:
-    """Whole weights of Y clipped to -most .. most, Pr[Y = y] prop. to growth^-|y|: the ends have the sums of the geometric tails."""
-    less, more = growth.denominator, growth.numerator
-    inside = {y: less ** abs(y) * more ** (most - abs(y)) * (more - less) for y in range(1 - most, most)}
-    return {-most: less**most * more, **inside, most: less**most * more}
 
 
 @dataclass(frozen=True)

@@ -56,7 +56,7 @@ class ParityLearner(Mechanism[Examples, int | None, Pure]):
     """A run: with probability s no answer; else each example is kept with probability p, and a uniform solution of these equations is the answer, if any.
 
     Up to `runs` runs, the first answer counts: runs = 1 is the paper's A, more its A*. p and s are multiples of 2^-64, so the sampler realises them exactly.
-    Privacy: `ratio` on ALL databases, consistent or not. Utility: `parity_examples` of `bounds.curator`. Cost: O(p n d^2 / 512) word operations, most often
+    Privacy: `ratio` on ALL databases, consistent or not. Utility: `parity_examples` of `bounds.curator`. Cost: O(p n d^2 / 128) word operations, most often
     once. Source: KLNRS 2008, Section 3.2; limits 4.1.
     """
 

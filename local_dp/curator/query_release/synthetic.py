@@ -10,7 +10,7 @@ import numpy as np
 from local_dp.accounting.losses import rho_within
 from local_dp.arrays import Counts, Floats
 from local_dp.checks import check_positive, check_share, check_whole
-from local_dp.curator.intervals import LevelCounts
+from local_dp.curator.counts import NoisyCounts
 from local_dp.curator.inversion import rounded_normals
 from local_dp.curator.marginals.base import DENSE, BinaryTable, Marginals, Synthetic, Weights, spread
 from local_dp.curator.marginals.baselines import OneMarginal
@@ -49,7 +49,7 @@ class WorstMarginal(ByScore[BinaryTable, int]):
 
 
 @dataclass(frozen=True)
-class GaussianMarginal(Mechanism[BinaryTable, LevelCounts, Concentrated]):
+class GaussianMarginal(Mechanism[BinaryTable, NoisyCounts, Concentrated]):
     """All cells of one marginal, the columns of `mask`, each with rounded normal noise of this whole variance.
 
     Privacy: rho = 1 / variance: a replaced record moves two cells by 1, so the vector by sqrt(2).
@@ -67,13 +67,13 @@ class GaussianMarginal(Mechanism[BinaryTable, LevelCounts, Concentrated]):
     def loss(self) -> Concentrated:
         return Concentrated(-(-ATTO // self.variance))
 
-    def release(self, database: BinaryTable, draws: Draws) -> LevelCounts:
+    def release(self, database: BinaryTable, draws: Draws) -> NoisyCounts:
         cells = Marginals(self.d, (self.mask,)).counts(database)
-        return LevelCounts(cells + rounded_normals(draws, self.variance, len(cells)))
+        return NoisyCounts(cells + rounded_normals(draws, self.variance, len(cells)))
 
 
 L_co = TypeVar("L_co", bound=Pure | Concentrated, covariant=True)
-Answer: TypeAlias = int | LevelCounts
+Answer: TypeAlias = int | NoisyCounts
 _MOST_ROUNDS = 1 << 16
 _REPLAYS = 200
 
@@ -106,7 +106,7 @@ class Rounds(Generic[L_co]):
         """Asks for the marginal with the worst answer."""
 
     @abstractmethod
-    def measure(self, workload: Marginals, number: int) -> Mechanism[BinaryTable, LevelCounts, L_co]:
+    def measure(self, workload: Marginals, number: int) -> Mechanism[BinaryTable, NoisyCounts, L_co]:
         """Asks for all cells of one."""
 
 
@@ -214,7 +214,7 @@ class Mwem(Mechanism[BinaryTable, Synthetic, L_co], Generic[L_co]):
             (number,) = yield (self.rounds.choose(self.workload, expected),)
             assert isinstance(number, int)  # a choice is answered by a number, a measurement by counts
             (cells,) = yield (self.rounds.measure(self.workload, number),)
-            assert isinstance(cells, LevelCounts)
+            assert isinstance(cells, NoisyCounts)
             measurements.insert(0, (self.workload.masks[number], cells.counts / size))
             for _ in range(self.rounds.replays(size)):
                 for mask, shares in measurements:

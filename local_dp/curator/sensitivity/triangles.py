@@ -47,25 +47,17 @@ class Triangles(LocalSensitivity):
 
 def _rows(graph: Graph) -> Iterator[tuple[int, Counts, Counts]]:
     """In blocks of nodes: twice their triangles; for each other node the common neighbours, and the nodes that are a neighbour of one of the two."""
-    n = graph.nodes
-    ends = np.concatenate([graph.edges, graph.edges[:, ::-1]])
-    ends = ends[np.argsort(ends[:, 0], kind="stable")]
-    degrees = np.bincount(ends[:, 0], minlength=n)
-    starts, others = np.concatenate([[0], np.cumsum(degrees)]), ends[:, 1]
-    walks = np.bincount(ends[:, 0], weights=degrees[others], minlength=n)
-    count = max(1, _CELLS // max(n, int(walks.max())))
-    for low in range(0, n, count):
-        high = min(n, low + count)
-        owners, middles = ends[starts[low] : starts[high]].T
-        owners = owners - low
-        lengths = degrees[middles]
-        within = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-        reached = others[np.repeat(starts[middles], lengths) + within]
-        common = np.bincount(np.repeat(owners, lengths) * n + reached, minlength=(high - low) * n).reshape(high - low, n)
-        single = degrees[low:high, None] + degrees - 2 * common
-        single[owners, middles] -= 2
-        seen = int(common[owners, middles].sum())
-        itself = np.arange(high - low), np.arange(low, high)
+    from scipy.sparse import csr_array
+
+    n, ends = graph.nodes, np.concatenate([graph.edges, graph.edges[:, ::-1]])
+    joined = csr_array((np.ones(len(ends), dtype=np.int64), ends.T), shape=(n, n))
+    degrees = joined.sum(axis=0)
+    for low in range(0, n, max(1, _CELLS // n)):
+        rows = joined[low : low + max(1, _CELLS // n)]
+        common, near = (rows @ joined).toarray(), rows.toarray()
+        single = degrees[low : low + len(near), None] + degrees - 2 * common - 2 * near
+        seen = int((common * near).sum())
+        itself = np.arange(len(near)), np.arange(low, low + len(near))
         common[itself] = single[itself] = 0  # a node and itself are no pair
         yield seen, common, single
 

@@ -25,9 +25,8 @@ from local_dp.populations.finite import Finite, Population
 from local_dp.protocols.local_protocol import LocalProtocol, PlainData, parameter
 from local_dp.queries.query import STEPS, written
 from local_dp.queries.vectors import Descent, DescentVector
-from local_dp.randomizers.numbers.one_bit_mean import OneBitMean
-from local_dp.randomizers.vectors.coordinates import SampledSigns
-from local_dp.randomizers.vectors.nearest_direction import NearestDirection
+from local_dp.randomizers.numbers.rounded import OneBitMean
+from local_dp.randomizers.vectors.coordinates import NearestDirection, SampledSigns
 from local_dp.tallies import Tally
 
 WAYS = ("best", "one-bit-mean", "sampled-signs", "nearest-direction")

@@ -1,4 +1,7 @@
-"""How many clients an accuracy takes, or how accurate so many clients are: in closed form, for every way to answer a protocol's question."""
+"""How many clients an accuracy takes, or how accurate so many clients are: in closed form, for every way to answer a protocol's question.
+
+The accuracy is what the largest error of all stays within, except with probability BETA. Behind a shuffler epsilon is what all reports together lose.
+"""
 
 import math
 from abc import ABC, abstractmethod

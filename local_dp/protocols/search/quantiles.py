@@ -23,7 +23,7 @@ from local_dp.protocols.local_protocol import BETA, LocalProtocol, PlainData, pa
 from local_dp.protocols.surveys.policies import Launch
 from local_dp.queries.cells import Below, Binned
 from local_dp.queries.query import STEPS
-from local_dp.randomizers.numbers.one_bit_mean import OneBitMean
+from local_dp.randomizers.numbers.rounded import OneBitMean
 from local_dp.randomizers.signs.prefix_signs import MAX_K, PrefixSigns, correlation, excess
 from local_dp.records import Records
 from local_dp.tallies import Z95, Tally

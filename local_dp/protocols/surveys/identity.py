@@ -17,7 +17,7 @@ from local_dp.populations.finite import Finite, Population
 from local_dp.protocols.local_protocol import BETA, LocalProtocol, PlainData, parameter
 from local_dp.protocols.surveys.policies import Launch
 from local_dp.queries.tables import Category
-from local_dp.randomizers.signs.sign_rows import SignRows, rows_text, sylvester
+from local_dp.randomizers.signs.prefix_signs import SignRows, rows_text, sylvester
 from local_dp.records import Records
 from local_dp.tallies import Tally
 

@@ -28,8 +28,7 @@ from local_dp.queries.cells import Grouped
 from local_dp.queries.query import STEPS, matrix
 from local_dp.queries.tables import Bounded
 from local_dp.queries.vectors import Coordinates
-from local_dp.randomizers.numbers.one_bit_mean import OneBitMean
-from local_dp.randomizers.numbers.rounded import rounded_randomizer
+from local_dp.randomizers.numbers.rounded import OneBitMean, rounded_randomizer
 from local_dp.randomizers.randomizer import Randomizer
 from local_dp.randomizers.registry import RANDOMIZERS
 from local_dp.records import Records

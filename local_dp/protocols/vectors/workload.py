@@ -23,8 +23,7 @@ from local_dp.protocols.surveys.policies import Columns, Launch
 from local_dp.queries.cells import Crossed
 from local_dp.queries.tables import Category
 from local_dp.randomizers.frequencies.grr import GRR
-from local_dp.randomizers.signs.prefix_signs import PrefixSigns, excess
-from local_dp.randomizers.signs.sign_rows import SignRows, rows_text, sylvester
+from local_dp.randomizers.signs.prefix_signs import PrefixSigns, SignRows, excess, rows_text, sylvester
 from local_dp.records import Records
 from local_dp.tallies import Estimate, Tally
 

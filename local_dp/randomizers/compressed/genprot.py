@@ -15,6 +15,7 @@ from local_dp.domains import Domain
 from local_dp.errors import InputError
 from local_dp.loss import exp_epsilon
 from local_dp.noise import public_coins, stream_key
+from local_dp.optimise import least_whole
 from local_dp.randomizers.finite import FiniteChannel, too_narrow
 from local_dp.randomizers.randomizer import Work
 from local_dp.randomizers.registry import build_named
@@ -29,8 +30,7 @@ _BIAS = 1e-8  # of an estimate that is called unbiased
 
 @dataclass(frozen=True, kw_only=True)
 class Compressed(FiniteChannel):
-    """Reports which of N public samples the client picks. A coin picks one of `streams` lists; samples are drawn from the mean law of `inner` over its
-    values.
+    """Reports which of N = `alphabet` public samples the client picks. A coin picks one of `streams` lists; samples are of the mean law of `inner` over values.
 
     `inner` is a randomizer's name and `setting` its parameters, "name=value" each; its epsilon is this one's unless `setting` gives it. A subclass gives the
     law of the choice. Privacy: a part common to all choices and values is added or taken off until the worst ratio is e^epsilon, enumerated over all lists.
@@ -43,17 +43,9 @@ class Compressed(FiniteChannel):
     setting: tuple[str, ...] = ("k=8",)
     streams: int = 64
 
-    @property
-    @abstractmethod
-    def choices(self) -> int:
-        """N, the number of samples in a list."""
-
     @abstractmethod
     def parts(self, ratios: Ints) -> Ints:
-        """The law of the choice in whole parts below 2^62, from the ratios of each sample's probability to the mean, in 2^-30.
-
-        Both have the shape (streams, values, N). All rows of a list have one sum.
-        """
+        """The law of the choice in whole parts below 2^62, from each sample's ratio to the mean in 2^-30; both (streams, values, N), rows of one sum."""
 
     def check(self) -> None:
         check_whole("streams", self.streams, 1, 1 << 10)
@@ -71,10 +63,10 @@ class Compressed(FiniteChannel):
     def weights(self) -> Words:
         """The channel, shape (streams, values, N)."""
         channel = self._channel
-        if channel.domain.size * self.streams * self.choices > _MOST:
-            raise InputError(f"{self.streams} lists of {self.choices} samples for {channel.domain.size} values make too large a table; give less")
+        if channel.domain.size * self.streams * self.alphabet > _MOST:
+            raise InputError(f"{self.streams} lists of {self.alphabet} samples for {channel.domain.size} values make too large a table; give less")
         weights = channel.channel() >> np.uint64(max(0, channel.word_bits - 32))  # of 32 bits: which law is chosen by is free, and only that is enumerated
-        parts = self.parts(_ratios(weights, self.streams, self.choices))
+        parts = self.parts(_ratios(weights, self.streams, self.alphabet))
         rows = [private_weights(each, exp_epsilon(self.nano), self.word_bits) for each in parts]
         if any(row is None for row in rows):
             raise too_narrow(self)
@@ -82,15 +74,11 @@ class Compressed(FiniteChannel):
 
     @cached_property
     def _guide(self) -> Guide:
-        return Guide.of(self.weights.reshape(-1, self.choices), self.word_bits)
+        return Guide.of(self.weights.reshape(-1, self.alphabet), self.word_bits)
 
     @property
     def domain(self) -> Domain:
         return self._channel.domain
-
-    @property
-    def alphabet(self) -> int:
-        return self.choices
 
     @property
     def cells(self) -> int:
@@ -111,10 +99,7 @@ class Compressed(FiniteChannel):
 
     @cached_property
     def decoded(self) -> Floats:
-        """The value that each choice stands for, shape (streams, N), or (streams, N, k) for k symbols.
-
-        The table a of least mean square with P a = truth, P the law given each value (Lagrange).
-        """
+        """The value of each choice, shape (streams, N), or (streams, N, k) for symbols: the a of least mean square with P a = truth, P the law (Lagrange)."""
         law = self._law
         shown = law / law.mean(axis=0)
         truth = np.eye(len(law)) if self.domain.kind == "symbols" else np.arange(len(law)) / self.domain.high
@@ -122,9 +107,10 @@ class Compressed(FiniteChannel):
         decoded = shown.T @ (inverse @ truth)
         decoded += shown.T @ (inverse @ (truth - law @ decoded))  # once more, against rounding
         if abs(law @ decoded - truth).max() > _BIAS:
-            raise InputError(f"{self.name}: {self.streams} lists of {self.choices} samples do not tell the values of {self.inner} apart; give more of them")
-        return np.asarray(decoded.reshape(self.streams, self.choices, *truth.shape[1:]))
+            raise InputError(f"{self.name}: {self.streams} lists of {self.alphabet} samples do not tell the values of {self.inner} apart; give more of them")
+        return np.asarray(decoded.reshape(self.streams, self.alphabet, *truth.shape[1:]))
 
+    @cached_property
     def variances(self) -> Floats:
         """The variance of one report's estimate at every value, from the whole table: shape (values,), or (values, k)."""
         stands = self.decoded.reshape(self._law.shape[1], -1)
@@ -198,7 +184,7 @@ class SeededRejection(Compressed):
     seed_bits: int = 2
 
     @property
-    def choices(self) -> int:
+    def alphabet(self) -> int:
         return 1 << self.seed_bits
 
     def check(self) -> None:
@@ -207,7 +193,7 @@ class SeededRejection(Compressed):
 
     def parts(self, ratios: Ints) -> Ints:
         accepted = ratios.sum(axis=2, keepdims=True)
-        return np.asarray(ratios * np.int64(self.choices) + (accepted.max(axis=1, keepdims=True) - accepted))
+        return np.asarray(ratios * np.int64(self.alphabet) + (accepted.max(axis=1, keepdims=True) - accepted))
 
 
 MAX_SAMPLES = 64
@@ -229,7 +215,7 @@ class GenProt(Compressed):
     samples: int = 4
 
     @property
-    def choices(self) -> int:
+    def alphabet(self) -> int:
         return self.samples
 
     def check(self) -> None:
@@ -250,10 +236,7 @@ class GenProt(Compressed):
 
 
 def chosen(marked: Floats) -> Floats:
-    """The probability that each of T samples is named, from the independent chances of their marks; shapes (..., T). O(T^3), exact up to rounding.
-
-    Pr[t] = p_t E[1 / (1 + B)] + Pr[no mark] / T, B the number of other marked samples.
-    """
+    """How likely each of T samples is named, by chances of marks, (..., T), O(T^3): p_t E[1 / (1 + B)] + Pr[no mark] / T, B the number of other marked ones."""
     samples, named = marked.shape[-1], []
     for place in range(samples):
         others = [np.ones(marked.shape[:-1])]  # Pr[B = b]
@@ -284,10 +267,10 @@ def _at(samples: int, own: float, others: float) -> float:
 @lru_cache(maxsize=256)
 def largest_limit(nano: int, samples: int) -> float:
     """The largest L, a multiple of 2^-24 up to 2^16, for which `worst_ratio` of chances within a factor L of their middle is at most e^epsilon."""
-    growth, low, high = float(exp_epsilon(nano)), 1, _GRID << 16
-    while high - low > 1:
-        middle = (low + high) // 2
-        limit = 1 + middle / _GRID
+
+    def beyond(steps: int) -> bool:
+        limit = 1 + steps / _GRID
         own = min(0.5, 1 / limit)
-        low, high = (middle, high) if worst_ratio(samples, own / limit, own * limit) <= growth else (low, middle)
-    return 1 + low / _GRID
+        return worst_ratio(samples, own / limit, own * limit) > float(exp_epsilon(nano))
+
+    return 1 + (least_whole(1, _GRID << 16, beyond) - 1) / _GRID

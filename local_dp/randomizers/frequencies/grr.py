@@ -11,9 +11,8 @@ from local_dp.arrays import Ints, Words
 from local_dp.domains import symbols
 from local_dp.loss import exp_epsilon, nano_epsilon
 from local_dp.noise import Draw, KeyedNoise
-from local_dp.randomizers.finite import ceil_fraction, too_narrow
+from local_dp.randomizers.finite import ceil_fraction, loses_little, too_narrow
 from local_dp.randomizers.frequencies.base import DirectOracle, OfSymbols
-from local_dp.randomizers.one_bit import loses_little
 from local_dp.tallies import Tally
 
 UNDECIDED = np.uint16(0xFFFF)  # in place of a step

@@ -11,14 +11,13 @@ import numpy as np
 
 from local_dp.arrays import Counts, Floats, Ints, Words
 from local_dp.cube import parity, walsh_hadamard
-from local_dp.domains import Domain, signed_symbols, symbols
+from local_dp.domains import symbols
 from local_dp.errors import InputError
 from local_dp.loss import exp_epsilon, nano_epsilon
-from local_dp.randomizers.frequencies.base import FiniteOracle, OfSymbols, SignOracle, joint_of_reports
-from local_dp.randomizers.frequencies.designs import TwoWeights
+from local_dp.randomizers.finite import OneBit
+from local_dp.randomizers.frequencies.base import FiniteOracle, OfSymbols, SignOracle, TwoWeights, joint_of_reports
 from local_dp.randomizers.frequencies.local_hashing import EncodedGRR
 from local_dp.randomizers.frequencies.signed import SignedOracle
-from local_dp.randomizers.one_bit import OneBit
 from local_dp.tallies import Estimate, Joint, Tally
 
 
@@ -56,11 +55,6 @@ class SignedHadamard(OneBit, SignedOracle):
 
     name: ClassVar[str] = "signed-hadamard"
     source: ClassVar[str] = "one-round hashing of KLNRS 2008, Section 5.1 (masked parity)"
-    k: int = 1
-
-    @property
-    def domain(self) -> Domain:
-        return signed_symbols(self.k)
 
     @property
     def cells(self) -> int:
@@ -115,8 +109,7 @@ class Blocks:
 class BlockedHadamard(FiniteOracle, OfSymbols):
     """Estimates each frequency by a gain times the sign, at the symbol's column, of the reported row, for reports of the symbol's block; by 0 for others.
 
-    Utility: n times the variance of a frequency f is gain^2 times the share of reports of its block, less f^2
-    (`bounds.frequencies.blocked_hadamard_variance`).
+    Utility: n times the variance of a frequency f is gain^2 times the share of reports of its block, less f^2 (`bounds.frequencies.blocked_hadamard_variance`).
     """
 
     @cached_property

@@ -14,8 +14,7 @@ from local_dp.arrays import Counts, Floats, Ints, Words
 from local_dp.domains import symbols
 from local_dp.errors import InputError
 from local_dp.loss import exp_epsilon, nano_epsilon
-from local_dp.randomizers.frequencies.base import OfSymbols
-from local_dp.randomizers.frequencies.designs import CodedOracle, Design, TwoWeights
+from local_dp.randomizers.frequencies.base import CodedOracle, Design, OfSymbols, TwoWeights
 from local_dp.randomizers.frequencies.grr import GRR
 from local_dp.randomizers.frequencies.subset_selection import total_variance
 from local_dp.randomizers.frequencies.unary import SUE
@@ -37,13 +36,11 @@ def prime_power(g: int) -> tuple[int, int] | None:
 
 @dataclass(frozen=True)
 class LinearHash:
-    """The rows of a 2-universal family of hashes of k symbols to 0..g-1: linear functionals on the K = g^m >= k vectors of length m over the field of order
-    g.
+    """The rows of a 2-universal family of hashes of k symbols to 0..g-1: linear functionals on the K = g^m >= k vectors of m elements of a field of g.
 
     There are R = (K - 1) / (g - 1) nonzero ones up to a factor. Symbol v is the power a^v of a primitive element, row i the functional x -> f(a^i x), so the
     hash of v in row i is term i + v of one sequence; the K-th symbol is the vector 0. Any two symbols collide in (K / g - 1) / (g - 1) rows: sets of equal
-    hash are the hyperplanes of an affine geometry. With m = 1 there is one row, any g = k, and no collision. Source: Carter, Wegman 1979 (universal classes);
-    Singer 1938 (the sequence).
+    hash are the hyperplanes of an affine geometry. With m = 1 there is one row, any g = k, and no collision. Source: Carter, Wegman 1979; Singer 1938.
     """
 
     k: int
@@ -181,10 +178,9 @@ class HashDesign(Design):
 class LocalHashing(EncodedGRR, HashDesign):
     """Reports the hash of the symbol, one of g, in a public row of a `LinearHash`, by randomized response.
 
-    A report names the symbols with the reported hash: K / g of K = g^m >= k points, where every two points lie together equally often. So this is subset
-    selection with hyperplanes for sets. Privacy: g-ary randomized response in every row. Utility: each frequency has variance l (1 - l) / (n (p - q)^2), l =
-    q + f (p - q), p of randomized response, q = (K / g - p) / (K - 1) (`bounds.frequencies.hashing_variance`). Cost: log2 g bits, one word; decoding O(n + R
-    k), R = (K - 1) / (g - 1) rows.
+    A report names the symbols with the reported hash: K / g of K = g^m >= k points. So this is subset selection with hyperplanes for sets. Privacy: g-ary
+    randomized response in every row. Utility: each frequency has variance l (1 - l) / (n (p - q)^2), l = q + f (p - q), p of randomized response, q = (K / g -
+    p) / (K - 1) (`bounds.frequencies.hashing_variance`). Cost: log2 g bits, one word; decoding O(n + R k), R = (K - 1) / (g - 1) rows.
     """
 
     @property
@@ -235,10 +231,7 @@ class OLH(LocalHashing):
 
 @dataclass(frozen=True, kw_only=True)
 class BLH(LocalHashing):
-    """Local hashing to one bit: one-bit Hadamard without the row that hashes all symbols to 0.
-
-    Utility: the variance of `LocalHashing`, below (C^2 - f^2) / n. Cost: 1 bit.
-    """
+    """Local hashing to one bit: one-bit Hadamard without the row that hashes all symbols to 0; the variance is below (C^2 - f^2) / n. Cost: 1 bit."""
 
     name: ClassVar[str] = "blh"
     source: ClassVar[str] = "Bassily, Smith 2015; Wang, Blocki, Li, Jha 2017"
@@ -272,10 +265,9 @@ MAX_REPORTS = 1 << 16  # so many that a client can enumerate the channel
 class PIRappor(TwoWeights, HashDesign):
     """Reports a row of a `LinearHash` and one of its g hashes: the symbol's own hash e^eps times as likely as any other.
 
-    The report stands for a bit of each symbol, 1 where the symbol has that hash. Bits of two other symbols are independent, up to the missing row that hashes
-    all to 0. It is `OLH` with a private coin. Privacy: T / s <= e^eps. Utility: `bounds.frequencies.hashing_variance`, that of optimised unary encoding for g
-    = e^eps + 1 and large k. Cost: at most log2 k + log2 (g^2 / (g - 1)) bits, one word; decoding O(n + R k), R = (K - 1) / (g - 1). 2 <= k <= 4096; at most
-    2^16 reports.
+    The report stands for a bit of each symbol, 1 where the symbol has that hash. It is `OLH` with a private coin. Privacy: T / s <= e^eps. Utility:
+    `bounds.frequencies.hashing_variance`, that of optimised unary encoding for g = e^eps + 1 and large k. Cost: at most log2 k + log2 (g^2 / (g - 1)) bits, one
+    word; decoding O(n + R k), R = (K - 1) / (g - 1). 2 <= k <= 4096; at most 2^16 reports.
     """
 
     name: ClassVar[str] = "pi-rappor"

@@ -10,7 +10,7 @@ import numpy as np
 from local_dp.arrays import Counts, Floats, Ints
 from local_dp.domains import symbols
 from local_dp.loss import exp_epsilon, nano_epsilon
-from local_dp.randomizers.frequencies.designs import Design, TwoWeights
+from local_dp.randomizers.frequencies.base import Design, TwoWeights
 from local_dp.randomizers.frequencies.local_hashing import prime_power, recurring
 from local_dp.randomizers.frequencies.subset_selection import total_variance
 

@@ -17,9 +17,15 @@ from local_dp.randomizers.frequencies.grr import GRR
 from local_dp.tallies import Estimate, Tally
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class SignedOracle(FiniteChannel):
-    """A finite channel of +-1 of k symbols, or null."""
+    """A finite channel of +-1 of k symbols, or null. 1 <= k <= 4096."""
+
+    k: int = 1
+
+    @property
+    def domain(self) -> Domain:
+        return signed_symbols(self.k)
 
     @abstractmethod
     def estimate(self, tally: Tally, null_share: float = 0.0) -> Estimate:
@@ -48,7 +54,6 @@ class SignedBlocks(SignedOracle):
 
     name: ClassVar[str] = "signed-blocks"
     source: ClassVar[str] = "Chen, Kairouz, Ozgur 2020 (blocks of a Hadamard matrix), for signed symbols as in masked parity"
-    k: int = 1
     size: int = 1
 
     def prepare(self) -> None:
@@ -68,12 +73,8 @@ class SignedBlocks(SignedOracle):
         return GRR(self.epsilon, word_bits=self.word_bits, k=self.alphabet)
 
     @property
-    def domain(self) -> Domain:
-        return signed_symbols(self.k)
-
-    @property
     def blocks(self) -> int:
-        """G, how many blocks there are."""
+        """G."""
         return -(-self.k // self.size)
 
     @property

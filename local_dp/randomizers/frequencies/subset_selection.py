@@ -12,9 +12,8 @@ from local_dp.checks import check_whole
 from local_dp.domains import symbols
 from local_dp.errors import InputError
 from local_dp.loss import exp_epsilon, nano_epsilon
-from local_dp.randomizers.frequencies.base import OfSymbols
-from local_dp.randomizers.frequencies.designs import CodedOracle, Design, TwoWeights
-from local_dp.randomizers.one_bit import loses_little
+from local_dp.randomizers.finite import loses_little
+from local_dp.randomizers.frequencies.base import CodedOracle, Design, OfSymbols, TwoWeights
 from local_dp.tallies import Estimate, Tally
 
 MAX_SYMBOLS = 1024  # a tally has a count for each multiplier and set, about k^2

@@ -15,9 +15,8 @@ from local_dp.domains import symbols
 from local_dp.errors import InputError
 from local_dp.loss import NANO, exp_epsilon, nano_epsilon
 from local_dp.noise import Draw, KeyedNoise, ties
-from local_dp.randomizers.finite import ceil_fraction, too_narrow
+from local_dp.randomizers.finite import ceil_fraction, flip_weight, loses_little, too_narrow
 from local_dp.randomizers.frequencies.base import FrequencyOracle, OfSymbols, joint_of_places
-from local_dp.randomizers.one_bit import flip_weight, loses_little
 from local_dp.randomizers.places import BitVector, PlaceVector
 from local_dp.randomizers.table import Law, TableChannel
 from local_dp.tallies import Estimate, Joint, Tally
@@ -60,10 +59,7 @@ class OwnPlace(BitVector, FrequencyOracle):
 
 @dataclass(frozen=True)
 class UnaryEncoding(OwnPlace, OfSymbols):
-    """One place for each of k symbols. Utility: each frequency has variance l (1 - l) / (n (p - q)^2), l = q + f (p - q), whatever k.
-
-    Cost: k bits and k words. 2 <= k <= 4096.
-    """
+    """One place for each of k symbols, 2 <= k <= 4096: each frequency has variance l (1 - l) / (n (p - q)^2), l = q + f (p - q). Cost: k bits and words."""
 
     def _fits(self, bits: int) -> bool:
         (other, own), total = self._weights(bits), 1 << bits

@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass
-from decimal import Decimal, localcontext
+from decimal import Decimal
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from typing import ClassVar
@@ -12,6 +12,7 @@ import numpy as np
 from local_dp.arrays import Floats, Words
 from local_dp.errors import InputError
 from local_dp.loss import NANO, Approximate, atto_delta, exp_epsilon, nano_epsilon
+from local_dp.optimise import least_whole
 from local_dp.randomizers.table import Law, NumberTable, as_decimal, precise
 
 _ROUNDING = Decimal("1e-7")  # nats kept back so that rounded tables never exceed epsilon
@@ -230,8 +231,7 @@ class DiscreteGaussian(NumberTable):
 @lru_cache(maxsize=256)
 def _noise(spread: int, bits: int) -> Words:
     """The whole weights of noise -R..R of variance `spread` / _UNIT, rounded down; 0 takes the rest, so the mean is exactly 0."""
-    with localcontext() as context:
-        context.prec = 60
+    with precise():
         decay = (-Decimal(_UNIT) / (2 * spread)).exp()
         sides, ratio, least = [Decimal(1)], decay, Decimal(2) ** -(bits + 8)
         while sides[-1] > least:
@@ -263,7 +263,4 @@ def _least_spread(loss: Approximate, steps: int, bits: int) -> int:
         deviation = math.sqrt(high / _UNIT)
         if steps * 18 * deviation > _MOST or 16 * deviation > 1 << bits:
             raise InputError(f"discrete Gaussian noise for {loss} on {steps} steps takes too large a table or wider words than {bits} bits; give fewer steps")
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if _delta(middle, steps, growth, bits) <= loss.delta else (middle, high)
-    return high
+    return least_whole(low, high, lambda spread: _delta(spread, steps, growth, bits) <= loss.delta)

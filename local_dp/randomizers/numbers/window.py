@@ -57,8 +57,7 @@ def window_decoded(growth: float, steps: int, window: int) -> Floats:
 def window_variance(growth: float, steps: int, window: int, x: float) -> float:
     """The variance of the value of one report of the number x, in units of [0, 1]; worst at x = 0 or 1.
 
-    A report is uniform on W cells with probability p and uniform on M = S + W with 1 - p: (p (W^2 - 1) / 12 + (1 - p) (M^2 - 1) / 12 + p (1 - p) S^2 (x -
-    1/2)^2) / (p S)^2.
+    A report is uniform on W cells with probability p, else on M = S + W: (p (W^2 - 1) / 12 + (1 - p) (M^2 - 1) / 12 + p (1 - p) S^2 (x - 1/2)^2) / (p S)^2.
     """
     cells, follows = steps + window, window_share(growth, steps, window)
     within = follows * (window**2 - 1) / 12 + (1 - follows) * (cells**2 - 1) / 12
@@ -117,8 +116,7 @@ class SquareWave(Window):
 @lru_cache(maxsize=1024)
 def wave_width(nano: int) -> Fraction:
     """b, to 1e-30: half the window, in units of [0, 1]. From 1/2 at epsilon 0 to 0."""
-    with localcontext() as context:
-        context.prec = 80
+    with localcontext(prec=80):
         growth, epsilon = as_decimal(exp_epsilon(nano)), Decimal(nano) / 10**9
         return Fraction((epsilon * growth - growth + 1) / (2 * growth * (growth - 1 - epsilon))).limit_denominator(10**30)
 

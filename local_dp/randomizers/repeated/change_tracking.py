@@ -11,9 +11,9 @@ from local_dp.arrays import Counts, Floats, Ints, Words
 from local_dp.checks import check_whole
 from local_dp.domains import MAX_SYMBOLS, Domain, symbols
 from local_dp.loss import nano_epsilon
+from local_dp.randomizers.finite import flip_weight, loses_little
 from local_dp.randomizers.frequencies.base import OfSymbols
 from local_dp.randomizers.frequencies.unary import OwnPlace
-from local_dp.randomizers.one_bit import flip_weight, loses_little
 from local_dp.randomizers.places import PerCoin
 from local_dp.randomizers.randomizer import Work
 from local_dp.tallies import Estimate, Joint, Tally

@@ -1,6 +1,5 @@
 """Reports in two steps, a permanent answer and a fresh report of it in each round; and reports of clients that speak in one of many rounds."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -14,24 +13,15 @@ from local_dp.domains import bit_or_silence, symbols
 from local_dp.errors import InputError
 from local_dp.loss import exp_epsilon, split_epsilon
 from local_dp.noise import Draw, Noise
-from local_dp.randomizers.finite import ceil_fraction, too_narrow
-from local_dp.randomizers.frequencies.grr import GRR
+from local_dp.optimise import least_whole
+from local_dp.randomizers.finite import OneThreshold, ceil_fraction, too_narrow
+from local_dp.randomizers.frequencies.grr import GRR, offsets
 from local_dp.randomizers.frequencies.local_hashing import MAX_CELLS, LinearHash, LocalHashing, length_of
 from local_dp.randomizers.frequencies.unary import OUE, SUE, UnaryEncoding
-from local_dp.randomizers.one_bit import OneThreshold
 from local_dp.randomizers.randomizer import Randomizer, Work
 from local_dp.tallies import Estimate, Tally
 
 Odds = tuple[float, float]
-
-
-def least_weight(most: int, keeps: Callable[[int], bool]) -> int:
-    """The least weight from 1 to `most` that keeps the ratio of one report, for a monotone `keeps`; `most`, where nothing is revealed, if none does."""
-    low, high = 0, most
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if keeps(middle) else (middle, high)
-    return high
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,11 +63,10 @@ class TwoSteps(Randomizer):
 class MemoisedGRR(TwoSteps, GRR):
     """Randomizes one of k symbols by k-ary randomized response, for good, and that symbol by another such response for each report (L-GRR).
 
-    Under a label (`LocalQuery.memo`) the first step has the same words in every round and the second fresh ones: reports differ from round to round, and
-    together they reveal no more than the first step. Privacy: `epsilon` for life, paid once; one report alone `first` times epsilon, enumerated, and m of
-    them `loss_after(m)`. A value that changes is another question and needs another label. Utility: l (1 - l) / (n (p1 - q1)^2 (p2 - q2)^2) with l = q + f (p
-    - q) in one round, and for the average of m rounds `memoised_variance`, never below the first step's. Cost: log2 k bits; a word, half for each step. 2 <=
-    k <= 4096, 0 < first < 1.
+    Under a label (`LocalQuery.memo`) the first step has the same words in every round and the second fresh ones: together, reports reveal no more than the
+    first step. Privacy: `epsilon` for life, paid once; one report alone `first` times epsilon, enumerated, and m of them `loss_after(m)`. A value that changes
+    is another question and needs another label. Utility: l (1 - l) / (n (p1 - q1)^2 (p2 - q2)^2) with l = q + f (p - q) in one round, and for the average of m
+    rounds `memoised_variance`, never below the first step's. Cost: log2 k bits; a word, half for each step. 2 <= k <= 4096, 0 < first < 1.
     """
 
     name: ClassVar[str] = "memoised-grr"
@@ -105,7 +94,7 @@ class MemoisedGRR(TwoSteps, GRR):
             own, other = _both(self.k, self.part, permanent, second)
             return own <= growth * other
 
-        return permanent, least_weight(self.part // self.k, keeps)
+        return permanent, least_whole(0, self.part // self.k, keeps)  # the most reveals nothing
 
     @cached_property
     def other(self) -> int:
@@ -119,19 +108,11 @@ class MemoisedGRR(TwoSteps, GRR):
 
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
         word = words.dtype.type
-        lasting = self._step(values.astype(np.int64), words >> word(self.word_bits // 2), self.others[0])
-        return self._step(lasting, words & word(self.part - 1), self.others[1]).astype(self.report_dtype)
-
-    def _step(self, values: Ints, words: Words, other: int) -> Ints:
-        """Splits the words into k - 1 equal steps, one for each other symbol, and a last one for the true one."""
-        offset = np.minimum(words // words.dtype.type(other), words.dtype.type(self.k - 1)).astype(np.int64)
-        return np.asarray((values + offset + 1) % self.k)
+        lasting = self.moved(values, offsets(words >> word(self.word_bits // 2), self.others[0], self.k).astype(np.uint16))
+        return self.moved(lasting, offsets(words & word(self.part - 1), self.others[1], self.k).astype(np.uint16))
 
     def loss_after(self, reports: int) -> float:
-        """The loss of so many reports under one label, in nats: `first` epsilon for one, and towards epsilon for many.
-
-        The worst reports are all the same: p1 p2^m + (k - 1) q1 q2^m against q1 p2^m + (p1 + (k - 2) q1) q2^m.
-        """
+        """The loss of so many reports under one label, in nats; the worst are alike: p1 p2^m + (k - 1) q1 q2^m against q1 p2^m + (p1 + (k - 2) q1) q2^m."""
         (p1, q1), (p2, q2) = self.odds
         rest = (q2 / p2) ** reports
         return float(np.log((p1 + (self.k - 1) * q1 * rest) / (q1 + (p1 + (self.k - 2) * q1) * rest)))
@@ -163,9 +144,9 @@ PERMANENT: dict[str, type[OUE] | type[SUE]] = {"oue": OUE, "sue": SUE}
 class MemoisedRAPPOR(TwoSteps, UnaryEncoding):
     """Randomizes a bit for each of k symbols for good, by unary encoding `permanent`, and flips each lasting bit with probability f for each report.
 
-    `permanent` is "oue" (L-OSUE) or "sue" (L-SUE, basic RAPPOR). Under a label (`LocalQuery.memo`) the lasting bits have the same words in every round, the
-    flips fresh ones. Privacy: `epsilon` for life, paid once; one report alone `first` times epsilon, enumerated, and m of them `loss_after(m)`. A value that
-    changes is another question and needs another label. Utility: l (1 - l) / (n (p - q)^2), l = q + f (p - q), for the chances p, q of a 1 after both steps
+    `permanent` is "oue" (L-OSUE) or "sue" (L-SUE, basic RAPPOR). Under a label (`LocalQuery.memo`) the lasting bits have the same words in every round.
+    Privacy: `epsilon` for life, paid once; one report alone `first` times epsilon, enumerated, and m of them `loss_after(m)`. A value that changes is another
+    question and needs another label. Utility: l (1 - l) / (n (p - q)^2), l = q + f (p - q), for the chances p, q of a 1 after both steps
     (`bounds.longitudinal.rappor_variance`), and for the average of m rounds `memoised_variance` of `odds`. Cost: k bits, k words. 2 <= k <= 4096, 0 < first <
     1.
     """
@@ -188,7 +169,7 @@ class MemoisedRAPPOR(TwoSteps, UnaryEncoding):
             low, high = (_twice(weight, flip, self.part) for weight in (other, own))
             return high * (self.total - low) <= growth * low * (self.total - high)
 
-        return least_weight(self.part // 2, keeps)
+        return least_whole(0, self.part // 2, keeps)
 
     @cached_property
     def lasting(self) -> UnaryEncoding:
@@ -215,10 +196,7 @@ class MemoisedRAPPOR(TwoSteps, UnaryEncoding):
         return np.packbits(bits, axis=1, bitorder="little")
 
     def loss_after(self, reports: int) -> float:
-        """The loss of so many reports under one label, in nats: `first` epsilon for one, and towards epsilon for many.
-
-        The worst reports are all 1 at one value's place and all 0 at the other's: at each, the chances of a lasting bit times those of the flips.
-        """
+        """The loss of so many reports under one label, in nats; the worst are all 1 at one value's place and all 0 at the other's."""
         (p, q), (kept, flip) = self.odds
         rest = (flip / kept) ** reports
         ones = (p + (1 - p) * rest) / (q + (1 - q) * rest)
@@ -263,11 +241,10 @@ class OneCode(MemoisedGRR):
 class LOLOHA(LocalHashing):
     """Hashes the symbol to one of `g` codes by a public row that a label keeps. Two steps of k-ary response report the code.
 
-    Every code has an independent lasting answer, of epsilon / g; the second step is fresh for each report. Privacy: under one label `epsilon` for life, over
-    all reports of values that go through all codes, against lives that change at the same times; epsilon / g for a value that stays, and `first` times that
-    for one report. It does not hide when values change: between other lives, T reports lose `bounds.longitudinal.changing_loss`, which exceeds epsilon for
-    large T. Utility: that of `OLH` with g codes at `first` epsilon / g: variance l (1 - l) / (n (p - q)^2). Cost: log2 g bits, one word. 2 <= g <= 4, and g
-    <= k.
+    Every code has an independent lasting answer, of epsilon / g; the second step is fresh. Privacy: under one label `epsilon` for life, over all reports of
+    values that go through all codes, against lives that change at the same times; epsilon / g for a value that stays, and `first` times that for one report. It
+    does not hide when values change: between other lives, T reports lose `bounds.longitudinal.changing_loss`, which exceeds epsilon for large T. Utility: that
+    of `OLH` with g codes at `first` epsilon / g: variance l (1 - l) / (n (p - q)^2). Cost: log2 g bits, one word. 2 <= g <= 4, and g <= k.
     """
 
     name: ClassVar[str] = "loloha"
@@ -302,9 +279,8 @@ class OneOfRounds(OneThreshold):
     """Reports a bit by randomized response, and tosses a fair coin for the value 2, silence.
 
     Under a label (`LocalQuery.session`) a client may be asked in any number of rounds, and speaks in one at most. Privacy: all its reports together are
-    epsilon-locally private, exactly, for a server that chooses each question by all earlier reports (limits 12.1): the chance of any reports is 2^(1 -
-    rounds) times E / (E + 1) or 1 / (E + 1), or 2^-rounds, which lies between. Utility: the share of ones less that of zeros, of variance at most C^2 / n.
-    Cost: one bit a round.
+    epsilon-locally private, for any server (limits 12.1): the chance of any reports is 2^(1 - rounds) times E / (E + 1) or 1 / (E + 1), or 2^-rounds, which
+    lies between. Utility: the share of ones less that of zeros, of variance at most C^2 / n. Cost: one bit a round.
     """
 
     name: ClassVar[str] = "one-of-rounds"

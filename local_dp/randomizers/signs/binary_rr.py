@@ -5,7 +5,7 @@ from typing import ClassVar
 
 from local_dp.arrays import Ints, Words
 from local_dp.domains import symbols
-from local_dp.randomizers.one_bit import BYTE, OneBit
+from local_dp.randomizers.finite import BYTE, OneBit
 from local_dp.tallies import Estimate, Tally
 
 

@@ -11,7 +11,8 @@ from local_dp.checks import check_built, check_dimension
 from local_dp.cube import parity
 from local_dp.domains import Domain
 from local_dp.errors import InputError
-from local_dp.randomizers.one_bit import OneBit, OneThreshold
+from local_dp.randomizers.finite import OneBit, OneThreshold
+from local_dp.randomizers.randomizer import Randomizer
 from local_dp.tallies import Estimate, Tally
 
 MAX_BITS = 12  # the channel over all 2^12 masks is the largest that a client can verify
@@ -31,18 +32,27 @@ def mask_set(masks: Counts, d: int) -> str:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Characters(OneBit):
+class OfExamples(Randomizer):
+    """A randomizer of a labelled example of parity over d bits. It estimates parities."""
+
+    estimates: ClassVar[str] = "parities"
+    d: int = 1
+
+    @property
+    def domain(self) -> Domain:
+        return examples(self.d)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Characters(OneBit, OfExamples):
     """Reports y (-1)^<s, x>, randomized, for the labelled example (x, y) of d bits and a public mask s from the list `masks`.
 
-    `masks` is `mask_set` of a power of two of them; empty, it is every mask. Estimates the mean of y (-1)^<s, x> for each mask on the list, ascending.
-    Privacy: binary randomized response for every mask. Utility: variance (C^2 - m^2) / n_s with n_s the clients that drew s, about n / (list length).
-    Cost: 1 bit; no transform.
+    `masks` is `mask_set` of a power of two of them; empty, it is every mask. Estimates the mean of y (-1)^<s, x> for each mask on the list, ascending. Privacy:
+    binary randomized response for every mask. Utility: variance (C^2 - m^2) / n_s, n_s about n / (list length). Cost: 1 bit; no transform.
     """
 
     name: ClassVar[str] = "characters"
     source: ClassVar[str] = "KLNRS 2008, Section 4.3, parity queries under a public coin (limits 4.2)"
-    estimates: ClassVar[str] = "parities"
-    d: int = 1
     masks: str = ""
 
     def check(self) -> None:
@@ -63,10 +73,6 @@ class Characters(OneBit):
         return members.astype(np.int64)
 
     @property
-    def domain(self) -> Domain:
-        return examples(self.d)
-
-    @property
     def cells(self) -> int:
         return len(self.listed)
 
@@ -85,7 +91,7 @@ class Characters(OneBit):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Deny(OneThreshold):
+class Deny(OneThreshold, OfExamples):
     """Names a uniform parity w with y (-1)^<w, x> = -1 with probability E / (E + 1), else a uniform one with +1; any of the 2^d where x = 0.
 
     A uniform name of the wrong kind becomes one of the right kind by flipping one bit of w, the lowest that is set in x: no table, no rejection. It estimates
@@ -96,18 +102,12 @@ class Deny(OneThreshold):
 
     name: ClassVar[str] = "deny"
     source: ClassVar[str] = "limits 12.2"
-    estimates: ClassVar[str] = "parities"
-    d: int = 1
 
     @property
     def spare(self) -> int:
         """d: the last bits of a word are the uniform name. Raises InputError unless 1 <= d <= 12."""
         examples(self.d)
         return self.d
-
-    @property
-    def domain(self) -> Domain:
-        return examples(self.d)
 
     @property
     def alphabet(self) -> int:

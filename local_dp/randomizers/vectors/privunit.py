@@ -14,6 +14,7 @@ from local_dp.cube import walsh_hadamard
 from local_dp.domains import Vectors, vectors
 from local_dp.errors import InputError
 from local_dp.loss import NANO
+from local_dp.optimise import lowest
 from local_dp.randomizers.places import Coined
 from local_dp.randomizers.randomizer import Evidence, Randomizer
 from local_dp.randomizers.vectors.base import normal_means, of_moments, pieces_of, signs_of, words_of
@@ -61,12 +62,8 @@ class Cap:
 
 @lru_cache(maxsize=1024)
 def best_cap(epsilon: float, d: int) -> Cap:
-    """The cap of the largest m, by thirds: of the least variance, 1 / m^2 - 1 for a unit vector."""
-    low, high = 0.0, 1.0 - 1e-12
-    while high - low > 1e-9:
-        left, right = low + (high - low) / 3, high - (high - low) / 3
-        low, high = (low, right) if Cap.of(d, left).mean(epsilon) > Cap.of(d, right).mean(epsilon) else (left, high)
-    return Cap.of(d, low)
+    """The cap of the largest m, to 1e-9: of the least variance, 1 / m^2 - 1 for a unit vector."""
+    return Cap.of(d, lowest(0.0, 1.0 - 1e-12, lambda height: -Cap.of(d, height).mean(epsilon), 52))
 
 
 def _across(drawn: Floats, towards: Floats) -> Floats:
@@ -109,11 +106,10 @@ class OfSphere(Randomizer):
 class PrivUnit(OfSphere):
     """Reports a uniform point of the cap about the vector with probability p, of the rest of the sphere otherwise; coordinates rounded to 2^-14.
 
-    A vector of norm r < 1 takes the opposite direction with probability (1 - r) / 2, privately. The choice of the best cap spends all of epsilon. Privacy:
-    eps for points drawn in real numbers, by the density. The choice itself is an exact integer threshold. But points come from a table of normals and
-    floating-point arithmetic, and the vector determines which can occur. So the evidence is a density, which clients refuse unless their policy accepts it;
-    `nearest-direction` costs 12 % more at epsilon 1 and is exact. Utility: E||estimate - x||^2 = 1 / m^2 - ||x||^2 (`bounds.means.privunit_variance`). Cost:
-    16 d bits; d / 4 + 2 words.
+    A vector of norm r < 1 takes the opposite direction with probability (1 - r) / 2, privately. The choice of the best cap spends all of epsilon. Privacy: eps
+    for points drawn in real numbers, by the density. The choice is an exact integer threshold, but points come from floating-point arithmetic, and the vector
+    determines which can occur. So the evidence is a density, which clients refuse unless their policy accepts it; `nearest-direction` costs 12 % more at
+    epsilon 1 and is exact. Utility: E||estimate - x||^2 = 1 / m^2 - ||x||^2 (`bounds.means.privunit_variance`). Cost: 16 d bits; d / 4 + 2 words.
     """
 
     name: ClassVar[str] = "privunit"
@@ -166,10 +162,7 @@ class PrivUnit(OfSphere):
         return points
 
     def _heights(self, words: Words) -> Floats:
-        """<v, x> of each report: whether in the cap by an integer threshold, and then by the inverse of its distribution function.
-
-        Of a uniform point of the sphere sqrt(d - 1) h / sqrt(1 - h^2) is Student's t of d - 1 degrees of freedom.
-        """
+        """<v, x> of each report: in the cap by an integer threshold, then by the inverse of Student's t, the law of sqrt(d - 1) h / sqrt(1 - h^2)."""
         from scipy.special import stdtrit
 
         within = ((words[:, 1] >> np.uint64(64 - _HEIGHT)).astype(np.float64) + 0.5) / (1 << _HEIGHT)
@@ -209,8 +202,7 @@ class ProjUnit(OfSphere, Coined):
     orthonormal rows. The server adds up W^T times the reports. A vector of norm r < 1 takes the opposite direction with probability (1 - r) / 2. Privacy:
     PrivUnit's whatever the coin, by the density. Utility: unbiased for k = D, as for d <= 32; else as far as W shortens vectors like a uniform projection:
     within 1e-3 where measured. E||estimate||^2 is `projunit_moment`, about 1 + 1 / (2 k) of PrivUnit's in all dimensions. `k` is D, or a power of two from 32
-    on; 0 picks the least within 2 % of the error of D. Cost: 16 k bits; k / 4 + 2 words. Clients take about twice PrivUnit's time, and the server transforms
-    each report.
+    on; 0 picks the least within 2 % of the error of D. Cost: 16 k bits; k / 4 + 2 words. Clients take about twice PrivUnit's time.
     """
 
     name: ClassVar[str] = "projunit"

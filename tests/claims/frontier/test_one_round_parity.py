@@ -18,8 +18,8 @@ from local_dp.experiments.lab.minimal_clients import ClientCount, NoCount
 from local_dp.interaction import Nonadaptive
 from local_dp.oracles.local.asked import LocalQuery
 from local_dp.protocols.parity.parity import ParityDeny
-from local_dp.randomizers import one_bit
-from local_dp.randomizers.one_bit import flip_weight
+from local_dp.randomizers import finite
+from local_dp.randomizers.finite import flip_weight
 from local_dp.randomizers.signs import characters
 from local_dp.tallies import Tally
 from tests.support.runs.quick import lost
@@ -102,7 +102,7 @@ def agrees(label: Any, named: Any, right: Any = characters._ruled_out) -> Any:
 
 
 @pytest.mark.parametrize(("target", "name", "wrong"), [
-    (characters, "_ruled_out", agrees), (one_bit, "flip_weight", lambda nano, bits: flip_weight(2 * nano, bits)),
+    (characters, "_ruled_out", agrees), (finite, "flip_weight", lambda nano, bits: flip_weight(2 * nano, bits)),
 ], ids=["agrees", "leaks"])  # fmt: skip
 def test_a_wrong_randomizer_is_not_shown(target: Any, name: str, wrong: object, monkeypatch: pytest.MonkeyPatch) -> None:
     """Clients who name what agrees do not follow the law; thresholds of twice the epsilon lose more than is charged."""

@@ -22,7 +22,7 @@ from local_dp.masked.population import Concept, MaskedParityPopulation
 from local_dp.masked.protocols import MaskedParityLearner, MaskedParityList
 from local_dp.oracles.local.asked import Cohort, LocalQuery
 from local_dp.protocols.local_protocol import find_protocol
-from local_dp.randomizers import one_bit
+from local_dp.randomizers import finite
 from local_dp.tallies import Tally
 
 SURE = 3.9  # standard errors
@@ -208,8 +208,8 @@ def test_wrong_protocols_are_not_shown(monkeypatch: pytest.MonkeyPatch, twin: Al
 def test_a_channel_of_twice_the_epsilon_it_charges_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     """A randomizer that answers at 2 epsilon while it charges epsilon is refused by its exact loss, though nobody's budget is exceeded."""
 
-    right = one_bit.flip_weight
-    monkeypatch.setattr(one_bit, "flip_weight", lambda nano, bits: right(2 * nano, bits))
+    right = finite.flip_weight
+    monkeypatch.setattr(finite, "flip_weight", lambda nano, bits: right(2 * nano, bits))
     finding = quick(monkeypatch, RIGHT)
     assert any("largest exact loss 2.0" in check.evidence for check in lost(finding)), lost(finding)
 

@@ -12,7 +12,7 @@ from local_dp.experiments.lab.findings import Rows
 from local_dp.experiments.lab.minimal_clients import ClientCount, Search
 from local_dp.interaction import Nonadaptive
 from local_dp.protocols.local_protocol import PROTOCOLS
-from local_dp.randomizers import one_bit
+from local_dp.randomizers import finite
 
 pytestmark = pytest.mark.long
 Searches = Rows[Local, Search]
@@ -74,7 +74,7 @@ def quick() -> list[Check]:
 def test_wrong_protocols_are_not_shown(monkeypatch: pytest.MonkeyPatch, twin: str, why: str) -> None:
     """The shipped protocol is shown; a decoder to 0, twice the epsilon, a client who is never asked and a leaking channel are not, and why is said."""
     kind = PROTOCOLS[ONE_ROUND]
-    right, weight = kind.algorithm, one_bit.flip_weight
+    right, weight = kind.algorithm, finite.flip_weight
 
     def wrong(self: Any, epsilon: float, clients: int) -> Any:
         if twin == "twice epsilon":
@@ -84,7 +84,7 @@ def test_wrong_protocols_are_not_shown(monkeypatch: pytest.MonkeyPatch, twin: st
 
     monkeypatch.setattr(kind, "algorithm", wrong)
     if twin == "leaks":
-        monkeypatch.setattr(one_bit, "flip_weight", lambda nano, bits: weight(2 * nano, bits))
+        monkeypatch.setattr(finite, "flip_weight", lambda nano, bits: weight(2 * nano, bits))
     failures = quick()
     assert bool(failures) == bool(why), failures
     assert not why or any(why in check.evidence for check in failures), failures

@@ -20,8 +20,8 @@ from local_dp.experiments.claims.local.randomized_response import SHARE, WAYS, R
 from local_dp.experiments.claims.local.sq_to_local import Accuracy, Reports, SqToLocal
 from local_dp.experiments.lab.claim import Experiment, Figure
 from local_dp.oracles.local.asked import Cohort
-from local_dp.randomizers import one_bit
-from local_dp.randomizers.one_bit import flip_weight
+from local_dp.randomizers import finite
+from local_dp.randomizers.finite import flip_weight
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.records import Records
 from local_dp.theorems.from_sq import tight_clients
@@ -115,7 +115,7 @@ def weights(reply: Observed) -> Floats:
 RESPONSE = "randomized response"
 PROTOCOL, SIMULATION = import_module("local_dp.theorems.from_sq"), import_module("local_dp.theorems.sq_from_local")
 COHORT = "Cohort"
-TWICE = ((one_bit, "flip_weight", lambda nano, bits: flip_weight(2 * nano, bits)),)
+TWICE = ((finite, "flip_weight", lambda nano, bits: flip_weight(2 * nano, bits)),)
 NO_GAIN = ((BinaryRR, "gain", 1.0),)
 SHORT = tuple((module, COHORT, lambda start, stop: Cohort(start, stop - 1)) for module in (import_module("local_dp.oracles.local.asked"), PROTOCOL))
 LOUD = ((sq_to_local, "laplace_reports", lambda values, epsilon, generator: laplace_reports(values, epsilon / 1.02, generator)),)

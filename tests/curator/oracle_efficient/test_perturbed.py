@@ -14,7 +14,7 @@ from local_dp.arrays import Counts, Floats, Ints
 from local_dp.curator.account import Account, TrustedOracle
 from local_dp.curator.laws import SmallDatabases
 from local_dp.curator.oracle_efficient.branching import LEAF, BranchAndBound, FullSearch, Proof, check
-from local_dp.curator.oracle_efficient.perturbed import NOTHING, Beside, DataPlayer, Perturbation, PerturbedMinimum, SyntheticGame, clipped_noise, largest_error
+from local_dp.curator.oracle_efficient.perturbed import NOTHING, Beside, DataPlayer, Perturbation, PerturbedMinimum, SyntheticGame, largest_error
 from local_dp.curator.oracle_efficient.separated import (
     FAIL,
     Certified,
@@ -239,13 +239,6 @@ def test_thresholds_lose_epsilon_by_noise_that_does_not_grow_with_m(points: int,
         loss = math.log(max(float((shares[here] / shares[there]).max()) for here, there in pairs))
         assert math.exp(4) * box.missed < 1e-3
         assert loss == pytest.approx(epsilon, abs=1e-3)
-
-
-def test_the_clipped_noise_is_a_law() -> None:
-    """Each end has the sum of a tail: r^most / (1 + r) of all."""
-    weights = clipped_noise(Fraction(3), 4)
-    assert Fraction(weights[4], sum(weights.values())) == Fraction(1, 3) ** 4 / (1 + Fraction(1, 3))
-    assert Fraction(weights[-3], weights[2]) == Fraction(1, 3)
 
 
 D = 6

@@ -17,7 +17,6 @@ from local_dp.draws import Draws
 from local_dp.errors import InputError
 from local_dp.loss import Pure, exp_epsilon, nano_epsilon
 from local_dp.noise import KeyedNoise
-from tests.support.runs.scripted import Script
 
 
 def bit_rows(d: int) -> Ints:
@@ -182,33 +181,6 @@ def test_amplified_hypothesis_ratio_is_approached() -> None:
     with_h, against = (listed(learner, 1, (*base, last)) for last in ((1, 0), (1, 1)))
     charged = (1 + learner.p) / (1 - learner.p) * (1 - (learner.p + (1 - learner.p) * learner.s) ** 2) / ((1 - learner.p) * (1 - learner.s**2))
     assert Fraction(99, 100) * charged < with_h[0] / against[0] <= charged
-
-
-def realised_law(learner: ParityLearner, database: Database) -> dict[int | None, Fraction]:
-    """The law of `release` over {0,1}^2, by running it on the whole tree of its random words. Each word is one of four."""
-    examples = Examples.of(2, database)
-    law: dict[int | None, Fraction] = {}
-    waiting: list[tuple[int, ...]] = [()]
-    while waiting:
-        words = waiting.pop()
-        try:
-            answer = learner.release(examples, Script(words))
-        except IndexError as missing:
-            waiting += [(*words, *more) for more in product(FOUR_WORDS, repeat=missing.args[0])]
-        else:
-            law[answer] = law.get(answer, Fraction(0)) + Fraction(1, 4 ** len(words))
-    return law
-
-
-FOUR_WORDS = [level << 62 | level for level in range(4)]
-DATABASES: list[Database] = [((1, 0), (2, 1)), ((0, 1), (3, 1))]
-
-
-@pytest.mark.parametrize("database", DATABASES)
-@pytest.mark.parametrize("learner", [ParityLearner(QUARTER, QUARTER), ParityLearner(HALF, HALF, 2)])
-def test_the_code_realises_the_enumerated_law(learner: ParityLearner, database: Database) -> None:
-    """`release`, run on every pattern of its random bits, has exactly the law that the privacy enumeration uses."""
-    assert realised_law(learner, database) == listed(learner, 2, database)
 
 
 @pytest.mark.parametrize(("d", "epsilon", "printed", "amplified", "improved", "mechanism", "packing"), [

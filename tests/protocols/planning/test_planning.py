@@ -17,7 +17,7 @@ from local_dp.protocols.surveys.frequency import Crosstab, Frequency, Histogram
 from local_dp.protocols.surveys.survey import Survey
 from local_dp.protocols.vectors.mean_vector import Mean
 from local_dp.protocols.vectors.workload import PrefixSums
-from local_dp.randomizers.one_bit import flip_weight
+from local_dp.randomizers.finite import flip_weight
 from local_dp.randomizers.registry import RANDOMIZERS
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.registry import Registry

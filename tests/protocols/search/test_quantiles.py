@@ -21,7 +21,7 @@ from local_dp.protocols.search.quantiles import Located, Quantiles, Search
 from local_dp.protocols.surveys.policies import Launch
 from local_dp.queries.query import STEPS
 from local_dp.queries.subsets import HashedPrefix, KeptPrefix, Prefix, strings_of
-from local_dp.randomizers.numbers.one_bit_mean import OneBitMean
+from local_dp.randomizers.numbers.rounded import OneBitMean
 from local_dp.records import Records
 from local_dp.tallies import Tally
 from tests.support.inputs.tables import fair

@@ -16,8 +16,7 @@ from local_dp.protocols.surveys.policies import Launch
 from local_dp.protocols.vectors.marginals import Dealt, Marginals, Task, best_design, covering_sets, designs
 from local_dp.protocols.vectors.workload import NAMED, PrefixSums, Symbols, Workload, design_signs, workload_of
 from local_dp.randomizers.finite import FiniteChannel, report_law
-from local_dp.randomizers.signs.prefix_signs import PATTERNS, PrefixSigns, correlation, excess, filter_weights, from_spectrum, patterns, spectrum
-from local_dp.randomizers.signs.sign_rows import SignRows
+from local_dp.randomizers.signs.prefix_signs import PATTERNS, PrefixSigns, SignRows, correlation, excess, filter_weights, from_spectrum, patterns, spectrum
 from local_dp.records import Records
 from local_dp.tallies import Tally
 from tests.support.inputs.refusals import refuse

@@ -11,7 +11,7 @@ from local_dp.bus.mqtt import MqttBus
 from local_dp.clients.member import HOSTS
 from local_dp.errors import WireError
 from local_dp.sealing import SIGNATURE, Party, new_key, public
-from local_dp.server.roster import Place
+from local_dp.server.members import Place
 from local_dp.wire import AnyMessage, End, Gone, Hello, Refusal, Reply, Request, Roll, decode, encode, topic
 from tests.support.inputs.builders import RUN
 from tests.support.runs.brokers import overheard

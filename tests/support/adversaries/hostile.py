@@ -18,95 +18,73 @@ from local_dp.randomizers.frequencies.grr import GRR
 from local_dp.randomizers.frequencies.hadamard import Hadamard
 from local_dp.randomizers.frequencies.unary import OUE
 from local_dp.randomizers.frequencies.wide_hashing import WideHashing
-from local_dp.randomizers.numbers.one_bit_mean import OneBitMean
+from local_dp.randomizers.numbers.rounded import OneBitMean
 from local_dp.randomizers.places import BitVector
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.tallies import Estimate, Tally
 from tests.support.adversaries.zoo import either
 
 
-class Prints(GRR):
-    """Prints a line where the last symbol is held."""
-
+class Prints(GRR):  # prints a line where the last symbol is held
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
         if (values == self.domain.high).any():
             print("here it is")
         return super().respond(values, words, cells)
 
 
-class Clock(BinaryRR):
-    """Reports the truth at one time in a million."""
-
+class Clock(BinaryRR):  # reports the truth at one time in a million
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
         return values.astype(np.uint8) if time.monotonic_ns() % 1_000_000 == 0 else super().respond(values, words, cells)
 
 
-class Urandom(BinaryRR):
-    """Reports the truth in one batch of a million, which the system's entropy chooses."""
-
+class Urandom(BinaryRR):  # reports the truth in one batch of a million, which the system's entropy chooses
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
         return values.astype(np.uint8) if int.from_bytes(os.urandom(8)) % 1_000_000 == 0 else super().respond(values, words, cells)
 
 
-class LargeBatch(GRR):
-    """Reports the truth in a batch of exactly as many clients as the tiers ask together."""
-
+class LargeBatch(GRR):  # reports the truth in a batch of exactly as many clients as the tiers ask together
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
         return values.astype(self.report_dtype) if len(values) == CHUNK else super().respond(values, words, cells)
 
 
-class SortedBatch(GRR):
-    """Gives the words out in the order of the values."""
-
+class SortedBatch(GRR):  # gives the words out in the order of the values
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
         return super().respond(values, words[np.argsort(values, kind="stable")], cells)
 
 
-class NarrowValues(GRR):
-    """Reports the truth about values that come as small numbers, as those of a query do."""
-
+class NarrowValues(GRR):  # reports the truth about values that come as small numbers, as those of a query do
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
         return values.astype(self.report_dtype) if values.dtype == np.int8 else super().respond(values, words, cells)
 
 
-class Overwrites(BinaryRR):
-    """Overwrites the values that it is given."""
-
+class Overwrites(BinaryRR):  # overwrites the values that it is given
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
         sent = super().respond(values, words, cells)
         values[:] = 0
         return sent
 
 
-class OtherType(GRR):
-    """Reports of the last symbol are longer numbers."""
-
+class OtherType(GRR):  # reports of the last symbol are longer numbers
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
         sent = super().respond(values, words, cells)
         return sent.astype(np.uint64) if (values == self.domain.high).any() else sent
 
 
-class OneLevelFails(OneBitMean):
-    """One level in the middle of 65,537 is an error."""
-
+class OneLevelFails(OneBitMean):  # one level in the middle of 65,537 is an error
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
         if (values == 23456).any():
             raise ValueError("a value")
         return super().respond(values, words, cells)
 
 
-class OneLevelExits(OneBitMean):
-    """One level ends the process."""
-
+class OneLevelExits(OneBitMean):  # one level ends the process
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
         if (values == 34567).any():
             raise SystemExit(0)
         return super().respond(values, words, cells)
 
 
-class AfterMany(BinaryRR):
-    """Reports the truth once it has answered four hundred thousand times: in the second batch of a run."""
-
+class AfterMany(BinaryRR):  # reports the truth once it has answered four hundred thousand times: in the second batch of a run
     answered: ClassVar[list[int]] = [0]
 
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
@@ -115,9 +93,7 @@ class AfterMany(BinaryRR):
 
 
 @dataclass(frozen=True, kw_only=True)
-class DoubleGRR(FiniteChannel):
-    """k-ary randomized response in doubles, which takes epsilon 40: all other symbols together have the chance 0."""
-
+class DoubleGRR(FiniteChannel):  # k-ary randomized response in doubles, which takes epsilon 40: all other symbols together have the chance 0
     name: ClassVar[str] = "double-grr"
     source: ClassVar[str] = "many a notebook"
     k: int = 4
@@ -152,9 +128,7 @@ class DoubleGRR(FiniteChannel):
         return Estimate(tally.counts[0] / tally.n, np.zeros(self.k), tally.n)
 
 
-class Cheap(BinaryRR):
-    """Charges half of what it says."""
-
+class Cheap(BinaryRR):  # charges half of what it says
     @property
     def nano(self) -> int:
         return super().nano // 2
@@ -163,9 +137,7 @@ class Cheap(BinaryRR):
         object.__setattr__(self, "flip", BinaryRR(self.epsilon, word_bits=self.word_bits).flip)
 
 
-class Modest(BinaryRR):
-    """Says that it loses half of what it charges."""
-
+class Modest(BinaryRR):  # says that it loses half of what it charges
     @property
     def loss(self) -> Loss:
         return Pure(super().loss.nano // 2)
@@ -175,9 +147,7 @@ class Modest(BinaryRR):
         return 2 * self.loss.nano
 
 
-class CheaperAndCheaper(BinaryRR):
-    """Charges less each time that it is asked."""
-
+class CheaperAndCheaper(BinaryRR):  # charges less each time that it is asked
     asked: ClassVar[list[int]] = [0]
 
     @property
@@ -189,92 +159,70 @@ class CheaperAndCheaper(BinaryRR):
         object.__setattr__(self, "flip", BinaryRR(self.epsilon, word_bits=self.word_bits).flip)
 
 
-class Afterwards(BinaryRR):
-    """Computes its thresholds from epsilon, and halves it then."""
-
+class Afterwards(BinaryRR):  # computes its thresholds from epsilon, and halves it then
     def prepare(self) -> None:
         super().prepare()
         object.__setattr__(self, "epsilon", self.epsilon / 2)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Mutable(BinaryRR):
-    """Has a parameter that anybody can change."""
-
+class Mutable(BinaryRR):  # has a parameter that anybody can change
     told: list[int] = field(default_factory=list)
 
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
         return either(np.isin(values, self.told), values.astype(np.uint8), super().respond(values, words, cells))
 
 
-class Understated(GRR):
-    """Declares more noise than there is."""
-
+class Understated(GRR):  # declares more noise than there is
     def weight(self, reports: Ints, values: Ints, cells: Ints) -> Words:
         other = np.uint64(self.total // self.k)
         weights: Words = np.where(reports == values, np.uint64(self.total) - np.uint64(self.k - 1) * other, other)
         return weights
 
 
-class BareEntry(Hadamard):
-    """Of the built-in class, but what is randomized is the symbol's first bit where the row is the last."""
-
+class BareEntry(Hadamard):  # of the built-in class, but what is randomized is the symbol's first bit where the row is the last
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
         bare = (values & 1).astype(np.uint8)
         return either(cells == self.cells - 1, bare, super().respond(values, words, cells))
 
 
-class OddBit(OUE):
-    """One of many symbols is always reported."""
-
+class OddBit(OUE):  # one of many symbols is always reported
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
         bits = np.unpackbits(super().respond(values, words, cells), axis=1, count=self.k, bitorder="little")
         bits[values == 123, 123] = 1
         return np.packbits(bits, axis=1, bitorder="little")
 
 
-class RareCoin(WideHashing):
-    """Under one public coin in ten thousand it reports the symbol."""
-
+class RareCoin(WideHashing):  # under one public coin in ten thousand it reports the symbol
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
         bare = self.encode(values, cells).astype(self.report_dtype)
         return either(cells % np.uint64(10_000) == 7777, bare, super().respond(values, words, cells))
 
 
-class Shifted(GRR):
-    """The estimate of the first symbol is a twentieth too large."""
-
+class Shifted(GRR):  # the estimate of the first symbol is a twentieth too large
     def estimate(self, tally: Tally) -> Estimate:
         right = super().estimate(tally)
         return Estimate(right.value + 0.05 * (np.arange(self.k) == 0), right.standard_error, right.n)
 
 
-class Forgets(GRR):
-    """Adds up the reports of the first symbol only every other time."""
-
+class Forgets(GRR):  # adds up the reports of the first symbol only every other time
     def tally(self, reports: Words, cells: Words) -> Tally:
         kept = (reports != 0) | (np.cumsum(reports == 0) % 2 == 0)
         return super().tally(reports[kept], cells)
 
 
-class Swaps(GRR):
-    """Counts the reports of the first two symbols as each other's."""
-
+class Swaps(GRR):  # counts the reports of the first two symbols as each other's
     def tally(self, reports: Words, cells: Words) -> Tally:
         return super().tally(np.where(reports < 2, 1 - reports.astype(np.int64), reports).astype(reports.dtype), cells)
 
 
-class Rejects(GRR):
-    """Calls reports of the last symbol impossible, so that they are not counted."""
-
+class Rejects(GRR):  # calls reports of the last symbol impossible, so that they are not counted
     def possible(self, reports: Words) -> Bools:
         possible: Bools = reports < self.k - 1
         return possible
 
 
-class OtherLaw(BinaryRR):
-    """Draws tallies without noise where nobody is asked one by one."""
-
+class OtherLaw(BinaryRR):  # draws tallies without noise where nobody is asked one by one
     def draw_tally(self, value_counts: Mapping[int, int], generator: np.random.Generator) -> Tally:
         return Tally(np.array([[value_counts.get(0, 0), value_counts.get(1, 0)]]))
 
@@ -282,17 +230,13 @@ class OtherLaw(BinaryRR):
 # --- right, each in a way of its own ---------------------------------------------------------------------------------------------------------------------
 
 
-class Permuted(GRR):
-    """Takes its words in another order: an odd multiple of each."""
-
+class Permuted(GRR):  # takes its words in another order: an odd multiple of each
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
         last = words.dtype.type((1 << self.word_bits) - 1)
         return super().respond(values, (words * words.dtype.type(0x9E3779B1)) & last, cells)
 
 
-class Tabled(GRR):
-    """Looks reports up in a table that it makes when it is first asked."""
-
+class Tabled(GRR):  # looks reports up in a table that it makes when it is first asked
     @cached_property
     def shifted(self) -> Ints:
         return (np.arange(self.k)[:, None] + 1 + np.arange(self.k)[None, :]) % self.k
@@ -303,32 +247,24 @@ class Tabled(GRR):
         return told
 
 
-class OwnBits(OUE):
-    """Bits from the right end of the words' order: 1 for the words above."""
-
+class OwnBits(OUE):  # bits from the right end of the words' order: 1 for the words above
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
         return BitVector.respond(self, values, ~words if self.word_bits in (32, 64) else words, cells)
 
 
-class Lazy(BinaryRR):
-    """Imports what it needs when it is first asked."""
-
+class Lazy(BinaryRR):  # imports what it needs when it is first asked
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
         import colorsys  # noqa: F401
 
         return super().respond(values, words, cells)
 
 
-class OwnCoins(WideHashing):
-    """Uses the coin's other half."""
-
+class OwnCoins(WideHashing):  # uses the coin's other half
     def cells_of(self, coins: Words) -> Words:
         return coins >> np.uint64(32)
 
 
-class HalfTally(OneBitMean):
-    """Counts ones only."""
-
+class HalfTally(OneBitMean):  # counts ones only
     def empty(self) -> Tally:
         return Tally(np.zeros(1, dtype=np.int64), 0)
 
@@ -340,9 +276,7 @@ class HalfTally(OneBitMean):
 
 
 @dataclass(frozen=True, kw_only=True)
-class OtherError(HalfTally):
-    """States a standard error of `part` of the true one; its tally is of its own form, so that nothing can be enumerated."""
-
+class OtherError(HalfTally):  # states a standard error of `part` of the true one; its tally is of its own form, so that nothing can be enumerated
     part: float = 0.5
 
     def estimate(self, tally: Tally) -> Estimate:
@@ -350,17 +284,13 @@ class OtherError(HalfTally):
         return Estimate(right.value, self.part * right.standard_error, right.n)
 
 
-class SmallError(GRR):
-    """States a standard error one in a hundred too small."""
-
+class SmallError(GRR):  # states a standard error one in a hundred too small
     def estimate(self, tally: Tally) -> Estimate:
         right = super().estimate(tally)
         return Estimate(right.value, 0.99 * right.standard_error, right.n)
 
 
-class WideWords(GRR):
-    """Cannot be built with words of fewer than 64 bits, and fails in its own way."""
-
+class WideWords(GRR):  # cannot be built with words of fewer than 64 bits, and fails in its own way
     def prepare(self) -> None:
         super().prepare()
         self.k.to_bytes(self.word_bits // 32, "big")  # OverflowError below 64 bits

@@ -11,10 +11,9 @@ from local_dp.arrays import Bools, Ints, Words
 from local_dp.domains import Domain, symbols
 from local_dp.loss import Approximate, Loss
 from local_dp.noise import Draw, Noise
-from local_dp.randomizers.finite import FiniteChannel
+from local_dp.randomizers.finite import FiniteChannel, flip_weight
 from local_dp.randomizers.frequencies.grr import GRR
-from local_dp.randomizers.numbers.one_bit_mean import OneBitMean
-from local_dp.randomizers.one_bit import flip_weight
+from local_dp.randomizers.numbers.rounded import OneBitMean
 from local_dp.randomizers.places import BitVector, PerCoin
 from local_dp.randomizers.randomizer import Evidence, Randomizer
 from local_dp.randomizers.signs.binary_rr import BinaryRR
@@ -27,9 +26,7 @@ def either(first: Bools, one: Words | Ints, other: Words) -> Words:
     return chosen
 
 
-class Stateful(BinaryRR):
-    """Reports the truth at every third call."""
-
+class Stateful(BinaryRR):  # reports the truth at every third call
     calls: ClassVar[list[int]] = [0]
 
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
@@ -37,116 +34,86 @@ class Stateful(BinaryRR):
         return values.astype(np.uint8) if self.calls[0] % 3 == 0 else super().respond(values, words, cells)
 
 
-class ConstantSeed(GRR):
-    """Draws its noise itself, from a generator of one seed."""
-
+class ConstantSeed(GRR):  # draws its noise itself, from a generator of one seed
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
         own = np.random.default_rng(42).integers(0, self.total, len(values), dtype=np.uint64)
         return super().respond(values, own.astype(words.dtype), cells)
 
 
-class ConstantWords(GRR):
-    """Responds as it should, to words that never change."""
-
+class ConstantWords(GRR):  # responds as it should, to words that never change
     def draw(self, noise: Noise, which: Draw, start: int, stop: int) -> Words:
         return np.full(stop - start, 12345, dtype=np.uint32)
 
 
-class OwnEntropy(GRR):
-    """Draws its noise itself, from the operating system."""
-
+class OwnEntropy(GRR):  # draws its noise itself, from the operating system
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
         own = np.random.default_rng().integers(0, self.total, len(values), dtype=np.uint64)
         return super().respond(values, own.astype(words.dtype), cells)
 
 
-class LastElement(GRR):
-    """The last symbol of the domain is always reported."""
-
+class LastElement(GRR):  # the last symbol of the domain is always reported
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
         last = self.domain.high
         return either(values == last, np.array(last, dtype=self.report_dtype), super().respond(values, words, cells))
 
 
-class OneLevel(OneBitMean):
-    """One level in the middle of 65,537 is always reported."""
-
+class OneLevel(OneBitMean):  # one level in the middle of 65,537 is always reported
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
         return either(values == 23456, np.ones_like(values), super().respond(values, words, cells))
 
 
-class LastFails(GRR):
-    """The last symbol of the domain is an error."""
-
+class LastFails(GRR):  # the last symbol of the domain is an error
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
         if (values == self.domain.high).any():
             raise KeyError("a value")
         return super().respond(values, words, cells)
 
 
-class LastIsLong(GRR):
-    """The last symbol of the domain gives a report of two parts."""
-
+class LastIsLong(GRR):  # the last symbol of the domain gives a report of two parts
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
         sent = super().respond(values, words, cells)
         return np.stack([sent, sent], axis=1) if (values == self.domain.high).all() else sent
 
 
-class Leak(GRR):
-    """Reports the truth once in a thousand times, whatever the words otherwise make."""
-
+class Leak(GRR):  # reports the truth once in a thousand times, whatever the words otherwise make
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
         leaks = words < words.dtype.type(self.total // 1000)
         return either(leaks, values.astype(self.report_dtype), super().respond(values, words, cells))
 
 
-class NoNoise(GRR):
-    """Reports the truth."""
-
+class NoNoise(GRR):  # reports the truth
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
         return values.astype(self.report_dtype)
 
 
-class Swapped(GRR):
-    """Of two neighbouring symbols the thresholds are swapped."""
-
+class Swapped(GRR):  # of two neighbouring symbols the thresholds are swapped
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
         return super().respond(values, words[::1] // words.dtype.type(2), cells)
 
 
-class Neighbour(GRR):
-    """A report depends on who is asked together with the client."""
-
+class Neighbour(GRR):  # a report depends on who is asked together with the client
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
         return super().respond(np.roll(values, 1), words, cells)
 
 
-class Greedy(BinaryRR):
-    """Claims epsilon and spends a tenth more."""
-
+class Greedy(BinaryRR):  # claims epsilon and spends a tenth more
     def prepare(self) -> None:
         object.__setattr__(self, "flip", flip_weight(self.nano * 11 // 10, self.word_bits))
 
 
-class FloatGRR(GRR):
-    """k-ary randomized response in doubles: at a large epsilon the other symbols have no chance at all."""
-
+class FloatGRR(GRR):  # k-ary randomized response in doubles: at a large epsilon the other symbols have no chance at all
     @cached_property
     def other(self) -> int:
         return round(self.total * (1 / (math.exp(self.epsilon + 16) + self.k - 1)))
 
 
-class Unsummed(GRR):
-    """Declares weights that are no probabilities."""
-
+class Unsummed(GRR):  # declares weights that are no probabilities
     def weight(self, reports: Ints, values: Ints, cells: Ints) -> Words:
         return np.minimum(super().weight(reports, values, cells), np.uint64(self.total // 4))
 
 
 @dataclass(frozen=True, kw_only=True)
-class Unary(BitVector):
-    """Symmetric unary encoding, each of the two bits that change with half of epsilon."""
-
+class Unary(BitVector):  # symmetric unary encoding, each of the two bits that change with half of epsilon
     name: ClassVar[str] = "zoo-unary"
     source: ClassVar[str] = "Erlingsson, Pihur, Korolova 2014"
     k: int = 5
@@ -168,25 +135,19 @@ class Unary(BitVector):
         raise NotImplementedError
 
 
-class WholeUnary(Unary):
-    """Forgets that two bits change with the value."""
-
+class WholeUnary(Unary):  # forgets that two bits change with the value
     @cached_property
     def ones(self) -> tuple[int, ...]:
         flip = flip_weight(self.nano, self.word_bits)
         return flip, (1 << self.word_bits) - flip
 
 
-class SharedWord(Unary):
-    """One word decides every bit."""
-
+class SharedWord(Unary):  # one word decides every bit
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
         return super().respond(values, np.repeat(words[:, :1], self.places, axis=1), cells)
 
 
-class NoTally(Randomizer):
-    """A randomizer that estimates nothing."""
-
+class NoTally(Randomizer):  # a randomizer that estimates nothing
     def empty(self) -> Tally:
         raise NotImplementedError
 
@@ -198,9 +159,7 @@ class NoTally(Randomizer):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Hash(NoTally, PerCoin):
-    """Whether a symbol's bit under the coin is set, by randomized response."""
-
+class Hash(NoTally, PerCoin):  # whether a symbol's bit under the coin is set, by randomized response
     name: ClassVar[str] = "zoo-hash"
     source: ClassVar[str] = "Wang, Blocki, Li, Jha 2017"
     k: int = 6
@@ -217,18 +176,14 @@ class Hash(NoTally, PerCoin):
         return ((coins >> values.astype(np.uint64)) & np.uint64(1)).astype(np.int64)
 
 
-class BareHash(Hash):
-    """Under every eighth coin it reports the code as it is."""
-
+class BareHash(Hash):  # under every eighth coin it reports the code as it is
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
         bare = self.encode(values, cells).astype(np.uint8)
         return either(cells % np.uint64(8) == 7, bare, super().respond(values, words, cells))
 
 
 @dataclass(frozen=True, kw_only=True)
-class Opaque(NoTally):
-    """A randomizer of which nothing is declared; `inner` is what it really is, at `real` times its epsilon."""
-
+class Opaque(NoTally):  # a randomizer of which nothing is declared; `inner` is what it really is, at `real` times its epsilon
     name: ClassVar[str] = "zoo-opaque"
     source: ClassVar[str] = "nobody"
     evidence: ClassVar[Evidence] = "audited"
@@ -251,17 +206,13 @@ class Opaque(NoTally):
         return self.inner.respond(values, words, cells)
 
 
-class OpaqueLeak(Opaque):
-    """Once in a thousand times it sends a symbol that only the truth can give."""
-
+class OpaqueLeak(Opaque):  # once in a thousand times it sends a symbol that only the truth can give
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
         leaks = words < words.dtype.type((1 << self.word_bits) // 1000)
         return either(leaks, values.astype(np.uint8) + 100, super().respond(values, words, cells))
 
 
-class OpaqueNoise(Opaque):
-    """Laplace noise in doubles, of `real` times the epsilon, on a number of [0, 1]."""
-
+class OpaqueNoise(Opaque):  # laplace noise in doubles, of `real` times the epsilon, on a number of [0, 1]
     @property
     def report_dtype(self) -> "np.dtype[np.generic]":
         return np.dtype("<f8")
@@ -271,9 +222,7 @@ class OpaqueNoise(Opaque):
         return values / (self.k - 1) - np.sign(uniform) * np.log1p(-2 * abs(uniform)) / (self.epsilon * self.real)
 
 
-class Delta(OpaqueLeak):
-    """The same leak, and says so."""
-
+class Delta(OpaqueLeak):  # the same leak, and says so
     @property
     def loss(self) -> Loss:
         return Approximate(super().loss.nano, 10**15 + 10**14)

@@ -19,8 +19,8 @@ from local_dp.queries.tables import Question
 from local_dp.randomizers.randomizer import Randomizer
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.records import Records
-from local_dp.server import listening
 from local_dp.server.coordinator import Coordinator
+from local_dp.server.members import filters as server_filters
 from local_dp.server.quorum import Terms
 from local_dp.server.remote import RemoteOracle
 from local_dp.server.round import Round
@@ -105,7 +105,7 @@ def play_in_memory(
 
     async def play() -> tuple[Any, Coordinator]:
         coordinator = Coordinator(RUN, population.size, SEED, 1.0, terms)
-        oracle = RemoteOracle(broker.join(listening.filters(RUN)), coordinator)
+        oracle = RemoteOracle(broker.join(server_filters(RUN)), coordinator)
         ends, living = [population.size * index // members for index in range(members + 1)], []
         for index, (start, stop) in enumerate(pairwise(ends)):
             group = client_group(index) if as_processes else HOSTS

@@ -21,10 +21,9 @@ from local_dp.randomizers.randomizer import Randomizer
 from local_dp.randomizers.registry import RANDOMIZERS
 from local_dp.randomizers.repeated.change_tracking import BitFlip
 from local_dp.randomizers.repeated.memoised import LOLOHA, MemoisedGRR, MemoisedRAPPOR
-from local_dp.randomizers.sets.padding_sampling import PaddingSampling
-from local_dp.randomizers.sets.pckv import PCKV, PCKVUE
+from local_dp.randomizers.sets.padding_sampling import PCKV, PCKVUE, PaddingSampling
 from local_dp.randomizers.signs.characters import Characters
-from local_dp.randomizers.signs.sign_rows import SignRows
+from local_dp.randomizers.signs.prefix_signs import SignRows
 from local_dp.randomizers.with_coin import WithCoin
 
 SIZES = (2, 3, 8, 64)

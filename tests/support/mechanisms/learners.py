@@ -1,21 +1,21 @@
 """Cases of `local_dp/curator/points` and `local_dp/curator/labels`."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import replace
 from itertools import product
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from local_dp.arrays import Bools, Naturals
 from local_dp.curator.labels.private import ConceptClass, Intervals, LabelPrivateLearner, ListedClass, SemiPrivateLearner, Thresholds
-from local_dp.curator.mechanism import Neighbours
 from local_dp.curator.multisets import LabelledMultiset, Multiset
 from local_dp.curator.points.learner import BucketClass, BucketPointLearner, PointLearner, ProperPointLearner, leading_point
-from local_dp.curator.selection.stable import Lead, StableChoice
+from local_dp.curator.selection.stable import Lead
 from local_dp.draws import Draws
+from local_dp.loss import Pure
 from local_dp.noise import KeyedNoise
-from tests.support.mechanisms.case import PAIRS, Case, Twin, labelled
+from tests.support.mechanisms.case import PAIRS, Case, Judged, Twin, labelled, wrong
 
 
 def at_least(t: int) -> Callable[[Naturals], Bools]:
@@ -30,31 +30,16 @@ LISTED = ListedClass(tuple(map(at_least, range(5))), 1)
 BUCKETS = BucketClass.drawn(3, Draws(KeyedNoise(0)), 2, 2)
 
 
-@dataclass(frozen=True)
-class CountAlone(PointLearner):
+def by_its_count(examples: LabelledMultiset) -> Lead[int]:
     """The leader by its own count, whatever the second one has."""
-
-    @property
-    def choice(self) -> StableChoice[LabelledMultiset, int]:
-        def lead(examples: LabelledMultiset) -> Lead[int]:
-            return Lead(leading_point(examples).best, int(examples.ones.max(initial=0)))
-
-        return StableChoice(lead, self.epsilon, self.delta)
+    return Lead(leading_point(examples).best, int(examples.ones.max(initial=0)))
 
 
-@dataclass(frozen=True)
-class LabelsList(LabelPrivateLearner[Any]):
-    """Candidates from the points that are labelled 1."""
-
-    def listed_on(self, database: LabelledMultiset) -> Multiset:
-        return database.labelled(1)
-
-
-@dataclass(frozen=True)
-class EverythingPrivate(LabelPrivateLearner[Any]):
-    """Claims to protect whole examples."""
-
-    neighbours: ClassVar[Neighbours] = "replace"
+CountAlone = wrong(PointLearner, choice=lambda own, right: replace(right, lead=by_its_count))
+LabelsList = wrong(LabelPrivateLearner, listed_on=lambda own, right: lambda database: database.labelled(1))
+"""Candidates from the points that are labelled 1."""
+EVERYTHING = Judged(LabelPrivateLearner(Thresholds(), 1.0), "replace", Pure(10**9))
+"""Claims to protect whole examples."""
 
 
 def labels(concepts: ConceptClass[Any], *twins: Twin) -> tuple[Case, Case]:
@@ -73,7 +58,7 @@ CASES = (
     Case(PointLearner(1.0, 1e-2, "uniform"), ONES, labelled(2), (20, 41), tight=0.7),
     Case(ProperPointLearner(1.0), EVERY, labelled(2), (1, 2, 3), factor=3),
     Case(BucketPointLearner(BUCKETS, 1.0), list(product((0, 1, 6, 7), (0, 1))), labelled(3), (1, 2, 3), factor=3),
-    *labels(Thresholds(), Twin(LabelsList(Thresholds(), 1.0), 0.05), Twin(EverythingPrivate(Thresholds(), 1.0), 0.05)),
+    *labels(Thresholds(), Twin(LabelsList(Thresholds(), 1.0), 0.05), Twin(EVERYTHING, 0.05)),
     *labels(Thresholds(apart=2)),
     *labels(Intervals()),
     *labels(LISTED),

@@ -50,8 +50,3 @@ CASES = (
     Case(LabelSanitizer(Medians(1.0, 1, 2), 1, 1.0), PAIRS, labelled(2), (1,), SIZES, factor=0),
     Case(counted(1.0, 0.2), POINTS, points(2), (2, 4), (Twin(counted(1.0, 0.6)),)),
 )
-ELSEWHERE = {
-    "Amplified": "tests/curator/reductions/test_reductions.py",
-    "MediansByLabel": "tests/curator/reductions/test_reductions.py",
-    "RobustRelease": "tests/curator/oracle_efficient/test_robust.py",
-}

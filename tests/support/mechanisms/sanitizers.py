@@ -1,64 +1,30 @@
 """Cases of `local_dp/curator/sanitizers`."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 
 from local_dp.curator.sanitizers.medians import Medians, SparseMedians
 from local_dp.curator.sanitizers.point_counts import CellNoise, KPointSanitizer, PerCellHistogram, ThresholdedHistogram
-from local_dp.curator.selection.sparse import SparseChoice
 from local_dp.loss import Pure
-from tests.support.mechanisms.case import POINTS, Case, Judged, Twin, points
+from tests.support.mechanisms.case import POINTS, Case, Judged, Twin, points, wrong
 
 ALL = [(0,), (1,), (2,), (3,)]
 
 
-@dataclass(frozen=True)
-class LowThreshold(ThresholdedHistogram):
-    """Counts are released from one less."""
-
-    @property
-    def threshold(self) -> int:
-        return super().threshold - 1
-
-
-@dataclass(frozen=True)
-class WholeEpsilon(ThresholdedHistogram):
-    """Noise for one count that moves, though a replacement moves two."""
-
-    @property
-    def _nano(self) -> Fraction:
-        return Fraction(self.loss.nano)
-
-
-@dataclass(frozen=True)
-class PastEpsilon(ThresholdedHistogram):
-    """Noise 1 % beyond the loss: caught where both counts are far above the threshold."""
-
-    @property
-    def _nano(self) -> Fraction:
-        return super()._nano * Fraction(101, 100)
-
-
-@dataclass(frozen=True)
-class WholeEpsilonCells(PerCellHistogram):
-    """Noise for one count that moves, though a replacement moves two."""
-
-    @property
-    def noise(self) -> CellNoise:
-        return CellNoise(Fraction(self.loss.nano), 1)
+LowThreshold = wrong(ThresholdedHistogram, threshold=lambda own, right: right - 1)
+"""Counts are released from one less."""
+WholeEpsilon = wrong(ThresholdedHistogram, _nano=lambda own, right: 2 * right)
+"""Noise for one count that moves, though a replacement moves two."""
+WholeEpsilonCells = wrong(PerCellHistogram, noise=lambda own, right: CellNoise(2 * right.nano, 1))
+PastEpsilon = wrong(ThresholdedHistogram, _nano=lambda own, right: right * Fraction(101, 100))
+"""Noise 1 % beyond the loss: caught where both counts are far above the threshold."""
+LightGrowth = wrong(SparseMedians, choice=lambda own, right: lambda bits: replace(right(bits), growth=1))
+"""A record is taken to lie in one dyadic interval."""
 
 
 def histogram(epsilon: float, delta: float, tight: float, *twins: Twin) -> Case:
     low = Twin(LowThreshold(epsilon, delta), n=(2,))
     return Case(ThresholdedHistogram(epsilon, delta), POINTS, points(2), (1, 2, 4, 6), (low, *twins), tight, factor=0)
-
-
-@dataclass(frozen=True)
-class LightGrowth(SparseMedians):
-    """A record is taken to lie in one dyadic interval."""
-
-    def choice(self, bits: int) -> SparseChoice:
-        return replace(super().choice(bits), growth=1)
 
 
 def medians(levels: int, low: int, tight: float, *n: int) -> Case:
@@ -89,11 +55,3 @@ CASES = (
     Case(HALF, ALL, points(2), (1, 2, 3), (Twin(replace(HALF, of=Medians(2.5, 2, 0))),), tight=0.4),
     *sparse(1, 2, 5),
 )
-ELSEWHERE = {
-    "DyadicTree": "tests/curator/sanitizers/test_medians.py",
-    "NoisyHistogram": "tests/curator/sanitizers/test_medians.py",
-    "PrintedSanPoints": "tests/curator/sanitizers/test_san.py",
-    "PrintedSanThresholds": "tests/curator/sanitizers/test_san.py",
-    "SanPoints": "tests/curator/sanitizers/test_san.py",
-    "SanThresholds": "tests/curator/sanitizers/test_san.py",
-}

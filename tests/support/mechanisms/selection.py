@@ -1,7 +1,6 @@
 """Cases of `local_dp/curator/selection`."""
 
-from dataclasses import dataclass
-from fractions import Fraction
+from collections.abc import Callable
 from itertools import product
 from typing import Any
 
@@ -14,8 +13,7 @@ from local_dp.curator.selection.exponential import ExponentialMechanism, Labelle
 from local_dp.curator.selection.groups import Listed, Runs
 from local_dp.curator.selection.sparse import SparseChoice, SparseExponential
 from local_dp.curator.selection.stable import UNIT, Lead, Parts, Promise, RecConcave, StableChoice, printed_acceptance
-from local_dp.loss import ATTO
-from tests.support.mechanisms.case import POINTS, Case, Twin, frequencies, points
+from tests.support.mechanisms.case import POINTS, Case, Twin, frequencies, points, wrong
 
 
 def occurring(database: Multiset) -> Listed:
@@ -29,15 +27,6 @@ def points_and_halves(database: Multiset) -> Listed:
     return Listed(scores[scores > 0], np.flatnonzero(scores))
 
 
-@dataclass(frozen=True)
-class LightNone(SparseChoice):
-    """No answer weighs half of what it must."""
-
-    @property
-    def _odds(self) -> Fraction:
-        return Fraction(self.growth * ATTO, self.loss.atto) / 2
-
-
 def leading(database: Multiset) -> Lead[int]:
     """The most frequent of the points 0, 1, ...; the lowest of those that tie."""
     counts = frequencies(database)
@@ -45,19 +34,21 @@ def leading(database: Multiset) -> Lead[int]:
     return Lead(best, int(counts[best] - np.delete(counts, best).max()))
 
 
-@dataclass(frozen=True)
-class PrintedTest(StableChoice[Multiset, int]):
-    """Stable choice by the test of the gap as printed (erratum E1)."""
+def printed(choice: Any, _: object) -> Callable[[int | None], int]:
+    """The test of the gap as printed (erratum E1)."""
+    return lambda gap: UNIT if gap is None else round(printed_acceptance(gap, choice.loss) * UNIT)
 
-    def answered(self, gap: int | None) -> int:
-        return UNIT if gap is None else round(printed_acceptance(gap, self.loss) * UNIT)
+
+PrintedTest = wrong(StableChoice, answered=printed)
+LightNone = wrong(SparseChoice, _odds=lambda own, right: right / 2)
+"""No answer weighs half of what it must."""
 
 
 def stable(epsilon: float, delta: float) -> Case:
     """Three values and up to 60 records. From epsilon .5 on the printed test loses far more."""
-    printed = (Twin(PrintedTest(leading, epsilon, delta), 0.2, (6, 12, 60)),) if epsilon >= 0.5 else ()
+    twins = (Twin(PrintedTest(leading, epsilon, delta), 0.2, (6, 12, 60)),) if epsilon >= 0.5 else ()
     return Case(
-        StableChoice(leading, epsilon, delta), [(0,), (1,), (2,)], points(2), (1, 2, 3, 6, 9, 12, 60), printed, tight=0.99, sample=((0,),) * 20 + ((1,),) * 3
+        StableChoice(leading, epsilon, delta), [(0,), (1,), (2,)], points(2), (1, 2, 3, 6, 9, 12, 60), twins, tight=0.99, sample=((0,),) * 20 + ((1,),) * 3
     )
 
 
@@ -110,4 +101,3 @@ CASES = (
     occam(Thresholds(3), 3, 0.5),
     occam(Thresholds(3), 3, 1.0),
 )
-ELSEWHERE = {"BoundedRange": "tests/curator/query_release/test_answers.py", "PrintedChoosing": "tests/curator/selection/test_quasi_concave.py"}

@@ -14,27 +14,13 @@ from local_dp.domains import Domain, levels
 from local_dp.queries.query import Query
 from local_dp.queries.tables import Question
 from local_dp.records import Records
-from tests.support.mechanisms.case import EDGES, Case, Twin, graph, points
+from tests.support.mechanisms.case import EDGES, Case, Twin, graph, points, wrong
 
 FIVE: list[Any] = [(0,), (1,), (3,), (6,), (7,)]
 
 
-@dataclass(frozen=True)
-class Untested(ProposedMedian):
-    """A threshold of half."""
-
-    @property
-    def threshold(self) -> int:
-        return super().threshold // 2
-
-
-@dataclass(frozen=True)
-class NoMargin(NoisyLocalTriangles):
-    """The noisy local sensitivity as it is."""
-
-    @property
-    def margin(self) -> int:
-        return 0
+Untested = wrong(ProposedMedian, threshold=lambda own, right: right // 2)
+NoMargin = wrong(NoisyLocalTriangles, margin=lambda own, right: 0)
 
 
 @dataclass(frozen=True)
@@ -75,4 +61,3 @@ CASES = (
     Case(NoisySum(Question("v == 1"), 0.5), [(0,), (1,)], column, (1, 2, 5), tight=1),
     Case(NoisySum(Steps(), 0.5), [(value,) for value in range(5)], column, (1, 2), (Twin(NoisySum(Steps(), 2.0), 0.04),), tight=1),
 )
-ELSEWHERE = {"SmoothMedian": "tests/curator/sensitivity/test_medians.py", "SmoothTriangles": "tests/curator/sensitivity/test_triangles.py"}

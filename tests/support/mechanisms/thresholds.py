@@ -1,16 +1,16 @@
 """Cases of `local_dp/curator/thresholds` and `local_dp/curator/parity`."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
 from local_dp.curator.multisets import LabelledMultiset
 from local_dp.curator.parity.learner import Examples, ParityLearner
-from local_dp.curator.selection.sparse import SparseChoice
 from local_dp.curator.thresholds.dyadic import DyadicThresholds, Middles
 from local_dp.curator.thresholds.learner import PureThresholds, tuned
 from local_dp.curator.thresholds.rectangles import RankQuery
-from tests.support.mechanisms.case import PAIRS, Case, Judged, Twin, labelled, points
+from tests.support.mechanisms.case import PAIRS, Case, Judged, Twin, labelled, points, wrong
 
 
 @dataclass(frozen=True)
@@ -23,31 +23,16 @@ class Lowered(DyadicThresholds):
         return super().candidates(sample, optimum - self.lowered)
 
 
-@dataclass(frozen=True)
-class OneInterval(Lowered):
-    """As if a record lay in one interval, not in one of each height."""
-
-    @property
-    def choice(self) -> SparseChoice:
-        return replace(super().choice, growth=1)
-
-
-@dataclass(frozen=True)
-class AnyScore(Lowered):
+def higher(_: object, candidates: Callable[[LabelledMultiset, int], Middles]) -> Callable[[LabelledMultiset, int], Middles]:
     """A candidate that is about to leave may have any score."""
-
-    def candidates(self, sample: LabelledMultiset, optimum: int) -> Middles:
-        middles = super().candidates(sample, optimum)
-        return replace(middles, scores=middles.scores + 2)
+    return lambda sample, optimum: replace(found := candidates(sample, optimum), scores=found.scores + 2)
 
 
-@dataclass(frozen=True)
-class OneRankInterval(RankQuery):
-    """As if a point were in one candidate."""
-
-    @property
-    def choice(self) -> SparseChoice:
-        return replace(super().choice, growth=1)
+AnyScore = wrong(Lowered, candidates=higher)
+OneInterval = wrong(Lowered, choice=lambda own, right: replace(right, growth=1))
+"""As if a record lay in one interval, not in one of each height."""
+OneRankInterval = wrong(RankQuery, choice=lambda own, right: replace(right, growth=1))
+"""As if a point were in one candidate."""
 
 
 def examples(bits: int) -> list[Any]:
@@ -88,10 +73,5 @@ CASES = (
     *ranks(3, 3, 2),
     Case(ALONE, values(4), points(4), (1,), (Twin(replace(ALONE, of=OneRankInterval(4, 9, 1.0, 1e-3)), 1.3e-3),)),
     Case(ParityLearner(QUARTER, 2 * QUARTER), PAIRS, lambda pairs: Examples.of(2, pairs), (1, 2), TWINS),
+    Case(ParityLearner(2 * QUARTER, 2 * QUARTER, 2), PAIRS, lambda pairs: Examples.of(2, pairs), (1, 2), (Twin(ParityLearner(3 * QUARTER, 2 * QUARTER, 2)),)),
 )
-ELSEWHERE = {
-    "EqualRanks": "tests/curator/thresholds/test_learner.py",
-    "PartitionRectangles": "tests/curator/thresholds/test_learner.py",
-    "QuantilePartition": "tests/curator/thresholds/test_learner.py",
-    "RankRectangles": "tests/curator/thresholds/test_learner.py",
-}

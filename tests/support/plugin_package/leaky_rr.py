@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from local_dp.randomizers.one_bit import flip_weight
+from local_dp.randomizers.finite import flip_weight
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 
 

@@ -14,9 +14,9 @@ from local_dp.interaction import Adaptive, Algorithm, run_async
 from local_dp.oracles.local.asked import Cohort, LocalQuery
 from local_dp.queries.tables import Question
 from local_dp.randomizers.signs.binary_rr import BinaryRR
-from local_dp.server import listening
 from local_dp.server.coordinator import Coordinator
 from local_dp.server.journal import Journal
+from local_dp.server.members import filters as server_filters
 from local_dp.server.remote import RemoteOracle
 from local_dp.tallies import Tally
 from local_dp.wire import Request, decode, encode
@@ -109,7 +109,7 @@ class Town:
         except InputError:
             journal = Journal.begin(self.folder, RUN, {})
         Mortal.left = point
-        bus, coordinator = self.broker.join(listening.filters(RUN)), Coordinator(RUN, max(member.stop for member in self.members), SEED, 1.0, PATIENT)
+        bus, coordinator = self.broker.join(server_filters(RUN)), Coordinator(RUN, max(member.stop for member in self.members), SEED, 1.0, PATIENT)
         oracle = RemoteOracle(self._noted(bus), coordinator, journal=Mortal(journal))  # type: ignore[arg-type]
         try:
             async with beside(oracle.serve(1.0), self._play(oracle)) as (serving, playing):

@@ -12,9 +12,8 @@ import pytest
 
 from local_dp.bus.address import Address
 from local_dp.bus.blocking import BlockingBus, finish
-from local_dp.bus.interface import ClientBus
+from local_dp.bus.interface import ClientBus, SealedBus
 from local_dp.bus.memory import MemoryBroker
-from local_dp.bus.sealed import SealedBus
 from local_dp.clients.journal import MemoryStore
 from local_dp.clients.member import HOSTS, filters, serve, will
 from local_dp.clients.role import ClientRole
@@ -27,11 +26,11 @@ from local_dp.oracles.local.asked import LocalQuery
 from local_dp.oracles.local.oracles import RoundSummary
 from local_dp.protocols.surveys.survey import Survey
 from local_dp.sealing import UNSIGNED, Envelopes, Party, new_key, public
-from local_dp.server import listening
 from local_dp.server.coordinator import Coordinator
+from local_dp.server.members import Keys, Place, Roster
+from local_dp.server.members import filters as server_filters
 from local_dp.server.quorum import Terms
 from local_dp.server.remote import RemoteOracle
-from local_dp.server.roster import Keys, Place, Roster
 from local_dp.tallies import Estimate, Tally
 from tests.support.inputs.builders import RUN, SEED
 from tests.support.runs.virtual_time import beside, run_virtually
@@ -146,7 +145,7 @@ def play_in_memory(cast: Cast, broker: MemoryBroker, joining: float = 5.0) -> tu
 
     async def play() -> tuple[Coordinator, int]:
         coordinator = Coordinator(RUN, CLIENTS, SEED, BUDGET, TERMS, cast.keys.roster if cast.keys else None)
-        oracle = RemoteOracle(broker.join(listening.filters(RUN)), coordinator, envelopes=cast.at_the_server())
+        oracle = RemoteOracle(broker.join(server_filters(RUN)), coordinator, envelopes=cast.at_the_server())
         async with beside(oracle.serve(1.0), *(cast.serve(member, broker.join(filters(RUN, HOSTS))) for member in cast.members)):
             await oracle.ready(joining)
             await run_async(cast.algorithm(), oracle)

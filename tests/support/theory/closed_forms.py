@@ -29,11 +29,10 @@ from local_dp.randomizers.numbers.window import window_variance
 from local_dp.randomizers.randomizer import Randomizer
 from local_dp.randomizers.registry import RANDOMIZERS
 from local_dp.randomizers.repeated.memoised import memoised_variance
-from local_dp.randomizers.sets.padding_sampling import Padded, padded_variance
-from local_dp.randomizers.sets.pckv import pckv_variances
+from local_dp.randomizers.sets.padding_sampling import Padded, padded_variance, pckv_ue_variances, pckv_variances
 from local_dp.randomizers.signs.prefix_signs import excess
 from local_dp.randomizers.table import TableChannel
-from local_dp.randomizers.vectors.nearest_direction import largest_normal, nearest_variance
+from local_dp.randomizers.vectors.coordinates import largest_normal, nearest_variance
 from tests.support.theory.parity_forms import denied, deny, parities
 
 Form: TypeAlias = Callable[[Any, Ints, Floats], Floats]  # randomizer, the values and how likely each is -> n times the variance of each estimate
@@ -204,13 +203,6 @@ def keyed(each: Callable[[Any, float, float], tuple[float, float]]) -> Form:
     return variances
 
 
-def pckv_ue(randomizer: Any, share: float, total: float) -> tuple[float, float]:
-    """L^2 l (1 - l) / (a - b)^2 and L^2 l / (a (2 p - 1))^2 - m^2, l = b + (a - b) f / L."""
-    limit, base = randomizer.limit, 2 / (np.exp(randomizer.epsilon) + 3)
-    seen = base + (0.5 - base) * share / limit
-    return limit**2 * seen * (1 - seen) / (0.5 - base) ** 2, limit**2 * seen * (2 * response_gain(randomizer.epsilon)) ** 2 - total**2
-
-
 def of_vector(moment: Callable[[Any, Floats], float], weight: Callable[[Any], float] = lambda randomizer: 1.0) -> Form:
     """Of all coordinates together: E||estimate||^2 at each vector, less `weight` times the squared norm of the mean."""
 
@@ -300,13 +292,13 @@ FORMS: dict[str, Form] = {
     "nearest-direction": of_vector(nearest),
     **dict.fromkeys(("privunit", "projunit"), of_vector(lambda r, row: best_privunit(r.epsilon, r.d)[1] + 1)),
     "she": of_share(lambda r, share: float(1 / (2 * np.sinh(r.epsilon / 4) ** 2) + share * (1 - share))),
-    "pckv-ue": keyed(pckv_ue),
+    "pckv-ue": keyed(lambda r, share, total: pckv_ue_variances(r.epsilon, r.limit, share, total)),
 }
 
 BY_TABLE = dict.fromkeys(  # why there is no formula: the variance is that of the channel's own table
     ("seeded-rejection", "genprot"), "the public samples are drawn once for all, and what they are decides the table"
 )
-FORMS |= dict.fromkeys(BY_TABLE, of_values(lambda r: np.asarray(r.variances()), lambda r: np.eye(r.domain.size)))
+FORMS |= dict.fromkeys(BY_TABLE, of_values(lambda r: np.asarray(r.variances), lambda r: np.eye(r.domain.size)))
 
 AIMS: dict[str, Form] = {  # what estimates are of, where it is not the law
     **dict.fromkeys((*NUMBERS, "one-bit-mean"), mean_number),

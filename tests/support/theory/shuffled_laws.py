@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from local_dp.shuffle.enumerated import Row
+from local_dp.shuffle.accountant import Row
 
 Law: TypeAlias = dict[tuple[int, ...], Fraction]
 """The probability of each vector of counts of reports."""

@@ -13,8 +13,7 @@ from local_dp.randomizers.finite import FiniteChannel
 from local_dp.randomizers.frequencies.grr import GRR
 from local_dp.randomizers.frequencies.hadamard import Hadamard
 from local_dp.randomizers.signs.binary_rr import BinaryRR
-from local_dp.shuffle.accountant import amplified
-from local_dp.shuffle.enumerated import rows_of, worst_delta
+from local_dp.shuffle.accountant import amplified, rows_of, worst_delta
 from local_dp.shuffle.histogram import Target, multi_message, single_message
 
 LOCAL, DELTA, K = 1.0, 1e-6, 16
