@@ -92,10 +92,7 @@ class Stump:
 
 @dataclass(frozen=True, kw_only=True)
 class Stumps(CubeLearner[Stump]):
-    """Learns the best single literal over {0,1}^d, agnostically: error at most that of the best one plus alpha.
-
-    Asks for the d correlations E[(-1)^(1 - x_j) y] at once, within alpha, and takes the largest in absolute value. Source: Kearns 1998; limits 9.
-    """
+    """Learns the best single literal over {0,1}^d, agnostically, from d correlations within alpha: error at most the best's plus alpha. Source: Kearns 1998."""
 
     name: ClassVar[str] = "stumps"
     source: ClassVar[str] = "Kearns 1998"

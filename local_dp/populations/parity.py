@@ -101,10 +101,7 @@ class ParityPopulation(Population):
 
 
 class LadderPopulation(Population):
-    """Each client has a uniform one of k levels and that level's table of 2^level random bits, the same for all of the level.
-
-    A batch holds a table in columns of 64 bits: 512 columns a client at k = 16. What a query does not read is not made.
-    """
+    """Each client has a uniform one of k levels and its table of 2^level random bits, in columns of 64, made where a query reads them."""
 
     def __init__(self, k: int, size: int, seed: int) -> None:
         super().__init__(size)

@@ -159,10 +159,7 @@ def _between(numbers: Floats, low: Floats | float, high: Floats | float) -> Floa
 
 @dataclass(frozen=True, kw_only=True)
 class Encoded(Encoding, Query):
-    """A query about x0, x1, ... and y, put to a record of the table: `query` is its name and parameters as JSON.
-
-    An incomplete record counts as 0 on the [-1, 1] scale: a yes/no query becomes one of three levels, no, nothing and yes.
-    """
+    """A query about x0, x1, ... and y, as JSON of its name and parameters, put to a table's record; an incomplete one counts as 0 on [-1, 1]."""
 
     name: ClassVar[str] = "encoded"
     query: str

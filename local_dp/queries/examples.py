@@ -22,10 +22,7 @@ MAX_FACTORS = 64
 
 @dataclass(frozen=True)
 class Correlation(Query):
-    """1 where the +1/-1 label equals (-1)^(sum of the 0/1 columns), else 0: its expectation on the [-1, 1] scale is a Fourier coefficient of the label.
-
-    Without a label, of the constant 1: a moment of the columns.
-    """
+    """1 where the +1/-1 label equals (-1)^(sum of the 0/1 columns), else 0: a Fourier coefficient of the label, or without one a moment."""
 
     name: ClassVar[str] = "correlation"
     domain: ClassVar[Domain] = symbols(2)

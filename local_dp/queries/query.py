@@ -86,10 +86,7 @@ def matrix(records: Records, columns: tuple[str, ...]) -> Floats:
 
 
 def weighted_sum(weights: Floats, columns: Floats) -> Floats:
-    """The sum of weight times column, shape (n,), added in order: a record's sum does not depend on how many records are summed beside it.
-
-    A matrix product rounds differently for one record and for many, and the tiers would differ in the last bit.
-    """
+    """The sum of weight times column, shape (n,), in order: a matrix product rounds differently for one record and many, and tiers would differ."""
     total: Floats = weights[0] * columns[0]
     for weight, column in zip(weights[1:], columns[1:], strict=True):
         total = total + weight * column

@@ -19,10 +19,7 @@ MAX_BITS = 64
 
 
 def strings_of(values: Column, bits: int) -> Words:
-    """Each value as a string of `bits` bits, read as a number, shape (n,).
-
-    A whole number is its last `bits` bits; text is the first `bits` / 8 bytes of its UTF-8 form, filled up with zeros, so that no text is all zeros.
-    """
+    """Each value as a number of `bits` bits, shape (n,): a whole number's last ones, or text's first bytes in UTF-8, filled up with zeros."""
     if values.dtype.kind == "U":
         held = bits // 8
         if not held:

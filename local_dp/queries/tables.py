@@ -57,10 +57,7 @@ class Question(Query):
 
 @dataclass(frozen=True)
 class Category(Query):
-    """The position of a column's value in a public list of labels.
-
-    `spare` names symbols after the labels: "other" for an unlisted value, "missing" for none. Without them such a value, which policies rule out, is the first.
-    """
+    """The position of a value in public labels, then the `spare` symbols "other" (unlisted) and "missing"; without these such a value is the first."""
 
     name: ClassVar[str] = "category"
     column: str
@@ -124,10 +121,7 @@ def labels_of(records: Records, column: str) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Bounded(Query):
-    """A numeric column clipped to the public bounds [low, high] and rounded to a lattice of 2^16 steps.
-
-    A missing number would count as the midpoint: `protocols.surveys.policies` makes sure that there is none. `Grouped` has a value for it.
-    """
+    """A number clipped to the public [low, high], on a lattice of 2^16 steps; policies rule out missing ones, which would be the midpoint."""
 
     name: ClassVar[str] = "bounded"
     domain: ClassVar[Domain] = levels(STEPS)

@@ -123,10 +123,7 @@ class _Descending(Query):
 
 @dataclass(frozen=True)
 class Descent(_Descending):
-    """Minus one coordinate of the gradient of a loss at the weights w, divided by `bound` >= abs(x_j): -loss'(y <w, x>) y x_j / bound, in [-1, 1].
-
-    On a lattice of 2^16 steps.
-    """
+    """One coordinate of minus the gradient over `bound` >= abs(x_j), -loss'(y <w, x>) y x_j / bound in [-1, 1], on a lattice of 2^16 steps."""
 
     name: ClassVar[str] = "descent"
     domain: ClassVar[Domain] = levels(STEPS)
@@ -144,10 +141,7 @@ class Descent(_Descending):
 
 @dataclass(frozen=True)
 class DescentVector(_Descending):
-    """All coordinates of minus the gradient together, each over `bound`, as a vector of the cube [-1, 1]^d or of the Euclidean unit ball, shape (n, d).
-
-    On a lattice of `steps` to either side; what is beyond is moved inside as by `Coordinates`.
-    """
+    """All coordinates of minus the gradient over `bound`, as a vector of the cube or the ball, shape (n, d), on the lattice of `Coordinates`."""
 
     name: ClassVar[str] = "descent-vector"
     bound: float = 1.0

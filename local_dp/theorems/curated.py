@@ -50,10 +50,7 @@ L = TypeVar("L", bound=Loss)
 
 @dataclass(frozen=True)
 class HandedOver(Mechanism[D, R, L], Generic[D, A, R, L]):
-    """A curator's interactive algorithm as one mechanism: the curator plays it alone and releases the result, and nothing else.
-
-    Privacy: what it asks is paid from an account of `budget` (KLNRS Claim 2.1). Raises RefusedError("budget") when it asks for more.
-    """
+    """A curator's interactive algorithm as one mechanism, paid from `budget` (KLNRS Claim 2.1). Raises RefusedError("budget") when it asks for more."""
 
     algorithm: Adaptive[Mechanism[D, A, Loss], A, R]
     budget: L
@@ -85,10 +82,7 @@ class PublicLearner(Generic[D, H, B]):
     predict: Callable[[H, B], int]
 
     def tries(self, success: float, failure: float) -> int:
-        """How many hypotheses to draw from the public database, so that with probability 1 - `failure` one is good: ceil(e^(eps n) ln(1 / failure) / success).
-
-        `success` is the learner's on n examples of any a. All n are replaced by public ones, which costs e^(eps n) (group privacy).
-        """
+        """ceil(e^(eps n) ln(1 / failure) / success) public hypotheses hold a good one except with probability `failure` (group privacy)."""
         check_shares(success=success, failure=failure)
         return math.ceil(math.exp(self.learner.loss.epsilon * self.records) * math.log(1 / failure) / success)
 

@@ -82,10 +82,7 @@ def _divided(answers: tuple[float, ...], share: float) -> tuple[float, ...]:
 
 
 def bit_tolerances(tolerance: float) -> tuple[float, ...]:
-    """tau_m = tolerance 2^m / (2M) for m = 1..M: every bit may spend an equal share of tolerance/2, since bit m counts 2^-m.
-
-    M = ceil(log2(2 / tolerance)): cutting (g + 1)/2 after M binary digits leaves half of the tolerance for the answers.
-    """
+    """tau_m = tolerance 2^m / (2M), m = 1..M = ceil(log2(2 / tolerance)): half of the tolerance, in equal shares; the cut takes the other."""
     bits = math.ceil(math.log2(2 / tolerance))
     return tuple(tolerance * 2**m / (2 * bits) for m in range(1, bits + 1))
 

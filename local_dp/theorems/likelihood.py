@@ -121,10 +121,7 @@ def acceptance(ratio: Num, ceiling: Num) -> Num:
 
 
 def ceiling_after(growth: Num, error: Num, earlier_error: Num) -> Num:
-    """E_k (1 + tau'_k)/(1 - tau'_{k-1}): no estimate of Pr[w | earlier replies]/q(w) exceeds it, whatever the oracle does (limits 6, L7).
-
-    `growth` is e^{eps_k} of this reply alone; the errors are relative, of the means of the two products of likelihoods.
-    """
+    """growth (1 + tau'_k)/(1 - tau'_{k-1}), growth = e^{eps_k}: no estimate of Pr[w | earlier replies]/q(w) exceeds it (limits 6, L7)."""
     return growth * (1 + error) / (1 - earlier_error)
 
 

@@ -17,10 +17,7 @@ from local_dp.records import Records
 
 @dataclass(frozen=True)
 class StatisticalQuery:
-    """Asks for the expectation over the distribution of a query with values in [-1, 1], within `tolerance`.
-
-    A yes/no query counts as +1 for yes and -1 for no (Definition 4.1's {+1, -1}); a query with values on a lattice of levels counts as 2 x - 1.
-    """
+    """Asks for the expectation, within `tolerance`, of a query on [-1, 1]: yes and no are +1 and -1 (Definition 4.1), levels x are 2 x - 1."""
 
     query: Query
     tolerance: float
@@ -184,10 +181,7 @@ class BiasedOracle(ExactOracle):
 
 
 class NullOracle(ExactOracle):
-    """Answers as closely to the expectation under a `null` population as the tolerance lets it: the proofs' own adversary, who gives nothing away.
-
-    With random labels as the null, a query is of use only if the target moves its expectation by more than tau (limits 5.1, item 4).
-    """
+    """Answers as near the expectation under a `null` population as the tolerance allows: the proofs' own adversary (limits 5.1, item 4)."""
 
     def __init__(self, population: Population, null: Population) -> None:
         super().__init__(population)

@@ -35,10 +35,7 @@ HALF = normal_quantile(0.0125)  # of an interval that misses half as often as on
 
 @dataclass(frozen=True)
 class Score:
-    """The mean of a hypothesis's verdicts over the complete records: its accuracy, or a square error or distance as a share of the largest possible.
-
-    The value and its 95 % interval [low, high] are clipped to [0, 1]: no share, error or distance lies beyond. They come from n reports.
-    """
+    """A hypothesis's accuracy, or its error as a share of the largest, over n reports of complete records; with its 95 % interval clipped to [0, 1]."""
 
     value: float
     standard_error: float

@@ -35,10 +35,7 @@ GRID = 1 << 14  # steps of the lattice of a vector, to either side
 
 @dataclass(frozen=True)
 class Gradients(ABC):
-    """Minus the gradient of the hinge loss at given weights, from one report a client; records have norm at most 1 and coordinates at most `scale`.
-
-    The n clients of a round are split into `cohorts`; n times the expected square norm of the noise is at most `moment`.
-    """
+    """Minus the hinge loss's gradient, for records of norm 1 and coordinates `scale`, by `cohorts` a round; its noise's n E||.||^2 is at most `moment`."""
 
     epsilon: float
     d: int

@@ -101,10 +101,7 @@ def labels_in(records: Records, column: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Columns:
-    """Columns and questions that make one question together, with `labels` for each column; without any, each has the labels 0..k-1.
-
-    `missing` and `other`: refuse, or category (a label of its own); with `missing` exclude the query has one more symbol, for incomplete records.
-    """
+    """Columns (with `labels`, else 0..k-1) and yes/no questions as one question; `missing` exclude adds a symbol for incomplete records."""
 
     names: tuple[str, ...]
     labels: tuple[str, ...]
