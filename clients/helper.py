@@ -24,7 +24,7 @@ from local_dp.clients.member import never_heard, serve
 from local_dp.clients.process import MemberConfig, RunConfig, introduce, live
 from local_dp.errors import RefusedError
 from local_dp.oracles.local.asked import Cohort, LocalQuery
-from local_dp.queries.registry import QUERIES
+from local_dp.queries.query import QUERIES
 from local_dp.queries.tables import Question
 from local_dp.randomizers.registry import RANDOMIZERS
 from local_dp.randomizers.signs.binary_rr import BinaryRR

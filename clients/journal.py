@@ -13,7 +13,7 @@ import msgpack
 from local_dp.errors import InputError, RefusedError
 from local_dp.ledger import Charge, Ledger
 from local_dp.loss import NANO, nano_epsilon
-from local_dp.oracles.local.sessions import Spoken
+from local_dp.oracles.local.asked import Spoken
 from local_dp.storage.log import Entry, Log
 from local_dp.wire import Line, Reply, checksum, decode, encode
 

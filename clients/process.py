@@ -20,8 +20,7 @@ from local_dp.clients.member import filters, serve, will
 from local_dp.clients.role import ClientRole, Policy
 from local_dp.errors import BusError, InputError
 from local_dp.noise import Draw, KeyedNoise, SystemNoise
-from local_dp.oracles.local.asked import LocalQuery, cells_of
-from local_dp.oracles.local.sessions import Spoken
+from local_dp.oracles.local.asked import LocalQuery, Spoken, cells_of
 from local_dp.randomizers.randomizer import Randomizer
 from local_dp.records import Records
 from local_dp.sealing import UNSIGNED, Envelopes, Party

@@ -16,10 +16,8 @@ from local_dp.domains import Parameter
 from local_dp.errors import InputError, RefusedError
 from local_dp.ledger import Charge
 from local_dp.noise import KeyedNoise, Noise
-from local_dp.oracles.local.asked import Cohort, LocalQuery, respond
-from local_dp.oracles.local.sessions import Spoken
-from local_dp.queries.query import Query
-from local_dp.queries.registry import QUERIES
+from local_dp.oracles.local.asked import Cohort, LocalQuery, Spoken, respond
+from local_dp.queries.query import QUERIES, Query
 from local_dp.randomizers.evidence import PROVEN, entries
 from local_dp.randomizers.randomizer import Evidence, Randomizer
 from local_dp.randomizers.registry import RANDOMIZERS

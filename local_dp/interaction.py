@@ -6,7 +6,7 @@ LocalQuery + Repeated one that asks the same clients again (FI); StatisticalQuer
 
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
-from typing import Generic, Protocol, TypeAlias, TypeVar, overload
+from typing import Any, Generic, Protocol, TypeAlias, TypeVar, overload
 
 Q = TypeVar("Q")
 A = TypeVar("A")
@@ -138,3 +138,22 @@ def expand(algorithm: Adaptive[Q, A, R], begin: Callable[[], Callable[[tuple[Q, 
         return game.result
 
     return Adaptive(play)
+
+
+def _nothing(*_: Any) -> None:
+    pass
+
+
+@dataclass(frozen=True)
+class Watched(Generic[Q, A]):
+    """Passes queries and answers on unchanged, and shows every round to `before(queries)` and `after(queries, answers)`, which may raise."""
+
+    oracle: Oracle[Q, A]
+    before: Callable[[tuple[Q, ...]], object] = _nothing
+    after: Callable[[tuple[Q, ...], tuple[A, ...]], object] = _nothing
+
+    def answer(self, queries: tuple[Q, ...]) -> tuple[A, ...]:
+        self.before(queries)
+        answers = self.oracle.answer(queries)
+        self.after(queries, answers)
+        return answers

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from local_dp.errors import InputError, QuorumError, WireError
 from local_dp.oracles.local.asked import LocalQuery
-from local_dp.oracles.local.oracle import LocalOracle
+from local_dp.oracles.local.oracles import LocalOracle
 from local_dp.server.members import Listening, Member, Members, Roster
 from local_dp.server.phases import Answer, Collecting, Gathering, Parting, Phase, Send, count
 from local_dp.server.progress import Progress, RoundProgress, Turnout

@@ -7,7 +7,7 @@ from heapq import heappop, heappush
 from typing import TypeAlias
 
 from local_dp.ledger import Steps
-from local_dp.oracles.local.oracle import epsilon_of
+from local_dp.oracles.local.oracles import epsilon_of
 from local_dp.server.members import Member, Members
 from local_dp.server.progress import Attendance, Interim, Progress, RoundProgress
 from local_dp.server.round import Round, joined

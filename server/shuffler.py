@@ -15,7 +15,7 @@ from local_dp.bus.mqtt import MqttBus
 from local_dp.errors import BusError, LocalDPError, RefusedError, WireError
 from local_dp.loss import MAX_EPSILON
 from local_dp.oracles.local.asked import Cohort, LocalQuery
-from local_dp.queries.registry import QUERIES
+from local_dp.queries.query import QUERIES
 from local_dp.randomizers.registry import RANDOMIZERS
 from local_dp.records import chunks
 from local_dp.sealing import UNSIGNED, Envelopes, Party

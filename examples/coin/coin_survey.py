@@ -10,8 +10,7 @@ from local_dp.arrays import Ints
 from local_dp.bounds.response import rr_clients
 from local_dp.checks import check_share, check_whole
 from local_dp.domains import Domain, symbols
-from local_dp.populations.finite import Finite
-from local_dp.populations.population import Population
+from local_dp.populations.finite import Finite, Population
 from local_dp.protocols.local_protocol import BETA, MeanProtocol, PlainData, describe_estimate, parameter
 from local_dp.protocols.surveys.policies import Launch
 from local_dp.queries.query import Query

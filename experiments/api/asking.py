@@ -18,9 +18,8 @@ from local_dp.experiments.tiers.faults import EXAMPLE, Faults
 from local_dp.experiments.tiers.outcome import Outcome, as_data
 from local_dp.experiments.tiers.settings import EMBEDDED, OnProgress, Randomness, Settings, Tier
 from local_dp.loss import nano_epsilon
-from local_dp.populations.table import Resampled
-from local_dp.protocols.local_protocol import LocalProtocol
-from local_dp.protocols.registry import find_protocol
+from local_dp.populations.finite import Resampled
+from local_dp.protocols.local_protocol import LocalProtocol, find_protocol
 from local_dp.protocols.surveys.policies import Launch
 from local_dp.records import Records
 from local_dp.server.progress import Progress

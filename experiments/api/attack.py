@@ -11,8 +11,7 @@ import numpy as np
 
 from local_dp.accounting.rules import optimal_part
 from local_dp.arrays import Bools, Column, Floats
-from local_dp.attacks.reconstruction import least_squares, random_subsets, reconstruction
-from local_dp.attacks.tracing import Traced, traced_share, tracing
+from local_dp.attacks import Traced, least_squares, random_subsets, reconstruction, traced_share, tracing
 from local_dp.bounds.attacks import wrong_bits
 from local_dp.curator.account import Account, TrustedOracle
 from local_dp.draws import Draws
@@ -26,7 +25,7 @@ from local_dp.experiments.tiers.settings import Randomness
 from local_dp.interaction import Nonadaptive, run
 from local_dp.loss import Pure, approximate
 from local_dp.oracles.statistical.oracles import NoisyOracle, StatisticalQuery
-from local_dp.populations.table import Rows
+from local_dp.populations.finite import Rows
 from local_dp.queries.encoded import packed
 from local_dp.queries.questions import answers_of, parse
 from local_dp.queries.subsets import secret_bits

@@ -22,11 +22,10 @@ from local_dp.experiments.tiers.outcome import table_digest
 from local_dp.interaction import Nonadaptive, run
 from local_dp.noise import KeyedNoise, stream_key
 from local_dp.oracles.local.asked import Cohort, LocalQuery
-from local_dp.oracles.local.population import PopulationOracle
-from local_dp.populations.population import Population
-from local_dp.populations.table import Resampled
+from local_dp.oracles.local.oracles import PopulationOracle
+from local_dp.populations.finite import Population, Resampled
 from local_dp.protocols.local_protocol import BETA, LocalProtocol
-from local_dp.protocols.planning.local import CURATOR, OPEN, Way, asked_of, estimators, law_of, ways
+from local_dp.protocols.planning.ways import CURATOR, OPEN, Way, asked_of, estimators, law_of, ways
 from local_dp.records import Records
 from local_dp.tallies import Z95, Tally
 

@@ -17,8 +17,7 @@ from local_dp.masked.protocols import MaskedParityLearner
 from local_dp.protocols.learning.learn import Learn
 from local_dp.protocols.local_protocol import LocalProtocol
 from local_dp.protocols.search.quantiles import Quantiles
-from local_dp.protocols.surveys.crosstab import Crosstab
-from local_dp.protocols.surveys.frequency import Frequency, Histogram
+from local_dp.protocols.surveys.frequency import Crosstab, Frequency, Histogram
 from local_dp.protocols.surveys.survey import StatisticalQueries, Survey
 from local_dp.protocols.vectors.mean_found import MeanFound
 from local_dp.protocols.vectors.mean_vector import Mean, MeanVector
@@ -186,7 +185,7 @@ def crosstab(
     """The share of every combination of two or more columns or yes/no questions, and for two a test of their independence.
 
     `labels` maps a column to its public labels. `missing`: refuse, "category" or "exclude" (complete records); `other`: refuse or "category".
-    See `local_dp.protocols.surveys.crosstab.Crosstab`.
+    See `local_dp.protocols.surveys.frequency.Crosstab`.
     """
     policies = {"columns": tuple(columns), "missing": missing, "other": other}
     if not labels:

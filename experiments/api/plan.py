@@ -11,8 +11,7 @@ from local_dp.experiments.api.tables import Table, records_of, sample_rows
 from local_dp.experiments.text.dialect import python_errors
 from local_dp.experiments.text.layout import bound, held, number, paragraph, table
 from local_dp.protocols.local_protocol import BETA, LocalProtocol
-from local_dp.protocols.planning.local import Bounded, Way, check_accuracy, tolerance_of, ways, with_tolerance
-from local_dp.protocols.planning.shuffled import OneReport, Together, shuffled_ways
+from local_dp.protocols.planning.ways import Bounded, OneReport, Together, Way, check_accuracy, shuffled_ways, tolerance_of, ways, with_tolerance
 from local_dp.protocols.surveys.policies import Launch
 
 ANY, MADE_UP, OWN_BOUND = "any", "made-up", "own bound"

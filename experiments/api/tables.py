@@ -11,7 +11,7 @@ import numpy as np
 from local_dp.arrays import Column
 from local_dp.errors import InputError
 from local_dp.noise import stream_key
-from local_dp.populations.table import Rows
+from local_dp.populations.finite import Rows
 from local_dp.records import Records
 
 if TYPE_CHECKING:

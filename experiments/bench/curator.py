@@ -10,8 +10,7 @@ import numpy as np
 from local_dp.accounting.losses import rho_within
 from local_dp.accounting.rules import epsilon, losses_of
 from local_dp.arrays import Ints
-from local_dp.attacks.reconstruction import least_largest, least_squares, random_subsets
-from local_dp.attacks.tracing import traced
+from local_dp.attacks import least_largest, least_squares, random_subsets, traced
 from local_dp.curator.intervals import CountTree, PrefixFactorization
 from local_dp.curator.inversion import discrete_laplaces
 from local_dp.curator.marginals.base import BinaryTable, Marginals

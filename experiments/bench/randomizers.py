@@ -12,7 +12,7 @@ from local_dp.experiments.bench.speeds import Case, Speed, best_of, once
 from local_dp.experiments.text.screen import SCREEN
 from local_dp.noise import Draw, KeyedNoise, philox_words, stream_key
 from local_dp.oracles.local.asked import CHUNK, cells_of, fitting
-from local_dp.oracles.local.population import keep_memory
+from local_dp.oracles.local.oracles import keep_memory
 from local_dp.randomizers.finite import FiniteChannel
 from local_dp.randomizers.randomizer import Randomizer
 from local_dp.randomizers.registry import RANDOMIZERS

@@ -28,7 +28,7 @@ from local_dp.experiments.tiers.over_bus import over_bus
 from local_dp.experiments.tiers.settings import EMBEDDED, Randomness, Settings, Tier
 from local_dp.interaction import Adaptive
 from local_dp.oracles.local.asked import CHUNK, Cohort, LocalQuery
-from local_dp.oracles.local.population import keep_memory
+from local_dp.oracles.local.oracles import keep_memory
 from local_dp.protocols.surveys.survey import Survey
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.server.progress import Progress, RoundProgress

@@ -14,7 +14,7 @@ from local_dp.experiments.text.screen import SCREEN
 from local_dp.experiments.tiers.cluster import Cluster, ClusterOracle
 from local_dp.noise import COINS, Draw, KeyedNoise
 from local_dp.oracles.local.asked import CHUNK, Cohort, LocalQuery
-from local_dp.oracles.local.population import AskedOf, PopulationOracle
+from local_dp.oracles.local.oracles import AskedOf, PopulationOracle
 from local_dp.protocols.surveys.survey import Survey
 from local_dp.randomizers.frequencies.hadamard import Hadamard
 from local_dp.randomizers.signs.binary_rr import BinaryRR

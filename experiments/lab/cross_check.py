@@ -12,14 +12,12 @@ from local_dp.errors import LocalDPError
 from local_dp.experiments.lab.checks import alike
 from local_dp.experiments.lab.claim import ALPHA, Check
 from local_dp.experiments.lab.statistics import Rate
-from local_dp.interaction import Algorithm, run
+from local_dp.interaction import Algorithm, Watched, run
 from local_dp.loss import exp_epsilon
 from local_dp.noise import KeyedNoise
-from local_dp.oracles.local.aggregate import AggregateOracle
 from local_dp.oracles.local.asked import LocalQuery
-from local_dp.oracles.local.population import PopulationOracle
-from local_dp.oracles.watched import Watched
-from local_dp.populations.population import Population
+from local_dp.oracles.local.oracles import AggregateOracle, PopulationOracle
+from local_dp.populations.finite import Population
 from local_dp.protocols.local_protocol import LocalProtocol
 from local_dp.randomizers.evidence import exact_ratio
 from local_dp.randomizers.randomizer import Randomizer

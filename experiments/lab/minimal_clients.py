@@ -11,7 +11,7 @@ from local_dp.bounds.tails import normal_quantile, normal_tail
 from local_dp.errors import InputError, LocalDPError
 from local_dp.experiments.lab.claim import ALPHA, Check
 from local_dp.interaction import run
-from local_dp.oracles.local.aggregate import AggregateOracle
+from local_dp.oracles.local.oracles import AggregateOracle
 from local_dp.protocols.local_protocol import LocalProtocol
 
 _WITHIN_95 = 1.9207294  # half the 95 % point of chi-square with one degree of freedom: how far the profile likelihood may fall

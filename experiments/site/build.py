@@ -18,8 +18,7 @@ from local_dp.errors import InputError
 from local_dp.experiments.lab.catalogue import NAMES
 from local_dp.experiments.lab.results import RESULTS, read_results
 from local_dp.interaction import Nonadaptive
-from local_dp.protocols.local_protocol import MODELS, LocalProtocol
-from local_dp.protocols.registry import PROTOCOLS
+from local_dp.protocols.local_protocol import MODELS, PROTOCOLS, LocalProtocol
 
 PACKAGE = Path(local_dp.__file__).parent
 ROOT = PACKAGE.parent

@@ -9,8 +9,8 @@ from typing import Any
 from local_dp.errors import BusError, InputError, RefusedError
 from local_dp.experiments.tiers.installation import installed_version
 from local_dp.noise import KeyedNoise
-from local_dp.oracles.local.population import AskedOf, OnChunk, PopulationOracle, shared
-from local_dp.populations.population import Population
+from local_dp.oracles.local.oracles import AskedOf, OnChunk, PopulationOracle, shared
+from local_dp.populations.finite import Population
 from local_dp.tallies import Tally
 
 PATIENCE = 15.0  # seconds for the scheduler, and as many for its first worker

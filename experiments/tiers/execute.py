@@ -18,10 +18,8 @@ from local_dp.experiments.tiers.cluster import Cluster, ClusterOracle
 from local_dp.experiments.tiers.outcome import Outcome
 from local_dp.experiments.tiers.settings import OnProgress, Settings
 from local_dp.interaction import run
-from local_dp.oracles.local.aggregate import AggregateOracle
 from local_dp.oracles.local.asked import LocalQuery
-from local_dp.oracles.local.oracle import epsilon_of
-from local_dp.oracles.local.population import PopulationOracle
+from local_dp.oracles.local.oracles import AggregateOracle, PopulationOracle, epsilon_of
 from local_dp.randomizers.with_coin import without_coin
 from local_dp.server.progress import Interim, RoundProgress, Turnout
 from local_dp.shuffle.central import Crowds

@@ -10,9 +10,8 @@ from local_dp.bounds.attacks import influence_of
 from local_dp.experiments.tiers.faults import Faulted
 from local_dp.experiments.tiers.installation import installed_version
 from local_dp.experiments.tiers.settings import Settings
-from local_dp.oracles.local.oracle import Interaction, RoundSummary
-from local_dp.populations.population import Population
-from local_dp.populations.table import Resampled, Rows
+from local_dp.oracles.local.oracles import Interaction, RoundSummary
+from local_dp.populations.finite import Population, Resampled, Rows
 from local_dp.protocols.local_protocol import LocalProtocol, plain
 from local_dp.records import Records
 from local_dp.server.progress import Turnout

@@ -13,7 +13,7 @@ from local_dp.interaction import Algorithm
 from local_dp.loss import nano_epsilon
 from local_dp.noise import KeyedNoise, Noise, SystemNoise
 from local_dp.oracles.local.asked import LocalQuery
-from local_dp.populations.population import Population
+from local_dp.populations.finite import Population
 from local_dp.protocols.local_protocol import LocalProtocol
 from local_dp.server.progress import Progress
 from local_dp.server.quorum import Terms

@@ -25,9 +25,7 @@ from local_dp.tallies import Estimate, Tally
 def wrong_bits(n: int, k: int, sd: float) -> float:
     """Pr[a bit is wrong] by least squares on k random subset sums of n rows with noise of standard deviation `sd`: Phi(-sqrt(k - n + 1) / (4 sd)), to O(1/n).
 
-    The estimate of x_i has a normal error of variance sd^2 / s_i, and is wrong beyond 1/2. Here s_i is the squared part of column i that the others do not
-    explain. Entries are 1/2 +- 1/2: a vector of fair signs keeps its k - n + 1 free dimensions, so s_i is about (k - n + 1) / 4. In units of sqrt(n) it
-    depends on k / n alone. Raises InputError below k = n.
+    The normal error has variance sd^2 / s, s the squared part of a column that the others do not explain: about (k - n + 1) / 4. Raises InputError below k = n.
     """
     if not (1 <= n <= k and sd > 0):
         raise InputError(f"n = {n}, k = {k}, sd = {sd}; give k >= n >= 1 and a positive standard deviation")
@@ -40,7 +38,7 @@ def tardos_length(coalition: int, users: int, failure: float) -> int:
 
 
 def traced_length(coalition: int, users: int, failure: float) -> int:
-    """6 c^2 ln(N / failure): enough for accusations by p-value against every pirate that was tried (`attacks.pirates`); measured, not proved."""
+    """6 c^2 ln(N / failure): enough for accusations by p-value against every pirate that was tried (`attacks.STRATEGIES`); measured, not proved."""
     return _squared(6, coalition, users, failure)
 
 
@@ -52,11 +50,7 @@ def _squared(factor: int, coalition: int, users: int, failure: float) -> int:
 
 
 def boneh_shaw_block(users: int, failure: float) -> int:
-    """n^2 ln(n / failure) + 1: each innocent is accused with probability e^(-B^2 / (n^2 (B + 1))) at most (`boneh_shaw_false` is it exactly).
-
-    Serfling's bound (1974) for B draws without replacement out of 2 B, with a deviation of 1 / (2 n); Hoeffding's, which lets them be replaced, asks for twice
-    as many.
-    """
+    """n^2 ln(n / failure) + 1: an innocent is accused with probability at most failure / n, by Serfling's bound (1974); exactly `boneh_shaw_false`."""
     check_whole("the number of users", users, 2, 1 << 10)
     check_share("failure", failure)
     return math.ceil(users**2 * math.log(users / failure)) + 1
@@ -65,8 +59,7 @@ def boneh_shaw_block(users: int, failure: float) -> int:
 def boneh_shaw_false(users: int, block: int) -> Fraction:
     """The most that the word's author can make of Pr[user i is accused] without i's row, exactly: the worst hypergeometric tail.
 
-    He cannot tell the 2 B columns of blocks i - 1 and i apart, and puts a one into T of them: h of these fall into block i with probability C(B, h) C(B, T -
-    h) / C(2B, T), and i is accused only if n (2 h - T) >= B.
+    Of T ones in blocks i - 1 and i, h fall into i with probability C(B, h) C(B, T - h) / C(2B, T), and i is accused if n (2 h - T) >= B.
     """
     return max(_tail(users, block, ones) for ones in range(2 * block + 1))
 
@@ -97,10 +90,7 @@ class Influence:
         return share * (self.high - self.low)
 
     def interval(self, estimate: Estimate, missing: int, lying: float) -> tuple[Floats, Floats]:
-        """An interval at the estimate's level, valid if `missing` clients did not answer and up to a share `lying` of all lied.
-
-        It is the union of the intervals of all estimates that the honest answers of all may have given. Raises InputError unless 0 <= lying < 1.
-        """
+        """An interval at the estimate's level if `missing` clients did not answer and a share `lying` of all lied, 0 <= lying < 1. Raises InputError."""
         if not 0 <= lying < 1:
             raise InputError(f"the share of clients that may lie is {lying}; give a number from 0 to below 1")
         low, high = self.had_all_answered(estimate.value, estimate.n, missing)

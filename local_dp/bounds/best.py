@@ -188,10 +188,7 @@ class Reports:
         return Errors.of_reports(self.added, self.law(law))
 
     def law(self, law: Floats) -> Floats:
-        """Pr[cell, report], flattened, of a client whose value has this law.
-
-        A number on another lattice is rounded at random to one of its neighbours, so that its mean stays.
-        """
+        """Pr[cell, report], flattened, for this law of values; a number on another lattice is rounded at random to a neighbour, its mean kept."""
         law = _on_lattice(law, self.randomizer.domain.size)
         held = np.flatnonzero(law)
         chunk = max(1, _CHUNK // (self.randomizer.cells * self.randomizer.alphabet))
@@ -201,10 +198,7 @@ class Reports:
         return total
 
     def unfavourable(self) -> list[Errors]:
-        """The errors under laws of values among which the least favourable one is: of shares, `unfavourable_laws`.
-
-        Of a mean of numbers the law on its two extremes at the best odds, for the variance is concave in them.
-        """
+        """The errors under the least favourable laws: of shares `unfavourable_laws`, of a mean (variance concave) the best odds of its two extremes."""
         if self.aim.target.shape[1] > 1:
             return [self.errors(law) for law in unfavourable_laws(len(self.aim.target))]
         ends = [int(np.argmin(self.aim.target)), int(np.argmax(self.aim.target))]

@@ -29,8 +29,7 @@ def report_squares(epsilon: float) -> float:
 def report_capacity(epsilon: float) -> float:
     """Proven: the most nats that an epsilon-local report reveals about its record: A - 1 - ln A, A = eps E / (E - 1), for every channel and law.
 
-    Limits 12.1: r = Pr[w | v] / Pr[w] has mean 1 and values within a factor E, so the mean of r ln r is greatest where r is c or E c, the larger with
-    probability p, c = 1 / (1 + p (E - 1)); the best p has 1 / c = A.
+    Limits 12.1: r = Pr[w | v] / Pr[w] has mean 1 and values within a factor E, so the mean of r ln r is greatest at two values, 1 / A and E / A.
     """
     check_positive_epsilon(epsilon)
     rate = epsilon * math.exp(epsilon) / math.expm1(epsilon)
@@ -54,11 +53,9 @@ def staircase_columns(epsilon: float, symbols: int) -> Floats:
 
 
 def best_channel(epsilon: float, symbols: int, score: Callable[[Floats], Floats]) -> BestChannel:
-    """The channel with the largest sum of `score` over its reports; exact up to the solver's 1e-9.
+    """The channel with the largest sum of `score` over its reports; exact up to the solver's 1e-9. Cost: a linear program of 2^symbols variables.
 
-    `score` maps rows of shape (reports, symbols) to one number each; it must be convex and grow in proportion to its row, as information, squared distances
-    and f-divergences do. A column with values in [1, E] is then a mixture of these corners, and the sum no larger (Kairouz, Oh, Viswanath 2014). Cost: a
-    linear program of 2^symbols variables.
+    `score` maps rows, shape (reports, symbols), to numbers; convex and homogeneous, it is largest at these corners (Kairouz, Oh, Viswanath 2014).
     """
     from scipy.optimize import linprog
 
@@ -98,9 +95,8 @@ def distance_needed(advantage: float) -> float:
 def asked_again_bound(dimension: float, epsilon: float, success: float, guess: float) -> float:
     """Proven for EVERY protocol, fully interactive ones among them, every pure randomizer, at every epsilon: the least number of clients.
 
-    Transcripts are countable, each client has independent private coins, and clients share no secret; the whole transcript is epsilon-local.
-    (1 - sqrt(1 - (p - rho)^2)) SDA / (K c G), for a class of spectral dimension SDA, success p, and `guess` = rho, the share of the prior that one fixed
-    output is good for (limits 12.3).
+    (1 - sqrt(1 - (p - rho)^2)) SDA / (K c G), for spectral dimension SDA, success p, and `guess` = rho, the prior's share that one output is good for (limits
+    12.3). Transcripts are countable, clients have independent private coins and share no secret, and the transcript is epsilon-local.
     """
     if not (0 <= guess <= 1 and 0 < success <= 1 and dimension > 0):
         raise InputError(f"dimension {dimension}, success {success} and guess {guess}; give a positive dimension and probabilities")
@@ -108,10 +104,7 @@ def asked_again_bound(dimension: float, epsilon: float, success: float, guess: f
 
 
 def parity_asked_again_bound(d: int, epsilon: float, success: float) -> float:
-    """Proven, on the conditions of `asked_again_bound`, for EVERY protocol that finds a uniform parity of d bits with this probability (limits 12.3).
-
-    0.979 C^2 2^d clients at p = .9 and epsilon 1.
-    """
+    """`asked_again_bound` for a uniform parity of d bits: 0.979 C^2 2^d clients at p = .9 and epsilon 1 (limits 12.3)."""
     check_success(success, 2.0**-d)
     return asked_again_bound(2.0**d, epsilon, success, 2.0**-d)
 
@@ -137,10 +130,7 @@ def easiest_laws(variation: float) -> tuple[Floats, Floats]:
 
 
 def two_laws_in_turn_bound(epsilon: float, variation: float, success: float) -> float:
-    """Proven for every SEQUENTIALLY INTERACTIVE protocol that distinguishes any two laws at this total variation.
-
-    ln(1 - (2 p - 1)^2) / (2 ln(1 - h^2)), h^2 that of `best_two_laws`: about 0.755 C^2 / t^2 at p = .9, epsilon 1 and t = .1.
-    """
+    """Proven for every SEQUENTIALLY INTERACTIVE protocol that distinguishes two laws: about 0.755 C^2 / t^2 at p = .9, epsilon 1 and t = .1."""
     check_success(success, 0.5)
     return math.log1p(-((2 * success - 1) ** 2)) / (2 * math.log1p(-best_two_laws(epsilon, variation).value))
 

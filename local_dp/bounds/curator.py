@@ -16,10 +16,7 @@ _MILLS = 30  # deviations beyond which a normal tail is its first term
 
 
 def recovery(d: int, p: float) -> Iterator[float]:
-    """For n = 0, 1, ...: Pr[a uniform solution of the kept equations is r] when each of n uniform x is kept with probability p.
-
-    Exact: the rank of the kept equations is a Markov chain that grows from k to k + 1 with probability p (1 - 2^(k - d)); rank k leaves 2^(d - k) solutions.
-    """
+    """For n = 0, 1, ...: Pr[a uniform solution of the equations kept with probability p is r], exact, by the Markov chain of their rank."""
     redundant = 2.0 ** (np.arange(d + 1) - d)
     grows = p * (1 - redundant)
     rank = np.zeros(d + 1)
@@ -56,20 +53,14 @@ def plain_parity_examples(d: int, success: float) -> int:
 
 
 def paper_parity_examples(d: int, epsilon: float, alpha: float, beta: float, whole_runs: bool = True) -> int:
-    """n >= (8 / (eps' alpha)) (d ln 2 + ln(2 / beta)) for A*, eps' = eps / runs (KLNRS Theorem 3.8, any distribution over x).
-
-    With `whole_runs` false, runs = log2(2 / beta) as printed, which is not a whole number: rounded up at that eps', the budget would be exceeded.
-    """
+    """n >= (8 / (eps' alpha)) (d ln 2 + ln(2 / beta)), eps' = eps / runs (KLNRS Theorem 3.8); runs = log2(2 / beta) as printed, or whole."""
     check_shares(alpha=alpha, beta=beta)
     runs = paper_runs(beta) if whole_runs else math.log2(2 / beta)
     return math.ceil(8 * runs / (epsilon * alpha) * (d * math.log(2) + math.log(2 / beta)))
 
 
 def exponential_parity_examples(d: int, epsilon: float, success: float) -> int:
-    """The exponential mechanism over all 2^d parities, every wrong one at its mean score n / 2: (4 / eps) ln((2^d - 1) success / (1 - success)) (limits 4.1).
-
-    Scores fluctuate, so a little more is needed: a measurement of the law belongs beside it.
-    """
+    """The exponential mechanism over 2^d parities, wrong ones at score n / 2: (4 / eps) ln((2^d - 1) success / (1 - success)); a little low (limits 4.1)."""
     check_share("success", success)
     return math.ceil(4 / epsilon * (math.log(2**d - 1) + math.log(success / (1 - success))))
 
@@ -120,8 +111,7 @@ def occam_examples_uniform(size: int, epsilon: float, alpha: float, beta: float)
 def enough_records(queries: int, epsilon: float, tau: float, beta: float) -> int:
     """n for which `queries` answers, epsilon / queries each, are all within tau of the expectation except with probability beta.
 
-    n >= max(8 ln(4t / beta) / tau^2, 4t ln(4t / beta) / (eps tau)): half of tau for sampling (Hoeffding), half for noise (Pr[|Y| > y] <= 2 e^(-eps y / t)).
-    Against the local model's C^2 t ln(t / beta) / tau^2, privacy is free once tau < eps / t.
+    n >= max(8 ln(4t / beta) / tau^2, 4t ln(4t / beta) / (eps tau)): half of tau for sampling, half for noise. Privacy is free once tau < eps / t.
     """
     check_shares(tau=tau, beta=beta)
     if queries < 1:
@@ -131,10 +121,7 @@ def enough_records(queries: int, epsilon: float, tau: float, beta: float) -> int
 
 
 def noisy_tail(tau: float, deviation: float, scale: float) -> float:
-    """Pr[|X + Y| > tau] for X normal of this standard deviation and Y Laplace of this scale, independent: closed form.
-
-    Where the noise is below a twentieth of the deviation, that of a normal variable of the summed variance.
-    """
+    """Pr[|X + Y| > tau], X normal of this deviation and Y Laplace of this scale; below a twentieth of the deviation Y counts as normal."""
     if scale < deviation / _MUCH:
         return 2 * normal_tail(tau / math.sqrt(deviation**2 + 2 * scale**2)) if deviation else 0.0
     if deviation == 0:
@@ -149,10 +136,7 @@ def noisy_tail(tau: float, deviation: float, scale: float) -> float:
 
 
 def noisy_means_failure(n: int, variance: Floats, noise: float, tau: float) -> float:
-    """Pr[some released mean is beyond tau], at most: means over n records, of these variances of one record, with Laplace noise of scale `noise` / n each.
-
-    A union over the means. Noise on the whole-number counts would be discrete: that matters below the lattice 1 / n only.
-    """
+    """Pr[some mean over n records is beyond tau], at most: a union, for these variances of one record and Laplace noise of scale `noise` / n."""
     alike, counts = np.unique(variance, return_counts=True)
     tails: list[float] = [count * noisy_tail(tau, math.sqrt(each / n), noise / n) for each, count in zip(alike.tolist(), counts.tolist(), strict=True)]
     return sum(tails)
@@ -161,8 +145,7 @@ def noisy_means_failure(n: int, variance: Floats, noise: float, tau: float) -> f
 def perturbed_excess(separators: int, shift: int, epsilon: float, beta: float) -> float:
     """(m shift / eps) ln(2 m / beta): how many errors more than the best RSPM makes at most, except with probability beta; m shift / eps on average.
 
-    m separators, noise of ratio e^(-eps / shift). Two totals are off by the sum of the |eta_i| at most against each other, and E|eta_i| < shift / eps.
-    Source: sharpens Theorem 6, 4 m^2 ln(m / beta) / eps.
+    m separators, noise of ratio e^(-eps / shift). Source: sharpens Theorem 6, 4 m^2 ln(m / beta) / eps, by E|eta_i| < shift / eps.
     """
     check_whole("shift", shift, 1, 2 * separators)
     check_positive("epsilon", epsilon)
@@ -187,17 +170,10 @@ def safe_sigma(separators: int, epsilon: float, delta: float) -> float:
     return (first + math.sqrt(first**2 + 8 * separators * epsilon)) / (2 * epsilon)
 
 
-def pure_deviation(separators: int, epsilon: float) -> float:
-    """The standard deviation of the whole noise of ratio e^(-eps / (2 m)): 1 / (sqrt(2) sinh(eps / (4 m)))."""
-    _check(separators, epsilon=epsilon)
-    return 1 / (math.sqrt(2) * math.sinh(epsilon / (4 * separators)))
-
-
 def parity_odd(separators: int, sigma: float) -> float:
     """Pr[RSPM with N(0, sigma^2) noise answers a parity of oddly many of m bits] on the one example (1...1, 0); on (1...1, 1) it is 1 minus this.
 
-    The noise alone prefers the bits where it is negative, oddly many of them half the time; one error is then avoided by the flip of a bit of |eta_i| < 1. So
-    it is Pr[|N(0, 1)| > 1 / sigma]^m / 2.
+    It is Pr[|N(0, 1)| > 1 / sigma]^m / 2: the noise picks its negative bits, and one of |eta_i| < 1 would be flipped.
     """
     _check(separators, sigma=sigma)
     return (2 * normal_tail(1 / sigma)) ** separators / 2

@@ -49,10 +49,7 @@ def oue_variance(epsilon: float, share: float) -> float:
 
 
 def sue_variance(epsilon: float, share: float) -> float:
-    """n times the variance of symmetric unary encoding's estimate of a symbol held by `share`, whatever k: r / (r - 1)^2 + f (1 - f), r = e^(eps / 2).
-
-    The worst case is a symbol that half hold: C^2 / 4 with C of eps / 2 (limits 2).
-    """
+    """n times the variance of symmetric unary encoding: r / (r - 1)^2 + f (1 - f), r = e^(eps / 2); at worst C(eps / 2)^2 / 4, at f = 1/2 (limits 2)."""
     check_positive_epsilon(epsilon)
     return (math.tanh(epsilon / 4) ** -2 - (1 - 2 * share) ** 2) / 4
 
@@ -60,8 +57,7 @@ def sue_variance(epsilon: float, share: float) -> float:
 def sketch_variance(epsilon: float, buckets: int, points: int, share: float) -> float:
     """n times the variance of the count-mean sketch's estimate of a symbol held by `share`, with m buckets for K points of which it hashes (limits 2).
 
-    l (1 - l) / (p - q)^2, l = q + f (p - q), for the chances p = r / (r + 1), r = e^(eps / 2), of a 1 in the own bucket and q = c p + (1 - c) (1 - p) in
-    another symbol's, shared with chance c = (K / m - 1) / (K - 1). The worst case is a symbol for which l = 1/2.
+    `support_variance` of p = r / (r + 1), r = e^(eps / 2), and q = c p + (1 - c) (1 - p), shared with chance c = (K / m - 1) / (K - 1); worst at l = 1/2.
     """
     check_positive_epsilon(epsilon)
     own = 1 / (1 + math.exp(-epsilon / 2))
@@ -79,8 +75,7 @@ def summed_variance(epsilon: float, share: float) -> float:
 def thresholded_variance(epsilon: float, threshold: float, share: float) -> float:
     """n times the variance of thresholded histogram encoding's estimate of a symbol held by `share`, whatever k, with the threshold t between 0 and 1.
 
-    l (1 - l) / (p - q)^2, l = q + f (p - q), for the chances p = 1 - e^(-(1 - t) eps / 2) / 2 and q = e^(-t eps / 2) / 2 of a 1 at the own symbol and
-    elsewhere; the worst case is a symbol for which l = 1/2.
+    `support_variance` for the chances 1 - e^(-(1 - t) eps / 2) / 2 and e^(-t eps / 2) / 2 of a 1 at the own symbol and elsewhere; worst where l = 1/2.
     """
     check_positive_epsilon(epsilon)
     return support_variance(1 - math.exp(-(1 - threshold) * epsilon / 2) / 2, math.exp(-threshold * epsilon / 2) / 2, share)
@@ -129,8 +124,7 @@ def contrast_factors(epsilon: float, order: int, w: int) -> tuple[float, float]:
 def hashing_variance(epsilon: float, g: int, m: int, share: float) -> float:
     """n times the variance of local hashing's estimate of a symbol held by `share`, by linear hashes of g^m points to g: that of sets of g^(m - 1).
 
-    For a rare symbol and many points (E + g - 1)^2 / ((g - 1) (E - 1)^2), E = e^eps: 4 E / (E - 1)^2 at g = E + 1, C^2 at g = 2. The worst share is that of
-    `worst_subset_variance`.
+    For a rare symbol of many (E + g - 1)^2 / ((g - 1) (E - 1)^2): 4 E / (E - 1)^2 at g = E + 1, C^2 at g = 2. Worst share: `worst_subset_variance`.
     """
     return subset_variance(epsilon, g**m, g ** (m - 1), share)
 
@@ -138,8 +132,7 @@ def hashing_variance(epsilon: float, g: int, m: int, share: float) -> float:
 def blocked_hadamard_variance(epsilon: float, blocks: int, share: float, block: float) -> float:
     """n times the variance of a Hadamard response in B blocks for a symbol of share f in a block of share F: (E + 2 B - 1) (2 + F (E - 1)) / (E - 1)^2 - f^2.
 
-    The worst case is a rare symbol in a block that all hold: (E + 2 B - 1) (E + 1) / (E - 1)^2, which is C^2 with one block. In a rare
-    block it is 4 E / (E - 1)^2 with 2 B = E + 1.
+    Worst at f = 0 and F = 1, C^2 with one block; in a rare block it is 4 E / (E - 1)^2 with 2 B = E + 1.
     """
     check_positive_epsilon(epsilon)
     growth = math.exp(epsilon)
@@ -147,29 +140,19 @@ def blocked_hadamard_variance(epsilon: float, blocks: int, share: float, block: 
 
 
 def parities_variance(epsilon: float, b: int, share: float) -> float:
-    """n times the variance of the estimate of a symbol held by `share`, from reports of b random parities of symbols: l (1 - l) / (p - q)^2.
-
-    p = E / (E + 2^b - 1), q = 2^-b, l = q + f (p - q). At 2^b = E + 1 it is 4 E / (E - 1)^2 for a rare symbol.
-    """
+    """n times the variance of a symbol's estimate from reports of b random parities: `support_variance` of E / (E + 2^b - 1) and 2^-b."""
     check_positive_epsilon(epsilon)
     return support_variance(math.exp(epsilon) / (math.exp(epsilon) + (1 << b) - 1), math.ldexp(1.0, -b), share)
 
 
 def shares_errors(epsilon: float, law: Floats, *, joint: bool = False) -> Errors:
-    """The errors of one report's estimates of the shares of all symbols, which are held with probabilities `law`, under the best oracle for so many.
-
-    With `joint` under the best of those whose covariances are cheap.
-    """
+    """The errors of one report's estimates of all shares under the best oracle for them, with `joint` the best with cheap covariances."""
     best = best_choice(epsilon, len(law), joint=joint)
     return set_errors(epsilon, best.order, best.w, law)
 
 
 def set_errors(epsilon: float, order: int, w: int, law: Floats) -> Errors:
-    """Those of an oracle whose reports name sets of w of `order` points: two symbols are both in a set as often as in uniformly random sets.
-
-    With probability p (w - 1) / (K - 1) where one of them is held; else both are others, with ((w - 2) p + w (1 - p)) (w - 1) / ((K - 1)(K - 2)): exact on
-    average over pairs, and for each where the sets are single symbols.
-    """
+    """Those of reports that name sets of w of `order` points, as random ones hold two symbols: exact on average over pairs, and for each at w = 1."""
     p, q = _chances(epsilon, order, w)
     seen = q + law * (p - q)
     variance = seen * (1 - seen) / (p - q) ** 2
@@ -183,10 +166,7 @@ def set_errors(epsilon: float, order: int, w: int, law: Floats) -> Errors:
 
 
 def unfavourable_laws(k: int) -> list[Floats]:
-    """The laws among which the least favourable one is looked for: uniform on the first few of k symbols, or on all.
-
-    Few frequent symbols have the larger variance, rare ones are many; more than 64 frequent ones are each as good as rare.
-    """
+    """Uniform on the first few of k symbols, or on all: among these the least favourable law is looked for. Beyond 64, symbols are as good as rare."""
     return [np.where(np.arange(k) < held, 1 / held, 0.0) for held in [*range(1, min(k, _FREQUENT) + 1), *([k] if k > _FREQUENT else [])]]
 
 
@@ -198,8 +178,7 @@ def _frequency_reach(epsilon: float, k: int, beta: float, joint: bool) -> float:
 def frequency_clients(epsilon: float, k: int, tau: float, beta: float, *, joint: bool = False) -> int:
     """n for which all k frequencies are within tau (in frequency units) except with probability beta, whatever the law: central limit form.
 
-    For the least favourable law among those that are uniform on some of the symbols. The errors' correlation is counted (`bounds.largest`): that of two
-    frequent symbols, one of which is held where the other is not, matters most.
+    For the least favourable law that is uniform on some symbols, with the errors' correlation, which two frequent symbols have most (`bounds.tails`).
     """
     check_tolerance(tau)
     return math.ceil((_frequency_reach(epsilon, k, beta, joint) / tau) ** 2)
@@ -208,10 +187,7 @@ def frequency_clients(epsilon: float, k: int, tau: float, beta: float, *, joint:
 def grouped_clients(epsilon: float, groups: int, tau: float, beta: float) -> int:
     """n for which a share within each of `groups` equal groups is within tau, all except with probability beta: a union of normal tails.
 
-    By k-ary randomized response or one-bit Hadamard, as `prefers_grr` says: no fewer than the better oracle takes that means within many groups are asked by.
-
-    The share's error is that of a cell less the share times its group, G times over, where the group is the 1/G-th part of all: at most the variance of one
-    of 2 G + 1 symbols (G = 1: of those present, all but few).
+    By k-ary randomized response or one-bit Hadamard (`prefers_grr`): G times the error of a cell, at most that of one of 2 G + 1 symbols.
     """
     check_tolerance(tau)
     k = 2 * groups + 1
@@ -309,10 +285,7 @@ def best_schedule(epsilon: float, bits: int, share: float, beta: float) -> Sched
 
 
 def public_points(dimension: int, alpha: float, beta: float) -> int:
-    """n >= (64 / alpha)(VC ln(128 / alpha) + ln(8 / beta)): except with probability beta / 4, a concept that agrees on n points errs by at most alpha / 8.
-
-    Theorem 2.13 at alpha / 8, as the proof of 6.2 needs it; the printed n has alpha / 4 (erratum E4).
-    """
+    """n >= (64 / alpha)(VC ln(128 / alpha) + ln(8 / beta)): Theorem 2.13 at alpha / 8, as the proof of 6.2 needs it (printed: alpha / 4, erratum E4)."""
     _check(dimension, 1.0, alpha, beta)
     return math.ceil(64 / alpha * (dimension * math.log(128 / alpha) + math.log(8 / beta)))
 

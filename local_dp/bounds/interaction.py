@@ -135,10 +135,7 @@ def check_rounds(d: int, rounds: int) -> None:
 
 @lru_cache
 def few_rounds_plan(d: int, rounds: int) -> Plan:
-    """The lists and shares that find a parity in 90 % of runs at epsilon 1 with the fewest clients: the best ones for the count that the best ones need.
-
-    Raises InputError unless 2 <= rounds <= d.
-    """
+    """The plan with the fewest clients for success in 90 % of runs at epsilon 1. Raises InputError unless 2 <= rounds <= d."""
     check_rounds(d, rounds)
     near = _best_plan(d, rounds, parity_halving_clients(d, 1.0, 0.1))
     return _best_plan(d, rounds, _least(d, 1.0, near, 0.1))
@@ -186,10 +183,7 @@ ROUNDING = Fraction(1, 10**12)  # more than floating point errs by in the consta
 
 
 def margin_constant(epsilon: float, success: float = 0.9) -> float:
-    """K with n >= K MC^2 for every one-round protocol: 2 ln(1 / (2 sqrt(p (1 - p)))) / ((e^eps + 1) ln cosh(eps / 2)); 2.2875 at p = .9 and epsilon 1.
-
-    The randomizers are pure and fixed before the law and the function (limits 12.4).
-    """
+    """K, n >= K MC^2 in one round: -2 ln(2 sqrt(p (1 - p))) / ((E + 1) ln cosh(eps / 2)), 2.2875 at p = .9, epsilon 1; pure randomizers (limits 12.4)."""
     check_positive_epsilon(epsilon)
     check_success(success, 0.5)
     half = math.sinh(epsilon / 4) ** 2  # cosh(eps / 2) = 1 + 2 sinh^2(eps / 4), without cancellation
@@ -199,8 +193,7 @@ def margin_constant(epsilon: float, success: float = 0.9) -> float:
 def margin_clients(squared: Fraction | float, epsilon: float, success: float = 0.9) -> int:
     """The least n with n >= K MC^2, `squared` being MC^2: no NON-INTERACTIVE eps-local protocol, public coins or not, learns barely with fewer clients.
 
-    The class is closed under negation. For every concept and every law of x, with probability `success`, the prediction is right more often than wrong (error
-    below 1/2, its own coins counted). Protocols with rounds are not covered. Exact, with K rounded down.
+    Barely: for every concept of a class closed under negation and every law of x, right more often than wrong with probability `success`. K rounded down.
     """
     check_positive("the squared margin complexity", float(squared))
     return math.ceil(Fraction(margin_constant(epsilon, success)) * (1 - ROUNDING) * Fraction(squared))
@@ -209,8 +202,7 @@ def margin_clients(squared: Fraction | float, epsilon: float, success: float = 0
 def vote_clients(squared: Fraction | float, epsilon: float, success: float = 0.9) -> int:
     """n >= C^2 MC^2 p / (1 - p), enough in one round to be right more often than wrong, for every concept of a class of blocks and every law of x.
 
-    Each client gets a random character and reports by randomized response whether it agrees with the label. The predictor draws a client and repeats its
-    report (Cantelli's inequality, limits 12.4): 42.1 MC^2 at p = .9 and epsilon 1.
+    A client reports whether a random character agrees with its label; the predictor repeats a client's report: 42.1 MC^2 at p = .9, epsilon 1 (limits 12.4).
     """
     return _enough(1.0, squared, epsilon, success)
 
@@ -258,8 +250,7 @@ def check_distance(alpha: float) -> None:
 def public_coin_clients(epsilon: float, k: int, alpha: float, beta: float) -> int:
     """n with which 16 public random rows of signs tell k shares from any law alpha away, with errors of at most beta: Theta(k C^2 / alpha^2).
 
-    A random row moves by <s, p - q>, of mean square |p - q|_2^2 >= 4 alpha^2 / k and nearly normal, so the statistic is a chi-square of 16 degrees,
-    stretched by 1 + 4 alpha^2 n / (16 k C^2). Source: Acharya, Canonne, Freitag, Tyagi 2019.
+    A chi-square of 16 degrees, stretched by 1 + 4 alpha^2 n / (16 k C^2). Source: Acharya, Canonne, Freitag, Tyagi 2019.
     """
     check_distance(alpha)
     stretch = chi_square_quantile(beta, ROWS) / chi_square_quantile(1 - beta, ROWS)
@@ -267,10 +258,7 @@ def public_coin_clients(epsilon: float, k: int, alpha: float, beta: float) -> in
 
 
 def private_coin_clients(epsilon: float, k: int, alpha: float, beta: float) -> int:
-    """The same where each client draws a row of Sylvester's matrix alone: Theta(k^(3/2) C^2 / alpha^2), the best without public coins.
-
-    A chi-square of one degree less than there are rows, moved by 4 alpha^2 n / (k C^2); its power by the normal law.
-    """
+    """The same where each client draws a row of Sylvester's matrix alone: Theta(k^(3/2) C^2 / alpha^2), the best without public coins; normal law."""
     check_distance(alpha)
     degrees = (1 << (k - 1).bit_length()) - 1
     threshold, z = chi_square_quantile(beta, degrees), normal_quantile(beta)
@@ -304,10 +292,7 @@ def half_errors(stretch: float, groups: int, threshold: float) -> tuple[float, f
 
 
 def shared_half_clients(epsilon: float, k: int, alpha: float, beta: float, groups: int) -> int:
-    """n at which the test errs with probability beta on average over both laws; each of `groups` groups has one public random half of the symbols.
-
-    5.6 k C^2 / alpha^2 with 10 groups and 7.8 with 40, for beta = .1. Source: Acharya, Canonne, Freitag, Tyagi 2019 (limits 12.5).
-    """
+    """n for mean error beta with a public random half in each of `groups`. Source: Acharya, Canonne, Freitag, Tyagi 2019 (limits 12.5)."""
 
     def enough(n: int) -> bool:
         stretch = half_stretch(epsilon, k, alpha, n, groups)

@@ -11,7 +11,6 @@ from local_dp.bounds.frequencies import frequency_variance, support_variance
 from local_dp.bounds.response import check_positive_epsilon
 from local_dp.bounds.tails import normal_quantile
 from local_dp.checks import check_whole
-from local_dp.errors import InputError
 from local_dp.loss import split_epsilon
 from local_dp.randomizers.repeated.memoised import PERMANENT, MemoisedGRR, MemoisedRAPPOR, Odds, memoised_variance
 
@@ -103,32 +102,18 @@ def rappor_variance(odds: tuple[Odds, Odds], share: float) -> float:
 
 
 def bit_flip_variance(epsilon: float, k: int, d: int, share: float) -> float:
-    """n times the variance of the share of one of k buckets if each client reports d: k / d l (1 - l) / (p - q)^2, l = q + f (p - q).
+    """n times the variance of the share of one of k buckets if each client reports d: k / d l (1 - l) / (p - q)^2, l = q + f (p - q), to O(k^2 / (n d^2)).
 
-    p = 1/2 (of a single bit 1 - q), q = 1 / (e^eps + 1). Ding, Kulkarni and Yekhanin's bits lose eps / 2 each, with p = 1 - q = 1 / (1 + e^(-eps / 2)). Up to
-    terms of order k^2 / (n d^2), for how many are asked of a bucket is chance.
+    p = 1/2 (of a single bit 1 - q), q = 1 / (e^eps + 1). Ding, Kulkarni, Yekhanin 2017 lose eps / 2 a bit, p = 1 - q = 1 / (1 + e^(-eps / 2)).
     """
     return k / d * support_variance(*event_odds(epsilon, d), share)
-
-
-def loloha_codes(lasting: float, first: float) -> float:
-    """The number of codes g, as a real number, of least variance in one round for a rare symbol among many, where the report's odds are e^first: e^first + 1.
-
-    The exact second step makes one report plain randomized response of `first` nats on the codes, so `lasting` does not matter, and this is OLH's optimum.
-    Arcolezi et al. 2023 have a formula in both, as their second step is louder than it need be for g > 2.
-    """
-    if not 0 < first < lasting:
-        raise InputError(f"one report loses {first} and all of them {lasting}; give 0 < first < lasting")
-    return math.exp(first) + 1
 
 
 def changing_loss(odds: tuple[Odds, Odds], rounds: int) -> float:
     """What `rounds` reports of two codes lose at most, in nats, between any two sequences of codes: exact, over all sequences and all reports.
 
-    Each code has a lasting answer, right with probability p1, and each report is that answer with probability p2. Let the reports have a zeros
-    and b ones, and let a sequence give i of the zeros and j of the ones to code 0. Its probability is F(i, j) F'(a - i, b - j), with F(i, j) = p1 p2^i q2^j +
-    q1 q2^i p2^j, and F' with p1 and q1 exchanged. So the loss is the largest quotient of two such products. It is `first` epsilon for one report, and
-    grows without bound: the time of a change shows.
+    A lasting answer is right with probability p1, and each report is it with probability p2. A sequence that gives i of a zeros and j of b ones to code 0 has
+    probability F(i, j) F'(a - i, b - j), F(i, j) = p1 p2^i q2^j + q1 q2^i p2^j, F' with p1 and q1 exchanged. It grows without bound.
     """
     check_whole("rounds", rounds, 1, MAX_ROUNDS)
     (p1, q1), (p2, q2) = odds

@@ -14,10 +14,7 @@ from local_dp.optimise import best_split, least_clients, lowest
 
 
 def one_bit_variance(epsilon: float, null: float) -> float:
-    """n times the variance of a mean near 0 by one hashed bit: C^2 - null^2, where the share `null` that holds nothing sends a coin that the server knows.
-
-    At null = 1/2 it is 1 / I_det = (3 E + 1)(E + 3) / (4 (E - 1)^2) (limits 3.2).
-    """
+    """n times the variance of a mean near 0 by one hashed bit, `null` the share without a symbol: C^2 - null^2; 1 / I_det at 1/2 (limits 3.2)."""
     return response_gain(epsilon) ** 2 - null**2
 
 
@@ -42,21 +39,13 @@ def best_size(epsilon: float, k: int, share: float, null: float) -> tuple[int, f
     return size, variance
 
 
-def masked_parity_information(epsilon: float) -> float:
-    """I = 4 (E - 1)^2 / ((3 E + 1)(E + 3)), E = e^eps: the information of one public-coin report about one bit (limits 3.2, I_det)."""
-    return 1 / one_bit_variance(epsilon, 1 / 2)
-
-
 def _exact(d: int, first: float, second: float) -> float:
     """Pr[(r, a) exact], normal approximation: each bit of r from a mean of 1 / (2 d) of variance 1 / first, a from one of 1 / 2 of variance 1 / second."""
     return (1 - normal_tail(math.sqrt(first) / (2 * d))) ** d * (1 - normal_tail(math.sqrt(second) / 2))
 
 
 def masked_parity_success(d: int, epsilon: float, first: int, second: int) -> float:
-    """Pr[(r, a) exact] of hashing with `first` clients, then the parity query with `second`: normal approximation (limits 3.2, P2).
-
-    Each round has the better of one hashed bit and blocks: at epsilon 1 one bit, in both from about 1.4 not.
-    """
+    """Pr[(r, a) exact] of hashing with `first` clients and the parity query with `second`, each by one hashed bit or blocks: normal (limits 3.2, P2)."""
     return _exact(d, first / best_size(epsilon, d, 1 / (2 * d), 1 / 2)[1], second / best_size(epsilon, 1, 1 / 2, 1 / 2)[1])
 
 
@@ -152,10 +141,9 @@ def masked_parity_one_round_clients(d: int, epsilon: float, beta: float) -> int:
 def masked_parity_one_round_bound(d: int, epsilon: float, success: float) -> float:
     """Proven for every NON-INTERACTIVE protocol, public coins allowed, at every epsilon: fewer clients learn masked parity with probability below `success`.
 
-    2^d ln(1 / (1 - (2 p - 1)^2)) m / (-2 h ln(1 - m)), m = min(h, 1 - sqrt(1 - t^2)). Here 2^-d h bounds the squared Hellinger distance between one report's
-    laws under a = 0 and a = 1, on average over r (Parseval), and m bounds it for any one r: h = I_up (1 - sqrt(1 - t^2)) / (4 t^2),
-    I_up = (E - 1)(K - 1) / (K (K + 1)), K = min((E + 1) / 2, 1 + sqrt 2), t = (E - 1) / (E + 3). 14.1 2^d at epsilon 1 and 90 % (limits 3.3).
-    Interactive protocols are not bound by it: two rounds need fewer. Raises InputError unless 1/2 < success < 1.
+    2^d ln(1 / (1 - (2 p - 1)^2)) m / (-2 h ln(1 - m)), m = min(h, 1 - sqrt(1 - t^2)), h = I_up (1 - sqrt(1 - t^2)) / (4 t^2), I_up = (E - 1)(K - 1) / (K (K +
+    1)), K = min((E + 1) / 2, 1 + sqrt 2), t = (E - 1) / (E + 3): 2^-d h and m bound the squared Hellinger distance of a report under a = 0 and 1, on average
+    and for any r. 14.1 2^d at epsilon 1 and 90 % (limits 3.3). Raises InputError unless 1/2 < success < 1.
     """
     check_success(success, 0.5)
     check_positive_epsilon(epsilon)
@@ -187,20 +175,16 @@ def masked_parity_capacity(epsilon: float) -> float:
 
 
 def masked_parity_interactive_bound(d: int, epsilon: float) -> float:
-    """8 ln 2 d^2 / I*: the clients that carry the d ln 2 nats of r (limits 3.4).
-
-    Proven, to leading order, for NON-INTERACTIVE protocols that learn r; a heuristic, not a bound, for interactive ones, sequentially or fully.
-    """
+    """8 ln 2 d^2 / I* (limits 3.4): proven to leading order for NON-INTERACTIVE protocols that learn r; a heuristic for interactive ones."""
     return 8 * math.log(2) * d**2 / masked_parity_capacity(epsilon)
 
 
 def masked_parity_curator_clients(d: int, epsilon: float, beta: float) -> int:
     """Proven: with this many uniform examples a curator's exponential mechanism over all 2^(d+1) concepts is exact except with probability beta.
 
-    (1 - q/2)^n + 2 sum_{k=1..d} C(d, k) (1 - q (1/4 + k / 2d))^n <= beta, q = 1 - e^(-eps/2). Proof: the true concept errs nowhere, so h is chosen with
-    probability at most e^(-eps (errors of h) / 2), whose mean is (1 - q error(h))^n; add up over h, which errs on half of D if only its mask is wrong and on
-    1/4 + k / 2d if k bits of r are. 75 at d = 16, epsilon 1, beta .1, where the measured minimum is about 74. With e^(-eps error(h) n / 2), the exponential
-    of the mean, in place of that mean the sum is too small: 65, where 64 examples succeed in 64 % of runs.
+    (1 - q/2)^n + 2 sum_{k=1..d} C(d, k) (1 - q (1/4 + k / 2d))^n <= beta, q = 1 - e^(-eps/2). Proof: h is chosen with probability at most e^(-eps (errors of h)
+    / 2), whose mean is (1 - q error(h))^n; add up over h, which errs on half of D if only its mask is wrong and on 1/4 + k / 2d if k bits are. 75 at d = 16,
+    epsilon 1, beta .1 (measured: about 74).
     """
     check_positive_epsilon(epsilon)
     check_success(1 - beta, 0.0)

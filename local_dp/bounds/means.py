@@ -43,10 +43,7 @@ def hybrid_variance(epsilon: float) -> float:
 
 
 def staircase_variance(epsilon: float) -> float:
-    """Of the best staircase noise for numbers that differ by 2: 4 ((b (1 + b) / 2)^(2/3) + b) / (1 - b)^2, b = e^-eps; the least of all additive noise.
-
-    Source: Geng, Viswanath 2014; checked against the sum over a fine lattice.
-    """
+    """Of the best additive noise for numbers that differ by 2: 4 ((b (1 + b) / 2)^(2/3) + b) / (1 - b)^2, b = e^-eps. Source: Geng, Viswanath 2014."""
     check_positive_epsilon(epsilon)
     decay = math.exp(-epsilon)
     return float(4 * ((decay * (1 + decay) / 2) ** (2 / 3) + decay) / (1 - decay) ** 2)
@@ -69,8 +66,7 @@ def bounded_laplace_variances(epsilon: float, steps: int) -> Floats:
 def discrete_laplace_variances(epsilon: float, steps: int) -> Floats:
     """Of discrete Laplace noise clamped to the lattice, at every point v of S = `steps`, in units of [0, 1]; shape (steps + 1,).
 
-    (2 a - a (a^v + a^(S - v)) / (1 + a)) / ((1 - a) S)^2, a = e^(-eps / S): the noise's variance 2 a / (1 - a)^2 less what clamping takes off it, a / (1 - a)^2
-    at either end, for what is beyond is geometric whatever v. Worst in the middle.
+    (2 a - a (a^v + a^(S - v)) / (1 + a)) / ((1 - a) S)^2, a = e^(-eps / S): the noise's less what clamping takes off at either end. Worst in the middle.
     """
     check_positive_epsilon(epsilon)
     decay = math.exp(-epsilon / steps)
@@ -98,8 +94,7 @@ def signs_variance(epsilon: float, d: int, count: int) -> float:
 def privunit_variance(epsilon: float, d: int, cap: float) -> float:
     """E||estimate - x||^2 of PrivUnit on the unit sphere with the cap {v: <v, x> >= `cap`}, 0 <= cap < 1: 1 / m^2 - 1.
 
-    With q the share of the sphere that the cap has, m = A (E - 1) / (E q + 1 - q), A the integral of <v, x> over the cap: all of epsilon goes to the choice
-    between cap and rest. Source: Bhowmick et al. 2018, Lemma 4; Asi, Feldman, Talwar 2022.
+    m = A (E - 1) / (E q + 1 - q), q the cap's share of the sphere, A the integral of <v, x> over it. Source: Bhowmick et al. 2018, Lemma 4.
     """
     check_positive_epsilon(epsilon)
     return 1 / Cap.of(d, cap).mean(epsilon) ** 2 - 1

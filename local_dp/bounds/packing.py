@@ -21,11 +21,8 @@ from local_dp.optimise import least_clients
 def is_excluded(log_others: float, moved: CountLaw, epsilon: float, beta: float) -> bool:
     """Whether no eps-private algorithm is right with probability 1 - beta on each of N kinds of databases whose right answers exclude each other.
 
-    `log_others` = ln(N - 1): N may be 2^65536. A database of one kind becomes one of another by replacing K records, `moved` the law of K. Excluded if
-    (N - 1) E[e^(-eps K); K above its beta-quantile] > beta. Proof: let f_j(k) be Pr[right] on kind j given K = k, so E f_j(K) >= 1 - beta. On kind i an
-    answer right for j has probability at least e^(-eps K) f_j(K) given K; over all j != i, on the average over i, these add up to at most beta. As
-    e^(-eps k) falls, E[e^(-eps K) f(K)] is least where f is 0 on the lowest beta of K, on a share of the quantile itself, and 1 above.
-    Source: sharpens Beimel, Nissim, Stemmer 2013, Lemmas 4.15 and 5.7.
+    `log_others` = ln(N - 1): N may be 2^65536. A database of one kind becomes one of another by replacing K records, `moved` the law of K. Excluded if (N - 1)
+    E[e^(-eps K); K above its beta-quantile], what kind i's wrong answers have, is above beta. Source: sharpens Beimel, Nissim, Stemmer 2013, Lemma 4.15.
     """
     kept = np.minimum(moved.shares, np.maximum(0.0, np.cumsum(moved.shares) - beta))
     above = kept > 0
@@ -144,19 +141,13 @@ def cell_failures(noise: CellNoise, m: int, error: int) -> Floats:
 
 
 def histogram_success(noise: CellNoise, m: int, alpha: float, k: int = 1) -> float:
-    """Pr[every count is within alpha m / k], in the worst of all databases of m records: then all sums of k counts are within alpha m.
-
-    340 and 200 records for 90 % at (1, 1e-6) and (1, 1e-3) and alpha .1, in a domain of any size; for k = 1, 2, 4, 8 340, 720, 1,480, 3,120.
-    """
+    """Pr[every count is within alpha m / k], in the worst of all databases of m records: then all sums of k counts are within alpha m."""
     error = _error(alpha, m, k)
     return math.exp(-_worst_database(-np.log1p(-cell_failures(noise, m, error)), error))
 
 
 def per_cell_success(bits: int, epsilon: float, m: int, alpha: float) -> float:
-    """(1 - 2 e^(-eps (k + 1) / 2) / (1 + e^(-eps / 2)))^(2^bits), k = floor(alpha m): of noise on all cells, every count released.
-
-    270, 490, 930, 1,820, 3,590 records for 90 % at 16, 32, 64, 128, 256 bits, eps 1 and alpha .1.
-    """
+    """(1 - 2 e^(-eps (k + 1) / 2) / (1 + e^(-eps / 2)))^(2^bits), k = floor(alpha m): of noise on all cells, every count released."""
     step = nano_epsilon(epsilon) / (2 * NANO)
     log_chance = math.log(2) - step * (_error(alpha, m) + 1) - math.log1p(math.exp(-step))  # of an error in one cell, on either side
     if log_chance > -30:
@@ -193,8 +184,7 @@ def _error(alpha: float, m: int, k: int = 1) -> int:
 def packing_error(k: int, epsilon: float) -> int:
     """The least whole t such that the largest of k counts may be off by t or less every second time: about k ln 2 / (2 eps); 6, 89, 1,420 at 16, 256, 4,096.
 
-    The kinds: s copies of any one of the 2^k records; their counts are s apart, so errors below s / 2 exclude each other, and s records are replaced.
-    Source: Hardt, Talwar 2010; lecture notes, Lemma 4.3.1, with the exact constant.
+    The kinds: s copies of one of the 2^k records, whose counts are s apart. Source: Hardt, Talwar 2010; lecture notes, Lemma 4.3.1, exact constant.
     """
     _check(k, epsilon)
     log_others = k * math.log(2) + math.log1p(-(2.0**-k)) if k > 1 else 0.0
@@ -204,16 +194,12 @@ def packing_error(k: int, epsilon: float) -> int:
 def best_within(k: int, epsilon: float, t: int) -> float:
     """The largest probability that a pure mechanism, for counts of any size, errs by at most t in all of k whole answers; t is whole.
 
-    It is that of `KNormCounts`, for every t at once: here as the mean over cubes, of weight e^(-eps R) (2R + 1)^k, of their share in the cube of t.
-    Proof. Any two vectors of counts that are 1 apart are those of two neighbours. Let p(z) be the probability of an error z, on average over all counts. Then
-    p(z) <= e^eps p(z') if no coordinate of z - z' is beyond 1. Let S_r be the shell max |z_i| = r, of n_r points, and p_r the mean of p on it. Then p_r <=
-    e^eps p_(r + 1). To see it, draw x uniform in the continuous shell between the cubes of half-sides r - 1/2 and r + 1/2. Move it along its ray into the next
-    shell, to the same quantile of the half-side s there. The law of s has density s^(k - 1). So the law of the next shell less 1 has the smaller likelihood
-    ratio, and no ray moves by more than 1. Rounded, x and its image are uniform in S_r and S_(r + 1), and apart by 1 at most. So Pr[z in the cube] <= p_t
-    sum_(r <= t) n_r e^(eps (t - r)), Pr[z outside] >= p_t sum_(r > t) n_r e^(-eps (r - t)), and the odds are at most those of the law n_r e^(-eps r).
-    That holds for mechanisms that see the counts. One that sees n records does better at small n (k = 2, eps 1, t = 0: .2875, .1734, .1458 at 2, 4, 6 records,
-    .2536, .1637, .1369 by the counts, .1195 here), and no better as n grows. There p(z) is an average over histograms in a growing box, and a record of type x
-    replaced by one of type x' maps h to h - e_x + e_x'. Source: ours; one count: Ghosh, Roughgarden, Sundararajan 2009; Gupte, Sundararajan 2010.
+    It is that of `KNormCounts`, for every t at once: here as the mean over cubes, of weight e^(-eps R) (2R + 1)^k, of their share in the cube of t. Proof. Let
+    p_r be the mean probability of an error in the shell max |z_i| = r, of n_r points, over all counts. A uniform point of the shell, moved along its ray to the
+    same quantile of the next shell and rounded, moves by 1 at most in each coordinate, and counts 1 apart are neighbours': p_r <= e^eps p_(r + 1). So the odds
+    of the cube of t are at most those of the law n_r e^(-eps r). A mechanism that sees n records does better at small n (k = 2, eps 1, t = 0: .2875, .1734,
+    .1458 at 2, 4, 6 records; .2536, .1637, .1369 by counts; .1195 here), and no better as n grows. Source: ours; one count: Ghosh, Roughgarden, Sundararajan
+    2009; Gupte, Sundararajan 2010.
     """
     _check(k, epsilon)
     half = np.arange(math.ceil((k + 12 * math.sqrt(k) + 60) / epsilon)) + 0.5
@@ -223,36 +209,8 @@ def best_within(k: int, epsilon: float, t: int) -> float:
 
 
 def least_error(k: int, epsilon: float) -> int:
-    """The least whole t such that the largest of k counts is off by t or less every second time, for some pure mechanism of whole answers.
-
-    16, 256, 4,096 for as many: about k / eps, where packing gives .35 k / eps: `best_within`.
-    """
+    """The least whole t that some pure mechanism of whole answers keeps for all k counts every second time, about k / eps (packing: .35 k / eps)."""
     return least_clients(lambda above: best_within(k, epsilon, above - 1) >= 0.5) - 1
-
-
-def most_within(k: int, epsilon: float, t: int, records: int) -> float:
-    """As `best_within`, of n = `records`, where each of {0..n}^k is possible: no more than this, though perhaps less. For the best r >= t,
-
-        e^(eps (r - t)) ((2t + 1) / (2r + 1))^k (1 + 2 (r - t) / (n + 1 - 2 (r - t)))^k.
-
-    Proof: draw z uniform in the cube [-t, t]^k and z' in [-r, r]^k so that no coordinate of z' - z is beyond r - t (by equal quantiles). For c at least r - t
-    from the ends of {0..n}^k, Pr[M(c) - c in the cube t] = (2t + 1)^k E Pr[M(c) = c + z], and c + z = c* + z' with c* = c + z - z', which costs e^(eps (r - t))
-    at most. The average over c is thereby at most the average over all c* of ((2t + 1) / (2r + 1))^k Pr[M(c*) - c* in the cube r], times how many more c*
-    there are than c. Source: ours.
-    """
-    _check(k, epsilon)
-    check_whole("records", records, 1, 1 << 62)
-    wider = np.arange(min(math.ceil(k / epsilon), records // 2) + 1, dtype=np.float64)  # r - t; beyond, the bound is no better
-    ends = np.log1p(2 * wider / (records + 1 - 2 * wider))
-    return math.exp(float((epsilon * wider + k * (np.log((2 * t + 1) / (2 * t + 1 + 2 * wider)) + ends)).min()))
-
-
-def averaging_error(k: int, epsilon: float, records: int) -> int:
-    """The least whole t such that whole answers to k counts of n = `records` may be off by t or less every second time, by `most_within`.
-
-    12, 238, 4,021 for 16, 256, 4,096 counts as n grows: about k / eps - 1.2 sqrt(k) / eps.
-    """
-    return least_clients(lambda above: most_within(k, epsilon, above - 1, records) >= 0.5) - 1
 
 
 def _check(k: int, epsilon: float) -> None:

@@ -26,9 +26,7 @@ def divergence_curvature(epsilon: float) -> float:
 def asked_in_turn_bound(dimension: float, epsilon: float, success: float, guess: float) -> float:
     """Proven for every SEQUENTIALLY INTERACTIVE protocol and every pure randomizer, at every epsilon: the least number of clients.
 
-    ln(1 / (1 - (p - rho)^2)) SDA / (c G), for a class of spectral dimension SDA and success p (limits 5.2). One fixed output is good for `guess` = rho of
-    the prior: 2.3 times `asked_again_bound` at epsilon 1 and 90 %. That one holds here too, and is taken from about epsilon 6 on, where it
-    is the larger. Infinite where p - rho is 1.
+    ln(1 / (1 - (p - rho)^2)) SDA / (c G) (limits 5.2), infinite where p - rho is 1; or `asked_again_bound`, larger from about epsilon 6 on.
     """
     again = asked_again_bound(dimension, epsilon, success, guess)
     advantage = max(0.0, success - guess)
@@ -47,18 +45,12 @@ def parity_one_round_success(d: int, epsilon: float, n: int) -> float:
 
 
 def parity_one_round_clients(d: int, epsilon: float, beta: float) -> int:
-    """n for which random masks and the largest plain sum find r with probability 1 - beta, about (sqrt(2 d ln 2) + z)^2 C^2 2^d (limits 4.2).
-
-    Normal approximation; the likeliest mask is right a little more often.
-    """
+    """n for random masks and the largest plain sum, about (sqrt(2 d ln 2) + z)^2 C^2 2^d: normal approximation (limits 4.2)."""
     return least_clients(lambda n: parity_one_round_success(d, epsilon, n) >= 1 - beta, least=2)
 
 
 def parity_masks_bound(d: int, epsilon: float, success: float) -> float:
-    """Proven for NON-INTERACTIVE protocols in which each client gives one randomized response to a random parity, at every epsilon; not for other randomizers.
-
-    ((1 - beta) d ln 2 - h(beta)) 2^d / (ln 2 - h(p)), p = E / (E + 1) (Fano, limits 4.2).
-    """
+    """Proven where clients randomize one bit of a random parity, in one round: ((1 - beta) d ln 2 - h(beta)) 2^d / (ln 2 - h(E / (E + 1))) (limits 4.2)."""
     check_success(success, 0.0)
     check_positive_epsilon(epsilon)
     truth = math.exp(epsilon) / (1 + math.exp(epsilon))
@@ -69,8 +61,7 @@ def parity_masks_bound(d: int, epsilon: float, success: float) -> float:
 def parity_interactive_bound(d: int, epsilon: float, success: float) -> float:
     """Proven for every SEQUENTIALLY INTERACTIVE protocol (each client is asked in one round only), non-interactive ones among them, at every epsilon.
 
-    ln(1 / (1 - (p - 2^-d)^2)) 2^d / (c G) (limits 4.2): 2.25 C^2 2^d at p = .9 and epsilon 1. Fully interactive protocols, which ask a client again, are
-    not covered: `parity_asked_again_bound`.
+    ln(1 / (1 - (p - 2^-d)^2)) 2^d / (c G) (limits 4.2): 2.25 C^2 2^d at p = .9, epsilon 1. Of fully interactive ones: `parity_asked_again_bound`.
     """
     check_success(success, 2.0**-d)
     return asked_in_turn_bound(2.0**d, epsilon, success, 2.0**-d)
@@ -122,10 +113,7 @@ def at_most(k: int, n: int, p: Floats) -> Floats:
 
 
 def parities_told(tolerance: float) -> int:
-    """The most parities that one statistical query of this tolerance can tell from random labels: ceil(1 / tau^2) - 1, exactly.
-
-    Proven: the expectations under the parities differ from the one under random labels by Walsh coefficients, whose squares sum to at most 1 (Parseval).
-    """
+    """Proven: one query of this tolerance tells at most ceil(1 / tau^2) - 1 parities from random labels (Parseval), exactly."""
     return math.ceil(1 / Fraction(tolerance) ** 2) - 1
 
 
@@ -180,8 +168,7 @@ def random_channel(d: int, epsilon: float, reports: int, generator: np.random.Ge
     sums = columns.sum(axis=0)
     columns *= (growth - 1) / (growth * sums.max() - sums.min())
     whole = np.vstack([columns, 1 - columns.sum(axis=0)])
-    made: Floats = whole[whole.max(axis=1) > 1e-9]  # the last one is nothing where the others sum to a constant
-    return made
+    return np.asarray(whole[whole.max(axis=1) > 1e-9])  # the last one is nothing where the others sum to a constant
 
 
 _FINE = 100  # steps of a count's deviation that are distinguished
@@ -199,10 +186,7 @@ def parity_report_bound(d: int, epsilon: float) -> float:
 
 
 def parity_one_round_bound(d: int, epsilon: float, success: float) -> float:
-    """Proven for every NON-INTERACTIVE protocol, every pure randomizer of countable reports, public coins too, at every epsilon.
-
-    ((1 - beta) d ln 2 - h(beta)) 2^d / (kappa G), beta = 1 - success (Fano, limits 12.2).
-    """
+    """Proven for every NON-INTERACTIVE protocol, public coins too: ((1 - beta) d ln 2 - h(beta)) 2^d / (kappa G), beta = 1 - success (limits 12.2)."""
     check_success(success, 0.0)
     needed = success * d * math.log(2) - entropy(1 - success)
     return max(0.0, needed) / parity_report_bound(d, epsilon)

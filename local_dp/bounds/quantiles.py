@@ -78,10 +78,8 @@ def factorize(workload: Floats, within: float = 0.01, rounds: int = 400) -> Fact
 def local_variance_bound(epsilon: float, workload: Floats, certificate: Certificate) -> float:
     """n times a variance that some query's unbiased estimate has at some law, whatever the epsilon-local randomizers: (C^2 - 1) ||...||_tr^2. Proven.
 
-    For one report per client, also where later randomizers follow from earlier reports. With J the Fisher information of one report about the law q: each
-    report's likelihoods lie in [a, e^eps a] and average to 1, so their variance is at most (1 - a)(e^eps a - 1) <= (e^eps - 1)^2 / 4 e^eps = 1 / (C^2 - 1),
-    which bounds the trace of sqrt(q) J sqrt(q); then Cramer and Rao, and Cauchy and Schwarz on the trace norm. One bit with public coins attains C^2 in
-    place of C^2 - 1, up to the design of its signs.
+    For one report per client, also where later randomizers follow from earlier reports. One report's Fisher information J of the law q has a trace of sqrt(q) J
+    sqrt(q) of at most 1 / (C^2 - 1); then Cramer and Rao, and Cauchy and Schwarz. One bit with public coins attains C^2, up to the design of its signs.
     """
     return (response_gain(epsilon) ** 2 - 1) * certificate.norm(workload) ** 2
 
@@ -122,9 +120,8 @@ def _normal(weights: Floats) -> Floats:
 def prefix_gamma(k: int) -> float:
     """The factorization norm gamma_2 of the k prefix sums less their known half-total, for k a power of two: (1/k) sum_m 1 / (2 sin((2 m + 1) pi / 2 k)).
 
-    The matrix (+1/2 on and below the diagonal, -1/2 above) is skew-circulant, so gamma_2 is the mean of its singular values. Take one-bit reports with public
-    coins, and any unbiased linear estimate from signs and the constant 1/2. Some prefix sum has variance at least C^2 gamma_2^2 / n less 1/4n (Cauchy-Schwarz
-    on the trace norm). Other constants than 1/2 do better, by 1.25 times at k = 64 and 1.20 at 256: `factorize`.
+    The matrix of +-1/2 is skew-circulant, so this is the mean of its singular values. By one-bit reports and the constant 1/2 some prefix sum has variance at
+    least C^2 gamma_2^2 / n less 1/4n; other constants do better, by 1.25 times at k = 64 and 1.20 at 256: `factorize`.
     """
     if k < 1 or k & (k - 1):
         raise InputError(f"k is {k}; give a power of two")
@@ -185,8 +182,7 @@ def search_failure(reach: float, coarseness: float = 0.0) -> float:
 def search_error(epsilon: float, quantiles: int, clients: int, beta: float) -> float:
     """The rank error that all quantiles keep in a search, each with n / Q clients, on any grid: `search_reach` times C sqrt(Q / 4n).
 
-    The quantiles have clients of their own, so their errors are independent. No sequentially interactive protocol has less than a normal error of
-    C sqrt(Q / 4n), which asks everybody at the quantile itself (Duchi, Jordan, Wainwright 2013).
+    No sequentially interactive protocol has less than a normal error of C sqrt(Q / 4n) (Duchi, Jordan, Wainwright 2013).
     """
     _check(quantiles)
     each = -math.expm1(math.log1p(-beta) / quantiles)
@@ -206,10 +202,7 @@ def quantile_clients(epsilon: float, v: float, quantiles: int, tolerance: float,
 
 
 def search_rounds(symbols: int, clients: float, least: int) -> int:
-    """How many rounds a search over `symbols` symbols takes, its first asking at least `least` of the `clients` of one quantile; 0 if there are too few.
-
-    Round j asks a share proportional to GROWTH^j, so that the last two of many ask about half.
-    """
+    """How many rounds a search takes whose first asks at least `least` of a quantile's `clients`, round j in proportion to GROWTH^j; 0 for too few."""
     for rounds in range(max(1, symbols - 1).bit_length() + SPARE_ROUNDS, 0, -1):
         if clients * (GROWTH - 1) / (GROWTH**rounds - 1) >= least:
             return rounds

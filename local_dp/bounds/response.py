@@ -28,10 +28,7 @@ def check_tolerance(tau: float) -> None:
 
 
 def rr_clients(epsilon: float, tau: float, beta: float) -> int:
-    """n for which randomized response answers one [-1, 1] query within tau, except with probability beta: z_{beta/2}^2 C^2 / tau^2.
-
-    Central limit form, for the least favourable mean 0; first-order minimax, with its constant (limits 1, Theorem 1).
-    """
+    """n for one [-1, 1] query within tau except with probability beta: z_{beta/2}^2 C^2 / tau^2, central limit form, minimax (limits 1, Theorem 1)."""
     check_tolerance(tau)
     return math.ceil((normal_quantile(beta / 2) * response_gain(epsilon) / tau) ** 2)
 
@@ -107,9 +104,8 @@ def rr_failure_envelope(n: int, epsilon: float, tau: float) -> float:
 def rr_clients_exact(epsilon: float, tau: float, beta: float) -> int:
     """The least n such that n AND all larger numbers of clients keep one [-1, 1] query of mean 0 within tau, except with probability beta.
 
-    Randomized response by the exact binomial law (limits 1). Above the count of the falling envelope nothing fails; below it the saw-tooth is walked
-    down to the last number that does. Beyond 2^20 the envelope's count is the answer: sufficient, and at most 0.3 % above.
-    Mean 0 is the least favourable one up to the phase of the lattice of reports, which the walk has met.
+    By the exact binomial law (limits 1): below the count of the falling envelope the saw-tooth is walked down to the last number that fails; beyond 2^20 it is
+    the answer, at most 0.3 % above. Mean 0 is the least favourable up to the phase of the lattice, which the walk has met.
     """
     check_accuracy(epsilon, tau, beta)
     n = least_clients(lambda n: rr_failure_envelope(n, epsilon, tau) <= beta, least=2)
@@ -119,10 +115,7 @@ def rr_clients_exact(epsilon: float, tau: float, beta: float) -> int:
 
 
 def split_budget_cost(epsilon: float, t: int) -> float:
-    """C(eps/t)^2 / (t C(eps)^2): the variance of splitting epsilon over t queries in units of that of splitting the clients; about t at small epsilon.
-
-    It falls below 1 where sampling, not privacy, is what costs: from epsilon 3.06 for t = 2, 4.25 for t = 4 and 5.88 for t = 8.
-    """
+    """C(eps/t)^2 / (t C(eps)^2): what splitting epsilon costs over splitting clients, about t at small epsilon; below 1 from 3.06 for t = 2."""
     return response_gain(epsilon / t) ** 2 / (t * response_gain(epsilon) ** 2)
 
 

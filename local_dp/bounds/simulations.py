@@ -9,10 +9,7 @@ from local_dp.errors import InputError
 
 
 def density_error(epsilon: float, tau: float, *, centred: bool = True) -> float:
-    """The most by which p~(w)/q(w) is off when the mean of (R/q - cosh eps)/sinh eps is known within tau: sinh(eps) tau.
-
-    Not centred, the paper's query (R/q - 1)/(E - 1/E) costs twice as much (KLNRS Lemma 4.4; limits 6, L4).
-    """
+    """The most that p~(w)/q(w) is off for answers within tau: sinh(eps) tau; not centred, as in KLNRS Lemma 4.4, twice as much (limits 6, L4)."""
     return math.sinh(epsilon) * tau * (1 if centred else 2)
 
 
@@ -52,10 +49,7 @@ def conditional_tolerance(spent: float, draws: int, beta: float, *, centred: boo
 
 
 def miss_probability(epsilon: float, trials: int, error: float = 0.0) -> float:
-    """The most Pr[none of `trials` candidates is accepted] for one draw: (1 - (1 - error) e^-eps)^trials (limits 6, L1).
-
-    The estimated law p~ sums to at least 1 - error: `density_error` will do, and the larger tau' of limits 6.
-    """
+    """The most Pr[no candidate of one draw is accepted]: (1 - (1 - error) e^-eps)^trials, `error` being `density_error` (limits 6, L1)."""
     return (1 - max(0.0, 1 - error) * math.exp(-epsilon)) ** trials
 
 
@@ -70,8 +64,7 @@ def enough_trials(epsilon: float, draws: int, miss: float, error: float = 0.0) -
 class SimulationPlan:
     """What simulating local randomizers by statistical queries takes: the tolerance to ask with, candidates a draw, and queries in all.
 
-    `queries` counts every candidate of a non-interactive simulation; `expected` is the mean for an interactive one, which stops at the first accepted
-    candidate. `miss` bounds the probability that any draw has no accepted candidate.
+    `queries` counts all of a non-interactive one, `expected` is an interactive one's mean; `miss` bounds Pr[some draw accepts no candidate].
     """
 
     tolerance: float
@@ -108,10 +101,8 @@ def growth(dimension: int, points: int) -> int:
 def vc_examples(dimension: int, points: int, epsilon: float, alpha: float, beta: float) -> int:
     """Enough records for a curator to learn any class of that VC dimension over `points` points, agnostically, except with probability beta.
 
-    The exponential mechanism over one hypothesis for each labelling: `occam_examples` of at most `growth`, so about
-    2 (dimension ln points + ln(1/beta)) max(1 / (eps alpha), 1 / alpha^2). Without privacy the factor ln points is not needed; a purely private learner,
-    of thresholds for one, cannot lose it (recalled: Feldman, Xiao 2014). Source: KLNRS 2008, remark after Theorem 3.7, by counting in place of Blum,
-    Ligett, Roth 2008.
+    `occam_examples` of at most `growth` labellings: about 2 (dimension ln points + ln(1/beta)) max(1 / (eps alpha), 1 / alpha^2). Purely private learners
+    cannot lose the factor ln points (Feldman, Xiao 2014). Source: KLNRS 2008, remark after Theorem 3.7, by counting.
     """
     return occam_examples(growth(dimension, points), epsilon, alpha, beta)
 

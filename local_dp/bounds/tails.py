@@ -77,10 +77,7 @@ _HALVINGS = 40
 
 
 def both_beyond(a: float, b: float, correlation: float) -> float:
-    """Pr[|X| > a and |Y| > b] of two standard normal variables, a, b >= 0.
-
-    Each of the four corners by Plackett's identity, d/dr Pr[X > a, Y > b] = the joint density at (a, b), integrated from correlation 0.
-    """
+    """Pr[|X| > a and |Y| > b] of two standard normal variables, a, b >= 0: Plackett's identity, the joint density integrated from correlation 0."""
     end = math.asin(max(-1.0, min(1.0, correlation)))
     angle = end * (_NODES + 1) / 2
     square, cross = a * a + b * b, 2 * a * b * np.sin(angle)
@@ -118,10 +115,7 @@ class Errors:
         return -math.expm1(sum(count * math.log1p(-min(chance, 1 - 1e-15)) for chance, count in chances))
 
     def beyond(self, reach: float) -> float:
-        """Pr[some error is beyond the reach], at most: the least of Sidak's bound and of Hunter's, the tails less the pairs along a spanning tree.
-
-        Exact for one error or two.
-        """
+        """Pr[some error is beyond the reach], at most: the lesser of Sidak's and Hunter's bounds. Exact for one error or two."""
         single = sum(chance * count for chance, count in self._tails(reach))
         return max(0.0, min(self.union(reach), single - _heaviest_tree(self._pairs(reach))))
 

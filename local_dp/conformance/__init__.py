@@ -14,7 +14,7 @@ from local_dp.errors import InputError
 from local_dp.interaction import Adaptive, Nonadaptive, Repeated, run
 from local_dp.loss import NANO
 from local_dp.noise import KeyedNoise
-from local_dp.oracles.local.population import PopulationOracle
+from local_dp.oracles.local.oracles import PopulationOracle
 from local_dp.protocols.local_protocol import LocalProtocol
 from local_dp.queries.query import Query
 from local_dp.randomizers.evidence import PROVEN

@@ -12,8 +12,7 @@ from local_dp.draws import Draws
 from local_dp.errors import InputError
 from local_dp.loss import NANO, exp_epsilon, nano_epsilon
 from local_dp.optimise import least_clients
-from local_dp.populations.population import Population
-from local_dp.populations.table import Rows
+from local_dp.populations.finite import Population, Rows
 from local_dp.queries.query import Query
 from local_dp.records import Records, chunks
 

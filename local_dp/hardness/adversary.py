@@ -114,10 +114,7 @@ class VersionSpaceOracle(SQOracle):
         return self.concepts.total - np.rint((signs * self.concepts.weights) @ signs.T).astype(np.int64)
 
     def certificate(self, survivors: Literal["pair", "all"] = "pair") -> dict[str, Any] | None:
-        """A proof that the learner has not won, as JSON data for `certificates.verify_certificate`; None if it has.
-
-        "pair" names two survivors that differ by at least 2 alpha; "all" names every survivor, for the bound on randomised learners.
-        """
+        """That the learner has not won, as JSON data for `verify_certificate`, by "all" survivors or a "pair" 2 alpha apart; None if it has."""
         apart = self._apart(self.alive)
         first, second = np.unravel_index(int(np.argmax(apart)), apart.shape)
         if apart[first, second] < self._far_apart:
@@ -193,10 +190,7 @@ def all_parities(d: int, tolerance: float, asked: int) -> Nonadaptive[Statistica
 
 
 def bent_cosets(d: int, tolerance: float, k: int) -> Adaptive[StatisticalQuery, float, int]:
-    """The learner that meets the bound up to k queries: one bent query a coset finds the last d - k bits of r, k shifts of it the others.
-
-    Exact against every adversary of this kind for tau < 2^(-k/2), and useless from there on. Cost: 2^(d - k) + k queries in two rounds.
-    """
+    """The bound's equal up to k queries: a bent query a coset for r's last d - k bits, k shifts for the others. Exact for tau < 2^(-k/2). Two rounds."""
 
     def play() -> Play[StatisticalQuery, float, int]:
         answers = yield tuple(StatisticalQuery(ParityCoset(d, k, s), tolerance) for s in range(1 << (d - k)))

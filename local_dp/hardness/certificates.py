@@ -20,7 +20,7 @@ from local_dp.bounds.interaction import margin_clients
 from local_dp.errors import InputError, RefusedError
 from local_dp.oracles.statistical.oracles import StatisticalQuery
 from local_dp.populations.concepts import BlockClass, ConceptClass, Signs, build_class
-from local_dp.queries.registry import QUERIES
+from local_dp.queries.query import QUERIES
 from local_dp.records import Records
 
 FORMAT = "local-dp certificate 1"
@@ -53,10 +53,9 @@ def load_certificate(text: str) -> dict[str, Any]:
 
 
 def verify_certificate(data: Mapping[str, Any]) -> Verdict:
-    """Recomputes everything a certificate states. Raises InputError if it is malformed; a well-formed wrong one gets an invalid verdict.
+    """Recomputes everything a certificate states, exactly. Raises InputError if it is malformed; a well-formed wrong one gets an invalid verdict.
 
-    Cost: queries x domain x survivors for "survivors"; queries x d 2^d plus 2^(3d/2 + 1) a query for "hidden-set"; t 2^t for "margin". Arithmetic is exact
-    throughout.
+    Cost: queries x domain x survivors for "survivors"; queries x d 2^d plus 2^(3d/2 + 1) a query for "hidden-set"; t 2^t for "margin".
     """
     try:
         if data["kind"] in VERIFIERS:
@@ -156,11 +155,7 @@ def _hidden_statement(queries: int, d: int, rho: Fraction) -> str:
 
 
 def _hides(query: StatisticalQuery, d: int) -> Bools:
-    """Whether abs(E_{r,0}[g] - E_{r,1}[g]) <= 2 tau, for each r.
-
-    The difference is half the mean over x and i of (g(x, i, 0, +1) - g(x, i, 0, -1)) chi_r(x). It is summed over the high bits of x and over the low bits,
-    each against the table of all characters.
-    """
+    """Whether |E_{r,0}[g] - E_{r,1}[g]| <= 2 tau, for each r: half the mean of (g(x, i, 0, +1) - g(x, i, 0, -1)) chi_r(x), in two sums."""
     x = np.arange(1 << d, dtype=np.uint64)
     gaps: Counts = np.zeros(1 << d, dtype=np.int64)
     for i in range(d):

@@ -18,10 +18,7 @@ from local_dp.populations.concepts import ConceptClass
 
 
 def greedy_clique(adjacent: Bools, generator: np.random.Generator) -> list[int]:
-    """A maximal clique of a graph: adds the vertex with the most neighbours among the remaining candidates; ties are broken at random.
-
-    `adjacent` is symmetric with a false diagonal, shape (N, N). Cost: O(N^2) a vertex.
-    """
+    """A maximal clique of a symmetric graph, shape (N, N): the vertex with the most neighbours first, ties at random. Cost: O(N^2) a vertex."""
     candidates: Bools = np.ones(len(adjacent), dtype=np.bool_)
     weights = adjacent.astype(np.float32)
     clique: list[int] = []
@@ -35,10 +32,7 @@ def greedy_clique(adjacent: Bools, generator: np.random.Generator) -> list[int]:
 
 
 class CliqueSearch:
-    """Exact search for a clique: branch and bound, bounded by a greedy colouring (Tomita, Seki 2003). Exponential in general.
-
-    It gives up after `steps` branches; `finished` is whether the search was complete.
-    """
+    """Exact search for a clique by branch and bound (Tomita, Seki 2003), exponential in general; `finished` unless it used up its `steps`."""
 
     def __init__(self, adjacent: Bools, steps: int) -> None:
         self._order = np.argsort(adjacent.sum(axis=1), kind="stable")  # few neighbours first: coloured first, branched on last
@@ -151,10 +145,7 @@ def _up_to_negation(concepts: ConceptClass) -> tuple[Counts, Counts]:
 
 
 def uniform_dimension(concepts: ConceptClass) -> SpectralDimension:
-    """|C| / lambda_max(K) for the correlation matrix K: the spectral (average-correlation) dimension with the uniform prior.
-
-    The reference law is that of random labels. Cost: one eigenvalue problem of size min(|C|, |X|).
-    """
+    """|C| / lambda_max(K), K the correlation matrix: the spectral dimension with the uniform prior, against random labels. Cost: one eigenproblem."""
     vectors = _coordinates(concepts)
     prior = np.full(len(vectors), 1 / len(vectors))
     value = 1 / _largest(vectors, prior)
@@ -255,10 +246,6 @@ def dimensions(concepts: ConceptClass, generator: np.random.Generator) -> Dimens
 
 
 def local_clients(concepts: ConceptClass, dims: Dimensions, epsilon: float, success: float, alpha: float, *, again: bool = False) -> float:
-    """The better lower bound on n of the uniform and the optimised prior, for error at most alpha with probability `success`.
-
-    For non-interactive and sequentially interactive protocols: `bounds.parity.asked_in_turn_bound`. With `again` for EVERY protocol, also those that ask
-    a client again: `bounds.channels.asked_again_bound` (limits 12.3).
-    """
+    """The least n by the better of both priors for error alpha; with `again`, for EVERY protocol, not only those that ask in turn (limits 5.2, 12.3)."""
     bound = asked_again_bound if again else asked_in_turn_bound
     return max(bound(spectral.value, epsilon, success, guessable(concepts, spectral.prior, alpha)) for spectral in (dims.uniform, dims.optimised))

@@ -11,10 +11,9 @@ import numpy as np
 from local_dp.arrays import Floats
 from local_dp.checks import check_dimension
 from local_dp.errors import InputError
-from local_dp.learners.fourier import LowDegree, Polynomial
 from local_dp.learners.halfspaces import Halfspace, LogisticRegression, Perceptron, logistic_loss
 from local_dp.learners.learner import Classifier, H, Learner, features, signs
-from local_dp.learners.moments import AtLeast, BayesRule, Centres, KMeans, LinearModel, LinearRegression, NaiveBayes, Thresholds
+from local_dp.learners.moments import AtLeast, BayesRule, Centres, KMeans, LinearModel, LinearRegression, LowDegree, NaiveBayes, Polynomial, Thresholds
 from local_dp.learners.rules import AllOf, Conjunctions, DecisionLists, Literal, Rule, RuleList, Stump, Stumps, Tree, Trees
 from local_dp.populations.finite import Finite
 from local_dp.records import Records
@@ -38,10 +37,7 @@ def product_law(ones: Sequence[float]) -> Floats:
 
 
 def first_one_law(d: int) -> Floats:
-    """The probabilities of the rows of `cube` when the first j with x_j = 1 is uniform on the d places and the later bits are uniform.
-
-    Every rule of a list over x0, x1, ... then decides equally often: the uniform distribution hardly ever reaches the late ones.
-    """
+    """The probabilities of the rows of `cube` for a uniform place of the first 1, later bits uniform: every rule of a list decides equally often."""
     rows = np.arange(1, 1 << d)
     first = np.array([(row & -row).bit_length() - 1 for row in rows.tolist()])
     return np.concatenate([[0.0], 1 / (d * 2.0 ** (d - 1 - first))])
@@ -94,10 +90,7 @@ def halfspace_examples(weights: Sequence[float], gamma: float, size: int = 1, se
 
 
 def skewed_examples(d: int, gamma: float, rare: float, size: int = 1, seed: int = 0) -> Finite:
-    """y x = gamma w +- (1 - gamma) v for orthogonal w = (1, 1, ...) / sqrt d and v = (1, -1, 1, ...) / sqrt d; minus with probability `rare`.
-
-    The halfspace of w has margin gamma on every example, exactly; below gamma = 1/2 the average of y x misclassifies the rare ones.
-    """
+    """y x = gamma w +- (1 - gamma) v, w and v orthogonal, minus with probability `rare`: margin gamma exactly, and averages of y x misclassify the rare."""
     check_dimension(d)
     alternating = np.array([1.0, -1.0] * (d // 2) + [0.0] * (d % 2))
     y, side = np.array([1, -1, 1, -1], dtype=np.int8), np.array([1.0, 1.0, -1.0, -1.0])
@@ -114,10 +107,7 @@ def list_weights(d: int) -> Floats:
 
 
 def list_halfspace_examples(d: int, size: int = 1, seed: int = 0) -> tuple[Finite, float]:
-    """The alternating list of d variables as a halfspace over d + 1 features +-1 / sqrt(d + 1), the last constant; and a margin it has.
-
-    Every rule is decisive equally often, and the margin falls as 1.618^-d.
-    """
+    """The alternating list of d variables as a halfspace over d + 1 features, the last constant; and its margin, which falls as 1.618^-d."""
     bits, law = cube(d), first_one_law(d)
     kept = np.flatnonzero(law)
     weights = list_weights(d)
@@ -137,10 +127,7 @@ def faint_examples(d: int, strength: float, size: int = 1, seed: int = 0) -> Fin
 
 
 def correlated_examples(weights: Sequence[float], correlation: float, noise: float, size: int = 1, seed: int = 0) -> Finite:
-    """x over {-1, +1}^d, uniform, but all coordinates equal with probability `correlation` (so that is E[x_i x_j]); y = <w, x> +- noise, equally likely.
-
-    The least eigenvalue of E[x x^T] is 1 - correlation, in every direction whose coordinates sum to 0.
-    """
+    """x over {-1, +1}^d with E[x_i x_j] = `correlation`, least eigenvalue 1 - `correlation`; y = <w, x> +- noise, equally likely."""
     d = len(weights)
     x = 2.0 * np.stack(list(cube(d).columns.values())) - 1
     law = np.full(1 << d, (1 - correlation) / (1 << d))
@@ -224,10 +211,7 @@ def multiplexer(select: int, one: int, zero: int) -> Tree:
 
 
 def low_degree(learner: LowDegree) -> Task[Polynomial]:
-    """Uniform points labelled by the multiplexer of the last three variables, with one label flipped; at a lower degree a variable or a constant.
-
-    The flipped point has weight at every degree: what it costs is allowed, and nothing else is.
-    """
+    """The multiplexer of the last three variables, one label flipped, which is allowed and nothing else; at a lower degree a variable or a constant."""
     d = learner.d
     target: Classifier = AllOf((Literal(d - 1),) if learner.degree else ())
     if learner.degree >= 2 and d >= 3:
@@ -260,10 +244,7 @@ def alternating_list(d: int) -> RuleList:
 
 
 def decision_lists(learner: DecisionLists) -> Task[RuleList]:
-    """The alternating list with half of its rules rare: where one decides all later variables are 1, so a literal that catches much catches a rare one too.
-
-    The rare rules together decide barely more than alpha.
-    """
+    """The alternating list with half of its rules rare, barely more than alpha together: a literal that catches much catches a rare one too."""
     d, pairs = learner.d, (learner.d + 1) // 2
     rare = min(BARELY * learner.alpha, 0.5)
     full = (1 << d) - 1
@@ -280,10 +261,7 @@ def perceptron(learner: Perceptron) -> Task[Halfspace]:
 
 
 def trees(learner: Trees) -> Task[Tree]:
-    """The multiplexer of the last three variables, uniform, of which ID3 needs three levels; with fewer, a conjunction or a variable that needs them all.
-
-    So many labels are wrong that a level too few costs barely more than alpha.
-    """
+    """The multiplexer of the last three variables, of which ID3 needs three levels: a level too few costs barely more than alpha."""
     d, flip = learner.d, (1 - min(1.0, 4 * BARELY * learner.alpha)) / 2
     target: Classifier = AllOf(tuple(Literal(d - 1 - place) for place in range(min(learner.depth, 2))))
     if learner.depth >= 3:

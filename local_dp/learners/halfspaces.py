@@ -10,10 +10,10 @@ from local_dp.arrays import Floats, Ints
 from local_dp.bounds.response import response_gain
 from local_dp.checks import check_dimension, check_positive, check_whole
 from local_dp.errors import InputError
-from local_dp.learners.learner import AdaptiveLearner, features, share, signs, weighted
+from local_dp.learners.learner import AdaptiveLearner, Promise, features, share, signs, weighted
 from local_dp.oracles.statistical.oracles import StatisticalPlay, StatisticalQuery
 from local_dp.populations.finite import Finite
-from local_dp.queries.numbers import check_weights, matrix, weighted_sum, written
+from local_dp.queries.query import check_weights, matrix, weighted_sum, written
 from local_dp.queries.vectors import LOSSES, Descent, Mistake
 from local_dp.records import Records
 
@@ -76,11 +76,9 @@ class Descending(AdaptiveLearner[Halfspace]):
 class Perceptron(Descending):
     """Learns a halfspace with margin gamma, y <w*, x> >= gamma for norm(w*) = 1 and norm(x) <= 1, under every such distribution: error at most alpha.
 
-    A round asks for the share p of mistakes of the present w and for the d coordinates of v = E[y x 1(mistake)], then moves w by v / p; it stops when p is
-    at most 3 alpha / 4. If v is off by at most gamma alpha / 8 in norm, a round adds .75 gamma to <w, w*>, and norm(w) stays below
-    1.25 sqrt t + gamma t / 6. So there are at most 4.6 / gamma^2 moves. Coordinates lie in [-bound, bound] and have tolerance
-    gamma alpha / (8 sqrt d bound) on that scale.
-    Source: Novikoff 1962; Kearns 1998; limits 9.
+    A round asks for the share p of mistakes of the present w and for the d coordinates of v = E[y x 1(mistake)], then moves w by v / p; it stops when p is at
+    most 3 alpha / 4. If v is off by at most gamma alpha / 8 in norm, a tolerance of gamma alpha / (8 sqrt d bound) in [-bound, bound], a round adds .75 gamma
+    to <w, w*> and there are at most 4.6 / gamma^2 moves. Source: Novikoff 1962; Kearns 1998; limits 9.
     """
 
     name: ClassVar[str] = "perceptron"
@@ -92,16 +90,9 @@ class Perceptron(Descending):
         check_margin(self.d, self.gamma, self.bound)
 
     @property
-    def proven(self) -> float:
-        return self.gamma * self.alpha / (8 * math.sqrt(self.d) * self.scale)
-
-    @property
-    def queries(self) -> int:
-        return self.rounds * (self.d + 1)
-
-    @property
-    def rounds(self) -> int:
-        return math.floor(4.6 / self.gamma**2) + 1
+    def promise(self) -> Promise:
+        rounds = math.floor(4.6 / self.gamma**2) + 1
+        return Promise(self.gamma * self.alpha / (8 * math.sqrt(self.d) * self.scale), rounds * (self.d + 1), rounds)
 
     def _play(self) -> StatisticalPlay[Halfspace]:
         weights, best = np.zeros(self.d), (math.inf, np.zeros(self.d))
@@ -142,16 +133,9 @@ class LogisticRegression(Descending):
         check_positive("radius", self.radius)
 
     @property
-    def proven(self) -> float:
-        return self.alpha / (4 * self.radius * math.sqrt(self.d) * self.scale)
-
-    @property
-    def queries(self) -> int:
-        return self.d * self.rounds
-
-    @property
-    def rounds(self) -> int:
-        return math.ceil(SMOOTHNESS * self.radius**2 / self.alpha)
+    def promise(self) -> Promise:
+        rounds = math.ceil(SMOOTHNESS * self.radius**2 / self.alpha)
+        return Promise(self.alpha / (4 * self.radius * math.sqrt(self.d) * self.scale), self.d * rounds, rounds)
 
     def _play(self) -> StatisticalPlay[Halfspace]:
         weights, total = np.zeros(self.d), np.zeros(self.d)
@@ -166,11 +150,9 @@ class LogisticRegression(Descending):
 class MarginDescent(Descending):
     """Projected descent on E[loss(y <w, x>)] over norm(w) <= radius, for records of norm at most 1: `steps` rounds of length `length`, d queries each.
 
-    Its promise compares it with itself on exact expectations. For the logistic loss, whose smoothness is 1/4, a step of at most 8 moves two points no further
-    apart. So with answers within alpha / (steps length sqrt d bound) the weights are within alpha of the exact ones, in norm. Fresh clients err at
-    random: with n of them in all, a coordinate of the weights has on average at most the variance d (steps length C bound)^2 / n. `clients` makes that
-    `spread`^2. For the hinge loss, whose steps are not contractions, the count is a rule of thumb; its own guarantee is that of `protocols.learning.sgd`.
-    Source: Duchi, Jordan, Wainwright 2013; averaging: Polyak, Juditsky 1992.
+    With answers within alpha / (steps length sqrt d bound) the weights are within alpha, in norm, of those on exact expectations: a logistic step of at most 8
+    moves two points no further apart. With n fresh clients a coordinate has a mean variance of at most d (steps length C bound)^2 / n, which `clients` makes
+    `spread`^2: for the hinge loss a rule of thumb. Source: Duchi, Jordan, Wainwright 2013; Polyak, Juditsky 1992.
     """
 
     name: ClassVar[str] = "margin-descent"
@@ -192,16 +174,8 @@ class MarginDescent(Descending):
             raise InputError(f"no loss {self.loss!r}; there are {', '.join(LOSSES)}")
 
     @property
-    def proven(self) -> float:
-        return self.alpha / (self.steps * self.length * math.sqrt(self.d) * self.scale)
-
-    @property
-    def queries(self) -> int:
-        return self.d * self.steps
-
-    @property
-    def rounds(self) -> int:
-        return self.steps
+    def promise(self) -> Promise:
+        return Promise(self.alpha / (self.steps * self.length * math.sqrt(self.d) * self.scale), self.d * self.steps, self.steps)
 
     def clients(self, epsilon: float, beta: float) -> int:
         """Clients with which a weight has the standard deviation `spread`, on average over the coordinates."""

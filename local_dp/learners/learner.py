@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Generic, Protocol, Self, TypeVar, get_origin, get_type_hints
+from typing import ClassVar, Generic, NamedTuple, Protocol, Self, TypeVar, get_origin, get_type_hints
 
 import numpy as np
 
@@ -28,12 +28,19 @@ class Classifier(Protocol):
         ...
 
 
+class Promise(NamedTuple):
+    """What a guarantee takes, by formulas: the tolerance of every query on the [-1, 1] scale, and the most queries and rounds."""
+
+    tolerance: float
+    queries: int
+    rounds: int = 1
+
+
 @dataclass(frozen=True, kw_only=True)
 class Learner(ABC, Generic[H]):
-    """A learner whose only access to the distribution is statistical queries on the [-1, 1] scale (KLNRS Definition 4.5).
+    """A learner whose only access to the distribution is statistical queries on the [-1, 1] scale (KLNRS Definition 4.5): NASQ or SQ, by `algorithm`.
 
-    Its error is at most `alpha` beyond the comparison in its docstring, for all answers within `tolerance`. `slack` multiplies that tolerance: above 1 there is
-    no guarantee. Its model, NASQ or SQ, is the return type of `algorithm`.
+    Its error is at most `alpha` beyond its docstring's comparison, for all answers within `tolerance`. `slack` multiplies that; above 1 it promises nothing.
     """
 
     name: ClassVar[str]
@@ -52,18 +59,23 @@ class Learner(ABC, Generic[H]):
 
     @property
     @abstractmethod
-    def proven(self) -> float:
-        """The tolerance that the guarantee needs, on the [-1, 1] scale."""
+    def promise(self) -> Promise:
+        """What the guarantee takes."""
 
     @property
-    @abstractmethod
+    def proven(self) -> float:
+        """The tolerance that the guarantee needs, on the [-1, 1] scale."""
+        return self.promise.tolerance
+
+    @property
     def queries(self) -> int:
-        """The most statistical queries it asks, by a formula."""
+        """The most statistical queries it asks."""
+        return self.promise.queries
 
     @property
     def rounds(self) -> int:
         """The most rounds it takes: one if it is not adaptive."""
-        return 1
+        return self.promise.rounds
 
     @abstractmethod
     def algorithm(self) -> StatisticalAlgorithm[H]:

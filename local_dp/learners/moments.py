@@ -1,9 +1,10 @@
-"""Learners that ask for counts, moments and sums: linear regression, naive Bayes, thresholds and k-means."""
+"""Learners that ask for counts, moments, sums and Fourier coefficients: linear regression, naive Bayes, thresholds, k-means and polynomials."""
 
 import math
 from dataclasses import dataclass
-from itertools import combinations_with_replacement
-from typing import ClassVar
+from functools import cached_property
+from itertools import chain, combinations, combinations_with_replacement
+from typing import ClassVar, TypeAlias
 
 import numpy as np
 
@@ -11,10 +12,10 @@ from local_dp.arrays import Floats, Ints
 from local_dp.checks import check_dimension, check_positive, check_whole
 from local_dp.errors import InputError
 from local_dp.interaction import Nonadaptive
-from local_dp.learners.learner import AdaptiveLearner, CubeLearner, Learner, features, share, signs, weighted
+from local_dp.learners.learner import AdaptiveLearner, CubeLearner, Learner, Promise, features, share, signs, weighted
 from local_dp.oracles.statistical.oracles import Statistical, StatisticalPlay, StatisticalQuery
-from local_dp.queries.examples import Product, SignedLabel
-from local_dp.queries.numbers import check_weights, matrix, weighted_sum, written
+from local_dp.queries.examples import Correlation, Product, SignedLabel
+from local_dp.queries.query import check_weights, matrix, weighted_sum, written
 from local_dp.queries.tables import Question
 from local_dp.queries.vectors import CentreSum, NearestCentre, nearest
 from local_dp.records import Records
@@ -40,11 +41,9 @@ class LinearModel:
 class LinearRegression(Learner[LinearModel]):
     """Least squares of y on x0, ..., x{d-1}, all in [-1, 1]: mean square error at most the least plus alpha.
 
-    Asks for the d (d + 3) / 2 moments E[x_i x_j] and E[x_j y] at once and solves the normal equations. Let l be at most the least eigenvalue of E[x x^T], and B
-    at least the sum of the best weights' absolute values. The estimated matrix is off by d tau in norm, and the best weights fail its equations by
-    sqrt d tau (1 + B) at most. So the excess is at most d tau^2 (1 + B)^2 / (l (1 - d tau / l)^2): that is alpha for the tolerance
-    tau = s / (1 + s d / l), s = sqrt(alpha l / d) / (1 + B). Estimated eigenvalues below l - d tau, which the promise rules out, are raised to it.
-    Source: limits 9, with the constants derived.
+    Asks for the d (d + 3) / 2 moments E[x_i x_j] and E[x_j y] at once and solves the normal equations. With l at most the least eigenvalue of E[x x^T], and B
+    at least the sum of the best weights' absolute values, the excess is at most d tau^2 (1 + B)^2 / (l (1 - d tau / l)^2): alpha for the tolerance tau = s / (1
+    + s d / l), s = sqrt(alpha l / d) / (1 + B). Estimated eigenvalues below l - d tau are raised to it. Source: limits 9, with the constants derived.
     """
 
     name: ClassVar[str] = "linear-regression"
@@ -60,13 +59,9 @@ class LinearRegression(Learner[LinearModel]):
             raise InputError(f"least_eigenvalue is {self.least_eigenvalue}; give a number above 0 and at most 1")
 
     @property
-    def proven(self) -> float:
+    def promise(self) -> Promise:
         plain = math.sqrt(self.alpha * self.least_eigenvalue / self.d) / (1 + self.radius)
-        return plain / (1 + plain * self.d / self.least_eigenvalue)
-
-    @property
-    def queries(self) -> int:
-        return self.d * (self.d + 3) // 2
+        return Promise(plain / (1 + plain * self.d / self.least_eigenvalue), self.d * (self.d + 3) // 2)
 
     def algorithm(self) -> Statistical[LinearModel]:
         columns = features(self.d)
@@ -121,21 +116,16 @@ def _likelihood(yes: Floats, bits: Floats) -> Floats:
 class NaiveBayes(CubeLearner[BayesRule]):
     """Learns the best classifier over {0,1}^d where the features are independent given the label: error at most that of the best one plus alpha.
 
-    Asks for Pr[y = 1], Pr[x_j = 1, y = 1] and Pr[x_j = 1, y = -1] at once, within tau = alpha / (4 d + 1). Then each Pr[x_j = 1 | y] is off by at most
-    tau / Pr[y]. In total variation the two estimated joint laws are off by at most (4 d + 1) tau in all, which bounds the loss of a plug-in classifier.
-    Source: limits 9, with the tolerance that a worst-case oracle needs.
+    Asks for Pr[y = 1], Pr[x_j = 1, y = 1] and Pr[x_j = 1, y = -1] at once, within tau = alpha / (4 d + 1): the joint laws are off by (4 d + 1) tau in total
+    variation, which bounds the loss. Source: limits 9, with the tolerance that a worst-case oracle needs.
     """
 
     name: ClassVar[str] = "naive-bayes"
     source: ClassVar[str] = "naive Bayes on statistical queries"
 
     @property
-    def proven(self) -> float:
-        return self.alpha / (4 * self.d + 1)
-
-    @property
-    def queries(self) -> int:
-        return 2 * self.d + 1
+    def promise(self) -> Promise:
+        return Promise(self.alpha / (4 * self.d + 1), 2 * self.d + 1)
 
     def algorithm(self) -> Statistical[BayesRule]:
         def decode(answers: tuple[float, ...]) -> BayesRule:
@@ -192,12 +182,8 @@ class Thresholds(Learner[AtLeast]):
         check_whole("bits", self.bits, 1, 12)
 
     @property
-    def proven(self) -> float:
-        return self.alpha / (2 * self.bits)
-
-    @property
-    def queries(self) -> int:
-        return (1 << self.bits) - 1
+    def promise(self) -> Promise:
+        return Promise(self.alpha / (2 * self.bits), (1 << self.bits) - 1)
 
     def algorithm(self) -> Statistical[AtLeast]:
         parts = dyadic(self.bits)
@@ -259,16 +245,9 @@ class KMeans(AdaptiveLearner[Centres]):
             raise InputError(f"least_share is {self.least_share}; give a number above 0 and at most {1 / len(self.start):g} for {len(self.start)} clusters")
 
     @property
-    def proven(self) -> float:
-        return 2 * self.alpha * self.least_share / 3
-
-    @property
-    def queries(self) -> int:
-        return self.rounds_asked * len(self.start) * (len(self.start[0]) + 1)
-
-    @property
-    def rounds(self) -> int:
-        return self.rounds_asked
+    def promise(self) -> Promise:
+        asked = self.rounds_asked * len(self.start) * (len(self.start[0]) + 1)
+        return Promise(2 * self.alpha * self.least_share / 3, asked, self.rounds_asked)
 
     def _play(self) -> StatisticalPlay[Centres]:
         centres = np.array(self.start)
@@ -285,3 +264,112 @@ class KMeans(AdaptiveLearner[Centres]):
             for centre in range(len(centres))
             for place in (d, *range(d))
         )
+
+
+Set: TypeAlias = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Polynomial:
+    """The sign of sum_S coefficient_S (-1)^(sum of x_j over S)."""
+
+    sets: tuple[Set, ...]
+    coefficients: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        check_weights(self.coefficients, len(self.sets))
+
+    def __str__(self) -> str:
+        names = [f"(-1)^({' + '.join(f'x{place}' for place in members)})" if members else "" for members in self.sets]
+        return f"{weighted(self.coefficients, names)} > 0"
+
+    def predict(self, records: Records) -> Ints:
+        total = np.zeros(len(records))
+        for members, coefficient in zip(self.sets, self.coefficients, strict=True):
+            odd = np.zeros(len(records), dtype=np.bool_)
+            for place in members:
+                odd ^= records[f"x{place}"] == 1
+            total += coefficient * np.where(odd, -1.0, 1.0)
+        return signs(total > 0)
+
+
+def _sets(d: int, sizes: range) -> tuple[Set, ...]:
+    return tuple(chain.from_iterable(combinations(range(d), size) for size in sizes))
+
+
+@dataclass(frozen=True, kw_only=True)
+class LowDegree(CubeLearner[Polynomial]):
+    """Learns any function over {0,1}^d under the uniform distribution: error at most the Fourier weight above `degree` plus alpha.
+
+    Asks for the N = sum_(i <= degree) C(d, i) low Fourier coefficients at once, each within sqrt(alpha / N), and predicts by the sign of the polynomial: the
+    error is at most the mean square distance (Parseval). For the uniform distribution only. Source: Linial, Mansour, Nisan 1993; limits 9.
+    """
+
+    name: ClassVar[str] = "low-degree"
+    source: ClassVar[str] = "Linial, Mansour, Nisan 1993"
+    degree: int = 2
+
+    def check(self) -> None:
+        super().check()
+        check_whole("degree", self.degree, 0, self.d)
+        if self.queries > 100_000:
+            raise InputError(f"degree is {self.degree}; give one with at most 100,000 coefficients at d = {self.d}")
+
+    @property
+    def sets(self) -> tuple[Set, ...]:
+        return _sets(self.d, range(self.degree + 1))
+
+    @property
+    def promise(self) -> Promise:
+        queries = sum(math.comb(self.d, size) for size in range(self.degree + 1))
+        return Promise(math.sqrt(self.alpha / queries), queries)
+
+    def algorithm(self) -> Statistical[Polynomial]:
+        sets, columns = self.sets, features(self.d)
+        queries = tuple(self.ask(Correlation(tuple(columns[place] for place in members), "y")) for members in sets)
+        return Nonadaptive(queries, lambda answers: Polynomial(sets, answers))
+
+
+@dataclass(frozen=True)
+class OneRoundPolynomial:
+    """Least squares over the polynomials of a degree on {0,1}^d, under any distribution; the hypothesis is the sign of the fit.
+
+    Asks at once for the moments of the features up to twice the degree and for their correlations with the label. Eigenvalues below tau sqrt N, N the number
+    of coefficients, are what errors of size tau can make of 0, and are raised to it. It promises the best square loss in the limit, not the best error:
+    low-degree polynomials do not represent decision lists or halfspaces of small margin (Daniely, Feldman 2019; Dagan, Feldman 2020).
+    """
+
+    d: int = 6
+    degree: int = 1
+    tolerance: float = 0.01
+
+    @cached_property
+    def sets(self) -> tuple[Set, ...]:
+        return LowDegree(d=self.d, degree=self.degree).sets
+
+    @cached_property
+    def moments(self) -> tuple[Set, ...]:
+        """The products of two monomials, the constant left out."""
+        return _sets(self.d, range(1, min(self.d, 2 * self.degree) + 1))
+
+    @property
+    def queries(self) -> int:
+        return len(self.moments) + len(self.sets)
+
+    def algorithm(self) -> Statistical[Polynomial]:
+        columns = features(self.d)
+
+        def ask(members: Set, label: str) -> StatisticalQuery:
+            return StatisticalQuery(Correlation(tuple(columns[place] for place in members), label), self.tolerance)
+
+        asked = (*(ask(members, "") for members in self.moments), *(ask(members, "y") for members in self.sets))
+        return Nonadaptive(asked, lambda answers: Polynomial(self.sets, self._solve(np.array(answers))))
+
+    def _solve(self, answers: Floats) -> tuple[float, ...]:
+        moments = np.concatenate([[1.0], answers[: len(self.moments)]])
+        place = {members: index for index, members in enumerate(((), *self.moments))}
+        index = np.array([[place[tuple(sorted(set(first) ^ set(second)))] for second in self.sets] for first in self.sets])
+        eigenvalues, vectors = np.linalg.eigh(moments[index])
+        least = self.tolerance * len(self.sets) ** 0.5
+        weights: Floats = vectors @ ((vectors.T @ answers[len(self.moments) :]) / np.maximum(eigenvalues, least))
+        return tuple(weights.tolist())

@@ -8,7 +8,7 @@ import numpy as np
 from local_dp.arrays import Bools, Floats, Ints
 from local_dp.checks import check_dimension, check_whole
 from local_dp.interaction import Nonadaptive
-from local_dp.learners.learner import AdaptiveLearner, CubeLearner, share, signs
+from local_dp.learners.learner import AdaptiveLearner, CubeLearner, Promise, share, signs
 from local_dp.oracles.statistical.oracles import Statistical, StatisticalPlay, StatisticalQuery
 from local_dp.queries.tables import Question
 from local_dp.records import Records
@@ -64,12 +64,9 @@ class Conjunctions(CubeLearner[AllOf]):
         return tuple(Literal(place, value) for place in range(self.d) for value in ((1,) if self.monotone else (0, 1)))
 
     @property
-    def proven(self) -> float:
-        return self.alpha / self.queries
-
-    @property
-    def queries(self) -> int:
-        return len(self.literals)
+    def promise(self) -> Promise:
+        queries = len(self.literals)
+        return Promise(self.alpha / queries, queries)
 
     def algorithm(self) -> Statistical[AllOf]:
         literals, most = self.literals, self.tolerance / 2
@@ -97,20 +94,15 @@ class Stump:
 class Stumps(CubeLearner[Stump]):
     """Learns the best single literal over {0,1}^d, agnostically: error at most that of the best one plus alpha.
 
-    Asks for the d correlations E[(-1)^(1 - x_j) y] at once and takes the largest in absolute value. Tolerance alpha: errors are half of correlations, and two
-    answers are compared. Source: Kearns 1998; limits 9.
+    Asks for the d correlations E[(-1)^(1 - x_j) y] at once, within alpha, and takes the largest in absolute value. Source: Kearns 1998; limits 9.
     """
 
     name: ClassVar[str] = "stumps"
     source: ClassVar[str] = "Kearns 1998"
 
     @property
-    def proven(self) -> float:
-        return self.alpha
-
-    @property
-    def queries(self) -> int:
-        return self.d
+    def promise(self) -> Promise:
+        return Promise(self.alpha, self.d)
 
     def algorithm(self) -> Statistical[Stump]:
         def decode(answers: tuple[float, ...]) -> Stump:
@@ -154,11 +146,9 @@ class RuleList:
 class DecisionLists(AdaptiveLearner[RuleList]):
     """Learns a list of rules "if literal then label" over {0,1}^d under every distribution: error at most alpha.
 
-    Each round counts the examples that no rule has caught: by label, and by each literal of an unused variable or "always".
-    Of the literals that are pure within the tolerance it takes the one that catches most. The first rule of the target that is not yet in the
-    list is pure, so there always is one; after d rules only "always" is left, and each rule misses at most twice the tolerance, so alpha / (d + 1) on the
-    +1/-1 scale is enough. At most 2 (d + 1)^2 queries. No non-adaptive learner with polynomial cost exists (Daniely, Feldman 2019).
-    Source: Rivest 1987; Kearns 1998.
+    Each round counts the examples that no rule has caught, by label and by each literal of an unused variable or "always". Of the literals that are pure within
+    the tolerance, alpha / (d + 1) on the +1/-1 scale, it takes the one that catches most: the target's first rule not yet in the list is one. At most 2 (d +
+    1)^2 queries. No non-adaptive learner of polynomial cost exists (Daniely, Feldman 2019). Source: Rivest 1987; Kearns 1998.
     """
 
     name: ClassVar[str] = "decision-lists"
@@ -169,16 +159,8 @@ class DecisionLists(AdaptiveLearner[RuleList]):
         check_dimension(self.d, 40)
 
     @property
-    def proven(self) -> float:
-        return self.alpha / (self.d + 1)
-
-    @property
-    def queries(self) -> int:
-        return 2 * (self.d + 1) ** 2
-
-    @property
-    def rounds(self) -> int:
-        return self.d + 1
+    def promise(self) -> Promise:
+        return Promise(self.alpha / (self.d + 1), 2 * (self.d + 1) ** 2, self.d + 1)
 
     def _play(self) -> StatisticalPlay[RuleList]:
         caught: list[Literal] = []
@@ -226,9 +208,8 @@ class Tree:
 class Trees(AdaptiveLearner[Tree]):
     """ID3 over {0,1}^d: splits each leaf on the attribute that leaves the least Gini impurity, `depth` times; the labels cost at most alpha of error.
 
-    A round asks, for each leaf that is not pure, for its mass by label, and by label where x_j = 1 for each attribute j not on its path. A leaf's two masses
-    are off by at most the tolerance tau (those where x_j = 0 are differences). So its label costs at most 2 tau beyond the better one: alpha / 2^(depth + 1).
-    The greedy choice of splits is a heuristic and promises nothing. Source: Quinlan 1986; limits 9.
+    A round asks, for each leaf that is not pure, for its mass by label, and by label where x_j = 1 for each attribute j not on its path. A leaf's label costs
+    at most 2 tau, alpha / 2^(depth + 1). The greedy choice of splits promises nothing. Source: Quinlan 1986; limits 9.
     """
 
     name: ClassVar[str] = "trees"
@@ -241,16 +222,8 @@ class Trees(AdaptiveLearner[Tree]):
         check_whole("depth", self.depth, 1, min(self.d, 10))
 
     @property
-    def proven(self) -> float:
-        return self.alpha / (2 << self.depth)
-
-    @property
-    def queries(self) -> int:
-        return sum((2 << level) * (self.d - level + 1) for level in range(self.depth))
-
-    @property
-    def rounds(self) -> int:
-        return self.depth
+    def promise(self) -> Promise:
+        return Promise(self.alpha / (2 << self.depth), sum((2 << level) * (self.d - level + 1) for level in range(self.depth)), self.depth)
 
     def _play(self) -> StatisticalPlay[Tree]:
         open_leaves: dict[Path, int] = {(): -1}

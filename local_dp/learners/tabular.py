@@ -14,14 +14,12 @@ from local_dp.arrays import Bools, Floats, Ints
 from local_dp.checks import check_built, check_whole
 from local_dp.domains import Domain, levels, symbols
 from local_dp.errors import InputError
-from local_dp.learners.fourier import LowDegree, Polynomial
 from local_dp.learners.halfspaces import Halfspace, LogisticRegression, MarginDescent, Perceptron
 from local_dp.learners.learner import Learner, weighted
-from local_dp.learners.moments import AtLeast, BayesRule, Centres, KMeans, LinearModel, LinearRegression, NaiveBayes, Thresholds
+from local_dp.learners.moments import AtLeast, BayesRule, Centres, KMeans, LinearModel, LinearRegression, LowDegree, NaiveBayes, Polynomial, Thresholds
 from local_dp.learners.rules import AllOf, Conjunctions, DecisionLists, RuleList, Stump, Stumps, Tree, Trees
 from local_dp.queries.encoded import Encoding, question_in
-from local_dp.queries.numbers import STEPS
-from local_dp.queries.query import Query
+from local_dp.queries.query import STEPS, Query
 from local_dp.records import Records
 
 HYPOTHESES: dict[str, type[Any]] = {

@@ -11,7 +11,7 @@ from local_dp.errors import InputError
 from local_dp.masked.queries import MaskedBent, MaskedDisagreement, MaskedIndex, MaskedIndicator, MaskedList, MaskedParity, MaskedSign
 from local_dp.noise import philox_words, stream_key
 from local_dp.populations.concepts import masked_parity
-from local_dp.populations.population import Population
+from local_dp.populations.finite import Population
 from local_dp.queries.query import Query
 from local_dp.records import Records
 

@@ -31,7 +31,7 @@ from local_dp.masked.queries import LATTICE, MaskedBent, MaskedBit, MaskedCoset,
 from local_dp.noise import philox_words, stream_key
 from local_dp.optimise import best_split
 from local_dp.oracles.local.asked import Cohort, Local, LocalPlay, LocalQuery, LocalRounds, ask_all
-from local_dp.populations.population import Population
+from local_dp.populations.finite import Population
 from local_dp.protocols.local_protocol import BETA, LocalProtocol, PlainData, parameter
 from local_dp.protocols.parity.parity import listed
 from local_dp.randomizers.frequencies.hadamard import SignedHadamard
@@ -165,10 +165,9 @@ def fresh_cohorts(d: int, first: int) -> list[Cohort]:
 class MaskedParityLiteral(MaskedParityProtocol):
     """Learns c_{r,a} over {0,1}^d by the paper's two rounds: d queries g_j with values 0 and 1, fresh clients and Laplace noise each, then g_d.
 
-    r_j = 1 if the answer to g_j exceeds 1 / (4 d), a = 1 if that to g_d exceeds 1/4. Values have the noise of Claim 4.1 with b = 1, of scale 2 / epsilon: here
-    discrete Laplace on 64 steps of [-1, 1], clamped, which needs no more clients. Privacy: each client answers once, epsilon-locally private.
-    Utility: `bounds.masked_parity.masked_parity_literal_clients`, about 128 d^3 z^2 / epsilon^2. Cost: 7 bits a client, two rounds. One-round hashing needs
-    27 d / 4 times fewer clients.
+    r_j = 1 if the answer to g_j exceeds 1 / (4 d), a = 1 if that to g_d exceeds 1/4. The noise is that of Claim 4.1 with b = 1, of scale 2 / epsilon: here
+    discrete Laplace on 64 steps of [-1, 1], clamped, which needs no more clients. Privacy: each client answers once, epsilon-locally private. Utility: about
+    128 d^3 z^2 / epsilon^2 clients, 27 d / 4 times more than one-round hashing. Cost: 7 bits a client, two rounds.
     """
 
     name: ClassVar[str] = "masked-parity-literal"
@@ -308,19 +307,13 @@ class MaskedParityList(MaskedParityProtocol):
 
 
 def default_bits(d: int, epsilon: float) -> int:
-    """t, the undecided bits of round one: log2 d - 1 and at least 2, so that the candidates grow like d; more while 2^(t + 5) stays below e^eps.
-
-    Tuned by simulation at epsilon .5 to 8.
-    """
+    """t, the undecided bits of round one: log2 d - 1, at least 2; more while 2^(t + 5) < e^eps. Tuned by simulation at epsilon .5 to 8."""
     check_positive_epsilon(epsilon)
     return min(d, MOST_OPEN, max(_few(d), math.floor(epsilon / math.log(2)) - 4))
 
 
 def default_share(d: int, undecided: int) -> float:
-    """Round two's share of the clients: .45 (4/d)^.93, that is .45, .24, .12, .07, .03 for d = 4, 8, 16, 32, 64; half as much again for each further open bit.
-
-    Tuned by simulation; a flat optimum.
-    """
+    """Round two's share of the clients: .45 (4/d)^.93, half as much again for each further open bit. Tuned by simulation; a flat optimum."""
     return min(0.6, 0.45 * math.pow(min(1.0, 4 / d), 0.93) * (1 + max(0, undecided - _few(d)) / 2))
 
 
@@ -335,10 +328,9 @@ MAX_MASKED = 11  # bits of a random mask: 2^11 masks and d positions fill the la
 class MaskedParityOneRound(MaskedParityProtocol):
     """Learns c_{r,a} over {0,1}^d exactly in one round: r by hashing, a without knowledge of r.
 
-    A client with b = 1 reports a hashed bit of r. One with b = 0 reports y q(x), in one of two `form`s: "masks", q a public random parity, useful for the 2^-d
-    of the clients whose mask is r (d <= 11); "bent", one bent function for all, whose correlation with every parity is +-2^(-d/2) (any d). Privacy: each
-    client answers once, epsilon-locally private. Utility: exact with probability 90 % for about 30 * 2^d clients at epsilon 1, within 2.2 of the proven
-    least for any non-interactive protocol. Cost: one bit a client, one round.
+    A client with b = 1 reports a hashed bit of r. One with b = 0 reports y q(x), in one of two `form`s: "masks", q a public random parity, useful for 2^-d of
+    the clients (d <= 11); "bent", one bent function for all, whose correlation with every parity is +-2^(-d/2) (any d). Privacy: each client answers once,
+    epsilon-locally private. Utility: exact in 90 % of runs for about 30 * 2^d clients at epsilon 1, within 2.2 of the proven least. Cost: one bit.
     """
 
     name: ClassVar[str] = "masked-parity-one-round"

@@ -72,10 +72,7 @@ _kept = lru_cache(maxsize=256)(spectrum)  # for one learner played on many conce
 
 
 class MidpointOracle(SQOracle):
-    """The oracle for the concept (r, a) that hides a wherever its tolerance allows: for such r the answers for a = 0 and a = 1 are the same (limits 3.1, E5).
-
-    Cost: O(d 2^d) a query.
-    """
+    """The oracle for (r, a) that gives the same answers for both a wherever its tolerance allows (limits 3.1, E5). Cost: O(d 2^d) a query."""
 
     def __init__(self, d: int, r: int, a: int) -> None:
         super().__init__()
@@ -132,10 +129,7 @@ def _read_bits(answers: tuple[float, ...]) -> int:
 
 
 def coset_learner(d: int, tolerance: float, k: int, cosets: int | None = None) -> NonadaptiveLearner:
-    """d signed queries for r, and one bent-coset query for each of the first `cosets` endings s of r (all 2^(d-k) without it) for a.
-
-    Exact against every legal oracle, for the share cosets / 2^(d-k) of all r, if tau < min(1/(2d), 2^(-k/2-1)). Cost: d + cosets queries, one round.
-    """
+    """d signed queries for r, a bent-coset query for each of the first `cosets` endings of r for a; exact if tau < min(1/(2d), 2^(-k/2-1)). One round."""
     count = 1 << (d - k) if cosets is None else cosets
     if not 0 <= count <= 1 << (d - k):
         raise InputError(f"cosets is {count}; there are 2^{d - k} endings of r")
@@ -151,10 +145,7 @@ def coset_learner(d: int, tolerance: float, k: int, cosets: int | None = None) -
 
 
 def bent_learner(d: int, tolerance: float) -> NonadaptiveLearner:
-    """d signed queries for r, and one bent query for a (two for odd d): the counterexample to Theorem 5.1 as printed.
-
-    Exact against every legal oracle if tau < min(1/(2d), 2^(-d/2-1)), so at the theorem's own tolerance 2^(-2d/3) for d = 5, 7 and every d >= 8.
-    """
+    """d signed queries for r and one bent query for a, two for odd d: at tau = 2^(-2d/3) the counterexample to Theorem 5.1, for d = 5, 7 and d >= 8."""
     return coset_learner(d, tolerance, d - d % 2)
 
 
@@ -181,10 +172,7 @@ def random_learner(d: int, tolerance: float, functions: int, seed: int) -> Nonad
 
 
 def two_round_learner(d: int, share: float = 0.9) -> AdaptiveLearner:
-    """KLNRS Section 5.1 with signed queries: d queries for r, then the parity of r for a, at `share` of the tolerances 1/(2d) and 1/2 they allow.
-
-    Exact against every legal oracle for every share below 1 (limits 3.1, E2). Cost: d + 1 queries, two rounds.
-    """
+    """KLNRS Section 5.1: d signed queries for r, then its parity for a, at `share` of the tolerances 1/(2d) and 1/2; exact (limits 3.1, E2)."""
     if not 0 < share < 1:
         raise InputError(f"the share of the tolerance is {share}; give a number strictly between 0 and 1")
 
@@ -197,10 +185,7 @@ def two_round_learner(d: int, share: float = 0.9) -> AdaptiveLearner:
 
 
 def exact_success(learner: NonadaptiveLearner, spectra: tuple[Spectrum, ...]) -> Fraction:
-    """The learner's success (error below 1/4) against the midpoint oracle over all 2^(d+1) concepts, each played once; `spectra` are those of its queries.
-
-    Cost: 2^(d+1) calls of `decode`.
-    """
+    """Pr[error below 1/4] against the midpoint oracle over all 2^(d+1) concepts; `spectra` of its queries. Cost: 2^(d+1) calls of `decode`."""
     wins = 0
     size = len(spectra[0].centre)
     d = size.bit_length() - 1

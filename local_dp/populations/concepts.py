@@ -23,10 +23,7 @@ MAX_ENTRIES = 1 << 28  # concepts x points of a whole label matrix, one byte eac
 
 @dataclass(frozen=True)
 class ConceptClass:
-    """`size` concepts over `points`; `row(c)` labels every point +1 or -1, shape (points,), and `weights` are the points' integer shares.
-
-    Errors and correlations between concepts are therefore exact multiples of 1 / `total`.
-    """
+    """`size` concepts over `points` of whole `weights`; `row(c)` has a +1/-1 label a point. Errors are exact multiples of 1 / `total`."""
 
     name: str
     params: Mapping[str, Any]
@@ -238,10 +235,7 @@ class BlockClass:
         return sign(FUNCTIONS[self.function](np.arange(1 << self.t), self.t)).astype(np.int8)
 
     def told(self) -> Counts:
-        """What a concept reads of a point, as a number below 2^t, whose sign is the label: of all (j, w) and x, shape (b^t 2^t, 2^(t b)); no negations.
-
-        For small classes: raises InputError for more than 2^28 entries.
-        """
+        """What each (j, w) reads of each x, a number below 2^t: shape (b^t 2^t, 2^(t b)). Raises InputError for more than 2^28 entries."""
         if (self.b << (self.b + 1)) ** self.t > MAX_ENTRIES:
             raise InputError(f"(2b)^t 2^(t b) is more than 2^28 labels at t = {self.t}, b = {self.b}; take a smaller class")
         bits = np.arange(1 << self.variables) >> np.arange(self.variables)[:, None] & 1

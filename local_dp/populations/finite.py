@@ -1,5 +1,6 @@
-"""Synthetic populations, drawn a chunk at a time: of finitely many kinds of record, and of strings with a few frequent ones."""
+"""Populations, handed out by client index: of finitely many kinds of record, of strings with a few frequent ones, and of the rows of a table."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from functools import cached_property, partial, reduce
 from operator import add
@@ -9,11 +10,53 @@ import numpy as np
 from local_dp.arrays import Floats, Ints, Words
 from local_dp.errors import InputError
 from local_dp.noise import leading_words, philox_words, stream_key, ties
-from local_dp.populations.population import Population, weights_of_values
 from local_dp.queries.query import Query
 from local_dp.randomizers.finite import FiniteChannel
 from local_dp.randomizers.randomizer import Randomizer
 from local_dp.records import Records
+
+
+class Population(ABC):
+    """`size` individuals; client i's record never depends on which others are asked for."""
+
+    def __init__(self, size: int) -> None:
+        if size < 1:
+            raise InputError(f"clients is {size}; give 1 or more")
+        self.size = size
+
+    @property
+    def remembers(self) -> bool:
+        """Whether a client asked twice has the same record both times when tallies are drawn from their law: the rows of a table do."""
+        return False
+
+    @abstractmethod
+    def batch(self, start: int, stop: int) -> Records:
+        """The records of clients start..stop."""
+
+    def values(self, query: Query, start: int, stop: int) -> Ints:
+        """What the clients start..stop would answer to a query, shape (n,)."""
+        return query.values(self.batch(start, stop))
+
+    @abstractmethod
+    def law(self, query: Query) -> Floats:
+        """The probability of each value of the query's domain under the distribution the clients are drawn from, shape (domain size,)."""
+
+    def tally_law(self, query: Query, randomizer: Randomizer) -> Floats | None:
+        """Pr[cell, report] of a client drawn at random, shape (cells, alphabet), where the population has it in closed form; else None."""
+        return None
+
+    def value_counts(self, query: Query, start: int, stop: int, generator: np.random.Generator) -> dict[int, int]:
+        """How many of the clients start..stop hold each value: here drawn from the multinomial of `law`."""
+        law = self.law(query)
+        drawn = generator.multinomial(stop - start, law / law.sum())  # a sum of shares may pass 1 by a rounding error
+        held = np.flatnonzero(drawn)
+        return dict(zip((held + query.domain.low).tolist(), drawn[held].tolist(), strict=True))
+
+
+def weights_of_values(query: Query, records: Records, weights: Floats | None = None) -> Floats:
+    values = query.values(records).astype(np.int64) - query.domain.low
+    return np.bincount(values, weights=weights, minlength=query.domain.size).astype(np.float64)
+
 
 MANY = 256
 FEW = 16  # ends of shares that a first byte is compared with one by one
@@ -113,3 +156,44 @@ class Strings(Population):
         shares = np.full(len(strings), (1 - self.shares.sum()) / len(strings))
         np.add.at(shares, self.frequent.astype(np.int64), self.shares)
         return weights_of_values(query, Records({self.column: strings}), shares)
+
+
+class Resampled(Finite):
+    """As many clients as are wanted, each with a row of the table drawn with replacement: the distribution is the table itself. Memory does not grow with n."""
+
+    def __init__(self, records: Records, size: int, seed: int) -> None:
+        super().__init__(records, [1.0] * len(records), size, seed)
+
+    @property
+    def whole(self) -> Records:
+        return self.kinds
+
+
+class Rows(Population):
+    """Rows held in memory: client i holds row i. Its law is that of the whole table the rows were sampled from, if that is given."""
+
+    remembers = True
+
+    def __init__(self, records: Records, sampled_from: Records | None = None) -> None:
+        super().__init__(len(records))
+        self.records = records
+        self.whole = records if sampled_from is None else sampled_from
+
+    def batch(self, start: int, stop: int) -> Records:
+        return self.records.take(slice(start, stop))
+
+    def law(self, query: Query) -> Floats:
+        return weights_of_values(query, self.whole) / len(self.whole)
+
+    def value_counts(self, query: Query, start: int, stop: int, generator: np.random.Generator) -> dict[int, int]:
+        counts = weights_of_values(query, self.batch(start, stop))
+        held = np.flatnonzero(counts)
+        return dict(zip((held + query.domain.low).tolist(), counts[held].astype(int).tolist(), strict=True))
+
+
+def weighted_records(population: Population) -> tuple[Records, Floats]:
+    """The records of which the distribution of a `Finite` population or of a table is made, and their weights, shape (n,)."""
+    if isinstance(population, Finite):
+        return population.kinds, population.shares
+    assert isinstance(population, Rows)
+    return population.whole, np.ones(len(population.whole))

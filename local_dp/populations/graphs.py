@@ -15,10 +15,7 @@ MAX_NODES = 1 << 16
 
 @dataclass(frozen=True)
 class Graph:
-    """An undirected simple graph: the nodes 0..`nodes` - 1, which are public, and `edges`, shape (m, 2), each with its smaller node first, in order.
-
-    Its neighbours differ in one edge.
-    """
+    """A simple graph: nodes 0..`nodes` - 1, public, and `edges`, shape (m, 2), each ascending, in order. Neighbours differ in one edge."""
 
     nodes: int
     edges: Counts
@@ -54,10 +51,7 @@ def binomial_graph(generator: np.random.Generator, nodes: int, chance: float) ->
 
 
 def preferential_attachment(generator: np.random.Generator, nodes: int, links: int) -> Graph:
-    """A star of `links` + 1 nodes, then one node after another, each with edges to `links` different nodes, drawn in the proportion of their degrees.
-
-    Source: Barabasi, Albert 1999. Raises InputError unless 1 <= links < nodes.
-    """
+    """From a star of `links` + 1 nodes on, each node joins `links` others in proportion to their degrees. Source: Barabasi, Albert 1999."""
     check_whole("the number of nodes", nodes, 2, MAX_NODES)
     check_whole("the number of links", links, 1, nodes - 1)
     edges = [(0, node) for node in range(1, links + 1)]

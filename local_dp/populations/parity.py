@@ -8,7 +8,7 @@ from local_dp.arrays import Floats, Ints, Naturals
 from local_dp.cube import parity
 from local_dp.errors import InputError
 from local_dp.noise import philox_words, stream_key
-from local_dp.populations.population import Population
+from local_dp.populations.finite import Population
 from local_dp.queries.examples import ParityExample, PathStep, bit_of, column, columns
 from local_dp.queries.query import Query
 from local_dp.randomizers.randomizer import Randomizer

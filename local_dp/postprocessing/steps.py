@@ -57,10 +57,7 @@ def overlaps(sets: Sequence[tuple[int, ...]]) -> dict[tuple[int, ...], list[int]
 
 
 def agree(margins: Sequence[Margin], shared: dict[tuple[int, ...], list[int]]) -> float:
-    """Moves margins, in place, to agreement on every shared set of columns: to the mean of their sums. Returns the largest distance from it.
-
-    Linear. A change to a margin leaves the smaller ones in agreement. Source: Qardaji, Yang, Li 2014 (PriView).
-    """
+    """Moves margins, in place, to the mean of their sums on every shared set; returns the largest distance. Source: Qardaji, Yang, Li 2014 (PriView)."""
     farthest = 0.0
     for part, places in shared.items():
         summed = [tuple(axis for axis, column in enumerate(margins[place][0]) if column not in part) for place in places]
@@ -97,10 +94,7 @@ def _law(table: Floats) -> Floats:
 
 @dataclass(frozen=True)
 class Step(ABC):
-    """A map from an estimate's values, shape (k,), to others. They have no standard error: their error depends on the truth.
-
-    `bias` says in one line what it costs.
-    """
+    """A map from an estimate's values, shape (k,), to others without a standard error; `bias` says in one line what it costs."""
 
     name: ClassVar[str]
     bias: ClassVar[str]
@@ -123,10 +117,7 @@ class SimplexProjection(Step):
 
 @dataclass(frozen=True)
 class NormSub(Step):
-    """Negative shares become 0 and the others lose the same amount, until all add up to 1: in the end the projection on the simplex, and the same values.
-
-    Source: Wang et al. 2020 (consistent frequency estimates), who show that it solves the constrained least squares.
-    """
+    """Negative shares become 0, the others lose alike until all add up to 1: in the end the projection on the simplex. Source: Wang et al. 2020."""
 
     name: ClassVar[str] = "norm-sub"
     bias: ClassVar[str] = SimplexProjection.bias
@@ -142,10 +133,7 @@ class NormSub(Step):
 
 @dataclass(frozen=True)
 class BaseCut(Step):
-    """Keeps values above `deviations` standard errors, 0 in place of the rest; by default so many that of k absent symbols one shows up in 5 % of runs.
-
-    Source: Wang et al. 2020; Erlingsson, Pihur, Korolova 2014 (the threshold).
-    """
+    """0 for values below `deviations` standard errors; by default one of k absent symbols shows up in 5 % of runs. Source: Wang et al. 2020."""
 
     name: ClassVar[str] = "base-cut"
     bias: ClassVar[str] = "shares below the threshold come out as 0; those well above it are without bias, and the sum is not 1"

@@ -1,4 +1,4 @@
-"""The base of every local protocol: its parameters, its algorithm, a synthetic population, and a result beside the truth."""
+"""The base of every local protocol: its parameters, its algorithm, a synthetic population, and a result beside the truth; and every protocol by name."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -14,10 +14,11 @@ from local_dp.errors import InputError, unknown
 from local_dp.interaction import Adaptive, Nonadaptive, R, Repeated
 from local_dp.loss import nano_epsilon
 from local_dp.oracles.local.asked import Local, LocalAlgorithm, ask_all
-from local_dp.populations.population import Population
+from local_dp.populations.finite import Population
 from local_dp.protocols.surveys.policies import Launch, check_policy
 from local_dp.queries.query import Query
 from local_dp.randomizers.randomizer import Randomizer
+from local_dp.registry import Registry
 from local_dp.tallies import Estimate
 
 T = TypeVar("T")
@@ -27,10 +28,7 @@ PlainData: TypeAlias = dict[str, Any]
 
 
 def parameter(default: T, help: str, *, unit: str = "", alias: str = "", of_table: bool = False) -> T:
-    """A parameter of a protocol, for the field of a dataclass: its default, one line of help, and its unit.
-
-    `alias` is a second name of the option on the command line. `of_table`: it names part of a table and must be given where there is one.
-    """
+    """A protocol's parameter: default, one line of help, unit, an `alias` of the option; `of_table`: it must be given where there is a table."""
     return field(default=default, metadata={"help": help, "unit": unit, "alias": alias, "of_table": of_table})
 
 
@@ -78,10 +76,7 @@ class LocalProtocol(ABC, Generic[R]):
         return self.truth(population)
 
     def for_table(self, table: Launch) -> Self:
-        """The protocol for a real table, once this is checked. Raises InputError.
-
-        Also where the table holds, or in a private run may hold, values that no policy decides about.
-        """
+        """The protocol for a real table. Raises InputError where the table, or a private run's, may hold values that no policy covers."""
         raise InputError(f"{self.name} draws its own population; leave out --records")
 
     def describe(self, result: R) -> PlainData:
@@ -92,8 +87,7 @@ class LocalProtocol(ABC, Generic[R]):
 
     def values(self, result: R) -> Floats:
         """The numbers of the result that stand beside `truth`: here, those of its estimate."""
-        numbers: Floats = getattr(result, "estimate", cast(Any, result)).value
-        return numbers
+        return np.asarray(getattr(result, "estimate", cast(Any, result)).value)
 
     def true_error(self, result: R, population: Population) -> float:
         """The distance of the result from the truth: here, the largest of any number."""
@@ -220,3 +214,13 @@ def describe_estimate(estimate: Estimate) -> PlainData:
         "interval": plain(np.stack(estimate.interval(), axis=-1)),
         "n": estimate.n,
     }
+
+
+_FILES = ("protocols/surveys/*.py", "protocols/vectors/*.py", "protocols/search/*.py", "masked/protocols.py", "protocols/*/*.py")
+PROTOCOLS: Registry[LocalProtocol[Any]] = Registry("protocol", "local_dp.protocols", LocalProtocol, _FILES, check=lambda kind: kind.model())
+
+
+def find_protocol(name: str) -> type[LocalProtocol[Any]]:
+    if name not in PROTOCOLS:
+        raise InputError(unknown("no protocol named", name, PROTOCOLS, "local-dp protocols"))
+    return PROTOCOLS[name]

@@ -13,8 +13,7 @@ from local_dp.checks import check_built, check_number, check_range, check_whole
 from local_dp.cube import parity
 from local_dp.domains import MAX_SYMBOLS, Domain, grouped_levels, levels, symbols
 from local_dp.errors import InputError
-from local_dp.queries.numbers import STEPS, read_numbers
-from local_dp.queries.query import Query
+from local_dp.queries.query import STEPS, Query, read_numbers
 from local_dp.queries.tables import Bounded, Category, Question, asked_in, check_spare
 from local_dp.records import Records, absent
 
@@ -86,8 +85,7 @@ class Below(Query):
 class Crossed(Query):
     """The combination of several categories, the last one running fastest: columns with public labels, or yes/no questions (no first, then yes).
 
-    `labels` holds for each part its labels, separated by U+001F, or nothing for a question. `spare` gives every part the extra symbols of `Category`.
-    With "none" one more symbol stands at the end, for a record that lacks a symbol in some part.
+    `labels` holds each part's labels between U+001F, none for a question. `spare` is `Category`'s, and "none" a last symbol for incomplete records.
     """
 
     name: ClassVar[str] = "crossed"

@@ -11,7 +11,7 @@ from local_dp.arrays import Bools, Column, Floats, Ints
 from local_dp.checks import check_built, check_range, check_whole, check_width
 from local_dp.domains import Domain, levels, symbols
 from local_dp.errors import InputError
-from local_dp.queries.query import Query
+from local_dp.queries.query import QUERIES, Query
 from local_dp.queries.questions import Expression, answers_of, columns_of, evaluate, parse
 from local_dp.records import Records, absent
 
@@ -52,10 +52,9 @@ MAX_FEATURES = 128
 class Encoding:
     """The features x0, x1, ... and the label y of a record of a table.
 
-    A feature is a number column or a question, 1 for yes and 0 for no, moved from its public bounds [low, high] to [-1, 1] and clipped. `form`
-    shows it times `scale` (numbers), or as 1 above 0, else 0 (bits). A single feature can be the column x of `steps` whole numbers (grid).
-    `constant` 1 adds a last feature that is always `scale`. A label that is a question, or a column with equal bounds (yes above 0), is +1 or -1; a column
-    with bounds is scaled like a feature; without a label there is no y.
+    A feature is a number column or a question, 1 for yes and 0 for no, moved from its public bounds [low, high] to [-1, 1] and clipped. `form` shows it times
+    `scale` (numbers), as 1 above 0, else 0 (bits), or a single one as the column x of `steps` whole numbers (grid). `constant` 1 adds a last feature that is
+    always `scale`. The label is +1 or -1 (a question, or yes above 0 where bounds are equal), scaled like a feature, or absent.
     """
 
     features: tuple[str, ...]
@@ -162,8 +161,7 @@ def _between(numbers: Floats, low: Floats | float, high: Floats | float) -> Floa
 class Encoded(Encoding, Query):
     """A query about x0, x1, ... and y, put to a record of the table: `query` is its name and parameters as JSON.
 
-    A record with something missing counts as 0 on the [-1, 1] scale, so the expectation is that over the complete records times their share: a yes/no query
-    becomes one of three levels, no, nothing and yes.
+    An incomplete record counts as 0 on the [-1, 1] scale: a yes/no query becomes one of three levels, no, nothing and yes.
     """
 
     name: ClassVar[str] = "encoded"
@@ -178,8 +176,6 @@ class Encoded(Encoding, Query):
     @cached_property
     def inner(self) -> Query:
         """The query that is put to the encoded record."""
-        from local_dp.queries.registry import QUERIES  # it knows this class
-
         name, params = _read(self.query)
         if name == self.name:
             raise InputError("an encoded query cannot hold another one")

@@ -1,16 +1,18 @@
-"""The base of every query: a named, parametrised map from a record to a value of a declared domain."""
+"""Queries: named, parametrised maps from a record to a value of a declared domain; every one by name; and numbers in their parameters and values."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
-from local_dp.arrays import Ints
-from local_dp.checks import check_built
+from local_dp.arrays import Floats, Ints
+from local_dp.checks import check_built, check_number, check_width
 from local_dp.domains import Domain, Parameter, parameters
 from local_dp.errors import InputError, LocalDPError
 from local_dp.records import Records
+from local_dp.registry import Registry
 
 
 @dataclass(frozen=True)
@@ -52,3 +54,59 @@ class Query(ABC):
 
     def params(self) -> dict[str, Parameter]:
         return parameters(self)
+
+
+QUERIES = Registry("query", "local_dp.queries", Query, ("queries/*.py", "learners/tabular.py", "masked/queries.py"))
+
+
+STEPS = 1 << 16  # of the lattice of a number in [-bound, bound]
+
+
+def written(numbers: Iterable[float]) -> tuple[float, ...]:
+    """Numbers as a parameter of a query: plain floats, which travel exactly."""
+    return tuple(map(float, numbers))
+
+
+def read_numbers(numbers: tuple[float, ...]) -> Floats:
+    """The numbers of a parameter as an array. Raises InputError on anything that is not a number that can be computed with."""
+    for number in numbers:
+        check_number("a number of the list", number)
+    return np.array(numbers, dtype=np.float64)
+
+
+def on_lattice(values: Floats, bound: float) -> Ints:
+    """Numbers clipped to [-bound, bound], as levels of a lattice of 2^16 steps; a missing number counts as 0."""
+    share = np.clip(np.nan_to_num(values / bound, nan=0.0, posinf=1.0, neginf=-1.0), -1.0, 1.0)
+    return np.rint((share + 1) / 2 * STEPS).astype(np.int64)
+
+
+def matrix(records: Records, columns: tuple[str, ...]) -> Floats:
+    """The columns as numbers, shape (columns, n)."""
+    return np.stack([records.numbers(name) for name in columns])
+
+
+def weighted_sum(weights: Floats, columns: Floats) -> Floats:
+    """The sum of weight times column, shape (n,), added in order: a record's sum does not depend on how many records are summed beside it.
+
+    A matrix product rounds differently for one record and for many, and the tiers would differ in the last bit.
+    """
+    total: Floats = weights[0] * columns[0]
+    for weight, column in zip(weights[1:], columns[1:], strict=True):
+        total = total + weight * column
+    return total
+
+
+def check_columns(columns: tuple[str, ...]) -> None:
+    if not columns or len(set(columns)) != len(columns):
+        raise InputError(f"the columns are {columns!r}; give at least one, each once")
+
+
+def check_weights(weights: tuple[float, ...], count: int = 0) -> None:
+    """Raises InputError unless there are `count` numbers that can be computed with, or any from 1 on."""
+    if not weights or (count and len(weights) != count):
+        raise InputError(f"{weights!r:.80} are not {count or 'one or more'} finite numbers")
+    read_numbers(weights)
+
+
+def check_bound(bound: float) -> None:
+    check_width("the bound", bound)

@@ -188,8 +188,7 @@ def pads(keys: Records, first: int, stop: int) -> Bools:
 class Decrypted(Query):
     """What the holder of a key reads in ciphertext `number`: the ciphertext's bit at the user's number, masked by that bit of the key's stream.
 
-    `bits` is the ciphertext in hexadecimal, user 0 first; a user beyond it reads the mask. Each number is used once, so a message of one bit is a one-time pad
-    under a pseudorandom function.
+    `bits` is the ciphertext in hexadecimal, user 0 first; a user beyond it reads the mask. A number is used once: a one-time pad of pseudorandom bits.
     """
 
     name: ClassVar[str] = "decrypted"

@@ -10,8 +10,7 @@ from local_dp.arrays import Floats, Ints
 from local_dp.checks import check_built, check_range, check_whole
 from local_dp.domains import MAX_SYMBOLS, Domain, levels, symbols
 from local_dp.errors import InputError
-from local_dp.queries.numbers import STEPS
-from local_dp.queries.query import Query
+from local_dp.queries.query import STEPS, Query
 from local_dp.queries.questions import Expression, answers_of, parse
 from local_dp.records import Records, absent
 
@@ -60,8 +59,7 @@ class Question(Query):
 class Category(Query):
     """The position of a column's value in a public list of labels.
 
-    `spare` names extra symbols after the labels: "other" for a value that is not listed, "missing" for none. Without its symbol such a value counts as the
-    first label; `protocols.surveys.policies` makes sure that there is none.
+    `spare` names symbols after the labels: "other" for an unlisted value, "missing" for none. Without them such a value, which policies rule out, is the first.
     """
 
     name: ClassVar[str] = "category"

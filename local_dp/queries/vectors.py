@@ -11,8 +11,7 @@ from local_dp.arrays import Floats, Ints
 from local_dp.checks import check_number, check_whole, check_width
 from local_dp.domains import Domain, Vectors, levels, symbols, vectors
 from local_dp.errors import InputError
-from local_dp.queries.numbers import STEPS, check_bound, check_columns, matrix, on_lattice, read_numbers, weighted_sum
-from local_dp.queries.query import Query
+from local_dp.queries.query import STEPS, Query, check_bound, check_columns, matrix, on_lattice, read_numbers, weighted_sum
 from local_dp.records import Records
 
 

@@ -30,7 +30,7 @@ class Randomizer(ABC):
     One object encodes and decodes. Privacy: for every coin, report w and values u, u', Pr[w | u] <= e^epsilon Pr[w | u']; `epsilon` is in nats, counted in
     whole nano-nats, rounded down. `evidence` says how that is known: every entry is enumerated; the report is a product of enumerated parts; it is enumerated
     per public coin; it is proved from a density; or it is audited only. A client decides which evidence it accepts. `work` is its purpose: plans compare it
-    with others of the same values for "one question" (`protocols.planning.local`). `estimates` is "averages" of the values (shares of symbols, means of
+    with others of the same values for "one question" (`protocols.planning.ways`). `estimates` is "averages" of the values (shares of symbols, means of
     numbers), or the estimated quantity in words. `silence` is the value of a client with nothing to report,
     in a session (`LocalQuery.session`) where each client speaks in one round. `has_tally_law`: it has a `draw_tally`, which the aggregate tier needs.
     `word_bits` is the width of the random words: 0 picks 32 or 64; a small one lets a test enumerate every word.

@@ -14,7 +14,7 @@ from local_dp.domains import symbols
 from local_dp.errors import InputError
 from local_dp.loss import nano_epsilon
 from local_dp.noise import Draw, Noise
-from local_dp.populations.population import Population
+from local_dp.populations.finite import Population
 from local_dp.queries.query import Query
 from local_dp.randomizers.frequencies.base import FrequencyOracle
 from local_dp.randomizers.randomizer import Randomizer

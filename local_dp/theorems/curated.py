@@ -18,7 +18,7 @@ from local_dp.errors import InputError
 from local_dp.interaction import A, Adaptive, Nonadaptive, R, run, translate
 from local_dp.loss import Loss, Pure
 from local_dp.oracles.statistical.oracles import Statistical, StatisticalAlgorithm, StatisticalQuery, StatisticalRounds
-from local_dp.theorems.local_from_sq import put_to_records
+from local_dp.theorems.from_sq import put_to_records
 from local_dp.two_party import OneWay, Problem
 
 
@@ -29,9 +29,8 @@ def curated_from_sq(algorithm: StatisticalRounds[R], epsilon: float, records: in
 def curated_from_sq(algorithm: StatisticalAlgorithm[R], epsilon: float, records: int) -> Nonadaptive[NoisySum, int, R] | Adaptive[NoisySum, int, R]:
     """The same algorithm with every statistical query answered by a noisy sum over all of the curator's records, at `epsilon` nats a query.
 
-    Privacy: t queries cost t epsilon (KLNRS Claim 2.1), which the oracle's account pays or refuses; a `DeclaredAccount` says which epsilon a delta allows.
-    Utility: standard error about sqrt(8) / (n epsilon) on the [-1, 1] scale beside the sampling error; with `enough_records` all of t answers are within their
-    tolerances except with probability beta. Preserves adaptivity, and its type says so.
+    Privacy: t queries cost t epsilon (KLNRS Claim 2.1), paid by the oracle's account; a `DeclaredAccount` says which epsilon a delta allows. Utility: standard
+    error sqrt(8) / (n epsilon) on the [-1, 1] scale beside sampling; see `enough_records`. Its type keeps the adaptivity.
     """
     if records < 1:
         raise InputError(f"records is {records}; give 1 or more")
@@ -53,8 +52,7 @@ L = TypeVar("L", bound=Loss)
 class HandedOver(Mechanism[D, R, L], Generic[D, A, R, L]):
     """A curator's interactive algorithm as one mechanism: the curator plays it alone and releases the result, and nothing else.
 
-    Privacy: the mechanisms it asks are paid from an account of `budget`, and what it computes of their answers is free (KLNRS Claim 2.1).
-    Raises RefusedError("budget") when it asks for more. Cost: that of the algorithm.
+    Privacy: what it asks is paid from an account of `budget` (KLNRS Claim 2.1). Raises RefusedError("budget") when it asks for more.
     """
 
     algorithm: Adaptive[Mechanism[D, A, Loss], A, R]

@@ -71,10 +71,7 @@ class Observed:
     report: int
 
     def ratios(self) -> Floats:
-        """Pr[report | value] / Pr[report | reference] for each value of the domain; the reference is the lowest value.
-
-        Raises RefusedError("unverifiable") if a ratio exceeds e^eps.
-        """
+        """Pr[report | value] over that of the lowest value, for each value. Raises RefusedError("unverifiable") above e^eps."""
         weights = density(self.randomizer, np.array([self.report]), self.randomizer.domain.values(), self.cell)
         growth = math.exp(self.randomizer.epsilon)
         if weights.max() > growth * weights.min() * (1 + 1e-9):
@@ -88,7 +85,7 @@ def spent(replies: tuple[Observed, ...]) -> float:
 
 @lru_cache(maxsize=64)
 def likelihood_query(replies: tuple[Observed, ...], tolerance: float) -> RealQuery:
-    """The statistical query for the mean of the product of the replies' likelihood ratios, centred and scaled to [-1, 1] (`rejection.query_value`).
+    """The statistical query for the mean of the product of the replies' likelihood ratios, centred and scaled to [-1, 1] (`query_value`).
 
     Queries that were asked several times count once in the joint domain. `mean_ratio(answer, e^spent)` recovers the mean.
     """
@@ -126,8 +123,7 @@ def acceptance(ratio: Num, ceiling: Num) -> Num:
 def ceiling_after(growth: Num, error: Num, earlier_error: Num) -> Num:
     """E_k (1 + tau'_k)/(1 - tau'_{k-1}): no estimate of Pr[w | earlier replies]/q(w) exceeds it, whatever the oracle does (limits 6, L7).
 
-    `growth` is e^{eps_k} of this reply alone; the errors are relative, of the means of the two products of likelihoods. Clipping would make the
-    constant error of the denominator matter.
+    `growth` is e^{eps_k} of this reply alone; the errors are relative, of the means of the two products of likelihoods.
     """
     return growth * (1 + error) / (1 - earlier_error)
 

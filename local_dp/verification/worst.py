@@ -11,7 +11,7 @@ import numpy as np
 from local_dp.arrays import Ints, Words
 from local_dp.errors import InputError, RefusedError
 from local_dp.loss import NANO, Pure
-from local_dp.oracles.local.sessions import Spoken
+from local_dp.oracles.local.asked import Spoken
 from local_dp.randomizers.evidence import MAX_ENTRIES, corner_rows, delta_above, exact_ratio, too_much, worst_meeting
 from local_dp.randomizers.finite import FiniteChannel, Mixed
 from local_dp.randomizers.places import BitVector, PerCoin, PlaceVector

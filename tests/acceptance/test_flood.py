@@ -22,7 +22,7 @@ from local_dp.experiments.tiers.over_bus import over_bus
 from local_dp.experiments.tiers.settings import OnProgress, Randomness, Settings
 from local_dp.interaction import Adaptive
 from local_dp.oracles.local.asked import Cohort, LocalQuery
-from local_dp.populations.table import Rows
+from local_dp.populations.finite import Rows
 from local_dp.protocols.surveys.survey import Survey
 from local_dp.queries.tables import Question
 from local_dp.randomizers.signs.binary_rr import BinaryRR

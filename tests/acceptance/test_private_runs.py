@@ -12,8 +12,7 @@ from local_dp.errors import InputError, RefusedError
 from local_dp.experiments.api.asking import RunOptions, ask
 from local_dp.interaction import Game
 from local_dp.oracles.local.asked import LocalQuery
-from local_dp.protocols.local_protocol import LocalProtocol
-from local_dp.protocols.registry import PROTOCOLS
+from local_dp.protocols.local_protocol import PROTOCOLS, LocalProtocol
 from local_dp.protocols.surveys.policies import Launch
 from local_dp.protocols.surveys.survey import Survey
 from local_dp.records import Records

@@ -22,13 +22,11 @@ from local_dp.clients.role import ClientRole
 from local_dp.domains import Domain, symbols
 from local_dp.errors import InputError, RefusedError
 from local_dp.noise import KeyedNoise, Noise, SystemNoise
-from local_dp.oracles.local.aggregate import AggregateOracle
 from local_dp.oracles.local.asked import Cohort, LocalQuery
-from local_dp.oracles.local.population import PopulationOracle
-from local_dp.populations.table import Rows
+from local_dp.oracles.local.oracles import AggregateOracle, PopulationOracle
+from local_dp.populations.finite import Rows
 from local_dp.queries.examples import Product
-from local_dp.queries.query import Query
-from local_dp.queries.registry import QUERIES
+from local_dp.queries.query import QUERIES, Query
 from local_dp.randomizers.numbers.rounded import OneBitMean
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.records import Records

@@ -12,7 +12,7 @@ from local_dp.domains import Parameter
 from local_dp.errors import InputError, RefusedError
 from local_dp.experiments.api.tables import read_records
 from local_dp.noise import SystemNoise
-from local_dp.queries.registry import QUERIES
+from local_dp.queries.query import QUERIES
 from local_dp.records import Records
 from local_dp.wire import Ask, Refusal, Request, encode
 from tests.support.figures import figure

@@ -19,7 +19,7 @@ from local_dp.experiments.cli.operate.keys import private_key, public_key
 from local_dp.experiments.cli.run import join, journals
 from local_dp.noise import KeyedNoise, SystemNoise
 from local_dp.oracles.local.asked import Cohort, LocalQuery
-from local_dp.protocols.registry import find_protocol
+from local_dp.protocols.local_protocol import find_protocol
 from local_dp.queries.tables import Category
 from local_dp.randomizers.frequencies.grr import GRR
 from local_dp.records import Records

@@ -18,7 +18,7 @@ from local_dp.clients.role import ClientRole
 from local_dp.domains import Parameter
 from local_dp.errors import RefusedError, WireError
 from local_dp.noise import SystemNoise
-from local_dp.queries.registry import QUERIES
+from local_dp.queries.query import QUERIES
 from local_dp.randomizers.registry import RANDOMIZERS
 from local_dp.records import Records
 from local_dp.wire import CLIENT, MAX_ASKS, MAX_BYTES, SERVER, Ask, Refusal, Reply, Request, Side, decode, encode

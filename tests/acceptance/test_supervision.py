@@ -23,8 +23,7 @@ from local_dp.errors import BusError, InputError
 from local_dp.experiments.tiers import over_bus
 from local_dp.experiments.tiers.execute import execute
 from local_dp.experiments.tiers.settings import EMBEDDED, Randomness, Settings, Tier
-from local_dp.protocols.local_protocol import LocalProtocol
-from local_dp.protocols.registry import PROTOCOLS
+from local_dp.protocols.local_protocol import PROTOCOLS, LocalProtocol
 from local_dp.server.progress import Progress, RoundProgress
 from local_dp.server.quorum import Terms
 from tests.support.runs.brokers import Mosquitto, mosquitto, needs_mosquitto

@@ -13,7 +13,7 @@ from local_dp.bounds.best import TASKS, best_for
 from local_dp.errors import InputError
 from local_dp.experiments.api import compare
 from local_dp.experiments.api.compare import Comparison, Grid, quantile_places
-from local_dp.protocols.planning.local import asked_of
+from local_dp.protocols.planning.ways import asked_of
 from local_dp.protocols.surveys.frequency import Frequency, frequency_randomizer
 from local_dp.protocols.surveys.survey import Survey
 from local_dp.protocols.vectors.mean_vector import Mean

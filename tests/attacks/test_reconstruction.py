@@ -6,27 +6,18 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from local_dp import attacks
 from local_dp.accounting.rules import optimal_part
 from local_dp.arrays import Bools, Floats
-from local_dp.attacks.reconstruction import (
-    Decoder,
-    every_subset,
-    exhaustive,
-    least_largest,
-    least_squares,
-    least_sum,
-    partial_discrepancy,
-    random_subsets,
-)
 from local_dp.bounds.attacks import wrong_bits
 from local_dp.curator.account import Account, TrustedOracle
 from local_dp.draws import Draws
 from local_dp.loss import Pure, approximate, nano_epsilon
 from local_dp.noise import KeyedNoise
-from local_dp.oracles.local.population import PopulationOracle
+from local_dp.oracles.local.oracles import PopulationOracle
 from local_dp.oracles.statistical.oracles import ExactOracle
-from local_dp.populations.table import Rows
-from local_dp.queries.registry import QUERIES
+from local_dp.populations.finite import Rows
+from local_dp.queries.query import QUERIES
 from local_dp.queries.subsets import Subset, secret_bits
 from local_dp.records import Records
 from tests.support.inputs.refusals import refuse
@@ -39,7 +30,7 @@ def secret(n: int, seed: int) -> Bools:
     return np.random.default_rng(seed).random(n) < 0.5
 
 
-def wrong(decoder: Decoder, bits: Bools, subsets: Bools, sums: Floats) -> int:
+def wrong(decoder: attacks.Decoder, bits: Bools, subsets: Bools, sums: Floats) -> int:
     return int(np.sum((decoder(subsets.astype(np.float64), sums) >= 0.5) != bits))
 
 
@@ -56,15 +47,14 @@ def test_a_subset_counts_its_rows() -> None:
 
 @pytest.mark.parametrize("n", [1, 3])
 def test_the_exponential_attack_has_at_most_four_errors_wrong(n: int) -> None:
-    """Against the worst answers, half-way between the truth and another table, for every pair of tables: at most 4 E wrong bits, which some
-    pair reaches. Wrong twin: asked for the whole alone, it has more."""
-    everything, whole = every_subset(n), np.ones((1, n), dtype=np.bool_)
+    """Against the worst answers, half-way to another table: at most 4 E wrong bits, which some pair reaches. Wrong twin: asked for the whole alone."""
+    everything, whole = attacks.every_subset(n), np.ones((1, n), dtype=np.bool_)
     ratios, beyond = [], 0
-    for bits, others in product(every_subset(n), repeat=2):
+    for bits, others in product(attacks.every_subset(n), repeat=2):
         for subsets in (everything, whole):
             sums = subsets @ (bits.astype(np.float64) + others) / 2
             error = float(np.abs(sums - subsets @ bits.astype(np.float64)).max())
-            missed = wrong(exhaustive, bits, subsets, sums)
+            missed = wrong(attacks.exhaustive, bits, subsets, sums)
             if subsets is whole:
                 beyond += missed > 4 * error
             else:
@@ -73,10 +63,10 @@ def test_the_exponential_attack_has_at_most_four_errors_wrong(n: int) -> None:
     assert (max(ratios) == 4.0, beyond > 0) == (n > 1, n > 1)
 
 
-@pytest.mark.parametrize(("decoder", "norm"), [(least_largest, np.inf), (least_sum, 1), (least_squares, 2)])
-def test_each_decoder_minimises_its_norm(decoder: Decoder, norm: float) -> None:
+@pytest.mark.parametrize(("decoder", "norm"), [(attacks.least_largest, np.inf), (attacks.least_sum, 1), (attacks.least_squares, 2)])
+def test_each_decoder_minimises_its_norm(decoder: attacks.Decoder, norm: float) -> None:
     """No further from the answers than the truth in its own norm; every other decoder is further from them than it in that norm."""
-    bits, subsets, generator = secret(40, 1), random_subsets(160, 40, np.random.default_rng(2)), np.random.default_rng(3)
+    bits, subsets, generator = secret(40, 1), attacks.random_subsets(160, 40, np.random.default_rng(2)), np.random.default_rng(3)
     matrix = subsets.astype(np.float64)
     sums = matrix @ bits + generator.uniform(-3, 3, 160)
 
@@ -85,14 +75,17 @@ def test_each_decoder_minimises_its_norm(decoder: Decoder, norm: float) -> None:
 
     reached = away(decoder(matrix, sums))
     assert reached <= away(bits.astype(np.float64)) + 1e-6
-    assert all(away(np.clip(other(matrix, sums), 0, 1)) > reached + 1e-3 for other in (least_largest, least_sum, least_squares) if other != decoder)
+    assert all(
+        away(np.clip(other(matrix, sums), 0, 1)) > reached + 1e-3
+        for other in (attacks.least_largest, attacks.least_sum, attacks.least_squares)
+        if other != decoder
+    )
 
 
 @pytest.mark.parametrize(("n", "k"), [(50, 100), (100, 400)])
 def test_wrong_bits_by_least_squares(n: int, k: int) -> None:
-    """Given the subsets and normal noise, Pr[bit i wrong] is Phi(-1 / (2 s sqrt((Q'Q)^-1_ii))) exactly; its mean over i is the closed
-    form's to 3 / n. Wrong twin: with k for the k - n + 1 dimensions that are left it is not."""
-    matrix = random_subsets(k, n, np.random.default_rng(n)).astype(np.float64)
+    """The mean of Phi(-1 / (2 s sqrt((Q'Q)^-1_ii))), exact, is the closed form's to 3 / n; wrong twin: k for the k - n + 1 dimensions that are left."""
+    matrix = attacks.random_subsets(k, n, np.random.default_rng(n)).astype(np.float64)
     spread = np.sqrt(np.diagonal(np.linalg.inv(matrix.T @ matrix)))
     for a in (0.3, 0.5, 1.0):
         sd = a * np.sqrt(n)
@@ -102,13 +95,12 @@ def test_wrong_bits_by_least_squares(n: int, k: int) -> None:
 
 
 def test_one_attack_in_three_models() -> None:
-    """Asked of expectations it has every bit of 128; of a curator at eps = 1, delta = 1e-6 about half of them, of clients at eps = 1 all
-    but 1 / (1 + e). Binomial tests at 1e-6; a curator at 20 nats a query is no defence, and clients at eps = 3 lose more than at eps = 1."""
+    """Every bit of 128 by expectations, half by a curator, all but 1 / (1 + e) by clients at eps = 1 (1e-6); more at 20 nats a query or eps = 3."""
     n, k = 128, 512
     bits = secret(n, 7)
     table = secret_bits(bits)
     public = secret_bits(np.zeros(n, dtype=np.bool_))
-    attack = typing_attacks.attacks(random_subsets(k, n, np.random.default_rng(8)), np.full(2, 0.5), np.ones((1, 2), dtype=np.bool_))[0]
+    attack = typing_attacks.attacks(attacks.random_subsets(k, n, np.random.default_rng(8)), np.full(2, 0.5), np.ones((1, 2), dtype=np.bool_))[0]
 
     def missed(each: float, client: float) -> list[int]:
         trusted = TrustedOracle(table, Account(Pure(k * nano_epsilon(each))), Draws(KeyedNoise(9)))
@@ -134,8 +126,8 @@ def _brute(subsets: Bools, share: float) -> int:
 @pytest.mark.parametrize(("k", "share"), [(7, 0.25), (28, 0.6)])
 def test_partial_discrepancy_is_the_minimum(k: int, share: float) -> None:
     """By the integer program as by trying all 3^7 differences; and half of it hides that many rows: errors of half its witness do not tell two tables apart."""
-    subsets = random_subsets(k, 7, np.random.default_rng(k))
-    least, z = partial_discrepancy(subsets, share)
+    subsets = attacks.random_subsets(k, 7, np.random.default_rng(k))
+    least, z = attacks.partial_discrepancy(subsets, share)
     assert least == _brute(subsets, share)
     assert np.abs(z).sum() > share * 7
     here, there = (z > 0).astype(np.float64), (z < 0).astype(np.float64)
@@ -145,9 +137,9 @@ def test_partial_discrepancy_is_the_minimum(k: int, share: float) -> None:
 
 def test_bad_input() -> None:
     refuse(
-        ("do not determine", lambda: least_squares(np.ones((2, 3)), np.ones(2))),
-        ("number of rows", lambda: every_subset(13)),
-        ("strictly between", lambda: partial_discrepancy(np.ones((2, 3), dtype=np.bool_), 1.0)),
+        ("do not determine", lambda: attacks.least_squares(np.ones((2, 3)), np.ones(2))),
+        ("number of rows", lambda: attacks.every_subset(13)),
+        ("strictly between", lambda: attacks.partial_discrepancy(np.ones((2, 3), dtype=np.bool_), 1.0)),
         ("give k >= n", lambda: wrong_bits(10, 9, 1.0)),
         ("hexadecimal", lambda: Subset("xy")),
     )

@@ -10,23 +10,13 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from local_dp import attacks
 from local_dp.accounting.rules import optimal_part
 from local_dp.arrays import Bools, Floats
-from local_dp.attacks.tracing import (
+from local_dp.attacks import (
     FAILURE,
-    STRATEGIES,
-    BonehShaw,
     Code,
-    Pirates,
-    Signer,
-    Traced,
-    marked,
-    tardos,
     tardos_accused,
-    traced,
-    traced_share,
-    tracing,
-    traitor_tracing,
 )
 from local_dp.bounds.attacks import boneh_shaw_block, boneh_shaw_false, tardos_length, traced_length
 from local_dp.curator.account import Account, TrustedOracle
@@ -34,15 +24,15 @@ from local_dp.draws import Draws
 from local_dp.interaction import Oracle, run
 from local_dp.loss import Pure, approximate
 from local_dp.noise import KeyedNoise
-from local_dp.oracles.local.population import PopulationOracle
+from local_dp.oracles.local.oracles import PopulationOracle
 from local_dp.oracles.statistical.oracles import ExactOracle, StatisticalQuery
-from local_dp.populations.table import Rows
+from local_dp.populations.finite import Rows
 from local_dp.queries.encoded import Bit, packed
-from local_dp.queries.registry import QUERIES
+from local_dp.queries.query import QUERIES
 from local_dp.queries.subsets import Decrypted, encrypted, keys_of, pads
 from local_dp.records import Records
 from local_dp.theorems.curated import curated_from_sq
-from local_dp.theorems.local_from_sq import one_query_each
+from local_dp.theorems.from_sq import one_sign_each
 from tests.support.inputs.refusals import refuse
 
 CERTAIN = 1e-6  # the failure probability of each test
@@ -53,48 +43,46 @@ def feasible(rows: Bools, word: Bools) -> bool:
     return bool(np.all((rows == word).any(axis=0)))
 
 
-@pytest.mark.parametrize("name", STRATEGIES)
+@pytest.mark.parametrize("name", attacks.STRATEGIES)
 def test_every_strategy_makes_a_feasible_word(name: str) -> None:
     """On all columns of three rows, and in no place where they agree does the wish count; left unmarked, some wishes are not feasible."""
     rows = np.array(list(product((False, True), repeat=3))).T
     generator = np.random.default_rng(1)
     for _ in range(20):
-        wish = STRATEGIES[name](rows, generator)
-        assert feasible(rows, marked(rows, wish))
+        wish = attacks.STRATEGIES[name](rows, generator)
+        assert feasible(rows, attacks.marked(rows, wish))
         free = rows.any(axis=0) & ~rows.all(axis=0)
-        assert np.array_equal(marked(rows, wish)[free], wish[free])
+        assert np.array_equal(attacks.marked(rows, wish)[free], wish[free])
     assert feasible(rows, wish) == (name not in ("all ones", "all zeros", "minority", "coin flips"))
 
 
 def caught(coalition: int, length: int, runs: int) -> tuple[int, int, int]:
     """Runs of the worst strategy, of `runs`, in which a pirate is accused; runs of any in which an innocent is, or anybody by Tardos's own score."""
     users, worst, false, old = 20 * coalition, runs, 0, 0
-    for number, strategy in enumerate(STRATEGIES.values()):
+    for number, strategy in enumerate(attacks.STRATEGIES.values()):
         hits = 0
         for seed in range(runs):
             generator = np.random.default_rng([number, seed])
-            code = tardos(users, length, 1 / (20 * coalition), generator)
-            word = marked(code.rows[:coalition], strategy(code.rows[:coalition], generator))
-            accused = traced(code.shares, word.astype(np.float64), code.rows).accused()
+            code = attacks.tardos(users, length, 1 / (20 * coalition), generator)
+            word = attacks.marked(code.rows[:coalition], strategy(code.rows[:coalition], generator))
+            accused = attacks.traced(code.shares, word.astype(np.float64), code.rows).accused()
             hits += bool(accused[:coalition].any())
             false += bool(accused[coalition:].any())
-            old += bool(tardos_accused(code, word, coalition, FAILURE).any())
+            old += bool(attacks.tardos_accused(code, word, coalition, attacks.FAILURE).any())
         worst = min(worst, hits)
     return worst, false, old
 
 
 @pytest.mark.parametrize(("coalition", "runs"), [(3, 20), pytest.param(5, 20, marks=pytest.mark.long)])
 def test_six_c_squared_logs_catch_somebody(coalition: int, runs: int) -> None:
-    """Of 20 c users, c of them pirates: d = 6 c^2 ln(N / .01) accuses a pirate in a share of .9 of the runs or more, whatever the strategy, and innocents in
-    .01 or less, both by binomial tests at 1e-6. Wrong twins: a sixth of the length, and Tardos's own threshold, which nobody reaches.
-    """
+    """6 c^2 ln(N / .01) bits accuse a pirate in .9 of runs, innocents in .01 (1e-6). Wrong twins: a sixth of the length, and Tardos's own threshold."""
     users = 20 * coalition
-    worst, false, old = caught(coalition, traced_length(coalition, users, FAILURE), runs)
-    assert stats.binom.cdf(worst, runs, 0.9) > CERTAIN / len(STRATEGIES)
-    assert stats.binom.sf(false - 1, runs * len(STRATEGIES), FAILURE) > CERTAIN
+    worst, false, old = caught(coalition, traced_length(coalition, users, attacks.FAILURE), runs)
+    assert stats.binom.cdf(worst, runs, 0.9) > CERTAIN / len(attacks.STRATEGIES)
+    assert stats.binom.sf(false - 1, runs * len(attacks.STRATEGIES), attacks.FAILURE) > CERTAIN
     assert old == 0
-    short = caught(coalition, traced_length(coalition, users, FAILURE) // 6, runs)[0]
-    assert stats.binom.cdf(short, runs, 0.9) < CERTAIN / len(STRATEGIES)
+    short = caught(coalition, traced_length(coalition, users, attacks.FAILURE) // 6, runs)[0]
+    assert stats.binom.cdf(short, runs, 0.9) < CERTAIN / len(attacks.STRATEGIES)
 
 
 def test_his_own_accusation_begins_above_twenty_c_logs() -> None:
@@ -107,7 +95,7 @@ def test_his_own_accusation_begins_above_twenty_c_logs() -> None:
 
 def test_shares_are_the_arcsine_law() -> None:
     """Of 4,000 shares, by a Kolmogorov-Smirnov test at 1e-6; evenly spread ones, the wrong twin, are refused. Rows have these shares."""
-    code = tardos(50, 4000, 1 / 60, np.random.default_rng(2))
+    code = attacks.tardos(50, 4000, 1 / 60, np.random.default_rng(2))
     angles = np.arcsin(np.sqrt(code.shares))
     least = math.asin(math.sqrt(1 / 60))
     assert stats.kstest(angles, stats.uniform(least, math.pi / 2 - 2 * least).cdf).pvalue > CERTAIN
@@ -119,10 +107,10 @@ def test_shares_are_the_arcsine_law() -> None:
 def test_an_honest_oracle_is_a_pirate_too() -> None:
     """One tracer, on pirates and on exact means of the coalition's rows, accuses some of the coalition and nobody else."""
     generator = np.random.default_rng(3)
-    code = tardos(60, traced_length(3, 60, FAILURE), 1 / 60, generator)
+    code = attacks.tardos(60, traced_length(3, 60, attacks.FAILURE), 1 / 60, generator)
     coalition = packed(code.rows[:3])
-    traces = [run(tracing(code.shares, code.rows, 0.4), Pirates(coalition, strategy, generator)) for strategy in STRATEGIES.values()]
-    traces += [run(tracing(code.shares, code.rows, 0.4, rounded=rounded), ExactOracle(Rows(coalition))) for rounded in (True, False)]
+    traces = [run(attacks.tracing(code.shares, code.rows, 0.4), attacks.Pirates(coalition, strategy, generator)) for strategy in attacks.STRATEGIES.values()]
+    traces += [run(attacks.tracing(code.shares, code.rows, 0.4, rounded=rounded), ExactOracle(Rows(coalition))) for rounded in (True, False)]
     for accused in (each.accused() for each in traces):
         assert accused[:3].any()
         assert not accused[3:].any()
@@ -130,9 +118,8 @@ def test_an_honest_oracle_is_a_pirate_too() -> None:
 
 @pytest.mark.parametrize("block", [1, 2, 4])
 def test_an_innocent_is_accused_as_seldom_as_the_tail_says(block: int) -> None:
-    """Users 1 and 3 of three against 2, by enumeration of all orders of the columns that they cannot tell apart, for each of their words.
-    The worst is the hypergeometric tail exactly where nobody before is accused, never more."""
-    code = BonehShaw(3, block, 0)
+    """Users 1 and 3 of three against 2, by enumeration: for their worst word at most the hypergeometric tail, and half of it at least."""
+    code = attacks.BonehShaw(3, block, 0)
     places = range(block, 3 * block)  # of blocks 1 and 2: rows 1, 0 for users 1 and 3
     worst = Fraction(0)
     orders = list(combinations(places, block))
@@ -162,28 +149,27 @@ def test_blocks_are_long_enough(users: int, failure: float) -> None:
 
 
 def test_boneh_shaw_finds_a_pirate() -> None:
-    """Of four users, every coalition, every strategy, 8 codes each: always somebody is accused, an innocent in .01 of the runs at most
-    (binomial, 1e-6). Wrong twin: users 2 and 4 who know the order frame user 3 in every code."""
+    """Of four users somebody is always accused, an innocent in .01 of runs at most (1e-6). Wrong twin: users 2 and 4 who know the order frame user 3."""
     innocents, framed = 0, 0
     coalitions = [list(members) for size in range(1, 5) for members in combinations(range(4), size)]
     for seed in range(8):
-        code, generator = BonehShaw.safe(4, FAILURE, seed), np.random.default_rng(seed)
+        code, generator = attacks.BonehShaw.safe(4, attacks.FAILURE, seed), np.random.default_rng(seed)
         rows = code.rows
-        framed += code.accused(marked(rows[[1, 3]], code.order // code.block == 3)) == 2
-        for members, strategy in product(coalitions, STRATEGIES.values()):
-            accused = code.accused(marked(rows[members], strategy(rows[members], generator)))
+        framed += code.accused(attacks.marked(rows[[1, 3]], code.order // code.block == 3)) == 2
+        for members, strategy in product(coalitions, attacks.STRATEGIES.values()):
+            accused = code.accused(attacks.marked(rows[members], strategy(rows[members], generator)))
             assert accused >= 0
             innocents += accused not in members
-    assert stats.binom.sf(innocents - 1, 15 * 8 * len(STRATEGIES), FAILURE) > CERTAIN
+    assert stats.binom.sf(innocents - 1, 15 * 8 * len(attacks.STRATEGIES), attacks.FAILURE) > CERTAIN
     assert framed == 8
 
 
 def test_boneh_shaw_asks_like_any_attack() -> None:
     """Through oracles: pirates' words and an exact oracle's means give the accusation of the word itself. Only the ones of user i start in block i."""
-    code = BonehShaw.safe(4, FAILURE, 3)
+    code = attacks.BonehShaw.safe(4, attacks.FAILURE, 3)
     coalition = packed(code.rows[[1, 3]])
-    assert run(code.tracing(0.5), Pirates(coalition, STRATEGIES["majority"], np.random.default_rng(1))) == 3
-    assert run(code.tracing(0.5), Pirates(coalition, STRATEGIES["all ones"], np.random.default_rng(1))) == 1
+    assert run(code.tracing(0.5), attacks.Pirates(coalition, attacks.STRATEGIES["majority"], np.random.default_rng(1))) == 3
+    assert run(code.tracing(0.5), attacks.Pirates(coalition, attacks.STRATEGIES["all ones"], np.random.default_rng(1))) == 1
     assert run(code.tracing(0.5), ExactOracle(Rows(coalition))) in (1, 3)
     assert (code.rows[:, np.argsort(code.order)].sum(axis=1) == code.block * np.arange(4, 0, -1)).all()
 
@@ -220,7 +206,7 @@ def test_p_values_are_p_values_for_every_word_of_eight_bits() -> None:
     sixteenths = [1, 2, 4, 6, 8, 11, 13, 15]
     shares, normal = np.array(sixteenths) / 16, []
     for word in everybody(8):
-        trace = traced(shares, word.astype(np.float64), everybody(8))
+        trace = attacks.traced(shares, word.astype(np.float64), everybody(8))
         assert chance_excess(trace.p_values, sixteenths) <= 1 + 1e-9
         normal.append(chance_excess(stats.norm.sf(trace.scores), sixteenths))
     assert max(normal) > 3
@@ -246,25 +232,23 @@ REACH = float(np.sqrt(-np.log(CERTAIN) / (2 * RUNS)))
 
 def shared(scores: list[Floats], n: int) -> float:
     """The share of the members who score above 99 % of the strangers, in several tables."""
-    return traced_share(np.concatenate([each[:n] for each in scores]), np.concatenate([each[n:] for each in scores]), RATE)
+    return attacks.traced_share(np.concatenate([each[:n] for each in scores]), np.concatenate([each[n:] for each in scores]), RATE)
 
 
 def test_one_tracer_in_three_models() -> None:
-    """n = 25, d = 625, at most 1 % of strangers above: members are found behind exact means, nobody behind a curator's or the clients' at
-    eps = 1. Expected .99, .01, .01; each mean of 20 tables is held to Hoeffding's reach at 1e-6, and the twin scored against 1/2 finds too
-    few behind exact means."""
+    """Members are found behind exact means, nobody behind a curator or clients at eps = 1 (20 tables, Hoeffding, 1e-6); the twin scores against 1/2."""
     n, d = 25, 625
     part = optimal_part(approximate(1.0, 1 / (10 * n)), d)
     scores_of: dict[str, list[Floats]] = {name: [] for name in ("exact", "curator", "local", "twin")}
     for seed in range(RUNS):
         shares, rows = table(n, d, seed)
         members = packed(rows[:n])
-        attack = tracing(shares, rows, 0.1)
+        attack = attacks.tracing(shares, rows, 0.1)
         scores_of["exact"].append(run(attack, ExactOracle(Rows(members))).scores)
         curated = curated_from_sq(attack, part.epsilon, n)
         scores_of["curator"].append(run(curated, TrustedOracle[Records](members, Account(Pure(d * part.nano)), Draws(KeyedNoise(seed)))).scores)
         clients = PopulationOracle(Rows(members), KeyedNoise(seed), 0, 1.0)
-        scores_of["local"].append(run(one_query_each(attack, 1.0, n, seed), clients).scores)
+        scores_of["local"].append(run(one_sign_each(attack, 1.0, n, seed), clients).scores)
         scores_of["twin"].append(half_scored(shares, rows[:n].mean(axis=0), rows))
     found_shares = {name: shared(scores, n) for name, scores in scores_of.items()}
     assert found_shares["exact"] > 0.99 - REACH > max(found_shares["local"], found_shares["curator"], found_shares["twin"]) + 0.1
@@ -275,7 +259,7 @@ def test_accusations_keep_to_their_failure() -> None:
     careful = careless = 0
     for seed in range(150):
         shares, rows = table(25, 400, seed)
-        trace = traced(shares, rows[:25].mean(axis=0), rows)
+        trace = attacks.traced(shares, rows[:25].mean(axis=0), rows)
         careful += bool(trace.accused()[25:].any())
         careless += bool((trace.p_values[25:] < 0.05).any())
         assert trace.accused()[:25].any()
@@ -288,7 +272,7 @@ KEY = bytes(range(32))
 
 def test_the_signers_rows_verify_and_no_others_do() -> None:
     """Over all 2^12 rows of 6 + 6 bits: of each message one tag, that of the hash computed by hand; under another key about as many as by chance."""
-    signer, rows = Signer(KEY, 6, 6), np.arange(1 << 12, dtype=np.uint64)
+    signer, rows = attacks.Signer(KEY, 6, 6), np.arange(1 << 12, dtype=np.uint64)
     valid = rows[signer.verifies(rows)]
     assert sorted((valid & np.uint64(63)).tolist()) == list(range(64))
     by_hand = {m | (int.from_bytes(blake2b(m.to_bytes(8, "little"), key=KEY, digest_size=8).digest(), "little") % 64) << 6 for m in range(64)}
@@ -297,7 +281,7 @@ def test_the_signers_rows_verify_and_no_others_do() -> None:
     table = signer.table(messages)
     assert signer.verifies(table.rows).all()
     assert (table.rows & np.uint64(63)).tolist() == [3, 3, 60]
-    assert Signer(KEY[::-1], 6, 6).verifies(valid).sum() < 8
+    assert attacks.Signer(KEY[::-1], 6, 6).verifies(valid).sum() < 8
 
 
 def test_everybody_reads_their_own_message() -> None:
@@ -326,11 +310,10 @@ def test_what_others_are_sent_does_not_show() -> None:
 
 
 def test_traitors_are_caught_and_a_curator_is_none() -> None:
-    """3 of 60, 6 c^2 ln(N / .01) ciphertexts: exact and pirate decoders give some of the coalition away and nobody else. A curator at eps =
-    1, delta = 1 / (10 c) answers the same queries and gives nobody away; at 20 nats a query it does."""
+    """Exact and pirate decoders give some of the coalition of 3 away and nobody else; a curator at eps = 1 nobody, and at 20 nats a query it does."""
     generator, c, users = np.random.default_rng(3), 3, 60
-    keys, code = keys_of(generator, users), tardos(users, traced_length(c, users, FAILURE), 1 / (20 * c), generator)
-    attack = traitor_tracing(code, keys, 0.5)
+    keys, code = keys_of(generator, users), attacks.tardos(users, traced_length(c, users, attacks.FAILURE), 1 / (20 * c), generator)
+    attack = attacks.traitor_tracing(code, keys, 0.5)
     coalition, d = keys.take(slice(0, c)), len(attack.queries)
 
     def accused(each: Pure) -> Bools:
@@ -339,7 +322,7 @@ def test_traitors_are_caught_and_a_curator_is_none() -> None:
 
     decoders: list[Oracle[StatisticalQuery, float]] = [
         ExactOracle(Rows(coalition)),
-        *(Pirates(coalition, STRATEGIES[name], generator) for name in ("coin flips", "minority", "interleaved")),
+        *(attacks.Pirates(coalition, attacks.STRATEGIES[name], generator) for name in ("coin flips", "minority", "interleaved")),
     ]
     for result in [*(run(attack, decoder).accused() for decoder in decoders), accused(Pure(20 * 10**9))]:
         assert result[:c].any()
@@ -352,17 +335,17 @@ def test_bad_ciphertexts_are_refused() -> None:
 
 
 def test_bad_input() -> None:
-    code = BonehShaw.safe(3, 0.1, 1)
+    code = attacks.BonehShaw.safe(3, 0.1, 1)
     assert code.accused(np.zeros(len(code.order), dtype=np.bool_)) == -1
-    calls = (lambda: BonehShaw(1, 5, 0), lambda: BonehShaw(3, 0, 0), lambda: boneh_shaw_block(3, 1.0), lambda: tardos_length(5, 4, 0.1))
+    calls = (lambda: attacks.BonehShaw(1, 5, 0), lambda: attacks.BonehShaw(3, 0, 0), lambda: boneh_shaw_block(3, 1.0), lambda: tardos_length(5, 4, 0.1))
     shapes: list[tuple[list[float], tuple[int, ...]]] = [([0.5], (2, 2)), ([0.0, 0.5], (2, 2)), ([0.5, 0.5], (2,))]
     refuse(
         *((".", call) for call in calls),
-        *(("strictly between 0 and 1", partial(tracing, np.array(shares), np.ones(shape, dtype=np.bool_), 0.1)) for shares, shape in shapes),
-        ("false positive rate", lambda: traced_share(np.zeros(3), np.zeros(3), 0.0)),
-        ("false accusation", lambda: Traced(np.zeros(1), np.ones(1)).accused(0.0)),
-        ("the key has 5 bytes", lambda: Signer(b"short")),
-        ("bits of a message", lambda: Signer(KEY, message=0)),
-        ("bits of a tag", lambda: Signer(KEY, tag=33)),
+        *(("strictly between 0 and 1", partial(attacks.tracing, np.array(shares), np.ones(shape, dtype=np.bool_), 0.1)) for shares, shape in shapes),
+        ("false positive rate", lambda: attacks.traced_share(np.zeros(3), np.zeros(3), 0.0)),
+        ("false accusation", lambda: attacks.Traced(np.zeros(1), np.ones(1)).accused(0.0)),
+        ("the key has 5 bytes", lambda: attacks.Signer(b"short")),
+        ("bits of a message", lambda: attacks.Signer(KEY, message=0)),
+        ("bits of a tag", lambda: attacks.Signer(KEY, tag=33)),
         ("bit's number", lambda: Bit(-1)),
     )

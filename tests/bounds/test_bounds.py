@@ -11,20 +11,13 @@ import pytest
 from scipy import stats
 
 from local_dp.arrays import Floats
+from local_dp.bounds import masked_parity
 from local_dp.bounds.frequencies import frequency_clients, grouped_clients
-from local_dp.bounds.masked_parity import (
-    masked_parity_clients,
-    masked_parity_information,
-    masked_parity_one_round_bound,
-    masked_parity_one_round_clients,
-    masked_parity_split,
-    masked_parity_success,
-)
 from local_dp.bounds.response import response_gain, rr_clients, rr_clients_hoeffding
 from local_dp.bounds.tails import normal_quantile, normal_tail
 from local_dp.interaction import run
 from local_dp.masked.protocols import MaskedParityLearner
-from local_dp.oracles.local.aggregate import AggregateOracle
+from local_dp.oracles.local.oracles import AggregateOracle
 from local_dp.protocols.surveys.frequency import frequency_randomizer
 from local_dp.randomizers.frequencies.base import FrequencyOracle
 from local_dp.randomizers.frequencies.best import best_choice
@@ -87,16 +80,16 @@ def test_normal_quantiles(tail: float) -> None:
 @pytest.mark.parametrize(("epsilon", "information"), [(0.5, 0.0609), (1.0, 0.2256), (2.0, 0.678), (4.0, 1.21)])
 def test_masked_parity_information(epsilon: float, information: float) -> None:
     """I_det of limits 3.2 to the printed digits."""
-    assert masked_parity_information(epsilon) == pytest.approx(information, rel=4e-3)
+    assert 1 / masked_parity.one_bit_variance(epsilon, 0.5) == pytest.approx(information, rel=4e-3)
 
 
 @pytest.mark.parametrize(("d", "part", "union", "best"), MASKED_PARITY)
 def test_masked_parity_clients_match_the_tables(d: int, part: float, union: int, best: int) -> None:
     """At epsilon 1 and beta .1 the count is within 3 % of the best simple protocol of limits 0. It lies below the union bound of limits 3.2."""
-    information = masked_parity_information(1.0)
+    information = 1 / masked_parity.one_bit_variance(1.0, 0.5)
     bound = 4 * d * d / information * normal_quantile(part / d) ** 2 + 4 / information * normal_quantile(0.1 - part) ** 2
     assert bound == pytest.approx(union, rel=0.001)
-    clients = masked_parity_clients(d, 1.0, 0.1)
+    clients = masked_parity.masked_parity_clients(d, 1.0, 0.1)
     assert clients == pytest.approx(best, rel=0.03)
     assert 0.93 * union < clients <= union
 
@@ -114,9 +107,9 @@ def successes(d: int, epsilon: float, clients: int, trials: int) -> int:
 @pytest.mark.parametrize(("d", "epsilon"), [(4, 1.0), (8, 1.0), (16, 1.0), (8, 0.5)])
 def test_masked_parity_succeeds_as_often_as_stated(d: int, epsilon: float) -> None:
     """At the count for 90 %, 600 runs in law succeed between 87.5 % and 92.5 % of the time, up to chance of ALPHA; at half of it they fail the same test."""
-    clients = masked_parity_clients(d, epsilon, 0.1)
-    first = masked_parity_split(d, epsilon, clients)
-    assert masked_parity_success(d, epsilon, first, clients - first) == pytest.approx(0.9, abs=2e-3)
+    clients = masked_parity.masked_parity_clients(d, epsilon, 0.1)
+    first = masked_parity.masked_parity_split(d, epsilon, clients)
+    assert masked_parity.masked_parity_success(d, epsilon, first, clients - first) == pytest.approx(0.9, abs=2e-3)
 
     def as_stated(count: int) -> bool:
         exact = successes(d, epsilon, count, 600)
@@ -130,11 +123,11 @@ def test_masked_parity_succeeds_as_often_as_stated(d: int, epsilon: float) -> No
 def test_the_split_is_the_best_one(d: int) -> None:
     """No other split of the clients does better, to a part in 10^9, and more clients never do worse."""
     for n in (2, 3, 10, 300, 30_000):
-        first = masked_parity_split(d, 1.0, n)
-        best = masked_parity_success(d, 1.0, first, n - first)
+        first = masked_parity.masked_parity_split(d, 1.0, n)
+        best = masked_parity.masked_parity_success(d, 1.0, first, n - first)
         others = np.unique(np.linspace(1, n - 1, 200).astype(int)).tolist()
         assert 1 <= first < n
-        assert best >= max(masked_parity_success(d, 1.0, other, n - other) for other in others) - 1e-9
+        assert best >= max(masked_parity.masked_parity_success(d, 1.0, other, n - other) for other in others) - 1e-9
 
 
 @pytest.mark.long(keep="1.0-4")
@@ -158,10 +151,7 @@ def test_frequency_clients_keep_every_label_within_tolerance(epsilon: float, k: 
 
 @pytest.mark.parametrize("groups", [1, 2, 5])
 def test_clients_for_shares_within_groups(groups: int) -> None:
-    """Each of G groups is a G-th of all, and its share has the error of a cell, G times over: within tau for all G together, by a union of two tails each.
-
-    For randomized response of k = 2 G + 1 symbols the largest variance of a cell is that at 0, 1/(2 G) or 1/G; a twin with beta / G once more asks for more.
-    """
+    """The count is that of a cell's largest variance by randomized response, at 0, 1/(2 G) or 1/G, G times over, with a union of two tails a group."""
     epsilon, tau, beta = 4.0, 0.05, 0.05
     k = 2 * groups + 1
     p, q = np.array([math.exp(epsilon), 1]) / (math.exp(epsilon) + k - 1)
@@ -213,14 +203,14 @@ def _uniform_variance(oracle: FrequencyOracle) -> float:
 def test_one_round_stays_above_its_proven_bound(epsilon: float) -> None:
     """At every epsilon the one-round protocol's count is above the bound for all non-interactive protocols, which grows as epsilon falls."""
     for d in (4, 8, 12):
-        bound = masked_parity_one_round_bound(d, epsilon, 0.9)
-        assert 0 < bound < masked_parity_one_round_clients(d, epsilon, 0.1)
-        assert bound < masked_parity_one_round_bound(d, epsilon / 1.01, 0.9)
+        bound = masked_parity.masked_parity_one_round_bound(d, epsilon, 0.9)
+        assert 0 < bound < masked_parity.masked_parity_one_round_clients(d, epsilon, 0.1)
+        assert bound < masked_parity.masked_parity_one_round_bound(d, epsilon / 1.01, 0.9)
 
 
 def test_the_proven_count_of_one_round() -> None:
     """The figure of README: no one-round protocol for 16 bits needs fewer clients at epsilon 1 and 90 %."""
-    assert math.ceil(masked_parity_one_round_bound(16, 1.0, 0.9)) == 925_221
+    assert math.ceil(masked_parity.masked_parity_one_round_bound(16, 1.0, 0.9)) == 925_221
 
 
 @pytest.mark.parametrize("wrong", [0.0, 1.0, -1.0, math.nan, math.inf, 1e-12, 1e308])
@@ -228,8 +218,8 @@ def test_bad_input(wrong: float) -> None:
     """Epsilons out of range; failure probabilities that do not lie between 0 and 1; tolerances beyond (0, 2]."""
     bounds: list[Callable[[float], object]] = [
         lambda epsilon: rr_clients(epsilon, 0.1, 0.05), lambda epsilon: rr_clients_hoeffding(epsilon, 0.1, 0.05),
-        lambda epsilon: frequency_clients(epsilon, 8, 0.1, 0.05), lambda epsilon: masked_parity_clients(4, epsilon, 0.05),
-        lambda epsilon: masked_parity_split(4, epsilon, 100),
+        lambda epsilon: frequency_clients(epsilon, 8, 0.1, 0.05), lambda epsilon: masked_parity.masked_parity_clients(4, epsilon, 0.05),
+        lambda epsilon: masked_parity.masked_parity_split(4, epsilon, 100),
     ]  # fmt: skip
     if wrong != 1:
         refuse(*(("epsilon", partial(bound, wrong)) for bound in bounds))

@@ -13,21 +13,6 @@ from local_dp.bounds import parity as one_round_parity
 from local_dp.bounds import parity as parity_channels
 from local_dp.bounds.channels import asked_again_bound, best_channel, report_squares, staircase_columns
 from local_dp.bounds.interaction import Plan, few_rounds_clients, few_rounds_plan, few_rounds_success
-from local_dp.bounds.parity import (
-    asked_in_turn_bound,
-    best_parity_information,
-    deny_information,
-    divergence_curvature,
-    parity_deny_clients,
-    parity_information,
-    parity_interactive_bound,
-    parity_one_round_bound,
-    parity_one_round_clients,
-    parity_report_bound,
-    random_channel,
-    report_curvature,
-    support_information,
-)
 from local_dp.bounds.response import response_gain
 from local_dp.cube import parity
 from local_dp.errors import InputError
@@ -58,16 +43,16 @@ def test_the_likeliest_mask_is_right_more_often(d: int, n: int, summed: float, l
     logs = math.log(2 * math.e / (math.e + 1)), math.log(2 / (math.e + 1))
     assert _masked_success(d, n, (1.0, -1.0)) == pytest.approx(summed, abs=6e-4)
     assert _masked_success(d, n, logs) == pytest.approx(likeliest, abs=6e-4)
-    enough = parity_one_round_clients(d, 1.0, 0.1)
+    enough = parity_channels.parity_one_round_clients(d, 1.0, 0.1)
     assert _masked_success(d, enough, (1.0, -1.0)) == pytest.approx(0.9, abs=2e-3)
     assert _masked_success(d, enough, logs) > 0.915
 
 
 def test_the_constants_of_the_bound() -> None:
     """kappa is .6020 at epsilon 1, G is continuous at ln 3, and the bound is 3.60, 5.68, 7.75, 9.82 and 11.89 C^2 2^d at d = 4 to 12."""
-    assert report_curvature(1.0) == pytest.approx(0.6020, abs=5e-5)
+    assert parity_channels.report_curvature(1.0) == pytest.approx(0.6020, abs=5e-5)
     assert report_squares(math.log(3) + 1e-9) == pytest.approx(report_squares(math.log(3)), rel=1e-7)
-    units = [parity_one_round_bound(d, 1.0, 0.9) / response_gain(1.0) ** 2 / 2**d for d in (4, 6, 8, 10, 12)]
+    units = [parity_channels.parity_one_round_bound(d, 1.0, 0.9) / response_gain(1.0) ** 2 / 2**d for d in (4, 6, 8, 10, 12)]
     assert units == pytest.approx([3.605, 5.677, 7.750, 9.822, 11.894], abs=1e-3)
 
 
@@ -77,7 +62,7 @@ def test_the_curvature_is_the_largest(epsilon: float) -> None:
     grid = np.linspace(-1, 1, 2000) / response_gain(epsilon)
     curve = ((1 + grid) * np.log1p(grid) - grid) / grid**2
     assert (np.diff(curve) < 1e-9).all()
-    assert curve[0] == pytest.approx(report_curvature(epsilon), rel=1e-12)
+    assert curve[0] == pytest.approx(parity_channels.report_curvature(epsilon), rel=1e-12)
 
 
 @pytest.mark.long
@@ -86,14 +71,16 @@ def test_no_channel_tells_more_than_the_bound() -> None:
     generator = np.random.default_rng(2)
     for d in (2, 3):
         for epsilon in EPSILONS:
-            best = best_parity_information(d, epsilon)
-            assert best < parity_report_bound(d, epsilon)
+            best = parity_channels.best_parity_information(d, epsilon)
+            assert best < parity_channels.parity_report_bound(d, epsilon)
             for _ in range(200):
-                assert parity_information(d, random_channel(d, epsilon, int(generator.integers(2, 4 << d)), generator)).sum() <= best * (1 + 1e-9)
+                assert parity_channels.parity_information(
+                    d, parity_channels.random_channel(d, epsilon, int(generator.integers(2, 4 << d)), generator)
+                ).sum() <= best * (1 + 1e-9)
     least = 1 / response_gain(1.0)
     at_plus = ((1 + least) * math.log1p(least) - least) / least**2
-    assert best_parity_information(3, 1.0) > at_plus * report_squares(1.0) / 8
-    assert best_parity_information(2, 3.0) > report_curvature(3.0) * response_gain(3.0) ** -2 / 4
+    assert parity_channels.best_parity_information(3, 1.0) > at_plus * report_squares(1.0) / 8
+    assert parity_channels.best_parity_information(2, 3.0) > parity_channels.report_curvature(3.0) * response_gain(3.0) ** -2 / 4
 
 
 def test_random_channels_are_private_and_whole() -> None:
@@ -101,28 +88,30 @@ def test_random_channels_are_private_and_whole() -> None:
     generator = np.random.default_rng(3)
     for reports in (2, 3, 9):
         for _ in range(100):
-            channel = random_channel(2, 1.0, reports, generator)
+            channel = parity_channels.random_channel(2, 1.0, reports, generator)
             assert channel.sum(axis=0) == pytest.approx(1.0)
             assert (channel.max(axis=1) <= math.e * channel.min(axis=1) * (1 + 1e-9)).all()
 
 
 def test_deny_is_near_the_best_of_all_channels() -> None:
     """Its shares of the bound are those published, and naming a parity that agrees reveals less."""
-    shares = [deny_information(d, 1.0) / parity_report_bound(d, 1.0) for d in (2, 3, 4, 6, 10)]
+    shares = [parity_channels.deny_information(d, 1.0) / parity_channels.parity_report_bound(d, 1.0) for d in (2, 3, 4, 6, 10)]
     assert shares == pytest.approx([0.683, 0.834, 0.915, 0.978, 0.9986], abs=5e-4)
-    assert [support_information(d, 1.0) / parity_report_bound(d, 1.0) for d in (2, 3)] == pytest.approx([0.583, 0.657], abs=5e-4)
+    assert [parity_channels.support_information(d, 1.0) / parity_channels.parity_report_bound(d, 1.0) for d in (2, 3)] == pytest.approx(
+        [0.583, 0.657], abs=5e-4
+    )
     published = {(2, 1.0): 0.6947, (3, 1.0): 0.8377}
     for (d, epsilon), share in published.items():
-        assert best_parity_information(d, epsilon) / parity_report_bound(d, epsilon) == pytest.approx(share, abs=1e-3)
+        assert parity_channels.best_parity_information(d, epsilon) / parity_channels.parity_report_bound(d, epsilon) == pytest.approx(share, abs=1e-3)
 
 
 @pytest.mark.parametrize("d", short((2, 3), lambda d: d == 2))
 def test_deny_is_near_the_best_up_to_ln_3(d: int) -> None:
     """Within 5 % of the best channel up to ln 3, and not above."""
     for epsilon in EPSILONS:
-        near = deny_information(d, epsilon) / best_parity_information(d, epsilon)
+        near = parity_channels.deny_information(d, epsilon) / parity_channels.best_parity_information(d, epsilon)
         assert (0.95 < near <= 1 + 1e-9) == (epsilon <= math.log(3))
-    assert best_parity_information(d, 0.5) / parity_report_bound(d, 0.5) == pytest.approx({2: 0.7203, 3: 0.8564}[d], abs=1e-3)
+    assert parity_channels.best_parity_information(d, 0.5) / parity_channels.parity_report_bound(d, 0.5) == pytest.approx({2: 0.7203, 3: 0.8564}[d], abs=1e-3)
 
 
 def test_the_program_by_its_symmetries() -> None:
@@ -130,13 +119,13 @@ def test_the_program_by_its_symmetries() -> None:
     for d, epsilon in ((2, 1.0), (2, 3.0), (3, 0.5)):
         columns = staircase_columns(epsilon, 2 << d)
         orbits = np.stack([columns[:, 0], columns[:, 1], columns[:, 2:].mean(axis=1)])
-        found = linprog(-parity_information(d, columns), A_eq=orbits, b_eq=np.ones(3))
-        assert -found.fun == pytest.approx(best_parity_information(d, epsilon), rel=1e-7)
+        found = linprog(-parity_channels.parity_information(d, columns), A_eq=orbits, b_eq=np.ones(3))
+        assert -found.fun == pytest.approx(parity_channels.best_parity_information(d, epsilon), rel=1e-7)
 
 
 def test_in_the_limit_deny_needs_no_more_than_the_bound_says() -> None:
     """The clients over the bound's fall with d towards 1/.9, which is what Fano's inequality loses."""
-    ratios = [parity_deny_clients(d, 1.0, 0.1) / parity_one_round_bound(d, 1.0, 0.9) for d in (4, 8, 16, 32, 48)]
+    ratios = [parity_channels.parity_deny_clients(d, 1.0, 0.1) / parity_channels.parity_one_round_bound(d, 1.0, 0.9) for d in (4, 8, 16, 32, 48)]
     assert all(later < earlier for earlier, later in pairwise(ratios))
     assert 1 / 0.9 < ratios[-1] < 1.4
 
@@ -167,7 +156,7 @@ def test_what_the_proof_does_not_cover_is_refused() -> None:
         with pytest.raises(InputError, match="epsilon"):
             one_round_parity.parity_one_round_bound(4, epsilon, 0.9)
     with pytest.raises(InputError, match="success"):
-        parity_one_round_bound(4, 1.0, 1.0)
+        parity_channels.parity_one_round_bound(4, 1.0, 1.0)
     with pytest.raises(InputError, match="d is 4"):
         parity_channels.best_parity_information(4, 1.0)
 
@@ -178,7 +167,7 @@ def test_the_curvature_in_turn_is_the_largest(epsilon: float) -> None:
     t = np.linspace(-1, 1, 1000) / response_gain(epsilon)
     values = (t - np.log1p(t)) / t**2
     assert (np.diff(values) < 1e-9).all()
-    assert values[0] == pytest.approx(divergence_curvature(epsilon))
+    assert values[0] == pytest.approx(parity_channels.divergence_curvature(epsilon))
 
 
 def best_divergence(d: int, epsilon: float) -> float:
@@ -188,8 +177,7 @@ def best_divergence(d: int, epsilon: float) -> float:
 
     def divergence(columns: Floats) -> Floats:
         mean = columns.mean(axis=1, keepdims=True)
-        found: Floats = (mean * np.log(mean / columns[:, held].mean(axis=2))).mean(axis=1)
-        return found
+        return np.asarray((mean * np.log(mean / columns[:, held].mean(axis=2))).mean(axis=1))
 
     return best_channel(epsilon, 2 << d, divergence).value
 
@@ -201,23 +189,23 @@ def test_no_channel_tells_more_than_the_proof_allows(epsilon: float) -> None:
     shrink = 1 / response_gain(epsilon)
     for d in (1, 2, 3):
         best = best_divergence(d, epsilon) * 2**d
-        assert shrink - math.log1p(shrink) < best < divergence_curvature(epsilon) * report_squares(epsilon)
-    assert (best > divergence_curvature(epsilon) * shrink**2) is (epsilon == 3.0)
+        assert shrink - math.log1p(shrink) < best < parity_channels.divergence_curvature(epsilon) * report_squares(epsilon)
+    assert (best > parity_channels.divergence_curvature(epsilon) * shrink**2) is (epsilon == 3.0)
 
 
 def test_it_is_the_bound_for_parity_at_every_epsilon() -> None:
     """Parities have dimension 2^d and a guess of 2^-d: 1.041 C^2 2^d clients at epsilon 2 and 90 %. The bound for all protocols is never larger."""
     for epsilon in (0.1, 1.0, math.log(3), 2.0, 5.0):
-        turn = asked_in_turn_bound(64, epsilon, 0.9, 1 / 64)
-        assert parity_interactive_bound(6, epsilon, 0.9) == turn > asked_again_bound(64, epsilon, 0.9, 1 / 64)
-    assert asked_in_turn_bound(64, 10.0, 0.9, 1 / 64) == asked_again_bound(64, 10.0, 0.9, 1 / 64)
-    assert parity_interactive_bound(40, 2.0, 0.9) / response_gain(2.0) ** 2 / 2**40 == pytest.approx(1.041, abs=0.0005)
+        turn = parity_channels.asked_in_turn_bound(64, epsilon, 0.9, 1 / 64)
+        assert parity_channels.parity_interactive_bound(6, epsilon, 0.9) == turn > asked_again_bound(64, epsilon, 0.9, 1 / 64)
+    assert parity_channels.asked_in_turn_bound(64, 10.0, 0.9, 1 / 64) == asked_again_bound(64, 10.0, 0.9, 1 / 64)
+    assert parity_channels.parity_interactive_bound(40, 2.0, 0.9) / response_gain(2.0) ** 2 / 2**40 == pytest.approx(1.041, abs=0.0005)
 
 
 def test_what_is_no_success_takes_nobody_and_certainty_is_never_reached() -> None:
     """0 clients where a guess does as well, infinitely many where success is certain; an impossible dimension is refused."""
-    assert asked_in_turn_bound(64, 1.0, 0.2, 0.5) == 0
-    assert asked_in_turn_bound(64, 1.0, 1.0, 0.0) == math.inf
+    assert parity_channels.asked_in_turn_bound(64, 1.0, 0.2, 0.5) == 0
+    assert parity_channels.asked_in_turn_bound(64, 1.0, 1.0, 0.0) == math.inf
     for dimension, epsilon, success, word in ((0, 1.0, 0.9, "dimension"), (64, 1.0, 1.1, "success"), (64, 0.0, 0.9, "epsilon")):
         with pytest.raises(InputError, match=word):
-            asked_in_turn_bound(dimension, epsilon, success, 0.1)
+            parity_channels.asked_in_turn_bound(dimension, epsilon, success, 0.1)

@@ -7,23 +7,8 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
+from local_dp.bounds import response
 from local_dp.bounds.curator import occam_examples, paper_parity_examples
-from local_dp.bounds.response import (
-    binomial_tail,
-    clipped_laplace_shrinkage,
-    clipped_laplace_variance,
-    laplace_clients,
-    laplace_clients_chernoff,
-    laplace_clients_closed,
-    laplace_tail_exponent,
-    response_gain,
-    rr_clients,
-    rr_clients_exact,
-    rr_clients_hoeffding,
-    rr_failure,
-    rr_failure_envelope,
-    split_budget_cost,
-)
 from local_dp.bounds.simulations import (
     chosen_examples,
     conditional_draw_distance,
@@ -39,6 +24,7 @@ from local_dp.bounds.simulations import (
 )
 from local_dp.errors import InputError
 from local_dp.theorems.likelihood import acceptance, mean_ratio, query_value, total_variation, truncated_law
+from tests.support.inputs.refusals import refuse
 
 # epsilon, tau, beta: RR by the central limit theorem, exact, Hoeffding; Laplace by the central limit theorem, best Chernoff, closed form (limits 1)
 COUNTS = [
@@ -55,62 +41,62 @@ COUNTS = [
 @pytest.mark.parametrize(("epsilon", "tau", "beta", "clt", "exact", "hoeffding", "laplace", "chernoff", "closed"), COUNTS)
 def test_client_counts(epsilon: float, tau: float, beta: float, clt: int, exact: int, hoeffding: int, laplace: int, chernoff: int, closed: int) -> None:
     """Every count of the table is met: exactly for the exact one, within one client or 2e-5 for the formulas."""
-    assert rr_clients_exact(epsilon, tau, beta) == exact
+    assert response.rr_clients_exact(epsilon, tau, beta) == exact
     found = {
-        rr_clients(epsilon, tau, beta): clt,
-        rr_clients_hoeffding(epsilon, tau, beta): hoeffding,
-        laplace_clients(epsilon, tau, beta): laplace,
-        laplace_clients_chernoff(epsilon, tau, beta): chernoff,
-        laplace_clients_closed(epsilon, tau, beta): closed,
+        response.rr_clients(epsilon, tau, beta): clt,
+        response.rr_clients_hoeffding(epsilon, tau, beta): hoeffding,
+        response.laplace_clients(epsilon, tau, beta): laplace,
+        response.laplace_clients_chernoff(epsilon, tau, beta): chernoff,
+        response.laplace_clients_closed(epsilon, tau, beta): closed,
     }
     for count, wanted in found.items():
         assert abs(count - wanted) <= max(1, 2e-5 * wanted)
 
 
 def _failure(n: int, epsilon: float, tau: float) -> float:
-    edge = math.floor(n * (1 + tau / response_gain(epsilon)) / 2)
+    edge = math.floor(n * (1 + tau / response.response_gain(epsilon)) / 2)
     return float(2 * stats.binom.sf(edge, n, 0.5))
 
 
 @pytest.mark.parametrize(("epsilon", "tau", "beta"), [(0.1, 0.1, 0.05), (1.0, 0.1, 0.05), (1.0, 0.01, 0.05), (4.0, 0.1, 0.05), (1.0, 0.3, 0.2)])
 def test_exact_count_is_the_last_failure_plus_one(epsilon: float, tau: float, beta: float) -> None:
     """By a reference binomial law, n - 1 clients fail too often and every larger number, up to where Hoeffding takes over or 3,000 on, does not."""
-    n = rr_clients_exact(epsilon, tau, beta)
+    n = response.rr_clients_exact(epsilon, tau, beta)
     assert _failure(n - 1, epsilon, tau) > beta
-    assert max(_failure(m, epsilon, tau) for m in range(n, min(n + 3000, rr_clients_hoeffding(epsilon, tau, beta) + 1))) <= beta
+    assert max(_failure(m, epsilon, tau) for m in range(n, min(n + 3000, response.rr_clients_hoeffding(epsilon, tau, beta) + 1))) <= beta
 
 
 def test_saw_tooth_has_successes_below_the_count() -> None:
     """The least n that succeeds is not the count: some smaller n succeeds and a larger one fails again."""
-    n = rr_clients_exact(1.0, 0.1, 0.05)
+    n = response.rr_clients_exact(1.0, 0.1, 0.05)
     assert any(_failure(m, 1.0, 0.1) <= 0.05 for m in range(n - 40, n - 1))
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0, 4.0])
 def test_exact_count_holds_for_every_mean(epsilon: float) -> None:
     """At the exact count and the next 30, no mean on a grid of 301 fails with more than beta."""
-    n = rr_clients_exact(epsilon, 0.1, 0.05)
-    assert max(rr_failure(m, epsilon, 0.1, mean) for m in range(n, n + 30) for mean in np.linspace(0, 0.9, 301)) <= 0.05
+    n = response.rr_clients_exact(epsilon, 0.1, 0.05)
+    assert max(response.rr_failure(m, epsilon, 0.1, mean) for m in range(n, n + 30) for mean in np.linspace(0, 0.9, 301)) <= 0.05
 
 
 def test_envelope_is_above_the_saw_tooth() -> None:
     """The falling envelope that ends the search is an upper bound at every n from 1 to 4,000, and falls."""
-    envelope = [rr_failure_envelope(n, 1.0, 0.1) for n in range(1, 4000)]
-    assert all(above >= rr_failure(n, 1.0, 0.1) for n, above in enumerate(envelope, start=1))
+    envelope = [response.rr_failure_envelope(n, 1.0, 0.1) for n in range(1, 4000)]
+    assert all(above >= response.rr_failure(n, 1.0, 0.1) for n, above in enumerate(envelope, start=1))
     assert all(before >= after for before, after in pairwise(envelope))
 
 
 @pytest.mark.parametrize(("epsilon", "tau", "beta"), [(0.01, 0.01, 0.05), (0.1, 0.03, 1e-6), (1e-4, 1e-3, 0.01), (8.0, 0.99, 0.4), (24.0, 1.5, 0.05)])
 def test_exact_count_at_the_extremes(epsilon: float, tau: float, beta: float) -> None:
     """Tiny and huge parameters are answered at once, between the central limit count (less rounding) and 0.3 % or a few dozen clients above it."""
-    n, clt = rr_clients_exact(epsilon, tau, beta), rr_clients(epsilon, tau, beta)
+    n, clt = response.rr_clients_exact(epsilon, tau, beta), response.rr_clients(epsilon, tau, beta)
     assert 0.5 * clt <= n <= 1.003 * clt + 50
 
 
 def test_binomial_tail_against_reference() -> None:
     """The tail agrees with scipy to 1e-8 relative, on both sides of the mean and out to 1e-100."""
     for n, k, p in ((1, 1, 0.3), (10, 0, 0.5), (10, 11, 0.5), (1840, 963, 0.5), (1840, 1200, 0.5), (300_000, 149_000, 0.5), (5000, 200, 0.03)):
-        assert binomial_tail(n, k, p) == pytest.approx(float(stats.binom.sf(k - 1, n, p)), rel=1e-8)
+        assert response.binomial_tail(n, k, p) == pytest.approx(float(stats.binom.sf(k - 1, n, p)), rel=1e-8)
 
 
 def test_chernoff_bound_is_the_best_one() -> None:
@@ -118,21 +104,21 @@ def test_chernoff_bound_is_the_best_one() -> None:
     for epsilon, tau in ((0.5, 0.1), (1.0, 0.05), (2.0, 0.3)):
         t = np.linspace(0, epsilon / 2, 2_000_001)[1:-1]
         exponent = np.max(t * tau - t**2 / 2 + np.log1p(-((2 * t / epsilon) ** 2)))
-        n = laplace_clients_chernoff(epsilon, tau, 0.05)
+        n = response.laplace_clients_chernoff(epsilon, tau, 0.05)
         assert abs(n - math.log(2 / 0.05) / exponent) <= 1.001
-        assert n <= laplace_clients_closed(epsilon, tau, 0.05)
-        assert n > laplace_clients(epsilon, tau, 0.05)
+        assert n <= response.laplace_clients_closed(epsilon, tau, 0.05)
+        assert n > response.laplace_clients(epsilon, tau, 0.05)
 
 
 def test_laplace_tail_constant() -> None:
     """The exponent is at least .2259 for tau <= 1 (.22599 at 1), .2123 at t = tau/2, and negative at the printed t = tau."""
     taus = np.linspace(0.001, 1, 500)
-    exponents = [laplace_tail_exponent(tau) for tau in taus]
+    exponents = [response.laplace_tail_exponent(tau) for tau in taus]
     assert min(exponents) >= 0.2259
     assert exponents[-1] == pytest.approx(0.22599, abs=5e-6)
     assert exponents[0] == pytest.approx(0.25, abs=1e-6)
-    assert min(laplace_tail_exponent(tau, tau / 2) for tau in taus) == pytest.approx(0.2123, abs=5e-5)
-    assert all(laplace_tail_exponent(tau, tau) < 0 for tau in taus[:-1])
+    assert min(response.laplace_tail_exponent(tau, tau / 2) for tau in taus) == pytest.approx(0.2123, abs=5e-5)
+    assert all(response.laplace_tail_exponent(tau, tau) < 0 for tau in taus[:-1])
 
 
 def test_laplace_tail_bound_holds() -> None:
@@ -141,7 +127,7 @@ def test_laplace_tail_bound_holds() -> None:
         for tau in (0.25, 0.5, 1.0):
             # the sum of n Lap(1) is a difference of two gamma(n) variables
             tail, _ = integrate.quad(lambda x, n=n, tau=tau: stats.gamma.pdf(x, n) * stats.gamma.sf(x + n * tau, n), 0, 20 * n + 60, limit=200)
-            assert 2 * tail <= 2 * math.exp(-laplace_tail_exponent(tau) * n * tau**2)
+            assert 2 * tail <= 2 * math.exp(-response.laplace_tail_exponent(tau) * n * tau**2)
 
 
 @pytest.mark.parametrize(
@@ -149,13 +135,13 @@ def test_laplace_tail_bound_holds() -> None:
 )
 def test_variances(epsilon: float, clipped: float, ratio: float) -> None:
     """The variance of clipped Laplace and the ratio of plain Laplace to randomized response meet the table to its digits, and numerical integration."""
-    assert clipped_laplace_variance(epsilon) == pytest.approx(clipped, rel=3e-4)
-    assert (8 / epsilon**2 + 1) / response_gain(epsilon) ** 2 == pytest.approx(ratio, abs=6e-4)
+    assert response.clipped_laplace_variance(epsilon) == pytest.approx(clipped, rel=3e-4)
+    assert (8 / epsilon**2 + 1) / response.response_gain(epsilon) ** 2 == pytest.approx(ratio, abs=6e-4)
     noise = stats.laplace(scale=2 / epsilon)
     inner = [integrate.quad(lambda x, k=k: x**k * noise.pdf(x - 1), -1, 1)[0] for k in (1, 2)]
     ends = (noise.sf(0), noise.cdf(-2))
-    assert clipped_laplace_shrinkage(epsilon) == pytest.approx(inner[0] + ends[0] - ends[1])
-    assert clipped_laplace_variance(epsilon) == pytest.approx((inner[1] + sum(ends)) / (inner[0] + ends[0] - ends[1]) ** 2)
+    assert response.clipped_laplace_shrinkage(epsilon) == pytest.approx(inner[0] + ends[0] - ends[1])
+    assert response.clipped_laplace_variance(epsilon) == pytest.approx((inner[1] + sum(ends)) / (inner[0] + ends[0] - ends[1]) ** 2)
 
 
 def test_tolerances_invert_the_distances() -> None:
@@ -205,17 +191,17 @@ def test_plans_beside_each_other() -> None:
 
 def test_split_budget_cost() -> None:
     """Splitting epsilon over t queries costs about t times the variance at small epsilon, and pays only above the epsilon the docstring names."""
-    assert split_budget_cost(0.01, 8) == pytest.approx(8, rel=1e-3)
+    assert response.split_budget_cost(0.01, 8) == pytest.approx(8, rel=1e-3)
     for t, break_even in ((2, 3.06), (4, 4.25), (8, 5.88)):
-        assert split_budget_cost(break_even - 0.01, t) > 1 > split_budget_cost(break_even + 0.01, t)
+        assert response.split_budget_cost(break_even - 0.01, t) > 1 > response.split_budget_cost(break_even + 0.01, t)
 
 
 def test_bad_input_is_refused() -> None:
     for wrong in (
-        lambda: rr_clients_exact(0.0, 0.1, 0.05),
-        lambda: rr_clients_exact(1.0, 3.0, 0.05),
-        lambda: rr_clients_exact(1.0, 0.1, 1.0),
-        lambda: laplace_clients_closed(20.0, 0.1, 0.05),
+        lambda: response.rr_clients_exact(0.0, 0.1, 0.05),
+        lambda: response.rr_clients_exact(1.0, 3.0, 0.05),
+        lambda: response.rr_clients_exact(1.0, 0.1, 1.0),
+        lambda: response.laplace_clients_closed(20.0, 0.1, 0.05),
         lambda: simulation_tolerance(1.0, 0, 0.05),
         lambda: enough_trials(1.0, 1, 0.1, 1.0),
     ):
@@ -247,8 +233,7 @@ def test_vc_sizes_grow_with_the_dimension_times_the_logarithm_of_the_points() ->
         assert sizes[2] - sizes[1] == pytest.approx(2 * (sizes[1] - sizes[0]), rel=0.05)
         assert sizes[1] - sizes[0] == pytest.approx(dimension * 8 * math.log(2) / math.log(1 / 0.1) * (occam_examples(1, 1.0, 0.1, 0.1)), rel=0.05)
     assert vc_examples(100, 1 << 32, 1.0, 0.1, 0.1) < 100 * vc_examples(1, 1 << 32, 1.0, 0.1, 0.1)  # some 10^800 labellings
-    with pytest.raises(InputError, match="VC dimension"):
-        vc_examples(-1, 4, 1.0, 0.1, 0.1)
+    refuse(("VC dimension", lambda: vc_examples(-1, 4, 1.0, 0.1, 0.1)))
 
 
 def chance_of_the_bad_one(n: int, epsilon: float, alpha: float) -> float:
@@ -279,5 +264,4 @@ def test_a_test_set_removes_a_logarithm(d: int, exponent: int) -> None:
     sooner, later = 10.0 ** (2 - exponent), 10.0 ** -(exponent + 2)
     assert verified_parity_examples(d, 0.5, 0.1, sooner) > paper_parity_examples(d, 0.5, 0.1, sooner)
     assert verified_parity_examples(d, 0.5, 0.1, later) < paper_parity_examples(d, 0.5, 0.1, later)
-    with pytest.raises(InputError, match="alpha"):
-        verified_parity_examples(d, 0.5, 0.6, 0.1)
+    refuse(("alpha", lambda: verified_parity_examples(d, 0.5, 0.6, 0.1)))

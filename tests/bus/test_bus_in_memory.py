@@ -13,8 +13,8 @@ from local_dp.clients.member import filters as member_filters
 from local_dp.clients.role import ClientRole
 from local_dp.errors import QuorumError, RefusedError
 from local_dp.interaction import Nonadaptive, run_async
-from local_dp.populations.table import Rows
-from local_dp.protocols.registry import PROTOCOLS
+from local_dp.populations.finite import Rows
+from local_dp.protocols.local_protocol import PROTOCOLS
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.server.coordinator import Coordinator
 from local_dp.server.members import filters

@@ -19,7 +19,7 @@ from local_dp.experiments.api.show import summary
 from local_dp.experiments.cli.commands import APP, COMMANDS
 from local_dp.experiments.cli.fields import first_line
 from local_dp.experiments.tiers.settings import Randomness
-from local_dp.protocols.registry import PROTOCOLS
+from local_dp.protocols.local_protocol import PROTOCOLS
 from tests.support.inputs.builders import with_law
 from tests.support.runs.command import command, local_dp, outcome_of
 

@@ -25,7 +25,7 @@ from local_dp.interaction import run
 from local_dp.oracles.statistical.oracles import ExactOracle, StatisticalQuery, legal
 from local_dp.populations.concepts import FUNCTIONS, BlockClass, parities
 from local_dp.queries.examples import Correlation, ParityCoset
-from local_dp.queries.registry import QUERIES
+from local_dp.queries.query import QUERIES
 from local_dp.queries.tables import Question
 from tests.support.inputs.refusals import refuse
 from tests.support.runs.command import local_dp

@@ -23,8 +23,8 @@ from local_dp.experiments.lab.coverage.repetition import BAND, COUNTED, Case, bi
 from local_dp.experiments.lab.coverage.runs import Drawn, Simulated
 from local_dp.experiments.lab.coverage.stated import Stated, measure_stated
 from local_dp.experiments.lab.statistics import Positive, ratio
+from local_dp.protocols.local_protocol import PROTOCOLS
 from local_dp.protocols.parity.ladder import LadderInTurn
-from local_dp.protocols.registry import PROTOCOLS
 from local_dp.protocols.surveys.survey import Survey
 from local_dp.protocols.vectors.mean_found import MeanFound
 from local_dp.protocols.vectors.mean_vector import Mean

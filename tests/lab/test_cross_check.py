@@ -17,8 +17,7 @@ from local_dp.experiments.lab.statistics import Rate
 from local_dp.interaction import Nonadaptive
 from local_dp.masked.protocols import MaskedParityLearner
 from local_dp.oracles.local.asked import Cohort, LocalQuery
-from local_dp.populations.finite import Finite, bernoulli
-from local_dp.populations.population import Population
+from local_dp.populations.finite import Finite, Population, bernoulli
 from local_dp.queries.query import Query
 from local_dp.queries.tables import Question
 from local_dp.randomizers.signs.binary_rr import BinaryRR

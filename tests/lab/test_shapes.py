@@ -13,8 +13,8 @@ from local_dp.arrays import Floats
 from local_dp.experiments.lab.coverage.cases import SHAPES, found_means, learned
 from local_dp.experiments.lab.coverage.repetition import Case, measure
 from local_dp.interaction import run
-from local_dp.oracles.local.aggregate import AggregateOracle
-from local_dp.populations.table import Resampled
+from local_dp.oracles.local.oracles import AggregateOracle
+from local_dp.populations.finite import Resampled
 from local_dp.protocols.vectors.mean_found import EDGES, MeanFound, Range
 from local_dp.records import Records
 from tests.support.inputs.tables import real_columns

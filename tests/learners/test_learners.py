@@ -9,41 +9,28 @@ from typing import Any
 import numpy as np
 import pytest
 
-from local_dp.errors import InputError, RefusedError
+from local_dp.errors import RefusedError
 from local_dp.experiments.claims.local.suite.runs import LEGAL
 from local_dp.interaction import Nonadaptive, Oracle, run
 from local_dp.learners import examples
 from local_dp.learners.examples import TRIED, Task, error_rate, faint_examples, tasks
-from local_dp.learners.fourier import LowDegree
 from local_dp.learners.halfspaces import Halfspace, LogisticRegression, MarginDescent, Perceptron
 from local_dp.learners.learner import Learner
-from local_dp.learners.moments import BayesRule, Centres, KMeans, LinearModel, LinearRegression, NaiveBayes, Thresholds
+from local_dp.learners.moments import BayesRule, Centres, KMeans, LinearModel, LinearRegression, LowDegree, NaiveBayes, Thresholds
 from local_dp.learners.rules import Conjunctions, DecisionLists, Stumps, Trees
 from local_dp.learners.tabular import HYPOTHESES, Verdict, verdict
 from local_dp.noise import KeyedNoise
-from local_dp.oracles.local.aggregate import AggregateOracle
-from local_dp.oracles.local.population import PopulationOracle
+from local_dp.oracles.local.oracles import AggregateOracle, PopulationOracle
 from local_dp.oracles.statistical.oracles import BiasedOracle, ExactOracle, StatisticalQuery, downward, upward
-from local_dp.populations.finite import Finite
-from local_dp.populations.population import Population
+from local_dp.populations.finite import Finite, Population
 from local_dp.protocols.learning.sgd import LocalSGD
 from local_dp.queries.examples import Correlation, Product, SignedLabel
-from local_dp.queries.numbers import STEPS, written
-from local_dp.queries.registry import QUERIES
+from local_dp.queries.query import QUERIES, STEPS, written
 from local_dp.queries.vectors import Descent, Mistake, NearestCentre
 from local_dp.records import Records
-from local_dp.theorems.local_from_sq import enough_clients, local_from_sq
-from tests.support.adversaries.twins import (
-    ContentPerceptron,
-    EvenBayes,
-    HastyPerceptron,
-    LaxConjunctions,
-    LaxLists,
-    PositiveStumps,
-    ShiftedThresholds,
-    Uncorrelated,
-    WholeMeans,
-)
+from local_dp.theorems.from_sq import enough_clients, local_from_sq
+from tests.support.adversaries import twins
+from tests.support.inputs.refusals import refuse
 from tests.support.long import short
 
 TASKS = tasks()
@@ -133,8 +120,7 @@ def test_local_sgd_client_count() -> None:
     learner = LocalSGD(d=10, gamma=0.2, alpha=0.1, rounds=5000)
     n = learner.clients(1.0)
     assert learner.expected_error(1.0, n) == pytest.approx(0.1, rel=1e-4)
-    with pytest.raises(InputError, match="give more than"):
-        LocalSGD(d=10, gamma=0.2, alpha=0.1, rounds=100).clients(1.0)
+    refuse(("give more than", lambda: LocalSGD(d=10, gamma=0.2, alpha=0.1, rounds=100).clients(1.0)))
 
 
 class Scripted:
@@ -233,8 +219,7 @@ def test_fewer_clients_take_fewer_steps() -> None:
     assert LEARNER.affordable(1.0, 10 * asked) == LEARNER
     assert LEARNER.affordable(1.0, asked // 4).steps in (5, 6)
     assert LEARNER.affordable(1.0, 4).steps == 1
-    with pytest.raises(InputError, match="too few"):
-        LEARNER.affordable(1.0, 3)
+    refuse(("too few", lambda: LEARNER.affordable(1.0, 3)))
 
 
 BEYOND = {"perceptron": 16.0, "trees": 16.0}  # multiples of the tolerance that lose; 6 for the others
@@ -295,11 +280,11 @@ def test_a_multiple_of_the_tolerance_loses(name: str) -> None:
 
 
 @pytest.mark.parametrize(("name", "twin"), [
-    ("conjunctions", LaxConjunctions(d=5)), ("stumps", PositiveStumps(d=6)), ("thresholds", ShiftedThresholds(bits=4)),
-    ("naive-bayes", EvenBayes(d=6)), ("low-degree", LowDegree(d=5, degree=1)),
-    ("linear-regression", Uncorrelated(d=3, alpha=0.02, least_eigenvalue=0.3)), ("decision-lists", LaxLists(d=4)),
-    ("perceptron", HastyPerceptron(d=4, gamma=0.3, alpha=0.25)), ("perceptron", ContentPerceptron(d=4, gamma=0.3, alpha=0.25)),
-    ("trees", Trees(d=5, depth=2)), ("k-means", KMeans(rounds_asked=1)), ("k-means", WholeMeans()),
+    ("conjunctions", twins.LaxConjunctions(d=5)), ("stumps", twins.PositiveStumps(d=6)), ("thresholds", twins.ShiftedThresholds(bits=4)),
+    ("naive-bayes", twins.EvenBayes(d=6)), ("low-degree", LowDegree(d=5, degree=1)),
+    ("linear-regression", twins.Uncorrelated(d=3, alpha=0.02, least_eigenvalue=0.3)), ("decision-lists", twins.LaxLists(d=4)),
+    ("perceptron", twins.HastyPerceptron(d=4, gamma=0.3, alpha=0.25)), ("perceptron", twins.ContentPerceptron(d=4, gamma=0.3, alpha=0.25)),
+    ("trees", Trees(d=5, depth=2)), ("k-means", KMeans(rounds_asked=1)), ("k-means", twins.WholeMeans()),
     ("logistic-regression", LogisticRegression(d=4, radius=0.02)),
 ], ids=lambda value: value if isinstance(value, str) else type(value).__name__)  # fmt: skip
 def test_a_wrong_twin_is_caught(name: str, twin: Learner[Any]) -> None:

@@ -16,7 +16,7 @@ from local_dp.ledger import Charge, Ledger
 from local_dp.loss import MAX_EPSILON, NANO, Approximate, Concentrated, Pure, exp_epsilon, nano_epsilon, nano_of_ratio, split_epsilon
 from local_dp.noise import Draw
 from local_dp.oracles.local.asked import CHUNK, Cohort, LocalQuery
-from local_dp.oracles.local.population import PopulationOracle
+from local_dp.oracles.local.oracles import PopulationOracle
 from local_dp.populations.finite import bernoulli
 from local_dp.queries.tables import Question
 from local_dp.randomizers.signs.binary_rr import BinaryRR

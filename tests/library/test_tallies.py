@@ -8,7 +8,7 @@ from scipy import stats
 
 from local_dp.arrays import Floats, Ints
 from local_dp.errors import InputError
-from local_dp.queries.numbers import STEPS, on_lattice
+from local_dp.queries.query import STEPS, on_lattice
 from local_dp.queries.tables import Bounded
 from local_dp.randomizers.frequencies.grr import GRR
 from local_dp.randomizers.numbers.noise import DiscreteLaplace

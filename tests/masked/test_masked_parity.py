@@ -6,37 +6,15 @@ import numpy as np
 import pytest
 
 from local_dp.arrays import Floats
-from local_dp.bounds.masked_parity import (
-    best_one_round,
-    masked_parity_capacity,
-    masked_parity_curator_clients,
-    masked_parity_fresh_clients,
-    masked_parity_interactive_bound,
-    masked_parity_literal_clients,
-    masked_parity_one_round_bound,
-    masked_parity_one_round_clients,
-)
+from local_dp.bounds import masked_parity
 from local_dp.experiments.lab.minimal_clients import exact_recovery
-from local_dp.interaction import run
+from local_dp.interaction import Watched, run
+from local_dp.masked import protocols
 from local_dp.masked.population import Concept, MaskedParityPopulation
-from local_dp.masked.protocols import (
-    Law,
-    MaskedParityFresh,
-    MaskedParityLearner,
-    MaskedParityList,
-    MaskedParityLiteral,
-    MaskedParityOneRound,
-    MaskedParityProtocol,
-    index_law,
-    list_law,
-    mask_law,
-    signed_oracle,
-)
 from local_dp.masked.queries import MaskedBent, MaskedBit, MaskedCoset, MaskedDisagreement, MaskedIndex, MaskedIndicator, MaskedList, MaskedParity
-from local_dp.oracles.local.aggregate import AggregateOracle
 from local_dp.oracles.local.asked import LocalQuery
-from local_dp.oracles.watched import Watched
-from local_dp.protocols.registry import PROTOCOLS
+from local_dp.oracles.local.oracles import AggregateOracle
+from local_dp.protocols.local_protocol import PROTOCOLS
 from local_dp.queries.query import Query
 from local_dp.randomizers.finite import FiniteChannel
 from local_dp.randomizers.with_coin import without_coin
@@ -71,8 +49,7 @@ def tally_law(concept: Concept, query: Query, randomizer: FiniteChannel) -> Floa
     """Pr[cell, report] by enumeration of the records and of the channel."""
     law = enumerated(concept, query)
     channel = np.array([randomizer.channel(cell).astype(np.float64) / randomizer.total for cell in range(randomizer.cells)])
-    joint: Floats = np.einsum("v,cvw->cw", law, channel) / randomizer.cells
-    return joint
+    return np.asarray(np.einsum("v,cvw->cw", law, channel) / randomizer.cells)
 
 
 @pytest.mark.parametrize("query", ASKED, ids=repr)
@@ -102,8 +79,8 @@ def test_likelihoods_are_those_of_the_enumerated_laws(size: int) -> None:
     """The decoders' log likelihoods of a tally equal those of the enumerated laws, up to a constant over the hypotheses."""
     d, generator = 3, np.random.default_rng(4)
 
-    def found_and_expected(query: Query, law: Law, concepts: list[Concept]) -> tuple[Floats, Floats]:
-        randomizer = signed_oracle(1.0, query.domain.high, size)
+    def found_and_expected(query: Query, law: protocols.Law, concepts: list[Concept]) -> tuple[Floats, Floats]:
+        randomizer = protocols.signed_oracle(1.0, query.domain.high, size)
         tally = Tally(generator.integers(1, 50, size=(randomizer.cells, randomizer.alphabet)))
         expected = [float((tally.counts * np.log(tally_law(concept, query, randomizer))).sum()) for concept in concepts]
         laws = [tally_law(concept, query, randomizer) * randomizer.cells for concept in concepts]
@@ -112,9 +89,9 @@ def test_likelihoods_are_those_of_the_enumerated_laws(size: int) -> None:
 
     asked = MaskedList(d, 1, 0b110, 0b011)
     for query, law, concepts in [
-        (MaskedIndex(d), index_law(d, list(range(8))), [Concept(d, r, 0) for r in range(8)]),
-        (asked, list_law(asked), [Concept(d, r, a) for a in (0, 1) for r in asked.vectors()]),
-        (MaskedBent(d, 1), mask_law(MaskedBent(d, 1), 6), [Concept(d, 6, a) for a in (0, 1)]),
+        (MaskedIndex(d), protocols.index_law(d, list(range(8))), [Concept(d, r, 0) for r in range(8)]),
+        (asked, protocols.list_law(asked), [Concept(d, r, a) for a in (0, 1) for r in asked.vectors()]),
+        (MaskedBent(d, 1), protocols.mask_law(MaskedBent(d, 1), 6), [Concept(d, 6, a) for a in (0, 1)]),
     ]:
         found, expected = found_and_expected(query, law, concepts)
         assert np.ptp(found - expected) < 1e-6
@@ -122,34 +99,33 @@ def test_likelihoods_are_those_of_the_enumerated_laws(size: int) -> None:
 
 
 ENOUGH = [
-    (MaskedParityList(d=8), 4.0, 115), (MaskedParityList(d=16), 4.0, 460), (MaskedParityList(d=8), 3.0, 300), (MaskedParityList(d=8), 6.0, 46),
-    (MaskedParityLearner(d=8), 4.0, 180), (MaskedParityLearner(d=16), 4.0, 750), (MaskedParityOneRound(d=8), 4.0, 370),
+    (protocols.MaskedParityList(d=8), 4.0, 115), (protocols.MaskedParityList(d=16), 4.0, 460), (protocols.MaskedParityList(d=8), 3.0, 300),
+    (protocols.MaskedParityList(d=8), 6.0, 46), (protocols.MaskedParityLearner(d=8), 4.0, 180), (protocols.MaskedParityLearner(d=16), 4.0, 750),
+    (protocols.MaskedParityOneRound(d=8), 4.0, 370),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("protocol", "epsilon", "n"), short(ENOUGH, lambda each: each == ENOUGH[0], several=True), ids=repr)
-def test_few_clients_are_enough_at_a_large_epsilon(protocol: MaskedParityProtocol, epsilon: float, n: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Asked one by one, these many clients find every bit in at least 90 % of 400 runs; one-bit reports of as many clients do in less than
-    half of them. Failure probability: success is at least 93 % by the tallies' law, and 360 of 400 are then missed with probability below 1
-    %; the seeds are fixed."""
+def test_few_clients_are_enough_at_a_large_epsilon(protocol: protocols.MaskedParityProtocol, epsilon: float, n: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So many clients find every bit in 90 % of 400 runs, one-bit reports in less than half; success is at least 93 % by the law (fails below 1 %)."""
     assert user_level(protocol, n, 400, epsilon) >= 360
     monkeypatch.setattr("local_dp.masked.protocols.best_size", lambda *_: (0, 0.0))
     monkeypatch.setattr("local_dp.bounds.masked_parity.OneRound.variance", lambda self, d, epsilon, share: 1.0 + self.size)
-    best_one_round.cache_clear()
+    masked_parity.best_one_round.cache_clear()
     assert user_level(protocol, n, 100, epsilon) < 50
-    best_one_round.cache_clear()
+    masked_parity.best_one_round.cache_clear()
 
 
 ALIKE = [
-    (MaskedParityFresh(d=3), 1_000), (MaskedParityLiteral(d=3), 4_500), (MaskedParityList(d=4), 500), (MaskedParityList(d=5, bits=3, share=0.4), 800),
-    (MaskedParityOneRound(d=4), 800), (MaskedParityOneRound(d=5), 1_200), (MaskedParityOneRound(d=4, form="masks"), 800),
+    (protocols.MaskedParityFresh(d=3), 1_000), (protocols.MaskedParityLiteral(d=3), 4_500), (protocols.MaskedParityList(d=4), 500),
+    (protocols.MaskedParityList(d=5, bits=3, share=0.4), 800), (protocols.MaskedParityOneRound(d=4), 800), (protocols.MaskedParityOneRound(d=5), 1_200),
+    (protocols.MaskedParityOneRound(d=4, form="masks"), 800),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("protocol", "n"), short(ALIKE, lambda each: each in (ALIKE[3], ALIKE[4]), several=True), ids=repr)
-def test_user_level_and_aggregate_runs_succeed_alike(protocol: MaskedParityProtocol, n: int) -> None:
-    """Success over 200 simulated populations and over 800 aggregate runs differ by less than 4.9 deviations (1e-6); with a third of the clients, a wrong
-    twin, they differ by more."""
+def test_user_level_and_aggregate_runs_succeed_alike(protocol: protocols.MaskedParityProtocol, n: int) -> None:
+    """Success over 200 populations and 800 aggregate runs differ by less than 4.9 deviations (1e-6); with a third of the clients, by more."""
     check_alike(protocol, n, 200, 800)
 
 
@@ -164,7 +140,7 @@ def test_every_learner_finds_every_bit_with_enough_clients(name: str, d: int) ->
 def test_the_list_is_decoded_by_both_rounds() -> None:
     """What is found has the largest likelihood of both rounds together; with half the weight of the first it would be another in some runs of 60."""
     d, n, differing = 6, 400, 0
-    protocol, rounds = MaskedParityList(d=d), 60
+    protocol, rounds = protocols.MaskedParityList(d=d), 60
     for seed in range(rounds):
         population, generator = protocol.synthetic(n, seed), np.random.default_rng(seed)
         oracle, seen = AggregateOracle(population, generator, 1.0), list[tuple[tuple[LocalQuery, ...], tuple[Tally, ...]]]()
@@ -174,7 +150,7 @@ def test_the_list_is_decoded_by_both_rounds() -> None:
         assert isinstance(query, MaskedList)
         candidates = query.vectors()
         index, listed = (without_coin(each.randomizer) for each in (first, second))
-        parts = np.tile(index.log_likelihood(hashed, *index_law(d, candidates)), 2), listed.log_likelihood(tally, *list_law(query))  # type: ignore[attr-defined]
+        parts = np.tile(index.log_likelihood(hashed, *protocols.index_law(d, candidates)), 2), listed.log_likelihood(tally, *protocols.list_law(query))  # type: ignore[attr-defined]
         best, other = (divmod(int(np.argmax(weight * parts[0] + parts[1])), len(candidates)) for weight in (1, 0.5))
         assert found == Concept(d, candidates[best[1]], best[0])
         differing += best != other
@@ -183,10 +159,12 @@ def test_the_list_is_decoded_by_both_rounds() -> None:
 
 def test_bounds_have_the_published_values() -> None:
     """Capacities, lower bounds at four epsilons, the information limit, and the counts of P0, P1, one round and the curator are those of the limits."""
-    assert [masked_parity_capacity(epsilon) for epsilon in (0.5, 1, 2, 4)] == pytest.approx([0.0609, 0.2266, 1.005, 9.09], rel=1e-3)
-    assert [masked_parity_one_round_bound(0, epsilon, 0.9) for epsilon in (0.1, 0.25, 0.5, 1)] == pytest.approx([1596, 247, 59.2, 14.1], rel=3e-3)
-    assert [masked_parity_interactive_bound(d, 1.0) for d in (4, 8, 16, 32, 64)] == pytest.approx([391, 1566, 6263, 25050, 100200], rel=2e-3)
-    assert [masked_parity_literal_clients(d, 1.0, 0.1) for d in (4, 16, 64)] == pytest.approx([34_870, 3.32e6, 2.98e8], rel=0.1)
-    assert [masked_parity_fresh_clients(d, 1.0, 0.1) for d in (4, 16, 64)] == pytest.approx([5_092, 4.88e5, 4.27e7], rel=0.1)
-    assert [masked_parity_one_round_clients(d, 1.0, 0.1) for d in (2, 4, 8, 12, 16, 20)] == pytest.approx([251, 1_256, 9_400, 1.23e5, 2.00e6, 3.2e7], rel=0.03)
-    assert [masked_parity_curator_clients(d, 1.0, 0.1) for d in (8, 16)] == [47, 75]
+    assert [masked_parity.masked_parity_capacity(epsilon) for epsilon in (0.5, 1, 2, 4)] == pytest.approx([0.0609, 0.2266, 1.005, 9.09], rel=1e-3)
+    assert [masked_parity.masked_parity_one_round_bound(0, epsilon, 0.9) for epsilon in (0.1, 0.25, 0.5, 1)] == pytest.approx([1596, 247, 59.2, 14.1], rel=3e-3)
+    assert [masked_parity.masked_parity_interactive_bound(d, 1.0) for d in (4, 8, 16, 32, 64)] == pytest.approx([391, 1566, 6263, 25050, 100200], rel=2e-3)
+    assert [masked_parity.masked_parity_literal_clients(d, 1.0, 0.1) for d in (4, 16, 64)] == pytest.approx([34_870, 3.32e6, 2.98e8], rel=0.1)
+    assert [masked_parity.masked_parity_fresh_clients(d, 1.0, 0.1) for d in (4, 16, 64)] == pytest.approx([5_092, 4.88e5, 4.27e7], rel=0.1)
+    assert [masked_parity.masked_parity_one_round_clients(d, 1.0, 0.1) for d in (2, 4, 8, 12, 16, 20)] == pytest.approx(
+        [251, 1_256, 9_400, 1.23e5, 2.00e6, 3.2e7], rel=0.03
+    )
+    assert [masked_parity.masked_parity_curator_clients(d, 1.0, 0.1) for d in (8, 16)] == [47, 75]

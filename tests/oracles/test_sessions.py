@@ -18,17 +18,14 @@ from local_dp.errors import InputError, RefusedError
 from local_dp.interaction import Game, run
 from local_dp.ledger import Ledger
 from local_dp.noise import Draw, KeyedNoise, public_coins, stream_key
-from local_dp.oracles.local.aggregate import AggregateOracle
-from local_dp.oracles.local.asked import Cohort, LocalQuery
-from local_dp.oracles.local.population import PopulationOracle
-from local_dp.oracles.local.sessions import Spoken
-from local_dp.populations.finite import Finite
+from local_dp.oracles.local.asked import Cohort, LocalQuery, Spoken
+from local_dp.oracles.local.oracles import AggregateOracle, PopulationOracle
+from local_dp.populations.finite import Finite, Population
 from local_dp.populations.parity import LadderPopulation
-from local_dp.populations.population import Population
 from local_dp.protocols.parity.ladder import LadderAgain, LadderInTurn
 from local_dp.queries.cells import Cell
 from local_dp.queries.examples import PathStep
-from local_dp.queries.numbers import STEPS
+from local_dp.queries.query import STEPS
 from local_dp.queries.tables import Bounded, Question
 from local_dp.randomizers.evidence import exact_ratio
 from local_dp.randomizers.finite import FiniteChannel

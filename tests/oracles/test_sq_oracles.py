@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from fractions import Fraction
+from functools import partial
 from itertools import combinations
 from typing import assert_type
 
@@ -15,34 +16,17 @@ from local_dp.masked.population import Concept, MaskedParityPopulation
 from local_dp.masked.queries import MaskedBit, MaskedCoset, MaskedRandom
 from local_dp.masked.statistical import bent_learner, coset_learner, parity_learner, random_learner, spectrum, two_round_learner
 from local_dp.oracles.local.asked import Local, LocalRounds
-from local_dp.oracles.statistical.oracles import (
-    BiasedOracle,
-    EmpiricalOracle,
-    ExactOracle,
-    NullOracle,
-    RoundedOracle,
-    SQOracle,
-    Statistical,
-    StatisticalAlgorithm,
-    StatisticalQuery,
-    StatisticalRounds,
-    against,
-    downward,
-    legal,
-    upward,
-)
+from local_dp.oracles.statistical import oracles
 from local_dp.populations.concepts import build_class, masked_parity, monotone_conjunctions, sign_matrix
-from local_dp.populations.finite import bernoulli
-from local_dp.populations.population import Population
-from local_dp.queries.query import Query
-from local_dp.queries.registry import QUERIES
+from local_dp.populations.finite import Population, bernoulli
+from local_dp.queries.query import QUERIES, Query
 from local_dp.queries.tables import Bounded, Question
-from local_dp.theorems.local_from_sq import enough_clients, local_from_sq
+from local_dp.theorems.from_sq import enough_clients, local_from_sq
 
-OracleFor = Callable[[Population], SQOracle]
+OracleFor = Callable[[Population], oracles.SQOracle]
 HONEST: dict[str, OracleFor] = {
-    "exact": ExactOracle, "rounded": RoundedOracle, "up": lambda population: BiasedOracle(population, upward),
-    "down": lambda population: BiasedOracle(population, downward), "against": lambda population: BiasedOracle(population, against),
+    "exact": oracles.ExactOracle, "rounded": oracles.RoundedOracle,
+    **{name: partial(oracles.BiasedOracle, bias=bias) for name, bias in (("up", oracles.upward), ("down", oracles.downward), ("against", oracles.against))},
 }  # fmt: skip
 MASKED: list[Query] = [MaskedBit(4, 0), MaskedBit(4, 3), MaskedCoset(4, 4), MaskedCoset(4, 2, 3), MaskedCoset(4, 0, 11), MaskedRandom(4, 5)]
 
@@ -63,37 +47,25 @@ def test_honest_oracles_are_legal(name: str) -> None:
     for share in (0.01, 0.3, 0.5, 0.77):
         population = bernoulli("yes", share, 10, 1)
         for tolerance in (0.01, 0.1, 0.6):
-            query = StatisticalQuery(Question("yes == 1"), tolerance)
-            (answer,) = legal(HONEST[name](population), population).answer((query,))
+            query = oracles.StatisticalQuery(Question("yes == 1"), tolerance)
+            (answer,) = oracles.legal(HONEST[name](population), population).answer((query,))
             assert abs(answer - (2 * share - 1)) <= tolerance + 1e-12
 
 
 def test_an_illegal_answer_is_caught() -> None:
     """An oracle that is wrong by one per cent more than the tolerance is refused, the same oracle within it is not."""
-    population, query = bernoulli("yes", 0.7, 10, 1), StatisticalQuery(Question("yes == 1"), 0.1)
-    wider = StatisticalQuery(Question("yes == 1"), 0.101)
+    population, query = bernoulli("yes", 0.7, 10, 1), oracles.StatisticalQuery(Question("yes == 1"), 0.1)
+    wider = oracles.StatisticalQuery(Question("yes == 1"), 0.101)
 
-    class Cheat(BiasedOracle):
-        def answer_one(self, query: StatisticalQuery) -> float:
+    class Cheat(oracles.BiasedOracle):
+        def answer_one(self, query: oracles.StatisticalQuery) -> float:
             return super().answer_one(wider)
 
     with pytest.raises(RefusedError, match="further than"):
-        legal(Cheat(population, upward), population).answer((query,))
+        oracles.legal(Cheat(population, oracles.upward), population).answer((query,))
 
 
-def test_empirical_answers_are_sample_means() -> None:
-    """The empirical oracle answers with the mean over the first n individuals, for two-valued queries and for levels."""
-    population = bernoulli("yes", 0.3, 200_000, 5)
-    first = population.batch(0, 150_000)["yes"].mean()
-    (answer,) = EmpiricalOracle(population, 150_000).answer((StatisticalQuery(Question("yes == 1"), 0.1),))
-    assert answer == pytest.approx(2 * first - 1, abs=1e-12)
-    (level,) = EmpiricalOracle(population, 150_000).answer((StatisticalQuery(Bounded("yes", 0, 2), 0.1),))
-    assert level == pytest.approx(first - 1, abs=1e-5)
-    with pytest.raises(InputError, match="n = 0"):
-        EmpiricalOracle(population, 0)
-
-
-def _values(oracle: VersionSpaceOracle, query: StatisticalQuery) -> list[Fraction]:
+def _values(oracle: VersionSpaceOracle, query: oracles.StatisticalQuery) -> list[Fraction]:
     values, scale = oracle.expectations(query)
     return [Fraction(int(value), scale) for value in values]
 
@@ -104,7 +76,7 @@ def test_version_space_answers_are_legal_for_every_survivor() -> None:
     for potential in ("count", "pairs"):
         oracle = VersionSpaceOracle(concepts, 0.1, "count" if potential == "count" else "pairs")
         questions = [f"x{j} == 1 and y == 1" for j in range(5)] + [f"x{j} == 0 and y == 1" for j in range(5)]
-        oracle.answer(tuple(StatisticalQuery(Question(text), 0.17) for text in questions))
+        oracle.answer(tuple(oracles.StatisticalQuery(Question(text), 0.17) for text in questions))
         for query, answer in oracle.log:
             for concept in oracle.alive:
                 expectation = Fraction(int(query.numerators(concepts.labelled(int(concept))).sum()), len(concepts.points))
@@ -116,7 +88,7 @@ def test_version_space_keeps_the_best_window() -> None:
     generator = np.random.default_rng(3)
     for _ in range(20):
         concepts = sign_matrix(generator.choice([-1, 1], (12, 9)), generator.integers(1, 5, 9))
-        query = StatisticalQuery(Question("point < 6 and y == 1"), 0.15)
+        query = oracles.StatisticalQuery(Question("point < 6 and y == 1"), 0.15)
         count, pairs = VersionSpaceOracle(concepts, 0.2, "count"), VersionSpaceOracle(concepts, 0.2, "pairs")
         values = _values(count, query)
         far = [(c, e) for c, e in combinations(range(12), 2) if concepts.weights[concepts.row(c) != concepts.row(e)].sum() >= 0.4 * concepts.total]
@@ -132,7 +104,7 @@ def test_version_space_keeps_the_best_window() -> None:
 def test_spectra_are_the_definition(query: Query) -> None:
     """One Walsh-Hadamard transform gives every concept's expectation of any query, exactly, and says for which r a can be hidden."""
     everything = masked_parity(4)
-    asked = StatisticalQuery(query, 0.06)
+    asked = oracles.StatisticalQuery(query, 0.06)
     whole = spectrum(asked, 4)
     for r in range(16):
         means = [Fraction(int(asked.numerators(everything.labelled(2 * r + a)).sum()), len(everything.points) * asked.span) for a in (0, 1)]
@@ -148,14 +120,14 @@ def test_spectra_are_the_definition(query: Query) -> None:
 @pytest.mark.parametrize("name", HONEST)
 def test_learners_win_inside_their_tolerances_under_every_known_distribution_oracle(name: str) -> None:
     """Bent, coset, parity, random-function and two-round learners are exact under exact, rounded and biased oracles for tolerances they can stand."""
-    learners: list[StatisticalAlgorithm[Concept]] = [
+    learners: list[oracles.StatisticalAlgorithm[Concept]] = [
         bent_learner(8, 2 ** (-16 / 3)), bent_learner(7, 2 ** (-14 / 3)), coset_learner(6, 0.08, 4), parity_learner(5, 0.09),
         random_learner(6, 0.03, 64, 3), two_round_learner(8),
     ]  # fmt: skip
     for d, learner in zip((8, 7, 6, 5, 6, 8), learners, strict=True):
         for r, a in ((0, 0), (2**d - 1, 1), (37 % 2**d, 0), (22 % 2**d, 1)):
             population = MaskedParityPopulation(Concept(d, r, a), 1, 0)
-            assert run(learner, legal(HONEST[name](population), population)) == population.concept
+            assert run(learner, oracles.legal(HONEST[name](population), population)) == population.concept
 
 
 def test_the_null_oracle_says_nothing_it_need_not() -> None:
@@ -165,16 +137,16 @@ def test_the_null_oracle_says_nothing_it_need_not() -> None:
     for index in (0, 9, 30):
         population = everything.population(index, 1, 0)
         learner = bent_learner(4, 2 ** (-8 / 3))
-        assert legal(NullOracle(population, null), population).answer(learner.queries) == pytest.approx((0.0,) * 5, abs=1e-15)
-        wins = run(two_round_learner(4), legal(NullOracle(population, null), population))
+        assert oracles.legal(oracles.NullOracle(population, null), population).answer(learner.queries) == pytest.approx((0.0,) * 5, abs=1e-15)
+        wins = run(two_round_learner(4), oracles.legal(oracles.NullOracle(population, null), population))
         assert (wins.r, wins.a) == (index >> 1, index & 1)
 
 
 def test_the_model_is_the_type() -> None:
     """The bent learner is non-adaptive and the two-round learner adaptive, as SQ and as local algorithms."""
     clients = enough_clients(1.0, 0.1)
-    assert_type(bent_learner(4, 0.1), Statistical[Concept])
-    assert_type(two_round_learner(4), StatisticalRounds[Concept])
+    assert_type(bent_learner(4, 0.1), oracles.Statistical[Concept])
+    assert_type(two_round_learner(4), oracles.StatisticalRounds[Concept])
     assert_type(local_from_sq(bent_learner(4, 0.1), 1.0, clients), Local[Concept])
     assert_type(local_from_sq(two_round_learner(4), 1.0, clients), LocalRounds[Concept])
     assert isinstance(local_from_sq(bent_learner(4, 0.1), 1.0, clients), Nonadaptive)

@@ -16,24 +16,19 @@ from local_dp.masked.population import Concept, MaskedParityPopulation
 from local_dp.masked.protocols import MaskedParityLearner, MaskedParityOneRound
 from local_dp.masked.queries import MaskedIndex
 from local_dp.noise import KeyedNoise
-from local_dp.oracles.local.aggregate import AggregateOracle
 from local_dp.oracles.local.asked import LocalQuery
-from local_dp.oracles.local.population import PopulationOracle
+from local_dp.oracles.local.oracles import AggregateOracle, PopulationOracle
 from local_dp.populations.concepts import BlockClass
-from local_dp.populations.finite import Finite
-from local_dp.populations.population import Population
-from local_dp.populations.table import Rows
+from local_dp.populations.finite import Finite, Population, Rows
 from local_dp.protocols.learning.learn import Learn
 from local_dp.protocols.learning.learned import Learned
-from local_dp.protocols.local_protocol import LocalProtocol
-from local_dp.protocols.registry import PROTOCOLS, find_protocol
+from local_dp.protocols.local_protocol import PROTOCOLS, LocalProtocol, find_protocol
 from local_dp.protocols.surveys.frequency import Frequency
 from local_dp.protocols.surveys.policies import Launch
 from local_dp.protocols.surveys.survey import StatisticalQueries, Survey
 from local_dp.protocols.vectors.mean_found import MeanFound
 from local_dp.protocols.vectors.mean_vector import Mean
-from local_dp.queries.query import Query
-from local_dp.queries.registry import QUERIES
+from local_dp.queries.query import QUERIES, Query
 from local_dp.randomizers.signs.characters import Characters
 from local_dp.records import Records
 from local_dp.tallies import Tally
@@ -80,8 +75,7 @@ def test_every_protocol_finds_the_truth_with_the_clients_it_asks_for(protocol: L
 
 @pytest.mark.parametrize("protocol", ALL, ids=[repr(protocol) for protocol in ALL])
 def test_every_protocol_spends_its_budget_once_and_describes_its_result(protocol: LocalProtocol[Any]) -> None:
-    """A run asks every client once (a learner that gives each query equal cohorts may leave some over; a fully interactive one, in every round), spends
-    exactly epsilon, is of the kind that its type says, and describes its result."""
+    """A run asks each client once (FI: in every round; learners may leave some over), spends epsilon, is of its type's kind, describes its result."""
     clients = 3000
     result, population, oracle = by_client(protocol, 1.0, clients, 5)
     asked = sum(summary.n for summary in oracle.rounds)
@@ -134,7 +128,7 @@ def test_results_do_not_depend_on_chunks_or_threads(workers: int, chunk: int, mo
     tallies: dict[str, list[Any]] = {}
     digests: dict[str, list[Any]] = {}
     for cores, size in ((1, 1 << 16), (workers, chunk), (1, chunk)):
-        monkeypatch.setattr("local_dp.oracles.local.population.CHUNK", size)
+        monkeypatch.setattr("local_dp.oracles.local.oracles.CHUNK", size)
         monkeypatch.setattr("os.cpu_count", lambda cores=cores: cores)
         for protocol in (Survey(), Frequency(k=40), MaskedParityLearner(d=5), StatisticalQueries()):
             result, _, oracle = by_client(protocol, 1.0, 9999, 6)
@@ -186,8 +180,7 @@ def test_protocols_on_tables_check_what_they_read() -> None:
 
 @pytest.mark.parametrize("protocol", ALL, ids=[repr(protocol) for protocol in ALL])
 def test_laws_agree_with_the_clients_drawn(protocol: LocalProtocol[Any]) -> None:
-    """The values of 200,000 synthetic clients fit the population's stated law of every query of a run of others, vectors apart: chi-square,
-    alpha 1e-6. Of others, since a run in several rounds asks about what its own clients happened to tell."""
+    """200,000 clients fit the stated law of every query of a run of others (chi-square, 1e-6), whose rounds do not depend on them; vectors apart."""
     n = 200_000
     population = protocol.synthetic(2 * n, 8)
     for query in queries_of(protocol, protocol.synthetic(n, 8)):

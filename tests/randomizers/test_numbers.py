@@ -15,7 +15,7 @@ from local_dp.conformance import conform
 from local_dp.domains import Domain, Parameter, symbols
 from local_dp.errors import InputError, RefusedError
 from local_dp.loss import NANO, Approximate, Pure, exp_epsilon, nano_epsilon
-from local_dp.protocols.planning.local import estimators
+from local_dp.protocols.planning.ways import estimators
 from local_dp.protocols.vectors.mean_vector import Mean
 from local_dp.randomizers.evidence import check_loss, delta_above, exact_epsilon, exact_ratio
 from local_dp.randomizers.numbers.noise import BoundedLaplace, DiscreteGaussian, DiscreteLaplace, Staircase, added_variance

@@ -19,8 +19,8 @@ from local_dp.conformance import conform_protocol, conform_query
 from local_dp.errors import RefusedError
 from local_dp.experiments.tiers import execute as verified
 from local_dp.experiments.tiers.execute import Verified
-from local_dp.protocols.registry import PROTOCOLS
-from local_dp.queries.registry import QUERIES
+from local_dp.protocols.local_protocol import PROTOCOLS
+from local_dp.queries.query import QUERIES
 from local_dp.randomizers.evidence import PROVEN, entries
 from local_dp.randomizers.frequencies.grr import GRR
 from local_dp.randomizers.registry import RANDOMIZERS

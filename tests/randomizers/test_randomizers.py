@@ -12,8 +12,7 @@ from local_dp.conformance import SLACK, conform
 from local_dp.domains import Vectors
 from local_dp.errors import InputError, RefusedError
 from local_dp.noise import Draw, KeyedNoise
-from local_dp.oracles.local.asked import Cohort, LocalQuery, respond
-from local_dp.oracles.local.sessions import Spoken
+from local_dp.oracles.local.asked import Cohort, LocalQuery, Spoken, respond
 from local_dp.queries.tables import Question
 from local_dp.randomizers import randomizer as base
 from local_dp.randomizers.evidence import check_loss, exact_epsilon

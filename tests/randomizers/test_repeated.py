@@ -9,15 +9,13 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from local_dp.bounds.frequencies import hashing_variance
-from local_dp.bounds.longitudinal import changing_loss, loloha_codes, rappor_variance
-from local_dp.errors import InputError, RefusedError
+from local_dp.bounds.longitudinal import changing_loss, rappor_variance
+from local_dp.errors import RefusedError
 from local_dp.loss import exp_epsilon
 from local_dp.noise import Draw, KeyedNoise, Noise, SystemNoise, public_coins
-from local_dp.oracles.local.asked import Cohort, LocalQuery, respond
-from local_dp.oracles.local.population import PopulationOracle
-from local_dp.oracles.local.sessions import Spoken
-from local_dp.populations.table import Rows
+from local_dp.oracles.local.asked import Cohort, LocalQuery, Spoken, respond
+from local_dp.oracles.local.oracles import PopulationOracle
+from local_dp.populations.finite import Rows
 from local_dp.queries.tables import Question
 from local_dp.randomizers.evidence import exact_epsilon, exact_ratio
 from local_dp.randomizers.repeated.change_tracking import BitFlip
@@ -284,16 +282,6 @@ def test_a_label_keeps_the_hash_and_the_answers() -> None:
     assert (one[same] == two[same]).all()
     agree = (one[~same] == two[~same]).mean()
     assert abs(agree - 2 * (1 / (1 + math.exp(4.0))) * (1 - 1 / (1 + math.exp(4.0)))) < math.sqrt(math.log(2 / ALPHA) / (2 * (~same).sum()))
-
-
-def test_the_best_number_of_codes() -> None:
-    """The closed form is least next to e^loss + 1 codes, at the loss of one report."""
-    for lasting, first in ((1.0, 0.5), (2.0, 1.0), (4.0, 2.0)):
-        real = loloha_codes(lasting, first)
-        variances = {g: hashing_variance(first, g, 12, 0.0) for g in (2, 3, 4, 5, 7, 8, 9, 11, 13)}
-        assert abs(min(variances, key=lambda g: variances[g]) - real) < 1.5
-    with pytest.raises(InputError):
-        loloha_codes(1.0, 2.0)
 
 
 KEY = b"0123456789abcdef"

@@ -16,7 +16,7 @@ from local_dp.errors import InputError, RefusedError
 from local_dp.loss import nano_epsilon
 from local_dp.noise import public_coins, stream_key
 from local_dp.oracles.local.asked import Cohort, LocalQuery
-from local_dp.queries.registry import QUERIES
+from local_dp.queries.query import QUERIES
 from local_dp.queries.vectors import Coordinates
 from local_dp.randomizers.evidence import check_loss
 from local_dp.randomizers.vectors.base import UNIT, normals_of, quantiles, signs_of, words_of

@@ -16,9 +16,8 @@ from local_dp.conformance import conform
 from local_dp.errors import InputError, RefusedError
 from local_dp.loss import Approximate, Pure, exp_epsilon
 from local_dp.noise import Draw, KeyedNoise
-from local_dp.oracles.local.aggregate import AggregateOracle
 from local_dp.oracles.local.asked import Cohort, LocalQuery
-from local_dp.oracles.local.population import PopulationOracle
+from local_dp.oracles.local.oracles import AggregateOracle, PopulationOracle
 from local_dp.populations.parity import ParityPopulation
 from local_dp.queries.examples import ParityExample
 from local_dp.randomizers.compressed.genprot import Compressed, GenProt, SeededRejection, chosen, inner_channel, largest_limit, private_weights, worst_ratio

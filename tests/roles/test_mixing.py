@@ -18,8 +18,7 @@ from local_dp.clients.member import filters as member_filters
 from local_dp.errors import QuorumError, RefusedError
 from local_dp.interaction import run_async
 from local_dp.oracles.local.asked import Cohort, LocalQuery
-from local_dp.populations.population import Population
-from local_dp.populations.table import Rows
+from local_dp.populations.finite import Population, Rows
 from local_dp.protocols.local_protocol import LocalProtocol
 from local_dp.queries.tables import Question
 from local_dp.randomizers.frequencies.hadamard import Hadamard

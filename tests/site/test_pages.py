@@ -16,7 +16,7 @@ from local_dp.errors import InputError
 from local_dp.experiments.lab.runner import run_experiments
 from local_dp.experiments.site import build
 from local_dp.experiments.site.build import CHECKOUT, as_page, build_site, front_door, home, literal, names_in, page, public_names, sources, write_pages
-from local_dp.protocols.registry import PROTOCOLS
+from local_dp.protocols.local_protocol import PROTOCOLS
 from tests.support.runs import command
 from tests.support.runs.browser import browser, faults, needs_chromium
 

@@ -13,8 +13,7 @@ import numpy as np
 from local_dp.arrays import Ints
 from local_dp.domains import Domain, Parameter, Vectors
 from local_dp.noise import Draw, KeyedNoise, public_coins, stream_key
-from local_dp.oracles.local.asked import Cohort, LocalQuery, respond
-from local_dp.oracles.local.sessions import Spoken
+from local_dp.oracles.local.asked import Cohort, LocalQuery, Spoken, respond
 from local_dp.queries.query import Query
 from local_dp.randomizers.registry import RANDOMIZERS
 from local_dp.records import Records

@@ -1,7 +1,7 @@
 """One report a client, one-way protocols, and real-valued queries from Boolean ones: unbiased, exact, at one charge of epsilon."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
 from itertools import product
 from typing import Any
@@ -20,20 +20,17 @@ from local_dp.interaction import Adaptive, Nonadaptive, run
 from local_dp.learners.tabular import TABULAR
 from local_dp.loss import Pure
 from local_dp.noise import KeyedNoise
-from local_dp.oracles.local.asked import Local
-from local_dp.oracles.local.population import PopulationOracle
+from local_dp.oracles.local.oracles import PopulationOracle
 from local_dp.oracles.statistical.oracles import ExactOracle, RealQuery, Statistical, StatisticalPlay, StatisticalQuery, on_domain
-from local_dp.populations.finite import Finite
-from local_dp.populations.table import Rows
+from local_dp.populations.finite import Finite, Rows
 from local_dp.queries.encoded import Bit, Encoding, packed
 from local_dp.queries.examples import SignedLabel
 from local_dp.queries.tables import Bounded, Category, Question
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.records import Records
 from local_dp.tallies import Tally
+from local_dp.theorems import from_sq
 from local_dp.theorems.curated import PublicLearner, learner_from_one_way, one_way_from_learner
-from local_dp.theorems.local_from_sq import SignOfAll, from_own_bits, one_query_each, one_sign_each, sign_correlation
-from local_dp.theorems.on_table import among_complete, bit_queries, bit_tolerances, boolean_from_real, on_table, read_bits
 from local_dp.two_party import OneWay, greater_or_equal
 from tests.support.inputs.worlds import NUMBERS, Biased, X
 
@@ -47,7 +44,6 @@ QUERIES = (
 )
 PLAIN: Statistical[tuple[float, ...]] = Nonadaptive(QUERIES, lambda answers: answers)
 EPSILON, FAILURE = 1.0, 1e-6
-Translation = Callable[[Statistical[tuple[float, ...]], float, int, int], Local[tuple[float, ...]]]
 
 
 def blind(table: Records) -> Records:
@@ -55,9 +51,8 @@ def blind(table: Records) -> Records:
 
 
 def test_own_bits_are_unbiased_for_every_query() -> None:
-    """Over all reports of three clients, by their exact probabilities, each answer averages to the table's, also of queries about public
-    columns and numbers. Wrong twin: reports taken at their word do not."""
-    algorithm, randomizer = from_own_bits(PLAIN, blind(TABLE), "sick", EPSILON), BinaryRR(epsilon=EPSILON)
+    """Over all reports of three clients each answer averages exactly to the table's, also of public columns; wrong twin: reports at their word."""
+    algorithm, randomizer = from_sq.from_own_bits(PLAIN, blind(TABLE), "sick", EPSILON), BinaryRR(epsilon=EPSILON)
     tables = randomizer.weight(np.array([[0], [1]]), np.array([0, 1]), np.zeros(1, dtype=np.int64)).astype(np.float64) / randomizer.total
     averages, at_their_word = np.zeros(len(QUERIES)), np.zeros(len(QUERIES))
     for reports in product((0, 1), repeat=3):
@@ -73,7 +68,7 @@ def test_own_bits_are_unbiased_for_every_query() -> None:
 
 def test_own_bits_cost_one_epsilon_whatever_is_asked() -> None:
     """Clients of budget epsilon pay for any number of queries, in one round; of a little less they refuse before they answer."""
-    algorithm = from_own_bits(PLAIN, blind(TABLE), "sick", EPSILON)
+    algorithm = from_sq.from_own_bits(PLAIN, blind(TABLE), "sick", EPSILON)
     oracle = PopulationOracle(Rows(TABLE), KeyedNoise(1), 0, EPSILON)
     assert len(run(algorithm, oracle)) == len(QUERIES)
     assert [(summary.n, summary.epsilon) for summary in oracle.rounds] == [(3, EPSILON)]
@@ -88,41 +83,37 @@ def test_a_sign_correlates_with_every_term(terms: int) -> None:
     for v in signs:
         means = (signs * np.sign(signs @ v)[:, None]).mean(axis=0)
         assert means == pytest.approx(v * math.comb(terms - 1, terms // 2) / 2 ** (terms - 1), abs=1e-15)
-        assert means == pytest.approx(v * sign_correlation(terms), abs=1e-12)
-    assert sign_correlation(10_001) == pytest.approx(math.sqrt(2 / (math.pi * 10_001)), rel=1e-3)
+        assert means == pytest.approx(v * from_sq.sign_correlation(terms), abs=1e-12)
+    assert from_sq.sign_correlation(10_001) == pytest.approx(math.sqrt(2 / (math.pi * 10_001)), rel=1e-3)
 
 
 def test_a_sign_is_told_of_yes_and_no_alone() -> None:
     """It is the sign of the sum under the client's own signs, of an odd number of terms; other queries are refused, and so are no clients."""
     rows = np.array(list(product((False, True), repeat=4)))
     for t in (3, 4):
-        query = SignOfAll(tuple(StatisticalQuery(Bit(number), 0.1) for number in range(t)), 1, 2)
+        query = from_sq.SignOfAll(tuple(StatisticalQuery(Bit(number), 0.1) for number in range(t)), 1, 2)
         sums = (2 * rows[:, :t].astype(int) - 1) @ query.signs[:t] + (0 if t % 2 else query.signs[t])
         assert len(query.signs) % 2 == 1
         assert query.values(packed(rows)).tolist() == (sums > 0).tolist()
-        assert not np.array_equal(query.signs, SignOfAll(query.queries, 1, 0).signs) or t == 3
+        assert not np.array_equal(query.signs, from_sq.SignOfAll(query.queries, 1, 0).signs) or t == 3
     with pytest.raises(InputError, match="yes/no"):
-        one_sign_each(PLAIN, 1.0, 3, 1)
+        from_sq.one_sign_each(PLAIN, 1.0, 3, 1)
     with pytest.raises(InputError, match="give 1 or more"):
-        one_sign_each(Nonadaptive(QUERIES[:1], lambda answers: answers), 1.0, 0, 1)
+        from_sq.one_sign_each(Nonadaptive(QUERIES[:1], lambda answers: answers), 1.0, 0, 1)
 
 
-@pytest.mark.parametrize("translation", [one_query_each, one_sign_each])
-def test_one_answer_each_is_unbiased(translation: Translation) -> None:
-    """Three clients, two bits: over 600 draws of coins and reports the answers average to the table's; counted twice, they do not. Normal
-    test at 1e-6. It costs epsilon, and needs a client."""
+def test_one_sign_each_is_unbiased() -> None:
+    """Three clients, two bits: over 600 draws the answers average to the table's; counted twice, they do not (normal test at 1e-6). It costs epsilon."""
     held = packed(np.array([[True, False]] * 3))  # far from 0, so that a factor shows
     asked = tuple(StatisticalQuery(Bit(number), 0.1) for number in range(2))
     plain: Statistical[tuple[float, ...]] = Nonadaptive(asked, lambda answers: answers)
     oracles = [PopulationOracle(Rows(held), KeyedNoise(seed), 0, 3.0) for seed in range(600)]
-    told: Floats = np.array([run(translation(plain, 3.0, 3, seed), oracle) for seed, oracle in enumerate(oracles)])
+    told: Floats = np.array([run(from_sq.one_sign_each(plain, 3.0, 3, seed), oracle) for seed, oracle in enumerate(oracles)])
     truth = np.array(ExactOracle(Rows(held)).answer(asked))
     reach = stats.norm.isf(FAILURE / 4) * np.std(told, axis=0) / np.sqrt(len(told))
     assert np.all(np.abs(np.mean(told, axis=0) - truth) < reach)
     assert np.any(np.abs(2 * np.mean(told, axis=0) - truth) > reach)
     assert {summary.epsilon for oracle in oracles for summary in oracle.rounds} == {3.0}
-    with pytest.raises(InputError, match="give 1 or more"):
-        translation(plain, 1.0, 0, 1)
 
 
 BITS, EPSILON_ONE_WAY = 3, 0.5
@@ -145,8 +136,7 @@ def told(bits: int) -> OneWay[int, int]:
 
 
 def test_a_learner_makes_a_protocol() -> None:
-    """By exact laws, the chance that no hypothesis of the public list is Alice's is at most `failure`, for every a; with the list of
-    another n it is not. The protocol itself errs no more than that says, over 60 lists."""
+    """By exact laws no good hypothesis is listed with at most `failure`, for every a, but not with another n's list; 60 lists err no more."""
     n, problem = 8, greater_or_equal(NEEDLE)
     law = PureThresholds(EPSILON_ONE_WAY).law(public(n).database)
     for a in range(1, 1 << BITS):
@@ -192,20 +182,20 @@ def test_there_and_back() -> None:
 def test_bits_meet_their_bound_for_every_function() -> None:
     """All 5^4 functions on |Z| = 4 and all 2^M ways to err by tau_m, in floating point: error within the tolerance, and equal to the bound for some."""
     tau = 0.4
-    tolerances = bit_tolerances(tau)
+    tolerances = from_sq.bit_tolerances(tau)
     bound = math.fsum(2.0**-m * tau_m for m, tau_m in enumerate(tolerances, start=1)) + 2.0 ** -len(tolerances)
     law, worst = np.array([0.125, 0.25, 0.5, 0.125]), 0.0
     column = Category("c", ("0", "1", "2", "3"))
     for function in product(np.linspace(-1, 1, 5).tolist(), repeat=4):
         query = RealQuery(column, tau, function)
-        bits = bit_queries(query)
+        bits = from_sq.bit_queries(query)
         exact = [bit.expectation(law) for bit in bits]
         if len(bits) == 1:
             assert exact[0] == query.expectation(law)
             continue
         for pattern in product((-1, 1), repeat=len(bits)):
             answers = tuple(value + sign * bit.tolerance for value, sign, bit in zip(exact, pattern, bits, strict=True))
-            worst = max(worst, abs(read_bits(answers) - query.expectation(law)))
+            worst = max(worst, abs(from_sq.read_bits(answers) - query.expectation(law)))
     assert bound <= tau
     assert worst == pytest.approx(bound, abs=1e-12)
 
@@ -213,10 +203,10 @@ def test_bits_meet_their_bound_for_every_function() -> None:
 def test_one_bit_too_few_is_outside() -> None:
     """The twin with one digit fewer, at the tolerances of the others, misses g = -1 by more than the tolerance that all digits keep."""
     tau = 0.25
-    tolerances = bit_tolerances(tau)
+    tolerances = from_sq.bit_tolerances(tau)
     assert len(tolerances) == 3
-    assert abs(read_bits(tuple(-1 + tau_m for tau_m in tolerances)) + 1) == pytest.approx(tau)
-    assert abs(read_bits(tuple(-1 + tau_m for tau_m in tolerances[:-1])) + 1) > 1.3 * tau
+    assert abs(from_sq.read_bits(tuple(-1 + tau_m for tau_m in tolerances)) + 1) == pytest.approx(tau)
+    assert abs(from_sq.read_bits(tuple(-1 + tau_m for tau_m in tolerances[:-1])) + 1) > 1.3 * tau
 
 
 def test_boolean_from_real_preserves_the_algorithm() -> None:
@@ -229,10 +219,10 @@ def test_boolean_from_real_preserves_the_algorithm() -> None:
         (second,) = yield (StatisticalQuery(Bounded("v", 0.0, 2.0), 0.1),)
         return first + 0 * second
 
-    flat = boolean_from_real(Nonadaptive((real, StatisticalQuery(X, 0.2)), lambda answers: answers[0]))
-    assert len(flat.queries) == len(bit_tolerances(0.05)) + 1
+    flat = from_sq.boolean_from_real(Nonadaptive((real, StatisticalQuery(X, 0.2)), lambda answers: answers[0]))
+    assert len(flat.queries) == len(from_sq.bit_tolerances(0.05)) + 1
     assert all(set(on_domain(query).tolist()) <= {-1.0, 1.0} for query in flat.queries)
-    steps = boolean_from_real(Adaptive(play))
+    steps = from_sq.boolean_from_real(Adaptive(play))
     for pattern in ((1,), (1, -1)):
         assert abs(run(steps, Biased(NUMBERS, pattern)) - truth) <= 0.05
         answers = Biased(NUMBERS, pattern).answer(flat.queries[:-1])
@@ -267,14 +257,14 @@ def test_expectations_over_complete_rows_are_exact(name: str) -> None:
     assert 0.4 < kept.mean() < 0.9
     complete = Finite(encoding.encode(WITH_HOLES.take(np.flatnonzero(kept))), [1.0] * int(kept.sum()), 1, 0)
     expected = run(learner.algorithm(), ExactOracle(complete))
-    algorithm = among_complete(learner.algorithm(), encoding)
+    algorithm = from_sq.among_complete(learner.algorithm(), encoding)
     assert isinstance(algorithm, Adaptive if learner.model() == "SQ" else Nonadaptive)
     oracle = ExactOracle(Rows(WITH_HOLES))
     assert numbers(run(algorithm, oracle)) == pytest.approx(numbers(expected), abs=1e-9)
     assert oracle.queries <= learner.queries + 1
     assert oracle.rounds <= learner.rounds
     if name in ("logistic-regression", "naive-bayes", "low-degree"):
-        assert numbers(run(on_table(learner.algorithm(), encoding), ExactOracle(Rows(WITH_HOLES)))) != pytest.approx(numbers(expected), abs=1e-2)
+        assert numbers(run(from_sq.on_table(learner.algorithm(), encoding), ExactOracle(Rows(WITH_HOLES)))) != pytest.approx(numbers(expected), abs=1e-2)
 
 
 def numbers(hypothesis: Any) -> list[float]:

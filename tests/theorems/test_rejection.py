@@ -15,24 +15,12 @@ from local_dp.curator.account import Account, DeclaredAccount, TrustedOracle
 from local_dp.curator.clipped import NoisySum
 from local_dp.draws import Draws
 from local_dp.errors import RefusedError
-from local_dp.experiments.claims.local.local_to_sq.extremal import (
-    Accept,
-    Channel,
-    Law,
-    Tree,
-    draw_laws,
-    extremal_channel,
-    mixture,
-    random_law,
-    signs,
-    within_draw_bound,
-)
+from local_dp.experiments.claims.local.local_to_sq import extremal
 from local_dp.interaction import Adaptive, Nonadaptive, Play, run
 from local_dp.loss import NANO, Approximate, Pure, approximate, nano_epsilon, split_epsilon
 from local_dp.noise import KeyedNoise
 from local_dp.oracles.statistical.oracles import ExactOracle, Statistical, StatisticalPlay, StatisticalQuery, StatisticalRounds
-from local_dp.populations.finite import bernoulli
-from local_dp.populations.population import Population
+from local_dp.populations.finite import Population, bernoulli
 from local_dp.queries.tables import Bounded, Question
 from local_dp.records import Records
 from local_dp.theorems.curated import cni_from_ci, curated_from_sq
@@ -42,11 +30,11 @@ from tests.support.inputs.refusals import refuse
 GROWTHS = [Fraction(11, 10), Fraction(3, 2), Fraction(19, 7), Fraction(5), Fraction(20)]
 
 
-def _cases(growth: Fraction, number: int) -> Iterator[tuple[Channel, Law]]:
+def _cases(growth: Fraction, number: int) -> Iterator[tuple[extremal.Channel, extremal.Law]]:
     generator = np.random.default_rng([number, growth.numerator])
     for _ in range(number):
         values, reports = int(generator.integers(2, 7)), int(generator.integers(2, 6))
-        yield extremal_channel(growth, values, reports, generator), random_law(values, generator)
+        yield extremal.extremal_channel(growth, values, reports, generator), extremal.random_law(values, generator)
 
 
 def _taus(growth: Fraction) -> list[Fraction]:
@@ -54,13 +42,13 @@ def _taus(growth: Fraction) -> list[Fraction]:
     return [min(Fraction(9, 10), share * 2 / (growth**2 - 1)) for share in (Fraction(1, 10), Fraction(1, 2), Fraction(1), Fraction(3))]
 
 
-def _violations(growth: Fraction, number: int, accept: Accept = acceptance) -> int:
+def _violations(growth: Fraction, number: int, accept: extremal.Accept = acceptance) -> int:
     """How many of the exact cases are farther from R(z) than the bound."""
     return sum(
-        not within_draw_bound(total_variation(law, mixture(shares, channel)), growth, tau)
+        not extremal.within_draw_bound(total_variation(law, extremal.mixture(shares, channel)), growth, tau)
         for channel, shares in _cases(growth, number)
         for tau in _taus(growth)
-        for law in draw_laws(channel, shares, growth, tau, accept)
+        for law in extremal.draw_laws(channel, shares, growth, tau, accept)
     )
 
 
@@ -72,7 +60,7 @@ def test_every_sign_pattern_is_within_the_bound(growth: Fraction) -> None:
 
 @pytest.mark.parametrize("growth", GROWTHS[2:])
 @pytest.mark.parametrize("twin", [lambda ratio, ceiling: acceptance(2 * ratio, ceiling), lambda ratio, ceiling: ratio / ratio], ids=["twice", "always"])
-def test_wrong_acceptance_violates_the_bound(growth: Fraction, twin: Accept) -> None:
+def test_wrong_acceptance_violates_the_bound(growth: Fraction, twin: extremal.Accept) -> None:
     assert _violations(growth, 10, twin) > 0
 
 
@@ -80,7 +68,7 @@ def test_exact_answers_give_the_exact_law() -> None:
     """With tau = 0 the accepted candidate has the law of R(z), as equal Fractions."""
     for growth in GROWTHS:
         for channel, shares in _cases(growth, 10):
-            assert all(law == mixture(shares, channel) for law in draw_laws(channel, shares, growth, Fraction(0), acceptance))
+            assert all(law == extremal.mixture(shares, channel) for law in extremal.draw_laws(channel, shares, growth, Fraction(0), acceptance))
 
 
 @pytest.mark.parametrize("growth", GROWTHS)
@@ -88,15 +76,15 @@ def test_the_printed_query_is_within_its_bound(growth: Fraction) -> None:
     """The paper's uncentred query with acceptance clipped to [0, 1] only: within the bound, of a tolerance half as large."""
     worst = 0.0
     for channel, shares in _cases(growth, 10):
-        q, p = channel[0], mixture(shares, channel)
+        q, p = channel[0], extremal.mixture(shares, channel)
         for tau in _taus(growth):
             half = tau / 2
-            for pattern in signs(len(q)):
+            for pattern in extremal.signs(len(q)):
                 answers = [(own / base - 1) / (growth - 1 / growth) + s * half for own, base, s in zip(p, q, pattern, strict=True)]
                 ratios = [1 + answer * (growth - 1 / growth) for answer in answers]
                 law = accepted_law(q, [min(Fraction(1), max(Fraction(0), ratio / growth)) for ratio in ratios])
                 distance = total_variation(law, p)
-                assert within_draw_bound(distance, growth, tau)
+                assert extremal.within_draw_bound(distance, growth, tau)
                 worst = max(worst, float(distance) / draw_distance(math.log(growth), float(half), centred=False))
     assert 0.3 < worst <= 1
 
@@ -117,10 +105,10 @@ def test_truncation_by_enumeration() -> None:
         assert total_variation(law, accepted_law(q, accept)) <= (1 - sum(a * b for a, b in zip(q, accept, strict=True))) ** trials
 
 
-def _tree(growths: tuple[Fraction, Fraction], seed: int) -> Tree:
+def _tree(growths: tuple[Fraction, Fraction], seed: int) -> extremal.Tree:
     generator = np.random.default_rng(seed)
-    second = [extremal_channel(growths[1], 4, 3, generator) for _ in range(2)]
-    return Tree(extremal_channel(growths[0], 4, 2, generator), second, random_law(4, generator), growths)
+    second = [extremal.extremal_channel(growths[1], 4, 3, generator) for _ in range(2)]
+    return extremal.Tree(extremal.extremal_channel(growths[0], 4, 2, generator), second, extremal.random_law(4, generator), growths)
 
 
 @pytest.mark.parametrize("growths", [(Fraction(3, 2), Fraction(2)), (Fraction(19, 7), Fraction(19, 7)), (Fraction(2), Fraction(9))])
@@ -144,7 +132,9 @@ def test_two_replies_with_wrong_constants() -> None:
     tree = _tree(growths, 0)
     truth = tree.law()
     assert next(tree.simulated(Fraction(0), lambda ratio, ceiling: acceptance(2 * ratio, ceiling))) != truth
-    independent = [a * b for a, second in zip(mixture(tree.shares, tree.first), tree.second, strict=True) for b in mixture(tree.shares, second)]
+    independent = [
+        a * b for a, second in zip(extremal.mixture(tree.shares, tree.first), tree.second, strict=True) for b in extremal.mixture(tree.shares, second)
+    ]
     assert independent != truth
 
 

@@ -16,15 +16,12 @@ from local_dp.bounds.simulations import density_error, draw_distance, relative_e
 from local_dp.domains import Domain, symbols
 from local_dp.errors import InputError, RefusedError
 from local_dp.experiments.claims.local.local_to_sq.laws import Memoised, TwoReplies, two_questions, two_replies_law
-from local_dp.interaction import Adaptive, Nonadaptive, run
+from local_dp.interaction import Adaptive, Nonadaptive, Watched, run
 from local_dp.noise import KeyedNoise
-from local_dp.oracles.local.aggregate import AggregateOracle
 from local_dp.oracles.local.asked import Cohort, Local, LocalPlay, LocalQuery, LocalRounds
-from local_dp.oracles.local.population import PopulationOracle
+from local_dp.oracles.local.oracles import AggregateOracle, PopulationOracle
 from local_dp.oracles.statistical.oracles import ExactOracle, RealQuery, StatisticalPlay, StatisticalQuery, StatisticalRounds
-from local_dp.oracles.watched import Watched
-from local_dp.populations.finite import Finite
-from local_dp.populations.table import Rows
+from local_dp.populations.finite import Finite, Rows
 from local_dp.queries.tables import Bounded, Category, Question
 from local_dp.randomizers.finite import FiniteChannel
 from local_dp.randomizers.frequencies.grr import GRR
@@ -35,8 +32,8 @@ from local_dp.randomizers.randomizer import Randomizer
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.records import Records
 from local_dp.tallies import Estimate, Tally
+from local_dp.theorems.from_sq import enough_clients, local_from_sq, one_random_query, put_to_records, split_budget, tight_clients
 from local_dp.theorems.likelihood import Joint, Observed, ceiling_after, likelihood_query, mean_ratio, total_variation
-from local_dp.theorems.local_from_sq import enough_clients, local_from_sq, one_random_query, put_to_records, split_budget, tight_clients
 from local_dp.theorems.sq_from_local import sq_from_local, sq_from_local_by_table
 from tests.support.inputs.builders import population_oracle, yes_records
 from tests.support.inputs.worlds import COLOUR, COLOURS, NUMBERS, WORLD, Biased, X, Y
@@ -184,9 +181,7 @@ def test_dependent_replies_follow_their_law() -> None:
 
 
 def test_a_second_reply_takes_its_ceiling_of_candidates() -> None:
-    """A reply conditional on another takes as many candidates as its acceptance constant says, geometrically: n c of them, within 5.1
-    standard deviations. The failure probability is 4e-7 at a fixed seed; with three quarters of the constant, which cuts likely replies
-    off, it is missed by 10 of them."""
+    """A conditional reply takes its acceptance constant c of candidates, n c within 5.1 deviations (4e-7); three quarters of it miss by 10."""
     epsilon, n, tolerance = 1.5, 1500, 0.01 / relative_error(3.0, 1.0)
     asked: list[int] = []
     run(sq_from_local(two_questions(epsilon, n), tolerance, 400, 6), _sized(asked))

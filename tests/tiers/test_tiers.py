@@ -14,13 +14,10 @@ from local_dp.experiments.tiers.execute import execute
 from local_dp.experiments.tiers.settings import Randomness, Settings, Tier
 from local_dp.interaction import Nonadaptive
 from local_dp.loss import split_epsilon
-from local_dp.oracles.local.aggregate import AggregateOracle
 from local_dp.oracles.local.asked import Cohort, LocalQuery
-from local_dp.populations.finite import bernoulli
-from local_dp.populations.population import Population
-from local_dp.populations.table import Rows
-from local_dp.protocols.local_protocol import LocalProtocol, PlainData, describe_estimate
-from local_dp.protocols.registry import PROTOCOLS
+from local_dp.oracles.local.oracles import AggregateOracle
+from local_dp.populations.finite import Population, Rows, bernoulli
+from local_dp.protocols.local_protocol import PROTOCOLS, LocalProtocol, PlainData, describe_estimate
 from local_dp.queries.tables import Category, Question
 from local_dp.randomizers.frequencies.hadamard import Hadamard
 from local_dp.randomizers.signs.binary_rr import BinaryRR

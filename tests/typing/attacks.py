@@ -6,17 +6,16 @@ Each `type: ignore` marks a claim that must NOT type-check: mypy reports it as u
 from typing import assert_type
 
 from local_dp.arrays import Bools, Floats
-from local_dp.attacks.reconstruction import least_squares, reconstruction
-from local_dp.attacks.tracing import BonehShaw, Pirates, Traced, tracing
+from local_dp.attacks import BonehShaw, Pirates, Traced, least_squares, reconstruction, tracing
 from local_dp.curator.account import TrustedOracle
 from local_dp.curator.clipped import NoisySum
 from local_dp.interaction import Nonadaptive, run
 from local_dp.oracles.local.asked import Local
-from local_dp.oracles.local.population import PopulationOracle
+from local_dp.oracles.local.oracles import PopulationOracle
 from local_dp.oracles.statistical.oracles import ExactOracle, Statistical
 from local_dp.records import Records
 from local_dp.theorems.curated import curated_from_sq
-from local_dp.theorems.local_from_sq import from_own_bits, one_query_each, one_sign_each
+from local_dp.theorems.from_sq import from_own_bits, one_sign_each
 
 Attack = Statistical[Bools]
 
@@ -37,7 +36,6 @@ def three_models(
     curated, local = curated_from_sq(attack, epsilons[0], len(public)), from_own_bits(attack, public, "secret", epsilons[1])
     assert_type(curated, Nonadaptive[NoisySum, int, Bools])
     assert_type(local, Local[Bools])
-    assert_type(one_query_each(attack, 1.0, 10, 1), Local[Bools])
     assert_type(one_sign_each(attack, 1.0, 10, 1), Local[Bools])
     return run(attack, exact), run(curated, trusted), run(local, clients)
 

@@ -57,9 +57,9 @@ from local_dp.curator.thresholds.rectangles import RankRectangles
 from local_dp.interaction import Adaptive, Nonadaptive, Oracle, run
 from local_dp.loss import Approximate, Concentrated, Loss, Pure
 from local_dp.oracles.local.asked import LocalQuery
-from local_dp.oracles.local.population import PopulationOracle
+from local_dp.oracles.local.oracles import PopulationOracle
 from local_dp.oracles.statistical.oracles import ExactOracle, Statistical, StatisticalRounds
-from local_dp.populations.population import Population
+from local_dp.populations.finite import Population
 from local_dp.records import Records
 from local_dp.tallies import Tally
 from local_dp.theorems.curated import curated_from_sq

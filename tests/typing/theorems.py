@@ -5,16 +5,14 @@ Each `type: ignore` marks a claim that must NOT type-check: mypy reports it as u
 
 from typing import assert_type
 
-from local_dp.learners.fourier import LowDegree, Polynomial
 from local_dp.learners.halfspaces import Halfspace, LogisticRegression, MarginDescent, Perceptron
-from local_dp.learners.moments import AtLeast, BayesRule, Centres, KMeans, LinearModel, LinearRegression, NaiveBayes, Thresholds
+from local_dp.learners.moments import AtLeast, BayesRule, Centres, KMeans, LinearModel, LinearRegression, LowDegree, NaiveBayes, Polynomial, Thresholds
 from local_dp.learners.rules import AllOf, Conjunctions, DecisionLists, RuleList, Stump, Stumps, Tree, Trees
 from local_dp.oracles.local.asked import Local, LocalRounds
 from local_dp.oracles.statistical.oracles import Statistical, StatisticalRounds
 from local_dp.protocols.learning.sgd import LocalSGD
 from local_dp.queries.encoded import Encoding
-from local_dp.theorems.local_from_sq import enough_clients, local_from_sq, one_random_query, split_budget, tight_clients
-from local_dp.theorems.on_table import among_complete, boolean_from_real, on_table
+from local_dp.theorems.from_sq import among_complete, boolean_from_real, enough_clients, local_from_sq, on_table, one_random_query, split_budget, tight_clients
 from local_dp.theorems.sq_from_local import sq_from_local, sq_from_local_by_table
 
 LNI = Local[str]

@@ -17,12 +17,11 @@ from local_dp.experiments.watch.events import POINTS, ROUNDS, ROWS, Scene, coeff
 from local_dp.masked.protocols import MaskedParityLearner, MaskedParityOneRound
 from local_dp.masked.queries import MaskedBent
 from local_dp.noise import KeyedNoise
-from local_dp.oracles.local import population
-from local_dp.oracles.local.population import PopulationOracle
+from local_dp.oracles.local import oracles
+from local_dp.oracles.local.oracles import PopulationOracle
 from local_dp.protocols.learning.sgd import LocalSGD
-from local_dp.protocols.local_protocol import LocalProtocol
+from local_dp.protocols.local_protocol import PROTOCOLS, LocalProtocol
 from local_dp.protocols.parity.ladder import LadderAgain
-from local_dp.protocols.registry import PROTOCOLS
 from local_dp.protocols.search.quantiles import Quantiles
 from local_dp.protocols.surveys.frequency import Frequency
 from local_dp.protocols.surveys.survey import Survey
@@ -83,7 +82,7 @@ def test_too_little_to_estimate_is_no_error() -> None:
 @pytest.mark.parametrize("tier", ["population", "aggregate", "hosts"])
 def test_a_run_shows_its_tallies_in_every_tier(tier: Tier, monkeypatch: pytest.MonkeyPatch) -> None:
     """In each tier the tallies shown hold all reports so far, the last are the run's own, and the page ends with its result."""
-    monkeypatch.setattr(population, "CHUNK", 100)
+    monkeypatch.setattr(oracles, "CHUNK", 100)
     scene, steps = _played(_settings(Survey(), 1000, tier))
     rounds = [each for each in steps if isinstance(each, RoundProgress)]
     assert [each.answered for each in rounds] == sorted(each.answered for each in rounds)

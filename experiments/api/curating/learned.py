@@ -13,14 +13,13 @@ from local_dp.interaction import Adaptive, Algorithm, Nonadaptive, Play, as_play
 from local_dp.learners.tabular import in_words, verdict
 from local_dp.loss import Loss
 from local_dp.oracles.statistical.oracles import StatisticalQuery
-from local_dp.populations.population import Population
-from local_dp.populations.table import Rows
+from local_dp.populations.finite import Population, Rows
 from local_dp.protocols.learning.learn import Learn, trivial, true_baseline, true_score, unit_of
 from local_dp.protocols.surveys.policies import Launch
 from local_dp.queries.encoded import Encoding
 from local_dp.records import Records
 from local_dp.theorems.curated import curated_from_sq
-from local_dp.theorems.on_table import among_complete, on_table
+from local_dp.theorems.from_sq import among_complete, on_table
 
 R = TypeVar("R")
 _TOLERANCE = 0.5  # of the verdicts: their noise is that of their share of the budget

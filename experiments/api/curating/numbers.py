@@ -17,9 +17,9 @@ from local_dp.experiments.api.declare import option
 from local_dp.experiments.api.tables import Bounds, ends_of
 from local_dp.experiments.api.trusted import ByMechanism, Task
 from local_dp.loss import Loss
-from local_dp.populations.population import Population
+from local_dp.populations.finite import Population
 from local_dp.protocols.surveys.policies import Launch, check_policy
-from local_dp.queries.numbers import STEPS
+from local_dp.queries.query import STEPS
 from local_dp.queries.tables import Bounded
 from local_dp.records import Records
 

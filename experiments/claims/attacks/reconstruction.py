@@ -9,7 +9,7 @@ import numpy as np
 
 from local_dp.accounting.rules import optimal_part
 from local_dp.arrays import Bools
-from local_dp.attacks.reconstruction import Decoder, least_largest, least_squares, random_subsets, reconstruction
+from local_dp.attacks import Decoder, least_largest, least_squares, random_subsets, reconstruction
 from local_dp.bounds.attacks import wrong_bits
 from local_dp.curator.account import Account, TrustedOracle
 from local_dp.draws import Draws
@@ -23,13 +23,13 @@ from local_dp.experiments.lab.statistics import Positive, Rate, positive_mean
 from local_dp.interaction import run
 from local_dp.loss import Pure, approximate
 from local_dp.noise import KeyedNoise
-from local_dp.oracles.local.population import PopulationOracle
+from local_dp.oracles.local.oracles import PopulationOracle
 from local_dp.oracles.statistical.oracles import BiasedOracle, ExactOracle
-from local_dp.populations import table as population
+from local_dp.populations import finite as population
 from local_dp.queries.subsets import SECRET, secret_bits
 from local_dp.records import Records
 from local_dp.theorems.curated import curated_from_sq
-from local_dp.theorems.local_from_sq import from_own_bits
+from local_dp.theorems.from_sq import from_own_bits
 
 RATIO, DELTA, SHARE = 4, 1e-6, 0.02  # queries to a row; the curator's delta; noise as a share of n
 NOISES = (0.25, 0.5, 0.75, 1.0, 1.5)  # in units of sqrt(n): the ends of the even noise

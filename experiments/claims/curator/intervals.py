@@ -22,7 +22,7 @@ from local_dp.experiments.lab.statistics import NOTHING, Normal, mean, positive_
 from local_dp.interaction import run
 from local_dp.loss import Pure
 from local_dp.noise import KeyedNoise
-from local_dp.oracles.local.aggregate import AggregateOracle
+from local_dp.oracles.local.oracles import AggregateOracle
 from local_dp.protocols.vectors.workload import PrefixSums
 
 EPSILON, DELTA = 1.0, 1e-6

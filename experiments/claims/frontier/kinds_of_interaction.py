@@ -19,13 +19,12 @@ from local_dp.experiments.lab.figure_text import figure_check
 from local_dp.experiments.lab.findings import Rows
 from local_dp.experiments.lab.minimal_clients import ClientCount, Search, measured_clients, reached_check
 from local_dp.experiments.lab.statistics import least_count
-from local_dp.interaction import Algorithm, run
+from local_dp.interaction import Algorithm, Watched, run
 from local_dp.ledger import Ledger
 from local_dp.loss import exp_epsilon
 from local_dp.noise import KeyedNoise
 from local_dp.oracles.local.asked import Cohort, LocalQuery
-from local_dp.oracles.local.population import PopulationOracle
-from local_dp.oracles.watched import Watched
+from local_dp.oracles.local.oracles import PopulationOracle
 from local_dp.protocols.parity.ladder import DEEPEST, LadderAgain, LadderInTurn, LadderOneRound
 from local_dp.queries.examples import PathStep
 from local_dp.randomizers.evidence import exact_ratio

@@ -23,8 +23,7 @@ from local_dp.experiments.lab.intervals import wilson
 from local_dp.experiments.lab.minimal_clients import ClientCount, NoCount, Search, exact_recovery, measured_clients, reached_check
 from local_dp.experiments.lab.statistics import Rate, least_count
 from local_dp.noise import stream_key
-from local_dp.protocols.local_protocol import LocalProtocol
-from local_dp.protocols.registry import find_protocol
+from local_dp.protocols.local_protocol import LocalProtocol, find_protocol
 
 EPSILON, TARGET = 1.0, 0.9
 DENY, MASKS, TWO, THREE, HALVING = "named suspects", "random masks", "two rounds", "three rounds", "halving"

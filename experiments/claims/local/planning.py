@@ -19,11 +19,10 @@ from local_dp.experiments.lab.minimal_clients import ClientCount, Search, measur
 from local_dp.experiments.lab.statistics import least_count
 from local_dp.interaction import Nonadaptive, run
 from local_dp.noise import stream_key
-from local_dp.oracles.local.aggregate import AggregateOracle
-from local_dp.populations.population import Population
-from local_dp.protocols.local_protocol import BETA, LocalProtocol, largest_error
-from local_dp.protocols.planning.local import plan_of, tolerance_of
-from local_dp.protocols.registry import find_protocol
+from local_dp.oracles.local.oracles import AggregateOracle
+from local_dp.populations.finite import Population
+from local_dp.protocols.local_protocol import BETA, LocalProtocol, find_protocol, largest_error
+from local_dp.protocols.planning.ways import plan_of, tolerance_of
 from local_dp.queries.query import Query
 from local_dp.randomizers.randomizer import Randomizer
 from local_dp.records import Records

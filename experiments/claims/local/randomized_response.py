@@ -19,8 +19,8 @@ from local_dp.experiments.lab.figure_text import figure_check
 from local_dp.experiments.lab.intervals import about, about_log, relative_error, slope
 from local_dp.experiments.lab.statistics import Normal, Positive
 from local_dp.interaction import run
-from local_dp.oracles.local.aggregate import AggregateOracle
-from local_dp.populations.table import Rows
+from local_dp.oracles.local.oracles import AggregateOracle
+from local_dp.populations.finite import Rows
 from local_dp.protocols.surveys.survey import Survey
 from local_dp.records import Records
 

@@ -23,17 +23,15 @@ from local_dp.experiments.lab.intervals import about_log, wilson
 from local_dp.experiments.lab.statistics import NO_FACTOR, Positive, Rate
 from local_dp.interaction import Algorithm, Nonadaptive, run
 from local_dp.noise import KeyedNoise
-from local_dp.oracles.local.aggregate import AggregateOracle
 from local_dp.oracles.local.asked import LocalQuery
-from local_dp.oracles.local.population import PopulationOracle
+from local_dp.oracles.local.oracles import AggregateOracle, PopulationOracle
 from local_dp.oracles.statistical.oracles import StatisticalQuery
-from local_dp.populations.finite import Finite
-from local_dp.populations.population import Population
+from local_dp.populations.finite import Finite, Population
 from local_dp.queries.tables import Question
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.records import Records
 from local_dp.tallies import Z95, Tally
-from local_dp.theorems.local_from_sq import ClientsFor, local_from_sq, one_random_query, split_budget, tight_clients
+from local_dp.theorems.from_sq import ClientsFor, local_from_sq, one_random_query, split_budget, tight_clients
 
 BETA = 0.05
 USERS_MEAN = 0.6

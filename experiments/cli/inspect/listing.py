@@ -11,8 +11,8 @@ from local_dp.errors import InputError, RefusedError, unknown
 from local_dp.experiments.api.declare import argument
 from local_dp.experiments.text.layout import held, paragraph, screen_width, shortened
 from local_dp.experiments.text.screen import SCREEN
-from local_dp.protocols.registry import PROTOCOLS
-from local_dp.queries.registry import QUERIES
+from local_dp.protocols.local_protocol import PROTOCOLS
+from local_dp.queries.query import QUERIES
 from local_dp.randomizers.registry import RANDOMIZERS
 
 

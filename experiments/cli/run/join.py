@@ -28,8 +28,7 @@ from local_dp.experiments.tiers.outcome import STAMP, Outcome
 from local_dp.experiments.tiers.over_bus import serve_run
 from local_dp.experiments.tiers.settings import MOST_CLIENTS, OnProgress, Randomness, Settings
 from local_dp.noise import Noise, SystemNoise
-from local_dp.populations.population import Population
-from local_dp.populations.table import Rows
+from local_dp.populations.finite import Population, Rows
 from local_dp.protocols.local_protocol import LocalProtocol
 from local_dp.sealing import UNSIGNED, Party
 from local_dp.server.journal import Journal

@@ -7,8 +7,7 @@ import click
 
 from local_dp.experiments.cli.fields import Command, Group, Option, first_line, instance_of, parameters_of, protocol_options
 from local_dp.experiments.text.layout import screen_width, shortened
-from local_dp.protocols.local_protocol import LocalProtocol
-from local_dp.protocols.registry import PROTOCOLS, find_protocol
+from local_dp.protocols.local_protocol import PROTOCOLS, LocalProtocol, find_protocol
 
 EVERYDAY = frozenset(("epsilon", "records", "clients", "seed", "private", "tier", "as_json", "plot", "run", "key", "roster"))  # listed by `--help`
 

@@ -19,14 +19,11 @@ from local_dp.experiments.lab.coverage.runs import FEW, Crowd, Drawn, Estimator,
 from local_dp.experiments.lab.coverage.stated import Stated
 from local_dp.experiments.lab.minimal_clients import minimal_clients
 from local_dp.experiments.lab.store import plain
-from local_dp.populations.finite import Finite
-from local_dp.populations.population import Population
+from local_dp.populations.finite import Finite, Population
 from local_dp.protocols.learning.learn import Learn, Lesson, unit_of
-from local_dp.protocols.local_protocol import LocalProtocol
-from local_dp.protocols.registry import PROTOCOLS
+from local_dp.protocols.local_protocol import PROTOCOLS, LocalProtocol
 from local_dp.protocols.search.quantiles import Located, Quantiles
-from local_dp.protocols.surveys.crosstab import Crosstab
-from local_dp.protocols.surveys.frequency import Frequency, Histogram, frequency_randomizer
+from local_dp.protocols.surveys.frequency import Crosstab, Frequency, Histogram, frequency_randomizer
 from local_dp.protocols.surveys.survey import StatisticalQueries, Survey
 from local_dp.protocols.vectors.mean_found import FoundMean, MeanFound, finding_clients
 from local_dp.protocols.vectors.mean_vector import Mean

@@ -11,11 +11,9 @@ from local_dp.arrays import Counts, Floats
 from local_dp.experiments.lab.coverage.repetition import AT_LEAST, COUNTED, Case, Runs
 from local_dp.interaction import Nonadaptive, run
 from local_dp.noise import KeyedNoise
-from local_dp.oracles.local.aggregate import AggregateOracle
 from local_dp.oracles.local.asked import LocalAlgorithm, LocalQuery
-from local_dp.oracles.local.population import PopulationOracle
-from local_dp.populations.finite import Finite
-from local_dp.populations.population import Population
+from local_dp.oracles.local.oracles import AggregateOracle, PopulationOracle
+from local_dp.populations.finite import Finite, Population
 from local_dp.randomizers.finite import FiniteChannel
 from local_dp.records import Records
 from local_dp.tallies import Z95, Estimate, Tally

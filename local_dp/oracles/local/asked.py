@@ -1,7 +1,7 @@
 """What a local oracle is asked, and how a client answers: record -> value -> report. Every tier's clients answer through `respond`."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from itertools import pairwise
@@ -14,7 +14,6 @@ from local_dp.errors import InputError
 from local_dp.interaction import Adaptive, Nonadaptive, Play, R
 from local_dp.ledger import Charge
 from local_dp.noise import Draw, KeyedNoise, Noise, public_coins
-from local_dp.oracles.local.sessions import Spoken
 from local_dp.queries.query import Query
 from local_dp.randomizers.randomizer import NO_COIN, Randomizer
 from local_dp.records import Records, chunks
@@ -39,6 +38,47 @@ class Cohort:
 
     def __len__(self) -> int:
         return self.stop - self.start
+
+
+class Spoken:
+    """For each session, one bit a client: whether it has answered one of its rounds by something else than silence.
+
+    The clients keep it to themselves: no refusal, charge or message depends on it. Once there is room, threads may note chunks that share no byte.
+    """
+
+    def __init__(self) -> None:
+        self._bits: dict[str, Words] = {}
+
+    def copy(self, sessions: Iterable[str]) -> "Spoken":
+        """Another one, of these sessions alone."""
+        twin = Spoken()
+        twin._bits = {session: self._bits[session].copy() for session in sessions if session in self._bits}
+        return twin
+
+    def reserve(self, session: str, clients: int) -> None:
+        """Makes room for the clients 0..clients."""
+        held = self._bits.get(session, np.zeros(0, dtype=np.uint8))
+        if 8 * len(held) < clients:
+            self._bits[session] = np.concatenate([held, np.zeros(-(-clients // 8) - len(held), dtype=np.uint8)])
+
+    def once_only(self, session: str, silence: int, start: int, values: Ints) -> Ints:
+        """The values that the clients from `start` on may report: silence for each that has spoken. Those that speak now are noted. No branch on any of it."""
+        first, stop = start // 8, start + len(values)
+        self.reserve(session, stop)
+        bytes_of = self._bits[session][first : -(-stop // 8)]
+        bits = np.unpackbits(bytes_of, bitorder="little").view(np.bool_)
+        spoken: Bools = bits[start - 8 * first : stop - 8 * first]
+        told: Ints = np.where(spoken, values.dtype.type(silence), values)
+        spoken |= told != silence
+        bytes_of[:] = np.packbits(bits, bitorder="little")
+        return told
+
+    def bits(self, session: str) -> bytes:
+        """Of all clients of a session, eight to a byte, the first in its lowest bit."""
+        return self._bits[session].tobytes()
+
+    def restore(self, session: str, bits: bytes) -> None:
+        self._bits[session] = np.frombuffer(bits, dtype=np.uint8).copy()
 
 
 @dataclass(frozen=True)
@@ -107,10 +147,7 @@ def check_disjoint(queries: tuple[LocalQuery, ...]) -> None:
 
 
 def respond(query: LocalQuery, records: Records, start: int, noise: Noise, which: Draw, coins: bytes, spoken: Spoken, place: int) -> Words:
-    """The reports of the clients start..start + len(records): record -> value -> report. In `spoken` they have the places from `place` on.
-
-    Only a simulation raises the error of a query: from a client that answers in private, it would reveal something about a record.
-    """
+    """The reports of the clients from `start` on: record -> value -> report, with places in `spoken` from `place` on. Simulations raise query errors."""
     values = _values_in_parts(query.query, records, isinstance(noise, KeyedNoise))
     return randomize(query, said(query, values, spoken, place), start, noise, which, coins)
 

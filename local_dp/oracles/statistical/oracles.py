@@ -9,12 +9,10 @@ import numpy as np
 
 from local_dp.arrays import Counts, Floats
 from local_dp.errors import InputError, RefusedError
-from local_dp.interaction import Adaptive, Nonadaptive, Oracle, Play, R
-from local_dp.oracles.watched import Watched
-from local_dp.populations.finite import Finite
-from local_dp.populations.population import Population
+from local_dp.interaction import Adaptive, Nonadaptive, Oracle, Play, R, Watched
+from local_dp.populations.finite import Finite, Population
 from local_dp.queries.query import Query
-from local_dp.records import Records, chunks
+from local_dp.records import Records
 
 
 @dataclass(frozen=True)
@@ -101,10 +99,7 @@ def legal(oracle: Oracle[StatisticalQuery, float], population: Population) -> Wa
 
 
 class NoisyOracle(ExactOracle):
-    """Answers with the expectation plus normal noise of standard deviation `sd` on the [-1, 1] scale: what an attack is up against, not a private release.
-
-    Tolerances are not kept. Noise in floats protects nobody; a curator's answers come from `TrustedOracle`.
-    """
+    """Expectations plus normal noise `sd` in [-1, 1], beyond tolerances: what an attack is up against, and not private (that is `TrustedOracle`)."""
 
     def __init__(self, population: Population, sd: float, generator: np.random.Generator) -> None:
         super().__init__(population)
@@ -113,27 +108,6 @@ class NoisyOracle(ExactOracle):
 
     def answer_one(self, query: StatisticalQuery) -> float:
         return super().answer_one(query) + self.sd * float(self.generator.normal())
-
-
-CHUNK = 1 << 16
-
-
-class EmpiricalOracle(SQOracle):
-    """Answers with the mean over the first n individuals of the population: one sample, reused by every query.
-
-    Within tau of the expectation except with probability 2 exp(-n tau^2 / 2) for a query fixed beforehand (Hoeffding).
-    """
-
-    def __init__(self, population: Population, n: int) -> None:
-        super().__init__()
-        if not 1 <= n <= population.size:
-            raise InputError(f"the sample has n = {n}; give from 1 to the population's {population.size}")
-        self.population = population
-        self.n = n
-
-    def answer_one(self, query: StatisticalQuery) -> float:
-        sums = (query.numerators(self.population.batch(start, stop)).sum() for start, stop in chunks(0, self.n, CHUNK))
-        return int(sum(sums)) / (self.n * query.span)
 
 
 SPAN = 1 << 30

@@ -20,9 +20,7 @@ from local_dp.learners.tabular import TABULAR, Seen, Verdict, in_words, seen_by,
 from local_dp.loss import nano_epsilon
 from local_dp.oracles.local.asked import Cohort, LocalAlgorithm, LocalPlay, LocalQuery, LocalRounds
 from local_dp.oracles.statistical.oracles import ExactOracle, StatisticalQuery
-from local_dp.populations.finite import Finite
-from local_dp.populations.population import Population
-from local_dp.populations.table import weighted_records
+from local_dp.populations.finite import Finite, Population, weighted_records
 from local_dp.protocols.local_protocol import BETA, LocalProtocol, PlainData, parameter
 from local_dp.protocols.surveys.policies import Launch
 from local_dp.protocols.vectors.mean_found import LEARNING, Range, finding_clients, locate, range_clients
@@ -30,8 +28,7 @@ from local_dp.queries.encoded import Encoding, check_bounds, encoded, question_i
 from local_dp.queries.questions import columns_of
 from local_dp.records import Records
 from local_dp.tallies import Estimate
-from local_dp.theorems.local_from_sq import local_from_sq, local_query
-from local_dp.theorems.on_table import LEAST, among_complete, completeness, on_table
+from local_dp.theorems.from_sq import LEAST, among_complete, completeness, local_from_sq, local_query, on_table
 
 HALF = normal_quantile(0.0125)  # of an interval that misses half as often as one of 95 %
 

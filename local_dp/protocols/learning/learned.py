@@ -17,14 +17,13 @@ from local_dp.hardness.margins import Margin
 from local_dp.interaction import Adaptive, Nonadaptive
 from local_dp.learners.examples import TRIED, Task
 from local_dp.oracles.local.asked import Cohort, Local, LocalAlgorithm, LocalPlay, LocalQuery
-from local_dp.populations.finite import Finite
-from local_dp.populations.population import Population
+from local_dp.populations.finite import Finite, Population
 from local_dp.protocols.local_protocol import BETA, LocalProtocol, PlainData, parameter
 from local_dp.queries.examples import ParityExample
 from local_dp.randomizers.signs.characters import Characters, mask_set
 from local_dp.records import Records
 from local_dp.tallies import Tally
-from local_dp.theorems.local_from_sq import local_from_sq
+from local_dp.theorems.from_sq import local_from_sq
 
 MODELS = {"NASQ": "LNI", "SQ": "LI"}
 HELP = {  # of the learners' parameters, the same for all learners
@@ -176,7 +175,7 @@ def vote(margin: Margin, epsilon: float, clients: int) -> Local[Floats]:
 
     A prediction for x draws one client and uses its report: the mean prediction h(x) is the sum of these shares times (-1)^<s, x>.
     Privacy: each client answers once, by randomized response, epsilon-locally private. Utility: E_D[y h] > 0 with probability p, for every concept and every
-    law D, with C^2 MC^2 p / (1 - p) clients (`bounds.margins.vote_clients`). Cost: one bit a client, one round. t b <= 12, and b a power of two.
+    law D, with C^2 MC^2 p / (1 - p) clients (`bounds.interaction.vote_clients`). Cost: one bit a client, one round. t b <= 12, and b a power of two.
     """
     concepts = margin.concepts
     masks = {S: np.unique(concepts.masks(S)) for S in cohorts(margin, clients)}

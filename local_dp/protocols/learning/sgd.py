@@ -21,10 +21,9 @@ from local_dp.learners.examples import BARELY, error_rate, skewed_examples
 from local_dp.learners.halfspaces import Halfspace, check_margin
 from local_dp.learners.learner import features
 from local_dp.oracles.local.asked import Cohort, LocalPlay, LocalQuery, LocalRounds
-from local_dp.populations.finite import Finite
-from local_dp.populations.population import Population
+from local_dp.populations.finite import Finite, Population
 from local_dp.protocols.local_protocol import LocalProtocol, PlainData, parameter
-from local_dp.queries.numbers import STEPS, written
+from local_dp.queries.query import STEPS, written
 from local_dp.queries.vectors import Descent, DescentVector
 from local_dp.randomizers.numbers.rounded import OneBitMean
 from local_dp.randomizers.vectors.coordinates import NearestDirection, SampledSigns

@@ -11,8 +11,8 @@ from local_dp.errors import InputError
 from local_dp.interaction import Adaptive, Nonadaptive, Repeated
 from local_dp.loss import split_epsilon
 from local_dp.oracles.local.asked import Cohort, Local, LocalPlay, LocalQuery, LocalRounds
+from local_dp.populations.finite import Population
 from local_dp.populations.parity import LadderPopulation
-from local_dp.populations.population import Population
 from local_dp.protocols.local_protocol import BETA, LocalProtocol, PlainData, parameter
 from local_dp.queries.examples import MOST_LEVELS, PathStep
 from local_dp.randomizers.repeated.memoised import OneOfRounds
@@ -22,10 +22,7 @@ DEEPEST = 12  # levels in one round: 2^12 questions are what a request holds
 
 
 def ways_on(node: str, levels: int, clients: range, randomizer: OneOfRounds, session: str = "") -> tuple[LocalQuery, ...]:
-    """Queries about the path to `node` and each of its 2^levels continuations, with equal parts of the clients.
-
-    Raises InputError where there are more continuations than clients, or more than a request holds.
-    """
+    """Queries about `node`'s 2^levels continuations, with equal parts of the clients. Raises InputError for more than clients or a request hold."""
     many = 1 << levels
     if levels > DEEPEST or many > len(clients):
         raise InputError(f"{levels} levels in one round are {many} questions; give each a client of its own, of {len(clients)}, and at most {DEEPEST} levels")
@@ -50,10 +47,7 @@ class Heard:
             self.scores.append((query.query.path, query.query.first, confirmed - denied))
 
     def step(self, node: str) -> str:
-        """The step from a node that more clients confirm.
-
-        Clients of other levels answer about other steps, and equally for both steps of this level: on average they add nothing, for all tables.
-        """
+        """The step from a node that more clients confirm; clients of other levels add nothing on average, whatever the tables hold."""
         level = len(node)
         score = sum(more if path[level] == "1" else -more for path, first, more in self.scores if first <= level < len(path) and path.startswith(node))
         return "1" if score > 0 else "0"
@@ -67,10 +61,7 @@ class Heard:
 
 @dataclass(frozen=True)
 class _Ladder(LocalProtocol[str]):
-    """The common problem: level i < k has a hidden table of 2^i bits, and each client has the table of one uniform level.
-
-    From the root, the bit at a node is the step to the next.
-    """
+    """Level i < k has a hidden table of 2^i bits, the steps at its nodes; each client has the table of one uniform level."""
 
     k: int = parameter(4, "the levels, from 1 to 16", unit="levels")
 

@@ -16,8 +16,8 @@ from local_dp.cube import places_of
 from local_dp.interaction import Adaptive
 from local_dp.noise import philox_words, stream_key
 from local_dp.oracles.local.asked import Cohort, Local, LocalPlay, LocalQuery, LocalRounds, ask_all
+from local_dp.populations.finite import Population
 from local_dp.populations.parity import ParityPopulation
-from local_dp.populations.population import Population
 from local_dp.protocols.local_protocol import BETA, LocalProtocol, PlainData, parameter
 from local_dp.queries.examples import ParityExample
 from local_dp.randomizers.signs.characters import Characters, Deny, mask_set
@@ -122,10 +122,7 @@ def in_words(r: int) -> str:
 
 
 def log_likelihoods(randomizer: Characters, tally: Tally) -> Floats:
-    """ln Pr[tally | r = s] - ln Pr[tally | r is not listed] for each listed mask s: its reports are +1 with probability (1 + 1/C) / 2 instead of 1/2.
-
-    Raises InputError without answers.
-    """
+    """ln Pr[tally | r = s] - ln Pr[tally | r not listed] of each listed s, whose reports are +1 with probability (1 + 1/C) / 2. Raises InputError."""
     plus, minus = tally.weights.T
     return np.asarray(plus * math.log1p(1 / randomizer.gain) + minus * math.log1p(-1 / randomizer.gain))
 
@@ -134,9 +131,8 @@ def log_likelihoods(randomizer: Characters, tally: Tally) -> Floats:
 class ParityDeny(ParityProtocol):
     """Learns the parity r over {0,1}^d in one round: each client names a parity, more often one that its example rules out; r is named least.
 
-    Privacy: each client answers once, epsilon-locally private. Utility: exact with probability 90 % for 17 C^2 2^d clients at d = 8 and epsilon 1, some 15 %
-    fewer than with random masks; up to ln 3 the best of one round up to a factor that tends to 1 as d grows (limits 12.2). Cost: d bits a client, one round,
-    no public coin. 1 <= d <= 12.
+    Privacy: each client answers once, epsilon-locally private. Utility: exact with probability 90 % for 17 C^2 2^d clients at d = 8 and epsilon 1, 15 % fewer
+    than with random masks; up to ln 3 nearly the best of one round as d grows (limits 12.2). Cost: d bits, one round, no public coin. 1 <= d <= 12.
     """
 
     name: ClassVar[str] = "parity-deny"

@@ -15,9 +15,7 @@ from local_dp.interaction import Adaptive, Nonadaptive
 from local_dp.loss import nano_epsilon
 from local_dp.noise import philox_words, stream_key
 from local_dp.oracles.local.asked import Cohort, Local, LocalPlay, LocalQuery, LocalRounds
-from local_dp.populations.finite import Strings
-from local_dp.populations.population import Population
-from local_dp.populations.table import Rows
+from local_dp.populations.finite import Population, Rows, Strings
 from local_dp.protocols.local_protocol import BETA, LocalProtocol, PlainData, describe_estimate, parameter
 from local_dp.protocols.surveys.frequency import frequency_randomizer
 from local_dp.protocols.surveys.policies import Launch

@@ -17,14 +17,12 @@ from local_dp.errors import InputError
 from local_dp.interaction import Adaptive
 from local_dp.loss import nano_epsilon
 from local_dp.oracles.local.asked import Cohort, LocalPlay, LocalQuery, LocalRounds
-from local_dp.populations.finite import Finite
-from local_dp.populations.population import Population
-from local_dp.populations.table import weighted_records
+from local_dp.populations.finite import Finite, Population, weighted_records
 from local_dp.postprocessing.steps import ascending
 from local_dp.protocols.local_protocol import BETA, LocalProtocol, PlainData, parameter
 from local_dp.protocols.surveys.policies import Launch
 from local_dp.queries.cells import Below, Binned
-from local_dp.queries.numbers import STEPS
+from local_dp.queries.query import STEPS
 from local_dp.randomizers.numbers.rounded import OneBitMean
 from local_dp.randomizers.signs.prefix_signs import MAX_K, PrefixSigns, correlation, excess
 from local_dp.records import Records

@@ -13,8 +13,7 @@ from local_dp.errors import InputError
 from local_dp.loss import nano_epsilon
 from local_dp.noise import philox_words, stream_key
 from local_dp.oracles.local.asked import Local, ask_all
-from local_dp.populations.finite import Finite
-from local_dp.populations.population import Population
+from local_dp.populations.finite import Finite, Population
 from local_dp.protocols.local_protocol import BETA, LocalProtocol, PlainData, parameter
 from local_dp.protocols.surveys.policies import Launch
 from local_dp.queries.tables import Category

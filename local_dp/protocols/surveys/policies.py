@@ -31,10 +31,7 @@ class Launch:
             object.__setattr__(self, "records", self.records.schema())
 
     def refuse(self, policy: str, lost: Callable[[], Bools], what: str, choices: str) -> None:
-        """Raises InputError where the policy is "refuse" and some record is affected, or in a private run may be.
-
-        `lost` finds the affected records; in a private run it is not called.
-        """
+        """Raises InputError where the policy is "refuse" and `lost` finds an affected record, or a private run, which does not look, may have one."""
         if policy != "refuse":
             return
         if self.private:

@@ -18,8 +18,7 @@ from local_dp.errors import InputError
 from local_dp.interaction import Nonadaptive
 from local_dp.oracles.local.asked import Local, ask_all
 from local_dp.oracles.statistical.oracles import Statistical, StatisticalQuery
-from local_dp.populations.finite import Finite, bernoulli
-from local_dp.populations.population import Population
+from local_dp.populations.finite import Finite, Population, bernoulli
 from local_dp.protocols.local_protocol import BETA, LocalProtocol, MeanProtocol, PlainData, describe_estimate, parameter
 from local_dp.protocols.surveys.frequency import Conditional, frequency_randomizer
 from local_dp.protocols.surveys.policies import Launch
@@ -32,7 +31,7 @@ from local_dp.randomizers.registry import RANDOMIZERS
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.records import Records
 from local_dp.tallies import Z95, Estimate, Ratio, Tally
-from local_dp.theorems.local_from_sq import enough_clients, local_from_sq
+from local_dp.theorems.from_sq import enough_clients, local_from_sq
 
 MAX_SYNTHETIC = 10
 

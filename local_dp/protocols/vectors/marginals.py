@@ -20,8 +20,7 @@ from local_dp.interaction import Nonadaptive
 from local_dp.loss import nano_epsilon
 from local_dp.noise import philox_words, stream_key
 from local_dp.oracles.local.asked import Cohort, Local, LocalQuery
-from local_dp.populations.finite import Finite
-from local_dp.populations.population import Population
+from local_dp.populations.finite import Finite, Population
 from local_dp.postprocessing.steps import AgreeingLaws
 from local_dp.protocols.local_protocol import BETA, LocalProtocol, PlainData, describe_estimate, parameter
 from local_dp.protocols.surveys.frequency import frequency_randomizer

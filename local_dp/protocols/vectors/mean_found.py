@@ -18,9 +18,7 @@ from local_dp.errors import InputError
 from local_dp.interaction import Adaptive
 from local_dp.loss import nano_epsilon
 from local_dp.oracles.local.asked import Cohort, LocalPlay, LocalQuery, LocalRounds
-from local_dp.populations.finite import Finite
-from local_dp.populations.population import Population
-from local_dp.populations.table import weighted_records
+from local_dp.populations.finite import Finite, Population, weighted_records
 from local_dp.postprocessing.steps import ascending
 from local_dp.protocols.local_protocol import BETA, LocalProtocol, PlainData, describe_estimate, parameter, plain
 from local_dp.protocols.surveys.frequency import frequency_randomizer
@@ -76,9 +74,8 @@ def range_clients(epsilon: float) -> int:
 def locate(columns: Sequence[str], epsilon: float, clients: Cohort, rounds: int = 2) -> LocalPlay[tuple[Range, ...]]:
     """A range for each column that leaves out few of its values; missing values do not count.
 
-    The first round counts signs and magnitudes: 0 or +-2^m, -16 <= m <= 44. The others count places in the range that the round before found. Fresh clients
-    for every column and round. Privacy: epsilon for each client. Utility: see `finding_clients` and `range_clients`. Source: dyadic ranges, by factorised
-    prefix sums.
+    The first round counts signs and magnitudes: 0 or +-2^m, -16 <= m <= 44. The others count places in the range found before. Fresh clients for every column
+    and round. Privacy: epsilon. Utility: `finding_clients`, `range_clients`. Source: dyadic ranges, by factorised prefix sums.
     """
     ends = [clients.start + len(clients) * part // (rounds * len(columns)) for part in range(rounds * len(columns) + 1)]
     cohorts = starmap(Cohort, pairwise(ends))
@@ -218,10 +215,7 @@ def widest(clear: Bools) -> Range:
 
 
 def adjusted(wide: Range, cell: Cell, prefixes: Estimate) -> Range:
-    """The range by the shares below each edge: cut where little lies beyond, extended to where something lies beyond.
-
-    Each end is cut where at most the share CUT lies beyond with confidence and nothing is seen there, then widened by the margin within `wide`.
-    """
+    """The range cut at each end where at most the share CUT lies beyond with confidence, and nothing is seen; then widened by the margin, in `wide`."""
     edges, error = np.array(cell.edges), prefixes.standard_error[:-1]
     below = ascending(prefixes.value[:-1])
     present, far = below[-1], normal_quantile(HEAVY / len(edges))

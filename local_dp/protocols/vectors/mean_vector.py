@@ -20,14 +20,12 @@ from local_dp.interaction import Nonadaptive
 from local_dp.learners.learner import features
 from local_dp.loss import nano_epsilon
 from local_dp.oracles.local.asked import Cohort, Local, LocalQuery, ask_all
-from local_dp.populations.finite import Finite
-from local_dp.populations.population import Population
-from local_dp.populations.table import weighted_records
+from local_dp.populations.finite import Finite, Population, weighted_records
 from local_dp.protocols.local_protocol import BETA, LocalProtocol, MeanProtocol, PlainData, describe_estimate, parameter
 from local_dp.protocols.surveys.frequency import Conditional
 from local_dp.protocols.surveys.policies import Launch
 from local_dp.queries.cells import Grouped
-from local_dp.queries.numbers import STEPS, matrix
+from local_dp.queries.query import STEPS, matrix
 from local_dp.queries.tables import Bounded
 from local_dp.queries.vectors import Coordinates
 from local_dp.randomizers.numbers.rounded import OneBitMean, rounded_randomizer

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from local_dp.arrays import Floats
-from local_dp.attacks.reconstruction import least_squares
+from local_dp.attacks import least_squares
 from local_dp.bounds.attacks import wrong_bits
 from local_dp.experiments.claims.attacks import reconstruction
 from local_dp.experiments.claims.attacks.reconstruction import EXPERIMENT, Models, Noise
 from local_dp.loss import Pure
-from local_dp.theorems.local_from_sq import from_own_bits
+from local_dp.theorems.from_sq import from_own_bits
 from tests.support.runs.quick import Quick, Twin, lost
 
 QUICK = Quick(EXPERIMENT)

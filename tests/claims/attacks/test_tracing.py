@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from local_dp.arrays import Bools
-from local_dp.attacks.tracing import STRATEGIES, Signer, Traced, traced, traitor_tracing
+from local_dp.attacks import STRATEGIES, Signer, Traced, traced, traitor_tracing
 from local_dp.bounds.attacks import traced_length
 from local_dp.experiments.claims.attacks.tracing import claim, signed
 from local_dp.experiments.claims.attacks.tracing.claim import EXPERIMENT, MODELS, Codes, Means, Traitors
@@ -45,8 +45,8 @@ UNMARKED = {"marked": lambda rows, wish: STRATEGIES["coin flips"](rows, np.rando
 ONE_TAG = {"_tags": lambda signer, messages: 0 * messages}
 ROWS, KEYS, CAUGHT, SCORES = ("Of rows made from",), ("The holder of the keys",), ("Of 6 c^2",), ("who interleave",)
 TWINS = [
-    Twin("a score against one half", None, {"local_dp.attacks.tracing.traced": half_scored}, (Means,), ("From exact means",)),
-    Twin("a third of the means unused", None, {"local_dp.attacks.tracing.traced": a_third_unused}, (Means,), ("From exact means",)),
+    Twin("a score against one half", None, {"local_dp.attacks.traced": half_scored}, (Means,), ("From exact means",)),
+    Twin("a third of the means unused", None, {"local_dp.attacks.traced": a_third_unused}, (Means,), ("From exact means",)),
     Twin("a third of the code unused", claim, {"traced": a_third_unused}, (Codes,), SCORES),
     Twin("a code two thirds as long", claim, {"traced_length": lambda *code: 2 * traced_length(*code) // 3}, (Codes,), SCORES),
     Twin("a curator without noise", MODELS, {"a curator": MODELS["exact means"]}, (Means,), ("From means that err",)),

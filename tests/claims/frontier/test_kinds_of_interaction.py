@@ -12,8 +12,8 @@ from local_dp.experiments.claims.frontier import kinds_of_interaction as kinds
 from local_dp.experiments.claims.frontier.kinds_of_interaction import AGAIN, BELOW, EXPERIMENT, IN_TURN, ONE_ROUND, Count, Loss, Users, Way
 from local_dp.interaction import run
 from local_dp.noise import KeyedNoise
-from local_dp.oracles.local.population import PopulationOracle
-from local_dp.oracles.local.sessions import Spoken
+from local_dp.oracles.local.asked import Spoken
+from local_dp.oracles.local.oracles import PopulationOracle
 from local_dp.protocols.parity.ladder import ways_on
 from local_dp.randomizers.repeated.memoised import OneOfRounds
 from tests.support.runs.quick import Quick, Twin

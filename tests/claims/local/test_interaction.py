@@ -15,8 +15,8 @@ from local_dp.experiments.lab.cross_check import CrossCheck, Refusal
 from local_dp.experiments.lab.minimal_clients import ClientCount, NoCount
 from local_dp.experiments.lab.store import plain
 from local_dp.interaction import Adaptive
-from local_dp.learners.fourier import LowDegree
-from local_dp.theorems.local_from_sq import local_from_sq
+from local_dp.learners.moments import LowDegree
+from local_dp.theorems.from_sq import local_from_sq
 from tests.support.long import short
 
 Measured = list[tuple[Any, Any]]

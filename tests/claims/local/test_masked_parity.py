@@ -21,7 +21,7 @@ from local_dp.interaction import Adaptive, Play
 from local_dp.masked.population import Concept, MaskedParityPopulation
 from local_dp.masked.protocols import MaskedParityLearner, MaskedParityList
 from local_dp.oracles.local.asked import Cohort, LocalQuery
-from local_dp.protocols.registry import find_protocol
+from local_dp.protocols.local_protocol import find_protocol
 from local_dp.randomizers import finite
 from local_dp.tallies import Tally
 

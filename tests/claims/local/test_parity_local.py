@@ -11,7 +11,7 @@ from local_dp.experiments.lab.cross_check import CrossCheck, Crossing
 from local_dp.experiments.lab.findings import Rows
 from local_dp.experiments.lab.minimal_clients import ClientCount, Search
 from local_dp.interaction import Nonadaptive
-from local_dp.protocols.registry import PROTOCOLS
+from local_dp.protocols.local_protocol import PROTOCOLS
 from local_dp.randomizers import finite
 
 pytestmark = pytest.mark.long

@@ -9,7 +9,7 @@ import pytest
 from local_dp.bounds.response import binomial_tail, response_gain
 from local_dp.experiments.claims.local.planning import EPSILONS, EXPERIMENT, IN_ROUNDS, SIZES, TASKS, Planned
 from local_dp.experiments.lab.minimal_clients import ClientCount, NoCount
-from local_dp.protocols.planning.local import plan_of
+from local_dp.protocols.planning.ways import plan_of
 from local_dp.protocols.surveys.survey import Survey
 from tests.support.long import short
 

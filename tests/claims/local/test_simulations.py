@@ -24,8 +24,8 @@ from local_dp.randomizers import finite
 from local_dp.randomizers.finite import flip_weight
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.records import Records
+from local_dp.theorems.from_sq import tight_clients
 from local_dp.theorems.likelihood import Observed, acceptance, density, likelihood_query
-from local_dp.theorems.local_from_sq import tight_clients
 from tests.support.runs.quick import lost
 from tests.support.runs.shared import Once
 
@@ -113,7 +113,7 @@ def weights(reply: Observed) -> Floats:
 
 
 RESPONSE = "randomized response"
-PROTOCOL, SIMULATION = import_module("local_dp.theorems.local_from_sq"), import_module("local_dp.theorems.sq_from_local")
+PROTOCOL, SIMULATION = import_module("local_dp.theorems.from_sq"), import_module("local_dp.theorems.sq_from_local")
 COHORT = "Cohort"
 TWICE = ((finite, "flip_weight", lambda nano, bits: flip_weight(2 * nano, bits)),)
 NO_GAIN = ((BinaryRR, "gain", 1.0),)

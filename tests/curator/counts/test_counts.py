@@ -33,7 +33,7 @@ from local_dp.errors import RefusedError
 from local_dp.interaction import Nonadaptive, run
 from local_dp.loss import NANO, Approximate, Pure, approximate, exp_epsilon
 from local_dp.noise import KeyedNoise
-from local_dp.populations.table import Rows
+from local_dp.populations.finite import Rows
 from local_dp.queries.tables import Question
 from local_dp.records import Records
 from tests.support.mechanisms.paths import follows, law_of

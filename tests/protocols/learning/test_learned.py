@@ -16,13 +16,12 @@ from local_dp.learners import examples
 from local_dp.learners.examples import tasks
 from local_dp.learners.halfspaces import Halfspace
 from local_dp.noise import KeyedNoise
-from local_dp.oracles.local.aggregate import AggregateOracle
-from local_dp.oracles.local.population import PopulationOracle
+from local_dp.oracles.local.oracles import AggregateOracle, PopulationOracle
 from local_dp.populations.concepts import FUNCTIONS, BlockClass
 from local_dp.populations.finite import Finite
 from local_dp.protocols.learning.learned import Learned, Lesson, advantage, hard_examples, shares_of_clients, vote
 from local_dp.protocols.learning.sgd import Gradients, LocalSGD, gradients_of
-from local_dp.protocols.registry import PROTOCOLS
+from local_dp.protocols.local_protocol import PROTOCOLS
 
 NAMES = [f"learn-{name}" for name in tasks()]
 
@@ -88,8 +87,7 @@ def test_squared_correlations_are_large_for_every_concept_and_law(function: str,
 
 @pytest.mark.parametrize("function", FUNCTIONS)
 def test_random_halfspaces_do_for_every_class(function: str) -> None:
-    """The mean square of how a random halfspace of the vectors correlates with a concept is at least (2 / pi) / MC^2, by the arcsine of their products; and
-    it is that mean square, within 5 standard errors over 20,000 directions."""
+    """A random halfspace's mean square correlation is at least (2 / pi) / MC^2, by an arcsine kernel, and is that within 5 errors of 20,000 draws."""
     found, generator = margin(BlockClass(function, 2, 3)), np.random.default_rng(8)
     told, points = found.concepts.signs()[found.concepts.told()].astype(np.float64), vectors(found)[1]
     points /= np.linalg.norm(points, axis=1, keepdims=True)
@@ -103,8 +101,7 @@ def test_random_halfspaces_do_for_every_class(function: str) -> None:
 
 @pytest.mark.parametrize("function", ["odd-max-bit", "parity"])
 def test_it_is_right_more_often_than_wrong(function: str) -> None:
-    """With the proven number of clients, under the hardest law, in 54 of 60 runs: it fails in about one of 500, so a right program fails here less than once
-    in 10^9. Words turned round are not."""
+    """With the proven clients, under the hardest law, in 54 of 60 runs (it fails in one of 500: less than once in 10^9); words turned round are not."""
     found = margin(BlockClass(function, 3, 2))
     clients = vote_clients(found.at_most**2, 1.0)
     runs = [run(vote(found, 1.0, clients), AggregateOracle(hard_examples(found, clients, 0), np.random.default_rng(seed), 1.0)) for seed in range(60)]
@@ -127,8 +124,7 @@ NORMAL = [1, 2, 1, 1, 3, 1, 1, 2]
 def exact(population: Finite, weights: Floats) -> Floats:
     """Minus the gradient of the hinge loss in the population."""
     x, y = np.stack([population.kinds.numbers(f"x{place}") for place in range(len(weights))]), population.kinds.numbers("y")
-    mean: Floats = x @ (population.shares * y * (y * (weights @ x) < 1))
-    return mean
+    return np.asarray(x @ (population.shares * y * (y * (weights @ x) < 1)))
 
 
 def told(way: Gradients, seed: int, weights: Floats) -> tuple[Floats, Floats]:

@@ -7,22 +7,15 @@ import numpy as np
 import pytest
 
 from local_dp.arrays import Floats
+from local_dp.bounds import parity
 from local_dp.bounds.interaction import few_rounds_plan, few_rounds_success
-from local_dp.bounds.parity import (
-    parity_deny_success,
-    parity_halving_clients,
-    parity_interactive_bound,
-    parity_masks_bound,
-    parity_one_round_bound,
-    parity_one_round_clients,
-)
 from local_dp.bounds.response import response_gain
 from local_dp.errors import InputError, RefusedError
 from local_dp.experiments.lab.minimal_clients import exact_recovery
 from local_dp.interaction import run
 from local_dp.noise import KeyedNoise
 from local_dp.oracles.local.asked import Cohort, LocalQuery
-from local_dp.oracles.local.population import PopulationOracle
+from local_dp.oracles.local.oracles import PopulationOracle
 from local_dp.populations.parity import LadderPopulation, ParityPopulation
 from local_dp.protocols.parity.ladder import Heard, LadderAgain, LadderInTurn, LadderOneRound, ways_on
 from local_dp.protocols.parity.parity import ParityDeny, ParityHalving, ParityOneRound, ParityProtocol, ParityRounds, log_likelihoods
@@ -43,8 +36,7 @@ def generic_law(population: ParityPopulation, randomizer: Characters) -> Floats:
     """Pr[cell, report] by summing the channel over the law of the examples."""
     law = population.law(ParityExample(population.d))
     channel = np.array([randomizer.channel(cell).astype(np.float64) / randomizer.total for cell in range(randomizer.cells)])
-    joint: Floats = np.einsum("v,cvw->cw", law, channel) / randomizer.cells
-    return joint
+    return np.asarray(np.einsum("v,cvw->cw", law, channel) / randomizer.cells)
 
 
 @pytest.mark.parametrize("r", [0, 3, 7])
@@ -79,11 +71,11 @@ def test_user_level_and_aggregate_runs_succeed_alike(protocol: ParityProtocol, n
 def test_bounds_have_the_published_values() -> None:
     """The proven limits and the formulas are those of the limits, in units of C^2 2^d: 2.25 and 1.335 d less the entropy term; counts within 10 %."""
     unit = response_gain(1.0) ** 2
-    assert parity_interactive_bound(30, 1.0, 0.9) / unit / 2**30 == pytest.approx(2.25, rel=3e-3)
-    assert parity_masks_bound(30, 1.0, 1 - 1e-12) / unit / 2**30 / 30 == pytest.approx(1.335, rel=1e-3)
-    counts = [parity_one_round_clients(d, 1.0, 0.1) for d in (4, 6, 8, 10, 12)]
+    assert parity.parity_interactive_bound(30, 1.0, 0.9) / unit / 2**30 == pytest.approx(2.25, rel=3e-3)
+    assert parity.parity_masks_bound(30, 1.0, 1 - 1e-12) / unit / 2**30 / 30 == pytest.approx(1.335, rel=1e-3)
+    counts = [parity.parity_one_round_clients(d, 1.0, 0.1) for d in (4, 6, 8, 10, 12)]
     assert counts == pytest.approx([740, 4_530, 2.05e4, 9.9e4, 4.4e5], rel=0.1)
-    assert all(parity_halving_clients(d, 1.0, 0.1) < 1.02 * n for d, n in {4: 454, 6: 2_040, 8: 7_490, 10: 3.3e4, 12: 1.2e5}.items())
+    assert all(parity.parity_halving_clients(d, 1.0, 0.1) < 1.02 * n for d, n in {4: 454, 6: 2_040, 8: 7_490, 10: 3.3e4, 12: 1.2e5}.items())
 
 
 @pytest.mark.parametrize("epsilon", [3.0, pytest.param(0.5, marks=pytest.mark.long)])
@@ -94,14 +86,14 @@ def test_the_formulas_say_how_often_they_succeed(epsilon: float) -> None:
         if isinstance(protocol, ParityRounds):
             told = few_rounds_success(6, epsilon, n, few_rounds_plan(6, protocol.rounds))
         else:
-            told = parity_deny_success(6, epsilon, n)
+            told = parity.parity_deny_success(6, epsilon, n)
         assert abs(exact_recovery(protocol, epsilon, 3)(n, 1000) / 1000 - told) < 0.03 + Z_TAIL * math.sqrt(told * (1 - told) / 1000)
 
 
 @pytest.mark.parametrize(("d", "rounds"), [(7, 3), pytest.param(9, 2, marks=pytest.mark.long)])
 def test_a_few_rounds_beat_any_one_round(d: int, rounds: int) -> None:
     """With as many clients as the bound asks of every one-round protocol at 90 %, two rounds succeed more often at d = 9 (1e-6), three at d = 7."""
-    n = round(parity_one_round_bound(d, 1.0, 0.9))
+    n = round(parity.parity_one_round_bound(d, 1.0, 0.9))
     assert exact_recovery(ParityRounds(d=d, rounds=rounds), 1.0, 5)(n, 2500) > 2250 + Z_TAIL * math.sqrt(2500 * 0.09)
 
 

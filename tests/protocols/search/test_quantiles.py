@@ -13,15 +13,13 @@ from local_dp.errors import InputError
 from local_dp.experiments.api.tables import sample_rows
 from local_dp.interaction import run
 from local_dp.noise import KeyedNoise
-from local_dp.oracles.local.aggregate import AggregateOracle
-from local_dp.oracles.local.population import PopulationOracle
-from local_dp.populations.population import Population
-from local_dp.populations.table import Rows
-from local_dp.protocols.planning.local import plan_of
+from local_dp.oracles.local.oracles import AggregateOracle, PopulationOracle
+from local_dp.populations.finite import Population, Rows
+from local_dp.protocols.planning.ways import plan_of
 from local_dp.protocols.search.heavy_hitters import Found, HeavyHitters, HeavyHittersAsked
 from local_dp.protocols.search.quantiles import Located, Quantiles, Search
 from local_dp.protocols.surveys.policies import Launch
-from local_dp.queries.numbers import STEPS
+from local_dp.queries.query import STEPS
 from local_dp.queries.subsets import HashedPrefix, KeptPrefix, Prefix, strings_of
 from local_dp.randomizers.numbers.rounded import OneBitMean
 from local_dp.records import Records
@@ -56,8 +54,7 @@ def test_the_median_is_as_good_as_the_best_reference(name: str) -> None:
 
 @pytest.mark.parametrize(("rounds", "wrong", "runs"), [("several", 0.5, 300), ("one", 2.0, 150)])
 def test_the_closed_form_says_what_is_seen(rounds: str, wrong: float, runs: int) -> None:
-    """On a bell curve the rank error at 95 % is 3/4 to 1.1 times the prediction; a search as good as the lower bound, or one round twice as
-    bad, is not. The search is predicted of that law."""
+    """On a bell the 95 % rank error is 3/4 to 1.1 times the prediction; a search as good as the lower bound, or one round twice as bad, is not."""
     protocol = Quantiles(at=("0.3",), rounds=rounds)
     predicted = plan_of(protocol, 1.0, protocol.synthetic(1, 0)).accuracy(100_000)
     seen = upper_error(by_protocol(rounds), laws()["bell"], runs, share=0.3)

@@ -14,8 +14,8 @@ from local_dp.errors import InputError, RefusedError
 from local_dp.interaction import Nonadaptive, run
 from local_dp.loss import exp_epsilon
 from local_dp.noise import KeyedNoise
-from local_dp.oracles.local.population import PopulationOracle
-from local_dp.populations.table import Rows
+from local_dp.oracles.local.oracles import PopulationOracle
+from local_dp.populations.finite import Rows
 from local_dp.protocols.surveys.longitudinal import Course, Longitudinal
 from local_dp.protocols.surveys.policies import Launch
 from local_dp.queries.tables import ChangeInterval

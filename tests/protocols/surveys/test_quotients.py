@@ -8,7 +8,7 @@ from scipy import stats
 
 from local_dp.arrays import Counts, Floats
 from local_dp.interaction import run
-from local_dp.oracles.local.aggregate import AggregateOracle
+from local_dp.oracles.local.oracles import AggregateOracle
 from local_dp.populations.finite import Finite
 from local_dp.protocols.surveys.frequency import Conditional, among, frequency_randomizer, one_report
 from local_dp.protocols.surveys.survey import Compare, Survey
@@ -99,10 +99,7 @@ def test_a_difference_of_two_groups_is_covered(epsilon: float, n: int) -> None:
 
 
 def test_the_standard_error_of_a_difference() -> None:
-    """By exact derivatives of the difference in the counts of reports: the groups depend on each other by their common reports, 8 % of their variance here.
-
-    With the covariance added, not subtracted, or left out, the error would be 4 or 8 % away.
-    """
+    """By exact derivatives in the counts: common reports are 8 % of the variance, and without or with the wrong sign it would be 4 or 8 % away."""
     oracle, n = frequency_randomizer(1.0, 4), 1 << 40
     decode, reports = Compare().algorithm(1.0, n).decode, np.eye(4, dtype=np.int64)
     tally = oracle.draw_tally({value: int(part * n) for value, part in enumerate([0.1, 0.4, 0.4, 0.1])}, np.random.default_rng(1))

@@ -12,11 +12,9 @@ from local_dp.bounds.means import Body, best_vector, vector_choices
 from local_dp.errors import InputError
 from local_dp.interaction import Adaptive, run
 from local_dp.noise import KeyedNoise
-from local_dp.oracles.local.aggregate import AggregateOracle
 from local_dp.oracles.local.asked import Cohort
-from local_dp.oracles.local.population import PopulationOracle
-from local_dp.populations.population import Population
-from local_dp.populations.table import Resampled, Rows
+from local_dp.oracles.local.oracles import AggregateOracle, PopulationOracle
+from local_dp.populations.finite import Population, Resampled, Rows
 from local_dp.protocols.surveys.policies import Launch
 from local_dp.protocols.vectors.mean_found import EDGES, LEARNING, MeanFound, Range, adjusted, locate, range_clients, seen, widest
 from local_dp.protocols.vectors.mean_vector import FoundVector, MeanVector
@@ -24,6 +22,7 @@ from local_dp.queries.cells import Cell
 from local_dp.queries.vectors import Coordinates
 from local_dp.records import Records
 from local_dp.tallies import Estimate
+from tests.support.inputs.refusals import refuse
 from tests.support.long import short
 
 N = 4000
@@ -70,8 +69,7 @@ def test_the_standard_errors_are_those_seen(radius: float | None, epsilon: float
     {"centres": (0.0, "1")}, {"reaches": (True, 1.0)}, {"kind": "sphere"}, {"steps": 3}, {"columns": ("a", "a")},
 ])  # fmt: skip
 def test_queries_that_are_none_are_refused(wrong: dict[str, Any]) -> None:
-    with pytest.raises(InputError):
-        Coordinates(**{"columns": ("a", "b"), "centres": (0.0, 0.0), "reaches": (1.0, 1.0), "kind": "cube", "steps": 4, **wrong})
+    refuse((".", lambda: Coordinates(**{"columns": ("a", "b"), "centres": (0.0, 0.0), "reaches": (1.0, 1.0), "kind": "cube", "steps": 4, **wrong})))
 
 
 TABLE = Records({"a": np.array([1.0, 2.0, 30.0]), "b": np.array([0.0, np.nan, 4.0]), "c": np.array([3, 4, 0]), "t": np.array(["x", "y", "z"])})
@@ -83,8 +81,7 @@ TABLE = Records({"a": np.array([1.0, 2.0, 30.0]), "b": np.array([0.0, np.nan, 4.
     ({"columns": ("c", "x"), "low": ("0",), "high": ("10",)}, "no column"), ({"columns": ("a", "c"), "radius": 5.0}, "norm is above"),
 ])  # fmt: skip
 def test_what_nobody_decided_is_refused(settings: dict[str, Any], match: str) -> None:
-    with pytest.raises(InputError, match=match):
-        MeanVector(**settings).for_table(Launch(TABLE, False))
+    refuse((match, lambda: MeanVector(**settings).for_table(Launch(TABLE, False))))
 
 
 def test_policies_decide() -> None:
@@ -118,10 +115,7 @@ COLUMNS: dict[str, Floats] = {
 
 @pytest.mark.parametrize("name", short(COLUMNS, lambda name: name in ("skewed", "yes and no")))
 def test_the_interval_holds_the_mean_nobody_gave_bounds_for(name: str) -> None:
-    """In at least 32 of 40 seeds (at 95 % fewer come once in 10^3) of a column with a tenth missing; nobody is asked twice.
-
-    For these columns the mean of the values clipped to the bounds is that of the column.
-    """
+    """In 32 of 40 seeds (at 95 % fewer come once in 10^3), a tenth missing, columns whose clipped mean is their own; nobody is asked twice."""
     numbers = COLUMNS[name].copy()
     numbers[::10] = np.nan
     truth, protocol, kept = float(np.nanmean(numbers)), MeanFound(column="x"), 0
@@ -192,10 +186,7 @@ def located(values: np.ndarray, clients: int, seed: int) -> Range:
 
 @pytest.mark.parametrize("name", short(SCALES, lambda name: name in ("age", "income", "holes")))
 def test_a_range_covers_most_and_little_more(name: str) -> None:
-    """In 6 of 10 runs at most a fifth of the values present is cut off at an end, and the range is at most 8 times theirs; in all it is at most 32 times.
-
-    A run may miss with probability 1/20 by the count's promise, so 5 of 10 miss less often than once in 10,000.
-    """
+    """In 6 of 10 runs at most a fifth is cut off at an end and the range is 8 times theirs, in all 32 (a run misses with 1/20: 5 of 10 in 10^-4)."""
     values = SCALES[name](np.random.default_rng(5))
     present = values[~np.isnan(values)].astype(float)
     width, right = present.max() - present.min(), 0

@@ -15,8 +15,7 @@ from local_dp.clients.journal import Commit, MemoryStore, SqliteStore, Store
 from local_dp.clients.role import ClientRole, Policy
 from local_dp.noise import Draw
 from local_dp.oracles.local import asked
-from local_dp.oracles.local.asked import LocalQuery, said
-from local_dp.oracles.local.sessions import Spoken
+from local_dp.oracles.local.asked import LocalQuery, Spoken, said
 from local_dp.records import Records
 from local_dp.wire import Hello, Refusal, Reply, Request
 

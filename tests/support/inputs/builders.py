@@ -12,10 +12,9 @@ from local_dp.clients.role import ClientRole, Policy
 from local_dp.interaction import run, run_async
 from local_dp.noise import KeyedNoise
 from local_dp.oracles.local.asked import Cohort, LocalAlgorithm, LocalQuery
-from local_dp.oracles.local.population import PopulationOracle
-from local_dp.populations.population import Population
-from local_dp.protocols.local_protocol import LocalProtocol
-from local_dp.protocols.registry import PROTOCOLS
+from local_dp.oracles.local.oracles import PopulationOracle
+from local_dp.populations.finite import Population
+from local_dp.protocols.local_protocol import PROTOCOLS, LocalProtocol
 from local_dp.queries.tables import Question
 from local_dp.randomizers.randomizer import Randomizer
 from local_dp.randomizers.signs.binary_rr import BinaryRR

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from local_dp.protocols.registry import PROTOCOLS
-from local_dp.queries.registry import QUERIES
+from local_dp.protocols.local_protocol import PROTOCOLS
+from local_dp.queries.query import QUERIES
 from local_dp.randomizers.registry import RANDOMIZERS
 from tests.support.runs.shared import locked, shared_folder
 

@@ -5,7 +5,7 @@ from typing import Any, get_type_hints
 
 import numpy as np
 
-from local_dp.queries.registry import QUERIES
+from local_dp.queries.query import QUERIES
 
 _OF_NAME = {
     "column": "x", "columns": ("x",), "label": "y", "labels": ("a", "b"), "parts": ("x", "y == 1"), "text": "x > 1", "condition": "x > 1",

@@ -23,7 +23,7 @@ from local_dp.experiments.tiers.settings import LocalAlgorithm, Randomness, Sett
 from local_dp.interaction import Adaptive, Play, as_play, run_async
 from local_dp.noise import KeyedNoise, SystemNoise
 from local_dp.oracles.local.asked import LocalQuery
-from local_dp.oracles.local.oracle import RoundSummary
+from local_dp.oracles.local.oracles import RoundSummary
 from local_dp.protocols.surveys.survey import Survey
 from local_dp.sealing import UNSIGNED, Envelopes, Party, new_key, public
 from local_dp.server.coordinator import Coordinator

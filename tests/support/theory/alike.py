@@ -6,7 +6,7 @@ from typing import Any
 from local_dp.experiments.lab.minimal_clients import exact_recovery
 from local_dp.interaction import run
 from local_dp.noise import KeyedNoise
-from local_dp.oracles.local.population import PopulationOracle
+from local_dp.oracles.local.oracles import PopulationOracle
 from local_dp.protocols.local_protocol import LocalProtocol
 
 Z_TAIL = 4.9  # the deviations that chance exceeds with probability 1e-6

@@ -16,7 +16,7 @@ from local_dp.interaction import run
 from local_dp.oracles.local.asked import LocalQuery
 from local_dp.protocols.search.quantiles import Located, Quantiles
 from local_dp.queries.cells import Below
-from local_dp.queries.numbers import STEPS
+from local_dp.queries.query import STEPS
 from local_dp.randomizers.numbers.rounded import OneBitMean
 from local_dp.randomizers.signs.prefix_signs import PrefixSigns
 from local_dp.tallies import Tally

@@ -9,7 +9,7 @@ import numpy as np
 
 from local_dp.accounting.rules import optimal_part
 from local_dp.arrays import Bools
-from local_dp.attacks.tracing import FAILURE, STRATEGIES, Pirates, Traced, marked, tardos, tardos_accused, traced, tracing, traitor_tracing
+from local_dp.attacks import FAILURE, STRATEGIES, Pirates, Traced, marked, tardos, tardos_accused, traced, tracing, traitor_tracing
 from local_dp.bounds.attacks import traced_length
 from local_dp.curator.account import Account, TrustedOracle
 from local_dp.draws import Draws
@@ -24,14 +24,14 @@ from local_dp.experiments.lab.statistics import NO_FACTOR, NOTHING, Rate, mean, 
 from local_dp.interaction import Nonadaptive, run
 from local_dp.loss import Pure, approximate
 from local_dp.noise import KeyedNoise
-from local_dp.oracles.local.population import PopulationOracle
+from local_dp.oracles.local.oracles import PopulationOracle
 from local_dp.oracles.statistical.oracles import ExactOracle, StatisticalQuery
-from local_dp.populations import table as population
+from local_dp.populations import finite as population
 from local_dp.queries.encoded import packed
 from local_dp.queries.subsets import keys_of
 from local_dp.records import Records
 from local_dp.theorems.curated import curated_from_sq
-from local_dp.theorems.local_from_sq import one_sign_each
+from local_dp.theorems.from_sq import one_sign_each
 
 N, EPSILON = 25, 1.0  # members, and as many strangers beside them
 ONE_PERCENT = 2.3263  # the score that a stranger exceeds with probability .01, in the normal limit

@@ -6,7 +6,7 @@ from typing import TypeAlias
 import numpy as np
 
 from local_dp.arrays import Floats
-from local_dp.attacks.tracing import Signer
+from local_dp.attacks import Signer
 from local_dp.curator.account import ConcentratedAccount, TrustedOracle
 from local_dp.curator.marginals.base import BinaryTable, Errors, Marginals
 from local_dp.curator.multisets import Multiset

@@ -45,7 +45,7 @@ from local_dp.experiments.lab.statistics import Rate
 from local_dp.interaction import run
 from local_dp.learners import examples
 from local_dp.noise import KeyedNoise
-from local_dp.oracles.local.population import PopulationOracle
+from local_dp.oracles.local.oracles import PopulationOracle
 from local_dp.protocols.learning.sgd import LocalSGD
 
 DESCENTS: dict[Scale, dict[int, int]] = {"quick": {2: 40, 3: 5, 4: 2}, "full": {2: 60, 3: 20, 4: 10, 5: 5}}  # runs by the number of rules

@@ -16,15 +16,14 @@ from local_dp.experiments.lab.statistics import Rate, least_count, positive_mean
 from local_dp.interaction import Algorithm, run
 from local_dp.learners import examples
 from local_dp.learners.examples import alternating_list
-from local_dp.learners.fourier import LowDegree, OneRoundPolynomial
 from local_dp.learners.learner import Classifier
+from local_dp.learners.moments import LowDegree, OneRoundPolynomial
 from local_dp.learners.rules import DecisionLists
-from local_dp.oracles.local.aggregate import AggregateOracle
 from local_dp.oracles.local.asked import LocalQuery
-from local_dp.populations.finite import Finite
-from local_dp.populations.population import Population
+from local_dp.oracles.local.oracles import AggregateOracle
+from local_dp.populations.finite import Finite, Population
 from local_dp.tallies import Tally
-from local_dp.theorems.local_from_sq import local_from_sq
+from local_dp.theorems.from_sq import local_from_sq
 
 EPSILON = 1.0
 TARGET = 0.02  # the error rate to reach

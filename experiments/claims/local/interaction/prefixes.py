@@ -17,10 +17,9 @@ from local_dp.experiments.lab.findings import Rows
 from local_dp.experiments.lab.statistics import ratio
 from local_dp.interaction import Nonadaptive, run
 from local_dp.noise import KeyedNoise
-from local_dp.oracles.local.aggregate import AggregateOracle
 from local_dp.oracles.local.asked import Cohort, LocalQuery
-from local_dp.oracles.local.population import PopulationOracle
-from local_dp.populations.population import Population
+from local_dp.oracles.local.oracles import AggregateOracle, PopulationOracle
+from local_dp.populations.finite import Population
 from local_dp.protocols.vectors.workload import PrefixSums
 from local_dp.queries.tables import Question
 from local_dp.randomizers.signs.binary_rr import BinaryRR

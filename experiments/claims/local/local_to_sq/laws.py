@@ -12,12 +12,11 @@ from local_dp.experiments.lab.claim import Scale, Table, table
 from local_dp.experiments.lab.cross_check import Refusal
 from local_dp.experiments.lab.findings import Rows
 from local_dp.experiments.lab.statistics import Rate
-from local_dp.interaction import Adaptive, Algorithm, Nonadaptive, Play, run
+from local_dp.interaction import Adaptive, Algorithm, Nonadaptive, Play, Watched, run
 from local_dp.noise import KeyedNoise
 from local_dp.oracles.local.asked import Cohort, LocalQuery
-from local_dp.oracles.local.population import PopulationOracle
+from local_dp.oracles.local.oracles import PopulationOracle
 from local_dp.oracles.statistical.oracles import Bias, BiasedOracle, SQOracle, StatisticalQuery, against, downward, upward
-from local_dp.oracles.watched import Watched
 from local_dp.populations.finite import Finite
 from local_dp.queries.tables import Category, Question
 from local_dp.randomizers.frequencies.grr import GRR

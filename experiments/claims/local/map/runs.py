@@ -23,19 +23,18 @@ from local_dp.experiments.lab.minimal_clients import ClientCount, Search, exact_
 from local_dp.experiments.lab.statistics import least_count
 from local_dp.interaction import Algorithm, Nonadaptive, run
 from local_dp.learners.examples import cube, error_rate, labelled, uniform_examples
-from local_dp.learners.fourier import LowDegree
 from local_dp.learners.learner import Learner
+from local_dp.learners.moments import LowDegree
 from local_dp.learners.rules import AllOf, Conjunctions, Literal, Stumps
 from local_dp.noise import KeyedNoise, stream_key
-from local_dp.oracles.local.aggregate import AggregateOracle
 from local_dp.oracles.local.asked import LocalQuery
-from local_dp.populations.finite import Finite
-from local_dp.populations.population import Population
-from local_dp.protocols.registry import find_protocol
+from local_dp.oracles.local.oracles import AggregateOracle
+from local_dp.populations.finite import Finite, Population
+from local_dp.protocols.local_protocol import find_protocol
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.shuffle.accountant import largest_local
 from local_dp.tallies import Tally
-from local_dp.theorems.local_from_sq import local_from_sq
+from local_dp.theorems.from_sq import local_from_sq
 
 EPSILON = 1.0
 SHUFFLE_DELTA = 1e-6

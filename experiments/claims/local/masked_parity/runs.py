@@ -28,8 +28,7 @@ from local_dp.masked.population import Concept, MaskedParityPopulation
 from local_dp.masked.queries import MaskedDisagreement, MaskedIndicator
 from local_dp.noise import KeyedNoise, stream_key
 from local_dp.optimise import best_split
-from local_dp.protocols.local_protocol import LocalProtocol
-from local_dp.protocols.registry import find_protocol
+from local_dp.protocols.local_protocol import LocalProtocol, find_protocol
 
 EPSILON, TARGET = 1.0, 0.9
 LITERAL = "paper's Laplace"  # the literal protocol with ideal noise Lap(2 / epsilon), in law only: real numbers leak in floating point

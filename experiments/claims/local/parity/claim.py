@@ -17,7 +17,7 @@ from local_dp.experiments.lab.findings import Rows
 from local_dp.experiments.lab.minimal_clients import ClientCount, Search, exact_recovery, measured_clients, reached_check
 from local_dp.experiments.lab.statistics import Positive, geometric_mean, least_count
 from local_dp.noise import stream_key
-from local_dp.protocols.registry import find_protocol
+from local_dp.protocols.local_protocol import find_protocol
 
 GROWTH = 0.9  # doublings of the local n for each dimension
 EPSILON, TARGET = 1.0, 0.9

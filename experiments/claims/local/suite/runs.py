@@ -18,23 +18,21 @@ from local_dp.experiments.lab.claim import Check
 from local_dp.experiments.lab.cross_check import Crossing, Trial, cross_check
 from local_dp.experiments.lab.minimal_clients import Search, measured_clients
 from local_dp.experiments.lab.statistics import Positive
-from local_dp.interaction import Oracle, run
+from local_dp.interaction import Oracle, Watched, run
 from local_dp.learners.examples import Task
 from local_dp.learners.learner import Learner
 from local_dp.loss import NANO, Pure, nano_epsilon, split_epsilon
 from local_dp.masked.population import Concept
 from local_dp.masked.statistical import MidpointOracle, bent_learner, spectrum, two_round_learner
 from local_dp.noise import KeyedNoise
-from local_dp.oracles.local.aggregate import AggregateOracle
+from local_dp.oracles.local.oracles import AggregateOracle
 from local_dp.oracles.statistical.oracles import BiasedOracle, ExactOracle, NullOracle, RoundedOracle, StatisticalQuery, against, downward, upward
-from local_dp.oracles.watched import Watched
-from local_dp.populations.finite import Finite
-from local_dp.populations.population import Population
+from local_dp.populations.finite import Finite, Population
 from local_dp.protocols.learning.learned import Learned, Lesson
-from local_dp.protocols.registry import find_protocol
+from local_dp.protocols.local_protocol import find_protocol
 from local_dp.records import Records
 from local_dp.theorems.curated import curated_from_sq
-from local_dp.theorems.local_from_sq import enough_clients, local_from_sq
+from local_dp.theorems.from_sq import enough_clients, local_from_sq
 
 EPSILON = 1.0
 BETA = 0.1

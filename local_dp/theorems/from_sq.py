@@ -1,12 +1,9 @@
-"""Local algorithms from SQ algorithms: KLNRS Lemma 4.3 and Theorem 4.8, one direction.
-
-`local_from_sq` gives every statistical query fresh clients. Others spend the same clients differently: `split_budget` (each client answers every query),
-`one_random_query` (a random one), and, for more queries than clients, one report a client that serves every query.
-"""
+"""Translations of SQ algorithms: onto a table with missing values, to Boolean queries (limits 7), and to local clients (KLNRS Lemma 4.3, Theorem 4.8)."""
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import islice
 from typing import ClassVar, TypeAlias, overload
 
 import numpy as np
@@ -15,19 +12,124 @@ from local_dp.arrays import Counts, Ints
 from local_dp.bounds.response import rr_clients_exact, rr_clients_hoeffding
 from local_dp.domains import Domain, levels, symbols
 from local_dp.errors import InputError
-from local_dp.interaction import R, translate
+from local_dp.interaction import Adaptive, Game, Nonadaptive, R, translate
 from local_dp.loss import split_epsilon
 from local_dp.noise import philox_words, stream_key
 from local_dp.oracles.local.asked import Cohort, Local, LocalAlgorithm, LocalQuery, LocalRounds
-from local_dp.oracles.statistical.oracles import RealQuery, Statistical, StatisticalAlgorithm, StatisticalQuery, StatisticalRounds, on_domain
+from local_dp.oracles.statistical.oracles import RealQuery, Statistical, StatisticalAlgorithm, StatisticalPlay, StatisticalQuery, StatisticalRounds, on_domain
+from local_dp.queries.encoded import Encoding, encoded
 from local_dp.queries.examples import Correlation
-from local_dp.queries.numbers import STEPS
-from local_dp.queries.query import Query
+from local_dp.queries.query import STEPS, Query
+from local_dp.queries.tables import Question
 from local_dp.randomizers.numbers.rounded import OneBitMean
 from local_dp.randomizers.randomizer import Randomizer
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.records import Records
 from local_dp.tallies import Tally
+
+LEAST = 0.05  # a share of complete rows that is believed: below it the answers would be noise
+
+
+@overload
+def on_table(algorithm: Statistical[R], encoding: Encoding) -> Statistical[R]: ...
+@overload
+def on_table(algorithm: StatisticalRounds[R], encoding: Encoding) -> StatisticalRounds[R]: ...
+def on_table(algorithm: StatisticalAlgorithm[R], encoding: Encoding) -> StatisticalAlgorithm[R]:
+    """The same algorithm with each query put to the encoded record. Preserves adaptivity. An incomplete record counts as 0 in every answer."""
+
+    def ask(queries: tuple[StatisticalQuery, ...], before: tuple[StatisticalQuery, ...]) -> tuple[StatisticalQuery, ...]:
+        return tuple(replace(query, query=encoded(encoding, query.query)) for query in queries)
+
+    return translate(algorithm, ask, lambda queries, asked, answers: answers)
+
+
+def completeness(encoding: Encoding, tolerance: float) -> StatisticalQuery:
+    """Asks for the share of complete rows: a question that each of them answers with yes, and the others count as 0."""
+    name = encoding.shown[0]
+    return StatisticalQuery(encoded(encoding, Question(f"{name} == {name}")), tolerance)
+
+
+@overload
+def among_complete(algorithm: Statistical[R], encoding: Encoding) -> Statistical[R]: ...
+@overload
+def among_complete(algorithm: StatisticalRounds[R], encoding: Encoding) -> StatisticalRounds[R]: ...
+def among_complete(algorithm: StatisticalAlgorithm[R], encoding: Encoding) -> StatisticalAlgorithm[R]:
+    """`on_table` with expectations over the complete rows alone: its first round also asks for their share m, and every answer E[q; complete] is divided by it.
+
+    E[q; complete] / m = E[q | complete]. On an exact oracle that is exact. One more query; tolerances grow by 1 / m. Preserves adaptivity.
+    """
+    asked = on_table(algorithm, encoding)
+    if isinstance(asked, Nonadaptive):
+        queries, decode = asked.queries, asked.decode
+        return Nonadaptive((completeness(encoding, queries[0].tolerance), *queries), lambda answers: decode(_divided(answers[1:], answers[0])))
+
+    def play() -> StatisticalPlay[R]:
+        game, share = Game(asked), 0.0
+        while game.queries is not None:
+            if share:
+                answers = yield game.queries
+            else:
+                whole, *rest = yield (completeness(encoding, game.queries[0].tolerance), *game.queries)
+                share, answers = max(whole, LEAST), tuple(rest)
+            game.send(_divided(answers, share))
+        return game.result
+
+    return Adaptive(play)
+
+
+def _divided(answers: tuple[float, ...], share: float) -> tuple[float, ...]:
+    return tuple(answer / max(share, LEAST) for answer in answers)
+
+
+def bit_tolerances(tolerance: float) -> tuple[float, ...]:
+    """tau_m = tolerance 2^m / (2M) for m = 1..M: every bit may spend an equal share of tolerance/2, since bit m counts 2^-m.
+
+    M = ceil(log2(2 / tolerance)): cutting (g + 1)/2 after M binary digits leaves half of the tolerance for the answers.
+    """
+    bits = math.ceil(math.log2(2 / tolerance))
+    return tuple(tolerance * 2**m / (2 * bits) for m in range(1, bits + 1))
+
+
+def bit_queries(query: StatisticalQuery) -> tuple[StatisticalQuery, ...]:
+    """The +1/-1 queries for the binary digits of (g + 1)/2, the most significant first; a query that is Boolean already stays as it is."""
+    values = on_domain(query)
+    if set(values.tolist()) <= {-1.0, 1.0}:
+        return (query,)
+    tolerances = bit_tolerances(query.tolerance)
+    places = np.minimum(np.floor((values + 1) / 2 * 2 ** len(tolerances)), 2 ** len(tolerances) - 1).astype(np.int64)  # g = 1 is all ones
+    digits = [(places >> (len(tolerances) - m)) & 1 for m in range(1, len(tolerances) + 1)]
+    return tuple(RealQuery(query.query, tau, tuple((2.0 * digit - 1.0).tolist())) for tau, digit in zip(tolerances, digits, strict=True))
+
+
+def read_bits(answers: tuple[float, ...]) -> float:
+    """The mean of g: -1 + 2 (sum 2^-m (v_m + 1)/2 + 2^-M / 2). Its error is at most sum 2^-m tau_m + 2^-M (limits 7)."""
+    digits = math.fsum(2.0**-m * (answer + 1) / 2 for m, answer in enumerate(answers, start=1))
+    return -1 + 2 * (digits + 2.0 ** -len(answers) / 2)
+
+
+@overload
+def boolean_from_real(algorithm: Statistical[R]) -> Statistical[R]: ...
+@overload
+def boolean_from_real(algorithm: StatisticalRounds[R]) -> StatisticalRounds[R]: ...
+def boolean_from_real(algorithm: StatisticalAlgorithm[R]) -> StatisticalAlgorithm[R]:
+    """The same algorithm with +1/-1 queries only: M = ceil(log2(2/tau)) of them, asked together, for each real one of tolerance tau.
+
+    Every legal answer to the bits, also an adversary's, makes a legal answer to the real query. Preserves adaptivity. Between local and SQ algorithms it is
+    not needed: randomized response takes real queries at no loss. Source: Bshouty, Feldman 2002; limits 7.
+    """
+    return translate(algorithm, lambda queries, before: tuple(bit for query in queries for bit in bit_queries(query)), _read)
+
+
+def _read(queries: tuple[StatisticalQuery, ...], asked: tuple[StatisticalQuery, ...], answers: tuple[float, ...]) -> tuple[float, ...]:
+    """Each query's own answers, put together."""
+    left = iter(answers)
+    means = []
+    for query in queries:
+        bits = bit_queries(query)
+        digits = tuple(islice(left, len(bits)))
+        means.append(digits[0] if bits == (query,) else read_bits(digits))
+    return tuple(means)
+
 
 ClientsFor: TypeAlias = Callable[[StatisticalQuery], int]
 
@@ -80,11 +182,10 @@ def local_from_sq(algorithm: Statistical[R], epsilon: float, clients_for: Client
 @overload
 def local_from_sq(algorithm: StatisticalRounds[R], epsilon: float, clients_for: ClientsFor) -> LocalRounds[R]: ...
 def local_from_sq(algorithm: StatisticalAlgorithm[R], epsilon: float, clients_for: ClientsFor) -> LocalAlgorithm[R]:
-    """The same algorithm with every statistical query answered by fresh clients under randomized response.
+    """The same algorithm with every statistical query answered by fresh clients under randomized response. Its type keeps the adaptivity.
 
     Privacy: each client answers at most once, with epsilon. Utility: with `tight_clients(epsilon, beta / t)` all of t answers are within their tolerances
-    except with probability beta. Preserves adaptivity, and its type says so. Source: KLNRS Lemma 4.3 and Theorem 4.8; randomized response in place of
-    Laplace noise needs half the clients or fewer (limits 1).
+    except with probability beta. Source: KLNRS Lemma 4.3 and Theorem 4.8; Laplace noise needs twice the clients or more (limits 1).
     """
 
     def ask(queries: tuple[StatisticalQuery, ...], before: tuple[LocalQuery, ...]) -> tuple[LocalQuery, ...]:
@@ -103,11 +204,10 @@ def split_budget(algorithm: Statistical[R], epsilon: float, clients: int, querie
 @overload
 def split_budget(algorithm: StatisticalRounds[R], epsilon: float, clients: int, queries: int) -> LocalRounds[R]: ...
 def split_budget(algorithm: StatisticalAlgorithm[R], epsilon: float, clients: int, queries: int) -> LocalAlgorithm[R]:
-    """The same algorithm with every statistical query answered by every client with epsilon / `queries`, as many asks a round as the algorithm has.
+    """The same algorithm with every statistical query answered by every client with epsilon / `queries`. Its type keeps the adaptivity.
 
     Privacy: epsilon in all, by composition (KLNRS Claim 2.1). Utility: variance C(eps/t)^2 / n a query, t times worse than fresh clients at small epsilon
-    (`bounds.response.split_budget_cost`): a baseline. Preserves adaptivity: what was fixed beforehand is asked in one round (KLNRS Definition 4.4).
-    Raises InputError when the algorithm asks more than `queries`.
+    (`bounds.response.split_budget_cost`): a baseline. Raises InputError when the algorithm asks more than `queries`.
     """
     each = split_epsilon(epsilon, queries)
     everybody = Cohort(0, clients)
@@ -154,29 +254,6 @@ def from_own_bits(algorithm: Statistical[R], public: Records, secret: str, epsil
     return translate(algorithm, lambda queries, before: asked, read)
 
 
-def one_query_each(algorithm: Statistical[R], epsilon: float, clients: int, seed: int) -> Local[R]:
-    """The same algorithm with each client answering one of its t queries, drawn by a public coin; an answer counts t times.
-
-    Privacy: epsilon. Utility: unbiased for the clients' own table, variance about t C^2 / n a query on the [-1, 1] scale; unlike `one_random_query` it needs
-    no client for each query. Raises InputError without clients.
-    """
-    if clients < 1:
-        raise InputError(f"clients is {clients}; give 1 or more")
-    t = len(algorithm.queries)
-    generator = np.random.Generator(np.random.Philox(key=int.from_bytes(stream_key("one-query-each", seed), "little")))
-    drawn = generator.integers(t, size=clients)
-
-    def ask(queries: tuple[StatisticalQuery, ...], before: tuple[LocalQuery, ...]) -> tuple[LocalQuery, ...]:
-        return tuple(local_query(queries[place], epsilon, Cohort(client, client + 1)) for client, place in enumerate(drawn.tolist()))
-
-    def read(queries: tuple[StatisticalQuery, ...], asked: tuple[LocalQuery, ...], tallies: tuple[Tally, ...]) -> tuple[float, ...]:
-        told = [2 * float(query.randomizer.estimate(tally).value) - 1 for query, tally in zip(asked, tallies, strict=True)]
-        sums = np.bincount(drawn, weights=told, minlength=t)
-        return tuple((sums * (t / clients)).tolist())
-
-    return translate(algorithm, ask, read)
-
-
 @dataclass(frozen=True)
 class SignOfAll(Query):
     """1 where the sum of all yes/no queries, as +1 and -1, each under a public sign of this client's, is positive; an odd number of terms is never 0."""
@@ -211,9 +288,8 @@ def sign_correlation(terms: int) -> float:
 def one_sign_each(algorithm: Statistical[R], epsilon: float, clients: int, seed: int) -> Local[R]:
     """The same algorithm with one sign from each client: of the sum of its answers to all t yes/no queries, under its own random signs (public coins).
 
-    Privacy: epsilon. Utility: unbiased for the clients' own table, standard error about C sqrt(pi t / (2 n)) for every query on the [-1, 1] scale. The
-    largest error of t answers is smaller than by `one_query_each`. Raises InputError without clients, or for a query that is no yes/no query.
-    Source: Duchi, Jordan, Wainwright 2018, whose vectors of one length these are, with the report in place of the vector.
+    Privacy: epsilon. Utility: unbiased for the clients' own table, standard error about C sqrt(pi t / (2 n)) for every query on the [-1, 1] scale. Raises
+    InputError without clients, or for another query. Source: Duchi, Jordan, Wainwright 2018, with a report in place of the vector.
     """
     if clients < 1:
         raise InputError(f"clients is {clients}; give 1 or more")

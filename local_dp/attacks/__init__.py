@@ -1,1 +1,0 @@
-"""Attacks on accurate answers. Each is a non-adaptive statistical-query algorithm, so one attack runs against every oracle."""
