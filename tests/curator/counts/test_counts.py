@@ -13,20 +13,10 @@ from scipy.stats import norm, poisson
 
 from local_dp.accounting.losses import conversion, gaussian_delta
 from local_dp.accounting.rules import delta, epsilon
-from local_dp.curator import inversion
+from local_dp.curator import counts, inversion
 from local_dp.curator.account import ConcentratedAccount, TrustedOracle
 from local_dp.curator.clipped import NoisySum, laplace_tail
-from local_dp.curator.counts import (
-    ColumnCounts,
-    ComposedLaplaceCounts,
-    DiscreteGaussianCounts,
-    GaussianCounts,
-    KNormCounts,
-    LaplaceCounts,
-    NoCounts,
-    _sizes,
-    least_discrete_variance,
-)
+from local_dp.curator.counts import ColumnCounts, ComposedLaplaceCounts, DiscreteGaussianCounts, GaussianCounts, KNormCounts, LaplaceCounts, NoCounts
 from local_dp.curator.inversion import Cumulative, binomial, discrete_laplaces, exp_minus, invert, least_variance, mu_squared, rounded_sizes, signed
 from local_dp.draws import Draws
 from local_dp.errors import RefusedError
@@ -117,7 +107,7 @@ def rounded(variance: Fraction, most: int) -> dict[int, Decimal]:
 
 def spent(law: dict[int, Decimal], moved: tuple[int, ...], whole: float) -> float:
     """The least delta beside epsilon `whole` where a record moves the counts by `moved`: over all outcomes."""
-    most, growth = max(law) - 1, Decimal(whole).exp()
+    most, growth = max(law) - max(moved), Decimal(whole).exp()
     result = Decimal(0)
     for noise in product(range(-most, most + 1), repeat=len(moved)):
         here, there = (math.prod((law[y + step] for y, step in zip(noise, steps, strict=True)), start=Decimal(1)) for steps in ((0,) * len(moved), moved))
@@ -171,7 +161,7 @@ def test_all_neighbours_of_rounded_noise(k: int) -> None:
 @pytest.mark.parametrize("k", [1, 4, 64])
 def test_least_variances(k: int) -> None:
     """Of discrete noise by the exact rule: one less is too little; and by zCDP 5 to 30 % more variance would be needed."""
-    least = least_discrete_variance(k, LOSS)
+    least = counts.least_discrete_variance(k, LOSS)
     assert delta(DiscreteGaussianCounts(k, k / (2 * least)).parts, LOSS.epsilon) <= LOSS.delta * (1 + 1e-9)
     assert delta(DiscreteGaussianCounts(k, k / (2 * (least - 1))).parts, LOSS.epsilon) > LOSS.delta
     assert abs(least - GaussianCounts(k, 1.0, 1e-3).variance) <= 0.02 * least + 1
@@ -184,7 +174,7 @@ def test_draws_have_their_law() -> None:
     mechanism = DiscreteGaussianCounts(300, 62.5)
     law = discrete(Fraction(12, 5), 40)
     assert mechanism.variance == Fraction(12, 5)
-    assert follows(lambda draws: int(signed(_sizes(mechanism.variance), draws, 1)[0]), law)
+    assert follows(lambda draws: int(signed(counts._sizes(mechanism.variance), draws, 1)[0]), law)
     assert [mechanism.within(error) for error in (0, 3)] == pytest.approx(
         [float(sum(share for y, share in law.items() if abs(y) <= error)) ** 300 for error in (0, 3)], rel=1e-9
     )
@@ -216,7 +206,9 @@ def test_many_noises_have_their_law(epsilon: Fraction) -> None:
         assert abs(share - (laplace_tail(epsilon * NANO, y) - laplace_tail(epsilon * NANO, y + 1))) < 1e-12
 
 
-@pytest.mark.parametrize("sizes", [inversion._laplace_sizes(Fraction(1, 2)), _sizes(Fraction(12, 5)), rounded_sizes(5)], ids=["laplace", "discrete", "rounded"])
+@pytest.mark.parametrize(
+    "sizes", [inversion._laplace_sizes(Fraction(1, 2)), counts._sizes(Fraction(12, 5)), rounded_sizes(5)], ids=["laplace", "discrete", "rounded"]
+)
 def test_what_a_table_leaves_open_is_decided_by_more_digits(sizes: Cumulative) -> None:
     """At each probability F(k): the words below, at and above it, followed by the least and the largest word, and the 128 bits just below and just above."""
     exact, word = [Fraction(share) for share in sizes(60)], 1 << 64
@@ -283,12 +275,6 @@ def test_draws_do_not_depend_on_the_guide(monkeypatch: pytest.MonkeyPatch) -> No
     assert np.array_equal(discrete_laplaces(draws, Fraction(1, 3), 20_000)[:1000], discrete_laplaces(Draws(KeyedNoise(8)), Fraction(1, 3), 15_000)[:1000])
 
 
-def law(variance: float, most: int) -> dict[int, float]:
-    """Pr[round(N(0, variance)) = y]."""
-    sigma = math.sqrt(variance)
-    return {y: float(norm.sf((abs(y) - 0.5) / sigma) - norm.sf((abs(y) + 0.5) / sigma)) for y in range(-most, most + 1)}
-
-
 @pytest.mark.parametrize("variance", [1, 7, 1000])
 def test_a_table_is_as_precise_as_it_says(variance: int) -> None:
     """Each probability of a table of 25 digits is within 1e-25 of that in a table of 60, and what is beyond its end below 1e-25."""
@@ -320,7 +306,7 @@ def test_a_table_is_the_integral() -> None:
 def test_rounded_normals_have_their_law(variance: int) -> None:
     """By all paths of the table and the sign."""
     for y, share in law_of(lambda draws: int(signed(rounded_sizes(variance), draws, 1)[0])).items():
-        assert float(share) == pytest.approx(law(variance, 60)[y], abs=1e-12)
+        assert float(share) == pytest.approx(float(rounded(Fraction(variance), 60)[y]), abs=1e-12)
 
 
 @pytest.mark.parametrize("moved", [1, 2, 5])
@@ -330,12 +316,9 @@ def test_the_price_is_that_of_normal_noise(moved: int) -> None:
     variance = least_variance(moved**2, loss)
     assert gaussian_delta(moved / math.sqrt(variance), 1.0) <= 1e-3 < gaussian_delta(moved / math.sqrt(variance - 1), 1.0)
 
-    def spent(own: float) -> float:
-        most = int(12 * math.sqrt(own)) + moved
-        here = law(own, most + moved)
-        return sum(max(0.0, here[y] - math.e * here[y - moved]) for y in range(-most, most + 1))
-
-    assert 0.75e-3 < spent(variance) <= 1e-3 < spent(0.8 * variance)
+    most = int(12 * math.sqrt(variance)) + moved
+    least, less = (spent(rounded(Fraction(share * variance, 5), most), (moved,), 1.0) for share in (5, 4))
+    assert 0.75e-3 < least <= 1e-3 < less
 
 
 @pytest.mark.parametrize("loss", [approximate(1.0, 1e-6), approximate(0.1, 1e-9), approximate(8.0, 0.5)])

@@ -10,19 +10,9 @@ import pytest
 
 from local_dp.accounting.losses import gaussian_delta, rho_within
 from local_dp.arrays import Counts, Floats
-from local_dp.curator.marginals import fourier
+from local_dp.curator.marginals import baselines, fourier
 from local_dp.curator.marginals.base import BinaryTable, Errors, Marginals
-from local_dp.curator.marginals.baselines import (
-    CharacterSums,
-    OneMarginal,
-    PlainGaussian,
-    PlainLaplace,
-    SpanningTree,
-    TreeTable,
-    independent,
-    of_total,
-    on_simplex,
-)
+from local_dp.curator.marginals.baselines import CharacterSums, OneMarginal, PlainGaussian, PlainLaplace, SpanningTree, TreeTable
 from local_dp.curator.marginals.fourier import LITTLE, MUCH, FourierGaussian, best_shares, choose, largest_move, nearest_table, odd_meetings, weights_of
 from local_dp.curator.mechanism import Mechanism
 from local_dp.curator.selection.exponential import BoundedRange
@@ -202,7 +192,7 @@ def test_the_tree_of_copies_is_found() -> None:
     assert len(tree.edges) == 5
     assert Errors.of(tree.cells(workload), truth, TABLE.size).largest < 0.05
     columns = FourierGaussian(Marginals.ways(6, 1), 1.0, 1e-6).release(TABLE, draws)
-    assert Errors.of(independent(columns).cells(workload), truth, TABLE.size).largest > 0.1
+    assert Errors.of(baselines.independent(columns).cells(workload), truth, TABLE.size).largest > 0.1
 
 
 def test_all_parts_fit_the_budget() -> None:
@@ -251,9 +241,9 @@ def test_the_simplex() -> None:
     """The projection sums to n, is never below 0, and no other of many is nearer."""
     generator = np.random.default_rng(4)
     weights = generator.normal(0, 3, 20)
-    near = on_simplex(weights, 10.0)
+    near = baselines.on_simplex(weights, 10.0)
     assert near.min() >= 0
-    assert near.sum() == pytest.approx(10) == of_total(weights, 10.0).sum()
+    assert near.sum() == pytest.approx(10) == baselines.of_total(weights, 10.0).sum()
     others = 10 * generator.dirichlet(np.full(20, 0.3), 500)
     assert np.all(((others - weights) ** 2).sum(axis=1) > ((near - weights) ** 2).sum())
 

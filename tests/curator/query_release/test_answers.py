@@ -16,21 +16,9 @@ from local_dp.curator.account import Account, ConcentratedAccount, TrustedOracle
 from local_dp.curator.laws import SmallDatabases, epsilon_of, worst_transcripts
 from local_dp.curator.marginals.base import BinaryTable, Errors, Marginals, Synthetic, Weights
 from local_dp.curator.mechanism import Mechanism
+from local_dp.curator.query_release import synthetic
 from local_dp.curator.query_release.counting import CountingQueries, GaussianAnswers, LaplaceAnswers, SmallDatabase, moved, table
-from local_dp.curator.query_release.synthetic import (
-    ConcentratedRounds,
-    DualQuery,
-    GaussianMarginal,
-    Mwem,
-    PureRounds,
-    SampledQueries,
-    WorstMarginal,
-    concentrated_mwem,
-    concentrated_rounds,
-    dual_terms,
-    pure_mwem,
-    pure_rounds,
-)
+from local_dp.curator.query_release.synthetic import ConcentratedRounds, DualQuery, GaussianMarginal, Mwem, PureRounds, SampledQueries, WorstMarginal
 from local_dp.curator.selection.exponential import BoundedRange, ExponentialMechanism, PermutedMechanism
 from local_dp.draws import Draws
 from local_dp.errors import RefusedError
@@ -116,7 +104,7 @@ def test_transcripts_of_dual_query_are_private() -> None:
     claim = sum(loss.epsilon for loss in SMALL.losses(2))
     assert claim == pytest.approx(0.5 * 1 * 3 * 2 / 2)
     assert 0.5 * claim < worst(SMALL) <= claim < worst(replace(SMALL, eta=2 * SMALL.eta))
-    assert dual_terms(6366, 1.0) == (25, 9)
+    assert synthetic.dual_terms(6366, 1.0) == (25, 9)
     etas = [DualQuery.within(ONES, n, 1.0).eta for n in (10**4, 10**5, 10**7)]
     assert max(etas) / min(etas) < 1.2
 
@@ -221,30 +209,30 @@ def skewed(n: int, d: int) -> BinaryTable:
 def test_it_is_paid_for_as_it_says() -> None:
     """By a curator: the whole of the price, in epsilon and in rho, and nothing is left for another round."""
     table, workload = skewed(500, 4), Marginals.ways(4, 2)
-    pure = pure_mwem(workload, 500, 1.0)
+    pure = synthetic.pure_mwem(workload, 500, 1.0)
     account = Account(pure.loss)
     run(pure.algorithm(500), TrustedOracle(table, account, Draws(KeyedNoise(1))))
     assert account.spent == account.budget == pure.loss
     assert 0.999999 < pure.loss.epsilon <= 1
-    concentrated = concentrated_mwem(workload, 500, BUDGET)
+    concentrated = synthetic.concentrated_mwem(workload, 500, BUDGET)
     filtered = ConcentratedAccount(BUDGET)
     oracle = TrustedOracle(table, filtered, Draws(KeyedNoise(1)))
-    synthetic = run(concentrated.algorithm(500), oracle)
+    made = run(concentrated.algorithm(500), oracle)
     assert filtered.spent_rho == concentrated.loss
     assert 0.99 * filtered.rho.rho < concentrated.loss.rho <= filtered.rho.rho
     with pytest.raises(RefusedError, match="exceeds"):
         run(concentrated.algorithm(500), oracle)
-    assert set(synthetic.rows(10, np.random.default_rng(0)).tolist()) <= set(range(16))
+    assert set(made.rows(10, np.random.default_rng(0)).tolist()) <= set(range(16))
 
 
 def test_rounds_see_no_data() -> None:
     """As many as balance a measurement's noise with what is left unmeasured: sqrt(rho) n and (n eps)^(2/3), within 1..200."""
     rho = rho_within(BUDGET).rho
-    assert concentrated_rounds(17, 6366, rho) == 49
-    assert pure_rounds(17, 6366, 1.0) == 20
-    assert concentrated_rounds(17, 2 * 6366, rho / 4) == 49
-    assert (concentrated_rounds(17, 10, rho), concentrated_rounds(17, 10**6, rho)) == (1, 200)
-    assert pure_rounds(17, 6366, 2.0) == pytest.approx(20 * 2 ** (2 / 3), abs=1)
+    assert synthetic.concentrated_rounds(17, 6366, rho) == 49
+    assert synthetic.pure_rounds(17, 6366, 1.0) == 20
+    assert synthetic.concentrated_rounds(17, 2 * 6366, rho / 4) == 49
+    assert (synthetic.concentrated_rounds(17, 10, rho), synthetic.concentrated_rounds(17, 10**6, rho)) == (1, 200)
+    assert synthetic.pure_rounds(17, 6366, 2.0) == pytest.approx(20 * 2 ** (2 / 3), abs=1)
 
 
 WORKLOAD = Marginals.ways(17, 3)
@@ -263,7 +251,7 @@ def test_weights_pay_where_a_histogram_cannot() -> None:
     def released(mechanism: Mechanism[BinaryTable, Synthetic, Pure | Concentrated]) -> Errors:
         return errors(mechanism.release(table, Draws(KeyedNoise(1))))
 
-    concentrated, pure = released(concentrated_mwem(WORKLOAD, n, approximate(1.0, 1e-6))), released(pure_mwem(WORKLOAD, n, 1.0))
+    concentrated, pure = released(synthetic.concentrated_mwem(WORKLOAD, n, approximate(1.0, 1e-6))), released(synthetic.pure_mwem(WORKLOAD, n, 1.0))
     dual = errors(run(DualQuery.within(WORKLOAD, n, 1.0).algorithm(n, 1), TrustedOracle(table, Account(Pure(10**9)), Draws(KeyedNoise(1)))))
     product = np.ones(1)
     for mean in table.bits.mean(axis=0):

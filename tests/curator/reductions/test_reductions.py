@@ -12,17 +12,8 @@ import pytest
 from local_dp.curator.laws import SmallDatabases, hockey_stick
 from local_dp.curator.mechanism import Mechanism
 from local_dp.curator.multisets import LabelledMultiset, Multiset
-from local_dp.curator.reductions.learners import (
-    Amplified,
-    LabelSanitizer,
-    MediansByLabel,
-    Processed,
-    averaged,
-    best_threshold,
-    learner_of_thresholds,
-    resized,
-    threshold_error,
-)
+from local_dp.curator.reductions import learners
+from local_dp.curator.reductions.learners import Amplified, LabelSanitizer, MediansByLabel, Processed
 from local_dp.curator.sanitizers.medians import Medians, SparseMedians
 from local_dp.curator.sanitizers.steps import Steps
 from local_dp.curator.selection.exponential import ByScore, numbered
@@ -68,7 +59,7 @@ def test_resized_neighbours_are_neighbours() -> None:
 
 
 def _resized(records: tuple[tuple[int], ...], size: int) -> Multiset:
-    return resized(Multiset.of([value for (value,) in records], 2), size)
+    return learners.resized(Multiset.of([value for (value,) in records], 2), size)
 
 
 def labelled(m: int, bits: int, seed: int, share: float = 0.1001) -> tuple[LabelledMultiset, int]:
@@ -90,7 +81,7 @@ def test_the_identity_errs_by_what_padding_costs(records: int) -> None:
     for at in (0, 1, threshold - 1, threshold, threshold + 1, 1 << 15, 1 << 16):
         below = database.values < at
         truth = (database.ones[below].sum() + database.zeros[~below].sum()) / database.size
-        errors.append(abs(threshold_error(released, at) - truth))
+        errors.append(abs(learners.threshold_error(released, at) - truth))
     assert 0 < max(errors) <= 6 * records / database.size
     assert all(size % records == 0 for size in released.sizes)
 
@@ -98,14 +89,14 @@ def test_the_identity_errs_by_what_padding_costs(records: int) -> None:
 def test_amplified_is_a_mean_over_parts() -> None:
     """Twenty exact parts of 60 records: the mean answer is the whole database's. Parts are shuffled: of half 0 and half 1 each has near half."""
     points = Multiset.of(np.random.default_rng(0).integers(0, 256, 1200), 8)
-    assert Amplified(Truth(), 60, averaged).release(points, Draws(KeyedNoise(0))).error(points) < 1e-9
+    assert Amplified(Truth(), 60, learners.averaged).release(points, Draws(KeyedNoise(0))).error(points) < 1e-9
     sample = Amplified(Truth(), 60, lambda parts: parts[0])
     assert 0.02 < sample.release(points, Draws(KeyedNoise(0))).error(points) < 0.4
     halves = Multiset(1, np.array([0, 1], dtype=np.uint64), np.array([500, 500]))
     assert 0.35 < Amplified(Truth(), 500, lambda parts: parts[0]).release(halves, Draws(KeyedNoise(0))).share(1) < 0.65
     refuse(
-        ("1201 records", lambda: Amplified(Truth(), 60, averaged).release(Multiset.of([1] * 1201, 8), Draws(KeyedNoise(0)))),
-        ("records is 0", lambda: learner_of_thresholds(Truth(), 0, 1.0)),
+        ("1201 records", lambda: Amplified(Truth(), 60, learners.averaged).release(Multiset.of([1] * 1201, 8), Draws(KeyedNoise(0)))),
+        ("records is 0", lambda: learners.learner_of_thresholds(Truth(), 0, 1.0)),
     )
 
 
@@ -113,14 +104,14 @@ def test_losses_are_carried() -> None:
     """Pure to pure, approximate to approximate: twice the sanitizer's and twice the sizes', not the printed 6 epsilon."""
     pure, sparse = Medians(1.0, 2), SparseMedians(1.0, 2)
     assert LabelSanitizer(OnesCounted(), 1, 1.0).loss == Pure(4 * 10**9)
-    assert learner_of_thresholds(pure, 100, 0.5).loss == Pure(3 * 10**9)
-    assert learner_of_thresholds(sparse, 100, 0.5).loss == sparse.loss + sparse.loss + Pure(10**9)
+    assert learners.learner_of_thresholds(pure, 100, 0.5).loss == Pure(3 * 10**9)
+    assert learners.learner_of_thresholds(sparse, 100, 0.5).loss == sparse.loss + sparse.loss + Pure(10**9)
     assert MediansByLabel(1.0, 3).loss.nano <= 10**9
 
 
 def learned(bits: int, m: int, runs: int) -> float:
     """How often the only threshold with an error below a tenth is found."""
-    learner = Processed(MediansByLabel(1.0, 3), best_threshold)
+    learner = Processed(MediansByLabel(1.0, 3), learners.best_threshold)
     cases = [labelled(m, bits, seed) for seed in range(runs)]
     return sum(learner.release(database, Draws(KeyedNoise(seed))) == at for seed, (database, at) in enumerate(cases)) / runs
 
@@ -149,7 +140,7 @@ def test_medians_of_each_label_are_private_together() -> None:
 def test_the_whole_chain_learns() -> None:
     """Theorem 5.5 with a sanitizer that is exact: the needle's threshold from 40 parts of 500 records."""
     database, threshold = labelled(20_000, 16, 2)
-    assert learner_of_thresholds(Truth(), 500, 1.0).release(database, Draws(KeyedNoise(1))) == threshold
+    assert learners.learner_of_thresholds(Truth(), 500, 1.0).release(database, Draws(KeyedNoise(1))) == threshold
 
 
 def coded(answers: Sequence[int]) -> int:

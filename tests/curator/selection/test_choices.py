@@ -14,16 +14,8 @@ from local_dp.bounds.curator import occam_examples, occam_examples_printed, occa
 from local_dp.curator.laws import SmallDatabases
 from local_dp.curator.multisets import Multiset
 from local_dp.curator.oracle_efficient.separated import Thresholds
-from local_dp.curator.selection.exponential import (
-    ExponentialChoice,
-    ExponentialMechanism,
-    Labelled,
-    OccamLearner,
-    PermuteAndFlip,
-    decay_of,
-    log_probabilities,
-    numbered,
-)
+from local_dp.curator.selection import exponential
+from local_dp.curator.selection.exponential import ExponentialChoice, ExponentialMechanism, Labelled, OccamLearner, PermuteAndFlip
 from local_dp.curator.selection.groups import Listed, Runs, powers, sum_by
 from local_dp.curator.selection.sparse import SparseChoice, SparseExponential
 from local_dp.curator.selection.stable import UNIT, Lead, StableChoice, best_acceptance, laplace_acceptance, printed_acceptance
@@ -86,7 +78,7 @@ def test_sums_beyond_a_word_are_exact() -> None:
 
 def test_powers_are_as_close_as_they_say() -> None:
     """Within 2^-96 for any gaps, and never of fewer than 128 bits."""
-    decay, gaps = decay_of(nano_epsilon(0.25)), np.array([0, 1, 7, 8, 390, 400])
+    decay, gaps = exponential.decay_of(nano_epsilon(0.25)), np.array([0, 1, 7, 8, 390, 400])
     weights = powers(decay, gaps, 400)
     for gap, weight in zip(gaps.tolist(), weights, strict=True):
         assert abs(Fraction(weight, weights[0]) / decay**gap - 1) < Fraction(1, 1 << 96)
@@ -153,7 +145,7 @@ def test_records_for_one_sparse_choice() -> None:
 
 
 def chances_of(choice: ExponentialChoice, gaps: tuple[int, ...]) -> list[Fraction]:
-    law = choice.law(numbered(-np.array(gaps)))
+    law = choice.law(exponential.numbered(-np.array(gaps)))
     return [Fraction(law[number], sum(law.values())) for number in range(len(gaps))]
 
 
@@ -231,10 +223,10 @@ def test_log_probabilities() -> None:
     """They are those of the exact law; at the ends of float64 and epsilon from 1e-6 to 24 they are finite."""
     scores = np.array([0, -7, 3, 3, -20])
     exact = [float(p) for p in probabilities(chooser(0.7, sensitivity=2), scores)]
-    assert np.exp(log_probabilities(scores, 0.7, 2)) == pytest.approx(exact, rel=1e-9)
+    assert np.exp(exponential.log_probabilities(scores, 0.7, 2)) == pytest.approx(exact, rel=1e-9)
     for epsilon in (1e-6, 1.0, 24.0):
         with np.errstate(all="raise", under="ignore"):
-            logs = log_probabilities(np.array([1.7e308, -1.7e308, 0.0, 1.7e308]), epsilon)
+            logs = exponential.log_probabilities(np.array([1.7e308, -1.7e308, 0.0, 1.7e308]), epsilon)
         assert np.all(np.isfinite(logs))
         assert float(np.exp(logs).sum()) == pytest.approx(1)
 

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from decimal import Decimal, localcontext
 from fractions import Fraction
 from functools import cache
@@ -18,6 +17,7 @@ from local_dp.curator.sensitivity.medians import ExponentialMedian, Median, Prop
 from local_dp.draws import Draws
 from local_dp.loss import Pure, exp_epsilon, nano_epsilon
 from local_dp.noise import KeyedNoise
+from tests.support.mechanisms.case import wrong
 
 EPSILONS = (1e-9, 1e-3, 0.1, 0.5, 1.0, 3.0, 24.0)
 
@@ -165,12 +165,8 @@ def test_distance_to_a_larger_sensitivity() -> None:
                 assert median.stable(bound, most) == next((k for k in range(most) if median.within(k) > bound), most)
 
 
-@dataclass(frozen=True)
-class LocalNoise(CauchyNoise):
-    """A wrong twin: the local sensitivity in place of the smooth one."""
-
-    def scale(self, local: LocalSensitivity) -> int:
-        return max(LEAST, math.ceil(FINE * local.within(0) / self.shift))
+LocalNoise = wrong(CauchyNoise, scale=lambda own, right: lambda local: max(LEAST, math.ceil(FINE * local.within(0) / own.shift)))
+"""The local sensitivity in place of the smooth one."""
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 3.0])

@@ -1,7 +1,7 @@
 """Triangle counts: their sensitivity by brute force, their privacy on all graphs of five nodes."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import replace
 from fractions import Fraction
 from functools import cache
 from itertools import combinations, product
@@ -13,23 +13,16 @@ from local_dp.arrays import Ints
 from local_dp.curator.account import Account, TrustedOracle
 from local_dp.curator.laws import SmallDatabases, hockey_stick
 from local_dp.curator.mechanism import Law, Mechanism
-from local_dp.curator.selection.groups import Runs
+from local_dp.curator.sensitivity import triangles
 from local_dp.curator.sensitivity.mechanisms import FINE, CauchyNoise, cosh_loss
-from local_dp.curator.sensitivity.triangles import (
-    GlobalTriangles,
-    LadderTriangles,
-    NoisyLocalTriangles,
-    RestrictedTriangles,
-    SmoothTriangles,
-    Triangles,
-    bounded,
-)
+from local_dp.curator.sensitivity.triangles import GlobalTriangles, LadderTriangles, NoisyLocalTriangles, RestrictedTriangles, SmoothTriangles, Triangles
 from local_dp.draws import Draws
 from local_dp.errors import RefusedError
 from local_dp.interaction import Nonadaptive, run
 from local_dp.loss import ATTO, Loss, Pure, exp_epsilon
 from local_dp.noise import KeyedNoise
 from local_dp.populations.graphs import Graph, binomial_graph, preferential_attachment
+from tests.support.mechanisms.case import wrong
 
 Edges = tuple[tuple[int, ...], ...]
 PAIRS = list(combinations(range(5), 2))
@@ -128,13 +121,8 @@ def test_noisy_local_counts_are_private() -> None:
     assert worst_delta(NoisyLocalTriangles(4.0, 0.1), OfEdges) > 0.2
 
 
-@dataclass(frozen=True)
-class Twice(LadderTriangles):
-    """A wrong twin: two rungs at a time."""
-
-    def candidates(self, database: Graph | Triangles) -> Runs:
-        runs = super().candidates(database)
-        return Runs(runs.ends, 2 * runs.scores, runs.last)
+Twice = wrong(LadderTriangles, candidates=lambda own, right: lambda database: replace(runs := right(database), scores=2 * runs.scores))
+"""Two rungs at a time."""
 
 
 def test_ladder_and_global_counts_are_private() -> None:
@@ -174,7 +162,7 @@ def test_small_graphs_have_no_triangles() -> None:
 @pytest.mark.parametrize("degree", [1, 2, 3, 4])
 def test_the_sensitivity_of_bounded_graphs(degree: int) -> None:
     """On all graphs of five nodes an edge moves the count by no more than the noise is for."""
-    count = cache(lambda edges: Triangles(bounded(five(edges), degree)).value)
+    count = cache(lambda edges: Triangles(triangles.bounded(five(edges), degree)).value)
     pairs = (pair for m in range(1, 11) for pair in SmallDatabases(PAIRS, m, five).pairs("edge"))
     assert max(abs(count(one) - count(other)) for one, other in pairs) <= RestrictedTriangles(1.0, degree).sensitivity(5)
 
@@ -187,7 +175,7 @@ def test_the_sensitivity_is_met(degree: int) -> None:
     edges += [(node, nodes[-1]) for nodes in sides for node in nodes[:-1]]
     graphs = [Graph.of([*edges, *joined], 2 + 2 * degree) for joined in ([], [(0, 1)])]
     mechanism = RestrictedTriangles(1.0, degree)
-    counts = [Triangles(bounded(graph, degree)).value for graph in graphs]
+    counts = [Triangles(triangles.bounded(graph, degree)).value for graph in graphs]
     assert counts[0] - counts[1] == 2 * (degree - 1) == mechanism.sensitivity(2 + 2 * degree)
     growth, laws = exp_epsilon(10**9), [mechanism.law(graph) for graph in graphs]
     assert hockey_stick(laws[0], laws[1], growth) == 0 < hockey_stick(laws[0], laws[1], growth * 99 / 100)
@@ -199,11 +187,11 @@ def test_bounded_graphs_keep_their_edges() -> None:
     for _ in range(300):
         graph = binomial_graph(generator, 9, generator.uniform(0.2, 0.9))
         degree, most = int(generator.integers(1, 8)), int(np.bincount(graph.edges.ravel(), minlength=9).max())
-        left = bounded(graph, degree)
+        left = triangles.bounded(graph, degree)
         assert np.bincount(left.edges.ravel(), minlength=9).max() <= degree
         assert (left.edges.tolist() == graph.edges.tolist()) == (most <= degree)
         if len(graph.edges):
             fewer = Graph(9, np.delete(graph.edges, generator.integers(len(graph.edges)), axis=0))
-            ours, theirs = ({(u, v) for u, v in bounded(each, degree).edges.tolist()} for each in (graph, fewer))
+            ours, theirs = ({(u, v) for u, v in triangles.bounded(each, degree).edges.tolist()} for each in (graph, fewer))
             assert len(ours - theirs) <= 1
             assert len(theirs - ours) <= 2

@@ -13,18 +13,10 @@ from local_dp.curator.mechanism import Mechanism
 from local_dp.curator.multisets import LabelledMultiset, Multiset
 from local_dp.curator.sanitizers.medians import Medians
 from local_dp.curator.selection.stable import Promise, levels_of
+from local_dp.curator.thresholds import rectangles
 from local_dp.curator.thresholds.dyadic import DyadicThresholds, dyadic_records, middles
 from local_dp.curator.thresholds.learner import PureThresholds, agreements, errors_by_gap, hard_thresholds, printed, printed_records, random_target, tuned
-from local_dp.curator.thresholds.rectangles import (
-    EqualRanks,
-    LabelledPoints,
-    PartitionRectangles,
-    QuantilePartition,
-    RankQuery,
-    RankRectangles,
-    Rectangle,
-    inside,
-)
+from local_dp.curator.thresholds.rectangles import EqualRanks, LabelledPoints, PartitionRectangles, QuantilePartition, RankQuery, RankRectangles, Rectangle
 from local_dp.draws import Draws
 from local_dp.loss import Approximate, Loss
 from local_dp.noise import KeyedNoise
@@ -244,12 +236,12 @@ def successes(n: int, m: int, runs: int) -> dict[str, int]:
     for name, points in populations(n, generator):
         tail = (1 - 0.5 ** (1 / n)) / 2
         ends = np.quantile(points, [tail, 1 - tail], axis=0, method="lower")
-        target = inside(tuple((int(low), int(high)) for low, high in ends.T), points)
+        target = rectangles.inside(tuple((int(low), int(high)) for low, high in ends.T), points)
         hits[name] = 0
         for seed in range(runs):
             drawn = generator.integers(0, len(points), m)
             learned = learner.release(LabelledPoints(32, points[drawn], target[drawn].astype(np.int64)), Draws(KeyedNoise(seed)))
-            hits[name] += bool(np.mean(inside(learned, points) != target) <= 0.1)
+            hits[name] += bool(np.mean(rectangles.inside(learned, points) != target) <= 0.1)
     return hits
 
 
@@ -279,7 +271,7 @@ def test_losses_are_counted() -> None:
     assert (partition.loss, plan.loss) == (Approximate(5 * 10**8, 10**12), Approximate(15 * 10**8, 2 * 10**12))
     points = np.arange(2000, dtype=np.uint64).reshape(1000, 2) % 512
     database = LabelledPoints(9, points, (points[:, 0] < 300).astype(np.int64))
-    assert 0.3 < np.mean(inside(plan.release(database, Draws(KeyedNoise(1))), points)) <= 1
+    assert 0.3 < np.mean(rectangles.inside(plan.release(database, Draws(KeyedNoise(1))), points)) <= 1
 
 
 def test_the_plan_with_a_sanitizer() -> None:
@@ -287,7 +279,7 @@ def test_the_plan_with_a_sanitizer() -> None:
     generator, plan = np.random.default_rng(5), PartitionRectangles(QuantilePartition(Medians(0.5, 5), 32), 1, 0.1, 0.5)
     assert plan.loss == Approximate(10**9, 0)
     points = np.exp2(generator.random((200000, 1)) * 32).astype(np.uint64)
-    target = inside(((1000, 10**7),), points)
+    target = rectangles.inside(((1000, 10**7),), points)
     for seed in range(3):
         learned = plan.release(LabelledPoints(32, points, target.astype(np.int64)), Draws(KeyedNoise(seed)))
-        assert 0 < np.mean(inside(learned, points) != target) <= 0.1
+        assert 0 < np.mean(rectangles.inside(learned, points) != target) <= 0.1
