@@ -22,10 +22,9 @@ from local_dp.curator.multisets import LabelledMultiset, Multiset
 from local_dp.curator.query_release.counting import CountingQueries, GaussianAnswers, LaplaceAnswers
 from local_dp.curator.query_release.synthetic import GaussianMarginal, Mwem, PureRounds
 from local_dp.curator.reductions.learners import MediansByLabel
-from local_dp.curator.sanitizers.medians import Medians
+from local_dp.curator.sanitizers.medians import DyadicTree, Medians, NoisyHistogram
 from local_dp.curator.sanitizers.san_points import PrintedSanPoints, SanPoints
 from local_dp.curator.sanitizers.san_thresholds import PrintedSanThresholds, SanThresholds
-from local_dp.curator.sanitizers.steps import DyadicTree, NoisyHistogram
 from local_dp.curator.selection.exponential import BoundedRange, ExponentialChoice
 from local_dp.curator.selection.sparse import Goals, SparseChoice
 from local_dp.curator.sensitivity.mechanisms import CauchyNoise

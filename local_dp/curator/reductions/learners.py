@@ -14,8 +14,7 @@ from local_dp.checks import check_whole
 from local_dp.curator.clipped import ClippedLaplace
 from local_dp.curator.mechanism import Law, Mechanism, check_listed, image, probabilities, whole_weights
 from local_dp.curator.multisets import LabelledMultiset, Multiset
-from local_dp.curator.sanitizers.medians import Medians
-from local_dp.curator.sanitizers.steps import Steps
+from local_dp.curator.sanitizers.medians import Medians, Steps
 from local_dp.draws import Draws
 from local_dp.errors import InputError
 from local_dp.loss import NANO, Approximate, Loss, Pure, nano_epsilon

@@ -12,10 +12,20 @@ from scipy.stats import binom
 from local_dp.arrays import Floats
 from local_dp.bounds.frequencies import label_examples, public_points, semi_private_examples
 from local_dp.bounds.packing import least_records, plain_success, pure_success, stable_success, uniform_success
-from local_dp.curator.labels.private import ConceptClass, Intervals, LabelPrivateLearner, SemiPrivateLearner, Thresholds
 from local_dp.curator.mechanism import Mechanism
 from local_dp.curator.multisets import LabelledMultiset, Multiset
-from local_dp.curator.points.learner import AllPoints, BucketClass, PointLearner, ProperPointLearner, leading_point
+from local_dp.curator.points.learner import (
+    AllPoints,
+    BucketClass,
+    ConceptClass,
+    Intervals,
+    LabelPrivateLearner,
+    PointLearner,
+    ProperPointLearner,
+    SemiPrivateLearner,
+    Thresholds,
+    leading_point,
+)
 from local_dp.curator.selection.exponential import ExponentialMechanism, log_probabilities
 from local_dp.curator.selection.stable import Lead
 from local_dp.draws import Draws

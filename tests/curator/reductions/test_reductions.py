@@ -14,8 +14,7 @@ from local_dp.curator.mechanism import Mechanism
 from local_dp.curator.multisets import LabelledMultiset, Multiset
 from local_dp.curator.reductions import learners
 from local_dp.curator.reductions.learners import Amplified, LabelSanitizer, MediansByLabel, Processed
-from local_dp.curator.sanitizers.medians import Medians, SparseMedians
-from local_dp.curator.sanitizers.steps import Steps
+from local_dp.curator.sanitizers.medians import Medians, SparseMedians, Steps
 from local_dp.curator.selection.exponential import ByScore, numbered
 from local_dp.curator.selection.groups import Listed
 from local_dp.draws import Draws

@@ -11,9 +11,8 @@ import pytest
 from local_dp.bounds.packing import cell_failures, histogram_success, least_multiple, per_cell_success
 from local_dp.curator.laws import SmallDatabases, hockey_stick
 from local_dp.curator.multisets import BITS, Multiset, absent, points_of, value_of
-from local_dp.curator.sanitizers.medians import Medians, Node, SparseMedians, Spread, TreeOfMedians
+from local_dp.curator.sanitizers.medians import DyadicTree, Medians, Node, NoisyHistogram, SparseMedians, Spread, Steps, TreeOfMedians, ranks
 from local_dp.curator.sanitizers.point_counts import CellNoise, KPointAnswers, KPointSanitizer, NoisyCounts, PerCellHistogram, ThresholdedHistogram
-from local_dp.curator.sanitizers.steps import DyadicTree, NoisyHistogram, Steps, ranks
 from local_dp.curator.selection.exponential import numbered
 from local_dp.draws import Draws
 from local_dp.loss import ATTO, exp_epsilon
