@@ -43,16 +43,15 @@ from local_dp.curator.sensitivity.triangles import RestrictedTriangles
 from local_dp.curator.thresholds.dyadic import DyadicThresholds
 from local_dp.curator.thresholds.learner import printed, printed_records, tuned
 from local_dp.curator.thresholds.rectangles import LabelledPoints, RankQuery, RankRectangles
-from local_dp.draws import Draws
 from local_dp.errors import InputError
 from local_dp.loss import Pure
-from local_dp.noise import KeyedNoise
 from local_dp.populations.parity import shaped
 from local_dp.queries.tables import Category, Question
 from local_dp.records import Records
+from tests.support.runs.scripted import seeded
 
 HALF, GOALS = Fraction(1, 2), Goals(0.1, 0.1)
-DRAWS = Draws(KeyedNoise(0))
+DRAWS = seeded(0)
 NOBODY, FOUR = Multiset.of([], 3), Multiset.of([1], 4)
 ONE = LabelledMultiset.of_pairs([(1, 1)], 3)
 VOTES = Records({"v": np.ones(2000, dtype=np.int64)})

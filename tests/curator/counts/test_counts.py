@@ -18,17 +18,15 @@ from local_dp.curator.account import ConcentratedAccount, TrustedOracle
 from local_dp.curator.clipped import NoisySum, laplace_tail
 from local_dp.curator.counts import ColumnCounts, ComposedLaplaceCounts, DiscreteGaussianCounts, GaussianCounts, KNormCounts, LaplaceCounts, NoCounts
 from local_dp.curator.inversion import Cumulative, binomial, discrete_laplaces, exp_minus, invert, least_variance, mu_squared, rounded_sizes, signed
-from local_dp.draws import Draws
 from local_dp.errors import RefusedError
 from local_dp.interaction import Nonadaptive, run
 from local_dp.loss import NANO, Approximate, Pure, approximate, exp_epsilon
-from local_dp.noise import KeyedNoise
 from local_dp.populations.table import Rows
 from local_dp.queries.tables import Question
 from local_dp.records import Records
 from tests.support.mechanisms.paths import follows, law_of
 from tests.support.mechanisms.sensitivity import Steps
-from tests.support.runs.scripted import Script
+from tests.support.runs.scripted import Script, seeded
 from tests.support.theory.fits import p_value
 
 
@@ -69,7 +67,7 @@ def test_a_median_is_the_least_that_half_of_all_keep_to() -> None:
 
 def test_noise_is_within_its_median_half_of_the_time() -> None:
     """1,000 largest errors of 16 counts: as many within the median as it says (binomial, failure 1e-6)."""
-    draws = Draws(KeyedNoise(7))
+    draws = seeded(7)
     for mechanism in (LaplaceCounts(16, 1.0), ComposedLaplaceCounts(16, 1.0, 1e-6), GaussianCounts(16, 1.0, 1e-6)):
         share, errors = mechanism.within(mechanism.median_error), np.array([np.abs(mechanism.noise(draws)).max() for _ in range(1000)])
         assert abs(int((errors <= mechanism.median_error).sum()) - 1000 * share) < 4.9 * (1000 * share * (1 - share)) ** 0.5
@@ -82,7 +80,7 @@ def test_nothing_is_half_of_all() -> None:
     assert database.counts.tolist() == [0, 3, 2]
     assert NoCounts().loss == Pure(0)
     assert NoCounts().law(database) == NoCounts().law(ColumnCounts(3, np.zeros(3, dtype=np.int64)))
-    assert NoCounts().release(database, Draws(KeyedNoise(1))).largest_error(database) == 2
+    assert NoCounts().release(database, seeded(1)).largest_error(database) == 2
 
 
 LOSS = approximate(1.0, 1e-3)
@@ -184,7 +182,7 @@ def test_a_budget_pays_in_rho() -> None:
     """A curator's algorithm asks two rounds of discrete Gaussian noise at once from a budget in rho, which pays for no third."""
     database, account = ColumnCounts(3, np.array([3, 0])), ConcentratedAccount(approximate(1.0, 1e-6))
     each = DiscreteGaussianCounts(2, account.rho.rho / 2.000001)
-    oracle = TrustedOracle(database, account, Draws(KeyedNoise(1)))
+    oracle = TrustedOracle(database, account, seeded(1))
     mean = run(Nonadaptive((each, each), lambda answers: (answers[0].counts + answers[1].counts) / 2), oracle)
     assert mean.shape == (2,)
     with pytest.raises(RefusedError, match="exceeds"):
@@ -195,8 +193,8 @@ def test_sums_are_exact_across_chunks() -> None:
     """With a huge epsilon the release is the sum, of yes/no and of level queries, from records and from a population handed out in chunks."""
     votes = Records({"v": np.arange(100_000, dtype=np.int64) % 5})
     for database in (votes, Rows(votes)):
-        assert abs(NoisySum(Question("v == 1"), 24.0).release(database, Draws(KeyedNoise(0))) - 20_000) <= 1
-        assert abs(NoisySum(Steps(), 24.0).release(database, Draws(KeyedNoise(0))) - 200_000) <= 10
+        assert abs(NoisySum(Question("v == 1"), 24.0).release(database, seeded(0)) - 20_000) <= 1
+        assert abs(NoisySum(Steps(), 24.0).release(database, seeded(0)) - 200_000) <= 10
 
 
 @pytest.mark.parametrize("epsilon", [Fraction(1, 4), Fraction(1), Fraction(7, 3)])
@@ -230,7 +228,7 @@ def test_a_table_says_how_sure_it_is() -> None:
 
 def test_small_epsilons_are_drawn_one_by_one() -> None:
     """Where the table would be too long: a standard deviation of sqrt(2) / eps, within 6 standard errors of 200 draws."""
-    drawn = discrete_laplaces(Draws(KeyedNoise(3)), Fraction(1, 10**5), 200)
+    drawn = discrete_laplaces(seeded(3), Fraction(1, 10**5), 200)
     assert float(np.abs(drawn).mean()) == pytest.approx(1e5, rel=6 / 200**0.5)
 
 
@@ -243,7 +241,7 @@ def test_successes_have_their_law(trials: int, share: Fraction) -> None:
 
 def test_successes_among_more_than_atoms() -> None:
     """Of 2^4096, each with probability 3 / 2^4096: Poisson of mean 3 (chi-squared over 100 draws, failure 1e-6); 2^65536 are no other."""
-    draws, trials = Draws(KeyedNoise(5)), 1 << 4096
+    draws, trials = seeded(5), 1 << 4096
     drawn = Counter(binomial(draws, trials, lambda: Decimal(3) / trials) for _ in range(100))
     assert p_value(drawn, {value: float(poisson.pmf(value, 3)) for value in range(40)}) > 1e-6
     assert binomial(draws, 1 << 65536, lambda: Decimal(3) / (1 << 65536)) < 20
@@ -267,12 +265,12 @@ def test_a_guide_decides_what_is_decided(epsilon: Fraction) -> None:
 
 
 def test_draws_do_not_depend_on_the_guide(monkeypatch: pytest.MonkeyPatch) -> None:
-    guided = discrete_laplaces(Draws(KeyedNoise(8)), Fraction(1, 3), 20_000)
+    guided = discrete_laplaces(seeded(8), Fraction(1, 3), 20_000)
     monkeypatch.setattr(inversion, "_GUIDED", 1 << 30)
-    assert np.array_equal(guided, discrete_laplaces(Draws(KeyedNoise(8)), Fraction(1, 3), 20_000))
+    assert np.array_equal(guided, discrete_laplaces(seeded(8), Fraction(1, 3), 20_000))
     monkeypatch.setattr(inversion, "_CHUNK", 15_000)
-    draws = Draws(KeyedNoise(8))
-    assert np.array_equal(discrete_laplaces(draws, Fraction(1, 3), 20_000)[:1000], discrete_laplaces(Draws(KeyedNoise(8)), Fraction(1, 3), 15_000)[:1000])
+    draws = seeded(8)
+    assert np.array_equal(discrete_laplaces(draws, Fraction(1, 3), 20_000)[:1000], discrete_laplaces(seeded(8), Fraction(1, 3), 15_000)[:1000])
 
 
 @pytest.mark.parametrize("variance", [1, 7, 1000])

@@ -18,13 +18,11 @@ from local_dp.curator.intervals import CountTree, Level, PrefixFactorization, Sh
 from local_dp.curator.laws import SmallDatabases
 from local_dp.curator.mechanism import Neighbours
 from local_dp.curator.multisets import Multiset
-from local_dp.draws import Draws
 from local_dp.errors import RefusedError
 from local_dp.interaction import run
 from local_dp.loss import NANO, Approximate, Pure, exp_epsilon, split_epsilon
-from local_dp.noise import KeyedNoise
 from tests.support.mechanisms.case import points
-from tests.support.runs.scripted import Script
+from tests.support.runs.scripted import Script, seeded
 
 TREE = CountTree(2, 1.5, branching=2)
 
@@ -63,12 +61,12 @@ def test_a_tree_is_one_round_of_levels() -> None:
     """The oracle takes the loss of all levels and answers as `release` does from the same words; a smaller budget takes nothing."""
     database = Multiset.of([0, 5, 5, 200], 8)
     tree = CountTree(8, 1.0)
-    oracle = TrustedOracle(database, Account(tree.loss), Draws(KeyedNoise(3)))
+    oracle = TrustedOracle(database, Account(tree.loss), seeded(3))
     answered = run(tree.algorithm(database.size), oracle)
-    assert np.array_equal(answered.below, tree.release(database, Draws(KeyedNoise(3))).below)
+    assert np.array_equal(answered.below, tree.release(database, seeded(3)).below)
     assert (oracle.rounds, oracle.queries, oracle.account.spent) == (1, 2, Pure(NANO))
     with pytest.raises(RefusedError, match="exceeds the budget"):
-        run(tree.algorithm(database.size), TrustedOracle(database, Account(Pure(NANO - 1)), Draws(KeyedNoise(3))))
+        run(tree.algorithm(database.size), TrustedOracle(database, Account(Pure(NANO - 1)), seeded(3)))
 
 
 @pytest.mark.parametrize(("bits", "branching", "levels"), [(2, 2, 2), (8, 256, 1), (8, 16, 2), (20, 16, 5), (10, 3, 7)])
@@ -140,7 +138,7 @@ def test_errors_have_their_variance() -> None:
     """Over 400 releases of a 16-ary tree of 2^8, the mean square of each threshold's error, in standard ones, averages 1 within 6 standard
     errors. It does not with the variance of half the noise."""
     tree, database = CountTree(8, 1.0), Multiset.of([3, 3, 200], 8)
-    draws, one = Draws(KeyedNoise(5)), 1 / (np.cosh(tree.levels[0].epsilon / 2) - 1)
+    draws, one = seeded(5), 1 / (np.cosh(tree.levels[0].epsilon / 2) - 1)
     exact = one * intervals.prefix_variances(tree.shape)[1:-1]
     scores = np.array([np.mean(tree.release(database, draws).errors(database)[1:-1] ** 2 / exact) for _ in range(400)])
     standard = scores.std() / 20
@@ -201,9 +199,9 @@ def test_what_is_released_is_the_product_and_noise() -> None:
     mechanism, database = PrefixFactorization(4, 1.0, 1e-6), Multiset.of([0, 3, 3, 15], 4)
     counts = np.bincount([0, 3, 3, 15], minlength=16)
     assert mechanism.measured(database, Script([0] * 32)).tolist() == (matrix(mechanism.coefficients) @ counts).tolist()
-    noise = mechanism.measured(database, Draws(KeyedNoise(4))) - matrix(mechanism.coefficients) @ counts
+    noise = mechanism.measured(database, seeded(4)) - matrix(mechanism.coefficients) @ counts
     other = Multiset.of([7, 7, 7, 8], 4)
-    assert np.array_equal(mechanism.measured(other, Draws(KeyedNoise(4))) - noise, matrix(mechanism.coefficients) @ np.bincount([7, 7, 7, 8], minlength=16))
+    assert np.array_equal(mechanism.measured(other, seeded(4)) - noise, matrix(mechanism.coefficients) @ np.bincount([7, 7, 7, 8], minlength=16))
 
 
 def test_coefficients_are_those_of_the_root() -> None:
@@ -229,7 +227,7 @@ def test_rounding_costs_little(bits: int) -> None:
 
 def test_errors_of_the_factorization_have_their_variance() -> None:
     """Over 300 releases, squares of all thresholds' errors in standard ones average 1 within 6 standard errors: unbiased, and no larger than said."""
-    mechanism, database, draws = PrefixFactorization(7, 1.0, 1e-6), Multiset.of([0, 100, 100, 127], 7), Draws(KeyedNoise(6))
+    mechanism, database, draws = PrefixFactorization(7, 1.0, 1e-6), Multiset.of([0, 100, 100, 127], 7), seeded(6)
     errors = np.array([mechanism.release(database, draws).errors(database)[1:] for _ in range(300)])
     scores = np.mean((errors / mechanism.deviations()[1:]) ** 2, axis=1)
     standard = scores.std() / 300**0.5

@@ -18,12 +18,11 @@ from local_dp.curator.oracle_efficient.branching import LEAF, BranchAndBound, Fu
 from local_dp.curator.oracle_efficient.perturbed import NOTHING, Beside, DataPlayer, Perturbation, PerturbedMinimum, SyntheticGame, largest_error
 from local_dp.curator.oracle_efficient.separated import Closed, Conjunctions, Exhaustive, Parities, Separated, Thresholds, Weighted
 from local_dp.curator.selection.exponential import Labelled
-from local_dp.draws import Draws
 from local_dp.interaction import Adaptive, run
 from local_dp.loss import Pure, approximate, exp_epsilon
-from local_dp.noise import KeyedNoise
 from tests.support.inputs.refusals import refuse
 from tests.support.mechanisms.case import wrong
+from tests.support.runs.scripted import seeded
 
 SMALL: list[Separated] = [*(Conjunctions(d) for d in (1, 2, 3, 5)), *(Parities(d) for d in (1, 2, 3, 5)), *(Thresholds(points) for points in (1, 2, 3, 9))]
 
@@ -242,7 +241,7 @@ def released(counts: Counts, epsilon: float, draws: int) -> Counts:
     game = SyntheticGame(QUERIES, Exhaustive(QUERIES), n, 50, epsilon)
     algorithm = game.against(DataPlayer(D, draws, 2.0), np.random.default_rng(1))
     assert_type(algorithm, Adaptive[PerturbedMinimum, int, Counts])
-    oracle = TrustedOracle(rows, Account(Pure(50 * game_loss(epsilon))), Draws(KeyedNoise(1)))
+    oracle = TrustedOracle(rows, Account(Pure(50 * game_loss(epsilon))), seeded(1))
     synthetic = run(algorithm, oracle)
     assert oracle.account.spent == oracle.account.budget
     return synthetic

@@ -20,13 +20,12 @@ from local_dp.curator.query_release import synthetic
 from local_dp.curator.query_release.counting import CountingQueries, GaussianAnswers, LaplaceAnswers, SmallDatabase, moved, table
 from local_dp.curator.query_release.synthetic import ConcentratedRounds, DualQuery, GaussianMarginal, Mwem, PureRounds, SampledQueries, WorstMarginal
 from local_dp.curator.selection.exponential import BoundedRange, ExponentialMechanism, PermutedMechanism
-from local_dp.draws import Draws
 from local_dp.errors import RefusedError
 from local_dp.interaction import run
 from local_dp.loss import Concentrated, Pure, approximate
-from local_dp.noise import KeyedNoise
 from tests.support.inputs.fair_columns import fair_table
 from tests.support.inputs.refusals import refuse
+from tests.support.runs.scripted import seeded
 
 RANDOM = CountingQueries.random(5000, 40, np.random.default_rng(0))  # more than a block
 
@@ -54,7 +53,7 @@ def test_noise_is_of_the_parts_that_move() -> None:
     assert gaussian_delta(math.sqrt(many / gaussian.variance), 1.0) <= 1e-6 < gaussian_delta(math.sqrt(many / (gaussian.variance - 1)), 1.0)
     database = table(np.arange(4000) % 40, 40)
     for release, spread in ((laplace, math.sqrt(2) / laplace.part.epsilon), (gaussian, math.sqrt(gaussian.variance))):
-        off = release.release(database, Draws(KeyedNoise(1))) - RANDOM.counts(database)
+        off = release.release(database, seeded(1)) - RANDOM.counts(database)
         assert np.std(off) == pytest.approx(spread, rel=0.1)  # 5,000 draws: a relative standard error of 1.6 % for Laplace noise, so six of them
 
 
@@ -83,7 +82,7 @@ def test_rows_that_are_enough() -> None:
     database = np.random.default_rng(0).multinomial(n, np.full(8, 1 / 8))
     errors = {}
     for each in (rows, 1):
-        counts = SmallDatabase(queries, each, 1.0).release(database, Draws(KeyedNoise(1)))
+        counts = SmallDatabase(queries, each, 1.0).release(database, seeded(1))
         assert sum(counts) == each
         errors[each] = float(np.abs(queries.shares(np.array(counts) / each) - queries.shares(database / n)).max())
     assert errors[rows] < 2 * alpha / 4 < 0.4 < errors[1]
@@ -115,7 +114,7 @@ def test_a_few_rows_answer_many_marginals() -> None:
     table = BinaryTable.of(generator.random((n, 6)) < np.linspace(0.05, 0.6, 6))
     workload = Marginals.ways(6, 2)
     truth, dual, account = workload.answers(table), DualQuery.within(workload, n, 1.0), Account(Pure(10**9))
-    made = run(dual.algorithm(n, 1), TrustedOracle(table, account, Draws(KeyedNoise(1))))
+    made = run(dual.algorithm(n, 1), TrustedOracle(table, account, seeded(1)))
     assert 1 - 1e-4 < account.spent.epsilon <= 1
     assert made.weights.sum() == pytest.approx(n)
     assert np.count_nonzero(made.weights) <= dual.rounds
@@ -180,7 +179,7 @@ def test_a_measurement_in_rho() -> None:
         assert max(float(((here - there) ** 2).sum()) for here, there in product(truths, repeat=2)) == 2
     measured = GaussianMarginal(4, 15, 50)
     assert measured.loss == Concentrated(10**18 // 50)
-    draws, table = Draws(KeyedNoise(1)), BinaryTable(4, np.zeros(100, dtype=np.uint64))
+    draws, table = seeded(1), BinaryTable(4, np.zeros(100, dtype=np.uint64))
     noise = np.concatenate([measured.release(table, draws).counts for _ in range(200)]).astype(float)
     assert noise.mean() * 16 == pytest.approx(100, abs=16 * 5 * math.sqrt(50 / 3200))  # five standard errors
     assert noise.reshape(200, 16)[:, 1:].var() == pytest.approx(50 + 1 / 12, rel=5 * math.sqrt(2 / 3000))
@@ -211,12 +210,12 @@ def test_it_is_paid_for_as_it_says() -> None:
     table, workload = skewed(500, 4), Marginals.ways(4, 2)
     pure = synthetic.pure_mwem(workload, 500, 1.0)
     account = Account(pure.loss)
-    run(pure.algorithm(500), TrustedOracle(table, account, Draws(KeyedNoise(1))))
+    run(pure.algorithm(500), TrustedOracle(table, account, seeded(1)))
     assert account.spent == account.budget == pure.loss
     assert 0.999999 < pure.loss.epsilon <= 1
     concentrated = synthetic.concentrated_mwem(workload, 500, BUDGET)
     filtered = ConcentratedAccount(BUDGET)
-    oracle = TrustedOracle(table, filtered, Draws(KeyedNoise(1)))
+    oracle = TrustedOracle(table, filtered, seeded(1))
     made = run(concentrated.algorithm(500), oracle)
     assert filtered.spent_rho == concentrated.loss
     assert 0.99 * filtered.rho.rho < concentrated.loss.rho <= filtered.rho.rho
@@ -249,10 +248,10 @@ def test_weights_pay_where_a_histogram_cannot() -> None:
         return Errors.of(made.answers(WORKLOAD), truth, n)
 
     def released(mechanism: Mechanism[BinaryTable, Synthetic, Pure | Concentrated]) -> Errors:
-        return errors(mechanism.release(table, Draws(KeyedNoise(1))))
+        return errors(mechanism.release(table, seeded(1)))
 
     concentrated, pure = released(synthetic.concentrated_mwem(WORKLOAD, n, approximate(1.0, 1e-6))), released(synthetic.pure_mwem(WORKLOAD, n, 1.0))
-    dual = errors(run(DualQuery.within(WORKLOAD, n, 1.0).algorithm(n, 1), TrustedOracle(table, Account(Pure(10**9)), Draws(KeyedNoise(1)))))
+    dual = errors(run(DualQuery.within(WORKLOAD, n, 1.0).algorithm(n, 1), TrustedOracle(table, Account(Pure(10**9)), seeded(1))))
     product = np.ones(1)
     for mean in table.bits.mean(axis=0):
         product = np.concatenate([product * (1 - mean), product * mean])

@@ -20,9 +20,9 @@ from local_dp.draws import Draws
 from local_dp.errors import RefusedError
 from local_dp.interaction import run
 from local_dp.loss import Loss, Pure, approximate
-from local_dp.noise import KeyedNoise
 from tests.support.inputs.refusals import refuse
 from tests.support.mechanisms.paths import follows, settled
+from tests.support.runs.scripted import seeded
 
 NANO = 10**9  # epsilon 1 for every noise
 STREAMS = [CountingQueries(np.array(rows)) for rows in product(((True, False), (False, True)), repeat=3)]
@@ -124,7 +124,7 @@ def answered(terms: Terms, budget: Loss, stream: CountingQueries, database: Coun
     """A run, paid for by an account of the budget."""
     account = Account(budget) if isinstance(budget, Pure) else ConcentratedAccount(budget)
     size = int(database.sum())
-    return run(MultiplicativeWeights(stream, size, terms).algorithm(), TrustedOracle(database, account, Draws(KeyedNoise(3)))), account
+    return run(MultiplicativeWeights(stream, size, terms).algorithm(), TrustedOracle(database, account, seeded(3))), account
 
 
 @pytest.mark.parametrize("budget", [Pure(NANO), approximate(1.0, 1e-6)])

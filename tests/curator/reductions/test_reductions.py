@@ -19,9 +19,9 @@ from local_dp.curator.selection.exponential import ByScore, numbered
 from local_dp.curator.selection.groups import Listed
 from local_dp.draws import Draws
 from local_dp.loss import Pure, exp_epsilon
-from local_dp.noise import KeyedNoise
 from tests.support.inputs.refusals import refuse
 from tests.support.mechanisms.paths import follows
+from tests.support.runs.scripted import seeded
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ def labelled(m: int, bits: int, seed: int, share: float = 0.1001) -> tuple[Label
 def test_the_identity_errs_by_what_padding_costs(records: int) -> None:
     """6 records / t at every threshold, t the number of records; not 0."""
     database, threshold = labelled(20_000, 16, 1)
-    released = LabelSanitizer(Truth(), records, 1.0).release(database, Draws(KeyedNoise(3)))
+    released = LabelSanitizer(Truth(), records, 1.0).release(database, seeded(3))
     errors = []
     for at in (0, 1, threshold - 1, threshold, threshold + 1, 1 << 15, 1 << 16):
         below = database.values < at
@@ -88,13 +88,13 @@ def test_the_identity_errs_by_what_padding_costs(records: int) -> None:
 def test_amplified_is_a_mean_over_parts() -> None:
     """Twenty exact parts of 60 records: the mean answer is the whole database's. Parts are shuffled: of half 0 and half 1 each has near half."""
     points = Multiset.of(np.random.default_rng(0).integers(0, 256, 1200), 8)
-    assert Amplified(Truth(), 60, learners.averaged).release(points, Draws(KeyedNoise(0))).error(points) < 1e-9
+    assert Amplified(Truth(), 60, learners.averaged).release(points, seeded(0)).error(points) < 1e-9
     sample = Amplified(Truth(), 60, lambda parts: parts[0])
-    assert 0.02 < sample.release(points, Draws(KeyedNoise(0))).error(points) < 0.4
+    assert 0.02 < sample.release(points, seeded(0)).error(points) < 0.4
     halves = Multiset(1, np.array([0, 1], dtype=np.uint64), np.array([500, 500]))
-    assert 0.35 < Amplified(Truth(), 500, lambda parts: parts[0]).release(halves, Draws(KeyedNoise(0))).share(1) < 0.65
+    assert 0.35 < Amplified(Truth(), 500, lambda parts: parts[0]).release(halves, seeded(0)).share(1) < 0.65
     refuse(
-        ("1201 records", lambda: Amplified(Truth(), 60, learners.averaged).release(Multiset.of([1] * 1201, 8), Draws(KeyedNoise(0)))),
+        ("1201 records", lambda: Amplified(Truth(), 60, learners.averaged).release(Multiset.of([1] * 1201, 8), seeded(0))),
         ("records is 0", lambda: learners.learner_of_thresholds(Truth(), 0, 1.0)),
     )
 
@@ -112,7 +112,7 @@ def learned(bits: int, m: int, runs: int) -> float:
     """How often the only threshold with an error below a tenth is found."""
     learner = Processed(MediansByLabel(1.0, 3), learners.best_threshold)
     cases = [labelled(m, bits, seed) for seed in range(runs)]
-    return sum(learner.release(database, Draws(KeyedNoise(seed))) == at for seed, (database, at) in enumerate(cases)) / runs
+    return sum(learner.release(database, seeded(seed)) == at for seed, (database, at) in enumerate(cases)) / runs
 
 
 def test_thresholds_from_the_medians_of_each_label() -> None:
@@ -139,7 +139,7 @@ def test_medians_of_each_label_are_private_together() -> None:
 def test_the_whole_chain_learns() -> None:
     """Theorem 5.5 with a sanitizer that is exact: the needle's threshold from 40 parts of 500 records."""
     database, threshold = labelled(20_000, 16, 2)
-    assert learners.learner_of_thresholds(Truth(), 500, 1.0).release(database, Draws(KeyedNoise(1))) == threshold
+    assert learners.learner_of_thresholds(Truth(), 500, 1.0).release(database, seeded(1)) == threshold
 
 
 def coded(answers: Sequence[int]) -> int:

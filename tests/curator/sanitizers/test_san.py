@@ -9,12 +9,11 @@ from local_dp.curator.sanitizers import san_thresholds
 from local_dp.curator.sanitizers.san_points import PrintedSanPoints, SanPoints
 from local_dp.curator.sanitizers.san_thresholds import BlockByBlock, Blocks, PrintedSanThresholds, SanThresholds
 from local_dp.curator.selection.sparse import Goals
-from local_dp.draws import Draws
 from local_dp.errors import InputError
 from local_dp.loss import ATTO, Pure
-from local_dp.noise import KeyedNoise
 from local_dp.populations.parity import SHAPES, shaped
 from tests.support.mechanisms.case import wrong
+from tests.support.runs.scripted import seeded
 
 POINTS = SanPoints(1.0, 1e-6, Goals(0.1, 0.1))
 THRESHOLDS = SanThresholds(1.0, 1e-6, Goals(0.1, 0.1))
@@ -84,7 +83,7 @@ def test_printed_sizes() -> None:
     few = Multiset(16, np.array([5], dtype=np.uint64), np.array([points.least - 1]))
     for mechanism in (points, thresholds):
         with pytest.raises(InputError, match=f"private only from {mechanism.least} on"):
-            mechanism.release(few, Draws(KeyedNoise(0)))
+            mechanism.release(few, seeded(0))
 
 
 @pytest.mark.long
@@ -94,7 +93,7 @@ def test_printed_points_are_within_alpha() -> None:
     m = mechanism.least
     values, counts = np.arange(1009, dtype=np.uint64), np.array([m * 11 // 100] * 9 + [m // 100_000] * 1000)
     counts[0] += m - counts.sum()
-    release = mechanism.release(Multiset(64, values, counts), Draws(KeyedNoise(1)))
+    release = mechanism.release(Multiset(64, values, counts), seeded(1))
     assert release.error(Multiset(64, values, counts)) < 0.02
     assert set(release.shares) == set(range(9))
 
@@ -113,7 +112,7 @@ def test_without_noise(shape: str, kind: type[BlockByBlock]) -> None:
     """Within 9 alpha / 32 = .281 alpha of every threshold, in no more calls than 1 + 51.2 / alpha."""
     for alpha in (0.25, 0.1):
         points = database(shape, 40_000, 60, 0, 20)
-        steps, calls = kind(1.0, 1e-6, Goals(alpha, 0.1)).run(points, Draws(KeyedNoise(0)))
+        steps, calls = kind(1.0, 1e-6, Goals(alpha, 0.1)).run(points, seeded(0))
         assert steps.error(points) <= 0.281 * alpha
         assert calls <= 1 + 51.2 / alpha
 
@@ -122,14 +121,14 @@ def test_without_noise(shape: str, kind: type[BlockByBlock]) -> None:
 def test_rebuilt_thresholds(shape: str) -> None:
     """2.2e5 records at 60 bits, alpha .1: within .06; private at ten records too."""
     points = database(shape, 220_000, 60, 0)
-    assert THRESHOLDS.release(points, Draws(KeyedNoise(0))).error(points) <= 0.06
-    assert THRESHOLDS.release(database(shape, 10, 60, 0, 1), Draws(KeyedNoise(0))).shares[-1] == 1.0
+    assert THRESHOLDS.release(points, seeded(0)).error(points) <= 0.06
+    assert THRESHOLDS.release(database(shape, 10, 60, 0, 1), seeded(0)).shares[-1] == 1.0
 
 
 def test_rebuilt_points() -> None:
     """11,000 records, alpha .1, where 758,535 are printed; at 5,000 no point is released."""
     for m, most in ((11_000, 0.1), (5_000, 0.2)):
         points = Multiset(64, np.arange(9, dtype=np.uint64), np.full(9, m // 9))
-        errors = [POINTS.release(points, Draws(KeyedNoise(seed))).error(points) for seed in range(4)]
+        errors = [POINTS.release(points, seeded(seed)).error(points) for seed in range(4)]
         assert (max(errors) <= 0.1) == (m == 11_000)
         assert max(errors) < most

@@ -19,12 +19,11 @@ from local_dp.curator.selection.exponential import ExponentialChoice, Exponentia
 from local_dp.curator.selection.groups import Listed, Runs, powers, sum_by
 from local_dp.curator.selection.sparse import SparseChoice, SparseExponential
 from local_dp.curator.selection.stable import UNIT, Lead, StableChoice, best_acceptance, laplace_acceptance, printed_acceptance
-from local_dp.draws import Draws
 from local_dp.errors import InputError
 from local_dp.loss import ATTO, Approximate, approximate, exp_epsilon, nano_epsilon
-from local_dp.noise import KeyedNoise
 from tests.support.mechanisms.case import share
 from tests.support.mechanisms.paths import follows
+from tests.support.runs.scripted import seeded
 
 RUNS = Runs(np.array([2, 3, 9], dtype=np.uint64), np.array([-4, 0, -1, -6]), 20)
 CHOICE: ExponentialMechanism[Runs] = ExponentialMechanism(lambda runs: runs, 1.0)
@@ -61,11 +60,11 @@ def test_domains_beyond_a_word(bits: int) -> None:
     assert [int(size) for size in runs.sizes] == [1, top - 1, 1]
     assert (runs.total, runs.member(2, 0)) == (top + 1, top)
     assert Runs(np.zeros(0, dtype=np.uint64), np.array([3]), top).total == top + 1
-    assert runs.pick(np.array([True, False, True]), Draws(KeyedNoise(0))) in (0, top)
-    spread = [CHOICE.release(runs, Draws(KeyedNoise(seed))) for seed in range(20)]
+    assert runs.pick(np.array([True, False, True]), seeded(0)) in (0, top)
+    spread = [CHOICE.release(runs, seeded(seed)) for seed in range(20)]
     assert max(spread) > top // 2 > min(spread)
     needle = Runs(ends, np.array([0, 0, 4 * bits]), top)
-    assert CHOICE.release(needle, Draws(KeyedNoise(0))) == top
+    assert CHOICE.release(needle, seeded(0)) == top
 
 
 def test_sums_beyond_a_word_are_exact() -> None:
@@ -140,8 +139,8 @@ def test_records_for_one_sparse_choice() -> None:
     assert 0.89 < chances[0] < 0.9 < chances[1]
     assert math.ceil((1 + 2 * np.log(1e6) + 2 * np.log(9)) / 0.1) == 331
     many = Multiset(64, np.array([3, 1 << 63], dtype=np.uint64), np.array([10**9, 2 * 10**9]))
-    assert sparse(1e-2).release(many, Draws(KeyedNoise(0))) == 1 << 63
-    assert sparse(1e-2).release(Multiset.of([], 2), Draws(KeyedNoise(0))) is None
+    assert sparse(1e-2).release(many, seeded(0)) == 1 << 63
+    assert sparse(1e-2).release(Multiset.of([], 2), seeded(0)) is None
 
 
 def chances_of(choice: ExponentialChoice, gaps: tuple[int, ...]) -> list[Fraction]:
@@ -215,8 +214,8 @@ def test_extreme_scores_never_overflow(epsilon: float) -> None:
     """The ends of int64 give a legal choice; at 1e-4 it takes seconds."""
     ends = np.iinfo(np.int64)
     scores = np.array([ends.min, ends.max, 0, ends.max - 1])
-    assert chooser(epsilon).release(scores, Draws(KeyedNoise(0))) in (1, 3)
-    assert chooser(epsilon).release(np.full(3, ends.min), Draws(KeyedNoise(0))) in (0, 1, 2)
+    assert chooser(epsilon).release(scores, seeded(0)) in (1, 3)
+    assert chooser(epsilon).release(np.full(3, ends.min), seeded(0)) in (0, 1, 2)
 
 
 def test_log_probabilities() -> None:
@@ -248,6 +247,6 @@ def test_the_sizes_are_enough(flip: float, size: Callable[[int, float, float, fl
         generator = np.random.default_rng([7, trial])
         x = generator.integers(0, points, n)
         y = ((x >= target) ^ (generator.random(n) < flip)).astype(np.int64)
-        t = learner.release(Labelled(x, y), Draws(KeyedNoise(trial)))
+        t = learner.release(Labelled(x, y), seeded(trial))
         failed += (1 - 2 * flip) * abs(t - target) / points > alpha
     assert failed <= binom(100, beta).isf(1e-6)

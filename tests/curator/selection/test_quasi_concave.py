@@ -16,13 +16,12 @@ from local_dp.curator.selection import stable
 from local_dp.curator.selection.groups import Listed, Runs
 from local_dp.curator.selection.sparse import Goals, PrintedChoice, PrintedChoosing
 from local_dp.curator.selection.stable import Interval, Partition, Parts, Promise, RecConcave, StableChoice
-from local_dp.draws import Draws
 from local_dp.errors import InputError
 from local_dp.loss import ATTO, Approximate, approximate, exp_epsilon
-from local_dp.noise import KeyedNoise
 from tests.support.long import short
 from tests.support.mechanisms.case import wrong
 from tests.support.mechanisms.paths import follows
+from tests.support.runs.scripted import seeded
 
 WASTED = 3  # a point that is no candidate: large databases of low scores
 
@@ -79,7 +78,7 @@ def test_its_size_is_a_condition_of_privacy() -> None:
 
 def test_fewer_records_are_refused() -> None:
     choice = PrintedChoosing(frequent, PrintedChoice(1.0, 1e-3, Goals(1.0, 0.3)))
-    for refused in (lambda: choice.law(counted((9, 9, 9), 174)), lambda: choice.release(counted((9, 9, 9), 174), Draws(KeyedNoise(0)))):
+    for refused in (lambda: choice.law(counted((9, 9, 9), 174)), lambda: choice.release(counted((9, 9, 9), 174), seeded(0))):
         with pytest.raises(InputError, match=r"174 records.*private only from 175"):
             refused()
     assert PrintedChoosing(frequent, PrintedChoice(1.0, 1e-6, Goals(0.1, 0.1))).choice.least == 3391
@@ -97,7 +96,7 @@ def test_nothing_to_choose_is_no_answer() -> None:
     """Erratum E14: whatever the noise."""
     choice = PrintedChoosing(frequent, PrintedChoice(1.0, 1e-3, Goals(1.0, 0.3)))
     assert choice.law(counted((0, 0, 0), 200)) == {None: 1}
-    assert choice.release(counted((0, 0, 0), 200), Draws(KeyedNoise(0))) is None
+    assert choice.release(counted((0, 0, 0), 200), seeded(0)) is None
 
 
 PARTS = Parts(1.0, 1.0, 1e-2, 1.0)

@@ -16,13 +16,12 @@ from local_dp.curator.mechanism import Law, Mechanism
 from local_dp.curator.sensitivity import triangles
 from local_dp.curator.sensitivity.mechanisms import FINE, CauchyNoise, cosh_loss
 from local_dp.curator.sensitivity.triangles import GlobalTriangles, LadderTriangles, NoisyLocalTriangles, RestrictedTriangles, SmoothTriangles, Triangles
-from local_dp.draws import Draws
 from local_dp.errors import RefusedError
 from local_dp.interaction import Nonadaptive, run
 from local_dp.loss import ATTO, Loss, Pure, exp_epsilon
-from local_dp.noise import KeyedNoise
 from local_dp.populations.graphs import Graph, binomial_graph, preferential_attachment
 from tests.support.mechanisms.case import wrong
+from tests.support.runs.scripted import seeded
 
 Edges = tuple[tuple[int, ...], ...]
 PAIRS = list(combinations(range(5), 2))
@@ -134,7 +133,7 @@ def test_ladder_and_global_counts_are_private() -> None:
 def test_smooth_counts_are_drawn_from_their_law() -> None:
     """Half of 1,000 errors are within the scale, S / a (binomial, failure 1e-6); half the scale is caught."""
     graph, mechanism = binomial_graph(np.random.default_rng(3), 200, 0.2), SmoothTriangles(CauchyNoise.exact(1.0))
-    local, draws = Triangles(graph), Draws(KeyedNoise(3))
+    local, draws = Triangles(graph), seeded(3)
     errors = np.array([abs(mechanism.release(local, draws) - local.value) for _ in range(1000)])
     scale = mechanism.noise.scale(local) / FINE
     share = 2 / math.pi * math.atan((math.floor(scale) + 0.5) / scale)
@@ -145,18 +144,18 @@ def test_smooth_counts_are_drawn_from_their_law() -> None:
 def test_an_account_of_edges_pays_for_them() -> None:
     """The trusted oracle answers counts of triangles on a budget of edge neighbours, and refuses them on one of replaced records."""
     graph, mechanism = binomial_graph(np.random.default_rng(4), 30, 0.3), SmoothTriangles(CauchyNoise.exact(1.0))
-    oracle = TrustedOracle(graph, Account(Pure(10**9), "edge"), Draws(KeyedNoise(0)))
+    oracle = TrustedOracle(graph, Account(Pure(10**9), "edge"), seeded(0))
     query: Nonadaptive[Mechanism[Graph, int, Loss], int, int] = Nonadaptive((mechanism,), lambda answers: answers[0])
     assert 0 <= run(query, oracle) <= math.comb(30, 3)
     assert oracle.account.spent == mechanism.loss
     with pytest.raises(RefusedError, match="neighbours"):
-        TrustedOracle(graph, Account(Pure(10**9)), Draws(KeyedNoise(0))).answer((mechanism,))
+        TrustedOracle(graph, Account(Pure(10**9)), seeded(0)).answer((mechanism,))
 
 
 def test_small_graphs_have_no_triangles() -> None:
     for graph in (Graph.of([], 1), Graph.of([(0, 1)], 2)):
         for mechanism in (SmoothTriangles(CauchyNoise.exact(1.0)), GlobalTriangles(1.0), NoisyLocalTriangles(1.0, 1e-6), LadderTriangles(1.0)):
-            assert mechanism.release(graph, Draws(KeyedNoise(0))) == 0
+            assert mechanism.release(graph, seeded(0)) == 0
 
 
 @pytest.mark.parametrize("degree", [1, 2, 3, 4])
