@@ -16,8 +16,7 @@ from local_dp.accounting.losses import conversion
 from local_dp.accounting.rules import optimal_delta
 from local_dp.arrays import Words
 from local_dp.curator.account import Account, ConcentratedAccount, DeclaredAccount, TrustedOracle
-from local_dp.curator.laws import SmallDatabases, hockey_stick, transcripts, worst_transcripts
-from local_dp.curator.mechanism import Law, Mechanism, Neighbours, whole_weights
+from local_dp.curator.mechanism import Law, Mechanism, Neighbours, SmallDatabases, hockey_stick, transcripts, whole_weights, worst_transcripts
 from local_dp.curator.multisets import MAX_BITS, LabelledMultiset, Multiset
 from local_dp.draws import Draws
 from local_dp.errors import InputError, RefusedError

@@ -10,8 +10,7 @@ import numpy as np
 
 from local_dp.arrays import Ints, Words
 from local_dp.checks import check_share, check_whole
-from local_dp.curator.laws import epsilon_of
-from local_dp.curator.mechanism import Law, Mechanism, check_listed, whole_weights
+from local_dp.curator.mechanism import Law, Mechanism, check_listed, epsilon_of, whole_weights
 from local_dp.curator.parity import gf2
 from local_dp.draws import WORD_BITS, Draws
 from local_dp.errors import InputError

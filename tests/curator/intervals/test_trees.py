@@ -15,8 +15,7 @@ from local_dp.arrays import Counts, Floats
 from local_dp.curator import intervals
 from local_dp.curator.account import Account, TrustedOracle
 from local_dp.curator.intervals import CountTree, Level, PrefixFactorization, Shape
-from local_dp.curator.laws import SmallDatabases
-from local_dp.curator.mechanism import Neighbours
+from local_dp.curator.mechanism import Neighbours, SmallDatabases
 from local_dp.curator.multisets import Multiset
 from local_dp.errors import RefusedError
 from local_dp.interaction import run

@@ -12,7 +12,7 @@ import pytest
 from local_dp.accounting.rules import optimal_part
 from local_dp.arrays import Counts, Floats
 from local_dp.curator.account import Account, TrustedOracle
-from local_dp.curator.laws import SmallDatabases
+from local_dp.curator.mechanism import SmallDatabases
 from local_dp.curator.oracle_efficient import separated
 from local_dp.curator.oracle_efficient.branching import LEAF, BranchAndBound, FullSearch, Proof, check
 from local_dp.curator.oracle_efficient.perturbed import NOTHING, Beside, DataPlayer, Perturbation, PerturbedMinimum, SyntheticGame, largest_error

@@ -12,8 +12,7 @@ import numpy as np
 import pytest
 from scipy.stats import hypergeom
 
-from local_dp.curator.laws import SmallDatabases
-from local_dp.curator.mechanism import Law, whole_weights
+from local_dp.curator.mechanism import Law, SmallDatabases, whole_weights
 from local_dp.curator.oracle_efficient.perturbed import Attempt, Perturbation
 from local_dp.curator.oracle_efficient.robust import RobustRelease, Terms, apart, cuts, failing, piece_epsilon
 from local_dp.curator.oracle_efficient.separated import FAIL, Certified, Conjunctions, Exhaustive, Fail, Weighted

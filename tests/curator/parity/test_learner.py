@@ -10,7 +10,7 @@ from scipy.stats import binom
 
 from local_dp.arrays import Ints, Words
 from local_dp.bounds.curator import exponential_parity_examples, packing_parity_examples, paper_parity_examples, parity_examples, parity_success
-from local_dp.curator.laws import SmallDatabases, epsilon_of
+from local_dp.curator.mechanism import SmallDatabases, epsilon_of
 from local_dp.curator.parity import gf2
 from local_dp.curator.parity.learner import Examples, ParityLearner, amplified_learner, draw_examples, exact_learner, paper_amplified, two_runs
 from local_dp.errors import InputError

@@ -13,9 +13,8 @@ from local_dp.accounting.losses import gaussian_delta, rho_within
 from local_dp.accounting.rules import optimal_delta
 from local_dp.arrays import Counts
 from local_dp.curator.account import Account, ConcentratedAccount, TrustedOracle
-from local_dp.curator.laws import SmallDatabases, epsilon_of, worst_transcripts
 from local_dp.curator.marginals.base import BinaryTable, Errors, Marginals, Synthetic, Weights
-from local_dp.curator.mechanism import Mechanism
+from local_dp.curator.mechanism import Mechanism, SmallDatabases, epsilon_of, worst_transcripts
 from local_dp.curator.query_release import synthetic
 from local_dp.curator.query_release.counting import CountingQueries, GaussianAnswers, LaplaceAnswers, SmallDatabase, moved, table
 from local_dp.curator.query_release.synthetic import ConcentratedRounds, DualQuery, GaussianMarginal, Mwem, PureRounds, SampledQueries, WorstMarginal

@@ -11,8 +11,7 @@ import pytest
 from local_dp.arrays import Counts
 from local_dp.curator.account import Account, ConcentratedAccount, TrustedOracle
 from local_dp.curator.clipped import laplace_tail
-from local_dp.curator.laws import SmallDatabases, Transcript, epsilon_of, transcripts, worst_transcripts
-from local_dp.curator.mechanism import Law, whole_weights
+from local_dp.curator.mechanism import Law, SmallDatabases, Transcript, epsilon_of, transcripts, whole_weights, worst_transcripts
 from local_dp.curator.query_release import pmw
 from local_dp.curator.query_release.counting import CountingQueries, table
 from local_dp.curator.query_release.pmw import Asked, FirstFar, MultiplicativeWeights, NoisyCount, Stream, Terms, moved

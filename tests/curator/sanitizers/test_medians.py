@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from local_dp.bounds.packing import cell_failures, histogram_success, least_multiple, per_cell_success
-from local_dp.curator.laws import SmallDatabases, hockey_stick
+from local_dp.curator.mechanism import SmallDatabases, hockey_stick
 from local_dp.curator.multisets import BITS, Multiset, absent, points_of, value_of
 from local_dp.curator.sanitizers.medians import DyadicTree, Medians, Node, NoisyHistogram, SparseMedians, Spread, Steps, TreeOfMedians, ranks
 from local_dp.curator.sanitizers.point_counts import CellNoise, KPointAnswers, KPointSanitizer, NoisyCounts, PerCellHistogram, ThresholdedHistogram

@@ -11,7 +11,7 @@ from scipy.stats import binom
 
 from local_dp.arrays import Ints
 from local_dp.bounds.curator import occam_examples, occam_examples_printed, occam_examples_realizable, occam_examples_uniform
-from local_dp.curator.laws import SmallDatabases
+from local_dp.curator.mechanism import SmallDatabases
 from local_dp.curator.multisets import Multiset
 from local_dp.curator.oracle_efficient.separated import Thresholds
 from local_dp.curator.selection import exponential

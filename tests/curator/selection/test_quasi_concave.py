@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from local_dp.arrays import Floats
-from local_dp.curator.laws import hockey_stick
+from local_dp.curator.mechanism import hockey_stick
 from local_dp.curator.multisets import Multiset
 from local_dp.curator.selection import stable
 from local_dp.curator.selection.groups import Listed, Runs

@@ -10,7 +10,7 @@ from itertools import combinations_with_replacement, product
 import numpy as np
 import pytest
 
-from local_dp.curator.laws import SmallDatabases
+from local_dp.curator.mechanism import SmallDatabases
 from local_dp.curator.multisets import Multiset
 from local_dp.curator.sensitivity.mechanisms import FINE, LEAST, CauchyNoise, LocalSensitivity, cosh_loss, worst_ratio
 from local_dp.curator.sensitivity.medians import ExponentialMedian, Median, ProposedMedian, SmoothMedian

@@ -11,8 +11,7 @@ import pytest
 
 from local_dp.arrays import Ints
 from local_dp.curator.account import Account, TrustedOracle
-from local_dp.curator.laws import SmallDatabases, hockey_stick
-from local_dp.curator.mechanism import Law, Mechanism
+from local_dp.curator.mechanism import Law, Mechanism, SmallDatabases, hockey_stick
 from local_dp.curator.sensitivity import triangles
 from local_dp.curator.sensitivity.mechanisms import FINE, CauchyNoise, cosh_loss
 from local_dp.curator.sensitivity.triangles import GlobalTriangles, LadderTriangles, NoisyLocalTriangles, RestrictedTriangles, SmoothTriangles, Triangles
