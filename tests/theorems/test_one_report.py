@@ -11,7 +11,7 @@ import pytest
 from scipy import stats
 
 from local_dp.arrays import Floats
-from local_dp.curator.laws import SmallDatabases
+from local_dp.curator.mechanism import SmallDatabases
 from local_dp.curator.multisets import LabelledMultiset
 from local_dp.curator.thresholds.learner import PureThresholds
 from local_dp.draws import Draws
