@@ -123,8 +123,7 @@ class OneReport:
         """n times the variance of a - share b where `whole` of all clients are in the whole, and `share` of these in the part."""
         part, rest, outside = (kind[0, 0] - 2 * share * kind[0, 1] + share**2 * kind[1, 1] for kind in self.squares)
         inside = np.clip(whole, 0.0, 1.0)
-        variance: Floats = np.maximum(inside * (share * part + (1 - share) * rest) + (1 - inside) * outside, 0.0)
-        return variance
+        return np.asarray(np.maximum(inside * (share * part + (1 - share) * rest) + (1 - inside) * outside, 0.0))
 
 
 @dataclass(frozen=True)
@@ -173,8 +172,7 @@ class Ratio(Estimate):
 
         def beyond(share: Floats) -> Floats:
             """How many standard errors the reports are from what this share would give."""
-            far: Floats = (np.abs(a - share * b) - each.step / (2 * self.n)) / np.sqrt(np.maximum(each.variance(share, b), 1e-300) / self.n)
-            return far
+            return np.asarray((np.abs(a - share * b) - each.step / (2 * self.n)) / np.sqrt(np.maximum(each.variance(share, b), 1e-300) / self.n))
 
         grid = np.linspace(0.0, 1.0, GRID + 1).reshape(-1, *[1] * a.ndim)
         shares = np.broadcast_to(grid, (GRID + 1, *a.shape))

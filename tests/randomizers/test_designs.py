@@ -207,8 +207,7 @@ def _variances(growth: Floats, order: int, w: Floats, k: int) -> Floats:
         q = (size - p) / (order - 1)
         seen = q + (p - q) / k
         totals.append(k * seen * (1 - seen) / (p - q) ** 2)
-    least: Floats = np.minimum(*totals)
-    return least
+    return np.asarray(np.minimum(*totals))
 
 
 def test_sets_of_one_are_k_ary_response() -> None:
@@ -220,16 +219,14 @@ def test_sets_of_one_are_k_ary_response() -> None:
 
 def _law(k: int) -> Floats:
     shares = 1.0 / np.arange(1, k + 1) ** 2
-    law: Floats = shares / shares.sum()
-    return law
+    return np.asarray(shares / shares.sum())
 
 
 def _expected(randomizer: CountMeanSketch, law: Floats, n: int) -> Counts:
     """The ones of each row and bucket that n clients report on average."""
     family, (other, own) = randomizer.hash, randomizer.inner.ones
     held = family.gathered(law[None])[0]
-    ones: Counts = np.rint(n / family.rows * (other + held * (own - other)) / randomizer.inner.total).astype(np.int64)
-    return ones
+    return np.asarray(np.rint(n / family.rows * (other + held * (own - other)) / randomizer.inner.total).astype(np.int64))
 
 
 @pytest.mark.parametrize(("epsilon", "k", "m"), [(0.5, 9, 3), (1.0, 40, 7), (1.0, 64, 8), (4.0, 200, 16), (1.0, 6, 8)])
