@@ -126,7 +126,6 @@ def test_a_code_too_large_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("randomizer", [OptimisedUnary, LocalHash], ids=["product", "per coin"])
 @pytest.mark.parametrize("k", [2, 9])
 def test_they_conform(epsilon: float, randomizer: Any, k: int) -> None:
-    """Privacy from the parts, every threshold of the sampler, the tally and an unbiased estimate, at three epsilons and two sizes."""
     conform(randomizer(epsilon, k=k))
 
 

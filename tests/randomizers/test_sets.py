@@ -169,7 +169,6 @@ class Unpadded(PaddingSampling):  # draws from the set alone: a single item is r
 
 
 def test_a_twin_without_dummies_shows() -> None:
-    """Without dummies a set of one reports its item L times as often: the rows are no laws, or the loss is beyond epsilon."""
     with pytest.raises((AssertionError, RefusedError), match=r"sum|claims|above"):
         conform(Unpadded(1.0, k=3))
 

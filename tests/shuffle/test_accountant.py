@@ -276,7 +276,6 @@ def test_blanket_estimates_are_unbiased_with_the_stated_variance() -> None:
 
 
 def test_error_does_not_grow_with_the_symbols() -> None:
-    """A blanket for 64 symbols has the variance of one for 16, within 3 %."""
     few, many = (multi_message(k, TARGET).variance(TARGET.clients) for k in (16, 64))
     assert many == pytest.approx(few, rel=0.03)
 
@@ -306,7 +305,6 @@ def test_several_reports_of_one_client_add_up() -> None:
 
 
 def test_of_many_kinds_the_general_bound_is_taken() -> None:
-    """Five crowds of different sizes: the variation ratio of the smallest."""
     loss = central([batch(1000 * at, 1000 * at + 500 + at, 500 + at) for at in range(5)], DELTA)
     assert loss.upper == pytest.approx(variation_ratio(1.0).epsilon_at_most(500, DELTA, 1.0), rel=1e-4)
     assert loss.lower == 0.0
