@@ -53,8 +53,7 @@ class Estimate:
     """A value (scalar or vector), its standard error and its number of reports.
 
     The truth is the mean of the distribution of the clients: error and interval include sampling and privacy noise. For a table whose every row answered, the
-    interval covers the table's own mean more often than stated. `ends` (a, b), where known, are two values of one report with variance (b - f)(f - a) at the
-    truth f.
+    interval covers its own mean more often than stated. `ends` (a, b), where known, are two values of a report with variance (b - f)(f - a) at the truth f.
     """
 
     value: Floats
