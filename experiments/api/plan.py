@@ -8,8 +8,7 @@ from local_dp.errors import InputError
 from local_dp.experiments.api.asking import protocol_of
 from local_dp.experiments.api.printable import WIDTH, Printable
 from local_dp.experiments.api.tables import Table, records_of, sample_rows
-from local_dp.experiments.text.dialect import python_errors
-from local_dp.experiments.text.layout import bound, held, number, paragraph, table
+from local_dp.experiments.text.layout import bound, held, number, paragraph, python_errors, table
 from local_dp.protocols.local_protocol import BETA, LocalProtocol
 from local_dp.protocols.planning.local import Bounded, Way, check_accuracy, tolerance_of, ways, with_tolerance
 from local_dp.protocols.planning.shuffled import OneReport, Together, shuffled_ways

@@ -16,7 +16,7 @@ from local_dp.clients.member import HOSTS, client_group
 from local_dp.clients.role import ClientRole
 from local_dp.errors import InputError
 from local_dp.experiments.cli.operate.keys import private_key, public_key
-from local_dp.experiments.cli.run import join, journals
+from local_dp.experiments.cli.run import join
 from local_dp.noise import KeyedNoise, SystemNoise
 from local_dp.oracles.local.asked import Cohort, LocalQuery
 from local_dp.protocols.registry import find_protocol
@@ -281,5 +281,5 @@ def test_a_run_is_resumed_with_its_keys(tmp_path: Path, monkeypatch: pytest.Monk
     Journal.begin(tmp_path, RUN, {"options": options, "protocol": "survey", "given": {}}).close()
     keys: list[tuple[Path | None, Path | None]] = []
     monkeypatch.setattr(join.Server, "serve", lambda server, *_: keys.append((server.key, server.roster)))
-    journals.Resume(RUN, tmp_path)()
+    join.Resume(RUN, tmp_path)()
     assert keys == [(Path("server.key"), Path("roster"))]
