@@ -280,6 +280,6 @@ def test_a_run_is_resumed_with_its_keys(tmp_path: Path, monkeypatch: pytest.Monk
     options = {"run": RUN, "broker": "mqtt://localhost", "key": "server.key", "roster": "roster"}
     Journal.begin(tmp_path, RUN, {"options": options, "protocol": "survey", "given": {}}).close()
     keys: list[tuple[Path | None, Path | None]] = []
-    monkeypatch.setattr(join.Server, "serve", lambda server, *_: keys.append((server.key, server.roster)))
+    monkeypatch.setattr(join.Server, "__call__", lambda server, *_: keys.append((server.key, server.roster)))
     join.Resume(RUN, tmp_path)()
     assert keys == [(Path("server.key"), Path("roster"))]

@@ -8,6 +8,7 @@ import random
 from collections.abc import Hashable
 from fractions import Fraction
 from functools import partial
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ import pytest
 
 from local_dp.arrays import Floats, Ints, Words
 from local_dp.bounds.tails import normal_quantile
-from local_dp.experiments.peers.oracles import Peer, Task, installed, module, peers
+from local_dp.experiments.peers.oracles import Peer, Task, installed, peers
 from local_dp.experiments.peers.privacy import claims, exact_epsilon, law
 from local_dp.noise import Draw, KeyedNoise, public_coins, stream_key
 from local_dp.randomizers.frequencies.grr import GRR
@@ -47,7 +48,7 @@ def _peer(library: str, task: Task) -> Peer:
     random.seed(7)
     _seed(7)
     if library == "multi-freq-ldpy":
-        module("numba").njit(_seed)(7)
+        import_module("numba").njit(_seed)(7)
     return entry
 
 
@@ -245,7 +246,7 @@ def test_a_compiled_subset_names_its_owner_first() -> None:
     A true shuffle would pass with probability below w^-1000.
     """
     pytest.importorskip("multi_freq_ldpy")
-    client = module("multi_freq_ldpy.pure_frequency_oracles.SS").SS_Client
+    client = import_module("multi_freq_ldpy.pure_frequency_oracles.SS").SS_Client
     reports = np.array([client(3, 16, 1.0) for _ in range(5000)])
     holding = reports[(reports == 3).any(axis=1)]
     assert len(holding) > 1000
@@ -258,7 +259,7 @@ def test_a_compiled_subset_names_its_owner_first() -> None:
 def test_a_set_bit_of_rappor_is_never_cleared() -> None:
     """The bit of the client's own hash is 1 in every report: 2,000 of pure-ldp's RAPPOR, where a bit flipped with probability f / 2 would not be."""
     pytest.importorskip("pure_ldp")
-    client = module("pure_ldp.frequency_oracles").RAPPORClient(2 / (1 + math.exp(0.5)), 3, [[int]], num_of_cohorts=1, index_mapper=int)
+    client = import_module("pure_ldp.frequency_oracles").RAPPORClient(2 / (1 + math.exp(0.5)), 3, [[int]], num_of_cohorts=1, index_mapper=int)
     bits = np.array([client.privatise(1)[0] for _ in range(2000)])
     assert bits[:, 1].all()
     assert not bits[:, [0, 2]].all()

@@ -23,7 +23,7 @@ from local_dp.experiments.api.declare import argument, option
 from local_dp.experiments.api.show import summary
 from local_dp.experiments.cli.fields import json_option, show
 from local_dp.experiments.cli.operate.keys import member_keys, server_keys
-from local_dp.experiments.cli.run.run import OF_RUNS, Role, RunProgress
+from local_dp.experiments.cli.run.run import OF_RUNS, Role, run_progress
 from local_dp.experiments.text.layout import number, screen_width, table
 from local_dp.experiments.text.screen import SCREEN
 from local_dp.experiments.tiers.installation import runs_folder, stores_folder
@@ -69,18 +69,15 @@ class Server(Role):
     key: Path | None = option(None, KEY_FILE, metavar="FILE")
     roster: Path | None = option(None, ROSTER, metavar="FILE")
 
-    def __call__(self, kind: type[LocalProtocol[Any]], given: Mapping[str, str]) -> None:
-        self.serve(kind, given, None)
-
-    def serve(self, kind: type[LocalProtocol[Any]], given: Mapping[str, str], interrupted: Journal | None) -> None:
+    def __call__(self, kind: type[LocalProtocol[Any]], given: Mapping[str, str], interrupted: Journal | None = None) -> None:
         """Begins a run, or continues an interrupted one."""
         check_name(self.run)
         chance = self.randomness() if interrupted is None else Randomness(**interrupted.began["randomness"])
         keys = server_keys(self.key, self.roster, self.private)
         protocol, table = self.prepared(kind, given, self.private)
         SCREEN.working(f"joining the broker as the server of run {self.run}")
-        with RunProgress() as progress:
-            options = self.with_progress(progress.show, tier="hosts", hosts=1, seed=None if chance.private else chance.seed)
+        with run_progress() as progress:
+            options = self.with_progress(progress, tier="hosts", hosts=1, seed=None if chance.private else chance.seed)
             settings = replace(options.settings(protocol, table), randomness=chance)
             address = Address.parse(self.broker)
             journal = interrupted or Journal.begin(self.journal or runs_folder(), self.run, self._began(kind, given, chance))
@@ -274,7 +271,7 @@ class Resume:
             options = {**journal.began["options"], "as_json": self.as_json, "journal": self.journal}
             if self.broker:
                 options["broker"] = self.broker
-            Server(**_typed(options)).serve(find_protocol(journal.began["protocol"]), journal.began["given"], journal)
+            Server(**_typed(options))(find_protocol(journal.began["protocol"]), journal.began["given"], journal)
 
 
 def _typed(options: dict[str, Any]) -> dict[str, Any]:

@@ -4,12 +4,12 @@ import math
 import os
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from inspect import getdoc
 from pathlib import Path
-from types import TracebackType
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import click
 
@@ -145,33 +145,33 @@ NOTED = 5  # rounds that leave a line
 _BAR = 20
 
 
-class RunProgress:
+@contextmanager
+def run_progress() -> Iterator[OnProgress]:
     """Shows missing clients, then the progress of the round. Each of the first few rounds leaves a line."""
+    last: RoundProgress | None = None
 
-    def __init__(self) -> None:
-        self._round: RoundProgress | None = None
+    def leave() -> None:
+        if last is not None and last.round <= NOTED:
+            SCREEN.note(_line(last))
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        if error is None or isinstance(error, Exception):
-            self._leave()
-
-    def show(self, progress: Progress) -> None:
+    def show(progress: Progress) -> None:
+        nonlocal last
         if isinstance(progress, Attendance):
             SCREEN.working(_missing(progress))
             return
-        if self._round is not None and self._round.round != progress.round:
-            self._leave()
-        self._round = progress
+        if last is not None and last.round != progress.round:
+            leave()
+        last = progress
         filled = _BAR * progress.answered // max(progress.asked, 1)
         left = f", {progress.seconds_left:.0f} s left" if math.isfinite(progress.seconds_left) else ""
         SCREEN.working(f"{'█' * filled}{'─' * (_BAR - filled)} {_line(progress)}{left}")
 
-    def _leave(self) -> None:
-        if self._round is not None and self._round.round <= NOTED:
-            SCREEN.note(_line(self._round))
+    try:
+        yield show
+    except Exception:
+        leave()
+        raise
+    leave()
 
 
 def _line(progress: RoundProgress) -> str:
@@ -202,8 +202,8 @@ class Run(Role):
                 raise InputError(f"{kind.name} learns a hypothesis: there is no estimate to draw; leave out --plot")
             check_picture(self.plot)
         SCREEN.working(f"starting the clients in tier {self.chosen_tier}")
-        with RunProgress() as progress:
-            result = ask(protocol, table, self.with_progress(progress.show))
+        with run_progress() as progress:
+            result = ask(protocol, table, self.with_progress(progress))
         show(result, self.as_json)
         if self.plot is not None:
             SCREEN.working(f"drawing {self.plot.name}")
