@@ -6,7 +6,7 @@ from typing import Any, Literal, TypeAlias
 
 from local_dp.errors import InputError
 from local_dp.experiments.api.asking import protocol_of
-from local_dp.experiments.api.printable import WIDTH, Printable
+from local_dp.experiments.api.declare import WIDTH, Printable
 from local_dp.experiments.api.tables import Table, records_of, sample_rows
 from local_dp.experiments.text.layout import bound, held, number, paragraph, python_errors, table
 from local_dp.protocols.local_protocol import BETA, LocalProtocol

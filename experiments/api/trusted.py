@@ -13,8 +13,7 @@ from local_dp.curator.account import Account, TrustedOracle
 from local_dp.curator.mechanism import Mechanism
 from local_dp.draws import Draws
 from local_dp.errors import InputError
-from local_dp.experiments.api.declare import option
-from local_dp.experiments.api.printable import WIDTH, Printable
+from local_dp.experiments.api.declare import WIDTH, Printable, option
 from local_dp.experiments.text.layout import held, number, paragraph, python_errors, table
 from local_dp.experiments.tiers.installation import installed_version
 from local_dp.experiments.tiers.settings import Randomness

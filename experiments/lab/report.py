@@ -19,8 +19,7 @@ from local_dp.errors import InputError
 from local_dp.experiments.lab.catalogue import NAMES
 from local_dp.experiments.lab.chapters import CHAPTERS, Chapter
 from local_dp.experiments.lab.figures import COLOURS, INK, MUTED, PAPER, RULE
-from local_dp.experiments.lab.results import Results, read_results
-from local_dp.experiments.lab.store import write_text
+from local_dp.experiments.lab.store import Results, read_results, write_text
 from local_dp.experiments.text.layout import marked, typeset
 
 NOT_RUN = "not run"

@@ -17,8 +17,7 @@ from local_dp.errors import BusError, LocalDPError
 from local_dp.experiments.lab.apart import ENVIRONMENT, measure, measure_apart
 from local_dp.experiments.lab.catalogue import load
 from local_dp.experiments.lab.claim import Data, Finding, Scale
-from local_dp.experiments.lab.results import write_results
-from local_dp.experiments.lab.store import MeasurementStore, code_stamp, plain
+from local_dp.experiments.lab.store import MeasurementStore, code_stamp, plain, write_results
 from local_dp.experiments.tiers.cluster import Cluster, died_over_and_over
 
 Progress: TypeAlias = Callable[[str, int, int], None]  # (experiment, points measured, points in all)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from local_dp.curator.mechanism import mechanisms
-from local_dp.experiments.api.budget import budget
+from local_dp.experiments.api.costs import budget
 from local_dp.experiments.tiers.installation import runs_folder, stores_folder
 from local_dp.protocols.registry import PROTOCOLS
 from local_dp.queries.registry import QUERIES
