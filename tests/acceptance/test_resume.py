@@ -25,8 +25,8 @@ from local_dp.randomizers.frequencies.grr import GRR
 from local_dp.records import Records
 from local_dp.sealing import Envelopes, Party
 from local_dp.server.coordinator import Coordinator
-from local_dp.server.journal import Journal
 from local_dp.server.quorum import Terms
+from local_dp.server.remote import Journal
 from local_dp.tallies import Tally
 from local_dp.wire import Hello, Reply, topic
 from tests.support.inputs.builders import RUN, SEED, yes_records

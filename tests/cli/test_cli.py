@@ -14,7 +14,7 @@ from local_dp.experiments.tiers.installation import runs_folder, stores_folder
 from local_dp.protocols.registry import PROTOCOLS
 from local_dp.queries.registry import QUERIES
 from local_dp.randomizers.registry import RANDOMIZERS
-from local_dp.server.journal import Journal
+from local_dp.server.remote import Journal
 from tests.support.inputs.builders import request, survey_query
 from tests.support.runs.brokers import mosquitto, needs_mosquitto
 from tests.support.runs.command import command, enrolled, local_dp, outcome_of, together

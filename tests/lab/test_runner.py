@@ -19,9 +19,8 @@ from local_dp.errors import InputError, LocalDPError
 from local_dp.experiments.cli.inspect import experiment as laboratory
 from local_dp.experiments.cli.main import main
 from local_dp.experiments.lab import catalogue
-from local_dp.experiments.lab.apart import ENVIRONMENT, measure, measure_apart
 from local_dp.experiments.lab.claim import _read
-from local_dp.experiments.lab.runner import run_experiments
+from local_dp.experiments.lab.runner import ENVIRONMENT, measure, measure_apart, run_experiments
 from local_dp.experiments.lab.store import MeasurementStore, code_stamp, plain
 from tests.support.inputs.toy_experiment import Error, People, Toy
 

@@ -36,7 +36,7 @@ from local_dp.populations.table import Rows
 from local_dp.protocols.local_protocol import LocalProtocol
 from local_dp.protocols.registry import find_protocol
 from local_dp.sealing import UNSIGNED, Party
-from local_dp.server.journal import SUFFIX, Journal
+from local_dp.server.remote import SUFFIX, Journal
 from local_dp.server.shuffler import ShufflerConfig
 from local_dp.shuffle.central import check_crowd
 from local_dp.wire import check_name
