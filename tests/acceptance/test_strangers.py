@@ -57,7 +57,7 @@ BOMBS = {
     "a million asks of nothing": _packed({**_asking(), "asks": [None] * 1_000_000}),
     "as many asks as may be, all wrong": _packed({**_asking(), "asks": _asking(start=-1, stop="x", coins=1)["asks"] * MAX_ASKS}),
     "lists of which the last item is wrong": _packed(_asking(query_params={f"a{place}": ["x"] * 60_000 + [None] for place in range(8)})),
-    "maps in maps": _packed({"kind": "reply", "a": [{str(key): {} for key in range(9)} for _ in range(40_000)]}),
+    "maps in maps": _packed({"kind": "reply", "a": [{str(key): {} for key in range(9)}] * 40_000}),
     "maps of nothing": b"\xdc\xff\xff" + b"\x80" * 65_535,
     "a million maps of nothing": b"\xdc\x00\x0f" + 15 * (b"\xdc\xff\xff" + b"\x80" * 65_535),
     "arrays of one": b"\xdc\xff\xff" + b"\x91\xc0" * 65_535,

@@ -114,7 +114,8 @@ def test_deny_is_near_the_best_up_to_ln_3(d: int) -> None:
     assert parity_channels.best_parity_information(d, 0.5) / parity_channels.parity_report_bound(d, 0.5) == pytest.approx({2: 0.7203, 3: 0.8564}[d], abs=1e-3)
 
 
-def test_the_program_by_its_symmetries() -> None:
+@pytest.mark.parametrize(("d", "epsilon"), short([(2, 1.0), (2, 3.0), (3, 0.5)], lambda each: each[0] == 2, several=True))
+def test_the_program_by_its_symmetries(d: int, epsilon: float) -> None:
     """Shifts and linear maps of the cube leave the information of a report, so three conditions are as good as 2^(d + 1): the same optimum."""
     for d, epsilon in ((2, 1.0), (2, 3.0), (3, 0.5)):
         columns = staircase_columns(epsilon, 2 << d)
