@@ -11,19 +11,15 @@ if TYPE_CHECKING:
     from local_dp.errors import InputError
     from local_dp.experiments.api import attack, curate
     from local_dp.experiments.api.audit import audit
-    from local_dp.experiments.api.budget import budget
-    from local_dp.experiments.api.costs import best_for, price, shuffled
+    from local_dp.experiments.api.costs import best_for, budget, mix, price, shuffled
     from local_dp.experiments.api.functions import crosstab, frequency, histogram, learn, masked_parity, mean, quantiles, run, statistical_queries, survey
-    from local_dp.experiments.api.mix import mix
     from local_dp.experiments.api.plan import Plan, plan
     from local_dp.experiments.api.result import Result
 
 _API = {
     "audit": "audit",
-    "budget": "budget",
-    "costs": "best_for price shuffled",
+    "costs": "best_for budget mix price shuffled",
     "functions": "crosstab frequency histogram learn masked_parity mean quantiles run statistical_queries survey",
-    "mix": "mix",
     "plan": "Plan plan",
     "result": "Result",
 }

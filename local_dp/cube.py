@@ -15,8 +15,7 @@ def bent_dual(d: int, r: int) -> int:
 
 def sign(bits: Ints | Bools) -> Ints:
     """(-1)^bit, in int8: signed before 1 - 2 * bit, which would wrap in uint8."""
-    signs: Ints = np.int8(1) - np.int8(2) * bits.astype(np.int8)
-    return signs
+    return np.asarray(np.int8(1) - np.int8(2) * bits.astype(np.int8))
 
 
 def character(r: int, x: Words) -> Ints:

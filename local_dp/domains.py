@@ -55,8 +55,7 @@ class Domain:
 
     def clip(self, values: Ints) -> Ints:
         """The values moved to the nearest member: a client's last defence against a record outside the declared domain."""
-        clipped: Ints = values.clip(self.low, self.high)
-        return clipped
+        return np.asarray(values.clip(self.low, self.high))
 
 
 @dataclass(frozen=True)

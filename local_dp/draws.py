@@ -1,7 +1,9 @@
 """Exact random draws from uniform words: whole numbers, biased coins, two-sided geometric and Cauchy noise. No float touches a random choice."""
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from fractions import Fraction
+from itertools import accumulate
 
 import numpy as np
 
@@ -63,12 +65,7 @@ class Draws:
 
     def among(self, shares: Sequence[int]) -> int:
         """The index of one of the shares, each with probability exactly its part of their sum."""
-        drawn = self.below(sum(shares))
-        for number, share in enumerate(shares):
-            if drawn < share:
-                return number
-            drawn -= share
-        raise AssertionError("a draw below the sum of the shares falls into one of them")
+        return bisect_right(list(accumulate(shares)), self.below(sum(shares)))
 
     def order(self, count: int) -> Ints:
         """A uniform order of 0 .. count - 1: that of distinct random words, drawn again where two are equal."""

@@ -1,7 +1,8 @@
 """Algorithms ask oracles, all at once or in rounds, and their type says which.
 
 Q is a query, A an answer, R the result. LocalQuery + Nonadaptive is a non-interactive local algorithm (LNI), LocalQuery + Adaptive an interactive one (LI),
-LocalQuery + Repeated one that asks the same clients again (FI); StatisticalQuery + Nonadaptive and + Adaptive are NASQ and SQ algorithms.
+LocalQuery + Repeated one that asks the same clients again (FI); StatisticalQuery + Nonadaptive and + Adaptive are non-adaptive and adaptive SQ algorithms
+(NASQ, SQ).
 """
 
 from collections.abc import Callable, Generator

@@ -22,8 +22,7 @@ class Registry(Mapping[str, type[T]]):
     """The classes of one kind by name: the built-in ones first, in the order of their files.
 
     The `files` are patterns from the folder of the library. In them each class with `name: ClassVar[str] = "..."` is built in, and each constant made by a
-    function of its name; `parts` are names that no request may use. Packages add classes under the entry points `group`. `check` raises InputError for a bad
-    one.
+    function of its name; `parts` are names that no request may use. Packages add classes by the entry points `group`. `check` refuses bad ones.
     """
 
     noun: str

@@ -53,8 +53,7 @@ class Estimate:
     """A value (scalar or vector), its standard error and its number of reports.
 
     The truth is the mean of the distribution of the clients: error and interval include sampling and privacy noise. For a table whose every row answered, the
-    interval covers the table's own mean more often than stated. `ends` (a, b), where known, are two values of one report with variance (b - f)(f - a) at the
-    truth f.
+    interval covers its own mean more often than stated. `ends` (a, b), where known, are two values of a report with variance (b - f)(f - a) at the truth f.
     """
 
     value: Floats
@@ -123,8 +122,7 @@ class OneReport:
         """n times the variance of a - share b where `whole` of all clients are in the whole, and `share` of these in the part."""
         part, rest, outside = (kind[0, 0] - 2 * share * kind[0, 1] + share**2 * kind[1, 1] for kind in self.squares)
         inside = np.clip(whole, 0.0, 1.0)
-        variance: Floats = np.maximum(inside * (share * part + (1 - share) * rest) + (1 - inside) * outside, 0.0)
-        return variance
+        return np.asarray(np.maximum(inside * (share * part + (1 - share) * rest) + (1 - inside) * outside, 0.0))
 
 
 @dataclass(frozen=True)
@@ -173,8 +171,7 @@ class Ratio(Estimate):
 
         def beyond(share: Floats) -> Floats:
             """How many standard errors the reports are from what this share would give."""
-            far: Floats = (np.abs(a - share * b) - each.step / (2 * self.n)) / np.sqrt(np.maximum(each.variance(share, b), 1e-300) / self.n)
-            return far
+            return np.asarray((np.abs(a - share * b) - each.step / (2 * self.n)) / np.sqrt(np.maximum(each.variance(share, b), 1e-300) / self.n))
 
         grid = np.linspace(0.0, 1.0, GRID + 1).reshape(-1, *[1] * a.ndim)
         shares = np.broadcast_to(grid, (GRID + 1, *a.shape))

@@ -57,11 +57,6 @@ class Problem(Generic[A, B]):
         return Fraction(sum(weight for b, weight in law.items() if predict(b) != self.wanted(a, b)), sum(law.values()))
 
 
-def greater_or_equal(joint: Mapping[tuple[int, int], int]) -> Problem[int, int]:
-    """Whether b >= a: the label of the point b by the threshold a."""
-    return Problem(joint, lambda a, b: int(b >= a))
-
-
 _LISTED = 12  # bits of a message
 
 

@@ -12,7 +12,7 @@ from local_dp.errors import InputError, unknown
 from local_dp.experiments.api.declare import keywords, option
 from local_dp.experiments.api.result import Result
 from local_dp.experiments.api.tables import Table, records_of, sample_rows
-from local_dp.experiments.text.dialect import python_errors
+from local_dp.experiments.text.layout import python_errors
 from local_dp.experiments.tiers.execute import execute
 from local_dp.experiments.tiers.faults import EXAMPLE, Faults
 from local_dp.experiments.tiers.outcome import Outcome, as_data

@@ -16,7 +16,7 @@ from local_dp.bounds.attacks import wrong_bits
 from local_dp.curator.account import Account, TrustedOracle
 from local_dp.draws import Draws
 from local_dp.errors import InputError
-from local_dp.experiments.api.printable import WIDTH, Printable
+from local_dp.experiments.api.declare import WIDTH, Printable
 from local_dp.experiments.api.tables import Table, records_of
 from local_dp.experiments.lab.intervals import wilson
 from local_dp.experiments.text.layout import held, number, paragraph

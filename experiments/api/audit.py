@@ -9,8 +9,7 @@ from typing import Any
 
 from local_dp.domains import Parameter
 from local_dp.errors import InputError, RefusedError
-from local_dp.experiments.api.declare import settings_of
-from local_dp.experiments.api.printable import WIDTH, Printable
+from local_dp.experiments.api.declare import WIDTH, Printable, settings_of
 from local_dp.experiments.text.layout import definitions, paragraph
 from local_dp.randomizers.evidence import PROVEN
 from local_dp.randomizers.randomizer import Randomizer

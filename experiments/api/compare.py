@@ -15,8 +15,7 @@ from local_dp.errors import InputError, unknown
 from local_dp.experiments.api.tables import sample_rows
 from local_dp.experiments.lab.claim import Curve, Data, Figure
 from local_dp.experiments.lab.figures import save
-from local_dp.experiments.lab.results import as_csv
-from local_dp.experiments.lab.store import MeasurementStore, code_stamp, plain, write_text
+from local_dp.experiments.lab.store import MeasurementStore, as_csv, code_stamp, plain, write_text
 from local_dp.experiments.text.layout import held, number, table
 from local_dp.experiments.tiers.outcome import table_digest
 from local_dp.interaction import Nonadaptive, run

@@ -1,18 +1,35 @@
-"""Costs by closed form: the best randomizer for a task, the price of a list of mechanisms, the epsilon of shuffled reports."""
+"""Costs: the best randomizer for a task, the price of mechanisms, the epsilon of shuffled reports, shares by several messages; and budgets in files."""
 
 import math
+from collections import Counter
+from contextlib import suppress
 from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
 
 from local_dp.accounting import rules
 from local_dp.accounting.rules import losses_of
 from local_dp.bounds import best
 from local_dp.checks import check_whole
+from local_dp.clients.journal import KIND, SqliteStore
 from local_dp.domains import Parameter
 from local_dp.errors import InputError
+from local_dp.experiments.api.asking import protocol_of
 from local_dp.experiments.api.audit import built
-from local_dp.experiments.api.printable import WIDTH, Printable
-from local_dp.experiments.text.layout import bound, number, paragraph, table
+from local_dp.experiments.api.declare import WIDTH, Printable
+from local_dp.experiments.api.show import result_table
+from local_dp.experiments.api.tables import Table, records_of, sample_rows
+from local_dp.experiments.text.layout import bound, number, paragraph, python_errors, table
+from local_dp.experiments.tiers.outcome import STAMP
+from local_dp.experiments.tiers.settings import Randomness
+from local_dp.loss import MAX_EPSILON, NANO, Loss, Pure, approximate, nano_epsilon
+from local_dp.noise import KeyedNoise
+from local_dp.protocols.local_protocol import LocalProtocol, plain
+from local_dp.protocols.surveys.frequency import Shares
+from local_dp.protocols.surveys.policies import Launch
 from local_dp.shuffle.accountant import amplified, largest_local
+from local_dp.shuffle.histogram import Target, multi_message
+from local_dp.storage.budget_file import KeptBudget
 
 MOST = 1e6  # nats
 RULES = {
@@ -116,3 +133,134 @@ def shuffled(name: str, *, clients: int, epsilon: float = 1.0, delta: float = 1e
     bounds = amplified(built(name, epsilon, parameters), clients, delta)
     about = {"randomizer": name, "parameters": dict(parameters), "epsilon": epsilon, "clients": clients, "delta": delta}
     return Shuffled({**about, "upper": bounds.uppers, "lower": bounds.lowers, "least": bounds.lower, "most": bounds.upper, "exact": bounds.exact})
+
+
+@dataclass(frozen=True, repr=False)
+class Mixed(Printable):
+    """Shares with their 95 % intervals, and the epsilon of all messages together."""
+
+    def text(self, width: int = WIDTH) -> str:
+        data = self.data
+        head = f"{data['protocol']} behind a shuffler, blanket messages, {number(data['clients'])} clients; {data['stamp']}, seed {data['seed']}"
+        cost = f"{number(data['messages_each'])} messages from each client on average; true error {number(data['result']['true_error'])}"
+        loss = (
+            f"All messages together have epsilon {bound(data['upper'], True)} (at least {bound(data['lower'], False)}) at delta {number(data['delta'])}, "
+            "for any data, if all clients answer and the shuffler keeps the senders secret. The shuffler itself sees the true symbols."
+        )
+        return "\n\n".join([paragraph(head, width), result_table(data["result"], width), f"{paragraph(cost, width)}\n{paragraph(loss, width)}"])
+
+
+@python_errors()
+def mix(
+    task: str | LocalProtocol[Any],
+    table: Table | None = None,
+    *,
+    epsilon: float = 1.0,
+    delta: float = 1e-6,
+    clients: int | None = None,
+    seed: int | None = None,
+    **settings: Any,
+) -> Mixed:
+    """Simulates clients that send their symbol among blanket messages through a shuffler: `mix("frequency", table, column="colour", labels=("red", "blue"))`.
+
+    `task` is a protocol of shares: frequency, histogram or crosstab, by name with its parameters as `settings`, or as an object. All messages together are
+    (epsilon, delta)-private, exactly and for every data set; the shuffler itself sees the symbols. Raises InputError.
+    """
+    protocol = protocol_of(task, settings)
+    if not isinstance(protocol, Shares):
+        raise InputError(f"{protocol.name} estimates no shares of symbols: blanket messages are for frequency, histogram and crosstab")
+    if protocol.excluded:
+        raise InputError(f"{protocol.name} among those present is a quotient of shares, which has no interval here; use missing=category")
+    records = None if table is None else records_of(table)
+    known = protocol if records is None else protocol.for_table(Launch(records, private=False))
+    drawn = Randomness.choose(seed, private=False).seed
+    if records is None:
+        population = known.synthetic(10_000 if clients is None else clients, drawn)
+    else:
+        population = sample_rows(records, len(records) if clients is None else clients, drawn)
+    histogram = multi_message(known.query.domain.size, Target(population.size, epsilon, delta))
+    estimate = histogram.estimate(histogram.gather(known.query, population, KeyedNoise(drawn)))
+    least, most = histogram.epsilon(population.size, delta)
+    return Mixed(
+        {
+            "protocol": known.name,
+            "clients": population.size,
+            "epsilon": epsilon,
+            "delta": delta,
+            "upper": min(most, epsilon),
+            "lower": least,
+            "messages_each": histogram.messages_each,
+            "blanket": {"k": histogram.k, "weight": histogram.weight, "tries": histogram.tries},
+            "result": {**known.describe(estimate), "truth": plain(known.truth(population)), "true_error": known.true_error(estimate, population)},
+            "seed": drawn,
+            "stamp": STAMP,
+        }
+    )
+
+
+@dataclass(frozen=True, repr=False)
+class Spending(Printable):
+    """A budget, its charges, and the rest."""
+
+    def text(self, width: int = WIDTH) -> str:
+        charges = [(charge["at"], charge["what"], number(charge["epsilon"]), f"{charge['delta']:g}") for charge in self.data["charges"]]
+        total, left = (_price(self.data[name]) for name in ("budget", "left"))
+        rows = [table(("when", "what", "epsilon", "delta"), charges, width)] if charges else []
+        return "\n\n".join((paragraph(f"{self.data['file']}: a budget of {total}; {left} is left", width), *rows))
+
+
+@dataclass(frozen=True, repr=False)
+class Spent(Printable):
+    """The spent budget of a store, by run and by label, and the rest for life; with several clients, of the one that has spent most."""
+
+    def text(self, width: int = WIDTH) -> str:
+        data = self.data
+        line = f"{data['file']}: epsilon {number(data['spent'])} of {number(data['lifetime'])} spent for life; {number(data['left'])} is left"
+        runs = [(each["run"], number(each["epsilon"]), str(each["rounds"])) for each in data["runs"]]
+        labels = [(each["label"], each["run"], number(each["epsilon"])) for each in data["labels"]]
+        tables = (table(names, rows, width) for names, rows in ((("run", "epsilon", "rounds"), runs), (("label", "in run", "epsilon"), labels)) if rows)
+        return "\n\n".join((paragraph(line, width), *tables))
+
+
+def budget(file: str | Path, *, epsilon: float | None = None, delta: float | None = None) -> Spending | Spent:
+    """Makes a new budget in `file` if epsilon is given, pure without a delta; else shows a budget, or the store of a client. Raises InputError."""
+    if epsilon is None and delta is None and _is_store(Path(file)):
+        return _spent(Path(file))
+    kept = KeptBudget(Path(file))
+    if epsilon is not None:
+        kept = KeptBudget.create(Path(file), Pure(nano_epsilon(epsilon)) if delta is None else approximate(epsilon, delta))
+    elif delta is not None:
+        raise InputError(f"a new budget needs an epsilon beside delta {delta:g}; leave out delta to see a budget")
+    standing = kept.standing()
+    charges = [{"at": each.at, "what": each.what, "neighbours": each.neighbours, **_plain(each.loss)} for each in standing.charges]
+    return Spending({"file": str(file), "budget": _plain(standing.budget), "left": _plain(standing.left), "charges": charges})
+
+
+def _is_store(path: Path) -> bool:
+    with suppress(OSError), path.open("rb") as file:
+        return file.read(72)[68:] == KIND.to_bytes(4)
+    return False
+
+
+def _spent(path: Path) -> Spent:
+    store = SqliteStore(path, MAX_EPSILON)
+    rounds, labels = Counter[str](), dict[str, dict[str, Any]]()
+    for commit in store.commits():
+        rounds[commit.run] += 1
+        for charge in commit.charges:
+            if charge.memo:
+                labels.setdefault(charge.memo, {"label": charge.memo, "run": commit.run, "epsilon": charge.nano / NANO})
+    ledger = store.ledger
+    store.close()
+    runs = [{"run": run, "epsilon": spent, "rounds": rounds[run]} for run, spent in ledger.runs.items()]
+    life, spent = ledger.lifetime / NANO, ledger.max_spent
+    left = (ledger.lifetime - round(spent * NANO)) / NANO
+    return Spent({"file": str(path), "lifetime": life, "spent": spent, "left": left, "runs": runs, "labels": list(labels.values())})
+
+
+def _plain(loss: Loss) -> dict[str, float]:
+    return {"epsilon": loss.epsilon, "delta": loss.delta}
+
+
+def _price(price: dict[str, float]) -> str:
+    return f"epsilon {number(price['epsilon'])}" + (f" and delta {price['delta']:g}" if price["delta"] else "")

@@ -8,15 +8,14 @@ import inspect
 from collections.abc import Callable
 from typing import Any, Concatenate, ParamSpec, cast
 
-from local_dp.experiments.api.curating.graphs import CountTriangles
 from local_dp.experiments.api.curating.learned import LearnedRule
-from local_dp.experiments.api.curating.numbers import Intervals, Mean
+from local_dp.experiments.api.curating.numbers import CountTriangles, Intervals, Mean
 from local_dp.experiments.api.curating.tables import MarginalCounts, SyntheticRecords
 from local_dp.experiments.api.curating.values import Histogram, Median, Point, Quantiles, Rectangles, Threshold
 from local_dp.experiments.api.declare import keywords
 from local_dp.experiments.api.tables import Table, records_of
 from local_dp.experiments.api.trusted import Question, Release, release
-from local_dp.experiments.text.dialect import python_errors
+from local_dp.experiments.text.layout import python_errors
 
 P = ParamSpec("P")
 QUESTIONS: dict[str, type[Question[Any, Any]]] = {}  # by name, in the order of the list of `local-dp curate`

@@ -1,7 +1,9 @@
-"""Declares options once: fields of a dataclass, from which options of commands, keywords of functions and their help are made."""
+"""What the interface shares: options declared once, from which commands, keywords and help are made; and results that print themselves."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import MISSING, field, fields
+from dataclasses import MISSING, dataclass, field, fields
+from html import escape
 from typing import Any
 
 from local_dp.errors import InputError
@@ -58,3 +60,27 @@ def keywords(kind: type[Any]) -> str:
         notes = ", ".join(filter(None, (each.metadata["unit"], f"default: {shown_default(each.default)}" if shown_default(each.default) else "")))
         lines.append(f"    {each.name}: {each.metadata['help']}{f' [{notes}]' if notes else ''}")
     return "\n".join(lines)
+
+
+WIDTH = 100  # characters of the block
+
+
+@dataclass(frozen=True, repr=False)
+class Printable(ABC):
+    """Plain data by `to_dict`, as `--json` prints it; a block of text by `print`."""
+
+    data: dict[str, Any]
+
+    @abstractmethod
+    def text(self, width: int = WIDTH) -> str:
+        """For a person: lines of at most `width` characters where words allow."""
+
+    def __repr__(self) -> str:
+        return self.text()
+
+    def to_dict(self) -> dict[str, Any]:
+        """The plain data."""
+        return self.data
+
+    def _repr_html_(self) -> str:
+        return f'<pre style="white-space: pre-wrap; line-height: 1.35">{escape(repr(self))}</pre>'

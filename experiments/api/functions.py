@@ -12,7 +12,7 @@ from local_dp.errors import InputError
 from local_dp.experiments.api.asking import Options, RunOptions, ask, documented, protocol_of
 from local_dp.experiments.api.result import Result
 from local_dp.experiments.api.tables import Bounds, Table, bounds_text, ends_of, settings_text
-from local_dp.experiments.text.dialect import python_errors
+from local_dp.experiments.text.layout import python_errors
 from local_dp.masked.protocols import MaskedParityLearner
 from local_dp.protocols.learning.learn import Learn
 from local_dp.protocols.local_protocol import LocalProtocol

@@ -6,10 +6,9 @@ from typing import Any, Literal, TypeAlias
 
 from local_dp.errors import InputError
 from local_dp.experiments.api.asking import protocol_of
-from local_dp.experiments.api.printable import WIDTH, Printable
+from local_dp.experiments.api.declare import WIDTH, Printable
 from local_dp.experiments.api.tables import Table, records_of, sample_rows
-from local_dp.experiments.text.dialect import python_errors
-from local_dp.experiments.text.layout import bound, held, number, paragraph, table
+from local_dp.experiments.text.layout import bound, held, number, paragraph, python_errors, table
 from local_dp.protocols.local_protocol import BETA, LocalProtocol
 from local_dp.protocols.planning.ways import Bounded, OneReport, Together, Way, check_accuracy, shuffled_ways, tolerance_of, ways, with_tolerance
 from local_dp.protocols.surveys.policies import Launch

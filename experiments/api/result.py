@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from local_dp.errors import InputError
-from local_dp.experiments.api.printable import WIDTH, Printable
+from local_dp.experiments.api.declare import WIDTH, Printable
 from local_dp.experiments.api.show import summary
 from local_dp.experiments.tiers.outcome import Shown, estimates
 from local_dp.protocols.local_protocol import LocalProtocol

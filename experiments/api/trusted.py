@@ -13,10 +13,8 @@ from local_dp.curator.account import Account, TrustedOracle
 from local_dp.curator.mechanism import Mechanism
 from local_dp.draws import Draws
 from local_dp.errors import InputError
-from local_dp.experiments.api.declare import option
-from local_dp.experiments.api.printable import WIDTH, Printable
-from local_dp.experiments.text.dialect import python_errors
-from local_dp.experiments.text.layout import held, number, paragraph, table
+from local_dp.experiments.api.declare import WIDTH, Printable, option
+from local_dp.experiments.text.layout import held, number, paragraph, python_errors, table
 from local_dp.experiments.tiers.installation import installed_version
 from local_dp.experiments.tiers.settings import Randomness
 from local_dp.interaction import Algorithm, Nonadaptive, run

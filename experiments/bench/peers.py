@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from fractions import Fraction
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from local_dp.errors import InputError
 from local_dp.experiments.bench.randomizers import end_work
 from local_dp.experiments.lab.claim import Curve, Figure
 from local_dp.experiments.lab.figures import save
-from local_dp.experiments.peers.oracles import LIBRARIES, Peer, Task, Variance, installed, module, peers, prelude, variances
+from local_dp.experiments.peers.oracles import LIBRARIES, Peer, Task, Variance, installed, peers, prelude, variances
 from local_dp.experiments.peers.privacy import Claim, claims
 from local_dp.experiments.text.layout import table
 from local_dp.experiments.text.screen import SCREEN
@@ -122,7 +123,7 @@ def _one_bit() -> Row:
     if installed("opendp"):
         theirs["opendp"] = _rate(partial(_calls, partial(prelude().m.make_randomized_response_bool(math.exp(1) / (1 + math.exp(1))), True)))
     if installed("diffprivlib"):
-        binary = module("diffprivlib.mechanisms").Binary(epsilon=1.0, value0="0", value1="1")
+        binary = import_module("diffprivlib.mechanisms").Binary(epsilon=1.0, value0="0", value1="1")
         theirs["diffprivlib"] = _rate(partial(_calls, partial(binary.randomise, "0")))
     sent, _ = end_work(RANDOMIZERS.build("binary-rr", {"epsilon": 1.0}))
     return Row("binary-rr by their mechanism of one bit: clients", _batches(*sent), theirs)
@@ -137,7 +138,7 @@ def _noise() -> Row:
         measurement = home.m.make_laplace(home.vector_domain(home.atom_domain(T="i32")), home.l1_distance(T="i32"), scale=1.0)
         theirs["opendp"] = _rate(lambda n: partial(measurement, np.zeros(n, dtype=np.int32)))
     if installed("diffprivlib"):
-        geometric = module("diffprivlib.mechanisms").Geometric(epsilon=1.0, sensitivity=1)
+        geometric = import_module("diffprivlib.mechanisms").Geometric(epsilon=1.0, sensitivity=1)
         theirs["diffprivlib"] = _rate(partial(_calls, partial(geometric.randomise, 0)))
     return Row("discrete Laplace noise", _batches(lambda: discrete_laplaces(draws, Fraction(1), ROWS), ROWS), theirs)
 
@@ -154,7 +155,7 @@ def _histogram() -> Row:
         counted = home.t.make_count_by_categories(*space, categories=list(range(1 << CELLS)), MO=home.L1Distance["i32"], TOA="i32", null_category=False)
         theirs["opendp"] = _batches(partial(counted >> home.m.then_laplace(scale=2.0), rows.astype(np.int32)), ROWS)
     if installed("diffprivlib"):
-        histogram = module("diffprivlib.tools").histogram
+        histogram = import_module("diffprivlib.tools").histogram
         theirs["diffprivlib"] = _batches(partial(histogram, rows, epsilon=0.5, bins=1 << CELLS, range=(0, (1 << CELLS) - 1)), ROWS)
     return Row(f"noisy histogram of 10^6 rows in 2^{CELLS} cells", _batches(lambda: mechanism.release(table, draws), ROWS), theirs)
 

@@ -3,16 +3,64 @@
 The home of a command is a dataclass, a dataclass for each protocol (`of_protocols`), or a mapping of names to dataclasses.
 """
 
+import os
 from collections.abc import Callable
 from importlib import import_module
 from inspect import cleandoc
+from pathlib import Path
 from typing import Any
 
 import click
 
-from local_dp.experiments.cli.completion import OWN, install_completion, show_completion
+from local_dp.errors import InputError, unknown
 from local_dp.experiments.cli.fields import Group, Kinds, Option, command_of
 from local_dp.experiments.text.screen import SCREEN
+
+PROGRAM, VARIABLE = "local-dp", "_LOCAL_DP_COMPLETE"
+SHELLS = ("bash", "zsh", "fish")
+OWN = "yours"  # the shell that the environment names
+_START = {"bash": ".bashrc", "zsh": ".zshrc"}
+
+
+def _shell(asked: str) -> str:
+    """One of the shells. Raises InputError."""
+    name = Path(os.environ.get("SHELL", "")).name if asked == OWN else asked
+    if name not in SHELLS:
+        raise InputError(unknown("no completion for the shell", name, SHELLS))
+    return name
+
+
+def script(shell: str, ctx: click.Context) -> str:
+    """What the shell must read: click's own script for it."""
+    from click.shell_completion import get_completion_class
+
+    kind = get_completion_class(shell)
+    assert kind is not None
+    return f"{kind(ctx.command, {}, PROGRAM, VARIABLE).source().strip()}\n"
+
+
+def show_completion(ctx: click.Context, param: click.Parameter, shell: str | None) -> None:
+    if shell and not ctx.resilient_parsing:
+        SCREEN.tell(script(_shell(shell), ctx).rstrip())
+        ctx.exit()
+
+
+def install_completion(ctx: click.Context, param: click.Parameter, shell: str | None) -> None:
+    """Writes the script to the user's completions, and for bash and zsh a line that reads it to the shell's start file, once. Ends."""
+    if not shell or ctx.resilient_parsing:
+        return
+    shell, home = _shell(shell), Path.home()
+    file = home / (".config/fish/completions/local-dp.fish" if shell == "fish" else f".local/share/local-dp/complete.{shell}")
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(script(shell, ctx))
+    if shell in _START:
+        start, line = home / _START[shell], f". '{file}'"
+        before = start.read_text() if start.exists() else ""
+        if line not in before.splitlines():
+            start.write_text(f"{before}{'' if before.endswith(chr(10)) or not before else chr(10)}{line}\n")
+    SCREEN.tell(f"{shell} completes local-dp from its next start on: {file}")
+    ctx.exit()
+
 
 GROUPS: dict[str, dict[str, tuple[str, str]]] = {  # by group: the home of a command, and its line in the list
     "Ask clients": {
@@ -33,20 +81,20 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {  # by group: the home of a com
     "Study": {
         "experiment": ("inspect.experiment:RunExperiment", "Run one experiment, or all: claim, figures, verdict."),
         "report": ("inspect.experiment:Report", "Write pages that explain a folder of results."),
-        "coverage": ("inspect.coverage:Coverage", "Measure how often 95 % intervals contain the truth."),
+        "coverage": ("inspect.experiment:Coverage", "Measure how often 95 % intervals contain the truth."),
         "dimension": ("inspect.check:Dimension", "Statistical-query dimensions of a class, clients needed."),
         "certify": ("inspect.check:Certify", "Check a certificate: compute every number in it again."),
         "audit": ("inspect.check:Audit", "Check a randomizer: exact loss, sampler, estimates."),
-        "bench": ("inspect.bench:Bench", "Measure speeds beside references of the same run."),
+        "bench": ("inspect.check:Bench", "Measure speeds beside references of the same run."),
     },
     "Deploy": {
         "server": ("run.join:Server", "Coordinate a run whose clients join from elsewhere."),
         "host": ("run.join:Host", "Hold many clients of a run: the rows of a table."),
         "client": ("run.join:Client", "Be one client of a run: one row."),
         "shuffler": ("run.join:Shuffler", "Pass reports on to the server without their senders."),
-        "resume": ("run.journals:Resume", "Continue a run whose server was killed."),
-        "runs": ("run.journals:Runs", "List the runs of this machine's servers."),
-        "show": ("run.journals:Show", "Print the result of a run, or where it stands."),
+        "resume": ("run.join:Resume", "Continue a run whose server was killed."),
+        "runs": ("run.join:Runs", "List the runs of this machine's servers."),
+        "show": ("run.join:Show", "Print the result of a run, or where it stands."),
         "keys": ("operate.keys:KEYS", "Make keys that sign messages, and the roster of clients."),
         "broker-config": ("operate.broker_config:BrokerConfig", "Write a Mosquitto configuration for a network."),
     },
@@ -57,8 +105,8 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {  # by group: the home of a com
         "mechanisms": ("inspect.listing:Mechanisms", "List the trusted curator's mechanisms."),
         "describe": ("inspect.listing:Describe", "Describe a protocol, randomizer, query or mechanism."),
         "schema": ("inspect.listing:Schema", "Print the JSON schema of `run --json`."),
-        "export": ("operate.docs:Export", "Write a real table as CSV; needs `[examples]`."),
-        "docs": ("operate.docs:Docs", "Build the documentation as a site and open it."),
+        "export": ("inspect.listing:Export", "Write a real table as CSV; needs `[examples]`."),
+        "docs": ("inspect.listing:Docs", "Build the documentation as a site and open it."),
     },
 }
 COMMANDS = {name: home for group in GROUPS.values() for name, home in group.items()}
@@ -92,7 +140,7 @@ def _command(name: str, home: Any) -> click.Command:
     if isinstance(home, dict):
         return Kinds(name, home, cleandoc(import_module(next(iter(home.values())).__module__).__doc__ or ""))
     if getattr(home, "of_protocols", False):
-        from local_dp.experiments.cli.run.protocols import ByProtocol
+        from local_dp.experiments.cli.run.run import ByProtocol
 
         return ByProtocol(name, home)
     return command_of(name, home)

@@ -14,8 +14,7 @@ import click
 
 from local_dp.checks import real_number, whole_number
 from local_dp.errors import InputError, unknown
-from local_dp.experiments.api.declare import option, shown_default
-from local_dp.experiments.api.printable import Printable
+from local_dp.experiments.api.declare import Printable, option, shown_default
 from local_dp.experiments.text.layout import definitions, paragraph, screen_width
 from local_dp.experiments.text.screen import SCREEN
 

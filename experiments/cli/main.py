@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from types import FrameType
 
 from local_dp.errors import BusError, InputError, LocalDPError, QuorumError, RefusedError
-from local_dp.experiments.text.dialect import in_shell
+from local_dp.experiments.text.layout import in_shell
 from local_dp.experiments.text.screen import SCREEN
 
 EXIT_CODES: dict[type[LocalDPError], int] = {InputError: 2, QuorumError: 3, RefusedError: 4, BusError: 5}

@@ -19,8 +19,7 @@ from local_dp.errors import InputError
 from local_dp.experiments.lab.catalogue import NAMES
 from local_dp.experiments.lab.chapters import CHAPTERS, Chapter
 from local_dp.experiments.lab.figures import COLOURS, INK, MUTED, PAPER, RULE
-from local_dp.experiments.lab.results import Results, read_results
-from local_dp.experiments.lab.store import write_text
+from local_dp.experiments.lab.store import Results, read_results, write_text
 from local_dp.experiments.text.layout import marked, typeset
 
 NOT_RUN = "not run"
@@ -138,30 +137,20 @@ _LEAD = (
 _MAP = "map"
 
 
-@dataclass(frozen=True)
-class _Frame:
-    """What differs between the pages: their kind, the title, the line above it, what is said below it, the contents."""
-
-    kind: str
-    title: str
-    eyebrow: str
-    lead: str
-    contents: Sequence[str]
-
-    def around(self, body: str) -> str:
-        """The whole page."""
-        script = _part("report.js")
-        return Template(_part("report.html")).substitute(
-            style=_part("report.css"),
-            script=script,
-            script_digest=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
-            kind=self.kind,
-            contents="\n".join(f"<li>{each}</li>" for each in self.contents),
-            title=prose(self.title),
-            eyebrow=self.eyebrow,
-            lead=prose(self.lead),
-            body=body,
-        )
+def _page(body: str, kind: str, title: str, eyebrow: str, lead: str, contents: Sequence[str]) -> str:
+    """A whole page, of this kind: its title, the line above it, the text below it, the contents."""
+    script = _part("report.js")
+    return Template(_part("report.html")).substitute(
+        style=_part("report.css"),
+        script=script,
+        script_digest=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+        kind=kind,
+        contents="\n".join(f"<li>{each}</li>" for each in contents),
+        title=prose(title),
+        eyebrow=eyebrow,
+        lead=prose(lead),
+        body=body,
+    )
 
 
 @dataclass(frozen=True)
@@ -217,8 +206,8 @@ def _chapter_page(told: _Part) -> str:
         for name, results in told.found.items()
     ]
     numbers, contents = Numbers(), [f'<a href="{PAGE}">All chapters</a>', *marks]
-    frame = _Frame("chapter", told.chapter.title, f'<a href="{PAGE}">{_TITLE}</a>', told.chapter.summary, contents)
-    return frame.around("\n".join(_experiment(told.folder, results, numbers) for results in told.found.values()))
+    body = "\n".join(_experiment(told.folder, results, numbers) for results in told.found.values())
+    return _page(body, "chapter", told.chapter.title, f'<a href="{PAGE}">{_TITLE}</a>', told.chapter.summary, contents)
 
 
 def _line(results: Results, page: str) -> str:
@@ -253,7 +242,7 @@ def _index(chapters: Sequence[_Part], missing: Sequence[str]) -> str:
         body.append(f'<p class="missing">{badge(NOT_RUN)} {", ".join(f"<code>{escape(name)}</code>" for name in missing)}</p>')
     contents = ['<a href="#models">The map, in plain words</a>']
     contents += [f'<a href="#{told.chapter.name}">{prose(told.chapter.title)}</a> <span>{told.tally()}</span>' for told in chapters]
-    return _Frame("index", _TITLE, "Local DP, a laboratory of differential privacy", _LEAD, contents).around("\n".join(body))
+    return _page("\n".join(body), "index", _TITLE, "Local DP, a laboratory of differential privacy", _LEAD, contents)
 
 
 def _read(folder: Path, names: Sequence[str]) -> Iterator[Results]:

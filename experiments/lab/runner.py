@@ -1,24 +1,25 @@
-"""Runs experiments: every point in a pool of processes, every measurement stored at once, every finding computed from the stored measurements."""
+"""Runs experiments: every point in a pool of processes, or on a cluster in a process of its own; every measurement stored at once, then the findings."""
 
+import json
 import multiprocessing
 import os
 import signal
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError, Executor, Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import TypeAlias
 
-from local_dp.errors import BusError, LocalDPError
-from local_dp.experiments.lab.apart import ENVIRONMENT, measure, measure_apart
+from local_dp.errors import BusError, InputError, LocalDPError
 from local_dp.experiments.lab.catalogue import load
 from local_dp.experiments.lab.claim import Data, Finding, Scale
-from local_dp.experiments.lab.results import write_results
-from local_dp.experiments.lab.store import MeasurementStore, code_stamp, plain
+from local_dp.experiments.lab.store import MeasurementStore, canonical, code_stamp, plain, write_results
 from local_dp.experiments.tiers.cluster import Cluster, died_over_and_over
 
 Progress: TypeAlias = Callable[[str, int, int], None]  # (experiment, points measured, points in all)
@@ -167,3 +168,58 @@ def _submit(executor: Executor, job: Job, point: Data, *, apart: bool) -> "Futur
     if apart:
         return executor.submit(measure_apart, job.module, point, job.seed, job.store.stamp)
     return executor.submit(measure, job.module, point, job.seed)
+
+
+# The cores are shared already, sums must not depend on the number of threads, nor anything on the order of a set.
+ENVIRONMENT = {"PYTHONSAFEPATH": "1", "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "PYTHONHASHSEED": "0"}
+
+
+def measure(module: str, point: Data, seed: int) -> Data:
+    """One point of a module's experiment, in the calling process."""
+    experiment = load(module)
+    measured: Data = plain(experiment.measure(experiment.read_point(point), seed))
+    return measured
+
+
+def measure_apart(module: str, point: Data, seed: int, stamp: str) -> Data:
+    """The same in a process of its own, with the code of this stamp, that ends with the caller's. Raises LocalDPError with its last line if it fails."""
+    task = canonical({"module": module, "point": point, "seed": seed, "stamp": stamp})
+    environment = {**os.environ, **ENVIRONMENT, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    pipe = subprocess.PIPE
+    with subprocess.Popen([sys.executable, "-m", __name__], env=environment, text=True, stdin=pipe, stdout=pipe, stderr=pipe) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        assert process.stderr is not None
+        told: list[str] = []
+        listening = threading.Thread(target=lambda stream=process.stderr: told.extend(stream))
+        listening.start()
+        process.stdin.write(task + "\n")
+        process.stdin.flush()  # but not closed: the process ends itself when this stream ends
+        answer = process.stdout.read()
+        listening.join()
+    if process.returncode:
+        last = "".join(told[-1:]).strip() or f"it ended with code {process.returncode}"
+        raise LocalDPError(f"a worker of the cluster could not measure {point}: {last}")
+    found: Data = json.loads(answer)
+    return found
+
+
+def main() -> None:
+    """Reads one task, measures it, prints the measurement."""
+    task = json.loads(sys.stdin.readline())
+
+    def watch() -> None:
+        sys.stdin.read()
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+    if (own := code_stamp(task["module"])) != task["stamp"]:
+        raise InputError(f"its code of {task['module']} has the stamp {own}, and the run's has {task['stamp']}; install the same version")
+    with redirect_stdout(sys.stderr):
+        measured = measure(task["module"], task["point"], task["seed"])
+    print(canonical(measured), flush=True)
+    os._exit(0)  # not by way of the watching thread, which still reads
+
+
+if __name__ == "__main__":
+    main()

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
-from importlib import import_module, metadata
+from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
@@ -61,16 +61,6 @@ def installed(library: str) -> bool:
     return find_spec(LIBRARIES[library]) is not None
 
 
-def version(library: str) -> str:
-    """The version of an installed peer."""
-    return metadata.version(library)
-
-
-def module(name: str) -> Any:
-    """A peer's module, imported when it is asked for; peers have no types."""
-    return import_module(name)
-
-
 def peers(task: Task) -> list[Peer]:
     """The oracles of the installed libraries that have one for it."""
     return [makers[task.oracle](task) for library, makers in ORACLES.items() if task.oracle in makers and installed(library)]
@@ -90,7 +80,7 @@ def _direct_odds(task: Task) -> tuple[float, float]:
 
 def _hashed(reports: list[Any], k: int, g: int) -> Floats:
     """Which symbols have the reported hash under the reported seed, shape (n, k)."""
-    digest = module("xxhash").xxh32_intdigest
+    digest = import_module("xxhash").xxh32_intdigest
     return np.array([[digest(str(symbol), int(seed)) % g == answer for symbol in range(k)] for answer, seed in reports], dtype=np.float64)
 
 
@@ -100,7 +90,7 @@ def _each(privatise: Callable[[Any], Any], values: Ints) -> list[Any]:
 
 def _pure_ldp(task: Task, kind: str, singles: Callable[[Any, list[Any]], Floats], **settings: bool) -> Peer:
     """The client and server of pure-ldp called `kind`; `singles` reads the reports by the client's odds."""
-    home = module("pure_ldp.frequency_oracles")
+    home = import_module("pure_ldp.frequency_oracles")
     client, server = (getattr(home, kind + end)(task.epsilon, task.k, index_mapper=lambda symbol: symbol, **settings) for end in ("Client", "Server"))
     return Peer("pure-ldp", partial(_each, client.privatise), partial(_estimate, server), partial(singles, client))
 
@@ -122,7 +112,7 @@ def _pure_hashing(task: Task) -> Peer:
 
 def _pure_hadamard(task: Task) -> Peer:
     """Its estimate is linear in the histogram of reports: that of each report alone, by the server's own decoder."""
-    home, settings = module("pure_ldp.frequency_oracles"), {"index_mapper": lambda symbol: symbol}
+    home, settings = import_module("pure_ldp.frequency_oracles"), {"index_mapper": lambda symbol: symbol}
     server = home.HadamardResponseServer(task.epsilon, task.k, **settings)
     client = home.HadamardResponseClient(task.epsilon, task.k, server.get_hash_funcs(), **settings)
 
@@ -136,7 +126,7 @@ def _pure_hadamard(task: Task) -> Peer:
 
 def _multi_freq(task: Task, kind: str, singles: Callable[[list[Any]], Floats], *best: bool) -> Peer:
     """The client and aggregator of multi-freq-ldpy called `kind`; its estimates are clipped and normalised."""
-    home, epsilon, k = module(f"multi_freq_ldpy.pure_frequency_oracles.{kind}"), task.epsilon, task.k
+    home, epsilon, k = import_module(f"multi_freq_ldpy.pure_frequency_oracles.{kind}"), task.epsilon, task.k
     client, aggregate = getattr(home, f"{kind}_Client"), getattr(home, f"{kind}_Aggregator_MI")
     sizes = () if kind == "UE" else (k,)  # the length of a vector says how many symbols there are
     respond = partial(_each, lambda value: client(value, k, epsilon, *best))
@@ -169,7 +159,7 @@ def _multi_subsets(task: Task) -> Peer:
 
 def prelude() -> Any:
     """OpenDP, with what it asks to be allowed expressly."""
-    home = module("opendp.prelude")
+    home = import_module("opendp.prelude")
     home.enable_features("contrib")
     return home
 

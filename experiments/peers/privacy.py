@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import partial
+from importlib import import_module, metadata
 from itertools import permutations
 from math import ceil, exp, inf, log
 from typing import Any
@@ -14,7 +15,7 @@ from unittest.mock import patch
 
 import numpy as np
 
-from local_dp.experiments.peers.oracles import installed, module, version
+from local_dp.experiments.peers.oracles import installed
 
 _DOUBLES = 1 << 53  # a uniform double is one of the multiples of 2^-53 below 1
 
@@ -140,7 +141,7 @@ class Claim:
 
     @property
     def version(self) -> str:
-        return version(self.library)
+        return metadata.version(self.library)
 
 
 def claims() -> list[Claim]:
@@ -150,7 +151,7 @@ def claims() -> list[Claim]:
 
 
 def _pure_ldp() -> list[Claim]:
-    home, same = module("pure_ldp.frequency_oracles"), lambda symbol: symbol
+    home, same = import_module("pure_ldp.frequency_oracles"), lambda symbol: symbol
     server = home.HadamardResponseServer(2.0, 3, index_mapper=same)
     response = home.HadamardResponseClient(2.0, 3, server.get_hash_funcs(), index_mapper=same)
     transform = home.HadamardMechClient(1.0, 4, 2, index_mapper=same)
@@ -175,7 +176,7 @@ def _bits(client: Any, value: int) -> Hashable:
 
 def _multi_freq() -> list[Claim]:
     home = "multi_freq_ldpy.pure_frequency_oracles."
-    direct, unary, subsets = (getattr(module(home + name), f"{name}_Client").py_func for name in ("GRR", "UE", "SS"))  # as they are before they are compiled
+    direct, unary, subsets = (getattr(import_module(home + name), f"{name}_Client").py_func for name in ("GRR", "UE", "SS"))  # not compiled
 
     def shown(program: Callable[..., Any], k: int, epsilon: float, kept: Callable[[Any], Hashable]) -> Callable[[int], Hashable]:
         return lambda value: kept(program(value, k, epsilon))

@@ -16,7 +16,7 @@ from typing import Any
 import local_dp
 from local_dp.errors import InputError
 from local_dp.experiments.lab.catalogue import NAMES
-from local_dp.experiments.lab.results import RESULTS, read_results
+from local_dp.experiments.lab.store import RESULTS, read_results
 from local_dp.interaction import Nonadaptive
 from local_dp.protocols.local_protocol import MODELS, PROTOCOLS, LocalProtocol
 

@@ -21,9 +21,8 @@ from local_dp.oracles.local.asked import CHUNK
 from local_dp.records import chunks
 from local_dp.sealing import UNSIGNED, Envelopes, Party, new_key, public
 from local_dp.server.coordinator import Coordinator
-from local_dp.server.journal import Journal
 from local_dp.server.members import Keys, Place, Roster, filters
-from local_dp.server.remote import RemoteOracle
+from local_dp.server.remote import Journal, RemoteOracle
 from local_dp.server.shuffler import NAME, ShufflerConfig, ShufflerProcess
 from local_dp.shuffle.central import Behind, Crowds
 from local_dp.wire import Span, behind

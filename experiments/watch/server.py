@@ -42,7 +42,7 @@ class Page:
         self._secret = secrets.token_urlsafe(16)
         self._socket = socket.create_server((LOOPBACK, 0))
         self.url = f"http://{LOOPBACK}:{self._socket.getsockname()[1]}/{self._secret}/"
-        self._seen = threading.Event()
+        self.seen = threading.Event()  # whether a reader came
         self._start()
 
     def _start(self) -> None:
@@ -58,10 +58,6 @@ class Page:
         self._server = uvicorn.Server(settings)
         self._thread = threading.Thread(target=self._server.run, args=([self._socket],), daemon=True)
         self._thread.start()
-
-    def arrived(self) -> bool:
-        """Waits some seconds for a reader; whether one came."""
-        return self._seen.wait(ARRIVAL)
 
     def close(self) -> None:
         """Ends the server; readers have a second to fetch the last state."""
@@ -90,7 +86,7 @@ class Page:
 
     async def _events(self) -> AsyncIterator[str]:
         """Each new state, to the last."""
-        self._seen.set()
+        self.seen.set()
         last = None
         while True:
             state = self.scene.state
@@ -128,7 +124,7 @@ def watched(settings: Settings, announce: Callable[[str], object]) -> Iterator[S
     page = Page(scene)
     try:
         if announce(page.url):
-            page.arrived()
+            page.seen.wait(ARRIVAL)
         yield scene
     except BaseException as error:
         scene.fail(error)

@@ -1,7 +1,7 @@
 """The total of many losses by every rule: basic, advanced, its tanh form, zCDP, exact; and lists of mechanisms as text.
 
-Sources: Dwork, Rothblum, Vadhan 2010 (advanced); Bun, Steinke 2016, Canonne, Kamath, Steinke 2020 (zCDP); Kairouz, Oh, Viswanath 2015, Zhu, Dong, Wang 2022
-(exact).
+Sources: Dwork, Rothblum, Vadhan 2010 (advanced); Bun, Steinke 2016 and Canonne, Kamath, Steinke 2020, Proposition 12 (zCDP); Kairouz, Oh, Viswanath 2015 and
+Zhu, Dong, Wang 2022 (exact).
 """
 
 import math

@@ -88,5 +88,4 @@ def refused_topics(address: Address, identifier: str, filters: Sequence[str]) ->
 
 
 def unreachable(address: Address, error: Exception) -> BusError:
-    """The error of a broker that is not there."""
     return BusError(f"cannot reach the broker {address} ({error}); start it, or correct --broker")

@@ -60,7 +60,6 @@ class EmbeddedBroker:
 
     @property
     def url(self) -> str:
-        """Where clients connect, and as whom."""
         return f"mqtt://{USER}:{self._password}@127.0.0.1:{self.port}"
 
     @property

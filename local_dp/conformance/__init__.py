@@ -76,7 +76,6 @@ def _check_rebuilt(first: Randomizer | Query, again: Randomizer | Query) -> None
 
 
 def _refuses(randomizer: Randomizer, **wrong: Any) -> None:
-    """With these parameters it must not be made."""
     try:
         made = replace(randomizer, **wrong)
     except InputError:

@@ -111,7 +111,6 @@ class WithCoin(Randomizer):
         return self.coined.tally(inner_reports, coins)
 
     def estimate(self, tally: Tally) -> Estimate:
-        """The estimate of `inner`."""
         return self.coined.estimate(tally)
 
 

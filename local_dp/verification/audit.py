@@ -36,11 +36,16 @@ def audit(randomizer: Randomizer, seed: int = 7, *, drawn: bool = True) -> Audit
     `drawn` False leaves out samplers' drawn reports where their words are enumerated.
     """
     is_channel = isinstance(randomizer, FiniteChannel | Places | PerCoin | WithCoin)
+    loss: float | None = None
+
+    def loss_found() -> tuple[Finding]:
+        nonlocal loss
+        loss, finding = check_channel_loss(randomizer)
+        return (finding,)
+
     findings = list(_safely("claims", lambda: (check_claims(randomizer),)))
-    loss = None
     if is_channel or randomizer.evidence in PROVEN:
-        loss, finding = _loss(randomizer)
-        findings.insert(0, finding)
+        findings = [*_safely("loss", loss_found), *findings]
     findings += _safely("answers", lambda: check_behaviour(randomizer))
     if findings[-1].holds:
         findings += _safely("sampler", lambda: check_sampler(randomizer, seed, drawn) if is_channel else (check_black_box(randomizer, seed),))
@@ -50,17 +55,6 @@ def audit(randomizer: Randomizer, seed: int = 7, *, drawn: bool = True) -> Audit
     enumerated = any(each.check == "sampler, enumerated" and each.exact for each in findings)
     grade: Grade = "black box" if not is_channel else "exact" if enumerated else "declared"
     return Audit(randomizer.name, randomizer.epsilon, randomizer.evidence, grade, loss, tuple(findings))
-
-
-def _loss(randomizer: Randomizer) -> tuple[float | None, Finding]:
-    losses: list[float | None] = [None]
-
-    def look() -> tuple[Finding]:
-        losses[0], finding = check_channel_loss(randomizer)
-        return (finding,)
-
-    (finding,) = _safely("loss", look)
-    return losses[0], finding
 
 
 def _safely(check: str, look: Callable[[], tuple[Finding, ...]]) -> tuple[Finding, ...]:

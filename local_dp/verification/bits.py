@@ -30,8 +30,7 @@ def check_bits(randomizer: BitVector, seed: int) -> Finding:
 
 def _weights(randomizer: BitVector, values: Ints) -> Words:
     """The weight of a 1 at each place, shape (values, places)."""
-    weights: Words = np.array(randomizer.ones, dtype=np.uint64)[randomizer.code[values - randomizer.domain.low]]
-    return weights
+    return np.asarray(np.array(randomizer.ones, dtype=np.uint64)[randomizer.code[values - randomizer.domain.low]])
 
 
 def _odd(randomizer: BitVector, values: Ints, seed: int) -> Bools:

@@ -109,8 +109,7 @@ def _expected(randomizer: Randomizer, values: Ints, parameters: int) -> Floats |
     grouped = domain.kind == "grouped levels" and parameters % 2 == 1 and parameters > 1 and domain.high % (parameters // 2) == 0
     if randomizer.estimates != "averages" or not (grouped or parameters in usual.get(domain.kind, ())):
         return None
-    mixed: Floats = np.array(SHARES) @ np.stack([truth(domain, value, parameters) for value in values])
-    return mixed
+    return np.asarray(np.array(SHARES) @ np.stack([truth(domain, value, parameters) for value in values]))
 
 
 def _rounding(randomizer: Randomizer) -> float:
@@ -190,14 +189,12 @@ def _laws(randomizer: FiniteChannel, values: Ints) -> Floats:
 
 def _ones(randomizer: BitVector, values: Ints) -> Floats:
     """The probability of a 1 at each place for each value, shape (values, places)."""
-    ones: Floats = np.array(randomizer.ones, dtype=np.float64)[randomizer.code[values - randomizer.domain.low]] / 2.0**randomizer.word_bits
-    return ones
+    return np.asarray(np.array(randomizer.ones, dtype=np.float64)[randomizer.code[values - randomizer.domain.low]] / 2.0**randomizer.word_bits)
 
 
 def law_of(randomizer: FiniteChannel, value: int) -> Floats:
     """Pr[cell, report | value] for a uniform public coin, shape (cells, alphabet)."""
-    law: Floats = _laws(randomizer, np.array([value]))[0] / randomizer.total / randomizer.cells
-    return law
+    return np.asarray(_laws(randomizer, np.array([value]))[0] / randomizer.total / randomizer.cells)
 
 
 def single_estimates(randomizer: FiniteChannel) -> Floats:

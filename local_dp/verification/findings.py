@@ -80,12 +80,10 @@ def truth(domain: Domain, value: Any, parameters: int) -> Floats:
         ends[2 * group : 2 * group + 2] = (1 - level / steps, level / steps) if group < groups else (1.0,)
         return ends
     if domain.kind == "signed symbols":
-        signed: Floats = np.sign(value) * (np.arange(1, domain.high + 1) == abs(value)).astype(np.float64)
-        return signed
+        return np.asarray(np.sign(value) * (np.arange(1, domain.high + 1) == abs(value)).astype(np.float64))
     if parameters == 1:
         return np.array([float(value)])
-    shares: Floats = (np.arange(domain.size) == value).astype(np.float64)
-    return shares
+    return np.asarray((np.arange(domain.size) == value).astype(np.float64))
 
 
 NUMBERS = 1 << 23  # coordinates or words that one check draws
@@ -96,8 +94,7 @@ def words_for(randomizer: Randomizer, n: int, seed: int = 7) -> Words:
     """Words of its own width for n reports, always the same for one seed."""
     dtype = np.uint64 if randomizer.width == 64 else np.uint32
     shape = n if randomizer.words == 1 else (n, randomizer.words)
-    words: Words = np.random.default_rng(seed).integers(0, (1 << randomizer.word_bits) - 1, shape, dtype=dtype, endpoint=True)
-    return words
+    return np.asarray(np.random.default_rng(seed).integers(0, (1 << randomizer.word_bits) - 1, shape, dtype=dtype, endpoint=True))
 
 
 def within(randomizer: Randomizer, n: int, numbers: int = NUMBERS) -> int:

@@ -196,7 +196,6 @@ def _every_word(randomizer: Channel) -> Finding | None:
 
 
 def _renamed(witness: Witness, values: Ints) -> Witness:
-    """The same, with the inputs of its rows."""
     first, second = witness.inputs
     return replace(witness, inputs=(values[first].tolist(), values[second].tolist()))
 

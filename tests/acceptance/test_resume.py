@@ -16,7 +16,7 @@ from local_dp.clients.member import HOSTS, client_group
 from local_dp.clients.role import ClientRole
 from local_dp.errors import InputError
 from local_dp.experiments.cli.operate.keys import private_key, public_key
-from local_dp.experiments.cli.run import join, journals
+from local_dp.experiments.cli.run import join
 from local_dp.noise import KeyedNoise, SystemNoise
 from local_dp.oracles.local.asked import Cohort, LocalQuery
 from local_dp.protocols.local_protocol import find_protocol
@@ -25,8 +25,8 @@ from local_dp.randomizers.frequencies.grr import GRR
 from local_dp.records import Records
 from local_dp.sealing import Envelopes, Party
 from local_dp.server.coordinator import Coordinator
-from local_dp.server.journal import Journal
 from local_dp.server.quorum import Terms
+from local_dp.server.remote import Journal
 from local_dp.tallies import Tally
 from local_dp.wire import Hello, Reply, topic
 from tests.support.inputs.builders import RUN, SEED, yes_records
@@ -280,6 +280,6 @@ def test_a_run_is_resumed_with_its_keys(tmp_path: Path, monkeypatch: pytest.Monk
     options = {"run": RUN, "broker": "mqtt://localhost", "key": "server.key", "roster": "roster"}
     Journal.begin(tmp_path, RUN, {"options": options, "protocol": "survey", "given": {}}).close()
     keys: list[tuple[Path | None, Path | None]] = []
-    monkeypatch.setattr(join.Server, "serve", lambda server, *_: keys.append((server.key, server.roster)))
-    journals.Resume(RUN, tmp_path)()
+    monkeypatch.setattr(join.Server, "__call__", lambda server, *_: keys.append((server.key, server.roster)))
+    join.Resume(RUN, tmp_path)()
     assert keys == [(Path("server.key"), Path("roster"))]

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from local_dp.clients import role
+from local_dp.clients import role as verification_budget
 from local_dp.clients.journal import MemoryStore
 from local_dp.clients.role import ClientRole
 from local_dp.domains import Parameter
@@ -57,7 +57,7 @@ BOMBS = {
     "a million asks of nothing": _packed({**_asking(), "asks": [None] * 1_000_000}),
     "as many asks as may be, all wrong": _packed({**_asking(), "asks": _asking(start=-1, stop="x", coins=1)["asks"] * MAX_ASKS}),
     "lists of which the last item is wrong": _packed(_asking(query_params={f"a{place}": ["x"] * 60_000 + [None] for place in range(8)})),
-    "maps in maps": _packed({"kind": "reply", "a": [{str(key): {} for key in range(9)} for _ in range(40_000)]}),
+    "maps in maps": _packed({"kind": "reply", "a": [{str(key): {} for key in range(9)}] * 40_000}),
     "maps of nothing": b"\xdc\xff\xff" + b"\x80" * 65_535,
     "a million maps of nothing": b"\xdc\x00\x0f" + 15 * (b"\xdc\xff\xff" + b"\x80" * 65_535),
     "arrays of one": b"\xdc\xff\xff" + b"\x91\xc0" * 65_535,
@@ -199,13 +199,13 @@ def test_the_charge_is_checked_before_the_channel() -> None:
     member = _client(budget=0.1)
     (answer,) = member.handle(_round(_ask("category", {"column": "x", "labels": BOMB_LABELS[:4095]}, "grr", {"k": 4095})))
     assert isinstance(answer, Refusal)
-    assert (answer.code, member.work.done) == ("budget", role._BUILD)
+    assert (answer.code, member.work.done) == ("budget", verification_budget._BUILD)
 
 
 def test_what_is_verified_for_one_request_and_in_a_life_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """Thousands of channels in one request, and in one after the other: refused as too much, at the stated ceilings."""
-    monkeypatch.setattr(role, "FOR_ONE", 1 << 24)
-    monkeypatch.setattr(role, "FOR_LIFE", 1 << 26)
+    monkeypatch.setattr(verification_budget, "FOR_ONE", 1 << 24)
+    monkeypatch.setattr(verification_budget, "FOR_LIFE", 1 << 26)
     member, plain = _client(24.0), _ask("question", {"text": "yes == 1"})
     assert isinstance(member.handle(_round(plain))[0], Reply)
     codes, before = list[str](), member.work.done
@@ -213,13 +213,13 @@ def test_what_is_verified_for_one_request_and_in_a_life_is_bounded(monkeypatch: 
         asks = [_ask("question", {"text": "yes == 1"}, epsilon=1e-6 * (1000 * number + place)) for place in range(500)]
         (answer,) = member.handle(_round(*asks, number=number))
         assert isinstance(answer, Refusal)
-        assert member.work.done - before <= role.FOR_ONE
+        assert member.work.done - before <= verification_budget.FOR_ONE
         codes, before = [*codes, answer.code], member.work.done
     assert set(codes) == {"too-much"}
-    assert member.work.done <= role.FOR_LIFE
-    member.work._randomizers = role._Recent()
+    assert member.work.done <= verification_budget.FOR_LIFE
+    member.work._randomizers = verification_budget._Recent()
     assert isinstance(member.handle(_round(plain, number=20))[0], Refusal)
-    print(f"class 4: 5,000 channels in 10 requests: {member.work.done:,} entries of {role.FOR_LIFE:,}")
+    print(f"class 4: 5,000 channels in 10 requests: {member.work.done:,} entries of {verification_budget.FOR_LIFE:,}")
 
 
 SIZES = st.sampled_from([0, 1, 2, 3, 8, 63, 64, 255, 1000, 1024, 4095, 4096, 65_536, 1 << 20, 1 << 22, 1 << 62])
@@ -286,7 +286,7 @@ def test_the_work_of_every_query_and_randomizer_is_bounded(examples: int, codes:
         seen[code] = seen.get(code, 0) + 1
         worst[0] = max(worst[0], most / MEGABYTE)
         assert most < 512 * MEGABYTE, (query[0], by)
-        assert member.work.done <= role.FOR_ONE
+        assert member.work.done <= verification_budget.FOR_ONE
         assert json.dumps(code)
 
     search()

@@ -26,6 +26,7 @@ from local_dp.experiments.tiers.settings import EMBEDDED, Randomness, Settings, 
 from local_dp.protocols.local_protocol import PROTOCOLS, LocalProtocol
 from local_dp.server.progress import Progress, RoundProgress
 from local_dp.server.quorum import Terms
+from tests.support.long import short
 from tests.support.runs.brokers import Mosquitto, mosquitto, needs_mosquitto
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="processes are found in /proc")
@@ -97,7 +98,7 @@ def _ended(folder: Path, number: int, clients: int, at: int) -> tuple[int, tuple
 @linux
 @pytest.mark.parametrize(
     ("number", "code"),
-    [*(pytest.param(*each, marks=pytest.mark.long) for each in ((signal.SIGTERM, 143), (signal.SIGHUP, 129))), (signal.SIGKILL, -9), (signal.SIGINT, 130)],
+    short([(signal.SIGTERM, 143), (signal.SIGHUP, 129), (signal.SIGKILL, -9), (signal.SIGINT, 130)], lambda each: each[0] == signal.SIGKILL, several=True),
 )
 def test_a_signal_leaves_nothing_behind(tmp_path: Path, number: int, code: int) -> None:
     """The attack left folders behind: after any signal no process and no file of the run is left."""

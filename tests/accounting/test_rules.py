@@ -210,7 +210,6 @@ def test_bad_terms() -> None:
 
 
 def test_terms_are_counted() -> None:
-    """Equal terms are added up; counts may be written as 1e4, numbers as 1e+1, and times as a sign."""
     assert losses_of("pure 0.1 x 1e4 + pure .1+gaussian 1e+1 × 2") == {Pure(NANO // 10): 10_001, Gaussian.of_sigma(10): 2}
     assert losses_of("Discrete-Gaussian 2 * 3 + discrete-laplace 0.5 2") == {DiscreteGaussian.of_sigma(2): 3, discrete_laplace(NANO // 2, 2): 1}
     assert losses_of("approximate 0.5 1e-9") == {Approximate(NANO // 2, 10**9): 1}

@@ -17,8 +17,7 @@ from local_dp.accounting.losses import DiscreteGaussian, Gaussian, Lattice, disc
 from local_dp.accounting.rules import advanced_part, group_loss, optimal_delta, optimal_part, printed_part
 from local_dp.arrays import Ints
 from local_dp.curator.clipped import NoisySum
-from local_dp.curator.laws import hockey_stick
-from local_dp.curator.mechanism import Law, whole_weights
+from local_dp.curator.mechanism import Law, hockey_stick, whole_weights
 from local_dp.domains import Domain, levels
 from local_dp.loss import ATTO, NANO, Approximate, Concentrated, Pure, approximate, exp_epsilon, nano_epsilon
 from local_dp.queries.query import Query

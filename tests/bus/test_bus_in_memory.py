@@ -71,7 +71,6 @@ def test_refusals_end_the_round_at_once() -> None:
 
 
 def test_a_round_ends_before_its_end_is_shown() -> None:
-    """The seconds of a round end with its last report, however long the display of its progress then takes."""
 
     def look(progress: Progress) -> None:
         loop = asyncio.get_running_loop()

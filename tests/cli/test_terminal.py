@@ -12,7 +12,7 @@ import psutil
 import pytest
 
 from local_dp.experiments.cli.commands import COMMANDS
-from local_dp.experiments.cli.run.run import RunProgress
+from local_dp.experiments.cli.run.run import run_progress
 from local_dp.experiments.lab.runner import run_experiments
 from local_dp.experiments.text.screen import SCREEN, Screen
 from local_dp.oracles.local.asked import CHUNK
@@ -122,9 +122,9 @@ def test_a_run_shows_who_is_ready_and_has_replied(monkeypatch: pytest.MonkeyPatc
 def test_a_waiting_server_names_who_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     messages: list[str] = []
     monkeypatch.setattr(SCREEN, "working", messages.append)
-    with RunProgress() as progress:
-        progress.show(Attendance(95, 100, ((3, 4), (10, 14))))
-        progress.show(Attendance(95, 100, ((3, 4), (10, 11), (12, 13), (20, 21), (30, 31))))
+    with run_progress() as progress:
+        progress(Attendance(95, 100, ((3, 4), (10, 14))))
+        progress(Attendance(95, 100, ((3, 4), (10, 11), (12, 13), (20, 21), (30, 31))))
     assert messages == ["95 of 100 clients are ready; waiting for 3, 10..13", "95 of 100 clients are ready; waiting for 3, 10, 12 and 2 more gaps"]
 
 

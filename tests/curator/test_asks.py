@@ -21,11 +21,9 @@ from local_dp.curator.marginals.pairs import PairGaussian, SignTable
 from local_dp.curator.multisets import LabelledMultiset, Multiset
 from local_dp.curator.query_release.counting import CountingQueries, GaussianAnswers, LaplaceAnswers
 from local_dp.curator.query_release.synthetic import GaussianMarginal, Mwem, PureRounds
-from local_dp.curator.reductions.learners import MediansByLabel
-from local_dp.curator.sanitizers.medians import Medians
+from local_dp.curator.sanitizers.medians import DyadicTree, Medians, NoisyHistogram
 from local_dp.curator.sanitizers.san_points import PrintedSanPoints, SanPoints
 from local_dp.curator.sanitizers.san_thresholds import PrintedSanThresholds, SanThresholds
-from local_dp.curator.sanitizers.steps import DyadicTree, NoisyHistogram
 from local_dp.curator.selection.exponential import BoundedRange, ExponentialChoice
 from local_dp.curator.selection.sparse import Goals, SparseChoice
 from local_dp.curator.sensitivity.mechanisms import CauchyNoise
@@ -63,7 +61,7 @@ COARSE = PrintedSanThresholds(4.0, 1e-3, Goals(1.0, 0.1))
 MANY = Multiset(6, np.arange(64, dtype=np.uint64), np.where(np.arange(64) == 9, 8 * 10**6, 300_000))
 
 
-ENUMERATED = ["Amplified", "PrintedChoosing", "RobustRelease"]
+ENUMERATED = ["PrintedChoosing", "RobustRelease"]
 
 
 def laplace(epsilon: Fraction, times: int) -> list[Ask]:
@@ -92,7 +90,6 @@ EXACT: list[tuple[Any, Any, list[Ask]]] = [
     (CountTree(4, 2.0, 4), POINTS, [("discrete_laplaces", Fraction(1, 2), cells) for cells in (4, 16)]),
     (DyadicTree(1.0, 2, 0.01), POINTS, laplace(Fraction(1, 4), 6)),
     (NoisyHistogram(1.0, 2), POINTS, laplace(Fraction(1, 2), 4)),
-    (MediansByLabel(1.0, 2), LABELLED, [*medians(Fraction(9, 10), 2) * 2, *laplace(Fraction(1, 10), 1)]),
     (SmoothMedian(CAUCHY), POINTS, [("discrete_cauchy", CAUCHY.scale(Median(POINTS)))]),
     (SmoothTriangles(CAUCHY), GRAPH, [("discrete_cauchy", CAUCHY.scale(Triangles(GRAPH)))]),
     (QuantilePartition(Medians(1.0, 2), 4), POINTS, medians(Fraction(1), 2)),

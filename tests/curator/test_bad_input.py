@@ -16,16 +16,23 @@ from local_dp.curator.clipped import NoisySum
 from local_dp.curator.counts import ColumnCounts, ComposedLaplaceCounts, DiscreteGaussianCounts, GaussianCounts, KNormCounts, LaplaceCounts
 from local_dp.curator.intervals import CountTree, IntervalCounts, Level, PrefixFactorization
 from local_dp.curator.inversion import rounded_normals
-from local_dp.curator.labels.private import Candidates, LabelPrivateLearner, SemiPrivateLearner, Thresholds
 from local_dp.curator.multisets import MAX_BITS, LabelledMultiset, Multiset, naturals, points_of
 from local_dp.curator.oracle_efficient.separated import Parities
 from local_dp.curator.parity.learner import Examples, ParityLearner, amplified_learner, exact_learner, paper_learner, two_runs
-from local_dp.curator.points.learner import BucketClass, BucketPointLearner, PointLearner, ProperPointLearner
-from local_dp.curator.sanitizers.medians import Medians, SparseMedians
+from local_dp.curator.points.learner import (
+    BucketClass,
+    BucketPointLearner,
+    Candidates,
+    LabelPrivateLearner,
+    PointLearner,
+    ProperPointLearner,
+    SemiPrivateLearner,
+    Thresholds,
+)
+from local_dp.curator.sanitizers.medians import DyadicTree, Medians, NoisyHistogram, SparseMedians
 from local_dp.curator.sanitizers.point_counts import KPointAnswers, KPointSanitizer, NoisyCounts, PerCellHistogram, ThresholdedHistogram
 from local_dp.curator.sanitizers.san_points import PrintedSanPoints, SanPoints
 from local_dp.curator.sanitizers.san_thresholds import PrintedSanThresholds, SanThresholds
-from local_dp.curator.sanitizers.steps import DyadicTree, NoisyHistogram
 from local_dp.curator.selection.exponential import ExponentialMechanism, Labelled, PermuteAndFlip, log_probabilities, numbered
 from local_dp.curator.selection.groups import Runs
 from local_dp.curator.selection.sparse import Goals, PrintedChoice, SparseChoice
@@ -36,16 +43,15 @@ from local_dp.curator.sensitivity.triangles import RestrictedTriangles
 from local_dp.curator.thresholds.dyadic import DyadicThresholds
 from local_dp.curator.thresholds.learner import printed, printed_records, tuned
 from local_dp.curator.thresholds.rectangles import LabelledPoints, RankQuery, RankRectangles
-from local_dp.draws import Draws
 from local_dp.errors import InputError
 from local_dp.loss import Pure
-from local_dp.noise import KeyedNoise
 from local_dp.populations.parity import shaped
 from local_dp.queries.tables import Category, Question
 from local_dp.records import Records
+from tests.support.runs.scripted import seeded
 
 HALF, GOALS = Fraction(1, 2), Goals(0.1, 0.1)
-DRAWS = Draws(KeyedNoise(0))
+DRAWS = seeded(0)
 NOBODY, FOUR = Multiset.of([], 3), Multiset.of([1], 4)
 ONE = LabelledMultiset.of_pairs([(1, 1)], 3)
 VOTES = Records({"v": np.ones(2000, dtype=np.int64)})

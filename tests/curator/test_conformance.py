@@ -6,8 +6,7 @@ from typing import Any, get_args
 
 import pytest
 
-from local_dp.curator.laws import hockey_stick
-from local_dp.curator.mechanism import Mechanism, Neighbours, mechanisms
+from local_dp.curator.mechanism import Mechanism, Neighbours, hockey_stick, mechanisms
 from local_dp.loss import Approximate, Pure, exp_epsilon
 from tests.support.inputs.documents import ROOT
 from tests.support.mechanisms.case import Case, all_cases, delta, proved_elsewhere, share

@@ -16,14 +16,14 @@ from local_dp.accounting.losses import conversion
 from local_dp.accounting.rules import optimal_delta
 from local_dp.arrays import Words
 from local_dp.curator.account import Account, ConcentratedAccount, DeclaredAccount, TrustedOracle
-from local_dp.curator.laws import SmallDatabases, hockey_stick, transcripts, worst_transcripts
-from local_dp.curator.mechanism import Law, Mechanism, Neighbours, whole_weights
+from local_dp.curator.mechanism import Law, Mechanism, Neighbours, SmallDatabases, hockey_stick, transcripts, whole_weights, worst_transcripts
 from local_dp.curator.multisets import MAX_BITS, LabelledMultiset, Multiset
 from local_dp.draws import Draws
 from local_dp.errors import InputError, RefusedError
 from local_dp.interaction import Adaptive, Nonadaptive, Play, run
 from local_dp.loss import ATTO, NANO, Approximate, Concentrated, Loss, Pure, approximate
 from local_dp.noise import KeyedNoise
+from tests.support.runs.scripted import seeded
 
 SMALL = st.integers(0, 6)
 LOSSES = st.one_of(st.builds(Pure, SMALL), st.builds(Approximate, SMALL, SMALL))
@@ -146,7 +146,7 @@ def test_a_declared_account_pays_for_places() -> None:
     """So many queries of at most the part are paid for, whole rounds only; one more, a dearer one and one with a delta are refused and commit nothing."""
     account = DeclaredAccount(approximate(1, 1e-6), 100)
     part, spent = account.part, list[Loss]()
-    oracle = TrustedOracle(0, account, Draws(KeyedNoise(0)))
+    oracle = TrustedOracle(0, account, seeded(0))
     oracle.answer((Coin(part),) * 10)
     spent.append(account.spent)
     oracle.answer((Coin(part),) * 88)
@@ -168,7 +168,7 @@ def test_a_concentrated_account_is_a_filter() -> None:
     """Rho and pure losses are paid for in any order as long as their rhos fit; what is spent is their conversion, and never passes the budget."""
     budget = approximate(1, 1e-6)
     account = ConcentratedAccount(budget)
-    oracle, tenth = TrustedOracle(0, account, Draws(KeyedNoise(0))), Concentrated(account.rho.atto_rho // 10)
+    oracle, tenth = TrustedOracle(0, account, seeded(0)), Concentrated(account.rho.atto_rho // 10)
     oracle.answer((Coin(tenth), Coin(Pure(NANO // 100))))
     assert account.spent_rho == Concentrated(tenth.atto_rho + ATTO // 20_000)
     rho = account.spent_rho.rho

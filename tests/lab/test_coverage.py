@@ -16,7 +16,7 @@ from local_dp.errors import InputError
 from local_dp.experiments.claims.local import occam, randomized_response
 from local_dp.experiments.claims.local.interaction import prefixes as interaction_prefixes
 from local_dp.experiments.claims.local.randomized_response import WAYS, RandomizedResponse
-from local_dp.experiments.cli.inspect.coverage import Coverage
+from local_dp.experiments.cli.inspect.experiment import Coverage
 from local_dp.experiments.lab import intervals
 from local_dp.experiments.lab.coverage.cases import CASES, RATES, least_count_cases, measurable, of_itself, success_rates
 from local_dp.experiments.lab.coverage.repetition import BAND, COUNTED, Case, binomial_coverage, exact_range, holds_from, measure, tells
@@ -34,7 +34,7 @@ from local_dp.tallies import Z95, Estimate, Tally, score_interval
 from tests.support.long import short
 
 RUNS = 3000
-DEAR = ("learn", "mean-found", "quantiles", "frequency", "crosstab")  # seconds each
+DEAR = ("learn", "mean-found", "quantiles", "frequency", "crosstab", "present")  # seconds each
 FAR = 5.0  # standard errors: failure probability 6e-7 for each coordinate
 
 

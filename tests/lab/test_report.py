@@ -23,8 +23,8 @@ from local_dp.experiments.lab.claim import Curve, Figure, Finding, Region, Regio
 from local_dp.experiments.lab.figure_text import alt_text, figure_check
 from local_dp.experiments.lab.figures import _WIDTH, Estimates, _canvas, _draw_curves, _draw_regions, _groups, plot_estimates, save
 from local_dp.experiments.lab.report import badge, build_pages, cell, prose, write_report
-from local_dp.experiments.lab.results import file_name, read_results
 from local_dp.experiments.lab.runner import run_experiments
+from local_dp.experiments.lab.store import file_name, read_results
 from tests.support.runs.browser import browser, faults, needs_chromium
 
 ROOT = Path(__file__).parents[2]

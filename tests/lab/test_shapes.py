@@ -39,7 +39,7 @@ def test_the_number_of_runs_is_enough() -> None:
     assert stats.binom.cdf(least(300) - 1, 300, CAUGHT) >= 0.99
 
 
-@pytest.mark.parametrize("name", short(SHAPES, lambda name: name in ("yes and no, 1 % yes", "lognormal, sigma 1.5")))
+@pytest.mark.parametrize("name", short(SHAPES, lambda name: name == "yes and no, 1 % yes"))
 def test_a_mean_without_bounds_holds_on_any_shape(name: str) -> None:
     """The interval holds the mean of the clipped values, and the share outside is in its own."""
     (case,) = found_means(1.0, {name: SHAPES[name]})

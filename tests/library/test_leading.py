@@ -70,8 +70,7 @@ def test_all_that_are_tied_and_no_others_are_whole_each_with_a_word_of_its_own(m
 
 def _open(first: Words) -> Bools:
     """Some pairs of bytes that leave a word open."""
-    some: Bools = first % np.uint16(50) == 7
-    return some
+    return np.asarray(first % np.uint16(50) == 7)
 
 
 def test_two_bytes_that_leave_a_word_open(monkeypatch: pytest.MonkeyPatch) -> None:

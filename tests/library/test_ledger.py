@@ -97,7 +97,6 @@ def test_a_budget_in_k_equal_parts_accepts_exactly_k(budget: float) -> None:
 
 
 def test_split_epsilon_refuses_no_parts() -> None:
-    """A budget is split into one part or more, and one that is too small to split is refused when it is used."""
     with pytest.raises(InputError):
         split_epsilon(1.0, 0)
     with pytest.raises(InputError):

@@ -66,8 +66,8 @@ def test_golden_reports(name: str) -> None:
 
 
 def test_streams_do_not_meet() -> None:
-    """Words of neighbouring seeds and rounds, of both widths, and public coins share no aligned 8-byte word among 2^15 each (chance below 1e-7)."""
-    n = 1 << 15
+    """Words of neighbouring seeds and rounds, of both widths, and public coins share no aligned 8-byte word among 2^13 each (chance below 1e-7)."""
+    n = 1 << 13
     streams = [
         KeyedNoise(seed).words(Draw(round), 0, 2 * n if bits == 32 else n, bits).view("<u8") for seed in (0, 1, 2) for round in (1, 2, 3) for bits in WIDTHS
     ]
@@ -194,7 +194,7 @@ def test_discrete_laplace_has_its_law(epsilon: Fraction) -> None:
     assert all(paths[y] == paths[0] * Fraction(3, 4) ** (s * abs(y)) for y in far)
 
 
-@pytest.mark.parametrize("scale", [1, 2, 5])
+@pytest.mark.parametrize("scale", [1, 2, pytest.param(5, marks=pytest.mark.long)])
 def test_discrete_cauchy_has_its_law(scale: int) -> None:
     """By all paths: y is as likely as 0 times scale^2 / (y^2 + scale^2), exactly, up to 6 times the scale and on both sides."""
     paths = law_of(lambda draws: draws.discrete_cauchy(scale), kind=type("Staircase", (Pieces,), {"first": 3}))

@@ -114,7 +114,6 @@ def test_a_number_goes_to_the_nearest_point_of_the_lattice(place: Callable[[Floa
 
 
 def test_wilson_is_the_case_of_zero_and_one() -> None:
-    """Between 0 and 1 it is Wilson's interval for a share, here by its printed form."""
     share, n, spread = 0.9, 10, Z95**2 / 10
     centre = (share + spread / 2) / (1 + spread)
     half = Z95 / (1 + spread) * float(np.sqrt(share * (1 - share) / n + spread / (4 * n)))

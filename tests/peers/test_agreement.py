@@ -1,6 +1,14 @@
-"""Our estimates beside those of pure-ldp, multi-freq-ldpy and OpenDP on the same data, where they are installed."""
+"""Our estimates beside those of other libraries on the same data, and the losses of their own code, run on every path of its random numbers."""
 
+# ruff: noqa: NPY002  # the generators that peers draw from are what is enumerated
+
+import itertools
+import math
 import random
+from collections.abc import Hashable
+from fractions import Fraction
+from functools import partial
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -8,8 +16,11 @@ import pytest
 
 from local_dp.arrays import Floats, Ints, Words
 from local_dp.bounds.tails import normal_quantile
-from local_dp.experiments.peers.oracles import Peer, Task, installed, module, peers
+from local_dp.experiments.peers.oracles import Peer, Task, installed, peers
+from local_dp.experiments.peers.privacy import claims, exact_epsilon, law
 from local_dp.noise import Draw, KeyedNoise, public_coins, stream_key
+from local_dp.randomizers.frequencies.grr import GRR
+from local_dp.randomizers.frequencies.unary import OUE, SUE
 from local_dp.randomizers.registry import RANDOMIZERS
 from local_dp.tallies import Estimate
 
@@ -37,12 +48,12 @@ def _peer(library: str, task: Task) -> Peer:
     random.seed(7)
     _seed(7)
     if library == "multi-freq-ldpy":
-        module("numba").njit(_seed)(7)
+        import_module("numba").njit(_seed)(7)
     return entry
 
 
 def _seed(seed: int) -> None:
-    np.random.seed(seed)  # noqa: NPY002  # the generators that peers draw from; compiled, this seeds another one
+    np.random.seed(seed)  # the generators that peers draw from; compiled, this seeds another one
 
 
 def _ours(task: Task) -> Any:
@@ -115,3 +126,140 @@ def test_one_report_says_what_the_library_says(task: Task, library: str) -> None
     if peer.normalised:
         mean = np.maximum(mean, 0) / np.maximum(mean, 0).sum()
     np.testing.assert_allclose(peer.estimate(reports), mean, atol=1e-9)
+
+
+HALF = Fraction(1, 2)
+
+
+def _response(value: int, p: float) -> int:
+    return value if random.random() < p else 1 - value
+
+
+def test_a_threshold_is_met_to_the_last_bit() -> None:
+    """A double is below a threshold for as many multiples of 2^-53 as there are below it; `<=` counts the threshold too; 1.0 is always above."""
+    third = 1 / 3
+    below = Fraction(math.ceil(Fraction(third) * 2**53), 2**53)
+    assert law(lambda: random.random() < third) == {True: below, False: 1 - below}
+    assert law(lambda: random.random() < 0.5) == {True: HALF, False: HALF}
+    assert law(lambda: random.random() <= 0.5)[True] == HALF + Fraction(1, 2**53)
+    assert law(lambda: random.random() > 0.5)[True] == HALF - Fraction(1, 2**53)
+    assert law(lambda: np.random.random() < 1.0) == {True: Fraction(1)}
+
+
+def test_whole_numbers_permutations_and_vectors() -> None:
+    """Bounds of the two generators, orders without putting back, independent entries, and a path that depends on an earlier one."""
+    assert law(lambda: random.randint(1, 3)) == dict.fromkeys((1, 2, 3), Fraction(1, 3))
+    assert law(lambda: np.random.randint(1, 3)) == dict.fromkeys((1, 2), HALF)
+    orders = law(lambda: tuple(np.random.choice(np.arange(3), size=2, replace=False).tolist()))
+    assert orders == {(a, b): Fraction(1, 6) for a in range(3) for b in range(3) if a != b}
+    bits = law(lambda: tuple(np.random.choice([1, 0], size=2, p=[0.25, 0.75]).tolist()))
+    assert bits == {(1, 1): Fraction(1, 16), (1, 0): Fraction(3, 16), (0, 1): Fraction(3, 16), (0, 0): Fraction(9, 16)}
+    assert law(lambda: random.randint(0, 1) if random.random() < 0.25 else 2) == {0: Fraction(1, 8), 1: Fraction(1, 8), 2: Fraction(3, 4)}
+    assert law(lambda: np.random.binomial(1, 0.25)) == {1: Fraction(1, 4), 0: Fraction(3, 4)}
+
+
+@pytest.mark.parametrize(("p", "epsilon"), [(0.75, math.log(3)), (0.5, 0.0), (1.0, math.inf), (1 / (1 + math.exp(-40)), math.inf)])
+def test_randomized_response_in_doubles(p: float, epsilon: float) -> None:
+    """The exact loss of a response that compares a double with p; at epsilon 40 p is 1 as a double, and nothing is private."""
+    assert exact_epsilon([law(partial(_response, value, p)) for value in (0, 1)]) == pytest.approx(epsilon, abs=1e-15)
+
+
+def test_a_report_that_one_value_cannot_make_is_infinite() -> None:
+    shared: dict[Hashable, Fraction] = {0: Fraction(1)}
+    assert exact_epsilon([shared, {0: HALF, 1: HALF}]) == math.inf
+
+
+def test_what_is_not_enumerated_is_refused_and_generators_are_given_back() -> None:
+    def twice() -> bool:
+        drawn = random.random()
+        return 0.2 <= drawn < 0.4
+
+    with pytest.raises(NotImplementedError, match="twice"):
+        law(twice)
+    with pytest.raises(NotImplementedError, match="putting back"):
+        law(lambda: tuple(np.random.choice(np.arange(3), size=2)))
+    law(lambda: random.random() < 0.5)
+    assert isinstance(random.random(), float)
+    assert 0 <= np.random.random() < 1
+
+
+SOUND = {
+    "pure-ldp": {
+        *("DEClient, d = 3", "UEClient, SUE, d = 3", "UEClient, OUE, d = 3"),
+        *("HadamardResponseClient, d = 3", "HadamardMechClient, d = 4, t = 2: the pairs"),
+    },
+    "multi-freq-ldpy": {"GRR_Client, k = 3", "UE_Client, OUE, k = 3", "SS_Client, k = 6: the set"},
+}
+
+
+@pytest.mark.parametrize("library", SOUND)
+def test_enumerated_losses(library: str) -> None:
+    """At epsilon 1 and 2 these lose what they say, up to the rounding of doubles; all others of the list lose more, most of them everything."""
+    if not installed(library):
+        pytest.skip(f"{library} is not installed")
+    checked = [claim for claim in claims() if claim.library == library]
+    assert {claim.mechanism for claim in checked} >= SOUND[library]
+    for claim in checked:
+        exact = claim.exact()
+        if claim.mechanism in SOUND[library] and claim.epsilon < 30:
+            assert exact == pytest.approx(claim.epsilon, abs=1e-12), claim.mechanism
+        else:
+            assert exact > claim.epsilon + 0.5, claim.mechanism
+
+
+def _same_channel(laws: list[dict[Hashable, Fraction]], mechanism: str) -> None:
+    """Every chance is that of ours at epsilon 1, to 1e-9, which is the rounding of our words. Raises AssertionError."""
+    if "UE" in mechanism:
+        unary = (OUE if "OUE" in mechanism else SUE)(1.0, k=3, word_bits=64)
+        q, p = (Fraction(weight, unary.total) for weight in unary.ones)
+        for value, law in enumerate(laws):
+            for bits in itertools.product((0, 1), repeat=3):
+                chance = math.prod(one if bit else 1 - one for bit, one in zip(bits, (p if place == value else q for place in range(3)), strict=True))
+                assert float(law[bits]) == pytest.approx(float(chance), abs=1e-9)
+        return
+    direct = GRR(1.0, k=3, word_bits=64)
+    for value, law in enumerate(laws):
+        for report in range(3):
+            assert float(law[report]) == pytest.approx((direct.truth if report == value else direct.other) / direct.total, abs=1e-9)
+
+
+@pytest.mark.parametrize("library", SOUND)
+def test_the_channels_are_ours(library: str) -> None:
+    """k-ary response and unary encodings have the law of ours, report by report, which no sample could show as well; at another epsilon they have not."""
+    if not installed(library):
+        pytest.skip(f"{library} is not installed")
+    shared = [
+        claim for claim in claims() if claim.library == library and ("DEClient" in claim.mechanism or "GRR" in claim.mechanism or "UE" in claim.mechanism)
+    ]
+    assert len(shared) >= 3
+    for claim in shared:
+        if claim.epsilon == 1.0:
+            _same_channel(claim.laws(), claim.mechanism)
+        else:
+            with pytest.raises((AssertionError, KeyError)):
+                _same_channel(claim.laws(), claim.mechanism)
+
+
+def test_a_compiled_subset_names_its_owner_first() -> None:
+    """Whenever a set holds the client's symbol, it is the first entry: 5,000 compiled reports; a set shuffled before it is sent has it anywhere.
+
+    A true shuffle would pass with probability below w^-1000.
+    """
+    pytest.importorskip("multi_freq_ldpy")
+    client = import_module("multi_freq_ldpy.pure_frequency_oracles.SS").SS_Client
+    reports = np.array([client(3, 16, 1.0) for _ in range(5000)])
+    holding = reports[(reports == 3).any(axis=1)]
+    assert len(holding) > 1000
+    assert reports.shape[1] == round(16 / (math.e + 1))
+    assert (holding[:, 0] == 3).all()
+    shuffled = np.random.default_rng(0).permuted(holding, axis=1)
+    assert not (shuffled[:, 0] == 3).all()
+
+
+def test_a_set_bit_of_rappor_is_never_cleared() -> None:
+    """The bit of the client's own hash is 1 in every report: 2,000 of pure-ldp's RAPPOR, where a bit flipped with probability f / 2 would not be."""
+    pytest.importorskip("pure_ldp")
+    client = import_module("pure_ldp.frequency_oracles").RAPPORClient(2 / (1 + math.exp(0.5)), 3, [[int]], num_of_cohorts=1, index_mapper=int)
+    bits = np.array([client.privatise(1)[0] for _ in range(2000)])
+    assert bits[:, 1].all()
+    assert not bits[:, [0, 2]].all()

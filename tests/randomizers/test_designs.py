@@ -7,7 +7,7 @@ from typing import TypeAlias
 import numpy as np
 import pytest
 
-from local_dp.arrays import Counts, Floats, Ints, Words
+from local_dp.arrays import Counts, Floats
 from local_dp.bounds.frequencies import sketch_variance, subset_variance, sue_variance, worst_subset_variance
 from local_dp.conformance import conform
 from local_dp.loss import exp_epsilon, nano_epsilon
@@ -23,6 +23,7 @@ from local_dp.tallies import Tally
 from local_dp.verification.audit import audit
 from local_dp.verification.decoding import law_of
 from tests.support.inputs.randomizers import DESIGNS
+from tests.support.mechanisms.case import wrong
 
 Kind: TypeAlias = Callable[..., FiniteOracle]
 FIELDS = [(2, 2), (2, 5), (3, 3), (4, 2), (4, 3), (5, 2), (8, 2), (9, 2), (16, 2), (25, 2), (27, 2)]
@@ -68,10 +69,8 @@ def test_the_worst_share(epsilon: float) -> None:
         assert max(everywhere) == pytest.approx(worst_subset_variance(epsilon, order, w), rel=1e-6)
 
 
-class TextbookCollisions(OLH):  # takes 1 / g for the chance of another symbol, as if the row that hashes all to 0 were drawn too
-    @property
-    def chances(self) -> tuple[float, float]:
-        return self.own_chance, 1 / self.hash.g
+TextbookCollisions = wrong(OLH, chances=lambda own, right: (own.own_chance, 1 / own.hash.g))
+"""Takes 1 / g for the chance of another symbol, as if the row that hashes all to 0 were drawn too."""
 
 
 def test_the_chance_of_a_collision_is_exact() -> None:
@@ -207,8 +206,7 @@ def _variances(growth: Floats, order: int, w: Floats, k: int) -> Floats:
         q = (size - p) / (order - 1)
         seen = q + (p - q) / k
         totals.append(k * seen * (1 - seen) / (p - q) ** 2)
-    least: Floats = np.minimum(*totals)
-    return least
+    return np.asarray(np.minimum(*totals))
 
 
 def test_sets_of_one_are_k_ary_response() -> None:
@@ -220,16 +218,14 @@ def test_sets_of_one_are_k_ary_response() -> None:
 
 def _law(k: int) -> Floats:
     shares = 1.0 / np.arange(1, k + 1) ** 2
-    law: Floats = shares / shares.sum()
-    return law
+    return np.asarray(shares / shares.sum())
 
 
 def _expected(randomizer: CountMeanSketch, law: Floats, n: int) -> Counts:
     """The ones of each row and bucket that n clients report on average."""
     family, (other, own) = randomizer.hash, randomizer.inner.ones
     held = family.gathered(law[None])[0]
-    ones: Counts = np.rint(n / family.rows * (other + held * (own - other)) / randomizer.inner.total).astype(np.int64)
-    return ones
+    return np.asarray(np.rint(n / family.rows * (other + held * (own - other)) / randomizer.inner.total).astype(np.int64))
 
 
 @pytest.mark.parametrize(("epsilon", "k", "m"), [(0.5, 9, 3), (1.0, 40, 7), (1.0, 64, 8), (4.0, 200, 16), (1.0, 6, 8)])
@@ -245,9 +241,10 @@ def test_collisions_are_taken_off_exactly(epsilon: float, k: int, m: int) -> Non
     np.testing.assert_allclose(estimate.standard_error**2 * n, closed, rtol=1e-5)
 
 
-class Louder(CountMeanSketch):  # sets every bit of a few clients
-    def respond(self, values: Ints, words: Words, cells: Words) -> Words:
-        return super().respond(values, words, cells) | np.where(words[:, :1] % 50 == 0, np.uint8(3), np.uint8(0))
+Louder = wrong(
+    CountMeanSketch, respond=lambda own, right: lambda values, words, cells: right(values, words, cells) | 3 * (words[:, :1] % 50 == 0).view(np.uint8)
+)
+"""Sets every bit of a few clients."""
 
 
 def test_the_audit_looks_behind_the_coin() -> None:

@@ -22,7 +22,7 @@ from local_dp.randomizers.frequencies.unary import OUE
 from local_dp.randomizers.numbers.rounded import Rounded, RoundedGRR, RoundedHadamard
 from local_dp.randomizers.randomizer import Evidence, Randomizer
 from local_dp.randomizers.signs.binary_rr import BinaryRR
-from local_dp.tallies import Estimate, Tally
+from tests.support.mechanisms.case import wrong
 from tests.support.plugin_package.frequency_oracles import GreedyUnary, LocalHash, OptimisedUnary, estimated
 
 
@@ -47,20 +47,10 @@ def test_a_hundred_groups_of_65_537_numbers_are_verified() -> None:
         assert abs(float(exact_ratio(randomizer)) - np.e) < 1e-5
 
 
-class Beyond(RoundedGRR):  # one level is beyond its group's end
-    name: ClassVar[str] = "beyond"
-
-    def between(self, values: Ints) -> tuple[Ints, Ints, Ints]:
-        first, second, level = super().between(values)
-        return first, second, np.where(values == 3, self.steps + 1, level)
-
-
-class Elsewhere(RoundedGRR):  # one corner is said to be another
-    name: ClassVar[str] = "elsewhere"
-
-    def between(self, values: Ints) -> tuple[Ints, Ints, Ints]:
-        first, second, level = super().between(values)
-        return np.where(values == 0, self.domain.high, first), second, level
+Beyond = wrong(RoundedGRR, between=lambda own, right: lambda values: (*right(values)[:2], np.where(values == 3, own.steps + 1, right(values)[2])))
+"""One level is beyond its group's end."""
+Elsewhere = wrong(RoundedGRR, between=lambda own, right: lambda values: (np.where(values == 0, own.domain.high, right(values)[0]), *right(values)[1:]))
+"""One corner is said to be another."""
 
 
 class Uneven(RoundedGRR):  # the corners are no whole number of steps apart
@@ -126,7 +116,6 @@ def test_a_code_too_large_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("randomizer", [OptimisedUnary, LocalHash], ids=["product", "per coin"])
 @pytest.mark.parametrize("k", [2, 9])
 def test_they_conform(epsilon: float, randomizer: Any, k: int) -> None:
-    """Privacy from the parts, every threshold of the sampler, the tally and an unbiased estimate, at three epsilons and two sizes."""
     conform(randomizer(epsilon, k=k))
 
 
@@ -149,14 +138,9 @@ def test_bits_that_change_together_cost_together() -> None:
         check_loss(greedy)
 
 
-class Shifted(OptimisedUnary):  # draws its bits with other weights than it declares
-    def respond(self, values: Ints, words: Words, cells: Words) -> Words:
-        return super().respond(values, words + words.dtype.type(1), cells)
-
-
-class Biased(OptimisedUnary):  # divides by the wrong difference of probabilities
-    def estimate(self, tally: Tally) -> Estimate:
-        return estimated(tally, 0.5, 0.3)
+Shifted = wrong(OptimisedUnary, respond=lambda own, right: lambda values, words, cells: right(values, words + words.dtype.type(1), cells))
+"""Draws its bits with other weights than it declares."""
+Biased = wrong(OptimisedUnary, estimate=lambda own, right: lambda tally: estimated(tally, 0.5, 0.3))  # divides by the wrong difference of probabilities
 
 
 class Peeking(LocalHash):  # sends the value itself under one coin in sixteen
@@ -177,12 +161,7 @@ class OnlyAudited(BinaryRR):  # asks to be believed
     evidence: ClassVar[Evidence] = "audited"
 
 
-class Gaussian(BinaryRR):  # has a delta
-    name: ClassVar[str] = "gaussian"
-
-    @property
-    def loss(self) -> Approximate:
-        return Approximate(10**9, 10**12)
+Gaussian = wrong(BinaryRR, loss=lambda own, right: Approximate(10**9, 10**12))  # has a delta
 
 
 def test_a_client_decides_which_evidence_it_accepts() -> None:

@@ -124,8 +124,7 @@ def _law(oracle: FiniteOracle) -> Floats:
     """The law of (cell, report) under an uneven law of values."""
     shares = 1.0 / np.arange(1, oracle.domain.size + 1)
     laws = [law_of(oracle, int(value)) for value in oracle.domain.values()]
-    mixed: Floats = np.tensordot(shares / shares.sum(), np.stack(laws), 1)
-    return mixed
+    return np.asarray(np.tensordot(shares / shares.sum(), np.stack(laws), 1))
 
 
 @pytest.mark.parametrize("oracle", ORACLES, ids=lambda oracle: oracle.name)

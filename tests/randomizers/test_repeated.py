@@ -164,7 +164,6 @@ def test_rounds_have_the_closed_form_variance(randomizer: Memoised, rounds: int)
 
 
 def test_a_forgetful_twin_shows() -> None:
-    """A sampler that does not memoise has a variance that falls with the rounds, and fails the comparison."""
     twin = Forgetful(1.0, k=3)
     with pytest.raises(AssertionError, match="variance"):
         check_rounds(twin, 5, memoised_variance(twin.odds, 0.5, 5))
@@ -317,7 +316,6 @@ def test_the_client_and_the_server_mean_the_same_buckets(k: int, d: int) -> None
 
 
 def test_a_label_repeats_the_report() -> None:
-    """Under a label the words are the same for ever, so all reports of a life are one report."""
     randomizer, coins = BitFlip(1.0, k=9, d=4), public_coins(KEY, 0, 500)
     one, two, other = (
         randomizer.respond(np.arange(500) % 9, randomizer.draw(KeyedNoise(3), Draw(round, 0, label), 0, 500), coins)

@@ -4,13 +4,12 @@ import itertools
 import math
 from collections.abc import Callable
 from fractions import Fraction
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 import pytest
 
-from local_dp.arrays import Floats, Ints, Words
+from local_dp.arrays import Floats, Ints
 from local_dp.bounds.frequencies import oue_variance, sue_variance, summed_variance, thresholded_variance
 from local_dp.conformance import conform
 from local_dp.errors import RefusedError
@@ -22,6 +21,7 @@ from local_dp.randomizers.places import ones_at
 from local_dp.randomizers.sets.padding_sampling import PCKV, PCKVUE, Padded, PaddingSampling, SignedPlace, SignedPlaces, pckv_ue_variances, pckv_variances
 from local_dp.tallies import Estimate, Tally
 from tests.support.long import short
+from tests.support.mechanisms.case import wrong
 
 KINDS = (SUE, OUE)
 CLOSED: dict[str, Callable[[float, float], float]] = {
@@ -169,7 +169,6 @@ class Unpadded(PaddingSampling):  # draws from the set alone: a single item is r
 
 
 def test_a_twin_without_dummies_shows() -> None:
-    """Without dummies a set of one reports its item L times as often: the rows are no laws, or the loss is beyond epsilon."""
     with pytest.raises((AssertionError, RefusedError), match=r"sum|claims|above"):
         conform(Unpadded(1.0, k=3))
 
@@ -253,15 +252,9 @@ def test_the_rule_which_pckv_is_better(epsilon: float, limit: int) -> None:
     assert PCKVUE(epsilon, k=4, limit=limit).domain == PCKV(epsilon, k=4, limit=limit).domain
 
 
-class TooSure(SignedPlaces):  # its places have twice the epsilon
-    @cached_property
-    def inner(self) -> SignedPlace:
-        return SignedPlace(2 * self.epsilon, word_bits=self.word_bits)
-
-
-class OwnSampler(SignedPlaces):  # answers by code of its own, which nobody enumerates
-    def respond(self, values: Ints, words: Words, cells: Words) -> Words:
-        return super().respond(values, words & np.uint64(1), cells)
+TooSure = wrong(SignedPlaces, inner=lambda own, right: SignedPlace(2 * own.epsilon, word_bits=own.word_bits))  # its places have twice the epsilon
+OwnSampler = wrong(SignedPlaces, respond=lambda own, right: lambda values, words, cells: right(values, words & np.uint64(1), cells))
+"""Answers by code of its own, which nobody enumerates."""
 
 
 def test_wrong_twins_show() -> None:

@@ -33,6 +33,7 @@ from local_dp.randomizers.vectors.coordinates import (
 from local_dp.randomizers.vectors.privunit import PrivUnit, ProjUnit, mean_length, projunit_moment, projunit_on_axis
 from local_dp.records import Records
 from local_dp.verification.audit import audit
+from tests.support.mechanisms.case import wrong
 
 COINS = stream_key("coins", 7, 1)
 
@@ -158,10 +159,7 @@ def test_vectors_are_a_domain_of_their_own() -> None:
         LocalQuery(Coordinates(("a", "b"), (0.0, 0.0), (1.0, 1.0), "cube"), NearestDirection(1.0, d=2), Cohort(0, 5))
 
 
-class Overspent(PrivUnit):  # chooses the cap as if it had twice the epsilon
-    @property
-    def threshold(self) -> int:
-        return int(self.cap.chosen(2 * self.epsilon) * 2.0**64)
+Overspent = wrong(PrivUnit, threshold=lambda own, right: int(own.cap.chosen(2 * own.epsilon) * 2.0**64))  # the cap of twice the epsilon
 
 
 @pytest.mark.parametrize("randomizer", [PrivUnit(1.0), ProjUnit(1.0)], ids=lambda each: each.name)

@@ -92,7 +92,6 @@ def test_tally_and_estimate_are_those_of_a_public_coin() -> None:
 
 
 def test_the_accountant_knows_it() -> None:
-    """Coin and report shuffled together lose what the accountant has said of the other randomizer all along."""
     assert amplified(WithCoin.of(Hadamard(1.0, k=8)), 1000, 1e-6) == amplified(Hadamard(1.0, k=8), 1000, 1e-6)
 
 
@@ -168,7 +167,6 @@ def test_the_channel_is_the_one_that_is_claimed(d: int) -> None:
 
 @pytest.mark.parametrize("randomizer", [Deny(1.0), Deny(0.3, d=4), Deny(5.0, d=6)], ids=repr)
 def test_it_conforms(randomizer: Deny) -> None:
-    """The suite for randomizers, by every narrow word; the estimate is of parities."""
     conform(randomizer)
 
 
@@ -222,7 +220,6 @@ def of_length(kind: type[Compressed], bits: int, epsilon: float, inner: str, *se
     ("inner", "setting", "bits"), [("grr", ("k=2",), 1), ("hadamard-response", ("k=3",), 3), ("discrete-laplace", ("steps=5",), 3), ("binary-rr", (), 2)]
 )
 def test_any_channel_conforms(kind: type[Compressed], inner: str, setting: tuple[str, ...], bits: int) -> None:
-    """Whatever is compressed, symbols or numbers, loses epsilon exactly, is sampled as declared and estimated without bias."""
     conform(of_length(kind, bits, 1.0, inner, *setting, streams=16))
 
 

@@ -1,27 +1,43 @@
-"""The accountant of shuffled reports, against the law enumerated in fractions and against the figures of the literature."""
+"""Shuffled reports: the accountant against enumerated laws and the literature; the shuffler, and what a run behind it loses."""
 
+import json
 import math
+from collections import Counter
 from fractions import Fraction
 from functools import partial
-from itertools import combinations_with_replacement, permutations
+from itertools import combinations_with_replacement, permutations, product
 
 import numpy as np
 import pytest
 
+from local_dp.draws import Draws
+from local_dp.errors import InputError, QuorumError
+from local_dp.interaction import Nonadaptive
+from local_dp.noise import Draw, KeyedNoise, SystemNoise
+from local_dp.oracles.local.asked import Cohort, LocalQuery
+from local_dp.protocols.surveys.frequency import Frequency
+from local_dp.protocols.surveys.survey import Survey
+from local_dp.queries.tables import Question
 from local_dp.randomizers.finite import FiniteChannel
 from local_dp.randomizers.frequencies.grr import GRR
 from local_dp.randomizers.frequencies.hadamard import Hadamard, HadamardResponse
 from local_dp.randomizers.frequencies.projective import PGR
+from local_dp.randomizers.frequencies.subset_selection import SubsetSelection
 from local_dp.randomizers.frequencies.unary import OUE
 from local_dp.randomizers.frequencies.wide_hashing import WideHashing
 from local_dp.randomizers.numbers.rounded import OneBitMean
 from local_dp.randomizers.randomizer import Randomizer
 from local_dp.randomizers.signs.binary_rr import BinaryRR
-from local_dp.shuffle.accountant import Amplified, Laws, Row, accounted, amplified, closed_form, holds, largest_local, rows_of, worst_delta
+from local_dp.randomizers.with_coin import WithCoin
+from local_dp.shuffle.accountant import Amplified, Laws, Row, accounted, amplified, closed_form, holds, largest_local, rows_of, variation_ratio, worst_delta
 from local_dp.shuffle.binary import Bits, worst
+from local_dp.shuffle.central import Batch, Behind, Crowds, Shuffler, central, check_shufflable, with_coins
+from local_dp.shuffle.histogram import BlanketHistogram, Target, multi_message, single_message
+from tests.support.inputs.builders import survey_query
 from tests.support.inputs.refusals import refuse
 from tests.support.long import short
-from tests.support.theory.shuffled_laws import extremal_rows, shuffled, stick, with_one_more
+from tests.support.runs.command import local_dp
+from tests.support.theory.shuffled_laws import Law, extremal_rows, shuffled, stick, with_one_more
 
 DELTA = 1e-6
 CHANNELS: list[tuple[FiniteChannel, tuple[int, ...]]] = [
@@ -154,4 +170,191 @@ def test_bad_input() -> None:
     refuse(
         *((r"clients|delta", partial(amplified, BinaryRR(1.0), clients, delta)) for clients, delta in numbers),
         ("wide-hashing is no finite channel", lambda: amplified(WideHashing(1.0, length=3), 100, DELTA)),
+    )
+
+
+def rows(text: bytes, width: int = 1) -> np.ndarray:
+    return np.frombuffer(text, dtype=np.uint8).reshape(-1, width)
+
+
+def shuffler(crowd: int, seed: int = 1) -> Shuffler:
+    return Shuffler(Draws(KeyedNoise(seed)), crowd)
+
+
+def test_below_the_crowd_nothing_is_passed_on() -> None:
+    assert shuffler(3).passed(rows(b"aabb", 2)).shape == (0, 2)
+    assert sorted(map(bytes, shuffler(3).passed(rows(b"aabbcc", 2)))) == [b"aa", b"bb", b"cc"]
+
+
+def test_every_order_is_as_likely() -> None:
+    """The six orders of three reports over 6,000 batches: chi-square of 5 degrees below 30.9, which a uniform order exceeds once in 100,000."""
+    role = shuffler(3, seed=3)
+    seen = Counter(role.passed(rows(b"abc")).tobytes() for _ in range(6000))
+    assert set(seen) == {bytes(order) for order in permutations(b"abc")}
+    assert sum((count - 1000) ** 2 / 1000 for count in seen.values()) < 30.9
+
+
+def test_where_the_order_comes_from() -> None:
+    """From the seed in a simulation, by words that no client's noise holds; from the system's entropy without one."""
+    many = rows(bytes(range(200)))
+    first, again, other = (Shuffler.of(seed, 2).passed(many).tobytes() for seed in (5, 5, 6))
+    assert first == again != other
+    assert isinstance(Shuffler.of(None, 2).draws._noise, SystemNoise)
+    assert Shuffler.of(None, 2).passed(many).tobytes() != Shuffler.of(None, 2).passed(many).tobytes()
+    clients = KeyedNoise(5).words(Draw(1), 0, 200, 64)
+    assert not set(Shuffler.of(5, 2).draws.words(200).tolist()) & set(clients.tolist())
+
+
+def test_what_cannot_be_shuffled() -> None:
+    check_shufflable(survey_query(9))
+    refuse(
+        ("hadamard uses a public coin", lambda: check_shufflable(LocalQuery(Question("yes == 1"), Hadamard(1.0, k=2), Cohort(0, 9)))),
+        ("memoised answers of binary-rr", lambda: check_shufflable(LocalQuery(Question("yes == 1"), BinaryRR(1.0), Cohort(0, 9), memo="daily"))),
+        ("crowd", lambda: shuffler(1)),
+    )
+
+
+def test_coins_are_drawn_by_whom_they_are_of() -> None:
+    """An algorithm that is asked with coins asks for them where there is a public one, and leaves all else as it is."""
+    algorithm = Frequency().algorithm(1.0, 9)
+    mixed = with_coins(algorithm)
+    assert isinstance(algorithm, Nonadaptive)
+    assert isinstance(mixed, Nonadaptive)
+    assert mixed.queries == (LocalQuery(algorithm.queries[0].query, WithCoin.of(algorithm.queries[0].randomizer), Cohort(0, 9)),)
+    assert all(not query.randomizer.uses_coins for query in mixed.queries)
+    plain = with_coins(Survey().algorithm(1.0, 9))
+    assert isinstance(plain, Nonadaptive)
+    assert plain.queries == Survey().algorithm(1.0, 9).queries
+
+
+TARGET = Target(500, 1.0, 1e-5)
+
+
+def counts_law(histogram: BlanketHistogram, values: tuple[int, ...]) -> Law:
+    """The law of the counts of all messages of clients that hold `values`, in fractions."""
+    share = Fraction(histogram.weight, 1 << 32)
+    turns = [(None, 1 - histogram.k * share), *((symbol, share) for symbol in range(histogram.k))]
+    law: Law = {tuple(values.count(symbol) for symbol in range(histogram.k)): Fraction(1)}
+    for _ in range(histogram.tries * len(values)):
+        further: Law = {}
+        for (counts, chance), (symbol, part) in product(law.items(), turns):
+            seen = counts if symbol is None else (*counts[:symbol], counts[symbol] + 1, *counts[symbol + 1 :])
+            further[seen] = further.get(seen, Fraction(0)) + chance * part
+        law = further
+    return law
+
+
+@pytest.mark.parametrize(("k", "tries", "clients", "delta"), [(2, 1, 6, 0.2), (3, 1, 4, 0.4), (3, 2, 3, 0.2)])
+def test_blanket_accounting_is_exact_for_every_data_set(k: int, tries: int, clients: int, delta: float) -> None:
+    """The bounds are close, and delta at them is what was asked, whatever the others hold."""
+    histogram = BlanketHistogram(k, (1 << 32) // (k + 1), tries)
+    least, most = histogram.epsilon(clients, delta)
+    assert least <= most <= least * 1.02
+    for others in ((0,) * (clients - 1), tuple(place % k for place in range(clients - 1))):
+        law, other = (counts_law(histogram, (value, *others)) for value in (0, 1))
+        assert float(stick(law, other, Fraction(np.exp(most)))) <= delta * (1 + 1e-9)
+        assert float(stick(law, other, Fraction(np.exp(least)))) >= delta * (1 - 1e-9)
+
+
+def test_messages_keep_to_their_target() -> None:
+    """One message, which randomizes much less than it would alone; and several, to a hundredth of epsilon."""
+    oracle = single_message("grr", 4, TARGET)
+    assert amplified(oracle, TARGET.clients, TARGET.delta).upper <= 1.0 + 1e-4
+    assert oracle.epsilon > 2
+    least, most = multi_message(16, TARGET).epsilon(TARGET.clients, TARGET.delta)
+    assert 0.99 < least < most <= 1.0 + 1e-4
+
+
+def test_blanket_estimates_are_unbiased_with_the_stated_variance() -> None:
+    """Over 4,000 runs of 50 clients: each mean within 4.5 standard errors, and the variance within 10 %: 4.5 standard errors of it are 9.2 %."""
+    histogram, values, runs = BlanketHistogram(4, 1 << 28, 3), np.array([0, 0, 1, 3, 3] * 10), 4000
+    words = KeyedNoise(7).words(Draw(1), 0, runs * len(values) * 3, 32).reshape(runs, len(values), 3)
+    estimates = np.array([histogram.estimate(histogram.tally(histogram.respond(values, each), len(values))).value for each in words])
+    variance = histogram.variance(len(values))
+    assert np.abs(estimates.mean(axis=0) - np.array([0.4, 0.2, 0, 0.4])).max() < 4.5 * np.sqrt(variance / runs)
+    assert np.abs(estimates.var(axis=0) / variance - 1).max() < 0.1
+
+
+def test_error_does_not_grow_with_the_symbols() -> None:
+    few, many = (multi_message(k, TARGET).variance(TARGET.clients) for k in (16, 64))
+    assert many == pytest.approx(few, rel=0.03)
+
+
+def batch(start: int, stop: int, answered: int, randomizer: Randomizer | None = None) -> Batch:
+    return Batch(survey_query(stop, start, randomizer), answered)
+
+
+def test_one_batch_is_what_the_accountant_says_of_those_that_answered() -> None:
+    """Of 900 of the 1,000 that were asked, and from both sides."""
+    loss, direct = central([batch(0, 1000, 900)], DELTA), amplified(BinaryRR(1.0), 900, DELTA)
+    assert loss.upper == pytest.approx(direct.upper, abs=2e-9)
+    assert loss.upper >= direct.upper
+    assert loss.lower == direct.lower
+    assert (loss.local, loss.times, loss.exact) == (1.0, 1, True)
+    assert central([batch(0, 1000, 900), batch(1000, 1300, 300)], DELTA).upper > 1.5 * loss.upper, "of fresh clients the smallest crowd counts"
+    assert central([batch(0, 9, 1)], DELTA).upper == 1.0
+
+
+def test_several_reports_of_one_client_add_up() -> None:
+    """By basic composition: half of delta for each of two, and the sum of their epsilons, at most that of the reports themselves."""
+    each = BinaryRR(0.5)
+    loss = central([batch(0, 1000, 1000, each), batch(0, 1000, 1000, each)], DELTA)
+    assert loss.upper == pytest.approx(2 * amplified(each, 1000, DELTA / 2).upper, abs=4e-9)
+    assert (loss.local, loss.times) == (1.0, 2)
+    assert central([batch(0, 9, 3), batch(0, 9, 3)], DELTA).upper <= 2.0
+
+
+def test_of_many_kinds_the_general_bound_is_taken() -> None:
+    loss = central([batch(1000 * at, 1000 * at + 500 + at, 500 + at) for at in range(5)], DELTA)
+    assert loss.upper == pytest.approx(variation_ratio(1.0).epsilon_at_most(500, DELTA, 1.0), rel=1e-4)
+    assert loss.lower == 0.0
+
+
+def test_crowds_are_checked_before_anybody_answers() -> None:
+    crowds = Crowds(Behind(100))
+    crowds.check((survey_query(100),))
+    with pytest.raises(QuorumError, match="99 clients is less than the shuffler's minimum crowd of 100"):
+        crowds.check((survey_query(100), survey_query(99)))
+    with pytest.raises(InputError, match="memoised"):
+        crowds.check((LocalQuery(Question("yes == 1"), BinaryRR(1.0), Cohort(0, 200), memo="a"),))
+    with pytest.raises(InputError, match="crowd"):
+        Behind(1)
+
+
+@pytest.mark.parametrize("tier", ["hosts", "aggregate"])
+def test_a_run_says_both_epsilons(tier: str) -> None:
+    """Local and central, on every tier, with the same estimate where clients are simulated."""
+    arguments = ("run", "survey", "--clients", "1000", "--seed", "1", "--tier", tier)
+    result = local_dp(*arguments, "--shuffle")
+    assert result.returncode == 0, result.stderr
+    assert "epsilon 0.126" in result.stdout.replace("\n", " ")
+    mixed, plain = (json.loads(local_dp(*arguments, *more, "--json").stdout) for more in (("--shuffle",), ()))
+    assert mixed["result"] == plain["result"]
+    assert mixed["shuffled"]["local"] == 1.0
+    assert mixed["shuffled"]["upper"] == pytest.approx(amplified(BinaryRR(1.0), 1000, DELTA).upper, abs=2e-9)
+    assert "shuffled" not in plain
+
+
+@pytest.mark.parametrize("tier", ["population"])
+def test_coins_that_clients_draw(tier: str) -> None:
+    """The default oracle for shares needs a coin at epsilon 1: behind a shuffler each client draws its own, and all loses what the accountant says."""
+    result = local_dp("run", "frequency", "--clients", "1000", "--seed", "1", "--tier", tier, "--shuffle", "--json")
+    assert result.returncode == 0, result.stderr
+    data = json.loads(result.stdout)
+    assert [each["randomizers"][0]["name"] for each in data["rounds"]] == ["with-coin"]
+    assert data["shuffled"]["upper"] == pytest.approx(amplified(SubsetSelection(1.0, k=8), 1000, DELTA).upper, abs=2e-9)
+
+
+def test_what_cannot_be_shuffled_ends_the_run_at_once() -> None:
+    done = local_dp("run", "longitudinal", "--changes", "0", "--first", "0.5", "--times", "4", "--clients", "1000", "--seed", "1", "--shuffle")
+    assert done.returncode == 2
+    assert "cannot be shuffled: a repeated report" in done.stderr.replace("\n", " ")
+    few = local_dp("run", "survey", "--clients", "50", "--seed", "1", "--shuffle")
+    assert (few.returncode, "minimum crowd of 100" in few.stderr) == (3, True)
+
+
+def test_bad_targets() -> None:
+    refuse(
+        ("estimates no frequencies", lambda: single_message("binary-rr", 2, TARGET)),
+        ("too few for 4096 symbols", lambda: multi_message(4096, Target(2, 0.01, 1e-6))),
     )

@@ -11,7 +11,7 @@ import pytest
 from scipy import stats
 
 from local_dp.arrays import Floats
-from local_dp.curator.laws import SmallDatabases
+from local_dp.curator.mechanism import SmallDatabases
 from local_dp.curator.multisets import LabelledMultiset
 from local_dp.curator.thresholds.learner import PureThresholds
 from local_dp.draws import Draws
@@ -31,7 +31,7 @@ from local_dp.records import Records
 from local_dp.tallies import Tally
 from local_dp.theorems import from_sq
 from local_dp.theorems.curated import PublicLearner, learner_from_one_way, one_way_from_learner
-from local_dp.two_party import OneWay, greater_or_equal
+from local_dp.two_party import OneWay, Problem
 from tests.support.inputs.worlds import NUMBERS, Biased, X
 
 TABLE = Records({"age": np.array([30, 40, 50]), "sick": np.array([1, 0, 1])})
@@ -117,7 +117,7 @@ def test_one_sign_each_is_unbiased() -> None:
 
 
 BITS, EPSILON_ONE_WAY = 3, 0.5
-NEEDLE = {(a, b): 1 for a in range(1, 1 << BITS) for b in (a - 1, a)}  # Bob is next to Alice: every other threshold errs on half
+NEEDLE = Problem({(a, b): 1 for a in range(1, 1 << BITS) for b in (a - 1, a)}, lambda a, b: int(b >= a))  # Bob is next to Alice: other thresholds err on half
 
 
 def public(n: int, epsilon: float = EPSILON_ONE_WAY) -> PublicLearner[LabelledMultiset, int, int]:
@@ -137,7 +137,7 @@ def told(bits: int) -> OneWay[int, int]:
 
 def test_a_learner_makes_a_protocol() -> None:
     """By exact laws no good hypothesis is listed with at most `failure`, for every a, but not with another n's list; 60 lists err no more."""
-    n, problem = 8, greater_or_equal(NEEDLE)
+    n, problem = 8, NEEDLE
     law = PureThresholds(EPSILON_ONE_WAY).law(public(n).database)
     for a in range(1, 1 << BITS):
         sample = needle(BITS, a, n // 2, n // 2)
@@ -170,7 +170,7 @@ def test_a_protocol_makes_a_learner() -> None:
 
 def test_there_and_back() -> None:
     """A learner's protocol makes a learner that finds the threshold from 60 examples more often than not, since the list holds one that is right."""
-    problem, coins = greater_or_equal(NEEDLE), Draws(KeyedNoise(4))
+    problem, coins = NEEDLE, Draws(KeyedNoise(4))
     protocol = one_way_from_learner(public(6), problem, 200, coins)
     assert problem.error(protocol) == 0
     mechanism = learner_from_one_way(protocol, 1.0)

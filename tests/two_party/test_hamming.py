@@ -8,7 +8,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from local_dp.curator.laws import hockey_stick
+from local_dp.curator.mechanism import hockey_stick
 from local_dp.draws import Draws
 from local_dp.loss import exp_epsilon, nano_epsilon
 from local_dp.noise import KeyedNoise

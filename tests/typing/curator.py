@@ -20,7 +20,6 @@ from local_dp.curator.counts import (
     NoisyCounts,
 )
 from local_dp.curator.intervals import CountTree, IntervalCounts, Level, PrefixFactorization
-from local_dp.curator.labels.private import LabelPrivateLearner, Thresholds
 from local_dp.curator.marginals.base import BinaryTable, Synthetic
 from local_dp.curator.marginals.baselines import NoisySums, OneMarginal, Part, PlainLaplace, SpanningTree, TreeTable
 from local_dp.curator.mechanism import Mechanism
@@ -30,7 +29,7 @@ from local_dp.curator.oracle_efficient.perturbed import Attempt, Perturbation, P
 from local_dp.curator.oracle_efficient.robust import RobustRelease, Terms
 from local_dp.curator.oracle_efficient.separated import Certifying, Conjunctions, Exhaustive, Parities, Perfect, Plain
 from local_dp.curator.parity.learner import Examples, ParityLearner
-from local_dp.curator.points.learner import PointLearner, ProperPointLearner
+from local_dp.curator.points.learner import LabelPrivateLearner, PointLearner, ProperPointLearner, Thresholds
 from local_dp.curator.query_release.counting import SmallDatabase
 from local_dp.curator.query_release.pmw import Answered, Asks, MultiplicativeWeights
 from local_dp.curator.query_release.synthetic import Answer, DualQuery, Mwem, SampledQueries
@@ -44,11 +43,10 @@ from local_dp.curator.reductions.learners import (
     best_threshold,
     learner_of_thresholds,
 )
-from local_dp.curator.sanitizers.medians import Medians, SparseMedians
+from local_dp.curator.sanitizers.medians import Medians, SparseMedians, Steps
 from local_dp.curator.sanitizers.point_counts import KPointAnswers, KPointSanitizer, PerCellHistogram, ThresholdedHistogram
 from local_dp.curator.sanitizers.san_points import PrintedSanPoints, SanPoints
 from local_dp.curator.sanitizers.san_thresholds import PrintedSanThresholds, SanThresholds
-from local_dp.curator.sanitizers.steps import Steps
 from local_dp.curator.selection.exponential import ExponentialChoice, Labelled, OccamLearner
 from local_dp.curator.selection.sparse import Goals
 from local_dp.curator.thresholds.dyadic import DyadicThresholds

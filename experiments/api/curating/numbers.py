@@ -1,4 +1,4 @@
-"""Questions about a column of numbers between public bounds: the mean, and the count of any interval."""
+"""Questions whose answers are numbers: the mean between public bounds, the count of any interval, and the triangles of a graph."""
 
 import math
 from dataclasses import KW_ONLY, dataclass
@@ -12,16 +12,19 @@ from local_dp.curator.clipped import NoisySum
 from local_dp.curator.intervals import MAX_BITS, CountTree, IntervalCounts, PrefixFactorization, best_branching
 from local_dp.curator.mechanism import Mechanism
 from local_dp.curator.multisets import Multiset
+from local_dp.curator.sensitivity.triangles import LadderTriangles, Triangles
+from local_dp.errors import InputError
 from local_dp.experiments.api.curating.values import numbers_of
 from local_dp.experiments.api.declare import option
 from local_dp.experiments.api.tables import Bounds, ends_of
 from local_dp.experiments.api.trusted import ByMechanism, Task
 from local_dp.loss import Loss
 from local_dp.populations.finite import Population
+from local_dp.populations.graphs import Graph
 from local_dp.protocols.surveys.policies import Launch, check_policy
 from local_dp.queries.query import STEPS
-from local_dp.queries.tables import Bounded
-from local_dp.records import Records
+from local_dp.queries.tables import Bounded, labels_of
+from local_dp.records import Records, absent
 
 D = TypeVar("D")
 R = TypeVar("R")
@@ -126,3 +129,39 @@ class Intervals(BetweenBounds[Multiset, IntervalCounts]):
     def truth(self, result: IntervalCounts, records: Records) -> dict[str, Any]:
         below = np.append(0, np.cumsum(np.bincount(self._cells(records), minlength=self.cells)))
         return {"largest_error_of_an_interval": float(np.ptp(result.below[: self.cells + 1] - below))}
+
+
+@dataclass(frozen=True)
+class CountTriangles(ByMechanism[Graph | Triangles, int]):
+    """Releases the number of triangles of a graph whose edges are the rows. The number of nodes is public; neighbours differ in one edge."""
+
+    source: str = option(help="The column of one node of each edge", metavar="NAME")
+    target: str = option(help="The column of the other node", metavar="NAME")
+    _: KW_ONLY
+    nodes: int = option(help="The public number of nodes, including nodes without an edge", metavar="N")
+    name: ClassVar[str] = "triangles"
+    example: ClassVar[str] = "triangles --records edges.csv --source from --target to --nodes 500"
+
+    def mechanism(self) -> Mechanism[Graph | Triangles, int, Loss]:
+        return LadderTriangles(self.epsilon)
+
+    def size(self, records: Records) -> int:
+        """The number of nodes: the number of edges is protected."""
+        return self.nodes
+
+    def database(self, records: Records) -> Triangles:
+        ends = [labels_of(records, column) for column in (self.source, self.target)]
+        if any(absent(records[column]).any() for column in (self.source, self.target)):
+            raise InputError("some edge lacks a node; remove such rows from the table")
+        names, places = np.unique(np.concatenate(ends), return_inverse=True)
+        if len(names) > self.nodes:
+            raise InputError(f"the edges name more than the {self.nodes:,} nodes that are declared; declare all nodes, also those without an edge")
+        return Triangles(Graph.of(places.reshape(2, -1).T, self.nodes))
+
+    def to_data(self, result: int, records: Records) -> dict[str, Any]:
+        explanation = "One edge more or less is hidden; the number of nodes is public. The release is pure, also with a delta."
+        return {"columns": ["", "triangles"], "rows": [["graph", result]], "explanation": explanation}
+
+    def truth(self, result: int, records: Records) -> dict[str, Any]:
+        triangles = self.database(records)
+        return {"triangles": triangles.value, "error": abs(result - triangles.value), "edges": len(records)}

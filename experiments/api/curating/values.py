@@ -10,9 +10,8 @@ from local_dp.arrays import Floats, Ints, Words
 from local_dp.curator.mechanism import Mechanism
 from local_dp.curator.multisets import BITS, LabelledMultiset, Multiset, points_of, value_of
 from local_dp.curator.points.learner import PointLearner, ProperPointLearner
-from local_dp.curator.sanitizers.medians import Medians, SparseMedians
+from local_dp.curator.sanitizers.medians import Medians, SparseMedians, Steps
 from local_dp.curator.sanitizers.point_counts import NoisyCounts, PerCellHistogram, ThresholdedHistogram, look_up
-from local_dp.curator.sanitizers.steps import Steps
 from local_dp.curator.sensitivity.medians import ExponentialMedian
 from local_dp.curator.thresholds.dyadic import DyadicThresholds
 from local_dp.curator.thresholds.learner import PureThresholds, errors_by_gap

@@ -9,8 +9,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from local_dp.curator.laws import SmallDatabases
-from local_dp.curator.mechanism import Mechanism, Neighbours
+from local_dp.curator.mechanism import Mechanism, Neighbours, SmallDatabases
 from local_dp.curator.multisets import Multiset
 from local_dp.curator.sensitivity.mechanisms import FINE, LEAST, CauchyNoise, LocalSensitivity, cosh_loss
 from local_dp.curator.sensitivity.medians import ExponentialMedian, GlobalMedian, Median, ProposedMedian, SmoothMedian

@@ -9,7 +9,7 @@ import numpy as np
 
 from local_dp.arrays import Floats
 from local_dp.curator.intervals import CountTree, Level, PrefixFactorization, best_branching, prefix_variances
-from local_dp.curator.laws import SmallDatabases
+from local_dp.curator.mechanism import SmallDatabases
 from local_dp.curator.multisets import Multiset
 from local_dp.draws import Draws
 from local_dp.experiments.lab.chapters import CURATOR_AND_ATTACKS

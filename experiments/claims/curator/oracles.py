@@ -11,7 +11,7 @@ import numpy as np
 from local_dp.accounting.rules import optimal_part
 from local_dp.arrays import Counts
 from local_dp.curator.account import Account, TrustedOracle
-from local_dp.curator.laws import SmallDatabases, epsilon_of, hockey_stick
+from local_dp.curator.mechanism import SmallDatabases, epsilon_of, hockey_stick
 from local_dp.curator.oracle_efficient import separated
 from local_dp.curator.oracle_efficient.perturbed import Attempt, DataPlayer, Perturbation, PerturbedMinimum, SyntheticGame, largest_error
 from local_dp.curator.oracle_efficient.robust import RobustRelease, Terms

@@ -11,7 +11,7 @@ from local_dp.accounting import rules
 from local_dp.accounting.losses import DiscreteGaussian
 from local_dp.bounds.packing import least_error, packing_error
 from local_dp.curator.counts import ColumnCounts, ComposedLaplaceCounts, CountsMechanism, GaussianCounts, KNormCounts, LaplaceCounts, NoCounts
-from local_dp.curator.laws import SmallDatabases
+from local_dp.curator.mechanism import SmallDatabases
 from local_dp.draws import Draws
 from local_dp.experiments.lab.chapters import PURE_AND_APPROXIMATE
 from local_dp.experiments.lab.checks import Claimed, every, holds, measured

@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from local_dp.curator.laws import SmallDatabases
+from local_dp.curator.mechanism import SmallDatabases
 from local_dp.curator.multisets import Multiset
 from local_dp.curator.selection.stable import UNIT, Lead, StableChoice, laplace_acceptance, printed_acceptance
 from local_dp.draws import Draws

@@ -12,7 +12,7 @@ from scipy import special
 
 from local_dp.arrays import Floats, Ints
 from local_dp.bounds.curator import occam_examples, occam_examples_printed, occam_examples_realizable, occam_examples_uniform
-from local_dp.curator.laws import SmallDatabases, epsilon_of
+from local_dp.curator.mechanism import SmallDatabases, epsilon_of
 from local_dp.curator.oracle_efficient.separated import Parities, Thresholds
 from local_dp.curator.selection.exponential import ExponentialMechanism, HypothesisClass, Labelled, OccamLearner
 from local_dp.draws import Draws

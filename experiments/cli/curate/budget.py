@@ -4,8 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from local_dp.experiments.api.audit import parameters_of, refuse_unknown
-from local_dp.experiments.api.budget import budget
-from local_dp.experiments.api.costs import price, shuffled
+from local_dp.experiments.api.costs import budget, price, shuffled
 from local_dp.experiments.api.declare import argument, option
 from local_dp.experiments.cli.fields import json_option, set_option, show
 from local_dp.experiments.text.screen import SCREEN

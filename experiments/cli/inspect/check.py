@@ -1,7 +1,8 @@
-"""`local-dp audit`, `dimension` and `certify`: checks of a randomizer, of a class and of a certificate."""
+"""`local-dp audit`, `dimension`, `certify` and `bench`: checks of a randomizer, of a class and of a certificate; and speeds."""
 
 import json
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -115,3 +116,42 @@ class Certify:
         if not verdict.valid:
             raise RefusedError("certificate", f"the certificate does not hold: {verdict.statement}")
         SCREEN.tell(paragraph(f"the certificate holds: {verdict.statement}", screen_width()))
+
+
+HOME = "local_dp.experiments.bench"
+
+
+@dataclass(frozen=True)
+class Bench:
+    """Measures the speeds of this machine beside references of the same run.
+
+    Randomizers, the curator, attacks, the population tier, hosts, client processes and messages.
+
+    Takes about three minutes.
+    """
+
+    processes: int = option(1000, "The larger number of client processes; 0 leaves processes out", metavar="N")
+    stores: bool = option(False, "Measure stores instead: rounds with stores and without")
+    as_json: bool = json_option("the figures")
+    peers: bool = option(False, "Measure other libraries instead: speeds, variances, exact losses (pip install 'local-dp[peers]')")
+    figure: Path | None = option(None, "With --peers, draw the speeds into this file (.png, .svg or .pdf)", metavar="FILE")
+
+    def __call__(self) -> None:
+        if self.figure is not None and not self.peers:
+            raise InputError("--figure draws the speeds of --peers; give both")
+        if find_spec(HOME) is None:
+            raise InputError("bench is part of the repository only: clone it, and there run pip install -e '.[peers]'")
+        if self.peers:
+            from local_dp.experiments.bench.peers import as_data, describe, peer_rows
+
+            rows = peer_rows(self.figure)
+            SCREEN.tell(json.dumps(as_data(rows)) if self.as_json else describe(rows, screen_width()))
+            return
+        from local_dp.experiments.bench.speeds import as_rows, describe_speeds
+
+        if self.stores:
+            from local_dp.experiments.bench.runs import store_speeds as measured
+        else:
+            from local_dp.experiments.bench.speeds import all_speeds as measured
+        speeds = measured(self.processes)
+        SCREEN.tell(json.dumps(as_rows(speeds)) if self.as_json else describe_speeds(speeds, screen_width()))

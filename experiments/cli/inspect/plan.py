@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
+from local_dp.experiments.api.costs import mix
 from local_dp.experiments.api.declare import option
-from local_dp.experiments.api.mix import mix
 from local_dp.experiments.api.plan import ANY, plan
 from local_dp.experiments.cli.fields import json_option, show
 from local_dp.experiments.cli.run.run import ProtocolCommand

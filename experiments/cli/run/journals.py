@@ -15,7 +15,7 @@ from local_dp.experiments.text.layout import screen_width, table
 from local_dp.experiments.text.screen import SCREEN
 from local_dp.experiments.tiers.installation import runs_folder
 from local_dp.protocols.local_protocol import find_protocol
-from local_dp.server.journal import SUFFIX, Journal
+from local_dp.server.remote import SUFFIX, Journal
 
 FOLDER = "Folder of stored runs; default: a folder of the user's"
 

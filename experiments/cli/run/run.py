@@ -4,25 +4,72 @@ import math
 import os
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
+from inspect import getdoc
 from pathlib import Path
-from types import TracebackType
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
+
+import click
 
 from local_dp.errors import InputError
 from local_dp.experiments.api.asking import RunOptions, ask
 from local_dp.experiments.api.declare import option, settings_of
 from local_dp.experiments.api.result import check_picture
 from local_dp.experiments.api.tables import read_records, read_schema
-from local_dp.experiments.cli.fields import json_option, set_option, show
-from local_dp.experiments.text.layout import number
+from local_dp.experiments.cli.fields import Command, Group, Option, first_line, instance_of, json_option, parameters_of, protocol_options, set_option, show
+from local_dp.experiments.text.layout import number, screen_width, shortened
 from local_dp.experiments.text.screen import SCREEN
 from local_dp.experiments.tiers.settings import OnProgress, Randomness
-from local_dp.protocols.local_protocol import LocalProtocol
+from local_dp.protocols.local_protocol import PROTOCOLS, LocalProtocol, find_protocol
 from local_dp.protocols.surveys.policies import Launch
 from local_dp.records import Records
 from local_dp.server.progress import Attendance, Progress, RoundProgress
+
+EVERYDAY = frozenset(("epsilon", "records", "clients", "seed", "private", "tier", "as_json", "plot", "run", "key", "roster"))  # listed by `--help`
+
+
+class ByProtocol(Group):
+    """`local-dp NAME PROTOCOL`. Options may also stand before the protocol's name. `role` is a `ProtocolCommand`."""
+
+    def __init__(self, name: str, role: type[Any]) -> None:
+        super().__init__(name, help=role.__doc__, subcommand_metavar="PROTOCOL [OPTIONS]", no_args_is_help=True)
+        self.role = role
+        self.example = f"local-dp {name} {role.example}"
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return PROTOCOLS.usable()
+
+    def line_of(self, ctx: click.Context, name: str) -> str:
+        return shortened(first_line(find_protocol(name).__doc__ or ""), screen_width() - 30)
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        return _command(f"{self.name} {name}", find_protocol(name), self.role)
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        switches = {"-h", "--help", *(name for each in parameters_of(self.role) if isinstance(each, Option) and each.is_flag for name in each.opts)}
+        place = 0
+        while place < len(args) and args[place].startswith("-"):
+            place += 1 if args[place] in switches or "=" in args[place] else 2
+        return super().parse_args(ctx, [*args[place : place + 1], *args[:place], *args[place + 1 :]])
+
+
+def _command(words: str, kind: type[LocalProtocol[Any]], role: type[Any]) -> Command:
+    shared = parameters_of(role, f"Options of {words.split(maxsplit=1)[0]}")
+    own = protocol_options(kind, {name for each in shared for name in each.opts})
+    names = [each.name for each in own if each.name]
+
+    def play(**typed: Any) -> None:
+        texts = {name: typed.pop(name) for name in names}
+        given = {name: str(text).lower() if isinstance(text, bool) else text for name, text in texts.items() if text is not None}
+        instance_of(role, typed)(kind, given)
+
+    command = Command(kind.name, params=[*own, *shared], callback=play, help=f"{getdoc(kind)}\n\nModel: {kind.model()}. Source: {kind.source}.")
+    command.everyday = EVERYDAY
+    command.example = f"local-dp {words} {kind.example or '--seed 1 --tier population'}" if words.startswith("run ") else ""
+    return command
+
 
 OF_RUNS = frozenset(each.name for each in fields(RunOptions))
 
@@ -97,33 +144,33 @@ NOTED = 5  # rounds that leave a line
 _BAR = 20
 
 
-class RunProgress:
+@contextmanager
+def run_progress() -> Iterator[OnProgress]:
     """Shows missing clients, then the progress of the round. Each of the first few rounds leaves a line."""
+    last: RoundProgress | None = None
 
-    def __init__(self) -> None:
-        self._round: RoundProgress | None = None
+    def leave() -> None:
+        if last is not None and last.round <= NOTED:
+            SCREEN.note(_line(last))
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        if error is None or isinstance(error, Exception):
-            self._leave()
-
-    def show(self, progress: Progress) -> None:
+    def show(progress: Progress) -> None:
+        nonlocal last
         if isinstance(progress, Attendance):
             SCREEN.working(_missing(progress))
             return
-        if self._round is not None and self._round.round != progress.round:
-            self._leave()
-        self._round = progress
+        if last is not None and last.round != progress.round:
+            leave()
+        last = progress
         filled = _BAR * progress.answered // max(progress.asked, 1)
         left = f", {progress.seconds_left:.0f} s left" if math.isfinite(progress.seconds_left) else ""
         SCREEN.working(f"{'█' * filled}{'─' * (_BAR - filled)} {_line(progress)}{left}")
 
-    def _leave(self) -> None:
-        if self._round is not None and self._round.round <= NOTED:
-            SCREEN.note(_line(self._round))
+    try:
+        yield show
+    except Exception:
+        leave()
+        raise
+    leave()
 
 
 def _line(progress: RoundProgress) -> str:
@@ -154,8 +201,8 @@ class Run(Role):
                 raise InputError(f"{kind.name} learns a hypothesis: there is no estimate to draw; leave out --plot")
             check_picture(self.plot)
         SCREEN.working(f"starting the clients in tier {self.chosen_tier}")
-        with RunProgress() as progress:
-            result = ask(protocol, table, self.with_progress(progress.show))
+        with run_progress() as progress:
+            result = ask(protocol, table, self.with_progress(progress))
         show(result, self.as_json)
         if self.plot is not None:
             SCREEN.working(f"drawing {self.plot.name}")

@@ -4,8 +4,7 @@ A tree of choices (a literal is left out, or taken in) with a bound at each leaf
 """
 
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -84,33 +83,6 @@ class _Node:
         return int(self.weights[~(self.zeros & literals).any(axis=1)].sum()), choice
 
 
-@dataclass
-class _Search:
-    """The least key so far, and the number of remaining nodes."""
-
-    root: _Node
-    nodes: float
-    best: Key = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.best = self.root.key(self.root.best)
-
-    def splits(self, node: _Node) -> Iterator[int]:
-        """The tree under the node. Raises _SpentError when no nodes remain."""
-        self.nodes -= 1
-        if self.nodes < 0:
-            raise _SpentError
-        self.best = min(self.best, self.root.key(node.best))
-        if node.least >= self.best:
-            return iter((LEAF,))
-        literal = node.literal()
-        without, with_it = node.split(literal)
-        if with_it.least < without.least:  # the better one first: what it finds cuts the other
-            within = list(self.splits(with_it))
-            return iter((literal, *self.splits(without), *within))
-        return iter((literal, *self.splits(without), *self.splits(with_it)))
-
-
 class _SpentError(Exception):
     """No nodes remain."""
 
@@ -157,11 +129,27 @@ class FullSearch:
 
 def _proof(data: Weighted, d: int, nodes: float) -> Proof:
     """Raises _SpentError where the nodes do not suffice."""
-    root = _Node.root(data, d)
-    search = _Search(root, nodes)
-    splits = tuple(search.splits(root))
-    value, choice = search.best
-    return Proof(choice, value, splits)
+    root, remaining = _Node.root(data, d), nodes
+    best = root.key(root.best)
+
+    def splits(node: _Node) -> list[int]:
+        nonlocal best, remaining
+        remaining -= 1
+        if remaining < 0:
+            raise _SpentError
+        best = min(best, root.key(node.best))
+        if node.least >= best:
+            return [LEAF]
+        literal = node.literal()
+        without, with_it = node.split(literal)
+        if with_it.least < without.least:  # the better one first: what it finds cuts the other
+            within = splits(with_it)
+            return [literal, *splits(without), *within]
+        return [literal, *splits(without), *splits(with_it)]
+
+    tree = tuple(splits(root))
+    value, choice = best
+    return Proof(choice, value, tree)
 
 
 def check(proof: Proof, data: Weighted, d: int) -> Certified | Fail:

@@ -10,12 +10,12 @@ import numpy as np
 
 from local_dp.arrays import Ints, Words
 from local_dp.checks import check_share, check_whole
-from local_dp.curator.laws import epsilon_of
-from local_dp.curator.mechanism import Law, Mechanism, check_listed, whole_weights
+from local_dp.curator.mechanism import Law, Mechanism, check_listed, epsilon_of, whole_weights
 from local_dp.curator.parity import gf2
 from local_dp.draws import WORD_BITS, Draws
 from local_dp.errors import InputError
 from local_dp.loss import NANO, Pure, exp_epsilon, nano_epsilon, nano_of_ratio, split_epsilon
+from local_dp.optimise import least_clients
 from local_dp.randomizers.finite import ceil_fraction
 
 _GRID = 1 << WORD_BITS
@@ -174,11 +174,7 @@ def amplified_learner(epsilon: float, beta: float, runs: int = 16) -> ParityLear
     check_share("beta", beta)
     check_whole("runs", runs, 1, 1 << 20)
     growth, silent = exp_epsilon(nano_epsilon(epsilon)), _down(Fraction((2 * beta / 3) ** (1 / runs)))
-    low, high = 0, _GRID
-    while high - low > 1:
-        middle = (low + high) // 2
-        enough = ParityLearner(Fraction(middle, _GRID), silent, runs).ratio > growth
-        low, high = (low, middle) if enough else (middle, high)
-    if low == 0:
+    most = least_clients(lambda kept: kept >= _GRID or ParityLearner(Fraction(kept, _GRID), silent, runs).ratio > growth) - 1
+    if not most:
         raise InputError(f"no keeping probability is private at epsilon {epsilon}; give a larger epsilon or fewer runs than {runs}")
-    return ParityLearner(Fraction(low, _GRID), silent, runs)
+    return ParityLearner(Fraction(most, _GRID), silent, runs)

@@ -3,9 +3,12 @@
 Thresholds are also learned without amplification, by trees of medians.
 """
 
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import permutations, product
+from math import prod
 from typing import Generic, TypeVar
 
 import numpy as np
@@ -14,8 +17,7 @@ from local_dp.checks import check_whole
 from local_dp.curator.clipped import ClippedLaplace
 from local_dp.curator.mechanism import Law, Mechanism, check_listed, image, probabilities, whole_weights
 from local_dp.curator.multisets import LabelledMultiset, Multiset
-from local_dp.curator.sanitizers.medians import Medians
-from local_dp.curator.sanitizers.steps import Steps
+from local_dp.curator.sanitizers.medians import Medians, Steps
 from local_dp.draws import Draws
 from local_dp.errors import InputError
 from local_dp.loss import NANO, Approximate, Loss, Pure, nano_epsilon
@@ -60,8 +62,7 @@ class LabelSanitizer(Mechanism[LabelledMultiset, ByLabel[E], P], Generic[E, P]):
         sizes = []
         for label in (0, 1):
             points = database.labelled(label)
-            noisy = points.size + draws.discrete_laplace(Fraction(nano_epsilon(self.epsilon), NANO))
-            sizes.append(self._rounded(min(database.size, max(0, noisy))))
+            sizes.append(self._rounded(ClippedLaplace(nano_epsilon(self.epsilon), 1, database.size).add(points.size, draws)))
             releases.append(self.sanitizer.release(resized(points, sizes[-1]), draws) if sizes[-1] else None)
         return ByLabel(releases[0], releases[1], (sizes[0], sizes[1]))
 
@@ -126,6 +127,18 @@ class Amplified(Mechanism[Multiset, E, L], Generic[E, L]):
         points = np.repeat(database.values, database.counts)
         shuffled = points[draws.order(len(points))].reshape(parts, self.records)
         return self.average([self.sanitizer.release(Multiset.of(part, database.bits), draws) for part in shuffled])
+
+    def law(self, database: Multiset) -> Law[E]:
+        """By all orders of at most 6 records."""
+        check_listed(f"{database.size} records", database.size, 6)
+        orders = list(permutations(np.repeat(database.values, database.counts).tolist()))
+        averages: defaultdict[E, Fraction] = defaultdict(Fraction)
+        for order in orders:
+            parts = [Multiset.of(order[start : start + self.records], database.bits) for start in range(0, database.size, self.records)]
+            laws = [probabilities(self.sanitizer.law(part)) for part in parts]
+            for outcomes in product(*(law.items() for law in laws)):
+                averages[self.average([outcome for outcome, _ in outcomes])] += prod((share for _, share in outcomes), start=Fraction(1, len(orders)))
+        return whole_weights(averages)
 
 
 D = TypeVar("D")
@@ -205,9 +218,16 @@ class MediansByLabel(Mechanism[LabelledMultiset, ByLabel[Steps], Pure]):
 
     def release(self, database: LabelledMultiset, draws: Draws) -> ByLabel[Steps]:
         zeros, ones = (self._medians().release(database.labelled(label), draws) for label in (0, 1))
-        noisy = int(database.ones.sum()) + draws.discrete_laplace(Fraction(self._number.nano, NANO))
-        number = min(database.size, max(0, noisy))
+        number = ClippedLaplace(self._number.nano, 1, database.size).add(int(database.ones.sum()), draws)
         return ByLabel(zeros, ones, (database.size - number, number))
+
+    def law(self, database: LabelledMultiset) -> Law[ByLabel[Steps]]:
+        zeros, ones = (self._medians().law(database.labelled(label)) for label in (0, 1))
+        numbers = ClippedLaplace(self._number.nano, 1, database.size).law(int(database.ones.sum()))
+        return {
+            ByLabel(zero, one, (database.size - number, number)): less * more * weight
+            for (zero, less), (one, more), (number, weight) in product(zeros.items(), ones.items(), numbers.items())
+        }
 
     @property
     def _number(self) -> Pure:

@@ -13,8 +13,8 @@ import numpy as np
 
 from local_dp.arrays import Counts, Ints, Naturals
 from local_dp.curator.multisets import WORD, Multiset
+from local_dp.curator.sanitizers.medians import Steps
 from local_dp.curator.sanitizers.san_points import InParts, Printed, Rebuilt
-from local_dp.curator.sanitizers.steps import Steps
 from local_dp.curator.selection.exponential import ExponentialChoice, numbered
 from local_dp.curator.selection.groups import Groups
 from local_dp.curator.selection.sparse import Goals, PrintedChoice

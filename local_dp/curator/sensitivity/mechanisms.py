@@ -12,6 +12,7 @@ from local_dp.curator.mechanism import D_contra, L_co, Law, Mechanism, R_co, Wit
 from local_dp.draws import Draws
 from local_dp.errors import InputError
 from local_dp.loss import ATTO, NANO, Approximate, Pure, exp_epsilon, nano_epsilon, nano_of_ratio
+from local_dp.optimise import least_clients
 
 FINE = 1 << 16  # steps of the noise in one step of the answer, so that whole scales are fine enough
 LEAST = 16  # the least scale, in fine steps
@@ -37,11 +38,7 @@ class LocalSensitivity(ABC):
 
     def stable(self, bound: int, most: int) -> int:
         """The distance to the nearest database with a local sensitivity above the bound, at most `most`. O(log most) looks."""
-        low, high = 0, most
-        while low < high:
-            middle = (low + high) // 2
-            low, high = (low, middle) if self.within(middle) > bound else (middle + 1, high)
-        return low
+        return least_clients(lambda next_one: next_one > most or self.within(next_one - 1) > bound) - 1
 
 
 def cosh_loss(shift: Fraction | int, scale: Fraction | int, other: Fraction | int) -> Fraction:
@@ -190,7 +187,7 @@ class InHalves(WithinDelta[D_contra, R_co]):
         return nano_epsilon(self.epsilon) // 2
 
     @property
-    def _margin(self) -> int:
+    def margin(self) -> int:
         """The least whole number that the first part's noise exceeds with probability delta at most."""
         return least_tail(self._half, Fraction(self.loss.atto, ATTO)) - 1
 
@@ -214,19 +211,15 @@ class Proposed(OfSensitivity[D_contra, int | None, Approximate], InHalves[D_cont
         check_whole("the proposed bound", self.bound, 1, 1 << 62)
         super().__post_init__()
 
-    @property
-    def threshold(self) -> int:
-        return self._margin
-
     def release(self, database: D_contra, draws: Draws) -> int | None:
         local = self.local(database)
-        if self._distance(local) + ClippedLaplace(self._half, 1, 0).noise(draws) <= self.threshold:
+        if self._distance(local) + ClippedLaplace(self._half, 1, 0).noise(draws) <= self.margin:
             return None
         return self._noise(local).add(local.value, draws)
 
     def answered(self, distance: int) -> Fraction:
         """The probability of an answer at this distance from a more sensitive database."""
-        return laplace_tail(self._half, self.threshold + 1 - distance)
+        return laplace_tail(self._half, self.margin + 1 - distance)
 
     def law(self, database: D_contra) -> Law[int | None]:
         local = self.local(database)
@@ -234,8 +227,8 @@ class Proposed(OfSensitivity[D_contra, int | None, Approximate], InHalves[D_cont
         return whole_weights({None: 1 - answered, **{answer: answered * share for answer, share in answers.items()}})
 
     def _distance(self, local: LocalSensitivity) -> int:
-        """At most three thresholds: larger distances do not matter."""
-        return local.stable(self.bound, 3 * self.threshold + 3)
+        """At most three margins: larger distances do not matter."""
+        return local.stable(self.bound, 3 * self.margin + 3)
 
     def _noise(self, local: LocalSensitivity) -> ClippedLaplace:
         return ClippedLaplace(self._half, self.bound, local.last)

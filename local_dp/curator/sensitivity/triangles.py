@@ -96,10 +96,6 @@ class NoisyLocalTriangles(OfTriangles, InHalves[Graph | Triangles, int]):
     epsilon: float
     delta: float
 
-    @property
-    def margin(self) -> int:
-        return self._margin
-
     def release(self, database: Graph | Triangles, draws: Draws) -> int:
         local = self.local(database)
         bound = ClippedLaplace(self._half, 1, local.most).add(local.within(0) + self.margin, draws)

@@ -14,7 +14,7 @@ from local_dp.arrays import Bools, Ints, Naturals
 from local_dp.checks import check_share, check_whole
 from local_dp.curator.mechanism import Law, Mechanism
 from local_dp.curator.multisets import Multiset, check_bits, check_same, naturals
-from local_dp.curator.sanitizers.steps import Steps
+from local_dp.curator.sanitizers.medians import Steps
 from local_dp.curator.selection.groups import Groups, Joined, Listed
 from local_dp.curator.selection.sparse import SparseChoice
 from local_dp.curator.thresholds.dyadic import middles, spare, surely_within

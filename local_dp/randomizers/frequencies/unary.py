@@ -45,7 +45,6 @@ class OwnPlace(BitVector, FrequencyOracle):
 
     @property
     def chances(self) -> tuple[float, float]:
-        """p and q."""
         return self.ones[1] / self.total, self.ones[0] / self.total
 
     def _moments(self, tally: Tally) -> tuple[Floats, Floats]:

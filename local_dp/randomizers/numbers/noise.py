@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from functools import cached_property, lru_cache
+from itertools import accumulate, repeat
+from operator import mul
 from typing import ClassVar
 
 import numpy as np
@@ -93,12 +95,8 @@ class BoundedLaplace(NumberTable):
 
 def _sums(decay: Decimal, steps: int) -> list[Decimal]:
     """Z(v) for every v."""
-    powers = [Decimal(1)]
-    for _ in range(steps):
-        powers.append(powers[-1] * decay)
-    upward = [Decimal(0)]
-    for power in powers:
-        upward.append(upward[-1] + power)
+    powers = accumulate(repeat(decay, steps), mul, initial=Decimal(1))
+    upward = list(accumulate(powers, initial=Decimal(0)))
     return [upward[value + 1] + upward[steps - value + 1] - 1 for value in range(steps + 1)]
 
 

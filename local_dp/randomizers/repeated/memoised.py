@@ -147,8 +147,7 @@ class MemoisedRAPPOR(TwoSteps, UnaryEncoding):
     `permanent` is "oue" (L-OSUE) or "sue" (L-SUE, basic RAPPOR). Under a label (`LocalQuery.memo`) the lasting bits have the same words in every round.
     Privacy: `epsilon` for life, paid once; one report alone `first` times epsilon, enumerated, and m of them `loss_after(m)`. A value that changes is another
     question and needs another label. Utility: l (1 - l) / (n (p - q)^2), l = q + f (p - q), for the chances p, q of a 1 after both steps
-    (`bounds.longitudinal.rappor_variance`), and for the average of m rounds `memoised_variance` of `odds`. Cost: k bits, k words. 2 <= k <= 4096, 0 < first <
-    1.
+    (`bounds.longitudinal.rappor_variance`), and of m rounds `memoised_variance` of `odds`. Cost: k bits, k words. 2 <= k <= 4096, 0 < first < 1.
     """
 
     name: ClassVar[str] = "memoised-rappor"

@@ -11,7 +11,7 @@ from local_dp.experiments.lab.store import plain
 from tests.support.long import short
 from tests.support.mutation import load as load_mutants
 
-DEAR = ("interaction", "planning")  # whose points take long
+DEAR = ("interaction", "planning", "map", "randomized-response")  # whose points take long
 WHOLE = ("map", "masked-parity", "parity", "occam", "suite", "interaction", "pure-or-approximate", "oracles", "pairs")  # their verdicts need their points
 
 

@@ -13,32 +13,20 @@ from scipy.stats import norm, poisson
 
 from local_dp.accounting.losses import conversion, gaussian_delta
 from local_dp.accounting.rules import delta, epsilon
-from local_dp.curator import inversion
+from local_dp.curator import counts, inversion
 from local_dp.curator.account import ConcentratedAccount, TrustedOracle
 from local_dp.curator.clipped import NoisySum, laplace_tail
-from local_dp.curator.counts import (
-    ColumnCounts,
-    ComposedLaplaceCounts,
-    DiscreteGaussianCounts,
-    GaussianCounts,
-    KNormCounts,
-    LaplaceCounts,
-    NoCounts,
-    _sizes,
-    least_discrete_variance,
-)
+from local_dp.curator.counts import ColumnCounts, ComposedLaplaceCounts, DiscreteGaussianCounts, GaussianCounts, KNormCounts, LaplaceCounts, NoCounts
 from local_dp.curator.inversion import Cumulative, binomial, discrete_laplaces, exp_minus, invert, least_variance, mu_squared, rounded_sizes, signed
-from local_dp.draws import Draws
 from local_dp.errors import RefusedError
 from local_dp.interaction import Nonadaptive, run
 from local_dp.loss import NANO, Approximate, Pure, approximate, exp_epsilon
-from local_dp.noise import KeyedNoise
 from local_dp.populations.finite import Rows
 from local_dp.queries.tables import Question
 from local_dp.records import Records
 from tests.support.mechanisms.paths import follows, law_of
 from tests.support.mechanisms.sensitivity import Steps
-from tests.support.runs.scripted import Script
+from tests.support.runs.scripted import Script, seeded
 from tests.support.theory.fits import p_value
 
 
@@ -79,7 +67,7 @@ def test_a_median_is_the_least_that_half_of_all_keep_to() -> None:
 
 def test_noise_is_within_its_median_half_of_the_time() -> None:
     """1,000 largest errors of 16 counts: as many within the median as it says (binomial, failure 1e-6)."""
-    draws = Draws(KeyedNoise(7))
+    draws = seeded(7)
     for mechanism in (LaplaceCounts(16, 1.0), ComposedLaplaceCounts(16, 1.0, 1e-6), GaussianCounts(16, 1.0, 1e-6)):
         share, errors = mechanism.within(mechanism.median_error), np.array([np.abs(mechanism.noise(draws)).max() for _ in range(1000)])
         assert abs(int((errors <= mechanism.median_error).sum()) - 1000 * share) < 4.9 * (1000 * share * (1 - share)) ** 0.5
@@ -92,7 +80,7 @@ def test_nothing_is_half_of_all() -> None:
     assert database.counts.tolist() == [0, 3, 2]
     assert NoCounts().loss == Pure(0)
     assert NoCounts().law(database) == NoCounts().law(ColumnCounts(3, np.zeros(3, dtype=np.int64)))
-    assert NoCounts().release(database, Draws(KeyedNoise(1))).largest_error(database) == 2
+    assert NoCounts().release(database, seeded(1)).largest_error(database) == 2
 
 
 LOSS = approximate(1.0, 1e-3)
@@ -117,7 +105,7 @@ def rounded(variance: Fraction, most: int) -> dict[int, Decimal]:
 
 def spent(law: dict[int, Decimal], moved: tuple[int, ...], whole: float) -> float:
     """The least delta beside epsilon `whole` where a record moves the counts by `moved`: over all outcomes."""
-    most, growth = max(law) - 1, Decimal(whole).exp()
+    most, growth = max(law) - max(moved), Decimal(whole).exp()
     result = Decimal(0)
     for noise in product(range(-most, most + 1), repeat=len(moved)):
         here, there = (math.prod((law[y + step] for y, step in zip(noise, steps, strict=True)), start=Decimal(1)) for steps in ((0,) * len(moved), moved))
@@ -171,7 +159,7 @@ def test_all_neighbours_of_rounded_noise(k: int) -> None:
 @pytest.mark.parametrize("k", [1, 4, 64])
 def test_least_variances(k: int) -> None:
     """Of discrete noise by the exact rule: one less is too little; and by zCDP 5 to 30 % more variance would be needed."""
-    least = least_discrete_variance(k, LOSS)
+    least = counts.least_discrete_variance(k, LOSS)
     assert delta(DiscreteGaussianCounts(k, k / (2 * least)).parts, LOSS.epsilon) <= LOSS.delta * (1 + 1e-9)
     assert delta(DiscreteGaussianCounts(k, k / (2 * (least - 1))).parts, LOSS.epsilon) > LOSS.delta
     assert abs(least - GaussianCounts(k, 1.0, 1e-3).variance) <= 0.02 * least + 1
@@ -184,7 +172,7 @@ def test_draws_have_their_law() -> None:
     mechanism = DiscreteGaussianCounts(300, 62.5)
     law = discrete(Fraction(12, 5), 40)
     assert mechanism.variance == Fraction(12, 5)
-    assert follows(lambda draws: int(signed(_sizes(mechanism.variance), draws, 1)[0]), law)
+    assert follows(lambda draws: int(signed(counts._sizes(mechanism.variance), draws, 1)[0]), law)
     assert [mechanism.within(error) for error in (0, 3)] == pytest.approx(
         [float(sum(share for y, share in law.items() if abs(y) <= error)) ** 300 for error in (0, 3)], rel=1e-9
     )
@@ -194,7 +182,7 @@ def test_a_budget_pays_in_rho() -> None:
     """A curator's algorithm asks two rounds of discrete Gaussian noise at once from a budget in rho, which pays for no third."""
     database, account = ColumnCounts(3, np.array([3, 0])), ConcentratedAccount(approximate(1.0, 1e-6))
     each = DiscreteGaussianCounts(2, account.rho.rho / 2.000001)
-    oracle = TrustedOracle(database, account, Draws(KeyedNoise(1)))
+    oracle = TrustedOracle(database, account, seeded(1))
     mean = run(Nonadaptive((each, each), lambda answers: (answers[0].counts + answers[1].counts) / 2), oracle)
     assert mean.shape == (2,)
     with pytest.raises(RefusedError, match="exceeds"):
@@ -205,8 +193,8 @@ def test_sums_are_exact_across_chunks() -> None:
     """With a huge epsilon the release is the sum, of yes/no and of level queries, from records and from a population handed out in chunks."""
     votes = Records({"v": np.arange(100_000, dtype=np.int64) % 5})
     for database in (votes, Rows(votes)):
-        assert abs(NoisySum(Question("v == 1"), 24.0).release(database, Draws(KeyedNoise(0))) - 20_000) <= 1
-        assert abs(NoisySum(Steps(), 24.0).release(database, Draws(KeyedNoise(0))) - 200_000) <= 10
+        assert abs(NoisySum(Question("v == 1"), 24.0).release(database, seeded(0)) - 20_000) <= 1
+        assert abs(NoisySum(Steps(), 24.0).release(database, seeded(0)) - 200_000) <= 10
 
 
 @pytest.mark.parametrize("epsilon", [Fraction(1, 4), Fraction(1), Fraction(7, 3)])
@@ -216,7 +204,9 @@ def test_many_noises_have_their_law(epsilon: Fraction) -> None:
         assert abs(share - (laplace_tail(epsilon * NANO, y) - laplace_tail(epsilon * NANO, y + 1))) < 1e-12
 
 
-@pytest.mark.parametrize("sizes", [inversion._laplace_sizes(Fraction(1, 2)), _sizes(Fraction(12, 5)), rounded_sizes(5)], ids=["laplace", "discrete", "rounded"])
+@pytest.mark.parametrize(
+    "sizes", [inversion._laplace_sizes(Fraction(1, 2)), counts._sizes(Fraction(12, 5)), rounded_sizes(5)], ids=["laplace", "discrete", "rounded"]
+)
 def test_what_a_table_leaves_open_is_decided_by_more_digits(sizes: Cumulative) -> None:
     """At each probability F(k): the words below, at and above it, followed by the least and the largest word, and the 128 bits just below and just above."""
     exact, word = [Fraction(share) for share in sizes(60)], 1 << 64
@@ -238,7 +228,7 @@ def test_a_table_says_how_sure_it_is() -> None:
 
 def test_small_epsilons_are_drawn_one_by_one() -> None:
     """Where the table would be too long: a standard deviation of sqrt(2) / eps, within 6 standard errors of 200 draws."""
-    drawn = discrete_laplaces(Draws(KeyedNoise(3)), Fraction(1, 10**5), 200)
+    drawn = discrete_laplaces(seeded(3), Fraction(1, 10**5), 200)
     assert float(np.abs(drawn).mean()) == pytest.approx(1e5, rel=6 / 200**0.5)
 
 
@@ -251,7 +241,7 @@ def test_successes_have_their_law(trials: int, share: Fraction) -> None:
 
 def test_successes_among_more_than_atoms() -> None:
     """Of 2^4096, each with probability 3 / 2^4096: Poisson of mean 3 (chi-squared over 100 draws, failure 1e-6); 2^65536 are no other."""
-    draws, trials = Draws(KeyedNoise(5)), 1 << 4096
+    draws, trials = seeded(5), 1 << 4096
     drawn = Counter(binomial(draws, trials, lambda: Decimal(3) / trials) for _ in range(100))
     assert p_value(drawn, {value: float(poisson.pmf(value, 3)) for value in range(40)}) > 1e-6
     assert binomial(draws, 1 << 65536, lambda: Decimal(3) / (1 << 65536)) < 20
@@ -275,18 +265,12 @@ def test_a_guide_decides_what_is_decided(epsilon: Fraction) -> None:
 
 
 def test_draws_do_not_depend_on_the_guide(monkeypatch: pytest.MonkeyPatch) -> None:
-    guided = discrete_laplaces(Draws(KeyedNoise(8)), Fraction(1, 3), 20_000)
+    guided = discrete_laplaces(seeded(8), Fraction(1, 3), 20_000)
     monkeypatch.setattr(inversion, "_GUIDED", 1 << 30)
-    assert np.array_equal(guided, discrete_laplaces(Draws(KeyedNoise(8)), Fraction(1, 3), 20_000))
+    assert np.array_equal(guided, discrete_laplaces(seeded(8), Fraction(1, 3), 20_000))
     monkeypatch.setattr(inversion, "_CHUNK", 15_000)
-    draws = Draws(KeyedNoise(8))
-    assert np.array_equal(discrete_laplaces(draws, Fraction(1, 3), 20_000)[:1000], discrete_laplaces(Draws(KeyedNoise(8)), Fraction(1, 3), 15_000)[:1000])
-
-
-def law(variance: float, most: int) -> dict[int, float]:
-    """Pr[round(N(0, variance)) = y]."""
-    sigma = math.sqrt(variance)
-    return {y: float(norm.sf((abs(y) - 0.5) / sigma) - norm.sf((abs(y) + 0.5) / sigma)) for y in range(-most, most + 1)}
+    draws = seeded(8)
+    assert np.array_equal(discrete_laplaces(draws, Fraction(1, 3), 20_000)[:1000], discrete_laplaces(seeded(8), Fraction(1, 3), 15_000)[:1000])
 
 
 @pytest.mark.parametrize("variance", [1, 7, 1000])
@@ -320,7 +304,7 @@ def test_a_table_is_the_integral() -> None:
 def test_rounded_normals_have_their_law(variance: int) -> None:
     """By all paths of the table and the sign."""
     for y, share in law_of(lambda draws: int(signed(rounded_sizes(variance), draws, 1)[0])).items():
-        assert float(share) == pytest.approx(law(variance, 60)[y], abs=1e-12)
+        assert float(share) == pytest.approx(float(rounded(Fraction(variance), 60)[y]), abs=1e-12)
 
 
 @pytest.mark.parametrize("moved", [1, 2, 5])
@@ -330,12 +314,9 @@ def test_the_price_is_that_of_normal_noise(moved: int) -> None:
     variance = least_variance(moved**2, loss)
     assert gaussian_delta(moved / math.sqrt(variance), 1.0) <= 1e-3 < gaussian_delta(moved / math.sqrt(variance - 1), 1.0)
 
-    def spent(own: float) -> float:
-        most = int(12 * math.sqrt(own)) + moved
-        here = law(own, most + moved)
-        return sum(max(0.0, here[y] - math.e * here[y - moved]) for y in range(-most, most + 1))
-
-    assert 0.75e-3 < spent(variance) <= 1e-3 < spent(0.8 * variance)
+    most = int(12 * math.sqrt(variance)) + moved
+    least, less = (spent(rounded(Fraction(share * variance, 5), most), (moved,), 1.0) for share in (5, 4))
+    assert 0.75e-3 < least <= 1e-3 < less
 
 
 @pytest.mark.parametrize("loss", [approximate(1.0, 1e-6), approximate(0.1, 1e-9), approximate(8.0, 0.5)])

@@ -1,7 +1,6 @@
 """Interval counts: trees and least squares against dense matrices, and the square-root factorization with whole coefficients."""
 
 import math
-from dataclasses import dataclass
 from fractions import Fraction
 from math import prod
 
@@ -13,61 +12,31 @@ from scipy.stats import norm
 
 from local_dp.accounting.losses import gaussian_delta
 from local_dp.arrays import Counts, Floats
+from local_dp.curator import intervals
 from local_dp.curator.account import Account, TrustedOracle
-from local_dp.curator.intervals import (
-    CountTree,
-    Level,
-    PrefixFactorization,
-    Shape,
-    best_branching,
-    branchings,
-    consistent,
-    exact_product,
-    largest_variance,
-    nested,
-    prefix_variances,
-    series_inverse,
-    series_product,
-    square_sensitivity,
-)
-from local_dp.curator.laws import SmallDatabases
-from local_dp.curator.mechanism import Neighbours
+from local_dp.curator.intervals import CountTree, Level, PrefixFactorization, Shape
+from local_dp.curator.mechanism import Neighbours, SmallDatabases
 from local_dp.curator.multisets import Multiset
-from local_dp.draws import Draws
 from local_dp.errors import RefusedError
 from local_dp.interaction import run
 from local_dp.loss import NANO, Approximate, Pure, exp_epsilon, split_epsilon
-from local_dp.noise import KeyedNoise
-from tests.support.runs.scripted import Script
+from tests.support.mechanisms.case import points
+from tests.support.runs.scripted import Script, seeded
 
 TREE = CountTree(2, 1.5, branching=2)
 
 
-@dataclass(frozen=True)
-class FreeLeaves(CountTree):
-    """A wrong twin: the level of the points is not paid for."""
-
-    @property
-    def levels(self) -> tuple[Level, ...]:
-        each = split_epsilon(self.epsilon, self.shape.height - 1)
-        return tuple(Level(self.bits, width, each) for width in self.shape.widths)
-
-    @property
-    def loss(self) -> Pure:
-        return sum((level.loss for level in self.levels[:-1]), Pure(0))
-
-
-def points(records: tuple[tuple[int], ...]) -> Multiset:
-    return Multiset.of([value for (value,) in records], 2)
+FREE_LEAVES = tuple(Level(2, width, split_epsilon(1.5, TREE.shape.height - 1)) for width in TREE.shape.widths)
+"""A wrong twin: the level of the points is not paid for."""
 
 
 def databases(n: int) -> SmallDatabases[tuple[int], Multiset]:
-    return SmallDatabases([(0,), (1,), (2,), (3,)], n, points)
+    return SmallDatabases([(0,), (1,), (2,), (3,)], n, points(2))
 
 
 def worst_ratio(levels: tuple[Level, ...], n: int, neighbours: Neighbours) -> Fraction:
     """The largest ratio of the probabilities of one answer of all levels: they are independent, so the product of each level's, pair by pair."""
-    laws = {(level, records): level.cut_law(points(records), n) for level in levels for pair in databases(n).pairs(neighbours) for records in pair}
+    laws = {(level, records): level.cut_law(points(2)(records), n) for level in levels for pair in databases(n).pairs(neighbours) for records in pair}
 
     def ratio(level: Level, here: tuple[tuple[int], ...], there: tuple[tuple[int], ...]) -> Fraction:
         law, other, most, least = laws[level, here], laws[level, there], 0, 1
@@ -84,19 +53,19 @@ def test_a_tree_is_pure_by_enumeration(neighbours: Neighbours) -> None:
     """All levels together: epsilon against a replaced record, half of it against one more or less, exactly; the twin of free leaves passes it."""
     allowed = exp_epsilon(TREE.loss.nano if neighbours == "replace" else Fraction(TREE.loss.nano, 2))
     assert allowed * (1 - Fraction(1, 10**40)) < worst_ratio(TREE.levels, 1, neighbours) <= allowed
-    assert worst_ratio(FreeLeaves(2, 1.5, branching=2).levels, 1, neighbours) > 1.4 * allowed
+    assert worst_ratio(FREE_LEAVES, 1, neighbours) > 1.4 * allowed
 
 
 def test_a_tree_is_one_round_of_levels() -> None:
     """The oracle takes the loss of all levels and answers as `release` does from the same words; a smaller budget takes nothing."""
     database = Multiset.of([0, 5, 5, 200], 8)
     tree = CountTree(8, 1.0)
-    oracle = TrustedOracle(database, Account(tree.loss), Draws(KeyedNoise(3)))
+    oracle = TrustedOracle(database, Account(tree.loss), seeded(3))
     answered = run(tree.algorithm(database.size), oracle)
-    assert np.array_equal(answered.below, tree.release(database, Draws(KeyedNoise(3))).below)
+    assert np.array_equal(answered.below, tree.release(database, seeded(3)).below)
     assert (oracle.rounds, oracle.queries, oracle.account.spent) == (1, 2, Pure(NANO))
     with pytest.raises(RefusedError, match="exceeds the budget"):
-        run(tree.algorithm(database.size), TrustedOracle(database, Account(Pure(NANO - 1)), Draws(KeyedNoise(3))))
+        run(tree.algorithm(database.size), TrustedOracle(database, Account(Pure(NANO - 1)), seeded(3)))
 
 
 @pytest.mark.parametrize(("bits", "branching", "levels"), [(2, 2, 2), (8, 256, 1), (8, 16, 2), (20, 16, 5), (10, 3, 7)])
@@ -132,9 +101,9 @@ def test_it_is_the_dense_solution(shape: Shape) -> None:
     counts = [generator.integers(-9, 30, len(level)) for level in measured(shape)]
     of_counts, of_total = solved(shape)
     expected = of_counts @ np.concatenate(counts) + of_total * 71
-    assert consistent(counts, shape, 71) == pytest.approx(expected, abs=1e-9)
+    assert intervals.consistent(counts, shape, 71) == pytest.approx(expected, abs=1e-9)
     if shape.height > 1:
-        assert np.abs(np.diff(nested(counts, shape, 71)) - expected).max() > 0.1
+        assert np.abs(np.diff(intervals.nested(counts, shape, 71)) - expected).max() > 0.1
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
@@ -142,34 +111,34 @@ def test_variances_are_those_of_the_dense_solution(shape: Shape) -> None:
     """Of all counts below a point, exactly; of all intervals the closed form is an upper bound, within a factor 2.2 of the largest."""
     of_counts, _ = solved(shape)
     sums = np.concatenate([np.zeros((1, of_counts.shape[1])), np.cumsum(of_counts, axis=0)])
-    assert prefix_variances(shape) == pytest.approx((sums**2).sum(axis=1), abs=1e-9)
+    assert intervals.prefix_variances(shape) == pytest.approx((sums**2).sum(axis=1), abs=1e-9)
     widest = max(float(((high - low) ** 2).sum()) for high in sums for low in sums)
-    assert widest <= largest_variance(shape.leaves, shape.branching) * (1 + 1e-9) <= 2.2 * widest
+    assert widest <= intervals.largest_variance(shape.leaves, shape.branching) * (1 + 1e-9) <= 2.2 * widest
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_exact_counts_are_left_as_they_are(shape: Shape) -> None:
     leaves = np.random.default_rng(2).integers(0, 20, shape.leaves)
     counts = [(level @ leaves).astype(np.int64) for level in measured(shape)]
-    assert consistent(counts, shape, leaves.sum()) == pytest.approx(leaves, abs=1e-9)
-    assert nested(counts, shape, leaves.sum()) == pytest.approx(np.append(0, np.cumsum(leaves)), abs=1e-9)
+    assert intervals.consistent(counts, shape, leaves.sum()) == pytest.approx(leaves, abs=1e-9)
+    assert intervals.nested(counts, shape, leaves.sum()) == pytest.approx(np.append(0, np.cumsum(leaves)), abs=1e-9)
 
 
 def test_the_best_branching() -> None:
     """Sixteen on domains of 2^8, 2^12, 2^16, 2^20; a flat histogram below 2^8; of each height only the smallest branching is tried."""
-    assert [best_branching(bits, 1.0) for bits in (8, 12, 16, 20)] == [16] * 4
-    assert [best_branching(bits, 1.0) for bits in range(1, 8)] == [1 << bits for bits in range(1, 8)]
-    assert list(branchings(64)) == [2, 3, 4, 8, 64]
+    assert [intervals.best_branching(bits, 1.0) for bits in (8, 12, 16, 20)] == [16] * 4
+    assert [intervals.best_branching(bits, 1.0) for bits in range(1, 8)] == [1 << bits for bits in range(1, 8)]
+    assert list(intervals.branchings(64)) == [2, 3, 4, 8, 64]
     every = {branching: CountTree(10, 1.0, branching).deviation for branching in range(2, 130)}
-    assert min(every, key=lambda branching: every[branching]) == best_branching(10, 1.0)
+    assert min(every, key=lambda branching: every[branching]) == intervals.best_branching(10, 1.0)
 
 
 def test_errors_have_their_variance() -> None:
     """Over 400 releases of a 16-ary tree of 2^8, the mean square of each threshold's error, in standard ones, averages 1 within 6 standard
     errors. It does not with the variance of half the noise."""
     tree, database = CountTree(8, 1.0), Multiset.of([3, 3, 200], 8)
-    draws, one = Draws(KeyedNoise(5)), 1 / (np.cosh(tree.levels[0].epsilon / 2) - 1)
-    exact = one * prefix_variances(tree.shape)[1:-1]
+    draws, one = seeded(5), 1 / (np.cosh(tree.levels[0].epsilon / 2) - 1)
+    exact = one * intervals.prefix_variances(tree.shape)[1:-1]
     scores = np.array([np.mean(tree.release(database, draws).errors(database)[1:-1] ** 2 / exact) for _ in range(400)])
     standard = scores.std() / 20
     assert abs(scores.mean() - 1) < 6 * standard < 0.5
@@ -188,14 +157,14 @@ def test_products_are_exact(pairs: list[tuple[int, int]]) -> None:
     """Against Python's whole numbers, up to the largest sums there are."""
     a, b = ([pair[k] for pair in pairs] for k in (0, 1))
     expected = [sum(a[j] * b[i - j] for j in range(i + 1)) for i in range(len(a))]
-    assert exact_product(np.array(a), np.array(b)).tolist() == expected
+    assert intervals.exact_product(np.array(a), np.array(b)).tolist() == expected
 
 
 def test_a_series_times_its_inverse() -> None:
     """Is 1, at lengths that are powers of two and that are not."""
     for size in (1, 2, 5, 64, 100):
         series = np.append(3.0, np.random.default_rng(size).random(size - 1) / size)
-        assert series_product(series, series_inverse(series)) == pytest.approx(np.eye(size)[0], abs=1e-12)
+        assert intervals.series_product(series, intervals.series_inverse(series)) == pytest.approx(np.eye(size)[0], abs=1e-12)
 
 
 @pytest.mark.parametrize("bits", [1, 2, 5, 8])
@@ -212,7 +181,7 @@ def test_sensitivity_over_all_pairs(bits: int) -> None:
 @given(st.lists(st.integers(0, 50), min_size=2, max_size=12))
 def test_sensitivity_of_any_coefficients(column: list[int]) -> None:
     columns = matrix(np.array(column)).T
-    assert square_sensitivity(np.array(column)) == max(int(((a - b) ** 2).sum()) for a in columns for b in columns)
+    assert intervals.square_sensitivity(np.array(column)) == max(int(((a - b) ** 2).sum()) for a in columns for b in columns)
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), [(1.0, 1e-6), (0.1, 1e-3), (8.0, 1e-9)])
@@ -229,9 +198,9 @@ def test_what_is_released_is_the_product_and_noise() -> None:
     mechanism, database = PrefixFactorization(4, 1.0, 1e-6), Multiset.of([0, 3, 3, 15], 4)
     counts = np.bincount([0, 3, 3, 15], minlength=16)
     assert mechanism.measured(database, Script([0] * 32)).tolist() == (matrix(mechanism.coefficients) @ counts).tolist()
-    noise = mechanism.measured(database, Draws(KeyedNoise(4))) - matrix(mechanism.coefficients) @ counts
+    noise = mechanism.measured(database, seeded(4)) - matrix(mechanism.coefficients) @ counts
     other = Multiset.of([7, 7, 7, 8], 4)
-    assert np.array_equal(mechanism.measured(other, Draws(KeyedNoise(4))) - noise, matrix(mechanism.coefficients) @ np.bincount([7, 7, 7, 8], minlength=16))
+    assert np.array_equal(mechanism.measured(other, seeded(4)) - noise, matrix(mechanism.coefficients) @ np.bincount([7, 7, 7, 8], minlength=16))
 
 
 def test_coefficients_are_those_of_the_root() -> None:
@@ -257,7 +226,7 @@ def test_rounding_costs_little(bits: int) -> None:
 
 def test_errors_of_the_factorization_have_their_variance() -> None:
     """Over 300 releases, squares of all thresholds' errors in standard ones average 1 within 6 standard errors: unbiased, and no larger than said."""
-    mechanism, database, draws = PrefixFactorization(7, 1.0, 1e-6), Multiset.of([0, 100, 100, 127], 7), Draws(KeyedNoise(6))
+    mechanism, database, draws = PrefixFactorization(7, 1.0, 1e-6), Multiset.of([0, 100, 100, 127], 7), seeded(6)
     errors = np.array([mechanism.release(database, draws).errors(database)[1:] for _ in range(300)])
     scores = np.mean((errors / mechanism.deviations()[1:]) ** 2, axis=1)
     standard = scores.std() / 300**0.5

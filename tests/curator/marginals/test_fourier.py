@@ -10,27 +10,16 @@ import pytest
 
 from local_dp.accounting.losses import gaussian_delta, rho_within
 from local_dp.arrays import Counts, Floats
-from local_dp.curator.marginals import fourier
+from local_dp.curator.marginals import baselines, fourier
 from local_dp.curator.marginals.base import BinaryTable, Errors, Marginals
-from local_dp.curator.marginals.baselines import (
-    CharacterSums,
-    OneMarginal,
-    PlainGaussian,
-    PlainLaplace,
-    SpanningTree,
-    TreeTable,
-    independent,
-    of_total,
-    on_simplex,
-)
+from local_dp.curator.marginals.baselines import CharacterSums, OneMarginal, PlainGaussian, PlainLaplace, SpanningTree, TreeTable
 from local_dp.curator.marginals.fourier import LITTLE, MUCH, FourierGaussian, best_shares, choose, largest_move, nearest_table, odd_meetings, weights_of
 from local_dp.curator.mechanism import Mechanism
 from local_dp.curator.selection.exponential import BoundedRange
-from local_dp.draws import Draws
 from local_dp.interaction import Adaptive
 from local_dp.loss import ATTO, Approximate, approximate
-from local_dp.noise import KeyedNoise
 from tests.support.inputs.refusals import refuse
+from tests.support.runs.scripted import seeded
 
 WORKLOADS = {
     "all pairs of five": Marginals.ways(5, 2),
@@ -133,7 +122,7 @@ def test_weights_are_best(d: int, t: int) -> None:
 @pytest.mark.parametrize("workload", OTHER_WORKLOADS.values(), ids=OTHER_WORKLOADS.keys())
 def test_errors_have_their_variance(workload: Marginals) -> None:
     """Over 300 releases, squares of all cells' errors in standard ones average 1 within 6 standard errors: unbiased, and no larger than said."""
-    table, draws = BinaryTable.of(np.random.default_rng(1).integers(0, 2, (50, workload.d))), Draws(KeyedNoise(2))
+    table, draws = BinaryTable.of(np.random.default_rng(1).integers(0, 2, (50, workload.d))), seeded(2)
     mechanism = FourierGaussian(workload, 1.0, 1e-6)
     released = [mechanism.release(table, draws) for _ in range(300)]
     noisy_cells = np.repeat([mask > 0 for mask in workload.masks], np.diff(workload.starts))  # the number of records has no error
@@ -196,13 +185,13 @@ def test_marginals_of_a_tree(d: int) -> None:
 def test_the_tree_of_copies_is_found() -> None:
     """Three pairs of equal columns are edges, every cell is near the truth, which independent columns miss; and the budget is spent whole, in d + 1 rounds."""
     workload = Marginals.ways(6, 3)
-    truth, draws = workload.answers(TABLE), Draws(KeyedNoise(3))
+    truth, draws = workload.answers(TABLE), seeded(3)
     tree = SpanningTree(6, 1.0, 1e-6).release(TABLE, draws)
     assert {(0, 3), (1, 4), (2, 5)} <= set(tree.edges)
     assert len(tree.edges) == 5
     assert Errors.of(tree.cells(workload), truth, TABLE.size).largest < 0.05
     columns = FourierGaussian(Marginals.ways(6, 1), 1.0, 1e-6).release(TABLE, draws)
-    assert Errors.of(independent(columns).cells(workload), truth, TABLE.size).largest > 0.1
+    assert Errors.of(baselines.independent(columns).cells(workload), truth, TABLE.size).largest > 0.1
 
 
 def test_all_parts_fit_the_budget() -> None:
@@ -210,7 +199,7 @@ def test_all_parts_fit_the_budget() -> None:
     mechanism = SpanningTree(6, 1.0, 1e-6)
     algorithm, spent, play = mechanism.algorithm(), 0, mechanism.algorithm().play()
     assert isinstance(algorithm, Adaptive)
-    draws, query, choices = Draws(KeyedNoise(1)), next(play), list[int]()
+    draws, query, choices = seeded(1), next(play), list[int]()
     while True:
         part: Mechanism[BinaryTable, object, object] = query[0]  # type: ignore[type-var]
         spent += query[0].loss.atto_rho
@@ -231,14 +220,14 @@ def test_character_sums_cost_what_they_say() -> None:
     sums = [[(-1) ** (bits[0] + bits[1]), (-1) ** (bits[1] + bits[2]), (-1) ** (bits[1] + bits[3])] for bits in product((0, 1), repeat=4)]
     worst = max(sum((a - b) ** 2 for a, b in zip(one, other, strict=True)) for one, other in product(sums, repeat=2))
     assert Fraction(worst, 2 * (mechanism.variance - 1)) > Fraction(mechanism.loss.atto_rho, ATTO) >= Fraction(worst, 2 * mechanism.variance)
-    table, draws = BinaryTable.of(np.ones((10, 4), dtype=int)), Draws(KeyedNoise(0))
+    table, draws = BinaryTable.of(np.ones((10, 4), dtype=int)), seeded(0)
     sums_of_releases = np.array([mechanism.release(table, draws).sums for _ in range(400)])
     assert abs(sums_of_releases.mean() - 10) < 6 * math.sqrt(mechanism.variance / sums_of_releases.size)
 
 
 def test_plain_noise_has_its_size() -> None:
     """Means over all 480 cells within 6 standard errors: k marginals make Laplace noise of mean absolute size 2 k / eps, Gaussian of sqrt(2 k) 4.22."""
-    workload, table, draws = Marginals.ways(10, 2), BinaryTable.of(np.random.default_rng(0).integers(0, 2, (100, 10))), Draws(KeyedNoise(9))
+    workload, table, draws = Marginals.ways(10, 2), BinaryTable.of(np.random.default_rng(0).integers(0, 2, (100, 10))), seeded(9)
     truth, k = workload.answers(table), 45
     laplace = np.array([np.abs(PlainLaplace(workload, 1.0).release(table, draws) - truth) for _ in range(30)])
     assert abs(laplace.mean() - 2 * k) < 6 * laplace.std() / math.sqrt(laplace.size) + 0.01
@@ -251,9 +240,9 @@ def test_the_simplex() -> None:
     """The projection sums to n, is never below 0, and no other of many is nearer."""
     generator = np.random.default_rng(4)
     weights = generator.normal(0, 3, 20)
-    near = on_simplex(weights, 10.0)
+    near = baselines.on_simplex(weights, 10.0)
     assert near.min() >= 0
-    assert near.sum() == pytest.approx(10) == of_total(weights, 10.0).sum()
+    assert near.sum() == pytest.approx(10) == baselines.of_total(weights, 10.0).sum()
     others = 10 * generator.dirichlet(np.full(20, 0.3), 500)
     assert np.all(((others - weights) ** 2).sum(axis=1) > ((near - weights) ** 2).sum())
 
@@ -265,7 +254,7 @@ def test_the_nearest_table() -> None:
     table, errors = BinaryTable(6, np.random.default_rng(1).choice(rows[possible], 100)), []
     truth = workload.answers(table)
     for seed in range(5):
-        noisy = FourierGaussian(workload, 1.0, 1e-6).release(table, Draws(KeyedNoise(seed)))
+        noisy = FourierGaussian(workload, 1.0, 1e-6).release(table, seeded(seed))
         free, weights = nearest_table(noisy), nearest_table(noisy, possible)
         assert weights[~possible].max() == 0 < free.min()
         assert free.sum() == pytest.approx(100) == weights.sum()
@@ -276,7 +265,7 @@ def test_the_nearest_table() -> None:
 
 def test_bad_input() -> None:
     table = BinaryTable(4, np.array([1], dtype=np.uint64))
-    wide = FourierGaussian(Marginals.of(23, [(0,)]), 1.0, 1e-6).release(BinaryTable(23, np.array([1], dtype=np.uint64)), Draws(KeyedNoise(0)))
+    wide = FourierGaussian(Marginals.of(23, [(0,)]), 1.0, 1e-6).release(BinaryTable(23, np.array([1], dtype=np.uint64)), seeded(0))
     refuse(
         *(("0 and 1", partial(BinaryTable.of, wrong)) for wrong in (np.array([[0, 2]]), np.zeros(3, dtype=int), np.zeros((2, 65), dtype=int))),
         ("no word of 2 bits", lambda: BinaryTable(2, np.array([4], dtype=np.uint64))),
@@ -285,10 +274,10 @@ def test_bad_input() -> None:
         ("t is 4", lambda: Marginals.ways(3, 4)),
         ("up to 22", lambda: BinaryTable(23, np.array([4], dtype=np.uint64)).histogram),
         ("delta is 0", lambda: FourierGaussian(Marginals.ways(3, 2), 1.0, 0.0)),
-        ("one number for both", lambda: FourierGaussian(Marginals.ways(3, 2), 1.0, 1e-6).release(table, Draws(KeyedNoise(0)))),
+        ("one number for both", lambda: FourierGaussian(Marginals.ways(3, 2), 1.0, 1e-6).release(table, seeded(0))),
         ("public", lambda: FourierGaussian(Marginals(3, (0,)), 1.0, 1e-6)),
         ("d is 1", lambda: SpanningTree(1, 1.0, 1e-6)),
-        ("one number for both", lambda: OneMarginal(3, 3, 1.0).release(TABLE, Draws(KeyedNoise(0)))),
+        ("one number for both", lambda: OneMarginal(3, 3, 1.0).release(TABLE, seeded(0))),
         ("for 15 marginals", lambda: PlainLaplace(Marginals.ways(6, 2), 1e-8)),
         ("up to 22", lambda: nearest_table(wide)),
     )

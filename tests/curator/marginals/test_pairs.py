@@ -14,11 +14,9 @@ from local_dp.arrays import Floats
 from local_dp.curator.marginals.base import BinaryTable
 from local_dp.curator.marginals.conjunctions import Disjunctions, WeightedMonomials, best_degree, bias, coefficients, monomial_counts
 from local_dp.curator.marginals.pairs import NoisyPairs, PairGaussian, SignTable, onto_elliptope, onto_hull, pairs_of, rms_error, shrunk
-from local_dp.draws import Draws
 from local_dp.loss import approximate
-from local_dp.noise import KeyedNoise
 from tests.support.inputs.refusals import refuse
-from tests.support.runs.scripted import Script
+from tests.support.runs.scripted import Script, seeded
 
 
 @pytest.mark.parametrize("width", [1, 2, 5, 33])
@@ -73,7 +71,7 @@ def test_the_price_over_all_neighbours() -> None:
 
 def test_errors_have_their_deviation() -> None:
     """Squares of 400 answers' errors in standard ones average 1 within 6 standard errors, about what the release without noise says."""
-    disjunctions, table, draws = Disjunctions(6, 4, 2), BinaryTable.of(np.random.default_rng(4).integers(0, 2, (50, 6))), Draws(KeyedNoise(5))
+    disjunctions, table, draws = Disjunctions(6, 4, 2), BinaryTable.of(np.random.default_rng(4).integers(0, 2, (50, 6))), seeded(5)
     mechanism = WeightedMonomials(disjunctions, 1.0, 1e-6)
     exact = mechanism.release(table, Script([0] * 200)).any_of([0, 2, 3, 5])
     scores = np.array([(mechanism.release(table, draws).any_of([0, 2, 3, 5]) - exact) / mechanism.deviation for _ in range(400)])
@@ -123,7 +121,7 @@ def test_what_is_released_is_the_means_and_noise() -> None:
     mechanism = PairGaussian(9, 1.0, 1e-6)
     exact = mechanism.release(table, Script([0] * 72))
     assert exact.means == pytest.approx((table.signs.T.astype(float) @ table.signs) / 50)
-    draws, above = Draws(KeyedNoise(1)), np.triu_indices(9, 1)
+    draws, above = seeded(1), np.triu_indices(9, 1)
     released = [mechanism.release(table, draws) for _ in range(200)]
     off = np.array([each.means[above] - exact.means[above] for each in released]) / exact.deviation
     assert abs(float((off**2).mean()) - 1) < 6 * math.sqrt(2 / off.size)
@@ -167,13 +165,13 @@ def test_the_hull(d: int, spread: float) -> None:
 
 
 def test_bad_input() -> None:
-    released = WeightedMonomials(Disjunctions(4, 2, 1), 1.0, 1e-6).release(BinaryTable.of(np.zeros((3, 4), dtype=int)), Draws(KeyedNoise(0)))
+    released = WeightedMonomials(Disjunctions(4, 2, 1), 1.0, 1e-6).release(BinaryTable.of(np.zeros((3, 4), dtype=int)), seeded(0))
     refuse(
         ("the degree is 5", lambda: Disjunctions(8, 4, 5)),
         ("smaller degree", lambda: Disjunctions(64, 32, 8)),
         *(("at most 2", partial(released.any_of, wrong)) for wrong in ([0, 1, 2], [4], [-1])),
         ("-1 and 1", lambda: SignTable(np.zeros((3, 3), dtype=np.int8))),
-        ("the mechanism 4", lambda: PairGaussian(4, 1.0, 1e-6).release(SignTable.of(np.zeros((2, 3), dtype=int)), Draws(KeyedNoise(0)))),
+        ("the mechanism 4", lambda: PairGaussian(4, 1.0, 1e-6).release(SignTable.of(np.zeros((2, 3), dtype=int)), seeded(0))),
         ("from 2 to 12", lambda: onto_hull(np.eye(13))),
         ("symmetric matrix", lambda: onto_elliptope(np.array([[1.0, 2.0], [0.0, 1.0]]))),
     )

@@ -10,32 +10,19 @@ import numpy as np
 import pytest
 
 from local_dp.accounting.rules import optimal_part
-from local_dp.arrays import Counts, Floats, Ints
+from local_dp.arrays import Counts, Floats
 from local_dp.curator.account import Account, TrustedOracle
-from local_dp.curator.laws import SmallDatabases
+from local_dp.curator.mechanism import SmallDatabases
+from local_dp.curator.oracle_efficient import separated
 from local_dp.curator.oracle_efficient.branching import LEAF, BranchAndBound, FullSearch, Proof, check
 from local_dp.curator.oracle_efficient.perturbed import NOTHING, Beside, DataPlayer, Perturbation, PerturbedMinimum, SyntheticGame, largest_error
-from local_dp.curator.oracle_efficient.separated import (
-    FAIL,
-    Certified,
-    Claimed,
-    Closed,
-    Conjunctions,
-    Exhaustive,
-    Parities,
-    Separated,
-    Thresholds,
-    Verified,
-    Weighted,
-    labelled,
-    least_shift,
-)
+from local_dp.curator.oracle_efficient.separated import Closed, Conjunctions, Exhaustive, Parities, Separated, Thresholds, Weighted
 from local_dp.curator.selection.exponential import Labelled
-from local_dp.draws import Draws
 from local_dp.interaction import Adaptive, run
 from local_dp.loss import Pure, approximate, exp_epsilon
-from local_dp.noise import KeyedNoise
 from tests.support.inputs.refusals import refuse
+from tests.support.mechanisms.case import wrong
+from tests.support.runs.scripted import seeded
 
 SMALL: list[Separated] = [*(Conjunctions(d) for d in (1, 2, 3, 5)), *(Parities(d) for d in (1, 2, 3, 5)), *(Thresholds(points) for points in (1, 2, 3, 9))]
 
@@ -58,7 +45,7 @@ def test_separators_separate(queries: Separated) -> None:
 def test_shifts_are_enough_and_least(queries: Separated) -> None:
     """For all queries and replaced examples: the noise moves by 2 m in sum for conjunctions and parities, and by 2 for thresholds, and by no less."""
     points = queries.separators if isinstance(queries, Thresholds) else np.arange(queries.size)
-    assert least_shift(queries, points) == queries.shift
+    assert separated.least_shift(queries, points) == queries.shift
 
 
 @pytest.mark.parametrize(("queries", "agreed"), [(Conjunctions(1), 1), (Conjunctions(2), 3), (Parities(1), 0), (Parities(2), 0)], ids=str)
@@ -69,24 +56,19 @@ def test_complements_are_separated_by_one_more_point(queries: Separated, agreed:
     values = closed.values(points)
     assert np.array_equal(values[queries.size :], ~values[: queries.size])
     assert len(np.unique(closed.values(closed.separators), axis=0)) == closed.size == 2 ** len(closed.separators)
-    least = least_shift(closed, points)
+    least = separated.least_shift(closed, points)
     assert least is not None
     assert least <= closed.shift
     assert least == closed.shift or queries != Parities(2)
 
 
-@dataclass(frozen=True)
-class Unseparated(Conjunctions):
-    """Unit vectors for points with one zero: those of disjunctions."""
-
-    @property
-    def separators(self) -> Ints:
-        return np.left_shift(1, np.arange(self.d, dtype=np.int64))
+Unseparated = wrong(Conjunctions, separators=lambda own, right: Parities(own.d).separators)
+"""Unit vectors for points with one zero: those of disjunctions."""
 
 
 def test_wrong_separators_are_told() -> None:
     """Unit vectors do not separate conjunctions of 3 coordinates."""
-    assert least_shift(Unseparated(3), np.arange(8)) is None
+    assert separated.least_shift(Unseparated(3), np.arange(8)) is None
 
 
 @pytest.mark.parametrize("queries", SMALL, ids=str)
@@ -125,7 +107,7 @@ def planted(d: int, n: int) -> Weighted:
     rng = np.random.default_rng(d)
     x = rng.integers(0, 1 << d, n)
     y = (x & 7 == 7) ^ (rng.random(n) < 0.1)
-    return labelled(x, y.astype(np.int64)).with_points(Conjunctions(d).separators, np.rint(rng.laplace(0, 2 * d, d)).astype(np.int64))
+    return separated.labelled(x, y.astype(np.int64)).with_points(Conjunctions(d).separators, np.rint(rng.laplace(0, 2 * d, d)).astype(np.int64))
 
 
 @pytest.mark.parametrize(("d", "n"), [(30, 1000), (60, 2000)])
@@ -134,7 +116,7 @@ def test_branch_and_bound_certifies_large_dimensions(d: int, n: int) -> None:
     proof = BranchAndBound(d).prove(planted(d, n))
     assert proof is not None
     assert len(proof.splits) < 1000
-    assert check(proof, planted(d, n), d) == Certified(proof.choice, proof.value)
+    assert check(proof, planted(d, n), d) == separated.Certified(proof.choice, proof.value)
 
 
 def test_wrong_proofs_fail() -> None:
@@ -143,21 +125,21 @@ def test_wrong_proofs_fail() -> None:
     proof = BranchAndBound(d).prove(data)
     assert proof is not None
     assert len(proof.splits) > 3
-    assert check(proof, data, d) == Certified(proof.choice, proof.value)
+    assert check(proof, data, d) == separated.Certified(proof.choice, proof.value)
     totals = Conjunctions(d).totals(data)
     wrong = [replace(proof, choice=q, value=int(totals[q])) for q in range(1 << d) if q != proof.choice]
     wrong += [replace(proof, value=proof.value + 1), replace(proof, choice=-1), replace(proof, choice=1 << d)]
     wrong += [replace(proof, splits=splits) for splits in ((), (LEAF,), proof.splits[:-1], (*proof.splits, LEAF), (d, *proof.splits[1:]), (-2,))]
-    assert all(check(one, data, d) == FAIL for one in wrong)
-    assert check(proof, some(5, 60, 8), d) == FAIL
-    assert BranchAndBound(9, nodes=2).minimise(some(9, 60, 1)) == FAIL, "a search that is cut short reports it"
+    assert all(check(one, data, d) == separated.FAIL for one in wrong)
+    assert check(proof, some(5, 60, 8), d) == separated.FAIL
+    assert BranchAndBound(9, nodes=2).minimise(some(9, 60, 1)) == separated.FAIL, "a search that is cut short reports it"
 
 
 def test_a_tie_is_no_proof() -> None:
     """Of two equal queries the second is refused, though no total is less."""
     nothing = Weighted(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64))
-    assert check(Proof(0, 0, (LEAF,)), nothing, 2) == Certified(0, 0)
-    assert check(Proof(1, 0, (LEAF,)), nothing, 2) == FAIL
+    assert check(Proof(0, 0, (LEAF,)), nothing, 2) == separated.Certified(0, 0)
+    assert check(Proof(1, 0, (LEAF,)), nothing, 2) == separated.FAIL
 
 
 @dataclass(frozen=True)
@@ -166,15 +148,15 @@ class Constant:
 
     choice: int
 
-    def minimise(self, data: Weighted) -> Claimed:
-        return Claimed(self.choice)
+    def minimise(self, data: Weighted) -> separated.Claimed:
+        return separated.Claimed(self.choice)
 
 
 def test_a_checked_liar_only_fails() -> None:
     """Of a plain oracle's claims the true ones are left."""
     data, exact = some(3, 30, 3), Exhaustive(Conjunctions(3))
     truth = exact.minimise(data)
-    assert [Verified(Constant(q), exact).minimise(data) for q in range(8)] == [truth if q == truth.choice else FAIL for q in range(8)]
+    assert [separated.Verified(Constant(q), exact).minimise(data) for q in range(8)] == [truth if q == truth.choice else separated.FAIL for q in range(8)]
 
 
 def rspm(queries: Separated, epsilon: float) -> PerturbedMinimum:
@@ -191,11 +173,11 @@ class BusyTie:
 
     queries: Separated
 
-    def minimise(self, data: Weighted) -> Certified:
+    def minimise(self, data: Weighted) -> separated.Certified:
         totals = self.queries.totals(data)
         least = np.flatnonzero(totals == totals.min())
         choice = int(least[-1 if data.weights[0] < 0 else 0])
-        return Certified(choice, int(totals[choice]))
+        return separated.Certified(choice, int(totals[choice]))
 
 
 def test_a_tie_break_that_looks_at_the_data_is_not_private() -> None:
@@ -225,7 +207,7 @@ class Box:
         queries = self.mechanism.perturbation.queries
         eta = np.array(list(product(range(-self.reach, self.reach + 1), repeat=len(queries.separators))))
         weights = np.prod((1 - self.shrink) / (1 + self.shrink) * self.shrink ** np.abs(eta), axis=1)
-        totals = eta @ queries.values(queries.separators).T + queries.totals(labelled(database.x, database.y))
+        totals = eta @ queries.values(queries.separators).T + queries.totals(separated.labelled(database.x, database.y))
         return np.bincount(np.argmin(totals, axis=1), weights=weights, minlength=queries.size).astype(np.float64)
 
 
@@ -259,7 +241,7 @@ def released(counts: Counts, epsilon: float, draws: int) -> Counts:
     game = SyntheticGame(QUERIES, Exhaustive(QUERIES), n, 50, epsilon)
     algorithm = game.against(DataPlayer(D, draws, 2.0), np.random.default_rng(1))
     assert_type(algorithm, Adaptive[PerturbedMinimum, int, Counts])
-    oracle = TrustedOracle(rows, Account(Pure(50 * game_loss(epsilon))), Draws(KeyedNoise(1)))
+    oracle = TrustedOracle(rows, Account(Pure(50 * game_loss(epsilon))), seeded(1))
     synthetic = run(algorithm, oracle)
     assert oracle.account.spent == oracle.account.budget
     return synthetic
@@ -288,7 +270,7 @@ def test_bad_input() -> None:
         ("a point lies outside", lambda: Thresholds(2).totals(Weighted(2 * one, one))),
         ("up to 24", lambda: Conjunctions(30).totals(Weighted(one, one))),
         ("whole weight", lambda: Weighted(one, one / 2)),  # type: ignore[arg-type]
-        ("enumerated up to", lambda: least_shift(Parities(13), one)),
+        ("enumerated up to", lambda: separated.least_shift(Parities(13), one)),
         ("do not agree", lambda: Closed(Parities(2), 1)),
         ("d is 0", lambda: BranchAndBound(0)),
         ("d is 63", lambda: BranchAndBound(63)),

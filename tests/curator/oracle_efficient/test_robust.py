@@ -12,17 +12,16 @@ import numpy as np
 import pytest
 from scipy.stats import hypergeom
 
-from local_dp.curator.laws import SmallDatabases
-from local_dp.curator.mechanism import Law, whole_weights
+from local_dp.curator.mechanism import Law, SmallDatabases, whole_weights
 from local_dp.curator.oracle_efficient.perturbed import Attempt, Perturbation
 from local_dp.curator.oracle_efficient.robust import RobustRelease, Terms, apart, cuts, failing, piece_epsilon
 from local_dp.curator.oracle_efficient.separated import FAIL, Certified, Conjunctions, Exhaustive, Fail, Weighted
 from local_dp.curator.selection.exponential import Labelled
 from local_dp.draws import Draws
 from local_dp.loss import ATTO, NANO, Pure, exp_epsilon, nano_of_ratio
-from local_dp.noise import KeyedNoise
 from tests.support.inputs.refusals import refuse
 from tests.support.mechanisms.paths import follows
+from tests.support.runs.scripted import seeded
 
 T = TypeVar("T")
 TERMS = Terms(1.0, 0.05)  # six pieces
@@ -249,7 +248,7 @@ def test_bad_input() -> None:
     toy = Toy(frozenset())
     refuse(
         ("delta comes to 1", lambda: RobustRelease(toy, 1, Terms(1.0, 0.3))),
-        ("need 6", lambda: RobustRelease(toy, 1, TERMS).release(Labelled.of(((0, 0),)), Draws(KeyedNoise(0)))),
+        ("need 6", lambda: RobustRelease(toy, 1, TERMS).release(Labelled.of(((0, 0),)), seeded(0))),
         ("epsilon is 0", lambda: Terms(0.0, 0.1)),
         ("delta is 1", lambda: Terms(1.0, 1.0)),
     )

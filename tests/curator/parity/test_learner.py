@@ -10,13 +10,12 @@ from scipy.stats import binom
 
 from local_dp.arrays import Ints, Words
 from local_dp.bounds.curator import exponential_parity_examples, packing_parity_examples, paper_parity_examples, parity_examples, parity_success
-from local_dp.curator.laws import SmallDatabases, epsilon_of
+from local_dp.curator.mechanism import SmallDatabases, epsilon_of
 from local_dp.curator.parity import gf2
 from local_dp.curator.parity.learner import Examples, ParityLearner, amplified_learner, draw_examples, exact_learner, paper_amplified, two_runs
-from local_dp.draws import Draws
 from local_dp.errors import InputError
 from local_dp.loss import Pure, exp_epsilon, nano_epsilon
-from local_dp.noise import KeyedNoise
+from tests.support.runs.scripted import seeded
 
 
 def bit_rows(d: int) -> Ints:
@@ -204,7 +203,7 @@ def successes(learner: ParityLearner, d: int, n: int, trials: int) -> int:
     for trial in range(trials):
         generator = np.random.default_rng([5, trial])
         r = gf2.pack(generator.integers(0, 2, d).astype(np.uint8))
-        right += learner.release(draw_examples(d, r, n, generator), Draws(KeyedNoise(trial))) == gf2.mask(r)
+        right += learner.release(draw_examples(d, r, n, generator), seeded(trial)) == gf2.mask(r)
     return right
 
 

@@ -12,17 +12,26 @@ from scipy.stats import binom
 from local_dp.arrays import Floats
 from local_dp.bounds.frequencies import label_examples, public_points, semi_private_examples
 from local_dp.bounds.packing import least_records, plain_success, pure_success, stable_success, uniform_success
-from local_dp.curator.labels.private import ConceptClass, Intervals, LabelPrivateLearner, SemiPrivateLearner, Thresholds
 from local_dp.curator.mechanism import Mechanism
 from local_dp.curator.multisets import LabelledMultiset, Multiset
-from local_dp.curator.points.learner import AllPoints, BucketClass, PointLearner, ProperPointLearner, leading_point
+from local_dp.curator.points.learner import (
+    AllPoints,
+    BucketClass,
+    ConceptClass,
+    Intervals,
+    LabelPrivateLearner,
+    PointLearner,
+    ProperPointLearner,
+    SemiPrivateLearner,
+    Thresholds,
+    leading_point,
+)
 from local_dp.curator.selection.exponential import ExponentialMechanism, log_probabilities
 from local_dp.curator.selection.stable import Lead
-from local_dp.draws import Draws
 from local_dp.loss import approximate
-from local_dp.noise import KeyedNoise
 from tests.support.mechanisms.case import share
 from tests.support.mechanisms.learners import EVERY, LISTED, PUBLIC
+from tests.support.runs.scripted import seeded
 
 
 def test_the_leader_is_found() -> None:
@@ -83,13 +92,13 @@ def test_a_domain_beyond_reach() -> None:
     top = (1 << 65536) - 1
     examples = LabelledMultiset.of([top] * 60 + list(range(940)), [1] * 60 + [0] * 940, 65536)
     nobody = LabelledMultiset.of_pairs([], 65536)
-    assert [PointLearner(1.0, 1e-6).release(database, Draws(KeyedNoise(0))) for database in (examples, nobody)] == [top, None]
-    anywhere = PointLearner(1.0, 1e-6, "uniform").release(nobody, Draws(KeyedNoise(0)))
+    assert [PointLearner(1.0, 1e-6).release(database, seeded(0)) for database in (examples, nobody)] == [top, None]
+    anywhere = PointLearner(1.0, 1e-6, "uniform").release(nobody, seeded(0))
     assert anywhere is not None
     assert 65536 - 40 < anywhere.bit_length() <= 65536
     for count, right in ((100_000, True), (80_000, False)):
         many = LabelledMultiset(65536, np.array([3, top], dtype=object), np.array([5, 0]), np.array([1, count]))
-        assert (ProperPointLearner(1.0).release(many, Draws(KeyedNoise(1))) == top) is right
+        assert (ProperPointLearner(1.0).release(many, seeded(1)) == top) is right
 
 
 @pytest.mark.parametrize("bits", [3, 64, 65])
@@ -109,7 +118,7 @@ def test_the_law_of_groups_is_the_law_of_points() -> None:
 
 
 def drawn_class(seed: int, bits: int = 64, hashes: int = 8, width: int = 4) -> BucketClass:
-    return BucketClass.drawn(bits, Draws(KeyedNoise(seed)), hashes, width)
+    return BucketClass.drawn(bits, seeded(seed), hashes, width)
 
 
 def test_two_points_meet_as_seldom_as_they_must() -> None:
@@ -272,5 +281,5 @@ def test_a_domain_beyond_reach_of_labels() -> None:
     generator, target = np.random.default_rng(0), 1 << 65535
     points = [int.from_bytes(generator.bytes(8192), "little") for _ in range(400)]
     examples = LabelledMultiset.of(points, [int(point >= target) for point in points], 65536)
-    result = LabelPrivateLearner(Thresholds(), 1.0).release(examples, Draws(KeyedNoise(0)))
+    result = LabelPrivateLearner(Thresholds(), 1.0).release(examples, seeded(0))
     assert sum((point >= result) != (point >= target) for point in points) < 20

@@ -13,32 +13,18 @@ from local_dp.accounting.losses import gaussian_delta, rho_within
 from local_dp.accounting.rules import optimal_delta
 from local_dp.arrays import Counts
 from local_dp.curator.account import Account, ConcentratedAccount, TrustedOracle
-from local_dp.curator.laws import SmallDatabases, epsilon_of, worst_transcripts
 from local_dp.curator.marginals.base import BinaryTable, Errors, Marginals, Synthetic, Weights
-from local_dp.curator.mechanism import Mechanism
+from local_dp.curator.mechanism import Mechanism, SmallDatabases, epsilon_of, worst_transcripts
+from local_dp.curator.query_release import synthetic
 from local_dp.curator.query_release.counting import CountingQueries, GaussianAnswers, LaplaceAnswers, SmallDatabase, moved, table
-from local_dp.curator.query_release.synthetic import (
-    ConcentratedRounds,
-    DualQuery,
-    GaussianMarginal,
-    Mwem,
-    PureRounds,
-    SampledQueries,
-    WorstMarginal,
-    concentrated_mwem,
-    concentrated_rounds,
-    dual_terms,
-    pure_mwem,
-    pure_rounds,
-)
+from local_dp.curator.query_release.synthetic import ConcentratedRounds, DualQuery, GaussianMarginal, Mwem, PureRounds, SampledQueries, WorstMarginal
 from local_dp.curator.selection.exponential import BoundedRange, ExponentialMechanism, PermutedMechanism
-from local_dp.draws import Draws
 from local_dp.errors import RefusedError
 from local_dp.interaction import run
 from local_dp.loss import Concentrated, Pure, approximate
-from local_dp.noise import KeyedNoise
 from tests.support.inputs.fair_columns import fair_table
 from tests.support.inputs.refusals import refuse
+from tests.support.runs.scripted import seeded
 
 RANDOM = CountingQueries.random(5000, 40, np.random.default_rng(0))  # more than a block
 
@@ -66,7 +52,7 @@ def test_noise_is_of_the_parts_that_move() -> None:
     assert gaussian_delta(math.sqrt(many / gaussian.variance), 1.0) <= 1e-6 < gaussian_delta(math.sqrt(many / (gaussian.variance - 1)), 1.0)
     database = table(np.arange(4000) % 40, 40)
     for release, spread in ((laplace, math.sqrt(2) / laplace.part.epsilon), (gaussian, math.sqrt(gaussian.variance))):
-        off = release.release(database, Draws(KeyedNoise(1))) - RANDOM.counts(database)
+        off = release.release(database, seeded(1)) - RANDOM.counts(database)
         assert np.std(off) == pytest.approx(spread, rel=0.1)  # 5,000 draws: a relative standard error of 1.6 % for Laplace noise, so six of them
 
 
@@ -95,7 +81,7 @@ def test_rows_that_are_enough() -> None:
     database = np.random.default_rng(0).multinomial(n, np.full(8, 1 / 8))
     errors = {}
     for each in (rows, 1):
-        counts = SmallDatabase(queries, each, 1.0).release(database, Draws(KeyedNoise(1)))
+        counts = SmallDatabase(queries, each, 1.0).release(database, seeded(1))
         assert sum(counts) == each
         errors[each] = float(np.abs(queries.shares(np.array(counts) / each) - queries.shares(database / n)).max())
     assert errors[rows] < 2 * alpha / 4 < 0.4 < errors[1]
@@ -116,7 +102,7 @@ def test_transcripts_of_dual_query_are_private() -> None:
     claim = sum(loss.epsilon for loss in SMALL.losses(2))
     assert claim == pytest.approx(0.5 * 1 * 3 * 2 / 2)
     assert 0.5 * claim < worst(SMALL) <= claim < worst(replace(SMALL, eta=2 * SMALL.eta))
-    assert dual_terms(6366, 1.0) == (25, 9)
+    assert synthetic.dual_terms(6366, 1.0) == (25, 9)
     etas = [DualQuery.within(ONES, n, 1.0).eta for n in (10**4, 10**5, 10**7)]
     assert max(etas) / min(etas) < 1.2
 
@@ -127,7 +113,7 @@ def test_a_few_rows_answer_many_marginals() -> None:
     table = BinaryTable.of(generator.random((n, 6)) < np.linspace(0.05, 0.6, 6))
     workload = Marginals.ways(6, 2)
     truth, dual, account = workload.answers(table), DualQuery.within(workload, n, 1.0), Account(Pure(10**9))
-    made = run(dual.algorithm(n, 1), TrustedOracle(table, account, Draws(KeyedNoise(1))))
+    made = run(dual.algorithm(n, 1), TrustedOracle(table, account, seeded(1)))
     assert 1 - 1e-4 < account.spent.epsilon <= 1
     assert made.weights.sum() == pytest.approx(n)
     assert np.count_nonzero(made.weights) <= dual.rounds
@@ -192,7 +178,7 @@ def test_a_measurement_in_rho() -> None:
         assert max(float(((here - there) ** 2).sum()) for here, there in product(truths, repeat=2)) == 2
     measured = GaussianMarginal(4, 15, 50)
     assert measured.loss == Concentrated(10**18 // 50)
-    draws, table = Draws(KeyedNoise(1)), BinaryTable(4, np.zeros(100, dtype=np.uint64))
+    draws, table = seeded(1), BinaryTable(4, np.zeros(100, dtype=np.uint64))
     noise = np.concatenate([measured.release(table, draws).counts for _ in range(200)]).astype(float)
     assert noise.mean() * 16 == pytest.approx(100, abs=16 * 5 * math.sqrt(50 / 3200))  # five standard errors
     assert noise.reshape(200, 16)[:, 1:].var() == pytest.approx(50 + 1 / 12, rel=5 * math.sqrt(2 / 3000))
@@ -221,30 +207,30 @@ def skewed(n: int, d: int) -> BinaryTable:
 def test_it_is_paid_for_as_it_says() -> None:
     """By a curator: the whole of the price, in epsilon and in rho, and nothing is left for another round."""
     table, workload = skewed(500, 4), Marginals.ways(4, 2)
-    pure = pure_mwem(workload, 500, 1.0)
+    pure = synthetic.pure_mwem(workload, 500, 1.0)
     account = Account(pure.loss)
-    run(pure.algorithm(500), TrustedOracle(table, account, Draws(KeyedNoise(1))))
+    run(pure.algorithm(500), TrustedOracle(table, account, seeded(1)))
     assert account.spent == account.budget == pure.loss
     assert 0.999999 < pure.loss.epsilon <= 1
-    concentrated = concentrated_mwem(workload, 500, BUDGET)
+    concentrated = synthetic.concentrated_mwem(workload, 500, BUDGET)
     filtered = ConcentratedAccount(BUDGET)
-    oracle = TrustedOracle(table, filtered, Draws(KeyedNoise(1)))
-    synthetic = run(concentrated.algorithm(500), oracle)
+    oracle = TrustedOracle(table, filtered, seeded(1))
+    made = run(concentrated.algorithm(500), oracle)
     assert filtered.spent_rho == concentrated.loss
     assert 0.99 * filtered.rho.rho < concentrated.loss.rho <= filtered.rho.rho
     with pytest.raises(RefusedError, match="exceeds"):
         run(concentrated.algorithm(500), oracle)
-    assert set(synthetic.rows(10, np.random.default_rng(0)).tolist()) <= set(range(16))
+    assert set(made.rows(10, np.random.default_rng(0)).tolist()) <= set(range(16))
 
 
 def test_rounds_see_no_data() -> None:
     """As many as balance a measurement's noise with what is left unmeasured: sqrt(rho) n and (n eps)^(2/3), within 1..200."""
     rho = rho_within(BUDGET).rho
-    assert concentrated_rounds(17, 6366, rho) == 49
-    assert pure_rounds(17, 6366, 1.0) == 20
-    assert concentrated_rounds(17, 2 * 6366, rho / 4) == 49
-    assert (concentrated_rounds(17, 10, rho), concentrated_rounds(17, 10**6, rho)) == (1, 200)
-    assert pure_rounds(17, 6366, 2.0) == pytest.approx(20 * 2 ** (2 / 3), abs=1)
+    assert synthetic.concentrated_rounds(17, 6366, rho) == 49
+    assert synthetic.pure_rounds(17, 6366, 1.0) == 20
+    assert synthetic.concentrated_rounds(17, 2 * 6366, rho / 4) == 49
+    assert (synthetic.concentrated_rounds(17, 10, rho), synthetic.concentrated_rounds(17, 10**6, rho)) == (1, 200)
+    assert synthetic.pure_rounds(17, 6366, 2.0) == pytest.approx(20 * 2 ** (2 / 3), abs=1)
 
 
 WORKLOAD = Marginals.ways(17, 3)
@@ -261,10 +247,10 @@ def test_weights_pay_where_a_histogram_cannot() -> None:
         return Errors.of(made.answers(WORKLOAD), truth, n)
 
     def released(mechanism: Mechanism[BinaryTable, Synthetic, Pure | Concentrated]) -> Errors:
-        return errors(mechanism.release(table, Draws(KeyedNoise(1))))
+        return errors(mechanism.release(table, seeded(1)))
 
-    concentrated, pure = released(concentrated_mwem(WORKLOAD, n, approximate(1.0, 1e-6))), released(pure_mwem(WORKLOAD, n, 1.0))
-    dual = errors(run(DualQuery.within(WORKLOAD, n, 1.0).algorithm(n, 1), TrustedOracle(table, Account(Pure(10**9)), Draws(KeyedNoise(1)))))
+    concentrated, pure = released(synthetic.concentrated_mwem(WORKLOAD, n, approximate(1.0, 1e-6))), released(synthetic.pure_mwem(WORKLOAD, n, 1.0))
+    dual = errors(run(DualQuery.within(WORKLOAD, n, 1.0).algorithm(n, 1), TrustedOracle(table, Account(Pure(10**9)), seeded(1))))
     product = np.ones(1)
     for mean in table.bits.mean(axis=0):
         product = np.concatenate([product * (1 - mean), product * mean])

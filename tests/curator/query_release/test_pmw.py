@@ -11,8 +11,7 @@ import pytest
 from local_dp.arrays import Counts
 from local_dp.curator.account import Account, ConcentratedAccount, TrustedOracle
 from local_dp.curator.clipped import laplace_tail
-from local_dp.curator.laws import SmallDatabases, Transcript, epsilon_of, transcripts, worst_transcripts
-from local_dp.curator.mechanism import Law, whole_weights
+from local_dp.curator.mechanism import Law, SmallDatabases, Transcript, epsilon_of, transcripts, whole_weights, worst_transcripts
 from local_dp.curator.query_release import pmw
 from local_dp.curator.query_release.counting import CountingQueries, table
 from local_dp.curator.query_release.pmw import Asked, FirstFar, MultiplicativeWeights, NoisyCount, Stream, Terms, moved
@@ -20,9 +19,9 @@ from local_dp.draws import Draws
 from local_dp.errors import RefusedError
 from local_dp.interaction import run
 from local_dp.loss import Loss, Pure, approximate
-from local_dp.noise import KeyedNoise
 from tests.support.inputs.refusals import refuse
 from tests.support.mechanisms.paths import follows, settled
+from tests.support.runs.scripted import seeded
 
 NANO = 10**9  # epsilon 1 for every noise
 STREAMS = [CountingQueries(np.array(rows)) for rows in product(((True, False), (False, True)), repeat=3)]
@@ -124,7 +123,7 @@ def answered(terms: Terms, budget: Loss, stream: CountingQueries, database: Coun
     """A run, paid for by an account of the budget."""
     account = Account(budget) if isinstance(budget, Pure) else ConcentratedAccount(budget)
     size = int(database.sum())
-    return run(MultiplicativeWeights(stream, size, terms).algorithm(), TrustedOracle(database, account, Draws(KeyedNoise(3)))), account
+    return run(MultiplicativeWeights(stream, size, terms).algorithm(), TrustedOracle(database, account, seeded(3))), account
 
 
 @pytest.mark.parametrize("budget", [Pure(NANO), approximate(1.0, 1e-6)])

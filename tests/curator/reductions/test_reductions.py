@@ -1,37 +1,20 @@
 """From a sanitizer to a learner: each step's loss and error."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from fractions import Fraction
-from itertools import pairwise, permutations, product
-from math import prod
 
 import numpy as np
 import pytest
 
-from local_dp.curator.laws import SmallDatabases, hockey_stick
-from local_dp.curator.mechanism import Mechanism
+from local_dp.curator.mechanism import Mechanism, SmallDatabases
 from local_dp.curator.multisets import LabelledMultiset, Multiset
-from local_dp.curator.reductions.learners import (
-    Amplified,
-    LabelSanitizer,
-    MediansByLabel,
-    Processed,
-    averaged,
-    best_threshold,
-    learner_of_thresholds,
-    resized,
-    threshold_error,
-)
-from local_dp.curator.sanitizers.medians import Medians, SparseMedians
-from local_dp.curator.sanitizers.steps import Steps
-from local_dp.curator.selection.exponential import ByScore, numbered
-from local_dp.curator.selection.groups import Listed
+from local_dp.curator.reductions import learners
+from local_dp.curator.reductions.learners import Amplified, LabelSanitizer, MediansByLabel, Processed
+from local_dp.curator.sanitizers.medians import Medians, SparseMedians, Steps
 from local_dp.draws import Draws
-from local_dp.loss import Pure, exp_epsilon
-from local_dp.noise import KeyedNoise
+from local_dp.loss import Pure
 from tests.support.inputs.refusals import refuse
-from tests.support.mechanisms.paths import follows
+from tests.support.mechanisms.oracle_efficient import OnesCounted
+from tests.support.runs.scripted import seeded
 
 
 @dataclass(frozen=True)
@@ -47,16 +30,6 @@ class Truth(Mechanism[Multiset, Steps, Pure]):
         return Steps.of(database.bits, [(int(value) + 1, float(share)) for value, share in zip(database.values, upto, strict=True)])
 
 
-@dataclass(frozen=True)
-class OnesCounted(ByScore[Multiset, int]):
-    """A sanitizer of two points: how many records are 1, by the exponential mechanism."""
-
-    epsilon: float = 1.0
-
-    def candidates(self, database: Multiset) -> Listed:
-        return numbered(-np.abs(np.arange(database.size + 1) - int(database.counts[database.values == 1].sum())))
-
-
 def test_resized_neighbours_are_neighbours() -> None:
     """A record removed or replaced before, at most one replaced after, whatever the size."""
     databases = SmallDatabases([(value,) for value in range(3)], 5, list)
@@ -68,7 +41,7 @@ def test_resized_neighbours_are_neighbours() -> None:
 
 
 def _resized(records: tuple[tuple[int], ...], size: int) -> Multiset:
-    return resized(Multiset.of([value for (value,) in records], 2), size)
+    return learners.resized(Multiset.of([value for (value,) in records], 2), size)
 
 
 def labelled(m: int, bits: int, seed: int, share: float = 0.1001) -> tuple[LabelledMultiset, int]:
@@ -85,12 +58,12 @@ def labelled(m: int, bits: int, seed: int, share: float = 0.1001) -> tuple[Label
 def test_the_identity_errs_by_what_padding_costs(records: int) -> None:
     """6 records / t at every threshold, t the number of records; not 0."""
     database, threshold = labelled(20_000, 16, 1)
-    released = LabelSanitizer(Truth(), records, 1.0).release(database, Draws(KeyedNoise(3)))
+    released = LabelSanitizer(Truth(), records, 1.0).release(database, seeded(3))
     errors = []
     for at in (0, 1, threshold - 1, threshold, threshold + 1, 1 << 15, 1 << 16):
         below = database.values < at
         truth = (database.ones[below].sum() + database.zeros[~below].sum()) / database.size
-        errors.append(abs(threshold_error(released, at) - truth))
+        errors.append(abs(learners.threshold_error(released, at) - truth))
     assert 0 < max(errors) <= 6 * records / database.size
     assert all(size % records == 0 for size in released.sizes)
 
@@ -98,14 +71,14 @@ def test_the_identity_errs_by_what_padding_costs(records: int) -> None:
 def test_amplified_is_a_mean_over_parts() -> None:
     """Twenty exact parts of 60 records: the mean answer is the whole database's. Parts are shuffled: of half 0 and half 1 each has near half."""
     points = Multiset.of(np.random.default_rng(0).integers(0, 256, 1200), 8)
-    assert Amplified(Truth(), 60, averaged).release(points, Draws(KeyedNoise(0))).error(points) < 1e-9
+    assert Amplified(Truth(), 60, learners.averaged).release(points, seeded(0)).error(points) < 1e-9
     sample = Amplified(Truth(), 60, lambda parts: parts[0])
-    assert 0.02 < sample.release(points, Draws(KeyedNoise(0))).error(points) < 0.4
+    assert 0.02 < sample.release(points, seeded(0)).error(points) < 0.4
     halves = Multiset(1, np.array([0, 1], dtype=np.uint64), np.array([500, 500]))
-    assert 0.35 < Amplified(Truth(), 500, lambda parts: parts[0]).release(halves, Draws(KeyedNoise(0))).share(1) < 0.65
+    assert 0.35 < Amplified(Truth(), 500, lambda parts: parts[0]).release(halves, seeded(0)).share(1) < 0.65
     refuse(
-        ("1201 records", lambda: Amplified(Truth(), 60, averaged).release(Multiset.of([1] * 1201, 8), Draws(KeyedNoise(0)))),
-        ("records is 0", lambda: learner_of_thresholds(Truth(), 0, 1.0)),
+        ("1201 records", lambda: Amplified(Truth(), 60, learners.averaged).release(Multiset.of([1] * 1201, 8), seeded(0))),
+        ("records is 0", lambda: learners.learner_of_thresholds(Truth(), 0, 1.0)),
     )
 
 
@@ -113,16 +86,16 @@ def test_losses_are_carried() -> None:
     """Pure to pure, approximate to approximate: twice the sanitizer's and twice the sizes', not the printed 6 epsilon."""
     pure, sparse = Medians(1.0, 2), SparseMedians(1.0, 2)
     assert LabelSanitizer(OnesCounted(), 1, 1.0).loss == Pure(4 * 10**9)
-    assert learner_of_thresholds(pure, 100, 0.5).loss == Pure(3 * 10**9)
-    assert learner_of_thresholds(sparse, 100, 0.5).loss == sparse.loss + sparse.loss + Pure(10**9)
+    assert learners.learner_of_thresholds(pure, 100, 0.5).loss == Pure(3 * 10**9)
+    assert learners.learner_of_thresholds(sparse, 100, 0.5).loss == sparse.loss + sparse.loss + Pure(10**9)
     assert MediansByLabel(1.0, 3).loss.nano <= 10**9
 
 
 def learned(bits: int, m: int, runs: int) -> float:
     """How often the only threshold with an error below a tenth is found."""
-    learner = Processed(MediansByLabel(1.0, 3), best_threshold)
+    learner = Processed(MediansByLabel(1.0, 3), learners.best_threshold)
     cases = [labelled(m, bits, seed) for seed in range(runs)]
-    return sum(learner.release(database, Draws(KeyedNoise(seed))) == at for seed, (database, at) in enumerate(cases)) / runs
+    return sum(learner.release(database, seeded(seed)) == at for seed, (database, at) in enumerate(cases)) / runs
 
 
 def test_thresholds_from_the_medians_of_each_label() -> None:
@@ -131,49 +104,7 @@ def test_thresholds_from_the_medians_of_each_label() -> None:
     assert learned(32, 2050, 20) < 0.5
 
 
-def test_medians_of_each_label_are_private_together() -> None:
-    """All databases of four records of two points and two labels: within epsilon, the number of ones apart; a changed label costs both trees half."""
-    small = SmallDatabases([(x, y) for x in (0, 1) for y in (0, 1)], 4, lambda records: LabelledMultiset.of_pairs(records, 1))
-    trees = Medians(1.0, 1, 0)
-    sticks = dict.fromkeys((1, 4), 0.0)
-    for records, others in small.pairs("replace"):
-        laws = []
-        for database in (records, others):
-            zeros, ones = (trees.law(LabelledMultiset.of_pairs(database, 1).labelled(label)) for label in (0, 1))
-            laws.append({(a, b): less * more for a, less in zeros.items() for b, more in ones.items()})
-        for share in sticks:
-            sticks[share] = max(sticks[share], float(hockey_stick(laws[0], laws[1], exp_epsilon(trees.loss.nano // share))))
-    assert sticks[1] == 0 < sticks[4]
-
-
 def test_the_whole_chain_learns() -> None:
     """Theorem 5.5 with a sanitizer that is exact: the needle's threshold from 40 parts of 500 records."""
     database, threshold = labelled(20_000, 16, 2)
-    assert learner_of_thresholds(Truth(), 500, 1.0).release(database, Draws(KeyedNoise(1))) == threshold
-
-
-def coded(answers: Sequence[int]) -> int:
-    return sum(each * 3**place for place, each in enumerate(answers))
-
-
-@pytest.mark.parametrize("records", [pytest.param(1, marks=pytest.mark.long), 2])
-def test_amplified_loses_what_its_sanitizer_does(records: int) -> None:
-    """Its law, the mean over all orders of four records of the product of its parts' laws, is what the code draws from; it loses no more."""
-    mechanism = Amplified(OnesCounted(), records, coded)
-
-    def law(database: tuple[tuple[int], ...]) -> dict[int, Fraction]:
-        shares: dict[int, Fraction] = {}
-        for order in permutations([value for (value,) in database]):
-            parts = [mechanism.sanitizer.law(Multiset.of(order[start : start + records], 1)) for start in range(0, 4, records)]
-            for combination in product(*(part.items() for part in parts)):
-                weight = prod((Fraction(weight, sum(part.values())) for (_, weight), part in zip(combination, parts, strict=True)), start=Fraction(1, 24))
-                outcome = coded([each for each, _ in combination])
-                shares[outcome] = shares.get(outcome, Fraction(0)) + weight
-        return shares
-
-    databases = [tuple((1,) if place < ones else (0,) for place in range(4)) for ones in range(5)]
-    growth, laws = exp_epsilon(mechanism.loss.nano), [law(records_of) for records_of in databases]
-    for near in pairwise(laws):
-        for one, other in (near, near[::-1]):
-            assert all(weight <= growth * other[outcome] for outcome, weight in one.items())
-    assert follows(lambda draws: mechanism.release(Multiset.of([0, 0, 1, 1], 1), draws), laws[2])
+    assert learners.learner_of_thresholds(Truth(), 500, 1.0).release(database, seeded(1)) == threshold

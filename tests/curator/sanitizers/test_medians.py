@@ -9,18 +9,16 @@ import numpy as np
 import pytest
 
 from local_dp.bounds.packing import cell_failures, histogram_success, least_multiple, per_cell_success
-from local_dp.curator.laws import SmallDatabases, hockey_stick
+from local_dp.curator.mechanism import SmallDatabases, hockey_stick
 from local_dp.curator.multisets import BITS, Multiset, absent, points_of, value_of
-from local_dp.curator.sanitizers.medians import Medians, Node, SparseMedians, Spread, TreeOfMedians
+from local_dp.curator.sanitizers.medians import DyadicTree, Medians, Node, NoisyHistogram, SparseMedians, Spread, Steps, TreeOfMedians, ranks
 from local_dp.curator.sanitizers.point_counts import CellNoise, KPointAnswers, KPointSanitizer, NoisyCounts, PerCellHistogram, ThresholdedHistogram
-from local_dp.curator.sanitizers.steps import DyadicTree, NoisyHistogram, Steps, ranks
 from local_dp.curator.selection.exponential import numbered
-from local_dp.draws import Draws
 from local_dp.loss import ATTO, exp_epsilon
-from local_dp.noise import KeyedNoise
 from local_dp.populations.parity import SHAPES, shaped
 from tests.support.inputs.tables import fair
 from tests.support.mechanisms.sanitizers import LightGrowth
+from tests.support.runs.scripted import seeded
 
 
 def test_thresholds() -> None:
@@ -65,11 +63,11 @@ def test_sizes_of_any_kind() -> None:
     top = (1 << 65536) - 1
     values = np.array([5, *(1 << place for place in range(10, 500)), top], dtype=object)
     points = Multiset(65536, values, np.array([10**9, *[1] * 490, 400]))
-    answer = ThresholdedHistogram(1.0, 1e-9).release(points, Draws(KeyedNoise(0)))
+    answer = ThresholdedHistogram(1.0, 1e-9).release(points, seeded(0))
     assert answer.values.tolist() == [5, top]
     assert np.abs(answer.counts - [10**9, 400]).max() < 60
     assert answer.at(np.array([5, 6, top], dtype=object)).tolist() == [answer.counts[0], 0, answer.counts[1]]
-    assert len(ThresholdedHistogram(1.0, 1e-6).release(Multiset.of([], 8), Draws(KeyedNoise(0))).values) == 0
+    assert len(ThresholdedHistogram(1.0, 1e-6).release(Multiset.of([], 8), seeded(0)).values) == 0
 
 
 def test_a_count_moves_the_law_of_its_cell_by_e() -> None:
@@ -93,7 +91,7 @@ def test_a_domain_beyond_reach(bits: int) -> None:
     cells, top = PerCellHistogram(bits, 1.0), (1 << bits) - 1
     points = Multiset.of([top] * 3 + [7], bits)
     heavy = Multiset(bits, points.values, np.array([1, 10**7]))
-    answer = cells.release(heavy, Draws(KeyedNoise(1)))
+    answer = cells.release(heavy, seeded(1))
     strangers = [value for value in answer.values.tolist() if value not in (7, top)]
     assert 64 / np.exp(0.5) - 6 * 8 < len(strangers) < 64 + 6 * 8
     assert len(set(strangers)) == len(strangers)
@@ -131,7 +129,7 @@ def test_the_worst_set_is_found(k: int) -> None:
 
 def test_sums_are_of_what_was_told() -> None:
     points = Multiset(64, np.array([3, 9, 1 << 63], dtype=np.uint64), np.array([500, 300, 200]))
-    answers = KPointSanitizer(2, ThresholdedHistogram(1.0, 1e-6)).release(points, Draws(KeyedNoise(0)))
+    answers = KPointSanitizer(2, ThresholdedHistogram(1.0, 1e-6)).release(points, seeded(0))
     assert answers.share(np.array([3, 1 << 63], dtype=np.uint64)) == pytest.approx(0.7, abs=0.05)
     assert answers.share(np.array([4, 5])) == 0
     assert answers.worst_error(points) < 0.05
@@ -241,19 +239,19 @@ def test_what_is_far_off_is_left_out_of_the_runs_and_not_of_the_law() -> None:
 def test_points_of_65536_bits() -> None:
     """3,000 records at five points of a domain of 2^65536: the error is 1/16, as without noise."""
     database = Multiset.of([place << 65_000 for place in (1, 2, 3, 5, 8) for _ in range(600)], 1 << 16)
-    steps = SparseMedians(8.0, 3, 10, 1e-6).release(database, Draws(KeyedNoise(0)))
+    steps = SparseMedians(8.0, 3, 10, 1e-6).release(database, seeded(0))
     assert steps.error(database) < 0.07
 
 
 def test_nobody_has_medians_too() -> None:
     for mechanism in (Medians(1.0, 3), SparseMedians(1.0, 3)):
-        assert isinstance(mechanism.release(Multiset.of([], 70), Draws(KeyedNoise(0))), Steps)
+        assert isinstance(mechanism.release(Multiset.of([], 70), seeded(0)), Steps)
 
 
 def success(mechanism: TreeOfMedians[Any] | DyadicTree | NoisyHistogram, shape: str, m: int, bits: int, runs: int) -> float:
     """How often all thresholds are within a tenth."""
     database = [Multiset.of(shaped(shape, m, bits, seed), bits) for seed in range(runs)]
-    return sum(mechanism.release(points, Draws(KeyedNoise(seed))).error(points) <= 0.1 for seed, points in enumerate(database)) / runs
+    return sum(mechanism.release(points, seeded(seed)).error(points) <= 0.1 for seed, points in enumerate(database)) / runs
 
 
 @pytest.mark.parametrize(("bits", "m"), [(16, 1500), (32, 2700), (64, 4900)])
@@ -280,5 +278,5 @@ def test_what_they_are_to_beat() -> None:
 def test_a_column_without_bounds() -> None:
     """`affairs` of 6,366 women as 2^64 points in order, epsilon 1, three levels: within .064, twice of two."""
     points = Multiset.of(points_of(fair()["affairs"]), 64)
-    errors = [Medians(1.0, 3).release(points, Draws(KeyedNoise(seed))).error(points) for seed in range(2)]
+    errors = [Medians(1.0, 3).release(points, seeded(seed)).error(points) for seed in range(2)]
     assert max(errors) <= 0.064

@@ -1,29 +1,19 @@
 """SanPoints and SanThresholds, as printed and rebuilt."""
 
-from dataclasses import dataclass
-
 import numpy as np
 import pytest
 
 from local_dp.accounting.rules import optimal_delta
 from local_dp.curator.multisets import Multiset
+from local_dp.curator.sanitizers import san_thresholds
 from local_dp.curator.sanitizers.san_points import PrintedSanPoints, SanPoints
-from local_dp.curator.sanitizers.san_thresholds import (
-    BlockByBlock,
-    Blocks,
-    PrintedSanThresholds,
-    SanThresholds,
-    blocks,
-    fullest_blocks,
-    fullest_windows,
-    inside,
-)
+from local_dp.curator.sanitizers.san_thresholds import BlockByBlock, Blocks, PrintedSanThresholds, SanThresholds
 from local_dp.curator.selection.sparse import Goals
-from local_dp.draws import Draws
 from local_dp.errors import InputError
 from local_dp.loss import ATTO, Pure
-from local_dp.noise import KeyedNoise
 from local_dp.populations.parity import SHAPES, shaped
+from tests.support.mechanisms.case import wrong
+from tests.support.runs.scripted import seeded
 
 POINTS = SanPoints(1.0, 1e-6, Goals(0.1, 0.1))
 THRESHOLDS = SanThresholds(1.0, 1e-6, Goals(0.1, 0.1))
@@ -44,7 +34,7 @@ def test_blocks_and_windows_are_those_of_the_records(bits: int) -> None:
     """Against counting the records one by one, in a range that starts anywhere, in words and beyond."""
     records = np.random.default_rng(bits).integers(3, 29, 60).tolist()
     low, high = 2, 30
-    points = inside(Multiset.of([*records, 0, 31], bits), (low, high))
+    points = san_thresholds.inside(Multiset.of([*records, 0, 31], bits), (low, high))
     assert points.size == len([record for record in records if low <= record <= high])
     for z in range(7):
         length = 1 << z
@@ -52,16 +42,16 @@ def test_blocks_and_windows_are_those_of_the_records(bits: int) -> None:
         for first in (*range(low, high + 1, 2 * length), *range(low + length, high + 1, 2 * length)) if z else range(low, high + 1):
             last = min(first + 2 * length - 1, high) if z else first
             expected[first, last] = sum(first <= record <= last for record in records)
-        result = blocks(points, (low, high), z)
+        result = san_thresholds.blocks(points, (low, high), z)
         assert listed(result) == {interval: count for interval, count in expected.items() if count}
-        assert fullest_blocks(points, 7)[z] == max(expected.values())
-        assert fullest_windows(points, 7)[z] == max(sum(first <= record < first + length for record in records) for first in range(32))
+        assert san_thresholds.fullest_blocks(points, 7)[z] == max(expected.values())
+        assert san_thresholds.fullest_windows(points, 7)[z] == max(sum(first <= record < first + length for record in records) for first in range(32))
 
 
 def test_a_record_lies_in_two_blocks() -> None:
     """The growth that the choice of a block pays for: one point more, and two intervals occur; one if they are points."""
     for z in range(6):
-        grown = [len(blocks(Multiset.of([point], 6), (0, 63), z).scores) for point in range(64)]
+        grown = [len(san_thresholds.blocks(Multiset.of([point], 6), (0, 63), z).scores) for point in range(64)]
         assert max(grown) == (2 if z else 1)
 
 
@@ -69,7 +59,7 @@ def test_a_record_lies_in_two_blocks() -> None:
 def test_blocks_at_most_double(bits: int) -> None:
     """From one length to the next, and never shrink: the length is a quasi-concave choice."""
     for shape in SHAPES:
-        result = fullest_blocks(database(shape, 5000, bits, 1), bits + 1)
+        result = san_thresholds.fullest_blocks(database(shape, 5000, bits, 1), bits + 1)
         assert np.all(np.diff(result) >= 0)
         assert np.all(result[2:] <= 2 * result[1:-1])
 
@@ -93,7 +83,7 @@ def test_printed_sizes() -> None:
     few = Multiset(16, np.array([5], dtype=np.uint64), np.array([points.least - 1]))
     for mechanism in (points, thresholds):
         with pytest.raises(InputError, match=f"private only from {mechanism.least} on"):
-            mechanism.release(few, Draws(KeyedNoise(0)))
+            mechanism.release(few, seeded(0))
 
 
 @pytest.mark.long
@@ -103,43 +93,26 @@ def test_printed_points_are_within_alpha() -> None:
     m = mechanism.least
     values, counts = np.arange(1009, dtype=np.uint64), np.array([m * 11 // 100] * 9 + [m // 100_000] * 1000)
     counts[0] += m - counts.sum()
-    release = mechanism.release(Multiset(64, values, counts), Draws(KeyedNoise(1)))
+    release = mechanism.release(Multiset(64, values, counts), seeded(1))
     assert release.error(Multiset(64, values, counts)) < 0.02
     assert set(release.shares) == set(range(9))
 
 
-@dataclass(frozen=True)
-class Noiseless(PrintedSanThresholds):
-    """As printed, with next to no noise, at every size."""
-
-    @property
-    def part(self) -> Pure:
-        return Pure(20 * 10**9)
-
-    @property
-    def least(self) -> int:
-        return 0
-
-    def length(self, bits: int) -> Pure:
-        return self.part
-
-
-@dataclass(frozen=True)
-class NoiselessRebuilt(SanThresholds):
-    """Rebuilt, with next to no noise."""
-
-    @property
-    def part(self) -> Pure:
-        return Pure(20 * 10**9)
+PART = Pure(20 * 10**9)
+NOISELESS = (
+    wrong(PrintedSanThresholds, part=lambda own, right: PART, length=lambda own, right: lambda bits: PART),
+    wrong(SanThresholds, part=lambda own, right: PART),
+)
+"""As printed and rebuilt, with next to no noise."""
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize("kind", [Noiseless, NoiselessRebuilt])
+@pytest.mark.parametrize("kind", NOISELESS)
 def test_without_noise(shape: str, kind: type[BlockByBlock]) -> None:
     """Within 9 alpha / 32 = .281 alpha of every threshold, in no more calls than 1 + 51.2 / alpha."""
     for alpha in (0.25, 0.1):
         points = database(shape, 40_000, 60, 0, 20)
-        steps, calls = kind(1.0, 1e-6, Goals(alpha, 0.1)).run(points, Draws(KeyedNoise(0)))
+        steps, calls = kind(1.0, 1e-6, Goals(alpha, 0.1)).run(points, seeded(0))
         assert steps.error(points) <= 0.281 * alpha
         assert calls <= 1 + 51.2 / alpha
 
@@ -148,14 +121,14 @@ def test_without_noise(shape: str, kind: type[BlockByBlock]) -> None:
 def test_rebuilt_thresholds(shape: str) -> None:
     """2.2e5 records at 60 bits, alpha .1: within .06; private at ten records too."""
     points = database(shape, 220_000, 60, 0)
-    assert THRESHOLDS.release(points, Draws(KeyedNoise(0))).error(points) <= 0.06
-    assert THRESHOLDS.release(database(shape, 10, 60, 0, 1), Draws(KeyedNoise(0))).shares[-1] == 1.0
+    assert THRESHOLDS.release(points, seeded(0)).error(points) <= 0.06
+    assert THRESHOLDS.release(database(shape, 10, 60, 0, 1), seeded(0)).shares[-1] == 1.0
 
 
 def test_rebuilt_points() -> None:
     """11,000 records, alpha .1, where 758,535 are printed; at 5,000 no point is released."""
     for m, most in ((11_000, 0.1), (5_000, 0.2)):
         points = Multiset(64, np.arange(9, dtype=np.uint64), np.full(9, m // 9))
-        errors = [POINTS.release(points, Draws(KeyedNoise(seed))).error(points) for seed in range(4)]
+        errors = [POINTS.release(points, seeded(seed)).error(points) for seed in range(4)]
         assert (max(errors) <= 0.1) == (m == 11_000)
         assert max(errors) < most

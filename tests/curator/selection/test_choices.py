@@ -11,28 +11,19 @@ from scipy.stats import binom
 
 from local_dp.arrays import Ints
 from local_dp.bounds.curator import occam_examples, occam_examples_printed, occam_examples_realizable, occam_examples_uniform
-from local_dp.curator.laws import SmallDatabases
+from local_dp.curator.mechanism import SmallDatabases
 from local_dp.curator.multisets import Multiset
 from local_dp.curator.oracle_efficient.separated import Thresholds
-from local_dp.curator.selection.exponential import (
-    ExponentialChoice,
-    ExponentialMechanism,
-    Labelled,
-    OccamLearner,
-    PermuteAndFlip,
-    decay_of,
-    log_probabilities,
-    numbered,
-)
+from local_dp.curator.selection import exponential
+from local_dp.curator.selection.exponential import ExponentialChoice, ExponentialMechanism, Labelled, OccamLearner, PermuteAndFlip
 from local_dp.curator.selection.groups import Listed, Runs, powers, sum_by
 from local_dp.curator.selection.sparse import SparseChoice, SparseExponential
 from local_dp.curator.selection.stable import UNIT, Lead, StableChoice, best_acceptance, laplace_acceptance, printed_acceptance
-from local_dp.draws import Draws
 from local_dp.errors import InputError
 from local_dp.loss import ATTO, Approximate, approximate, exp_epsilon, nano_epsilon
-from local_dp.noise import KeyedNoise
 from tests.support.mechanisms.case import share
 from tests.support.mechanisms.paths import follows
+from tests.support.runs.scripted import seeded
 
 RUNS = Runs(np.array([2, 3, 9], dtype=np.uint64), np.array([-4, 0, -1, -6]), 20)
 CHOICE: ExponentialMechanism[Runs] = ExponentialMechanism(lambda runs: runs, 1.0)
@@ -69,11 +60,11 @@ def test_domains_beyond_a_word(bits: int) -> None:
     assert [int(size) for size in runs.sizes] == [1, top - 1, 1]
     assert (runs.total, runs.member(2, 0)) == (top + 1, top)
     assert Runs(np.zeros(0, dtype=np.uint64), np.array([3]), top).total == top + 1
-    assert runs.pick(np.array([True, False, True]), Draws(KeyedNoise(0))) in (0, top)
-    spread = [CHOICE.release(runs, Draws(KeyedNoise(seed))) for seed in range(20)]
+    assert runs.pick(np.array([True, False, True]), seeded(0)) in (0, top)
+    spread = [CHOICE.release(runs, seeded(seed)) for seed in range(20)]
     assert max(spread) > top // 2 > min(spread)
     needle = Runs(ends, np.array([0, 0, 4 * bits]), top)
-    assert CHOICE.release(needle, Draws(KeyedNoise(0))) == top
+    assert CHOICE.release(needle, seeded(0)) == top
 
 
 def test_sums_beyond_a_word_are_exact() -> None:
@@ -86,7 +77,7 @@ def test_sums_beyond_a_word_are_exact() -> None:
 
 def test_powers_are_as_close_as_they_say() -> None:
     """Within 2^-96 for any gaps, and never of fewer than 128 bits."""
-    decay, gaps = decay_of(nano_epsilon(0.25)), np.array([0, 1, 7, 8, 390, 400])
+    decay, gaps = exponential.decay_of(nano_epsilon(0.25)), np.array([0, 1, 7, 8, 390, 400])
     weights = powers(decay, gaps, 400)
     for gap, weight in zip(gaps.tolist(), weights, strict=True):
         assert abs(Fraction(weight, weights[0]) / decay**gap - 1) < Fraction(1, 1 << 96)
@@ -148,12 +139,12 @@ def test_records_for_one_sparse_choice() -> None:
     assert 0.89 < chances[0] < 0.9 < chances[1]
     assert math.ceil((1 + 2 * np.log(1e6) + 2 * np.log(9)) / 0.1) == 331
     many = Multiset(64, np.array([3, 1 << 63], dtype=np.uint64), np.array([10**9, 2 * 10**9]))
-    assert sparse(1e-2).release(many, Draws(KeyedNoise(0))) == 1 << 63
-    assert sparse(1e-2).release(Multiset.of([], 2), Draws(KeyedNoise(0))) is None
+    assert sparse(1e-2).release(many, seeded(0)) == 1 << 63
+    assert sparse(1e-2).release(Multiset.of([], 2), seeded(0)) is None
 
 
 def chances_of(choice: ExponentialChoice, gaps: tuple[int, ...]) -> list[Fraction]:
-    law = choice.law(numbered(-np.array(gaps)))
+    law = choice.law(exponential.numbered(-np.array(gaps)))
     return [Fraction(law[number], sum(law.values())) for number in range(len(gaps))]
 
 
@@ -223,18 +214,18 @@ def test_extreme_scores_never_overflow(epsilon: float) -> None:
     """The ends of int64 give a legal choice; at 1e-4 it takes seconds."""
     ends = np.iinfo(np.int64)
     scores = np.array([ends.min, ends.max, 0, ends.max - 1])
-    assert chooser(epsilon).release(scores, Draws(KeyedNoise(0))) in (1, 3)
-    assert chooser(epsilon).release(np.full(3, ends.min), Draws(KeyedNoise(0))) in (0, 1, 2)
+    assert chooser(epsilon).release(scores, seeded(0)) in (1, 3)
+    assert chooser(epsilon).release(np.full(3, ends.min), seeded(0)) in (0, 1, 2)
 
 
 def test_log_probabilities() -> None:
     """They are those of the exact law; at the ends of float64 and epsilon from 1e-6 to 24 they are finite."""
     scores = np.array([0, -7, 3, 3, -20])
     exact = [float(p) for p in probabilities(chooser(0.7, sensitivity=2), scores)]
-    assert np.exp(log_probabilities(scores, 0.7, 2)) == pytest.approx(exact, rel=1e-9)
+    assert np.exp(exponential.log_probabilities(scores, 0.7, 2)) == pytest.approx(exact, rel=1e-9)
     for epsilon in (1e-6, 1.0, 24.0):
         with np.errstate(all="raise", under="ignore"):
-            logs = log_probabilities(np.array([1.7e308, -1.7e308, 0.0, 1.7e308]), epsilon)
+            logs = exponential.log_probabilities(np.array([1.7e308, -1.7e308, 0.0, 1.7e308]), epsilon)
         assert np.all(np.isfinite(logs))
         assert float(np.exp(logs).sum()) == pytest.approx(1)
 
@@ -256,6 +247,6 @@ def test_the_sizes_are_enough(flip: float, size: Callable[[int, float, float, fl
         generator = np.random.default_rng([7, trial])
         x = generator.integers(0, points, n)
         y = ((x >= target) ^ (generator.random(n) < flip)).astype(np.int64)
-        t = learner.release(Labelled(x, y), Draws(KeyedNoise(trial)))
+        t = learner.release(Labelled(x, y), seeded(trial))
         failed += (1 - 2 * flip) * abs(t - target) / points > alpha
     assert failed <= binom(100, beta).isf(1e-6)

@@ -10,30 +10,18 @@ import numpy as np
 import pytest
 
 from local_dp.arrays import Floats
-from local_dp.curator.laws import hockey_stick
+from local_dp.curator.mechanism import hockey_stick
 from local_dp.curator.multisets import Multiset
+from local_dp.curator.selection import stable
 from local_dp.curator.selection.groups import Listed, Runs
 from local_dp.curator.selection.sparse import Goals, PrintedChoice, PrintedChoosing
-from local_dp.curator.selection.stable import (
-    UNIT,
-    Interval,
-    Partition,
-    Parts,
-    Promise,
-    RecConcave,
-    StableChoice,
-    best_acceptance,
-    laplace_acceptance,
-    levels_of,
-    plateaus,
-    printed_acceptance,
-)
-from local_dp.draws import Draws
+from local_dp.curator.selection.stable import Interval, Partition, Parts, Promise, RecConcave, StableChoice
 from local_dp.errors import InputError
 from local_dp.loss import ATTO, Approximate, approximate, exp_epsilon
-from local_dp.noise import KeyedNoise
 from tests.support.long import short
+from tests.support.mechanisms.case import wrong
 from tests.support.mechanisms.paths import follows
+from tests.support.runs.scripted import seeded
 
 WASTED = 3  # a point that is no candidate: large databases of low scores
 
@@ -44,13 +32,8 @@ def frequent(points: Multiset) -> Listed:
     return Listed(points.counts[left], points.values[left])
 
 
-@dataclass(frozen=True)
-class Unchecked(PrintedChoice):
-    """A wrong twin: it answers at every number of records."""
-
-    @property
-    def least(self) -> int:
-        return 0
+Unchecked = wrong(PrintedChoice, least=lambda own, right: 0)
+"""It answers at every number of records."""
 
 
 def counted(counts: tuple[int, ...], m: int) -> Multiset:
@@ -95,7 +78,7 @@ def test_its_size_is_a_condition_of_privacy() -> None:
 
 def test_fewer_records_are_refused() -> None:
     choice = PrintedChoosing(frequent, PrintedChoice(1.0, 1e-3, Goals(1.0, 0.3)))
-    for refused in (lambda: choice.law(counted((9, 9, 9), 174)), lambda: choice.release(counted((9, 9, 9), 174), Draws(KeyedNoise(0)))):
+    for refused in (lambda: choice.law(counted((9, 9, 9), 174)), lambda: choice.release(counted((9, 9, 9), 174), seeded(0))):
         with pytest.raises(InputError, match=r"174 records.*private only from 175"):
             refused()
     assert PrintedChoosing(frequent, PrintedChoice(1.0, 1e-6, Goals(0.1, 0.1))).choice.least == 3391
@@ -113,7 +96,7 @@ def test_nothing_to_choose_is_no_answer() -> None:
     """Erratum E14: whatever the noise."""
     choice = PrintedChoosing(frequent, PrintedChoice(1.0, 1e-3, Goals(1.0, 0.3)))
     assert choice.law(counted((0, 0, 0), 200)) == {None: 1}
-    assert choice.release(counted((0, 0, 0), 200), Draws(KeyedNoise(0))) is None
+    assert choice.release(counted((0, 0, 0), 200), seeded(0)) is None
 
 
 PARTS = Parts(1.0, 1.0, 1e-2, 1.0)
@@ -131,17 +114,17 @@ def runs_of(scores: list[int]) -> Runs:
 class OtherStable(StableChoice[Runs, Interval]):
     """A stable choice that answers otherwise."""
 
-    accept: Acceptance = laplace_acceptance
+    accept: Acceptance = stable.laplace_acceptance
 
     def answered(self, gap: int | None) -> int:
-        return UNIT if gap is None else round(self.accept(gap, self.loss) * UNIT)
+        return stable.UNIT if gap is None else round(self.accept(gap, self.loss) * stable.UNIT)
 
 
 @dataclass(frozen=True)
 class OtherRec(RecConcave[Runs]):
     """RecConcave on another stable choice."""
 
-    accept: Acceptance = laplace_acceptance
+    accept: Acceptance = stable.laplace_acceptance
 
     def stable(self, partition: Partition) -> StableChoice[Runs, Interval]:
         return OtherStable(partition.lead, self.parts.stable, self.parts.delta, self.accept)
@@ -211,8 +194,8 @@ def softmax(scores: Floats, epsilon: float) -> Floats:
 
 
 def best_of(loss: Approximate) -> Callable[[int], float]:
-    accepted = best_acceptance(loss)
-    return lambda gap: accepted[min(gap, len(accepted) - 1)] / UNIT
+    accepted = stable.best_acceptance(loss)
+    return lambda gap: accepted[min(gap, len(accepted) - 1)] / stable.UNIT
 
 
 NEEDLE = [10] * 41
@@ -226,14 +209,14 @@ def test_golden_law_of_rec_concave() -> None:
     golden = {18: 0.382825368, 17: 0.140833582, 19: 0.232195323, 0: 0.000111959882}
     for answer, share in golden.items():
         assert law[answer] / total == pytest.approx(share, abs=1e-9)
-    printed = OtherRec(lambda runs: runs, Promise(10, 20), PARTS, accept=printed_acceptance).law(runs_of(NEEDLE))
+    printed = OtherRec(lambda runs: runs, Promise(10, 20), PARTS, accept=stable.printed_acceptance).law(runs_of(NEEDLE))
     assert printed[18] / sum(printed.values()) == pytest.approx(0.471969072, abs=1e-9)
 
 
 def test_golden_plateaus() -> None:
     """L of the same score, extended to 64: 20, 19, 10, 10, 10, 10, 0 and 0."""
     wide = runs_of([*NEEDLE, *[0] * 24])
-    assert plateaus(wide).tolist() == [20, 19, 10, 10, 10, 10, 0, 0]
+    assert stable.plateaus(wide).tolist() == [20, 19, 10, 10, 10, 10, 0, 0]
 
 
 def test_plateaus_of_every_score() -> None:
@@ -243,15 +226,15 @@ def test_plateaus_of_every_score() -> None:
         steps = int(generator.integers(0, 6))
         scores = generator.integers(-3, 4, (1 << steps) + 1).tolist()
         windows = [max(min(scores[at : at + (1 << j)]) for at in range(len(scores) - (1 << j) + 1)) for j in range(steps + 1)]
-        assert plateaus(runs_of(scores)).tolist() == [*windows, min(0, windows[-1])]
+        assert stable.plateaus(runs_of(scores)).tolist() == [*windows, min(0, windows[-1])]
     for bits in (64, 70):
         top, kind = 1 << bits, np.uint64 if bits == 64 else object
-        assert plateaus(Runs(np.array([0], dtype=kind), np.array([1, 5]), top)).tolist() == [*[5] * (bits + 1), 0]
-        assert plateaus(Runs(np.array([1], dtype=kind), np.array([1, 5]), top)).tolist() == [*[5] * bits, 1, 0]
-        assert plateaus(Runs(np.array([top - 2], dtype=kind), np.array([5, 1]), top)).tolist() == [*[5] * bits, 1, 0]
-        assert plateaus(Runs(np.array([top - 1], dtype=kind), np.array([5, 1]), top)).tolist() == [*[5] * (bits + 1), 0]
+        assert stable.plateaus(Runs(np.array([0], dtype=kind), np.array([1, 5]), top)).tolist() == [*[5] * (bits + 1), 0]
+        assert stable.plateaus(Runs(np.array([1], dtype=kind), np.array([1, 5]), top)).tolist() == [*[5] * bits, 1, 0]
+        assert stable.plateaus(Runs(np.array([top - 2], dtype=kind), np.array([5, 1]), top)).tolist() == [*[5] * bits, 1, 0]
+        assert stable.plateaus(Runs(np.array([top - 1], dtype=kind), np.array([5, 1]), top)).tolist() == [*[5] * (bits + 1), 0]
         middle = Runs(np.array([3, 3 + (1 << 40)], dtype=kind), np.array([1, 5, -2]), top)
-        assert plateaus(middle).tolist() == [*[5] * 41, *[-2] * (bits - 39)]
+        assert stable.plateaus(middle).tolist() == [*[5] * 41, *[-2] * (bits - 39)]
 
 
 @pytest.mark.parametrize("levels", [1, 2, 3])
@@ -312,7 +295,7 @@ def certified(mechanism: RecConcave[Runs], scores: list[int], others: list[int])
     return max(hockey_stick(one, other, growth), hockey_stick(other, one, growth))
 
 
-@pytest.mark.parametrize("accept", short([default_acceptance, laplace_acceptance], lambda accept: accept is default_acceptance))
+@pytest.mark.parametrize("accept", short([default_acceptance, stable.laplace_acceptance], lambda accept: accept is default_acceptance))
 def test_private_for_every_score(accept: Acceptance) -> None:
     """Hill climbing over pairs of scores that differ by at most 1 finds none beyond (4 epsilon, 2 delta): the worst ones are certified in whole
     numbers. Two candidates that change places, in other intervals of both partitions, have all of it."""
@@ -326,13 +309,13 @@ def test_private_for_every_score(accept: Acceptance) -> None:
         exact = certified(mechanism, scores, others)
         assert float(exact) == pytest.approx(worst, abs=1e-8)
         assert exact <= Fraction(mechanism.loss.atto, ATTO)
-    assert max(result)[0] > 0.99 * 2 * DELTA or accept is laplace_acceptance
+    assert max(result)[0] > 0.99 * 2 * DELTA or accept is stable.laplace_acceptance
 
 
 def test_the_printed_stable_choice_is_not_private() -> None:
     """With A_dist as printed (erratum E1) the same search finds a pair of .035 and more at 4 epsilon, over the .002 claimed."""
-    worst, scores, others = climb(printed_acceptance, 1, steps=700)
-    mechanism = OtherRec(lambda runs: runs, Promise(4, 12), SMALL_PARTS, accept=printed_acceptance)
+    worst, scores, others = climb(stable.printed_acceptance, 1, steps=700)
+    mechanism = OtherRec(lambda runs: runs, Promise(4, 12), SMALL_PARTS, accept=stable.printed_acceptance)
     assert float(certified(mechanism, scores, others)) == pytest.approx(worst, abs=1e-8)
     assert worst > 0.035
 
@@ -351,4 +334,4 @@ def test_losses_are_counted() -> None:
     parts = Parts(0.25, 0.5, 1e-6, 0.125)
     losses = [(250_000_000, 0), (1_375_000_000, 2 * 10**12), (2_500_000_000, 4 * 10**12)]
     assert [parts.total(levels) for levels in (1, 2, 3)] == [Approximate(*loss) for loss in losses]
-    assert [levels_of(1 << bits) for bits in (5, 6, 32, 33, 65536)] == [1, 2, 2, 3, 3]
+    assert [stable.levels_of(1 << bits) for bits in (5, 6, 32, 33, 65536)] == [1, 2, 2, 3, 3]

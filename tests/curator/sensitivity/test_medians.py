@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from decimal import Decimal, localcontext
 from fractions import Fraction
 from functools import cache
@@ -11,13 +10,15 @@ from itertools import combinations_with_replacement, product
 import numpy as np
 import pytest
 
-from local_dp.curator.laws import SmallDatabases
+from local_dp.curator.mechanism import SmallDatabases
 from local_dp.curator.multisets import Multiset
 from local_dp.curator.sensitivity.mechanisms import FINE, LEAST, CauchyNoise, LocalSensitivity, cosh_loss, worst_ratio
 from local_dp.curator.sensitivity.medians import ExponentialMedian, Median, ProposedMedian, SmoothMedian
 from local_dp.draws import Draws
 from local_dp.loss import Pure, exp_epsilon, nano_epsilon
 from local_dp.noise import KeyedNoise
+from tests.support.mechanisms.case import wrong
+from tests.support.runs.scripted import seeded
 
 EPSILONS = (1e-9, 1e-3, 0.1, 0.5, 1.0, 3.0, 24.0)
 
@@ -165,12 +166,8 @@ def test_distance_to_a_larger_sensitivity() -> None:
                 assert median.stable(bound, most) == next((k for k in range(most) if median.within(k) > bound), most)
 
 
-@dataclass(frozen=True)
-class LocalNoise(CauchyNoise):
-    """A wrong twin: the local sensitivity in place of the smooth one."""
-
-    def scale(self, local: LocalSensitivity) -> int:
-        return max(LEAST, math.ceil(FINE * local.within(0) / self.shift))
+LocalNoise = wrong(CauchyNoise, scale=lambda own, right: lambda local: max(LEAST, math.ceil(FINE * local.within(0) / own.shift)))
+"""The local sensitivity in place of the smooth one."""
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 3.0])
@@ -217,11 +214,11 @@ def test_proposals_answer_near_no_sensitive_database() -> None:
     for epsilon, delta in ((1.0, 1e-6), (2.0, 0.05), (0.01, 1e-9), (20.0, 0.3)):
         mechanism = ProposedMedian(1, epsilon, delta)
         assert mechanism.answered(0) <= delta * (1 + 1e-12)
-        assert mechanism.threshold == 0 or mechanism.answered(1) > delta
-        assert mechanism.answered(2 * mechanism.threshold + 1) > 1 - delta * (1 + 1e-12)
+        assert mechanism.margin == 0 or mechanism.answered(1) > delta
+        assert mechanism.answered(2 * mechanism.margin + 1) > 1 - delta * (1 + 1e-12)
     mechanism = ProposedMedian(1, 2.0, 0.05)
     alike, spread = Multiset.of([3] * 40, 3), Multiset.of([0, 7], 3)
-    draws = Draws(KeyedNoise(6))
+    draws = seeded(6)
     assert mechanism.release(alike, draws) is not None
     assert [mechanism.release(spread, draws) for _ in range(20)].count(None) >= 17  # fails once in 1e-4 at worst
 

@@ -1,7 +1,7 @@
 """Triangle counts: their sensitivity by brute force, their privacy on all graphs of five nodes."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import replace
 from fractions import Fraction
 from functools import cache
 from itertools import combinations, product
@@ -11,25 +11,16 @@ import pytest
 
 from local_dp.arrays import Ints
 from local_dp.curator.account import Account, TrustedOracle
-from local_dp.curator.laws import SmallDatabases, hockey_stick
-from local_dp.curator.mechanism import Law, Mechanism
-from local_dp.curator.selection.groups import Runs
+from local_dp.curator.mechanism import Law, Mechanism, SmallDatabases, hockey_stick
+from local_dp.curator.sensitivity import triangles
 from local_dp.curator.sensitivity.mechanisms import FINE, CauchyNoise, cosh_loss
-from local_dp.curator.sensitivity.triangles import (
-    GlobalTriangles,
-    LadderTriangles,
-    NoisyLocalTriangles,
-    RestrictedTriangles,
-    SmoothTriangles,
-    Triangles,
-    bounded,
-)
-from local_dp.draws import Draws
+from local_dp.curator.sensitivity.triangles import GlobalTriangles, LadderTriangles, NoisyLocalTriangles, RestrictedTriangles, SmoothTriangles, Triangles
 from local_dp.errors import RefusedError
 from local_dp.interaction import Nonadaptive, run
 from local_dp.loss import ATTO, Loss, Pure, exp_epsilon
-from local_dp.noise import KeyedNoise
 from local_dp.populations.graphs import Graph, binomial_graph, preferential_attachment
+from tests.support.mechanisms.case import wrong
+from tests.support.runs.scripted import seeded
 
 Edges = tuple[tuple[int, ...], ...]
 PAIRS = list(combinations(range(5), 2))
@@ -128,13 +119,8 @@ def test_noisy_local_counts_are_private() -> None:
     assert worst_delta(NoisyLocalTriangles(4.0, 0.1), OfEdges) > 0.2
 
 
-@dataclass(frozen=True)
-class Twice(LadderTriangles):
-    """A wrong twin: two rungs at a time."""
-
-    def candidates(self, database: Graph | Triangles) -> Runs:
-        runs = super().candidates(database)
-        return Runs(runs.ends, 2 * runs.scores, runs.last)
+Twice = wrong(LadderTriangles, candidates=lambda own, right: lambda database: replace(runs := right(database), scores=2 * runs.scores))
+"""Two rungs at a time."""
 
 
 def test_ladder_and_global_counts_are_private() -> None:
@@ -146,7 +132,7 @@ def test_ladder_and_global_counts_are_private() -> None:
 def test_smooth_counts_are_drawn_from_their_law() -> None:
     """Half of 1,000 errors are within the scale, S / a (binomial, failure 1e-6); half the scale is caught."""
     graph, mechanism = binomial_graph(np.random.default_rng(3), 200, 0.2), SmoothTriangles(CauchyNoise.exact(1.0))
-    local, draws = Triangles(graph), Draws(KeyedNoise(3))
+    local, draws = Triangles(graph), seeded(3)
     errors = np.array([abs(mechanism.release(local, draws) - local.value) for _ in range(1000)])
     scale = mechanism.noise.scale(local) / FINE
     share = 2 / math.pi * math.atan((math.floor(scale) + 0.5) / scale)
@@ -157,24 +143,24 @@ def test_smooth_counts_are_drawn_from_their_law() -> None:
 def test_an_account_of_edges_pays_for_them() -> None:
     """The trusted oracle answers counts of triangles on a budget of edge neighbours, and refuses them on one of replaced records."""
     graph, mechanism = binomial_graph(np.random.default_rng(4), 30, 0.3), SmoothTriangles(CauchyNoise.exact(1.0))
-    oracle = TrustedOracle(graph, Account(Pure(10**9), "edge"), Draws(KeyedNoise(0)))
+    oracle = TrustedOracle(graph, Account(Pure(10**9), "edge"), seeded(0))
     query: Nonadaptive[Mechanism[Graph, int, Loss], int, int] = Nonadaptive((mechanism,), lambda answers: answers[0])
     assert 0 <= run(query, oracle) <= math.comb(30, 3)
     assert oracle.account.spent == mechanism.loss
     with pytest.raises(RefusedError, match="neighbours"):
-        TrustedOracle(graph, Account(Pure(10**9)), Draws(KeyedNoise(0))).answer((mechanism,))
+        TrustedOracle(graph, Account(Pure(10**9)), seeded(0)).answer((mechanism,))
 
 
 def test_small_graphs_have_no_triangles() -> None:
     for graph in (Graph.of([], 1), Graph.of([(0, 1)], 2)):
         for mechanism in (SmoothTriangles(CauchyNoise.exact(1.0)), GlobalTriangles(1.0), NoisyLocalTriangles(1.0, 1e-6), LadderTriangles(1.0)):
-            assert mechanism.release(graph, Draws(KeyedNoise(0))) == 0
+            assert mechanism.release(graph, seeded(0)) == 0
 
 
 @pytest.mark.parametrize("degree", [1, 2, 3, 4])
 def test_the_sensitivity_of_bounded_graphs(degree: int) -> None:
     """On all graphs of five nodes an edge moves the count by no more than the noise is for."""
-    count = cache(lambda edges: Triangles(bounded(five(edges), degree)).value)
+    count = cache(lambda edges: Triangles(triangles.bounded(five(edges), degree)).value)
     pairs = (pair for m in range(1, 11) for pair in SmallDatabases(PAIRS, m, five).pairs("edge"))
     assert max(abs(count(one) - count(other)) for one, other in pairs) <= RestrictedTriangles(1.0, degree).sensitivity(5)
 
@@ -187,7 +173,7 @@ def test_the_sensitivity_is_met(degree: int) -> None:
     edges += [(node, nodes[-1]) for nodes in sides for node in nodes[:-1]]
     graphs = [Graph.of([*edges, *joined], 2 + 2 * degree) for joined in ([], [(0, 1)])]
     mechanism = RestrictedTriangles(1.0, degree)
-    counts = [Triangles(bounded(graph, degree)).value for graph in graphs]
+    counts = [Triangles(triangles.bounded(graph, degree)).value for graph in graphs]
     assert counts[0] - counts[1] == 2 * (degree - 1) == mechanism.sensitivity(2 + 2 * degree)
     growth, laws = exp_epsilon(10**9), [mechanism.law(graph) for graph in graphs]
     assert hockey_stick(laws[0], laws[1], growth) == 0 < hockey_stick(laws[0], laws[1], growth * 99 / 100)
@@ -199,11 +185,11 @@ def test_bounded_graphs_keep_their_edges() -> None:
     for _ in range(300):
         graph = binomial_graph(generator, 9, generator.uniform(0.2, 0.9))
         degree, most = int(generator.integers(1, 8)), int(np.bincount(graph.edges.ravel(), minlength=9).max())
-        left = bounded(graph, degree)
+        left = triangles.bounded(graph, degree)
         assert np.bincount(left.edges.ravel(), minlength=9).max() <= degree
         assert (left.edges.tolist() == graph.edges.tolist()) == (most <= degree)
         if len(graph.edges):
             fewer = Graph(9, np.delete(graph.edges, generator.integers(len(graph.edges)), axis=0))
-            ours, theirs = ({(u, v) for u, v in bounded(each, degree).edges.tolist()} for each in (graph, fewer))
+            ours, theirs = ({(u, v) for u, v in triangles.bounded(each, degree).edges.tolist()} for each in (graph, fewer))
             assert len(ours - theirs) <= 1
             assert len(theirs - ours) <= 2

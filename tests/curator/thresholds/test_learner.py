@@ -13,23 +13,14 @@ from local_dp.curator.mechanism import Mechanism
 from local_dp.curator.multisets import LabelledMultiset, Multiset
 from local_dp.curator.sanitizers.medians import Medians
 from local_dp.curator.selection.stable import Promise, levels_of
+from local_dp.curator.thresholds import rectangles
 from local_dp.curator.thresholds.dyadic import DyadicThresholds, dyadic_records, middles
 from local_dp.curator.thresholds.learner import PureThresholds, agreements, errors_by_gap, hard_thresholds, printed, printed_records, random_target, tuned
-from local_dp.curator.thresholds.rectangles import (
-    EqualRanks,
-    LabelledPoints,
-    PartitionRectangles,
-    QuantilePartition,
-    RankQuery,
-    RankRectangles,
-    Rectangle,
-    inside,
-)
-from local_dp.draws import Draws
+from local_dp.curator.thresholds.rectangles import EqualRanks, LabelledPoints, PartitionRectangles, QuantilePartition, RankQuery, RankRectangles, Rectangle
 from local_dp.loss import Approximate, Loss
-from local_dp.noise import KeyedNoise
 from tests.support.long import short
 from tests.support.mechanisms.case import share
+from tests.support.runs.scripted import seeded
 from tests.support.theory.fits import mean_chance
 
 
@@ -90,9 +81,9 @@ def test_words_and_whole_numbers_are_treated_alike() -> None:
     wide = LabelledMultiset(64, sample.values.astype(object), sample.zeros, sample.ones)
     low, high = law.good(0.1)
     assert learner.chance(sample, low, high) == learner.chance(wide, low, high) > 0.9
-    assert learner.release(sample, Draws(KeyedNoise(3))) == learner.release(wide, Draws(KeyedNoise(3)))
+    assert learner.release(sample, seeded(3)) == learner.release(wide, seeded(3))
     ends = np.array([0, 0, (1 << 64) - 1, (1 << 64) - 1] * 200, dtype=np.uint64)
-    assert 0 < learner.release(LabelledMultiset.of(ends, ends.astype(bool).astype(np.int64), 64), Draws(KeyedNoise(0))) < 1 << 64
+    assert 0 < learner.release(LabelledMultiset.of(ends, ends.astype(bool).astype(np.int64), 64), seeded(0)) < 1 << 64
 
 
 def test_hard_distributions_are_what_they_say() -> None:
@@ -165,7 +156,7 @@ def test_the_chance_of_dyadic_intervals_is_a_sum_of_the_law() -> None:
     law = share(learner.law(sample))
     for low, high in ((0, 16), (4, 5), (8, 8), (6, 11)):
         assert learner.chance(sample, low, high) == pytest.approx(float(sum(law.get(answer, 0) for answer in range(low, high + 1))), abs=1e-12)
-    agnostic, draws = DyadicThresholds(4, 0.1, 1.0, 1e-2, agnostic=True), Draws(KeyedNoise(5))
+    agnostic, draws = DyadicThresholds(4, 0.1, 1.0, 1e-2, agnostic=True), seeded(5)
     sample = LabelledMultiset.of([3] * 20 + [5] * 18 + [11, 12], [0] * 15 + [1] * 24 + [0], 4)
     chance, hits = agnostic.chance(sample, 4, 5), sum(4 <= agnostic.release(sample, draws) <= 5 for _ in range(1000))
     assert 0.1 < chance < 0.95
@@ -212,17 +203,17 @@ def test_large_domains_and_nobody() -> None:
     """Thresholds of 65,536 bits; of no record at all; of points at both ends."""
     far = 1 << 65535
     sample = LabelledMultiset.of([far - 1] * 200 + [far] * 200, [0] * 200 + [1] * 200, 65536)
-    assert DyadicThresholds(65536, 0.1, 1.0, 1e-6).release(sample, Draws(KeyedNoise(0))) == far
+    assert DyadicThresholds(65536, 0.1, 1.0, 1e-6).release(sample, seeded(0)) == far
     nobody = LabelledMultiset.of([], np.array([], dtype=np.int64), 3)
-    assert DyadicThresholds(3, 0.1, 1.0, 1e-3).release(nobody, Draws(KeyedNoise(0))) in (0, 4, 8)
+    assert DyadicThresholds(3, 0.1, 1.0, 1e-3).release(nobody, seeded(0)) in (0, 4, 8)
     ends = LabelledMultiset.of([0] * 300 + [(1 << 64) - 1] * 300, [1] * 300 + [0] * 300, 64)
-    assert DyadicThresholds(64, 0.1, 1.0, 1e-6).release(ends, Draws(KeyedNoise(0))) in range((1 << 64) + 1)
+    assert DyadicThresholds(64, 0.1, 1.0, 1e-6).release(ends, seeded(0)) in range((1 << 64) + 1)
 
 
 def test_a_point_of_many_records_is_found() -> None:
     same = Multiset(64, np.array([12345], dtype=np.uint64), np.array([1000]))
-    assert RankQuery(64, 300, 1.0, 1e-6).release(same, Draws(KeyedNoise(0))) == 12345
-    counted = Counter(RankQuery(64, 300, 1.0, 1e-6).release(Multiset.of([], 64), Draws(KeyedNoise(seed))) for seed in range(20))
+    assert RankQuery(64, 300, 1.0, 1e-6).release(same, seeded(0)) == 12345
+    counted = Counter(RankQuery(64, 300, 1.0, 1e-6).release(Multiset.of([], 64), seeded(seed)) for seed in range(20))
     assert set(counted) <= {None, 0, 1 << 64}
 
 
@@ -244,12 +235,12 @@ def successes(n: int, m: int, runs: int) -> dict[str, int]:
     for name, points in populations(n, generator):
         tail = (1 - 0.5 ** (1 / n)) / 2
         ends = np.quantile(points, [tail, 1 - tail], axis=0, method="lower")
-        target = inside(tuple((int(low), int(high)) for low, high in ends.T), points)
+        target = rectangles.inside(tuple((int(low), int(high)) for low, high in ends.T), points)
         hits[name] = 0
         for seed in range(runs):
             drawn = generator.integers(0, len(points), m)
-            learned = learner.release(LabelledPoints(32, points[drawn], target[drawn].astype(np.int64)), Draws(KeyedNoise(seed)))
-            hits[name] += bool(np.mean(inside(learned, points) != target) <= 0.1)
+            learned = learner.release(LabelledPoints(32, points[drawn], target[drawn].astype(np.int64)), seeded(seed))
+            hits[name] += bool(np.mean(rectangles.inside(learned, points) != target) <= 0.1)
     return hits
 
 
@@ -264,11 +255,11 @@ def test_nothing_outside_is_taken() -> None:
     points = np.arange(300, dtype=np.uint64).repeat(20)[:, None]
     labels = ((points[:, 0] >= 100) & (points[:, 0] < 200)).astype(np.int64)
     for seed in range(10):
-        ((low, high),) = RankRectangles(9, 1, 0.1, 1.0, 1e-6).release(LabelledPoints(9, points, labels), Draws(KeyedNoise(seed)))
+        ((low, high),) = RankRectangles(9, 1, 0.1, 1.0, 1e-6).release(LabelledPoints(9, points, labels), seeded(seed))
         assert 100 <= low <= 115
         assert 184 <= high <= 199
     none = LabelledPoints(9, points, np.zeros(len(points), dtype=np.int64))
-    assert RankRectangles(9, 1, 0.1, 1.0, 1e-6).release(none, Draws(KeyedNoise(0))) == ()
+    assert RankRectangles(9, 1, 0.1, 1.0, 1e-6).release(none, seeded(0)) == ()
 
 
 def test_losses_are_counted() -> None:
@@ -279,7 +270,7 @@ def test_losses_are_counted() -> None:
     assert (partition.loss, plan.loss) == (Approximate(5 * 10**8, 10**12), Approximate(15 * 10**8, 2 * 10**12))
     points = np.arange(2000, dtype=np.uint64).reshape(1000, 2) % 512
     database = LabelledPoints(9, points, (points[:, 0] < 300).astype(np.int64))
-    assert 0.3 < np.mean(inside(plan.release(database, Draws(KeyedNoise(1))), points)) <= 1
+    assert 0.3 < np.mean(rectangles.inside(plan.release(database, seeded(1)), points)) <= 1
 
 
 def test_the_plan_with_a_sanitizer() -> None:
@@ -287,7 +278,7 @@ def test_the_plan_with_a_sanitizer() -> None:
     generator, plan = np.random.default_rng(5), PartitionRectangles(QuantilePartition(Medians(0.5, 5), 32), 1, 0.1, 0.5)
     assert plan.loss == Approximate(10**9, 0)
     points = np.exp2(generator.random((200000, 1)) * 32).astype(np.uint64)
-    target = inside(((1000, 10**7),), points)
+    target = rectangles.inside(((1000, 10**7),), points)
     for seed in range(3):
-        learned = plan.release(LabelledPoints(32, points, target.astype(np.int64)), Draws(KeyedNoise(seed)))
-        assert 0 < np.mean(inside(learned, points) != target) <= 0.1
+        learned = plan.release(LabelledPoints(32, points, target.astype(np.int64)), seeded(seed))
+        assert 0 < np.mean(rectangles.inside(learned, points) != target) <= 0.1

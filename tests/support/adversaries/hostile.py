@@ -121,8 +121,7 @@ class DoubleGRR(FiniteChannel):  # k-ary randomized response in doubles, which t
 
     def weight(self, reports: Ints, values: Ints, cells: Ints) -> Words:
         other = int((1 - self.truth) / (self.k - 1) * 2.0**32)
-        weights: Words = np.where(reports == values, np.uint64(2**32 - (self.k - 1) * other), np.uint64(other))
-        return weights
+        return np.asarray(np.where(reports == values, np.uint64(2**32 - (self.k - 1) * other), np.uint64(other)))
 
     def estimate(self, tally: Tally) -> Estimate:
         return Estimate(tally.counts[0] / tally.n, np.zeros(self.k), tally.n)
@@ -176,8 +175,7 @@ class Mutable(BinaryRR):  # has a parameter that anybody can change
 class Understated(GRR):  # declares more noise than there is
     def weight(self, reports: Ints, values: Ints, cells: Ints) -> Words:
         other = np.uint64(self.total // self.k)
-        weights: Words = np.where(reports == values, np.uint64(self.total) - np.uint64(self.k - 1) * other, other)
-        return weights
+        return np.asarray(np.where(reports == values, np.uint64(self.total) - np.uint64(self.k - 1) * other, other))
 
 
 class BareEntry(Hadamard):  # of the built-in class, but what is randomized is the symbol's first bit where the row is the last
@@ -218,8 +216,7 @@ class Swaps(GRR):  # counts the reports of the first two symbols as each other's
 
 class Rejects(GRR):  # calls reports of the last symbol impossible, so that they are not counted
     def possible(self, reports: Words) -> Bools:
-        possible: Bools = reports < self.k - 1
-        return possible
+        return np.asarray(reports < self.k - 1)
 
 
 class OtherLaw(BinaryRR):  # draws tallies without noise where nobody is asked one by one
@@ -243,8 +240,7 @@ class Tabled(GRR):  # looks reports up in a table that it makes when it is first
 
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
         step = np.minimum(words // words.dtype.type(self.other), self.k - 1).astype(np.int64)
-        told: Words = self.shifted[values.astype(np.int64), step].astype(self.report_dtype)
-        return told
+        return np.asarray(self.shifted[values.astype(np.int64), step].astype(self.report_dtype))
 
 
 class OwnBits(OUE):  # bits from the right end of the words' order: 1 for the words above

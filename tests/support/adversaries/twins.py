@@ -12,9 +12,7 @@ from local_dp.learners.rules import AllOf, Conjunctions, DecisionLists, Literal,
 from local_dp.oracles.statistical.oracles import StatisticalQuery
 
 
-class LaxConjunctions(Conjunctions):
-    """Keeps literals with six times the violations."""
-
+class LaxConjunctions(Conjunctions):  # keeps literals with six times the violations
     def algorithm(self) -> Nonadaptive[StatisticalQuery, float, AllOf]:
         right = super().algorithm()
         most = 6 * self.tolerance / 2
@@ -23,32 +21,24 @@ class LaxConjunctions(Conjunctions):
         )
 
 
-class PositiveStumps(Stumps):
-    """Never takes a negation."""
-
+class PositiveStumps(Stumps):  # never takes a negation
     def algorithm(self) -> Nonadaptive[StatisticalQuery, float, Stump]:
         return Nonadaptive(super().algorithm().queries, lambda answers: Stump(Literal(int(np.argmax(answers)))))
 
 
-class ShiftedThresholds(Thresholds):
-    """One point too low."""
-
+class ShiftedThresholds(Thresholds):  # one point too low
     def algorithm(self) -> Nonadaptive[StatisticalQuery, float, AtLeast]:
         right = super().algorithm()
         return Nonadaptive(right.queries, lambda answers: AtLeast(right.decode(answers).threshold - 1))
 
 
-class EvenBayes(NaiveBayes):
-    """Takes both labels for equally likely."""
-
+class EvenBayes(NaiveBayes):  # takes both labels for equally likely
     def algorithm(self) -> Nonadaptive[StatisticalQuery, float, BayesRule]:
         right = super().algorithm()
         return Nonadaptive(right.queries, lambda answers: replace(right.decode(answers), prior=0.5))
 
 
-class Uncorrelated(LinearRegression):
-    """Leaves out the mixed moments."""
-
+class Uncorrelated(LinearRegression):  # leaves out the mixed moments
     def algorithm(self) -> Nonadaptive[StatisticalQuery, float, LinearModel]:
         right = super().algorithm()
         mixed = [query.query.params()["factors"] for query in right.queries]
@@ -56,9 +46,7 @@ class Uncorrelated(LinearRegression):
         return Nonadaptive(right.queries, lambda answers: right.decode(tuple(answer * kept for answer, kept in zip(answers, keep, strict=True))))
 
 
-class LaxLists(DecisionLists):
-    """Calls a literal pure with six times the mistakes."""
-
+class LaxLists(DecisionLists):  # calls a literal pure with six times the mistakes
     def _best(self, candidates: list[Literal | None], mass: np.ndarray) -> Rule:
         return replace(self, slack=6 * self.slack)._right(candidates, mass)
 
@@ -66,24 +54,18 @@ class LaxLists(DecisionLists):
         return super()._best(candidates, mass)
 
 
-class HastyPerceptron(Perceptron):
-    """Moves once: the average of the examples."""
-
+class HastyPerceptron(Perceptron):  # moves once: the average of the examples
     @property
     def rounds(self) -> int:
         return 2
 
 
-class ContentPerceptron(Perceptron):
-    """Stops at six times the mistakes."""
-
+class ContentPerceptron(Perceptron):  # stops at six times the mistakes
     def algorithm(self) -> Adaptive[StatisticalQuery, float, Halfspace]:
         return replace(Perceptron(d=self.d, gamma=self.gamma), alpha=min(0.99, 6 * self.alpha)).algorithm()
 
 
-class WholeMeans(KMeans):
-    """Forgets to divide by the share of the cluster."""
-
+class WholeMeans(KMeans):  # forgets to divide by the share of the cluster
     def _play(self) -> Play[StatisticalQuery, float, Any]:
         inner = super()._play()
         try:

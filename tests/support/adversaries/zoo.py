@@ -22,8 +22,7 @@ from local_dp.tallies import Estimate, Tally
 
 def either(first: Bools, one: Words | Ints, other: Words) -> Words:
     """One report where it comes first, and the other one elsewhere."""
-    chosen: Words = np.where(first, one, other).astype(other.dtype)
-    return chosen
+    return np.asarray(np.where(first, one, other).astype(other.dtype))
 
 
 class Stateful(BinaryRR):  # reports the truth at every third call

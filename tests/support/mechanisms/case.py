@@ -12,8 +12,7 @@ import numpy as np
 
 from local_dp.arrays import Counts
 from local_dp.curator.counts import ColumnCounts, NoisyCounts
-from local_dp.curator.laws import SmallDatabases, hockey_stick
-from local_dp.curator.mechanism import Law, Mechanism, Neighbours
+from local_dp.curator.mechanism import Law, Mechanism, Neighbours, SmallDatabases, hockey_stick
 from local_dp.curator.multisets import LabelledMultiset, Multiset
 from local_dp.draws import Draws
 from local_dp.loss import ATTO, Approximate, Loss, Pure, exp_epsilon
@@ -193,7 +192,6 @@ ELSEWHERE = {
     "marginals/test_pairs": "PairGaussian WeightedMonomials",
     "oracle_efficient/test_robust": "RobustRelease",
     "query_release/test_answers": "BoundedRange GaussianAnswers GaussianMarginal LaplaceAnswers Mwem",
-    "reductions/test_reductions": "Amplified MediansByLabel",
     "sanitizers/test_medians": "DyadicTree NoisyHistogram",
     "sanitizers/test_san": "PrintedSanPoints PrintedSanThresholds SanPoints SanThresholds",
     "selection/test_quasi_concave": "PrintedChoosing",

@@ -1,4 +1,4 @@
-"""Cases of `local_dp/curator/points` and `local_dp/curator/labels`."""
+"""Cases of `local_dp/curator/points`."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -8,9 +8,20 @@ from typing import Any
 import numpy as np
 
 from local_dp.arrays import Bools, Naturals
-from local_dp.curator.labels.private import ConceptClass, Intervals, LabelPrivateLearner, ListedClass, SemiPrivateLearner, Thresholds
 from local_dp.curator.multisets import LabelledMultiset, Multiset
-from local_dp.curator.points.learner import BucketClass, BucketPointLearner, PointLearner, ProperPointLearner, leading_point
+from local_dp.curator.points.learner import (
+    BucketClass,
+    BucketPointLearner,
+    ConceptClass,
+    Intervals,
+    LabelPrivateLearner,
+    ListedClass,
+    PointLearner,
+    ProperPointLearner,
+    SemiPrivateLearner,
+    Thresholds,
+    leading_point,
+)
 from local_dp.curator.selection.stable import Lead
 from local_dp.draws import Draws
 from local_dp.loss import Pure

@@ -19,7 +19,7 @@ from tests.support.mechanisms.case import EDGES, Case, Twin, graph, points, wron
 FIVE: list[Any] = [(0,), (1,), (3,), (6,), (7,)]
 
 
-Untested = wrong(ProposedMedian, threshold=lambda own, right: right // 2)
+Untested = wrong(ProposedMedian, margin=lambda own, right: right // 2)
 NoMargin = wrong(NoisyLocalTriangles, margin=lambda own, right: 0)
 
 

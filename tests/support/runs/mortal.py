@@ -15,9 +15,8 @@ from local_dp.oracles.local.asked import Cohort, LocalQuery
 from local_dp.queries.tables import Question
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.server.coordinator import Coordinator
-from local_dp.server.journal import Journal
 from local_dp.server.members import filters as server_filters
-from local_dp.server.remote import RemoteOracle
+from local_dp.server.remote import Journal, RemoteOracle
 from local_dp.tallies import Tally
 from local_dp.wire import Request, decode, encode
 from tests.support.inputs.builders import PATIENT, RUN, SEED, role, yes_records

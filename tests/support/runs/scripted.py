@@ -1,4 +1,4 @@
-"""Draws from words that a test has written down, so that it can try them all."""
+"""Draws from words that a test has written down, so that it can try them all, and from the words of a seed."""
 
 from collections.abc import Sequence
 
@@ -21,3 +21,8 @@ class Script(Draws):
             raise IndexError(count - len(self._left))
         words, self._left = self._left[:count], self._left[count:]
         return np.array(words, dtype=np.uint64)
+
+
+def seeded(seed: int) -> Draws:
+    """Draws from the words of this seed."""
+    return Draws(KeyedNoise(seed))

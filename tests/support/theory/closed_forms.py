@@ -52,8 +52,7 @@ def mean_number(randomizer: Any, values: Ints, law: Floats) -> Floats:
 def by_its_table(randomizer: Any, values: Ints, law: Floats) -> Floats:
     """Of a law that brings no estimate of its own: the variance of what a report stands for."""
     reports = law @ (randomizer.weights / randomizer.total)[values]
-    variances: Floats = reports @ randomizer.stands**2 - (reports @ randomizer.stands) ** 2
-    return variances
+    return np.asarray(reports @ randomizer.stands**2 - (reports @ randomizer.stands) ** 2)
 
 
 def ones(randomizer: Any, values: Ints, law: Floats) -> Floats:
@@ -67,8 +66,7 @@ def lead_of_ones(randomizer: Any, values: Ints, law: Floats) -> Floats:
 
 def mean_vector(randomizer: Any, values: Ints, law: Floats) -> Floats:
     """Of rows on a lattice, in [-1, 1]."""
-    mean: Floats = law @ values / randomizer.steps
-    return mean
+    return np.asarray(law @ values / randomizer.steps)
 
 
 def ends(randomizer: Any, values: Ints, law: Floats) -> Floats:
@@ -84,8 +82,7 @@ def ends(randomizer: Any, values: Ints, law: Floats) -> Floats:
 def sign_means(randomizer: Any, values: Ints, law: Floats) -> Floats:
     """E[sign 1(symbol = j)]."""
     symbols = np.arange(1, randomizer.k + 1)
-    means: Floats = law @ (np.sign(values)[:, None] * (np.abs(values)[:, None] == symbols))
-    return means
+    return np.asarray(law @ (np.sign(values)[:, None] * (np.abs(values)[:, None] == symbols)))
 
 
 def prefix_sums(randomizer: Any, values: Ints, law: Floats) -> Floats:
@@ -99,8 +96,7 @@ def correlations(randomizer: Any, values: Ints, law: Floats) -> Floats:
 
 
 def holders(randomizer: Any, values: Ints, law: Floats) -> Floats:
-    shares: Floats = law @ randomizer.held[values]
-    return shares
+    return np.asarray(law @ randomizer.held[values])
 
 
 def keys(randomizer: Any, values: Ints, law: Floats) -> Floats:
@@ -141,8 +137,7 @@ def hybrid(randomizer: Any) -> Floats:
     mix, steps, places = randomizer.mix, randomizer.steps, np.arange(randomizer.steps + 1) / randomizer.steps
     bits: Floats = (response_gain(randomizer.epsilon) ** 2 - (2 * places - 1) ** 2) / 4
     windows = np.array([window_variance(float(np.exp(randomizer.epsilon)), steps, mix.window, x) for x in places.tolist()])
-    mixed: Floats = mix.share * windows + (1 - mix.share) * bits
-    return mixed
+    return np.asarray(mix.share * windows + (1 - mix.share) * bits)
 
 
 def gaussian(randomizer: Any) -> Floats:

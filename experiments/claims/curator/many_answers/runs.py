@@ -12,11 +12,11 @@ from scipy import special
 from local_dp.arrays import Counts, Floats
 from local_dp.curator.account import Account, ConcentratedAccount, TrustedOracle
 from local_dp.curator.intervals import Level
-from local_dp.curator.laws import SmallDatabases, epsilon_of, worst_transcripts
 from local_dp.curator.marginals.base import BinaryTable, Marginals
 from local_dp.curator.marginals.base import Errors as CellErrors
 from local_dp.curator.marginals.baselines import OneMarginal, PlainGaussian, independent, on_simplex
 from local_dp.curator.marginals.fourier import FourierGaussian, nearest_table
+from local_dp.curator.mechanism import SmallDatabases, epsilon_of, worst_transcripts
 from local_dp.curator.multisets import Multiset
 from local_dp.curator.query_release.counting import CountingQueries, GaussianAnswers, LaplaceAnswers, SmallDatabase, table
 from local_dp.curator.query_release.pmw import Answered, MultiplicativeWeights, Stream, Terms

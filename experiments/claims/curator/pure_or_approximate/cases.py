@@ -7,10 +7,20 @@ from typing import Any
 import numpy as np
 
 from local_dp.arrays import Counts, Ints
-from local_dp.curator.labels.private import Candidates, DichotomyLearner, LabelPrivateLearner, SemiPrivateLearner, Thresholds
 from local_dp.curator.mechanism import Mechanism
 from local_dp.curator.multisets import LabelledMultiset, Multiset
-from local_dp.curator.points.learner import AllPoints, BucketClass, BucketPointLearner, PointLearner, ProperPointLearner
+from local_dp.curator.points.learner import (
+    AllPoints,
+    BucketClass,
+    BucketPointLearner,
+    Candidates,
+    DichotomyLearner,
+    LabelPrivateLearner,
+    PointLearner,
+    ProperPointLearner,
+    SemiPrivateLearner,
+    Thresholds,
+)
 from local_dp.curator.selection.groups import Groups
 from local_dp.curator.thresholds.dyadic import DyadicThresholds
 from local_dp.curator.thresholds.learner import HardThreshold, PureThresholds, ThresholdLearner, hard_thresholds, random_target, tuned

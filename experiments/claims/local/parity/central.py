@@ -19,7 +19,7 @@ from local_dp.bounds.curator import (
     parity_success,
     plain_parity_examples,
 )
-from local_dp.curator.laws import SmallDatabases, epsilon_of
+from local_dp.curator.mechanism import SmallDatabases, epsilon_of
 from local_dp.curator.oracle_efficient.separated import Parities
 from local_dp.curator.parity import gf2
 from local_dp.curator.parity.learner import (

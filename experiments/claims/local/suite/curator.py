@@ -10,7 +10,7 @@ import numpy as np
 
 from local_dp.arrays import Ints
 from local_dp.curator.clipped import NoisySum
-from local_dp.curator.laws import SmallDatabases, epsilon_of
+from local_dp.curator.mechanism import SmallDatabases, epsilon_of
 from local_dp.domains import Domain, levels
 from local_dp.draws import Draws
 from local_dp.experiments.claims.local.suite.worst import Outcome
