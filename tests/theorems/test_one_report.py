@@ -31,7 +31,7 @@ from local_dp.records import Records
 from local_dp.tallies import Tally
 from local_dp.theorems import from_sq
 from local_dp.theorems.curated import PublicLearner, learner_from_one_way, one_way_from_learner
-from local_dp.two_party import OneWay, Problem, greater_or_equal
+from local_dp.two_party import OneWay, Problem
 from tests.support.inputs.worlds import NUMBERS, Biased, X
 
 TABLE = Records({"age": np.array([30, 40, 50]), "sick": np.array([1, 0, 1])})
@@ -137,7 +137,7 @@ def told(bits: int) -> OneWay[int, int]:
 
 def test_a_learner_makes_a_protocol() -> None:
     """By exact laws no good hypothesis is listed with at most `failure`, for every a, but not with another n's list; 60 lists err no more."""
-    n, problem = 8, greater_or_equal(NEEDLE)
+    n, problem = 8, NEEDLE
     law = PureThresholds(EPSILON_ONE_WAY).law(public(n).database)
     for a in range(1, 1 << BITS):
         sample = needle(BITS, a, n // 2, n // 2)
