@@ -11,6 +11,7 @@ from local_dp.bounds.tails import normal_quantile, normal_tail
 from local_dp.errors import InputError, LocalDPError
 from local_dp.experiments.lab.claim import ALPHA, Check
 from local_dp.interaction import run
+from local_dp.noise import stream_key
 from local_dp.oracles.local.oracles import AggregateOracle
 from local_dp.protocols.local_protocol import LocalProtocol
 
@@ -125,6 +126,11 @@ def reached_check(searches: Sequence[tuple[str, Search]]) -> Check:
     failures = [f"{name}: {search.failed}" for name, search in searches if isinstance(search, NoCount)]
     evidence = "; ".join(failures) or f"{len(searches)} searches"
     return Check("Every search for a least number of clients finds one", bool(searches) and not failures, evidence, ALPHA, "a success that is never reached")
+
+
+def own_seed(label: str, seed: int, d: int) -> int:
+    """The seed of one search, for its label and dimension."""
+    return int.from_bytes(stream_key(label, seed, d)[:8], "little")
 
 
 def exact_recovery(protocol: LocalProtocol[Any], epsilon: float, seed: int) -> Callable[[int, int], int]:

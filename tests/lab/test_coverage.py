@@ -14,7 +14,7 @@ from scipy import stats
 from local_dp.bounds.response import levelled_clients, rr_clients
 from local_dp.errors import InputError
 from local_dp.experiments.claims.local import occam, randomized_response
-from local_dp.experiments.claims.local.interaction import prefixes as interaction_prefixes
+from local_dp.experiments.claims.local.interaction import claim as interaction
 from local_dp.experiments.claims.local.randomized_response import WAYS, RandomizedResponse
 from local_dp.experiments.cli.inspect.experiment import Coverage
 from local_dp.experiments.lab import intervals
@@ -228,7 +228,7 @@ def narrowed(top: Sequence[float], bottom: Sequence[float]) -> Positive:
 
 
 TWINS: list[tuple[str, Any, str, Callable[..., Any]]] = [
-    ("interaction", interaction_prefixes, "ratio", narrowed),
+    ("interaction", interaction, "ratio", narrowed),
     ("occam", occam, "quantile", lambda values, share: (0.0, *np.quantile(values, [share - 0.027, share + 0.027]))),
     ("randomized-response", randomized_response, "about_log", lambda value, error: intervals.about_log(value, error, 0.8 * Z95)),
     ("randomized-response", randomized_response, "about", lambda value, error: intervals.about(value, error, 0.8 * Z95)),
@@ -246,7 +246,7 @@ def test_the_command_finds_intervals_that_are_too_narrow(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], name: str, home: Any, attribute: str, twin: Callable[..., Any]
 ) -> None:
     """Right intervals are all held by the command, at quick scale; four fifths of their width are not, and the exit code is 1."""
-    monkeypatch.setattr(interaction_prefixes, "_square_errors", pool)
+    monkeypatch.setattr(interaction, "_square_errors", pool)
     monkeypatch.setattr(occam, "POOLED", 300)
     monkeypatch.setattr(randomized_response, "POOLED", 2000)
     monkeypatch.setattr(randomized_response, "EXPERIMENT", RandomizedResponse({"randomized response": WAYS["randomized response"]}))

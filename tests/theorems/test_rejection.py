@@ -15,7 +15,7 @@ from local_dp.curator.account import Account, DeclaredAccount, TrustedOracle
 from local_dp.curator.clipped import NoisySum
 from local_dp.draws import Draws
 from local_dp.errors import RefusedError
-from local_dp.experiments.claims.local.local_to_sq import extremal
+from local_dp.experiments.claims.local.local_to_sq import claim as extremal
 from local_dp.interaction import Adaptive, Nonadaptive, Play, run
 from local_dp.loss import NANO, Approximate, Pure, approximate, nano_epsilon, split_epsilon
 from local_dp.noise import KeyedNoise

@@ -214,10 +214,8 @@ def _table(central: Rows[Central, Errors]) -> Table:
 
 
 def _local_table(local: Rows[Local, Errors]) -> Table:
-    rows = []
-    for p, m in local:
-        mean, root = float(np.mean(m.intervals)), math.sqrt(p.n)
-        rows.append((p.name, p.n, mean, mean / root, float(np.mean(m.thresholds)) / root, p.runs))
+    means = [(p, float(np.mean(m.intervals)), float(np.mean(m.thresholds)), math.sqrt(p.n)) for p, m in local]
+    rows = [(p.name, p.n, largest, largest / root, thresholds / root, p.runs) for p, largest, thresholds, root in means]
     return Table("largest errors of clients, in records", ("release", "n", "largest error, intervals", "by sqrt(n)", "thresholds by sqrt(n)", "runs"), rows)
 
 

@@ -169,9 +169,11 @@ class Price(Experiment[Point, Measurement]):
         composed, transcripts, privacy = of_kind(measurements, Rules), of_kind(measurements, Transcripts), of_kind(measurements, Privacy)
         normal, errors = of_kind(measurements, Normal), of_kind(measurements, Errors)
         largest = {(p.name, p.k): m for p, m in errors}
-        tables = [_rules_table(composed), _errors_table(errors)]
+        by_rule = [(rule, p.answers, m.epsilons[rule]) for rule in rules.RULES for p, m in composed]
+        costs = Table(f"the loss of k answers of epsilon {EACH:g}, delta {DELTA:g}", ("rule", "answers", "epsilon"), by_rule)
+        tables = [costs, _errors_table(errors)]
         title, axis = f"What k answers of epsilon {EACH:g} cost", "epsilon beside delta 1e-6"
-        drawn = curves((rule, k, epsilon) for rule, k, epsilon in tables[0].rows)
+        drawn = curves(by_rule)
         bound = curve(BOUND, ((k, least_error(k, EPSILON)) for k in COUNTS), "bound")
         medians = [*curves((p.name, p.k, *m.median) for p, m in errors), bound]
         figures = [
@@ -275,11 +277,6 @@ def _check_errors(median: dict[tuple[str, int], float]) -> list[Check]:
             f"nothing {nothing:.0f}, K-norm {pure:.0f}, Gaussian {some:.0f}",
         ),
     ]
-
-
-def _rules_table(composed: Rows[Rules, Losses]) -> Table:
-    rows = [(rule, p.answers, m.epsilons[rule]) for rule in rules.RULES for p, m in composed]
-    return Table(f"the loss of k answers of epsilon {EACH:g}, delta {DELTA:g}", ("rule", "answers", "epsilon"), rows)
 
 
 def _errors_table(errors: Rows[Errors, Largest]) -> Table:

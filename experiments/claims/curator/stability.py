@@ -20,6 +20,7 @@ from local_dp.experiments.lab.findings import Rows, curves
 from local_dp.experiments.lab.statistics import Rate
 from local_dp.loss import ATTO, Approximate, Pure, approximate, nano_epsilon
 from local_dp.noise import KeyedNoise
+from local_dp.optimise import least_clients
 
 LOSSES = ((0.5, 1e-2), (1.0, 1e-3), (1.0, 1e-6), (0.1, 1e-3))
 TIMES = (0.5, 1.0, 1.5, 2.0, 2.5)  # the multiples of epsilon at which delta is computed
@@ -135,12 +136,7 @@ class Records:
 
 
 def _least_records(accepted: Callable[[int], float]) -> int:
-    """The least m with Pr[named] >= SUCCESS."""
-    low, high = 0, 1 << 14
-    while high - low > 1:
-        m = (low + high) // 2
-        low, high = (low, m) if _named(accepted, m) >= SUCCESS else (m, high)
-    return high
+    return least_clients(lambda m: _named(accepted, m) >= SUCCESS)
 
 
 def _named(accepted: Callable[[int], float], m: int) -> float:
@@ -203,7 +199,10 @@ class Stability(Experiment[Point, Enumerated | Least]):
             "Under neighbours that add or remove a record, the lead moves by one only, and the printed test would be right.",
             "The number of candidates appears nowhere: a domain of 2^65536 values costs no record more.",
         ]
-        return Finding(checks, [spent, _records_table(records)], [figure], notes, headline=_headline(privacy, records))
+        title = f"records that name a point of probability {SHARE:g} with probability {SUCCESS:.0%}"
+        columns = ("epsilon", "delta", "records, repaired test", "records, best test", "named in runs of the best [95 %]")
+        named = Table(title, columns, [(p.epsilon, p.delta, m.repaired, m.best, str(m.named)) for p, m in records])
+        return Finding(checks, [spent, named], [figure], notes, headline=_headline(privacy, records))
 
 
 def _headline(privacy: Rows[Privacy, Enumerated], records: Rows[Records, Least]) -> str:
@@ -224,12 +223,6 @@ def _check_form(form: str, rows: Rows[Privacy, Enumerated]) -> Check:
         return every(statement, zip((m.deltas[ONCE] > 10 * p.delta for p, m in rows), texts, strict=True), also=all(twice))
     reached = (0.99 * p.delta <= m.deltas[ONCE] <= p.delta * (1 + 1e-9) for p, m in rows)
     return every(f"the {form} test has its delta at its epsilon, and reaches it", zip(reached, texts, strict=True))
-
-
-def _records_table(records: Rows[Records, Least]) -> Table:
-    rows = [(p.epsilon, p.delta, m.repaired, m.best, str(m.named)) for p, m in records]
-    columns = ("epsilon", "delta", "records, repaired test", "records, best test", "named in runs of the best [95 %]")
-    return Table(f"records that name a point of probability {SHARE:g} with probability {SUCCESS:.0%}", columns, rows)
 
 
 EXPERIMENT = Stability()

@@ -17,10 +17,9 @@ from local_dp.experiments.lab.chapters import FRONTIER
 from local_dp.experiments.lab.checks import every, measured, within
 from local_dp.experiments.lab.claim import Check, Experiment, Figure, Finding, Scale, Table, curve, of_kind
 from local_dp.experiments.lab.findings import Rows
-from local_dp.experiments.lab.minimal_clients import exact_recovery
+from local_dp.experiments.lab.minimal_clients import exact_recovery, own_seed
 from local_dp.experiments.lab.statistics import Rate
 from local_dp.hardness.transcripts import WorstProtocols, cut_distances, cut_inputs, random_protocol, transcript_laws
-from local_dp.noise import stream_key
 from local_dp.protocols.parity.parity import ParityHalving
 
 EPSILON, SUCCESS, VARIATION = 1.0, 0.9, 0.1
@@ -163,8 +162,8 @@ class Halving:
 
     def measure(self, seed: int) -> Recovery:
         clients = parity_halving_clients(self.d, EPSILON, 1 - SUCCESS)
-        own_seed = int.from_bytes(stream_key("asking again", seed, self.d)[:8], "little")
-        return Recovery(clients, exact_recovery(ParityHalving(d=self.d), EPSILON, own_seed)(clients, self.trials))
+        own = own_seed("asking again", seed, self.d)
+        return Recovery(clients, exact_recovery(ParityHalving(d=self.d), EPSILON, own)(clients, self.trials))
 
 
 Point: TypeAlias = Drawn | Worst | Curator | Person | Laws | Halving

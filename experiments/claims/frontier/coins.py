@@ -35,13 +35,11 @@ Counts = dict[str, dict[int, Positive]]  # people by design and k
 
 @dataclass(frozen=True)
 class Errors:
-    """False alarms and misses at the stated threshold, and the least mean of both at any threshold, for each number of clients."""
-
-    clients: list[int]
+    clients: list[int]  # as many as each figure below
     predicted: int
-    alarms: list[float]
-    misses: list[float]
-    least: list[float]
+    alarms: list[float]  # false ones, at the stated threshold
+    misses: list[float]  # at that threshold
+    least: list[float]  # the mean of both errors, at the best threshold
 
 
 @dataclass(frozen=True)

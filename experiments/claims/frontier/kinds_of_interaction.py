@@ -265,6 +265,7 @@ class KindsOfInteraction(Experiment[Point, Measurement]):
         counts: Counts = {p.way: (m.search, m.predicted) for p, m in searches if isinstance(m.search, ClientCount)}
         table, figures = _table(counts), [_figure_over_rounds(counts), _figure_over_levels(counts)]
         crossed = [(f"{p.way.name}, k = {p.way.k}", m.crossing if isinstance(m, Seen) else m) for p, m in users]
+        parts = {str(way): least_count(count) / predicted for way, (count, predicted) in counts.items()}
         answers = {True: "answered", False: "refused"}
         rows = [(p.rounds, m.together, str(Fraction(m.alone) ** p.rounds), answers[m.session], answers[m.sum]) for p, m in losses]
         columns = ("rounds", "largest ratio of all transcripts", "by the sum of Definition 4.4", "a session within epsilon", "the sum within epsilon")
@@ -277,7 +278,7 @@ class KindsOfInteraction(Experiment[Point, Measurement]):
             *(cross_check_shown(name, crossing) for name, crossing in crossed),
             _check_names({p.way.name: m for p, m in users}),
             reached_check([(str(p.way), m.search) for p, m in searches]),
-            _check_predicted(counts),
+            measured(f"The closed forms predict the counts, within {SLACK:.0%} (in units of the prediction)", parts, 1 - SLACK, 1 + SLACK),
             *_check_counts(counts),
             *_check_rounds(counts),
             figure_check(figures, table),
@@ -312,11 +313,6 @@ def _check_names(users: dict[str, Seen | Refusal]) -> Check:
     right = {way: (NAMES.get(way, "non-interactive"), models[NAMES.get(way, "non-interactive")], EPSILON) for way in WAYS}
     statement = f"Each way is of its stated kind, as the server saw it, and nobody spends more than {EPSILON:g}"
     return Check(statement, seen == right, ", ".join(f"{way}: {interaction}, {model}" for way, (interaction, model, _) in seen.items()))
-
-
-def _check_predicted(counts: Counts) -> Check:
-    parts = {str(way): least_count(count) / predicted for way, (count, predicted) in counts.items()}
-    return measured(f"The closed forms predict the counts, within {SLACK:.0%} (in units of the prediction)", parts, 1 - SLACK, 1 + SLACK)
 
 
 def _check_counts(counts: Counts) -> list[Check]:

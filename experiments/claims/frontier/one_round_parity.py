@@ -20,9 +20,8 @@ from local_dp.experiments.lab.claim import Check, Experiment, Figure, Finding, S
 from local_dp.experiments.lab.cross_check import CrossCheck, Crossing, Refusal, cross_check, cross_check_shown, exact_trial
 from local_dp.experiments.lab.findings import Rows
 from local_dp.experiments.lab.intervals import wilson
-from local_dp.experiments.lab.minimal_clients import ClientCount, NoCount, Search, exact_recovery, measured_clients, reached_check
+from local_dp.experiments.lab.minimal_clients import ClientCount, NoCount, Search, exact_recovery, measured_clients, own_seed, reached_check
 from local_dp.experiments.lab.statistics import Rate, least_count
-from local_dp.noise import stream_key
 from local_dp.protocols.local_protocol import LocalProtocol, find_protocol
 
 EPSILON, TARGET = 1.0, 0.9
@@ -72,16 +71,9 @@ def guess(kind: str, d: int) -> int:
     return FORMULAS[kind](d, EPSILON, 1 - TARGET)
 
 
-def _seed(kind: str, of: str | None, seed: int, d: int) -> int:
-    """A seed of the point's own."""
-    return int.from_bytes(stream_key(f"one round parity {kind} {of}", seed, d)[:8], "little")
-
-
 @dataclass(frozen=True)
 class Information:
-    """Nats about a parity, at most."""
-
-    best: float  # of all channels
+    best: float  # of all channels, in nats about a parity
     random: float  # of some random ones
     deny: float  # by naming a suspect
     support: float  # by naming a parity that agrees
@@ -96,7 +88,7 @@ class Channels:
     epsilon: float
 
     def measure(self, seed: int) -> Information:
-        d, epsilon, generator = self.d, self.epsilon, np.random.default_rng([_seed("channels", None, seed, self.d)])
+        d, epsilon, generator = self.d, self.epsilon, np.random.default_rng([own_seed("one round parity channels None", seed, self.d)])
         drawn = (parity.random_channel(d, epsilon, int(generator.integers(2, 4 << d)), generator) for _ in range(CHANNELS))
         return Information(
             parity.best_parity_information(d, epsilon),
@@ -116,7 +108,7 @@ class Count:
     trials: int
 
     def measure(self, seed: int) -> Search:
-        success = exact_recovery(protocol_of(self.kind, self.d), EPSILON, _seed(self.kind, None, seed, self.d))
+        success = exact_recovery(protocol_of(self.kind, self.d), EPSILON, own_seed(f"one round parity {self.kind} None", seed, self.d))
         return measured_clients(success, guess(self.kind, self.d), target=TARGET, trials=self.trials, least=2 * self.d)
 
 
@@ -139,7 +131,7 @@ class AtBound:
     def measure(self, seed: int) -> Successes:
         n = math.ceil(parity_one_round_bound(self.d, EPSILON, TARGET))
         try:
-            recovery = exact_recovery(protocol_of(self.several, self.d), EPSILON, _seed("bound", self.several, seed, self.d))
+            recovery = exact_recovery(protocol_of(self.several, self.d), EPSILON, own_seed(f"one round parity bound {self.several}", seed, self.d))
             return Successes(n, recovery(n, self.trials), self.predicted(n))
         except LocalDPError as error:
             return Successes(n, 0, math.nan, str(error))
@@ -160,7 +152,7 @@ class Cross:
 
     def measure(self, seed: int) -> Crossing:
         protocol, clients = protocol_of(self.of, self.d), guess(self.of, self.d)
-        return cross_check(lambda: exact_trial(protocol, EPSILON, clients), _seed("cross", self.of, seed, self.d))
+        return cross_check(lambda: exact_trial(protocol, EPSILON, clients), own_seed(f"one round parity cross {self.of}", seed, self.d))
 
 
 Point: TypeAlias = Channels | Count | AtBound | Cross

@@ -56,13 +56,11 @@ def guaranteed_error(case: str, size: int, epsilon: float, n: int) -> float:
 
 @dataclass(frozen=True)
 class Excess:
-    """The 90 % quantile of the excess error with its 95 % interval, the proven alpha, and how many runs exceed that."""
-
-    quantile: float
+    quantile: float  # the 90 % quantile, with its 95 % interval
     low: float
     high: float
-    bound: float
-    failures: int
+    bound: float  # the proven alpha
+    failures: int  # runs above it
 
 
 @dataclass(frozen=True)
@@ -94,11 +92,9 @@ class Error:
 
 @dataclass(frozen=True)
 class Chosen:
-    """Runs with n examples that choose the best feature, and the exact probability of that."""
-
     n: int
-    successes: int
-    chance: float
+    successes: int  # runs with n examples that choose the best feature
+    chance: float  # of that, exactly
 
 
 @dataclass(frozen=True)
@@ -137,11 +133,9 @@ class Size:
 
 @dataclass(frozen=True)
 class Loss:
-    """The exact loss over all pairs of neighbours; how often each outcome of one database was drawn, and its law."""
-
-    loss: float
-    drawn: list[int]
-    law: list[float]
+    loss: float  # over all pairs of neighbours, exactly
+    drawn: list[int]  # how often each outcome of one database was
+    law: list[float]  # of these outcomes
 
 
 @dataclass(frozen=True)
@@ -169,8 +163,6 @@ Result: TypeAlias = Excess | Sizes | Loss
 
 
 class Occam(Experiment[Place, Result]):
-    """KLNRS Theorem 3.7, with sharper sizes."""
-
     name: ClassVar[str] = "occam"
     chapter: ClassVar[Chapter] = CURATOR_AND_ATTACKS
     title: ClassVar[str] = "Private Occam: whatever can be learned at all can be learned privately by a trusted curator"

@@ -39,10 +39,8 @@ MADE_UP = 1  # clients of the synthetic population whose law is taken: the law d
 
 @dataclass(frozen=True)
 class Planned:
-    """What the closed form asks for, for this population and for any, and the measured count."""
-
-    planned: int
-    any: int
+    planned: int  # by the closed form, for this population
+    any: int  # and for any population
     randomizer: str
     accuracy: float
     count: Search
@@ -75,8 +73,6 @@ Counted = list[tuple[Task, Planned, ClientCount]]
 
 
 class Planning(Experiment[Task, Planned]):
-    """Closed forms against measured counts."""
-
     name: ClassVar[str] = "planning"
     chapter: ClassVar[Chapter] = LOCAL_MODEL
     title: ClassVar[str] = "Planning: how many clients an accuracy takes"

@@ -76,10 +76,8 @@ class Users:
 
 @dataclass(frozen=True)
 class MeanSquare:
-    """The mean square of the error against the clients' own share, and its relative standard error."""
-
-    mean_square: float
-    relative_error: float
+    mean_square: float  # of the error against the clients' own share
+    relative_error: float  # its standard error, as a share of it
 
 
 @dataclass(frozen=True)

@@ -52,10 +52,8 @@ def queries(t: int, tau: float) -> Nonadaptive[StatisticalQuery, float, Answers]
 
 @dataclass(frozen=True)
 class Successes:
-    """Runs with every answer within tau, and the clients of a query."""
-
-    good: int
-    clients: int
+    good: int  # runs with every answer within tau
+    clients: int  # of a query
 
 
 @dataclass(frozen=True)
@@ -164,12 +162,10 @@ def _variance(reports: Floats) -> tuple[float, float]:
 
 @dataclass(frozen=True)
 class Costs:
-    """The mean square error of an answer, and that of the sum of t answers over t, which is larger if their errors go together; with standard errors."""
-
-    mean_square: float
-    error: float
-    sum_square: float
-    sum_error: float
+    mean_square: float  # the mean square error of an answer
+    error: float  # its standard error
+    sum_square: float  # of the sum of t answers over t: larger if their errors go together
+    sum_error: float  # its standard error
     spent: float
 
 

@@ -92,12 +92,10 @@ class Setting:
 
 @dataclass(frozen=True)
 class Verified:
-    """The checker's verdict on a certificate, and how many of its forgeries it accepts."""
-
-    valid: bool
+    valid: bool  # the checker's verdict on a certificate
     statement: str
-    forgeries: int
-    forgeries_accepted: int
+    forgeries: int  # of the certificate
+    forgeries_accepted: int  # by the checker
 
 
 def _verified(certificate: dict[str, Any], *others: dict[str, Any]) -> Verified:
@@ -131,10 +129,8 @@ def _targets(d: int, count: int, seed: int) -> list[Concept]:
 
 @dataclass(frozen=True)
 class Certified:
-    """Settings of one learner, and the verdicts on its certificate."""
-
     settings: list[Setting]
-    check: Verified
+    check: Verified  # of the certificate
     certificate: dict[str, Any]
 
 
@@ -156,9 +152,7 @@ class Printed:
 
 @dataclass(frozen=True)
 class Wins:
-    """How many of the concepts are learnt, by the bias of the answers."""
-
-    wins: dict[str, int]
+    wins: dict[str, int]  # concepts that are learnt, by the bias of the answers
 
 
 @dataclass(frozen=True)
@@ -179,10 +173,8 @@ class Biased:
 
 @dataclass(frozen=True)
 class Sides:
-    """A learner just below its threshold and at it, and the verdicts on its certificate."""
-
-    settings: list[Setting]
-    check: Verified
+    settings: list[Setting]  # just below the threshold and at it
+    check: Verified  # of the certificate at it
 
 
 @dataclass(frozen=True)
@@ -224,11 +216,9 @@ class Sweep:
 
 @dataclass(frozen=True)
 class Learnt:
-    """How many concepts are learnt, and the verdicts on the certificate of an oracle whose queries are fixed in advance."""
-
-    wins: int
+    wins: int  # concepts that are learnt
     queries: int
-    check: Verified | None
+    check: Verified | None  # of the certificate of an oracle whose queries are fixed in advance
 
 
 @dataclass(frozen=True)
@@ -252,8 +242,6 @@ Result: TypeAlias = Certified | Wins | Sides | Settings | Learnt
 
 
 class Theorem51(Experiment[Place, Result]):
-    """Points: the bent learner against the midpoint and the biased oracles, the matching family at its threshold, other learners, the adaptive learner."""
-
     name: ClassVar[str] = "theorem-5.1"
     chapter: ClassVar[Chapter] = LOCAL_MODEL
     title: ClassVar[str] = "A published impossibility theorem, refuted by running the impossible learner, and repaired"
@@ -281,10 +269,29 @@ class Theorem51(Experiment[Place, Result]):
         settings = [setting for _, m in (*printed, *thresholds, *sweep) for setting in m.settings]
         verified = [m.check for _, m in (*printed, *thresholds, *rounds) if m.check]
         checks = [_refuted(printed, biased), _lost(printed, biased), _bounded(settings), _tight(thresholds)]
-        checks += [_certified(verified), _interactive(rounds), intervals_check()]
+        checks += [
+            _certified(verified),
+            every(
+                "With two rounds, d + 1 queries at nine tenths of the tolerance 1/(2d) learn every concept against the same oracle",
+                ((m.wins == 2 << p.d, f"{m.wins:,} of {2 << p.d:,} at d = {p.d}") for p, m in rounds),
+            ),
+            intervals_check(),
+        ]
+        tables = [
+            Table(
+                "The bent learner against the midpoint oracle",
+                ("d", "queries asked", "queries the printed theorem demands", "tolerance 2^(-2d/3)", "success", "what the certificate proves"),
+                [(s.d, s.q + s.d, 2**s.d - 1, s.tau, s.success, m.check.statement) for _, m in printed for s in m.settings],
+            ),
+            Table(
+                "The bent learner when every answer is wrong by the whole tolerance",
+                ("d", *BIASES),
+                [(p.d, *(f"{m.wins[name]} of {BIASED_TARGETS}" for name in BIASES)) for p, m in biased],
+            ),
+        ]
         certificates = {f"certificate bent d {p.d}": m.certificate for p, m in printed}
         figures = [_frontier_figure(printed, thresholds), _success_figure(sweep)]
-        return Finding(checks, [_printed_table(printed), _biased_table(biased)], figures, [_NOTE], certificates, headline=_headline(printed, settings))
+        return Finding(checks, tables, figures, [_NOTE], certificates, headline=_headline(printed, settings))
 
 
 _NOTE = (
@@ -356,24 +363,6 @@ def _certified(verified: list[Verified]) -> Check:
         bool(verified) and valid == len(verified) and forged > 0 == accepted,
         f"{valid} of {len(verified)} certificates verified; {accepted} of {forged} forgeries accepted",
     )
-
-
-def _interactive(rounds: Rows[TwoRounds, Learnt]) -> Check:
-    return every(
-        "With two rounds, d + 1 queries at nine tenths of the tolerance 1/(2d) learn every concept against the same oracle",
-        ((m.wins == 2 << p.d, f"{m.wins:,} of {2 << p.d:,} at d = {p.d}") for p, m in rounds),
-    )
-
-
-def _printed_table(printed: Rows[Printed, Certified]) -> Table:
-    rows = [(s.d, s.q + s.d, 2**s.d - 1, s.tau, s.success, m.check.statement) for _, m in printed for s in m.settings]
-    columns = ("d", "queries asked", "queries the printed theorem demands", "tolerance 2^(-2d/3)", "success", "what the certificate proves")
-    return Table("The bent learner against the midpoint oracle", columns, rows)
-
-
-def _biased_table(biased: Rows[Biased, Wins]) -> Table:
-    rows = [(p.d, *(f"{m.wins[name]} of {BIASED_TARGETS}" for name in BIASES)) for p, m in biased]
-    return Table("The bent learner when every answer is wrong by the whole tolerance", ("d", *BIASES), rows)
 
 
 def _frontier_figure(printed: Rows[Printed, Certified], thresholds: Rows[Threshold, Sides]) -> Figure:

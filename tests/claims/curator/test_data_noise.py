@@ -22,15 +22,14 @@ def bold(epsilon: float) -> CauchyNoise:
 
 LOSS, DELTA = "loss is at most epsilon", ("keep to delta",)
 GAINS = ("times smaller than by published ones", "errs about as much", "the median error of a ladder")
+LOUD = {"add": lambda noise, value, s, draws: ADD(noise, value, 5 * s // 4, draws)}
 TWINS = [
     Twin("local sensitivity for smooth", CauchyNoise, {"scale": LocalNoise.scale}, (Small,), (LOSS,)),
     Twin("a larger shift", CauchyNoise, {"exact": bold}, (Price, Small), ("constants cost epsilon", LOSS)),
     Twin("a proposal that nearly always answers", Proposed, {"threshold": 0}, (Delta,), DELTA),
     Twin("a noisy sensitivity that is too low half of the time", NoisyLocalTriangles, {"margin": 0}, (Delta,), DELTA),
     Twin("rungs that do not widen", Triangles, {"within": lambda local, distance: LADDER(local, 0)}, (Delta,), ("the ladder",)),
-    Twin(
-        "a quarter more noise", CauchyNoise, {"add": lambda noise, value, s, draws: ADD(noise, value, 5 * s // 4, draws)}, (Medians,), ("within their scale",)
-    ),
+    Twin("a quarter more noise", CauchyNoise, LOUD, (Medians,), ("within their scale",)),
     Twin("published constants for exact", CauchyNoise, {"exact": CauchyNoise.published}, (Medians, Counts), GAINS),
 ]
 

@@ -21,6 +21,7 @@ pytestmark = pytest.mark.long
 QUICK, WITHIN = Quick(EXPERIMENT), ConcentratedRounds.within
 AWAY = {"moved": lambda weights, counted, share, step: moved(weights, counted, 1.0 - (share > weights[counted].sum()), step)}
 BOLD = {"_terms": lambda k, share: Terms.for_stream(Stream(RECORDS, 256, k), BUDGET, share=share / 100)}
+POOR = {"within": lambda rho, rounds: WITHIN(type(rho)(rho.atto_rho // 100), rounds)}
 STAYING = tuple(f"in rho beats {name}" for name in ("histogram", "Gaussian", "product"))
 QUERIES, MARGINALS = Queries(1000, 12), AllMarginals(5000, 12, 12)  # of the points, those to be measured again
 TWINS = [
@@ -31,13 +32,7 @@ TWINS = [
     Twin("a halted run that claims all", Answered, {"answered": 1.0}, (QUERIES,), ("halts, and says so",)),
     Twin("noise of one answer on all", counting, {"moved": lambda queries: 1}, (Queries(2000, 12),), ("grows as sqrt(k)",)),
     Twin("MWEM that learns nothing", Weights, {"move": lambda weights, columns, shares: None}, (MARGINALS,), STAYING),
-    Twin(
-        "a hundredth of the budget",
-        ConcentratedRounds,
-        {"within": lambda rho, rounds: WITHIN(type(rho)(rho.atto_rho // 100), rounds)},
-        (MARGINALS,),
-        ("in rho beats MWEM, pure",),
-    ),
+    Twin("a hundredth of the budget", ConcentratedRounds, POOR, (MARGINALS,), ("in rho beats MWEM, pure",)),
     Twin("terms that are too bold", runs, BOLD, (QUERIES,), ("alpha to 1.1 alpha",)),
 ]
 test_shown, test_wrong_twins_are_not_shown = QUICK.tests(TWINS, next(place for place, point in enumerate(QUICK.points) if isinstance(point, Queries)))

@@ -20,45 +20,20 @@ def square(of: Any) -> dict[str, Any]:
     return {"variance": property(lambda counts: least_variance(of(counts.k), counts.loss))}
 
 
+CUBE, NARROW = {"_radius": lambda k, nano: RADIUS(k, 2 * nano)}, {"_radius": lambda k, nano: RADIUS(k, nano * 10 // 11)}
+EACH = {"noise": lambda counts, draws: LaplaceCounts(counts.k, counts.epsilon).noise(draws)}
+WIDE = {"noise": lambda counts, draws: rounded_normals(draws, counts.variance * 121 // 100, counts.k)}
+FOR_ONE, TRIPLE = {"step": property(lambda counts: Fraction(counts.loss.nano))}, {"step": property(lambda counts: 3 * STEP.__get__(counts))}
+LAW = ("has the mean", "closed forms that often")
 TWINS = [
     Twin("adding up for the exact price", rules.RULES, {"exact": rules.RULES["basic"]}, (Rules,), ("sqrt(k), where adding up",)),
     Twin("99 % of the delta", rules, {"delta": lambda losses, epsilon: 0.99 * delta(losses, epsilon)}, (Transcripts,), ("no price is lower",)),
-    Twin(
-        "half the noise of the cube: another law, less error than is possible",
-        counts,
-        {"_radius": lambda k, nano: RADIUS(k, 2 * nano)},
-        (K_NORM,),
-        ("has the mean", "closed forms that often"),
-    ),
-    Twin(
-        "noise on each count for the cube: far above the bound",
-        KNormCounts,
-        {"noise": lambda counts, draws: LaplaceCounts(counts.k, counts.epsilon).noise(draws)},
-        (K_NORM,),
-        ("has the mean", "closed forms that often"),
-    ),
-    Twin("a tenth more noise of the cube", counts, {"_radius": lambda k, nano: RADIUS(k, nano * 10 // 11)}, (K_NORM,), ("has the mean",)),
-    Twin(
-        "a tenth more normal noise",
-        GaussianCounts,
-        {"noise": lambda counts, draws: rounded_normals(draws, counts.variance * 121 // 100, counts.k)},
-        (GAUSSIAN,),
-        ("has the mean",),
-    ),
-    Twin(
-        "noise for one count on each: it costs k epsilon, and errs less than is possible",
-        LaplaceCounts,
-        {"step": property(lambda counts: Fraction(counts.loss.nano))},
-        (LAPLACE,),
-        ("keeps to its loss", "noise on each count no less"),
-    ),
-    Twin(
-        "three times the step of the optimal composition",
-        ComposedLaplaceCounts,
-        {"step": property(lambda counts: 3 * STEP.__get__(counts))},
-        (COMPOSED,),
-        ("keeps to its loss", "less than half of Laplace noise"),
-    ),
+    Twin("half the noise of the cube: another law, less error than is possible", counts, CUBE, (K_NORM,), LAW),
+    Twin("noise on each count for the cube: far above the bound", KNormCounts, EACH, (K_NORM,), LAW),
+    Twin("a tenth more noise of the cube", counts, NARROW, (K_NORM,), LAW[:1]),
+    Twin("a tenth more normal noise", GaussianCounts, WIDE, (GAUSSIAN,), LAW[:1]),
+    Twin("noise for one count on each", LaplaceCounts, FOR_ONE, (LAPLACE,), ("keeps to its loss", "noise on each count no less")),
+    Twin("three times the optimal step", ComposedLaplaceCounts, TRIPLE, (COMPOSED,), ("keeps to its loss", "less than half of Laplace noise")),
     Twin("one count that moves", GaussianCounts, square(lambda k: 1), (GAUSSIAN, Normal), ("Gaussian noise keeps to delta", "for a few counts")),
     Twin("a larger sensitivity", GaussianCounts, square(lambda k: k * math.isqrt(k)), (GAUSSIAN, Normal), ("grow as k", "than any")),
     Twin("no error", NoCounts, {"release": lambda nothing, database, draws: NoisyCounts(database.counts)}, (NOTHING,), ("answering half of them",)),

@@ -9,7 +9,7 @@ from local_dp.bounds.packing import point_records, pure_success, threshold_recor
 from local_dp.curator.points.learner import PointLearner
 from local_dp.curator.selection.exponential import ExponentialChoice
 from local_dp.curator.thresholds.learner import PureThresholds
-from local_dp.experiments.claims.curator.pure_or_approximate import cases, runs
+from local_dp.experiments.claims.curator.pure_or_approximate import runs
 from local_dp.experiments.claims.curator.pure_or_approximate.claim import EXPERIMENT, SIZES
 from local_dp.experiments.claims.curator.pure_or_approximate.runs import Learner, Least, Proven, Records, needle_success
 from local_dp.experiments.lab.claim import Finding, Regions
@@ -53,37 +53,17 @@ WEAK = {"point_records": lambda *arguments: point_records(*arguments) // 5, "thr
 TWICE = {"pure_success": lambda bits, epsilon, m, alpha: pure_success(bits, 2.5 * epsilon, m, alpha)}
 RATES = "releases are right as often"
 POINTS, THRESHOLDS = (f"proper learner of {of} of 2^{bits} needs less" for of, bits in SIZES.items())
+DOUBLED = {"choice": property(lambda learner: ExponentialChoice(2 * learner.epsilon))}
+DYADIC = {"DyadicThresholds": lambda bits, alpha, epsilon, delta: PureThresholds(epsilon)}
+THIRD = {"needle_success": lambda bits, m: needle_success(bits // 3, m)}
+CROSSES = "stable choice, proper, delta 1e-6 (points) takes more"
 TWINS = [
     Twin("runs at a quarter of the delta", PointLearner, SELDOM, (("points", "stable"),), (RATES,)),
-    Twin(
-        "twice the exponent",
-        PureThresholds,
-        {"choice": property(lambda learner: ExponentialChoice(2 * learner.epsilon))},
-        (("thresholds", "pure"),),
-        ("counted from its parts", RATES),
-    ),
-    Twin(
-        "the pure learner in the place of dyadic intervals",
-        cases,
-        {"DyadicThresholds": lambda bits, alpha, epsilon, delta: PureThresholds(epsilon)},
-        (("thresholds", "dyadic"),),
-        (THRESHOLDS, "log log"),
-    ),
+    Twin("twice the exponent", PureThresholds, DOUBLED, (("thresholds", "pure"),), ("counted from its parts", RATES)),
+    Twin("the pure learner in the place of dyadic intervals", runs, DYADIC, (("thresholds", "dyadic"),), (THRESHOLDS, "log log")),
     Twin("a fifth of the bounds", runs, WEAK, (("points", "proven"), ("thresholds", "proven")), (POINTS, THRESHOLDS)),
-    Twin(
-        "a sum over a third of the bits",
-        runs,
-        {"needle_success": lambda bits, m: needle_success(bits // 3, m)},
-        (("thresholds", "pure"),),
-        ("enough in all the others", RATES),
-    ),
-    Twin(
-        "a sum at more than twice epsilon",
-        runs,
-        TWICE,
-        (("points", "pure"),),
-        (POINTS, "stable choice, proper, delta 1e-6 (points) takes more", RATES),
-    ),
+    Twin("a sum over a third of the bits", runs, THIRD, (("thresholds", "pure"),), ("enough in all the others", RATES)),
+    Twin("a sum at more than twice epsilon", runs, TWICE, (("points", "pure"),), (POINTS, CROSSES, RATES)),
 ]
 
 
@@ -106,7 +86,7 @@ def test_wrong_twins_are_not_shown(twin: Twin, monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_a_number_that_grows_is_not_placed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cases, "_dichotomies", all_thresholds)
+    monkeypatch.setattr(runs, "_dichotomies", all_thresholds)
     found = finding(("thresholds", "labels"))
     assert "only labels secret (thresholds): the number does not grow" in lost(found)
     assert placed(found) == [1, 1, 0]

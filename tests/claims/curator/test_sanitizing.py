@@ -12,9 +12,8 @@ from local_dp.curator.reductions.learners import MediansByLabel
 from local_dp.curator.sanitizers.medians import Medians
 from local_dp.curator.sanitizers.point_counts import NoisyCounts, ThresholdedHistogram
 from local_dp.curator.sanitizers.san_points import PrintedSanPoints
-from local_dp.experiments.claims.curator.sanitizing import runs as sanitizing
-from local_dp.experiments.claims.curator.sanitizing.claim import EXPERIMENT
-from local_dp.experiments.claims.curator.sanitizing.runs import TREE_DELTAS, Counts, Learned, Proven, Released, Searched, Shape, Thresholds
+from local_dp.experiments.claims.curator import sanitizing
+from local_dp.experiments.claims.curator.sanitizing import EXPERIMENT, TREE_DELTAS, Counts, Learned, Proven, Released, Searched, Shape, Thresholds
 from local_dp.experiments.lab.claim import Finding, Scale
 from local_dp.experiments.lab.minimal_clients import ClientCount
 from tests.support.runs.quick import Quick, Twin, lost
@@ -44,6 +43,7 @@ def by_bits(counts: Counts, seed: int) -> Released:
 
 
 LESS = {"noise": property(lambda histogram: NOISE(replace(histogram, epsilon=2 * histogram.epsilon)))}
+LARGER = {"ThresholdedHistogram": lambda epsilon, delta: ThresholdedHistogram(1.5 * epsilon, delta)}
 TWICE = {"per_cell_success": lambda bits, epsilon, m, alpha: per_cell_success(bits, 2 * epsilon, m, alpha)}
 SEPARATION, LEARNING = "No purely private sanitizer", ("A threshold is learned from the released thresholds",)
 CROSSING, SUMS = "Released counts take more", "as often as the exact sums"
@@ -53,7 +53,7 @@ TWINS = [
     Twin("a histogram with half the noise", ThresholdedHistogram, LESS, (Counts,), (CROSSING,)),
     Twin("a quarter more noise than the law has", None, LOUDER, (Counts,), (SUMS,)),
     Twin("errors reported too small", NoisyCounts, {"worst_error": lambda counts, points, together=1: 0}, (Counts,), (SUMS,)),
-    Twin("a larger loss", sanitizing, {"EPSILON": 1.5}, (Counts,), ("counted from its parts",)),
+    Twin("a larger loss", sanitizing, LARGER, (Counts,), ("counted from its parts",)),
     Twin("a threshold that grows", Counts, {"measure": by_bits}, (Counts,), ("does not depend on the domain", SEPARATION)),
     Twin("a sum at twice epsilon", sanitizing, TWICE, (Counts,), (CROSSING, SUMS)),
     Twin("half the bound", sanitizing, {"sanitizer_records": lambda *arguments: sanitizer_records(*arguments) // 2}, (Proven,), (SEPARATION,)),

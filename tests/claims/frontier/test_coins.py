@@ -15,6 +15,7 @@ from tests.support.runs.quick import Quick, Twin, lost
 QUICK, MOMENTS = Quick(EXPERIMENT), coins.moments
 KNOWN = {"moments": lambda _, *rest: MOMENTS(FIXED, *rest)}
 NO_NOISE = {"response_gain": lambda epsilon: 1.0001}
+HALVED = {"chi_square_quantile": lambda tail, n: chi_square_quantile(tail, n // 2)}
 TWINS = [
     Twin("halves known to the adversary", coins, KNOWN, (TEN,), ("chi-square formula",)),
     Twin("rows known to the adversary", coins, KNOWN, (PUBLIC,), ("grows as k^1",)),
@@ -22,9 +23,7 @@ TWINS = [
     Twin("halves without noise", coins, NO_NOISE, (TEN,), ("chi-square formula",)),
     Twin("rows without noise", coins, NO_NOISE, (PUBLIC,), ("closed forms",)),
     Twin("a tenth more noise", coins, {"response_gain": lambda epsilon: 1.1 * response_gain(epsilon)}, (TEN, PRIVATE), ("closed forms", "stated thresholds")),
-    Twin(
-        "a threshold of half the degrees", interaction, {"chi_square_quantile": lambda tail, n: chi_square_quantile(tail, n // 2)}, (PUBLIC,), ("uniform law",)
-    ),
+    Twin("a threshold of half the degrees", interaction, HALVED, (PUBLIC,), ("uniform law",)),
 ]
 test_shown, test_wrong_twins_are_not_shown = QUICK.tests(TWINS)
 

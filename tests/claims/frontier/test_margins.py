@@ -22,17 +22,12 @@ def uniform(concepts: Any) -> margins.Margin:
 
 VOTES, FORGED = ("The vote is right",), ("one altered weight",)
 EIGHTFOLD = {"margin_clients": lambda squared, *rest: margin_clients(8 * squared, *rest)}
+SQUARED = {"_costs": lambda concepts: COSTS(concepts) ** 2}
 TWINS = [
     Twin("a checker that accepts everything", claim, {"verify_certificate": lambda data: Verdict(True, "")}, (Certificate,), FORGED),
     Twin("a checker that accepts nothing", claim, {"verify_certificate": lambda data: Verdict(False, "")}, (Certificate,), FORGED),
     Twin("sums without signs in the checker", certificates, {"_transformed": lambda values: [sum(values)] * len(values)}, (Certificate,), FORGED),
-    Twin(
-        "b^|S| for b^(|S|/2)",
-        margins,
-        {"_costs": lambda concepts: COSTS(concepts) ** 2},
-        (Matrix, Blocks),
-        ("sign matrices", "Parity of one variable"),
-    ),
+    Twin("b^|S| for b^(|S|/2)", margins, SQUARED, (Matrix, Blocks), ("sign matrices", "Parity of one variable")),
     Twin("a law that is not the best", claim, {"margin": uniform}, (Blocks,), ("agree to one part in a million",)),
     Twin("words turned round", claim, {"advantages": lambda *rest: -ADVANTAGES(*rest)}, (Vote,), VOTES),
     Twin("too few clients for the proof", claim, {"vote_clients": lambda squared, *rest: int(squared)}, (Vote,), VOTES),

@@ -3,14 +3,12 @@
 import json
 from typing import Any
 
-import numpy as np
 import pytest
 
 from local_dp.experiments.claims.local.interaction import lists as interaction_lists
-from local_dp.experiments.claims.local.interaction.claim import EXPERIMENT, Descended, Descent
+from local_dp.experiments.claims.local.interaction.claim import EXPERIMENT, Descended, Descent, Prefixes, SquareErrors, ThresholdUsers, predicted_gain
 from local_dp.experiments.claims.local.interaction.lists import BEST, GUESSES, OTHERS, PLACED, ROUNDS, Grid, Learned, Least, Placed, Rates, Users
-from local_dp.experiments.claims.local.interaction.prefixes import Prefixes, SquareErrors, ThresholdUsers, predicted_gain
-from local_dp.experiments.lab.claim import Check, Figure
+from local_dp.experiments.lab.claim import Check
 from local_dp.experiments.lab.cross_check import CrossCheck, Refusal
 from local_dp.experiments.lab.minimal_clients import ClientCount, NoCount
 from local_dp.experiments.lab.store import plain
@@ -18,6 +16,7 @@ from local_dp.interaction import Adaptive
 from local_dp.learners.moments import LowDegree
 from local_dp.theorems.from_sq import local_from_sq
 from tests.support.long import short
+from tests.support.runs.quick import well_formed
 
 Measured = list[tuple[Any, Any]]
 
@@ -53,10 +52,7 @@ def test_what_the_claim_says_is_shown() -> None:
     """Measurements as the claim has them give the verdict "shown", with finite tables and figures."""
     finding = EXPERIMENT.conclude(as_promised(), "quick")
     assert finding.verdict == "shown", lost(as_promised())
-    assert all(len(row) == len(table.columns) for table in finding.tables for row in table.rows)
-    curves = [curve for figure in finding.figures if isinstance(figure, Figure) for curve in figure.curves]
-    assert curves
-    assert all(len(curve.x) == len(curve.y) and np.isfinite(curve.y).all() for curve in curves)
+    well_formed(finding)
 
 
 @pytest.mark.parametrize(("kind", "learner", "wrong", "statement"), [

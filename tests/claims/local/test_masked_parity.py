@@ -8,10 +8,22 @@ import pytest
 
 from local_dp.bounds.masked_parity import masked_parity_curator_clients
 from local_dp.curator.selection.exponential import MaskedParityClass
-from local_dp.experiments.claims.local.masked_parity import runs
-from local_dp.experiments.claims.local.masked_parity.claim import EXPERIMENT, Place, Result
+from local_dp.experiments.claims.local.masked_parity import claim
+from local_dp.experiments.claims.local.masked_parity.claim import (
+    CLAMPED,
+    CLIENTS,
+    CURATOR,
+    EXPERIMENT,
+    HASHED,
+    LABELS,
+    LISTED,
+    ONE_ROUND,
+    Count,
+    Place,
+    Result,
+    Users,
+)
 from local_dp.experiments.claims.local.masked_parity.epsilon import BEST, GOALS, ONE_BIT, RUNS, TRIALS, Goal, Reports
-from local_dp.experiments.claims.local.masked_parity.runs import CLAMPED, CLIENTS, CURATOR, HASHED, LABELS, LISTED, ONE_ROUND, Count, Users
 from local_dp.experiments.lab.claim import Check, Figure, Finding
 from local_dp.experiments.lab.cross_check import CrossCheck, Refusal, cross_check_shown
 from local_dp.experiments.lab.findings import Rows
@@ -27,12 +39,8 @@ from local_dp.tallies import Tally
 
 SURE = 3.9  # standard errors
 README = Path(__file__).parents[3] / "README.md"
-
-
 SEEN = {0.25: 51_300, 0.5: 13_750, 1.0: 3_480, 1.5: 1_500, 2.0: 760, 3.0: 266, 4.0: 103, 6.0: 40, 8.0: 24}  # clients by epsilon at d = 8
 SEEN_BY_ONE_BIT = {0.25: 51_300, 0.5: 13_750, 1.0: 3_480, 1.5: 1_900, 2.0: 1_257, 3.0: 821, 4.0: 716, 6.0: 650, 8.0: 640}
-
-
 RATIOS = {CLAMPED: 0.68, LISTED: 1.04, CURATOR: 0.96}  # to the formula
 
 
@@ -163,21 +171,6 @@ def always_zero(self: MaskedParityLearner, epsilon: float, clients: int) -> Adap
     return Adaptive(play)
 
 
-def doubled(self: MaskedParityLearner, epsilon: float, clients: int) -> Adaptive[LocalQuery, Tally, Concept]:
-    """Twin: randomizers of twice the epsilon."""
-    return RIGHT(self, 2 * epsilon, clients)
-
-
-def short(self: MaskedParityLearner, epsilon: float, clients: int) -> Adaptive[LocalQuery, Tally, Concept]:
-    """Twin: the last client is never asked."""
-    return RIGHT(self, epsilon, clients - 1)
-
-
-def beyond(self: MaskedParityLearner, epsilon: float, clients: int) -> Adaptive[LocalQuery, Tally, Concept]:
-    """Twin: one client is asked who is not there."""
-    return RIGHT(self, epsilon, clients + 1)
-
-
 def quick(monkeypatch: pytest.MonkeyPatch, twin: Algorithm, *, searched: bool = True) -> Finding:
     """The quick finding where one protocol is a twin: its own points measured, the search only if `searched`, the others as published."""
     monkeypatch.setattr(MaskedParityLearner, "algorithm", twin)
@@ -197,7 +190,12 @@ def test_the_quick_experiment_is_shown_with_the_right_protocol(monkeypatch: pyte
     assert "from the law" in crossed.evidence
 
 
-@pytest.mark.parametrize(("twin", "why"), [(always_zero, "does not reach 0.9"), (doubled, "exceeds the run budget"), (short, "of 1,211"), (beyond, "of 1,211")])
+@pytest.mark.parametrize(("twin", "why"), [
+    (always_zero, "does not reach 0.9"),
+    (lambda self, epsilon, clients: RIGHT(self, 2 * epsilon, clients), "exceeds the run budget"),
+    (lambda self, epsilon, clients: RIGHT(self, epsilon, clients - 1), "of 1,211"),
+    (lambda self, epsilon, clients: RIGHT(self, epsilon, clients + 1), "of 1,211"),
+], ids=["always zero", "twice the epsilon", "one short", "one beyond"])  # fmt: skip
 def test_wrong_protocols_are_not_shown(monkeypatch: pytest.MonkeyPatch, twin: Algorithm, why: str) -> None:
     """A decoder that always returns 0, randomizers at twice the epsilon and cohorts one short or one beyond each lose the quick verdict, and it says why."""
     finding = quick(monkeypatch, twin, searched=why == "does not reach 0.9")  # the cross-check alone finds the others
@@ -248,7 +246,7 @@ def test_the_curators_errors_are_those_of_every_concept() -> None:
 def test_the_curators_bound_suffices(d: int) -> None:
     """With the proven count the mechanism is exact in 90 % of 2,000 runs up to 3.9 deviations; with two thirds of it, a wrong twin, it is not."""
     n = masked_parity_curator_clients(d, 1.0, 0.1)
-    success = runs.curator_recovery(d, 1.0, 4)
+    success = claim.curator_recovery(d, 1.0, 4)
     assert wilson(success(n, 2000), 2000, SURE)[1] > 0.9
     assert wilson(success(2 * n // 3, 2000), 2000, SURE)[1] < 0.9
 
@@ -263,7 +261,7 @@ def readme_counts() -> dict[str, int]:
 
 def rate(name: str, n: int, trials: int) -> tuple[float, float]:
     """The 99.99 % interval of the success with n clients at d = 16."""
-    success = runs.curator_recovery(16, 1.0, 1) if name == CURATOR else exact_recovery(find_protocol(name).from_settings({"d": "16"}), 1.0, 1)
+    success = claim.curator_recovery(16, 1.0, 1) if name == CURATOR else exact_recovery(find_protocol(name).from_settings({"d": "16"}), 1.0, 1)
     return wilson(success(n, trials), trials, SURE)
 
 

@@ -1,7 +1,6 @@
 """The experiments on randomized response and on both simulations: shown at quick scale, not shown for a wrong program in their place."""
 
 import json
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
@@ -15,10 +14,10 @@ from local_dp.experiments.claims.laplace import laplace_reports
 from local_dp.experiments.claims.local import randomized_response, sq_to_local
 from local_dp.experiments.claims.local.local_to_sq import claim as local_to_sq
 from local_dp.experiments.claims.local.local_to_sq.claim import Draw, LocalToSq, Trees
-from local_dp.experiments.claims.local.local_to_sq.laws import OneReply, TwoReplies, divergence
+from local_dp.experiments.claims.local.local_to_sq.laws import OneReply, TwoReplies
 from local_dp.experiments.claims.local.randomized_response import SHARE, WAYS, RandomizedResponse, Setting, Users
 from local_dp.experiments.claims.local.sq_to_local import Accuracy, Reports, SqToLocal
-from local_dp.experiments.lab.claim import Experiment, Figure
+from local_dp.experiments.lab.claim import Experiment
 from local_dp.oracles.local.asked import Cohort
 from local_dp.randomizers import finite
 from local_dp.randomizers.finite import flip_weight
@@ -26,7 +25,7 @@ from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.records import Records
 from local_dp.theorems.from_sq import tight_clients
 from local_dp.theorems.likelihood import Observed, acceptance, density, likelihood_query
-from tests.support.runs.quick import lost
+from tests.support.runs.quick import lost, well_formed
 from tests.support.runs.shared import Once
 
 pytestmark = pytest.mark.long
@@ -53,11 +52,8 @@ def test_shown(name: str, quick: Quick) -> None:
     assert finding.verdict == "shown"
     for table in finding.tables:
         assert table.rows
-        assert all(len(row) == len(table.columns) for row in table.rows)
         assert all(np.isfinite(cell) for row in table.rows for cell in row if isinstance(cell, float))
-    curves = [curve for figure in finding.figures if isinstance(figure, Figure) for curve in figure.curves]
-    assert curves
-    assert all(len(curve.x) == len(curve.y) > 0 for curve in curves)
+    well_formed(finding)
     assert json.dumps([table.rows for table in finding.tables])
 
 
@@ -147,6 +143,18 @@ def drawn(point: Any) -> bool:
     return (isinstance(point, OneReply) and point.setting in (0, 6)) or (isinstance(point, TwoReplies) and point.people == "far")
 
 
+def one_step(point: Any) -> bool:
+    return (type(point), getattr(point, "epsilon", 0)) in ((Draw, 1.0), (Trees, 0.5))
+
+
+def client_by_client(point: Any) -> bool:
+    return isinstance(point, (Users, sq_to_local.Users))
+
+
+def a_thousand(point: Any) -> bool:
+    return isinstance(point, Setting) and (point.way, point.n) == (RESPONSE, 1000)
+
+
 DRAWS = ("The shipped simulation draws one answer", "It draws two answers")
 STEPS = ("one answer: total variation", "two answers of one individual: the same", "gives two answers exactly the real law")
 WRONG = [
@@ -156,25 +164,11 @@ WRONG = [
     *(Wrong(f"{part:g} of the clients", counted(part), one_query, ("With the exact count",)) for part in (0.5, 0.95)),
     Wrong("noise a fiftieth larger", sq_to_local.EXPERIMENT, lambda point: isinstance(point, Reports), ("Laplace noise needs", "clips the Laplace"), LOUD),
     Wrong("three times the clients", counted(3.0), one_query, ("The count is tight",)),
-    Wrong(
-        "twice the acceptance",
-        LocalToSq(accept=lambda ratio, ceiling: acceptance(2 * ratio, ceiling)),
-        lambda point: (type(point), getattr(point, "epsilon", 0)) in ((Draw, 1.0), (Trees, 0.5)),
-        STEPS,
-    ),
+    Wrong("twice the acceptance", LocalToSq(accept=lambda ratio, ceiling: acceptance(2 * ratio, ceiling)), one_step, STEPS),
     Wrong("independent replies", LocalToSq(same=False), lambda point: isinstance(point, TwoReplies) and point.epsilon == 2.0, DRAWS[1:]),
     *(Wrong(why, local_to_sq.EXPERIMENT, drawn, DRAWS, changes, "rejection step") for why, changes in SHIPPED.items()),
-    *(
-        Wrong(why, EXPERIMENTS[name], lambda point: isinstance(point, (Users, sq_to_local.Users)), ("client by client",), changes, alone=True)
-        for name, why, changes in CLIENTS
-    ),
-    Wrong(
-        "a law without the gain",
-        randomized_response.EXPERIMENT,
-        lambda point: isinstance(point, Setting) and (point.way, point.n) == (RESPONSE, 1000),
-        ("predict",),
-        NO_GAIN,
-    ),
+    *(Wrong(why, EXPERIMENTS[name], client_by_client, ("client by client",), changes, alone=True) for name, why, changes in CLIENTS),
+    Wrong("a law without the gain", randomized_response.EXPERIMENT, a_thousand, ("predict",), NO_GAIN),
 ]
 
 
@@ -192,10 +186,3 @@ def test_a_wrong_program_is_not_shown(wrong: Wrong, quick: Quick, monkeypatch: p
     assert all(part in lost(finding) for part in wrong.falls), lost(finding)
     assert wrong.stays not in lost(finding)
     assert not wrong.alone or sum(not check.shown for check in finding.checks) == 1
-
-
-def test_chance_is_allowed_for_exactly() -> None:
-    """The Chernoff bound behind `compared` holds: a fair coin of 100 tosses exceeds ln(2 / p) / 100 in relative entropy with probability at most p."""
-    for p in (0.1, 0.01, 1e-4):
-        beyond = sum(math.comb(100, heads) for heads in range(101) if divergence(heads / 100, 0.5) > math.log(2 / p) / 100)
-        assert p / 20 < beyond / 2**100 <= p

@@ -9,11 +9,9 @@ import numpy as np
 import pytest
 
 from local_dp.experiments.claims.local.suite.claim import EXPERIMENT as SUITE
-from local_dp.experiments.claims.local.suite.claim import NEEDED, Control, ErrorRate, Fewest, Outcomes, Run, Users
+from local_dp.experiments.claims.local.suite.claim import NEEDED, Control, ErrorRate, Outcomes, Run
 from local_dp.experiments.claims.local.suite.curator import Curator, SumLoss, noisy_sum_law
-from local_dp.experiments.claims.local.suite.runs import TOLERANCES, control, outcome, records_needed
-from local_dp.experiments.claims.local.suite.worst import Outcome, finite_class
-from local_dp.experiments.lab.claim import Figure
+from local_dp.experiments.claims.local.suite.runs import TOLERANCES, Fewest, Outcome, Users, control, finite_class, outcome, records_needed
 from local_dp.experiments.lab.cross_check import CrossCheck, Refusal
 from local_dp.experiments.lab.minimal_clients import ClientCount, NoCount
 from local_dp.experiments.lab.store import plain
@@ -23,6 +21,7 @@ from local_dp.interaction import run
 from local_dp.learners.examples import tasks
 from local_dp.learners.learner import Learner
 from tests.support.adversaries.twins import LaxConjunctions, LaxLists
+from tests.support.runs.quick import well_formed
 
 Measured = list[tuple[Any, Any]]
 TASKS = tasks()
@@ -80,10 +79,7 @@ def test_what_the_claim_says_is_shown() -> None:
     """Measurements as the claim has them give the verdict "shown", with finite tables and figures."""
     finding = SUITE.conclude(suite_as_promised(), "quick")
     assert finding.verdict == "shown"
-    assert all(len(row) == len(table.columns) for table in finding.tables for row in table.rows)
-    curves = [curve for figure in finding.figures if isinstance(figure, Figure) for curve in figure.curves]
-    assert curves
-    assert all(len(curve.x) == len(curve.y) and np.isfinite(curve.y).all() for curve in curves)
+    well_formed(finding)
 
 
 @pytest.mark.parametrize(("oracle", "loose", "excess", "lost"), [

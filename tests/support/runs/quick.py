@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+import numpy as np
 import pytest
 
-from local_dp.experiments.lab.claim import Experiment, Finding
+from local_dp.experiments.lab.claim import Experiment, Figure, Finding
 from local_dp.experiments.lab.store import plain
 
 SEED = 100
@@ -115,6 +116,14 @@ def sure(finding: Finding) -> None:
     """Asserts that each measured check states its chance and what it catches, and that a claim's checks fail by chance 4 times in 10,000 at most."""
     assert all(0 < check.chance <= 1e-4 and check.catches != "nothing" for check in finding.checks if check.chance or check.catches)
     assert sum(check.chance for check in finding.checks) <= 4e-4
+
+
+def well_formed(finding: Finding) -> None:
+    """Asserts that every row is as long as its table's headings, and every curve, of which there is one, finite and as long as its axis."""
+    assert all(len(row) == len(table.columns) for table in finding.tables for row in table.rows)
+    curves = [curve for figure in finding.figures if isinstance(figure, Figure) for curve in figure.curves]
+    assert curves
+    assert all(len(curve.x) == len(curve.y) > 0 and np.isfinite(curve.y).all() for curve in curves)
 
 
 def lost(finding: Finding) -> str:

@@ -254,7 +254,24 @@ class Tracing(Experiment[Point, Measurement]):
         means, codes = of_kind(measurements, Means), of_kind(measurements, Codes)
         traitors, signed = of_kind(measurements, Traitors), of_kind(measurements, Signed)
         rows = [(p.name, p.length, m.worst / p.runs, *wilson(m.worst, p.runs), m.bits) for p, m in codes]
-        tables = [_means_table(means), _codes_table(rows), _traitors_table(traitors), signed_table(signed)]
+        tables = [
+            Table(
+                f"share found among {N} members and {N} strangers",
+                ("who answers", "attributes d", "members", "strangers", "largest error"),
+                [(p.model, p.d, m.members, m.above / (N * p.tables), m.error) for p, m in means],
+            ),
+            Table(
+                "runs in which a pirate is accused, of 20 c users [95 %]",
+                ("pirates", "length / (c^2 ln(N / .01))", "bits", "caught, worst of eight strategies", "from", "to"),
+                [(*row[:2], row[5], *row[2:5]) for row in rows],
+            ),
+            Table(
+                "traitor tracing",
+                ("decoder", "traitors", "of users", "caught in", "of runs"),
+                [(name, p.c, p.users, count, p.runs) for p, m in traitors for name, count in m.caught.items()],
+            ),
+            signed_table(signed),
+        ]
         figures = [
             _means_figure(means),
             Figure("tracing-codes", "Pirates accused, worst of eight strategies", "length / (c^2 ln(N / .01))", "share of runs", curves(r[:5] for r in rows)),
@@ -351,21 +368,6 @@ def _check_traitors(traitors: Rows[Traitors, Accusations]) -> Check:
             claims[name] = Claimed(rate, high=0.05) if name == "a curator" else Claimed(rate, low=0.95)
         claims["others accused"] = Claimed(Rate(m.falsely, len(m.caught) * p.runs), high=FAILURE)
     return holds("The holder of the keys is found from 95 % of decoders, exact or flipping coins, and from 5 % of curators at epsilon 1 at most", claims)
-
-
-def _means_table(means: Rows[Means, Traces]) -> Table:
-    rows = [(p.model, p.d, m.members, m.above / (N * p.tables), m.error) for p, m in means]
-    return Table(f"share found among {N} members and {N} strangers", ("who answers", "attributes d", "members", "strangers", "largest error"), rows)
-
-
-def _codes_table(rows: list[tuple[str, int, float, float, float, int]]) -> Table:
-    columns = ("pirates", "length / (c^2 ln(N / .01))", "bits", "caught, worst of eight strategies", "from", "to")
-    return Table("runs in which a pirate is accused, of 20 c users [95 %]", columns, [(*row[:2], row[5], *row[2:5]) for row in rows])
-
-
-def _traitors_table(traitors: Rows[Traitors, Accusations]) -> Table:
-    rows = [(name, p.c, p.users, count, p.runs) for p, m in traitors for name, count in m.caught.items()]
-    return Table("traitor tracing", ("decoder", "traitors", "of users", "caught in", "of runs"), rows)
 
 
 def _means_figure(means: Rows[Means, Traces]) -> Figure:

@@ -15,7 +15,7 @@ from local_dp.curator.intervals import Level
 from local_dp.curator.marginals.base import BinaryTable, Marginals
 from local_dp.curator.marginals.base import Errors as CellErrors
 from local_dp.curator.marginals.baselines import OneMarginal, PlainGaussian, independent, on_simplex
-from local_dp.curator.marginals.fourier import FourierGaussian, nearest_table
+from local_dp.curator.marginals.fourier import FourierGaussian, NoisyCharacters, nearest_table
 from local_dp.curator.mechanism import SmallDatabases, epsilon_of, worst_transcripts
 from local_dp.curator.multisets import Multiset
 from local_dp.curator.query_release.counting import CountingQueries, GaussianAnswers, LaplaceAnswers, SmallDatabase, table
@@ -185,26 +185,13 @@ class AllMarginals:
         return Errors(largest, means)
 
 
-def _product(database: BinaryTable, workload: Marginals, draws: Draws) -> Floats:
-    columns = FourierGaussian(Marginals.ways(database.d, 1), EPSILON, DELTA).release(database, draws)
-    return independent(columns).cells(workload)
+def _characters(database: BinaryTable, workload: Marginals, draws: Draws) -> NoisyCharacters:
+    return FourierGaussian(workload, EPSILON, DELTA).release(database, draws)
 
 
 def _histogram(database: BinaryTable, workload: Marginals, draws: Draws) -> Floats:
     noisy = OneMarginal(database.d, (1 << database.d) - 1, EPSILON).release(database, draws)
     return workload.of_histogram(on_simplex(noisy.counts.astype(np.float64), database.size))
-
-
-def _gaussian(database: BinaryTable, workload: Marginals, draws: Draws) -> Floats:
-    return PlainGaussian(workload, EPSILON, DELTA).release(database, draws)
-
-
-def _fourier(database: BinaryTable, workload: Marginals, draws: Draws) -> Floats:
-    return FourierGaussian(workload, EPSILON, DELTA).release(database, draws).cells
-
-
-def _nearest(database: BinaryTable, workload: Marginals, draws: Draws) -> Floats:
-    return workload.of_histogram(nearest_table(FourierGaussian(workload, EPSILON, DELTA).release(database, draws)))
 
 
 def _dual(database: BinaryTable, workload: Marginals, draws: Draws) -> Floats:
@@ -224,14 +211,14 @@ def _concentrated(database: BinaryTable, workload: Marginals, draws: Draws) -> F
 
 
 ANSWERS: dict[str, Callable[[BinaryTable, Marginals, Draws], Floats]] = {
-    PRODUCT: _product,
+    PRODUCT: lambda database, workload, draws: independent(_characters(database, Marginals.ways(database.d, 1), draws)).cells(workload),
     HISTOGRAM: _histogram,
-    GAUSSIAN: _gaussian,
+    GAUSSIAN: lambda database, workload, draws: PlainGaussian(workload, EPSILON, DELTA).release(database, draws),
     DUAL: _dual,
     PURE: _pure,
     CONCENTRATED: _concentrated,
-    FOURIER: _fourier,
-    NEAREST: _nearest,
+    FOURIER: lambda *asked: _characters(*asked).cells,
+    NEAREST: lambda database, workload, draws: workload.of_histogram(nearest_table(_characters(database, workload, draws))),
 }
 
 
@@ -259,7 +246,7 @@ def _prove_weights() -> float:
     return max(epsilon_of(ratio) / (4 * (len(transcript) // 2) + len(transcript) % 2) for transcript, ratio in worst.items())
 
 
-def _rows(n: int) -> SmallDatabases[Any, Any]:
+def _tables(n: int) -> SmallDatabases[Any, Any]:
     """All tables of n records of two bits."""
     return SmallDatabases([(row,) for row in range(4)], n, lambda records: BinaryTable(2, np.array([row for (row,) in records], dtype=np.uint64)))
 
@@ -267,13 +254,13 @@ def _rows(n: int) -> SmallDatabases[Any, Any]:
 def _prove_mwem() -> float:
     """N = 4, n = 1, two rounds, all 1-way marginals."""
     made = Mwem(Marginals.ways(2, 1), PureRounds(2, EPSILON, EPSILON))
-    return epsilon_of(max(worst_transcripts(made.algorithm(1), _rows(1)).values())) / made.loss.epsilon
+    return epsilon_of(max(worst_transcripts(made.algorithm(1), _tables(1)).values())) / made.loss.epsilon
 
 
 def _prove_dual() -> float:
     """N = 4, n = 2, three rounds."""
     dual = DualQuery(Marginals.ways(2, 1), 3, 1, 0.5)
-    return epsilon_of(max(worst_transcripts(dual.algorithm(2, 1), _rows(2)).values())) / sum(loss.epsilon for loss in dual.losses(2))
+    return epsilon_of(max(worst_transcripts(dual.algorithm(2, 1), _tables(2)).values())) / sum(loss.epsilon for loss in dual.losses(2))
 
 
 def _prove_small() -> float:

@@ -5,8 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from local_dp.experiments.claims.curator.pure_or_approximate.cases import ALPHA, EPSILON, SUCCESS
-from local_dp.experiments.claims.curator.pure_or_approximate.runs import Bound, Key, Learner, Proven, Records
+from local_dp.experiments.claims.curator.pure_or_approximate.runs import ALPHA, EPSILON, SUCCESS, Bound, Key, Learner, Proven, Records
 from local_dp.experiments.lab.chapters import PURE_AND_APPROXIMATE
 from local_dp.experiments.lab.checks import Claimed, holds, measured
 from local_dp.experiments.lab.claim import Check, Experiment, Figure, Finding, Region, Regions, Scale, Table, curve, of_kind

@@ -2,62 +2,172 @@
 
 import math
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar, TypeAlias
 
 import numpy as np
 
-from local_dp.experiments.claims.local.interaction.lists import (
-    EPSILON,
-    TARGET,
-    Grid,
-    Learned,
-    Least,
-    Placed,
-    Rates,
-    Users,
-    accuracy_figure,
-    clients_figure,
-    list_checks,
-    list_headline,
-    list_points,
-    list_table,
-    placed_check,
-)
-from local_dp.experiments.claims.local.interaction.prefixes import (
-    Prefixes,
-    SquareErrors,
-    ThresholdUsers,
-    prefix_checks,
-    prefix_figure,
-    prefix_intervals,
-    prefix_points,
-    prefix_table,
-)
+from local_dp.arrays import Floats
+from local_dp.bounds.quantiles import prefix_gamma, toeplitz_gamma
+from local_dp.bounds.response import response_gain
+from local_dp.experiments.claims.local.interaction import lists
+from local_dp.experiments.claims.local.interaction.lists import EPSILON, TARGET
 from local_dp.experiments.lab.calibration import intervals_check
 from local_dp.experiments.lab.chapters import LOCAL_MODEL, Chapter
 from local_dp.experiments.lab.checks import measured
-from local_dp.experiments.lab.claim import Check, Experiment, Finding, Scale, Table, of_kind
-from local_dp.experiments.lab.coverage.stated import Stated
-from local_dp.experiments.lab.cross_check import Crossing, cross_check_shown
+from local_dp.experiments.lab.claim import Check, Experiment, Figure, Finding, Scale, Table, curve, of_kind
+from local_dp.experiments.lab.coverage.stated import Stated, resampled
+from local_dp.experiments.lab.cross_check import Crossing, Trial, cross_check, cross_check_shown
 from local_dp.experiments.lab.findings import Rows
 from local_dp.experiments.lab.minimal_clients import Search, reached_check
-from local_dp.experiments.lab.statistics import Rate
-from local_dp.interaction import run
+from local_dp.experiments.lab.statistics import Rate, ratio
+from local_dp.interaction import Nonadaptive, run
 from local_dp.learners import examples
 from local_dp.noise import KeyedNoise
-from local_dp.oracles.local.oracles import PopulationOracle
+from local_dp.oracles.local.asked import Cohort, LocalQuery
+from local_dp.oracles.local.oracles import AggregateOracle, PopulationOracle
+from local_dp.populations.finite import Population
 from local_dp.protocols.learning.sgd import LocalSGD
+from local_dp.protocols.vectors.workload import PrefixSums
+from local_dp.queries.tables import Question
+from local_dp.randomizers.signs.binary_rr import BinaryRR
+from local_dp.randomizers.signs.prefix_signs import excess
+from local_dp.tallies import Tally
 
+PREFIX_CLIENTS = 1 << 14
+WITHIN = 0.01  # how far from the formula's the gain lies at most: only the sizes of the cohorts are rounded
+LEAST = 9.0  # times fewer clients for 256 sums and more: by the formula 9.96
+CROSS_CHECKED, CROSS_CLIENTS = 16, 3000  # where the baseline, drawn from its law, is run client by client
+TRIALS: dict[Scale, int] = {"quick": 800, "full": 1600}
+POOLED: dict[Scale, tuple[int, ...]] = {"quick": (16,), "full": (16, 256)}  # sizes k whose intervals are measured
 DESCENTS: dict[Scale, dict[int, int]] = {"quick": {2: 40, 3: 5, 4: 2}, "full": {2: 60, 3: 20, 4: 10, 5: 5}}  # runs by the number of rules
 OFTEN = 0.95  # of the runs; of 30 and more at seeds 5, 7 and 8 none failed
 
 
 @dataclass(frozen=True)
-class Descended:
-    """The error of each run, for each number of clients, and the most that a client spent."""
+class SquareErrors:
+    """The mean square error in each trial: one bit for all, and one threshold each."""
 
-    errors: list[list[float]]
-    spent: float
+    together: list[float]
+    apart: list[float]
+
+    def gain(self) -> tuple[float, float, float]:
+        """With its 95 % interval."""
+        return ratio(self.apart, self.together).stated
+
+
+@dataclass(frozen=True)
+class Prefixes:
+    """Both methods for k prefix sums."""
+
+    k: int
+    trials: int
+
+    def measure(self, seed: int) -> SquareErrors:
+        return SquareErrors(*_square_errors(self.k, self.trials, seed))
+
+
+@dataclass(frozen=True)
+class ThresholdUsers:
+    """The baseline client by client and from its law: how often its mean square error is at most what its formula expects."""
+
+    k: int
+
+    def __str__(self) -> str:
+        return f"one threshold each, k = {self.k}"
+
+    def measure(self, seed: int) -> Crossing:
+        k, n = self.k, CROSS_CLIENTS
+        protocol = PrefixSums(k=k)
+        truth = np.cumsum(protocol.synthetic(1, 0).law(protocol.category))[:-1]
+        expected = float(np.mean(response_gain(EPSILON) ** 2 / 4 - (truth - 0.5) ** 2)) * (k - 1) / n
+
+        def small(result: Floats, population: Population) -> bool:
+            return bool(np.mean((result - truth) ** 2) <= expected)
+
+        return cross_check(lambda: Trial(_one_threshold_each(k, n), lambda drawn: protocol.synthetic(n, drawn), small, n, EPSILON), seed)
+
+
+Gains = Rows[Prefixes, SquareErrors]
+
+
+def _one_threshold_each(k: int, n: int) -> Nonadaptive[LocalQuery, Tally, Floats]:
+    """The baseline for prefix sums: every client answers one of the k - 1 threshold questions by randomized response."""
+    ends = [n * place // (k - 1) for place in range(k)]
+    randomizer = BinaryRR(EPSILON)
+    queries = tuple(LocalQuery(Question(f"value <= {t}"), randomizer, Cohort(ends[t], ends[t + 1])) for t in range(k - 1))
+    return Nonadaptive(queries, lambda tallies: np.array([float(randomizer.estimate(tally).value) for tally in tallies]))
+
+
+def _stride(k: int) -> int:
+    """The baseline is run in every so many trials: its errors are independent, so few tell as much."""
+    return max(1, k // 8)
+
+
+def _square_errors(k: int, trials: int, seed: int) -> tuple[list[float], list[float]]:
+    """The mean square error over the k - 1 uncertain prefix sums in each trial: one bit for all, and one threshold each."""
+    protocol, together, apart = PrefixSums(k=k), [], []
+    for trial in range(trials):
+        drawn = int(np.random.default_rng([seed, k, trial]).integers(2**63))
+        population = protocol.synthetic(PREFIX_CLIENTS, drawn)
+        truth = np.cumsum(population.law(protocol.category))[:-1]
+        ours = run(protocol.algorithm(EPSILON, PREFIX_CLIENTS), PopulationOracle(population, KeyedNoise(drawn), drawn, EPSILON))
+        together.append(float(np.mean((ours.value[:-1] - truth) ** 2)))
+        if trial % _stride(k) == 0:
+            baseline = run(_one_threshold_each(k, PREFIX_CLIENTS), AggregateOracle(population, np.random.default_rng(drawn), EPSILON))
+            apart.append(float(np.mean((baseline - truth) ** 2)))
+    return together, apart
+
+
+def _sampled_gain(pools: tuple[list[float], list[float]], trials: tuple[int, int], generator: np.random.Generator) -> tuple[float, float]:
+    together, apart = (resampled(pool, count, generator) for pool, count in zip(pools, trials, strict=True))
+    return ratio(apart, together).stated[1:]
+
+
+def predicted_gain(k: int) -> float:
+    """The ratio of the two exact mean variances, sampling included: (C^2 - (2 F - 1)^2) (k - 1) / 4 over C^2 v - (F - 1/2)^2."""
+    protocol = PrefixSums(k=k)
+    centred = np.cumsum(protocol.synthetic(1, 0).law(protocol.category))[:-1] - 0.5
+    square = response_gain(EPSILON) ** 2
+    return float(np.mean(square / 4 - centred**2) * (k - 1) / np.mean(square * excess(k) - centred**2))
+
+
+def prefix_checks(prefixes: Gains) -> list[Check]:
+    gains = {point.k: ratio(errors.apart, errors.together) for point, errors in prefixes}
+    largest = max(gains)
+    predicted = {f"k = {k}, predicted {(formula := predicted_gain(k)):.2f}": gain / formula for k, gain in gains.items()}
+    return [
+        measured(f"One bit for all {largest} prefix sums needs at least {LEAST:g} times fewer clients than separate questions", {"": gains[largest]}, LEAST),
+        measured(f"The gain is the one its formula predicts, at every size, within {WITHIN:.0%} (in units of it)", predicted, 1 - WITHIN, 1 + WITHIN),
+    ]
+
+
+def prefix_table(prefixes: Gains) -> Table:
+    rows = []
+    for point, errors in prefixes:
+        k, (gain, low, high) = point.k, errors.gain()
+        toeplitz = k / 4 / (math.pi / 2 * toeplitz_gamma(k) ** 2)
+        figures = (predicted_gain(k), k / 4 / excess(k), toeplitz, k / 4 / prefix_gamma(k) ** 2)
+        rows.append((k, f"{gain:.2f} ({low:.2f} to {high:.2f})", *(round(figure, 2) for figure in figures)))
+    formulas = ("gain by formula", "at the median, by formula", "gain of square-root Toeplitz factors", "no one-bit method exceeds")
+    return Table("Prefix sums: how many times fewer clients than one threshold question each", ("prefix sums k", "measured gain", *formulas), rows)
+
+
+def prefix_figure(prefixes: Gains) -> Figure:
+    sizes = [point.k for point, _ in prefixes]
+    curves = [
+        curve("measured", [(point.k, *errors.gain()) for point, errors in prefixes]),
+        curve("formula", [(k, predicted_gain(k)) for k in sizes], "theory"),
+        curve("no one-bit method exceeds", [(k, k / 4 / prefix_gamma(k) ** 2) for k in sizes], "bound"),
+    ]
+    title = "Prefix sums: clients saved against one threshold question each"
+    return Figure("interaction-prefix", title, "prefix sums k", "times fewer clients", curves, log_x=True, log_y=True)
+
+
+@dataclass(frozen=True)
+class Descended:
+    errors: list[list[float]]  # of each run, for each number of clients
+    spent: float  # the most by a client
 
 
 @dataclass(frozen=True)
@@ -79,8 +189,8 @@ class Descent:
 
 
 Descents: TypeAlias = Rows[Descent, Descended]
-Place: TypeAlias = Least | Grid | Placed | Users | Descent | Prefixes | ThresholdUsers
-Result: TypeAlias = Search | Rates | Learned | Crossing | Descended | SquareErrors
+Place: TypeAlias = lists.Least | lists.Grid | lists.Placed | lists.Users | Descent | Prefixes | ThresholdUsers
+Result: TypeAlias = Search | lists.Rates | lists.Learned | Crossing | Descended | SquareErrors
 
 
 def _descend(d: int, n: int, seed: np.random.Generator) -> tuple[float, float]:
@@ -94,8 +204,6 @@ def _descend(d: int, n: int, seed: np.random.Generator) -> tuple[float, float]:
 
 
 class Interaction(Experiment[Place, Result]):
-    """What later rounds buy, and what they do not."""
-
     name: ClassVar[str] = "interaction"
     chapter: ClassVar[Chapter] = LOCAL_MODEL
     title: ClassVar[str] = "Some tasks need a second question; some only need a better first one"
@@ -108,27 +216,28 @@ class Interaction(Experiment[Place, Result]):
 
     def points(self, scale: Scale) -> list[Place]:
         descents = (Descent(d, [10**4, 10**5, 10**6], runs) for d, runs in DESCENTS[scale].items())
-        return [*list_points(scale), *descents, *prefix_points(scale)]
+        sizes = (16, 64, 256, 1024) if scale == "full" else (16, 64, 256)
+        return [*lists.points(scale), *descents, *(Prefixes(k, TRIALS[scale]) for k in sizes), ThresholdUsers(CROSS_CHECKED)]
 
     def conclude(self, measurements: Rows[Place, Result], scale: Scale) -> Finding:
-        placed = of_kind(measurements, Placed)
-        searches, descents, prefixes = of_kind(measurements, Least), of_kind(measurements, Descent), of_kind(measurements, Prefixes)
+        placed = of_kind(measurements, lists.Placed)
+        searches, descents, prefixes = of_kind(measurements, lists.Least), of_kind(measurements, Descent), of_kind(measurements, Prefixes)
         reached = reached_check([(str(point), search) for point, search in searches])
         counts = {(point.learner, point.d): count for point, count in searches}
-        errors = {(point.learner, point.d): (point, rates) for point, rates in of_kind(measurements, Grid)}
-        crossed = [cross_check_shown(str(point), crossing) for kind in (Users, ThresholdUsers) for point, crossing in of_kind(measurements, kind)]
+        errors = {(point.learner, point.d): (point, rates) for point, rates in of_kind(measurements, lists.Grid)}
+        crossed = [cross_check_shown(str(point), crossing) for kind in (lists.Users, ThresholdUsers) for point, crossing in of_kind(measurements, kind)]
         return Finding(
             checks=[
                 reached,
-                placed_check(placed),
-                *(list_checks(counts, errors) if reached.shown else []),
+                lists.placed_check(placed),
+                *(lists.checks(counts, errors) if reached.shown else []),
                 _descent_check(descents),
                 *prefix_checks(prefixes),
                 *crossed,
                 intervals_check(),
             ],
-            tables=[*([list_table(counts)] if reached.shown else []), _descent_table(descents), prefix_table(prefixes)],
-            figures=[accuracy_figure(errors), *([clients_figure(counts)] if reached.shown else []), prefix_figure(prefixes)],
+            tables=[*([lists.table(counts)] if reached.shown else []), _descent_table(descents), prefix_table(prefixes)],
+            figures=[lists.accuracy_figure(errors), *([lists.clients_figure(counts)] if reached.shown else []), prefix_figure(prefixes)],
             notes=[
                 "One-round methods: averaging is the degree-1 Fourier estimate; degree k is least squares over polynomials from moments up to 2k. That no "
                 "one-round method with polynomially many clients exists is a theorem for non-interactive protocols (Daniely, Feldman 2019), which no run can "
@@ -138,11 +247,17 @@ class Interaction(Experiment[Place, Result]):
                 "Prefix sums: the client counts of the baseline are those of a yes/no question, whose variance is C^2 / 4n; counted with the variance C^2 / n "
                 "of a +1/-1 question, every gain here would be four times greater.",
             ],
-            headline=list_headline(counts) if reached.shown else reached.evidence,
+            headline=lists.headline(counts) if reached.shown else reached.evidence,
         )
 
     def stated(self, scale: Scale) -> list[Stated]:
-        return prefix_intervals(scale)
+        """The interval of the gain with as many trials as the scale makes, drawn from the square errors of twice as many."""
+        cases, trials = [], TRIALS[scale]
+        for k in POOLED[scale]:
+            pools = _square_errors(k, 2 * trials, 0)
+            sample = partial(_sampled_gain, pools, (trials, math.ceil(trials / _stride(k))))
+            cases.append(Stated("interaction", f"gain of prefix sums, k = {k}", trials, ratio(pools[1], pools[0]).value, sample))
+        return cases
 
 
 def _descent_check(descents: Descents) -> Check:

@@ -69,9 +69,7 @@ class Least:
 
 @dataclass(frozen=True)
 class Rates:
-    """The error of each run, for each number of clients."""
-
-    errors: list[list[float]]
+    errors: list[list[float]]  # of each run, for each number of clients
 
 
 @dataclass(frozen=True)
@@ -91,9 +89,7 @@ class Grid:
 
 @dataclass(frozen=True)
 class Learned:
-    """How many of the runs reach the error."""
-
-    successes: int
+    successes: int  # runs that reach the error
 
 
 @dataclass(frozen=True)
@@ -137,7 +133,7 @@ Counts: TypeAlias = dict[tuple[str, int], ClientCount]
 Errors: TypeAlias = dict[tuple[str, int], tuple[Grid, Rates]]
 
 
-def list_points(scale: Scale) -> list[Least | Grid | Placed | Users]:
+def points(scale: Scale) -> list[Least | Grid | Placed | Users]:
     """Searches for the least count of two methods; errors of all over a grid of client numbers; success with some; both searched methods client by client."""
     full = scale == "full"
     dimensions = (4, 6, 8, 10, 12) if full else (4, 6, 8)
@@ -151,7 +147,7 @@ def list_points(scale: Scale) -> list[Least | Grid | Placed | Users]:
     ]
 
 
-def list_headline(counts: Counts) -> str:
+def headline(counts: Counts) -> str:
     """The longest list, in rounds and in one."""
     d = max(d for _, d in counts)
     rounds, one = counts[ROUNDS, d].n, counts[BEST, d].n
@@ -209,7 +205,7 @@ def placed_check(placed: Rows[Placed, Learned]) -> Check:
     )
 
 
-def list_checks(counts: Counts, errors: Errors) -> list[Check]:
+def checks(counts: Counts, errors: Errors) -> list[Check]:
     """The checks of the errors and of the least counts, if every search has one."""
     dimensions = sorted({d for _, d in counts})
     top, gain = dimensions[-1], GAINS[dimensions[-1]]
@@ -241,7 +237,7 @@ def _text(count: ClientCount) -> str:
     return f"{count.n:,} [{count.low:,}, {count.high:,}]"
 
 
-def list_table(counts: Counts) -> Table:
+def table(counts: Counts) -> Table:
     rows = [
         (d, _text(counts[ROUNDS, d]), _text(counts[BEST, d]), round(counts[BEST, d].n / counts[ROUNDS, d].n, 2), counts[ROUNDS, d].trials)
         for d in sorted({d for _, d in counts})

@@ -27,7 +27,6 @@ from local_dp.records import Records
 from local_dp.tallies import Tally
 from local_dp.theorems.sq_from_local import sq_from_local
 
-FAILURE = 1e-6  # Pr[a right program is called wrong], over all outcomes of all cases that are `compared`
 PATIENT = 400  # candidates a draw, where one candidate at a time is tried
 BIASES: Final[dict[str, Bias]] = {
     "exact": lambda expectation: 0.0,
@@ -74,10 +73,8 @@ def joint(population: str) -> tuple[float, ...]:
 
 @dataclass(frozen=True)
 class Drawn:
-    """How often each outcome was drawn; of a simulation of two replies also its number of queries."""
-
-    counts: list[int]
-    asked: int | None = None
+    counts: list[int]  # how often each outcome was drawn
+    asked: int | None = None  # queries of a simulation of two replies
 
 
 @dataclass(frozen=True)
@@ -269,25 +266,4 @@ def _row(case: str, n: int, counts: list[int], law: list[float]) -> dict[str, An
     return {
         "case": case, "draws": n, "outcome furthest off": worst, "drawn": counts[worst] / n, "predicted": law[worst], "standard errors off": off[worst],
         "total variation": sum(abs(count / n - p) for count, p in zip(counts, law, strict=True)) / 2,
-    }  # fmt: skip
-
-
-def divergence(drawn: float, predicted: float) -> float:
-    """KL(drawn || predicted) of two coins, in nats."""
-    terms = ((drawn, predicted), (1 - drawn, 1 - predicted))
-    return sum(p * math.log(p / q) if q > 0 else math.inf for p, q in terms if p > 0)
-
-
-def compared(label: str, counts: list[int], law: list[float], comparisons: int) -> dict[str, Any]:
-    """The outcome that is furthest from the law, and what chance allows.
-
-    Pr[KL(count / n || p) >= t, on either side] <= 2 e^(-n t) (Chernoff), so t = ln(2 comparisons / FAILURE) / n is exceeded anywhere with probability FAILURE.
-    """
-    n = sum(counts)
-    off = [divergence(count / n, p) for count, p in zip(counts, law, strict=True)]
-    worst = int(np.argmax(off))
-    allowed = math.log(2 * comparisons / FAILURE) / n
-    return {
-        "case": label, "draws": n, "outcome": worst, "drawn": counts[worst] / n, "predicted": law[worst], "off": off[worst] / allowed,
-        "distance": sum(abs(count / n - p) for count, p in zip(counts, law, strict=True)) / 2,
     }  # fmt: skip

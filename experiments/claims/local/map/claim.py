@@ -9,7 +9,6 @@ from typing import Any, ClassVar, TypeAlias
 from local_dp.bounds.masked_parity import masked_parity_one_round_bound, masked_parity_one_round_clients
 from local_dp.bounds.parity import parity_interactive_bound
 from local_dp.experiments.claims.local.map.games import GamePlay, ParityGame, Played, WorstCase, parity_game_check, worst_case_check
-from local_dp.experiments.claims.local.map.laws import predicted
 from local_dp.experiments.claims.local.map.runs import (
     EPSILON,
     ONE_ROUND,
@@ -23,6 +22,7 @@ from local_dp.experiments.claims.local.map.runs import (
     Parity,
     Rules,
     Users,
+    predicted,
     shuffled_check,
     shuffled_line,
     shuffled_table,
@@ -40,7 +40,6 @@ from local_dp.experiments.lab.statistics import NO_FACTOR, Positive, Rate, geome
 POLYNOMIAL = 4.0  # the largest power of d that counts as growing slowly
 WITHIN = 0.06  # how far from their prediction the numbers lie at most
 SEPARATED = 25.0  # how many times more people the smaller model must provably need at the largest dimension: by the formulas 33 at d = 16
-GROWING = 100.0  # how much further that is from the first dimension to the last: 170 and 157 times at quick scale
 APART = 1.4  # times as many people, measured at COMPARED, as the larger model takes: by the formulas 1.6 and 130
 BOUNDED = (2.0, 2.9)  # how far above its proven bound the best protocol of the smaller model lies at its last dimension: by the formulas 2.1 to 2.6
 RATE = (0.89, 0.91)  # the success with the predicted number, which is for SUCCESS: .8996 to .9018, the mean over d, by the exact laws and by 2,500 draws
@@ -202,8 +201,6 @@ def _predicted(name: str, d: int) -> float:
 
 
 class Map(Experiment[Place, Result]):
-    """Places each class in the innermost region whose runs succeed, if what lies further in is ruled out by proof."""
-
     name: ClassVar[str] = "map"
     chapter: ClassVar[Chapter] = LOCAL_MODEL
     title: ClassVar[str] = "What one round can learn, what several can, and what needs a curator"

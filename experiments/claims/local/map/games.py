@@ -45,10 +45,8 @@ class Single:
 
 @dataclass(frozen=True)
 class Played:
-    """Plays against the oracle that hides the mask, and the wins in two rounds."""
-
-    played: int
-    wins: int
+    played: int  # against the oracle that hides the mask
+    wins: int  # in two rounds
     tolerance: float
     one_round: list[Single]
 

@@ -3,30 +3,33 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any, TypeAlias
 
 import numpy as np
+from scipy import special
 
+from local_dp.arrays import Floats
 from local_dp.bounds.curator import parity_examples, parity_success
 from local_dp.bounds.masked_parity import masked_parity_clients, masked_parity_one_round_clients
 from local_dp.bounds.parity import parity_halving_clients
+from local_dp.bounds.response import response_gain
 from local_dp.curator.parity import gf2
 from local_dp.curator.parity.learner import amplified_learner, draw_examples
 from local_dp.draws import Draws
-from local_dp.experiments.claims.local.map.laws import SIZES, around, predicted
 from local_dp.experiments.lab.checks import Claimed, holds
 from local_dp.experiments.lab.claim import Check, Table
 from local_dp.experiments.lab.cross_check import Crossing, Trial, cross_check
 from local_dp.experiments.lab.findings import Rows
-from local_dp.experiments.lab.minimal_clients import ClientCount, Search, exact_recovery, measured_clients
+from local_dp.experiments.lab.minimal_clients import ClientCount, Search, exact_recovery, measured_clients, own_seed
 from local_dp.experiments.lab.statistics import least_count
 from local_dp.interaction import Algorithm, Nonadaptive, run
 from local_dp.learners.examples import cube, error_rate, labelled, uniform_examples
 from local_dp.learners.learner import Learner
 from local_dp.learners.moments import LowDegree
 from local_dp.learners.rules import AllOf, Conjunctions, Literal, Stumps
-from local_dp.noise import KeyedNoise, stream_key
+from local_dp.noise import KeyedNoise
+from local_dp.optimise import crossing
 from local_dp.oracles.local.asked import LocalQuery
 from local_dp.oracles.local.oracles import AggregateOracle
 from local_dp.populations.finite import Finite, Population
@@ -36,6 +39,9 @@ from local_dp.shuffle.accountant import largest_local
 from local_dp.tallies import Tally
 from local_dp.theorems.from_sq import local_from_sq
 
+ALPHA = 0.1  # the excess error that counts as learned
+SIZES = np.linspace(-0.05, 0.05, 21)  # a number of people stands for these around it: reports are whole, and success is a saw-tooth in n of about that period
+DRAWS = 300  # at each size, for conjunctions, of which no closed form is known
 EPSILON = 1.0
 SHUFFLE_DELTA = 1e-6
 _STEP = 1.05  # from one crowd that is accounted for to the next
@@ -44,6 +50,67 @@ USER_RUNS = 200
 RATE_RUNS = 60  # at each number of people around the predicted one
 CURATOR_BETA = 0.05  # how seldom the curator's learner gives no answer
 FEWER = {"points, d = 8": 0.75, "stumps, d = 8": 0.85, "conjunctions, d = 8": 0.42}  # .63 to .69, .78 and .37, as measured at seeds 5 and 8
+
+
+def answers(m: int, means: Floats, epsilon: float) -> tuple[Floats, Floats]:
+    """The answers of m people whose true mean is one of these, and the probability of each: (values, one row of probabilities a mean)."""
+    gain, counts = response_gain(epsilon), np.arange(m + 1.0)
+    ways = special.gammaln(m + 1) - special.gammaln(counts + 1) - special.gammaln(m - counts + 1)
+    ones = (1 + np.asarray(means)[:, None] / gain) / 2
+    return gain * (2 * counts / m - 1), np.exp(ways + counts * np.log(ones) + (m - counts) * np.log1p(-ones))
+
+
+def points(d: int, m: int, epsilon: float) -> float:
+    """Each literal is kept where its answer, the share of positives that it rejects, is below .245; those of the point reject none, the others all.
+
+    One of the others makes the conjunction empty. Without j of its own it accepts 2^j - 1 points more, which weigh 1/2 together with all negative ones.
+    """
+    values, (own, other) = answers(m, np.array([-1.0, 0.0]), epsilon)
+    kept = (1 + values) / 2 <= 0.245 * (1 + 1e-9)
+    right, wrong = float(own[kept].sum()), float(other[kept].sum())
+    few = math.floor(math.log2(1 + 2 * ALPHA * ((1 << d) - 1) + 1e-9))
+    return (1 - wrong) ** d * sum(math.comb(d, j) * (1 - right) ** j * right ** (d - j) for j in range(few + 1))
+
+
+def stumps(d: int, m: int, epsilon: float) -> float:
+    """The answer about the literal is the largest of d, of which the others are about nothing, and has its sign; of equal ones the first is taken."""
+    values, (own, other) = answers(m, np.array([0.9, 0.0]), epsilon)
+    sizes = np.round(np.abs(values), 12)
+    order, place = np.unique(sizes, return_inverse=True)
+    equal = np.bincount(place, other, len(order))
+    up_to = np.minimum(np.cumsum(equal), 1.0)
+    first = sum(up_to**i * np.maximum(up_to - equal, 0) ** (d - 1 - i) for i in range(d)) / d
+    return float(own[values >= 0] @ np.asarray(first)[place[values >= 0]])
+
+
+def conjunctions(d: int, m: int, epsilon: float) -> float:
+    """The sign of the linear part, every coefficient an answer: that of a conjunction of two is -1/2 and twice 1/2. Drawn, with the same numbers at every m."""
+    generator, gain = np.random.default_rng([d, m]), response_gain(epsilon)
+    means = np.array([-0.5, 0.5, 0.5, *[0.0] * (d - 2)])
+    drawn = gain * (2 * generator.binomial(m, (1 + means / gain) / 2, (DRAWS, d + 1)) / m - 1)
+    bits = 1 - 2 * (np.arange(1 << d)[:, None] >> np.arange(d) & 1)
+    truth = (bits[:, 0] == 1) & (bits[:, 1] == 1)
+    wrong = ((drawn @ np.column_stack([np.ones(1 << d), bits]).T > 0) != truth).mean(axis=1)
+    return float(np.mean(wrong <= ALPHA + 1e-12))
+
+
+LAWS = {"points": points, "stumps": stumps, "conjunctions": conjunctions}
+QUERIES = {"points": lambda d: 2 * d, "stumps": lambda d: d, "conjunctions": lambda d: d + 1}
+
+
+def around(n: float) -> list[int]:
+    """The numbers of people that stand for n."""
+    return [round(n * (1 + size)) for size in SIZES.tolist()]
+
+
+@cache
+def predicted(name: str, d: int, epsilon: float, success: float) -> float:
+    """The number of people with which the class is learned with this probability."""
+
+    def fails(n: float) -> bool:
+        return float(np.mean([LAWS[name](d, max(1, size // QUERIES[name](d)), epsilon) for size in around(n)])) < success
+
+    return math.exp(sum(crossing(math.log(20.0 * d), math.log(1e5 * d), lambda log: fails(math.exp(log)), 11)) / 2)
 
 
 def _stump(d: int, rng: np.random.Generator, size: int) -> Finite:
@@ -126,10 +193,6 @@ PROTOCOLS = {
 }
 
 
-def _seed(name: str, seed: int, d: int) -> int:
-    return int.from_bytes(stream_key(f"map {name}", seed, d)[:8], "little")
-
-
 @lru_cache(maxsize=256)
 def _report_epsilon(crowd: int) -> float:
     """The largest epsilon of one yes or no at which so many, shuffled, lose EPSILON at most."""
@@ -159,7 +222,7 @@ class OneRound:
 
     def measure(self, seed: int) -> Learned:
         kind, d = ONE_ROUND[self.name], self.d
-        generator, rounds = np.random.default_rng([_seed(f"{self.name} shuffled" if self.shuffled else self.name, seed, d)]), 0
+        generator, rounds = np.random.default_rng([own_seed(f"map {self.name} shuffled" if self.shuffled else f"map {self.name}", seed, d)]), 0
 
         def success(n: int, runs: int) -> int:
             nonlocal rounds
@@ -190,21 +253,19 @@ class HiddenConcept:
     def measure(self, seed: int) -> Learned:
         hidden = PROTOCOLS[self.name]
         protocol = find_protocol(hidden.protocol).from_settings({"d": str(self.d)})
-        own_seed = _seed(self.name, seed, self.d)
+        own = own_seed(f"map {self.name}", seed, self.d)
         guess = hidden.guess(self.d, EPSILON, 1 - SUCCESS)
-        oracle = AggregateOracle(protocol.synthetic(guess, own_seed), np.random.default_rng([own_seed]), EPSILON)
+        oracle = AggregateOracle(protocol.synthetic(guess, own), np.random.default_rng([own]), EPSILON)
         run(protocol.algorithm(EPSILON, guess), oracle)
-        recovered = exact_recovery(protocol, EPSILON, own_seed)
+        recovered = exact_recovery(protocol, EPSILON, own)
         return Learned(measured_clients(recovered, guess, target=SUCCESS, trials=self.trials, least=2 * self.d), len(oracle.rounds))
 
 
 @dataclass(frozen=True)
 class Curated:
-    """The least number of examples by the exact law, its probability of success, and the successes of the runs."""
-
-    count: Search
-    wins: int
-    predicted: float
+    count: Search  # of examples, by the exact law
+    wins: int  # of the runs
+    predicted: float  # the probability of success
 
 
 @dataclass(frozen=True)
@@ -266,12 +327,6 @@ def whole(count: Search) -> tuple[int | None, int | None, int | None]:
     return (count.n, math.floor(count.low), math.ceil(count.high)) if isinstance(count, ClientCount) else (None, None, None)
 
 
-def _pairs(mixed: Rules, rules: Rules) -> list[tuple[OneRound, Learned, Search]]:
-    """Each class and dimension behind a shuffler, and its count without one."""
-    alone = {(point.name, point.d): learned.count for point, learned in rules}
-    return [(point, learned, alone[point.name, point.d]) for point, learned in mixed]
-
-
 def shuffled_check(mixed: Rules) -> Check:
     """Against the number that the law predicts without a shuffler."""
     claims = {}
@@ -298,6 +353,7 @@ def shuffled_line(mixed: Rules, name: str, d: int) -> str:
 
 def shuffled_table(mixed: Rules, rules: Rules) -> Table:
     """The least people without a shuffler and with one, and what a report then loses."""
-    rows = [(ONE_ROUND[point.name].title, point.d, whole(alone)[0], *whole(each.count), each.report) for point, each, alone in _pairs(mixed, rules)]
+    alone = {(point.name, point.d): whole(learned.count)[0] for point, learned in rules}
+    rows = [(ONE_ROUND[point.name].title, point.d, alone[point.name, point.d], *whole(each.count), each.report) for point, each in mixed]
     columns = ("class", "d", "least people, not shuffled", "shuffled", "95 % from", "to", "ε of a report")
     return Table(f"One round behind a shuffler: {SUCCESS:.0%} success, ε = {EPSILON:g} and δ = {SHUFFLE_DELTA:g} for all reports together", columns, rows)

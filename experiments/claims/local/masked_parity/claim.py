@@ -1,38 +1,63 @@
-"""Masked parity: what interaction buys, measured as the least number of clients that learn exactly in 90 % of the runs.
+"""Masked parity: what interaction buys, measured as the least number of clients that learn exactly in 90 % of the runs."""
 
-`local-dp experiment masked-parity --full` measures every client count below; about 5 minutes on one core.
-"""
-
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, ClassVar, TypeAlias
 
-from local_dp.bounds.masked_parity import masked_parity_curator_clients, masked_parity_interactive_bound, masked_parity_one_round_bound
-from local_dp.experiments.claims.local.masked_parity.epsilon import Goal, Reports, epsilon_finding, epsilon_points
-from local_dp.experiments.claims.local.masked_parity.runs import (
-    CLAMPED,
-    CLIENTS,
-    CURATOR,
-    EPSILON,
-    FRESH,
-    HASHED,
-    LABELS,
-    LISTED,
-    LITERAL,
-    ONE_ROUND,
-    TARGET,
-    Count,
-    Users,
-    count,
+import numpy as np
+
+from local_dp.arrays import Ints
+from local_dp.bounds.masked_parity import (
+    masked_parity_clients,
+    masked_parity_curator_clients,
+    masked_parity_fresh_clients,
+    masked_parity_interactive_bound,
+    masked_parity_list_clients,
+    masked_parity_literal_clients,
+    masked_parity_literal_success,
+    masked_parity_one_round_bound,
+    masked_parity_one_round_clients,
 )
+from local_dp.curator.selection.exponential import Labelled, MaskedParityClass, OccamLearner, log_probabilities
+from local_dp.draws import Draws
+from local_dp.experiments.claims.local.masked_parity.epsilon import Goal, Reports, epsilon_finding, epsilon_points
 from local_dp.experiments.lab.calibration import intervals_check
 from local_dp.experiments.lab.chapters import LOCAL_MODEL, Chapter
 from local_dp.experiments.lab.checks import Claimed, holds, measured
 from local_dp.experiments.lab.claim import Check, Experiment, Figure, Finding, Scale, Table, curve, of_kind
-from local_dp.experiments.lab.cross_check import CrossCheck, Crossing, cross_check_shown
+from local_dp.experiments.lab.cross_check import CrossCheck, Crossing, cross_check, cross_check_shown, exact_trial
 from local_dp.experiments.lab.figure_text import figure_check
 from local_dp.experiments.lab.findings import Rows
-from local_dp.experiments.lab.minimal_clients import ClientCount, Search, reached_check
+from local_dp.experiments.lab.minimal_clients import ClientCount, Search, exact_recovery, measured_clients, own_seed, reached_check
 from local_dp.experiments.lab.statistics import Positive, Rate, geometric_mean, least_count
+from local_dp.masked.population import Concept, MaskedParityPopulation
+from local_dp.masked.queries import MaskedDisagreement, MaskedIndicator
+from local_dp.noise import KeyedNoise
+from local_dp.optimise import best_split
+from local_dp.protocols.local_protocol import LocalProtocol, find_protocol
 
+EPSILON, TARGET = 1.0, 0.9
+LITERAL = "paper's Laplace"  # the literal protocol with ideal noise Lap(2 / epsilon), in law only: real numbers leak in floating point
+CLAMPED, FRESH, HASHED, LISTED, ONE_ROUND = "masked-parity-literal", "masked-parity-fresh", "masked-parity", "masked-parity-list", "masked-parity-one-round"
+CURATOR = "curator"
+LABELS = {
+    LITERAL: "two rounds, as printed (P0)",
+    CLAMPED: "two rounds, as printed, noise on a lattice and clamped",
+    FRESH: "two rounds, randomized response (P1)",
+    HASHED: "two rounds, hashing (P2)",
+    LISTED: "two rounds, list decoding (P4)",
+    ONE_ROUND: "one round",
+    CURATOR: "trusted curator (exponential mechanism)",
+}
+CLIENTS: dict[str, Callable[[int, float, float], int]] = {
+    LITERAL: masked_parity_literal_clients,
+    CLAMPED: masked_parity_literal_clients,
+    FRESH: masked_parity_fresh_clients,
+    HASHED: masked_parity_clients,
+    LISTED: masked_parity_list_clients,
+    ONE_ROUND: masked_parity_one_round_clients,
+    CURATOR: masked_parity_curator_clients,
+}
 # what the counts are of the formulas' (`runs.CLIENTS`): 0.97 to 1.03, listed 1.00 to 1.08, clamped 0.65 to 0.71 and the curator's 0.90 to 0.99, as
 # measured by `local-dp experiment masked-parity --full --seed 1`
 LOW, HIGH = 0.95, 1.05
@@ -47,14 +72,143 @@ NORMAL = "normal approximation"
 KINDS = dict.fromkeys(LABELS, NORMAL) | {LISTED: "hashing's times a measured share", CURATOR: "proven sufficient"}  # what the formula's count is
 CROSSED = 4  # the d at which each is run client by client, with its formula's count
 LEAST = 0.87  # the success there: the formulas aim at 90 %, and list decoding's falls short by 6 % of the clients
-Place: TypeAlias = Count | Users | Reports | Goal
 Result: TypeAlias = Search | Crossing
 Counts: TypeAlias = dict[str, dict[int, ClientCount]]  # by protocol and d
 
 
-class MaskedParityExperiment(Experiment[Place, Result]):
-    """Client counts of every masked-parity protocol, epsilon = 1, success 90 %."""
+@dataclass(frozen=True)
+class Count:
+    """The least number of clients that learn every bit in 90 % of the runs."""
 
+    protocol: str
+    d: int
+    trials: int
+
+    def __str__(self) -> str:
+        return f"{LABELS[self.protocol]}, d = {self.d}"
+
+    def measure(self, seed: int) -> Search:
+        recovery = _recovery(self.protocol, self.d, own_seed(f"masked-parity {self.protocol}", seed, self.d))
+        guess = CLIENTS[self.protocol](self.d, EPSILON, 1 - TARGET)
+        return measured_clients(recovery, guess, target=TARGET, trials=self.trials, least=2 * self.d + 2)
+
+
+@dataclass(frozen=True)
+class Users:
+    """The formula's count, client by client and from the law: a protocol, the paper's with ideal noise, or the curator's mechanism itself."""
+
+    protocol: str
+    d: int
+
+    def __str__(self) -> str:
+        return f"{LABELS[self.protocol]}, d = {self.d}"
+
+    def measure(self, seed: int) -> Crossing:
+        name, d, n = self.protocol, self.d, CLIENTS[self.protocol](self.d, EPSILON, 1 - TARGET)
+        if name == CURATOR:
+            return curator_cross_check(d, EPSILON, n, seed)
+        users, laws = (150, 1200) if name in (LITERAL, CLAMPED) else (400, 1600)  # tens of thousands of clients each
+        if name == LITERAL:
+            right = sum(literal_by_clients(d, EPSILON, n, run) for run in range(seed * users, (seed + 1) * users))
+            return CrossCheck(n, (right, users), (literal_recovery(d, EPSILON, seed)(n, laws), laws))
+        return cross_check(lambda: exact_trial(_protocol(name, d), EPSILON, n), seed, users=users, laws=laws)
+
+
+def count(protocol: str, d: int, scale: Scale) -> Count:
+    """A search with more runs if they are cheap, or if success grows slowly with n."""
+    if protocol == LITERAL:
+        return Count(protocol, d, 20_000)
+    if scale == "quick":
+        return Count(protocol, d, 4000 if d >= 10 else 2500 if protocol in (CLAMPED, FRESH, LISTED) else 1500)
+    if protocol in (CLAMPED, CURATOR):
+        return Count(protocol, d, 3000 if d <= 12 else 2000)
+    return Count(protocol, d, 12_000 if protocol == ONE_ROUND else 6000 if d <= 16 else 3000)
+
+
+def _protocol(name: str, d: int) -> LocalProtocol[Any]:
+    return find_protocol(name).from_settings({"d": str(d)})
+
+
+def _recovery(protocol: str, d: int, seed: int) -> Callable[[int, int], int]:
+    if protocol == LITERAL:
+        return literal_recovery(d, EPSILON, seed)
+    return curator_recovery(d, EPSILON, seed) if protocol == CURATOR else exact_recovery(_protocol(protocol, d), EPSILON, seed)
+
+
+def literal_recovery(d: int, epsilon: float, seed: int) -> Callable[[int, int], int]:
+    """For `minimal_clients`: the paper's protocol with ideal Lap(2 / epsilon) noise, drawn from its law: a binomial count plus a difference of gammas."""
+    generator = np.random.default_rng([seed])
+    scale = 2 / epsilon
+
+    def mean(clients: int, share: Any) -> Any:
+        noise = scale * (generator.standard_gamma(clients, share.shape) - generator.standard_gamma(clients, share.shape))
+        return (generator.binomial(clients, share) + noise) / clients
+
+    def successes(n: int, runs: int) -> int:
+        first = _literal_split(d, epsilon, n)
+        bits = generator.integers(2, size=(runs, d))
+        mask = generator.integers(2, size=runs)
+        r_right = ((mean(first // d, bits / (2 * d)) > 1 / (4 * d)) == bits).all(axis=1)
+        a_right = (mean(n - first, mask / 2) > 1 / 4) == mask  # counted only where r is right, so its law given a wrong r does not matter
+        return int((r_right & a_right).sum())
+
+    return successes
+
+
+def _literal_split(d: int, epsilon: float, n: int) -> int:
+    return best_split(lambda one, two: masked_parity_literal_success(d, epsilon, one, two), n)
+
+
+def literal_by_clients(d: int, epsilon: float, n: int, seed: int) -> bool:
+    """One run of the same, record by record: every client evaluates its query and adds its own Lap(2 / epsilon)."""
+    generator = np.random.default_rng([seed, n])
+    truth = Concept(d, int(generator.integers(1 << d)), int(generator.integers(2)))
+    population, first = MaskedParityPopulation(truth, n, seed), _literal_split(d, epsilon, n)
+
+    def mean(query: MaskedIndicator | MaskedDisagreement, start: int, stop: int) -> float:
+        values = (query.values(population.batch(start, stop)) > query.domain.high // 2).astype(np.float64)
+        return float(np.mean(values + generator.laplace(scale=2 / epsilon, size=stop - start)))
+
+    each = first // d
+    r = sum(1 << j for j in range(d) if mean(MaskedIndicator(d, j), j * each, (j + 1) * each) > 1 / (4 * d))
+    return Concept(d, r, int(mean(MaskedDisagreement(d, r), first, n) > 1 / 4)) == truth
+
+
+def curator_recovery(d: int, epsilon: float, seed: int) -> Callable[[int, int], int]:
+    """For `minimal_clients`: how often the exponential mechanism chooses the true one of 2^(d+1) concepts, drawn from its exact law given n fresh examples."""
+    concepts, generator = MaskedParityClass(d), np.random.default_rng([seed])
+
+    def successes(n: int, runs: int) -> int:
+        right = 0
+        for drawn in generator.integers(1 << 62, size=runs).tolist():
+            truth = int(generator.integers(concepts.size))
+            x, y = _examples(concepts, truth, n, drawn)
+            right += bool(np.log(generator.random()) < log_probabilities(-concepts.errors(x, y), epsilon)[truth])
+        return right
+
+    return successes
+
+
+def curator_cross_check(d: int, epsilon: float, n: int, seed: int, runs: int = 400) -> CrossCheck:
+    """The mechanism itself on the examples, sampled in whole numbers, beside its law."""
+    concepts, generator = MaskedParityClass(d), np.random.default_rng([seed, 1])
+    successes = 0
+    for drawn in generator.integers(1 << 62, size=runs).tolist():
+        truth = int(generator.integers(concepts.size))
+        x, y = _examples(concepts, truth, n, drawn)
+        successes += OccamLearner(concepts, epsilon).release(Labelled(x, y), Draws(KeyedNoise(drawn))) == truth
+    return CrossCheck(n, (successes, runs), (curator_recovery(d, epsilon, seed)(n, 4 * runs), 4 * runs))
+
+
+def _examples(concepts: MaskedParityClass, truth: int, n: int, seed: int) -> tuple[Ints, Ints]:
+    population = MaskedParityPopulation(Concept(concepts.d, truth >> 1, truth & 1), n, seed)
+    return concepts.encoded(population.batch(0, n))
+
+
+Place: TypeAlias = Count | Users | Reports | Goal
+
+
+class MaskedParityExperiment(Experiment[Place, Result]):
     name: ClassVar[str] = "masked-parity"
     chapter: ClassVar[Chapter] = LOCAL_MODEL
     title: ClassVar[str] = "Two rounds of questions learn masked parity; one round needs exponentially many clients"
@@ -79,7 +233,8 @@ class MaskedParityExperiment(Experiment[Place, Result]):
 
     def conclude(self, measurements: Rows[Place, Result], scale: Scale) -> Finding:
         searches: Rows[Count, Search] = sorted(of_kind(measurements, Count), key=lambda row: row[0].d)
-        crossed = [_crossed(p, m) for p, m in of_kind(measurements, Users)]
+        ways = {CURATOR: "chosen by the mechanism itself"}
+        crossed = [cross_check_shown(str(p), m, LEAST, ways.get(p.protocol, "client by client")) for p, m in of_kind(measurements, Users)]
         epsilon_checks, epsilon_tables, epsilon_figures = epsilon_finding(measurements)
         reached = reached_check([(str(p), m) for p, m in searches])
         if not reached.shown:
@@ -110,10 +265,6 @@ def _headline(counts: Counts) -> str:
     return f"At d = {d} masked parity takes {two:,} clients in two rounds and {one:,}, {one / two:,.3g} times as many, in one."
 
 
-def _crossed(point: Users, crossing: Crossing) -> Check:
-    return cross_check_shown(str(point), crossing, LEAST, "chosen by the mechanism itself" if point.protocol == CURATOR else "client by client")
-
-
 def _formula_check(users: Rows[Users, Crossing]) -> Check:
     """The runs from the law that the cross-checks make: a rate at one number of clients is known better than the number for one rate."""
     rates = {str(point): (point.protocol, Rate(*crossing.law)) for point, crossing in users if isinstance(crossing, CrossCheck)}
@@ -125,16 +276,12 @@ def _formula_check(users: Rows[Users, Crossing]) -> Check:
     )
 
 
-def _in_formula(counts: Counts, protocol: str) -> dict[int, Positive]:
-    return {d: least_count(m) / CLIENTS[protocol](d, EPSILON, 1 - TARGET) for d, m in counts[protocol].items()}
-
-
 def _predicted_checks(counts: Counts) -> list[Check]:
     """Against the formulas. Clamping the noise saves clients, as post-processing may; the formula is of noise that is not clamped.
 
     The searches of different d are independent, so their mean knows more than each.
     """
-    ratios = {protocol: _in_formula(counts, protocol) for protocol in LABELS}
+    ratios = {protocol: {d: least_count(m) / CLIENTS[protocol](d, EPSILON, 1 - TARGET) for d, m in by_d.items()} for protocol, by_d in counts.items()}
     means = {LABELS[protocol]: Claimed(geometric_mean([*by_d.values()]), *BANDS[protocol]) for protocol, by_d in ratios.items()}
     each = {str(Users(protocol, d)): Claimed(ratio, *BANDS[protocol]) for protocol, by_d in ratios.items() for d, ratio in by_d.items()}
     bands = ", ".join(f"{LABELS[protocol]} {low:g} to {high:g}" for protocol, (low, high) in BANDS.items() if (low, high) != (LOW, HIGH))

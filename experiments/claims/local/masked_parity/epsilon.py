@@ -10,10 +10,9 @@ from local_dp.experiments.lab.claim import Check, Figure, Scale, Table, curve, o
 from local_dp.experiments.lab.cross_check import Crossing, cross_check, cross_check_shown, exact_trial
 from local_dp.experiments.lab.figure_text import figure_check
 from local_dp.experiments.lab.findings import Rows
-from local_dp.experiments.lab.minimal_clients import ClientCount, Search, exact_recovery, measured_clients, reached_check
+from local_dp.experiments.lab.minimal_clients import ClientCount, Search, exact_recovery, measured_clients, own_seed, reached_check
 from local_dp.experiments.lab.statistics import least_count
 from local_dp.masked.protocols import MaskedParityList
-from local_dp.noise import stream_key
 
 D, TARGET = 8, 0.9
 BEST, ONE_BIT = "two rounds, the reports that tell most", "two rounds, one bit a report"
@@ -49,7 +48,7 @@ class Reports:
         return f"{self.reports}, epsilon {self.epsilon:g}"
 
     def measure(self, seed: int) -> Search:
-        own = int.from_bytes(stream_key(f"masked-parity {self.reports} {self.epsilon}", seed, D)[:8], "little")
+        own = own_seed(f"masked-parity {self.reports} {self.epsilon}", seed, D)
         guess = max(3 * D, masked_parity_list_clients(D, self.epsilon, 1 - TARGET))
         return measured_clients(exact_recovery(REPORTS[self.reports](), self.epsilon, own), guess, target=TARGET, trials=self.trials, least=2 * D)
 

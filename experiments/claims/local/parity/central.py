@@ -95,9 +95,7 @@ class Sized:
 
 @dataclass(frozen=True)
 class Computed(Sized):
-    """By an exact law, which predicts the share of successes."""
-
-    predicted: float
+    predicted: float  # the share of successes, by an exact law
 
 
 @dataclass(frozen=True)
@@ -118,9 +116,7 @@ class Searched(Sized):
 
 @dataclass(frozen=True)
 class Closed:
-    """The closed form alone, beyond MEASURED_DIMENSION."""
-
-    closed: int
+    closed: int  # the closed form, beyond MEASURED_DIMENSION
 
 
 @dataclass(frozen=True)
@@ -189,13 +185,11 @@ def _truth_weights(d: int, epsilon: float, n: int, trials: int, seed: int) -> tu
 
 @dataclass(frozen=True)
 class Loss:
-    """The exact loss, the exact charge, and how often each outcome was drawn from n examples (1, 1), beside the law of these."""
-
-    loss: float
+    loss: float  # exactly
     charged: float
     databases: int
-    drawn: list[int]
-    law: list[float]
+    drawn: list[int]  # how often each outcome was, from n examples (1, 1)
+    law: list[float]  # of these outcomes
 
 
 @dataclass(frozen=True)
@@ -239,9 +233,12 @@ def central_finding(measured: Rows[Any, Any]) -> tuple[list[Curve], list[Table],
     sizes: Sizes = [*of_kind(measured, Learner), *of_kind(measured, Mechanism)]
     losses = of_kind(measured, Privacy)
     runs = [(p, m) for p, m in sizes if not isinstance(m, Closed)]
+    columns = ("learner", "nominal epsilon", "n", "databases", "loss found", "loss charged")
+    rows = [(p.learner, p.epsilon, p.n, m.databases, round(m.loss, 6), round(m.charged, 6)) for p, m in losses]
+    loss_table = Table(f"Exact privacy loss over all pairs of neighbouring databases, d = {SMALL_D}", columns, rows)
     checks = [_check_exact(losses), _check_printed(losses), _check_charge(losses), _check_drawn(losses)]
     checks += [*_check_rates(runs), _check_published(runs), _check_closed(runs), _check_linear(runs)]
-    return _curves(sizes, runs), [_size_table(sizes), _loss_table(losses)], checks
+    return _curves(sizes, runs), [_size_table(sizes), loss_table], checks
 
 
 def _curves(sizes: Sizes, runs: Runs) -> list[Curve]:
@@ -266,24 +263,8 @@ def _size_table(sizes: Sizes) -> Table:
         kind = "closed form, not run" if isinstance(m, Closed) else "exact" if isinstance(m, Computed) else f"measured [{m.low}, {m.high}]"
         n, rate, loss = (m.closed, "closed form", p.epsilon) if isinstance(m, Closed) else (m.n, str(Rate(m.successes, m.trials)), m.loss)
         rows.append((p.learner, p.epsilon, p.d, n, kind, rate, formula, _published(p), round(loss, 4)))
-    columns = (
-        "learner",
-        "epsilon",
-        "d",
-        "least n",
-        f"kind [at {ERRORS:g} standard errors]",
-        "exact recoveries at n [95 %]",
-        "n by formula",
-        "published n",
-        "exact loss",
-    )
-    return Table("Trusted curator: examples for 90 % exact recovery, uniform x", columns, rows)
-
-
-def _loss_table(losses: Rows[Privacy, Loss]) -> Table:
-    rows = [(p.learner, p.epsilon, p.n, m.databases, round(m.loss, 6), round(m.charged, 6)) for p, m in losses]
-    columns = ("learner", "nominal epsilon", "n", "databases", "loss found", "loss charged")
-    return Table(f"Exact privacy loss over all pairs of neighbouring databases, d = {SMALL_D}", columns, rows)
+    least, others = ("least n", f"kind [at {ERRORS:g} standard errors]", "exact recoveries at n [95 %]"), ("n by formula", "published n", "exact loss")
+    return Table("Trusted curator: examples for 90 % exact recovery, uniform x", ("learner", "epsilon", "d", *least, *others), rows)
 
 
 def _published(point: Learner | Mechanism) -> int | None:

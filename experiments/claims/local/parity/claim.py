@@ -14,9 +14,8 @@ from local_dp.experiments.lab.checks import Claimed, holds, measured
 from local_dp.experiments.lab.claim import Check, Curve, Experiment, Figure, Finding, Scale, Table, curve, of_kind
 from local_dp.experiments.lab.cross_check import Crossing, cross_check, cross_check_shown, exact_trial
 from local_dp.experiments.lab.findings import Rows
-from local_dp.experiments.lab.minimal_clients import ClientCount, Search, exact_recovery, measured_clients, reached_check
+from local_dp.experiments.lab.minimal_clients import ClientCount, Search, exact_recovery, measured_clients, own_seed, reached_check
 from local_dp.experiments.lab.statistics import Positive, geometric_mean, least_count
-from local_dp.noise import stream_key
 from local_dp.protocols.local_protocol import find_protocol
 
 GROWTH = 0.9  # doublings of the local n for each dimension
@@ -48,8 +47,8 @@ class Local:
 
     def measure(self, seed: int) -> Search:
         protocol, guess = find_protocol(self.protocol).from_settings({"d": str(self.d)}), FORMULA[self.protocol](self.d, EPSILON, 1 - TARGET)
-        own_seed = int.from_bytes(stream_key(f"parity {self.protocol}", seed, self.d)[:8], "little")
-        return measured_clients(exact_recovery(protocol, EPSILON, own_seed), guess, target=TARGET, trials=self.trials, least=2 * self.d)
+        recovery = exact_recovery(protocol, EPSILON, own_seed(f"parity {self.protocol}", seed, self.d))
+        return measured_clients(recovery, guess, target=TARGET, trials=self.trials, least=2 * self.d)
 
 
 @dataclass(frozen=True)
@@ -72,8 +71,6 @@ Result: TypeAlias = CentralResult | Search | Crossing
 
 
 class Parity(Experiment[Place, Result]):
-    """KLNRS Theorem 3.8 beside Corollary 4.6: what a curator buys."""
-
     name: ClassVar[str] = "parity"
     chapter: ClassVar[Chapter] = LOCAL_MODEL
     title: ClassVar[str] = "Parity: easy for a trusted curator, exponential without one"

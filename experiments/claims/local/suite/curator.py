@@ -13,7 +13,7 @@ from local_dp.curator.clipped import NoisySum
 from local_dp.curator.mechanism import SmallDatabases, epsilon_of
 from local_dp.domains import Domain, levels
 from local_dp.draws import Draws
-from local_dp.experiments.claims.local.suite.worst import Outcome
+from local_dp.experiments.claims.local.suite.runs import Outcome
 from local_dp.experiments.lab.checks import Claimed, holds
 from local_dp.experiments.lab.claim import Check
 from local_dp.experiments.lab.statistics import Rate
@@ -45,10 +45,8 @@ def _database(rows: Sequence[tuple[int]]) -> Records:
 
 @dataclass(frozen=True)
 class SumLoss:
-    """The largest loss over all neighbouring databases of RECORDS values, and how often one of them released each total."""
-
-    loss: float
-    drawn: list[int]
+    loss: float  # over all neighbouring databases of RECORDS values
+    drawn: list[int]  # how often one of them released each total
 
 
 @dataclass(frozen=True)

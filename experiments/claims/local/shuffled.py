@@ -1,0 +1,274 @@
+"""The shuffled model: between nobody trusted and one curator, a party that only mixes reports."""
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import pairwise
+from typing import Any, ClassVar, TypeAlias
+
+import numpy as np
+
+from local_dp.experiments.lab.chapters import LOCAL_MODEL, Chapter
+from local_dp.experiments.lab.checks import Claimed, every, holds, measured, within
+from local_dp.experiments.lab.claim import Check, Experiment, Figure, Finding, Scale, Table, curve, of_kind
+from local_dp.experiments.lab.findings import Rows
+from local_dp.experiments.lab.intervals import relative_error
+from local_dp.experiments.lab.statistics import Positive
+from local_dp.randomizers.finite import FiniteChannel
+from local_dp.randomizers.frequencies.grr import GRR
+from local_dp.randomizers.frequencies.hadamard import Hadamard
+from local_dp.randomizers.signs.binary_rr import BinaryRR
+from local_dp.shuffle.accountant import amplified, rows_of, worst_delta
+from local_dp.shuffle.histogram import Target, multi_message, single_message
+
+LOCAL, DELTA, K = 1.0, 1e-6, 16
+RR, KARY, HADAMARD = "randomized response", f"{K}-ary response", "one-bit Hadamard"
+TARGET = Target(10_000, 1.0, DELTA)
+ALONE, ONE, MANY, CURATOR = "local", "shuffled, one report", "shuffled, blanket messages", "curator"
+MODELS = (ALONE, ONE, MANY, CURATOR)
+SHARES = np.arange(K, 0, -1) / (K * (K + 1) / 2)  # of the symbols, none alike
+CLIENTS = (1000, 10_000, 100_000)
+RUNS: dict[Scale, int] = {"quick": 4000, "full": 40_000}
+SMALL = ((2, 4, 0.1), (2, 10, 0.01), (3, 4, 0.05), (4, 3, 0.02))
+MORE = {ALONE: 28, ONE: 1.33, MANY: 2.3}  # times the error of the next of MODELS: 28.4, 1.34 and 2.33 by the closed forms
+RULES = ("closed form", "clones", "variation ratio")
+
+
+def randomizer(name: str) -> FiniteChannel:
+    """One of the three, at the local epsilon."""
+    kinds: dict[str, Any] = {RR: lambda: BinaryRR(LOCAL), KARY: lambda: GRR(LOCAL, k=K), HADAMARD: lambda: Hadamard(LOCAL, k=K)}
+    made: FiniteChannel = kinds[name]()
+    return made
+
+
+@dataclass(frozen=True)
+class Epsilons:
+    uppers: dict[str, float]  # by rule
+    lower: float
+    upper: float  # the best one
+    exact: bool  # whether the ends are those of one worst data set
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """Every bound of n shuffled reports of a randomizer."""
+
+    name: str
+    n: int
+
+    def measure(self, seed: int) -> Epsilons:
+        bounds = amplified(randomizer(self.name), self.n, DELTA)
+        return Epsilons(dict(bounds.uppers), bounds.lower, bounds.upper, bounds.exact)
+
+
+@dataclass(frozen=True)
+class WorstDeltas:
+    uppers: dict[str, float]  # over all data sets, at each upper bound on epsilon
+    lower: float  # and at the lower one
+    least: float  # the lower bound on epsilon itself
+
+
+@dataclass(frozen=True)
+class Enumerated:
+    """All data sets of a few clients, in fractions: no more than delta at the upper bounds, no less at the lower."""
+
+    k: int
+    n: int
+    delta: float
+
+    def measure(self, seed: int) -> WorstDeltas:
+        small: FiniteChannel = BinaryRR(LOCAL) if self.k == 2 else GRR(LOCAL, k=self.k)
+        bounds = amplified(small, self.n, self.delta)
+        ends = [*bounds.uppers.values(), bounds.lower]
+        deltas = worst_delta(rows_of(small), self.n, [Fraction(math.exp(end)) for end in ends])
+        uppers = {rule: float(delta) for rule, delta in zip(bounds.uppers, deltas, strict=False)}
+        return WorstDeltas(uppers, float(deltas[-1]), bounds.lower)
+
+
+@dataclass(frozen=True)
+class Squares:
+    """The mean square of errors over symbols and runs, its standard error as a share of it, and the mean square that theory expects."""
+
+    mean_square: float
+    relative_error: float
+    runs: int
+    expected: float
+
+    @property
+    def root(self) -> Positive:
+        """The root mean square. A run's mean over the symbols is about chi-squared with K - 1 degrees of freedom."""
+        return Positive(math.sqrt(self.mean_square), self.relative_error / 2, self.runs - 1)
+
+
+@dataclass(frozen=True)
+class Errors:
+    """A histogram in one model, run by run, of the same people in every run."""
+
+    model: str
+    runs: int
+
+    def measure(self, seed: int) -> Squares:
+        generator, counts = np.random.default_rng([seed, MODELS.index(self.model)]), np.round(SHARES * TARGET.clients).astype(np.int64)
+        counts[0] += TARGET.clients - counts.sum()
+        draw, expected = {CURATOR: _curator, MANY: _many}.get(self.model, _reports)(self.model, counts)
+        squares = np.array([((draw(generator) - counts / TARGET.clients) ** 2).mean() for _ in range(self.runs)])
+        return Squares(float(squares.mean()), relative_error(squares), self.runs, expected)
+
+
+def _reports(model: str, counts: Any) -> Any:
+    oracle = GRR(TARGET.epsilon, k=K) if model == ALONE else single_message("grr", K, TARGET)
+    assert isinstance(oracle, GRR)
+    by_symbol, n = dict(enumerate(counts.tolist())), TARGET.clients
+    p, q = oracle.truth / oracle.total, oracle.other / oracle.total
+    expected = (p * (1 - p) + (K - 1) * q * (1 - q)) / (K * n * (p - q) ** 2)
+    return lambda generator: oracle.estimate(oracle.draw_tally(by_symbol, generator)).value, expected
+
+
+def _many(model: str, counts: Any) -> Any:
+    histogram, n = multi_message(K, TARGET), TARGET.clients
+    law = np.append(np.full(K, histogram.share), 1 - K * histogram.share)
+
+    def draw(generator: np.random.Generator) -> Any:
+        blanket = generator.multinomial(n * histogram.tries, law)[:K]
+        return histogram.estimate(type(histogram.tally(np.arange(K), n))(counts + blanket, n)).value
+
+    return draw, histogram.variance(n)
+
+
+def _curator(model: str, counts: Any) -> Any:
+    """Discrete Laplace noise on each count, of which a replaced record changes two."""
+    n, ratio = TARGET.clients, math.exp(-TARGET.epsilon / 2)
+
+    def draw(generator: np.random.Generator) -> Any:
+        return (counts + generator.geometric(1 - ratio, K) - generator.geometric(1 - ratio, K)) / n
+
+    return draw, 2 * ratio / (1 - ratio) ** 2 / n**2
+
+
+Place: TypeAlias = Bounds | Enumerated | Errors
+Result: TypeAlias = Epsilons | WorstDeltas | Squares
+
+
+class Shuffled(Experiment[Place, Result]):
+    name: ClassVar[str] = "shuffled"
+    chapter: ClassVar[Chapter] = LOCAL_MODEL
+    title: ClassVar[str] = "A shuffler: the step between local and central"
+    claim: ClassVar[str] = (
+        "A trusted shuffler mixes all reports and hides their senders, so each report hides among the others: its loss falls about as 1 / sqrt(n). "
+        "The loss is known from both sides, for randomized response exactly, over all data sets. A histogram at the same epsilon, with a small delta, "
+        "errs far less than without a shuffler. With blanket messages it errs almost as little as a curator's."
+    )
+    source: ClassVar[str] = "Feldman, McMillan, Talwar 2021; Balle, Bell, Gascon, Nissim 2019; Cheu, Zhilyaev 2022"
+
+    def points(self, scale: Scale) -> list[Place]:
+        return [
+            *(Bounds(name, n) for name in (RR, KARY, HADAMARD) for n in CLIENTS),
+            *(Enumerated(*small) for small in SMALL),
+            *(Errors(model, RUNS[scale]) for model in MODELS),
+        ]
+
+    def conclude(self, measurements: Rows[Place, Result], scale: Scale) -> Finding:
+        bounds, enumerated, errors = of_kind(measurements, Bounds), of_kind(measurements, Enumerated), of_kind(measurements, Errors)
+        gaps = {n: each.upper / each.lower - 1 for n, each in _at(bounds, KARY).items()}
+        ratios = {point.model: squares.root / math.sqrt(squares.expected) for point, squares in errors}
+        checks = [
+            _check_order(bounds),
+            _check_exact(bounds),
+            every(
+                "for k-ary response both sides agree to a thousandth from 10,000 reports on",
+                ((n < 10_000 or gap < 1e-3, f"n = {n:,}: {gap:.2g}") for n, gap in gaps.items()),
+            ),
+            _check_power(bounds),
+            _check_enumerated(enumerated),
+            measured("every histogram errs as its closed form says (root mean square errors in units of it)", ratios, 1, 1, also=len(errors) == len(MODELS)),
+            _check_models(errors),
+        ]
+        columns = ("randomizer", "reports", *RULES, "best upper bound", "lower bound")
+        rows = [(point.name, point.n, *(each.uppers[rule] for rule in RULES), each.upper, each.lower) for point, each in bounds]
+        title, roots = f"Errors of a histogram of {TARGET.clients:,} clients at epsilon {TARGET.epsilon:g}", ("model", "root mean square", "predicted")
+        tables = [
+            Table("Epsilon after shuffling", columns, rows),
+            Table(title, roots, [(point.model, squares.root.value, math.sqrt(squares.expected)) for point, squares in errors]),
+        ]
+        notes = [
+            f"A report loses {LOCAL:g}; delta is {DELTA:g}. Bounds are rounded outwards. Neighbours differ in one client's value.",
+            "The shuffler is trusted to mix and to keep silent, and all clients to answer. Blanket messages leave no privacy from the shuffler itself.",
+        ]
+        figures = [_bounds_figure(bounds), _errors_figure(errors)]
+        return Finding(checks, tables, figures, notes, headline=_headline(bounds))
+
+
+def _at(bounds: Rows[Bounds, Epsilons], name: str) -> dict[int, Epsilons]:
+    return {point.n: epsilons for point, epsilons in bounds if point.name == name}
+
+
+def _headline(bounds: Rows[Bounds, Epsilons]) -> str:
+    epsilons = _at(bounds, RR).get(10_000)
+    loss = f"{epsilons.upper:.4g}" if epsilons else "an unknown epsilon"
+    return f"Among 10,000 shuffled reports, randomized response of epsilon {LOCAL:g} loses {loss} on the worst data set, at delta {DELTA:g}."
+
+
+def _check_order(bounds: Rows[Bounds, Epsilons]) -> Check:
+    ordered = [(each, [each[1].uppers[rule] for rule in RULES] + [each[1].upper, each[1].lower]) for each in bounds]
+    return every(
+        "each rule is at least as good as the older one, and no upper bound is below a lower one",
+        ((ends == sorted(ends, reverse=True), f"{point.name}, {point.n:,}: {each.lower:.4g} to {each.upper:.4g}") for (point, each), ends in ordered),
+    )
+
+
+def _check_exact(bounds: Rows[Bounds, Epsilons]) -> Check:
+    epsilons = _at(bounds, RR)
+    gains = {f"n = {n:,}, times less": each.uppers["variation ratio"] / each.upper for n, each in epsilons.items()}
+    return within(
+        "for randomized response the worst of all data sets is found, and loses less than the best general bound says",
+        gains,
+        math.nextafter(1.1, 2),
+        spec=".3f",
+        also=all(each.exact and each.upper <= each.lower * (1 + 1e-5) for each in epsilons.values()),
+    )
+
+
+def _check_power(bounds: Rows[Bounds, Epsilons]) -> Check:
+    ends = [(name, each[CLIENTS[0]].upper, each[CLIENTS[-1]].upper) for name in (RR, KARY) if (each := _at(bounds, name))]
+    powers = {f"{name}, power": math.log(last / first) / math.log(CLIENTS[-1] / CLIENTS[0]) for name, first, last in ends}
+    return within("the loss falls about as 1 / sqrt(n)", powers, -0.62, -0.48, spec=".3f")
+
+
+def _check_enumerated(enumerated: Rows[Enumerated, WorstDeltas]) -> Check:
+    def true(point: Enumerated, deltas: WorstDeltas) -> bool:
+        below = all(each <= point.delta * (1 + 1e-9) for each in deltas.uppers.values())
+        return below and (deltas.least == 0 or deltas.lower >= point.delta * (1 - 1e-9))
+
+    return every(
+        "enumerated over all data sets of a few clients, no upper bound is too low and no lower one too high",
+        ((true(point, each), f"k = {point.k}, n = {point.n}: {each.lower / point.delta:.4g} of delta at the lower end") for point, each in enumerated),
+    )
+
+
+def _check_models(errors: Rows[Errors, Squares]) -> Check:
+    roots = {point.model: squares.root for point, squares in errors}
+    times = {
+        f"{model} against {other}": Claimed(roots[model] / roots[other], MORE[model]) for model, other in pairwise(MODELS) if {model, other} <= roots.keys()
+    }
+    statement = (
+        f"a curator errs least, blanket messages at least {MORE[MANY]} times as much, one shuffled report {MORE[ONE]} times as much as they, "
+        f"and the local model {MORE[ALONE]} times as much as that"
+    )
+    return holds(statement, times)
+
+
+def _bounds_figure(bounds: Rows[Bounds, Epsilons]) -> Figure:
+    curves = [curve(rule, [(n, each.uppers[rule]) for n, each in _at(bounds, RR).items()], "bound") for rule in RULES]
+    for name in (RR, KARY, HADAMARD):
+        curves.append(curve(f"{name}, upper", [(n, each.upper) for n, each in _at(bounds, name).items()], "theory"))
+        curves.append(curve(f"{name}, lower", [(n, each.lower) for n, each in _at(bounds, name).items()]))
+    return Figure("shuffled-epsilon", "Epsilon after shuffling", "reports shuffled together", "epsilon", curves, log_x=True, log_y=True)
+
+
+def _errors_figure(errors: Rows[Errors, Squares]) -> Figure:
+    bars = curve("root mean square error", [(place, squares.root.value) for place, (_, squares) in enumerate(errors)], "bars")
+    title, ticks = f"A histogram of {TARGET.clients:,} clients", tuple(point.model for point, _ in errors)
+    return Figure("shuffled-errors", title, "model", "root mean square error", [bars], log_y=True, x_ticks=ticks)
+
+
+EXPERIMENT = Shuffled()
