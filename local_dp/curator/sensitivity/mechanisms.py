@@ -140,11 +140,14 @@ class OfSensitivity(Mechanism[D_contra, R_co, L_co]):
         """The answer and its sensitivity."""
 
 
+@dataclass(frozen=True)
 class GlobalNoise(OfSensitivity[D_contra, int, Pure], ClippedAnswer[D_contra]):
     """The answer with discrete Laplace noise for the global sensitivity, clipped: the baseline.
 
     Privacy: epsilon, exactly. Utility: standard error sqrt(2) GS / eps.
     """
+
+    epsilon: float
 
     def noisy(self, database: D_contra) -> tuple[int, ClippedLaplace]:
         local = self.local(database)

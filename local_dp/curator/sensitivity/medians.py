@@ -71,8 +71,6 @@ class ProposedMedian(OfMedian, Proposed[Multiset]):
 class GlobalMedian(OfMedian, GlobalNoise[Multiset]):
     """The median with noise for the whole domain: pure, and no better than a guess. The baseline."""
 
-    epsilon: float
-
 
 @dataclass(frozen=True)
 class ExponentialMedian(ByScore[Multiset, int]):

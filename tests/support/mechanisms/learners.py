@@ -37,7 +37,7 @@ def at_least(t: int) -> Callable[[Naturals], Bools]:
 ONES: list[Any] = [(x, 1) for x in range(3)]
 EVERY: list[Any] = list(product(range(4), (0, 1)))
 PUBLIC = Multiset.of([0, 2, 2, 3], 2)
-LISTED = ListedClass(tuple(map(at_least, range(5))), 1)
+LISTED = ListedClass(tuple(map(at_least, range(5))))
 BUCKETS = BucketClass.drawn(3, Draws(KeyedNoise(0)), 2, 2)
 
 
