@@ -11,8 +11,18 @@ import numpy as np
 
 from local_dp.curator.mechanism import Mechanism, Neighbours, SmallDatabases
 from local_dp.curator.multisets import Multiset
-from local_dp.curator.sensitivity.mechanisms import FINE, LEAST, CauchyNoise, LocalSensitivity, cosh_loss
-from local_dp.curator.sensitivity.medians import ExponentialMedian, GlobalMedian, Median, ProposedMedian, SmoothMedian
+from local_dp.curator.sensitivity.mechanisms import (
+    FINE,
+    LEAST,
+    CauchyNoise,
+    ExponentialMedian,
+    GlobalMedian,
+    LocalSensitivity,
+    Median,
+    ProposedMedian,
+    SmoothMedian,
+    cosh_loss,
+)
 from local_dp.curator.sensitivity.triangles import GlobalTriangles, LadderTriangles, NoisyLocalTriangles, SmoothTriangles, Triangles
 from local_dp.draws import Draws
 from local_dp.experiments.lab.chapters import CURATOR_AND_ATTACKS

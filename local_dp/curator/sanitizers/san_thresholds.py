@@ -128,9 +128,6 @@ class BlockByBlock(InParts[Steps]):
     Cost: O(s) for each call and length, s distinct values. Source: Beimel, Nissim, Stemmer 2013, Figure 11, Lemmas 4.8 and 4.12.
     """
 
-    epsilon: float
-    delta: float
-    goals: Goals
     steps: ClassVar[int] = PARTS
     growth: ClassVar[int] = 2
 
