@@ -14,7 +14,7 @@ from typing import Self
 import numpy as np
 
 from local_dp.accounting.losses import DiscreteGaussian
-from local_dp.accounting.rules import delta, optimal_part
+from local_dp.accounting.rules import optimal_part
 from local_dp.arrays import Counts, Floats, Ints
 from local_dp.checks import check_whole
 from local_dp.curator.clipped import ClippedLaplace
@@ -301,11 +301,6 @@ class DiscreteGaussianCounts(CountsMechanism[Concentrated]):
         y = np.arange(math.ceil(12 * math.sqrt(self.variance)) + 2)
         sums = np.cumsum(np.exp(-(y**2) / (2 * float(self.variance))) * np.where(y > 0, 2, 1))
         return np.asarray(sums / sums[-1])
-
-
-def least_discrete_variance(k: int, loss: Approximate) -> int:
-    """The least whole V with which discrete Gaussian noise on k counts keeps to `loss`, by the exact rule; that of normal noise is about the same."""
-    return least_clients(lambda variance: delta({DiscreteGaussian(math.ceil(Fraction(ATTO, variance))): k}, loss.epsilon) <= loss.delta)
 
 
 @lru_cache(maxsize=4)

@@ -20,6 +20,7 @@ from local_dp.draws import Draws
 from local_dp.errors import InputError
 from local_dp.interaction import Nonadaptive
 from local_dp.loss import NANO, Pure, nano_epsilon, split_epsilon
+from local_dp.optimise import least_clients
 
 MAX_BITS = 22
 
@@ -112,10 +113,7 @@ class Shape:
     @property
     def height(self) -> int:
         """The least with branching^height >= leaves."""
-        height = 1
-        while self.branching**height < self.leaves:
-            height += 1
-        return height
+        return least_clients(lambda height: self.branching**height >= self.leaves)
 
     @property
     def widths(self) -> tuple[int, ...]:

@@ -37,8 +37,7 @@ from local_dp.curator.selection.exponential import ExponentialMechanism, Labelle
 from local_dp.curator.selection.groups import Runs
 from local_dp.curator.selection.sparse import Goals, PrintedChoice, SparseChoice
 from local_dp.curator.selection.stable import Lead, Parts, Promise, RecConcave, StableChoice
-from local_dp.curator.sensitivity.mechanisms import CauchyNoise
-from local_dp.curator.sensitivity.medians import ExponentialMedian, GlobalMedian, Median, ProposedMedian
+from local_dp.curator.sensitivity.mechanisms import CauchyNoise, ExponentialMedian, GlobalMedian, Median, ProposedMedian
 from local_dp.curator.sensitivity.triangles import RestrictedTriangles
 from local_dp.curator.thresholds.dyadic import DyadicThresholds
 from local_dp.curator.thresholds.learner import printed, printed_records, tuned

@@ -1,16 +1,42 @@
-"""What every mechanism of the curator must do: one suite over all cases of `tests/support/mechanisms`, which says how a mechanism is added."""
+"""What every mechanism of the curator must do: one suite over all cases of `tests/support/mechanisms`; and what those draw whose laws are too large to list."""
 
+import math
 from dataclasses import fields
+from fractions import Fraction
+from itertools import combinations, permutations
 from pathlib import Path
 from typing import Any, get_args
 
+import numpy as np
 import pytest
 
+from local_dp.accounting.losses import rho_within
+from local_dp.accounting.rules import optimal_part
+from local_dp.curator.counts import ColumnCounts, DiscreteGaussianCounts, GaussianCounts, NoCounts, _sizes
+from local_dp.curator.intervals import CountTree, PrefixFactorization
+from local_dp.curator.inversion import least_variance
+from local_dp.curator.marginals.base import BinaryTable, Marginals
+from local_dp.curator.marginals.baselines import CharacterSums, DependentPair, PlainGaussian, PlainLaplace, SpanningTree
+from local_dp.curator.marginals.conjunctions import Disjunctions, WeightedMonomials
+from local_dp.curator.marginals.fourier import FourierGaussian
+from local_dp.curator.marginals.pairs import PairGaussian, SignTable
 from local_dp.curator.mechanism import Mechanism, Neighbours, hockey_stick, mechanisms
-from local_dp.loss import Approximate, Pure, exp_epsilon
+from local_dp.curator.multisets import Multiset
+from local_dp.curator.query_release.counting import CountingQueries, GaussianAnswers, LaplaceAnswers
+from local_dp.curator.query_release.synthetic import GaussianMarginal, Mwem, PureRounds
+from local_dp.curator.sanitizers.medians import DyadicTree, Medians, NoisyHistogram
+from local_dp.curator.sanitizers.san_points import PrintedSanPoints, SanPoints
+from local_dp.curator.sanitizers.san_thresholds import PrintedSanThresholds, SanThresholds
+from local_dp.curator.selection.exponential import BoundedRange, ExponentialChoice
+from local_dp.curator.selection.sparse import Goals, SparseChoice
+from local_dp.curator.sensitivity.mechanisms import CauchyNoise, Median, SmoothMedian
+from local_dp.curator.sensitivity.triangles import SmoothTriangles, Triangles
+from local_dp.curator.thresholds.rectangles import EqualRanks, LabelledPoints, PartitionRectangles, QuantilePartition, RankRectangles
+from local_dp.loss import ATTO, NANO, Approximate, Pure, approximate, exp_epsilon
+from local_dp.populations.graphs import Graph
 from tests.support.inputs.documents import ROOT
 from tests.support.mechanisms.case import Case, all_cases, delta, proved_elsewhere, share
-from tests.support.mechanisms.paths import follows
+from tests.support.mechanisms.paths import Ask, asks_of, follows
 
 CASES, KINDS = all_cases(), {kind.__name__ for kind in mechanisms()}
 NAMED = [pytest.param(case, id=type(case.mechanism).__name__) for case in CASES]
@@ -66,3 +92,106 @@ def test_a_mechanism_is_data_and_its_loss_is_computed(kind: type[Mechanism[Any, 
     assert isinstance(kind.loss, property)
     assert kind.neighbours in get_args(Neighbours)
     assert "Privacy" in (kind.__doc__ or "") or any("Privacy" in (base.__doc__ or "") for base in kind.__mro__[1:-2]), Path(kind.__module__).name
+
+
+LOSS = approximate(1.0, 1e-3)
+ROWS = BinaryTable(3, np.array([0, 1, 6, 7, 7], dtype=np.uint64))
+WORKLOAD: Any = Marginals.ways(3, 2)
+QUERIES = CountingQueries.conjunctions(2)
+COLUMNS, TALLIED = ColumnCounts(9, np.array([3, 0, 9])), np.array([3, 0, 2, 4])
+POINTS = Multiset.of([0, 0, 3, 9, 9, 9, 14, 15] * 60, 4)
+FLAT = LabelledPoints(4, np.arange(64, dtype=np.uint64).reshape(32, 2) % np.uint64(16), np.ones(32, dtype=np.int64))
+GRAPH = Graph.of([(0, 1), (0, 2), (1, 2), (2, 3)], 5)
+CAUCHY = CauchyNoise.exact(1.0)
+MOVED = max(int((one != other).sum()) for one, other in permutations(QUERIES.values.T, 2))
+PREFIX = PrefixFactorization(4, 1.0, 1e-3)
+COLUMN = PREFIX.coefficients.tolist()
+LOWER = np.array([[COLUMN[row - column] if row >= column else 0 for column in range(16)] for row in range(16)], dtype=object)
+FAR = max(int(((LOWER[:, one] - LOWER[:, other]) ** 2).sum()) for one, other in combinations(range(16), 2))
+FOURIER = FourierGaussian(WORKLOAD, 1.0, 1e-3)
+SPREAD = FOURIER.variances
+MONOMIALS = WeightedMonomials(Disjunctions(3, 2, 2), 1.0, 1e-3)
+THIRD = rho_within(LOSS).atto_rho // 3
+SPLIT = PartitionRectangles(EqualRanks(4, 3, 0.5, 1e-3), 2, 0.2, 0.25)
+GOALS = Goals(0.5, 0.1)
+SAN, PRINTED, LINES = SanPoints(1.0, 1e-3, GOALS), PrintedSanPoints(1.0, 1e-3, GOALS), SanThresholds(1.0, 1e-3, GOALS)
+COARSE = PrintedSanThresholds(4.0, 1e-3, Goals(1.0, 0.1))
+MANY = Multiset(6, np.arange(64, dtype=np.uint64), np.where(np.arange(64) == 9, 8 * 10**6, 300_000))
+
+
+ENUMERATED = ["PrintedChoosing", "RobustRelease"]
+
+
+def laplace(epsilon: Fraction, times: int) -> list[Ask]:
+    return [("discrete_laplace", epsilon)] * times
+
+
+def medians(epsilon: Fraction, levels: int) -> list[Ask]:
+    """The cuts of a tree: the choices of a level share it, by scores in half-records."""
+    return [("choose", ExponentialChoice(float(epsilon) / levels, 2))] * ((1 << levels) - 1)
+
+
+def normal(variance: int, count: int) -> list[Ask]:
+    return [("rounded_normals", variance, count)]
+
+
+EXACT: list[tuple[Any, Any, list[Ask]]] = [
+    (NoCounts(), COLUMNS, []),
+    (DiscreteGaussianCounts(3, 0.25), COLUMNS, [("signed", _sizes(Fraction(3, 1) / (2 * Fraction(1, 4))), 3)]),
+    (GaussianCounts(3, 1.0, 1e-3), COLUMNS, normal(least_variance(3, LOSS), 3)),
+    (BoundedRange(DependentPair(((0, 1), (1, 2)), (0, 1), 1.0)), ROWS, [("choose", ExponentialChoice(1.0, 2))]),
+    (GaussianMarginal(3, 5, 7), ROWS, normal(7, 4)),
+    (CharacterSums(((0,), (0, 1), (2,)), ATTO // 8), ROWS, normal(2 * 3 * 8, 3)),
+    (PlainGaussian(WORKLOAD, 1.0, 1e-3), ROWS, normal(least_variance(2 * 3, LOSS), 12)),
+    (PlainLaplace(WORKLOAD, 3.0), ROWS, [("discrete_laplaces", Fraction(1, 2), 4)] * 3),
+    (PairGaussian(3, 1.0, 1e-3), SignTable.of(np.array([[1, 0, 1], [0, 0, 1]])), normal(least_variance(4 * 2, LOSS), 3)),
+    (CountTree(4, 2.0, 4), POINTS, [("discrete_laplaces", Fraction(1, 2), cells) for cells in (4, 16)]),
+    (DyadicTree(1.0, 2, 0.01), POINTS, laplace(Fraction(1, 4), 6)),
+    (NoisyHistogram(1.0, 2), POINTS, laplace(Fraction(1, 2), 4)),
+    (SmoothMedian(CAUCHY), POINTS, [("discrete_cauchy", CAUCHY.scale(Median(POINTS)))]),
+    (SmoothTriangles(CAUCHY), GRAPH, [("discrete_cauchy", CAUCHY.scale(Triangles(GRAPH)))]),
+    (QuantilePartition(Medians(1.0, 2), 4), POINTS, medians(Fraction(1), 2)),
+    (EqualRanks(4, 3, 1.0, 1e-3), POINTS, [("choose", SparseChoice(0.5, 5e-4, 5))] * 2),
+    (RankRectangles(4, 2, 0.1, 1.0, 1e-3), FLAT, [("choose", SparseChoice(0.25, 2.5e-4, 5))] * 4),
+    (Mwem(WORKLOAD, PureRounds(2, 0.25, 0.5)), ROWS, [("choose", ExponentialChoice(0.25, 2)), ("discrete_laplaces", Fraction(1, 4), 4)] * 2),
+    (LaplaceAnswers(QUERIES, 1.0, 1e-3), TALLIED, [("discrete_laplaces", Fraction(optimal_part(LOSS, MOVED).nano, NANO), QUERIES.k)]),
+    (GaussianAnswers(QUERIES, 1.0, 1e-3), TALLIED, normal(least_variance(MOVED, LOSS), QUERIES.k)),
+    (PREFIX, POINTS, normal(least_variance(FAR, LOSS), 16)),
+    (FOURIER, ROWS, [ask for kind in np.unique(SPREAD[1:]).tolist() for ask in normal(kind, int((kind == SPREAD).sum()))]),
+    (MONOMIALS, ROWS, [ask for variance, size in zip(MONOMIALS.variances, (3, 3), strict=True) for ask in normal(variance, size)]),
+    (SpanningTree(3, 1.0, 1e-3), ROWS, [
+        *normal(math.ceil(Fraction(6 * ATTO, THIRD)), 3),
+        *[("choose", ExponentialChoice(math.isqrt(8 * THIRD // 2) / NANO, 2))] * 2,
+        *normal(math.ceil(Fraction(4 * ATTO, THIRD)), 2),
+    ]),
+]  # fmt: skip
+DIFFERENT: list[tuple[Any, Any, set[Ask]]] = [
+    (SPLIT, FLAT, {("choose", SparseChoice(0.25, 5e-4, 5)), *laplace(Fraction(1, 8), 1)}),
+    (SAN, POINTS, {("choose", SparseChoice(SAN.part.epsilon, 125e-6, 1)), *laplace(Fraction(SAN.part.nano, NANO), 1)}),
+    (LINES, MANY, {
+        ("choose", ExponentialChoice(LINES.part.epsilon)),
+        *[("choose", LINES.choice(growth)) for growth in (1, 2)],
+        *laplace(Fraction(LINES.part.nano, NANO), 1),
+    }),
+    (COARSE, MANY, {
+        ("choose", ExponentialChoice(COARSE.length(6).epsilon)),
+        *[("choose", COARSE.choice(growth), MANY.size) for growth in (1, 2)],
+        *laplace(Fraction(COARSE.part.nano, NANO), 1),
+    }),
+    (PRINTED, MANY, {("choose", PRINTED.choice(1), MANY.size), *laplace(Fraction(PRINTED.part.nano, NANO), 1)}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("mechanism", "database", "asked"), [pytest.param(*each, id=type(each[0]).__name__) for each in EXACT])
+def test_what_is_drawn(mechanism: Any, database: Any, asked: list[Ask]) -> None:
+    assert asks_of(lambda draws: mechanism.release(database, draws)) == asked
+
+
+@pytest.mark.parametrize(("mechanism", "database", "asked"), [pytest.param(*each, id=type(each[0]).__name__) for each in DIFFERENT])
+def test_what_is_drawn_as_often_as_the_data_ask(mechanism: Any, database: Any, asked: set[Ask]) -> None:
+    assert set(asks_of(lambda draws: mechanism.release(database, draws))) == asked
+
+
+def test_nothing_is_left_out() -> None:
+    """Every mechanism without a case is here, or its own tests enumerate its law."""
+    assert sorted([*(type(mechanism).__name__ for mechanism, _, _ in [*EXACT, *DIFFERENT]), *ENUMERATED]) == sorted(proved_elsewhere())

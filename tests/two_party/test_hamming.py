@@ -9,11 +9,10 @@ import numpy as np
 import pytest
 
 from local_dp.curator.mechanism import hockey_stick
-from local_dp.draws import Draws
 from local_dp.loss import exp_epsilon, nano_epsilon
-from local_dp.noise import KeyedNoise
 from local_dp.two_party import HammingDistance
 from tests.support.inputs.refusals import refuse
+from tests.support.runs.scripted import seeded
 from tests.support.theory.fits import p_value
 
 
@@ -35,7 +34,7 @@ def test_all_that_is_said_costs_epsilon(n: int) -> None:
 
 def test_the_error_is_what_it_says() -> None:
     """Mean and variance of 4,000 runs of 50 bits are those of the closed form (5 standard errors); .96 sqrt(n) at epsilon 1, beside a curator's 1.36."""
-    protocol, draws, rng = HammingDistance(1.0), Draws(KeyedNoise(2)), np.random.default_rng(1)
+    protocol, draws, rng = HammingDistance(1.0), seeded(2), np.random.default_rng(1)
     x, y = rng.integers(0, 2, 50), rng.integers(0, 2, 50)
     errors = np.array([protocol.run(x, y, draws) for _ in range(4000)]) - np.sum(x != y)
     stated = protocol.deviation(50)
@@ -47,7 +46,7 @@ def test_the_error_is_what_it_says() -> None:
 
 def test_runs_have_their_law() -> None:
     """2,000 runs of two bits each fit the law of message and count (chi-squared, failure 1e-6); not that of other bits."""
-    protocol, draws, x, y = HammingDistance(1.0), Draws(KeyedNoise(3)), np.array([1, 0]), np.array([1, 1])
+    protocol, draws, x, y = HammingDistance(1.0), seeded(3), np.array([1, 0]), np.array([1, 1])
     messages = [protocol.send(x, draws) for _ in range(2000)]
     drawn = Counter((tuple(message.tolist()), min(2, max(0, protocol.count(message, y, draws)))) for message in messages)
     assert p_value(drawn, protocol.law(x, y)) > 1e-6 > p_value(drawn, protocol.law(np.array([0, 0]), y))
@@ -56,7 +55,7 @@ def test_runs_have_their_law() -> None:
 def test_bad_input() -> None:
     protocol, bits = HammingDistance(1.0), np.zeros(13, dtype=np.int64)
     refuse(
-        ("Alice has 2 bits and Bob 3", lambda: protocol.run(bits[:2], bits[:3], Draws(KeyedNoise(1)))),
+        ("Alice has 2 bits and Bob 3", lambda: protocol.run(bits[:2], bits[:3], seeded(1))),
         ("listed up to 12", lambda: protocol.law(bits, bits)),
         ("epsilon is 0", lambda: HammingDistance(0.0)),
     )

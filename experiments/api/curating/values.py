@@ -12,7 +12,7 @@ from local_dp.curator.multisets import BITS, LabelledMultiset, Multiset, points_
 from local_dp.curator.points.learner import PointLearner, ProperPointLearner
 from local_dp.curator.sanitizers.medians import Medians, SparseMedians, Steps
 from local_dp.curator.sanitizers.point_counts import NoisyCounts, PerCellHistogram, ThresholdedHistogram, look_up
-from local_dp.curator.sensitivity.medians import ExponentialMedian
+from local_dp.curator.sensitivity.mechanisms import ExponentialMedian
 from local_dp.curator.thresholds.dyadic import DyadicThresholds
 from local_dp.curator.thresholds.learner import PureThresholds, errors_by_gap
 from local_dp.curator.thresholds.rectangles import LabelledPoints, RankRectangles, Rectangle, inside

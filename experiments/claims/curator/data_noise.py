@@ -11,8 +11,8 @@ import numpy as np
 
 from local_dp.curator.mechanism import Mechanism, Neighbours, SmallDatabases
 from local_dp.curator.multisets import Multiset
-from local_dp.curator.sensitivity.mechanisms import FINE, LEAST, CauchyNoise, LocalSensitivity, cosh_loss
-from local_dp.curator.sensitivity.medians import ExponentialMedian, GlobalMedian, Median, ProposedMedian, SmoothMedian
+from local_dp.curator.sensitivity import mechanisms
+from local_dp.curator.sensitivity.mechanisms import CauchyNoise, ExponentialMedian, GlobalMedian, LocalSensitivity, Median, ProposedMedian, SmoothMedian
 from local_dp.curator.sensitivity.triangles import GlobalTriangles, LadderTriangles, NoisyLocalTriangles, SmoothTriangles, Triangles
 from local_dp.draws import Draws
 from local_dp.experiments.lab.chapters import CURATOR_AND_ATTACKS
@@ -43,7 +43,7 @@ class LocalNoise(CauchyNoise):
     """A wrong twin: the local sensitivity in place of the smooth one."""
 
     def scale(self, local: LocalSensitivity) -> int:
-        return max(LEAST, math.ceil(FINE * local.within(0) / self.shift))
+        return max(mechanisms.LEAST, math.ceil(mechanisms.FINE * local.within(0) / self.shift))
 
 
 def noise_of(constants: str, epsilon: float) -> CauchyNoise:
@@ -116,10 +116,10 @@ def _worst_loss(noise: CauchyNoise, kind: Neighbours, databases: SmallDatabases[
     @cache
     def centre_and_scale(records: Records) -> tuple[int, int]:
         local = databases.build(records)
-        return FINE * local.value, noise.scale(local)
+        return mechanisms.FINE * local.value, noise.scale(local)
 
     pairs = {(centre_and_scale(one), centre_and_scale(other)) for one, other in databases.pairs(kind)}
-    return max(math.acosh(cosh_loss(one[0] - other[0], one[1], other[1])) for one, other in pairs)
+    return max(math.acosh(mechanisms.cosh_loss(one[0] - other[0], one[1], other[1])) for one, other in pairs)
 
 
 @dataclass(frozen=True)
@@ -178,7 +178,7 @@ class Medians:
     def measure(self, seed: int) -> Errors:
         draws, generator = Draws(KeyedNoise(seed)), np.random.default_rng([seed, self.n])
         top = (1 << BITS) - 1
-        mechanisms: dict[str, Mechanism[Multiset, int | None, Loss]] = {
+        kinds: dict[str, Mechanism[Multiset, int | None, Loss]] = {
             GLOBAL: GlobalMedian(EPSILON),
             PUBLISHED: SmoothMedian(CauchyNoise.published(EPSILON)),
             PROPOSED: ProposedMedian(round(0.01 * top), EPSILON, DELTA),
@@ -186,15 +186,15 @@ class Medians:
             EXACT: SmoothMedian(CauchyNoise.exact(EPSILON)),
         }
         smooth = {name: noise_of(name, EPSILON) for name in (EXACT, PUBLISHED)}
-        errors, scales = {name: list[float]() for name in mechanisms}, {name: list[float]() for name in smooth}
+        errors, scales = {name: list[float]() for name in kinds}, {name: list[float]() for name in smooth}
         for _ in range(self.runs):
             table = Multiset.of(np.round(np.clip(generator.normal(0.4, 0.05, self.n), 0, 1) * top).astype(np.int64), BITS)
             median = Median(table)
-            for name, mechanism in mechanisms.items():
+            for name, mechanism in kinds.items():
                 answer = mechanism.release(table, draws)
                 errors[name].append(abs((top // 2 if answer is None else answer) - median.value + generator.random() - 0.5) / top)
             for name, noise in smooth.items():
-                scales[name].append(noise.scale(median) / FINE / top)
+                scales[name].append(noise.scale(median) / mechanisms.FINE / top)
         return Errors(errors, scales)
 
     @property
@@ -215,17 +215,15 @@ class Counts:
         own = np.random.default_rng([seed, self.nodes])
         graph = preferential_attachment(own, self.nodes, self.links) if self.links else binomial_graph(own, self.nodes, self.chance)
         draws, generator, local = Draws(KeyedNoise(seed)), np.random.default_rng(seed), Triangles(graph)
-        mechanisms: dict[str, Mechanism[Triangles, int, Loss]] = {
+        kinds: dict[str, Mechanism[Triangles, int, Loss]] = {
             GLOBAL: GlobalTriangles(EPSILON),
             NOISY: NoisyLocalTriangles(EPSILON, DELTA),
             PUBLISHED: SmoothTriangles(CauchyNoise.published(EPSILON)),
             LADDER: LadderTriangles(EPSILON),
             EXACT: SmoothTriangles(CauchyNoise.exact(EPSILON)),
         }
-        errors = {
-            name: [abs(each.release(local, draws) - local.value + generator.random() - 0.5) for _ in range(self.runs)] for name, each in mechanisms.items()
-        }
-        return Errors(errors, {name: [noise_of(name, EPSILON).scale(local) / FINE] * self.runs for name in (EXACT, PUBLISHED)})
+        errors = {name: [abs(each.release(local, draws) - local.value + generator.random() - 0.5) for _ in range(self.runs)] for name, each in kinds.items()}
+        return Errors(errors, {name: [noise_of(name, EPSILON).scale(local) / mechanisms.FINE] * self.runs for name in (EXACT, PUBLISHED)})
 
     @property
     def data(self) -> tuple[str, int]:

@@ -4,7 +4,7 @@ And synthetic data as the equilibrium of a game: a private player of queries aga
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TypeVar
@@ -69,8 +69,8 @@ class Perturbation:
         noises = [draws.discrete_laplace(self.step / NANO) for _ in self.queries.separators]
         return self._with(database, noises)
 
-    def listed(self, database: Labelled) -> Iterator[tuple[Weighted, int]]:
-        """Finitely many perturbed data and their whole weights, with the least query's law. Raises InputError where infinitely many are needed.
+    def law(self, database: Labelled, outcome_of: Callable[[Weighted], R]) -> Law[R]:
+        """The law of a function `outcome_of` of the least query, by finitely many noises. Raises InputError where infinitely many are needed.
 
         Where every pattern on the separators is a query's, compare twins that are 1 and 0 on u_i. The first loses for eta_i > n and wins for eta_i < -n.
         So noise clipped to -(n + 1) .. n + 1 has the same least query. The tails beyond are geometric sums. Public points count as more examples.
@@ -79,15 +79,10 @@ class Perturbation:
         most, m = len(database.x) + public + 1, len(self.queries.separators)
         if not self.queries.full or (2 * most + 1) ** m > _LISTED:
             raise InputError(f"{self.queries} has {m} separators; a law is listed up to {_LISTED} noises, for classes of 2^m queries")
-        law = ClippedLaplace(nano_epsilon(self.epsilon), self.queries.shift, 2 * most).law(most)
-        for noises, weight in independent([law] * m):
-            yield self._with(database, [noise - most for noise in noises]), weight
-
-    def law(self, database: Labelled, outcome_of: Callable[[Weighted], R]) -> Law[R]:
-        """The law of a function `outcome_of` of the perturbed data; see `listed`."""
+        clipped = ClippedLaplace(nano_epsilon(self.epsilon), self.queries.shift, 2 * most).law(most)
         law: Counter[R] = Counter()
-        for data, weight in self.listed(database):
-            law[outcome_of(data)] += weight
+        for noises, weight in independent([clipped] * m):
+            law[outcome_of(self._with(database, [noise - most for noise in noises]))] += weight
         return law
 
     def _with(self, database: Labelled, noises: list[int]) -> Weighted:
@@ -132,7 +127,7 @@ class Attempt:
         return self._outcome(self.perturbation.draw(database, draws))
 
     def law(self, database: Labelled) -> Law[int | Fail]:
-        """With failures, where the oracle fails alike on noises beyond those of `Perturbation.listed`."""
+        """With failures, where the oracle fails alike on noises beyond those of `Perturbation.law`."""
         return self.perturbation.law(database, self._outcome)
 
     def _outcome(self, data: Weighted) -> int | Fail:

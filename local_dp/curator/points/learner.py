@@ -1,6 +1,5 @@
 """Learners of points; and learners that protect the labels alone, or have public points, by the dichotomies of a class: its ways to label given points."""
 
-import math
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -54,11 +53,6 @@ class BucketClass:
     @property
     def size(self) -> int:
         return 1 + (len(self.masks) << self.width)
-
-    @property
-    def log_size(self) -> float:
-        """ln of the size: a bound of the representation dimension."""
-        return math.log(self.size)
 
     def hash(self, number: int, points: Naturals) -> Ints:
         """The bucket of each point under one hash."""
@@ -185,12 +179,7 @@ _MOST = 1 << 22  # candidates
 
 
 class ConceptClass(Protocol[R_co]):
-    """A class that can list its dichotomies."""
-
-    @property
-    def dimension(self) -> int:
-        """Its VC dimension: points have at most sum over i <= dimension of C(points, i) dichotomies (Sauer)."""
-        ...
+    """A class that can list its dichotomies: of VC dimension v at most sum over i <= v of C(points, i) (Sauer)."""
 
     def candidates(self, points: Multiset, examples: LabelledMultiset) -> Groups[R_co]:
         """One concept for each dichotomy of the points, or for some of them, whatever the examples. Its score is -errors on the examples."""
@@ -223,10 +212,6 @@ class Thresholds:
     def __post_init__(self) -> None:
         check_whole("apart", self.apart, 1, 1 << 40)
 
-    @property
-    def dimension(self) -> int:
-        return 1
-
     def candidates(self, points: Multiset, examples: LabelledMultiset) -> Groups[int]:
         passed = upto(points.counts) // self.apart
         starts = np.flatnonzero(np.append(True, passed[1:] > passed[:-1]))
@@ -239,10 +224,6 @@ class Thresholds:
 @dataclass(frozen=True)
 class Intervals:
     """(a, b), 1 iff a <= x <= b, or None, 0 everywhere: s points have s (s + 1) / 2 + 1 dichotomies. O(s^2)."""
-
-    @property
-    def dimension(self) -> int:
-        return 2
 
     def candidates(self, points: Multiset, examples: LabelledMultiset) -> Groups[tuple[int, int] | None]:
         values = points.values
@@ -258,7 +239,6 @@ class ListedClass:
     """Any finite class: concept number i labels points by `concepts[i]`; the first concept with a dichotomy stands for it."""
 
     concepts: tuple[Callable[[Naturals], Bools], ...]
-    dimension: int
 
     def candidates(self, points: Multiset, examples: LabelledMultiset) -> Groups[int]:
         labels = np.array([concept(points.values) for concept in self.concepts], dtype=bool).reshape(len(self.concepts), len(points.values))

@@ -34,12 +34,15 @@ class PointShares:
         return max((abs(truth.get(point, 0) / size - self.share(point)) for point in {*truth, *self.shares}), default=0.0)
 
 
+@dataclass(frozen=True)
 class InParts(WithinDelta[Multiset, R_co]):
     """A sanitizer within (eps, delta) that repeats the same steps: pure parts of equal loss, and a choice with a delta of its own.
 
     1 / `delta_shares` of delta is for the composition of the parts, the rest for the choices.
     """
 
+    epsilon: float
+    delta: float
     goals: Goals
     steps: ClassVar[int]  # pure parts of one repetition
     delta_shares: ClassVar[int]
@@ -116,9 +119,6 @@ class PointByPoint(InParts[PointShares]):
     Source: Beimel, Nissim, Stemmer 2013, Figure 9, Theorem 4.6; erratum E8: 2 / alpha is rounded up.
     """
 
-    epsilon: float
-    delta: float
-    goals: Goals
     steps: ClassVar[int] = 2
 
     @property

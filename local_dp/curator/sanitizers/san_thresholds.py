@@ -128,9 +128,6 @@ class BlockByBlock(InParts[Steps]):
     Cost: O(s) for each call and length, s distinct values. Source: Beimel, Nissim, Stemmer 2013, Figure 11, Lemmas 4.8 and 4.12.
     """
 
-    epsilon: float
-    delta: float
-    goals: Goals
     steps: ClassVar[int] = PARTS
     growth: ClassVar[int] = 2
 
@@ -142,8 +139,9 @@ class BlockByBlock(InParts[Steps]):
     def length(self, bits: int) -> Pure:
         """The cost of choosing a length, at most `part`."""
 
+    @staticmethod
     @abstractmethod
-    def fullest(self, points: Multiset, lengths: int) -> Counts:
+    def fullest(points: Multiset, lengths: int) -> Counts:
         """I(0), ..., I(lengths - 1) of a range."""
 
     @abstractmethod
@@ -193,6 +191,8 @@ class PrintedSanThresholds(Printed[Steps], BlockByBlock):
     Utility: without noise within 9 alpha / 32 of every threshold. After no answer, which the text leaves open, the range is tried again.
     """
 
+    fullest = staticmethod(fullest_windows)
+
     @property
     def repetitions(self) -> int:
         return math.ceil(77 / self.goals.alpha)
@@ -203,9 +203,6 @@ class PrintedSanThresholds(Printed[Steps], BlockByBlock):
 
     def length(self, bits: int) -> Pure:
         return Pure(self.part.nano // (3 * _iterated(bits)))
-
-    def fullest(self, points: Multiset, lengths: int) -> Counts:
-        return fullest_windows(points, lengths)
 
     def synthetic(self, block: Interval, count: int) -> Mapping[int, int]:
         return {block[1]: count}
@@ -229,6 +226,8 @@ class SanThresholds(Rebuilt[Steps], BlockByBlock):
     Utility: without noise within alpha / 4 of every threshold.
     """
 
+    fullest = staticmethod(fullest_blocks)
+
     @property
     def repetitions(self) -> int:
         return math.ceil(1 + 51.2 / self.goals.alpha)
@@ -241,9 +240,6 @@ class SanThresholds(Rebuilt[Steps], BlockByBlock):
 
     def length(self, bits: int) -> Pure:
         return self.part
-
-    def fullest(self, points: Multiset, lengths: int) -> Counts:
-        return fullest_blocks(points, lengths)
 
     def synthetic(self, block: Interval, count: int) -> Mapping[int, int]:
         first, last = block

@@ -282,8 +282,6 @@ def without(coins: Sequence[Fraction]) -> list[Fraction]:
 class PermutedMechanism(ExponentialMechanism[D]):
     """Permute-and-flip of any score: `PermuteAndFlip` among at most 65,536 numbered candidates. Privacy: epsilon, pure, as for any score."""
 
-    score: Callable[[D], Ints | Groups[int]]
-
     @property
     def choice(self) -> PermuteAndFlip:
         return PermuteAndFlip(self.epsilon, self.sensitivity)
@@ -295,13 +293,8 @@ MAX_MASKED_DIMENSION = 22
 class HypothesisClass(Protocol):
     """Finitely many numbered hypotheses, and the number of examples that each misclassifies."""
 
-    @property
-    def size(self) -> int:
-        """|H|."""
-        ...
-
     def errors(self, x: Ints, y: Ints) -> Counts:
-        """The number of examples that each hypothesis misclassifies, shape (size,); x in the class's own encoding and y of 0/1, both of shape (n,)."""
+        """The number of examples that each hypothesis misclassifies, shape (|H|,); x in the class's own encoding and y of 0/1, both of shape (n,)."""
         ...
 
 

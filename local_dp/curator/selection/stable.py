@@ -63,11 +63,6 @@ def _tail(threshold: float, scale: float) -> float:
     return beyond if threshold >= 0 else 1 - beyond
 
 
-def enough_gap(loss: Approximate, success: float) -> int:
-    """The least gap at which the best test answers with this probability."""
-    return next(gap for gap, share in enumerate(best_acceptance(loss)) if share >= success * UNIT)
-
-
 @dataclass(frozen=True)
 class Lead(Generic[R]):
     """The best candidate and the gap between its score and the second best: 0 for a tie, which a fixed order breaks; None where there is no other."""
@@ -87,7 +82,7 @@ class StableChoice(WithinDelta[D, R | None]):
     `lead` finds the best by scores that no replaced record moves by more than 1.
     Privacy: (eps, delta), tight. With the same best on both neighbours the gap moves by at most 2, and the acceptance is private in steps of 2. With another
     best both gaps are at most 2, so either is released with probability at most delta.
-    Utility: certain from a gap of about 2 + (4 / eps) ln(1 / delta) on; `enough_gap`. Cost: one look at the leader.
+    Utility: certain from a gap of about 2 + (4 / eps) ln(1 / delta) on. Cost: one look at the leader.
     Source: A_dist of Beimel, Nissim, Stemmer 2013, Proposition 2.26, repaired (erratum E1) and sharpened (Desfontaines et al. 2022).
     """
 

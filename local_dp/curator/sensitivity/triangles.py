@@ -80,8 +80,6 @@ class SmoothTriangles(OfTriangles, SmoothNoise[Graph | Triangles]):
 class GlobalTriangles(OfTriangles, GlobalNoise[Graph | Triangles]):
     """The number of triangles with noise for n - 2, the most that one edge may be in: pure. The baseline."""
 
-    epsilon: float
-
 
 @dataclass(frozen=True)
 class NoisyLocalTriangles(OfTriangles, InHalves[Graph | Triangles, int]):

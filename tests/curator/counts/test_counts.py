@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm, poisson
 
-from local_dp.accounting.losses import conversion, gaussian_delta
+from local_dp.accounting.losses import DiscreteGaussian, conversion, gaussian_delta
 from local_dp.accounting.rules import delta, epsilon
 from local_dp.curator import counts, inversion
 from local_dp.curator.account import ConcentratedAccount, TrustedOracle
@@ -20,7 +20,8 @@ from local_dp.curator.counts import ColumnCounts, ComposedLaplaceCounts, Discret
 from local_dp.curator.inversion import Cumulative, binomial, discrete_laplaces, exp_minus, invert, least_variance, mu_squared, rounded_sizes, signed
 from local_dp.errors import RefusedError
 from local_dp.interaction import Nonadaptive, run
-from local_dp.loss import NANO, Approximate, Pure, approximate, exp_epsilon
+from local_dp.loss import ATTO, NANO, Approximate, Pure, approximate, exp_epsilon
+from local_dp.optimise import least_clients
 from local_dp.populations.finite import Rows
 from local_dp.queries.tables import Question
 from local_dp.records import Records
@@ -159,7 +160,7 @@ def test_all_neighbours_of_rounded_noise(k: int) -> None:
 @pytest.mark.parametrize("k", [1, 4, 64])
 def test_least_variances(k: int) -> None:
     """Of discrete noise by the exact rule: one less is too little; and by zCDP 5 to 30 % more variance would be needed."""
-    least = counts.least_discrete_variance(k, LOSS)
+    least = least_clients(lambda variance: delta({DiscreteGaussian(-(-ATTO // variance)): k}, LOSS.epsilon) <= LOSS.delta)
     assert delta(DiscreteGaussianCounts(k, k / (2 * least)).parts, LOSS.epsilon) <= LOSS.delta * (1 + 1e-9)
     assert delta(DiscreteGaussianCounts(k, k / (2 * (least - 1))).parts, LOSS.epsilon) > LOSS.delta
     assert abs(least - GaussianCounts(k, 1.0, 1e-3).variance) <= 0.02 * least + 1

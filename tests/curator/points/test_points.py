@@ -1,6 +1,5 @@
 """Learners of points and of labels: stable choices, buckets of public hashes, label privacy and public points."""
 
-import math
 from collections.abc import Callable
 from itertools import product
 from typing import Any
@@ -147,7 +146,7 @@ def test_it_represents_points(masses: list[float]) -> None:
     assert failure(4) ** 8 < 0.024
     if len(masses) == 1:
         assert failure(2) == 0.25
-    assert drawn_class(0).log_size == math.log(129)
+    assert drawn_class(0).size == 129
 
 
 def test_errors_are_counted_right() -> None:

@@ -20,10 +20,11 @@ from local_dp.curator.query_release.counting import CountingQueries, GaussianAns
 from local_dp.curator.query_release.synthetic import ConcentratedRounds, DualQuery, GaussianMarginal, Mwem, PureRounds, SampledQueries, WorstMarginal
 from local_dp.curator.selection.exponential import BoundedRange, ExponentialMechanism, PermutedMechanism
 from local_dp.errors import RefusedError
-from local_dp.interaction import run
+from local_dp.interaction import Adaptive, run
 from local_dp.loss import Concentrated, Pure, approximate
 from tests.support.inputs.fair_columns import fair_table
 from tests.support.inputs.refusals import refuse
+from tests.support.mechanisms.answers import rows
 from tests.support.runs.scripted import seeded
 
 RANDOM = CountingQueries.random(5000, 40, np.random.default_rng(0))  # more than a block
@@ -64,8 +65,8 @@ def test_it_weighs_sequences() -> None:
     database, n = np.array([3, 1, 0, 2]), 6
     law = SmallDatabase(QUERIES, 3, 1.0).law(database)
     weights = {}
-    for rows in combinations_with_replacement(range(4), 3):
-        counts = np.bincount(rows, minlength=4)
+    for three in combinations_with_replacement(range(4), 3):
+        counts = np.bincount(three, minlength=4)
         error = np.abs(QUERIES.shares(counts / 3) - QUERIES.shares(database / n)).max()
         weights[tuple(counts.tolist())] = math.factorial(3) / math.prod(map(math.factorial, counts.tolist())) * math.exp(-n * error / 2)
     total, weight = sum(law.values()), sum(weights.values())
@@ -76,32 +77,35 @@ def test_it_weighs_sequences() -> None:
 def test_rows_that_are_enough() -> None:
     """Of ln(2 k) / (2 alpha^2) rows some are within alpha, so 27 conjunctions of 3 bits are answered within 2 alpha by 10^5 records; one row is not enough."""
     queries, alpha = CountingQueries.conjunctions(3), 0.45
-    rows, n = math.ceil(math.log(2 * 27) / (2 * alpha**2)), 10**5
-    assert rows == 10
+    enough, n = math.ceil(math.log(2 * 27) / (2 * alpha**2)), 10**5
+    assert enough == 10
     database = np.random.default_rng(0).multinomial(n, np.full(8, 1 / 8))
     errors = {}
-    for each in (rows, 1):
+    for each in (enough, 1):
         counts = SmallDatabase(queries, each, 1.0).release(database, seeded(1))
         assert sum(counts) == each
         errors[each] = float(np.abs(queries.shares(np.array(counts) / each) - queries.shares(database / n)).max())
-    assert errors[rows] < 2 * alpha / 4 < 0.4 < errors[1]
+    assert errors[enough] < 2 * alpha / 4 < 0.4 < errors[1]
 
 
 ONES = Marginals.ways(2, 1)
 SMALL = DualQuery(ONES, 3, 1, 0.5)
 
 
-def worst(query: DualQuery) -> float:
-    """The loss of whole transcripts of three rounds, two records of two bits."""
-    databases = SmallDatabases([(row,) for row in range(4)], 2, lambda records: BinaryTable(2, np.array([row for (row,) in records], dtype=np.uint64)))
-    return epsilon_of(max(worst_transcripts(query.algorithm(2, 1), databases).values()))
+def databases(n: int) -> SmallDatabases[tuple[int], BinaryTable]:
+    return SmallDatabases([(row,) for row in range(4)], n, rows(2))
+
+
+def worst(algorithm: Adaptive[Any, Any, Synthetic], n: int) -> float:
+    """The loss of whole transcripts on n records of two bits."""
+    return epsilon_of(max(worst_transcripts(algorithm, databases(n)).values()))
 
 
 def test_transcripts_of_dual_query_are_private() -> None:
     """At most eta s T (T - 1) / n, and more than half of it; at twice the eta, more. Terms: multiples of (n eps)^(1/3), so eta hardly depends on n."""
     claim = sum(loss.epsilon for loss in SMALL.losses(2))
     assert claim == pytest.approx(0.5 * 1 * 3 * 2 / 2)
-    assert 0.5 * claim < worst(SMALL) <= claim < worst(replace(SMALL, eta=2 * SMALL.eta))
+    assert 0.5 * claim < worst(SMALL.algorithm(2, 1), 2) <= claim < worst(replace(SMALL, eta=2 * SMALL.eta).algorithm(2, 1), 2)
     assert synthetic.dual_terms(6366, 1.0) == (25, 9)
     etas = [DualQuery.within(ONES, n, 1.0).eta for n in (10**4, 10**5, 10**7)]
     assert max(etas) / min(etas) < 1.2
@@ -124,21 +128,12 @@ def test_a_few_rows_answer_many_marginals() -> None:
 BUDGET = approximate(1.0, 1e-6)
 
 
-def databases(n: int) -> SmallDatabases[tuple[int], BinaryTable]:
-    return SmallDatabases([(row,) for row in range(4)], n, lambda records: BinaryTable(2, np.array([row for (row,) in records], dtype=np.uint64)))
-
-
-def worst_of_mwem(n: int, rounds: int) -> float:
-    """The loss of whole transcripts, a choice and a measurement of epsilon 1 each in a round."""
-    return epsilon_of(max(worst_transcripts(Mwem(ONES, PureRounds(rounds, 1.0, 1.0)).algorithm(n), databases(n)).values()))
-
-
 @pytest.mark.parametrize(("n", "rounds"), [(1, 1), (1, 2), (2, 1)])
 def test_transcripts_of_mwem_are_private(n: int, rounds: int) -> None:
     """N = 4: the loss is at most that of the rounds, and half of it or more."""
-    loss = Mwem(ONES, PureRounds(rounds, 1.0, 1.0)).loss
-    assert loss == Pure(2 * 10**9 * rounds)
-    assert 0.49 * loss.epsilon < worst_of_mwem(n, rounds) <= loss.epsilon
+    mwem = Mwem(ONES, PureRounds(rounds, 1.0, 1.0))
+    assert mwem.loss == Pure(2 * 10**9 * rounds)
+    assert 0.49 * mwem.loss.epsilon < worst(mwem.algorithm(n), n) <= mwem.loss.epsilon
 
 
 def ranges(mechanism: Any) -> tuple[float, float]:

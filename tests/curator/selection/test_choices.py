@@ -143,9 +143,9 @@ def test_records_for_one_sparse_choice() -> None:
     assert sparse(1e-2).release(Multiset.of([], 2), seeded(0)) is None
 
 
-def chances_of(choice: ExponentialChoice, gaps: tuple[int, ...]) -> list[Fraction]:
-    law = choice.law(exponential.numbered(-np.array(gaps)))
-    return [Fraction(law[number], sum(law.values())) for number in range(len(gaps))]
+def chances_of(choice: ExponentialChoice, scores: Ints) -> list[Fraction]:
+    law = choice.law(exponential.numbered(scores))
+    return [Fraction(law[number], sum(law.values())) for number in range(len(scores))]
 
 
 @pytest.mark.parametrize("gaps", [(0,), (0, 0), (0, 3), (0, 1, 1), (0, 0, 2), (0, 1, 2, 5)])
@@ -158,7 +158,7 @@ def test_flips_have_the_law_of_all_orders_and_coins(gaps: tuple[int, ...]) -> No
         for candidate in order:
             chances[candidate] += left * choice.decay ** gaps[candidate]
             left *= 1 - choice.decay ** gaps[candidate]
-    assert chances_of(choice, gaps) == chances
+    assert chances_of(choice, -np.array(gaps)) == chances
     assert sum(chances) == 1
 
 
@@ -167,7 +167,7 @@ def test_flips_are_never_shorter_of_the_best(epsilon: float) -> None:
     """On all vectors of 2 to 4 candidates with gaps up to 6, for every t: short by t at most as often as the exponential mechanism, up to 1.9 times less."""
     most = Fraction(1)
     for gaps in (gaps for size in (1, 2, 3) for gaps in combinations_with_replacement(range(7), size)):
-        laws = [chances_of(choice, (0, *gaps)) for choice in (PermuteAndFlip(epsilon), ExponentialChoice(epsilon))]
+        laws = [chances_of(choice, -np.array((0, *gaps))) for choice in (PermuteAndFlip(epsilon), ExponentialChoice(epsilon))]
         for t in range(1, 7):
             flipped, weighed = (sum((chance for chance, gap in zip(law, (0, *gaps), strict=True) if gap >= t), Fraction(0)) for law in laws)
             assert flipped <= weighed
@@ -182,30 +182,20 @@ def test_shares_are_sums_of_the_law() -> None:
     assert choice.share(runs, runs.sizes) == 1
 
 
-def chooser(epsilon: float, sensitivity: int = 1) -> ExponentialMechanism[Ints]:
-    """The exponential mechanism whose database is its scores."""
-    return ExponentialMechanism(np.asarray, epsilon, sensitivity)
-
-
-def probabilities(mechanism: ExponentialMechanism[Ints], scores: Ints) -> list[Fraction]:
-    law = mechanism.law(scores)
-    return [Fraction(law[candidate], sum(law.values())) for candidate in range(len(scores))]
-
-
 def test_the_exponential_loss_is_tight() -> None:
     """Scores moved by one towards a candidate and by one away from all others come within 1e-9 of e^eps: the charge is not slack."""
-    before, after = probabilities(chooser(1.0), np.array([-80] + [0] * 3)), probabilities(chooser(1.0), np.array([-79] + [-1] * 3))
+    before, after = chances_of(ExponentialChoice(1.0), np.array([-80] + [0] * 3)), chances_of(ExponentialChoice(1.0), np.array([-79] + [-1] * 3))
     assert math.e * (1 - 1e-9) < after[0] / before[0] <= exp_epsilon(nano_epsilon(1.0))
 
 
 @pytest.mark.parametrize("best", [0, -1000, 10**6])
 def test_clamping_keeps_the_loss(best: int) -> None:
     """Across the end of `reach`, where scores stop counting, neighbouring scores still have ratios of at most e^eps."""
-    mechanism = chooser(2.0)
-    far, limit = best - mechanism.choice.reach(3), exp_epsilon(nano_epsilon(2.0))
+    choice = ExponentialChoice(2.0)
+    far, limit = best - choice.reach(3), exp_epsilon(nano_epsilon(2.0))
     for low, move in product((far - 1, far, far + 1), product((-1, 0, 1), repeat=3)):
         scores = np.array([best, low, best - 1])
-        before, after = probabilities(mechanism, scores), probabilities(mechanism, scores + np.array(move))
+        before, after = chances_of(choice, scores), chances_of(choice, scores + np.array(move))
         assert all(high / low <= limit for high, low in zip(before, after, strict=True))
 
 
@@ -214,14 +204,14 @@ def test_extreme_scores_never_overflow(epsilon: float) -> None:
     """The ends of int64 give a legal choice; at 1e-4 it takes seconds."""
     ends = np.iinfo(np.int64)
     scores = np.array([ends.min, ends.max, 0, ends.max - 1])
-    assert chooser(epsilon).release(scores, seeded(0)) in (1, 3)
-    assert chooser(epsilon).release(np.full(3, ends.min), seeded(0)) in (0, 1, 2)
+    assert ExponentialChoice(epsilon).choose(exponential.numbered(scores), seeded(0)) in (1, 3)
+    assert ExponentialChoice(epsilon).choose(exponential.numbered(np.full(3, ends.min)), seeded(0)) in (0, 1, 2)
 
 
 def test_log_probabilities() -> None:
     """They are those of the exact law; at the ends of float64 and epsilon from 1e-6 to 24 they are finite."""
     scores = np.array([0, -7, 3, 3, -20])
-    exact = [float(p) for p in probabilities(chooser(0.7, sensitivity=2), scores)]
+    exact = [float(p) for p in chances_of(ExponentialChoice(0.7, sensitivity=2), scores)]
     assert np.exp(exponential.log_probabilities(scores, 0.7, 2)) == pytest.approx(exact, rel=1e-9)
     for epsilon in (1e-6, 1.0, 24.0):
         with np.errstate(all="raise", under="ignore"):

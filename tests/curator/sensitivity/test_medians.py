@@ -12,8 +12,18 @@ import pytest
 
 from local_dp.curator.mechanism import SmallDatabases
 from local_dp.curator.multisets import Multiset
-from local_dp.curator.sensitivity.mechanisms import FINE, LEAST, CauchyNoise, LocalSensitivity, cosh_loss, worst_ratio
-from local_dp.curator.sensitivity.medians import ExponentialMedian, Median, ProposedMedian, SmoothMedian
+from local_dp.curator.sensitivity.mechanisms import (
+    FINE,
+    LEAST,
+    CauchyNoise,
+    ExponentialMedian,
+    LocalSensitivity,
+    Median,
+    ProposedMedian,
+    SmoothMedian,
+    cosh_loss,
+    worst_ratio,
+)
 from local_dp.draws import Draws
 from local_dp.loss import Pure, exp_epsilon, nano_epsilon
 from local_dp.noise import KeyedNoise
@@ -198,7 +208,7 @@ def test_smooth_medians_of_all_small_domains_are_within_the_price() -> None:
 
 
 def test_smooth_medians_are_rounded_to_the_nearest() -> None:
-    """The noise is asked at the scale of the median (`tests/curator/test_asks.py`); half a step is rounded up, and the ends of the range stay."""
+    """The noise is asked at the scale of the median (`tests/curator/test_conformance.py`); half a step is rounded up, and the ends of the range stay."""
     points = Multiset.of([2, 2, 3, 5, 6], 3)
     for steps, answer in ((0, 3), (FINE // 2 - 1, 3), (FINE // 2, 4), (-FINE // 2, 3), (-FINE // 2 - 1, 2), (5 * FINE, 7), (-9 * FINE, 0), (3 * FINE, 6)):
 

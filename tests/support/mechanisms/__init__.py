@@ -7,7 +7,7 @@
    field `epsilon` has one already: the same at twice the epsilon (`factor` changes that; 0 leaves it out).
 3. Its sampler is compared with its law by all paths (`paths.py`), without more. Too many paths: give the case a `steep` epsilon.
 4. A mechanism whose law cannot be listed stands in `ELSEWHERE` of `case.py`, with the test file that proves its privacy. What it draws stands in
-   `tests/curator/test_asks.py`.
+   `tests/curator/test_conformance.py`.
 
 A second case of one mechanism, at other parameters, is one more entry.
 """

@@ -23,10 +23,9 @@ from local_dp.curator.points.learner import (
     leading_point,
 )
 from local_dp.curator.selection.stable import Lead
-from local_dp.draws import Draws
 from local_dp.loss import Pure
-from local_dp.noise import KeyedNoise
 from tests.support.mechanisms.case import PAIRS, Case, Judged, Twin, labelled, wrong
+from tests.support.runs.scripted import seeded
 
 
 def at_least(t: int) -> Callable[[Naturals], Bools]:
@@ -37,8 +36,8 @@ def at_least(t: int) -> Callable[[Naturals], Bools]:
 ONES: list[Any] = [(x, 1) for x in range(3)]
 EVERY: list[Any] = list(product(range(4), (0, 1)))
 PUBLIC = Multiset.of([0, 2, 2, 3], 2)
-LISTED = ListedClass(tuple(map(at_least, range(5))), 1)
-BUCKETS = BucketClass.drawn(3, Draws(KeyedNoise(0)), 2, 2)
+LISTED = ListedClass(tuple(map(at_least, range(5))))
+BUCKETS = BucketClass.drawn(3, seeded(0), 2, 2)
 
 
 def by_its_count(examples: LabelledMultiset) -> Lead[int]:

@@ -8,7 +8,7 @@ import numpy as np
 
 from local_dp.arrays import Ints
 from local_dp.curator.clipped import NoisySum
-from local_dp.curator.sensitivity.medians import ExponentialMedian, GlobalMedian, ProposedMedian
+from local_dp.curator.sensitivity.mechanisms import ExponentialMedian, GlobalMedian, ProposedMedian
 from local_dp.curator.sensitivity.triangles import GlobalTriangles, LadderTriangles, NoisyLocalTriangles, RestrictedTriangles
 from local_dp.domains import Domain, levels
 from local_dp.queries.query import Query
