@@ -11,10 +11,9 @@ import pytest
 
 from local_dp.clients.journal import Commit, SqliteStore
 from tests.support.faults.client import BUDGET, Disk
-from tests.support.faults.operations import drawn
 from tests.support.faults.shrink import load, shrunk
 from tests.support.faults.twins import TWINS
-from tests.support.faults.world import EVENTS, Makers, World, fault, play, searched
+from tests.support.faults.world import EVENTS, Makers, World, drawn, fault, play, searched
 from tests.support.figures import figure
 
 TRUE = Makers()
