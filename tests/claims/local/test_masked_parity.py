@@ -197,7 +197,10 @@ def test_the_quick_experiment_is_shown_with_the_right_protocol(monkeypatch: pyte
     assert "from the law" in crossed.evidence
 
 
-@pytest.mark.parametrize(("twin", "why"), [(always_zero, "does not reach 0.9"), (doubled, "exceeds the run budget"), (short, "of 1,211"), (beyond, "of 1,211")])
+@pytest.mark.parametrize(
+    ("twin", "why"),
+    [(always_zero, "does not reach 0.9"), (doubled, "exceeds the run budget"), (short, "of 1,211"), pytest.param(beyond, "of 1,211", marks=pytest.mark.long)],
+)
 def test_wrong_protocols_are_not_shown(monkeypatch: pytest.MonkeyPatch, twin: Algorithm, why: str) -> None:
     """A decoder that always returns 0, randomizers at twice the epsilon and cohorts one short or one beyond each lose the quick verdict, and it says why."""
     finding = quick(monkeypatch, twin, searched=why == "does not reach 0.9")  # the cross-check alone finds the others

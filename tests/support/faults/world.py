@@ -87,7 +87,10 @@ class World:
         """Lets them happen; the trace. Raises BrokenError if a promise was not kept, or whatever else was raised."""
         for name, first, second in operations:
             self._note(name.encode())
-            getattr(self, f"_{name.replace('-', '_')}")(first, second)
+            if name.startswith("crash-"):
+                self.clients[first % CLIENTS].disk.crash = name
+            else:
+                getattr(self, f"_{name.replace('-', '_')}")(first, second)
         self.counted.over(self.server)
         return self.trace
 
@@ -194,15 +197,6 @@ class World:
 
     def _crash(self, first: int, second: int) -> None:
         self.clients[first % CLIENTS].stop()
-
-    def _crash_before(self, first: int, second: int) -> None:
-        self.clients[first % CLIENTS].disk.crash = "crash-before"
-
-    def _crash_after(self, first: int, second: int) -> None:
-        self.clients[first % CLIENTS].disk.crash = "crash-after"
-
-    def _crash_sending(self, first: int, second: int) -> None:
-        self.clients[first % CLIENTS].disk.crash = "crash-sending"
 
     def _restart(self, first: int, second: int) -> None:
         for client in self.clients:
