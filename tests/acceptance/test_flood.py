@@ -173,7 +173,7 @@ def test_who_floods_is_not_forwarded_and_heard_again(signed: bool) -> None:
         run.hello(*range(50))
         asking = await run.begin(run.oracle.collect((survey_query(50),)))
         assert run.heard()["rep"] == set(range(52))
-        for pause in (1.0, 4.0, 16.0):
+        for pause in (1.0, 4.0):
             run.shout(7)
             await asyncio.sleep(0.1)
             assert run.heard() == _all_of(others)
@@ -182,8 +182,8 @@ def test_who_floods_is_not_forwarded_and_heard_again(signed: bool) -> None:
             assert run.heard()["rep"] == others
             await asyncio.sleep(0.2)
             assert run.heard()["rep"] == others | {7}
-        assert run.coordinator.listening.silenced == {"client-7": 3}
-        assert run.coordinator.rejected + run.sealed.forged == 3600
+        assert run.coordinator.listening.silenced == {"client-7": 2}
+        assert run.coordinator.rejected + run.sealed.forged == 2400
         asking.cancel()
 
     run_virtually(play())

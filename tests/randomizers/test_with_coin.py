@@ -43,7 +43,7 @@ NO_COIN = np.zeros(1, dtype=np.uint8)
 FINITE = [Hadamard(1.0, k=5, word_bits=8), OLH(1.0, k=8, word_bits=10), SubsetSelection(1.0, k=8, word_bits=12)]
 
 
-@pytest.mark.parametrize("epsilon", short([0.1, 1.0, 4.0], lambda epsilon: epsilon == 1.0))
+@pytest.mark.parametrize("epsilon", short([0.01, 0.1, 0.5, 1.0, 2.0, 4.0, 5.0, 10.0, 20.0], lambda epsilon: epsilon == 1.0))
 def test_coins_sent_along_conform(epsilon: float) -> None:
     """Of every kind of randomizer with a public coin: exactly as private, the same estimate, and a coin that is the words' alone."""
     for randomizer in with_coins(epsilon):

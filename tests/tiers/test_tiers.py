@@ -106,7 +106,7 @@ class ThreeAsks(LocalProtocol[tuple[Estimate, ...]]):
         return np.asarray(0.3)
 
 
-def _told(tier: Tier, clients: int = 60, **options: object) -> tuple[object, ...]:
+def _told(tier: Tier, clients: int = 20, **options: object) -> tuple[object, ...]:
     protocol = ThreeAsks()
     settings = Settings(protocol, protocol.synthetic(clients, SEED), 1.0, Randomness(SEED, False), tier=tier, terms=Terms(quorum=1.0), **options)  # type: ignore[arg-type]
     outcome = execute(settings, lambda progress: None)

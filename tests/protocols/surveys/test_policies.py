@@ -125,7 +125,7 @@ def _runs(protocol: LocalProtocol[Any], epsilon: float) -> tuple[Floats, Floats,
     return np.stack(values), np.stack(lows), np.stack(highs)
 
 
-@pytest.mark.parametrize("case", short(CASES, lambda case: case != "crosstab with labels of their own"))
+@pytest.mark.parametrize("case", short(CASES, lambda case: case not in ("crosstab with labels of their own", "mean by group")))
 def test_every_policy_answers_the_question_without_bias(case: str) -> None:
     """Over 200 seeds the mean error is within 4.5 standard errors (7e-6 a value) of plain numpy's truth, which 91 % of intervals hold (95 %: 1 in 100)."""
     protocol, truth = CASES[case]

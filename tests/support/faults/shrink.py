@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.support.faults.operations import Operation
+from tests.support.faults.world import Operation
 
 
 def shrunk(operations: list[Operation], fails: Callable[[list[Operation]], bool]) -> list[Operation]:

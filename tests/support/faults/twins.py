@@ -18,9 +18,7 @@ from tests.support.faults.server import Server
 from tests.support.faults.world import Makers
 
 
-class SendsFirst(ClientRole):
-    """Sends what it has computed, and charges and keeps it when it has nothing else to do."""
-
+class SendsFirst(ClientRole):  # sends what it has computed, and charges and keeps it when it has nothing else to do
     def handle(self, request: Request) -> tuple[Reply | Refusal, ...]:
         store = self.store
         assert isinstance(store, LazyStore)
@@ -28,9 +26,7 @@ class SendsFirst(ClientRole):
         return super().handle(request)
 
 
-class LazyStore(DurableStore):
-    """Commits later."""
-
+class LazyStore(DurableStore):  # commits later
     _later: Commit | None = None
 
     def commit(self, commit: Commit) -> None:
@@ -45,9 +41,7 @@ class LazyStore(DurableStore):
             super().commit(later)
 
 
-class RandomizesAgain(ClientRole):
-    """Answers a repeated request with fresh noise, and pays nothing."""
-
+class RandomizesAgain(ClientRole):  # answers a repeated request with fresh noise, and pays nothing
     def handle(self, request: Request) -> tuple[Reply | Refusal, ...]:
         again = self.store.get(request.run, request.round) is not None
         answers = super().handle(request)
@@ -57,9 +51,7 @@ class RandomizesAgain(ClientRole):
         return fresh.handle(request)
 
 
-class AnyDigest(bytes):
-    """A digest that is never another one."""
-
+class AnyDigest(bytes):  # a digest that is never another one
     def __eq__(self, other: object) -> bool:
         return True
 
@@ -69,33 +61,25 @@ class AnyDigest(bytes):
     __hash__ = bytes.__hash__
 
 
-class LooksAwayStore(DurableStore):
-    """Does not know with which request a round was asked before."""
-
+class LooksAwayStore(DurableStore):  # does not know with which request a round was asked before
     def get(self, run: str, round: int) -> Commit | None:
         commit = super().get(run, round)
         return None if commit is None else replace(commit, request=AnyDigest())
 
 
-class VolatileLedgerStore(DurableStore):
-    """Knows after a crash what it has sent, and not what it cost."""
-
+class VolatileLedgerStore(DurableStore):  # knows after a crash what it has sent, and not what it cost
     def __init__(self, disk: Disk) -> None:
         super().__init__(Disk(commits=[replace(commit, charges=()) for commit in disk.commits]))
         self.disk = disk
 
 
-class ForgetsWhoSpokeStore(DurableStore):
-    """Remembers after a crash what it has sent and its cost, but not that it spoke the truth."""
-
+class ForgetsWhoSpokeStore(DurableStore):  # remembers after a crash what it has sent and its cost, but not that it spoke the truth
     def __init__(self, disk: Disk) -> None:
         super().__init__(Disk(commits=[replace(commit, spoken=()) for commit in disk.commits]))
         self.disk = disk
 
 
-class Trusting(ClientRole):
-    """Charges what the request says that it costs, where it says so."""
-
+class Trusting(ClientRole):  # charges what the request says that it costs, where it says so
     def handle(self, request: Request) -> tuple[Reply | Refusal, ...]:
         store, asks = self.store, []
         assert isinstance(store, TrustingStore)
@@ -108,9 +92,7 @@ class Trusting(ClientRole):
         return super().handle(request.model_copy(update={"asks": tuple(asks)}))
 
 
-class TrustingStore(DurableStore):
-    """Charges what was stated."""
-
+class TrustingStore(DurableStore):  # charges what was stated
     stated: int | None = None
 
     def commit(self, commit: Commit) -> None:
@@ -119,9 +101,7 @@ class TrustingStore(DurableStore):
         super().commit(commit)
 
 
-class CountsTwice(Round):
-    """Does not look whether a client has been counted."""
-
+class CountsTwice(Round):  # does not look whether a client has been counted
     def _count(self, part: Part, start: int, stop: int, reports: Words) -> None:
         window = part.window(start, stop)
         assert window is not None
@@ -129,18 +109,14 @@ class CountsTwice(Round):
         super()._count(part, start, stop, reports)
 
 
-class AcceptsLate(Round):
-    """Counts what comes after the end."""
-
+class AcceptsLate(Round):  # counts what comes after the end
     def _count(self, part: Part, start: int, stop: int, reports: Words) -> None:
         closed, self.closed = self.closed, False
         super()._count(part, start, stop, reports)
         self.closed = closed
 
 
-class CountingTwice(Server):
-    """A server whose rounds count twice."""
-
+class CountingTwice(Server):  # a server whose rounds count twice
     round: type[Round] = CountsTwice
 
     def begin(self, which: int) -> None:
@@ -148,15 +124,11 @@ class CountingTwice(Server):
             super().begin(which)
 
 
-class AcceptingLate(CountingTwice):
-    """A server whose rounds have no end."""
-
+class AcceptingLate(CountingTwice):  # a server whose rounds have no end
     round = AcceptsLate
 
 
-class Forgetful(Server):
-    """Keeps over a restart how many have answered, and not who."""
-
+class Forgetful(Server):  # keeps over a restart how many have answered, and not who
     def restart(self) -> None:
         super().restart()
         if self.open is not None:
@@ -164,9 +136,7 @@ class Forgetful(Server):
                 part.answered[:] = np.False_
 
 
-class ForgetsSecrets(ClientRole):
-    """Forgets over a crash what memoised answers are made of."""
-
+class ForgetsSecrets(ClientRole):  # forgets over a crash what memoised answers are made of
     def __init__(self, member: str, start: int, records: Records, noise: Noise, store: Store, policy: Policy) -> None:
         assert isinstance(noise, FreshNoise)
         super().__init__(member, start, records, FreshNoise(noise.source, Disk()), store, policy)

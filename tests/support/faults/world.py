@@ -1,8 +1,10 @@
 """Four clients, a network and a server, to which a list of operations happens. Nothing is drawn but by the seed; nothing waits."""
 
+import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
+from typing import TypeAlias
 
 from local_dp.clients.role import ClientRole
 from local_dp.errors import WireError
@@ -10,8 +12,36 @@ from local_dp.wire import EVERYBODY, AnyMessage, Reply, Request, Roll, decode, e
 from tests.support.faults.account import BrokenError, Counted, Sent
 from tests.support.faults.client import RUN, Client, DurableStore, MakeRole, MakeStore
 from tests.support.faults.hostile import corrupted, equivocated, hostile
-from tests.support.faults.operations import Operation, drawn
 from tests.support.faults.server import CLIENTS, Server
+
+Operation: TypeAlias = tuple[str, int, int]  # a name, and two numbers that choose among whatever is there when its turn comes
+
+WEIGHTS = {  # how often each is drawn
+    "deliver": 46,  # the oldest message
+    "reorder": 10,  # any message
+    "tick": 16,  # time passes, and the server looks what is due
+    "open": 5,  # the server begins a round, if none is open
+    "drop": 3,
+    "duplicate": 4,
+    "delay": 3,  # behind all others
+    "replay": 3,  # any message that was ever sent
+    "corrupt": 3,  # a field or a byte of a message
+    "equivocate": 2,  # a request that was sent, with something changed
+    "hostile": 3,  # a request that no honest server sends
+    "crash": 1,  # a client, at once
+    "crash-before": 1,  # a client, before its next commit
+    "crash-after": 1,  # a client, after its next commit and before it sends
+    "crash-sending": 1,  # a client, after the first of its next replies
+    "restart": 3,  # every client that is down, with what its store kept
+    "server-restart": 1,
+}
+_NAMES, _WEIGHTS = tuple(WEIGHTS), tuple(WEIGHTS.values())
+
+
+def drawn(seed: int, count: int) -> list[Operation]:
+    chance = random.Random(seed)
+    return [(name, chance.getrandbits(16), chance.getrandbits(16)) for name in chance.choices(_NAMES, _WEIGHTS, k=count)]
+
 
 STEPS = (0.0, 0.3, 0.3, 1.1, 1.1, 2.5, 5.0)  # seconds
 EVENTS = 150
@@ -57,7 +87,10 @@ class World:
         """Lets them happen; the trace. Raises BrokenError if a promise was not kept, or whatever else was raised."""
         for name, first, second in operations:
             self._note(name.encode())
-            getattr(self, f"_{name.replace('-', '_')}")(first, second)
+            if name.startswith("crash-"):
+                self.clients[first % CLIENTS].disk.crash = name
+            else:
+                getattr(self, f"_{name.replace('-', '_')}")(first, second)
         self.counted.over(self.server)
         return self.trace
 
@@ -164,15 +197,6 @@ class World:
 
     def _crash(self, first: int, second: int) -> None:
         self.clients[first % CLIENTS].stop()
-
-    def _crash_before(self, first: int, second: int) -> None:
-        self.clients[first % CLIENTS].disk.crash = "crash-before"
-
-    def _crash_after(self, first: int, second: int) -> None:
-        self.clients[first % CLIENTS].disk.crash = "crash-after"
-
-    def _crash_sending(self, first: int, second: int) -> None:
-        self.clients[first % CLIENTS].disk.crash = "crash-sending"
 
     def _restart(self, first: int, second: int) -> None:
         for client in self.clients:
