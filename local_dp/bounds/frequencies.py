@@ -3,6 +3,7 @@
 import math
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 
 import numpy as np
 
@@ -197,39 +198,13 @@ def grouped_clients(epsilon: float, groups: int, tau: float, beta: float) -> int
     return math.ceil(variance * (groups * normal_quantile(beta / (2 * groups)) / tau) ** 2)
 
 
-FIRST, STEP = 20, 12  # bits of the first prefix, and of each further level
-KEPT = 512  # prefixes that are followed from one level to the next
 NOISE = 0.01  # the chance that noise anywhere is taken for a string
 FREQUENT = 10  # so many strings are to be found at once
 
 
-def level_lengths(bits: int) -> tuple[int, ...]:
-    """The bits of the prefix at each level: 20, 32, 44, and so on, the last one `bits`."""
-    return (*range(min(FIRST, bits), bits, STEP), bits)
-
-
-def noise_height(bits: int) -> float:
-    """So many standard errors are passed by none of 2^bits strings that nobody holds, except with probability 1 %: a union of normal tails."""
-    return normal_quantile(NOISE / 2**bits)
-
-
-def heavy_hitters_clients(epsilon: float, bits: int, share: float, beta: float) -> int:
-    """n for which ten strings that `share` of the clients hold each are all found, and no other, except with probability beta above 1 %.
-
-    V / share^2 times the larger of (h + z)^2, with h the noise's height, and L (z_{512 / 2^20} + z)^2: each is among the 512 best of 2^20 prefixes by the
-    1/L-th part of the clients. V is one report's variance, and z is exceeded by 1/20 of what noise leaves of beta: by one of the ten, in either way to lose it.
-    """
-    lengths = level_lengths(bits)
-    variance = parities_variance(epsilon, best_parities(epsilon, lengths[0]), 0.0)
-    miss = normal_quantile((beta - NOISE) / (2 * FREQUENT))
-    kept = normal_quantile(min(0.5, KEPT / 2 ** lengths[0]))
-    reach = max(noise_height(bits) + miss, math.sqrt(len(lengths)) * (kept + miss))
-    return math.ceil(variance * (reach / share) ** 2)
-
-
 @dataclass(frozen=True)
 class Schedule:
-    """Rounds that know what was kept: prefixes of `first` bits, then `step` bits more of each of `kept`; a report encodes them in `width` bits."""
+    """A search by prefixes of `first` bits, then `step` bits more of each of `kept`; in several rounds a report encodes them in `width` bits."""
 
     first: int
     step: int
@@ -237,46 +212,55 @@ class Schedule:
     width: int
 
     def lengths(self, bits: int) -> tuple[int, ...]:
-        """The bits of the prefix in each round, the last one `bits`."""
+        """The bits of the prefix at each level, the last one `bits`."""
         return (*range(min(self.first, bits), bits, self.step), bits)
 
-    def height(self, length: int, bits: int) -> float:
-        """From how many standard errors on a prefix is taken, and its share subtracted from those that continue the same one.
+    def needs(self, bits: int, share: float, beta: float) -> list[float]:
+        """How many clients each level needs, and at last the count, in units of V / share^2, for ten strings to be found except with probability beta.
 
-        Noise's height for a whole string, and where many are kept; where few are, so high that as many of noise alone stand higher.
+        A prefix of the first level must be among the `kept` best of its length: (z_{kept / 2^length} + z)^2. Later it competes with the wrong ends of the
+        ten, and with three times as many of noise that was followed so far (simulated): (z_{kept / (40 2^step)} + z)^2. At the last level all ends of the
+        followed prefixes compete for few places. If few are kept, a prefix must exceed the best of them, which varies too: 1.17 z. The count needs
+        (h + z)^2, h the height that noise reaches among the listed candidates with probability 1 %. The rest of beta bounds the event that one of the ten
+        falls short by z somewhere.
         """
-        few = length < bits and self is NARROW
-        return normal_quantile(min(0.5, self.kept / 2**length)) if few else noise_height(bits)
-
-    def needs(self, bits: int, beta: float) -> list[float]:
-        """How many clients must have answered by the end of each round, in units of V / share^2, for ten strings to be found except with probability beta.
-
-        A prefix must be among the `kept` best of its length by its score: (z_{kept / 2^length} + z)^2. By its own round
-        alone it must be among its tenth of the kept ones that continue the same prefix: (z_own + z)^2 more. If few are kept, it must
-        exceed the best of them, which varies too: 1.17 z. At the end (h + z)^2, as in `heavy_hitters_clients`. The rest of beta bounds the event that one
-        of the ten exceeds z in some round.
-        """
-        miss = normal_quantile((beta - NOISE) / (2 * FREQUENT * (len(self.lengths(bits)) if self is NARROW else 1)))
-        part, varies = (1.0, 1.17) if self is NARROW else (self.kept / FREQUENT, 1.0)
-        own = (normal_quantile(part / 2**self.step) + varies * miss) ** 2
-        needs: list[float] = []
-        for length in self.lengths(bits)[:-1]:
-            kept = (normal_quantile(min(0.5, self.kept / 2**length)) + miss) ** 2
-            needs.append(max(kept, needs[-1] + own) if needs else kept)
-        return [*needs, max((noise_height(bits) + miss) ** 2, needs[-1] + own if needs else 0.0)]
+        lengths, varies = self.lengths(bits), 1.17 if self is NARROW else 1.0
+        miss = normal_quantile((beta - NOISE) / (FREQUENT * (len(lengths) + 1)))
+        needs = []
+        for before, length in pairwise((0, *lengths)):
+            last = length == bits
+            rivals = (self.kept if last else 4 * FREQUENT) * 2 ** (length - before) if before else 2**length
+            kept = listed(share, self) if last else self.kept
+            needs.append((normal_quantile(min(0.5, kept / rivals)) + (varies if before else 1.0) * miss) ** 2)
+        return [*needs, (normal_quantile(NOISE / listed(share, self)) + miss) ** 2]
 
     def variance(self, epsilon: float, bits: int, share: float) -> float:
-        """n times that of one round's estimate of a prefix that `share` hold."""
+        """n times that of one level's estimate of a prefix that `share` hold."""
         if self is NARROW:
             return frequency_variance(epsilon, 1 << self.lengths(bits)[0], share)
         return parities_variance(epsilon, best_parities(epsilon, self.lengths(bits)[0]), share)
 
     def clients(self, epsilon: float, bits: int, share: float, beta: float) -> int:
         """n for which ten strings that `share` of the clients hold each are all found, and no other, except with probability beta above 1 %."""
-        return math.ceil(self.variance(epsilon, bits, share) * self.needs(bits, beta)[-1] / share**2)
+        return math.ceil(self.variance(epsilon, bits, share) * sum(self.needs(bits, share, beta)) / share**2)
 
 
-WIDE, NARROW = Schedule(20, 12, 511, 21), Schedule(12, 7, 31, 12)
+ONE_ROUND, WIDE, NARROW = Schedule(20, 12, 512, 18), Schedule(20, 12, 511, 21), Schedule(12, 7, 31, 12)
+
+
+def listed(share: float, schedule: Schedule) -> int:
+    """How many candidates are counted at the end: 2 / share, for no more strings have half of `share`, or as many as are kept."""
+    return min(schedule.kept, math.ceil(2 / share))
+
+
+def level_lengths(bits: int) -> tuple[int, ...]:
+    """The bits of the prefix at each level of one round: 20, 32, 44, and so on, the last one `bits`."""
+    return ONE_ROUND.lengths(bits)
+
+
+def heavy_hitters_clients(epsilon: float, bits: int, share: float, beta: float) -> int:
+    """n for which one round finds ten strings that `share` of the clients hold each, and no other, except with probability beta above 1 %."""
+    return ONE_ROUND.clients(epsilon, bits, share, beta)
 
 
 def best_schedule(epsilon: float, bits: int, share: float, beta: float) -> Schedule:

@@ -50,7 +50,7 @@ RUNNING: dict[str, dict[str, Any]] = {  # parameters under which a private run o
     "compare": {"question": "age > 30", "by": "city", "labels": CITIES, "missing": "exclude", "other": "exclude"},
     "longitudinal": {"columns": ("n == 1", "n == 0"), "missing": "category", "changes": 1},
     "mean-vector": {"columns": ("age", "n"), "low": ("0", "0"), "high": ("60", "1"), "missing": "middle", "outside": "clip"},
-    "heavy-hitters": {"column": "word", "text": True, "missing": "category", "bits": 8, "share": 0.2},
+    "heavy-hitters": {"column": "word", "text": True, "missing": "category", "text_bytes": 1, "share": 0.2},
     "heavy-hitters-asked": {"column": "n", "bits": 14, "share": 0.2},
     "learn": {"label": "n == 1", "features": ("age > 30", "n == 0"), "missing": "exclude", "parameters": ("steps=2",)},
 }

@@ -267,7 +267,7 @@ def test_statistical_queries_share_clients_in_proportion(t: int) -> None:
 MADE: Any = PROTOCOLS
 WRONG: dict[str, list[dict[str, Any]]] = {
     "compare": [{"labels": ("A",)}, {"labels": ("A", "A")}, {"labels": ("A", "B", "C")}],
-    "heavy-hitters": [{"bits": 7}, {"bits": 65}, {"bits": 12, "text": True}, {"share": 0.0}, {"missing": "drop"}],
+    "heavy-hitters": [{"bits": 7}, {"bits": 65}, {"bits": 12, "text": True}, {"text_bytes": 0}, {"share": 0.0}, {"missing": "drop"}],
     "identity": [{"coins": "my"}, {"shares": ("0.5", "0.6")}, {"shares": ("x",) * 16}, {"alpha": 0.6}],
     "learn": [
         {"learner": "oracle"}, {"missing": "category"}, {"held_out": 1.0}, {"cuts": 0}, {"parameters": ("depth=3",)}, {"bounds": ("age",)},

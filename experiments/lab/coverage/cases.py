@@ -14,6 +14,7 @@ from local_dp.bounds.tails import normal_quantile, normal_tail
 from local_dp.errors import RefusedError
 from local_dp.experiments.lab.catalogue import ALL, chosen, load
 from local_dp.experiments.lab.claim import Experiment, Scale
+from local_dp.experiments.lab.coverage.listed import LISTED
 from local_dp.experiments.lab.coverage.repetition import AT_LEAST, BAND, COUNTED, Case, binomial_coverage, exact_range, holds_from
 from local_dp.experiments.lab.coverage.runs import FEW, Crowd, Drawn, Estimator, Placed, Played, Setting, Simulated, of_settings, report_law
 from local_dp.experiments.lab.coverage.stated import Stated
@@ -325,6 +326,7 @@ CASES: dict[str, Callable[[float], Iterator[Case]]] = {
     "table": _table,
     **TABLES,
     **SHAPED,
+    **LISTED,
 }
 CASES |= {name: partial(of_itself, PROTOCOLS[name]) for name in PROTOCOLS.usable() if name not in CASES and measurable(PROTOCOLS[name])}
 

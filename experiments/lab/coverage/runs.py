@@ -84,11 +84,13 @@ class Simulated:
     algorithm: LocalAlgorithm[Any]
     population: Callable[[int], Population]
     epsilon: float
+    estimates: Callable[[Any], Sequence[Estimate]] | None = None
 
     def __call__(self, generator: np.random.Generator, repetitions: int) -> Runs:
         for _ in range(repetitions):
             people, noise, coins = generator.integers(1 << 62, size=3).tolist()
-            yield _estimates(run(self.algorithm, PopulationOracle(self.population(people), KeyedNoise(noise), coins, self.epsilon))), 1
+            result = run(self.algorithm, PopulationOracle(self.population(people), KeyedNoise(noise), coins, self.epsilon))
+            yield (self.estimates or _estimates)(result), 1
 
 
 @dataclass(frozen=True)

@@ -1,27 +1,29 @@
-"""Heavy hitters: the frequent strings of a domain too large to list, found prefix by prefix in one round or in several."""
+"""Heavy hitters: the frequent strings of a domain too large to list: a search prefix by prefix, then a count of the candidates by other clients."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from itertools import pairwise
+from dataclasses import dataclass, field, replace
+from itertools import islice, pairwise
 from typing import ClassVar, Self
 
 import numpy as np
 
-from local_dp.arrays import Floats, Ints, Words
-from local_dp.bounds.frequencies import FREQUENT, KEPT, NARROW, Schedule, best_schedule, heavy_hitters_clients, level_lengths, noise_height
+from local_dp.arrays import Floats, Words
+from local_dp.bounds.frequencies import FREQUENT, NARROW, NOISE, ONE_ROUND, Schedule, best_schedule, heavy_hitters_clients, listed
+from local_dp.bounds.tails import normal_quantile, normal_tail
 from local_dp.checks import check_share, check_whole
 from local_dp.errors import InputError
 from local_dp.interaction import Adaptive, Nonadaptive
 from local_dp.loss import nano_epsilon
 from local_dp.noise import philox_words, stream_key
 from local_dp.oracles.local.asked import Cohort, Local, LocalPlay, LocalQuery, LocalRounds
-from local_dp.populations.finite import Population, Rows, Strings
+from local_dp.populations.finite import Finite, Population, Strings, weighted_records
 from local_dp.protocols.local_protocol import BETA, LocalProtocol, PlainData, describe_estimate, parameter
 from local_dp.protocols.surveys.frequency import frequency_randomizer
 from local_dp.protocols.surveys.policies import Launch
-from local_dp.queries.subsets import MAX_BITS, HashedPrefix, KeptPrefix, Prefix, strings_of
+from local_dp.queries.strings import CUT, MAX_BITS, HashedPrefix, KeptPrefix, Prefix, chunks_of, ends_of, numbers_of, readable, shown_text, strings_of
 from local_dp.randomizers.frequencies.wide_hashing import WideHashing
-from local_dp.tallies import Ends, Estimate, Tally
+from local_dp.records import Records
+from local_dp.tallies import Z95, Estimate, Tally, exact_interval
 
 
 @dataclass(frozen=True)
@@ -32,124 +34,143 @@ class Level:
     codings: tuple[Prefix, ...]
     tables: tuple[Estimate, ...]
 
+    @classmethod
+    def of(cls, length: int, queries: Sequence[LocalQuery], tallies: Iterator[Tally]) -> Self:
+        """From the tallies of these queries."""
+        codings = tuple(query.query for query in queries if isinstance(query.query, Prefix))
+        return cls(length, codings, tuple(query.randomizer.estimate(next(tallies)) for query in queries))
+
     @property
     def n(self) -> int:
         return sum(table.n for table in self.tables)
 
-    def codes(self, prefixes: Words) -> list[Ints]:
-        """The report of each part of the level's clients for each prefix: the prefix, or its hash."""
-        return [query.of(prefixes) for query in self.codings]
-
-    def shares(self, codes: Sequence[Ints]) -> Floats:
-        """The estimated share of prefixes with these codes; of a hash, less the expected part of all others."""
-        shares: Floats = sum((table.n / self.n * table.value[code] for table, code in zip(self.tables, codes, strict=True)), np.zeros(1))
+    def shares(self, prefixes: Words, ends: Words) -> Floats:
+        """The estimated share of each prefix with each end; of a hash, less the expected part of all others."""
+        parts = zip(self.tables, self.codings, strict=True)
+        shares: Floats = sum((table.n / self.n * table.value[query.of_each(prefixes, ends)] for table, query in parts), np.zeros(1))
         size = len(self.tables[0].value)
-        collide = any(isinstance(query, HashedPrefix) for query in self.codings)
-        return (shares * size - 1) / (size - 1) if collide else shares
+        return (shares * size - 1) / (size - 1) if isinstance(self.codings[0], HashedPrefix) else shares
 
-    def alike(self, codes: Sequence[Ints], place: int) -> Floats:
-        """The part of the level's clients whose report is the same for each prefix as for the one at `place`."""
-        parts = (table.n / self.n * (code == code[place]) for table, code in zip(self.tables, codes, strict=True))
-        return sum(parts, np.zeros(1))
+    def apart(self, strings: Words) -> tuple["Level", Words]:
+        """The level without the queries that give two of these strings the same code; if none is left, one query, and the strings that it tells apart."""
+        told = [len(np.unique(query.of(strings))) == len(strings) for query in self.codings]
+        if any(told):
+            pairs = [pair for pair, each in zip(zip(self.codings, self.tables, strict=True), told, strict=True) if each]
+            return Level(self.length, *(tuple(part) for part in zip(*pairs, strict=True))), strings
+        first = np.sort(np.unique(self.codings[0].of(strings), return_index=True)[1])
+        return Level(self.length, self.codings[:1], self.tables[:1]), strings[first]
 
 
-@dataclass(frozen=True)
-class Beam:
-    """The kept prefixes of a level and the mean of each one's estimated shares so far; the first `taken` stand out of the noise."""
-
-    strings: Words
-    scores: Floats
-    taken: int
+RECENT = 0.5  # by how many levels the divisor of a mean is less: the last level alone only competes with other ends of the same prefixes
+LOOKED_AT = 32  # so many times the kept prefixes are looked through for readable ones
 
 
 @dataclass(frozen=True)
 class Search:
-    """The search level by level: `kept` prefixes are followed, and those taken whose score reaches the height of noise.
+    """The search of strings of `bits` bits level by level, of text if `text`: the best prefixes of `length` bits so far, the best first.
 
-    At each level every kept prefix is continued in all ways, and the score of a string is the mean over the clients so far. The best is taken, and its share
-    subtracted from all others by the weight of the clients whose reports mix them; then the next best, and so on. The best of the rest are kept too.
+    At each level every kept prefix is continued in all ways. The share of a prefix never grows with its length. So the score is the least over m = 1, 2, ... of
+    the sum of n times the shares at the last m levels, divided by m - 1/2 levels. Then a frequent prefix lends nothing to its wrong continuations. `sums`
+    holds these sums for each kept prefix, shape (prefixes, levels), and `sizes` their numbers of clients.
     """
 
-    kept: int
-    floor: float = 0.0  # no share below it is taken: at a large epsilon a single client stands out of the noise
-    levels: tuple[Level, ...] = ()
-    beam: Beam = Beam(np.zeros(1, dtype=np.uint64), np.zeros(1), 0)
+    bits: int
+    text: bool
+    length: int = 0
+    strings: Words = field(default_factory=lambda: np.zeros((1, 1), dtype=np.uint64))
+    sums: Floats = field(default_factory=lambda: np.zeros((1, 0)))
+    sizes: tuple[int, ...] = ()
 
-    @property
-    def n(self) -> int:
-        return sum(level.n for level in self.levels)
+    def deeper(self, level: Level, kept: int) -> "Search":
+        """The search one level further, with the `kept` best prefixes; of text those that some text starts with."""
+        step = level.length - self.length
+        parents = self.strings if self.length else chunks_of([0], 1, self.bits)
+        ends = ends_of(self.length, step, self.bits)
+        gains = level.n * level.shares(parents, ends)
+        scores = gains / ((1 - RECENT) * level.n)
+        for sums, n in zip(self.sums.T, self.sizes, strict=True):
+            np.minimum(scores, (np.repeat(sums, 1 << step) + gains) / (n + (1 - RECENT) * level.n), out=scores)
+        best = np.argpartition(-scores, LOOKED_AT * kept)[: LOOKED_AT * kept] if len(scores) > LOOKED_AT * kept else np.arange(len(scores))
+        best = best[np.argsort(-scores[best], kind="stable")]
+        strings = parents[best >> step] | ends[best & (1 << step) - 1]
+        first = np.array(list(islice(self._readable(strings, level.length), kept)) or [0])  # where none is, one goes on that is never listed
+        places = best[first]
+        sums = np.column_stack([self.sums[places >> step] + gains[places, None], gains[places]])
+        return replace(self, length=level.length, strings=strings[first], sums=sums, sizes=(*(n + level.n for n in self.sizes), level.n))
 
-    def deeper(self, level: Level, height: float) -> "Search":
-        """The search one level further; `height` in standard errors of noise."""
-        least = max(self.floor, height * float(Estimate.between(_ends(level), 0.0, self.n + level.n).standard_error))
-        return replace(self, levels=(*self.levels, level), beam=_continued(self.beam, self.levels, level, (least, self.kept)))
-
-    def found(self) -> tuple[Words, Estimate]:
-        """The strings taken, the most frequent first, and their shares."""
-        strings, shares = self.beam.strings[: self.beam.taken], self.beam.scores[: self.beam.taken]
-        order = np.argsort(-shares, kind="stable")
-        return strings[order], Estimate.between(_ends(self.levels[0]), shares[order], self.n)
+    def _readable(self, strings: Words, length: int) -> Iterator[int]:
+        """The places of those that may be listed."""
+        if not self.text:
+            return iter(range(len(strings)))
+        return (place for place, number in enumerate(numbers_of(strings, length)) if readable(number, length, self.bits // 8))
 
 
-def _ends(level: Level) -> Ends:
-    ends = level.tables[0].ends
-    assert ends is not None
-    return ends
+@dataclass(frozen=True)
+class Chosen(Estimate):
+    """Estimates that were chosen by their size among those of `candidates` strings: their intervals hold the truths all at once."""
 
+    candidates: int = 1
 
-def _continued(kept: Beam, before: Sequence[Level], level: Level, limits: tuple[float, int]) -> Beam:
-    """The beam of one more level: `limits` are the least score taken and the most strings kept."""
-    least, most = limits
-    step = level.length - (before[-1].length if before else 0)
-    strings = (kept.strings[:, None] << np.uint64(step) | np.arange(1 << step, dtype=np.uint64)).ravel()
-    codes = level.codes(strings)
-    earlier = [(each, each.codes(kept.strings >> np.uint64(before[-1].length - each.length))) for each in before]
-    part = level.n / (level.n + sum(each.n for each in before))
-    scores = (1 - part) * np.repeat(kept.scores, 1 << step) + part * level.shares(codes)
-    first: list[int] = []
-    shares: list[float] = []
-    while len(first) < most and scores[best := int(np.argmax(scores))] >= least:
-        first.append(best)
-        shares.append(float(scores[best]))
-        parents = sum((each.n / level.n * each.alike(code, best >> step) for each, code in earlier), np.zeros(len(kept.strings)))
-        scores -= part * shares[-1] * (level.alike(codes, best).reshape(len(kept.strings), -1) + parents[:, None]).ravel()
-    rest = np.delete(np.arange(len(scores)), first)
-    if len(rest) > most - len(first):
-        rest = rest[np.argpartition(-scores[rest], most - len(first))[: most - len(first)]]
-    places = np.concatenate([np.array(first, dtype=np.int64), rest])
-    return Beam(strings[places], np.concatenate([shares, scores[rest]]), len(first))
+    def interval(self, z: float = Z95) -> tuple[Floats, Floats]:
+        """Simultaneous intervals, by a union bound over all candidates: each side fails with probability normal_tail(z) / `candidates` at most."""
+        assert self.ends is not None
+        return exact_interval(self.value, self.ends, self.n, normal_quantile(normal_tail(z) / self.candidates))
 
 
 @dataclass(frozen=True)
 class Found:
-    """The frequent strings, the most frequent first, and their shares."""
+    """The frequent strings as numbers, the most frequent first, and their shares."""
 
-    strings: Words
-    estimate: Estimate
+    strings: tuple[int, ...]
+    estimate: Chosen
+
+
+def counted(search: Search, level: Level, least: float) -> Found:
+    """The candidates of a search that stand out in the count of a level of other clients, with at least the share `least`.
+
+    A string is listed if its interval, of a failure probability of 1 % for all candidates together, lies above 0. No client of the search is counted.
+    """
+    level, strings = level.apart(search.strings)
+    ends, codes = level.tables[0].ends, [query.of(strings) for query in level.codings]
+    assert ends is not None
+    shares: Floats = sum((table.n / level.n * table.value[code] for table, code in zip(level.tables, codes, strict=True)), np.zeros(1))
+    above = exact_interval(shares, ends, level.n, normal_quantile(NOISE / len(strings)))[0] > 0
+    numbers = numbers_of(strings, search.bits)
+    order = [place for place in np.argsort(-shares, kind="stable").tolist() if above[place] and shares[place] >= least]
+    if search.text:
+        order = [place for place in order if readable(numbers[place], search.bits, search.bits // 8)]
+    estimate = Chosen.between(ends, shares[np.array(order, dtype=np.int64)], level.n)
+    return Found(tuple(numbers[place] for place in order), replace(estimate, candidates=len(strings)))
 
 
 @dataclass(frozen=True)
 class FrequentStrings(LocalProtocol[Found]):
-    """The common part of protocols that find the frequent strings of `column` among all 2^`bits`; without a table, ten strings have the share `share` each.
+    """The common part of protocols that find the frequent strings of `column` among all; without a table, ten strings have the share `share` each.
 
-    A number counts by its last `bits` bits, a text by its first `bits` / 8 bytes; a table sets `text`.
+    A number counts by its last `bits` bits, a text by its first `text_bytes` bytes; a table sets `text`.
     """
 
     source: ClassVar[str] = "Bassily, Smith 2015; Bassily, Nissim, Stemmer, Thakurta 2017 (prefixes)"
-    uncovered: ClassVar[str] = "it estimates what it found, of which chance was a part, for some million clients"
     example: ClassVar[str] = "--records words.csv --column word"
     column: str = parameter("string", "the column of strings or whole numbers", of_table=True)
-    bits: int = parameter(32, "the length of a string", unit="bits")
-    text: bool = parameter(False, "show strings as text")
+    bits: int = parameter(32, "the length of a whole number, at most 64; a longer one counts by its last bits", unit="bits")
+    text_bytes: int = parameter(16, "the length of a text; a longer one is cut, and shown with an ellipsis", unit="bytes")
+    text: bool = parameter(False, "the strings are text")
     missing: str = parameter("refuse", "a missing value: refuse, or category (a string of its own, all zeros)")
     share: float = parameter(0.02, "the default number of clients finds every string with at least this share", unit="share")
 
     def check(self) -> None:
-        check_whole("bits", self.bits, 8, MAX_BITS)
-        if self.text and self.bits % 8:
-            raise InputError(f"bits is {self.bits}; give whole bytes of text, a multiple of 8")
+        check_whole("bits", self.bits, 8, 64)
+        check_whole("text_bytes", self.text_bytes, 1, MAX_BITS // 8)
+        if self.text and self.bits != type(self).bits:
+            raise InputError(f"bits is {self.bits}, and the strings are text; leave bits out, and give text_bytes, the length of a text in bytes")
         check_share("share", self.share)
         self.check_choices(missing=("refuse", "category"))
+
+    @property
+    def size(self) -> int:
+        """The bits of a string."""
+        return 8 * self.text_bytes if self.text else self.bits
 
     @property
     def tolerance(self) -> float:
@@ -157,9 +178,17 @@ class FrequentStrings(LocalProtocol[Found]):
         return self.share / 2
 
     def synthetic(self, clients: int, seed: int) -> Population:
-        """Ten strings of `share` each, or fewer that make up nine tenths; the rest uniform."""
+        """Ten strings of `share` each, or fewer that make up nine tenths; the rest uniform, of texts among 16,384 random ones."""
         count = max(1, min(FREQUENT, int(0.9 / self.share)))
-        drawn = philox_words(stream_key("frequent strings", seed), 0, 8 * FREQUENT) >> np.uint64(64 - self.bits)
+        key = stream_key("frequent strings", seed)
+        if self.text:
+            letters = (philox_words(key, 0, (RARE + FREQUENT) * self.text_bytes) % np.uint64(26)).astype(np.uint32) + ord("a")
+            words = np.unique(letters.view(f"U{self.text_bytes}"))
+            words = words[np.argsort(philox_words(key, 0, len(words)), kind="stable")]
+            count = min(count, len(words) - 1)
+            shares = [self.share] * count + [(1 - count * self.share) / (len(words) - count)] * (len(words) - count)
+            return Finite(Records({self.column: words}), shares, clients, seed)
+        drawn = philox_words(key, 0, 8 * FREQUENT) >> np.uint64(64 - self.bits)
         frequent = list(dict.fromkeys(drawn.tolist()))[:count]
         return Strings(self.column, self.bits, frequent, [self.share] * len(frequent), clients, seed)
 
@@ -170,56 +199,78 @@ class FrequentStrings(LocalProtocol[Found]):
         table.refuse_missing(self.missing, self.column, "missing=category (a string of its own)")
         return replace(self, text=values.dtype.kind == "U")
 
-    def shown(self, strings: Words) -> list[str]:
-        """Each string as text, or as a whole number in hexadecimal digits."""
-        if not self.text:
-            return [f"0x{string:0{-(-self.bits // 4)}x}" for string in strings.tolist()]
-        octets = [string.to_bytes(self.bits // 8, "big").rstrip(b"\0") for string in strings.tolist()]
-        return [part.decode("utf-8", "backslashreplace") if part else "(missing)" for part in octets]
+    def shown(self, strings: Sequence[int]) -> list[str]:
+        """Each string as text, with an ellipsis where it was cut, or as a whole number in hexadecimal digits."""
+        return [shown_text(string, self.text_bytes) if self.text else f"0x{string:0{-(-self.bits // 4)}x}" for string in strings]
 
     def describe(self, result: Found) -> PlainData:
-        return {"column": self.column, "labels": self.shown(result.strings), **describe_estimate(result.estimate)}
+        explanation = f"All intervals hold together in 95 % of runs: they allow for the choice among {result.estimate.candidates} candidates."
+        text: PlainData = {}
+        if self.text:
+            cut = [CUT in string.to_bytes(self.text_bytes, "big") for string in result.strings]
+            text = {"text_bytes": self.text_bytes, "cut": cut}
+            explanation += f" Texts of at most {self.text_bytes} bytes are whole."
+            if any(cut):
+                explanation += (
+                    f" A longer one was cut to its first {self.text_bytes - 1} bytes or a little less, and ends in \u2026: all that start so count together."
+                )
+        return {
+            "column": self.column,
+            "labels": self.shown(result.strings),
+            **text,
+            "choice": {"explanation": explanation},
+            **describe_estimate(result.estimate),
+        }
 
     def truth(self, population: Population) -> None:
         """The frequent strings and their shares are compared by `true_error`."""
 
-    def frequent(self, population: Population) -> dict[int, float]:
-        """The strings with at least half of `share` in the distribution that the clients are drawn from, with their shares."""
+    def shares(self, population: Population) -> dict[int, float]:
+        """The share of each string in the distribution that the clients are drawn from; without a table, of the frequent ones."""
         if isinstance(population, Strings):
             return dict(zip(population.frequent.tolist(), population.shares.tolist(), strict=True))
-        assert isinstance(population, Rows)
-        strings, counts = np.unique(strings_of(population.whole[self.column], self.bits), return_counts=True)
-        shares = counts / counts.sum()
-        return dict(zip(strings[shares >= self.share / 2].tolist(), shares[shares >= self.share / 2].tolist(), strict=True))
+        records, weights = weighted_records(population)
+        strings, places = np.unique(strings_of(records[self.column], self.size), axis=0, return_inverse=True)
+        shares = np.bincount(places.ravel(), weights) / weights.sum()
+        return dict(zip(numbers_of(strings, self.size), shares.tolist(), strict=True))
+
+    def frequent(self, population: Population) -> dict[int, float]:
+        """The strings with at least half of `share`, with their shares."""
+        return {string: share for string, share in self.shares(population).items() if share >= self.share / 2}
 
     def true_error(self, result: Found, population: Population) -> float:
         """The largest error of a share: of a string found, or of a missed one with at least `share`."""
-        truth = self.frequent(population)
-        estimated = dict(zip(result.strings.tolist(), result.estimate.value.tolist(), strict=True))
+        truth = self.shares(population)
+        estimated = dict(zip(result.strings, result.estimate.value.tolist(), strict=True))
         missed = [share for string, share in truth.items() if share >= self.share and string not in estimated]
         return max([abs(share - truth.get(string, 0.0)) for string, share in estimated.items()] + missed, default=0.0)
 
+    def ends(self, schedule: Schedule, clients: int, least: Sequence[int]) -> list[int]:
+        """Where each level's clients end, by its need, and at last those of the count: at least so many each."""
+        needs = np.array(schedule.needs(self.size, self.share, BETA))
+        ends: list[int] = (np.floor(np.cumsum(needs / needs.sum()) * (clients - sum(least)) + 1e-6).astype(int) + np.cumsum(least)).tolist()
+        return ends
 
-def level_of(length: int, queries: tuple[LocalQuery, ...], tallies: Iterator[Tally]) -> Level:
-    """The estimates of the prefixes of `length` bits, from the tallies of these queries."""
-    codings = tuple(query.query for query in queries if isinstance(query.query, Prefix))
-    return Level(length, codings, tuple(query.randomizer.estimate(next(tallies)) for query in queries))
 
-
+RARE = 1 << 14  # other texts of a population without a table
 WIDTH, HASHES = 18, 8  # bits of a hashed prefix, and hash functions a level
+COUNT_WIDTH, COUNT_HASHES = 21, 4  # of the count at the end
 
 
 @dataclass(frozen=True)
 class HeavyHitters(FrequentStrings):
-    """Finds the frequent strings of `column` among all 2^`bits`, without a list of them; without a table, of ten that `share` hold each among uniform ones.
+    """Finds the frequent strings of `column` without a list of them; without a table, of ten that `share` hold each among uniform ones.
 
-    The clients are split over levels: the first reports 20 bits, each further level 12 bits more, hashed to 18 bits by one of eight functions, all by local
-    hashing. The server follows the 512 best prefixes from level to level. Then it takes the best string, subtracts it from all levels, and repeats. It stops at
-    a mean over the levels that noise reaches among 2^`bits` strings with probability 1 %.
-    A number counts by its last `bits` bits, a text by its first `bits` / 8 bytes; a table sets `text`.
-    Privacy: each client answers once, epsilon-locally private. Utility: a string is found if its share is above about 9.5 standard errors of one frequency
-    oracle over all clients (`bounds.frequencies`). `share` sets the default number of clients: all of ten such strings are found in 95 % of runs.
-    Cost: at most 3 bits a client, one round; the server O(n + 2^21) a level.
+    The clients are split over levels and a count, by need. The first level reports 20 bits, each further level 12 bits more, hashed to 18 bits by one of eight
+    functions. The last clients report a hash of the whole string to 21 bits. All use local hashing. The server follows the 512 best prefixes from level to
+    level, of text only those of readable texts. At the end 2 / `share` candidates are left, at most 512. The count alone estimates their shares, so the choice
+    of candidates biases nothing. It lists the candidates that stand above noise; a string that nobody
+    holds does so with probability 1 %, all together.
+    A number counts by its last `bits` bits, a text of up to `text_bytes` bytes as it is; a table sets `text`. A longer text is cut to its first `text_bytes` -
+    1 bytes, or less for whole characters, and shown with an ellipsis.
+    Privacy: each client answers once, epsilon-locally private. Utility: all listed intervals hold the truth together in 95 % of runs. The bias is at most
+    2^-20, by hashes of other strings. `share` sets the default number of clients: all of ten such strings are found in 95 % of runs
+    (`bounds.frequencies.Schedule`). Cost: at most 3 bits a client, one round; the server O(n + 2^21) a level.
     """
 
     name: ClassVar[str] = "heavy-hitters"
@@ -227,49 +278,50 @@ class HeavyHitters(FrequentStrings):
     @property
     def lengths(self) -> tuple[int, ...]:
         """The length of the prefix at each level."""
-        return level_lengths(self.bits)
+        return ONE_ROUND.lengths(self.size)
 
     def clients(self, epsilon: float) -> int:
-        return heavy_hitters_clients(epsilon, self.bits, self.share, BETA)
+        return heavy_hitters_clients(epsilon, self.size, self.share, BETA)
 
     def algorithm(self, epsilon: float, clients: int) -> Local[Found]:
         levels = self._levels(epsilon, clients)
         queries = tuple(query for level in levels for query in level)
 
         def decode(tallies: tuple[Tally, ...]) -> Found:
-            left, search = iter(tallies), Search(KEPT)
-            for length, level in zip(self.lengths, levels, strict=True):
-                search = search.deeper(level_of(length, level, left), noise_height(self.bits))
-            return Found(*search.found())
+            left, search = iter(tallies), Search(self.size, self.text)
+            for length, level in zip(self.lengths, levels, strict=False):
+                search = search.deeper(Level.of(length, level, left), listed(self.share, ONE_ROUND) if length == self.size else ONE_ROUND.kept)
+            return counted(search, Level.of(self.size, levels[-1], left), 0.0)
 
         return Nonadaptive(queries, decode)
 
     def _levels(self, epsilon: float, clients: int) -> list[tuple[LocalQuery, ...]]:
-        """The queries of each level: one for the first, eight for each further one, each to an eighth of the clients."""
-        parts = 1 + HASHES * (len(self.lengths) - 1)
-        if clients < parts:
-            raise InputError(f"{clients} clients are too few for {self.bits} bits: give at least {parts}, and {self.clients(epsilon):,} for a result")
-        ends = np.linspace(0, clients, len(self.lengths) + 1).astype(int).tolist()
-        first = Prefix(self.column, self.bits, self.lengths[0])
-        levels: list[tuple[LocalQuery, ...]] = [(LocalQuery(first, WideHashing(epsilon, length=first.length), Cohort(0, ends[1])),)]
-        hashed = WideHashing(epsilon, length=WIDTH)
-        for level, (start, stop) in enumerate(pairwise(ends[1:]), 1):
-            cuts = np.linspace(start, stop, HASHES + 1).astype(int).tolist()
-            seeds = [word >> 2 for word in map(int, philox_words(stream_key("hashed prefixes", level), 0, HASHES))]  # public, and the same in every run
-            queries = [HashedPrefix(self.column, self.bits, self.lengths[level], WIDTH, seed) for seed in seeds]
-            levels.append(tuple(LocalQuery(query, hashed, Cohort(*part)) for query, part in zip(queries, pairwise(cuts), strict=True)))
+        """The queries of each level: one for the first, eight for each further one, four for the count, each to an equal part of its clients."""
+        widths = [(self.lengths[0], 1), *((WIDTH, HASHES) for _ in self.lengths[1:]), (COUNT_WIDTH, COUNT_HASHES)]
+        parts = [hashes for _, hashes in widths]
+        if clients < sum(parts):
+            raise InputError(f"{clients} clients are too few for {self.size} bits: give at least {sum(parts)}, and {self.clients(epsilon):,} for a result")
+        levels: list[tuple[LocalQuery, ...]] = []
+        for level, (cohort, (width, hashes)) in enumerate(zip(pairwise([0, *self.ends(ONE_ROUND, clients, parts)]), widths, strict=True)):
+            cuts = np.linspace(*cohort, hashes + 1).astype(int).tolist()
+            seeds = [word >> 2 for word in map(int, philox_words(stream_key("hashed prefixes", level), 0, hashes))]  # public, and the same in every run
+            length, oracle = (*self.lengths, self.size)[level], WideHashing(epsilon, length=width)
+            queries = [HashedPrefix(self.column, self.size, length, width, seed) for seed in seeds] if level else [Prefix(self.column, self.size, length)]
+            levels.append(tuple(LocalQuery(query, oracle, Cohort(*part)) for query, part in zip(queries, pairwise(cuts), strict=True)))
         return levels
 
 
 @dataclass(frozen=True)
 class HeavyHittersAsked(FrequentStrings):
-    """Finds the frequent strings of `column` among all 2^`bits` round by round; without a table, of ten that `share` hold each among uniform ones.
+    """Finds the frequent strings of `column` round by round; without a table, of ten that `share` hold each among uniform ones.
 
     The first clients report 20 bits by local hashing. Each further round reports which of the 511 best prefixes continues, and the next 12 bits. At a large
-    epsilon the steps are 12 bits, 31 prefixes and 7 bits, by the best oracle for 4,096 symbols, where that needs fewer clients. Scores, subtraction and the
-    height of noise are those of `heavy-hitters`; nothing below half of `share` is taken. Beyond epsilon 4 this protocol needs fewer clients.
-    Privacy: each client answers once, epsilon-locally private. Utility: `bounds.frequencies.Schedule`; `share` sets the default number of clients: all of
-    ten strings with this share are found in 95 % of runs. Cost: at most 12 bits a client, two rounds for 32 bits, or four.
+    epsilon the steps are 12 bits, 31 prefixes and 7 bits, by the best oracle for 4,096 symbols, where that needs fewer clients. The last round asks other
+    clients which of the 2 / `share` best strings they hold, at most 511 or 31, and estimates their shares. Scores, lengths of text and intervals are those of
+    `heavy-hitters`; nothing below half of `share` is listed. Beyond epsilon 4 this protocol needs fewer clients.
+    Privacy: each client answers once, epsilon-locally private. Utility: the estimates of the last round are unbiased, and all listed intervals hold the truth
+    together in 95 % of runs. `share` sets the default number of clients: all of ten strings with this share are found in 95 % of runs
+    (`bounds.frequencies.Schedule`). Cost: at most 12 bits a client, three rounds for 32 bits, or five.
     """
 
     name: ClassVar[str] = "heavy-hitters-asked"
@@ -277,32 +329,37 @@ class HeavyHittersAsked(FrequentStrings):
     def schedule(self, epsilon: float) -> Schedule:
         """The length of the prefixes of each round, and the number kept."""
         nano_epsilon(epsilon)  # a wrong epsilon is the input's fault, not the randomizer's
-        return best_schedule(epsilon, self.bits, self.share, BETA)
+        return best_schedule(epsilon, self.size, self.share, BETA)
 
     def clients(self, epsilon: float) -> int:
-        return self.schedule(epsilon).clients(epsilon, self.bits, self.share, BETA)
+        return self.schedule(epsilon).clients(epsilon, self.size, self.share, BETA)
 
     def algorithm(self, epsilon: float, clients: int) -> LocalRounds[Found]:
         schedule = self.schedule(epsilon)
-        lengths, needs = schedule.lengths(self.bits), np.array(schedule.needs(self.bits, BETA))
-        if clients < len(lengths):
-            raise InputError(f"{clients} clients are too few for {len(lengths)} rounds: give {self.clients(epsilon):,} for a result")
-        ends = [0, *(np.rint(needs / needs[-1] * (clients - len(needs))).astype(int) + np.arange(1, len(needs) + 1)).tolist()]
+        lengths, most = schedule.lengths(self.size), listed(self.share, schedule)
+        if clients <= len(lengths):
+            raise InputError(f"{clients} clients are too few for {len(lengths) + 1} rounds: give {self.clients(epsilon):,} for a result")
+        ends = [0, *self.ends(schedule, clients, [1] * (len(lengths) + 1))]
 
         def play() -> LocalPlay[Found]:
-            search = Search(schedule.kept, self.tolerance)
-            for length, cohort in zip(lengths, pairwise(ends), strict=True):
+            search = Search(self.size, self.text)
+            for length, cohort in zip((*lengths, self.size), pairwise(ends), strict=True):
                 query = self._query(length, search, schedule)
                 size = query.domain.size
-                oracle = frequency_randomizer(epsilon, size) if schedule is NARROW else WideHashing(epsilon, length=size.bit_length() - 1)
+                plain = schedule is NARROW or search.length == self.size
+                oracle = frequency_randomizer(epsilon, size) if plain else WideHashing(epsilon, length=size.bit_length() - 1)
                 queries = (LocalQuery(query, oracle, Cohort(*cohort)),)
-                search = search.deeper(level_of(length, queries, iter((yield queries))), schedule.height(length, self.bits))
-            return Found(*search.found())
+                level = Level.of(length, queries, iter((yield queries)))
+                if search.length == self.size:
+                    return counted(search, level, self.tolerance)
+                search = search.deeper(level, most if length == self.size else schedule.kept)
+            raise AssertionError("the last round counts")
 
         return Adaptive(play)
 
     def _query(self, length: int, search: Search, schedule: Schedule) -> Prefix:
-        if not search.levels:
-            return Prefix(self.column, self.bits, length)
-        kept = tuple(f"{prefix:x}" for prefix in np.sort(search.beam.strings).tolist())
-        return KeptPrefix(self.column, self.bits, length, length - search.levels[-1].length, schedule.width, kept)
+        if not search.length:
+            return Prefix(self.column, self.size, length)
+        kept = tuple(f"{prefix:x}" for prefix in sorted(numbers_of(search.strings, search.length)))
+        width = schedule.width if length > search.length else len(kept).bit_length()
+        return KeptPrefix(self.column, self.size, length, length - search.length, width, kept)
