@@ -35,7 +35,9 @@ from local_dp.tallies import Z95, Estimate, Tally, score_interval
 from tests.support.long import short
 
 RUNS = 3000
-DEAR = ("learn", "mean-found", "quantiles", "frequency", "crosstab", "present", "histogram", "sq")  # a second or more each
+DEAR = (  # a second or more each
+    "learn", "mean-found", "quantiles", "frequency", "crosstab", "present", "histogram", "sq", "heavy-hitters", "heavy-hitters-asked",
+)  # fmt: skip
 FAR = 5.0  # standard errors: failure probability 6e-7 for each coordinate
 
 
