@@ -195,8 +195,8 @@ def best_within(k: int, epsilon: float, t: int) -> float:
     """The largest probability that a pure mechanism, for counts of any size, errs by at most t in all of k whole answers; t is whole.
 
     It is that of `KNormCounts`, for every t at once: here as the mean over cubes, of weight e^(-eps R) (2R + 1)^k, of their share in the cube of t. Proof. Let
-    p_r be the mean probability of an error in the shell max |z_i| = r, of n_r points, over all counts. A uniform point of the shell, moved along its ray to the
-    same quantile of the next shell and rounded, moves by 1 at most in each coordinate, and counts 1 apart are neighbours': p_r <= e^eps p_(r + 1). So the odds
+    p_r be the mean probability of an error in the shell max |z_i| = r, of n_r points, over all counts. Move a uniform point of the
+    shell along its ray to the same quantile of the next shell, and round it. No coordinate moves by more than 1: p_r <= e^eps p_(r + 1). So the odds
     of the cube of t are at most those of the law n_r e^(-eps r). A mechanism that sees n records does better at small n (k = 2, eps 1, t = 0: .2875, .1734,
     .1458 at 2, 4, 6 records; .2536, .1637, .1369 by counts; .1195 here), and no better as n grows. Source: ours; one count: Ghosh, Roughgarden, Sundararajan
     2009; Gupte, Sundararajan 2010.

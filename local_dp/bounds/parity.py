@@ -113,7 +113,7 @@ def at_most(k: int, n: int, p: Floats) -> Floats:
 
 
 def parities_told(tolerance: float) -> int:
-    """Proven: one query of this tolerance tells at most ceil(1 / tau^2) - 1 parities from random labels (Parseval), exactly."""
+    """Proven: one query of this tolerance distinguishes at most ceil(1 / tau^2) - 1 parities from random labels (Parseval), exactly."""
     return math.ceil(1 / Fraction(tolerance) ** 2) - 1
 
 

@@ -77,8 +77,8 @@ class Perceptron(Descending):
     """Learns a halfspace with margin gamma, y <w*, x> >= gamma for norm(w*) = 1 and norm(x) <= 1, under every such distribution: error at most alpha.
 
     A round asks for the share p of mistakes of the present w and for the d coordinates of v = E[y x 1(mistake)], then moves w by v / p; it stops when p is at
-    most 3 alpha / 4. If v is off by at most gamma alpha / 8 in norm, a tolerance of gamma alpha / (8 sqrt d bound) in [-bound, bound], a round adds .75 gamma
-    to <w, w*> and there are at most 4.6 / gamma^2 moves. Source: Novikoff 1962; Kearns 1998; limits 9.
+    most 3 alpha / 4. Let v be off by at most gamma alpha / 8 in norm, a tolerance of gamma alpha / (8 sqrt d bound) in [-bound, bound].
+    Then a round adds .75 gamma to <w, w*>, and there are at most 4.6 / gamma^2 moves. Source: Novikoff 1962; Kearns 1998; limits 9.
     """
 
     name: ClassVar[str] = "perceptron"

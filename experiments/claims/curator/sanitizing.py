@@ -374,7 +374,7 @@ def _check_leasts(leasts: Leasts) -> Check:
 
 
 def _check_learned(learned: Rows[Learned, Learnt]) -> Check:
-    """Half the records are too few, one in seven are enough directly, by chances with a long lower tail, in which Student's law errs to the safe side."""
+    """Half the records are too few, and one in seven are enough directly. The chances have a long lower tail: Student's law errs to the safe side."""
     claims: dict[str, Claimed] = {}
     for p, m in learned:
         name = f"{p.bits} bits, {p.n:,}"

@@ -52,7 +52,7 @@ class Level:
         return (shares * size - 1) / (size - 1) if isinstance(self.codings[0], HashedPrefix) else shares
 
     def apart(self, strings: Words) -> tuple["Level", Words]:
-        """The level without the queries that give two of these strings the same code; if none is left, one query, and the strings that it tells apart."""
+        """The level without the queries that give two of these strings the same code; if none is left, one query, and the strings that it distinguishes."""
         told = [len(np.unique(query.of(strings))) == len(strings) for query in self.codings]
         if any(told):
             pairs = [pair for pair, each in zip(zip(self.codings, self.tables, strict=True), told, strict=True) if each]
