@@ -3,10 +3,12 @@
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
-from typing import Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from local_dp.errors import ForgedError
-from local_dp.sealing import Envelopes
+
+if TYPE_CHECKING:  # signatures are imported by those who sign
+    from local_dp.sealing import Envelopes
 
 
 @dataclass(frozen=True)
@@ -56,7 +58,7 @@ B = TypeVar("B", bound=Bus)
 class SealedBus(Generic[B]):
     """A bus that drops every message not signed by its speaker, and counts it in `forged`. Messages whose topic is not `worth` it are dropped unopened."""
 
-    def __init__(self, bus: B, envelopes: Envelopes, worth: Callable[[str], bool] = lambda topic: True) -> None:
+    def __init__(self, bus: B, envelopes: "Envelopes", worth: Callable[[str], bool] = lambda topic: True) -> None:
         self.bus = bus
         self.envelopes = envelopes
         self.worth = worth

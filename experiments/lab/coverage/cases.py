@@ -32,6 +32,7 @@ from local_dp.protocols.vectors.workload import PrefixSums
 from local_dp.randomizers.finite import FiniteChannel
 from local_dp.randomizers.numbers.noise import DiscreteLaplace
 from local_dp.randomizers.signs.binary_rr import BinaryRR
+from local_dp.randomizers.table import MEASURED
 from local_dp.records import Records
 from local_dp.tallies import Estimate, Tally
 
@@ -301,7 +302,8 @@ def _discrete_laplace(epsilon: float) -> Iterator[Case]:
         law[ends] = 1 - share, share
         for n in (*FEW, MANY):
             draw = Drawn([Crowd(randomizer, [(n, report_law(randomizer, law))])], lambda tallies: randomizer.estimate(tallies[0]))
-            yield Case("discrete-laplace", f"mean {share:g}, of 0 and 1", epsilon, n, np.array([share]), draw, binomial=False, default=n == MANY)
+            band = AT_LEAST if n < MEASURED else BAND
+            yield Case("discrete-laplace", f"mean {share:g}, of 0 and 1", epsilon, n, np.array([share]), draw, binomial=False, band=band, default=n == MANY)
 
 
 def _table(epsilon: float) -> Iterator[Case]:
