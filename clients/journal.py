@@ -14,6 +14,7 @@ from local_dp.errors import InputError, RefusedError
 from local_dp.ledger import Charge, Ledger
 from local_dp.loss import NANO, nano_epsilon
 from local_dp.oracles.local.asked import Spoken
+from local_dp.oracles.local.kept import Kept, Outcomes
 from local_dp.storage.log import Entry, Log
 from local_dp.wire import Line, Reply, checksum, decode, encode
 
@@ -24,7 +25,8 @@ _SECRET_BYTES = 32
 
 @dataclass(frozen=True)
 class Commit:
-    """One answered round: the digest of the request, its cost, the replies byte for byte, and who has spoken in each session (`Spoken.bits`)."""
+    """One answered round: the digest of the request, its cost, the replies byte for byte, who has spoken in each session (`Spoken.bits`), and the outcomes
+    that labels keep from now on."""
 
     run: str
     round: int
@@ -32,6 +34,7 @@ class Commit:
     charges: tuple[Charge, ...]
     replies: tuple[Reply, ...]
     spoken: tuple[tuple[str, bytes], ...] = ()
+    kept: tuple[Outcomes, ...] = ()
 
     @property
     def line(self) -> Line:
@@ -40,11 +43,13 @@ class Commit:
 
 
 class Store(ABC):
-    """A client's commits, unique by (run, round), and what they add up to: its ledger, who has spoken, the number of rounds and the bytes of reports."""
+    """A client's commits, unique by (run, round), and what they add up to: its ledger, who has spoken, the kept outcomes, the number of rounds and the bytes
+    of reports and outcomes."""
 
     def __init__(self, limit: float, lifetime: float | None = None) -> None:
         self.ledger = Ledger(limit, lifetime)
         self.spoken = Spoken()
+        self.kept = Kept()
         self.rounds = 0
         self.size = 0
         self._lines: dict[str, dict[int, Line]] = {}
@@ -65,8 +70,10 @@ class Store(ABC):
         self.ledger.enter(commit.run, commit.charges)
         for session, bits in commit.spoken:
             self.spoken.restore(session, bits)
+        for outcomes in commit.kept:
+            self.kept.restore(outcomes)
         self.rounds += 1
-        self.size += sum(len(reply.reports) for reply in commit.replies)
+        self.size += sum(len(reply.reports) for reply in commit.replies) + sum(len(outcomes.data) for outcomes in commit.kept)
         self._lines.setdefault(commit.run, {})[commit.round] = commit.line
 
 
@@ -95,9 +102,9 @@ class MemoryStore(Store):
 class SqliteStore(Store):
     """The commits of one member's clients in a file: they outlive its process, and a machine that stops.
 
-    `limit` is for each run, `lifetime` for all, in nats; the lifetime of a new file is `limit` by default and never changes. Memoised answers are expanded
-    from `secret`. A file that is in use, damaged or not writable raises InputError on opening, and RefusedError("store") afterwards. So does a missing file
-    with a mark beside it, since nobody knows then how much was spent.
+    `limit` is for each run, `lifetime` for all, in nats; the lifetime of a new file is `limit` by default and never changes. Private words are derived from
+    `secret` (`noise.StoreNoise`). A file that is in use, damaged or not writable raises InputError on opening, and RefusedError("store") afterwards. So does a
+    missing file with a mark beside it, since nobody knows then how much was spent.
     """
 
     def __init__(self, path: Path, limit: float, lifetime: float | None = None) -> None:
@@ -153,11 +160,12 @@ def _opened(path: Path, life: int) -> Log:
 
 def _entry(commit: Commit) -> Entry:
     charges = [(each.start, each.stop, each.nano, each.memo, each.what) for each in commit.charges]
-    data: bytes = msgpack.packb((commit.request, charges, [encode(reply) for reply in commit.replies], *commit.spoken), use_bin_type=True)
+    kept = [(each.label, each.spans, each.data) for each in commit.kept]
+    data: bytes = msgpack.packb((commit.request, charges, [encode(reply) for reply in commit.replies], kept, *commit.spoken), use_bin_type=True)
     return Entry(commit.run, commit.round, "", data)
 
 
 def _commit(entry: Entry) -> Commit:
-    request, charges, messages, *spoken = msgpack.unpackb(entry.data, use_list=False, raw=False, max_bin_len=1 << 31)
+    request, charges, messages, kept, *spoken = msgpack.unpackb(entry.data, use_list=False, raw=False, max_bin_len=1 << 31)
     replies = tuple(reply for reply in map(decode, messages) if isinstance(reply, Reply))
-    return Commit(entry.run, entry.round, request, tuple(Charge(*each) for each in charges), replies, tuple(spoken))
+    return Commit(entry.run, entry.round, request, tuple(Charge(*each) for each in charges), replies, tuple(spoken), tuple(Outcomes(*each) for each in kept))

@@ -19,8 +19,9 @@ from local_dp.clients.journal import MemoryStore, SqliteStore
 from local_dp.clients.member import filters, serve, will
 from local_dp.clients.role import ClientRole, Policy
 from local_dp.errors import BusError, InputError
-from local_dp.noise import Draw, KeyedNoise, SystemNoise
+from local_dp.noise import Draw, KeyedNoise, Noise, StoreNoise, SystemNoise
 from local_dp.oracles.local.asked import LocalQuery, Spoken, cells_of
+from local_dp.oracles.local.kept import Kept
 from local_dp.randomizers.randomizer import Randomizer
 from local_dp.records import Records
 from local_dp.sealing import UNSIGNED, Envelopes, Party
@@ -34,8 +35,8 @@ class LyingRole(ClientRole):
 
     liars: tuple[int, ...] = ()
 
-    def _replies(self, request: Request, place: int, query: LocalQuery, spoken: Spoken) -> list[Reply]:
-        return [self._lying(reply, query, request.asks[place].coins) for reply in super()._replies(request, place, query, spoken)]
+    def _replies(self, request: Request, place: int, query: LocalQuery, noise: Noise, spoken: Spoken, kept: Kept) -> list[Reply]:
+        return [self._lying(reply, query, request.asks[place].coins) for reply in super()._replies(request, place, query, noise, spoken, kept)]
 
     def _lying(self, reply: Reply, query: LocalQuery, coins: bytes) -> Reply:
         reports = np.frombuffer(reply.reports, dtype=query.randomizer.report_dtype).copy()
@@ -102,8 +103,8 @@ class MemberConfig(_Config):
         """Its client role. Raises InputError for a store that cannot be used."""
         records = Records({name: np.frombuffer(data, dtype=dtype) for name, (dtype, data) in self.columns.items()})
         store = SqliteStore(Path(self.store), self.run.budget) if self.store else MemoryStore(self.run.budget)
-        secret = store.secret if isinstance(store, SqliteStore) else None
-        noise = SystemNoise(secret) if self.run.seed is None else KeyedNoise(self.run.seed)
+        private = StoreNoise(store.secret) if isinstance(store, SqliteStore) else SystemNoise()
+        noise = private if self.run.seed is None else KeyedNoise(self.run.seed)
         policy = Policy(None if self.run.allowed is None else frozenset(self.run.allowed))
         kind = LyingRole if self.liars else ClientRole
         role = kind(self.member, self.start, records, noise, store, policy)

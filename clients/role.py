@@ -1,22 +1,25 @@
 """The client, sans I/O: it holds records, a store and randomizers, takes a request and gives replies or refusals.
 
-One role holds the clients start..start + len(records), each with its own record, ledger entry and stream of words. A client process holds one.
+One role holds the clients start..start + len(records), each with its own record, place in the store and stream of words. A client process holds one.
 """
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Generic, TypeVar
 
 import numpy as np
 
+from local_dp.arrays import Counts
 from local_dp.clients.journal import Commit, Store
+from local_dp.clients.places import Places
 from local_dp.domains import Parameter
 from local_dp.errors import InputError, RefusedError
 from local_dp.ledger import Charge
-from local_dp.noise import KeyedNoise, Noise
-from local_dp.oracles.local.asked import Cohort, LocalQuery, Spoken, respond
+from local_dp.noise import KeyedNoise, Noise, StoreNoise
+from local_dp.oracles.local.asked import Cohort, LocalQuery, Spoken, respond, respond_once
+from local_dp.oracles.local.kept import Kept
 from local_dp.queries.query import QUERIES, Query
 from local_dp.randomizers.evidence import PROVEN, entries
 from local_dp.randomizers.randomizer import Evidence, Randomizer
@@ -165,7 +168,9 @@ class ClientRole:
     A refusal never depends on a record: only on the request, the names and types of the columns, the budget and earlier requests.
     """
 
-    def __init__(self, member: str, start: int, records: Records, noise: Noise, store: Store, policy: Policy = DEFAULT_POLICY) -> None:
+    def __init__(self, member: str, start: int, records: Records, noise: Noise | StoreNoise, store: Store, policy: Policy = DEFAULT_POLICY) -> None:
+        self.places = Places(np.arange(len(records)))
+        self._rows = blake2b(records.digest() + self.places.of_rows.tobytes(), digest_size=16).digest()
         self.member = member
         self.start, self.stop = start, start + len(records)  # one past the last
         self.records = records
@@ -204,17 +209,20 @@ class ClientRole:
     def _answer(self, request: Request, spans: list[Span | None], digest: bytes) -> Commit:
         queries, charges = self._planned(request, spans)
         sessions = dict.fromkeys(query.session for _, query in queries if query.session)
-        spoken = self.store.spoken.copy(sessions)
-        replies = [reply for place, query in queries for reply in self._replies(request, place, query, spoken)]
-        return Commit(request.run, request.round, digest, charges, tuple(replies), tuple((session, spoken.bits(session)) for session in sessions))
+        spoken, kept = self.store.spoken.copy(sessions), self.store.kept.copy({query.label for _, query in queries})
+        noise = self.noise.bound(self._rows, digest) if isinstance(self.noise, StoreNoise) else self.noise
+        replies = [reply for place, query in queries for reply in self._replies(request, place, query, noise, spoken, kept)]
+        told = tuple((session, spoken.bits(session)) for session in sessions)
+        return Commit(request.run, request.round, digest, charges, tuple(replies), told, tuple(kept.added or ()))
 
     def _planned(self, request: Request, spans: list[Span | None]) -> tuple[list[tuple[int, LocalQuery]], tuple[Charge, ...]]:
         """The queries to its clients, and their cost; it reads no record. Every failure is a RefusedError."""
         try:
             self.work.begin()
             queries = [(place, self._local_query(request.asks[place], span)) for place, span in enumerate(spans) if span]
-            charges = tuple(self._own(query.charge(request.asks[place].coins)) for place, query in queries)
+            charges = tuple(charge for place, query in queries for charge in self._own(query.charge(request.asks[place].coins)))
             self._check_ceilings([query for _, query in queries], charges)
+            self._check_numbers(query for _, query in queries if query.label)
             self.store.ledger.check(request.run, charges)
             self.work.verify(query.randomizer for _, query in queries)
         except RefusedError:
@@ -223,17 +231,36 @@ class ClientRole:
             raise RefusedError(FAILED, str(error)) from error
         return queries, charges
 
-    def _own(self, charge: Charge) -> Charge:
-        """The charge by the place of a record among its own, since a client keeps its budget under another number in another run."""
-        what = blake2b(charge.what + f"{self.start}".encode(), digest_size=16).digest() if charge.memo else b""
-        return Charge(charge.start - self.start, charge.stop - self.start, charge.nano, charge.memo, what)
+    def _own(self, charge: Charge) -> Iterator[Charge]:
+        """The charge by places in the store, since a client keeps its budget under another number in another run."""
+        for first, last, place in self.places.spans(charge.start - self.start, charge.stop - self.start):
+            yield Charge(place, place + last - first, charge.nano, charge.memo, charge.what)
 
     def _check_ceilings(self, queries: list[LocalQuery], charges: tuple[Charge, ...]) -> None:
         """Raises RefusedError("ceiling"): cheap requests could come without end, and each answer is kept for life."""
-        size = sum(len(query.cohort) * query.randomizer.report_dtype.itemsize for query in queries)
+        size = sum((len(query.cohort) + self._unkept(query)) * query.randomizer.report_dtype.itemsize for query in queries)
         policy, many = self.policy, self.store.rounds >= self.policy.rounds
         if many or self.store.size + size > policy.kept * len(self.records) or min(charge.nano for charge in charges) < policy.least:
             raise RefusedError("ceiling", f"{self.store.rounds} rounds and {self.store.size} bytes are kept, and {size} more are asked for")
+
+    def _unkept(self, query: LocalQuery) -> int:
+        """How many clients have an outcome to keep."""
+        return int(np.count_nonzero(self._numbers(query) < 0)) if query.label else 0
+
+    def _check_numbers(self, queries: Iterable[LocalQuery]) -> None:
+        """Raises RefusedError where a label cannot be answered from what it keeps: the server would decode outcomes by the coins of other numbers."""
+        for query in queries:
+            if query.randomizer.has_second_step and not is_built_in(query.randomizer):
+                raise RefusedError(
+                    "evidence", f"the outcomes of {query.randomizer.name} under a label are of another loss than its reports: it is not built in"
+                )
+            then = self._numbers(query)
+            if query.randomizer.uses_coins and bool(((then >= 0) & (then != np.arange(query.cohort.start, query.cohort.stop))).any()):
+                raise RefusedError("equivocation", f"under the label {query.memo!r} a client had another number, and another public coin")
+
+    def _numbers(self, query: LocalQuery) -> Counts:
+        """The numbers that its clients had when their outcomes were kept, or -1."""
+        return self.store.kept.numbers(query.label, self.places.of_rows[query.cohort.start - self.start : query.cohort.stop - self.start])
 
     def account(self, run: str) -> Account:
         return Account(run=run, member=self.member, rounds=tuple(self.store.lines(run).values())[-MAX_LINES:])
@@ -267,13 +294,19 @@ class ClientRole:
             )
         return randomizer
 
-    def _replies(self, request: Request, place: int, query: LocalQuery, spoken: Spoken) -> list[Reply]:
+    def _replies(self, request: Request, place: int, query: LocalQuery, noise: Noise, spoken: Spoken, kept: Kept) -> list[Reply]:
         dtype, coins = query.randomizer.report_dtype, request.asks[place].coins
         replies = []
         for start, stop in chunks(query.cohort.start, query.cohort.stop, per_message(dtype.itemsize)):
-            records = self.records.take(slice(start - self.start, stop - self.start))
-            reports = respond(query, records, start, self.noise, query.draw(request.round, place), coins, spoken, start - self.start)
-            packed = np.ascontiguousarray(reports, dtype=dtype.base).tobytes()
+            low, high, which = start - self.start, stop - self.start, query.draw(request.round, place)
+            if query.label:
+                parts = [respond_once(query, self.records.take(slice(low, high)), start, noise, which, coins, kept, self.places.of_rows[low:high])]
+            else:  # places are those of a session
+                spans = self.places.spans(low, high) if query.session else [(low, high, 0)]
+                parts = [
+                    respond(query, self.records.take(slice(first, last)), self.start + first, noise, which, coins, spoken, at) for first, last, at in spans
+                ]
+            packed = b"".join(np.ascontiguousarray(reports, dtype=dtype.base).tobytes() for reports in parts)
             replies.append(Reply(run=request.run, round=request.round, member=self.member, ask=place, start=start, width=dtype.itemsize, reports=packed))
         return replies
 

@@ -21,7 +21,7 @@ from local_dp.errors import InputError
 SEED_BITS = 64
 COINS = "coins"
 _SECRET = 32  # bytes
-_SHAKE_WORDS = 1 << 10  # words to a block of the private stream of a label
+_SHAKE_WORDS = 1 << 10  # words to a block of derived private words
 _WIDTHS: dict[int, np.dtype[Any]] = {bits: np.dtype(f"<u{bits // 8}") for bits in (8, 16, 32, 64)}
 _WORDS_PER_BLOCK = 4  # Philox 4x64: one counter value yields four 64-bit words
 Keys: TypeAlias = tuple[bytes, Callable[[], bytes]]  # of a stream, and of another one that is seldom needed
@@ -109,7 +109,7 @@ def leading_words(keys: Keys, start: int, stop: int, bits: int, undecided: Calla
 
 @dataclass(frozen=True)
 class Draw:
-    """Which words: those of one ask of one round, or, under a label in `memo`, those shared by every ask under that label."""
+    """Which words: those of one ask of one round, or, in a simulation under a label in `memo`, those shared by every ask under that label."""
 
     round: int
     ask: int = 0
@@ -124,7 +124,7 @@ class Noise(Protocol):
     """The source of the clients' private words."""
 
     def words(self, which: Draw, start: int, stop: int, bits: int) -> Words:
-        """The `bits`-wide uniform words start..stop of a draw, shape (stop - start,): always the same ones under a label."""
+        """The `bits`-wide uniform words start..stop of a draw, shape (stop - start,)."""
         ...
 
 
@@ -149,25 +149,49 @@ class KeyedNoise:
 
 
 class SystemNoise:
-    """Private noise: the operating system's entropy, never seeded, never repeated; under a label, expanded by SHAKE-256 from the label's secret.
-
-    The labels' secrets derive from one `secret` of 32 bytes, which a restarted client must have kept.
-    """
-
-    def __init__(self, secret: bytes | None = None) -> None:
-        if secret is not None and len(secret) != _SECRET:
-            raise InputError(f"a secret of labels has {_SECRET} bytes, not {len(secret)}")
-        self._secret = os.urandom(_SECRET) if secret is None else secret
+    """Private noise: the operating system's entropy, never seeded, never repeated. A label has no words: what is kept of an answer is the answer."""
 
     def words(self, which: Draw, start: int, stop: int, bits: int) -> Words:
-        if not which.memo:
-            return np.frombuffer(os.urandom((stop - start) * bits // 8), _WIDTHS[bits])
-        secret = blake2b(which.memo.encode(), key=self._secret, digest_size=32).digest()
+        _check_unlabelled(which)
+        return np.frombuffer(os.urandom((stop - start) * bits // 8), _WIDTHS[bits])
+
+
+class StoreNoise:
+    """Private noise of a client with a store: words derived from the store's `secret` of 32 bytes, the client's records and the request.
+
+    It has no words of its own, only those of `bound`. So copies of a store answer the same request about the same records by the same bytes, and words never
+    meet other records, another request or another round.
+    """
+
+    def __init__(self, secret: bytes) -> None:
+        if len(secret) != _SECRET:
+            raise InputError(f"the secret of a store has {_SECRET} bytes, not {len(secret)}")
+        self._secret = secret
+
+    def bound(self, records: bytes, request: bytes) -> "Noise":
+        """The words for these records and this request, by the digests of both."""
+        what = len(records).to_bytes(8) + records + request
+        return _Bound(blake2b(what, key=self._secret, digest_size=_SECRET).digest())
+
+
+@dataclass(frozen=True, repr=False)
+class _Bound:
+    """Words expanded by SHAKE-256, of one request to certain records."""
+
+    secret: bytes
+
+    def words(self, which: Draw, start: int, stop: int, bits: int) -> Words:
+        _check_unlabelled(which)
         first, last = start // _SHAKE_WORDS, -(-stop // _SHAKE_WORDS)
-        size = _SHAKE_WORDS * bits // 8
-        blocks = b"".join(shake_256(secret + f"{bits} {block}".encode()).digest(size) for block in range(first, last))
+        size, name = _SHAKE_WORDS * bits // 8, f"{which.round} {which.ask} {bits}"
+        blocks = b"".join(shake_256(self.secret + f"{name} {block}".encode()).digest(size) for block in range(first, last))
         skip = start - first * _SHAKE_WORDS
         return np.frombuffer(blocks, dtype=_WIDTHS[bits])[skip : skip + stop - start]
+
+
+def _check_unlabelled(which: Draw) -> None:
+    if which.memo:
+        raise ValueError("private words of a label would meet other records")
 
 
 def public_coins(key: bytes, start: int, stop: int) -> Words:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from functools import cached_property
+from hashlib import blake2b
 
 import numpy as np
 
@@ -63,6 +64,17 @@ class Records:
     def types(self) -> tuple[tuple[str, str], ...]:
         """Names and types, in the names' order."""
         return tuple(sorted((name, values.dtype.str) for name, values in self.columns.items()))
+
+    def digest(self) -> bytes:
+        """A digest of all rows in their order, all names and types. The room for the longest text does not count, only the texts."""
+        digest = blake2b(digest_size=16)
+        for name, values in sorted(self.columns.items()):
+            longest = int(np.char.str_len(values).max(initial=1)) if values.dtype.kind == "U" else 0
+            fixed = values.astype(f"<U{longest}" if longest else values.dtype.newbyteorder("<"))
+            head = repr((name, fixed.dtype.str, len(fixed))).encode()
+            digest.update(len(head).to_bytes(8) + head)
+            digest.update(np.ascontiguousarray(fixed).tobytes())
+        return digest.digest()
 
     def take(self, rows: Column | slice) -> "Records":
         """The records at these rows."""

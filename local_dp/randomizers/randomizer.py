@@ -133,6 +133,22 @@ class Randomizer(ABC):
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
         """The reports of `values` under the private `words` and the public coins `cells` (any array where no coin is used); n of `report_dtype`."""
 
+    def lasting(self, values: Ints, words: Words, cells: Words) -> Words:
+        """The outcomes of the first step, of `report_dtype`: all that a client keeps under a label. Here the report itself.
+
+        Privacy: each outcome loses at most `epsilon`, as one report does, and so do all reports that `again` makes of it.
+        """
+        return self.respond(values, words, cells)
+
+    def again(self, kept: Words, words: Words, cells: Words) -> Words:
+        """Reports of kept outcomes by fresh words, which see no value: the outcomes themselves, or those of a second step."""
+        return kept
+
+    @property
+    def has_second_step(self) -> bool:
+        """Whether a kept outcome is reported anew each time. Then `respond` is `again` of `lasting`, by the same words."""
+        return type(self).again is not Randomizer.again
+
     def simulated(self, noise: KeyedNoise, which: Draw, start: int, values: Ints, cells: Words) -> Words:
         """The reports of the clients from `start` on, who hold `values`, in a simulation.
 

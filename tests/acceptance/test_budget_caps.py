@@ -13,7 +13,7 @@ from local_dp.clients.journal import MemoryStore, SqliteStore
 from local_dp.clients.role import ClientRole, Policy
 from local_dp.errors import WireError
 from local_dp.loss import NANO, split_epsilon
-from local_dp.noise import SystemNoise
+from local_dp.noise import StoreNoise, SystemNoise
 from local_dp.oracles.local.asked import Cohort, LocalQuery
 from local_dp.queries.tables import Category
 from local_dp.randomizers.frequencies.grr import GRR
@@ -123,12 +123,12 @@ def test_a_store_does_not_grow_for_nothing(tmp_path: Path) -> None:
     """The attack: 1,000 rounds at 1e-9 nats grew a journal by 197 MB. What costs next to nothing is refused, and so is what outgrows the store, for life."""
     path = tmp_path / "a.store"
     store = SqliteStore(path, 1.0)
-    role = ClientRole("m", 0, Records({"x": np.array(["7"])}), SystemNoise(store.secret), store)
+    role = ClientRole("m", 0, Records({"x": np.array(["7"])}), StoreNoise(store.secret), store)
     before = path.stat().st_size
     assert {code(role.handle(_wide(number, 1e-9, 20))) for number in range(1, 4)} == {"ceiling"}
     assert path.stat().st_size == before
     few = Policy(rounds=3, kept=5000)
-    role = ClientRole("m", 0, yes_records(1), SystemNoise(store.secret), store, few)
+    role = ClientRole("m", 0, yes_records(1), StoreNoise(store.secret), store, few)
     codes = [code(role.handle(request(survey_query(1, randomizer=BinaryRR(0.01)), number=number))) for number in range(1, 6)]
     assert codes == ["reply"] * 3 + ["ceiling"] * 2
     print(f"class 4: rounds at 1e-9 nats refused, the store stays at {path.stat().st_size} bytes")

@@ -18,6 +18,9 @@ import pytest
 from local_dp.clients.journal import SqliteStore
 from local_dp.clients.role import ClientRole
 from local_dp.errors import InputError
+from local_dp.oracles.local.asked import Cohort, LocalQuery
+from local_dp.queries.tables import Category, Question
+from local_dp.randomizers.repeated.memoised import LOLOHA
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.wire import Reply
 from tests.support.inputs.builders import request, survey_query
@@ -120,7 +123,7 @@ def test_the_same_request_is_answered_by_the_same_bytes(times: int, tmp_path: Pa
 
 
 def test_a_memoised_answer_outlives_its_client(tmp_path: Path) -> None:
-    """The attack: under a label nothing more is paid, so fresh noise after a restart would tell the value. The label's secret is in the store."""
+    """The attack: under a label nothing more is paid, so fresh noise after a restart would tell the value. The store keeps the answer, under any number."""
     weekly = replace(survey_query(CLIENTS, randomizer=BinaryRR(1.0)), memo="weekly")
     reports = []
     for number in (1, 2, 3):
@@ -132,7 +135,22 @@ def test_a_memoised_answer_outlives_its_client(tmp_path: Path) -> None:
         role.store.close()  # type: ignore[attr-defined]
     assert len(set(reports)) == 1
     moved = member(tmp_path / "a.store", start=1)
-    assert code(moved.handle(request(replace(survey_query(CLIENTS + 1, start=1), memo="weekly"), number=4))) == "equivocation"
+    (reply,) = moved.handle(request(replace(survey_query(CLIENTS + 1, start=1), memo="weekly"), number=4))
+    assert isinstance(reply, Reply)
+    assert (reply.reports, reply.start, moved.store.ledger.max_spent) == (reports[0], 1, 1.0)
+
+
+def test_an_outcome_is_read_by_its_own_coin(tmp_path: Path) -> None:
+    """Under another number a client has another public coin, by which a server would misread what a label keeps: it refuses, uncharged."""
+    hashed = LocalQuery(Question("yes == 1"), LOLOHA(1.0, k=2), Cohort(0, CLIENTS), "weekly")
+    assert hashed.randomizer.uses_coins is False  # of two symbols there is one row
+    hashed = LocalQuery(Category("yes", ("0", "1", "2", "3", "4")), LOLOHA(1.0, k=5), Cohort(0, CLIENTS), "weekly")
+    role = member(tmp_path / "a.store")
+    assert code(role.handle(request(hashed, number=1))) == "reply"
+    role.store.close()  # type: ignore[attr-defined]
+    moved = member(tmp_path / "a.store", start=1)
+    assert code(moved.handle(request(replace(hashed, cohort=Cohort(1, CLIENTS + 1)), number=2))) == "equivocation"
+    assert moved.store.rounds == 1
 
 
 def test_a_client_is_itself_under_another_number(tmp_path: Path) -> None:

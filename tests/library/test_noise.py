@@ -16,7 +16,7 @@ from local_dp import draws
 from local_dp.arrays import Words
 from local_dp.draws import Draws
 from local_dp.errors import InputError
-from local_dp.noise import COINS, Draw, KeyedNoise, Noise, SystemNoise, public_coins, stream_key
+from local_dp.noise import COINS, Draw, KeyedNoise, Noise, StoreNoise, SystemNoise, public_coins, stream_key
 from local_dp.randomizers.registry import RANDOMIZERS
 from local_dp.records import chunks
 from tests.support import golden
@@ -103,7 +103,7 @@ def test_system_noise_is_fresh_and_seeds_are_of_64_bits() -> None:
     os.close(reading)
     os.close(writing)
     with pytest.raises(TypeError):
-        SystemNoise(1)  # type: ignore[arg-type]
+        SystemNoise(1)  # type: ignore[call-arg]
     for seed in (-1, 2**64, 2**70):
         with pytest.raises(InputError, match="seed"):
             KeyedNoise(seed)
@@ -234,10 +234,12 @@ def stream(which: Draw) -> tuple[object, ...]:
 
 def drawn(noise: Noise) -> Iterator[tuple[tuple[object, ...], bytes]]:
     for which, bits in product(DRAWS, ALL_WIDTHS):
+        if which.memo and not isinstance(noise, KeyedNoise):
+            continue
         yield (*stream(which), bits), np.asarray(noise.words(which, 0, CLIENTS, bits)).tobytes()
 
 
-SOURCES: dict[str, Callable[[int], Noise]] = {"keyed": KeyedNoise, "labels": lambda seed: SystemNoise(seed.to_bytes(32, "big"))}
+SOURCES: dict[str, Callable[[int], Noise]] = {"keyed": KeyedNoise, "store": lambda seed: StoreNoise(seed.to_bytes(32)).bound(b"records", b"request")}
 
 
 @pytest.mark.parametrize("source", SOURCES)
@@ -246,8 +248,6 @@ def test_streams_differ_where_anything_differs(source: str) -> None:
     seen: dict[bytes, tuple[object, ...]] = {}
     for seed in (0, 1, 11):
         for owner, words in drawn(SOURCES[source](seed)):
-            if owner[0] == "ask" and source == "labels":
-                assert words not in seen  # the operating system's own entropy never repeats
             assert seen.setdefault(words, (seed, *owner)) == (seed, *owner), "two streams have the same words"
             for other in (words[: len(words) // 2], words[len(words) // 2 :]):
                 assert seen.setdefault(other, (seed, *owner)) == (seed, *owner), "a stream holds a part of another"
@@ -257,10 +257,25 @@ def test_streams_differ_where_anything_differs(source: str) -> None:
 def test_clients_of_one_draw_have_words_of_their_own(source: str) -> None:
     """Words are a function of the client's number alone, whichever chunk asks, and the 64-bit words of 4,096 clients are all different."""
     noise = SOURCES[source](5)
-    for which in (Draw(0, 0, "label"), *(() if source == "labels" else (Draw(2, 1),))):
+    for which in (Draw(2, 1), *((Draw(0, 0, "label"),) if source == "keyed" else ())):
         whole: Words = noise.words(which, 0, 4096, 64)
         assert len(np.unique(whole)) == 4096
         assert np.array_equal(noise.words(which, 1000, 3000, 64), whole[1000:3000])
+
+
+def test_private_words_are_of_one_request_and_certain_records() -> None:
+    """The words of a store are the same for the same records and request, differ where either does however they are split, and a label has none."""
+    noise, which = StoreNoise(bytes(32)), Draw(1)
+    assert np.array_equal(noise.bound(b"ab", b"c").words(which, 0, 64, 32), StoreNoise(bytes(32)).bound(b"ab", b"c").words(which, 0, 64, 32))
+    others = [noise.bound(b"ab", b"d"), noise.bound(b"ad", b"c"), noise.bound(b"a", b"bc"), StoreNoise(bytes(31) + b"\1").bound(b"ab", b"c")]
+    words = {np.asarray(each.words(which, 0, 64, 32)).tobytes() for each in (noise.bound(b"ab", b"c"), *others)}
+    assert len(words) == 5
+    assert not hasattr(noise, "words")
+    for private in (SystemNoise(), noise.bound(b"", b"")):
+        with pytest.raises(ValueError, match="label"):
+            private.words(Draw(1, 0, "weekly"), 0, 1, 32)
+    with pytest.raises(InputError, match="32 bytes"):
+        StoreNoise(b"short")
 
 
 def test_purposes_have_streams_of_their_own() -> None:

@@ -12,7 +12,7 @@ import pytest
 from local_dp.bounds.longitudinal import changing_loss, rappor_variance
 from local_dp.errors import RefusedError
 from local_dp.loss import exp_epsilon
-from local_dp.noise import Draw, KeyedNoise, Noise, SystemNoise, public_coins
+from local_dp.noise import Draw, KeyedNoise, Noise, public_coins
 from local_dp.oracles.local.asked import Cohort, LocalQuery, Spoken, respond
 from local_dp.oracles.local.oracles import PopulationOracle
 from local_dp.populations.finite import Rows
@@ -44,7 +44,7 @@ def life(randomizer: Memoised, value: int, rounds: int) -> Law:
         return law
     law, flip = {(): Fraction(1)}, Fraction(randomizer.flip, part)
     for place in range(k):
-        one, chances = Fraction(randomizer.lasting.ones[place == value], part), Law()
+        one, chances = Fraction(randomizer.permanent_step.ones[place == value], part), Law()
         for bits in itertools.product((0, 1), repeat=rounds):
             each = [math.prod((flip if bit != lasting else 1 - flip for bit in bits), start=Fraction(1)) for lasting in (0, 1)]
             chances[bits] = (1 - one) * each[0] + one * each[1]
@@ -71,7 +71,7 @@ def test_a_life_comes_to_epsilon(randomizer: Memoised) -> None:
     assert losses[0] == pytest.approx(0.6, abs=1e-6)
     assert losses[-1] == pytest.approx(2.0, abs=1e-6)
     if isinstance(randomizer, MemoisedRAPPOR):
-        assert exact_ratio(randomizer.lasting) <= exp_epsilon(2_000_000_000)
+        assert exact_ratio(randomizer.permanent_step) <= exp_epsilon(2_000_000_000)
     else:
         assert max(losses) <= 2.0
 
@@ -84,11 +84,10 @@ def test_the_second_step_is_the_closed_form(first: float) -> None:
     assert kept * again + (1 - kept) * flip == pytest.approx(1 / (1 + math.exp(-first)), abs=1e-8)
 
 
-@pytest.mark.parametrize("noise", [KeyedNoise(4), SystemNoise()], ids=["keyed", "system"])
 @pytest.mark.parametrize("randomizer", [MemoisedGRR(1.0, k=3), MemoisedGRR(1.0, k=3, word_bits=12), MemoisedRAPPOR(1.0, k=3)], ids=repr)
-def test_half_of_a_word_lasts_under_a_label(noise: Noise, randomizer: Memoised) -> None:
-    """Asked again under a label, the first step has the same words and the second others, in any range; without one, all are fresh."""
-    n, half = 4000, randomizer.word_bits // 2
+def test_half_of_a_word_lasts_under_a_label(randomizer: Memoised) -> None:
+    """Simulated again under a label, the first step has the same words and the second others, in any range; without one, all are fresh."""
+    n, half, noise = 4000, randomizer.word_bits // 2, KeyedNoise(4)
     one, two = (randomizer.draw(noise, Draw(round, 0, "diary"), 0, n) for round in (1, 2))
     assert one.shape == ((n,) if randomizer.words == 1 else (n, randomizer.words))
     assert one.dtype == f"u{randomizer.width // 8}"
@@ -268,7 +267,7 @@ def test_the_lasting_answers_of_codes_are_independent(g: int) -> None:
 
 
 def test_a_label_keeps_the_hash_and_the_answers() -> None:
-    """Asked again under a label with another value, clients whose code is the same repeat their lasting answer, and others give one of its own."""
+    """Simulated again under a label with another value, clients whose code is the same repeat their lasting answer, and others give one of its own."""
     randomizer, n = LOLOHA(8.0, k=5, first=0.9), 4000
     cells = randomizer.cells_of(public_coins(Draw(1, 0, "diary").key("coins", 3), 0, n))
     halves = [randomizer.draw(KeyedNoise(3), Draw(round, 0, "diary"), 0, n) >> np.uint64(32) for round in (1, 2)]

@@ -19,7 +19,7 @@ from local_dp.clients.process import MemberConfig, RunConfig, pack_columns
 from local_dp.errors import BusError
 from local_dp.experiments.bench import runs as bench_runs
 from local_dp.experiments.tiers.settings import EMBEDDED
-from local_dp.noise import Draw, KeyedNoise, Noise
+from local_dp.noise import Draw, KeyedNoise, Noise, StoreNoise
 from local_dp.protocols.surveys.survey import Survey
 from tests.support.figures import figure
 from tests.support.inputs.builders import yes_records
@@ -37,7 +37,9 @@ def member(index: int, seed: int | None = None) -> MemberConfig:
 
 def first_bytes(config: bytes) -> bytes:
     """The first 32 random bytes that a client's process has for its reports."""
-    return MemberConfig.from_bytes(config).role().noise.words(Draw(1), 0, BYTES // 4, 32).tobytes()
+    noise = MemberConfig.from_bytes(config).role().noise
+    assert not isinstance(noise, StoreNoise)
+    return noise.words(Draw(1), 0, BYTES // 4, 32).tobytes()
 
 
 def by_fork(draw: Callable[[bytes], bytes], processes: int) -> Iterator[bytes]:

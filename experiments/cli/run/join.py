@@ -30,7 +30,7 @@ from local_dp.experiments.tiers.installation import runs_folder, stores_folder
 from local_dp.experiments.tiers.outcome import STAMP, Outcome
 from local_dp.experiments.tiers.over_bus import serve_run
 from local_dp.experiments.tiers.settings import MOST_CLIENTS, OnProgress, Randomness, Settings
-from local_dp.noise import Noise, SystemNoise
+from local_dp.noise import Noise, StoreNoise
 from local_dp.populations.finite import Population, Rows
 from local_dp.protocols.local_protocol import LocalProtocol, find_protocol
 from local_dp.sealing import UNSIGNED, Party
@@ -180,12 +180,12 @@ class Answering(Role):
         rounds, spent = len(store.lines(self.run)), store.ledger.runs.get(self.run, 0.0)
         SCREEN.note(f"{member}: the run is over; epsilon spent {number(spent)}, {len(role.confirmed)} of {rounds} rounds confirmed")
 
-    def _store(self, member: str) -> tuple[Store, Noise]:
+    def _store(self, member: str) -> tuple[Store, Noise | StoreNoise]:
         """The store, and the noise. A restarted process repeats its private answers exactly."""
         if self.store is None and not self.private:
             return MemoryStore(self.epsilon, lifetime=self.lifetime), self.randomness().noise()
         store = SqliteStore(self.store or stores_folder() / f"{member}.store", self.epsilon, self.lifetime)
-        return store, SystemNoise(store.secret) if self.private else self.randomness().noise()
+        return store, StoreNoise(store.secret) if self.private else self.randomness().noise()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,17 +3,19 @@
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from hashlib import blake2b
 from itertools import pairwise
 from typing import TypeAlias
 
 import numpy as np
 
-from local_dp.arrays import Bools, Ints, Words
+from local_dp.arrays import Bools, Column, Counts, Ints, Words
 from local_dp.errors import InputError
 from local_dp.interaction import Adaptive, Nonadaptive, Play, R
 from local_dp.ledger import Charge
 from local_dp.noise import Draw, KeyedNoise, Noise, public_coins
+from local_dp.oracles.local.kept import Kept
 from local_dp.queries.query import Query
 from local_dp.randomizers.randomizer import NO_COIN, Randomizer
 from local_dp.records import Records, chunks
@@ -86,8 +88,9 @@ class LocalQuery:
     """LR_z(i, R) for every client i of a cohort: evaluate `query` on the record, randomize the value with `randomizer`.
 
     A round may ask one client several things that were fixed beforehand (KLNRS Definition 4.4): each has its own randomness, and their losses add up.
-    With a label in `once`, the answer is memoised: a client asked the same under that label in a later round repeats the report and pays nothing more.
-    A randomizer of two steps (`memoised-grr`) repeats the first and draws the second anew, which reveals no more than the first.
+    With a label in `once`, the answer is memoised: a client keeps it, repeats the report in later rounds under that label, and pays nothing more. Of a
+    randomizer of two steps (`memoised-grr`) it keeps the outcome of the first, and draws the second anew, which reveals no more than the first. The first
+    record counts: later reports are of what was kept (`kept.Kept`), whatever the record has become.
     With a label and a randomizer that knows a value for silence (`one-of-rounds`) the rounds are a session. They may ask different things, and each
     is answered anew. A client speaks in one of them at most and is silent in all others (`sessions.Spoken`), so that it pays for all of them once.
     """
@@ -110,9 +113,14 @@ class LocalQuery:
         """The label where it is a session's, else empty: the randomizer alone decides, by having a value for silence."""
         return self.memo if self.randomizer.silence is not None else ""
 
+    @property
+    def label(self) -> str:
+        """The label where it is of memoised answers, else empty."""
+        return self.memo if self.randomizer.silence is None else ""
+
     def draw(self, round: int, ask: int) -> Draw:
-        """Which words answer it as the ask of this number in this round: those of the label where the answer is memoised, fresh ones otherwise."""
-        return Draw(round, ask, self.memo if self.randomizer.silence is None else "")
+        """Which words answer it as the ask of this number in this round. In a simulation those of a label are the same ones in every round."""
+        return Draw(round, ask, self.label)
 
     def restricted(self, start: int, stop: int) -> "LocalQuery":
         return LocalQuery(self.query, self.randomizer, Cohort(start, stop), self.memo)
@@ -152,6 +160,45 @@ def respond(query: LocalQuery, records: Records, start: int, noise: Noise, which
     return randomize(query, said(query, values, spoken, place), start, noise, which, coins)
 
 
+def respond_once(query: LocalQuery, records: Records, start: int, noise: Noise, which: Draw, coins: bytes, kept: Kept, places: Counts) -> Words:
+    """The reports under a label of the clients start..start + len(records), from what they keep, at these places of `kept`.
+
+    Only of a client that keeps nothing yet is the record read: its first step (`Randomizer.lasting`) is made, and kept for life.
+    """
+    return report_once(query, lambda: _values_in_parts(query.query, records, isinstance(noise, KeyedNoise)), start, noise, which, coins, kept, places)
+
+
+def report_once(
+    query: LocalQuery, values: Callable[[], Ints], start: int, noise: Noise, which: Draw, coins: bytes, kept: Kept, places: Counts, most: int = 0
+) -> Words:
+    """The same, of clients who hold these values."""
+    label, randomizer = query.memo, query.randomizer
+    fresh = np.flatnonzero(~kept.known(label, places))
+    if len(fresh):
+        outcomes = _lasting(query, values(), start, noise, which, coins, most)
+        kept.keep(label, places[fresh], start + fresh, outcomes[fresh], randomizer.report_dtype)
+    outcomes = kept.outcomes(label, places, randomizer.report_dtype)
+    if not randomizer.has_second_step:
+        return outcomes
+
+    def again(first: int, outcomes: Words, cells: Words) -> Words:
+        return randomizer.again(outcomes, randomizer.draw(noise, _drawn(noise, which), first, first + len(outcomes)), cells)
+
+    return _in_batches(query, again, outcomes, start, coins, most)
+
+
+def _lasting(query: LocalQuery, values: Ints, start: int, noise: Noise, which: Draw, coins: bytes, most: int) -> Words:
+    """The outcomes of the first step of the clients from `start` on."""
+    randomizer = query.randomizer
+    if not randomizer.has_second_step:
+        return randomize(query, values, start, noise, which, coins, most)
+
+    def lasting(first: int, held: Ints, cells: Words) -> Words:
+        return randomizer.lasting(held, randomizer.draw(noise, _drawn(noise, which), first, first + len(held)), cells)
+
+    return _in_batches(query, lasting, values, start, coins, most)
+
+
 def said(query: LocalQuery, values: Ints, spoken: Spoken, place: int) -> Ints:
     """The values that are randomized: in a session, silence for each client that has spoken in it."""
     silence = query.randomizer.silence
@@ -183,13 +230,27 @@ def _values(query: Query, records: Records, strict: bool) -> Ints:
 
 def randomize(query: LocalQuery, values: Ints, start: int, noise: Noise, which: Draw, coins: bytes, most: int = 0) -> Words:
     """The reports of the clients start..start + len(values) who hold these values; `most` answer at a time, or as many as fit."""
-    randomizer, batches = query.randomizer, []
-    for first, last in chunks(start, start + len(values), most or fitting(randomizer)):
-        held, cells = values[first - start : last - start], cells_of(randomizer, coins, first, last)
-        if isinstance(noise, KeyedNoise):
-            batches.append(randomizer.simulated(noise, which, first, held, cells))
-        else:
-            batches.append(randomizer.respond(held, randomizer.draw(noise, which, first, last), cells))
+    randomizer = query.randomizer
+    if isinstance(noise, KeyedNoise):
+        return _in_batches(query, partial(randomizer.simulated, noise, which), values, start, coins, most)
+
+    def report(first: int, held: Ints, cells: Words) -> Words:
+        return randomizer.respond(held, randomizer.draw(noise, _drawn(noise, which), first, first + len(held)), cells)
+
+    return _in_batches(query, report, values, start, coins, most)
+
+
+def _drawn(noise: Noise, which: Draw) -> Draw:
+    """Which words are drawn: those of a label in a simulation alone, since words that are used again would meet another record."""
+    return which if isinstance(noise, KeyedNoise) else Draw(which.round, which.ask)
+
+
+def _in_batches(query: LocalQuery, work: Callable[[int, Column, Words], Words], given: Column, start: int, coins: bytes, most: int) -> Words:
+    """work(the first client, what is given of each, its public coins), `most` clients at a time, or as many as fit."""
+    batches = [
+        work(first, given[first - start : last - start], cells_of(query.randomizer, coins, first, last))
+        for first, last in chunks(start, start + len(given), most or fitting(query.randomizer))
+    ]
     return batches[0] if len(batches) == 1 else np.concatenate(batches)
 
 

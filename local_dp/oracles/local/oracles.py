@@ -15,8 +15,9 @@ import numpy as np
 from local_dp.errors import RefusedError
 from local_dp.ledger import Ledger, Steps
 from local_dp.loss import NANO
-from local_dp.noise import COINS, Draw, Noise
-from local_dp.oracles.local.asked import CHUNK, Cohort, LocalQuery, Spoken, cells_of, chunk_digest, randomize, round_digest, said
+from local_dp.noise import COINS, Draw, KeyedNoise, Noise
+from local_dp.oracles.local.asked import CHUNK, Cohort, LocalQuery, Spoken, cells_of, chunk_digest, randomize, report_once, round_digest, said
+from local_dp.oracles.local.kept import Kept
 from local_dp.populations.finite import Population
 from local_dp.randomizers.randomizer import Randomizer
 from local_dp.randomizers.with_coin import without_coin
@@ -114,7 +115,10 @@ def shared(work: range, workers: int, most: int) -> list[range]:
 
 @dataclass(frozen=True)
 class AskedOf:
-    """One ask of simulated clients: `which` of their words answer it, `coins` the key of public coins, `spoken` the clients of sessions so far."""
+    """One ask of simulated clients: `which` of their words answer it, `coins` the key of public coins, `spoken` the clients of sessions so far.
+
+    `kept` holds what labels keep of private clients. A simulation draws it again, from the words of the label, since its records never change.
+    """
 
     population: Population
     noise: Noise
@@ -122,6 +126,7 @@ class AskedOf:
     which: Draw
     coins: bytes
     spoken: Spoken = field(default_factory=Spoken)
+    kept: Kept | None = None
 
     @property
     def pieces(self) -> range:
@@ -137,8 +142,11 @@ class AskedOf:
         """The tally of some chunks of clients that follow each other, and their digests, one after the other: the same on every thread."""
         query, randomizer = self.query, self.query.randomizer
         start, stop = max(query.cohort.start, span[0] * CHUNK), min(query.cohort.stop, (span[-1] + 1) * CHUNK)
-        values = said(query, self.population.values(query.query, start, stop), self.spoken, start)
-        reports = randomize(query, values, start, self.noise, self.which, self.coins, len(values) if len(span) > 1 else 0)
+        values, most = self.population.values(query.query, start, stop), stop - start if len(span) > 1 else 0
+        if self.kept is not None:
+            reports = report_once(query, lambda: values, start, self.noise, self.which, self.coins, self.kept, np.arange(start, stop), most)
+        else:
+            reports = randomize(query, said(query, values, self.spoken, start), start, self.noise, self.which, self.coins, most)
         digests = b"".join(chunk_digest(randomizer, reports[low - start : high - start]) for low, high in chunks(start, stop, CHUNK))
         return randomizer.tally(reports, cells_of(randomizer, self.coins, start, stop)), digests
 
@@ -159,6 +167,7 @@ class PopulationOracle(LocalOracle):
         self.on_chunk = on_chunk
         self.threads = threads
         self.spoken = Spoken()
+        self.kept = Kept()
 
     def answer(self, queries: tuple[LocalQuery, ...]) -> tuple[Tally, ...]:
         """The tally of each query's cohort. Raises RefusedError("budget") before anything is sampled."""
@@ -168,7 +177,10 @@ class PopulationOracle(LocalOracle):
             which = query.draw(number, ask)
             if query.session:
                 self.spoken.reserve(query.session, query.cohort.stop)
-            tally, parts = self.gather(AskedOf(self.population, self.noise, query, which, which.key(COINS, self.coin_seed), self.spoken))
+            kept = self.kept if query.label and not isinstance(self.noise, KeyedNoise) else None
+            if kept is not None:
+                kept.reserve(query.label, query.cohort.stop, query.randomizer.report_dtype.itemsize)
+            tally, parts = self.gather(AskedOf(self.population, self.noise, query, which, which.key(COINS, self.coin_seed), self.spoken, kept))
             tallies.append(tally)
             digests += parts
         self.finish(queries, sum(tally.n for tally in tallies), round_digest(digests))

@@ -71,9 +71,10 @@ class BitFlip(PerCoin, OfSymbols):
     """Reports for each of d of k buckets, picked by a public coin, whether the value lies there, by unary encoding; the same bits for ever under a label.
 
     The buckets are a, a + s, ..., a + (d - 1) s modulo k, for a random a and a random s without a common factor with k: each is picked with chance d / k.
-    Privacy: whatever the coin, `epsilon` for all reports under a label, paid once, as long as the value stays. Changing bits show that it changed, so a value
-    that changes is another question. Utility: a bucket's share has variance l (1 - l) / (n' (p - q)^2), l = q + f (p - q), n' the clients asked about it, n d
-    / k on average (`bounds.longitudinal.bit_flip_variance`); p = 1/2 and q = 1 / (e^eps + 1), or a plain bit for d = 1. Cost: d bits. 2 <= k <= 4096.
+    Privacy: whatever the coin, `epsilon` for all reports under a label, paid once, whatever the record becomes: a client keeps the bits of its first record,
+    since bits that changed would show a change. Utility: a bucket's share has variance l (1 - l) / (n' (p - q)^2), l = q + f (p - q), n' the clients asked
+    about it, n d / k on average (`bounds.longitudinal.bit_flip_variance`); p = 1/2 and q = 1 / (e^eps + 1), or a plain bit for d = 1. Cost: d bits.
+    2 <= k <= 4096.
     """
 
     name: ClassVar[str] = "d-bit-flip"

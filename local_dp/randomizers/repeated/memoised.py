@@ -18,7 +18,7 @@ from local_dp.randomizers.finite import OneThreshold, ceil_fraction, too_narrow
 from local_dp.randomizers.frequencies.grr import GRR, offsets
 from local_dp.randomizers.frequencies.local_hashing import MAX_CELLS, LinearHash, LocalHashing, length_of
 from local_dp.randomizers.frequencies.unary import OUE, SUE, UnaryEncoding
-from local_dp.randomizers.randomizer import Randomizer, Work
+from local_dp.randomizers.randomizer import NO_COIN, Randomizer, Work
 from local_dp.tallies import Estimate, Tally
 
 Odds = tuple[float, float]
@@ -26,7 +26,7 @@ Odds = tuple[float, float]
 
 @dataclass(frozen=True, kw_only=True)
 class TwoSteps(Randomizer):
-    """A permanent answer, by the leading half of each word, and a fresh report of it, by the other half; one report alone loses `first` times epsilon."""
+    """A lasting outcome, by the leading half of each word, and a fresh report of it, by the other half; one report alone loses `first` times epsilon."""
 
     work: ClassVar[Work] = "repeated surveys"
     first: float = 0.5
@@ -49,7 +49,7 @@ class TwoSteps(Randomizer):
         return exp_epsilon(max(1, int(Fraction(repr(self.first)) * self.nano)))
 
     def draw(self, noise: Noise, which: Draw, start: int, stop: int) -> Words:
-        """Under a label the leading half of each word is the label's, and the rest is drawn for this ask of this round."""
+        """In a simulation, under a label, the leading half of each word is the label's, and the rest is drawn for this ask of this round."""
         if not which.memo:
             return super().draw(noise, which, start, stop)
         half, each = self.word_bits // 2, self.words
@@ -58,15 +58,18 @@ class TwoSteps(Randomizer):
         words: Words = (lasting << lasting.dtype.type(half)) | fresh
         return words if each == 1 else words.reshape(stop - start, each)
 
+    def respond(self, values: Ints, words: Words, cells: Words) -> Words:
+        return self.again(self.lasting(values, words, cells), words, cells)
+
 
 @dataclass(frozen=True, kw_only=True)
 class MemoisedGRR(TwoSteps, GRR):
     """Randomizes one of k symbols by k-ary randomized response, for good, and that symbol by another such response for each report (L-GRR).
 
-    Under a label (`LocalQuery.memo`) the first step has the same words in every round and the second fresh ones: together, reports reveal no more than the
-    first step. Privacy: `epsilon` for life, paid once; one report alone `first` times epsilon, enumerated, and m of them `loss_after(m)`. A value that changes
-    is another question and needs another label. Utility: l (1 - l) / (n (p1 - q1)^2 (p2 - q2)^2) with l = q + f (p - q) in one round, and for the average of m
-    rounds `memoised_variance`, never below the first step's. Cost: log2 k bits; a word, half for each step. 2 <= k <= 4096, 0 < first < 1.
+    Under a label (`LocalQuery.memo`) a client keeps the symbol of the first step, and reports that one for ever: the first record counts. Privacy: `epsilon`
+    for life, paid once, whatever the record becomes; one report alone `first` times epsilon, enumerated, and m of them `loss_after(m)`. Utility:
+    l (1 - l) / (n (p1 - q1)^2 (p2 - q2)^2) with l = q + f (p - q) in one round, and for the average of m rounds `memoised_variance`, never below the first
+    step's. Cost: log2 k bits; a word, half for each step. 2 <= k <= 4096, 0 < first < 1.
     """
 
     name: ClassVar[str] = "memoised-grr"
@@ -106,10 +109,14 @@ class MemoisedGRR(TwoSteps, GRR):
         first, second = ((1 - (self.k - 1) * other / self.part, other / self.part) for other in self.others)
         return first, second
 
-    def respond(self, values: Ints, words: Words, cells: Words) -> Words:
-        word = words.dtype.type
-        lasting = self.moved(values, offsets(words >> word(self.word_bits // 2), self.others[0], self.k).astype(np.uint16))
-        return self.moved(lasting, offsets(words & word(self.part - 1), self.others[1], self.k).astype(np.uint16))
+    def lasting(self, values: Ints, words: Words, cells: Words) -> Words:
+        return self._step(values, words >> words.dtype.type(self.word_bits // 2), self.others[0])
+
+    def again(self, kept: Words, words: Words, cells: Words) -> Words:
+        return self._step(kept, words & words.dtype.type(self.part - 1), self.others[1])
+
+    def _step(self, values: Ints, words: Words, other: int) -> Words:
+        return self.moved(values, offsets(words, other, self.k).astype(np.uint16))
 
     def loss_after(self, reports: int) -> float:
         """The loss of so many reports under one label, in nats; the worst are alike: p1 p2^m + (k - 1) q1 q2^m against q1 p2^m + (p1 + (k - 2) q1) q2^m."""
@@ -144,10 +151,10 @@ PERMANENT: dict[str, type[OUE] | type[SUE]] = {"oue": OUE, "sue": SUE}
 class MemoisedRAPPOR(TwoSteps, UnaryEncoding):
     """Randomizes a bit for each of k symbols for good, by unary encoding `permanent`, and flips each lasting bit with probability f for each report.
 
-    `permanent` is "oue" (L-OSUE) or "sue" (L-SUE, basic RAPPOR). Under a label (`LocalQuery.memo`) the lasting bits have the same words in every round.
-    Privacy: `epsilon` for life, paid once; one report alone `first` times epsilon, enumerated, and m of them `loss_after(m)`. A value that changes is another
-    question and needs another label. Utility: l (1 - l) / (n (p - q)^2), l = q + f (p - q), for the chances p, q of a 1 after both steps
-    (`bounds.longitudinal.rappor_variance`), and of m rounds `memoised_variance` of `odds`. Cost: k bits, k words. 2 <= k <= 4096, 0 < first < 1.
+    `permanent` is "oue" (L-OSUE) or "sue" (L-SUE, basic RAPPOR). Under a label (`LocalQuery.memo`) a client keeps the lasting bits: the first record counts.
+    Privacy: `epsilon` for life, paid once, whatever the record becomes; one report alone `first` times epsilon, enumerated, and m of them `loss_after(m)`.
+    Utility: l (1 - l) / (n (p - q)^2), l = q + f (p - q), for the chances p, q of a 1 after both steps (`bounds.longitudinal.rappor_variance`), and of m
+    rounds `memoised_variance` of `odds`. Cost: k bits, k words. 2 <= k <= 4096, 0 < first < 1.
     """
 
     name: ClassVar[str] = "memoised-rappor"
@@ -162,7 +169,7 @@ class MemoisedRAPPOR(TwoSteps, UnaryEncoding):
     @cached_property
     def flip(self) -> int:
         """The weight of a lasting bit that is flipped in a report."""
-        growth, (other, own) = self.first_growth(), self.lasting.ones
+        growth, (other, own) = self.first_growth(), self.permanent_step.ones
 
         def keeps(flip: int) -> bool:
             low, high = (_twice(weight, flip, self.part) for weight in (other, own))
@@ -171,28 +178,26 @@ class MemoisedRAPPOR(TwoSteps, UnaryEncoding):
         return least_whole(0, self.part // 2, keeps)
 
     @cached_property
-    def lasting(self) -> UnaryEncoding:
+    def permanent_step(self) -> UnaryEncoding:
         """The first step alone: the most that all reports of a life reveal."""
         return PERMANENT[self.permanent](self.epsilon, word_bits=self.word_bits // 2, k=self.k)
 
     def _weights(self, bits: int) -> tuple[int, int]:
-        other, own = (_twice(weight, self.flip, self.part) for weight in self.lasting.ones)
+        other, own = (_twice(weight, self.flip, self.part) for weight in self.permanent_step.ones)
         return other, own
 
     @property
     def odds(self) -> tuple[Odds, Odds]:
         """The probabilities (p, q) of a 1: after the first step at the client's place and at another; in a report for a lasting bit 1 and 0."""
-        (other, own), flip = self.lasting.ones, self.flip / self.part
+        (other, own), flip = self.permanent_step.ones, self.flip / self.part
         return (own / self.part, other / self.part), (1 - flip, flip)
 
-    def respond(self, values: Ints, words: Words, cells: Words) -> Words:
-        half, word = words.dtype.type(self.word_bits // 2), words.dtype.type
-        other, own = (word(weight) for weight in self.lasting.ones)
-        leading, own_places = words >> half, (np.arange(len(values)), values.astype(np.int64))
-        bits = leading < other
-        bits[own_places] = leading[own_places] < own
-        bits ^= (words & word(self.part - 1)) < word(self.flip)
-        return np.packbits(bits, axis=1, bitorder="little")
+    def lasting(self, values: Ints, words: Words, cells: Words) -> Words:
+        return self.permanent_step.respond(values, words >> words.dtype.type(self.word_bits // 2), cells)
+
+    def again(self, kept: Words, words: Words, cells: Words) -> Words:
+        flips = (words & words.dtype.type(self.part - 1)) < words.dtype.type(self.flip)
+        return kept ^ np.packbits(flips, axis=1, bitorder="little")
 
     def loss_after(self, reports: int) -> float:
         """The loss of so many reports under one label, in nats; the worst are all 1 at one value's place and all 0 at the other's."""
@@ -213,7 +218,7 @@ MAX_CODES = 4  # which share the lasting half of a word
 
 @dataclass(frozen=True, kw_only=True)
 class OneCode(MemoisedGRR):
-    """The two steps of one code. Each code has its own k-th part of the lasting half of a word, so lasting answers are independent."""
+    """The two steps of one code. Each code has its own k-th part of the lasting half of a word, so the outcomes of two codes are independent."""
 
     name: ClassVar[str] = "loloha-code"
 
@@ -226,24 +231,24 @@ class OneCode(MemoisedGRR):
     def kinds(self) -> int:
         return 1 << self.own_bits
 
-    def respond(self, values: Ints, words: Words, cells: Words) -> Words:
+    def lasting(self, values: Ints, words: Words, cells: Words) -> Words:
         """Moves the part of the own code to the front."""
         word, half = words.dtype.type, self.word_bits // 2
         codes = values.astype(words.dtype)
         below = word(half) - word(self.own_bits) * (codes + word(1))
         own = ((words >> word(half)) >> below) & word(self.kinds - 1)
-        lasting = own << word(half - self.own_bits)
-        return super().respond(values, (lasting << word(half)) | (words & word(self.part - 1)), cells)
+        return super().lasting(values, own << word(2 * half - self.own_bits), cells)
 
 
 @dataclass(frozen=True, kw_only=True)
 class LOLOHA(LocalHashing):
     """Hashes the symbol to one of `g` codes by a public row that a label keeps. Two steps of k-ary response report the code.
 
-    Every code has an independent lasting answer, of epsilon / g; the second step is fresh. Privacy: under one label `epsilon` for life, over all reports of
-    values that go through all codes, against lives that change at the same times; epsilon / g for a value that stays, and `first` times that for one report. It
-    does not hide when values change: between other lives, T reports lose `bounds.longitudinal.changing_loss`, which exceeds epsilon for large T. Utility: that
-    of `OLH` with g codes at `first` epsilon / g: variance l (1 - l) / (n (p - q)^2). Cost: log2 g bits, one word. 2 <= g <= 4, and g <= k.
+    A client keeps the lasting code of its first record, of epsilon / g; the second step is fresh. Privacy: under one label epsilon / g for life, whatever the
+    record becomes, of which `epsilon` is charged; `first` times that for one report. Published LOLOHA has a lasting answer for each code, so that later values
+    count: `epsilon` against lives that change at the same times, but between others T reports lose `bounds.longitudinal.changing_loss`, which exceeds epsilon
+    for large T. Utility: that of `OLH` with g codes at `first` epsilon / g: variance l (1 - l) / (n (p - q)^2). Cost: log2 g bits, one word. 2 <= g <= 4, and
+    g <= k.
     """
 
     name: ClassVar[str] = "loloha"
@@ -271,6 +276,15 @@ class LOLOHA(LocalHashing):
 
     def draw(self, noise: Noise, which: Draw, start: int, stop: int) -> Words:
         return self.inner.draw(noise, which, start, stop)
+
+    def lasting(self, values: Ints, words: Words, cells: Words) -> Words:
+        return self.inner.lasting(self.encode(values, cells), words, NO_COIN)
+
+    def again(self, kept: Words, words: Words, cells: Words) -> Words:
+        return self.inner.again(kept, words, NO_COIN)
+
+    def respond(self, values: Ints, words: Words, cells: Words) -> Words:
+        return self.again(self.lasting(values, words, cells), words, cells)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -29,7 +29,7 @@ class Crash(BaseException):
 
 @dataclass
 class Disk:
-    """What survives a crash: the commits, and the secrets of memoised answers. `crash` is where the next one comes.
+    """What survives a crash: the commits. `crash` is where the next one comes.
 
     `truths` is the account's: of each commit, how many truths of each session its randomizers received.
     """
@@ -37,7 +37,6 @@ class Disk:
     name: str = ""
     commits: list[Commit] = field(default_factory=list)
     truths: list[Counter[str]] = field(default_factory=list)
-    secrets: dict[str, bytes] = field(default_factory=dict)
     crash: str = ""
 
     def trip(self, *places: str) -> None:
@@ -67,19 +66,14 @@ class DurableStore(MemoryStore):
 
 
 class FreshNoise:
-    """As `SystemNoise`, never the same words again but under a label, whose secret the disk keeps; from a source of its own, so that a run can be repeated."""
+    """As `SystemNoise`, never the same words again; from a source of its own, so that a run can be repeated."""
 
-    def __init__(self, source: random.Random, disk: Disk) -> None:
+    def __init__(self, source: random.Random) -> None:
         self.source = source
-        self.disk = disk
 
     def words(self, which: Draw, start: int, stop: int, bits: int) -> Words:
-        source = self.source
-        if which.memo:
-            if which.memo not in self.disk.secrets:
-                self.disk.secrets[which.memo] = source.randbytes(8)
-            source = random.Random(self.disk.secrets[which.memo])
-        return np.frombuffer(source.randbytes((stop - start) * bits // 8), dtype=f"<u{bits // 8}")
+        assert not which.memo
+        return np.frombuffer(self.source.randbytes((stop - start) * bits // 8), dtype=f"<u{bits // 8}")
 
 
 MakeRole = Callable[[str, int, Records, FreshNoise, Store, Policy], ClientRole]
@@ -103,7 +97,7 @@ class Client:
     def start(self) -> None:
         self.up = True
         self._store = self._make_store(self.disk)
-        self.role = self._make_role(self.name, self.index, self._records, FreshNoise(self._source, self.disk), self._store, Policy())
+        self.role = self._make_role(self.name, self.index, self._records, FreshNoise(self._source), self._store, Policy())
 
     def stop(self) -> None:
         if self.up:

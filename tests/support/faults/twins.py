@@ -6,14 +6,12 @@ from unittest.mock import patch
 import numpy as np
 
 from local_dp.arrays import Words
-from local_dp.clients.journal import Commit, Store
-from local_dp.clients.role import ClientRole, Policy
+from local_dp.clients.journal import Commit
+from local_dp.clients.role import ClientRole
 from local_dp.loss import NANO
-from local_dp.noise import Noise
-from local_dp.records import Records
 from local_dp.server.round import Part, Round
 from local_dp.wire import Refusal, Reply, Request
-from tests.support.faults.client import Disk, DurableStore, FreshNoise
+from tests.support.faults.client import Disk, DurableStore
 from tests.support.faults.server import Server
 from tests.support.faults.world import Makers
 
@@ -136,10 +134,10 @@ class Forgetful(Server):  # keeps over a restart how many have answered, and not
                 part.answered[:] = np.False_
 
 
-class ForgetsSecrets(ClientRole):  # forgets over a crash what memoised answers are made of
-    def __init__(self, member: str, start: int, records: Records, noise: Noise, store: Store, policy: Policy) -> None:
-        assert isinstance(noise, FreshNoise)
-        super().__init__(member, start, records, FreshNoise(noise.source, Disk()), store, policy)
+class ForgetsOutcomesStore(DurableStore):  # remembers after a crash what it has sent and its cost, but not what its labels keep
+    def __init__(self, disk: Disk) -> None:
+        super().__init__(Disk(commits=[replace(commit, kept=()) for commit in disk.commits]))
+        self.disk = disk
 
 
 TWINS = {
@@ -151,6 +149,6 @@ TWINS = {
     "no deduplication": Makers(server=CountingTwice),
     "volatile deduplication": Makers(server=Forgetful),
     "accept late": Makers(server=AcceptingLate),
-    "volatile secrets of memoised answers": Makers(role=ForgetsSecrets),
+    "volatile outcomes of labels": Makers(store=ForgetsOutcomesStore),
     "a second truth after a crash": Makers(store=ForgetsWhoSpokeStore),
 }

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from local_dp.clients.journal import SqliteStore
 from local_dp.clients.role import ClientRole, Policy
-from local_dp.noise import SystemNoise
+from local_dp.noise import StoreNoise
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.wire import Refusal, Reply, Request, encode
 from tests.support.inputs.builders import request, survey_query, yes_records
@@ -22,7 +22,7 @@ SMALL = 0.01  # of the epsilon that is asked for in a round
 def member(path: Path, budget: float = 1.0, lifetime: float | None = None, clients: int = CLIENTS, start: int = 0) -> ClientRole:
     """A private member whose store is the file `path`."""
     store = SqliteStore(path, budget, lifetime)
-    return ClientRole("host-0", start, yes_records(clients), SystemNoise(store.secret), store, Policy())
+    return ClientRole("host-0", start, yes_records(clients), StoreNoise(store.secret), store, Policy())
 
 
 def asked(number: int, epsilon: float = SMALL, run: str = "run", clients: int = CLIENTS) -> Request:
