@@ -9,12 +9,16 @@ from operator import xor
 from pathlib import Path
 
 import msgpack
+import numpy as np
 
+from local_dp.arrays import Counts
+from local_dp.clients.places import Owners, people_of
 from local_dp.errors import InputError, RefusedError
 from local_dp.ledger import Charge, Ledger
 from local_dp.loss import NANO, nano_epsilon
 from local_dp.oracles.local.asked import Spoken
 from local_dp.oracles.local.kept import Kept, Outcomes
+from local_dp.records import Records
 from local_dp.storage.log import Entry, Log
 from local_dp.wire import Line, Reply, checksum, decode, encode
 
@@ -61,6 +65,12 @@ class Store(ABC):
     @abstractmethod
     def commit(self, commit: Commit) -> None:
         """One step, before anything is sent. Raises RefusedError("budget") and keeps nothing, or ("store") and keeps it or not."""
+
+    def places(self, records: Records, person: str = "", moves: bool = True) -> Counts:
+        """The place of each row of its member's table (`places.Owners`): here of each row its number."""
+        if person:
+            people_of(records, person)
+        return np.arange(len(records))
 
     def lines(self, run: str) -> Mapping[int, Line]:
         return self._lines.get(run, {})
@@ -116,8 +126,12 @@ class SqliteStore(Store):
             self._log.close()
             raise InputError(f"the store {str(path)!r} was made for epsilon {life / NANO:g} for life, which stays so; leave out --lifetime")
         self.ledger.lifetime = life
+        self._owners = Owners(self._log, path, self.secret)
         for commit in self.commits():
             self._enter(commit)
+
+    def places(self, records: Records, person: str = "", moves: bool = True) -> Counts:
+        return self._owners.places(records, person, moves, used=self.rounds > 0)
 
     def commits(self) -> list[Commit]:
         return [_commit(entry) for entry in self._log.entries() if entry.round]

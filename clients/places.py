@@ -1,11 +1,20 @@
-"""Which place in a member's store each row of its table has: charges, kept outcomes and sessions go by place."""
+"""Whose budgets a member's store holds: which place in it each row of the member's table has. Charges, kept outcomes and sessions go by place."""
 
 from collections.abc import Iterator
+from hashlib import blake2b
 from itertools import pairwise
+from pathlib import Path
 
+import msgpack
 import numpy as np
 
-from local_dp.arrays import Counts
+from local_dp.arrays import Column, Counts
+from local_dp.errors import InputError
+from local_dp.records import Records, absent
+from local_dp.storage.log import Entry, Log
+
+_ROWS, _COLUMN, _PEOPLE = "rows", "person", "people"  # parts of round 0
+_DIGEST = 16  # bytes
 
 
 class Places:
@@ -21,3 +30,77 @@ class Places:
         cuts = [start, *(cut for cut in self._cuts[low:high].tolist() if cut < stop), stop]
         for first, last in pairwise(cuts):
             yield first, last, int(self.of_rows[first])
+
+
+def people_of(records: Records, person: str) -> list[bytes]:
+    """The text of each row's person. Raises InputError, without a value, for rows without a person or people with several rows."""
+    values = records[person]
+    missing = int(np.count_nonzero(absent(values)))
+    if missing:
+        raise InputError(f"column {person!r} lacks a value in {missing} rows; give each row its person")
+    texts = _texts(values)
+    if len(set(texts)) < len(texts):
+        raise InputError(f"column {person!r} has a person in several rows; give each person one row")
+    return texts
+
+
+def _texts(values: Column) -> list[bytes]:
+    """The same bytes for a number in every type, since types may be read from the values."""
+    if values.dtype.kind == "f" and bool((values == np.rint(values)).all()) and bool((np.abs(values) < 2**53).all()):
+        values = values.astype(np.int64)
+    return [str(value).encode() for value in values.tolist()]
+
+
+class Owners:
+    """Binds a store to the rows of one table, in entries of its log: to their fingerprint, to the single client, or to people by a column."""
+
+    def __init__(self, log: Log, path: Path, secret: bytes) -> None:
+        self._log, self._path, self._secret = log, path, secret
+        entries = {entry.part: entry.data for entry in log.entries(0)}
+        self._rows = entries.get(_ROWS)
+        self._column = entries[_COLUMN].decode() if _COLUMN in entries else ""
+        joined = b"".join(data for part, data in entries.items() if part.startswith(_PEOPLE))
+        self._places = {joined[first : first + _DIGEST]: place for place, first in enumerate(range(0, len(joined), _DIGEST))}
+
+    def places(self, records: Records, person: str, moves: bool, used: bool) -> Counts:
+        """The place of each row; new people are on the disk before it returns. Raises InputError for rows that the store does not belong to.
+
+        `moves`: a single row may become another one. `used`: the store has answered, so it belonged to somebody.
+        """
+        if self._column and person != self._column:
+            raise InputError(f"the store {str(self._path)!r} knows people by the column {self._column!r}; give --person {self._column}")
+        people = people_of(records, person) if person else []
+        if not self._column:
+            self._bind(records, moves and len(records) == 1, used)
+        if not person:
+            return np.arange(len(records))
+        digests = [self._keyed(b"person", text) for text in people]
+        joined = [digest for digest in digests if digest not in self._places]
+        entries = [Entry("", 0, f"{_PEOPLE} {len(self._places)}", b"".join(joined))] if joined else []
+        if not self._column:
+            entries.append(Entry("", 0, _COLUMN, person.encode()))
+        if entries:
+            self._log.append(entries)
+        self._column = person
+        self._places.update({digest: place for place, digest in enumerate(joined, len(self._places))})
+        return np.array([self._places[digest] for digest in digests])
+
+    def _bind(self, records: Records, alone: bool, used: bool) -> None:
+        """Binds a new store to these rows; of one that is bound already, checks that they are its own."""
+        bound = msgpack.packb(1 if alone else self._keyed(b"rows", records.digest()))
+        if self._rows is None:
+            if used:
+                raise InputError(f"the store {str(self._path)!r} is of an earlier version, which did not note whose budgets it holds; name another file")
+            self._log.append([Entry("", 0, _ROWS, bound)])
+            self._rows = bound
+        elif self._rows == msgpack.packb(1):
+            if len(records) != 1:
+                raise InputError(f"the store {str(self._path)!r} is of a single client, and the table has {len(records)} rows; name another file")
+        elif self._rows != msgpack.packb(self._keyed(b"rows", records.digest())):
+            raise InputError(
+                f"the store {str(self._path)!r} belongs to other rows, or to these in another order; open it once with its own table and "
+                "--person COLUMN, a column that names people, and from then on rows may move and change"
+            )
+
+    def _keyed(self, what: bytes, data: bytes) -> bytes:
+        return blake2b(data, key=self._secret, digest_size=_DIGEST, person=what).digest()

@@ -87,7 +87,7 @@ class MemberConfig(_Config):
     """One member of a run: its name and group, its first client and the records.
 
     `liars` are those of its clients that lie, in a run with faults. `keys` are its own private key and its server's public one; without them nothing is signed.
-    `store` is the file of its answers and charges; without one, these are in memory.
+    `store` is the file of its answers and charges, by the column `person` if it is given; without a file, these are in memory.
     """
 
     run: RunConfig
@@ -98,6 +98,7 @@ class MemberConfig(_Config):
     liars: tuple[int, ...] = ()
     keys: tuple[bytes, bytes] | None = None
     store: str = ""
+    person: str = ""
 
     def role(self) -> ClientRole:
         """Its client role. Raises InputError for a store that cannot be used."""
@@ -107,7 +108,8 @@ class MemberConfig(_Config):
         noise = private if self.run.seed is None else KeyedNoise(self.run.seed)
         policy = Policy(None if self.run.allowed is None else frozenset(self.run.allowed))
         kind = LyingRole if self.liars else ClientRole
-        role = kind(self.member, self.start, records, noise, store, policy)
+        store.places(records, self.person, moves=False)  # its rows are a launcher's, who may deal those of others
+        role = kind(self.member, self.start, records, noise, store, policy, self.person)
         if isinstance(role, LyingRole):
             role.liars = self.liars
         return role

@@ -168,9 +168,15 @@ class ClientRole:
     A refusal never depends on a record: only on the request, the names and types of the columns, the budget and earlier requests.
     """
 
-    def __init__(self, member: str, start: int, records: Records, noise: Noise | StoreNoise, store: Store, policy: Policy = DEFAULT_POLICY) -> None:
-        self.places = Places(np.arange(len(records)))
-        self._rows = blake2b(records.digest() + self.places.of_rows.tobytes(), digest_size=16).digest()
+    def __init__(
+        self, member: str, start: int, records: Records, noise: Noise | StoreNoise, store: Store, policy: Policy = DEFAULT_POLICY, person: str = ""
+    ) -> None:
+        places = store.places(records, person)
+        if person:
+            records, rows = records.without(person), np.argsort(places)
+            records, places = records.take(rows), places[rows]
+        self.places = Places(places)
+        self._rows = blake2b(records.digest() + places.tobytes(), digest_size=16).digest()
         self.member = member
         self.start, self.stop = start, start + len(records)  # one past the last
         self.records = records
@@ -240,7 +246,7 @@ class ClientRole:
         """Raises RefusedError("ceiling"): cheap requests could come without end, and each answer is kept for life."""
         size = sum((len(query.cohort) + self._unkept(query)) * query.randomizer.report_dtype.itemsize for query in queries)
         policy, many = self.policy, self.store.rounds >= self.policy.rounds
-        if many or self.store.size + size > policy.kept * len(self.records) or min(charge.nano for charge in charges) < policy.least:
+        if many or self.store.size + size > policy.kept * (int(self.places.of_rows[-1]) + 1) or min(charge.nano for charge in charges) < policy.least:
             raise RefusedError("ceiling", f"{self.store.rounds} rounds and {self.store.size} bytes are kept, and {size} more are asked for")
 
     def _unkept(self, query: LocalQuery) -> int:

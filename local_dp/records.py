@@ -76,6 +76,11 @@ class Records:
             digest.update(np.ascontiguousarray(fixed).tobytes())
         return digest.digest()
 
+    def without(self, name: str) -> "Records":
+        """The records without this column. Raises InputError where there is no such column, or no other one."""
+        self[name]
+        return Records({each: values for each, values in self.columns.items() if each != name})
+
     def take(self, rows: Column | slice) -> "Records":
         """The records at these rows."""
         if isinstance(rows, slice) and rows == slice(0, self._length):

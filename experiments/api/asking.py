@@ -67,6 +67,7 @@ class RunOptions:
     stores: Path | str | None = option(
         None, "Folder where client processes or hosts store answers and spent budget, over several runs; selects tier hosts", metavar="DIR"
     )
+    person: str = option("", "Column that names each row's person, by whom stores keep budgets and answers: rows may move and change", metavar="COLUMN")
     progress: OnProgress | None = option(None, "A function that is called with the progress of the run", shell=False)
     watch: Announce | bool | None = option(None, "Show the run on a local page while it goes on; needs local-dp[watch]")
     notice: Callable[[str], None] | None = option(None, "A function that gets the notice of too few clients; default: a warning", shell=False)
@@ -80,6 +81,10 @@ class RunOptions:
                 raise InputError(unknown("no option", name, known))
         return cls(**options)
 
+    def asked(self, table: Records) -> Records:
+        """The columns that a protocol may ask about: all but the person's. Raises InputError where there is no such column."""
+        return table.without(self.person) if self.person else table
+
     @property
     def chosen_tier(self) -> Tier:
         """The tier that is asked for; by default population, or hosts where an option needs real clients."""
@@ -92,11 +97,12 @@ class RunOptions:
         faults = Faults.parse(self.fault) if self.fault else None
         randomness = Randomness.choose(self.seed, self.private)
         clients, seed = self.clients, randomness.seed
+        dealt = 0 if self.stores and self.seed is None else seed  # stores belong to their rows in their order
         if records is None:
-            population = protocol.synthetic(protocol.clients(self.epsilon) if clients is None else clients, seed)
+            population = protocol.synthetic(protocol.clients(self.epsilon) if clients is None else clients, dealt)
         else:
             clients = len(records) if clients is None else clients
-            population = Resampled(records, clients, seed) if self.resample else sample_rows(records, clients, seed)
+            population = Resampled(records, clients, dealt) if self.resample else sample_rows(records, clients, dealt)
         few = protocol.notice(self.epsilon, population.size)
         if few is not None:
             (self.notice or warnings.warn)(few)
@@ -106,7 +112,7 @@ class RunOptions:
             epsilon=self.epsilon,
             randomness=randomness,
             tier=self.chosen_tier,
-            hosts=self.hosts,
+            hosts=1 if self.person and self.hosts == RunOptions.hosts else self.hosts,
             broker=self.broker,
             terms=Terms(self.deadline, self.quorum),
             allowed=self.allow,
@@ -116,6 +122,7 @@ class RunOptions:
             faults=faults,
             worst_case=self.worst_case,
             stores=str(Path(self.stores).absolute()) if self.stores else "",
+            person=self.person,
         )
 
 
@@ -141,6 +148,7 @@ class Options(TypedDict, total=False):
     fault: str
     worst_case: float | None
     stores: Path | str | None
+    person: str
     progress: OnProgress | None
     watch: Announce | bool | None
     notice: Callable[[str], None] | None
@@ -174,7 +182,7 @@ def ask(protocol: LocalProtocol[Any], table: Table | None, options: RunOptions) 
     Works where an event loop is running too, as in a notebook.
     """
     records = None if table is None else records_of(table)
-    prepared = protocol if records is None else protocol.for_table(Launch(records, options.private))
+    prepared = protocol if records is None else protocol.for_table(Launch(options.asked(records), options.private))
     return play(options.settings(prepared, records), options)
 
 

@@ -187,7 +187,9 @@ def _lines(row: Sequence[str], widths: Sequence[int]) -> list[str]:
 
 
 _FLAGS = "labels_from_data|resample|private|shuffle|unverified"
-_NAMES = rf"{_FLAGS}|missing|other|outside|labels|by|randomizer|tier|hosts|broker|seed|deadline|quorum|allow|crowd|cluster|stores|worst_case|fault|lifetime"
+_NAMES = (
+    rf"{_FLAGS}|missing|other|outside|labels|by|person|randomizer|tier|hosts|broker|seed|deadline|quorum|allow|crowd|cluster|stores|worst_case|fault|lifetime"
+)
 _PAIR = re.compile(rf"""(?<![\w-])({_NAMES})=("[^"]*"|'[^']*'|[\w.]+)""")
 _OPTION = re.compile(rf"--({_NAMES.replace('_', '-')})\b(?: (processes|hosts|population|aggregate)\b)?")
 _BARE = re.compile(r"\blabels_from_data\b(?!=)")

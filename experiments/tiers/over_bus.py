@@ -80,6 +80,7 @@ async def over_bus(settings: Settings, on_progress: OnProgress) -> Outcome:
             liars=tuple(client for client in liars if start <= client < stop),
             keys=(identities.own[index], identities.asker),
             store=f"{settings.stores}/{'host' if settings.tier == 'hosts' else 'client'}-{start}.store" if settings.stores else "",
+            person=settings.person,
         )
 
     first = Game(settings.algorithm).queries or ()

@@ -69,7 +69,7 @@ class Settings:
     `cluster` is the address of a Dask scheduler whose workers simulate the population. `behind` puts a shuffler between clients and server.
     `faults` are what is to go wrong in a run over a broker.
     `worst_case` asks for intervals that hold although clients are missing, for any reason, and this share of all of them lies.
-    `stores` is a folder in which each client process or host keeps its answers and charges, also over several runs.
+    `stores` is a folder in which each client process or host keeps its answers and charges, also over several runs, by the column `person` if it is given.
     `played` replaces the protocol's algorithm.
     """
 
@@ -89,6 +89,7 @@ class Settings:
     faults: Faults | None = None
     worst_case: float | None = None
     stores: str = ""
+    person: str = ""
     played: LocalAlgorithm | None = None
 
     def __post_init__(self) -> None:
@@ -109,6 +110,8 @@ class Settings:
             raise InputError("a cluster simulates the population tier, and is open to everybody who reaches it: use --tier population without --private")
         if self.stores and not real:
             raise InputError("clients in memory keep nothing in files; use --tier processes or hosts, or no --stores")
+        if self.person and not (self.stores and self.tier == "hosts" and self.hosts == 1):
+            raise InputError("people who move between stores would have a budget in each; with --person give --stores DIR, --tier hosts and --hosts 1")
         if self.faults is not None and (not real or self.behind is not None):
             raise InputError("faults are those of messages and members: use --tier hosts or processes and no --shuffle, or no --fault")
         if self.tier == "aggregate" and private:

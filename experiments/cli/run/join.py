@@ -136,7 +136,7 @@ class Shuffler:
 class Answering(Role):
     """A role that answers: a host, or a client."""
 
-    hidden: ClassVar[frozenset[str]] = OF_RUNS - {"epsilon", "seed", "private", "allow", "broker"}
+    hidden: ClassVar[frozenset[str]] = OF_RUNS - {"epsilon", "seed", "private", "allow", "broker", "person"}
     broker: str = option(help=URL, metavar="URL")
     run: str = option(help=RUN, metavar="NAME")
     store: Path | None = option(None, "File of answers and spent budget; default: in private a file of the user's, else memory", metavar="FILE")
@@ -167,7 +167,7 @@ class Answering(Role):
         envelopes = UNSIGNED if keys is None else Party.member(self.run, server=keys[1], own=keys[0])
         policy = Policy(None if self.allow is None else frozenset(self.allow))
         store, noise = self._store(member)
-        role = ClientRole(member, start, population.batch(0, population.size), noise, store, policy)
+        role = ClientRole(member, start, population.batch(0, population.size), noise, store, policy, self.person)
         bus = BlockingBus(Address.parse(self.broker), f"{self.run}-{member}", filters(self.run, group), will(self.run, group, member, envelopes))
 
         async def connected() -> None:

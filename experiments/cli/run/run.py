@@ -107,7 +107,11 @@ class ProtocolCommand(ABC):
     def prepared(self, kind: type[LocalProtocol[Any]], given: Mapping[str, str], private: bool = False) -> tuple[LocalProtocol[Any], Records | None]:
         """The same, with the protocol checked against the table. Raises InputError if a private run would publish values of the table."""
         protocol, table = self.built(kind, given)
-        return (protocol, None) if table is None else (protocol.for_table(Launch(table, private)), table)
+        return (protocol, None) if table is None else (protocol.for_table(Launch(self.asked(table), private)), table)
+
+    def asked(self, table: Records) -> Records:
+        """The columns that a protocol may ask about."""
+        return table
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,6 +124,9 @@ class Role(ProtocolCommand, RunOptions):
 
     def read(self, path: Path) -> Records:
         return read_records(path, None if self.schema is None else read_schema(self.schema), total=self.private)
+
+    def asked(self, table: Records) -> Records:
+        return RunOptions.asked(self, table)
 
     def randomness(self) -> Randomness:
         return Randomness.choose(self.seed, self.private)
