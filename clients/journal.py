@@ -9,7 +9,6 @@ from operator import xor
 from pathlib import Path
 
 import msgpack
-import numpy as np
 
 from local_dp.arrays import Counts
 from local_dp.clients.places import Owners, people_of
@@ -66,11 +65,11 @@ class Store(ABC):
     def commit(self, commit: Commit) -> None:
         """One step, before anything is sent. Raises RefusedError("budget") and keeps nothing, or ("store") and keeps it or not."""
 
-    def places(self, records: Records, person: str = "", moves: bool = True) -> Counts:
-        """The place of each row of its member's table (`places.Owners`): here of each row its number."""
+    def places(self, records: Records, person: str = "", moves: bool = True) -> Counts | None:
+        """The place of each row of its member's table, if it is not the row's number (`places.Owners`)."""
         if person:
             people_of(records, person)
-        return np.arange(len(records))
+        return None
 
     def lines(self, run: str) -> Mapping[int, Line]:
         return self._lines.get(run, {})
@@ -130,7 +129,7 @@ class SqliteStore(Store):
         for commit in self.commits():
             self._enter(commit)
 
-    def places(self, records: Records, person: str = "", moves: bool = True) -> Counts:
+    def places(self, records: Records, person: str = "", moves: bool = True) -> Counts | None:
         return self._owners.places(records, person, moves, used=self.rounds > 0)
 
     def commits(self) -> list[Commit]:

@@ -18,18 +18,26 @@ _DIGEST = 16  # bytes
 
 
 class Places:
-    """The places of rows, which rise from row to row."""
+    """The places of rows, which rise from row to row; without any given, each row's number."""
 
-    def __init__(self, places: Counts) -> None:
-        self.of_rows = places
-        self._cuts = np.flatnonzero(np.diff(places) != 1) + 1  # rows whose place does not follow that of the row before
+    def __init__(self, places: Counts | None, rows: int) -> None:
+        self._of_rows = places
+        self.stop = rows if places is None else int(places[-1]) + 1  # one past the last place
+        self._cuts = np.zeros(0, dtype=np.int64) if places is None else np.flatnonzero(np.diff(places) != 1) + 1  # rows whose place does not follow
+
+    def of(self, start: int, stop: int) -> Counts:
+        """The places of the rows start..stop."""
+        return np.arange(start, stop) if self._of_rows is None else self._of_rows[start:stop]
+
+    def digest(self) -> bytes:
+        return b"" if self._of_rows is None else blake2b(self._of_rows.tobytes(), digest_size=_DIGEST).digest()
 
     def spans(self, start: int, stop: int) -> Iterator[tuple[int, int, int]]:
         """The rows start..stop by spans of places that follow each other: the first row, one past the last, the first place."""
         low, high = np.searchsorted(self._cuts, (start, stop), side="right")
         cuts = [start, *(cut for cut in self._cuts[low:high].tolist() if cut < stop), stop]
         for first, last in pairwise(cuts):
-            yield first, last, int(self.of_rows[first])
+            yield first, last, first if self._of_rows is None else int(self._of_rows[first])
 
 
 def people_of(records: Records, person: str) -> list[bytes]:
@@ -62,8 +70,10 @@ class Owners:
         joined = b"".join(data for part, data in entries.items() if part.startswith(_PEOPLE))
         self._places = {joined[first : first + _DIGEST]: place for place, first in enumerate(range(0, len(joined), _DIGEST))}
 
-    def places(self, records: Records, person: str, moves: bool, used: bool) -> Counts:
-        """The place of each row; new people are on the disk before it returns. Raises InputError for rows that the store does not belong to.
+    def places(self, records: Records, person: str, moves: bool, used: bool) -> Counts | None:
+        """The place of each row by its person, or None without a column of people; new people are on the disk before it returns.
+
+        Raises InputError for rows that the store does not belong to.
 
         `moves`: a single row may become another one. `used`: the store has answered, so it belonged to somebody.
         """
@@ -73,7 +83,7 @@ class Owners:
         if not self._column:
             self._bind(records, moves and len(records) == 1, used)
         if not person:
-            return np.arange(len(records))
+            return None
         digests = [self._keyed(b"person", text) for text in people]
         joined = [digest for digest in digests if digest not in self._places]
         entries = [Entry("", 0, f"{_PEOPLE} {len(self._places)}", b"".join(joined))] if joined else []

@@ -172,11 +172,12 @@ class ClientRole:
         self, member: str, start: int, records: Records, noise: Noise | StoreNoise, store: Store, policy: Policy = DEFAULT_POLICY, person: str = ""
     ) -> None:
         places = store.places(records, person)
-        if person:
-            records, rows = records.without(person), np.argsort(places)
+        records = records.without(person) if person else records
+        if places is not None:
+            rows = np.argsort(places)
             records, places = records.take(rows), places[rows]
-        self.places = Places(places)
-        self._rows = blake2b(records.digest() + places.tobytes(), digest_size=16).digest()
+        self.places = Places(places, len(records))
+        self._digested: tuple[Records | None, bytes] = (None, b"")
         self.member = member
         self.start, self.stop = start, start + len(records)  # one past the last
         self.records = records
@@ -216,10 +217,16 @@ class ClientRole:
         queries, charges = self._planned(request, spans)
         sessions = dict.fromkeys(query.session for _, query in queries if query.session)
         spoken, kept = self.store.spoken.copy(sessions), self.store.kept.copy({query.label for _, query in queries})
-        noise = self.noise.bound(self._rows, digest) if isinstance(self.noise, StoreNoise) else self.noise
+        noise = self.noise.bound(self._rows(), digest) if isinstance(self.noise, StoreNoise) else self.noise
         replies = [reply for place, query in queries for reply in self._replies(request, place, query, noise, spoken, kept)]
         told = tuple((session, spoken.bits(session)) for session in sessions)
         return Commit(request.run, request.round, digest, charges, tuple(replies), told, tuple(kept.added or ()))
+
+    def _rows(self) -> bytes:
+        """A digest of its records and of whose they are, made again for other records."""
+        if self._digested[0] is not self.records:
+            self._digested = self.records, self.records.digest() + self.places.digest()
+        return self._digested[1]
 
     def _planned(self, request: Request, spans: list[Span | None]) -> tuple[list[tuple[int, LocalQuery]], tuple[Charge, ...]]:
         """The queries to its clients, and their cost; it reads no record. Every failure is a RefusedError."""
@@ -246,7 +253,7 @@ class ClientRole:
         """Raises RefusedError("ceiling"): cheap requests could come without end, and each answer is kept for life."""
         size = sum((len(query.cohort) + self._unkept(query)) * query.randomizer.report_dtype.itemsize for query in queries)
         policy, many = self.policy, self.store.rounds >= self.policy.rounds
-        if many or self.store.size + size > policy.kept * (int(self.places.of_rows[-1]) + 1) or min(charge.nano for charge in charges) < policy.least:
+        if many or self.store.size + size > policy.kept * self.places.stop or min(charge.nano for charge in charges) < policy.least:
             raise RefusedError("ceiling", f"{self.store.rounds} rounds and {self.store.size} bytes are kept, and {size} more are asked for")
 
     def _unkept(self, query: LocalQuery) -> int:
@@ -266,7 +273,7 @@ class ClientRole:
 
     def _numbers(self, query: LocalQuery) -> Counts:
         """The numbers that its clients had when their outcomes were kept, or -1."""
-        return self.store.kept.numbers(query.label, self.places.of_rows[query.cohort.start - self.start : query.cohort.stop - self.start])
+        return self.store.kept.numbers(query.label, self.places.of(query.cohort.start - self.start, query.cohort.stop - self.start))
 
     def account(self, run: str) -> Account:
         return Account(run=run, member=self.member, rounds=tuple(self.store.lines(run).values())[-MAX_LINES:])
@@ -306,7 +313,7 @@ class ClientRole:
         for start, stop in chunks(query.cohort.start, query.cohort.stop, per_message(dtype.itemsize)):
             low, high, which = start - self.start, stop - self.start, query.draw(request.round, place)
             if query.label:
-                parts = [respond_once(query, self.records.take(slice(low, high)), start, noise, which, coins, kept, self.places.of_rows[low:high])]
+                parts = [respond_once(query, self.records.take(slice(low, high)), start, noise, which, coins, kept, self.places.of(low, high))]
             else:  # places are those of a session
                 spans = self.places.spans(low, high) if query.session else [(low, high, 0)]
                 parts = [

@@ -144,7 +144,8 @@ def one_coin(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
     return lambda coin: monkeypatch.setattr(asked, "public_coins", lambda key, start, stop: np.full(stop - start, coin, dtype=np.uint64))
 
 
-CASES = [(name, k, rounds) for name in NAMES for k in (2, 3) for rounds in (2, 3)]
+WIDE = ("discrete-gaussian", "privunit", "projunit", "with-coin")  # of which no choice of all words can be enumerated, or which lose a delta
+CASES = [(name, k, rounds) for name in NAMES if name not in WIDE for k in (2, 3) for rounds in (2, 3) if (name, k) != ("memoised-rappor", 3)]
 
 
 @pytest.mark.parametrize(("name", "k", "rounds"), short(CASES, lambda case: case[1:] == (2, 2) or (case[0] == "memoised-grr" and case[1] == 2), several=True))
@@ -152,8 +153,7 @@ def test_no_change_of_records_tells_more_than_was_charged(name: str, k: int, rou
     """Class 13, every randomizer: over all words, the transcript of two or three reports under a label is at most e^charged times as likely under one history
     of records as under another, whenever records change."""
     randomizer = narrow(name, k, rounds)
-    if randomizer is None:
-        pytest.skip("needs words that are too wide; its reports are repeated, or enumerated at another size")
+    assert randomizer is not None, "a new randomizer that cannot be enumerated is one of WIDE"
     worst = 1.0
     for coin in (0, 0x9E3779B97F4A7C15) if randomizer.uses_coins else (0,):
         one_coin(coin)
@@ -165,7 +165,9 @@ def test_no_change_of_records_tells_more_than_was_charged(name: str, k: int, rou
                 assert weight <= charged * other[transcript], f"{name}: {transcript.hex()} tells more than was charged"
                 worst = max(worst, weight / other[transcript])
     assert worst > 1
-    figure("class 13", f"{name}, {k} values, {rounds} reports: at most {worst:.4g} times as likely, {float(charged):.4g} charged")
+    figure(
+        "class 13", f"{len({case[0] for case in CASES})} randomizers, two and three reports of changing records: no transcript is likelier than e^charged times"
+    )
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -380,7 +382,7 @@ def test_a_person_column_that_names_nobody_is_refused(kind: type, tmp_path: Path
     close(role)
     for other in (int, float, str):
         role = host(path, Records({"id": people[::-1].astype(other), "age": ages}))
-        assert role.places.of_rows.tolist() == [0, 1, 2]
+        assert role.places.of(0, 3).tolist() == [0, 1, 2]
         assert "id" not in role.records.columns
         assert answers(role, 1 + (int, float, str).index(other) + 1)
         close(role)
@@ -459,7 +461,7 @@ def test_people_are_on_the_disk_before_they_answer(tmp_path: Path) -> None:
 
 def test_people_of_a_launcher_have_one_store(tmp_path: Path) -> None:
     """A person who moves from one host's store to another's would have a second budget: one host, or a refusal. The person's column is no protocol's."""
-    options = RunOptions(stores=tmp_path, person="id")
+    options = RunOptions(stores=tmp_path, person="id", notice=print)
     survey = find_protocol("survey").from_settings({"question": "age == '7'"})
     settings = options.settings(survey, table(np.arange(30)))
     assert (settings.tier, settings.hosts, settings.person) == ("hosts", 1, "id")
@@ -467,8 +469,8 @@ def test_people_of_a_launcher_have_one_store(tmp_path: Path) -> None:
     wrong: list[dict[str, Any]] = [{"hosts": 3}, {"tier": "processes"}, {"stores": None}]
     for more in wrong:
         with pytest.raises(InputError, match="--hosts 1"):
-            RunOptions(**{"stores": tmp_path, "person": "id", **more}).settings(survey, table(np.arange(30)))
-    deals = [RunOptions(stores=tmp_path).settings(survey, table(np.arange(30))).population.batch(0, 30).digest() for _ in range(2)]
+            RunOptions(**{"stores": tmp_path, "person": "id", "notice": print, **more}).settings(survey, table(np.arange(30)))
+    deals = [RunOptions(stores=tmp_path, notice=print).settings(survey, table(np.arange(30))).population.batch(0, 30).digest() for _ in range(2)]
     assert deals[0] == deals[1], "the rows of a launcher's stores are dealt alike in every run"
 
 

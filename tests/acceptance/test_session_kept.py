@@ -89,8 +89,8 @@ def members(folder: Path, seed: int) -> list[ClientRole]:
     for index, start in enumerate(range(0, PEOPLE, 100)):
         path = folder / f"{index}.store"
         store = SqliteStore(path, 1.0)
-        store.close()
         role = DiesOften(f"host-{index}", start, population.batch(start, start + 100), KeyedNoise(SEED), store)
+        store.close()
         role.path = path
         roles.append(role)
     return roles
