@@ -125,12 +125,16 @@ class SqliteStore(Store):
             self._log.close()
             raise InputError(f"the store {str(path)!r} was made for epsilon {life / NANO:g} for life, which stays so; leave out --lifetime")
         self.ledger.lifetime = life
-        self._owners = Owners(self._log, path, self.secret)
+        try:
+            self._owners = Owners(self._log, self.secret)
+        except InputError:
+            self._log.close()
+            raise
         for commit in self.commits():
             self._enter(commit)
 
     def places(self, records: Records, person: str = "", moves: bool = True) -> Counts | None:
-        return self._owners.places(records, person, moves, used=self.rounds > 0)
+        return self._owners.places(records, person, moves)
 
     def commits(self) -> list[Commit]:
         return [_commit(entry) for entry in self._log.entries() if entry.round]

@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from hashlib import blake2b
 from itertools import pairwise
-from pathlib import Path
 
 import msgpack
 import numpy as np
@@ -62,26 +61,28 @@ def _texts(values: Column) -> list[bytes]:
 class Owners:
     """Binds a store to the rows of one table, in entries of its log: to their fingerprint, to the single client, or to people by a column."""
 
-    def __init__(self, log: Log, path: Path, secret: bytes) -> None:
-        self._log, self._path, self._secret = log, path, secret
+    def __init__(self, log: Log, secret: bytes) -> None:
+        self._log, self._path, self._secret = log, log.path, secret
         entries = {entry.part: entry.data for entry in log.entries(0)}
         self._rows = entries.get(_ROWS)
+        if self._rows is None and any(entry.round for entry in log.entries()):
+            raise InputError(f"the store {str(self._path)!r} is of an earlier version, which did not note whose budgets it holds; name another file")
         self._column = entries[_COLUMN].decode() if _COLUMN in entries else ""
         joined = b"".join(data for part, data in entries.items() if part.startswith(_PEOPLE))
         self._places = {joined[first : first + _DIGEST]: place for place, first in enumerate(range(0, len(joined), _DIGEST))}
 
-    def places(self, records: Records, person: str, moves: bool, used: bool) -> Counts | None:
+    def places(self, records: Records, person: str, moves: bool) -> Counts | None:
         """The place of each row by its person, or None without a column of people; new people are on the disk before it returns.
 
         Raises InputError for rows that the store does not belong to.
 
-        `moves`: a single row may become another one. `used`: the store has answered, so it belonged to somebody.
+        `moves`: a single row may become another one.
         """
         if self._column and person != self._column:
             raise InputError(f"the store {str(self._path)!r} knows people by the column {self._column!r}; give --person {self._column}")
         people = people_of(records, person) if person else []
         if not self._column:
-            self._bind(records, moves and len(records) == 1, used)
+            self._bind(records, moves and len(records) == 1)
         if not person:
             return None
         digests = [self._keyed(b"person", text) for text in people]
@@ -95,12 +96,10 @@ class Owners:
         self._places.update({digest: place for place, digest in enumerate(joined, len(self._places))})
         return np.array([self._places[digest] for digest in digests])
 
-    def _bind(self, records: Records, alone: bool, used: bool) -> None:
+    def _bind(self, records: Records, alone: bool) -> None:
         """Binds a new store to these rows; of one that is bound already, checks that they are its own."""
         bound = msgpack.packb(1 if alone else self._keyed(b"rows", records.digest()))
         if self._rows is None:
-            if used:
-                raise InputError(f"the store {str(self._path)!r} is of an earlier version, which did not note whose budgets it holds; name another file")
             self._log.append([Entry("", 0, _ROWS, bound)])
             self._rows = bound
         elif self._rows == msgpack.packb(1):
