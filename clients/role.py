@@ -187,6 +187,8 @@ class ClientRole:
         self.policy = policy
         self.work = Work(policy.evidence, self.schema)
         self.confirmed: set[tuple[str, int]] = set()
+        if isinstance(noise, StoreNoise):
+            self._rows()  # now, since it takes longer for long texts
 
     @property
     def private(self) -> bool:

@@ -12,12 +12,14 @@ import pytest
 from local_dp.bounds.longitudinal import changing_loss, rappor_variance
 from local_dp.errors import RefusedError
 from local_dp.loss import exp_epsilon
-from local_dp.noise import Draw, KeyedNoise, Noise, public_coins
+from local_dp.noise import Draw, KeyedNoise, Noise, SystemNoise, public_coins
 from local_dp.oracles.local.asked import Cohort, LocalQuery, Spoken, respond
 from local_dp.oracles.local.oracles import PopulationOracle
 from local_dp.populations.finite import Rows
 from local_dp.queries.tables import Question
 from local_dp.randomizers.evidence import exact_epsilon, exact_ratio
+from local_dp.randomizers.frequencies.grr import GRR
+from local_dp.randomizers.randomizer import Randomizer
 from local_dp.randomizers.repeated.change_tracking import BitFlip
 from local_dp.randomizers.repeated.memoised import LOLOHA, MemoisedGRR, MemoisedRAPPOR, memoised_variance
 from local_dp.records import Records
@@ -120,6 +122,19 @@ def test_a_client_pays_once_for_fresh_reports(randomizer: Memoised) -> None:
     assert oracle.ledger.max_spent == 1.0
     with pytest.raises(RefusedError, match="budget"):
         oracle.answer((replace(ask, memo="other"),))
+
+
+@pytest.mark.parametrize("randomizer", [GRR(1.0, k=2), MemoisedGRR(1.0, first=0.9), LOLOHA(1.0, k=2)], ids=lambda each: each.name)
+def test_a_private_population_keeps_its_outcomes(randomizer: Randomizer) -> None:
+    """Private words of a label do not exist: the simulated clients keep their outcomes in memory, on any number of threads, and pay once."""
+    n = 300_000
+    ask = LocalQuery(Question("yes == 1"), randomizer, Cohort(0, n), "diary")
+    oracle = PopulationOracle(Rows(Records({"yes": np.arange(n) % 2})), SystemNoise(), 6, 1.0, threads=2)
+    tallies = [*oracle.answer((ask, ask)), *oracle.answer((ask,))]
+    same = {str(tally.counts.tolist()) for tally in tallies}
+    assert len(same) == (3 if randomizer.has_second_step else 1)
+    assert oracle.ledger.max_spent == 1.0
+    assert oracle.kept.known("diary", np.arange(n)).all()
 
 
 def test_reports_of_a_life_agree_as_one_first_step_makes_them() -> None:
