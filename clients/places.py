@@ -79,7 +79,7 @@ class Owners:
         `moves`: a single row may become another one.
         """
         if self._column and person != self._column:
-            raise InputError(f"the store {str(self._path)!r} knows people by the column {self._column!r}; give --person {self._column}")
+            raise InputError(f"the store {str(self._path)!r} knows people by the column {self._column!r}; give person={self._column!r}")
         people = people_of(records, person) if person else []
         if not self._column:
             self._bind(records, moves and len(records) == 1)
@@ -108,7 +108,7 @@ class Owners:
         elif self._rows != msgpack.packb(self._keyed(b"rows", records.digest())):
             raise InputError(
                 f"the store {str(self._path)!r} belongs to other rows, or to these in another order; open it once with its own table and "
-                "--person COLUMN, a column that names people, and from then on rows may move and change"
+                "person=COLUMN, a column that names people, and from then on rows may move and change"
             )
 
     def _keyed(self, what: bytes, data: bytes) -> bytes:

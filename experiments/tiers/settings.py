@@ -111,7 +111,7 @@ class Settings:
         if self.stores and not real:
             raise InputError("clients in memory keep nothing in files; use --tier processes or hosts, or no --stores")
         if self.person and not (self.stores and self.tier == "hosts" and self.hosts == 1):
-            raise InputError("people who move between stores would have a budget in each; with --person give --stores DIR, --tier hosts and --hosts 1")
+            raise InputError(f"people who move between stores would have a budget in each; with person={self.person!r} give stores=DIR, tier=hosts and hosts=1")
         if self.faults is not None and (not real or self.behind is not None):
             raise InputError("faults are those of messages and members: use --tier hosts or processes and no --shuffle, or no --fault")
         if self.tier == "aggregate" and private:

@@ -331,7 +331,7 @@ def test_a_table_whose_rows_moved_is_refused(tmp_path: Path) -> None:
     ages = people * 7 % 64
     others = [people[1:], people[:-1], np.roll(people, 1), people[::-1], np.append(people, 8_000_000), people[:1]]
     for changed in (*map(table, others), table(people, np.where(people == people[3], 1 + ages, ages)), table(people).without("id")):
-        with pytest.raises(InputError, match=r"belongs to other rows.*--person COLUMN") as error:
+        with pytest.raises(InputError, match=r"belongs to other rows.*person=COLUMN") as error:
             host(path, changed, person="")
         assert "\n" not in str(error.value)
         assert "70000" not in str(error.value)
@@ -395,8 +395,8 @@ def test_a_person_column_that_names_nobody_is_refused(kind: type, tmp_path: Path
         (Records({"id": np.array(["1234567", "2345678", "1234567"]), "age": ages}), "id", "a person in several rows"),
         (Records({"id": np.array(["1234567", "", "3456789"]), "age": ages}), "id", "lacks a value in 1 rows"),
         (Records({"id": np.array([1234567.0, np.nan, 3456789.0]), "age": ages}), "id", "lacks a value in 1 rows"),
-        (Records({"id": people, "age": ages, "name": np.array(["Ann", "Bob", "Eve"])}), "name", "--person id"),
-        (Records({"id": people, "age": ages}), "", "--person id"),
+        (Records({"id": people, "age": ages, "name": np.array(["Ann", "Bob", "Eve"])}), "name", "person=.id."),
+        (Records({"id": people, "age": ages}), "", "person=.id."),
         (Records({"age": ages}), "id", "no column"),
     ]
     for records, person, why in wrong:
@@ -473,7 +473,7 @@ def test_people_of_a_launcher_have_one_store(tmp_path: Path) -> None:
     assert "id" not in options.asked(table(np.arange(3))).columns
     wrong: list[dict[str, Any]] = [{"hosts": 3}, {"tier": "processes"}, {"stores": None}]
     for more in wrong:
-        with pytest.raises(InputError, match="--hosts 1"):
+        with pytest.raises(InputError, match="hosts=1"):
             RunOptions(**{"stores": tmp_path, "person": "id", "notice": print, **more}).settings(survey, table(np.arange(30)))
     deals = [RunOptions(stores=tmp_path, notice=print).settings(survey, table(np.arange(30))).population.batch(0, 30).digest() for _ in range(2)]
     assert deals[0] == deals[1], "the rows of a launcher's stores are dealt alike in every run"
