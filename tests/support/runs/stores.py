@@ -8,14 +8,20 @@ import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+import numpy as np
+
 from local_dp.clients.journal import SqliteStore
 from local_dp.clients.role import ClientRole, Policy
 from local_dp.noise import StoreNoise
 from local_dp.randomizers.signs.binary_rr import BinaryRR
+from local_dp.records import Records
 from local_dp.wire import Refusal, Reply, Request, encode
 from tests.support.inputs.builders import request, survey_query, yes_records
 
 CLIENTS = 64  # of one member: so that two replies with noise of their own are never equal
+LABEL = "weekly"
+AGES = tuple(map(str, range(64)))
+FIRST, LATER = 23, 52  # the age of somebody, and what it becomes
 SMALL = 0.01  # of the epsilon that is asked for in a round
 
 
@@ -23,6 +29,17 @@ def member(path: Path, budget: float = 1.0, lifetime: float | None = None, clien
     """A private member whose store is the file `path`."""
     store = SqliteStore(path, budget, lifetime)
     return ClientRole("host-0", start, yes_records(clients), StoreNoise(store.secret), store, Policy())
+
+
+def device(path: Path, age: int) -> ClientRole:
+    """A private client with one record, whose store is the file `path`."""
+    store = SqliteStore(path, 1.0)
+    return ClientRole("client-0", 0, Records({"age": np.array([str(age)])}), StoreNoise(store.secret), store)
+
+
+def close(role: ClientRole) -> None:
+    assert isinstance(role.store, SqliteStore)
+    role.store.close()
 
 
 def asked(number: int, epsilon: float = SMALL, run: str = "run", clients: int = CLIENTS) -> Request:

@@ -1,0 +1,258 @@
+"""Class 13, people: charges, kept answers and sessions of a store belong to people, wherever their rows are."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgpack
+import numpy as np
+import pytest
+
+from local_dp.arrays import Ints
+from local_dp.clients.journal import SqliteStore
+from local_dp.clients.process import MemberConfig, RunConfig, pack_columns
+from local_dp.clients.role import ClientRole
+from local_dp.errors import InputError
+from local_dp.experiments.api.asking import RunOptions
+from local_dp.loss import NANO
+from local_dp.noise import StoreNoise
+from local_dp.oracles.local.asked import Cohort, LocalQuery
+from local_dp.protocols.local_protocol import find_protocol
+from local_dp.queries.examples import PathStep
+from local_dp.queries.tables import Category
+from local_dp.randomizers.frequencies.grr import GRR
+from local_dp.randomizers.repeated.memoised import OneOfRounds
+from local_dp.records import Records
+from local_dp.storage.log import Entry
+from local_dp.wire import Reply
+from tests.support.figures import figure
+from tests.support.inputs.builders import request
+from tests.support.runs.command import local_dp
+from tests.support.runs.stores import AGES, FIRST, LABEL, LATER, Doomed, close, code, device, forked
+
+PEOPLE = 40
+
+
+def table(people: Ints, ages: Ints | None = None) -> Records:
+    """Rows of these people, with ages of their own or these."""
+    return Records({"id": people, "age": ((people * 7 % 64) if ages is None else ages).astype(str)})
+
+
+def host(path: Path, records: Records, person: str = "id", budget: float = 8.0) -> ClientRole:
+    store = SqliteStore(path, budget)
+    try:
+        return ClientRole("host-0", 0, records, StoreNoise(store.secret), store, person=person)
+    except InputError:
+        store.close()
+        raise
+
+
+def answers(role: ClientRole, number: int, label: str = LABEL, epsilon: float = 0.5) -> bytes:
+    """The reports of all its clients, in their order, which is that of their places."""
+    (reply,) = role.handle(request(LocalQuery(Category("age", AGES), GRR(epsilon, k=64), Cohort(0, role.stop), label), number=number))
+    assert isinstance(reply, Reply), reply
+    return reply.reports
+
+
+def test_a_table_whose_rows_moved_is_refused(tmp_path: Path) -> None:
+    """The attack: of a host whose table lost its first row, 500 of 500 differences between people were told. Such tables are refused in one line, which names
+    the remedy and no value; a table's own rows are not."""
+    people, path = np.arange(PEOPLE) + 7_000_000, tmp_path / "a.store"
+    role = host(path, table(people), person="")
+    reports = answers(role, 1)
+    close(role)
+    role = host(path, Records(dict(reversed(table(people).columns.items()))), person="")  # columns have no order
+    assert answers(role, 2) == reports
+    close(role)
+    ages = people * 7 % 64
+    others = [people[1:], people[:-1], np.roll(people, 1), people[::-1], np.append(people, 8_000_000), people[:1]]
+    for changed in (*map(table, others), table(people, np.where(people == people[3], 1 + ages, ages)), table(people).without("id")):
+        with pytest.raises(InputError, match=r"belongs to other rows.*person=COLUMN") as error:
+            host(path, changed, person="")
+        assert "\n" not in str(error.value)
+        assert "70000" not in str(error.value)
+    assert host(path, table(people), person="").store.ledger.max_spent == 0.5
+
+
+def test_entries_belong_to_people(tmp_path: Path) -> None:
+    """Rows move, values change, people join and leave: each person's reports under a label are its first one, and each pays for what it was asked."""
+    generator, people, path = np.random.default_rng(13), np.arange(PEOPLE) + 500, tmp_path / "a.store"
+    first: dict[int, int] = {}
+    spent: dict[int, float] = {}
+    for turn in range(12):
+        present = people if turn == 0 else generator.permutation(np.append(people, np.arange(600, 600 + turn)))[: PEOPLE - turn]
+        role = host(path, table(present, generator.integers(0, 64, len(present))))
+        known = list(first) + [int(each) for each in present if int(each) not in first]  # places are in the order of joining
+        order = sorted(map(int, present), key=known.index)
+        for who, said in zip(order, answers(role, 2 * turn + 1), strict=True):
+            spent[who] = spent.get(who, 0.0) + 0.5 * (who not in first)
+            assert first.setdefault(who, said) == said, "another outcome under the label"
+        answers(role, 2 * turn + 2, "", 0.25)
+        spent |= {who: spent[who] + 0.25 for who in order}
+        life = role.store.ledger._life
+        assert [life.most(place, place + 1) for place in range(len(first))] == [round(spent[who] * NANO) for who in first]
+        close(role)
+    assert len(first) > PEOPLE + 5
+    figure("class 13", f"12 tables of {len(first)} people whose rows moved, changed, joined and left: no second outcome, each charge to its person")
+
+
+def test_a_session_belongs_to_people(tmp_path: Path) -> None:
+    """Who has spoken in a session is silent in it under any row: after the rows were turned round, those alone speak who joined."""
+    path, people = tmp_path / "a.store", np.arange(PEOPLE)
+
+    def asked_in(role: ClientRole, number: int) -> None:
+        query = LocalQuery(PathStep("01", 1), OneOfRounds(1.0), Cohort(0, role.stop), "path")
+        assert code(role.handle(request(query, number=number))) == "reply"
+
+    records = Records({"id": people, "level": np.ones(PEOPLE, dtype=np.uint8), "table0": np.full(PEOPLE, 3, dtype=np.uint64)})
+    role = host(path, records.take(slice(0, 30)))
+    asked_in(role, 1)
+    close(role)
+    role = host(path, records.take(np.arange(PEOPLE)[::-1][:-5]))  # 5 have left, 10 have joined
+    asked_in(role, 2)
+    assert np.unpackbits(np.frombuffer(role.store.spoken.bits("path"), np.uint8), bitorder="little").sum() == PEOPLE
+    assert role.store.ledger.max_spent == 1.0
+
+
+@pytest.mark.parametrize("kind", [int, float, str])
+def test_a_person_column_that_names_nobody_is_refused(kind: type, tmp_path: Path) -> None:
+    """A person with two rows, a row without a person, another column: one line, which names no person; the same numbers in another type are the same people."""
+    people, path = np.array([1234567, 2345678, 3456789]), tmp_path / "a.store"
+    ages = np.array(["1", "2", "3"])
+    role = host(path, Records({"id": people.astype(kind), "age": ages, "name": np.array(["Ann", "Bob", "Eve"])}))
+    answers(role, 1)
+    close(role)
+    for other in (int, float, str):
+        role = host(path, Records({"id": people[::-1].astype(other), "age": ages}))
+        assert role.places.of(0, 3).tolist() == [0, 1, 2]
+        assert "id" not in role.records.columns
+        assert answers(role, 1 + (int, float, str).index(other) + 1)
+        close(role)
+    wrong: list[tuple[Records, str, str]] = [
+        (Records({"id": np.array(["1234567", "2345678", "1234567"]), "age": ages}), "id", "a person in several rows"),
+        (Records({"id": np.array(["1234567", "", "3456789"]), "age": ages}), "id", "lacks a value in 1 rows"),
+        (Records({"id": np.array([1234567.0, np.nan, 3456789.0]), "age": ages}), "id", "lacks a value in 1 rows"),
+        (Records({"id": people, "age": ages, "name": np.array(["Ann", "Bob", "Eve"])}), "name", "person=.id."),
+        (Records({"id": people, "age": ages}), "", "person=.id."),
+        (Records({"age": ages}), "id", "no column"),
+    ]
+    for records, person, why in wrong:
+        with pytest.raises(InputError, match=why) as error:
+            host(path, records, person)
+        assert not any(word in str(error.value) for word in ("1234567", "3456789", "Ann", "Eve", "\n"))
+
+
+def test_a_table_may_turn_to_people(tmp_path: Path) -> None:
+    """The remedy that is named: opened once with its own table and a person column, a store follows its people; with another table it is refused even so."""
+    people, path = np.arange(PEOPLE), tmp_path / "a.store"
+    role = host(path, table(people), person="")
+    reports = answers(role, 1)
+    close(role)
+    with pytest.raises(InputError, match="belongs to other rows"):
+        host(path, table(people[1:]))
+    close(host(path, table(people)))
+    role = host(path, table(people[:0:-1]))
+    assert answers(role, 2) == reports[1:]
+    assert role.store.ledger.max_spent == 0.5
+
+
+def test_a_store_of_one_client_stays_one(tmp_path: Path) -> None:
+    """A device's record may change; a table of several rows is another member's. A launcher's rows are bound however few they are."""
+    close(device(tmp_path / "a.store", FIRST))
+    close(device(tmp_path / "a.store", LATER))
+    with pytest.raises(InputError, match="of a single client"):
+        host(tmp_path / "a.store", table(np.arange(2)), person="")
+
+    def launched(person: int) -> MemberConfig:
+        run = RunConfig(run="r", broker="", budget=1.0)
+        return MemberConfig(run=run, member="client-0", group="g0", start=0, columns=pack_columns([table(np.array([person]))]), store=str(tmp_path / "b.store"))
+
+    for _ in range(2):
+        close(launched(1).role())
+    with pytest.raises(InputError, match="belongs to other rows"):
+        launched(2).role()
+
+
+def test_people_are_on_the_disk_before_they_answer(tmp_path: Path) -> None:
+    """Killed at each step of a join: whoever has answered has a place that stays, and nobody gets the place of another."""
+    people, joined, sent_once = np.arange(8), np.arange(4, 12), 0
+
+    def live(path: Path, point: int) -> Callable[[Callable[[bytes], None]], None]:
+        def lives(send: Callable[[bytes], None]) -> None:
+            store = SqliteStore(path, 8.0)
+            store._log._held = Doomed(store._log._held, point)  # type: ignore[assignment]
+            role = ClientRole("host-0", 0, table(joined), StoreNoise(store.secret), store, person="id")
+            send(answers(role, 2))
+
+        return lives
+
+    for point in range(2 * 6 + 2 * 6):
+        path = tmp_path / f"{point}.store"
+        role = host(path, table(people))
+        first = answers(role, 1)
+        close(role)
+        sent, _ = forked(live(path, point))
+        role = host(path, table(joined[::-1]))
+        again = answers(role, 3)
+        assert again[:4] == first[4:]
+        assert all(reports == again for reports in sent)
+        sent_once += bool(sent)
+        close(role)
+    assert sent_once < 24
+
+
+def test_people_of_a_launcher_have_one_store(tmp_path: Path) -> None:
+    """A person who moves from one host's store to another's would have a second budget: one host, or a refusal. The person's column is no protocol's."""
+    options = RunOptions(stores=tmp_path, person="id", notice=print)
+    survey = find_protocol("survey").from_settings({"question": "age == '7'"})
+    settings = options.settings(survey, table(np.arange(30)))
+    assert (settings.tier, settings.hosts, settings.person) == ("hosts", 1, "id")
+    assert "id" not in options.asked(table(np.arange(3))).columns
+    wrong: list[dict[str, Any]] = [{"hosts": 3}, {"tier": "processes"}, {"stores": None}]
+    for more in wrong:
+        with pytest.raises(InputError, match="hosts=1"):
+            RunOptions(**{"stores": tmp_path, "person": "id", "notice": print, **more}).settings(survey, table(np.arange(30)))
+    deals = [RunOptions(stores=tmp_path, notice=print).settings(survey, table(np.arange(30))).population.batch(0, 30).digest() for _ in range(2)]
+    assert deals[0] == deals[1], "the rows of a launcher's stores are dealt alike in every run"
+
+
+def test_a_store_of_an_earlier_version_is_refused(tmp_path: Path) -> None:
+    """It does not say whose budgets it holds, nor what its labels kept: a line, and no reply."""
+    path = tmp_path / "a.store"
+    store = SqliteStore(path, 1.0)
+    store._log.append([Entry("run", 1, "", msgpack.packb((b"digest", (), ())))])
+    store.close()
+    for _ in range(2):
+        with pytest.raises(InputError, match="of an earlier version"):
+            SqliteStore(path, 1.0)
+
+
+@pytest.mark.long
+@pytest.mark.usefixtures("warm")
+def test_the_budgets_of_a_launchers_people_last(tmp_path: Path) -> None:
+    """By the command line: a table's second run under new rows finds its people's budgets spent, people who are new have theirs, and without a person column
+    the changed table is refused in one line."""
+    stores = str(tmp_path / "stores")
+
+    def run(people: Ints, *more: str) -> tuple[int, str]:
+        rows = "".join(f"{person},{person % 7 > 2}\n".lower() for person in people.tolist())
+        (tmp_path / "table.csv").write_text(f"id,yes\n{rows}")
+        options = ("--records", str(tmp_path / "table.csv"), "--stores", stores, "--private", "--question", "yes == 'true'", "--missing", "no", *more)
+        done = local_dp("run", "survey", *options, "--schema", str(tmp_path / "schema.json"))
+        return done.returncode, done.stdout + done.stderr
+
+    (tmp_path / "schema.json").write_text('{"id": "whole", "yes": "text"}')
+    people = np.arange(4_000, 4_060)
+    expected = [
+        (people, ("--person", "id"), 0, "60 answered"),
+        (people[::-1], ("--person", "id"), 4, "budget has left"),
+        (people + 100, ("--person", "id"), 0, "60 answered"),
+        (people[1:], (), 5, "give --person id"),
+        (people, ("--person", "id", "--hosts", "3"), 2, "--hosts 1"),
+        (people, ("--person", "yes"), 2, "no column 'yes'"),
+    ]
+    for rows, options, exit_code, words in expected:
+        ended, said = run(rows, *options)
+        assert ended == exit_code, said
+        assert words in said
+        assert not any(str(person) in said for person in people.tolist())
