@@ -1,5 +1,6 @@
 """Whose budgets a member's store holds: which place in it each row of the member's table has. Charges, kept outcomes and sessions go by place."""
 
+import re
 from collections.abc import Iterator
 from hashlib import blake2b
 from itertools import pairwise
@@ -7,13 +8,14 @@ from itertools import pairwise
 import msgpack
 import numpy as np
 
-from local_dp.arrays import Column, Counts
+from local_dp.arrays import Counts
 from local_dp.errors import InputError
 from local_dp.records import Records, absent
 from local_dp.storage.log import Entry, Log
 
 _ROWS, _COLUMN, _PEOPLE = "rows", "person", "people"  # parts of round 0
 _DIGEST = 16  # bytes
+_WHOLE = re.compile(r"([+-]?\d{1,40})(?:\.0*)?", re.ASCII)
 
 
 class Places:
@@ -42,20 +44,20 @@ class Places:
 def people_of(records: Records, person: str) -> list[bytes]:
     """The text of each row's person. Raises InputError, without a value, for rows without a person or people with several rows."""
     values = records[person]
-    missing = int(np.count_nonzero(absent(values)))
+    texts = [_text(value) for value in values.tolist()]
+    missing = int(np.count_nonzero(absent(values))) or texts.count(b"")
     if missing:
         raise InputError(f"column {person!r} lacks a value in {missing} rows; give each row its person")
-    texts = _texts(values)
     if len(set(texts)) < len(texts):
         raise InputError(f"column {person!r} has a person in several rows; give each person one row")
     return texts
 
 
-def _texts(values: Column) -> list[bytes]:
-    """The same bytes for a number in every type, since types may be read from the values."""
-    if values.dtype.kind == "f" and bool((values == np.rint(values)).all()) and bool((np.abs(values) < 2**53).all()):
-        values = values.astype(np.int64)
-    return [str(value).encode() for value in values.tolist()]
+def _text(value: object) -> bytes:
+    """The same bytes for a whole number in every type and writing, as 7, 7.0 and "007": types may be read from the values, and change with another row."""
+    text = str(int(value)) if isinstance(value, float) and value.is_integer() else str(value).strip()
+    whole = _WHOLE.fullmatch(text)
+    return (str(int(whole[1])) if whole else text).encode()
 
 
 class Owners:
@@ -74,9 +76,7 @@ class Owners:
     def places(self, records: Records, person: str, moves: bool) -> Counts | None:
         """The place of each row by its person, or None without a column of people; new people are on the disk before it returns.
 
-        Raises InputError for rows that the store does not belong to.
-
-        `moves`: a single row may become another one.
+        `moves`: a single row may become another one. Raises InputError for rows that the store does not belong to.
         """
         if self._column and person != self._column:
             raise InputError(f"the store {str(self._path)!r} knows people by the column {self._column!r}; give person={self._column!r}")
@@ -107,8 +107,8 @@ class Owners:
                 raise InputError(f"the store {str(self._path)!r} is of a single client, and the table has {len(records)} rows; name another file")
         elif self._rows != msgpack.packb(self._keyed(b"rows", records.digest())):
             raise InputError(
-                f"the store {str(self._path)!r} belongs to other rows, or to these in another order; open it once with its own table and "
-                "person=COLUMN, a column that names people, and from then on rows may move and change"
+                f"the store {str(self._path)!r} belongs to other rows, or to these in another order; name another store, or open this one once with "
+                "its own table and person=COLUMN, a column that names people: from then on rows may move and change"
             )
 
     def _keyed(self, what: bytes, data: bytes) -> bytes:

@@ -142,6 +142,21 @@ def test_a_person_column_that_names_nobody_is_refused(kind: type, tmp_path: Path
         assert not any(word in str(error.value) for word in ("1234567", "3456789", "Ann", "Eve", "\n"))
 
 
+def test_a_number_is_one_person_in_every_writing(tmp_path: Path) -> None:
+    """Types are read from the values where none are declared: one row more may make texts or fractions of a column of whole numbers."""
+    path, ages = tmp_path / "a.store", np.array(["1", "2", "3", "4"])
+    writings = [[7, 8, 9], [7.0, 8.0, 9.0], ["007", "8.", "9.00"], [" 7", "+8", "9 "], [7.0, 8.0, 9.0, 9.5], ["7", "8", "9", "B12"], ["7", "8", "9", "9.5"]]
+    places = []
+    for writing in writings:
+        role = host(path, Records({"id": np.array(writing), "age": ages[: len(writing)]}))
+        places.append(role.places.of(0, len(writing)).tolist())
+        close(role)
+    assert places == [[0, 1, 2]] * 4 + [[0, 1, 2, 3], [0, 1, 2, 4], [0, 1, 2, 3]]
+    for wrong in (["7", "007", "8"], ["7", " ", "8"]):
+        with pytest.raises(InputError, match=r"in several rows|lacks a value in 1"):
+            host(path, Records({"id": np.array(wrong), "age": ages[:3]}))
+
+
 def test_a_table_may_turn_to_people(tmp_path: Path) -> None:
     """The remedy that is named: opened once with its own table and a person column, a store follows its people; with another table it is refused even so."""
     people, path = np.arange(PEOPLE), tmp_path / "a.store"
