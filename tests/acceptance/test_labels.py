@@ -218,7 +218,7 @@ def test_a_birthday_is_not_told(times: int, tmp_path: Path) -> None:
             assert role.store.ledger.max_spent == 0.001
             close(role)
         assert reports[0] == reports[1]
-    figure("class 13", f"age 23 then 52, GRR of 64 ages at epsilon .001: the first report again in {times} of {times}, charged once")
+    figure("class 13", "age 23 then 52, GRR of 64 ages at epsilon .001: the first report again each time, charged once")
 
 
 def test_copies_of_a_store_agree_and_share_no_words_for_other_records(tmp_path: Path) -> None:
