@@ -145,7 +145,15 @@ def test_a_person_column_that_names_nobody_is_refused(kind: type, tmp_path: Path
 def test_a_number_is_one_person_in_every_writing(tmp_path: Path) -> None:
     """Types are read from the values where none are declared: one row more may make texts or fractions of a column of whole numbers."""
     path, ages = tmp_path / "a.store", np.array(["1", "2", "3", "4"])
-    writings = [[7, 8, 9], [7.0, 8.0, 9.0], ["007", "8.", "9.00"], [" 7", "+8", "9 "], [7.0, 8.0, 9.0, 9.5], ["7", "8", "9", "B12"], ["7", "8", "9", "9.5"]]
+    writings: list[list[Any]] = [
+        [7, 8, 9],
+        [7.0, 8.0, 9.0],
+        ["007", "8.", "9.00"],
+        [" 7", "+8", "9 "],
+        [7.0, 8.0, 9.0, 9.5],
+        ["7", "8", "9", "B12"],
+        ["7", "8", "9", "9.5"],
+    ]
     places = []
     for writing in writings:
         role = host(path, Records({"id": np.array(writing), "age": ages[: len(writing)]}))
