@@ -1,6 +1,7 @@
 """Acceptance tests 6 to 9, and the growth of a store: what a client is asked cannot make it spend, or keep, more than it says."""
 
 import random
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -144,10 +145,14 @@ def test_no_sequence_of_requests_outgrows_the_ceilings() -> None:
         for number in range(1, 45):
             epsilon = 10 ** generator.uniform(-9, 0)
             randomizer = generator.choice([BinaryRR(epsilon), GRR(epsilon, k=2)])
-            queries = [survey_query(2, randomizer=randomizer)] * generator.randrange(1, 40)
+            query = survey_query(2, randomizer=randomizer)
+            queries = [replace(query, memo=f"{number}" if generator.random() < 0.3 else "") for _ in range(generator.randrange(1, 40))]
             answered = code(role.handle(request(*queries, number=number))) == "reply"
             assert not answered or randomizer.nano >= policy.least
             assert store.size <= policy.kept * 2
+            assert store.size == sum(len(reply.reports) for commit in store.commits for reply in commit.replies) + sum(
+                len(outcomes.data) for commit in store.commits for outcomes in commit.kept
+            )
             assert store.rounds <= policy.rounds
         longest = max(longest, store.size)
     assert longest > policy.kept
