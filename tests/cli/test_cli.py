@@ -155,7 +155,7 @@ def test_what_there_is_can_be_listed() -> None:
     for listing, names, row in (
         ("protocols", list(PROTOCOLS), r"^  masked-parity +LI +Learns"),
         ("randomizers", list(RANDOMIZERS), r"^  discrete-laplace +Adds"),
-        ("queries", list(QUERIES), r"^  bounded +A numeric column"),
+        ("queries", list(QUERIES), r"^  bounded +A number clipped"),
         ("mechanisms", [kind.__name__ for kind in mechanisms()], r"^  ExponentialMechanism +pure +The"),
     ):
         shown = local_dp(listing).stdout.splitlines()
