@@ -6,6 +6,7 @@ import random
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field, replace
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +46,7 @@ from tests.support.inputs.builders import RUN, SEED, role, yes_records
 from tests.support.runs.virtual_time import beside, run_virtually
 
 PEOPLE, GROUP = 60, 20
-SCHEMA = json.loads((Path(__file__).parents[2] / "experiments/tiers/outcome.schema.json").read_text())
+SCHEMA = json.loads(files("local_dp.experiments.tiers").joinpath("outcome.schema.json").read_text())
 SURVEY = Survey(question="yes == 1")
 
 
