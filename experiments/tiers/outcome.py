@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from local_dp.bounds.attacks import WorstCase
 from local_dp.experiments.tiers.faults import Faulted
 from local_dp.experiments.tiers.installation import installed_version
 from local_dp.experiments.tiers.settings import Settings
@@ -99,9 +100,10 @@ def as_data(settings: Settings, outcome: Outcome, truth_known: bool = True) -> d
     """
     protocol, counts = settings.protocol, outcome.counts
     open_truth = truth_known and not settings.randomness.private
-    error = protocol.true_error(outcome.result, settings.population) if open_truth else None
     compared = protocol.compared(outcome.result, settings.population) if open_truth else {}
     influence, outcome = _influence(settings, outcome), judged(settings, outcome)
+    unknown = isinstance(outcome.result, WorstCase) and bool(np.isnan(outcome.result.value).all())
+    error = protocol.true_error(outcome.result, settings.population) if open_truth and not unknown else None
     bus, private = outcome.bus, settings.randomness.private
     irregularities = (bus and bus.irregularities) or [None] * len(outcome.rounds)
     data: dict[str, Any] = {
@@ -164,9 +166,12 @@ def _influence(settings: Settings, outcome: Outcome) -> dict[str, Any] | None:
         return None
     estimate: Estimate = outcome.result
     missing = outcome.counts.asked - outcome.counts.answered
+    ends = influence.had_all_answered(estimate.value, estimate.n, missing)
+    if judged(settings, outcome).degraded:
+        ends = np.clip(ends[0], influence.least, influence.most), np.clip(ends[1], influence.least, influence.most)
     data = {
         "missing": missing,
-        "had_all_answered": plain(np.stack(influence.had_all_answered(estimate.value, estimate.n, missing), axis=-1)),
+        "had_all_answered": plain(np.stack(ends, axis=-1)),
         "of_one_per_cent": plain(influence.of_share(0.01)),
     }
     if settings.worst_case is not None:

@@ -150,7 +150,7 @@ def _and_silent(drops: Callable[[Delivery], Any], broker: MemoryBroker, will: bo
     return lost
 
 
-@pytest.mark.parametrize("seeds", [1, pytest.param(40, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("seeds", [1, pytest.param(20, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", DROPPERS)
 def test_every_selective_dropper_degrades_the_result(name: str, seeds: int) -> None:
     """By report, name, group, round, and late: the result is marked, the interval holds the truth, and no share beyond 0 and 1 is shown.
@@ -211,10 +211,11 @@ def test_every_form_of_the_result_is_marked(tmp_path: Path, capsys: pytest.Captu
     raw = float(outcome.result.value)
     data = as_data(play.settings, outcome)
     assert raw > 1.5
+    assert data["result"]["true_error"] is None
     jsonschema.validate(json.loads(json.dumps(data)), SCHEMA)
     for form, shown in _every_form(data, play, outcome, tmp_path):
         assert "degraded" in shown.lower(), form
-        assert f"{raw:.2f}"[:4] not in shown.replace(json.dumps(data.get("influence")), ""), form
+        assert f"{raw:.2f}"[:4] not in shown, form
     assert show(Result(data, SURVEY, None), as_json=True) == DEGRADED == 6
     assert Show(RUN, tmp_path, as_json=False)() == DEGRADED
     assert "worst-case interval" in capsys.readouterr().out
