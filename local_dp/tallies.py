@@ -121,13 +121,13 @@ def exact_interval(value: Floats, ends: Ends, n: int, z: float) -> tuple[Floats,
         beyond, within = np.full(edge.shape, last), edge
         for _ in range(HALVINGS + 20):
             middle = (beyond + within) / 2
-            near = 2 * n * _divergence(edge, middle) <= z * z
+            near = 2 * n * divergence(edge, middle) <= z * z
             beyond, within = np.where(near, beyond, middle), np.where(near, middle, within)
         found.append(low + (high - low) * np.where((edge == 0) | (edge == 1), last, beyond))
     return found[0], found[1]
 
 
-def _divergence(p: Floats, q: Floats) -> Floats:
+def divergence(p: Floats, q: Floats) -> Floats:
     """KL(p, q) of two coins, for q between p and an end."""
     with np.errstate(all="ignore"):
         parts = [np.where(part > 0, part * np.log(part / other), 0.0) for part, other in ((p, q), (1 - p, 1 - q))]

@@ -6,6 +6,7 @@ from dataclasses import replace
 from local_dp.errors import InputError, QuorumError, WireError
 from local_dp.oracles.local.asked import LocalQuery
 from local_dp.oracles.local.oracles import LocalOracle
+from local_dp.server.losses import Loss, unexplained
 from local_dp.server.members import Listening, Member, Members, Roster
 from local_dp.server.phases import Answer, Collecting, Gathering, Parting, Phase, Send, count
 from local_dp.server.progress import Progress, RoundProgress, Turnout
@@ -97,7 +98,9 @@ class Coordinator(LocalOracle):
         return tallies
 
     def closing(self) -> Closing:
-        return Closing(self._history[len(self.rounds)].counts, self.seconds[-1])
+        round = self._history[len(self.rounds)]
+        assert round.unanswered is not None
+        return Closing(round.counts, self.seconds[-1], round.unanswered)
 
     def receipts(self) -> list[Send]:
         """For each group, the accepted reports of the last round, member by member."""
@@ -115,10 +118,17 @@ class Coordinator(LocalOracle):
         """The accepted reports beside the members' accounts."""
         return reconcile({number: round.sums for number, round in self._history.items()}, self._accounts, (member.name for member in self.members))
 
+    def losses(self) -> tuple[Loss, ...]:
+        """The losses of reports that chance does not explain, once the members have given their accounts."""
+        spans = {member.name: (member.start, member.stop) for member in self.members}
+        found = [loss for round in self._history.values() for loss in round.losses(self._accounts, spans)]
+        return unexplained(found, len(self._history))
+
     def shut(self) -> Round:
         """Ends the round, however few have answered."""
         assert isinstance(self.phase, Collecting)
-        round, self.phase = self.phase.round, Phase()
+        round, unanswered, self.phase = self.phase.round, self.phase.unanswered(), Phase()
+        round.unanswered = unanswered
         round.close()
         return round
 

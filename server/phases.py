@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 from local_dp.ledger import Steps
 from local_dp.oracles.local.oracles import epsilon_of
+from local_dp.server.losses import Unanswered
 from local_dp.server.members import Member, Members
 from local_dp.server.progress import Attendance, Interim, Progress, RoundProgress
 from local_dp.server.round import Round, joined
@@ -26,6 +27,7 @@ class Wave:
     owing: dict[str, Member]
     asked: float = 0.0
     whole: bool = False  # the group's first: the request goes to all of it
+    times: int = 0  # that it was asked
 
 
 class Waves:
@@ -38,6 +40,7 @@ class Waves:
         self._waiting: dict[str, Wave] = {}
         self.asked: list[Wave] = []
         self._wave_of: dict[str, Wave] = {}
+        self.everyone: set[str] = set()  # who was asked
         self._here: set[str] = set()  # who was asked, owes and is not gone
         self._groups: set[str] = set()  # those that were asked as a whole
         self._went: list[tuple[float, str]] = []  # a heap of who was asked, owed and went, the last one first
@@ -61,7 +64,8 @@ class Waves:
         if not self.has_room(now):
             return None
         wave = self._waiting.pop(next(iter(self._waiting)))
-        wave.asked, wave.whole = now, wave.group not in self._groups
+        wave.asked, wave.whole, wave.times = now, wave.group not in self._groups, 1
+        self.everyone |= wave.owing.keys()
         self.asked.append(wave)
         self._wave_of |= dict.fromkeys(wave.owing, wave)
         self._here |= {name for name, member in wave.owing.items() if member.gone_since is None}
@@ -88,6 +92,12 @@ class Waves:
     def back(self, member: Member) -> None:
         if member.name in self._wave_of:
             self._here.add(member.name)
+
+    def unanswered(self, others: Iterable[str]) -> Unanswered:
+        """Who was asked and owes replies; `others` have answered too."""
+        open_ones = [wave for wave in self.asked if wave.owing]
+        owing = tuple(name for wave in open_ones for name in wave.owing)
+        return Unanswered(len(self.everyone.union(others)), min((wave.times for wave in open_ones), default=0), owing)
 
     def lost(self) -> int:
         """How many reports are owed by members that were asked and are gone."""
@@ -262,7 +272,9 @@ class Collecting(Phase):
             sends.append(Send(EVERYBODY, Roll(run=run)))
         if silent or rejoined:  # while replies flow, what is missing is on its way
             self._news = now
-            sends += [send for wave in self._waves.asked for send in self._again(wave)]
+            for asked in self._waves.asked:
+                asked.times += 1
+                sends += self._again(asked)
         while (wave := self._waves.ask(now)) is not None:
             sends += [Send(wave.group, self.round.request())] if wave.whole and not self.round.restored else self._again(wave)
         return sends
@@ -271,6 +283,10 @@ class Collecting(Phase):
         """The request, addressed to the clients that a group still owes."""
         spans = joined([span for member in wave.owing.values() for span in self.round.awaited(member.start, member.stop)])
         return [Send(wave.group, self.round.request(tuple(spans[at : at + BATCH]))) for at in range(0, len(spans), BATCH)]
+
+    def unanswered(self) -> Unanswered:
+        """Who was asked in this round and has not answered."""
+        return self._waves.unanswered(self.round.sums)
 
     def is_settled(self, now: float) -> bool:
         return self.round.outstanding == 0 or min(self.end, self._waves.idle_from()) <= now

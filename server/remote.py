@@ -13,6 +13,7 @@ from local_dp.errors import InputError, WireError
 from local_dp.oracles.local.asked import LocalQuery
 from local_dp.sealing import UNSIGNED, Envelopes
 from local_dp.server.coordinator import Coordinator
+from local_dp.server.losses import Unanswered
 from local_dp.server.phases import Gathering, Parting, Send
 from local_dp.server.progress import Progress, Turnout
 from local_dp.server.round import Closing, Past, Round
@@ -56,7 +57,11 @@ class Journal:
         request, closed = parts.pop("asked"), parts.pop("closed", None)
         replies = tuple(reply for reply in map(decode, parts.values()) if isinstance(reply, Reply))
         data = None if closed is None else json.loads(closed)
-        return Past(request, replies, None if data is None else Closing(Turnout(**data["counts"]), data["seconds"]))
+        if data is None:
+            return Past(request, replies, None)
+        missing = data.get("unanswered", {})  # older servers stored none
+        unanswered = Unanswered(**{**missing, "owing": tuple(missing.get("owing", ()))})
+        return Past(request, replies, Closing(Turnout(**data["counts"]), data["seconds"], unanswered))
 
     def asked(self, number: int, request: bytes) -> None:
         """A round that is about to be asked, by the digest of its request."""
@@ -68,7 +73,7 @@ class Journal:
 
     def closed(self, number: int, closing: Closing) -> None:
         """A round that counts, and to which nothing is added any more."""
-        data = {"counts": vars(closing.counts), "seconds": closing.seconds}
+        data = {"counts": vars(closing.counts), "seconds": closing.seconds, "unanswered": vars(closing.unanswered)}
         self._log.append([Entry(self.run, number, "closed", json.dumps(data).encode())])
 
     def end(self, result: Mapping[str, Any]) -> None:

@@ -14,6 +14,7 @@ from local_dp.noise import COINS
 from local_dp.oracles.local.asked import CHUNK, LocalQuery, cells_of, chunk_digest, round_digest
 from local_dp.randomizers.frequencies.unary import UnaryEncoding
 from local_dp.records import chunks
+from local_dp.server.losses import Loss, Unanswered, losses_of, replies_of
 from local_dp.server.progress import Turnout
 from local_dp.tallies import Tally
 from local_dp.wire import Absent, Account, Ask, Line, Refusal, Reply, Request, Span, checksum, encode
@@ -86,10 +87,11 @@ def _balance(number: int, accepted: Mapping[str, Sum], charged: Mapping[str, Lin
 
 @dataclass(frozen=True)
 class Closing:
-    """The counts of a finished round, and its seconds."""
+    """The counts of a finished round, its seconds, and who has not answered."""
 
     counts: Turnout
     seconds: float
+    unanswered: Unanswered = field(default_factory=Unanswered)
 
 
 @dataclass(frozen=True)
@@ -166,6 +168,8 @@ class Round:
         self.closed = False
         self.outstanding = self.counts.asked  # reports that have neither come nor been refused
         self.sums: dict[str, Sum] = {}  # what was accepted, by member
+        self.unanswered: Unanswered | None = None  # at its end
+        self.resumed = False  # it had ended before the server's restart
         self.restored: list[Span] = []  # clients with reports from before the server's restart
 
     def request(self, missing: tuple[Span, ...] = ()) -> Request:
@@ -186,6 +190,7 @@ class Round:
         if past.closing is not None:
             self.close()
             self.counts = replace(past.closing.counts)
+            self.unanswered, self.resumed = past.closing.unanswered, True
 
     def accept(self, reply: Reply) -> None:
         """Counts a reply's reports: the new ones, the repeated ones, the late ones. Raises WireError if it does not fit the round."""
@@ -275,6 +280,19 @@ class Round:
     def tallies(self) -> tuple[Tally, ...]:
         """The tally of each ask over the reports that came."""
         return tuple(part.tally() for part in self.parts)
+
+    def losses(self, accounts: Mapping[str, Account], spans: Mapping[str, Span]) -> list[Loss]:
+        """The members that have not answered, with the chance of so many. Of a resumed server's earlier rounds nobody knows who was late."""
+        if self.unanswered is None:
+            return []
+        late = frozenset(name for name in self.unanswered.owing if self.resumed or name not in spans or self._late(*spans[name]))
+        widths = [(len(part.query.cohort), part.query.randomizer.report_dtype.itemsize) for part in self.parts]
+        replies = sum(replies_of(clients, width, self.unanswered.members) for clients, width in widths)
+        return losses_of(self.number, self.unanswered, late, accounts, replies)
+
+    def _late(self, start: int, stop: int) -> bool:
+        windows = [(part, part.window(start, stop)) for part in self.parts]
+        return any(bool(part.late[window].any()) for part, window in windows if window is not None)
 
     def irregularity(self) -> float | None:
         """The least p-value of its asks whose honest reports have a law that no record changes, times the number of these asks."""

@@ -15,7 +15,7 @@ from local_dp.experiments.api.tables import Table, records_of, sample_rows
 from local_dp.experiments.text.layout import python_errors
 from local_dp.experiments.tiers.execute import execute
 from local_dp.experiments.tiers.faults import EXAMPLE, Faults
-from local_dp.experiments.tiers.outcome import Outcome, as_data
+from local_dp.experiments.tiers.outcome import Outcome, as_data, judged
 from local_dp.experiments.tiers.settings import EMBEDDED, OnProgress, Randomness, Settings, Tier
 from local_dp.loss import nano_epsilon
 from local_dp.populations.finite import Resampled
@@ -208,4 +208,4 @@ def play(settings: Settings, options: RunOptions, run: Callable[[Settings, OnPro
         data = as_data(settings, replace(outcome, wall=time.perf_counter() - started), truth_known)
         if scene is not None:
             scene.finish(data)
-    return Result(data, settings.protocol, outcome.result)
+    return Result(data, settings.protocol, judged(settings, outcome).result)

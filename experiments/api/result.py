@@ -54,7 +54,8 @@ def pictured(data: dict[str, Any]) -> "Estimates":
     parameters = data["parameters"]
     column = str(parameters.get("column") or " and ".join(parameters.get("columns") or ()))
     whole = Estimates(
-        f"{data['protocol']}, epsilon {data['epsilon']:g}, {data['rounds'][0]['n']:,} clients; {data.get('stamp', 'private')}",
+        f"{data['protocol']}, epsilon {data['epsilon']:g}, {data['rounds'][0]['n']:,} clients; {'DEGRADED; ' if 'degraded' in data else ''}"
+        f"{data.get('stamp', 'private')}",
         _AXES.get(data["protocol"], "estimate").format(column=column),
         str(parameters.get("by") or (column if data["protocol"] in _SHARES else "")),
         *(labels, known, lows, highs),
@@ -124,6 +125,11 @@ class Result(Printable):
     def interval(self) -> Any:
         """The 95 % interval (low, high) of the estimate, or a list of them; None for a hypothesis."""
         return self.data["result"].get("interval")
+
+    @property
+    def degraded(self) -> tuple[str, ...]:
+        """The signs that reports were lost by choice, or are impossible; the interval then allows for any lost reports. Empty for a plain result."""
+        return tuple(self.data.get("degraded", ()))
 
     @property
     def truth(self) -> Any:

@@ -34,7 +34,17 @@ def summary(data: dict[str, Any], width: int) -> str:
         result["explanation"],
     )
     worst = data.get("influence", {}).get("worst_case")
-    return "\n".join((paragraph(head, width), "", result_table(result, width, worst), "", *(paragraph(line, width) for line in lines if line)))
+    marked = (*([paragraph(_degraded(data), width)] if "degraded" in data else []), "")
+    shown = result_table(result, width, worst, "worst-case interval" if "degraded" in data and "influence" in data else "95 % interval")
+    return "\n".join((paragraph(head, width), *marked, shown, "", *(paragraph(line, width) for line in lines if line)))
+
+
+def _degraded(data: dict[str, Any]) -> str:
+    """Why the result is no plain one, and what its interval allows for."""
+    bounded = (
+        "The interval allows for any answers of the missing clients." if "influence" in data else "No interval is known that allows for the missing clients."
+    )
+    return f"DEGRADED: {'; '.join(data['degraded'])}. {bounded}"
 
 
 def _faults(data: dict[str, Any]) -> str:
@@ -78,7 +88,7 @@ def _influence(data: dict[str, Any]) -> str:
     if "worst_case" in influence:
         lying = number(100 * influence["worst_case"]["lying"])
         return f"Worst case: any answers of the {number(influence['missing'])} missing clients, and {lying} % of all clients lie."
-    if not influence["missing"]:
+    if not influence["missing"] or "degraded" in data:
         return ""
     ends, estimate = influence["had_all_answered"], data["result"]["estimate"]
     pairs, values = (ends, estimate) if isinstance(estimate, list) else ([ends], [estimate])
@@ -114,14 +124,17 @@ def _reconciled(data: dict[str, Any]) -> str:
     if accounts is None:
         return ""
     uncharged, lost, silent, members = (accounts[name] for name in ("accepted_not_charged", "charged_not_accepted", "silent", "members"))
-    of = "" if not silent else f" Accounts of {number(members - silent)} of {number(members)} members arrived."
+    answered, checked = data["clients"]["answered"], sum(each["accepted"] for each in accounts["rounds"])
+    unchecked = f"{number(answered - checked)} of {number(answered)} accepted reports were not checked"
+    if silent == members:
+        return f"Budgets were not checked: none of the {number(members)} members gave an account, and {unchecked}."
+    of = "" if not silent else f" {number(silent)} of {number(members)} members gave no account, so {unchecked}."
     if uncharged:
         rounds = ", ".join(str(each["round"]) for each in accounts["rounds"] if each["accepted_not_charged"])
         return f"NOT RECONCILED: {number(uncharged)} reports were accepted that their members did not charge or send, in round {rounds}.{of}"
     if lost:
-        return f"Budgets: {number(lost)} reports were charged and not accepted; every accepted report was charged.{of}"
-    answered = number(data["clients"]["answered"])
-    return f"Budgets match: all {answered} reports are accounted for.{of}"
+        return f"Budgets: {number(lost)} reports were charged and not accepted; all {number(checked)} accepted reports that were checked were charged.{of}"
+    return f"Budgets match: {'all ' if checked == answered else ''}{number(checked)} reports are accounted for.{of}"
 
 
 def _cost(data: dict[str, Any]) -> str:
@@ -147,7 +160,7 @@ def _shuffled(data: dict[str, Any]) -> str:
     return f"Shuffled: a report alone has {held('epsilon ' + number(loss['local']))}; the server sees {together}, if the shuffler keeps the senders secret."
 
 
-def result_table(result: dict[str, Any], width: int, worst: dict[str, Any] | None = None) -> str:
+def result_table(result: dict[str, Any], width: int, worst: dict[str, Any] | None = None, interval: str = "95 % interval") -> str:
     """Estimates with their intervals, or a hypothesis by its parts."""
     if "hypothesis" in result:
         cells = {name: number(value) if isinstance(value, float) else str(value) for name, value in result["hypothesis"].items()}
@@ -161,7 +174,7 @@ def result_table(result: dict[str, Any], width: int, worst: dict[str, Any] | Non
     if len(rows) > MOST_SHOWN:
         shown.append((f"... {len(rows) - MOST_SHOWN} more", "", "", "--json prints all", ""))
     columns = [0, 1, *([2] if "standard_error" in result else []), 3, *([] if worst is None else [4])]
-    names = ("", "estimate", "standard error", "95 % interval", "in the worst case")
+    names = ("", "estimate", "standard error", interval, "in the worst case")
     return table([names[column] for column in columns], [[row[column] for column in columns] for row in shown], width)
 
 

@@ -15,6 +15,7 @@ import click
 from local_dp.checks import real_number, whole_number
 from local_dp.errors import InputError, unknown
 from local_dp.experiments.api.declare import Printable, option, shown_default
+from local_dp.experiments.cli.main import DEGRADED
 from local_dp.experiments.text.layout import definitions, paragraph, screen_width
 from local_dp.experiments.text.screen import SCREEN
 
@@ -260,5 +261,8 @@ def protocol_options(kind: type[Any], taken: set[str]) -> list[click.Parameter]:
     return made
 
 
-def show(result: Printable, as_json: bool) -> None:
-    SCREEN.tell(json.dumps(result.to_dict()) if as_json else result.text(screen_width()))
+def show(result: Printable, as_json: bool) -> int:
+    """Prints a result; the exit code."""
+    data = result.to_dict()
+    SCREEN.tell(json.dumps(data) if as_json else result.text(screen_width()))
+    return DEGRADED if "degraded" in data else 0

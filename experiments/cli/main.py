@@ -1,7 +1,7 @@
 """The command line.
 
 Exit codes: 0 done; 1 a claim or an interval does not hold; 2 bad usage or input; 3 a round under quorum; 4 refused (budget of clients or of a table, unknown
-or unverifiable randomizer); 5 the bus.
+or unverifiable randomizer); 5 the bus; 6 a result that is degraded, as reports were lost by choice or are impossible.
 """
 
 import signal
@@ -15,6 +15,7 @@ from local_dp.experiments.text.layout import in_shell
 from local_dp.experiments.text.screen import SCREEN
 
 EXIT_CODES: dict[type[LocalDPError], int] = {InputError: 2, QuorumError: 3, RefusedError: 4, BusError: 5}
+DEGRADED = 6  # a result whose reports were lost by choice, or are impossible
 INTERRUPTED = 130
 
 

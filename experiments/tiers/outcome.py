@@ -1,12 +1,12 @@
 """The outcome of a run, and its form as plain data."""
 
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from local_dp.bounds.attacks import influence_of
+from local_dp.bounds.attacks import WorstCase
 from local_dp.experiments.tiers.faults import Faulted
 from local_dp.experiments.tiers.installation import installed_version
 from local_dp.experiments.tiers.settings import Settings
@@ -19,6 +19,7 @@ from local_dp.shuffle.central import Central
 from local_dp.tallies import Estimate
 
 if TYPE_CHECKING:  # what is on the wire takes a while to import
+    from local_dp.server.losses import Loss
     from local_dp.server.round import Reconciliation
 
 STAMP = "simulation: not private"
@@ -32,12 +33,14 @@ class BusRecord:
     """The record of a run over a broker. `rejections` counts messages by their fault, `silenced` the silences of each flooding member, and of strangers ("").
 
     `irregularities` are p-values of each round's reports, where honest ones have a known law. `attested`: every member states that it answers in private.
+    `losses` are those that chance does not explain.
     """
 
     rejections: dict[str, int] = field(default_factory=dict)
     silenced: dict[str, int] = field(default_factory=dict)
     irregularities: tuple[float | None, ...] = ()
     reconciliation: "Reconciliation | None" = None
+    losses: "tuple[Loss, ...]" = ()
     signed: bool = False
     forged: int = 0
     attested: bool = False
@@ -45,7 +48,10 @@ class BusRecord:
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """The result of a run and how it came about. `unverified`: why a randomizer loses more than it declares, where it was used all the same."""
+    """The result of a run and how it came about.
+
+    `unverified`: why a randomizer loses more than it declares, where it was used all the same. `degraded`: the signs that reports were lost by choice.
+    """
 
     result: Any
     interaction: Interaction
@@ -58,11 +64,32 @@ class Outcome:
     unverified: tuple[str, ...] = ()
     bus: BusRecord | None = None  # over a broker
     faults: Faulted | None = None  # where they were asked for
+    degraded: tuple[str, ...] = ()
 
     @property
     def rejected(self) -> int:
         """The number of messages that did not fit."""
         return 0 if self.bus is None else sum(self.bus.rejections.values())
+
+
+IMPOSSIBLE = 1e-6  # the chance that honest reports look impossible
+
+
+def judged(settings: Settings, outcome: Outcome) -> Outcome:
+    """The same outcome; or a degraded one, with the worst case in place of an estimate where the influence of a report is known."""
+    if outcome.degraded:
+        return outcome
+    accounts, losses = (None, ()) if outcome.bus is None else (outcome.bus.reconciliation, outcome.bus.losses)
+    uncharged, influence, estimate = 0 if accounts is None else accounts.accepted_not_charged, settings.influence, outcome.result
+    signs = [*map(str, losses), *([f"{uncharged} accepted reports were not charged by their members"] if uncharged else [])]
+    if influence is not None and (found := influence.chance(estimate))[1] <= IMPOSSIBLE:
+        signs.append(f"the estimate lies {found[0]:.1f} standard errors beyond any possible value, by chance with probability {found[1]:.1g} at most")
+    if not signs:
+        return outcome
+    if influence is not None:
+        missing, lying = outcome.counts.asked - outcome.counts.answered, uncharged / max(1, outcome.counts.answered)
+        estimate = influence.worst_case(estimate, missing, min(0.99, max(lying, settings.worst_case or 0.0)))
+    return replace(outcome, result=estimate, degraded=tuple(signs))
 
 
 def as_data(settings: Settings, outcome: Outcome, truth_known: bool = True) -> dict[str, Any]:
@@ -73,8 +100,10 @@ def as_data(settings: Settings, outcome: Outcome, truth_known: bool = True) -> d
     """
     protocol, counts = settings.protocol, outcome.counts
     open_truth = truth_known and not settings.randomness.private
-    error = protocol.true_error(outcome.result, settings.population) if open_truth else None
     compared = protocol.compared(outcome.result, settings.population) if open_truth else {}
+    influence, outcome = _influence(settings, outcome), judged(settings, outcome)
+    unknown = isinstance(outcome.result, WorstCase) and bool(np.isnan(outcome.result.value).all())
+    error = protocol.true_error(outcome.result, settings.population) if open_truth and not unknown else None
     bus, private = outcome.bus, settings.randomness.private
     irregularities = (bus and bus.irregularities) or [None] * len(outcome.rounds)
     data: dict[str, Any] = {
@@ -123,7 +152,7 @@ def as_data(settings: Settings, outcome: Outcome, truth_known: bool = True) -> d
         data["stamp"] = STAMP
     if outcome.central is not None and settings.behind is not None:
         data["shuffled"] = {**vars(outcome.central), "exact": outcome.central.exact, "crowd": settings.behind.crowd}
-    optional = {"influence": _influence(settings, outcome), **({} if bus is None else _record(bus)), "unverified": list(outcome.unverified)}
+    optional = {"influence": influence, **({} if bus is None else _record(bus)), "unverified": list(outcome.unverified), "degraded": list(outcome.degraded)}
     data |= {name: value for name, value in optional.items() if value}
     if outcome.faults is not None:
         data["faults"] = asdict(outcome.faults)
@@ -132,14 +161,17 @@ def as_data(settings: Settings, outcome: Outcome, truth_known: bool = True) -> d
 
 def _influence(settings: Settings, outcome: Outcome) -> dict[str, Any] | None:
     """How far missing or lying clients can have moved the estimate; None if it is no average over one report of each client."""
-    influence = influence_of(settings.algorithm)
+    influence = settings.influence
     if influence is None:
         return None
     estimate: Estimate = outcome.result
     missing = outcome.counts.asked - outcome.counts.answered
+    ends = influence.had_all_answered(estimate.value, estimate.n, missing)
+    if judged(settings, outcome).degraded:
+        ends = np.clip(ends[0], influence.least, influence.most), np.clip(ends[1], influence.least, influence.most)
     data = {
         "missing": missing,
-        "had_all_answered": plain(np.stack(influence.had_all_answered(estimate.value, estimate.n, missing), axis=-1)),
+        "had_all_answered": plain(np.stack(ends, axis=-1)),
         "of_one_per_cent": plain(influence.of_share(0.01)),
     }
     if settings.worst_case is not None:

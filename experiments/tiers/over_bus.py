@@ -171,25 +171,7 @@ async def serve_run(
             patience = PARTING * (1 + len(coordinator.members) / 600) if crowds is None else 0.0
         finally:
             await oracle.end(patience)
-        record = BusRecord(
-            rejections=dict(coordinator.rejections),
-            silenced=dict(coordinator.listening.silenced),
-            irregularities=tuple(coordinator.irregularities),
-            reconciliation=coordinator.reconciliation() if crowds is None else None,
-            signed=envelopes.signed,
-            forged=oracle.bus.forged,
-            attested=coordinator.members.attested,
-        )
-        return Outcome(
-            result=result,
-            interaction=coordinator.interaction,
-            rounds=coordinator.rounds,
-            seconds=coordinator.seconds,
-            counts=coordinator.counts,
-            max_epsilon_spent=coordinator.ledger.max_spent,
-            central=None if crowds is None else crowds.central(),
-            bus=record,
-        )
+        return outcome_of(result, oracle)
 
     playing = asyncio.create_task(play())
     tasks = {playing, *(asyncio.create_task(watch) for watch in (oracle.serve(patience=5.0), *watches))}
@@ -200,6 +182,32 @@ async def serve_run(
         return await playing
     finally:
         await _cancel(tasks)
+
+
+def outcome_of(result: Any, oracle: RemoteOracle) -> Outcome:
+    """The outcome of a run whose clients have parted."""
+    coordinator = oracle.coordinator
+    crowds = coordinator.crowds
+    record = BusRecord(
+        rejections=dict(coordinator.rejections),
+        silenced=dict(coordinator.listening.silenced),
+        irregularities=tuple(coordinator.irregularities),
+        reconciliation=coordinator.reconciliation() if crowds is None else None,
+        losses=coordinator.losses() if crowds is None else (),
+        signed=oracle.bus.envelopes.signed,
+        forged=oracle.bus.forged,
+        attested=coordinator.members.attested,
+    )
+    return Outcome(
+        result=result,
+        interaction=coordinator.interaction,
+        rounds=coordinator.rounds,
+        seconds=coordinator.seconds,
+        counts=coordinator.counts,
+        max_epsilon_spent=coordinator.ledger.max_spent,
+        central=None if crowds is None else crowds.central(),
+        bus=record,
+    )
 
 
 async def _cancel(tasks: set[asyncio.Task[Any]]) -> None:

@@ -6,7 +6,7 @@ from dataclasses import KW_ONLY, dataclass, field
 from functools import cached_property
 from typing import Any, Literal, TypeAlias, get_args
 
-from local_dp.bounds.attacks import influence_of
+from local_dp.bounds.attacks import Influence, influence_of
 from local_dp.errors import InputError
 from local_dp.experiments.tiers.faults import Faults
 from local_dp.interaction import Algorithm
@@ -119,8 +119,13 @@ class Settings:
         if self.worst_case is not None:
             if not 0 <= self.worst_case < 1:
                 raise InputError(f"worst-case is {self.worst_case}; give the share of the clients that may lie, from 0 to below 1")
-            if influence_of(self.algorithm) is None:
+            if self.influence is None:
                 raise InputError(f"{self.protocol.name} is no average over the reports of one query, so there is no worst case to show; leave out worst-case")
+
+    @cached_property
+    def influence(self) -> Influence | None:
+        """Of one report on the result."""
+        return influence_of(self.algorithm)
 
     @cached_property
     def algorithm(self) -> LocalAlgorithm:

@@ -117,12 +117,19 @@ class Scene:
         result = data["result"]
         counts = [f"{number(value)} {name.replace('_', ' ')}" for name, value in data["clients"].items() if value]
         error = "" if result["true_error"] is None else f"True error: {number(result['true_error'])}."
-        lines = [result["explanation"], error, f"Reports: {', '.join(counts)}.", f"Seconds: {number(data['wall_s'])}."]
+        degraded = data.get("degraded", [])
+        lines = [
+            f"DEGRADED: {'; '.join(degraded)}." if degraded else "",
+            result["explanation"],
+            error,
+            f"Reports: {', '.join(counts)}.",
+            f"Seconds: {number(data['wall_s'])}.",
+        ]
         if "estimate" in result:
             self._rows(estimates(result), result["truth"])
         heading = "Result" if "estimate" in result else "What was estimated"  # of the last round, on the way to another result
         self._change(phase="over", stamp=stamp_of(data), spent=data["max_epsilon_spent"], heading=heading)
-        self._change(result=[line for line in lines if line], status="The run is over.")
+        self._change(result=[line for line in lines if line], status=f"The run is over{', and its result is degraded' if degraded else ''}.")
 
     def fail(self, error: BaseException) -> None:
         self._change(phase="failed", status=f"The run has ended: {error}." if isinstance(error, LocalDPError) else "The run was interrupted.")

@@ -2,24 +2,24 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
 from local_dp.arrays import Counts, Floats, Words
-from local_dp.bounds.tails import normal_tail
+from local_dp.bounds.tails import mean_tail, normal_tail
 from local_dp.checks import check_share, check_whole
 from local_dp.errors import InputError
 from local_dp.interaction import Algorithm, Nonadaptive
 from local_dp.oracles.local.asked import LocalQuery
-from local_dp.randomizers.finite import FiniteChannel
+from local_dp.randomizers.finite import FiniteChannel, Mixed
 from local_dp.randomizers.frequencies.base import FrequencyOracle
 from local_dp.randomizers.frequencies.unary import UnaryEncoding
 from local_dp.randomizers.places import BitVector
 from local_dp.randomizers.randomizer import Randomizer
-from local_dp.tallies import Estimate, Tally
+from local_dp.tallies import Z95, Estimate, Tally
 
 
 def wrong_bits(n: int, k: int, sd: float) -> float:
@@ -75,11 +75,47 @@ ALPHA = 1e-4  # the probability with which honest reports are said to be irregul
 
 
 @dataclass(frozen=True)
+class WorstCase(Estimate):
+    """An estimate that may be wrong in any way that its clients' number allows: `low` and `high` are its interval, and a value that no data can have is NaN."""
+
+    low: Floats = field(default_factory=lambda: np.array(-np.inf))
+    high: Floats = field(default_factory=lambda: np.array(np.inf))
+
+    def interval(self, z: float = Z95) -> tuple[Floats, Floats]:
+        """The one of 95 %."""
+        return self.low, self.high
+
+
+@dataclass(frozen=True)
 class Influence:
-    """One report adds from `low` to `high` to n times the estimate, each of its shape."""
+    """One report adds from `low` to `high` to n times the estimate, each of its shape. Of any data the estimate's mean lies between `least` and `most`."""
 
     low: Floats
     high: Floats
+    least: Floats | float = -np.inf
+    most: Floats | float = np.inf
+
+    def chance(self, estimate: Estimate) -> tuple[float, float]:
+        """How many standard errors the farthest coordinate is from its nearest possible value, and the chance of such an estimate by honest reports, at most.
+
+        Reports are independent, each within [low, high], and their mean is possible: Hoeffding's bound at the nearest possible value, for all coordinates
+        and both sides together. The standard error is the largest that reports within these ends have there.
+        """
+        value, width = np.atleast_1d(estimate.value), self.high - self.low
+        nearest = np.clip(value, self.least, self.most)
+        share, at = (np.clip((each - self.low) / width, 0.0, 1.0) for each in (value, nearest))
+        tails = np.where(value > nearest, mean_tail(share, estimate.n, at), mean_tail(1 - share, estimate.n, 1 - at))
+        with np.errstate(all="ignore"):
+            away = np.nan_to_num(abs(value - nearest) / np.sqrt((self.high - nearest) * (nearest - self.low) / estimate.n), nan=0.0)
+        return float(away.max()), float(min(1.0, 2 * len(value) * np.where(value == nearest, 1.0, tails).min()))
+
+    def worst_case(self, estimate: Estimate, missing: int, lying: float) -> WorstCase:
+        """The estimate by its possible values alone: `interval` within them, or all of them where these reports allow none."""
+        low, high = (np.clip(end, self.least, self.most) for end in self.interval(estimate, missing, lying))
+        possible = (estimate.value >= self.least) & (estimate.value <= self.most)
+        none = ~possible & (low == high)
+        low, high = np.where(none, self.least, low), np.where(none, self.most, high)
+        return WorstCase(np.where(possible, estimate.value, np.nan), estimate.standard_error, estimate.n, estimate.ends, low, high)
 
     def had_all_answered(self, value: Floats, n: int, missing: int) -> tuple[Floats, Floats]:
         """Between which ends the estimate of n reports would lie had `missing` more clients answered, whatever they held and said."""
@@ -117,17 +153,42 @@ def influence_of(algorithm: Algorithm[LocalQuery, Tally, Any]) -> Influence | No
 
     try:
         empty = randomizer.empty()
-        listed = isinstance(randomizer, FiniteChannel) and empty.counts.shape == (randomizer.cells, randomizer.alphabet)
-        if listed and not isinstance(randomizer, FrequencyOracle) and empty.counts.size <= MOST:
+        ones = replace(empty, counts=np.ones_like(empty.counts), n=int(empty.counts.size))
+        if isinstance(randomizer, FiniteChannel) and not isinstance(randomizer, FrequencyOracle) and _is_listed(randomizer, empty):
             each = single_estimates(lambda counts: decoded(Tally(counts)).value, empty.counts.shape)
-            return None if each is None else Influence(each.min(axis=0), each.max(axis=0))
-        estimate = decoded(replace(empty, counts=np.ones_like(empty.counts), n=int(empty.counts.size)))  # to see of which kind it is
+            return None if each is None else Influence(each.min(axis=0), each.max(axis=0), *_possible(randomizer, each))
+        estimate = decoded(ones)  # to see of which kind it is
     except InputError:
         return None
-    if not isinstance(randomizer, FrequencyOracle) or estimate.ends is None:
+    own = randomizer.estimate(ones).ends if isinstance(randomizer, FrequencyOracle) else None
+    if estimate.ends is None or own is None:
         return None
     low, high = (np.broadcast_to(end, estimate.value.shape).astype(np.float64) for end in estimate.ends)
-    return Influence(low, high)
+    width = (high - low) / (own[1] - own[0])  # of the shares, which are from 0 to 1
+    return Influence(low, high, _rounded(low - width * own[0], width), _rounded(low + width * (1 - own[0]), width))
+
+
+def _is_listed(randomizer: FiniteChannel, empty: Tally) -> bool:
+    """Whether its tally counts each report of each coin, few of them."""
+    return empty.counts.shape == (randomizer.cells, randomizer.alphabet) and empty.counts.size <= MOST
+
+
+def _possible(randomizer: FiniteChannel, each: Floats) -> tuple[Floats | float, Floats | float]:
+    """The least and the largest mean that any data have; unknown where there are too many values."""
+    values = randomizer.corners if isinstance(randomizer, Mixed) else randomizer.domain.values()
+    if len(values) * len(each) > MOST * MOST:
+        return -np.inf, np.inf
+    added = each.reshape(randomizer.cells, randomizer.alphabet, -1)
+    sums = [randomizer.rows(values, cell).astype(np.float64) @ added[cell] for cell in range(randomizer.cells)]
+    means = np.mean(sums, axis=0) / 2.0**randomizer.word_bits
+    least, most = (end.reshape(each.shape[1:]) for end in (means.min(axis=0), means.max(axis=0)))
+    return _rounded(least, most - least), _rounded(most, most - least)
+
+
+def _rounded(end: Floats, width: Floats) -> Floats:
+    """Without the rounding errors of sums, which are far below a millionth of a millionth of the width: 0 and not -4e-16."""
+    unit = 10.0 ** (math.floor(math.log10(float(np.max(width)) or 1.0)) - 12)
+    return np.round(end / unit) / (1 / unit) + 0.0
 
 
 def single_estimates(estimate: Callable[[Counts], Floats], shape: tuple[int, ...]) -> Floats | None:

@@ -10,6 +10,7 @@ import numpy as np
 from local_dp.arrays import Counts, Floats
 from local_dp.checks import check_share, check_whole
 from local_dp.optimise import crossing
+from local_dp.tallies import divergence
 
 _NORMAL = NormalDist()
 
@@ -23,6 +24,15 @@ def normal_quantile(tail: float) -> float:
 def normal_tail(z: float) -> float:
     """Pr[N(0, 1) > z], to full relative precision far out."""
     return math.erfc(z / math.sqrt(2)) / 2
+
+
+def mean_tail(share: Floats | float, n: int, at: Floats | float) -> Floats:
+    """Pr[the mean of n independent variables within [0, 1] is `share` or more], at most, where its expectation is at most `at`: e^(-n KL(share, at)).
+
+    Source: Hoeffding 1963.
+    """
+    high = np.clip(share, 0.0, 1.0)
+    return np.where(high > at, np.exp(-n * divergence(high, np.asarray(at, dtype=np.float64))), 1.0)
 
 
 def add_normal(mass: Floats, grid: Floats, mean: float, variance: float) -> Floats:

@@ -89,6 +89,28 @@ def test_one_report_adds_no_more_than_is_said_and_as_much(epsilon: float) -> Non
     assert known > 40
 
 
+@pytest.mark.parametrize("epsilon", [0.3, 2.0])
+def test_possible_values_are_the_expectations_of_each_value(epsilon: float) -> None:
+    """For each built-in finite channel: the mean of clients with one value is within `least` and `most`, and of a scalar both are reached."""
+    known = 0
+    for randomizer in built_in(epsilon):
+        if not isinstance(randomizer, FiniteChannel) or randomizer.domain.size > 64 or randomizer.cells * randomizer.alphabet > 512:
+            continue
+        influence = influence_of(_asked(randomizer, 10))
+        if influence is None:
+            continue
+        known += 1
+        shift, cells = np.uint64(max(0, randomizer.word_bits - 44)), range(randomizer.cells)  # the channel as counts, which have 64 bits
+        counts = np.stack([randomizer.channel(cell) >> shift for cell in cells], axis=1).astype(np.int64)
+        means = np.array([randomizer.estimate(Tally(each)).value for each in counts])
+        scale = 1e-6 * np.max(influence.high - influence.low)
+        assert (means >= influence.least - scale).all(), randomizer
+        assert (means <= influence.most + scale).all(), randomizer
+        if means.ndim == 1:
+            assert abs(means.min() - influence.least) + abs(means.max() - influence.most) <= 2 * scale, randomizer
+    assert known > 10
+
+
 def test_of_randomized_response_it_is_the_closed_form() -> None:
     """(m / n) / (p - q) for m liars of n; (1 - q) / (p - q) and -q / (p - q) from one report."""
     randomizer = BinaryRR(1.0)

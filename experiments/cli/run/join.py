@@ -22,6 +22,7 @@ from local_dp.experiments.api.asking import play
 from local_dp.experiments.api.declare import argument, option
 from local_dp.experiments.api.show import summary
 from local_dp.experiments.cli.fields import json_option, show
+from local_dp.experiments.cli.main import DEGRADED
 from local_dp.experiments.cli.operate.keys import member_keys, server_keys
 from local_dp.experiments.cli.run.run import OF_RUNS, Role, run_progress
 from local_dp.experiments.text.layout import number, screen_width, table
@@ -54,7 +55,7 @@ _ASKING = ("epsilon", "clients", "resample", "seed", "private", "deadline", "quo
 class Server(Role):
     """Coordinates a run whose clients join from elsewhere.
 
-    With the clients' table, it prints the true error of a simulation.
+    With the clients' table, it prints the true error of a simulation. The exit code is 6 if the result is degraded.
     """
 
     hidden: ClassVar[frozenset[str]] = OF_RUNS - {*_ASKING}
@@ -67,7 +68,7 @@ class Server(Role):
     key: Path | None = option(None, KEY_FILE, metavar="FILE")
     roster: Path | None = option(None, ROSTER, metavar="FILE")
 
-    def __call__(self, kind: type[LocalProtocol[Any]], given: Mapping[str, str], interrupted: Journal | None = None) -> None:
+    def __call__(self, kind: type[LocalProtocol[Any]], given: Mapping[str, str], interrupted: Journal | None = None) -> int:
         """Begins a run, or continues an interrupted one."""
         check_name(self.run)
         chance = self.randomness() if interrupted is None else Randomness(**interrupted.began["randomness"])
@@ -88,7 +89,7 @@ class Server(Role):
                 journal.end(result.to_dict())
             finally:
                 journal.leave()
-        show(result, self.as_json)
+        return show(result, self.as_json)
 
     def _began(self, kind: type[LocalProtocol[Any]], given: Mapping[str, str], chance: Randomness) -> dict[str, Any]:
         """The data for `resume`. The broker's address is stored without user and password."""
@@ -232,13 +233,13 @@ class Runs:
 
 @dataclass(frozen=True)
 class Show:
-    """Prints the result of a run, or its progress."""
+    """Prints the result of a run, or its progress. The exit code is 6 if the result is degraded."""
 
     run: str = argument("The run.", metavar="RUN")
     journal: Path | None = option(None, FOLDER, metavar="DIR")
     as_json: bool = json_option("the outcome")
 
-    def __call__(self) -> None:
+    def __call__(self) -> int:
         with closing(Journal.open(self.journal or runs_folder(), self.run)) as journal:
             result, began, progress = journal.result, journal.began, _progress(journal)
         if result is not None:
@@ -247,6 +248,7 @@ class Show:
             raise InputError(f"run {self.run!r} has no outcome yet: {progress}")
         else:
             SCREEN.tell(f"run {self.run}, {began['protocol']}, begun {began['at']}: {progress}")
+        return DEGRADED if result is not None and "degraded" in result else 0
 
 
 @dataclass(frozen=True)
@@ -262,14 +264,14 @@ class Resume:
     broker: str = option("", "The broker, if its address has changed or has a user and a password, which are not stored", metavar="URL")
     as_json: bool = json_option("the outcome")
 
-    def __call__(self) -> None:
+    def __call__(self) -> int:
         with closing(Journal.open(self.journal or runs_folder(), self.run)) as journal:
             if journal.result is not None:
                 raise InputError(f"run {self.run!r} is over; `local-dp show {self.run}` prints its outcome")
             options = {**journal.began["options"], "as_json": self.as_json, "journal": self.journal}
             if self.broker:
                 options["broker"] = self.broker
-            Server(**_typed(options))(find_protocol(journal.began["protocol"]), journal.began["given"], journal)
+            return Server(**_typed(options))(find_protocol(journal.began["protocol"]), journal.began["given"], journal)
 
 
 def _typed(options: dict[str, Any]) -> dict[str, Any]:

@@ -60,10 +60,11 @@ def _command(words: str, kind: type[LocalProtocol[Any]], role: type[Any]) -> Com
     own = protocol_options(kind, {name for each in shared for name in each.opts})
     names = [each.name for each in own if each.name]
 
-    def play(**typed: Any) -> None:
+    def play(**typed: Any) -> int | None:
         texts = {name: typed.pop(name) for name in names}
         given = {name: str(text).lower() if isinstance(text, bool) else text for name, text in texts.items() if text is not None}
-        instance_of(role, typed)(kind, given)
+        code: int | None = instance_of(role, typed)(kind, given)
+        return code
 
     command = Command(kind.name, params=[*own, *shared], callback=play, help=f"{getdoc(kind)}\n\nModel: {kind.model()}. Source: {kind.source}.")
     command.everyday = EVERYDAY
@@ -84,8 +85,8 @@ class ProtocolCommand(ABC):
     settings_: tuple[str, ...] = set_option("protocol")
 
     @abstractmethod
-    def __call__(self, kind: type[LocalProtocol[Any]], given: Mapping[str, str]) -> None:
-        """Runs the command."""
+    def __call__(self, kind: type[LocalProtocol[Any]], given: Mapping[str, str]) -> int | None:
+        """Runs the command; the exit code if it is not 0."""
 
     def built(self, kind: type[LocalProtocol[Any]], given: Mapping[str, str]) -> tuple[LocalProtocol[Any], Records | None]:
         """The protocol with its parameters, and the table if there is one. Raises InputError unless the question about the table is given."""
@@ -194,14 +195,14 @@ def _missing(attendance: Attendance) -> str:
 class Run(Role):
     """Runs a protocol: clients, server and message bus, from one command.
 
-    Each protocol has a command of its own, with its parameters: `local-dp run survey --help`.
+    Each protocol has a command of its own, with its parameters: `local-dp run survey --help`. The exit code is 6 if the result is degraded.
     """
 
     example: ClassVar[str] = "survey --clients 1000 --seed 1"
     as_json: bool = json_option("the outcome (`local-dp schema` describes it)")
     plot: Path | None = option(None, "Draw the estimates with their intervals, as .png, .svg or .pdf", metavar="FILE")
 
-    def __call__(self, kind: type[LocalProtocol[Any]], given: Mapping[str, str]) -> None:
+    def __call__(self, kind: type[LocalProtocol[Any]], given: Mapping[str, str]) -> int:
         protocol, table = self.built(kind, given)
         if self.plot is not None:
             if kind.explain is not LocalProtocol.explain:
@@ -210,7 +211,8 @@ class Run(Role):
         SCREEN.working(f"starting the clients in tier {self.chosen_tier}")
         with run_progress() as progress:
             result = ask(protocol, table, self.with_progress(progress))
-        show(result, self.as_json)
+        code = show(result, self.as_json)
         if self.plot is not None:
             SCREEN.working(f"drawing {self.plot.name}")
             result.plot(self.plot)
+        return code
