@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgpack
 
-from local_dp.errors import InputError, RefusedError
+from local_dp.errors import InputError, RefusedError, reading
 from local_dp.ledger import Charge, Ledger
 from local_dp.loss import NANO, nano_epsilon
 from local_dp.oracles.local.asked import Spoken
@@ -19,6 +19,7 @@ from local_dp.wire import Line, Reply, checksum, decode, encode
 
 KIND = 0x1D9C  # SQLite's application id: the file is a client's store
 _MADE = ".made"  # the name of the mark, after that of the file
+_DAMAGED = "what its clients have spent cannot be known, so they answer nothing more"
 _SECRET_BYTES = 32
 
 
@@ -103,14 +104,16 @@ class SqliteStore(Store):
     def __init__(self, path: Path, limit: float, lifetime: float | None = None) -> None:
         super().__init__(limit, lifetime)
         self._log = _opened(path, self.ledger.lifetime)
-        first = self._log.entries(0)[0]
-        life, self.secret = int.from_bytes(first.data[:-_SECRET_BYTES]), first.data[-_SECRET_BYTES:]
+        with reading(path, _DAMAGED):
+            first = self._log.entries(0)[0]
+            life, self.secret = int.from_bytes(first.data[:-_SECRET_BYTES]), first.data[-_SECRET_BYTES:]
         if lifetime is not None and nano_epsilon(lifetime) != life:
             self._log.close()
             raise InputError(f"the store {str(path)!r} was made for epsilon {life / NANO:g} for life, which stays so; leave out --lifetime")
         self.ledger.lifetime = life
-        for commit in self.commits():
-            self._enter(commit)
+        with reading(path, _DAMAGED):
+            for commit in self.commits():
+                self._enter(commit)
 
     def commits(self) -> list[Commit]:
         return [_commit(entry) for entry in self._log.entries() if entry.round]

@@ -14,6 +14,7 @@ from local_dp.errors import LocalDPError
 from local_dp.experiments.text.layout import marked, number, typeset
 from local_dp.experiments.tiers.outcome import STAMP, Shown, estimates, stamp_of
 from local_dp.experiments.tiers.settings import Settings
+from local_dp.foreign import shown
 from local_dp.interaction import Nonadaptive
 from local_dp.masked.population import NULL_SHARE
 from local_dp.masked.protocols import MaskedParityProtocol
@@ -219,7 +220,7 @@ def _row(label: str, value: float | None, error: float | None, interval: tuple[f
     low, high = interval
     ends = ("open" if end is None else number(end, error) for end in interval)
     text = typeset(f"{number(value, error)} ({' to '.join(ends)})")
-    return {"label": label, "value": _finite(value), "low": _finite(low), "high": _finite(high), "text": text, "truth": _finite(truth)}
+    return {"label": shown(label), "value": _finite(value), "low": _finite(low), "high": _finite(high), "text": text, "truth": _finite(truth)}
 
 
 def _bar_row(label: str, value: float, error: float) -> State:
