@@ -97,9 +97,10 @@ def read_records(path: Path, schema: Mapping[str, str] | None = None, *, total: 
         frame = polars.read_csv(path, infer_schema_length=whole) if suffix == ".csv" else polars.read_parquet(path)
     if not frame.height or not frame.width:
         raise InputError(f"the table {path.name!r} has {frame.height} rows and {frame.width} columns; at least one of each is needed")
-    if schema is not None:
-        return Records({name: _declared(frame, name, kind, total) for name, kind in schema.items()})
-    return Records({name: _column(frame.get_column(name)) for name in frame.columns})
+    with reading(path, "give a table of numbers and texts"):
+        if schema is not None:
+            return Records({name: _declared(frame, name, kind, total) for name, kind in schema.items()})
+        return Records({name: _column(frame.get_column(name)) for name in frame.columns})
 
 
 def _refuse_twins(header: "polars.DataFrame", path: Path) -> None:
@@ -130,7 +131,7 @@ def _declared(frame: "polars.DataFrame", name: str, kind: str, total: bool) -> C
 
     if name not in frame.columns:
         raise InputError(f"the schema has a column {name!r} that the table lacks; there are {listed(frame.columns)}")
-    series = frame.get_column(name)
+    series = _flat(frame.get_column(name))
     if kind == "text":
         return _column(series.cast(polars.String))
     numbers = series.cast(polars.String).str.strip_chars().cast(polars.Float64 if kind == "number" else polars.Int64, strict=False)
@@ -141,12 +142,20 @@ def _declared(frame: "polars.DataFrame", name: str, kind: str, total: bool) -> C
     return numbers.fill_null(math.nan).to_numpy() if kind == "number" else numbers.to_numpy()
 
 
+def _flat(series: "polars.Series") -> "polars.Series":
+    """The column. Raises InputError for lists, bytes and other cells that are neither numbers nor texts, whatever the rows hold."""
+    import polars
+
+    if series.dtype.is_nested() or series.dtype in (polars.Binary, polars.Object, polars.Duration):
+        raise InputError(f"column {series.name!r:.80} has cells of type {str(series.dtype)!r:.80}, not numbers or texts; write the table without it")
+    return series
+
+
 def _column(series: "polars.Series") -> Column:
     """Numbers stay numbers (a missing one becomes NaN), truth values become 0 and 1, all else becomes text (missing: empty)."""
     import polars
 
-    if series.dtype.is_nested() or series.dtype in (polars.Binary, polars.Object):
-        raise InputError(f"column {series.name!r:.80} has cells of type {str(series.dtype)!r:.80}, not numbers or texts; write the table without it")
+    series = _flat(series)
     if series.dtype == polars.Boolean:
         series = series.cast(polars.UInt8)
     if str(series.dtype) in ("Int128", "UInt128"):

@@ -6,7 +6,6 @@ No name in a folder leads out of it. Of a drawing remain the elements and attrib
 import json
 import re
 from collections.abc import Iterator
-from html import escape
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias
 from xml.etree import ElementTree
@@ -15,6 +14,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
 from local_dp.errors import InputError, reading
+from local_dp.foreign import shown
 
 RESULTS = "results.json"
 _AGAIN = "run the experiment again"
@@ -161,7 +161,7 @@ def _attribute(name: str, value: str, prefix: str) -> str:
         value = prefix + value
     elif name in (_LINK, "clip-path"):
         value = value.replace("#", f"#{prefix}")
-    return f'{"xlink:href" if name == _LINK else name}="{escape(value)}"'
+    return f'{"xlink:href" if name == _LINK else name}="{shown(value, "page")}"'
 
 
 def _is_style(text: str) -> bool:
