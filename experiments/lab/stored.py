@@ -18,12 +18,12 @@ from local_dp.foreign import shown
 
 RESULTS = "results.json"
 _AGAIN = "run the experiment again"
-_Name: TypeAlias = Annotated[str, Field(pattern=r"^[a-z0-9-]+$")]
+_Name: TypeAlias = Annotated[str, Field(pattern=r"^[a-z0-9]+([.-][a-z0-9]+)*$")]
 _Csv: TypeAlias = Annotated[str, Field(pattern=r"^[a-z0-9-]+\.csv$")]
 _Svg: TypeAlias = Annotated[str, Field(pattern=r"^[a-z0-9-]+\.svg$")]
 _Picture: TypeAlias = Annotated[str, Field(pattern=r"^[a-z0-9-]+\.(png|pdf)$")]
 _Json: TypeAlias = Annotated[str, Field(pattern=r"^[a-z0-9-]+\.json$")]
-_Command: TypeAlias = Annotated[str, Field(pattern=r"^local-dp experiment [a-z0-9-]+ --(quick|full) --seed [0-9]+$")]
+_Command: TypeAlias = Annotated[str, Field(pattern=r"^local-dp experiment [a-z0-9.-]+ --(quick|full) --seed [0-9]+$")]
 
 
 class StoredTable(TypedDict):

@@ -18,6 +18,7 @@ from local_dp.bus.mqtt import MqttBus
 from local_dp.errors import InputError, LocalDPError, RefusedError, reading, unknown
 from local_dp.experiments.lab.claim import Check, Curve, Figure, Finding, Table
 from local_dp.experiments.lab.report import build_pages
+from local_dp.experiments.text.screen import Screen
 from local_dp.foreign import LONGEST, Place, shown
 from tests.support.figures import figure
 from tests.support.inputs.malformed import KINDS, RED, TITLE, TURNED, WORDS, damaged, write_all, write_toy
@@ -169,6 +170,18 @@ def test_labels_and_names_are_text_on_a_screen(folder: Path) -> None:
     for drawn in ("out.svg", "run.svg"):
         assert not raw((folder / drawn).read_text())
         assert "<script" not in (folder / drawn).read_text()
+
+
+def test_the_screen_is_the_last_net(capsys: pytest.CaptureFixture[str]) -> None:
+    """Results, notes, errors and the line of work, whoever wrote them: no control character; lines stay lines, but of an error one."""
+    screen, text = Screen(), f"a{TITLE}b\r{RED}\n{TURNED}"
+    screen.tell(text)
+    screen.note(text)
+    screen.complain(text)
+    screen.working(text)
+    done = capsys.readouterr()
+    assert not raw(done.out + done.err + screen._line())
+    assert (done.out.count("\n"), done.err.count("\n")) == (2, 3)
 
 
 class _Tags(HTMLParser):

@@ -268,10 +268,10 @@ class Resume:
         with closing(Journal.open(self.journal or runs_folder(), self.run)) as journal:
             if journal.result is not None:
                 raise InputError(f"run {self.run!r} is over; `local-dp show {self.run}` prints its outcome")
-            options = {**journal.began.get("options", {}), "as_json": self.as_json, "journal": self.journal}
-            if self.broker:
-                options["broker"] = self.broker
             with reading(f"{self.run}{SUFFIX}", "run it again under a new name"):
+                options = {**journal.began["options"], "as_json": self.as_json, "journal": self.journal}
+                if self.broker:
+                    options["broker"] = self.broker
                 server, protocol, given = Server(**_typed(options)), journal.began["protocol"], journal.began["given"]
             server(find_protocol(protocol), given, journal)
 
