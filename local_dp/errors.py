@@ -62,7 +62,7 @@ def reading(path: Path | str, advice: str) -> Iterator[None]:
         if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
             raise
         cause = getattr(error, "strerror", None) or (str(error).splitlines() or [type(error).__name__])[0]
-        raise InputError(f"cannot read {str(path)!r:.80}: {brief(cause, 300)}; {advice}") from None
+        raise InputError(f"cannot read {brief(str(path), 300)!r}: {brief(cause, 300)}; {advice}") from None
 
 
 def unknown(what: str, name: str, known: Iterable[str], listing: str = "") -> str:

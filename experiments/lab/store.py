@@ -188,11 +188,7 @@ def write_results(folder: Path, experiment: Experiment[Any, Any], finding: Findi
     for table, stem in zip(finding.tables, table_stems, strict=True):
         write_text(folder / f"{stem}.csv", as_csv(table.columns, plain(table.rows)))
     for figure, stem in zip(finding.figures, figure_stems, strict=True):
-        files = [folder / f"{stem}.{ending}" for ending in _DRAWN]
-        with writing(folder):
-            for file in files:
-                file.unlink(missing_ok=True)  # as above
-        save(figure, *files)
+        save(figure, *(folder / f"{stem}.{ending}" for ending in _DRAWN))
     for name, certificate in finding.certificates.items():
         write_text(folder / f"{file_name(name)}.json", json.dumps(plain(certificate)) + "\n")
     results = {

@@ -123,7 +123,7 @@ class Scene:
             self._rows(estimates(result), result["truth"])
         heading = "Result" if "estimate" in result else "What was estimated"  # of the last round, on the way to another result
         self._change(phase="over", stamp=stamp_of(data), spent=data["max_epsilon_spent"], heading=heading)
-        self._change(result=[line for line in lines if line], status="The run is over.")
+        self._change(result=[shown(line) for line in lines if line], status="The run is over.")
 
     def fail(self, error: BaseException) -> None:
         self._change(phase="failed", status=f"The run has ended: {error}." if isinstance(error, LocalDPError) else "The run was interrupted.")
