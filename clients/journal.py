@@ -12,7 +12,7 @@ import msgpack
 
 from local_dp.arrays import Counts
 from local_dp.clients.places import Owners, people_of
-from local_dp.errors import InputError, RefusedError
+from local_dp.errors import InputError, RefusedError, reading
 from local_dp.ledger import Charge, Ledger
 from local_dp.loss import NANO, nano_epsilon
 from local_dp.oracles.local.asked import Spoken
@@ -23,6 +23,7 @@ from local_dp.wire import Line, Reply, checksum, decode, encode
 
 KIND = 0x1D9C  # SQLite's application id: the file is a client's store
 _MADE = ".made"  # the name of the mark, after that of the file
+_DAMAGED = "what its clients have spent cannot be known, so they answer nothing more"
 _SECRET_BYTES = 32
 
 
@@ -119,19 +120,21 @@ class SqliteStore(Store):
     def __init__(self, path: Path, limit: float, lifetime: float | None = None) -> None:
         super().__init__(limit, lifetime)
         self._log = _opened(path, self.ledger.lifetime)
-        first = self._log.entries(0)[0]
-        life, self.secret = int.from_bytes(first.data[:-_SECRET_BYTES]), first.data[-_SECRET_BYTES:]
+        with reading(path, _DAMAGED):
+            first = self._log.entries(0)[0]
+            life, self.secret = int.from_bytes(first.data[:-_SECRET_BYTES]), first.data[-_SECRET_BYTES:]
         if lifetime is not None and nano_epsilon(lifetime) != life:
             self._log.close()
             raise InputError(f"the store {str(path)!r} was made for epsilon {life / NANO:g} for life, which stays so; leave out --lifetime")
         self.ledger.lifetime = life
         try:
-            self._owners = Owners(self._log, self.secret)
+            with reading(path, _DAMAGED):
+                self._owners = Owners(self._log, self.secret)
+                for commit in self.commits():
+                    self._enter(commit)
         except InputError:
             self._log.close()
             raise
-        for commit in self.commits():
-            self._enter(commit)
 
     def places(self, records: Records, person: str = "", moves: bool = True) -> Counts | None:
         return self._owners.places(records, person, moves)

@@ -1,10 +1,19 @@
 """The errors that this project raises on purpose: each is one line that says what is wrong, with which value, and what to do."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from local_dp.foreign import LISTED, brief, listed, shown
+
+_COMPARED = 80  # characters of a name that is compared with others
 
 
 class LocalDPError(Exception):
-    """Any error raised on purpose; every other exception is a bug."""
+    """Any error raised on purpose; every other exception is a bug. Its message is one line, however long and whatever the foreign text in it."""
+
+    def __init__(self, message: object = "") -> None:
+        super().__init__(brief(shown(str(message))))
 
 
 class InputError(LocalDPError):
@@ -39,9 +48,21 @@ class ForgedError(WireError):
     """A message without the signature of an allowed sender."""
 
 
-def printable(text: str) -> str:
-    """Somebody else's text for a terminal: control characters are escaped."""
-    return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
+@contextmanager
+def reading(path: Path | str, advice: str) -> Iterator[None]:
+    """Raises InputError if what is done inside cannot read the file, in any way; it ends with the advice.
+
+    A reader meets every kind of damage, and no list of exceptions is complete: a parser may even panic, which is no Exception.
+    """
+    try:
+        yield
+    except (LocalDPError, MemoryError):
+        raise
+    except BaseException as error:
+        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
+            raise
+        cause = getattr(error, "strerror", None) or (str(error).splitlines() or [type(error).__name__])[0]
+        raise InputError(f"cannot read {brief(str(path), 300)!r}: {brief(cause, 300)}; {advice}") from None
 
 
 def unknown(what: str, name: str, known: Iterable[str], listing: str = "") -> str:
@@ -49,6 +70,7 @@ def unknown(what: str, name: str, known: Iterable[str], listing: str = "") -> st
     from difflib import get_close_matches  # here: it is needed when something is wrong, and takes time to import
 
     names = list(known)
-    near = get_close_matches(name, names, n=1)
-    shown = names if len(names) <= 40 else [*names[:10], f"and {len(names) - 10} more" + f" (`{listing}`)" * bool(listing)]
-    return f"{what} {name!r}; {f'did you mean {near[0]!r}? ' if near else ''}there {'is' if len(names) == 1 else 'are'} {', '.join(shown)}"
+    compared = [each for each in names[: 25 * LISTED] if len(each) <= _COMPARED]  # comparing takes the product of two lengths
+    near = get_close_matches(name[:_COMPARED], compared, n=1)
+    hint = f"did you mean {near[0]!r}? " if near else ""
+    return f"{what} {brief(name, _COMPARED)!r}; {hint}there {'is' if len(names) == 1 else 'are'} {listed(names, listing)}"

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from local_dp.errors import InputError, QuorumError, RefusedError, printable
+from local_dp.errors import InputError, QuorumError, RefusedError
 
 if TYPE_CHECKING:  # runs in memory do not import the wire
     from local_dp.server.round import Part, Round
@@ -42,7 +42,7 @@ class Terms:
         size, others = len(parts[ask].query.cohort), f"; {len(short)} of {len(parts)} cohorts fell short" if len(parts) > 1 else ""
         if refused is not None:
             code, text = next(iter(parts[ask].refusals.items()))
-            raise RefusedError(code, f"{_refused(parts[ask])} of {size} clients refused round {round.number}{_which(ask, round)}{others}: {printable(text)}")
+            raise RefusedError(code, f"{_refused(parts[ask])} of {size} clients refused round {round.number}{_which(ask, round)}{others}: {text}")
         raise QuorumError(
             f"round {round.number} closed with {_answered(parts[ask])} of {size} replies{_which(ask, round)}, "
             f"below the quorum of {self.quorum:g}{others}; give it a longer --deadline or a lower --quorum"

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from local_dp.bus.interface import Connected, Delivery, SealedBus, ServerBus
-from local_dp.errors import InputError, WireError
+from local_dp.errors import InputError, WireError, reading
 from local_dp.oracles.local.asked import LocalQuery
 from local_dp.sealing import UNSIGNED, Envelopes
 from local_dp.server.coordinator import Coordinator
@@ -31,7 +31,8 @@ class Journal:
     def __init__(self, log: Log, run: str) -> None:
         self._log = log
         self.run = run
-        self.began: dict[str, Any] = json.loads(self._log.entries(0)[0].data)
+        with reading(log.path, "begin a run of a new name"):
+            self.began: dict[str, Any] = dict(json.loads(self._log.entries(0)[0].data))
 
     @classmethod
     def begin(cls, folder: Path, run: str, how: Mapping[str, Any]) -> Self:

@@ -11,7 +11,7 @@ import numpy as np
 
 from local_dp.arrays import Floats
 from local_dp.bounds.best import Reports
-from local_dp.errors import InputError, unknown
+from local_dp.errors import InputError, reading, unknown
 from local_dp.experiments.api.tables import sample_rows
 from local_dp.experiments.lab.claim import Curve, Data, Figure
 from local_dp.experiments.lab.figures import save
@@ -147,15 +147,19 @@ class Comparison:
                 progress(f"{point['randomizer']}, epsilon {point['epsilon']:g}, {point['clients']:,} clients", done, len(points))
                 store.add(point, self.grid.seed, self.measure(point))
         store.sort()
-        rows = [self._row(point, store.get(point, self.grid.seed) or {}) for point in points]
+        with reading(store.path, "remove it to measure again"):
+            rows = [self._row(point, store.get(point, self.grid.seed) or {}) for point in points]
+            figure = self._figure(rows)
         data = {"protocol": self.protocol.name, "tier": self.grid.tier, "runs": self.grid.runs, "seed": self.grid.seed, "rows": rows}
         write_text(folder / "comparison.csv", as_csv(rows[0], (row.values() for row in rows)))
-        save(self._figure(rows), folder / "comparison.png", folder / "comparison.svg")
+        save(figure, folder / "comparison.png", folder / "comparison.svg")
         read: dict[str, Any] = plain(data)
         return read
 
     def _row(self, point: Data, measured: Data) -> dict[str, Any]:
         way = next(each for each in self._ways[point["epsilon"]] if each.name == point["randomizer"])
+        if any(type(value) not in (int, float) for value in measured.values()):
+            raise InputError(f"a measurement of {point['randomizer']} holds something else than numbers; compare in another folder")
         about = {key: point[key] for key in ("randomizer", "epsilon", "clients")}
         return {**about, **measured, "planned": way.accuracy(point["clients"])}
 

@@ -13,7 +13,7 @@ from local_dp.bounds import best
 from local_dp.checks import check_whole
 from local_dp.clients.journal import KIND, SqliteStore
 from local_dp.domains import Parameter
-from local_dp.errors import InputError
+from local_dp.errors import InputError, reading
 from local_dp.experiments.api.asking import protocol_of
 from local_dp.experiments.api.audit import built
 from local_dp.experiments.api.declare import WIDTH, Printable
@@ -231,7 +231,8 @@ def budget(file: str | Path, *, epsilon: float | None = None, delta: float | Non
         kept = KeptBudget.create(Path(file), Pure(nano_epsilon(epsilon)) if delta is None else approximate(epsilon, delta))
     elif delta is not None:
         raise InputError(f"a new budget needs an epsilon beside delta {delta:g}; leave out delta to see a budget")
-    standing = kept.standing()
+    with reading(file, "its budget cannot be known, so release nothing more of its table"):
+        standing = kept.standing()
     charges = [{"at": each.at, "what": each.what, "neighbours": each.neighbours, **_plain(each.loss)} for each in standing.charges]
     return Spending({"file": str(file), "budget": _plain(standing.budget), "left": _plain(standing.left), "charges": charges})
 

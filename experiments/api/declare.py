@@ -3,10 +3,10 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import MISSING, dataclass, field, fields
-from html import escape
 from typing import Any
 
 from local_dp.errors import InputError
+from local_dp.foreign import shown
 
 
 def option(
@@ -83,4 +83,4 @@ class Printable(ABC):
         return self.data
 
     def _repr_html_(self) -> str:
-        return f'<pre style="white-space: pre-wrap; line-height: 1.35">{escape(repr(self))}</pre>'
+        return f'<pre style="white-space: pre-wrap; line-height: 1.35">{shown(repr(self), "page")}</pre>'

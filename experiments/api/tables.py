@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from local_dp.arrays import Column
-from local_dp.errors import InputError
+from local_dp.errors import InputError, reading
+from local_dp.foreign import listed
 from local_dp.noise import stream_key
 from local_dp.populations.finite import Rows
 from local_dp.records import Records
@@ -89,18 +90,17 @@ def read_records(path: Path, schema: Mapping[str, str] | None = None, *, total: 
     suffix = path.suffix.lower()
     if suffix not in (".csv", ".parquet"):
         raise InputError(f"{path.name!r} ends in {path.suffix!r}; a table is a .csv or .parquet file")
-    try:
+    with reading(path, "give a CSV or Parquet file"):
         whole = None if schema is None else 0  # rows that types are inferred from: all, or none
         if suffix == ".csv":
             _refuse_twins(polars.read_csv(path, has_header=False, n_rows=1, infer_schema_length=0, truncate_ragged_lines=True), path)
         frame = polars.read_csv(path, infer_schema_length=whole) if suffix == ".csv" else polars.read_parquet(path)
-    except (polars.exceptions.PolarsError, OSError, UnicodeDecodeError) as error:
-        raise InputError(f"cannot read {path.name!r}: {str(error).splitlines()[0]}") from None
     if not frame.height or not frame.width:
         raise InputError(f"the table {path.name!r} has {frame.height} rows and {frame.width} columns; at least one of each is needed")
-    if schema is not None:
-        return Records({name: _declared(frame, name, kind, total) for name, kind in schema.items()})
-    return Records({name: _column(frame.get_column(name)) for name in frame.columns})
+    with reading(path, "give a table of numbers and texts"):
+        if schema is not None:
+            return Records({name: _declared(frame, name, kind, total) for name, kind in schema.items()})
+        return Records({name: _column(frame.get_column(name)) for name in frame.columns})
 
 
 def _refuse_twins(header: "polars.DataFrame", path: Path) -> None:
@@ -118,10 +118,8 @@ def read_schema(path: Path) -> dict[str, str]:
     """The declared columns of a table: a JSON object that maps each name to number, whole or text. Raises InputError."""
     if not path.is_file():
         raise InputError(f"there is no file {str(path)!r}; give a JSON schema such as " + '{"age": "number", "city": "text"}')
-    try:
+    with reading(path, "give a JSON schema"):
         schema = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise InputError(f"cannot read {path.name!r}: {error}") from None
     if not isinstance(schema, dict) or not schema or not all(kind in KINDS for kind in schema.values()):
         raise InputError(f"{path.name!r} is no schema: map each column to one of {', '.join(KINDS)}, as in " + '{"age": "number", "city": "text"}')
     return schema
@@ -132,8 +130,8 @@ def _declared(frame: "polars.DataFrame", name: str, kind: str, total: bool) -> C
     import polars
 
     if name not in frame.columns:
-        raise InputError(f"the schema has a column {name!r} that the table lacks; there are {', '.join(frame.columns)}")
-    series = frame.get_column(name)
+        raise InputError(f"the schema has a column {name!r} that the table lacks; there are {listed(frame.columns)}")
+    series = _flat(frame.get_column(name))
     if kind == "text":
         return _column(series.cast(polars.String))
     numbers = series.cast(polars.String).str.strip_chars().cast(polars.Float64 if kind == "number" else polars.Int64, strict=False)
@@ -144,10 +142,20 @@ def _declared(frame: "polars.DataFrame", name: str, kind: str, total: bool) -> C
     return numbers.fill_null(math.nan).to_numpy() if kind == "number" else numbers.to_numpy()
 
 
+def _flat(series: "polars.Series") -> "polars.Series":
+    """The column. Raises InputError for lists, bytes and other cells that are neither numbers nor texts, whatever the rows hold."""
+    import polars
+
+    if series.dtype.is_nested() or series.dtype in (polars.Binary, polars.Object, polars.Duration):
+        raise InputError(f"column {series.name!r:.80} has cells of type {str(series.dtype)!r:.80}, not numbers or texts; write the table without it")
+    return series
+
+
 def _column(series: "polars.Series") -> Column:
     """Numbers stay numbers (a missing one becomes NaN), truth values become 0 and 1, all else becomes text (missing: empty)."""
     import polars
 
+    series = _flat(series)
     if series.dtype == polars.Boolean:
         series = series.cast(polars.UInt8)
     if str(series.dtype) in ("Int128", "UInt128"):

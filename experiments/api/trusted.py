@@ -1,6 +1,5 @@
 """A question to a trusted curator about a table: one release, charged to an account before anything is drawn."""
 
-import csv
 import math
 import time
 from abc import ABC, abstractmethod
@@ -14,6 +13,7 @@ from local_dp.curator.mechanism import Mechanism
 from local_dp.draws import Draws
 from local_dp.errors import InputError
 from local_dp.experiments.api.declare import WIDTH, Printable, option
+from local_dp.experiments.lab.store import as_csv
 from local_dp.experiments.text.layout import held, number, paragraph, python_errors, table
 from local_dp.experiments.tiers.installation import installed_version
 from local_dp.experiments.tiers.settings import Randomness
@@ -166,8 +166,7 @@ class Release(Printable):
     def write(self, path: str | Path) -> None:
         """Writes all rows into `path` as CSV, with a header. Raises InputError for a file that cannot be written."""
         try:
-            with Path(path).open("w", encoding="utf-8", newline="") as file:
-                csv.writer(file).writerows([self.data["result"]["columns"], *self.rows])
+            Path(path).write_text(as_csv(self.data["result"]["columns"], self.rows, "\r\n"), encoding="utf-8", newline="")
         except OSError as error:
             raise InputError(f"cannot write {str(path)!r}: {error.strerror}") from None
 

@@ -76,6 +76,7 @@ def _write(canvas: "Canvas", path: Path) -> None:
     suffix = path.suffix.lower()
     undated = {".svg": {"Date": None, "Creator": None}, ".pdf": {"CreationDate": None}}.get(suffix, {})
     try:
+        path.unlink(missing_ok=True)  # it may be a link, and would be followed
         canvas.savefig(path, dpi=160, metadata=undated)
     except (OSError, ValueError) as error:
         raise InputError(f"cannot write the figure {path}: {error}") from None

@@ -6,21 +6,21 @@ The pages fetch nothing and are whole without scripts. Their one script only let
 import base64
 import hashlib
 import itertools
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from html import escape
 from importlib.resources import files
 from pathlib import Path
 from string import Template
-from typing import Any
+from typing import Any, Literal
 
 from local_dp.errors import InputError
 from local_dp.experiments.lab.catalogue import NAMES
 from local_dp.experiments.lab.chapters import CHAPTERS, Chapter
 from local_dp.experiments.lab.figures import COLOURS, INK, MUTED, PAPER, RULE
-from local_dp.experiments.lab.store import Results, read_results, write_text
+from local_dp.experiments.lab.store import write_text
+from local_dp.experiments.lab.stored import RESULTS, Results, StoredCheck, StoredFigure, StoredTable, drawing, read_results
 from local_dp.experiments.text.layout import marked, typeset
+from local_dp.foreign import shown
 
 NOT_RUN = "not run"
 SIGNS = {"shown": "✓ shown", "not shown": "✗ not shown", NOT_RUN: "– not run"}
@@ -32,6 +32,11 @@ class Numbers:
 
     figures: Iterator[int] = field(default_factory=lambda: itertools.count(1))
     tables: Iterator[int] = field(default_factory=lambda: itertools.count(1))
+
+
+def escape(text: str) -> str:
+    """Text as markup."""
+    return shown(text, "page")
 
 
 def prose(text: str) -> str:
@@ -67,13 +72,12 @@ def _marked_up(value: Any, place: int, column: tuple[str, bool]) -> str:
     return f'<{tag} role="{role}"{named}><span>{prose(cell(value))}</span></{tag[:2]}>'
 
 
-def table_of(table: Mapping[str, Any], numbers: Numbers, folded: bool) -> str:
+def table_of(table: StoredTable, numbers: Numbers, folded: bool) -> str:
     """A table under its title, which unfolds it; it scrolls inside its frame, should it be wider than the page.
 
     Its roles are spelt out, for they are lost where rows become blocks.
     """
-    columns: Sequence[str] = table["columns"]
-    rows: Sequence[Sequence[Any]] = table["rows"]
+    columns, rows = table["columns"], table["rows"]
     numeric = [bool(rows) and all(isinstance(row[place], int | float) or row[place] is None for row in rows) for place in range(len(columns))]
     kinds = list(zip(columns, numeric, strict=True))
     head = "".join(f'<th scope="col" role="columnheader"{" class=number" * number}>{prose(name)}</th>' for name, number in kinds)
@@ -87,40 +91,36 @@ def table_of(table: Mapping[str, Any], numbers: Numbers, folded: bool) -> str:
     )
 
 
-def _inline_svg(path: Path, prefix: str, alt: str) -> str:
+_DRAWN: tuple[Literal["svg", "png", "pdf"], ...] = ("svg", "png", "pdf")
+
+
+def _inline_svg(folder: Path, figure: StoredFigure, prefix: str) -> str:
     """A drawing as part of the page: names made unique, colours handed to the page's style sheet, which has a light and a dark set."""
-    try:
-        svg = path.read_text(encoding="utf-8")
-    except OSError:
-        raise InputError(f"the figure {path} is missing; run the experiment again") from None
-    svg = svg[svg.index("<svg") :]
-    svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
-    svg = re.sub(r'\bid="', f'id="{prefix}-', svg)
-    svg = re.sub(r'(url\(#|href="#)', rf"\1{prefix}-", svg)
+    svg = drawing(folder, figure["svg"], prefix, f' role="img" aria-label="{escape(typeset(figure["alt"]))}"')
     names = {INK: "ink", MUTED: "muted", RULE: "rule", PAPER: "paper"} | {colour: f"c{place}" for place, colour in enumerate(COLOURS)}
     for colour, name in names.items():
         svg = svg.replace(colour, f"var(--{name})")
-    return re.sub(r"<svg ", f'<svg role="img" aria-label="{escape(typeset(alt))}" ', svg, count=1)
+    return svg
 
 
-def figure_of(folder: Path, name: str, figure: Mapping[str, Any], numbers: Numbers) -> str:
+def figure_of(folder: Path, name: str, figure: StoredFigure, numbers: Numbers) -> str:
     """A figure of the experiment `name`, with its caption, how to read it, and the files that hold it."""
-    links = " · ".join(f'<a href="{escape(name)}/{escape(figure[kind])}">{escape(figure[kind])}</a>' for kind in ("svg", "png", "pdf") if kind in figure)
-    return _captioned(folder, name, figure, numbers, f'{prose(figure.get("key", ""))} <span class="files">{links}</span>')
+    links = " · ".join(f'<a href="{escape(name)}/{figure[kind]}">{figure[kind]}</a>' for kind in _DRAWN)
+    return _captioned(folder, name, figure, numbers, f'{prose(figure["key"])} <span class="files">{links}</span>')
 
 
-def lead_figure(folder: Path, name: str, figure: Mapping[str, Any], numbers: Numbers, page: str) -> str:
+def lead_figure(folder: Path, name: str, figure: StoredFigure, numbers: Numbers, page: str) -> str:
     """A figure on the index: its caption links to the page of its experiment."""
     return _captioned(folder, name, figure, numbers, f'From <a href="{escape(page)}#{escape(name)}">{escape(name)}</a>.')
 
 
-def _captioned(folder: Path, name: str, figure: Mapping[str, Any], numbers: Numbers, more: str) -> str:
-    prefix = re.sub(r"[^A-Za-z0-9]+", "-", f"{name}-{figure['svg'].removesuffix('.svg')}")
-    svg = _inline_svg(folder / name / figure["svg"], prefix, figure["alt"])
+def _captioned(folder: Path, name: str, figure: StoredFigure, numbers: Numbers, more: str) -> str:
+    prefix = f"{name}-{figure['svg'].removesuffix('.svg')}"
+    svg = _inline_svg(folder / name, figure, f"{prefix}-")
     return f"<figure>{svg}<figcaption><b>Figure {next(numbers.figures)}.</b> {prose(figure['title'])}. {more}</figcaption></figure>"
 
 
-def check_of(check: Mapping[str, Any]) -> str:
+def check_of(check: StoredCheck) -> str:
     """One check: its mark, what it states, the figures that decide, and how sure the check is."""
     mark = badge("shown" if check["shown"] else "not shown")
     sure = f"Fails by chance: {check['chance']:.0e} at most. Catches {prose(check['catches'])}." if check["chance"] else "Computed; nothing is left to chance."
@@ -161,7 +161,7 @@ class _Part:
     folder: Path
     found: Mapping[str, Results]
 
-    def lead(self) -> tuple[str, Mapping[str, Any]] | None:
+    def lead(self) -> tuple[str, StoredFigure] | None:
         """The experiment and the figure that open the chapter: the first curves of the one named for it, else of any, else any figure."""
         names = sorted(self.found, key=lambda name: name != self.chapter.lead)
         figures = [(name, figure) for name in names for figure in self.found[name]["figures"]]
@@ -176,7 +176,7 @@ def _experiment(folder: Path, results: Results, numbers: Numbers) -> str:
     name = results["name"]
     tables, figures = results["tables"], results["figures"]
     notes = "".join(f"<li>{prose(note)}</li>" for note in results["notes"])
-    files = ["results.json", *(table["csv"] for table in tables), *results["certificates"]]
+    files = [RESULTS, *(table["csv"] for table in tables), *results["certificates"]]
     links = ", ".join(f'<a href="{escape(name)}/{escape(file)}">{escape(file)}</a>' for file in files)
     checked = " The certificates can be checked with <code>local-dp certify FILE</code>." if results["certificates"] else ""
     data = f'<p class="files">Data: {links}.{checked}</p>'
@@ -247,11 +247,11 @@ def _index(chapters: Sequence[_Part], missing: Sequence[str]) -> str:
 
 def _read(folder: Path, names: Sequence[str]) -> Iterator[Results]:
     """The results of a folder: the experiments called `names` in this order, then any others."""
-    others = sorted(path.parent.name for path in folder.glob("*/results.json") if path.parent.name not in names)
+    others = sorted(path.parent.name for path in folder.glob(f"*/{RESULTS}") if path.parent.name not in names)
     known = {chapter.name for chapter in CHAPTERS}
     for name in (*names, *others):
         if (results := read_results(folder / name)) is not None:
-            if results.get("chapter") not in known or "headline" not in results:
+            if results["chapter"] not in known:
                 raise InputError(f"the results in {folder / name} are an earlier version's; run the experiment again")
             yield results
 

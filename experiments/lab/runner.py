@@ -16,7 +16,7 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import TypeAlias
 
-from local_dp.errors import BusError, InputError, LocalDPError
+from local_dp.errors import BusError, InputError, LocalDPError, reading
 from local_dp.experiments.lab.catalogue import load
 from local_dp.experiments.lab.claim import Data, Finding, Scale
 from local_dp.experiments.lab.store import MeasurementStore, canonical, code_stamp, plain, write_results
@@ -109,7 +109,8 @@ class Job:
     def conclude(self) -> Finding:
         """Writes the results. The order of the measurements is that of the points, whatever order they were made in."""
         experiment = load(self.module)
-        measured = [experiment.read(point, self.store.get(point, self.seed)) for point in self.points]
+        with reading(self.store.path, "remove it to measure again"):
+            measured = [experiment.read(point, self.store.get(point, self.seed)) for point in self.points]
         self.store.sort()
         finding = experiment.conclude(measured, self.scale)
         write_results(self.folder, experiment, finding, self.scale, self.seed, self.store.stamp)
@@ -200,7 +201,8 @@ def measure_apart(module: str, point: Data, seed: int, stamp: str) -> Data:
     if process.returncode:
         last = "".join(told[-1:]).strip() or f"it ended with code {process.returncode}"
         raise LocalDPError(f"a worker of the cluster could not measure {point}: {last}")
-    found: Data = json.loads(answer)
+    with reading("the answer of a worker", "run the same command to go on"):
+        found: Data = json.loads(answer)
     return found
 
 

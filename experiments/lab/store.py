@@ -6,7 +6,7 @@ import io
 import json
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, fields, is_dataclass
 from functools import cache
@@ -14,7 +14,7 @@ from hashlib import blake2b
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
@@ -22,6 +22,8 @@ from local_dp.errors import InputError
 from local_dp.experiments.lab.claim import Data, Experiment, Figure, Finding, Regions, Scale
 from local_dp.experiments.lab.figure_text import alt_text, key
 from local_dp.experiments.lab.figures import save
+from local_dp.experiments.lab.stored import RESULTS
+from local_dp.foreign import shown
 
 Key = tuple[int, str]
 _OURS = "local_dp"
@@ -60,7 +62,9 @@ def write_text(path: Path, text: str) -> None:
     """Replaces the file at once: a reader sees the old text or the new, never a part. Raises InputError if it cannot."""
     partial = path.with_name(path.name + ".partial")
     with writing(path):
-        partial.write_text(text, encoding="utf-8", newline="\n")
+        partial.unlink(missing_ok=True)  # it may be a link, and would be followed
+        with partial.open("x", encoding="utf-8", newline="\n") as file:
+            file.write(text)
         os.replace(partial, path)
 
 
@@ -110,7 +114,7 @@ class MeasurementStore:
         self._known: dict[Key, Data] = {}
         with writing(folder):
             folder.mkdir(parents=True, exist_ok=True)
-        lines = self.path.read_text(encoding="utf-8").splitlines() if self.path.exists() else []
+        lines = self.path.read_text(encoding="utf-8", errors="replace").splitlines() if self.path.exists() else []
         kept = [line for line in lines if self._read(line)]
         write_text(self.path, "".join(line + "\n" for line in kept))
 
@@ -120,7 +124,7 @@ class MeasurementStore:
             if entry["code"] != self.stamp:
                 return False
             self._known[entry["seed"], canonical(entry["point"])] = entry["measurement"]
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, RecursionError):
             return False
         return True
 
@@ -142,8 +146,6 @@ class MeasurementStore:
         self._known[seed, canonical(point)] = entry["measurement"]
 
 
-Results: TypeAlias = Mapping[str, Any]
-RESULTS = "results.json"
 _DRAWN = ("svg", "png", "pdf")
 _SIGNS = {"ε": "epsilon", "τ": "tau", "α": "alpha", "%": "percent"}
 
@@ -160,9 +162,11 @@ def file_name(title: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-") or "untitled"
 
 
-def as_csv(columns: Iterable[str], rows: Iterable[Iterable[Any]]) -> str:
+def as_csv(columns: Iterable[str], rows: Iterable[Iterable[Any]], end: str = "\n") -> str:
+    """A table whose texts are no formulas for a spreadsheet."""
     text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows([list(columns), *rows])
+    cells = ([shown(cell, "cell") if isinstance(cell, str) else cell for cell in row] for row in (columns, *rows))
+    csv.writer(text, lineterminator=end).writerows(cells)
     return text.getvalue()
 
 
@@ -206,15 +210,3 @@ def write_results(folder: Path, experiment: Experiment[Any, Any], finding: Findi
         "certificates": [f"{file_name(name)}.json" for name in finding.certificates],
     }
     write_text(folder / RESULTS, json.dumps(plain(results), indent=1, ensure_ascii=False, allow_nan=False) + "\n")
-
-
-def read_results(folder: Path) -> Results | None:
-    """The results in a folder, or None if there are none. Raises InputError if they cannot be read."""
-    path = folder / RESULTS
-    if not path.exists():
-        return None
-    try:
-        results: Results = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise InputError(f"cannot read {path}: {error}; run the experiment again") from None
-    return results

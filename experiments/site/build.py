@@ -9,14 +9,14 @@ import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import MISSING, Field, fields
-from html import escape
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 import local_dp
 from local_dp.errors import InputError
 from local_dp.experiments.lab.catalogue import NAMES
-from local_dp.experiments.lab.store import RESULTS, read_results
+from local_dp.experiments.lab.stored import RESULTS, StoredFigure, drawing, read_results
+from local_dp.foreign import shown
 from local_dp.interaction import Nonadaptive
 from local_dp.protocols.local_protocol import MODELS, PROTOCOLS, LocalProtocol
 
@@ -208,10 +208,10 @@ def _randomizers(kind: type[LocalProtocol[Any]]) -> str:
 def _parameter(each: "Field[Any]") -> tuple[str, str, str]:
     """One parameter's row."""
     default = each.default if each.default is not MISSING else ""
-    shown = ";".join(map(str, default)) if isinstance(default, tuple) else "" if default is None else str(default)
+    typed = ";".join(map(str, default)) if isinstance(default, tuple) else "" if default is None else str(default)
     unit = each.metadata.get("unit", "")
     meaning = each.metadata.get("help", "")
-    return f"`{each.name}`", f"`{shown}`" if shown else "", literal(f"{meaning} ({unit})" if unit else meaning)
+    return f"`{each.name}`", f"`{typed}`" if typed else "", literal(f"{meaning} ({unit})" if unit else meaning)
 
 
 def literal(text: str) -> str:
@@ -258,22 +258,28 @@ def _experiment(results: Path, folder: Path) -> str:
     data = read_results(results)
     if data is None or not data["figures"]:
         return ""
-    figures = [_figure(results / figure["svg"], figure, folder / f"{results.name}-{figure['svg']}") for figure in data["figures"]]
+    figures = [_figure(results, figure, folder / f"{results.name}-{figure['svg']}") for figure in data["figures"]]
     return "\n\n".join(
         (
-            f"## {literal(data['title'])}",
-            literal(data["claim"]),
-            f"Verdict: **{data['verdict']}**, by `{data['command']}`. {literal(data['headline'])}",
+            f"## {_told(data['title'])}",
+            _told(data["claim"]),
+            f"Verdict: **{data['verdict']}**, by `{data['command']}`. {_told(data['headline'])}",
             *figures,
         )
     )
 
 
-def _figure(drawing: Path, figure: dict[str, Any], target: Path) -> str:
+def _told(text: str) -> str:
+    """Text of a results folder as Markdown, in one paragraph."""
+    return literal(" ".join(shown(text, "block").split()))
+
+
+def _figure(folder: Path, figure: StoredFigure, target: Path) -> str:
     """A figure with its caption."""
-    shutil.copyfile(drawing, target)
-    image = f'<img src="{escape(target.name)}" alt="{escape(figure["alt"])}" loading="lazy">'
-    return f'<figure>\n<div class="drawing">{image}</div>\n<figcaption>{escape(figure["title"])}</figcaption>\n</figure>'
+    target.write_text(drawing(folder, figure["svg"]), encoding="utf-8")
+    alt, title = (" ".join(shown(text, "page").split()) for text in (figure["alt"], figure["title"]))
+    image = f'<img src="{target.name}" alt="{alt}" loading="lazy">'
+    return f'<figure>\n<div class="drawing">{image}</div>\n<figcaption>{title}</figcaption>\n</figure>'
 
 
 HERE = Path(__file__).parent

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from textwrap import shorten, wrap
 
 from local_dp.errors import InputError
+from local_dp.foreign import shown
 
 _DIGITS = 4
 _LARGEST, _SMALLEST = 1e15, 1e-6  # beyond these, with a power of ten
@@ -117,7 +118,7 @@ def held(text: str) -> str:
 
 def wrapped(text: str, width: int, indent: str = "") -> list[str]:
     """The lines of one paragraph; a word wider than the screen has a line of its own."""
-    lines = wrap(text, max(width, 1), subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+    lines = wrap(shown(text, "block"), max(width, 1), subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
     return [line.replace(_HELD, " ") for line in lines] or [""]
 
 
@@ -139,17 +140,17 @@ def shortened(claim: str, width: int) -> str:
 def definitions(entries: Sequence[tuple[str, str]], width: int) -> str:
     """Terms and meanings in two columns; the meaning of a long term stands below it."""
     column = min(26, width // 3, max((len(term) for term, _ in entries), default=0))
-    shown = []
-    for term, meaning in entries:
+    printed: list[str] = []
+    for term, meaning in ((shown(term), meaning) for term, meaning in entries):
         lines = wrapped(meaning, width - column - 4)
         first = [f"  {term:<{column}}  {lines.pop(0)}"] if len(term) <= column else [f"  {term}"]
-        shown += [line.rstrip() for line in (*first, *(f"{'':{column + 4}}{line}" for line in lines))]
-    return "\n".join(shown)
+        printed += [line.rstrip() for line in (*first, *(f"{'':{column + 4}}{line}" for line in lines))]
+    return "\n".join(printed)
 
 
 def table(headings: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> str:
     """A table, its first column left-aligned, the others right-aligned. If the screen is too narrow, row by row, with a line for each heading."""
-    cells = [tuple(headings), *map(tuple, rows)]
+    cells = [tuple(shown(" ".join(cell.split("\n"))) for cell in row) for row in (headings, *rows)]
     columns = list(zip(*cells, strict=True))
     widths = _fitting([max(map(len, column)) for column in columns], [max(map(_longest, column)) for column in columns], width)
     if widths is None:
@@ -179,11 +180,11 @@ def _lines(row: Sequence[str], widths: Sequence[int]) -> list[str]:
     parts = [wrapped(cell, each) for cell, each in zip(row, widths, strict=True)]
     high = max(map(len, parts))
     padded = [part + [""] * (high - len(part)) for part in parts]
-    shown = (
+    drawn = (
         _GAP.join(f"{text:<{each}}" if place == 0 else f"{text:>{each}}" for place, (text, each) in enumerate(zip(line, widths, strict=True)))
         for line in zip(*padded, strict=True)
     )
-    return [line.rstrip() for line in shown]
+    return [line.rstrip() for line in drawn]
 
 
 _FLAGS = "labels_from_data|resample|private|shuffle|unverified"

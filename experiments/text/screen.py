@@ -12,7 +12,8 @@ from contextlib import contextmanager, suppress
 from types import TracebackType
 from typing import Self, TextIO
 
-from local_dp.errors import InputError, printable
+from local_dp.errors import InputError
+from local_dp.foreign import shown
 
 _DELAY = 0.2  # seconds before the line is drawn
 _TICK = 0.2  # seconds
@@ -55,14 +56,14 @@ class Screen:
         """Prints a line on standard error."""
         with self._lock, suppress(OSError):  # an error here could not be printed either
             self._clear()
-            print(_sayable(text, sys.stderr), file=sys.stderr, flush=True)
+            print(shown(text, "block", _letters(sys.stderr)), file=sys.stderr, flush=True)
 
     def tell(self, text: str) -> None:
         """Prints a result on standard output."""
         try:
             with self._lock:
                 self._clear()
-                print(_sayable(text, sys.stdout), flush=True)
+                print(shown(text, "block", _letters(sys.stdout)), flush=True)
         except BrokenPipeError:  # the reader has enough, such as `| head`
             _forget(sys.stdout)
             raise SystemExit(CLOSED_PIPE) from None
@@ -80,8 +81,8 @@ class Screen:
             raise
 
     def complain(self, text: str) -> None:
-        """Prints an error in one line; a terminal breaks it between words. Control characters are written out: the text may be foreign."""
-        text = printable(text)
+        """Prints an error in one line; a terminal breaks it between words."""
+        text = shown(text)
         if sys.stderr.isatty():
             from local_dp.experiments.text.layout import paragraph, screen_width
 
@@ -103,7 +104,7 @@ class Screen:
         from local_dp.experiments.text.layout import screen_width, wrapped
 
         seconds = f" ({time.monotonic() - self._began:.0f} s)"
-        first, *more = wrapped(self._text, screen_width() - len(seconds) - 4)
+        first, *more = wrapped(shown(self._text, encoding=_letters(sys.stderr)), screen_width() - len(seconds) - 4)
         return f"{first}{' ...' if more else ''}{seconds}"
 
     def _clear(self) -> None:
@@ -113,10 +114,8 @@ class Screen:
             self._drawn = False
 
 
-def _sayable(text: str, stream: TextIO) -> str:
-    """The text in characters of the stream's encoding."""
-    letters = stream.encoding or "utf-8"
-    return text.encode(letters, "backslashreplace").decode(letters)
+def _letters(stream: TextIO) -> str:
+    return stream.encoding or "utf-8"
 
 
 def _forget(stream: TextIO) -> None:

@@ -14,6 +14,7 @@ from local_dp.errors import LocalDPError
 from local_dp.experiments.text.layout import marked, number, typeset
 from local_dp.experiments.tiers.outcome import STAMP, Shown, estimates, stamp_of
 from local_dp.experiments.tiers.settings import Settings
+from local_dp.foreign import shown
 from local_dp.interaction import Nonadaptive
 from local_dp.masked.population import NULL_SHARE
 from local_dp.masked.protocols import MaskedParityProtocol
@@ -129,7 +130,7 @@ class Scene:
             self._rows(estimates(result), result["truth"])
         heading = "Result" if "estimate" in result else "What was estimated"  # of the last round, on the way to another result
         self._change(phase="over", stamp=stamp_of(data), spent=data["max_epsilon_spent"], heading=heading)
-        self._change(result=[line for line in lines if line], status=f"The run is over{', and its result is degraded' if degraded else ''}.")
+        self._change(result=[shown(line) for line in lines if line], status=f"The run is over{', and its result is degraded' if degraded else ''}.")
 
     def fail(self, error: BaseException) -> None:
         self._change(phase="failed", status=f"The run has ended: {error}." if isinstance(error, LocalDPError) else "The run was interrupted.")
@@ -226,7 +227,7 @@ def _row(label: str, value: float | None, error: float | None, interval: tuple[f
     low, high = interval
     ends = ("open" if end is None else number(end, error) for end in interval)
     text = typeset(f"{number(value, error)} ({' to '.join(ends)})")
-    return {"label": label, "value": _finite(value), "low": _finite(low), "high": _finite(high), "text": text, "truth": _finite(truth)}
+    return {"label": shown(label), "value": _finite(value), "low": _finite(low), "high": _finite(high), "text": text, "truth": _finite(truth)}
 
 
 def _bar_row(label: str, value: float, error: float) -> State:

@@ -105,7 +105,7 @@ class KeptBudget:
                 yield connection
         except sqlite3.OperationalError as error:
             raise InputError(f"the budget {str(self.path)!r} cannot be charged: {error}") from None
-        except sqlite3.DatabaseError:
+        except (sqlite3.DatabaseError, ValueError, TypeError):  # the latter of values of another type than was written
             raise InputError(f"{str(self.path)!r} is no budget; make one: local-dp budget FILE --epsilon E --delta D") from None
 
 

@@ -172,7 +172,7 @@ class Log:
         self._why = "it was interrupted"
         try:
             yield
-        except (sqlite3.Error, OSError) as error:
+        except (sqlite3.Error, OSError, ValueError) as error:  # the last of a text that is not in Unicode, a name or SQLite's own message
             self._why = "another process has it open" if getattr(error, "sqlite_errorname", "").startswith("SQLITE_BUSY") else str(error)
             raise InputError(f"{str(self.path)!r} cannot be used: {self._why}") from None
         self._why = ""

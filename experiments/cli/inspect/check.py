@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from local_dp.errors import InputError, RefusedError
+from local_dp.errors import InputError, RefusedError, reading
 from local_dp.experiments.api.declare import argument, option
 from local_dp.experiments.cli.fields import json_option, set_option, show
 from local_dp.experiments.cli.main import EXIT_CODES
@@ -90,10 +90,8 @@ def _read_matrix(path: Path) -> ConceptClass:
         raise InputError(f"there is no file {str(path)!r}; give a class by name or a CSV file of +1 and -1")
     if path.stat().st_size > MAX_MATRIX:
         raise InputError(f"{path.name!r} has {path.stat().st_size} bytes; {MAX_MATRIX} is the most")
-    try:
+    with reading(path, "give a table of +1 and -1"):
         labels = np.loadtxt(path, delimiter=",", dtype=np.int64, ndmin=2)
-    except (ValueError, UnicodeDecodeError) as error:
-        raise InputError(f"{path.name!r} is not a table of +1 and -1: {error}") from None
     return sign_matrix(labels)
 
 
@@ -112,7 +110,8 @@ class Certify:
         if not self.file.is_file():
             raise InputError(f"there is no file {str(self.file)!r}; give a certificate")
         SCREEN.working(f"computing every number of {self.file.name} again")
-        verdict = verify_certificate(load_certificate(self.file.read_text(encoding="utf-8", errors="replace")))
+        with reading(self.file, "give a certificate that local-dp wrote"):
+            verdict = verify_certificate(load_certificate(self.file.read_text(encoding="utf-8", errors="replace")))
         if not verdict.valid:
             raise RefusedError("certificate", f"the certificate does not hold: {verdict.statement}")
         SCREEN.tell(paragraph(f"the certificate holds: {verdict.statement}", screen_width()))

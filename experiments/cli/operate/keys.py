@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from local_dp.checks import check_whole
 from local_dp.clients.member import HOSTS, client_group
-from local_dp.errors import InputError
+from local_dp.errors import InputError, reading
 from local_dp.experiments.api.declare import argument, option
 from local_dp.experiments.text.screen import SCREEN
 from local_dp.sealing import KEY, new_key, public
@@ -90,7 +90,8 @@ def public_key(text: str) -> bytes:
 
 def read_roster(path: Path) -> Roster:
     """The roster in a file. Raises InputError."""
-    return Roster.parse(_text(path))
+    with reading(path, "local-dp keys enrol makes a roster"):
+        return Roster.parse(_text(path))
 
 
 def server_keys(key: Path | None, roster: Path | None, private: bool) -> Keys | None:

@@ -17,7 +17,7 @@ from local_dp.checks import check_whole
 from local_dp.clients.journal import MemoryStore, SqliteStore, Store
 from local_dp.clients.member import HOSTS, client_group, filters, serve, will
 from local_dp.clients.role import ClientRole, Policy
-from local_dp.errors import InputError
+from local_dp.errors import InputError, reading
 from local_dp.experiments.api.asking import play
 from local_dp.experiments.api.declare import argument, option
 from local_dp.experiments.api.show import summary
@@ -243,11 +243,13 @@ class Show:
         with closing(Journal.open(self.journal or runs_folder(), self.run)) as journal:
             result, began, progress = journal.result, journal.began, _progress(journal)
         if result is not None:
-            SCREEN.tell(json.dumps(result) if self.as_json else summary(result, screen_width()))
+            with reading(f"{self.run}{SUFFIX}", "run it again under a new name"):
+                text = json.dumps(result) if self.as_json else summary(result, screen_width())
+            SCREEN.tell(text)
         elif self.as_json:
             raise InputError(f"run {self.run!r} has no outcome yet: {progress}")
         else:
-            SCREEN.tell(f"run {self.run}, {began['protocol']}, begun {began['at']}: {progress}")
+            SCREEN.tell(f"run {self.run}, {began.get('protocol')}, begun {began.get('at')}: {progress}")
         return DEGRADED if result is not None and "degraded" in result else 0
 
 
@@ -268,10 +270,12 @@ class Resume:
         with closing(Journal.open(self.journal or runs_folder(), self.run)) as journal:
             if journal.result is not None:
                 raise InputError(f"run {self.run!r} is over; `local-dp show {self.run}` prints its outcome")
-            options = {**journal.began["options"], "as_json": self.as_json, "journal": self.journal}
-            if self.broker:
-                options["broker"] = self.broker
-            return Server(**_typed(options))(find_protocol(journal.began["protocol"]), journal.began["given"], journal)
+            with reading(f"{self.run}{SUFFIX}", "run it again under a new name"):
+                options = {**journal.began["options"], "as_json": self.as_json, "journal": self.journal}
+                if self.broker:
+                    options["broker"] = self.broker
+                server, protocol, given = Server(**_typed(options)), journal.began["protocol"], journal.began["given"]
+            return server(find_protocol(protocol), given, journal)
 
 
 def _typed(options: dict[str, Any]) -> dict[str, Any]:
@@ -288,7 +292,7 @@ def _typed(options: dict[str, Any]) -> dict[str, Any]:
 def _row(folder: Path, run: str) -> tuple[str, str, str, str]:
     try:
         with closing(Journal.open(folder, run)) as journal:
-            return run, journal.began["protocol"], journal.began["at"], "done" if journal.result is not None else _progress(journal)
+            return run, str(journal.began.get("protocol")), str(journal.began.get("at")), "done" if journal.result is not None else _progress(journal)
     except InputError as error:
         return run, "", "", "running" if "open" in str(error) else "unreadable"
 

@@ -22,6 +22,7 @@ from local_dp.experiments.cli.fields import Command, Group, Option, first_line, 
 from local_dp.experiments.text.layout import number, screen_width, shortened
 from local_dp.experiments.text.screen import SCREEN
 from local_dp.experiments.tiers.settings import OnProgress, Randomness
+from local_dp.foreign import listed
 from local_dp.protocols.local_protocol import PROTOCOLS, LocalProtocol, find_protocol
 from local_dp.protocols.surveys.policies import Launch
 from local_dp.records import Records
@@ -99,7 +100,7 @@ class ProtocolCommand(ABC):
         for each in fields(kind):
             if each.metadata.get("of_table") and each.name not in values:
                 spelled = each.metadata["alias"] or each.name
-                raise InputError(f"{kind.name} of a table needs --{spelled}: {each.metadata['help']}; the table has the columns {', '.join(table.columns)}")
+                raise InputError(f"{kind.name} of a table needs --{spelled}: {each.metadata['help']}; the table has the columns {listed(list(table.columns))}")
         return protocol, table
 
     def read(self, path: Path) -> Records:
