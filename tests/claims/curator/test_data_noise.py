@@ -26,7 +26,7 @@ LOUD = {"add": lambda noise, value, s, draws: ADD(noise, value, 5 * s // 4, draw
 TWINS = [
     Twin("local sensitivity for smooth", CauchyNoise, {"scale": LocalNoise.scale}, (Small,), (LOSS,)),
     Twin("a larger shift", CauchyNoise, {"exact": bold}, (Price, Small), ("constants cost epsilon", LOSS)),
-    Twin("a proposal that nearly always answers", Proposed, {"threshold": 0}, (Delta,), DELTA),
+    Twin("a proposal that nearly always answers", Proposed, {"margin": 0}, (Delta,), DELTA),
     Twin("a noisy sensitivity that is too low half of the time", NoisyLocalTriangles, {"margin": 0}, (Delta,), DELTA),
     Twin("rungs that do not widen", Triangles, {"within": lambda local, distance: LADDER(local, 0)}, (Delta,), ("the ladder",)),
     Twin("a quarter more noise", CauchyNoise, LOUD, (Medians,), ("within their scale",)),
