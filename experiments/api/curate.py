@@ -13,7 +13,7 @@ from local_dp.experiments.api.curating.numbers import CountTriangles, Intervals,
 from local_dp.experiments.api.curating.tables import MarginalCounts, SyntheticRecords
 from local_dp.experiments.api.curating.values import Histogram, Median, Point, Quantiles, Rectangles, Threshold
 from local_dp.experiments.api.declare import keywords
-from local_dp.experiments.api.tables import Table, records_of
+from local_dp.experiments.api.tables import Table
 from local_dp.experiments.api.trusted import Question, Release, release
 from local_dp.experiments.text.layout import python_errors
 
@@ -27,7 +27,7 @@ def _function(kind: Callable[P, Question[Any, Any]]) -> Callable[Concatenate[Tab
 
     def ask(table: Table, /, *values: P.args, **options: P.kwargs) -> Release:
         with python_errors():
-            return release(kind(*values, **options), records_of(table))
+            return release(kind(*values, **options), table)
 
     signature = inspect.signature(kind)
     parameters = [inspect.Parameter("table", inspect.Parameter.POSITIONAL_ONLY), *signature.parameters.values()]
