@@ -1,7 +1,8 @@
 """Asks a trusted curator about a table, in one line each: `import local_dp as ldp; ldp.curate.histogram(table, "occupation", epsilon=1, delta=1e-6)`.
 
 The curator sees the records; only its releases are private. A table is a path, a mapping of columns or a frame. Each function takes the fields of its
-question, and `epsilon` (1 nat), `delta` (1e-6; None: pure privacy), `seed` or `private`, and `budget`, a file that pays.
+question, and `epsilon` (1 nat), `delta` (1e-6; None: pure privacy), `seed` or `private`, a `schema` of the columns, `person` and `rows` for people with
+several rows, and `budget`, a file that pays.
 """
 
 import inspect

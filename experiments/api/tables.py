@@ -1,7 +1,9 @@
 """Tables in any form, as records."""
 
+import csv
 import json
 import math
+import warnings
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -48,7 +50,9 @@ def records_of(table: Table, schema: Schema = None, *, private: bool = False) ->
 
 def _typed(table: Table) -> bool:
     """Whether each column has a type of its own, whatever its values."""
-    return isinstance(table, Records) or (isinstance(table, Mapping) and all(isinstance(values, np.ndarray) for values in table.values()))
+    return isinstance(table, Records) or (
+        isinstance(table, Mapping) and all(isinstance(values, np.ndarray) and values.dtype.kind in "biufU" for values in table.values())
+    )
 
 
 def _columns(table: Any) -> dict[str, Column]:
@@ -103,14 +107,18 @@ def read_records(path: Path, schema: Mapping[str, str] | None = None, *, total: 
     suffix = path.suffix.lower()
     if suffix not in (".csv", ".parquet"):
         raise InputError(f"{path.name!r} ends in {path.suffix!r}; a table is a .csv or .parquet file")
+    quiet = total and schema is not None
+    how: dict[str, Any] = {"truncate_ragged_lines": True, "ignore_errors": True, "encoding": "utf8-lossy"} if quiet else {}
     try:
-        whole = None if schema is None else 0  # rows that types are inferred from: all, or none
-        if suffix == ".csv":
-            _refuse_twins(polars.read_csv(path, has_header=False, n_rows=1, infer_schema_length=0, truncate_ragged_lines=True), path)
-        how: dict[str, Any] = {"truncate_ragged_lines": True, "encoding": "utf8-lossy"} if total and schema is not None else {}
-        frame = polars.read_csv(path, infer_schema_length=whole, **how) if suffix == ".csv" else polars.read_parquet(path)
-    except (polars.exceptions.PolarsError, OSError, UnicodeDecodeError) as error:
-        raise InputError(f"cannot read {path.name!r}: {str(error).splitlines()[0]}") from None
+        with warnings.catch_warnings():
+            if quiet:
+                warnings.simplefilter("ignore")  # a warning would show a cell
+            if suffix == ".csv":
+                _refuse_twins(path)
+            whole = None if schema is None else 0  # rows that types are inferred from: all, or none
+            frame = polars.read_csv(path, infer_schema_length=whole, **how) if suffix == ".csv" else polars.read_parquet(path)
+    except (polars.exceptions.PolarsError, OSError, UnicodeDecodeError, csv.Error) as error:
+        raise InputError(f"cannot read {path.name!r}: {'its lines or quotes are malformed' if quiet else str(error).splitlines()[0]}") from None
     if not frame.height or not frame.width:
         raise InputError(f"the table {path.name!r} has {frame.height} rows and {frame.width} columns; at least one of each is needed")
     if schema is not None:
@@ -118,10 +126,11 @@ def read_records(path: Path, schema: Mapping[str, str] | None = None, *, total: 
     return Records({name: _column(frame.get_column(name)) for name in frame.columns})
 
 
-def _refuse_twins(header: "polars.DataFrame", path: Path) -> None:
+def _refuse_twins(path: Path) -> None:
     """Raises InputError for a name that two columns of a file have: polars would give one of them another name, in silence."""
-    names = list(header.row(0)) if header.height else []
-    twin = next((name for place, name in enumerate(names) if name is not None and name in names[:place]), None)
+    with path.open(encoding="utf-8-sig", errors="replace", newline="") as file:
+        names = next(csv.reader(file), [])
+    twin = next((name for place, name in enumerate(names) if name and name in names[:place]), None)
     if twin is not None:
         raise InputError(f"two columns of {path.name!r} are called {twin!r:.80}; give each a name of its own")
 
