@@ -126,15 +126,8 @@ class Question(ABC, Generic[D, R]):
         return replace(self, epsilon=loss.epsilon, delta=loss.delta or None, person=None, rows=1)
 
 
-class TableQuestion(Question[D, R], Task[D, R]):
-    """A question whose task needs to know nothing else of the table."""
-
-    def task(self, table: Launch) -> Task[D, R]:
-        return self
-
-
-class ByMechanism(TableQuestion[D, R]):
-    """A question that one mechanism answers."""
+class ByMechanism(Question[D, R], Task[D, R]):
+    """A question that one mechanism answers, and its own task."""
 
     @abstractmethod
     def mechanism(self) -> Mechanism[D, R, Loss]:

@@ -3,19 +3,24 @@
 import os
 import random
 import shutil
+import signal
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+import local_dp as ldp
 from local_dp.errors import InputError
 from local_dp.loss import Pure, approximate
+from local_dp.records import Records
 from local_dp.storage import budget_file, log, mark
 from local_dp.storage.budget_file import KeptBudget
 from tests.support.figures import figure
 from tests.support.runs.command import local_dp
+from tests.support.runs.stores import forked
 
 
 def spent(folder: Path) -> tuple[Path, Path]:
@@ -136,6 +141,54 @@ def test_a_kill_between_the_charge_and_its_mark(tmp_path: Path, monkeypatch: pyt
     path.write_bytes(before)
     with pytest.raises(InputError, match="is older than its mark"):
         KeptBudget(path).standing()
+
+
+def _killed(step: int, ask: Callable[[], str]) -> bool:
+    """Whether a question gets its release, killed before or after the `step`-th time that it waits for the disk."""
+    left = [step]
+
+    def count() -> None:
+        if not left[0]:
+            os.kill(os.getpid(), signal.SIGKILL)
+        left[0] -= 1
+
+    def counted(real: Callable[..., None]) -> Callable[..., None]:
+        def call(*given: object) -> None:
+            count()
+            real(*given)
+            count()
+
+        return call
+
+    def live(send: Callable[[bytes], None]) -> None:
+        with pytest.MonkeyPatch.context() as patch:
+            for module, name in ((log, "_durable"), (log, "sync"), (mark, "sync")):
+                patch.setattr(module, name, counted(getattr(module, name)))
+            send(ask().encode())
+
+    return bool(forked(live)[0])
+
+
+def test_a_killed_command_released_nothing_unpaid(tmp_path: Path) -> None:
+    """`curate` killed at each durable step: a printed release is in the budget, and the next one is charged on top of it.
+
+    The table is no file: threads of its reader would not outlive the fork.
+    """
+    path, _ = spent(tmp_path)
+    table, charges, steps = Records({"age": np.arange(18, 90)}), 3, 0
+
+    def ask() -> str:
+        return repr(ldp.curate.median(table, "age", epsilon=0.01, budget=path))
+
+    while not (printed := _killed(steps, ask)):
+        now = len(KeptBudget(path).standing().charges)
+        assert now in (charges, charges + 1)
+        charges, steps = now, steps + 1
+    assert printed
+    assert len(KeptBudget(path).standing().charges) == charges + 1
+    assert charges > 3
+    assert steps >= 8
+    figure("class 17", f"`curate` killed at {steps} points: no release without its charge")
 
 
 def test_a_budget_of_an_older_version(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from local_dp.curator.query_release.synthetic import Mwem, pure_mwem
 from local_dp.errors import InputError
 from local_dp.experiments.api.curating.values import MISSING, Yes, check_label, missing_option
 from local_dp.experiments.api.declare import option
-from local_dp.experiments.api.trusted import Offer, TableQuestion, Task, after
+from local_dp.experiments.api.trusted import Offer, Question, Task, after
 from local_dp.interaction import Adaptive, Play, as_play
 from local_dp.loss import Pure
 from local_dp.protocols.surveys.policies import Launch, check_policy
@@ -198,7 +198,7 @@ class Cells:
 
 
 @dataclass(frozen=True)
-class OfAttributes(TableQuestion[BinaryTable, A]):
+class OfAttributes(Question[BinaryTable, A], Task[BinaryTable, A]):
     """A question about the marginals of every `ways` of some attributes."""
 
     columns: Sequence[str] = option((), "A yes/no question, or a column of 0 and 1; may be repeated", name="--column", metavar="X")
