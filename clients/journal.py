@@ -29,8 +29,8 @@ _SECRET_BYTES = 32
 
 @dataclass(frozen=True)
 class Commit:
-    """One answered round: the digest of the request, its cost, the replies byte for byte, who has spoken in each session (`Spoken.bits`), and the outcomes
-    that labels keep from now on."""
+    """One answered round: the digest of the request, its cost, the replies byte for byte. And who has spoken in each session (`Spoken.bits`), and the
+    outcomes that labels keep from now on."""
 
     run: str
     round: int

@@ -49,8 +49,8 @@ class ForgedError(WireError):
 
 
 @contextmanager
-def reading(path: Path | str, advice: str) -> Iterator[None]:
-    """Raises InputError if what is done inside cannot read the file, in any way; it ends with the advice.
+def reading(path: Path | str, advice: str, cause: str = "") -> Iterator[None]:
+    """Raises InputError if what is done inside cannot read the file, in any way; it ends with the advice. A `cause` is said in place of the parser's own.
 
     A reader meets every kind of damage, and no list of exceptions is complete: a parser may even panic, which is no Exception.
     """
@@ -61,7 +61,7 @@ def reading(path: Path | str, advice: str) -> Iterator[None]:
     except BaseException as error:
         if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
             raise
-        cause = getattr(error, "strerror", None) or (str(error).splitlines() or [type(error).__name__])[0]
+        cause = cause or getattr(error, "strerror", None) or (str(error).splitlines() or [type(error).__name__])[0]
         raise InputError(f"cannot read {brief(str(path), 300)!r}: {brief(cause, 300)}; {advice}") from None
 
 

@@ -159,8 +159,8 @@ class SystemNoise:
 class StoreNoise:
     """Private noise of a client with a store: words derived from the store's `secret` of 32 bytes, the client's records and the request.
 
-    It has no words of its own, only those of `bound`. So copies of a store answer the same request about the same records by the same bytes, and words never
-    meet other records, another request or another round.
+    It has no words of its own, only those of `bound`. So copies of a store answer the same request about the same records by the same bytes. Words
+    never meet other records, another request or another round.
     """
 
     def __init__(self, secret: bytes) -> None:

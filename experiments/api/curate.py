@@ -1,7 +1,8 @@
 """Asks a trusted curator about a table, in one line each: `import local_dp as ldp; ldp.curate.histogram(table, "occupation", epsilon=1, delta=1e-6)`.
 
 The curator sees the records; only its releases are private. A table is a path, a mapping of columns or a frame. Each function takes the fields of its
-question, and `epsilon` (1 nat), `delta` (1e-6; None: pure privacy), `seed` or `private`, and `budget`, a file that pays.
+question, and `epsilon` (1 nat), `delta` (1e-6; None: pure privacy), `seed` or `private`, a `schema` of the columns, `person` and `rows` for people with
+several rows, and `budget`, a file that pays.
 """
 
 import inspect
@@ -13,7 +14,7 @@ from local_dp.experiments.api.curating.numbers import CountTriangles, Intervals,
 from local_dp.experiments.api.curating.tables import MarginalCounts, SyntheticRecords
 from local_dp.experiments.api.curating.values import Histogram, Median, Point, Quantiles, Rectangles, Threshold
 from local_dp.experiments.api.declare import keywords
-from local_dp.experiments.api.tables import Table, records_of
+from local_dp.experiments.api.tables import Table
 from local_dp.experiments.api.trusted import Question, Release, release
 from local_dp.experiments.text.layout import python_errors
 
@@ -27,7 +28,7 @@ def _function(kind: Callable[P, Question[Any, Any]]) -> Callable[Concatenate[Tab
 
     def ask(table: Table, /, *values: P.args, **options: P.kwargs) -> Release:
         with python_errors():
-            return release(kind(*values, **options), records_of(table))
+            return release(kind(*values, **options), table)
 
     signature = inspect.signature(kind)
     parameters = [inspect.Parameter("table", inspect.Parameter.POSITIONAL_ONLY), *signature.parameters.values()]

@@ -1,7 +1,9 @@
 """Tables in any form, as records."""
 
+import csv
 import json
 import math
+import warnings
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -19,23 +21,39 @@ if TYPE_CHECKING:
     import polars  # imported where it is used: it takes a third of a second
 
 Bounds: TypeAlias = tuple[float, float]
+Schema: TypeAlias = Mapping[str, str] | str | Path | None  # the types of columns, or a JSON file with them
 Table: TypeAlias = Any  # a path to a .csv or .parquet file, a mapping of columns, Records, or a frame that offers the Arrow C stream
 
 
-def records_of(table: Table) -> Records:
+def records_of(table: Table, schema: Schema = None, *, private: bool = False) -> Records:
     """A table as records: a file's path, a mapping of columns, or a frame of pandas, polars, pyarrow or whatever offers `__arrow_c_stream__`.
 
-    Numbers stay numbers (a missing one becomes NaN), truth values become 0 and 1, all else becomes text (missing: empty). Raises InputError.
+    Numbers stay numbers (a missing one becomes NaN), truth values become 0 and 1, all else becomes text (missing: empty), unless a `schema` declares the
+    columns, as in `read_records`. Raises InputError, also for a `private` table whose types would be read from its values.
     """
-    if isinstance(table, Records):
+    declared = read_schema(Path(schema)) if isinstance(schema, str | Path) else schema if schema is None else check_schema(schema, "the schema")
+    if private and declared is None and not _typed(table):
+        raise InputError("the types of columns are read from the values, so an error would reveal some: declare them: schema=FILE")
+    if isinstance(table, Records) and declared is None:
         return table
     if isinstance(table, str | Path):
-        return read_records(Path(table))
-    columns = _columns(table)
+        return read_records(Path(table), declared, total=private)
+    columns = table.columns if isinstance(table, Records) else _columns(table)
     lengths = {name: len(values) for name, values in columns.items()}
     if not columns or 0 in lengths.values():
         raise InputError(f"the table has {len(columns)} columns and {next(iter(lengths.values()), 0)} rows; at least one of each is needed")
+    if declared is not None:
+        import polars
+
+        return _of_schema(polars.DataFrame(columns), declared, private)
     return Records(columns)
+
+
+def _typed(table: Table) -> bool:
+    """Whether each column has a type of its own, whatever its values."""
+    return isinstance(table, Records) or (
+        isinstance(table, Mapping) and all(isinstance(values, np.ndarray) and values.dtype.kind in "biufU" for values in table.values())
+    )
 
 
 def _columns(table: Any) -> dict[str, Column]:
@@ -80,8 +98,8 @@ def read_records(path: Path, schema: Mapping[str, str] | None = None, *, total: 
     """The table in `path`, .csv or .parquet. Raises InputError for a file that is missing, unreadable or empty.
 
     The types of a CSV file's columns are inferred from its values, unless `schema` declares them (`read_schema`). Then only those columns are read, and an
-    unreadable number is missing: types and refusals do not depend on the rows. An unreadable whole number is refused, or 0 with `total`: a client must not
-    reveal its record by staying away.
+    unreadable number is missing: types and refusals do not depend on the rows. An unreadable whole number is refused, or 0 with `total`, where a line of too
+    many cells is cut: a client must not reveal its record by staying away, nor a private curator by an error.
     """
     import polars
 
@@ -90,23 +108,28 @@ def read_records(path: Path, schema: Mapping[str, str] | None = None, *, total: 
     suffix = path.suffix.lower()
     if suffix not in (".csv", ".parquet"):
         raise InputError(f"{path.name!r} ends in {path.suffix!r}; a table is a .csv or .parquet file")
-    with reading(path, "give a CSV or Parquet file"):
-        whole = None if schema is None else 0  # rows that types are inferred from: all, or none
+    quiet = total and schema is not None
+    how: dict[str, Any] = {"truncate_ragged_lines": True, "ignore_errors": True, "encoding": "utf8-lossy"} if quiet else {}
+    with reading(path, "give a CSV or Parquet file", "its lines or quotes are malformed" if quiet else ""), warnings.catch_warnings():
+        if quiet:
+            warnings.simplefilter("ignore")  # a warning would show a cell
         if suffix == ".csv":
-            _refuse_twins(polars.read_csv(path, has_header=False, n_rows=1, infer_schema_length=0, truncate_ragged_lines=True), path)
-        frame = polars.read_csv(path, infer_schema_length=whole) if suffix == ".csv" else polars.read_parquet(path)
+            _refuse_twins(path)
+        whole = None if schema is None else 0  # rows that types are inferred from: all, or none
+        frame = polars.read_csv(path, infer_schema_length=whole, **how) if suffix == ".csv" else polars.read_parquet(path)
     if not frame.height or not frame.width:
         raise InputError(f"the table {path.name!r} has {frame.height} rows and {frame.width} columns; at least one of each is needed")
-    with reading(path, "give a table of numbers and texts"):
+    with reading(path, "give a table of numbers and texts", "its columns are of another kind" if quiet else ""):
         if schema is not None:
-            return Records({name: _declared(frame, name, kind, total) for name, kind in schema.items()})
+            return _of_schema(frame, schema, total)
         return Records({name: _column(frame.get_column(name)) for name in frame.columns})
 
 
-def _refuse_twins(header: "polars.DataFrame", path: Path) -> None:
+def _refuse_twins(path: Path) -> None:
     """Raises InputError for a name that two columns of a file have: polars would give one of them another name, in silence."""
-    names = list(header.row(0)) if header.height else []
-    twin = next((name for place, name in enumerate(names) if name is not None and name in names[:place]), None)
+    with path.open(encoding="utf-8-sig", errors="replace", newline="") as file:
+        names = next(csv.reader(file), [])
+    twin = next((name for place, name in enumerate(names) if name and name in names[:place]), None)
     if twin is not None:
         raise InputError(f"two columns of {path.name!r} are called {twin!r:.80}; give each a name of its own")
 
@@ -120,9 +143,18 @@ def read_schema(path: Path) -> dict[str, str]:
         raise InputError(f"there is no file {str(path)!r}; give a JSON schema such as " + '{"age": "number", "city": "text"}')
     with reading(path, "give a JSON schema"):
         schema = json.loads(path.read_text(encoding="utf-8"))
-    if not isinstance(schema, dict) or not schema or not all(kind in KINDS for kind in schema.values()):
-        raise InputError(f"{path.name!r} is no schema: map each column to one of {', '.join(KINDS)}, as in " + '{"age": "number", "city": "text"}')
-    return schema
+    return check_schema(schema, repr(path.name))
+
+
+def check_schema(schema: object, name: str) -> dict[str, str]:
+    """Declared columns that are well formed. Raises InputError."""
+    if not isinstance(schema, Mapping) or not schema or not all(kind in KINDS for kind in schema.values()):
+        raise InputError(f"{name} is no schema: map each column to one of {', '.join(KINDS)}, as in " + '{"age": "number", "city": "text"}')
+    return dict(schema)
+
+
+def _of_schema(frame: "polars.DataFrame", schema: Mapping[str, str], total: bool) -> Records:
+    return Records({name: _declared(frame, name, kind, total) for name, kind in schema.items()})
 
 
 def _declared(frame: "polars.DataFrame", name: str, kind: str, total: bool) -> Column:
@@ -134,7 +166,10 @@ def _declared(frame: "polars.DataFrame", name: str, kind: str, total: bool) -> C
     series = _flat(frame.get_column(name))
     if kind == "text":
         return _column(series.cast(polars.String))
-    numbers = series.cast(polars.String).str.strip_chars().cast(polars.Float64 if kind == "number" else polars.Int64, strict=False)
+    if series.dtype == polars.Boolean:
+        series = series.cast(polars.UInt8)
+    texts = series if series.dtype.is_numeric() else series.cast(polars.String).str.strip_chars()
+    numbers = texts.cast(polars.Float64 if kind == "number" else polars.Int64, strict=False)
     if kind == "whole" and total:
         numbers = numbers.fill_null(0)
     if kind == "whole" and numbers.null_count():

@@ -4,15 +4,20 @@ import math
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar
 
+import numpy as np
+
+from local_dp.checks import check_whole
 from local_dp.curator.account import Account, TrustedOracle
 from local_dp.curator.mechanism import Mechanism
+from local_dp.curator.people import MOST_ROWS, kept_rows, loss_of_group, loss_of_row
 from local_dp.draws import Draws
 from local_dp.errors import InputError
 from local_dp.experiments.api.declare import WIDTH, Printable, option
+from local_dp.experiments.api.tables import Schema, Table, records_of
 from local_dp.experiments.lab.store import as_csv
 from local_dp.experiments.text.layout import held, number, paragraph, python_errors, table
 from local_dp.experiments.tiers.installation import installed_version
@@ -59,7 +64,7 @@ class Task(ABC, Generic[D, R]):
 
     @abstractmethod
     def database(self, records: Records) -> D:
-        """The table as the mechanism takes it. Raises InputError for unfit values."""
+        """The table as the mechanism takes it. Where the policies of `Question.task` cover every value, it never raises: it was paid for."""
 
     @abstractmethod
     def to_data(self, result: R, records: Records) -> dict[str, Any]:
@@ -82,11 +87,18 @@ class Question(ABC, Generic[D, R]):
     epsilon: float = option(1.0, "Privacy loss of the release", metavar="E", unit="nats")
     delta: float | None = option(1e-6, "Probability of a larger loss; must be below 1 over the number of records", metavar="D")
     seed: int | None = option(None, "Seed of the simulation; default: random, printed", metavar="S")
-    private: bool = option(False, "Draw noise from the operating system; takes no seed, and computes no truth")
+    private: bool = option(False, "Draw noise from the operating system; takes no seed, computes no truth, and needs a schema and the policies of each value")
+    schema: Schema = option(None, "JSON file with the types of the table's columns: number, whole or text", metavar="FILE")
+    person: str | None = option(None, "Column with each row's person; then all rows of a person are protected together", metavar="COLUMN")
+    rows: int = option(1, "Rows that count of each person: the first ones, in turn again for a person with fewer", metavar="M")
     budget: Path | str | None = option(None, "Budget file that pays before the release; `local-dp budget` makes one", metavar="FILE")
 
     def __post_init__(self) -> None:
+        check_whole("rows", self.rows, 1, MOST_ROWS)
         approximate(self.epsilon, 1e-6 if self.delta is None else self.delta)
+        loss_of_row(self.loss, self.rows)
+        if self.person is None and self.rows != 1:
+            raise InputError(f"rows is {self.rows}, and nothing says whose row is whose; name the column of people: person=COLUMN")
         self.check()
 
     def check(self) -> None:
@@ -100,22 +112,22 @@ class Question(ABC, Generic[D, R]):
 
     @abstractmethod
     def task(self, table: Launch) -> Task[D, R]:
-        """The task, checked against the table's columns. Raises InputError."""
+        """The task, once the policies cover every value of the table, or in private every value that its columns may have. Raises InputError."""
 
     def size(self, records: Records) -> int:
         """The public number: of records, where neighbours differ in one replaced record."""
         return len(records)
 
+    def of_rows(self) -> "Question[D, R]":
+        """The question that protects one row by so much that all rows of a person are protected by `loss`."""
+        if self.person is None:
+            return self
+        loss = loss_of_row(self.loss, self.rows)
+        return replace(self, epsilon=loss.epsilon, delta=loss.delta or None, person=None, rows=1)
 
-class TableQuestion(Question[D, R], Task[D, R]):
-    """A question whose task needs to know nothing else of the table."""
 
-    def task(self, table: Launch) -> Task[D, R]:
-        return self
-
-
-class ByMechanism(TableQuestion[D, R]):
-    """A question that one mechanism answers."""
+class ByMechanism(Question[D, R], Task[D, R]):
+    """A question that one mechanism answers, and its own task."""
 
     @abstractmethod
     def mechanism(self) -> Mechanism[D, R, Loss]:
@@ -132,12 +144,12 @@ class Release(Printable):
     def text(self, width: int = WIDTH) -> str:
         data = self.data
         stamp = "private: operating-system entropy" if data["private"] else f"{data['stamp']}, seed {data['seed']}"
-        head = f"{data['task']} by a trusted curator ({data['mechanism']}), {held(_price(data))}, {number(data['n'])} records; {held(stamp)}"
+        head = f"{data['task']} by a trusted curator ({data['mechanism']}), {held(_price(data))}, {held(_counted(data))}; {held(stamp)}"
         result = data["result"]
         listed = result.get("brief", result)
         rows = [[_cell(cell) for cell in row] for row in listed["rows"][:MOST_SHOWN]]
         lines = [f"and {len(listed['rows']) - MOST_SHOWN:,} more rows; --json prints all"] if len(listed["rows"]) > MOST_SHOWN else []
-        lines.append(result["explanation"])
+        lines += [result["explanation"], *filter(None, [_PROTECTS.get(data["neighbours"])])]
         if data["truth"] is not None:
             lines.append(_truth(data["truth"]))
         if data["left"] is not None:
@@ -172,33 +184,46 @@ class Release(Printable):
 
 
 @python_errors()
-def release(question: Question[D, R], records: Records) -> Release:
-    """Asks the trusted curator. The price is charged first, also to the budget file if there is one. A private release computes no truth."""
+def release(question: Question[D, R], table: Table) -> Release:
+    """Asks the trusted curator. The price is charged first, also to the budget file if there is one. A private release computes no truth.
+
+    Before the charge a private release sees names and types of columns and the number of rows or people. So no refusal depends on a value.
+    """
+    records, simulated = records_of(table, question.schema, private=question.private), not question.private
+    if question.person is not None:
+        records = records.take(kept_rows(records[question.person], question.rows))
     size = question.size(records)
-    if question.delta is not None and question.delta * size >= 1:
-        raise InputError(
-            f"delta is {question.delta:g} with {size:,} records; from 1/n on a whole record may be published: give less than {1 / size:.2g}, or pure privacy"
-        )
-    task = question.task(Launch(records, question.private))
-    offer, database = task.offer(size), task.database(records)
+    counted = size // question.rows
+    if question.delta is not None and question.delta * counted >= 1:
+        what = "records" if question.person is None else "people"
+        most = f"give less than {1 / counted:.2g}, or pure privacy"
+        raise InputError(f"delta is {question.delta:g} with {counted:,} {what}; from 1/n on a whole record may be published: {most}")
+    task = question.of_rows().task(Launch(records, question.private))
+    offer, database = task.offer(size), task.database(records) if simulated else None  # what it cannot take is not paid for
     chance = Randomness.choose(question.seed, question.private)
     price, neighbours = offer.account.budget, offer.account.neighbours
+    if question.person is not None:
+        if neighbours != "replace":
+            raise InputError(f"{question.name} protects one {neighbours}, and not all rows of a person; leave out person")
+        price, neighbours = loss_of_group(price, question.rows), "person"
     entry = question.name if question.private else f"{question.name} (simulation)"  # a budget file stores nothing of the records
     left = None if question.budget is None else KeptBudget(Path(question.budget)).charge(price, neighbours, entry).left
     began = time.perf_counter()
-    result = run(offer.algorithm, TrustedOracle(database, offer.account, Draws(chance.noise())))
-    simulated = not question.private
+    with np.errstate(all="ignore"):  # a warning would show an extreme value
+        database = task.database(records) if database is None else database
+        result = run(offer.algorithm, TrustedOracle(database, offer.account, Draws(chance.noise())))
     return Release(
         {
             "task": question.name,
             "model": "curator",
             "mechanism": offer.name,
-            "n": size,
+            "n": counted,
             "version": installed_version(),
             "privacy": "approximate" if isinstance(price, Approximate) else "pure",
             "epsilon": price.epsilon,
             "delta": price.delta,
             "neighbours": neighbours,
+            "rows": None if question.person is None else question.rows,
             "left": None if left is None else {"epsilon": left.epsilon, "delta": left.delta},
             "private": question.private,
             "stamp": "simulation: not private" if simulated else None,
@@ -227,6 +252,18 @@ _TRUE = {
     "score": "true score {}",
     "trivial": "{} for a trivial rule",
 }
+
+
+_PROTECTS = {
+    "replace": "This protects one row: a person with k rows loses at least k times as much. To protect people, name their column (person).",
+    "person": "This protects people: each counts with equally many rows, and fewer rows of a person are repeated.",
+}
+
+
+def _counted(data: dict[str, Any]) -> str:
+    """The public number."""
+    each = "" if data["rows"] is None else f", {data['rows']:,} {'row' if data['rows'] == 1 else 'rows'} of each"
+    return f"{number(data['n'])} {'people' if each else 'records'}{each}"
 
 
 def _truth(truth: dict[str, Any]) -> str:

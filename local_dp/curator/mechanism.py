@@ -26,8 +26,8 @@ D_contra = TypeVar("D_contra", contravariant=True)
 R_co = TypeVar("R_co", covariant=True)
 L_co = TypeVar("L_co", bound=Loss | Concentrated, covariant=True)
 
-Neighbours: TypeAlias = Literal["replace", "add-remove", "edge", "labels"]
-"""How two neighbours differ: one record replaced, one added or removed, one edge of a graph flipped, or one label (the last entry) replaced."""
+Neighbours: TypeAlias = Literal["replace", "add-remove", "edge", "labels", "person"]
+"""How two neighbours differ: a record replaced, one added or removed, an edge of a graph flipped, a label (the last entry) or all rows of a person replaced."""
 
 Law: TypeAlias = Mapping[R, int]
 """Pr[each outcome] as whole weights; their total may depend on the database.

@@ -1,8 +1,11 @@
 """A curator's budget in a file: the total loss allowed to all releases of one table, by any number of processes."""
 
-import sqlite3
+import json
+import os
+import threading
+import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,13 +15,15 @@ from local_dp.curator.account import Account
 from local_dp.curator.mechanism import Neighbours
 from local_dp.errors import InputError, RefusedError
 from local_dp.loss import Approximate, Loss, Pure
+from local_dp.storage.log import BusyError, Entry, Log
+from local_dp.storage.mark import Mark
 
-_MARK = 0x1D9B  # SQLite's application id: the file is one of ours
+KIND = 0x1D9E  # SQLite's application id: the file is the log of a budget
+_UNGUARDED = 0x1D9B  # the same of older versions, whose files had no digest
 _WAIT = 30.0  # seconds for another process to finish its charge
-_TABLES = (
-    "CREATE TABLE budget (nano INTEGER NOT NULL, atto INTEGER NOT NULL, pure INTEGER NOT NULL)",
-    "CREATE TABLE charge (at TEXT NOT NULL, what TEXT NOT NULL, neighbours TEXT NOT NULL, nano INTEGER NOT NULL, atto INTEGER NOT NULL)",
-)
+_PAUSE = 0.005  # seconds between two tries
+_TURN = threading.RLock()  # of this process: a file that is closed twice loses its lock
+_MAKE = "make one: local-dp budget FILE --epsilon E --delta D"
 
 
 @dataclass(frozen=True)
@@ -59,61 +64,92 @@ class Standing:
 class KeptBudget:
     """A budget in a file: losses add up and never exceed it, under concurrent processes and crashes.
 
-    A charge is one transaction of SQLite, written through to the disk before `charge` returns; what comes after it is never refunded.
+    The file is a log (`storage.log`) with a mark beside it (`storage.mark`): a damaged, deleted, older or copied file is refused, and never has more budget.
+    A charge is on the disk before `charge` returns; what comes after it is never refunded.
     """
 
     path: Path
 
     @classmethod
     def create(cls, path: Path, budget: Loss) -> Self:
-        """A new file, nothing spent. Raises InputError where there is a file already: a budget that is begun again protects nobody."""
-        try:
-            path.open("x").close()
-        except FileExistsError:
-            raise InputError(f"{str(path)!r} exists; a budget is never begun again: name another file") from None
-        except OSError as error:
-            raise InputError(f"cannot write {str(path)!r}: {error.strerror}") from None
-        budget_file = cls(path)
-        with budget_file._open() as connection:
-            for statement in ("BEGIN EXCLUSIVE", *_TABLES, f"PRAGMA application_id = {_MARK}"):
-                connection.execute(statement)
-            connection.execute("INSERT INTO budget VALUES (?, ?, ?)", (budget.nano, budget.atto, isinstance(budget, Pure)))
-            connection.execute("COMMIT")
-        return budget_file
+        """A new file, nothing spent. Raises InputError where there is or was a file: a budget that is begun again protects nobody."""
+        kept = cls(path)
+        for file in (kept._mark.file, path):
+            if file.exists():
+                raise InputError(f"{str(file)!r} exists; a budget is never begun again: name another file")
+        if not path.absolute().parent.is_dir():
+            raise InputError(f"cannot write {str(path)!r}: there is no such folder")
+        first = _entry(0, (budget.nano, budget.atto, isinstance(budget, Pure)))
+        Log.create(path, KIND, first).close()
+        kept._mark.set([first])
+        return kept
 
     def standing(self) -> Standing:
-        with self._open() as connection:
-            return _read(connection)
+        with self._open() as log:
+            return _read(log)
 
     def charge(self, loss: Loss, neighbours: Neighbours, what: str) -> Standing:
         """Commits a loss before anything is drawn; the standing after it. Raises RefusedError as `Standing.check` does, and commits nothing."""
-        with self._open() as connection:
-            connection.execute("BEGIN IMMEDIATE")  # one process at a time, from reading on
-            _read(connection).check(loss, neighbours)
+        with self._open() as log:  # one process at a time, from reading on
+            _read(log).check(loss, neighbours)
             at = datetime.now(UTC).isoformat(timespec="seconds")
-            connection.execute("INSERT INTO charge VALUES (?, ?, ?, ?, ?)", (at, what, neighbours, loss.nano, loss.atto))
-            connection.execute("COMMIT")
-            return _read(connection)
+            log.append([_entry(len(log.entries()), (at, what, neighbours, loss.nano, loss.atto))])
+            self._mark.set(log.entries())
+            return _read(log)
+
+    @property
+    def _mark(self) -> Mark:
+        return Mark(Path(os.path.realpath(self.path)))
 
     @contextmanager
-    def _open(self) -> Iterator[sqlite3.Connection]:
-        if not self.path.is_file():
-            raise InputError(f"there is no budget {str(self.path)!r}; make one: local-dp budget {self.path} --epsilon E --delta D")
+    def _open(self) -> Iterator[Log]:
+        """The log, for this process alone. Raises InputError."""
+        self._check_kind()
+        with _TURN:
+            log = self._held()
+            try:
+                self._mark.check(log.entries())
+                yield log
+            finally:
+                log.close()
+
+    def _check_kind(self) -> None:
+        marked, name = self._mark.file.exists(), str(self.path)
         try:
-            with closing(sqlite3.connect(f"{self.path.absolute().as_uri()}?mode=rw", timeout=_WAIT, isolation_level=None, uri=True)) as connection:
-                connection.execute("PRAGMA synchronous = EXTRA")
-                yield connection
-        except sqlite3.OperationalError as error:
-            raise InputError(f"the budget {str(self.path)!r} cannot be charged: {error}") from None
-        except (sqlite3.DatabaseError, ValueError, TypeError):  # the latter of values of another type than was written
-            raise InputError(f"{str(self.path)!r} is no budget; make one: local-dp budget FILE --epsilon E --delta D") from None
+            with self.path.open("rb") as file:
+                kind = int.from_bytes(file.read(72)[68:])
+        except FileNotFoundError:
+            if marked:
+                raise InputError(f"the budget {name!r} is gone, and a budget is never begun again: put the file back") from None
+            raise InputError(f"there is no budget {name!r}; {_MAKE.replace('FILE', name)}") from None
+        except OSError as error:
+            raise InputError(f"cannot read {name!r}: {error.strerror}") from None
+        if kind == _UNGUARDED:
+            raise InputError(
+                f"{name!r} is a budget of an older version, which nothing guards; see what is left of it with that version, and make a new one of at most "
+                "that: local-dp budget NEWFILE --epsilon E --delta D"
+            )
+        if kind != KIND:
+            raise InputError(f"the budget {name!r} is damaged; put the latest file back" if marked else f"{name!r} is no budget; {_MAKE}")
+
+    def _held(self) -> Log:
+        """The open log, once no other process has it."""
+        until = time.monotonic() + _WAIT
+        while True:
+            try:
+                return Log(self._mark.path, KIND)
+            except BusyError:
+                if time.monotonic() > until:
+                    raise
+            time.sleep(_PAUSE)
 
 
-def _read(connection: sqlite3.Connection) -> Standing:
-    if connection.execute("PRAGMA application_id").fetchone() != (_MARK,):
-        raise sqlite3.DatabaseError
-    nano, atto, pure = connection.execute("SELECT nano, atto, pure FROM budget").fetchone()
-    charges = connection.execute("SELECT at, what, neighbours, nano, atto FROM charge ORDER BY rowid").fetchall()
+def _entry(place: int, data: tuple[int | str, ...]) -> Entry:
+    return Entry("", place, "", json.dumps(data).encode())
+
+
+def _read(log: Log) -> Standing:
+    (nano, atto, pure), *charges = (json.loads(entry.data) for entry in log.entries())
     budget = Pure(nano) if pure else Approximate(nano, atto)
     return Standing(budget, tuple(Charged(at, what, neighbours, _loss(nano, atto)) for at, what, neighbours, nano, atto in charges))
 

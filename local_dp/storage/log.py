@@ -25,6 +25,10 @@ _WRITE = "INSERT INTO entry (run, round, part, data, digest) VALUES (?, ?, ?, ?,
 _HOLD = ("PRAGMA locking_mode = EXCLUSIVE", "PRAGMA journal_mode = WAL", "PRAGMA synchronous = OFF", "PRAGMA wal_autocheckpoint = 0")
 
 
+class BusyError(InputError):
+    """Another process has the file open."""
+
+
 @dataclass(frozen=True)
 class Entry:
     """`data` under a name that is used once: a run, a round, and which part of it."""
@@ -60,7 +64,7 @@ class Log:
                 self._count, self._digest = self._checked(kind)
                 self._files = [os.open(each, os.O_RDWR) for each in (f"{path}-wal", path)]  # last, since closing a file releases SQLite's lock on it
                 self._end()
-                _sync(path.parent)  # the names of both
+                sync(path.parent)  # the names of both
             except BaseException:
                 self._let_go()
                 raise
@@ -74,14 +78,14 @@ class Log:
             temporary.unlink(missing_ok=True)
             os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
             connection = sqlite3.connect(temporary, isolation_level=None)
-            digest = _chained(bytes(16), first.digest())
+            digest = chained(bytes(16), first.digest())
             for statement in ("PRAGMA synchronous = OFF", "PRAGMA journal_mode = WAL", "BEGIN", *_SET_UP, f"PRAGMA application_id = {kind}"):
                 connection.execute(statement)
             connection.execute(_WRITE, _row(first))
             connection.execute("INSERT INTO head VALUES (1, ?)", (digest,))
             connection.execute("COMMIT")
             connection.close()
-            _sync(temporary)
+            sync(temporary)
             os.link(temporary, path)
         except FileExistsError:
             raise InputError(f"{str(path)!r} exists already") from None
@@ -98,7 +102,7 @@ class Log:
             self._as_it_was_left()
             digest, rows = self._digest, [_row(entry) for entry in entries]
             for row in rows:
-                digest = _chained(digest, row[-1])
+                digest = chained(digest, row[-1])
             self._held.execute("BEGIN IMMEDIATE")
             self._held.executemany(_WRITE, rows)
             self._held.execute("UPDATE head SET count = ?, digest = ?", (self._count + len(entries), digest))
@@ -134,7 +138,7 @@ class Log:
             raise InputError(f"{str(self.path)!r} is another kind of file")
         digest, count = bytes(16), 0
         for row in self._held.execute(f"{_READ} ORDER BY place"):
-            digest, count = _chained(digest, _entry(row).digest()), count + 1
+            digest, count = chained(digest, _entry(row).digest()), count + 1
         heads = self._held.execute("SELECT count, digest FROM head").fetchall()
         if heads != [(count, digest)]:
             raise sqlite3.DatabaseError("its digest is another")
@@ -173,15 +177,16 @@ class Log:
         try:
             yield
         except (sqlite3.Error, OSError, ValueError) as error:  # the last of a text that is not in Unicode, a name or SQLite's own message
-            self._why = "another process has it open" if getattr(error, "sqlite_errorname", "").startswith("SQLITE_BUSY") else str(error)
-            raise InputError(f"{str(self.path)!r} cannot be used: {self._why}") from None
+            busy = getattr(error, "sqlite_errorname", "").startswith("SQLITE_BUSY")
+            self._why = "another process has it open" if busy else str(error)
+            raise (BusyError if busy else InputError)(f"{str(self.path)!r} cannot be used: {self._why}") from None
         self._why = ""
 
 
 _durable = getattr(os, "fdatasync", os.fsync)  # what is in an open file is on the disk
 
 
-def _sync(path: Path) -> None:
+def sync(path: Path) -> None:
     """What is in a file, or which names are in a folder, is on the disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
@@ -201,5 +206,5 @@ def _entry(row: tuple[str, int, str, bytes, bytes]) -> Entry:
     return entry
 
 
-def _chained(before: bytes, digest: bytes) -> bytes:
+def chained(before: bytes, digest: bytes) -> bytes:
     return blake2b(before + digest, digest_size=16).digest()

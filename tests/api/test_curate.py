@@ -147,9 +147,14 @@ def test_triangles_of_a_table_of_edges(tmp_path: Path) -> None:
     data = json.loads(local_dp(*arguments, "--nodes", "60", "--seed", "1").stdout)
     assert (data["n"], data["neighbours"], data["privacy"], data["truth"]["triangles"]) == (60, "edge", "pure", true)
     assert abs(data["result"]["rows"][0][1] - true) < 400  # farther in 1 of 4,000 seeds
-    private = json.loads(local_dp(*arguments, "--nodes", "70", "--private").stdout)
+    (tmp_path / "schema.json").write_text('{"from": "whole", "to": "whole"}')
+    path.write_text(path.read_text().replace("n", "") + "3,3\n70,1\n1,-1\n")
+    dropped = ("--nodes", "70", "--other", "drop", "--schema", str(tmp_path / "schema.json"))
+    assert json.loads(local_dp(*arguments, *dropped, "--seed", "1").stdout)["truth"]["triangles"] == true
+    private = json.loads(local_dp(*arguments, *dropped, "--private").stdout)
     assert "edges" not in json.dumps(private["result"]["rows"])
     assert private["truth"] is None
+    path, _ = edges(tmp_path)
     few = local_dp(*arguments, "--nodes", "59")
     assert (few.returncode, "the 59 nodes that are declared" in few.stderr) == (2, True)
 
@@ -238,15 +243,15 @@ def test_it_is_paid_before_anything_is_drawn(monkeypatch: pytest.MonkeyPatch) ->
         (lambda rows: ldp.curate.quantiles(rows, "age", levels=0), "levels is 0"),
         (lambda rows: ldp.curate.threshold(rows, "age", "income"), "other than 0 and 1"),
         (lambda rows: ldp.curate.threshold(rows, "age", "old", alpha=2.0), "alpha is 2"),
-        (lambda rows: ldp.curate.quantiles({"age": [1.0, math.nan]}, "age"), "1 missing number"),
-        (lambda rows: ldp.curate.threshold({"age": [1.0, 2.0], "x": [1.0, math.nan]}, "age", "x > 0"), "no answer for 1 record"),
+        (lambda rows: ldp.curate.quantiles({"age": [1.0, math.nan]}, "age"), "in 1 of 2 records 'age' has no value: choose missing=.low. "),
+        (lambda rows: ldp.curate.threshold({"age": [1.0, 2.0], "x": [1.0, math.nan]}, "age", "x > 0"), "leaves 'x > 0' open"),
         (lambda rows: ldp.curate.histogram(rows, "job", seed=1, private=True), "takes no seed"),
         (lambda rows: ldp.curate.median(rows, "job"), "is text"),
         (lambda rows: ldp.curate.mean(rows, "age", bounds=(90, 18)), "low < high"),
         (lambda rows: ldp.curate.mean(rows, "age", bounds=(18, 40)), "outside the bounds .18, 40.: choose outside=.clip."),
         (lambda rows: ldp.curate.mean(rows, "age", bounds=(18, 90), private=True), "does not look whether"),
         (lambda rows: ldp.curate.mean(rows, "age", bounds=(18, 40), outside="drop"), "outside is 'drop'"),
-        (lambda rows: ldp.curate.mean({"age": [1.0, math.nan]}, "age", bounds=(0, 2)), "1 missing number"),
+        (lambda rows: ldp.curate.mean({"age": [1.0, math.nan]}, "age", bounds=(0, 2)), "choose missing=.middle."),
         (lambda rows: ldp.curate.intervals(rows, "age", bounds=(18, 90), cells=1 << 23), "cells is 8388608"),
         (lambda rows: ldp.curate.learn(rows, "old"), "declare those of age, income"),
         (lambda rows: ldp.curate.learn(rows, "old", features=["age"], bounds={"age": (90, 18)}), "low < high"),

@@ -167,7 +167,7 @@ class Disk:
             path.write_bytes(self._some(sure, _content(descriptor)))
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(log, "_durable", lambda descriptor: None)
-            patch.setattr(log, "_sync", lambda path: None)
+            patch.setattr(log, "sync", lambda path: None)
             again = Log(left, KIND)
             assert again.entries() in ([_entry(number) for number in range(count)] for count in (self.entries, self.entries + 1))
             again.close()

@@ -64,6 +64,8 @@ CLAIMS = {  # number: the promises of docs/security.md that it holds to account,
     "class 11": ("P6 P7", "The server's bookkeeping is linear, and cannot be forged"),
     "class 12": ("P6", "The command line ends with a line, never a traceback"),
     "class 13": ("P1 P2", "Old words never meet new records, and entries of a store belong to people"),
+    "class 15": ("P4", "A private curator refuses by the schema and never by a value; a person's rows are protected together"),
+    "class 17": ("P1", "A budget file that is damaged, deleted, older or copied is refused"),
     "class 18": ("P8", "Text of a table or a file is text everywhere, and a malformed file is a line"),
     "class 19": ("P7", "A result whose reports were lost by choice says so in every form"),
 }

@@ -14,13 +14,13 @@ from local_dp.curator.mechanism import Mechanism
 from local_dp.curator.multisets import Multiset
 from local_dp.curator.sensitivity.triangles import LadderTriangles, Triangles
 from local_dp.errors import InputError
-from local_dp.experiments.api.curating.values import numbers_of
+from local_dp.experiments.api.curating.values import missing_option
 from local_dp.experiments.api.declare import option
 from local_dp.experiments.api.tables import Bounds, ends_of
 from local_dp.experiments.api.trusted import ByMechanism, Task
 from local_dp.loss import Loss
 from local_dp.populations.finite import Population
-from local_dp.populations.graphs import Graph
+from local_dp.populations.graphs import MAX_NODES, Graph
 from local_dp.protocols.surveys.policies import Launch, check_policy
 from local_dp.queries.query import STEPS
 from local_dp.queries.tables import Bounded, labels_of
@@ -40,12 +40,16 @@ class BetweenBounds(ByMechanism[D, R]):
     _: KW_ONLY
     bounds: Bounds = option(help="The public bounds", metavar="X", unit="of the column", ends=("The public lower bound", "The public upper bound"))
     outside: str = option("refuse", "A number beyond the bounds: refuse, or clip (it counts as the nearer bound)", metavar="HOW")
+    missing: str = "refuse"
+    covered: ClassVar[str]  # the policy for missing numbers, with its meaning
 
     def task(self, table: Launch) -> Task[D, R]:
-        """Raises InputError for text, missing numbers, wrong bounds, and numbers beyond them unless they are clipped."""
+        """Raises InputError for text and wrong bounds, and unless policies cover missing numbers and those beyond the bounds."""
         check_policy("outside", self.outside, OUTSIDE)
+        check_policy("missing", self.missing, ("refuse", self.covered.split()[0]))
         check_built(self.bounded)
-        numbers_of(table.records, self.column)
+        table.records.numbers(self.column)
+        table.refuse_missing(self.missing, self.column, f"missing={self.covered}")
         low, high = ends_of(self.bounds)
         table.refuse_outside(self.outside, self.column, low, high, "outside=clip (they count as the nearer bound), or wider bounds")
         return self
@@ -59,6 +63,8 @@ class BetweenBounds(ByMechanism[D, R]):
 class Mean(BetweenBounds[Records | Population, int]):
     """Releases the mean of a column of numbers between public bounds."""
 
+    missing: str = missing_option(("refuse", "middle"), "the middle of the bounds")
+    covered: ClassVar[str] = "middle (it counts as the middle of the bounds)"
     name: ClassVar[str] = "mean"
     example: ClassVar[str] = "mean --records fair.csv --column age --low 15 --high 45"
 
@@ -84,6 +90,8 @@ class Intervals(BetweenBounds[Multiset, IntervalCounts]):
 
     _: KW_ONLY
     cells: int = option(1024, "Number of equal cells between the bounds", metavar="N")
+    missing: str = missing_option(("refuse", "exclude"), "in no interval")
+    covered: ClassVar[str] = "exclude (it is in no interval)"
     name: ClassVar[str] = "intervals"
     example: ClassVar[str] = "intervals --records fair.csv --column age --low 15 --high 45 --cells 64"
 
@@ -92,7 +100,7 @@ class Intervals(BetweenBounds[Multiset, IntervalCounts]):
 
     @property
     def bits(self) -> int:
-        return (self.cells - 1).bit_length()
+        return (self.cells - (self.missing == "refuse")).bit_length()
 
     def mechanism(self) -> Mechanism[Multiset, IntervalCounts, Loss]:
         tree = CountTree(self.bits, self.epsilon, best_branching(self.bits, self.epsilon))
@@ -105,9 +113,9 @@ class Intervals(BetweenBounds[Multiset, IntervalCounts]):
         return Multiset.of(self._cells(records).astype(np.uint64), self.bits)
 
     def _cells(self, records: Records) -> Counts:
-        """The cell of each number: its lower edge belongs to it, and the upper bound to the last."""
+        """The cell of each number: its lower edge belongs to it, and the upper bound to the last. Missing numbers are in one more cell."""
         cells = np.floor(self.bounded.share(records) * self.cells).astype(np.int64)
-        return np.minimum(cells, self.cells - 1)
+        return np.where(absent(records[self.column]), self.cells, np.minimum(cells, self.cells - 1))
 
     def to_data(self, result: IntervalCounts, records: Records) -> dict[str, Any]:
         edges = np.unique(np.linspace(0, self.cells, min(_SHOWN, self.cells) + 1).round().astype(np.int64))
@@ -127,7 +135,7 @@ class Intervals(BetweenBounds[Multiset, IntervalCounts]):
         return low + (high - low) * cell / self.cells
 
     def truth(self, result: IntervalCounts, records: Records) -> dict[str, Any]:
-        below = np.append(0, np.cumsum(np.bincount(self._cells(records), minlength=self.cells)))
+        below = np.append(0, np.cumsum(np.bincount(self._cells(records), minlength=self.cells)[: self.cells]))
         return {"largest_error_of_an_interval": float(np.ptp(result.below[: self.cells + 1] - below))}
 
 
@@ -139,8 +147,23 @@ class CountTriangles(ByMechanism[Graph | Triangles, int]):
     target: str = option(help="The column of the other node", metavar="NAME")
     _: KW_ONLY
     nodes: int = option(help="The public number of nodes, including nodes without an edge", metavar="N")
+    other: str = option(
+        "refuse", "A row that is no new edge of two nodes: refuse, or drop (nodes are then whole numbers from 0 to below their number)", metavar="HOW"
+    )
     name: ClassVar[str] = "triangles"
     example: ClassVar[str] = "triangles --records edges.csv --source from --target to --nodes 500"
+
+    def check(self) -> None:
+        check_policy("other", self.other, ("refuse", "drop"))
+        check_whole("nodes", self.nodes, 1, MAX_NODES)
+
+    def task(self, table: Launch) -> Task[Graph | Triangles, int]:
+        """Raises InputError in private unless the table numbers the nodes: no rule of one row could leave out names beyond the declared number."""
+        if table.private and self.other == "refuse":
+            raise InputError(f"a private run does not look at edges: number the nodes from 0 to {self.nodes - 1}, and declare other=drop for all other rows")
+        for column in (self.source, self.target):
+            table.records.whole(column) if self.other == "drop" else table.records[column]
+        return self
 
     def mechanism(self) -> Mechanism[Graph | Triangles, int, Loss]:
         return LadderTriangles(self.epsilon)
@@ -150,6 +173,8 @@ class CountTriangles(ByMechanism[Graph | Triangles, int]):
         return self.nodes
 
     def database(self, records: Records) -> Triangles:
+        if self.other == "drop":
+            return Triangles(self._numbered(records))
         ends = [labels_of(records, column) for column in (self.source, self.target)]
         if any(absent(records[column]).any() for column in (self.source, self.target)):
             raise InputError("some edge lacks a node; remove such rows from the table")
@@ -157,6 +182,12 @@ class CountTriangles(ByMechanism[Graph | Triangles, int]):
         if len(names) > self.nodes:
             raise InputError(f"the edges name more than the {self.nodes:,} nodes that are declared; declare all nodes, also those without an edge")
         return Triangles(Graph.of(places.reshape(2, -1).T, self.nodes))
+
+    def _numbered(self, records: Records) -> Graph:
+        """The edges among the rows, each once: of two different nodes below the declared number."""
+        ends = np.stack([records.whole(column) for column in (self.source, self.target)], axis=1)
+        known = np.all((ends >= 0) & (ends < self.nodes), axis=1) & (ends[:, 0] != ends[:, 1])
+        return Graph.of(np.unique(np.sort(ends[known].astype(np.int64), axis=1), axis=0), self.nodes)
 
     def to_data(self, result: int, records: Records) -> dict[str, Any]:
         explanation = "One edge more or less is hidden; the number of nodes is public. The release is pure, also with a delta."

@@ -16,16 +16,18 @@ from local_dp.curator.marginals.baselines import SpanningTree
 from local_dp.curator.marginals.fourier import FourierGaussian, NoisyCharacters, choose, nearest_table
 from local_dp.curator.query_release.synthetic import Mwem, pure_mwem
 from local_dp.errors import InputError
-from local_dp.experiments.api.curating.values import labels_in, numbers_of
+from local_dp.experiments.api.curating.values import MISSING, Yes, check_label, missing_option
 from local_dp.experiments.api.declare import option
-from local_dp.experiments.api.trusted import Offer, TableQuestion, after
+from local_dp.experiments.api.trusted import Offer, Question, Task, after
 from local_dp.interaction import Adaptive, Play, as_play
 from local_dp.loss import Pure
+from local_dp.protocols.surveys.policies import Launch, check_policy
 from local_dp.queries.encoded import question_in
 from local_dp.queries.tables import labels_of
 from local_dp.records import Records
 
 OTHER = "(other)"
+_CATEGORY = "{}=category (a value of its own)"
 _MOST_VALUES = 1 << 10
 
 
@@ -33,12 +35,15 @@ _MOST_VALUES = 1 << 10
 class Attribute:
     """A question or a column of 0 and 1; or a column of numbers with `cuts`; or a column of `labels`, with one value for all others.
 
-    Its values are public: none is read from the table.
+    Its values are public: none is read from the table. `missing` and `other` "category" give a value of its own to rows without one, and to numbers that are
+    neither 0 nor 1.
     """
 
     column: str
     cuts: tuple[float, ...] = ()
     labels: tuple[str, ...] = ()
+    missing: str = "refuse"
+    other: str = "refuse"
 
     def __post_init__(self) -> None:
         if len(set(self.labels)) < len(self.labels) or any(low >= high for low, high in pairwise(self.cuts)):
@@ -47,10 +52,10 @@ class Attribute:
             raise InputError(f"{self.column!r} has {len(self.values)} values; give at most {_MOST_VALUES}")
 
     @classmethod
-    def cut_at(cls, column: str, cuts: Sequence[Any]) -> "Attribute":
+    def cut_at(cls, column: str, cuts: Sequence[Any], missing: str = "refuse") -> "Attribute":
         """A column of numbers with cuts, which may be texts. Raises InputError."""
         try:
-            return cls(column, cuts=tuple(map(float, cuts)))
+            return cls(column, cuts=tuple(map(float, cuts)), missing=missing)
         except ValueError:
             raise InputError(f"the cuts of {column!r} are no numbers: {', '.join(map(str, cuts))}; write them like age=27;32") from None
 
@@ -60,22 +65,38 @@ class Attribute:
         if self.labels:
             return (*self.labels, OTHER)
         ends = [f"{cut:g}" for cut in self.cuts]
-        if not ends:
-            return ("no", "yes") if question_in(self.column) else ("0", "1")
-        return (f"< {ends[0]}", *(f"{low} to < {high}" for low, high in pairwise(ends)), f">= {ends[-1]}")
+        lacking = (MISSING,) if self.missing == "category" else ()
+        if ends:
+            return (f"< {ends[0]}", *(f"{low} to < {high}" for low, high in pairwise(ends)), f">= {ends[-1]}", *lacking)
+        if question_in(self.column):
+            return ("no", "yes", *lacking)
+        return ("0", "1", *((OTHER,) if self.other == "category" else ()), *lacking)
 
     @property
     def bits(self) -> int:
         return (len(self.values) - 1).bit_length()
 
+    def check(self, table: Launch) -> None:
+        """Raises InputError unless there is a value for every row of a table."""
+        if self.labels:
+            table.records[self.column]
+        elif self.cuts:
+            table.records.numbers(self.column)
+            table.refuse_missing(self.missing, self.column, _CATEGORY.format("missing"))
+        else:
+            check_label(table, self.column, self.missing, _CATEGORY.format("missing"), self.other, _CATEGORY.format("other"))
+
     def numbers(self, records: Records) -> Ints:
-        """The number of each record's value. Raises InputError for a missing number or answer, and for values other than 0 and 1 of a plain column."""
+        """The number of each record's value; `check` finds that there is one."""
         if self.labels:
             texts = labels_of(records, self.column)
             return np.select([texts == label for label in self.labels], list(range(len(self.labels))), len(self.labels)).astype(np.int64)
+        last = len(self.values) - 1  # the value of a missing one
         if self.cuts:
-            return np.searchsorted(np.array(self.cuts), numbers_of(records, self.column), side="right").astype(np.int64)
-        return labels_in(records, self.column)
+            numbers = records.numbers(self.column)
+            return np.where(np.isnan(numbers), last, np.searchsorted(np.array(self.cuts), numbers, side="right")).astype(np.int64)
+        answers = Yes.of(records, self.column)
+        return np.select([answers.missing, answers.other], [last, min(2, last)], answers.yes).astype(np.int64)
 
 
 @dataclass(frozen=True)
@@ -177,7 +198,7 @@ class Cells:
 
 
 @dataclass(frozen=True)
-class OfAttributes(TableQuestion[BinaryTable, A]):
+class OfAttributes(Question[BinaryTable, A], Task[BinaryTable, A]):
     """A question about the marginals of every `ways` of some attributes."""
 
     columns: Sequence[str] = option((), "A yes/no question, or a column of 0 and 1; may be repeated", name="--column", metavar="X")
@@ -194,15 +215,26 @@ class OfAttributes(TableQuestion[BinaryTable, A]):
         collect=dict,
     )
 
+    missing: str = missing_option(("refuse", "category"), "a value of its own, in a listed column among the others")
+    other: str = option("refuse", "A value other than 0 and 1 of a column of 0 and 1: refuse or category (a value of its own)", metavar="HOW")
+
     def check(self) -> None:
+        for name, policy in (("missing", self.missing), ("other", self.other)):
+            check_policy(name, policy, ("refuse", "category"))
         check_whole("ways", self.ways, 1, len(self.attributes.every))
+
+    def task(self, table: Launch) -> Task[BinaryTable, A]:
+        for each in self.attributes.every:
+            each.check(table)
+        return self
 
     @cached_property
     def attributes(self) -> Attributes:
         """The columns as attributes. Raises InputError."""
-        numbers = [Attribute.cut_at(column, cuts) for column, cuts in (self.cuts or {}).items()]
+        numbers = [Attribute.cut_at(column, cuts, self.missing) for column, cuts in (self.cuts or {}).items()]
         listed = [Attribute(column, labels=tuple(map(str, labels))) for column, labels in (self.labels or {}).items()]
-        return Attributes((*map(Attribute, self.columns), *numbers, *listed))
+        answers = [Attribute(column, missing=self.missing, other=self.other) for column in self.columns]
+        return Attributes((*answers, *numbers, *listed))
 
     @property
     def workload(self) -> Marginals:

@@ -6,7 +6,7 @@ from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
-from local_dp.arrays import Floats, Ints, Words
+from local_dp.arrays import Bools, Floats, Ints, Words
 from local_dp.curator.mechanism import Mechanism
 from local_dp.curator.multisets import BITS, LabelledMultiset, Multiset, points_of, value_of
 from local_dp.curator.points.learner import PointLearner, ProperPointLearner
@@ -20,33 +20,47 @@ from local_dp.errors import InputError
 from local_dp.experiments.api.declare import option
 from local_dp.experiments.api.trusted import DRAWN, ByMechanism, Task
 from local_dp.loss import Loss
-from local_dp.protocols.surveys.policies import Launch
+from local_dp.protocols.surveys.policies import Launch, check_policy
 from local_dp.queries.questions import answers_of, parse
-from local_dp.records import Records
+from local_dp.queries.tables import Question as Asked
+from local_dp.records import Records, absent
 
 MISSING = "(missing)"
 
 
-def numbers_of(records: Records, column: str) -> Floats:
-    """A column without missing values. Raises InputError."""
-    numbers = records.numbers(column)
-    missing = int(np.isnan(numbers).sum())
-    if missing:
-        raise InputError(f"column {column!r} has {missing} missing numbers; remove those rows from the table; their number is then public")
-    return numbers
+def missing_option(allowed: Sequence[str], meaning: str) -> Any:
+    """The policy for missing values."""
+    return option("refuse", f"A row without a value: {' or '.join(allowed)} ({meaning})", metavar="HOW")
 
 
-def labels_in(records: Records, label: str) -> Ints:
-    """A column of 0 and 1, or the answers to a question. Raises InputError for anything else."""
-    if label not in records.columns:
-        answers = answers_of(parse(label), records)
-        if np.any(answers.unknown):
-            raise InputError(f"{label!r} has no answer for {int(answers.unknown.sum())} records with missing values; remove those rows from the table")
-        return answers.yes.astype(np.int64)
-    numbers = records.numbers(label)
-    if not np.all((numbers == 0) | (numbers == 1)):
-        raise InputError(f"column {label!r} has values other than 0 and 1; give a question about it, such as '{label} > 0'")
-    return numbers.astype(np.int64)
+@dataclass(frozen=True)
+class Yes:
+    """Where a column of 0 and 1 is 1, or a question is answered yes; where a value is neither, and where it is missing."""
+
+    yes: Bools
+    other: Bools
+    missing: Bools
+
+    @classmethod
+    def of(cls, records: Records, label: str) -> "Yes":
+        """Raises InputError for an unknown column, or one of the wrong type."""
+        if label not in records.columns:
+            answers = answers_of(parse(label), records)
+            return cls(answers.yes, np.zeros(len(records), dtype=np.bool_), answers.unknown)
+        numbers = records.numbers(label)
+        missing = np.isnan(numbers)
+        return cls(numbers == 1, ~missing & (numbers != 0) & (numbers != 1), missing)
+
+
+def check_label(table: Launch, label: str, missing: str, missing_choices: str, other: str, other_choices: str) -> None:
+    """Raises InputError unless the policies cover every value of a label."""
+    if label not in table.records.columns:
+        table.refuse_open(missing, Asked(label), missing_choices)
+        return
+    table.records.numbers(label)
+    choices = f"{other_choices}, or a question about it, such as '{label} > 0'"
+    table.refuse(other, lambda: Yes.of(table.records, label).other, f"{label!r} has a value other than 0 and 1", choices)
+    table.refuse_missing(missing, label, missing_choices)
 
 
 @dataclass(frozen=True)
@@ -63,10 +77,15 @@ def plain(point: int) -> float | int:
     return int(value) if value.is_integer() else value
 
 
+_NOTHING = (1 << BITS) - 1  # the point of a missing number: no number has it
+
+
 def coded(records: Records, column: str) -> Coded:
     values = records[column]
     if values.dtype.kind != "U":
-        return Coded(points_of(numbers_of(records, column)), plain)
+        missing = absent(values)
+        points = points_of(np.where(missing, 0.0, records.numbers(column)))
+        return Coded(np.where(missing, np.uint64(_NOTHING), points), lambda point: MISSING if point == _NOTHING else plain(point))
     texts, places = np.unique(values, return_inverse=True)
     return Coded(places.astype(np.uint64), lambda place: str(texts[place]) or MISSING)
 
@@ -76,25 +95,28 @@ R = TypeVar("R")
 NO_BOUNDS = "No bounds were declared, and none were read from the data."
 
 
-class OfValues(ByMechanism[D, R]):
-    """A question about the values of one column, which may be texts."""
-
-    column: str
-
-    def task(self, table: Launch) -> Task[D, R]:
-        """Raises InputError for texts without a delta: their domain is infinite."""
-        if self.delta is None and table.records[self.column].dtype.kind == "U":
-            raise InputError(f"column {self.column!r} is text, whose domain is infinite, so there is no pure form; give a delta")
-        return self
+def check_domain(delta: float | None, table: Launch, column: str) -> None:
+    """Raises InputError for texts without a delta: their domain is infinite."""
+    if delta is None and table.records[column].dtype.kind == "U":
+        raise InputError(f"column {column!r} is text, whose domain is infinite, so there is no pure form; give a delta")
 
 
 @dataclass(frozen=True)
-class Histogram(OfValues[Multiset, NoisyCounts]):
+class Histogram(ByMechanism[Multiset, NoisyCounts]):
     """Releases how often each value of a column occurs, without a list of its values. Rare values are withheld."""
 
     column: str = option(help="The column: numbers or texts", metavar="NAME")
+    _: KW_ONLY
+    missing: str = missing_option(("refuse", "category"), "a value of its own, as it always is among texts")
     name: ClassVar[str] = "histogram"
     example: ClassVar[str] = "histogram --records fair.csv --column occupation"
+
+    def task(self, table: Launch) -> Task[Multiset, NoisyCounts]:
+        check_policy("missing", self.missing, ("refuse", "category"))
+        if table.records[self.column].dtype.kind != "U":
+            table.refuse_missing(self.missing, self.column, "missing=category (a value of its own)")
+        check_domain(self.delta, table, self.column)
+        return self
 
     def mechanism(self) -> Mechanism[Multiset, NoisyCounts, Loss]:
         return PerCellHistogram(BITS, self.epsilon, strangers=1) if self.delta is None else ThresholdedHistogram(self.epsilon, self.delta)
@@ -125,9 +147,21 @@ class OfNumbers(ByMechanism[Multiset, R]):
     """A question about a column of numbers."""
 
     column: str = option(help="The column of numbers", metavar="NAME")
+    _: KW_ONLY
+    missing: str = missing_option(("refuse", "low", "high"), "below or above every number")
+
+    def task(self, table: Launch) -> Task[Multiset, R]:
+        check_policy("missing", self.missing, ("refuse", "low", "high"))
+        table.records.numbers(self.column)
+        table.refuse_missing(self.missing, self.column, "missing=low (it counts as below every number) or missing=high")
+        return self
+
+    def numbers(self, records: Records) -> Floats:
+        numbers = records.numbers(self.column)
+        return np.where(np.isnan(numbers), -np.inf if self.missing == "low" else np.inf, numbers)
 
     def database(self, records: Records) -> Multiset:
-        return Multiset.of(points_of(numbers_of(records, self.column)), BITS)
+        return Multiset.of(points_of(self.numbers(records)), BITS)
 
 
 @dataclass(frozen=True)
@@ -154,7 +188,7 @@ class Quantiles(OfNumbers[Steps]):
         }
 
     def truth(self, result: Steps, records: Records) -> dict[str, Any]:
-        true = np.quantile(numbers_of(records, self.column), self.shares, method="inverted_cdf").tolist()
+        true = np.quantile(self.numbers(records), self.shares, method="inverted_cdf").tolist()
         return {"largest_error_of_a_share": result.error(self.database(records)), DRAWN: true}
 
 
@@ -173,7 +207,7 @@ class Median(OfNumbers[int]):
         return {"columns": ["column", "median"], "rows": [[self.column, plain(result)]], "explanation": explanation}
 
     def truth(self, result: int, records: Records) -> dict[str, Any]:
-        numbers, median = np.sort(numbers_of(records, self.column)), plain(result)
+        numbers, median = np.sort(self.numbers(records)), plain(result)
         middle, below = (len(numbers) - 1) // 2, int(np.searchsorted(numbers, median))
         through = int(np.searchsorted(numbers, median, "right"))
         return {"median": numbers[middle].item(), "records_between": max(0, below - middle - 1, middle - through)}
@@ -183,8 +217,52 @@ LABEL = "A column of 0 and 1, or a yes/no question such as 'affairs > 0'"
 ALPHA = "The share of errors to stay within"
 
 
+@dataclass(frozen=True, kw_only=True)
+class LabelPolicies(ByMechanism[D, R]):
+    """What a label may lack."""
+
+    missing: str = missing_option(("refuse", "exclude"), "it counts as a row that every answer predicts right")
+    other: str = option("refuse", "A label other than 0 and 1: refuse or no (it counts as 0)", metavar="HOW")
+
+
+class Labelled(LabelPolicies[D, R]):
+    """A question about a label and the values of some columns. A row that lacks one counts as label 0 of a point below every number."""
+
+    column: str
+    label: str
+    texts: ClassVar[bool] = False
+
+    @property
+    def of(self) -> Sequence[str]:
+        """The columns."""
+        return (self.column,)
+
+    def task(self, table: Launch) -> Task[D, R]:
+        check_policy("missing", self.missing, ("refuse", "exclude"))
+        check_policy("other", self.other, ("refuse", "no"))
+        for column in self.of:
+            if not self.texts:
+                table.records.numbers(column)
+            if table.records[column].dtype.kind != "U":
+                table.refuse_missing(self.missing, column, _EXCLUDE)
+        check_label(table, self.label, self.missing, _EXCLUDE, self.other, "other=no (it counts as 0)")
+        return self
+
+    def labelled(self, records: Records) -> tuple[list[Words], Ints]:
+        """The points of each column, and the labels."""
+        label, lost = Yes.of(records, self.label), np.zeros(len(records), dtype=np.bool_)
+        for column in self.of:
+            lost |= absent(records[column]) & (records[column].dtype.kind != "U")
+        lost |= label.missing
+        points = [np.where(lost, np.uint64(0), coded(records, column).points) for column in self.of]
+        return points, np.where(lost, 0, label.yes).astype(np.int64)
+
+
+_EXCLUDE = "missing=exclude (every answer predicts it right)"
+
+
 @dataclass(frozen=True)
-class Threshold(ByMechanism[LabelledMultiset, int]):
+class Threshold(Labelled[LabelledMultiset, int]):
     """Releases the number from which on a label is 1."""
 
     column: str = option(help="The column of numbers", metavar="NAME")
@@ -200,7 +278,8 @@ class Threshold(ByMechanism[LabelledMultiset, int]):
         return DyadicThresholds(BITS, self.alpha, self.epsilon, self.delta, agnostic=True)
 
     def database(self, records: Records) -> LabelledMultiset:
-        return LabelledMultiset.of(points_of(numbers_of(records, self.column)), labels_in(records, self.label), BITS)
+        (points,), labels = self.labelled(records)
+        return LabelledMultiset.of(points, labels, BITS)
 
     def to_data(self, result: int, records: Records) -> dict[str, Any]:
         start = plain(result)
@@ -214,19 +293,25 @@ class Threshold(ByMechanism[LabelledMultiset, int]):
 
 
 @dataclass(frozen=True)
-class Point(OfValues[LabelledMultiset, int | None]):
+class Point(Labelled[LabelledMultiset, int | None]):
     """Releases the one value at which a label is 1 most often, if it is far enough ahead of the others."""
 
     column: str = option(help="The column: numbers or texts", metavar="NAME")
     label: str = option(help=LABEL, metavar="Y")
+    texts: ClassVar[bool] = True
     name: ClassVar[str] = "point"
     example: ClassVar[str] = "point --records fair.csv --column occupation --label 'affairs > 0'"
 
     def mechanism(self) -> Mechanism[LabelledMultiset, int | None, Loss]:
         return ProperPointLearner(self.epsilon) if self.delta is None else PointLearner(self.epsilon, self.delta)
 
+    def task(self, table: Launch) -> Task[LabelledMultiset, int | None]:
+        check_domain(self.delta, table, self.column)
+        return super().task(table)
+
     def database(self, records: Records) -> LabelledMultiset:
-        return LabelledMultiset.of(coded(records, self.column).points, labels_in(records, self.label), BITS)
+        (points,), labels = self.labelled(records)
+        return LabelledMultiset.of(points, labels, BITS)
 
     def to_data(self, result: int | None, records: Records) -> dict[str, Any]:
         value = None if result is None else coded(records, self.column).value(result)
@@ -241,7 +326,7 @@ class Point(OfValues[LabelledMultiset, int | None]):
 
 
 @dataclass(frozen=True)
-class Rectangles(ByMechanism[LabelledPoints, Rectangle]):
+class Rectangles(Labelled[LabelledPoints, Rectangle]):
     """Releases bounds of one or more columns of numbers between which a label is 1."""
 
     columns: Sequence[str] = option(help="A column of numbers; may be repeated", name="--column", metavar="NAME")
@@ -260,9 +345,13 @@ class Rectangles(ByMechanism[LabelledPoints, Rectangle]):
             raise InputError("a rectangle has no pure form here; give a delta")
         return RankRectangles(BITS, len(self.columns), self.alpha, self.epsilon, self.delta)
 
+    @property
+    def of(self) -> Sequence[str]:
+        return self.columns
+
     def database(self, records: Records) -> LabelledPoints:
-        points = np.stack([points_of(numbers_of(records, column)) for column in self.columns], axis=1)
-        return LabelledPoints(BITS, points, labels_in(records, self.label))
+        points, labels = self.labelled(records)
+        return LabelledPoints(BITS, np.stack(points, axis=1), labels)
 
     def to_data(self, result: Rectangle, records: Records) -> dict[str, Any]:
         rows = [[column, plain(low), plain(high)] for column, (low, high) in zip(self.columns, result, strict=False)]

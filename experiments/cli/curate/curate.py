@@ -10,7 +10,6 @@ from typing import Any
 from local_dp.experiments.api.curate import QUESTIONS
 from local_dp.experiments.api.declare import option
 from local_dp.experiments.api.result import check_picture
-from local_dp.experiments.api.tables import read_records
 from local_dp.experiments.api.trusted import Question, release
 from local_dp.experiments.cli.fields import json_option, show
 from local_dp.experiments.text.screen import SCREEN
@@ -29,10 +28,8 @@ class Curating(Question[Any, Any]):
     def __call__(self) -> None:
         if self.plot is not None:
             check_picture(self.plot)
-        SCREEN.working(f"reading {self.records.name}")
-        table = read_records(self.records)
-        SCREEN.working("releasing")
-        released = release(replace(self, delta=None) if self.pure else self, table)
+        SCREEN.working(f"releasing from {self.records.name}")
+        released = release(replace(self, delta=None) if self.pure else self, self.records)
         show(released, self.as_json)  # first: it is paid for
         if self.out is not None:
             released.write(self.out)

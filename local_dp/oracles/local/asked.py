@@ -89,7 +89,7 @@ class LocalQuery:
 
     A round may ask one client several things that were fixed beforehand (KLNRS Definition 4.4): each has its own randomness, and their losses add up.
     With a label in `once`, the answer is memoised: a client keeps it, repeats the report in later rounds under that label, and pays nothing more. Of a
-    randomizer of two steps (`memoised-grr`) it keeps the outcome of the first, and draws the second anew, which reveals no more than the first. The first
+    randomizer of two steps (`memoised-grr`) it keeps the outcome of the first. The second, drawn anew, reveals no more than that. The first
     record counts: later reports are of what was kept (`kept.Kept`), whatever the record has become.
     With a label and a randomizer that knows a value for silence (`one-of-rounds`) the rounds are a session. They may ask different things, and each
     is answered anew. A client speaks in one of them at most and is silent in all others (`sessions.Spoken`), so that it pays for all of them once.

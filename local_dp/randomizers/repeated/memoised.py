@@ -49,7 +49,7 @@ class TwoSteps(Randomizer):
         return exp_epsilon(max(1, int(Fraction(repr(self.first)) * self.nano)))
 
     def draw(self, noise: Noise, which: Draw, start: int, stop: int) -> Words:
-        """In a simulation, under a label, the leading half of each word is the label's, and the rest is drawn for this ask of this round."""
+        """Under a label of a simulation, the leading half of each word is the label's. The rest is drawn for this ask of this round."""
         if not which.memo:
             return super().draw(noise, which, start, stop)
         half, each = self.word_bits // 2, self.words

@@ -1,0 +1,209 @@
+"""A curator's budget is refused where its file was damaged, deleted, put back or copied, and never has more than was left."""
+
+import os
+import random
+import shutil
+import signal
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import local_dp as ldp
+from local_dp.errors import InputError
+from local_dp.loss import Pure, approximate
+from local_dp.records import Records
+from local_dp.storage import budget_file, log, mark
+from local_dp.storage.budget_file import KeptBudget
+from tests.support.figures import figure
+from tests.support.runs.command import local_dp
+from tests.support.runs.stores import forked
+
+
+def spent(folder: Path) -> tuple[Path, Path]:
+    """A budget of which a quarter is spent by three releases, and its mark."""
+    path = folder / "a.budget"
+    kept = KeptBudget.create(path, approximate(2.0, 1e-5))
+    for what in ("mean", "histogram", "median"):
+        kept.charge(approximate(0.1, 1e-7), "replace", what)
+    return path, folder / "a.budget.made"
+
+
+def _flipped(folder: Path, flips: int | None, patch: pytest.MonkeyPatch) -> tuple[int, int]:
+    """Bits flipped one at a time in both files, all or so many, and how many were refused; the others change nothing of what was spent.
+
+    Each bit of the mark and of a charge is refused.
+    """
+    path, made = spent(folder)
+    standing, refused, done = KeptBudget(path).standing(), 0, 0
+    with KeptBudget(path)._open() as kept:
+        charges = [entry.data for entry in kept.entries()]
+    patch.setattr(log, "_durable", lambda descriptor: None)
+    for module in (log, mark):
+        patch.setattr(module, "sync", lambda path: None)
+    generator = random.Random(17)
+    for file in (path, made):
+        data = file.read_bytes()
+        live = [data.find(each) for each in charges] if file == path else []
+        held = [bit for at, each in zip(live, charges, strict=False) for bit in range(8 * at, 8 * (at + len(each)))] or list(range(8 * len(data)))
+        held_bits = set(held)
+        sample = range(8 * len(data)) if flips is None else [*generator.sample(range(8 * len(data)), flips), *generator.sample(held, flips)]
+        for bit in sample:
+            place, mask = divmod(bit, 8)
+            file.write_bytes(data[:place] + bytes([data[place] ^ 1 << mask]) + data[place + 1 :])
+            done += 1
+            try:
+                assert KeptBudget(path).standing() == standing
+            except InputError:
+                refused += 1
+            else:
+                assert bit not in held_bits
+        for left in (path.with_name(f"{path.name}{suffix}") for suffix in ("-wal", "-shm", "-journal")):
+            left.unlink(missing_ok=True)
+        file.write_bytes(data)
+    assert KeptBudget(path).standing() == standing
+    return done, refused
+
+
+@pytest.mark.parametrize("flips", [60, pytest.param(None, marks=pytest.mark.slow)])
+def test_no_flipped_bit_gives_more_budget(flips: int | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One bit of the file or of its mark: one line that refuses it, or the same account."""
+    done, refused = _flipped(tmp_path, flips, monkeypatch)
+    figure("class 17", f"{done:,} bits of a budget and its mark flipped one at a time: {refused:,} refused, the account of the others unchanged")
+
+
+def _gone(path: Path, made: Path) -> None:
+    path.unlink()
+
+
+def _without_mark(path: Path, made: Path) -> None:
+    made.unlink()
+
+
+def _copied(path: Path, made: Path) -> None:
+    os.replace(shutil.copy(path, path.with_name("other")), path)
+
+
+def _emptied(path: Path, made: Path) -> None:
+    path.write_bytes(b"")
+
+
+@pytest.mark.parametrize(
+    ("hurt", "words"), [(_gone, "is gone"), (_without_mark, "its mark 'a.budget.made' was removed"), (_copied, "is a copy"), (_emptied, "is damaged")]
+)
+def test_a_budget_that_was_hurt_is_refused(hurt: Callable[[Path, Path], None], words: str, tmp_path: Path) -> None:
+    """By every use of it, with one line and exit code 2; nor is it begun again in its place."""
+    path, made = spent(tmp_path)
+    hurt(path, made)
+    for use in (KeptBudget(path).standing, lambda: KeptBudget(path).charge(Pure(1), "replace", "a mean")):
+        with pytest.raises(InputError, match=words):
+            use()
+    with pytest.raises(InputError, match="never begun again"):
+        KeptBudget.create(path, Pure(10**9))
+    typed = local_dp("budget", str(path))
+    assert (typed.returncode, typed.stdout, typed.stderr.count("\n"), "Traceback" in typed.stderr) == (2, "", 1, False)
+
+
+def test_an_older_file_is_refused(tmp_path: Path) -> None:
+    """Every earlier state of the file, written over it; and a copy under another name, with its mark or without it."""
+    path, made = tmp_path / "a.budget", tmp_path / "a.budget.made"
+    kept, states = KeptBudget.create(path, Pure(10**9)), list[bytes]()
+    for _ in range(5):
+        states.append(path.read_bytes())
+        kept.charge(Pure(10**8), "replace", "a mean")
+    latest = path.read_bytes()
+    for state in states:
+        path.write_bytes(state)
+        with pytest.raises(InputError, match="is older than its mark"):
+            kept.charge(Pure(1), "replace", "a mean")
+    path.write_bytes(latest)
+    assert kept.standing().left == Pure(5 * 10**8)
+    shutil.copy(path, tmp_path / "b.budget")
+    for _ in range(2):
+        with pytest.raises(InputError, match="is a copy"):
+            KeptBudget(tmp_path / "b.budget").standing()
+        shutil.copy(made, tmp_path / "b.budget.made")
+    figure("class 17", f"{len(states)} older files, copies and a deleted file refused")
+
+
+def test_a_kill_between_the_charge_and_its_mark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The charge stays, the next use moves the mark, and from then on the file before the charge is refused."""
+    path, _ = spent(tmp_path)
+    before = path.read_bytes()
+    with monkeypatch.context() as patch:
+        patch.setattr(mark.Mark, "set", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            KeptBudget(path).charge(Pure(7), "replace", "a mean")
+    assert KeptBudget(path).standing().spent == approximate(0.3, 3e-7) + Pure(7)
+    path.write_bytes(before)
+    with pytest.raises(InputError, match="is older than its mark"):
+        KeptBudget(path).standing()
+
+
+def _killed(step: int, ask: Callable[[], str]) -> bool:
+    """Whether a question gets its release, killed before or after the `step`-th time that it waits for the disk."""
+    left = [step]
+
+    def count() -> None:
+        if not left[0]:
+            os.kill(os.getpid(), signal.SIGKILL)
+        left[0] -= 1
+
+    def counted(real: Callable[..., None]) -> Callable[..., None]:
+        def call(*given: object) -> None:
+            count()
+            real(*given)
+            count()
+
+        return call
+
+    def live(send: Callable[[bytes], None]) -> None:
+        with pytest.MonkeyPatch.context() as patch:
+            for module, name in ((log, "_durable"), (log, "sync"), (mark, "sync")):
+                patch.setattr(module, name, counted(getattr(module, name)))
+            send(ask().encode())
+
+    return bool(forked(live)[0])
+
+
+def test_a_killed_command_released_nothing_unpaid(tmp_path: Path) -> None:
+    """`curate` killed at each durable step: a printed release is in the budget, and the next one is charged on top of it.
+
+    The table is no file: threads of its reader would not outlive the fork.
+    """
+    path, _ = spent(tmp_path)
+    table, charges, steps = Records({"age": np.arange(18, 90)}), 3, 0
+
+    def ask() -> str:
+        return repr(ldp.curate.median(table, "age", epsilon=0.01, budget=path))
+
+    while not (printed := _killed(steps, ask)):
+        now = len(KeptBudget(path).standing().charges)
+        assert now in (charges, charges + 1)
+        charges, steps = now, steps + 1
+    assert printed
+    assert len(KeptBudget(path).standing().charges) == charges + 1
+    assert charges > 3
+    assert steps >= 8
+    figure("class 17", f"`curate` killed at {steps} points: no release without its charge")
+
+
+def test_a_budget_of_an_older_version(tmp_path: Path) -> None:
+    """Its file had no digest: it is not opened, and the line says how to go on."""
+    path = tmp_path / "old.budget"
+    with closing(sqlite3.connect(path)) as old:
+        old.execute("CREATE TABLE budget (nano INTEGER NOT NULL, atto INTEGER NOT NULL, pure INTEGER NOT NULL)")
+        old.execute(f"PRAGMA application_id = {budget_file._UNGUARDED}")
+        old.commit()
+    with pytest.raises(InputError, match=r"of an older version.*make a new one of at most that: local-dp budget NEWFILE"):
+        KeptBudget(path).standing()
+
+
+def test_a_link_to_a_budget_is_the_budget(tmp_path: Path) -> None:
+    path, _ = spent(tmp_path)
+    (tmp_path / "link").symlink_to(path)
+    KeptBudget(tmp_path / "link").charge(Pure(1), "replace", "a mean")
+    assert len(KeptBudget(path).standing().charges) == 4
