@@ -69,7 +69,7 @@ class Settings:
     `cluster` is the address of a Dask scheduler whose workers simulate the population. `behind` puts a shuffler between clients and server.
     `faults` are what is to go wrong in a run over a broker.
     `worst_case` asks for intervals that hold although clients are missing, for any reason, and this share of all of them lies.
-    `stores` is a folder in which each client process or host keeps its answers and charges, also over several runs. The column `person`, if given, names people.
+    `stores` is a folder in which each client process or host keeps its answers and charges, also over several runs. The column `person` names people.
     `played` replaces the protocol's algorithm.
     """
 
