@@ -175,7 +175,10 @@ def test_a_private_run_is_kept_and_its_members_remember(tmp_path: Path) -> None:
     """A private run: its members' stores and its journal lie in the user's folder; `runs` and `show` tell it, its name is used up, and so is the budget."""
     with mosquitto(tmp_path) as broker:
         enrolled(tmp_path, 0, clients=40)
-        common = ["survey", "--broker", broker.url, "--private"]
+        table, schema = tmp_path / "people.csv", tmp_path / "schema.json"
+        table.write_text("\n".join(["ill", *map(str, [0, 1] * 20)]))
+        schema.write_text('{"ill": "whole"}')
+        common = ["survey", "--broker", broker.url, "--private", "--question", "ill == 1", "--records", str(table), "--schema", str(schema)]
         served = [*common, "--quorum", "0.1", "--key", str(tmp_path / "server.key"), "--roster", str(tmp_path / "roster"), "--clients", "40"]
         options = [*common, "--key", str(tmp_path / "host-0.key"), "--server-key", str(tmp_path / "server.key.pub"), "--clients", "40"]
         for run, replies in (("first", True), ("second", False)):

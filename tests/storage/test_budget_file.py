@@ -123,11 +123,12 @@ def test_what_was_paid_stays_paid_when_a_process_is_killed(after: int, tmp_path:
 @pytest.mark.long
 def test_the_command_line_is_charged_first(tmp_path: Path) -> None:
     """Of four commands at once within a budget for two, two release and two are refused with exit code 4; one release more is not to be had."""
-    table, path = tmp_path / "people.csv", tmp_path / "budget"
+    table, schema, path = tmp_path / "people.csv", tmp_path / "schema.json", tmp_path / "budget"
     table.write_text("age\n" + "\n".join(map(str, range(18, 90))) + "\n")
+    schema.write_text('{"age": "number"}')
     created = local_dp("budget", str(path), "--epsilon", "2", "--json")
     assert '"left": {"epsilon": 2.0, "delta": 0.0}' in created.stdout
-    words = ("curate", "median", "--column", "age", "--records", str(table), "--budget", str(path), "--private")
+    words = ("curate", "median", "--column", "age", "--missing", "low", "--records", str(table), "--schema", str(schema), "--budget", str(path), "--private")
     ended = together(*[words] * 4)
     assert sorted(each.returncode for each in ended) == [0, 0, 4, 4]
     assert all(("median" in each.stdout) == (each.returncode == 0) for each in ended)
