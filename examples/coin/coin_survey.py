@@ -8,7 +8,7 @@ from coin_rr import CoinRR
 
 from local_dp.arrays import Ints
 from local_dp.bounds.response import rr_clients
-from local_dp.checks import check_share, check_whole
+from local_dp.checks import check_built, check_share, check_whole
 from local_dp.domains import Domain, symbols
 from local_dp.populations.finite import Finite, Population
 from local_dp.protocols.local_protocol import BETA, MeanProtocol, PlainData, describe_estimate, parameter
@@ -52,7 +52,7 @@ class CoinMultiples(MeanProtocol):
 
     def __post_init__(self) -> None:
         check_share("tolerance", self.tolerance)
-        self.query  # noqa: B018  # checks `of`
+        check_built(self.query)  # checks `of`
 
     @property
     def query(self) -> Multiple:

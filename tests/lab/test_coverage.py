@@ -19,7 +19,7 @@ from local_dp.experiments.claims.local.randomized_response import WAYS, Randomiz
 from local_dp.experiments.cli.inspect.experiment import Coverage
 from local_dp.experiments.lab import intervals
 from local_dp.experiments.lab.coverage.cases import CASES, RATES, least_count_cases, measurable, of_itself, success_rates
-from local_dp.experiments.lab.coverage.repetition import BAND, COUNTED, Case, binomial_coverage, exact_range, holds_from, measure, tells
+from local_dp.experiments.lab.coverage.repetition import BAND, COUNTED, Case, binomial_coverage, exact_range, holds_from, measure, resolves
 from local_dp.experiments.lab.coverage.runs import Drawn, Simulated
 from local_dp.experiments.lab.coverage.stated import Stated, measure_stated
 from local_dp.experiments.lab.statistics import Positive, ratio
@@ -289,7 +289,7 @@ def test_a_measured_coverage_is_held_to_the_band_where_its_repetitions_tell() ->
         return Stated("toy", "", 1, 0.5, make)
 
     assert measure_stated(stated(0), 2000, np.random.default_rng(0))["inside"]
-    assert (tells(7_000), tells(8_000), tells(10_000, 20), tells(10_000, 256)) == (False, True, True, False)
+    assert (resolves(7_000), resolves(8_000), resolves(10_000, 20), resolves(10_000, 256)) == (False, True, True, False)
     row = measure_stated(stated(0), 10_000, np.random.default_rng(0))
     assert (row["coverage"], row["missed_above"], row["inside"]) == (0.938, 0.062, False)
     assert measure_stated(stated(5), 10_000, np.random.default_rng(0))["refused"] == 5000

@@ -81,7 +81,7 @@ class Coverage:
     @property
     def holds(self) -> bool:
         """Whether it is as it should be: inside the band. With few repetitions, a measured coverage need only agree with it."""
-        return self.inside if self.exact is not None or tells(self.repetitions, len(self.held)) else self.agrees
+        return self.inside if self.exact is not None or resolves(self.repetitions, len(self.held)) else self.agrees
 
     def describe(self) -> dict[str, Any]:
         """The result as plain data; the interval is that of the worst coordinate, as if it had been chosen beforehand."""
@@ -95,8 +95,8 @@ class Coverage:
         }  # fmt: skip
 
 
-def tells(repetitions: int, coordinates: int = 1) -> bool:
-    """Whether so many repetitions tell 95 % from either end of the band, at every coordinate."""
+def resolves(repetitions: int, coordinates: int = 1) -> bool:
+    """Whether so many repetitions distinguish 95 % from either end of the band, at every coordinate."""
     z = -NormalDist().inv_cdf(RARELY / (2 * coordinates))
     return z * math.sqrt(0.95 * 0.05 / repetitions) <= 0.95 - BAND[0]
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from local_dp.arrays import Floats
 from local_dp.errors import InputError
-from local_dp.experiments.lab.coverage.repetition import BAND, FAR, tells
+from local_dp.experiments.lab.coverage.repetition import BAND, FAR, resolves
 from local_dp.experiments.lab.intervals import wilson
 
 
@@ -42,7 +42,7 @@ def measure_stated(case: Stated, repetitions: int, generator: np.random.Generato
     return {
         "name": case.name, "what": case.what, "trials": case.trials, "repetitions": runs, "refused": runs - len(made), "coverage": held / stated,
         "interval": wilson(held, stated), "missed_below": below / stated, "missed_above": above / stated, "exact": case.exact,
-        "inside": near and 2 * len(made) >= runs and (BAND[0] <= rate <= BAND[1] or (case.exact is None and not tells(stated))),
+        "inside": near and 2 * len(made) >= runs and (BAND[0] <= rate <= BAND[1] or (case.exact is None and not resolves(stated))),
     }  # fmt: skip
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from local_dp.accounting.losses import rho_within
 from local_dp.arrays import Counts, Floats
-from local_dp.checks import check_vector, check_whole
+from local_dp.checks import check_built, check_vector, check_whole
 from local_dp.cube import places_of
 from local_dp.curator.account import ConcentratedAccount, TrustedOracle
 from local_dp.curator.counts import NoisyCounts
@@ -212,7 +212,7 @@ class OneMarginal(Mechanism[BinaryTable, NoisyCounts, Pure]):
 
     def __post_init__(self) -> None:
         check_vector("a set of columns", self.mask, self.d)
-        self.level  # noqa: B018 - refuses a wrong epsilon, none or too many columns
+        check_built(self.level)  # refuses a wrong epsilon, none or too many columns
 
     @property
     def level(self) -> Level:

@@ -9,7 +9,7 @@ import numpy as np
 
 from local_dp.accounting.losses import rho_within
 from local_dp.arrays import Counts, Floats
-from local_dp.checks import check_positive, check_share, check_whole
+from local_dp.checks import check_built, check_positive, check_share, check_whole
 from local_dp.curator.counts import NoisyCounts
 from local_dp.curator.inversion import rounded_normals
 from local_dp.curator.marginals.base import DENSE, BinaryTable, Marginals, Synthetic, Weights, spread
@@ -273,7 +273,7 @@ class SampledQueries(Mechanism[BinaryTable, tuple[int, ...], Pure]):
     def __post_init__(self) -> None:
         check_whole("count", self.count, 1, 1 << 16)
         self.workload.check_counts(self.expected)
-        self.choice  # noqa: B018 - refuses a wrong epsilon
+        check_built(self.choice)  # refuses a wrong epsilon
 
     @property
     def choice(self) -> ExponentialChoice:

@@ -14,7 +14,7 @@ from typing import Protocol, Self
 import numpy as np
 
 from local_dp.arrays import Counts, Floats, Ints, Naturals, Words
-from local_dp.checks import check_dimension, check_whole
+from local_dp.checks import check_built, check_dimension, check_whole
 from local_dp.cube import walsh_hadamard
 from local_dp.curator.mechanism import D, D_contra, Law, Mechanism, R, R_co, check_listed, whole_weights
 from local_dp.curator.selection.groups import Groups, Listed, powers, sum_by
@@ -127,7 +127,7 @@ class ByScore(Mechanism[D_contra, R_co, Pure]):
     epsilon: float
 
     def __post_init__(self) -> None:
-        self.choice  # noqa: B018 - refuses a wrong epsilon
+        check_built(self.choice)  # refuses a wrong epsilon
 
     @abstractmethod
     def candidates(self, database: D_contra) -> Groups[R_co]:

@@ -13,7 +13,7 @@ from typing import Self
 import numpy as np
 
 from local_dp.arrays import Counts, Ints, Naturals
-from local_dp.checks import check_share
+from local_dp.checks import check_built, check_share
 from local_dp.curator.mechanism import Law, image
 from local_dp.curator.multisets import LabelledMultiset, Multiset, check_bits, check_same
 from local_dp.curator.selection.groups import Groups
@@ -181,7 +181,7 @@ class DyadicThresholds(ThresholdLearner[Approximate]):
     def __post_init__(self) -> None:
         check_bits(self.bits)
         check_share("alpha", self.alpha)
-        self.choice.loss  # noqa: B018 - refuses what the choice refuses
+        check_built(self.choice.loss)  # refuses what the choice refuses
 
     @property
     def choice(self) -> SparseChoice:

@@ -11,7 +11,7 @@ from typing import TypeAlias, TypeVar
 import numpy as np
 
 from local_dp.arrays import Bools, Ints, Naturals
-from local_dp.checks import check_share, check_whole
+from local_dp.checks import check_built, check_share, check_whole
 from local_dp.curator.mechanism import Law, Mechanism
 from local_dp.curator.multisets import Multiset, check_bits, check_same, naturals
 from local_dp.curator.sanitizers.medians import Steps
@@ -44,7 +44,7 @@ class RankQuery(Mechanism[Multiset, int | None, Approximate]):
     def __post_init__(self) -> None:
         check_bits(self.bits)
         check_whole("rank", self.rank, 1, 1 << 53)
-        self.choice.loss  # noqa: B018 - refuses what the choice refuses
+        check_built(self.choice.loss)  # refuses what the choice refuses
 
     @property
     def choice(self) -> SparseChoice:
@@ -141,7 +141,7 @@ class RankRectangles(Mechanism[LabelledPoints, Rectangle, Approximate]):
     def __post_init__(self) -> None:
         check_whole("axes", self.axes, 1, 1 << 10)
         check_share("alpha", self.alpha)
-        self.loss  # noqa: B018 - refuses what the queries refuse
+        check_built(self.loss)  # refuses what the queries refuse
 
     @property
     def loss(self) -> Approximate:
