@@ -8,7 +8,8 @@ from local_dp.wire import Account, per_message
 
 LOSS = 0.05  # an honest network loses a message with this probability at most, whatever is in it
 LEAVES = 0.05  # an honest member leaves the run or is too slow, with this probability at most: half the share that the default quorum allows
-ALPHA = 1e-6  # an honest run is marked with this probability at most: all its rounds and both tests of each
+ALPHA = 1e-6  # an honest run is marked with this probability at most: all its rounds and all tests of each
+TESTS = 3  # of a round: two of the members that stayed, one of the others
 GOODBYES = 3  # that every member is sent at least, 0.4 seconds apart
 NAMED = 3  # members in a message
 
@@ -47,7 +48,7 @@ class Loss:
 
 
 def losses_of(number: int, end: Unanswered, late: frozenset[str], accounts: Mapping[str, Account], replies: int) -> list[Loss]:
-    """Both tests of a round whose members send at most `replies` messages of reports.
+    """All tests of a round whose members send at most `replies` messages of reports.
 
     A member that stayed to the end is missing only if the network lost each of `asks` requests or a reply to it: q^asks for one message, q = 1 - (1 - LOSS)^2,
     and Markov's inequality for x members, since a request is lost for many at once. Those that had charged the round had got a request: the replies to one
@@ -72,7 +73,7 @@ def losses_of(number: int, end: Unanswered, late: frozenset[str], accounts: Mapp
 
 def unexplained(found: list[Loss], rounds: int) -> tuple[Loss, ...]:
     """Those that chance does not explain, of a run with so many rounds."""
-    return tuple(loss for loss in found if loss.chance <= ALPHA / (2 * rounds))
+    return tuple(loss for loss in found if loss.chance <= ALPHA / (TESTS * rounds))
 
 
 def replies_of(clients: int, width: int, members: int) -> int:
