@@ -269,8 +269,8 @@ class HeavyHitters(FrequentStrings):
     A number counts by its last `bits` bits, a text of up to `text_bytes` bytes as it is; a table sets `text`. A longer text is cut to its first `text_bytes` -
     1 bytes, or less for whole characters, and shown with an ellipsis.
     Privacy: each client answers once, epsilon-locally private. Utility: all listed intervals hold the truth together in 95 % of runs. The bias is at most
-    2^-20, by hashes of other strings. `share` sets the default number of clients: all of ten such strings are found in 95 % of runs
-    (`bounds.frequencies.Schedule`). Cost: at most 3 bits a client, one round; the server O(n + 2^21) a level.
+    2^-20 on average over hash functions, by other strings of the same hash. `share` sets the default number of clients: all of ten such strings are found in
+    95 % of runs (`bounds.frequencies.Schedule`). Cost: at most 3 bits a client, one round; the server O(n + 2^21) a level.
     """
 
     name: ClassVar[str] = "heavy-hitters"
