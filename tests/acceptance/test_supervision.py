@@ -185,8 +185,8 @@ def test_as_few_open_files_as_are_enough_will_do(monkeypatch: pytest.MonkeyPatch
         allow_open_files(61)
 
 
-def test_a_broker_that_dies_as_it_starts_is_started_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One that fails a few times comes back at its port; one that never does is said in one line, after a stated number of attempts."""
+def test_a_broker_that_dies_as_it_starts_is_started_again(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """One that fails a few times comes back at its address; one that never does is said in one line, after a stated number of attempts."""
     monkeypatch.setattr(broker_module, "_PAUSE", 0.0)
     real, started = python, list[int]()
 
@@ -200,9 +200,8 @@ def test_a_broker_that_dies_as_it_starts_is_started_again(monkeypatch: pytest.Mo
     async def play(times: int) -> tuple[int, bool]:
         started.clear()
         monkeypatch.setattr(broker_module, "python", failing(times))
-        broker = EmbeddedBroker()
+        broker = EmbeddedBroker(tmp_path)
         await broker.start()
-        port = broker.port
         try:
             os.kill(broker.pid, signal.SIGKILL)
             waiting = asyncio.create_task(broker.watch())
@@ -214,7 +213,7 @@ def test_a_broker_that_dies_as_it_starts_is_started_again(monkeypatch: pytest.Mo
                 return len(started), False
             while True:
                 try:
-                    _, writer = await asyncio.open_connection("127.0.0.1", port)
+                    _, writer = await asyncio.open_unix_connection(broker.path)
                     break
                 except OSError:
                     assert not waiting.done(), "it was given up"
@@ -240,8 +239,8 @@ class Kept(EmbeddedBroker):
 
     current: "Kept"
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
         Kept.current = self
 
 

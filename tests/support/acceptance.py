@@ -63,6 +63,7 @@ CLAIMS = {  # number: the promises of docs/security.md that it holds to account,
     "class 10": ("P7", "Selective dropping is within the influence bound"),
     "class 11": ("P6 P7", "The server's bookkeeping is linear, and cannot be forged"),
     "class 12": ("P6", "The command line ends with a line, never a traceback"),
+    "class 16": ("P6", "Strangers without a password end no run, and nothing is kept of them"),
 }
 
 
