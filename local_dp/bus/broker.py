@@ -192,7 +192,10 @@ async def _serve(path: str, password: str) -> None:
 
     async def enter(line: socket.socket, greeting: bytes) -> None:
         reader, writer = await asyncio.open_connection(sock=line)
-        await broker.external_connected(Paced(reader, greeting), Local(writer), _LISTENER)
+        try:
+            await broker.external_connected(Paced(reader, greeting), Local(writer), _LISTENER)
+        finally:
+            writer.transport.abort()
 
     serving = asyncio.create_task(Door(listener, packed(USER, password), enter).serve())
     print("ready", flush=True)

@@ -6,7 +6,7 @@ import resource
 import socket
 import time
 from collections.abc import Callable, Generator, Iterator
-from contextlib import ExitStack, closing, contextmanager, suppress
+from contextlib import ExitStack, aclosing, closing, contextmanager, suppress
 from getpass import getuser
 from itertools import count
 from pathlib import Path
@@ -20,6 +20,8 @@ from hypothesis import strategies as st
 from local_dp.bus import door
 from local_dp.bus.address import Address
 from local_dp.bus.door import GREETING, Door, packed
+from local_dp.bus.interface import CONNECTED, Delivery
+from local_dp.bus.mqtt import MqttBus
 from local_dp.experiments.api.asking import RunOptions
 from local_dp.experiments.tiers.execute import execute
 from local_dp.experiments.tiers.over_bus import over_bus
@@ -35,7 +37,7 @@ from local_dp.server.quorum import Terms
 from local_dp.tallies import Estimate, Tally
 from tests.support.adversaries.strays import Strays, greeting, strays
 from tests.support.figures import figure
-from tests.support.runs.brokers import a_broker, needs_mosquitto
+from tests.support.runs.brokers import a_broker, embedded, line_to, needs_mosquitto, retain
 
 FILES, CLIENTS, MEBIBYTE = 1024, 6, 1 << 20
 WARM, PAUSE, PARTING = 3, 0.01, 0.5  # rounds before the strangers come and after they left; seconds between two rounds, and before the last look
@@ -97,7 +99,7 @@ PASSWORDS = "run:$7$101$7K6eh3n38G6KHM1S$bOaf0EkQX5pPhk2qdlkgOxF3eChj0lR+xmZRH+U
 @needs_mosquitto
 @pytest.mark.usefixtures("warm")
 @pytest.mark.parametrize("kind", ["embedded", "mosquitto", pytest.param("mosquitto that is full", marks=pytest.mark.long)])
-@pytest.mark.parametrize("strangers", [200, pytest.param(20_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("strangers", [pytest.param(20_000, marks=pytest.mark.slow), 200])
 def test_strangers_end_no_run(strangers: int, kind: str, tmp_path: Path) -> None:
     """Of four kinds: every report counts, all are those of an undisturbed run, and the broker has the files and the memory that it had before.
 
@@ -128,6 +130,23 @@ def test_strangers_end_no_run(strangers: int, kind: str, tmp_path: Path) -> None
     assert [each.digest for each in outcome.rounds] == [each.digest for each in alone.rounds]
     assert files_after <= files
     assert memory_after - memory < MEBIBYTE
+
+
+def test_a_stranger_takes_no_members_place() -> None:
+    """The client id of a member without the password, which ended the member's subscriptions: the member hears on."""
+
+    async def play(url: str) -> None:
+        address = Address.parse(url)
+        async with aclosing(MqttBus(address, "member", ["t"]).messages(SOON)) as events:
+            assert await anext(events) == CONNECTED
+            with line_to(address) as stranger:
+                stranger.sendall(greeting("wrong", "member"))
+                assert await asyncio.to_thread(stranger.recv, 64) == b"\x20\x02\x00\x05"
+            await asyncio.to_thread(retain, url, "t", b"heard")
+            assert await asyncio.wait_for(anext(events), SOON) == Delivery("t", b"heard")
+
+    with embedded() as url:
+        asyncio.run(play(url))
 
 
 LOGIN = packed("run", "secret")

@@ -5,6 +5,7 @@ import os
 import resource
 import secrets
 import signal
+import stat
 import subprocess
 import sys
 import time
@@ -254,6 +255,7 @@ def _survives(kills: int, tier: Tier, clients: int, broker: Mosquitto | None) ->
         struck.append(progress.round)
         number = signal.SIGKILL if len(struck) % 2 else signal.SIGTERM
         if broker is None:
+            assert stat.S_IMODE(Kept.current.path.parent.stat().st_mode) == 0o700, "others can reach the broker"
             os.kill(Kept.current.pid, number)
         else:
             broker.process.send_signal(number)
