@@ -49,7 +49,7 @@ class Fleet:
         self.pids: dict[int, int] = {}
         self.failures: list[str] = []
         self._gate = asyncio.Semaphore(_CONNECTING)
-        self._folder = tempfile.TemporaryDirectory(prefix="ldp-")
+        self.folder = tempfile.TemporaryDirectory(prefix="ldp-")
         self._stopping = False
         self._helper: asyncio.subprocess.Process | None = None
         self._server: asyncio.Server | None = None
@@ -60,7 +60,7 @@ class Fleet:
     async def start(self) -> None:
         """Starts the processes; they join the run by themselves. Raises InputError where they need more open files than there may be."""
         allow_open_files(self.count)
-        path = str(Path(self._folder.name) / "launcher")
+        path = str(Path(self.folder.name) / "launcher")
         self._server = await asyncio.start_unix_server(self._called, path, backlog=max(128, self.count))
         self._helper = await asyncio.create_subprocess_exec(
             *python("local_dp.clients.helper", str(self.count), path, self._first),
@@ -132,4 +132,4 @@ class Fleet:
             await asyncio.wait(self._calls, timeout=_PARTING)
         for index in self._alive:
             os.kill(self.pids[index], signal.SIGKILL)
-        self._folder.cleanup()
+        self.folder.cleanup()

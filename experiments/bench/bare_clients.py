@@ -50,7 +50,8 @@ def bare_clients(count: int, broker: str) -> Fleet:
 
 
 def _joined(broker: Address, name: str) -> aiomqtt.Client:
-    return aiomqtt.Client(broker.host, broker.port, username=broker.user, password=broker.password, identifier=f"bare-{name}", timeout=_PATIENCE)
+    login = {"username": broker.user, "password": broker.password, "transport": broker.transport}
+    return aiomqtt.Client(broker.host, broker.port, identifier=f"bare-{name}", timeout=_PATIENCE, **login)  # type: ignore[arg-type]
 
 
 async def _client(index: int, broker: Address, line: socket.socket) -> None:

@@ -187,12 +187,13 @@ def _fleet(count: int, broker: str) -> Fleet:
 async def _bare(count: int, broker: str) -> Fleet:
     if broker != EMBEDDED:
         return bare_clients(count, broker)
-    embedded = EmbeddedBroker()
-    await embedded.start()
-    try:
-        return await asyncio.to_thread(bare_clients, count, embedded.url)
-    finally:
-        await embedded.stop()
+    with tempfile.TemporaryDirectory() as folder:
+        embedded = EmbeddedBroker(Path(folder))
+        await embedded.start()
+        try:
+            return await asyncio.to_thread(bare_clients, count, embedded.url)
+        finally:
+            await embedded.stop()
 
 
 def _member_sizes() -> list[float]:

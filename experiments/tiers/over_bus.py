@@ -4,6 +4,7 @@ import asyncio
 import secrets
 from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from local_dp.bus.address import Address
@@ -62,8 +63,7 @@ async def over_bus(settings: Settings, on_progress: OnProgress) -> Outcome:
     """A run whose members, and broker and shuffler if there are any, are processes of this machine; none outlives it."""
     name = f"run-{secrets.token_hex(4)}"
     prepared = asyncio.Event()
-    broker = EmbeddedBroker() if settings.broker == EMBEDDED else None
-    if broker is None:
+    if settings.broker != EMBEDDED:
         Address.parse(settings.broker)  # refused before anybody is started
     spans, seed = _spans(settings), None if settings.randomness.private else settings.randomness.seed
     liars = settings.faults.liars(settings.population.size, settings.randomness.seed) if settings.faults else ()
@@ -87,6 +87,7 @@ async def over_bus(settings: Settings, on_progress: OnProgress) -> Outcome:
     if settings.behind is not None:
         Crowds(settings.behind).check(first)  # before anybody is started
     fleet, shuffler = Fleet(len(spans), config_of, packed(query.randomizer for query in first)), None
+    broker = EmbeddedBroker(Path(fleet.folder.name)) if settings.broker == EMBEDDED else None
     joining = _JOINING * (1 + len(spans) / 600)
     try:
         await fleet.start()

@@ -30,6 +30,7 @@ LOOPBACK = "127.0.0.1"
 ARRIVAL = 10.0  # seconds that a run waits for the browser that was opened
 FAREWELL = 1  # seconds in which pages may fetch the last state
 TICK = 0.1  # seconds between two states
+CONNECTIONS, SILENCE = 64, 5.0  # connections to the page at one time; seconds in which one must have asked for something
 ENDED = ("over", "failed")
 PAGE = Path(__file__).with_name("page.html")
 
@@ -49,12 +50,12 @@ class Page:
         try:
             import uvicorn
 
-            app = self._app()
+            app, reader = self._app(), _reader()
         except ImportError:
             self._socket.close()
             raise InputError("the page needs Starlette and uvicorn: pip install 'local-dp[watch]'") from None
-        settings = uvicorn.Config(app, lifespan="off", ws="none", loop="asyncio", log_config=None, access_log=False, server_header=False)
-        settings.limit_concurrency, settings.timeout_graceful_shutdown = 64, FAREWELL
+        settings = uvicorn.Config(app, lifespan="off", ws="none", loop="asyncio", log_config=None, access_log=False, server_header=False, http=reader)
+        settings.timeout_graceful_shutdown = FAREWELL
         self._server = uvicorn.Server(settings)
         self._thread = threading.Thread(target=self._server.run, args=([self._socket],), daemon=True)
         self._thread.start()
@@ -96,6 +97,22 @@ class Page:
             if state["phase"] in ENDED:
                 return
             await asyncio.sleep(TICK)
+
+
+def _reader() -> "type[asyncio.Protocol]":
+    """A connection to the page: closed at once where there are too many, and soon where it asks for nothing. The run needs the open files itself."""
+    from uvicorn.protocols.http.h11_impl import H11Protocol
+
+    class Reader(H11Protocol):
+        def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+            super().connection_made(transport)
+            self.loop.call_later(0.0 if len(self.connections) > CONNECTIONS else SILENCE, self._close_if_silent)
+
+        def _close_if_silent(self) -> None:
+            if self.cycle is None:
+                self.transport.abort()
+
+    return Reader
 
 
 def _headers(page: str) -> dict[str, str]:

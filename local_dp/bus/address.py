@@ -1,23 +1,29 @@
 """The address of a broker, the patience of its clients, and the errors when it is away."""
 
+import socket
 import ssl
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 from urllib.parse import unquote, urlsplit
 
 from local_dp.errors import BusError, InputError
 
+LOCAL = "mqtt+unix"  # the scheme of a socket in a folder of this machine
 SLOWEST_RETRY = 2.0  # seconds
 KEEPALIVE = 30
 TIMEOUT = 10.0  # to connect, and to be answered then
 AGAIN = 2.5  # the same, of the first try after a connection was lost: a broker that was killed as it accepted one answers none; twice as long each time
-_PORTS = {"mqtt": 1883, "mqtts": 8883}
+_PORTS = {"mqtt": 1883, "mqtts": 8883, LOCAL: 1883}
 
 
 @dataclass(frozen=True)
 class Address:
-    """Where a broker is: mqtt://[user[:password]@]host[:port], or mqtts:// for TLS, with ?ca=FILE of its authority and &cert=FILE, our certificate and key."""
+    """Where a broker is: mqtt://[user[:password]@]host[:port], or mqtts:// for TLS, with ?ca=FILE of its authority and &cert=FILE, our certificate and key.
+
+    mqtt+unix://[user[:password]@]/PATH is a socket of this machine; then `host` is its path.
+    """
 
     host: str
     port: int
@@ -26,6 +32,7 @@ class Address:
     tls: bool = False
     ca: str | None = None
     cert: str | None = None
+    transport: Literal["tcp", "unix"] = "tcp"
 
     @classmethod
     def parse(cls, url: str) -> "Address":
@@ -35,6 +42,10 @@ class Address:
             port = parts.port or _PORTS[parts.scheme]
         except (ValueError, KeyError):
             raise InputError(f"cannot use the broker {url!r}; write mqtt://host:port or mqtts://user:password@host:port") from None
+        user = unquote(parts.username) if parts.username else None
+        password = unquote(parts.password) if parts.password else None
+        if parts.scheme == LOCAL and len(parts.path) > 1 and not parts.hostname:
+            return cls(unquote(parts.path), port, user, password, transport="unix")
         if not parts.hostname:
             raise InputError(f"the broker {url!r} names no host; write mqtt://host:port")
         try:
@@ -49,11 +60,16 @@ class Address:
             raise InputError(f"the certificate file {ca!r:.80} of the broker does not exist; correct ?ca=FILE")
         if cert is not None and not _is_file(cert):
             raise InputError(f"our certificate file {cert!r:.80} does not exist; correct cert=FILE")
-        user = unquote(parts.username) if parts.username else None
-        password = unquote(parts.password) if parts.password else None
         return cls(parts.hostname, port, user, password, parts.scheme == "mqtts", ca, cert)
 
+    @property
+    def options(self) -> tuple[tuple[int, int, int], ...]:
+        """The options of a socket to it: small messages are not held back."""
+        return ((socket.IPPROTO_TCP, socket.TCP_NODELAY, 1),) if self.transport == "tcp" else ()
+
     def __str__(self) -> str:
+        if self.transport == "unix":
+            return f"{LOCAL}://{self.host}"
         return f"{'mqtts' if self.tls else 'mqtt'}://{self.host}:{self.port}"
 
     def context(self) -> ssl.SSLContext:

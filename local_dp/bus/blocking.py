@@ -102,7 +102,8 @@ class BlockingBus:
 
     def _connect(self) -> paho.Client:
         """A client whose subscriptions stand."""
-        client, address = paho.Client(CallbackAPIVersion.VERSION2, self.identifier, clean_session=True, protocol=paho.MQTTv311), self.address
+        address, kind = self.address, CallbackAPIVersion.VERSION2
+        client = paho.Client(kind, self.identifier, clean_session=True, protocol=paho.MQTTv311, transport=address.transport)
         if address.user is not None:
             client.username_pw_set(address.user, address.password)
         if address.tls:
@@ -111,7 +112,7 @@ class BlockingBus:
             client.will_set(*self.will)
         client.on_connect, client.on_subscribe = self._on_connect, self._on_subscribe
         client.on_message = lambda client, data, message: self._inbox.append(Delivery(message.topic, bytes(message.payload)))
-        client.on_socket_open = _undelayed
+        client.on_socket_open = self._on_open
         client.connect_timeout = self._timeout
         self._joined = False
         client.connect(address.host, address.port, KEEPALIVE)
@@ -159,6 +160,10 @@ class BlockingBus:
         if client is not None and client.socket() is not None:
             client.disconnect()  # the broker sends our will only if the connection breaks without this
 
+    def _on_open(self, client: paho.Client, data: object, made: Any) -> None:
+        for option in self.address.options:
+            made.setsockopt(*option)
+
     def _on_connect(self, client: paho.Client, data: object, flags: object, reason: ReasonCode, properties: object) -> None:
         if reason in _UNAUTHORISED:
             raise refused_who(self.address)
@@ -173,10 +178,6 @@ class BlockingBus:
         if any(reason.is_failure for reason in reasons):
             raise refused_topics(self.address, self.identifier, self.filters)
         self._joined = True
-
-
-def _undelayed(client: paho.Client, data: object, made: Any) -> None:
-    made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
 
 def _check(code: MQTTErrorCode) -> None:

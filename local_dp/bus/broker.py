@@ -1,8 +1,7 @@
-"""The embedded broker: amqtt in a process of its own, for one user with a random password, restarted when it dies."""
+"""The embedded broker: amqtt in a process of its own, on a socket of the run's folder, for one user with a random password, restarted when it dies."""
 
 import asyncio
 import gc
-import hmac
 import logging
 import os
 import secrets
@@ -12,34 +11,20 @@ from asyncio.subprocess import PIPE
 from collections.abc import Iterator
 from contextlib import suppress
 from copy import copy
-from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from amqtt.adapters import StreamReaderAdapter, StreamWriterAdapter
 from amqtt.broker import Broker
-from amqtt.plugins.base import BaseAuthPlugin
+from amqtt.contexts import ListenerConfig
 from amqtt.session import Session
 
 from local_dp.bus.children import environment, is_stopped, python
+from local_dp.bus.door import Door, packed
 from local_dp.errors import BusError
 
 USER = "run"
-
-
-class OnlyWithPassword(BaseAuthPlugin):  # type: ignore[misc]  # amqtt has no types
-    """Accepts the one user by the password. amqtt imports this plug-in by name."""
-
-    async def authenticate(self, *, session: Session) -> bool:
-        login = f"{session.username}:{session.password}"
-        return hmac.compare_digest(login.encode(), f"{USER}:{self.config.password}".encode())
-
-    @dataclass
-    class Config:
-        """The plug-in's settings."""
-
-        password: str
-
-
 _BACKLOG = 1024  # amqtt's own listener has 100, which a ramp of client processes overflows
 _LISTENER = "default"
 _MALLOC = {"MALLOC_MMAP_THRESHOLD_": str(1 << 20), "MALLOC_TRIM_THRESHOLD_": str(1 << 24)}  # asyncio asks for 256 KiB at each look at a connection
@@ -50,17 +35,17 @@ _STEADY, _PAUSE, _GLANCE = 1.0, 0.3, 1.0  # seconds: that it must live to be sai
 
 
 class EmbeddedBroker:
-    """The broker's process; `url` is where it listens. It keeps its port, and the password drawn for it, when it is started again after a crash."""
+    """The broker's process; `url` is where it listens: in a folder that others cannot enter. Its address and password outlive a crash."""
 
-    def __init__(self) -> None:
-        self.port = 0
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / "broker"
         self._password = secrets.token_hex(16)
         self._process: asyncio.subprocess.Process | None = None
         self._keeper: asyncio.Task[None] | None = None
 
     @property
     def url(self) -> str:
-        return f"mqtt://{USER}:{self._password}@127.0.0.1:{self.port}"
+        return f"mqtt+unix://{USER}:{self._password}@{quote(str(self.path))}"
 
     @property
     def pid(self) -> int:
@@ -69,15 +54,13 @@ class EmbeddedBroker:
 
     async def start(self) -> None:
         """Starts the process, waits until it listens, and from then on restarts it when it dies. Raises BusError."""
-        command = python("local_dp.bus.broker", str(self.port))
+        command = python("local_dp.bus.broker", str(self.path))
         self._process = await asyncio.create_subprocess_exec(*command, stdin=PIPE, stdout=PIPE, env=environment(**_MALLOC), start_new_session=True)
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.write(f"{self._password}\n".encode())  # on the command line, every user of the machine would read it
-        line = await self._process.stdout.readline()
-        if not line.strip().isdigit():
+        if not await self._process.stdout.readline():
             raise BusError("the embedded broker did not start; its message is above. A real broker can be used with --broker mqtt://host:port")
-        self.port = int(line)
         if self._keeper is None:
             self._keeper = asyncio.create_task(self._keep())
 
@@ -164,12 +147,17 @@ class LinearBroker(Broker):  # type: ignore[misc]  # amqtt has no types
     def _del_subscription(self, a_filter: str, session: Session) -> int:
         return a_filter in self._subscriptions and self._subscriptions[a_filter].discard(session)
 
+    async def _authenticate(self, session: Session, listener: ListenerConfig) -> bool:
+        """The door has read the password."""
+        return True
+
 
 class Paced(StreamReaderAdapter):  # type: ignore[misc]  # amqtt has no types
-    """Limits the rate of one client that floods; amqtt itself reads as fast as it can."""
+    """Limits the rate of one client that floods; amqtt itself reads as fast as it can. `first` was read before."""
 
-    def __init__(self, reader: asyncio.StreamReader) -> None:
+    def __init__(self, reader: asyncio.StreamReader, first: bytes = b"") -> None:
         super().__init__(reader)
+        self._first = first
         self._left, self._last = float(AT_ONCE), 0.0
 
     async def read(self, n: int = -1) -> bytes:
@@ -177,33 +165,51 @@ class Paced(StreamReaderAdapter):  # type: ignore[misc]  # amqtt has no types
         self._left, self._last = min(AT_ONCE, self._left + PACE * (now - self._last)) - 1, now
         if self._left < 0:
             await asyncio.sleep(-self._left / PACE)
-        data: bytes = await super().read(n)
+        if self._first:
+            data, self._first = self._first[:n], self._first[n:]
+        else:
+            data = await super().read(n)
         return data
 
 
-async def _serve(port: int, password: str) -> None:
+class Local(StreamWriterAdapter):  # type: ignore[misc]  # amqtt has no types
+    """A connection from this machine, which has no address."""
+
+    def get_peer_info(self) -> tuple[str, int]:
+        return "local", 0
+
+
+async def _serve(path: str, password: str) -> None:
     logging.disable(logging.CRITICAL)  # amqtt logs every disconnect with a traceback
     gc.set_threshold(_COLLECTING)
-    listener = socket.create_server(("127.0.0.1", port), backlog=_BACKLOG)
-    plugin = f"{OnlyWithPassword.__module__}.{OnlyWithPassword.__name__}"
-    broker = LinearBroker({"listeners": {_LISTENER: {"type": "external"}}, "plugins": {plugin: {"password": password}}})
+    Path(path).unlink(missing_ok=True)  # of one that was killed
+    listener = socket.socket(socket.AF_UNIX)
+    listener.setblocking(False)
+    listener.bind(path)
+    listener.listen(_BACKLOG)
+    broker = LinearBroker({"listeners": {_LISTENER: {"type": "external"}}, "plugins": {}})
     await broker.start()
 
-    async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await broker.external_connected(Paced(reader), StreamWriterAdapter(writer), _LISTENER)
+    async def enter(line: socket.socket, greeting: bytes) -> None:
+        reader, writer = await asyncio.open_connection(sock=line)
+        try:
+            await broker.external_connected(Paced(reader, greeting), Local(writer), _LISTENER)
+        finally:
+            writer.transport.abort()
 
-    await asyncio.start_server(connected, sock=listener, backlog=_BACKLOG)
-    print(listener.getsockname()[1], flush=True)
+    serving = asyncio.create_task(Door(listener, packed(USER, password), enter).serve())
+    print("ready", flush=True)
     starter_gone = asyncio.Event()
     asyncio.get_running_loop().add_reader(sys.stdin.fileno(), starter_gone.set)
     await starter_gone.wait()
+    serving.cancel()
 
 
 def main() -> None:
-    """The broker's process: its only argument is the port, 0 for a free one; the first line on standard input is the password."""
+    """The broker's process: its only argument is the path of its socket; the first line on standard input is the password."""
     with os.fdopen(os.dup(sys.stdin.fileno()), "rb", buffering=0) as standard_input:
         password = standard_input.readline().decode().strip()
-    asyncio.run(_serve(int(sys.argv[1]), password))
+    asyncio.run(_serve(sys.argv[1], password))
 
 
 if __name__ == "__main__":

@@ -3,7 +3,6 @@
 import asyncio
 import logging
 import random
-import socket
 from collections import deque
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import aclosing, suppress
@@ -51,7 +50,8 @@ class MqttBus:
             timeout=self._timeout,
             tls_context=address.context() if address.tls else None,
             will=aiomqtt.Will(*self.will) if self.will else None,
-            socket_options=[(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)],
+            transport=address.transport,
+            socket_options=address.options,
             logger=_QUIET,
         )
 

@@ -39,7 +39,7 @@ from local_dp.wire import Hello, Refusal, Reply, Side, decode, encode, topic
 from tests.support.adversaries.flooding import flood
 from tests.support.figures import figure
 from tests.support.inputs.builders import RUN, SEED, play_in_memory, request, role, survey_query, yes_records
-from tests.support.runs.brokers import a_broker, needs_mosquitto
+from tests.support.runs.brokers import a_broker, by_way_of, line_to, needs_mosquitto
 from tests.support.runs.virtual_time import run_virtually
 
 
@@ -310,8 +310,8 @@ def test_a_flood_does_not_slow_an_honest_round(flooder: str, kind: str, tmp_path
 class Proxy:
     """A network that delays each piece by 50 ms, more or less by as much, and cuts a share of the connections now and then."""
 
-    def __init__(self, port: int, seed: int) -> None:
-        self.port, self.chance, self.cut = port, random.Random(seed), 0
+    def __init__(self, broker: Address, seed: int) -> None:
+        self.broker, self.chance, self.cut = broker, random.Random(seed), 0
 
     async def serve(self) -> int:
         server = await asyncio.start_server(self._join, "127.0.0.1", 0, backlog=512)
@@ -319,7 +319,7 @@ class Proxy:
         return port
 
     async def _join(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        there, back = await asyncio.open_connection("127.0.0.1", self.port)
+        there, back = await asyncio.open_connection(sock=line_to(self.broker))
         ways = [asyncio.create_task(self._carry(reader, back)), asyncio.create_task(self._carry(there, writer))]
         await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
         for each in ways:
@@ -358,11 +358,10 @@ def test_a_soak_leaks_nothing(kind: str, tmp_path: Path, monkeypatch: pytest.Mon
 
     monkeypatch.setattr(MqttBus, "publish", twice)
     with a_broker(kind, tmp_path, "allow_anonymous true", "set_tcp_nodelay true") as url:
-        broker = Address.parse(url)
-        loop, proxy = asyncio.new_event_loop(), Proxy(broker.port, 1)
+        loop, proxy = asyncio.new_event_loop(), Proxy(Address.parse(url), 1)
         threading.Thread(target=loop.run_forever, daemon=True).start()
         port = asyncio.run_coroutine_threadsafe(proxy.serve(), loop).result()
-        outcome = _run(100, 200, url.replace(f":{broker.port}", f":{port}"), look)
+        outcome = _run(100, 200, by_way_of(port, url), look)
         loop.call_soon_threadsafe(loop.stop)
     grown = (memory[-1] - memory[len(memory) // 2]) / 1024 / (outcome.counts.answered / 2000)
     print(

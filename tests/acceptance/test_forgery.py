@@ -325,13 +325,13 @@ def test_a_speaker_has_one_group() -> None:
             Place.parse(line)
 
 
-def test_the_embedded_broker_lets_in_whoever_has_its_password() -> None:
+def test_the_embedded_broker_lets_in_whoever_has_its_password(tmp_path: Path) -> None:
     async def tried() -> list[bool]:
-        broker = EmbeddedBroker()
+        broker = EmbeddedBroker(tmp_path)
         await broker.start()
         try:
-            bare = f"mqtt://127.0.0.1:{broker.port}"
-            return [await joins(url) for url in (broker.url, bare, bare.replace("//", "//run:@"), bare.replace("//", "//run:secret@"))]
+            urls = (f"mqtt+unix://{login}{broker.path}" for login in ("", "run:@", "run:secret@"))
+            return [await joins(url) for url in (broker.url, *urls)]
         finally:
             await broker.stop()
 

@@ -22,7 +22,7 @@ from local_dp.experiments.tiers.outcome import Outcome
 from local_dp.wire import End, Gone, Hello, encode, topic
 from tests.support.figures import figure
 from tests.support.inputs.builders import RUN, reply_of
-from tests.support.runs.brokers import a_broker, configured, free_port, joins, needs_mosquitto
+from tests.support.runs.brokers import a_broker, by_way_of, configured, free_port, joins, line_to, needs_mosquitto
 from tests.support.runs.command import local_dp
 from tests.support.runs.parties import CLIENTS, ROUNDS, Cast, digests, play_on, undisturbed
 
@@ -33,7 +33,7 @@ _PUBLISH = 3
 class Rewriter:
     """Changes the share `of_all` of the messages whose topic has a leaf in `altered`, and counts them there."""
 
-    broker: int
+    broker: Address
     of_all: float
     generator: np.random.Generator
     altered: dict[str, int] = field(default_factory=lambda: {"rep": 0, "req": 0})
@@ -56,7 +56,7 @@ class Rewriter:
         return packet[:at] + bytes([packet[at] ^ (1 << int(self.generator.integers(8)))]) + packet[at + 1 :]
 
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        from_broker, to_broker = await asyncio.open_connection("127.0.0.1", self.broker)
+        from_broker, to_broker = await asyncio.open_connection(sock=line_to(self.broker))
         with suppress(ConnectionError, asyncio.CancelledError):
             await asyncio.gather(self._pass(reader, to_broker), self._pass(from_broker, writer))
 
@@ -80,8 +80,8 @@ async def _packets(reader: asyncio.StreamReader) -> AsyncIterator[tuple[bytes, i
 
 
 @contextmanager
-def rewriting(broker: int, of_all: float, seed: int) -> Iterator[Rewriter]:
-    """The proxy before the broker at this port, for as long as the block lasts; it listens at `port`."""
+def rewriting(broker: Address, of_all: float, seed: int) -> Iterator[Rewriter]:
+    """The proxy before the broker at this address, for as long as the block lasts; it listens at `port`."""
     rewriter, loop = Rewriter(broker, of_all, np.random.default_rng(seed)), asyncio.new_event_loop()
 
     async def listen() -> None:
@@ -121,10 +121,8 @@ LONG = 15  # rounds of members in private, who take a tenth of a second each, so
 def test_what_is_rewritten_on_the_way_is_not_heard(share: float, rounds: int, kind: str, tmp_path: Path) -> None:
     """Reliability 25: some replies and requests between 40 members and the broker are changed, and no access rule is there."""
     cast = Cast.of(members=CLIENTS, rounds=rounds)
-    with a_broker(kind, tmp_path) as url:
-        address = Address.parse(url)
-        with rewriting(address.port, share, seed=5) as between:
-            outcome = play_on(cast, url, url.replace(f":{address.port}", f":{between.port}"))
+    with a_broker(kind, tmp_path) as url, rewriting(Address.parse(url), share, seed=5) as between:
+        outcome = play_on(cast, url, by_way_of(between.port, url))
     assert digests(outcome.rounds) == undisturbed(rounds)
     assert (outcome.counts.answered, outcome.counts.conflicting, outcome.rejected) == (rounds * CLIENTS, 0, 0)
     assert outcome.bus is not None

@@ -5,6 +5,7 @@ import os
 import resource
 import secrets
 import signal
+import stat
 import subprocess
 import sys
 import time
@@ -185,8 +186,8 @@ def test_as_few_open_files_as_are_enough_will_do(monkeypatch: pytest.MonkeyPatch
         allow_open_files(61)
 
 
-def test_a_broker_that_dies_as_it_starts_is_started_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One that fails a few times comes back at its port; one that never does is said in one line, after a stated number of attempts."""
+def test_a_broker_that_dies_as_it_starts_is_started_again(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """One that fails a few times comes back at its address; one that never does is said in one line, after a stated number of attempts."""
     monkeypatch.setattr(broker_module, "_PAUSE", 0.0)
     real, started = python, list[int]()
 
@@ -200,9 +201,8 @@ def test_a_broker_that_dies_as_it_starts_is_started_again(monkeypatch: pytest.Mo
     async def play(times: int) -> tuple[int, bool]:
         started.clear()
         monkeypatch.setattr(broker_module, "python", failing(times))
-        broker = EmbeddedBroker()
+        broker = EmbeddedBroker(tmp_path)
         await broker.start()
-        port = broker.port
         try:
             os.kill(broker.pid, signal.SIGKILL)
             waiting = asyncio.create_task(broker.watch())
@@ -214,7 +214,7 @@ def test_a_broker_that_dies_as_it_starts_is_started_again(monkeypatch: pytest.Mo
                 return len(started), False
             while True:
                 try:
-                    _, writer = await asyncio.open_connection("127.0.0.1", port)
+                    _, writer = await asyncio.open_unix_connection(broker.path)
                     break
                 except OSError:
                     assert not waiting.done(), "it was given up"
@@ -240,8 +240,8 @@ class Kept(EmbeddedBroker):
 
     current: "Kept"
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
         Kept.current = self
 
 
@@ -255,6 +255,7 @@ def _survives(kills: int, tier: Tier, clients: int, broker: Mosquitto | None) ->
         struck.append(progress.round)
         number = signal.SIGKILL if len(struck) % 2 else signal.SIGTERM
         if broker is None:
+            assert stat.S_IMODE(Kept.current.path.parent.stat().st_mode) == 0o700, "others can reach the broker"
             os.kill(Kept.current.pid, number)
         else:
             broker.process.send_signal(number)

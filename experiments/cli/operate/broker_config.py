@@ -24,6 +24,7 @@ SERVER = "server"
 _OWN, _ALL = 0o600, 0o644
 _PACKET = MAX_BYTES + SIGNATURE + (1 << 12)  # the largest message, with its topic
 _QUEUED, _QUEUED_BYTES = 100_000, 1 << 28
+_STRANGERS = 1 << 12  # connections that have shown no certificate yet, of some 45 kB each
 _LIFE = datetime.timedelta(days=365)
 _SKEW = datetime.timedelta(hours=1)  # between clocks
 
@@ -62,6 +63,13 @@ max_packet_size {_PACKET}
 
 # Without this, small messages stall for 40 ms.
 set_tcp_nodelay true
+
+# Strangers: a silent connection is closed after 90 seconds. Allow more open files than this (`ulimit -n`).
+max_connections {{connections}}
+# Only faults are logged, not each connection.
+connection_messages false
+log_type error
+log_type warning
 """
 
 RULES = f"""\
@@ -109,7 +117,8 @@ class BrokerConfig:
             folder.mkdir(mode=0o755)
         except FileExistsError:
             raise InputError(f"{str(self.folder)!r:.80} exists; give a new folder") from None
-        values = {"folder": folder, "port": self.port, "bind": self.bind, "user": getuser()}
+        connections = _STRANGERS + 2 * len({SERVER, *members})  # a member that comes again may have its old connection still
+        values = {"folder": folder, "port": self.port, "bind": self.bind, "user": getuser(), "connections": connections}
         write_new(folder / "mosquitto.conf", CONFIGURATION.format(**values), _ALL)
         write_new(folder / "acl", RULES, _ALL)
         authority = Authority.new()

@@ -10,9 +10,10 @@ from local_dp.bus.address import Address
 
 _PROGRAM = """
 import socket, struct, sys, time
-port, who, topic, rate = int(sys.argv[1]), sys.argv[2].split(), sys.argv[3].encode(), float(sys.argv[4])
+host, port, who, topic, rate = sys.argv[1], int(sys.argv[5]), sys.argv[2].split(), sys.argv[3].encode(), float(sys.argv[4])
 text = lambda said: struct.pack(">H", len(said)) + said
-line = socket.create_connection(("127.0.0.1", port))
+line = socket.socket(socket.AF_UNIX if port == 0 else socket.AF_INET)
+line.connect(host if port == 0 else (host, port))
 hello = text(b"MQTT") + bytes([4, 0xC2 if who else 2, 0, 0]) + text(b"bad") + b"".join(text(each.encode()) for each in who)
 line.sendall(bytes([0x10, len(hello)]) + hello)
 line.recv(4)
@@ -43,7 +44,8 @@ class Flood:
 def flood(url: str, topic: str, rate: int) -> Iterator[Flood]:
     """One over the broker at `url`, of so many messages a second under a topic."""
     address = Address.parse(url)
-    words = [sys.executable, "-c", _PROGRAM, str(address.port), f"{address.user} {address.password}" if address.user else "", topic, str(rate)]
+    port = address.port if address.transport == "tcp" else 0
+    words = [sys.executable, "-c", _PROGRAM, address.host, f"{address.user} {address.password}" if address.user else "", topic, str(rate), str(port)]
     with subprocess.Popen(words, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         process.stdout.readline()

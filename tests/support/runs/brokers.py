@@ -5,6 +5,7 @@ import os
 import shutil
 import socket
 import subprocess
+import tempfile
 import threading
 import time
 from collections.abc import Awaitable, Callable, Iterator
@@ -31,6 +32,9 @@ def free_port() -> int:
     with socket.create_server(("127.0.0.1", 0)) as probe:
         port: int = probe.getsockname()[1]
     return port
+
+
+_BOUNDS = ("max_connections 2000", "connection_messages false", "log_type error", "log_type warning")
 
 
 class Mosquitto:
@@ -68,7 +72,7 @@ class Mosquitto:
 def mosquitto(folder: Path, *lines: str) -> Iterator[Mosquitto]:
     """A Mosquitto with these configuration lines; anonymous unless they say otherwise."""
     port, config = free_port(), folder / "mosquitto.conf"
-    config.write_text("\n".join((f"listener {port} 127.0.0.1", "persistence false", *(lines or ("allow_anonymous true",)))) + "\n")
+    config.write_text("\n".join((f"listener {port} 127.0.0.1", "persistence false", *_BOUNDS, *(lines or ("allow_anonymous true",)))) + "\n")
     with configured(config, port) as broker:
         yield broker
 
@@ -86,15 +90,19 @@ def configured(config: Path, port: int) -> Iterator[Mosquitto]:
 @contextmanager
 def embedded() -> Iterator[str]:
     """The embedded broker as a run would start it, for several runs; gives its URL."""
-    words = python("local_dp.bus.broker", "0")
+    folder = tempfile.mkdtemp(prefix="broker-")
+    path = f"{folder}/broker"
+    words = python("local_dp.bus.broker", path)
     with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment()) as process:
         assert process.stdin is not None
         assert process.stdout is not None
         try:
             print("secret", file=process.stdin, flush=True)
-            yield f"mqtt://run:secret@127.0.0.1:{int(process.stdout.readline())}"
+            assert process.stdout.readline()
+            yield f"mqtt+unix://run:secret@{path}"
         finally:
             process.kill()
+            shutil.rmtree(folder)
 
 
 @contextmanager
@@ -108,11 +116,27 @@ def a_broker(kind: str, folder: Path, *lines: str) -> Iterator[str]:
             yield broker.url
 
 
+def line_to(address: Address) -> socket.socket:
+    """A connection to a broker of this machine, that has said nothing."""
+    if address.transport == "tcp":
+        return socket.create_connection((address.host, address.port))
+    line = socket.socket(socket.AF_UNIX)
+    line.connect(address.host)
+    return line
+
+
+def by_way_of(port: int, url: str) -> str:
+    """The URL of a broker whose clients come over this port of the loopback address."""
+    address = Address.parse(url)
+    login = "" if address.user is None else f"{address.user}:{address.password}@"
+    return f"mqtt://{login}127.0.0.1:{port}"
+
+
 def retain(url: str, topic: str, payload: bytes) -> None:
     """Has the broker keep a message for later subscribers of its topic."""
     at = Address.parse(url)
     login = None if at.user is None else {"username": at.user, "password": at.password or ""}
-    single(topic, payload, qos=1, retain=True, hostname=at.host, port=at.port, auth=login)  # type: ignore[arg-type]
+    single(topic, payload, qos=1, retain=True, hostname=at.host, port=at.port, auth=login, transport=at.transport)  # type: ignore[arg-type]
 
 
 async def joins(url: str) -> bool:
