@@ -181,7 +181,7 @@ def ask(protocol: LocalProtocol[Any], table: Table | None, options: RunOptions) 
 
     Works where an event loop is running too, as in a notebook.
     """
-    records = None if table is None else records_of(table)
+    records = None if table is None else records_of(table, options.notice)
     prepared = protocol if records is None else protocol.for_table(Launch(options.asked(records), options.private))
     return play(options.settings(prepared, records), options)
 

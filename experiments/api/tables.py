@@ -2,7 +2,9 @@
 
 import json
 import math
-from collections.abc import Iterable, Mapping
+import re
+import warnings
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -12,7 +14,8 @@ from local_dp.arrays import Column
 from local_dp.errors import InputError
 from local_dp.noise import stream_key
 from local_dp.populations.finite import Rows
-from local_dp.records import Records
+from local_dp.queries.labels import letters_in
+from local_dp.records import LONGEST, Records
 
 if TYPE_CHECKING:
     import polars  # imported where it is used: it takes a third of a second
@@ -21,20 +24,39 @@ Bounds: TypeAlias = tuple[float, float]
 Table: TypeAlias = Any  # a path to a .csv or .parquet file, a mapping of columns, Records, or a frame that offers the Arrow C stream
 
 
-def records_of(table: Table) -> Records:
+def records_of(table: Table, notice: Callable[[str], None] | None = None) -> Records:
     """A table as records: a file's path, a mapping of columns, or a frame of pandas, polars, pyarrow or whatever offers `__arrow_c_stream__`.
 
-    Numbers stay numbers (a missing one becomes NaN), truth values become 0 and 1, all else becomes text (missing: empty). Raises InputError.
+    Numbers stay numbers (a missing one becomes NaN), truth values become 0 and 1, all else becomes text (missing: empty). `notice` tells of texts that are
+    cut, by default as a warning. Raises InputError.
     """
     if isinstance(table, Records):
-        return table
+        return _cut(table.columns, table.lengths, notice)
     if isinstance(table, str | Path):
-        return read_records(Path(table))
+        return read_records(Path(table), notice=notice)
     columns = _columns(table)
     lengths = {name: len(values) for name, values in columns.items()}
     if not columns or 0 in lengths.values():
         raise InputError(f"the table has {len(columns)} columns and {next(iter(lengths.values()), 0)} rows; at least one of each is needed")
-    return Records(columns)
+    return _cut(columns, {}, notice)
+
+
+def _cut(columns: Mapping[str, Column], lengths: Mapping[str, int], notice: Callable[[str], None] | None) -> Records:
+    """The records, with each text cut at the declared length of its column: otherwise one long text would set the width of all, and show in time and memory.
+
+    Every table comes through here. A notice on this machine counts the texts that were cut.
+    """
+    cut, kept = dict.fromkeys(columns, 0), dict(columns)
+    for name, values in columns.items():
+        most = lengths.get(name, LONGEST)
+        if values.dtype.kind == "U" and letters_in(values) > most:
+            cut[name] = int(np.count_nonzero(np.char.str_len(values) > most))
+            kept[name] = values.astype(f"U{most}")
+    if any(cut.values()):
+        names = ", ".join(repr(name) for name, many in cut.items() if many)
+        text = f"{sum(cut.values()):,} texts of {names:.200} are cut at the greatest length, {LONGEST} characters unless a schema declares another"
+        (notice or warnings.warn)(text)
+    return Records(kept, lengths)
 
 
 def _columns(table: Any) -> dict[str, Column]:
@@ -75,8 +97,8 @@ def _nothing(value: Any) -> bool:
     return value is None or (isinstance(value, float) and math.isnan(value)) or type(value).__name__ in ("NAType", "NaTType")
 
 
-def read_records(path: Path, schema: Mapping[str, str] | None = None, *, total: bool = False) -> Records:
-    """The table in `path`, .csv or .parquet. Raises InputError for a file that is missing, unreadable or empty.
+def read_records(path: Path, schema: Mapping[str, str] | None = None, *, total: bool = False, notice: Callable[[str], None] | None = None) -> Records:
+    """The table in `path`, .csv or .parquet; `notice` is that of `records_of`. Raises InputError for a file that is missing, unreadable or empty.
 
     The types of a CSV file's columns are inferred from its values, unless `schema` declares them (`read_schema`). Then only those columns are read, and an
     unreadable number is missing: types and refusals do not depend on the rows. An unreadable whole number is refused, or 0 with `total`: a client must not
@@ -99,8 +121,9 @@ def read_records(path: Path, schema: Mapping[str, str] | None = None, *, total: 
     if not frame.height or not frame.width:
         raise InputError(f"the table {path.name!r} has {frame.height} rows and {frame.width} columns; at least one of each is needed")
     if schema is not None:
-        return Records({name: _declared(frame, name, kind, total) for name, kind in schema.items()})
-    return Records({name: _column(frame.get_column(name)) for name in frame.columns})
+        lengths = {name: _length(kind) for name, kind in schema.items() if kind.startswith("text")}
+        return _cut({name: _declared(frame, name, kind, total) for name, kind in schema.items()}, lengths, notice)
+    return _cut({name: _column(frame.get_column(name)) for name in frame.columns}, {}, notice)
 
 
 def _refuse_twins(header: "polars.DataFrame", path: Path) -> None:
@@ -111,19 +134,25 @@ def _refuse_twins(header: "polars.DataFrame", path: Path) -> None:
         raise InputError(f"two columns of {path.name!r} are called {twin!r:.80}; give each a name of its own")
 
 
-KINDS = ("number", "whole", "text")
+KIND = re.compile(r"number|whole|text( [1-9]\d{0,2}| 1000)?")
+
+
+def _length(kind: str) -> int:
+    """The greatest length of a declared text."""
+    return int(kind.removeprefix("text") or LONGEST)
 
 
 def read_schema(path: Path) -> dict[str, str]:
-    """The declared columns of a table: a JSON object that maps each name to number, whole or text. Raises InputError."""
+    """The declared columns of a table: a JSON object that maps each name to number, whole, text or, of at most 40 characters, text 40. Raises InputError."""
     if not path.is_file():
         raise InputError(f"there is no file {str(path)!r}; give a JSON schema such as " + '{"age": "number", "city": "text"}')
     try:
         schema = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise InputError(f"cannot read {path.name!r}: {error}") from None
-    if not isinstance(schema, dict) or not schema or not all(kind in KINDS for kind in schema.values()):
-        raise InputError(f"{path.name!r} is no schema: map each column to one of {', '.join(KINDS)}, as in " + '{"age": "number", "city": "text"}')
+    if not isinstance(schema, dict) or not schema or not all(isinstance(kind, str) and KIND.fullmatch(kind) for kind in schema.values()):
+        kinds = "number, whole, text, or text with its greatest length from 1 to 1000"
+        raise InputError(f"{path.name!r} is no schema: map each column to {kinds}, as in " + '{"age": "number", "city": "text 40"}')
     return schema
 
 
@@ -134,8 +163,8 @@ def _declared(frame: "polars.DataFrame", name: str, kind: str, total: bool) -> C
     if name not in frame.columns:
         raise InputError(f"the schema has a column {name!r} that the table lacks; there are {', '.join(frame.columns)}")
     series = frame.get_column(name)
-    if kind == "text":
-        return _column(series.cast(polars.String))
+    if kind.startswith("text"):
+        return _column(series.cast(polars.String), _length(kind))
     numbers = series.cast(polars.String).str.strip_chars().cast(polars.Float64 if kind == "number" else polars.Int64, strict=False)
     if kind == "whole" and total:
         numbers = numbers.fill_null(0)
@@ -144,8 +173,8 @@ def _declared(frame: "polars.DataFrame", name: str, kind: str, total: bool) -> C
     return numbers.fill_null(math.nan).to_numpy() if kind == "number" else numbers.to_numpy()
 
 
-def _column(series: "polars.Series") -> Column:
-    """Numbers stay numbers (a missing one becomes NaN), truth values become 0 and 1, all else becomes text (missing: empty)."""
+def _column(series: "polars.Series", most: int = LONGEST) -> Column:
+    """Numbers stay numbers (a missing one becomes NaN), truth values become 0 and 1, all else becomes text (missing: empty), cut one letter beyond `most`."""
     import polars
 
     if series.dtype == polars.Boolean:
@@ -155,7 +184,7 @@ def _column(series: "polars.Series") -> Column:
     if series.dtype.is_numeric():
         plain = series.cast(polars.Float64) if series.null_count() or series.dtype.is_decimal() else series
         return np.ascontiguousarray(plain.to_numpy())
-    return np.array(series.cast(polars.String).fill_null("").to_list(), dtype=np.str_)
+    return np.array(series.cast(polars.String).fill_null("").str.slice(0, most + 1).to_list(), dtype=np.str_)
 
 
 def sample_rows(records: Records, clients: int, seed: int) -> Rows:

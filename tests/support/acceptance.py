@@ -64,6 +64,7 @@ CLAIMS = {  # number: the promises of docs/security.md that it holds to account,
     "class 11": ("P6 P7", "The server's bookkeeping is linear, and cannot be forged"),
     "class 12": ("P6", "The command line ends with a line, never a traceback"),
     "class 13": ("P1 P2", "Old words never meet new records, and entries of a store belong to people"),
+    "class 14": ("P4", "The record shows neither in time nor in memory"),
 }
 
 

@@ -30,7 +30,7 @@ class Curating(Question[Any, Any]):
         if self.plot is not None:
             check_picture(self.plot)
         SCREEN.working(f"reading {self.records.name}")
-        table = read_records(self.records)
+        table = read_records(self.records, notice=SCREEN.note)
         SCREEN.working("releasing")
         released = release(replace(self, delta=None) if self.pure else self, table)
         show(released, self.as_json)  # first: it is paid for
