@@ -53,7 +53,7 @@ def _texts(values: Column, size: int) -> Column:
 
 
 def _utf8(points: Words, size: int) -> tuple[Words, Ints]:
-    """The first `size` bytes of texts of so many letters, and where each text ends; a lone surrogate is a question mark. No text takes more work than another."""
+    """The first `size` bytes of texts of so many letters, and where each text ends; a lone surrogate is a question mark. All texts take the same work."""
     points = np.where((points >= 0xD800) & (points < 0xE000), ord("?"), points)
     more = (points > 0x7F).astype(np.uint8) + (points > 0x7FF) + (points > 0xFFFF)  # bytes after the first one
     ends = np.cumsum(more + 1, axis=1, dtype=np.int32)
