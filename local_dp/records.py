@@ -10,6 +10,8 @@ from local_dp.arrays import Bools, Column, Floats, Ints, Words
 from local_dp.errors import InputError, unknown
 
 LONGEST = 256  # characters of a text, unless more or fewer are declared
+MOST = 1000  # that can be declared
+_AT_A_TIME = 1 << 10  # rows
 
 
 class Records:
@@ -75,20 +77,20 @@ class Records:
         return tuple(sorted((name, values.dtype.str) for name, values in self.columns.items()))
 
     def digest(self) -> bytes:
-        """A digest of all rows in their order, all names and types. The room for the longest text does not count, only the texts."""
+        """A digest of all rows in their order, all names and types. Neither the room for texts nor, in the work, their length counts."""
         digest = blake2b(digest_size=16)
         for name, values in sorted(self.columns.items()):
-            longest = int(np.char.str_len(values).max(initial=1)) if values.dtype.kind == "U" else 0
-            fixed = values.astype(f"<U{longest}" if longest else values.dtype.newbyteorder("<"))
-            head = repr((name, fixed.dtype.str, len(fixed))).encode()
+            kind = f"<U{max(MOST, values.dtype.itemsize // 4)}" if values.dtype.kind == "U" else values.dtype.newbyteorder("<")
+            head = repr((name, np.dtype(kind).str, len(values))).encode()
             digest.update(len(head).to_bytes(8) + head)
-            digest.update(np.ascontiguousarray(fixed).tobytes())
+            for first in range(0, len(values), _AT_A_TIME):
+                digest.update(np.ascontiguousarray(values[first : first + _AT_A_TIME].astype(kind)).tobytes())
         return digest.digest()
 
     def without(self, name: str) -> "Records":
         """The records without this column. Raises InputError where there is no such column, or no other one."""
         self[name]
-        return Records({each: values for each, values in self.columns.items() if each != name})
+        return Records({each: values for each, values in self.columns.items() if each != name}, self.lengths)
 
     def take(self, rows: Column | slice) -> "Records":
         """The records at these rows."""
