@@ -144,6 +144,19 @@ def test_no_pair_of_records_differs_in_work(pairs: int, labels: int) -> None:
     assert min(kinds_of_reply.values()) > pairs / 5
 
 
+def test_a_digest_of_records_takes_the_same_memory() -> None:
+    """Of short and of long texts alike; the room for texts does not change it, one letter does."""
+    taken, digests = list[int](), list[bytes]()
+    for text in ("a", "b" * LONGEST):
+        records = Records({"t": np.array([text] * 300)})
+        with Peak() as peak:
+            digests.append(records.at_length().digest())
+        taken.append(peak.bytes)
+        assert digests[-1] == records.digest()
+    assert abs(taken[0] - taken[1]) < NOISE
+    assert digests[0] != digests[1]
+
+
 class Busy(ClientRole):
     """Takes so many seconds of virtual time for an answer."""
 
