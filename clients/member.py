@@ -50,7 +50,7 @@ GROUP_SIZE = 250
 HOSTS = "hosts"
 PATIENCE = 30.0  # seconds to reach the broker at first
 PARTING = 0.3  # seconds from the last message to the end of the connection, since some brokers then drop undelivered messages
-SLOT = 0.1  # seconds: a private reply leaves so long after the request, or a multiple of it if the work took longer
+SLOT = 0.1  # seconds: a private reply leaves so long after the request, or at the multiple of it that the request's work calls for
 
 
 def client_group(client: int) -> str:
@@ -107,12 +107,15 @@ async def _handle(role: ClientRole, bus: ClientBus, run: str, group: str, delive
 
 
 async def _answer(role: ClientRole, bus: ClientBus, where: str, request: Request) -> None:
-    """Sends the role's answers: at once in a simulation; in a private run at the end of a slot, which hides the time of the work."""
+    """Sends the role's answers: at once in a simulation; in a private run at the end of a slot that follows from the request, not from the time it took.
+
+    Where a slow machine takes longer all the same, they leave at the end of the next slot.
+    """
     came = bus.now()
     with unheard():
         answers = [encode(answer) for answer in role.handle(request)]
     if role.private and answers:
         took = bus.now() - came
-        await bus.rest(SLOT * max(1, ceil(took / SLOT)) - took)
+        await bus.rest(SLOT * max(1, ceil(role.work.seconds / SLOT), ceil(took / SLOT)) - took)
     for answer in answers:
         await bus.publish(where, answer)

@@ -95,6 +95,7 @@ class MemberConfig(_Config):
     group: str
     start: Annotated[int, Field(ge=0)]
     columns: dict[str, tuple[str, bytes]]
+    lengths: dict[str, int] = {}
     liars: tuple[int, ...] = ()
     keys: tuple[bytes, bytes] | None = None
     store: str = ""
@@ -102,7 +103,7 @@ class MemberConfig(_Config):
 
     def role(self) -> ClientRole:
         """Its client role. Raises InputError for a store that cannot be used."""
-        records = Records({name: np.frombuffer(data, dtype=dtype) for name, (dtype, data) in self.columns.items()})
+        records = Records({name: np.frombuffer(data, dtype=dtype) for name, (dtype, data) in self.columns.items()}, self.lengths)
         store = SqliteStore(Path(self.store), self.run.budget) if self.store else MemoryStore(self.run.budget)
         private = StoreNoise(store.secret) if isinstance(store, SqliteStore) else SystemNoise()
         noise = private if self.run.seed is None else KeyedNoise(self.run.seed)

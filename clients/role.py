@@ -66,6 +66,9 @@ FOR_ONE = 1 << 28  # entries of channels in one request, each some 30 ns at the 
 FOR_LIFE = 1 << 32
 _BUILD = 1 << 20  # entries that building one counts as
 _AUDIT = 1 << 26  # entries that auditing one of another package counts as
+_ASKED = 1 << 17  # entries that reading an ask, building its query and storing its answer count as
+_CLIENT = 1 << 6  # and answering for one client, beside its words and what it compares
+_UNIT = 30e-9  # seconds
 _KEPT = 16  # queries and randomizers that are not built again
 
 Made = TypeVar("Made")
@@ -98,13 +101,24 @@ class Work:
         self.evidence = evidence
         self.schema = schema
         self.done = 0
-        self._end = 0
+        self._begun = self._end = self._answering = 0
         self._queries = _Recent[Query]()
         self._randomizers = _Recent[Randomizer]()
         self._verified: dict[str, Randomizer] = {}
 
     def begin(self) -> None:
+        self._begun, self._answering = self.done, 0
         self._end = min(self.done + FOR_ONE, FOR_LIFE)
+
+    def expect(self, queries: Iterable[LocalQuery]) -> None:
+        """Counts the work of answering these, from the request and the types of the columns alone."""
+        for query in queries:
+            self._answering += _ASKED + len(query.cohort) * (_CLIENT + query.query.breadth + query.randomizer.words)
+
+    @property
+    def seconds(self) -> float:
+        """How long the request takes at most, on a machine that is not slow."""
+        return _UNIT * (self.done - self._begun + self._answering)
 
     def query(self, name: str, params: Mapping[str, Parameter]) -> Query:
         """The query, which fits the names and types of the columns. Raises RefusedError, or InputError if it does not fit."""
@@ -180,7 +194,7 @@ class ClientRole:
         self._digested: tuple[Records | None, bytes] = (None, b"")
         self.member = member
         self.start, self.stop = start, start + len(records)  # one past the last
-        self.records = records
+        self.records = records if isinstance(noise, KeyedNoise) else records.at_length()
         self.schema = records.schema()
         self.noise = noise
         self.store = store
@@ -200,6 +214,7 @@ class ClientRole:
         spans = [self._overlap(ask) for ask in request.asks]
         if not any(spans):
             return ()
+        self.work.begin()
         plain = encode(request.model_copy(update={"missing": ()}) if request.missing else request)
         digest = blake2b(plain + f"{self.member} {self.start} {self.stop}".encode(), digest_size=16).digest()
         try:
@@ -233,13 +248,13 @@ class ClientRole:
     def _planned(self, request: Request, spans: list[Span | None]) -> tuple[list[tuple[int, LocalQuery]], tuple[Charge, ...]]:
         """The queries to its clients, and their cost; it reads no record. Every failure is a RefusedError."""
         try:
-            self.work.begin()
             queries = [(place, self._local_query(request.asks[place], span)) for place, span in enumerate(spans) if span]
             charges = tuple(charge for place, query in queries for charge in self._own(query.charge(request.asks[place].coins)))
             self._check_ceilings([query for _, query in queries], charges)
             self._check_numbers(query for _, query in queries if query.label)
             self.store.ledger.check(request.run, charges)
             self.work.verify(query.randomizer for _, query in queries)
+            self.work.expect(query for _, query in queries)
         except RefusedError:
             raise
         except (Exception, SystemExit) as error:

@@ -9,24 +9,30 @@ import numpy as np
 from local_dp.arrays import Bools, Column, Floats, Ints, Words
 from local_dp.errors import InputError, unknown
 
+LONGEST = 256  # characters of a text, unless more or fewer are declared
+MOST = 1000  # that can be declared
+_AT_A_TIME = 1 << 10  # rows
+
 
 class Records:
     """Columnar records. Columns are numbers (any numpy integer or float type), truth values or text (numpy `U`); nothing else travels.
 
     A missing value is NaN in a column of numbers and the empty text in a column of text; whole numbers and truth values are never missing.
+    `lengths` are the declared greatest lengths of texts in characters, by column, where they are not `LONGEST`.
     """
 
-    def __init__(self, columns: Mapping[str, Column]) -> None:
+    def __init__(self, columns: Mapping[str, Column], lengths: Mapping[str, int] | None = None) -> None:
         if not columns:
             raise InputError("records need at least one column")
-        lengths = {name: len(values) for name, values in columns.items()}
-        if len(set(lengths.values())) > 1:
-            raise InputError(f"columns differ in length: {lengths}")
+        rows = {name: len(values) for name, values in columns.items()}
+        if len(set(rows.values())) > 1:
+            raise InputError(f"columns differ in length: {rows}")
         for name, values in columns.items():
             if values.dtype.kind not in "biufU":
                 raise InputError(f"column {name!r} has type {values.dtype}; use numbers, truth values or text")
         self.columns = dict(columns)
-        self._length = next(iter(lengths.values()))
+        self.lengths = dict(lengths or {})
+        self._length = next(iter(rows.values()))
 
     def __len__(self) -> int:
         return self._length
@@ -60,32 +66,37 @@ class Records:
         empty = {name: values[:0] for name, values in self.columns.items()}
         return Records({name: values.astype("U1") if values.dtype.kind == "U" else values for name, values in empty.items()})
 
+    def at_length(self) -> "Records":
+        """The same records with room for the declared length in each text: neither memory nor time shows how long a text is. Longer ones are cut."""
+        texts = {name: values.astype(f"U{self.lengths.get(name, LONGEST)}") for name, values in self.columns.items() if values.dtype.kind == "U"}
+        return Records({**self.columns, **texts}, self.lengths)
+
     @cached_property
     def types(self) -> tuple[tuple[str, str], ...]:
         """Names and types, in the names' order."""
         return tuple(sorted((name, values.dtype.str) for name, values in self.columns.items()))
 
     def digest(self) -> bytes:
-        """A digest of all rows in their order, all names and types. The room for the longest text does not count, only the texts."""
+        """A digest of all rows in their order, all names and types. Neither the room for texts nor, in the work, their length counts."""
         digest = blake2b(digest_size=16)
         for name, values in sorted(self.columns.items()):
-            longest = int(np.char.str_len(values).max(initial=1)) if values.dtype.kind == "U" else 0
-            fixed = values.astype(f"<U{longest}" if longest else values.dtype.newbyteorder("<"))
-            head = repr((name, fixed.dtype.str, len(fixed))).encode()
+            kind = f"<U{max(MOST, values.dtype.itemsize // 4)}" if values.dtype.kind == "U" else values.dtype.newbyteorder("<")
+            head = repr((name, np.dtype(kind).str, len(values))).encode()
             digest.update(len(head).to_bytes(8) + head)
-            digest.update(np.ascontiguousarray(fixed).tobytes())
+            for first in range(0, len(values), _AT_A_TIME):
+                digest.update(np.ascontiguousarray(values[first : first + _AT_A_TIME].astype(kind)).tobytes())
         return digest.digest()
 
     def without(self, name: str) -> "Records":
         """The records without this column. Raises InputError where there is no such column, or no other one."""
         self[name]
-        return Records({each: values for each, values in self.columns.items() if each != name})
+        return Records({each: values for each, values in self.columns.items() if each != name}, self.lengths)
 
     def take(self, rows: Column | slice) -> "Records":
         """The records at these rows."""
         if isinstance(rows, slice) and rows == slice(0, self._length):
             return self
-        return Records({name: values[rows] for name, values in self.columns.items()})
+        return Records({name: values[rows] for name, values in self.columns.items()}, self.lengths)
 
 
 def may_lack(values: Column) -> bool:
@@ -97,7 +108,12 @@ def absent(values: Column) -> Bools:
     """Which values of a column are missing, shape (n,)."""
     if not may_lack(values):
         return np.zeros(len(values), dtype=np.bool_)
-    return np.isnan(values) if values.dtype.kind == "f" else np.asarray(values == "", dtype=np.bool_)
+    return np.isnan(values) if values.dtype.kind == "f" else np.asarray(np.bitwise_or.reduce(letters(values), axis=1) == 0)
+
+
+def letters(texts: Column) -> Words:
+    """The code points of each text, 0 after its end, shape (n, width)."""
+    return np.ascontiguousarray(texts, dtype=texts.dtype.newbyteorder("=")).view(np.uint32).reshape(len(texts), texts.dtype.itemsize // 4)
 
 
 def chunks(start: int, stop: int, size: int) -> Iterator[tuple[int, int]]:

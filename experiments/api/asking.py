@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, TypeVar
 from local_dp.errors import InputError, unknown
 from local_dp.experiments.api.declare import keywords, option
 from local_dp.experiments.api.result import Result
-from local_dp.experiments.api.tables import Table, records_of, sample_rows
+from local_dp.experiments.api.tables import Table, records_of, sample_rows, unsaid
 from local_dp.experiments.text.layout import python_errors
 from local_dp.experiments.tiers.execute import execute
 from local_dp.experiments.tiers.faults import EXAMPLE, Faults
@@ -181,7 +181,7 @@ def ask(protocol: LocalProtocol[Any], table: Table | None, options: RunOptions) 
 
     Works where an event loop is running too, as in a notebook.
     """
-    records = None if table is None else records_of(table)
+    records = None if table is None else records_of(table, notice=unsaid if options.private else options.notice)
     prepared = protocol if records is None else protocol.for_table(Launch(options.asked(records), options.private))
     return play(options.settings(prepared, records), options)
 

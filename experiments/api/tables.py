@@ -3,8 +3,9 @@
 import csv
 import json
 import math
+import re
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -15,29 +16,33 @@ from local_dp.errors import InputError, reading
 from local_dp.foreign import listed
 from local_dp.noise import stream_key
 from local_dp.populations.finite import Rows
-from local_dp.records import Records
+from local_dp.queries.labels import letters_in
+from local_dp.records import LONGEST, Records
 
 if TYPE_CHECKING:
     import polars  # imported where it is used: it takes a third of a second
 
 Bounds: TypeAlias = tuple[float, float]
 Schema: TypeAlias = Mapping[str, str] | str | Path | None  # the types of columns, or a JSON file with them
+Notice: TypeAlias = Callable[[str], object]
 Table: TypeAlias = Any  # a path to a .csv or .parquet file, a mapping of columns, Records, or a frame that offers the Arrow C stream
 
 
-def records_of(table: Table, schema: Schema = None, *, private: bool = False) -> Records:
+def records_of(table: Table, schema: Schema = None, *, private: bool = False, notice: Notice | None = None) -> Records:
     """A table as records: a file's path, a mapping of columns, or a frame of pandas, polars, pyarrow or whatever offers `__arrow_c_stream__`.
 
     Numbers stay numbers (a missing one becomes NaN), truth values become 0 and 1, all else becomes text (missing: empty), unless a `schema` declares the
-    columns, as in `read_records`. Raises InputError, also for a `private` table whose types would be read from its values.
+    columns, as in `read_records`. Texts are cut at their greatest length; `notice` shows how many, by default as a warning, but not of a `private` table.
+    Raises InputError, also for a private table whose types would be read from its values.
     """
     declared = read_schema(Path(schema)) if isinstance(schema, str | Path) else schema if schema is None else check_schema(schema, "the schema")
     if private and declared is None and not _typed(table):
         raise InputError("the types of columns are read from the values, so an error would reveal some: declare them: schema=FILE")
+    notice = unsaid if private else notice or warnings.warn
     if isinstance(table, Records) and declared is None:
-        return table
+        return _cut(table.columns, table.lengths, notice)
     if isinstance(table, str | Path):
-        return read_records(Path(table), declared, total=private)
+        return read_records(Path(table), declared, total=private, notice=notice)
     columns = table.columns if isinstance(table, Records) else _columns(table)
     lengths = {name: len(values) for name, values in columns.items()}
     if not columns or 0 in lengths.values():
@@ -45,8 +50,29 @@ def records_of(table: Table, schema: Schema = None, *, private: bool = False) ->
     if declared is not None:
         import polars
 
-        return _of_schema(polars.DataFrame(columns), declared, private)
-    return Records(columns)
+        return _of_schema(polars.DataFrame(columns), declared, private, notice)
+    return _cut(columns, {}, notice)
+
+
+def unsaid(text: str) -> None:
+    """The notice of a private table, whose texts nobody is to count."""
+
+
+def _cut(columns: Mapping[str, Column], lengths: Mapping[str, int], notice: Notice) -> Records:
+    """The records, with each text cut at the declared length of its column: otherwise one long text would set the width of all, and show in time and memory.
+
+    Every table comes through here.
+    """
+    cut, kept = dict.fromkeys(columns, 0), dict(columns)
+    for name, values in columns.items():
+        most = lengths.get(name, LONGEST)
+        if values.dtype.kind == "U" and letters_in(values) > most:
+            cut[name] = int(np.count_nonzero(np.char.str_len(values) > most))
+            kept[name] = values.astype(f"U{most}")
+    if any(cut.values()):
+        names = ", ".join(repr(name) for name, many in cut.items() if many)
+        notice(f"texts cut at their greatest length, {LONGEST} characters unless a schema declares another: {sum(cut.values()):,} in {names:.200}")
+    return Records(kept, lengths)
 
 
 def _typed(table: Table) -> bool:
@@ -94,8 +120,8 @@ def _nothing(value: Any) -> bool:
     return value is None or (isinstance(value, float) and math.isnan(value)) or type(value).__name__ in ("NAType", "NaTType")
 
 
-def read_records(path: Path, schema: Mapping[str, str] | None = None, *, total: bool = False) -> Records:
-    """The table in `path`, .csv or .parquet. Raises InputError for a file that is missing, unreadable or empty.
+def read_records(path: Path, schema: Mapping[str, str] | None = None, *, total: bool = False, notice: Notice | None = None) -> Records:
+    """The table in `path`, .csv or .parquet; `notice` is that of `records_of`. Raises InputError for a file that is missing, unreadable or empty.
 
     The types of a CSV file's columns are inferred from its values, unless `schema` declares them (`read_schema`). Then only those columns are read, and an
     unreadable number is missing: types and refusals do not depend on the rows. An unreadable whole number is refused, or 0 with `total`, where a line of too
@@ -119,10 +145,11 @@ def read_records(path: Path, schema: Mapping[str, str] | None = None, *, total: 
         frame = polars.read_csv(path, infer_schema_length=whole, **how) if suffix == ".csv" else polars.read_parquet(path)
     if not frame.height or not frame.width:
         raise InputError(f"the table {path.name!r} has {frame.height} rows and {frame.width} columns; at least one of each is needed")
+    notice = unsaid if total else notice or warnings.warn
     with reading(path, "give a table of numbers and texts", "its columns are of another kind" if quiet else ""):
         if schema is not None:
-            return _of_schema(frame, schema, total)
-        return Records({name: _column(frame.get_column(name)) for name in frame.columns})
+            return _of_schema(frame, schema, total, notice)
+        return _cut({name: _column(frame.get_column(name)) for name in frame.columns}, {}, notice)
 
 
 def _refuse_twins(path: Path) -> None:
@@ -134,11 +161,16 @@ def _refuse_twins(path: Path) -> None:
         raise InputError(f"two columns of {path.name!r} are called {twin!r:.80}; give each a name of its own")
 
 
-KINDS = ("number", "whole", "text")
+KIND = re.compile(r"number|whole|text( [1-9]\d{0,2}| 1000)?")
+
+
+def _length(kind: str) -> int:
+    """The greatest length of a declared text."""
+    return int(kind.removeprefix("text") or LONGEST)
 
 
 def read_schema(path: Path) -> dict[str, str]:
-    """The declared columns of a table: a JSON object that maps each name to number, whole or text. Raises InputError."""
+    """The declared columns of a table: a JSON object that maps each name to number, whole, text or, of at most 40 characters, text 40. Raises InputError."""
     if not path.is_file():
         raise InputError(f"there is no file {str(path)!r}; give a JSON schema such as " + '{"age": "number", "city": "text"}')
     with reading(path, "give a JSON schema"):
@@ -148,13 +180,15 @@ def read_schema(path: Path) -> dict[str, str]:
 
 def check_schema(schema: object, name: str) -> dict[str, str]:
     """Declared columns that are well formed. Raises InputError."""
-    if not isinstance(schema, Mapping) or not schema or not all(kind in KINDS for kind in schema.values()):
-        raise InputError(f"{name} is no schema: map each column to one of {', '.join(KINDS)}, as in " + '{"age": "number", "city": "text"}')
+    if not isinstance(schema, Mapping) or not schema or not all(isinstance(kind, str) and KIND.fullmatch(kind) for kind in schema.values()):
+        kinds = "number, whole, text, or text with its greatest length from 1 to 1000"
+        raise InputError(f"{name} is no schema: map each column to {kinds}, as in " + '{"age": "number", "city": "text 40"}')
     return dict(schema)
 
 
-def _of_schema(frame: "polars.DataFrame", schema: Mapping[str, str], total: bool) -> Records:
-    return Records({name: _declared(frame, name, kind, total) for name, kind in schema.items()})
+def _of_schema(frame: "polars.DataFrame", schema: Mapping[str, str], total: bool, notice: Notice) -> Records:
+    lengths = {name: _length(kind) for name, kind in schema.items() if kind.startswith("text")}
+    return _cut({name: _declared(frame, name, kind, total) for name, kind in schema.items()}, lengths, notice)
 
 
 def _declared(frame: "polars.DataFrame", name: str, kind: str, total: bool) -> Column:
@@ -164,8 +198,8 @@ def _declared(frame: "polars.DataFrame", name: str, kind: str, total: bool) -> C
     if name not in frame.columns:
         raise InputError(f"the schema has a column {name!r} that the table lacks; there are {listed(frame.columns)}")
     series = _flat(frame.get_column(name))
-    if kind == "text":
-        return _column(series.cast(polars.String))
+    if kind.startswith("text"):
+        return _column(series.cast(polars.String), _length(kind))
     if series.dtype == polars.Boolean:
         series = series.cast(polars.UInt8)
     texts = series if series.dtype.is_numeric() else series.cast(polars.String).str.strip_chars()
@@ -186,8 +220,8 @@ def _flat(series: "polars.Series") -> "polars.Series":
     return series
 
 
-def _column(series: "polars.Series") -> Column:
-    """Numbers stay numbers (a missing one becomes NaN), truth values become 0 and 1, all else becomes text (missing: empty)."""
+def _column(series: "polars.Series", most: int = LONGEST) -> Column:
+    """Numbers stay numbers (a missing one becomes NaN), truth values become 0 and 1, all else becomes text (missing: empty), cut one letter beyond `most`."""
     import polars
 
     series = _flat(series)
@@ -198,7 +232,7 @@ def _column(series: "polars.Series") -> Column:
     if series.dtype.is_numeric():
         plain = series.cast(polars.Float64) if series.null_count() or series.dtype.is_decimal() else series
         return np.ascontiguousarray(plain.to_numpy())
-    return np.array(series.cast(polars.String).fill_null("").to_list(), dtype=np.str_)
+    return np.array(series.cast(polars.String).fill_null("").str.slice(0, most + 1).to_list(), dtype=np.str_)
 
 
 def sample_rows(records: Records, clients: int, seed: int) -> Rows:

@@ -17,7 +17,7 @@ from local_dp.curator.people import MOST_ROWS, kept_rows, loss_of_group, loss_of
 from local_dp.draws import Draws
 from local_dp.errors import InputError
 from local_dp.experiments.api.declare import WIDTH, Printable, option
-from local_dp.experiments.api.tables import Schema, Table, records_of
+from local_dp.experiments.api.tables import Notice, Schema, Table, records_of
 from local_dp.experiments.lab.store import as_csv
 from local_dp.experiments.text.layout import held, number, paragraph, python_errors, table
 from local_dp.experiments.tiers.installation import installed_version
@@ -184,12 +184,13 @@ class Release(Printable):
 
 
 @python_errors()
-def release(question: Question[D, R], table: Table) -> Release:
+def release(question: Question[D, R], table: Table, notice: Notice | None = None) -> Release:
     """Asks the trusted curator. The price is charged first, also to the budget file if there is one. A private release computes no truth.
 
-    Before the charge a private release sees names and types of columns and the number of rows or people. So no refusal depends on a value.
+    Before the charge a private release sees names and types of columns and the number of rows or people. So no refusal depends on a value. `notice` is that
+    of `records_of`.
     """
-    records, simulated = records_of(table, question.schema, private=question.private), not question.private
+    records, simulated = records_of(table, question.schema, private=question.private, notice=notice), not question.private
     if question.person is not None:
         records = records.take(kept_rows(records[question.person], question.rows))
     size = question.size(records)

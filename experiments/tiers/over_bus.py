@@ -77,6 +77,7 @@ async def over_bus(settings: Settings, on_progress: OnProgress) -> Outcome:
             group=place.group,
             start=start,
             columns=pack_columns(settings.population.batch(*part) for part in chunks(start, stop, CHUNK)),
+            lengths=settings.population.batch(start, start + 1).lengths,
             liars=tuple(client for client in liars if start <= client < stop),
             keys=(identities.own[index], identities.asker),
             store=f"{settings.stores}/{'host' if settings.tier == 'hosts' else 'client'}-{start}.store" if settings.stores else "",

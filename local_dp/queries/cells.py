@@ -105,6 +105,10 @@ class Crossed(Query):
         told = [tuple(text.split(SEPARATOR)) if text else () for text in self.labels]
         return tuple(asked_in(part, labels, extra) for part, labels in zip(self.parts, told, strict=True))
 
+    @cached_property
+    def breadth(self) -> int:
+        return sum(part.breadth for part in self.categories)
+
     @property
     def shape(self) -> tuple[int, ...]:
         """How many symbols each part has in the table."""
@@ -193,6 +197,7 @@ class Cell(Query):
     """How many of the public, ascending `edges` a number reaches, 0..m; a missing number has a symbol of its own, the last one, m + 1."""
 
     name: ClassVar[str] = "cell"
+    looked_up: ClassVar[str] = "edges"
     column: str
     edges: tuple[float, ...]
 

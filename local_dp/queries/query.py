@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
@@ -20,6 +21,7 @@ class Query(ABC):
     """A question to one record."""
 
     name: ClassVar[str]
+    looked_up: ClassVar[str] = ""  # the parameter in which a record finds one entry, where it does not meet all
 
     def __post_init__(self) -> None:
         self.check()
@@ -54,6 +56,11 @@ class Query(ABC):
 
     def params(self) -> dict[str, Parameter]:
         return parameters(self)
+
+    @cached_property
+    def breadth(self) -> int:
+        """How many letters and numbers one record meets at most: the measure of its work, which no record changes."""
+        return sum(len(value) for name, value in self.params().items() if name != self.looked_up and isinstance(value, str | tuple))
 
 
 QUERIES = Registry("query", "local_dp.queries", Query, ("queries/*.py", "learners/tabular.py", "masked/queries.py"))

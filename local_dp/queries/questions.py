@@ -21,6 +21,7 @@ import numpy as np
 
 from local_dp.arrays import Bools
 from local_dp.errors import InputError
+from local_dp.queries.labels import signs_of
 from local_dp.records import Records, absent, may_lack
 
 MAX_LENGTH = 2000
@@ -132,13 +133,14 @@ def answers_of(expression: Expression, records: Records) -> Answers:
 def _compare(records: Records, column: str, comparator: str, right: Name | float | str) -> Answers:
     values = records[column]
     other = records[right.column] if isinstance(right, Name) else right
-    is_text = isinstance(other, str) or (isinstance(other, np.ndarray) and other.dtype.kind == "U")
-    if is_text != (values.dtype.kind == "U"):
+    text = other if isinstance(other, str) or (isinstance(other, np.ndarray) and other.dtype.kind == "U") else None
+    if (text is not None) != (values.dtype.kind == "U"):
         kinds = ("text", "a number") if values.dtype.kind == "U" else ("a number", "text")
         shown = right.column if isinstance(right, Name) else right
         raise InputError(f"column {column!r} is {kinds[0]} and {shown!r} is {kinds[1]}; compare like with like")
+    left, other_side = (values, other) if text is None else (signs_of(values, text), 0)
     with np.errstate(over="ignore"):  # a number too large for a float32 column is infinite to it, which compares right
-        answers = np.asarray(_COMPARE[comparator](values, other), dtype=np.bool_)
+        answers = np.asarray(_COMPARE[comparator](left, other_side), dtype=np.bool_)
     gaps = [absent(each) for each in (values, other) if isinstance(each, np.ndarray) and may_lack(each)]
     if not gaps:
         return Answers(answers, ~answers)

@@ -15,7 +15,7 @@ from local_dp.checks import check_whole
 from local_dp.domains import Domain, bit_strings
 from local_dp.errors import InputError
 from local_dp.queries.query import Query
-from local_dp.records import Records, absent
+from local_dp.records import Records, absent, letters
 
 MAX_BITS = 256
 CHUNK = 32  # bits of a string that stand in one word
@@ -42,15 +42,28 @@ def first_bits(chunks: Words, length: int) -> Words:
 
 def _texts(values: Column, size: int) -> Column:
     """The first `size` bytes of each text in UTF-8, shape (n, size); a longer text ends in the byte 255 and holds whole characters before it."""
-    encoded = np.char.encode(values, "utf-8", "replace")
-    octets = np.ascontiguousarray(encoded.astype(f"S{size}")).view(np.uint8).reshape(len(values), size).copy()
-    longer = np.flatnonzero(np.char.str_len(encoded) > size)
-    end = np.full(len(longer), size - 1)
+    octets, ends = _utf8(letters(values)[:, :size], size)
+    longer = (ends > size) | (np.bitwise_or.reduce(letters(values)[:, size:], axis=1) != 0)
+    end, rows = np.full(len(values), size - 1), np.arange(len(values))
     for _ in range(3):  # a character has at most three bytes after its first
-        end -= octets[longer, end] >> 6 == 2
-    octets[longer] = np.where(np.arange(size) < end[:, None], octets[longer], 0)
-    octets[longer, end] = CUT
-    return octets
+        end -= octets[rows, end] >> 6 == 2
+    places = np.arange(size)
+    cut = np.where(places < end[:, None], octets, np.where(places == end[:, None], np.uint8(CUT), np.uint8(0)))
+    return np.where(longer[:, None], cut, octets)
+
+
+def _utf8(points: Words, size: int) -> tuple[Words, Ints]:
+    """The first `size` bytes of texts of so many letters, and where each text ends; a lone surrogate is a question mark. All texts take the same work."""
+    points = np.where((points >= 0xD800) & (points < 0xE000), ord("?"), points)
+    more = (points > 0x7F).astype(np.uint8) + (points > 0x7FF) + (points > 0xFFFF)  # bytes after the first one
+    ends = np.cumsum(more + 1, axis=1, dtype=np.int32)
+    octets = np.zeros((len(points), size + 1), dtype=np.uint8)  # one place more, for what is cut off
+    rows = (size + 1) * np.arange(len(points))[:, None]
+    for place in range(4):
+        shown = points >> np.uint8(6) * (np.maximum(more, place) - np.uint8(place))
+        shown = shown & 0x3F | 0x80 if place else shown | np.array([0, 0xC0, 0xE0, 0xF0], dtype=np.uint32)[more]
+        octets.ravel()[rows + np.where(place <= more, np.minimum(ends - 1 - more + place, size), size)] = shown.astype(np.uint8)
+    return octets[:, :size], np.where(points != 0, ends, 0).max(axis=1)
 
 
 def strings_of(values: Column, bits: int) -> Words:
@@ -187,6 +200,7 @@ class KeptPrefix(Prefix):
     """
 
     name: ClassVar[str] = "kept-prefix"
+    looked_up: ClassVar[str] = "kept"
     step: int
     width: int
     kept: tuple[str, ...]

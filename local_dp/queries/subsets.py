@@ -25,6 +25,7 @@ class Subset(Query):
     """
 
     name: ClassVar[str] = "subset"
+    looked_up: ClassVar[str] = "members"
     domain: ClassVar[Domain] = symbols(2)
     members: str
 

@@ -10,6 +10,7 @@ from local_dp.arrays import Floats, Ints
 from local_dp.checks import check_built, check_range, check_whole
 from local_dp.domains import MAX_SYMBOLS, Domain, levels, symbols
 from local_dp.errors import InputError
+from local_dp.queries.labels import Listed, as_label
 from local_dp.queries.query import STEPS, Query
 from local_dp.queries.questions import Expression, answers_of, parse
 from local_dp.records import Records, absent
@@ -82,9 +83,8 @@ class Category(Query):
         return symbols(self._size)
 
     @cached_property
-    def _sorted(self) -> tuple[Ints, np.ndarray]:
-        order = np.argsort(np.array(self.labels))
-        return order.astype(np.int64), np.array(self.labels)[order]
+    def breadth(self) -> int:
+        return max(map(len, self.labels)) + 1
 
     def _symbol(self, spare: str) -> int:
         """The extra symbol of this name, -1 where there is none."""
@@ -95,10 +95,14 @@ class Category(Query):
         column = records[self.column]
         if column.dtype.kind in "iub" and self.labels == tuple(map(str, range(len(self.labels)))):
             return np.where((column >= 0) & (column < len(self.labels)), column.astype(np.int64), -1)
-        values = labels_of(records, self.column)
-        order, ordered = self._sorted
-        nearest = np.minimum(np.searchsorted(ordered, values), len(ordered) - 1)
-        return np.where(ordered[nearest] == values, order[nearest], -1)
+        if column.dtype not in self._listed:
+            self._listed[column.dtype] = Listed(self.labels, column.dtype)
+        return self._listed[column.dtype].places(column)
+
+    @cached_property
+    def _listed(self) -> dict["np.dtype[np.generic]", Listed]:
+        """The labels, by the types of columns that were asked."""
+        return {}
 
     def found(self, records: Records) -> Ints:
         places = self.places(records)
@@ -115,7 +119,7 @@ def labels_of(records: Records, column: str) -> np.ndarray:
     if values.dtype.kind == "U":
         return values
     if values.dtype.kind == "f":
-        return np.array([f"{value:.17g}" if not value.is_integer() else str(int(value)) for value in values.tolist()])
+        return np.array([as_label(value) for value in values.tolist()])
     return values.astype(np.str_)
 
 

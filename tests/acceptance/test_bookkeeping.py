@@ -2,8 +2,6 @@
 
 import asyncio
 import random
-import sys
-from types import FrameType
 from typing import Any
 
 import pytest
@@ -20,26 +18,8 @@ from local_dp.server.quorum import Terms
 from local_dp.server.remote import RemoteOracle
 from local_dp.server.round import Round
 from local_dp.wire import AnyMessage, Gone, Hello, Refusal, Reply, encode, topic
+from tests.support.effort import Effort
 from tests.support.inputs.builders import RUN, SEED, survey_query
-
-
-class Effort:
-    """Counts the lines of Python that run inside its block: what work costs, the same on every machine and however busy it is."""
-
-    def __init__(self) -> None:
-        self.lines = 0
-
-    def __enter__(self) -> "Effort":
-        self._before = sys.gettrace()
-        sys.settrace(self._trace)
-        return self
-
-    def __exit__(self, *raised: object) -> None:
-        sys.settrace(self._before)
-
-    def _trace(self, frame: FrameType, event: str, argument: Any) -> Any:
-        self.lines += event == "line"
-        return self._trace
 
 
 class Server:
@@ -57,7 +37,7 @@ class Server:
         with Effort() as effort:
             self.oracle._deliver(Delivery(where, payload))
             self.coordinator.wake(self.now)
-        self.most[kind] = max(self.most.get(kind, 0), effort.lines)
+        self.most[kind] = max(self.most.get(kind, 0), effort.steps)
 
     def say(self, kind: str, client: int) -> None:
         messages: dict[str, tuple[str, AnyMessage]] = {

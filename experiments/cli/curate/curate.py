@@ -29,7 +29,7 @@ class Curating(Question[Any, Any]):
         if self.plot is not None:
             check_picture(self.plot)
         SCREEN.working(f"releasing from {self.records.name}")
-        released = release(replace(self, delta=None) if self.pure else self, self.records)
+        released = release(replace(self, delta=None) if self.pure else self, self.records, SCREEN.note)
         show(released, self.as_json)  # first: it is paid for
         if self.out is not None:
             released.write(self.out)

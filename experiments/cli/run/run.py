@@ -104,7 +104,7 @@ class ProtocolCommand(ABC):
         return protocol, table
 
     def read(self, path: Path) -> Records:
-        return read_records(path)
+        return read_records(path, notice=SCREEN.note)
 
     def prepared(self, kind: type[LocalProtocol[Any]], given: Mapping[str, str], private: bool = False) -> tuple[LocalProtocol[Any], Records | None]:
         """The same, with the protocol checked against the table. Raises InputError if a private run would publish values of the table."""
@@ -121,11 +121,13 @@ class Role(ProtocolCommand, RunOptions):
     """A role of a run. `offered` are the options of a run that its command has."""
 
     hidden: ClassVar[frozenset[str]] = frozenset()
-    schema: Path | None = option(None, "JSON file with the types of the table's columns: number, whole or text", metavar="FILE")
+    schema: Path | None = option(
+        None, "JSON file with the types of the table's columns: number, whole, text, or text 40 for at most 40 characters", metavar="FILE"
+    )
     watch: bool = option(False, RunOptions.__dataclass_fields__["watch"].metadata["help"])
 
     def read(self, path: Path) -> Records:
-        return read_records(path, None if self.schema is None else read_schema(self.schema), total=self.private)
+        return read_records(path, None if self.schema is None else read_schema(self.schema), total=self.private, notice=SCREEN.note)
 
     def asked(self, table: Records) -> Records:
         return RunOptions.asked(self, table)

@@ -1,0 +1,118 @@
+"""Values of a column against public labels and against each other. The work depends on the types alone: never on how long a text or how large a number is."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from hashlib import blake2b
+
+import numpy as np
+
+from local_dp.arrays import Column, Ints, Words
+from local_dp.noise import philox_words, stream_key
+from local_dp.records import letters
+
+_LETTERS = 3  # of 21 bits each, in a word
+
+
+def as_label(number: float) -> str:
+    """A number as a text label: a whole number prints without a decimal point."""
+    return str(int(number)) if number.is_integer() else f"{number:.17g}"
+
+
+def _packed(texts: Column, width: int) -> Words:
+    """The first `width` letters of each text in words, which sort as the texts do, shape (n, words)."""
+    size = -(-width // _LETTERS)
+    parts = letters(texts.astype(f"U{size * _LETTERS}")).astype(np.uint64).reshape(len(texts), size, _LETTERS)
+    return parts[:, :, 0] << np.uint64(42) | parts[:, :, 1] << np.uint64(21) | parts[:, :, 2]
+
+
+def signs_of(texts: Column, other: Column | str) -> Ints:
+    """-1, 0 or 1 where the text sorts before the other one, equals it, or sorts after it, shape (n,)."""
+    others = np.array([other]) if isinstance(other, str) else other
+    width = 1 + min(letters_in(texts), letters_in(others))  # where the shorter ones end, the sign is known
+    signs = np.zeros(len(texts), dtype=np.int8)
+    for one, two in zip(_packed(texts, width).T[::-1], _packed(others, width).T[::-1], strict=True):
+        signs = np.where(one == two, signs, np.where(one < two, np.int8(-1), np.int8(1)))
+    return signs
+
+
+def letters_in(texts: Column) -> int:
+    """The most letters that a column of this type holds."""
+    return texts.dtype.itemsize // 4
+
+
+@dataclass(frozen=True)
+class Listed:
+    """Labels as values of one column type. A record takes the type's form, or of a text as many letters as decide; the labels never take a record's."""
+
+    labels: tuple[str, ...]
+    dtype: "np.dtype[np.generic]"
+
+    def places(self, values: Column) -> Ints:
+        """The position of each value in the list, -1 where it is not listed."""
+        order, ordered, texts = self._sorted
+        if not len(order):
+            return np.full(len(values), -1)
+        packed = _packed(values, self._width) if self.dtype.kind == "U" else None
+        words = _words(values) if packed is None else _hashed(packed, self._salt)
+        nearest = np.minimum(np.searchsorted(ordered, words), len(ordered) - 1)
+        differs = ordered[nearest] ^ words if packed is None else np.bitwise_or.reduce(texts[nearest] ^ packed, axis=1)
+        return np.where(differs == 0, order[nearest], -1)
+
+    @cached_property
+    def _known(self) -> tuple[list[int], Column]:
+        """The places of the labels that some value of the type prints as, and these values."""
+        if self.dtype.kind == "U":
+            known = [(place, label) for place, label in enumerate(self.labels) if len(label) * 4 <= self.dtype.itemsize]
+            return [place for place, _ in known], np.array([label for _, label in known], dtype=np.str_)
+        kind = np.dtype(np.float64) if self.dtype.kind == "f" else self.dtype
+        found = [(place, number) for place, label in enumerate(self.labels) if (number := _number(label, kind)) is not None]
+        return [place for place, _ in found], np.array([number for _, number in found], dtype=kind)
+
+    @property
+    def _width(self) -> int:
+        """A letter more than the longest label, so that a longer text equals none."""
+        return letters_in(self._known[1]) + 1
+
+    @cached_property
+    def _salt(self) -> int:
+        """A number under which no two labels have the same hash."""
+        packed = _packed(self._known[1], self._width)
+        salt = blake2b(packed.tobytes(), digest_size=8)  # from the labels themselves: nobody can choose labels that meet
+        while len(np.unique(_hashed(packed, int.from_bytes(salt.digest())))) < len(packed):
+            salt.update(b".")
+        return int.from_bytes(salt.digest())
+
+    @cached_property
+    def _sorted(self) -> tuple[Ints, Words, Words]:
+        """Of each label in the order of its word: the place, the word, and the letters of a text."""
+        places, values = self._known
+        packed = _packed(values, self._width) if self.dtype.kind == "U" else np.zeros((0, 1), dtype=np.uint64)
+        words = _hashed(packed, self._salt) if self.dtype.kind == "U" else _words(values)
+        order = np.argsort(words)
+        return np.array(places, dtype=np.int64)[order], words[order], packed[order] if len(packed) else packed
+
+
+def _hashed(packed: Words, salt: int) -> Words:
+    """A word for each row of words: their sum in odd multiples, shape (n,)."""
+    odd = philox_words(stream_key("labels", salt), 0, packed.shape[1]) | np.uint64(1)
+    mixed = packed ^ packed >> np.uint64(29)  # the last letters decide the high bits too
+    return np.asarray(np.einsum("ij,j->i", mixed, odd))
+
+
+def _words(values: Column) -> Words:
+    """Numbers as words, alike for equal ones and for all missing ones, shape (n,)."""
+    if values.dtype.kind == "f":
+        return (np.where(np.isnan(values), np.nan, values).astype(np.float64) + 0.0).view(np.uint64)
+    return values.astype(np.uint64)
+
+
+def _number(label: str, kind: "np.dtype[np.generic]") -> float | int | None:
+    """The number of this type that prints as the label, if there is one."""
+    if kind.kind == "b":
+        return {"True": 1, "False": 0}.get(label)
+    try:
+        if kind.kind == "f":
+            return float(label) if as_label(float(label)) == label else None
+        return int(label) if str(int(label)) == label and int(label) == int(kind.type(int(label))) else None
+    except (ValueError, OverflowError):
+        return None

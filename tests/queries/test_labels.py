@@ -1,0 +1,69 @@
+"""Labels and texts are compared in work that no value changes, with the results of comparing them as texts."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from local_dp.queries.labels import Listed, as_label, signs_of
+from local_dp.queries.strings import CUT, _texts
+from local_dp.queries.tables import Category
+from local_dp.records import Records, absent
+
+TEXTS = st.text(st.sampled_from("ab1é€😀\x00 \ud800\udfffz"), max_size=9).map(lambda text: text.rstrip("\x00"))
+LISTS = st.lists(TEXTS, min_size=2, max_size=8, unique=True)
+NUMBERS = [0.0, -0.0, 5e-324, 1e-300, 0.1, 0.5, 1, 3, -3, 255, 256, 2**53, 2**53 + 1, 2**63 - 1, -(2**63), 2**64 - 1, 1e300, 1.7976931348623157e308]
+SPECIAL = [np.inf, -np.inf, np.nan]
+SPELLED = ("True", "False", "nan", "inf", "1_0", "+1", " 1", "1.0", "1e300", "0.10000000149011612", "0.0999755859375", "١")
+
+
+@settings(max_examples=150, deadline=None, derandomize=True, database=None)
+@given(LISTS, LISTS, st.integers(9, 30))
+def test_texts_compare_as_numpy_compares_them(listed: list[str], labels: list[str], wide: int) -> None:
+    texts = np.array(listed, dtype=f"U{wide}")
+    assert Category("x", tuple(labels)).places(Records({"x": texts})).tolist() == [labels.index(text) if text in labels else -1 for text in listed]
+    assert absent(texts).tolist() == [not text for text in listed]
+    for other in (labels[0], texts[::-1].copy()):
+        assert np.array_equal(signs_of(texts, other), (texts > other).astype(int) - (texts < other))
+
+
+def _cut(text: str, size: int) -> bytes:
+    """Whole characters, and the byte 255 where the text is too long."""
+    encoded = text.encode("utf-8", "replace")
+    if len(encoded) <= size:
+        return encoded.ljust(size, b"\x00")
+    kept = encoded[:size]
+    end = next(place for place in range(size - 1, -1, -1) if kept[place] >> 6 != 2)
+    return (kept[:end] + bytes([CUT])).ljust(size, b"\x00")
+
+
+@settings(max_examples=150, deadline=None, derandomize=True, database=None)
+@given(LISTS, st.integers(1, 12))
+def test_a_text_becomes_its_first_bytes(listed: list[str], size: int) -> None:
+    assert [row.tobytes() for row in _texts(np.array(listed, dtype="U9"), size)] == [_cut(text, size) for text in listed]
+
+
+@pytest.mark.parametrize("kind", ["f8", "f4", "f2", "i8", "i4", "i1", "u8", "u4", "u1", "?"])
+def test_a_number_has_the_label_that_it_prints_as(kind: str) -> None:
+    """Whole numbers without a decimal point, others in 17 digits; a label that is spelled otherwise is nobody's."""
+    ends = (-np.inf, np.inf) if kind[0] == "f" else (0, 1) if kind == "?" else (np.iinfo(kind).min, np.iinfo(kind).max)
+    with np.errstate(all="ignore"):
+        held = [number for number in NUMBERS if ends[0] <= number <= ends[1] and (kind[0] == "f" or number == int(number))]
+        column = np.array([*held, *(SPECIAL if kind[0] == "f" else ())]).astype(kind) if kind[0] == "f" else np.array([int(each) for each in held], dtype=kind)
+    printed = [as_label(value) if kind[0] == "f" else str(value) for value in column.tolist()]
+    labels = tuple(dict.fromkeys((*SPELLED, *map(str, NUMBERS), *printed)))
+    assert Category("x", labels).places(Records({"x": column})).tolist() == [labels.index(text) for text in printed]
+
+
+def test_labels_of_one_hash_get_another_hash(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Even if the first hashes are bad, no two labels meet, and a text that meets a label is compared in full."""
+    labels, calls = ("a", "b", "c"), list[int]()
+
+    def bad(packed: np.ndarray, salt: int) -> np.ndarray:
+        calls.append(salt)
+        return packed[:, 0] >> np.uint64(63 if len(set(calls)) < 3 else 42)
+
+    monkeypatch.setattr("local_dp.queries.labels._hashed", bad)
+    texts = np.array(["a", "b", "c", "d", "ab"])
+    assert Listed(labels, texts.dtype).places(texts).tolist() == [0, 1, 2, -1, -1]
+    assert len(set(calls)) >= 3
