@@ -211,9 +211,10 @@ def test_a_request_takes_no_longer_than_its_slot_allows() -> None:
             began = time.process_time()
             role.handle(request)
             took = time.process_time() - began
-        assert took < SLOT * math.ceil(role.work.seconds / SLOT), f"request {seed}"
-        worst = max(worst, took / role.work.seconds)
-    figure("class 14", f"300 requests: an answer takes at most {worst:.2f} of the time that its slot allows for")
+        slot = SLOT * max(1, math.ceil(role.work.seconds / SLOT))
+        assert took < slot, f"request {seed}"
+        worst = max(worst, took / slot)
+    figure("class 14", f"300 requests: an answer takes at most {worst:.2f} of its slot")
 
 
 LONG = "x" * 50_000
