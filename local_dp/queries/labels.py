@@ -62,7 +62,8 @@ class Listed:
     def _known(self) -> tuple[list[int], Column]:
         """The places of the labels that some value of the type prints as, and these values."""
         if self.dtype.kind == "U":
-            known = [(place, label) for place, label in enumerate(self.labels) if len(label) * 4 <= self.dtype.itemsize]
+            fitting = [(place, label) for place, label in enumerate(self.labels) if len(label) * 4 <= self.dtype.itemsize]
+            known = [(place, label) for place, label in fitting if not label.endswith("\0")]  # no text of a column does
             return [place for place, _ in known], np.array([label for _, label in known], dtype=np.str_)
         kind = np.dtype(np.float64) if self.dtype.kind == "f" else self.dtype
         found = [(place, number) for place, label in enumerate(self.labels) if (number := _number(label, kind)) is not None]
