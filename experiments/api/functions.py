@@ -63,7 +63,7 @@ def run(protocol: str | LocalProtocol[Any], table: Table | None = None, **how: A
     """
     if isinstance(protocol, LocalProtocol):
         return ask(protocol, table, RunOptions.of(how))
-    known = {each.name for each in fields(RunOptions)}
+    known = [each.name for each in fields(RunOptions)]
     built = protocol_of(protocol, {name: value for name, value in how.items() if name not in known}, known)
     return ask(built, table, RunOptions.of({name: value for name, value in how.items() if name in known}))
 
