@@ -102,6 +102,7 @@ def test_a_warning_points_at_the_line_of_its_caller() -> None:
 
 def test_parameters_are_written_as_python_writes_them() -> None:
     """By name or by function, lists, numbers, mappings and pairs give one and the same protocol."""
+    labels: dict[str, Any]
     labels, how = {"town": ["a", "b", "c"], "yes": [0, 1]}, {**HOW, "columns": ["town", "yes"]}
     one = ldp.run("crosstab", TABLE, labels=labels, **how).value
     assert one == ldp.crosstab(TABLE, labels=labels, **how).value == ldp.run("crosstab", TABLE, labels=[["a", "b", "c"], [0.0, 1.0]], **how).value
@@ -119,4 +120,4 @@ def test_parameters_are_written_as_python_writes_them() -> None:
         (lambda: ldp.curate.threshold(TABLE, "age", "yes", seed=1).plot(), "no figure"),
     ):
         with pytest.raises(ldp.InputError, match=words):
-            wrong()  # type: ignore[no-untyped-call]
+            wrong()

@@ -34,14 +34,14 @@ EXCEPTED = {  # where each row of a check is one client
 }
 
 
-def failed(estimator: Any) -> set[str]:
-    """The names of scikit-learn's checks that the estimator fails."""
+def failed(estimator: Any) -> tuple[set[str], set[str]]:
+    """The names of scikit-learn's checks that the estimator fails, and of all."""
     from sklearn.utils.estimator_checks import check_estimator
 
     results = check_estimator(estimator, on_fail=None, on_skip=None)
     assert len(results) > 40
     assert {each["check_name"] for each in results if each["status"] == "skipped"} <= {"check_array_api_input"}  # needs SCIPY_ARRAY_API in the environment
-    return {each["check_name"] for each in results if each["status"] == "failed"}
+    return {each["check_name"] for each in results if each["status"] == "failed"}, {each["check_name"] for each in results}
 
 
 @pytest.mark.long
@@ -49,7 +49,7 @@ def failed(estimator: Any) -> set[str]:
 @pytest.mark.parametrize("name", ESTIMATORS)
 def test_the_checks_of_scikit_learn_pass(name: str) -> None:
     """With a hundred million clients like the rows of each check, none is excepted."""
-    assert failed(ESTIMATORS[name](options=MANY)) == set()
+    assert failed(ESTIMATORS[name](options=MANY))[0] == set()
 
 
 @pytest.mark.long
@@ -57,7 +57,8 @@ def test_the_checks_of_scikit_learn_pass(name: str) -> None:
 @pytest.mark.parametrize("name", ESTIMATORS)
 def test_the_checks_on_few_clients_fail_for_a_stated_reason(name: str) -> None:
     """Where each row is one client, exactly the listed checks fail."""
-    assert failed(ESTIMATORS[name]()) == EXCEPTED[name].keys()
+    wrong, every = failed(ESTIMATORS[name]())
+    assert wrong == EXCEPTED[name].keys() & every  # another version of scikit-learn may lack a check
 
 
 def places(count: int = 3) -> tuple[Any, Any]:
