@@ -121,7 +121,7 @@ class SqliteStore(Store):
         super().__init__(limit, lifetime)
         self._log = _opened(path, self.ledger.lifetime)
         with reading(path, _DAMAGED):
-            first = self._log.entries(0)[0]
+            first = self._log.entries("")[0]
             life, self.secret = int.from_bytes(first.data[:-_SECRET_BYTES]), first.data[-_SECRET_BYTES:]
         if lifetime is not None and nano_epsilon(lifetime) != life:
             self._log.close()
