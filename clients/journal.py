@@ -163,7 +163,8 @@ class SqliteStore(Store):
 
 
 def _opened(path: Path, life: int) -> Log:
-    """The log of a store; a new one where there never was one."""
+    """The log of a store; a new one where there never was one. Its mark is beside the file, not beside a link to it."""
+    path = path.resolve()
     mark = path.with_name(path.name + _MADE)
     if path.exists():
         log = Log(path, KIND)

@@ -62,7 +62,7 @@ class Log:
                 for statement in (*_HOLD, "BEGIN IMMEDIATE"):  # which fails where the file is open elsewhere, or not to be written
                     self._held.execute(statement)
                 self._count, self._digest = self._checked(kind)
-                self._files = [os.open(each, os.O_RDWR) for each in (f"{path}-wal", path)]  # last, since closing a file releases SQLite's lock on it
+                self._files = [os.open(each, os.O_RDWR) for each in (f"{path.resolve()}-wal", path)]  # last, since closing a file releases SQLite's lock on it
                 self._end()
                 sync(path.parent)  # the names of both
             except BaseException:
