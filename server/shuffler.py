@@ -120,7 +120,7 @@ class Mixer:
         await self._hello()
         while True:
             request = await requests.get()
-            self._said[request.round] = [encode(each) for each in await self._answered(request)]
+            self._said = {request.round: [encode(each) for each in await self._answered(request)]}  # the server asks for no earlier round again
             await self._hello()  # a member that came meanwhile may not answer in private
             for payload in self._said[request.round]:
                 await self._publish("rep", payload)
