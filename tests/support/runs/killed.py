@@ -7,6 +7,7 @@ import socket
 import struct
 import sys
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -19,6 +20,8 @@ class Command:
     """A command that runs, with its two streams in files of `folder`."""
 
     def __init__(self, line: str, folder: Path, *words: str) -> None:
+        self.exit_code: int | None = None
+        self._over = False
         self._line = socket.socket(socket.AF_UNIX)
         self._line.settimeout(PATIENCE)
         self._line.connect(line)
@@ -41,6 +44,8 @@ class Command:
 
     def over(self, seconds: float) -> bool:
         """Waits so long, or until it is over."""
+        if self._over:
+            return True
         self._line.settimeout(max(1e-6, seconds))
         with suppress(TimeoutError):
             self._line.recv(1, socket.MSG_PEEK)
@@ -49,11 +54,14 @@ class Command:
 
     def code(self) -> int | None:
         """Its exit code once it is over; None if it was killed."""
-        self._line.settimeout(PATIENCE)
-        told = self._line.recv(1)
-        self.length = time.monotonic() - self.began
-        assert not told or not self._line.recv(1)  # it is no more
-        return told[0] if told else None
+        if not self._over:
+            self._line.settimeout(PATIENCE)
+            told = self._line.recv(1)
+            self.length = time.monotonic() - self.began
+            assert not told or not self._line.recv(1)  # it is no more
+            self._over, self.exit_code = True, told[0] if told else None
+            self._line.close()
+        return self.exit_code
 
     def kill_after(self, seconds: float) -> int | None:
         """Kills it so many seconds after its start, if it is not over by then; its exit code if it was."""
@@ -61,10 +69,12 @@ class Command:
             os.kill(self.pid, signal.SIGKILL)
         return self.code()
 
+    def kill_when(self, seen: Callable[[], object]) -> int | None:
+        """Kills it as soon as something is seen, if it is not over by then."""
+        while not seen() and not self.over(1e-4):
+            pass
+        return self.kill_after(0.0)
+
     def kill_once_it_prints(self) -> int | None:
         """Kills it at the first byte of its output."""
-        while not self._paths[0].stat().st_size and not self.over(1e-4):
-            pass
-        with suppress(ProcessLookupError):
-            os.kill(self.pid, signal.SIGKILL)
-        return self.code()
+        return self.kill_when(lambda: self._paths[0].stat().st_size)

@@ -67,8 +67,8 @@ def serve(path: str) -> None:
             caller, _ = line.accept()
             data, streams, _, _ = socket.recv_fds(caller, 1 << 16, 2)
             if json.loads(data)[1] == COMMAND:
-                for each in NEEDED:  # once, for all of them
-                    import_module(each)
+                for name in NEEDED:  # once, for all of them
+                    import_module(name)
             if os.fork() == 0:
                 os.setsid()
                 for there, here in enumerate((caller.fileno(), *streams)):  # its standard input closes when the caller ends
