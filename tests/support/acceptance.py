@@ -71,6 +71,7 @@ CLAIMS = {  # number: the promises of docs/security.md that it holds to account,
     "class 18": ("P8", "Text of a table or a file is text everywhere, and a malformed file is a line"),
     "class 19": ("P7", "A result whose reports were lost by choice says so in every form"),
     "class 21": ("P1 P2 P5", "Every role killed at any moment: nothing counted twice, lost or released unpaid"),
+    "class 22": ("P4", "Vectors, sets of labels and strings of heavy hitters show neither in time nor in memory"),
 }
 
 
