@@ -16,9 +16,10 @@ from local_dp.wire import Ask
 from tests.support.inputs.questions import ANY_COLUMNS
 
 BY_VECTOR = ("random-coordinate", "sampled-signs", "duchi-vector", "nearest-direction", "privunit", "projunit")
+BY_SET = ("padding-sampling", "pckv", "pckv-ue")
 BY_SYMBOL = (
     "grr", "hadamard", "hadamard-response", "recursive-hadamard", "olh", "blh", "pi-rappor", "count-mean-sketch", "pgr", "subset-selection", "sue", "oue",
-    "the", "wide-hashing", "d-bit-flip", "binary-rr", "memoised-grr", "memoised-rappor", "loloha", "padding-sampling", "pckv", "pckv-ue",
+    "the", "wide-hashing", "d-bit-flip", "binary-rr", "memoised-grr", "memoised-rappor", "loloha", *BY_SET,
 )  # fmt: skip
 SMALL = 256  # symbols: of more, the tables of some randomizers take long to verify
 ENDS = ("a", "a\x00", "a\x00\x00")  # labels that a column of text cannot hold apart
@@ -113,6 +114,8 @@ def an_ask(kind: str, generator: np.random.Generator, clients: int) -> Ask | Non
     """A question of this kind to all clients, by a randomizer of its values; four in ten have a wrong parameter. None where that cannot be sent."""
     name, params = KINDS[kind](generator)
     fitting = randomizers_of(QUERIES.build(name, params).domain)
+    of_sets = tuple(each for each in fitting if each[0] in BY_SET)
+    fitting = of_sets if kind == "sets" and of_sets and generator.random() < 0.5 else fitting
     by, own = fitting[int(generator.integers(len(fitting)))] if fitting else ("grr", (("k", 2),))
     settings: dict[str, Any] = {"epsilon": 0.9, **dict(own)}
     if generator.random() < 0.4:
