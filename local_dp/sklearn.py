@@ -95,8 +95,7 @@ class _Private(BaseEstimator):
         for part, values in zip(parts, labels, strict=True):
             table = dict(zip(self._names, X[part].T.copy(), strict=True)) | ({} if values is None else {_LABEL: values[part]})
             seed = {} if private else {"seed": int(chance.randint(1 << 31))}
-            with _refusals():
-                self.results_.append(run("learn", table, learner=self.learner, **about, **options, **seed))
+            self.results_.append(run("learn", table, learner=self.learner, **about, **options, **seed))
 
     def _seen(self, X: Any) -> Iterator[tuple[Any, Records]]:
         """Each learned rule with the rows as its learner sees them."""
@@ -144,6 +143,7 @@ class LocalClassifier(ClassifierMixin, _Private):
         self.options = options
         self.random_state = random_state
 
+    @_refusals()
     def fit(self, X: Any, y: Any) -> "LocalClassifier":
         """Learns a rule for each class. Raises FitError for labels that are not listed, and where the clients are too few."""
         X, y = self._rows(X, y)
@@ -198,6 +198,7 @@ class LocalRegressor(RegressorMixin, _Private):
         self.options = options
         self.random_state = random_state
 
+    @_refusals()
     def fit(self, X: Any, y: Any) -> "LocalRegressor":
         """Learns the weights of the features. Raises FitError where the clients are too few."""
         X, y = self._rows(X, y, y_numeric=True, ensure_min_samples=2)
@@ -240,6 +241,7 @@ class LocalKMeans(ClusterMixin, _Private):
         self.options = options
         self.random_state = random_state
 
+    @_refusals()
     def fit(self, X: Any, y: Any = None) -> "LocalKMeans":
         """Learns the centres; `y` is not used. Raises FitError where the clients are too few."""
         rows = self._rows(X, ensure_min_samples=2)
