@@ -245,7 +245,7 @@ class LocalKMeans(ClusterMixin, _Private):
     def fit(self, X: Any, y: Any = None) -> "LocalKMeans":
         """Learns the centres; `y` is not used. Raises FitError where the clients are too few."""
         rows = self._rows(X, ensure_min_samples=2)
-        parameters = {"k": self.n_clusters, "least_share": min(0.1, 1 / self.n_clusters), **(self.parameters or {})}
+        parameters = {"k": self.n_clusters, "least_share": min(0.1, 1 / max(1, self.n_clusters)), **(self.parameters or {})}
         self._learn(rows, [None], "", bounds=self._bounds, parameters=parameters, held_out=self.held_out)
         lesson = self.results_[0].answer
         low, high = np.array(lesson.encoding.lows), np.array(lesson.encoding.highs)
