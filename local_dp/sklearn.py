@@ -14,7 +14,7 @@ import numpy as np
 
 try:
     from sklearn.base import BaseEstimator, ClassifierMixin, ClusterMixin, RegressorMixin
-    from sklearn.utils import check_random_state
+    from sklearn.utils import check_consistent_length, check_random_state, column_or_1d
     from sklearn.utils.multiclass import check_classification_targets
     from sklearn.utils.validation import check_is_fitted, validate_data
 except ImportError:
@@ -61,8 +61,15 @@ class _Private(BaseEstimator):
         return bool((self.options or {}).get("private"))
 
     def _rows(self, X: Any, y: Any = "no_validation", **how: Any) -> Any:
-        """Checked rows. Those of a private fit may lack values, for a refusal would reveal one."""
-        return validate_data(self, X, y, dtype=np.float64, ensure_all_finite="allow-nan" if self._private else True, **how)
+        """Checked rows and labels. Of a private fit any number is taken, for a refusal would reveal one."""
+        if not self._private:
+            return validate_data(self, X, y, dtype=np.float64, **how)
+        rows = validate_data(self, X, dtype=np.float64, ensure_all_finite=False, reset=how.get("reset", True))
+        if isinstance(y, str):
+            return rows
+        labels = column_or_1d(y)
+        check_consistent_length(rows, labels)
+        return rows, labels
 
     @property
     def _names(self) -> list[str]:
@@ -86,6 +93,9 @@ class _Private(BaseEstimator):
         private, chance = self._private, check_random_state(self.random_state)
         if private and self.random_state is not None:
             raise FitError(f"random_state is {self.random_state!r}, and a private fit takes no seed; leave out one of the two")
+        for name, own in (("epsilon", "epsilon"), ("seed", "random_state")):
+            if name in (self.options or {}):
+                raise FitError(f"{name} is among the options; give it as {own}")
         parts = np.array_split(chance.permutation(len(X)), len(labels))
         options = {"epsilon": self.epsilon, **(self.options or {})}
         if options.get("clients") is not None:
@@ -147,9 +157,10 @@ class LocalClassifier(ClassifierMixin, _Private):
     def fit(self, X: Any, y: Any) -> "LocalClassifier":
         """Learns a rule for each class. Raises FitError for labels that are not listed, and where the clients are too few."""
         X, y = self._rows(X, y)
-        check_classification_targets(y)
         if self.classes is None and self._private:
             raise FitError("a private fit takes nothing public from y: list the labels, as in classes=[0, 1]")
+        if not self._private:
+            check_classification_targets(y)
         self.classes_ = np.unique(y if self.classes is None else self.classes)
         if len(self.classes_) < 2:
             raise FitError(f"there is one class, {self.classes_.tolist()}; give two or more")

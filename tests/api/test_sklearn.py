@@ -93,12 +93,14 @@ def test_each_client_answers_once() -> None:
 
 
 def test_a_private_fit_takes_nothing_from_the_values() -> None:
-    """It needs the classes, takes no seed, and a missing number or an unlisted label is no error."""
+    """It needs the classes, takes no seed, and no number or label is an error."""
     X, y = places(2)
-    X[0, 0], y[1] = np.nan, 9
+    X[0, 0], X[1, 0], y[1] = np.nan, np.inf, 9
     how: dict[str, Any] = {"bounds": (-1, 1), "parameters": {"steps": 2}, "options": {"private": True, "notice": str}}
     model = LocalClassifier(classes=[0, 1], **how).fit(X, y)
     assert model.results_[0].to_dict()["private"] is True
+    line = LocalRegressor(bounds=(-1, 1), target_bounds=(0, 1), options=how["options"]).fit(X, np.where(y == 9, np.nan, y))
+    assert line.results_[0].to_dict()["parameters"]["missing"] == "exclude"
     for wrong, words in ((LocalClassifier(**how), "list the labels"), (LocalClassifier(classes=[0, 1], random_state=1, **how), "takes no seed")):
         with pytest.raises(FitError, match=words):
             wrong.fit(X, y)
@@ -139,6 +141,7 @@ def test_bad_input_is_one_line_and_a_value_error() -> None:
         (LocalClassifier("forests"), "no learner 'forests'"),
         (LocalClassifier(options={"teir": "hosts"}), "no parameter 'teir'; did you mean 'tier'"),
         (LocalClassifier(bounds={"x0": 3}), r"give \(low, high\)"),
+        (LocalClassifier(options={"seed": 1}), "give it as random_state"),
         (LocalKMeans(0, bounds=(-1, 1)), "k is 0"),
     ):
         with pytest.raises(InputError, match=words) as caught:
