@@ -226,6 +226,8 @@ def _played(rounds: int, loss: Random, order: Random) -> Coordinator:
         for member in order.sample(range(4), 4):
             for _ in range(loss.choice([0, 1, 1, 2])):
                 _said(server, number, member, loss.randrange(2))
+        for second in range(1, 20):  # so that chance explains few losses
+            server.due(2.0 * second)
         with suppress(QuorumError):
             server.close(20.0)
     server.phase = Parting(server.members, 1.0, 20.0)
@@ -235,7 +237,7 @@ def _played(rounds: int, loss: Random, order: Random) -> Coordinator:
     return server
 
 
-@pytest.mark.parametrize("seeds", [20, pytest.param(1_000, marks=pytest.mark.long)])
+@pytest.mark.parametrize("seeds", [6, pytest.param(500, marks=pytest.mark.long)])
 def test_what_is_dropped_changes_no_account(seeds: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """By search: counts, reconciliation and losses are the same whether one round is kept whole, or all of them."""
     for seed in range(seeds):
@@ -244,6 +246,7 @@ def test_what_is_dropped_changes_no_account(seeds: int, monkeypatch: pytest.Monk
             monkeypatch.setattr(coordinator, "RECENT", recent)
             server = _played(12, Random(seed), Random(seed))
             found.append((server.counts, server.reconciliation(), server.losses(), server.rounds))
+            assert server.losses(), "some rounds lost more than chance explains"
         assert found[0] == found[1] == found[2], f"seed {seed}"
 
 
