@@ -154,7 +154,7 @@ class Mixer:
             answers = [encode(each) for each in await self._answered(request)]
             if not self._said:
                 self.passing()
-            self._said[request.round] = answers
+            self._said = {request.round: answers}  # the server asks for no earlier round again
             await self._hello()  # a member that came meanwhile may not answer in private
             for payload in self._said[request.round]:
                 await self._publish("rep", payload)
