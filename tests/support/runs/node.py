@@ -25,7 +25,7 @@ class NodeMember:
 
     place: Place
     own: bytes
-    record: Mapping[str, Sequence[str | None]]
+    record: Mapping[str, object]
     store: Path
 
     @property
