@@ -14,7 +14,7 @@ from local_dp.records import LONGEST
 from local_dp.sealing import SIGNATURE, TAG
 from local_dp.server.members import BURST, EACH, FLOOD, LEAVES, RATE
 from local_dp.server.phases import SAID_AGAIN
-from local_dp.wire import CLIENT, MAX_ASKS, MAX_BYTES, MAX_LINES, MAX_RECEIPTS, MAX_TEXT, MAX_WIDTH, SERVER, VERSION, Ask, topic
+from local_dp.wire import CLIENT, EITHER, MAX_ASKS, MAX_BYTES, MAX_LINES, MAX_RECEIPTS, MAX_TEXT, MAX_WIDTH, SERVER, VERSION, Ask, topic
 
 PAGE = (Path(__file__).parents[2] / "docs" / "wire.md").read_text()
 
@@ -42,7 +42,7 @@ def test_the_messages_are_those_of_the_page() -> None:
     for side, name in ((CLIENT, "members"), (SERVER, "server")):
         assert {kind.strip("`") for kind, to, _ in rows if to == name} == side.kinds.keys()
     for kind, _, told in rows:
-        model = (CLIENT.kinds | SERVER.kinds)[kind.strip("`")]
+        model = EITHER.kinds[kind.strip("`")]
         fields = [name for part in told.split("; ") for name in _code(part)[:1]]
         assert ["run", "kind", *fields] == list(model.model_fields), kind
     asks = [name for row in _rows("Messages") if row[1] not in ("members", "server") for name in _code(row[0])]
