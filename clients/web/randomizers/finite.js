@@ -116,10 +116,14 @@ export class Finite {
     throw new Error(`${this.name} has no sampler of ${value}, ${word}, ${cell}`);
   }
 
-  /** The report by one word as it is drawn, whose leading bits are used. @param {number} value @param {bigint} drawn @param {number} [cell] */
-  respond(value, drawn, cell = 0) {
-    const { low, high } = this.domain;
-    return this.sample(Math.min(Math.max(value, low), high), drawn >> BigInt(this.width - this.wordBits), cell);
+  /** The word of `word_bits` bits in one that was drawn: its leading bits. @param {bigint} drawn */
+  leading(drawn) {
+    return drawn >> BigInt(this.width - this.wordBits);
+  }
+
+  /** A word below the edge makes a report of the kind that the class names; for a page that draws the coin as a line with two zones. @param {number} value @returns {bigint} */
+  edge(value) {
+    throw new Error(`${this.name} has no edge of ${value}`);
   }
 
   /** The exact law of a value's report. @param {number} value @param {number} [cell] @returns {bigint[]} */
@@ -130,6 +134,11 @@ export class Finite {
   /** The bytes of one report on the wire. */
   get reportBytes() {
     return this.alphabet <= 1 << 8 ? 1 : this.alphabet <= 1 << 16 ? 2 : 4;
+  }
+
+  /** A report in as many bits as reports need. @param {number} report */
+  bits(report) {
+    return report.toString(2).padStart(Math.max(1, (this.alphabet - 1).toString(2).length), "0");
   }
 
   /** A report as it is sent, the least significant byte first. @param {number} report */
