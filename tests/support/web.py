@@ -40,7 +40,8 @@ class _Files(http.server.SimpleHTTPRequestHandler):
 
     def do_GET(self) -> None:
         if self.path != "/":
-            return super().do_GET()
+            super().do_GET()
+            return
         self.send_response(200)
         self.send_header("Content-Type", "text/html")
         self.end_headers()
