@@ -3,7 +3,7 @@
 import { blake2b } from "./vendor/noble-hashes/blake2.js";
 import { InputError, RefusedError, WireError, hex, join, utf8 } from "./bytes.js";
 import { philoxWord } from "./philox.js";
-import { Plan } from "./plan.js";
+import { built, check, costOf, plan, sizeOf } from "./plan.js";
 import { kindsOf, rowOf, schemaOf } from "./record.js";
 import { known, lineOf } from "./refusals.js";
 import { CLIENT, MAX_LINES, checksum, decode, encode } from "./wire.js";
@@ -15,6 +15,8 @@ import { systemWords } from "./words.js";
 /** @typedef {import("./store.js").Entry} Entry */
 /** @typedef {import("./store.js").Label} Label */
 /** @typedef {import("./record.js").Row} Row */
+/** @typedef {import("./plan.js").Policy} Policy */
+/** @typedef {import("./plan.js").Planned} Planned */
 
 /**
  * @typedef {object} Drawn How a report came about. It is in the memory of the page that drew it, and nowhere else: it shows the person's answer.
@@ -28,7 +30,7 @@ import { systemWords } from "./words.js";
  * @typedef {object} Sent One answer as a page shows it.
  * @property {number} ask its number in the round
  * @property {number} report
- * @property {string} bits of the report; on the wire, zeros fill them up to whole bytes
+ * @property {string} bits exactly those that were sent: zeros fill a report up to whole bytes
  * @property {Drawn | null} drawn null for an answer of an earlier visit, or under a label
  */
 
@@ -45,7 +47,7 @@ export class Client {
    * @param {string} options.member
    * @param {number} options.start the number of this client in the run
    * @param {import("./store.js").Store} options.store
-   * @param {import("./plan.js").Policy} options.policy
+   * @param {Policy} options.policy
    * @param {{[column: string]: import("./record.js").Cell}} [options.record] may be given later, by `give`, if there is a schema
    * @param {{[column: string]: import("./record.js").Kind}} [options.schema]
    * @param {import("./words.js").Words} [options.words]
@@ -128,32 +130,37 @@ export class Client {
   async committed(request, digest) {
     const before = await this.store.get(request.run, request.round);
     if (before) return { entry: before, sent: sentOf(before) };
-    const plan = await Plan.of(request, this);
-    const made = this.sample(request, digest, plan, await this.row);
-    const entry = await this.store.commit(made.entry, (totals) => plan.check(totals));
+    const planned = await plan(request, this);
+    const made = this.sample(request, digest, planned, await this.row);
+    const entry = await this.store.commit(made.entry, (totals) => check(planned, totals, this.policy));
     if (!entry) return this.committed(request, digest); // a label was kept meanwhile, by another page
     return { entry, sent: isOf(entry, made.entry) ? made.sent : sentOf(entry) };
   }
 
-  /** Reads the record, and draws. @param {Request} request @param {string} digest @param {Plan} plan @param {Row} row @returns {{entry: Entry, sent: Sent[]}} */
-  sample(request, digest, plan, row) {
+  /** The query and the randomizer of an ask, which fit the columns and each other. Throws RefusedError; a page may override it to refuse what it does not show. @param {import("./wire.js").Ask} ask */
+  built(ask) {
+    return built(ask, this.schema, this.policy);
+  }
+
+  /** Reads the record, and draws. @param {Request} request @param {string} digest @param {Planned[]} planned @param {Row} row @returns {{entry: Entry, sent: Sent[]}} */
+  sample(request, digest, planned, row) {
     const { run, member, start } = this;
     /** @type {Map<string, Label>} */
     const labels = new Map();
-    const answers = plan.asks.map(({ place, ask, query, randomizer, kept, what }) => {
+    const answers = planned.map(({ place, ask, query, randomizer, kept, what }) => {
       const before = kept ?? labels.get(ask.once);
       const { report, drawn } = before ? { report: before.report, drawn: null } : this.draw(request.round, place, ask, query.value(row), randomizer);
       if (what && !before) labels.set(ask.once, { label: ask.once, what, number: start, report });
       const reports = randomizer.bytes(report);
       /** @type {Reply} */
       const reply = { kind: "reply", run, round: request.round, member, ask: place, start, width: reports.length, reports };
-      return { reply, sent: { ask: place, report, bits: randomizer.bits(report), drawn } };
+      return { reply, sent: { ask: place, report, bits: bitsOf(reports), drawn } };
     });
     const replies = answers.map(({ reply }) => reply);
     /** @type {import("./wire.js").Line} */
     const line = [request.round, replies.length, replies.reduce((sum, reply) => sum ^ checksum(reply), 0n)];
     const sent = answers.map((each) => each.sent);
-    const kept = { nano: plan.nano, size: plan.size, replies: replies.map(encode), bits: sent.map(({ bits }) => bits), line, labels: [...labels.values()] };
+    const kept = { nano: costOf(planned), size: sizeOf(planned), replies: replies.map(encode), line, labels: [...labels.values()] };
     return { entry: { run, round: request.round, digest, order: 0, ...kept }, sent };
   }
 
@@ -215,7 +222,14 @@ function replyOf(bytes) {
 
 /** What an entry says was sent. @param {Entry} entry @returns {Sent[]} */
 function sentOf(entry) {
-  return entry.replies.map(replyOf).map(({ ask }, place) => ({ ask, report: parseInt(entry.bits[place], 2), bits: entry.bits[place], drawn: null }));
+  return entry.replies.map(replyOf).map(({ ask, reports }) => {
+    return { ask, report: reports.reduceRight((sum, byte) => 256 * sum + byte, 0), bits: bitsOf(reports), drawn: null };
+  });
+}
+
+/** @param {Uint8Array} bytes */
+function bitsOf(bytes) {
+  return Array.from(bytes, (byte) => byte.toString(2).padStart(8, "0")).join(" ");
 }
 
 /** Whether the standing entry has the replies that were just drawn: then the coin of the one is the other's. @param {Entry} standing @param {Entry} made */

@@ -31,79 +31,63 @@ import { build, verify } from "./randomizers/index.js";
  * @property {boolean} first whether its label is new, and this its first ask
  */
 
-/** The asks of one request to one client. */
-export class Plan {
-  /** @param {Planned[]} asks @param {Required<Policy>} policy */
-  constructor(asks, policy) {
-    this.asks = asks;
-    this.policy = policy;
+/**
+ * The asks of a request to one client. Throws RefusedError, the same for every record.
+ * @param {import("./wire.js").Request} request
+ * @param {import("./client.js").Client} client whose `built` makes the query and the randomizer of an ask
+ * @returns {Promise<Planned[]>}
+ */
+export async function plan(request, client) {
+  const planned = request.asks.flatMap((ask, place) =>
+    client.isIn(ask.start, ask.stop) ? [{ place, ask, ...client.built(ask), what: meaning(ask), kept: /** @type {Label | undefined} */ (undefined), first: false }] : [],
+  );
+  const totals = await client.store.totals(client.run);
+  for (const each of planned) each.kept = each.what ? await client.store.label(each.ask.once) : undefined;
+  for (const { randomizer } of planned) {
+    if (randomizer.nano < client.policy.leastNano) throw new RefusedError("ceiling", `epsilon ${randomizer.epsilon} is too little`);
   }
+  checkLabels(planned, client.start);
+  check(planned, totals, client.policy);
+  for (const { randomizer } of planned) verify(randomizer);
+  return planned;
+}
 
-  /**
-   * The plan of a request. Throws RefusedError, the same for every record.
-   * @param {import("./wire.js").Request} request
-   * @param {{run: string, start: number, schema: import("./record.js").Schema, store: import("./store.js").Store, policy: Required<Policy>}} client
-   */
-  static async of(request, { run, start, schema, store, policy }) {
-    /** @type {Planned[]} */
-    const asks = [];
-    for (const [place, ask] of request.asks.entries()) {
-      if (ask.start <= start && start < ask.stop) asks.push({ place, ask, ...built(ask, schema, policy), what: meaning(ask), kept: undefined, first: false });
+/** Throws RefusedError("equivocation") unless each label stands for one question, one randomizer and one key of coins. @param {Planned[]} planned @param {number} start */
+function checkLabels(planned, start) {
+  /** @type {Map<string, string>} */
+  const meanings = new Map();
+  for (const each of planned.filter(({ what }) => what)) {
+    const { ask, what, kept, randomizer } = each;
+    each.first = !kept && !meanings.has(ask.once);
+    const before = kept?.what ?? meanings.get(ask.once) ?? what;
+    if (before !== what || (kept && randomizer.usesCoins && kept.number !== start)) {
+      throw new RefusedError("equivocation", `the label ${ask.once} stands for another question`);
     }
-    const totals = await store.totals(run);
-    for (const each of asks) each.kept = each.what ? await store.label(each.ask.once) : undefined;
-    const plan = new Plan(asks, policy);
-    plan.checkLeast();
-    plan.checkLabels(start);
-    plan.check(totals);
-    for (const { randomizer } of asks) verify(randomizer);
-    return plan;
-  }
-
-  /** Throws RefusedError("ceiling") for an answer that would mean nothing: such requests could come without end. */
-  checkLeast() {
-    for (const { randomizer } of this.asks) {
-      if (randomizer.nano < this.policy.leastNano) throw new RefusedError("ceiling", `epsilon ${randomizer.epsilon} is too little`);
-    }
-  }
-
-  /** Throws RefusedError("equivocation") unless each label stands for one question, one randomizer and one key of coins. @param {number} start */
-  checkLabels(start) {
-    /** @type {Map<string, string>} */
-    const meanings = new Map();
-    for (const each of this.asks.filter(({ what }) => what)) {
-      const { ask, what, kept, randomizer } = each;
-      each.first = !kept && !meanings.has(ask.once);
-      const before = kept?.what ?? meanings.get(ask.once) ?? what;
-      if (before !== what || (kept && randomizer.usesCoins && kept.number !== start)) {
-        throw new RefusedError("equivocation", `the label ${ask.once} stands for another question`);
-      }
-      meanings.set(ask.once, what);
-    }
-  }
-
-  /** Throws RefusedError unless the round can be paid and kept. @param {Totals} totals */
-  check(totals) {
-    const { perRun, life, rounds, bytes } = this.policy;
-    if (totals.rounds >= rounds || totals.size + this.size > bytes) throw new RefusedError("ceiling", `${totals.rounds} rounds are kept`);
-    if (this.nano > 0 && (totals.run + this.nano > perRun || totals.life + this.nano > life)) {
-      throw new RefusedError("budget", `${this.nano} nano-nats on top of ${totals.run} in this run and ${totals.life} for life`);
-    }
-  }
-
-  /** What the round costs, in nano-nats: a label is paid for once. */
-  get nano() {
-    return this.asks.reduce((sum, { what, first, randomizer }) => sum + (!what || first ? randomizer.nano : 0), 0);
-  }
-
-  /** The bytes of its reports, and of the outcomes that new labels keep. */
-  get size() {
-    return this.asks.reduce((sum, { first, randomizer }) => sum + randomizer.reportBytes * (first ? 2 : 1), 0);
+    meanings.set(ask.once, what);
   }
 }
 
+/** Throws RefusedError unless the round can be paid and kept. @param {Planned[]} planned @param {Totals} totals @param {Required<Policy>} policy */
+export function check(planned, totals, { perRun, life, rounds, bytes }) {
+  if (totals.rounds >= rounds || totals.size + sizeOf(planned) > bytes) throw new RefusedError("ceiling", `${totals.rounds} rounds are kept`);
+  const nano = costOf(planned);
+  if (nano > 0 && (totals.run + nano > perRun || totals.life + nano > life)) {
+    throw new RefusedError("budget", `${nano} nano-nats on top of ${totals.run} in this run and ${totals.life} for life`);
+  }
+}
+
+/** What the round costs, in nano-nats: a label is paid for once. @param {Planned[]} planned */
+export function costOf(planned) {
+  return planned.reduce((sum, { what, first, randomizer }) => sum + (!what || first ? randomizer.nano : 0), 0);
+}
+
+/** The bytes of its reports, and of the outcomes that new labels keep. @param {Planned[]} planned */
+export function sizeOf(planned) {
+  return planned.reduce((sum, { first, randomizer }) => sum + randomizer.reportBytes * (first ? 2 : 1), 0);
+}
+
 /** The query and the randomizer of an ask, which fit the columns and each other. Throws RefusedError. @param {Ask} ask @param {import("./record.js").Schema} schema @param {Required<Policy>} policy */
-function built(ask, schema, policy) {
+export function built(ask, schema, policy) {
   const query = buildQuery(ask.query, ask.query_params);
   fits(() => query.fit(schema));
   if (policy.randomizers && !policy.randomizers.includes(ask.randomizer)) throw new RefusedError("not-allowed", `${ask.randomizer} is not on the list`);

@@ -10,7 +10,6 @@ import { RefusedError } from "./bytes.js";
  * @property {number} nano what it cost, in nano-nats
  * @property {number} size bytes of reports
  * @property {Uint8Array[]} replies byte for byte
- * @property {string[]} bits of each report
  * @property {import("./wire.js").Line} line for the account
  * @property {Label[]} labels outcomes that labels keep from now on
  * @property {number} order the how-manieth of this store

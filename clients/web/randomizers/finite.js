@@ -121,6 +121,11 @@ export class Finite {
     return drawn >> BigInt(this.width - this.wordBits);
   }
 
+  /** The report of a value by one word as it was drawn. @param {number} value @param {bigint} drawn @param {number} [cell] */
+  respond(value, drawn, cell = 0) {
+    return this.sample(value, this.leading(drawn), cell);
+  }
+
   /** A word below the edge makes a report of the kind that the class names; for a page that draws the coin as a line with two zones. @param {number} value @returns {bigint} */
   edge(value) {
     throw new Error(`${this.name} has no edge of ${value}`);
@@ -134,11 +139,6 @@ export class Finite {
   /** The bytes of one report on the wire. */
   get reportBytes() {
     return this.alphabet <= 1 << 8 ? 1 : this.alphabet <= 1 << 16 ? 2 : 4;
-  }
-
-  /** A report in as many bits as reports need. @param {number} report */
-  bits(report) {
-    return report.toString(2).padStart(Math.max(1, (this.alphabet - 1).toString(2).length), "0");
   }
 
   /** A report as it is sent, the least significant byte first. @param {number} report */
