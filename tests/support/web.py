@@ -39,7 +39,7 @@ class _Files(http.server.SimpleHTTPRequestHandler):
         super().end_headers()
 
     def do_GET(self) -> None:
-        if self.path != "/":
+        if self.path.split("?")[0] != "/":
             super().do_GET()
             return
         self.send_response(200)
