@@ -34,8 +34,8 @@ const double = (digits) => ({ inf: Infinity, "-inf": -Infinity, nan: NaN })[digi
 const joined = (pieces) => unhex(typeof pieces === "string" ? pieces : pieces.map(([digits, times]) => digits.repeat(times)).join(""));
 
 const cell = ([kind, value]) => (value === null ? null : kind === "number" ? double(value) : kind === "whole" ? BigInt(value) : value);
-const kinds = (row) => Object.fromEntries(Object.entries(row).map(([column, [kind]]) => [column, kind]));
-const cells = (row) => Object.fromEntries(Object.entries(row).map(([column, each]) => [column, cell(each)]));
+export const kinds = (row) => Object.fromEntries(Object.entries(row).map(([column, [kind]]) => [column, kind]));
+export const cells = (row) => Object.fromEntries(Object.entries(row).map(([column, each]) => [column, cell(each)]));
 
 function messages(given) {
   if (given.encode) {
