@@ -24,13 +24,16 @@ from local_dp.experiments.api.show import summary
 from local_dp.experiments.cli.fields import json_option, show
 from local_dp.experiments.cli.main import DEGRADED
 from local_dp.experiments.cli.operate.keys import member_keys, server_keys
+from local_dp.experiments.cli.run.poll import continued
 from local_dp.experiments.cli.run.run import OF_RUNS, Role, run_progress
+from local_dp.experiments.poll.plan import PROTOCOL as POLL
+from local_dp.experiments.poll.results import text_of
 from local_dp.experiments.text.layout import number, screen_width, table
 from local_dp.experiments.text.screen import SCREEN
 from local_dp.experiments.tiers.installation import runs_folder, stores_folder
 from local_dp.experiments.tiers.outcome import STAMP, Outcome
 from local_dp.experiments.tiers.over_bus import serve_run
-from local_dp.experiments.tiers.settings import MOST_CLIENTS, OnProgress, Randomness, Settings
+from local_dp.experiments.tiers.settings import EMBEDDED, MOST_CLIENTS, OnProgress, Randomness, Settings
 from local_dp.noise import Noise, StoreNoise
 from local_dp.populations.finite import Population, Rows
 from local_dp.protocols.local_protocol import LocalProtocol, find_protocol
@@ -244,7 +247,8 @@ class Show:
             result, began, progress = journal.result, journal.began, _progress(journal)
         if result is not None:
             with reading(f"{self.run}{SUFFIX}", "run it again under a new name"):
-                text = json.dumps(result) if self.as_json else summary(result, screen_width())
+                of_poll = began.get("protocol") == POLL
+                text = json.dumps(result) if self.as_json else text_of(result) if of_poll else summary(result, screen_width())
             SCREEN.tell(text)
         elif self.as_json:
             raise InputError(f"run {self.run!r} has no outcome yet: {progress}")
@@ -268,6 +272,8 @@ class Resume:
 
     def __call__(self) -> int:
         with closing(Journal.open(self.journal or runs_folder(), self.run)) as journal:
+            if journal.began.get("protocol") == POLL:
+                return continued(journal, self.broker or EMBEDDED, None, self.as_json)
             if journal.result is not None:
                 raise InputError(f"run {self.run!r} is over; `local-dp show {self.run}` prints its outcome")
             with reading(f"{self.run}{SUFFIX}", "run it again under a new name"):
