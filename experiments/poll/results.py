@@ -5,6 +5,7 @@ import html
 import io
 import json
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -68,7 +69,7 @@ NOT_PROMISED = (
 )
 
 
-def text_of(data: dict[str, Any]) -> str:
+def text_of(data: Mapping[str, Any]) -> str:
     """For a terminal."""
     lines = [data["title"], f"{data['joined']:,} people joined; epsilon {number(data['epsilon'])} each."]
     for question in data["questions"]:

@@ -29,6 +29,7 @@ from local_dp.interaction import run_async
 from local_dp.sealing import Party, public
 from local_dp.server.members import filters
 from local_dp.server.poll import AnyTurnout, OpenCoordinator
+from local_dp.server.progress import Progress
 from local_dp.server.remote import Journal, RemoteOracle
 from local_dp.server.round import Reconciliation, Round
 
@@ -81,7 +82,7 @@ class Poll:
             allow_open_files(2 * Crowd(self.plan.people).most)
             envelopes = Party.server(self.plan.run, self.plan.key, self.places.roster.speaker)
             bus = MqttBus(address, f"{self.plan.run}-server", filters(self.plan.run))
-            oracle = RemoteOracle(bus, self.coordinator, lambda progress: self.state(), self.journal, envelopes=envelopes)
+            oracle = RemoteOracle(bus, self.coordinator, self._glance, self.journal, envelopes=envelopes)
             web = Web(self.site, self._listener, self, Gate(self.plan.run, self.places.holds, address), Crowd(self.plan.people))
             playing = asyncio.create_task(self._collect(oracle))
             serving = asyncio.create_task(web.serve())
@@ -177,6 +178,10 @@ class Poll:
 
     def join(self, key: bytes, fresh: Callable[[], bool]) -> dict[str, Any]:
         return self.places.join(key, fresh)
+
+    def _glance(self, progress: Progress) -> None:
+        """Looks at each stand, so that a page that is opened late has the history."""
+        self.state()
 
     def state(self) -> State:
         round = self.coordinator.round(1)

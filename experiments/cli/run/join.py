@@ -24,10 +24,7 @@ from local_dp.experiments.api.show import summary
 from local_dp.experiments.cli.fields import json_option, show
 from local_dp.experiments.cli.main import DEGRADED
 from local_dp.experiments.cli.operate.keys import member_keys, server_keys
-from local_dp.experiments.cli.run.poll import continued
 from local_dp.experiments.cli.run.run import OF_RUNS, Role, run_progress
-from local_dp.experiments.poll.plan import PROTOCOL as POLL
-from local_dp.experiments.poll.results import text_of
 from local_dp.experiments.text.layout import number, screen_width, table
 from local_dp.experiments.text.screen import SCREEN
 from local_dp.experiments.tiers.installation import runs_folder, stores_folder
@@ -216,6 +213,7 @@ class Client(Answering):
         self.serve(f"client-{self.index}", client_group(self.index), self.index, self.population(kind, given, self.index, 1))
 
 
+POLL = "poll"  # as the journal of a poll is named
 FOLDER = "Folder of stored runs; default: a folder of the user's"
 
 
@@ -247,14 +245,22 @@ class Show:
             result, began, progress = journal.result, journal.began, _progress(journal)
         if result is not None:
             with reading(f"{self.run}{SUFFIX}", "run it again under a new name"):
-                of_poll = began.get("protocol") == POLL
-                text = json.dumps(result) if self.as_json else text_of(result) if of_poll else summary(result, screen_width())
+                text = json.dumps(result) if self.as_json else _written(began, result)
             SCREEN.tell(text)
         elif self.as_json:
             raise InputError(f"run {self.run!r} has no outcome yet: {progress}")
         else:
             SCREEN.tell(f"run {self.run}, {began.get('protocol')}, begun {began.get('at')}: {progress}")
         return DEGRADED if result is not None and "degraded" in result else 0
+
+
+def _written(began: Mapping[str, Any], result: Mapping[str, Any]) -> str:
+    """A result for a terminal."""
+    if began.get("protocol") == POLL:
+        from local_dp.experiments.poll.results import text_of
+
+        return text_of(result)
+    return summary(result, screen_width())
 
 
 @dataclass(frozen=True)
@@ -273,6 +279,8 @@ class Resume:
     def __call__(self) -> int:
         with closing(Journal.open(self.journal or runs_folder(), self.run)) as journal:
             if journal.began.get("protocol") == POLL:
+                from local_dp.experiments.cli.run.poll import continued
+
                 return continued(journal, self.broker or EMBEDDED, None, self.as_json)
             if journal.result is not None:
                 raise InputError(f"run {self.run!r} is over; `local-dp show {self.run}` prints its outcome")
