@@ -22,7 +22,6 @@ from local_dp.experiments.poll.place import listening, site_of
 from local_dp.experiments.poll.plan import LOOPBACK, Plan
 from local_dp.experiments.poll.questions import Question, Questions
 from local_dp.experiments.poll.run import Poll, Result
-from local_dp.experiments.tiers.over_bus import end
 from local_dp.noise import SystemNoise
 from local_dp.records import Records
 from local_dp.sealing import Party, new_key, public
@@ -159,4 +158,5 @@ async def serving(folder: Path, planned: Plan, journal: Journal | None = None) -
             await asyncio.wait({playing, asyncio.create_task(ready.wait())}, timeout=PATIENCE, return_when=asyncio.FIRST_COMPLETED)
             yield Served(poll, playing)
         finally:
-            await end([playing])
+            playing.cancel()
+            await asyncio.gather(playing, return_exceptions=True)
