@@ -218,6 +218,7 @@ class Web:
             return JSONResponse(self.desk.join(key, lambda: self.crowd.may_join(address, _now())))
 
         async def follow(request: "Request") -> "Response":
+            self.crowd.belongs(request.scope["client"], "presenter")
             return StreamingResponse(self._states(), media_type="text/event-stream")
 
         async def reports(request: "Request") -> "Response":
