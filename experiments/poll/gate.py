@@ -10,6 +10,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 
 from local_dp.bus.address import Address
+from local_dp.errors import ForgedError
+from local_dp.sealing import Envelopes
 from local_dp.server.members import Allowance
 from local_dp.wire import VERSION
 
@@ -102,6 +104,10 @@ class Fields:
         except UnicodeDecodeError:
             raise GateError("a topic that is no text") from None
 
+    def rest(self) -> bytes:
+        """All that is left."""
+        return self.take(len(self._body) - self._at)
+
     @property
     def more(self) -> bool:
         return self._at < len(self._body)
@@ -109,10 +115,10 @@ class Fields:
 
 @dataclass(frozen=True)
 class Gate:
-    """What members of the run may write and read. `is_place` knows the groups and names of the members."""
+    """What members of the run may write and read. `envelopes` are the server's: a message without its member's signature ends the connection."""
 
     run: str
-    is_place: Callable[[str, str], bool]
+    envelopes: Envelopes
     address: Address
 
     def passed(self, packet: Packet, first: bool, on_member: Callable[[str], object]) -> Packet:
@@ -124,7 +130,9 @@ class Gate:
         if packet.kind == PUBLISH:
             if packet.head & 1:
                 raise GateError("a message that the broker keeps")
-            leaf, member = self._check_writing(Fields(packet.body).text(), "rep", "hello")
+            fields = Fields(packet.body)
+            where, _ = fields.text(), fields.take(2 if packet.head & 6 else 0)
+            leaf, member = self._written(where, fields.rest(), "rep", "hello")
             if leaf == "hello":
                 on_member(member)
         elif packet.kind == SUBSCRIBE:
@@ -144,22 +152,24 @@ class Gate:
         if flags & 0x20:
             raise GateError("a will that the broker keeps")
         if flags & 4:
-            will = fields.counted()
-            self._check_writing(will.decode(errors="replace"), "gone")
-            payload += [will, fields.counted()]
+            will, last_words = fields.text(), fields.counted()
+            self._written(will, last_words, "gone")
+            payload += [will.encode(), last_words]
         for flag, word in ((0x80, self.address.user), (0x40, self.address.password)):
             if word is not None:
                 kept |= flag
                 payload.append(word.encode())
         return Packet(CONNECT << 4, b"\0\4MQTT\4" + bytes([kept]) + alive + b"".join(len(part).to_bytes(2) + part for part in payload))
 
-    def _check_writing(self, topic: str, *leaves: str) -> tuple[str, str]:
-        """The leaf and the member of the topic, if it may be written."""
+    def _written(self, topic: str, envelope: bytes, *leaves: str) -> tuple[str, str]:
+        """The leaf and the member of a message that its member may write, and has signed."""
         parts = topic.split("/")
         if len(parts) != 6 or "/".join(parts[:2]) != VERSION or parts[2] != self.run or parts[3] not in leaves:
             raise GateError("a topic that no member writes")
-        if not self.is_place(parts[4], parts[5]):
-            raise GateError("a topic of nobody")
+        try:
+            self.envelopes.open(topic, envelope)
+        except ForgedError:
+            raise GateError("a message that its member has not signed") from None
         return parts[3], parts[5]
 
     def _check_reading(self, fields: Fields) -> None:

@@ -83,7 +83,7 @@ class Poll:
             envelopes = Party.server(self.plan.run, self.plan.key, self.places.roster.speaker)
             bus = MqttBus(address, f"{self.plan.run}-server", filters(self.plan.run))
             oracle = RemoteOracle(bus, self.coordinator, self._glance, self.journal, envelopes=envelopes)
-            web = Web(self.site, self._listener, self, Gate(self.plan.run, self.places.holds, address), Crowd(self.plan.people))
+            web = Web(self.site, self._listener, self, Gate(self.plan.run, envelopes, address), Crowd(self.plan.people))
             playing = asyncio.create_task(self._collect(oracle))
             serving = asyncio.create_task(web.serve())
             beside = [oracle.serve(PATIENCE), self._until(), *watches]

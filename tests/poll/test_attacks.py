@@ -12,10 +12,12 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from local_dp.bus.address import Address
+from local_dp.errors import ForgedError
 from local_dp.experiments.poll.crowd import Crowd, source_of
 from local_dp.experiments.poll.gate import BURST, PACKET, Gate, GateError, Packet, Packets
 from local_dp.experiments.poll.plan import LOOPBACK
 from local_dp.experiments.poll.web import BODY, FRAME
+from local_dp.sealing import Envelopes
 from tests.support.runs.polls import Person, Served, asked, plan, serving
 
 STRANGER = "127.0.0.9"  # another address of this machine
@@ -224,21 +226,32 @@ def test_nothing_is_written_about_the_people(tmp_path: Path, caplog: pytest.LogC
     assert len(written) > 1000
 
 
-GATE = Gate("poll-1", lambda group, member: (group, member) == ("g0", "p0"), Address("127.0.0.1", 1883, "user", "word"))
+class _Signed(Envelopes):
+    """Accepts what ends in the name of its member, p0."""
+
+    def open(self, topic: str, envelope: bytes) -> bytes:
+        if not topic.endswith("/g0/p0") or not envelope.endswith(b"p0"):
+            raise ForgedError("not signed")
+        return envelope
+
+
+GATE = Gate("poll-1", _Signed(), Address("127.0.0.1", 1883, "user", "word"))
 FORBIDDEN = {
     "no greeting": (Packet(0xC0, b""), True),
     "two greetings": (Packet(0x10, _greeting()[2:]), False),
     "another protocol": (Packet(0x10, b"\0\4MQTX\4\2\0\0\0\0"), True),
     "MQTT 5": (Packet(0x10, b"\0\4MQTT\5\2\0\0\0\0\0"), True),
-    "a will of another": (Packet(0x10, _greeting(flags=6, more=_text("ldp/1/poll-1/gone/g1/p1") + _text("x"))[2:]), True),
-    "a will that stays": (Packet(0x10, _greeting(flags=0x26, more=_text("ldp/1/poll-1/gone/g0/p0") + _text("x"))[2:]), True),
-    "a will that answers": (Packet(0x10, _greeting(flags=6, more=_text("ldp/1/poll-1/rep/g0/p0") + _text("x"))[2:]), True),
-    "a request": (Packet(0x30, _text("ldp/1/poll-1/req/g0") + b"x"), False),
-    "another's reply": (Packet(0x30, _text("ldp/1/poll-1/rep/g1/p1") + b"x"), False),
-    "another run": (Packet(0x30, _text("ldp/1/poll-2/rep/g0/p0") + b"x"), False),
-    "a gone by hand": (Packet(0x30, _text("ldp/1/poll-1/gone/g0/p0") + b"x"), False),
-    "a retained reply": (Packet(0x31, _text("ldp/1/poll-1/rep/g0/p0") + b"x"), False),
-    "an internal topic": (Packet(0x30, _text("$SYS/x") + b"x"), False),
+    "a will of another": (Packet(0x10, _greeting(flags=6, more=_text("ldp/1/poll-1/gone/g1/p1") + _text("p0"))[2:]), True),
+    "a will that stays": (Packet(0x10, _greeting(flags=0x26, more=_text("ldp/1/poll-1/gone/g0/p0") + _text("p0"))[2:]), True),
+    "a will that answers": (Packet(0x10, _greeting(flags=6, more=_text("ldp/1/poll-1/rep/g0/p0") + _text("p0"))[2:]), True),
+    "a request": (Packet(0x30, _text("ldp/1/poll-1/req/g0") + b"p0"), False),
+    "another's reply": (Packet(0x30, _text("ldp/1/poll-1/rep/g1/p1") + b"p0"), False),
+    "another run": (Packet(0x30, _text("ldp/1/poll-2/rep/g0/p0") + b"p0"), False),
+    "a gone by hand": (Packet(0x30, _text("ldp/1/poll-1/gone/g0/p0") + b"p0"), False),
+    "a retained reply": (Packet(0x31, _text("ldp/1/poll-1/rep/g0/p0") + b"p0"), False),
+    "an internal topic": (Packet(0x30, _text("$SYS/x") + b"p0"), False),
+    "not signed": (Packet(0x30, _text("ldp/1/poll-1/rep/g0/p0") + b"p1"), False),
+    "a will that is not signed": (Packet(0x10, _greeting(flags=6, more=_text("ldp/1/poll-1/gone/g0/p0") + _text("p1"))[2:]), True),
     "no topic": (Packet(0x30, b"\xff\xff"), False),
     "not text": (Packet(0x30, b"\0\1\xff"), False),
     "reading replies": (Packet(0x82, b"\0\1" + _text("ldp/1/poll-1/rep/g0/p0") + b"\0"), False),
@@ -260,16 +273,38 @@ def test_the_gate_refuses_what_no_member_sends(case: str) -> None:
 def test_the_gate_passes_members() -> None:
     """A greeting gets the broker's password and another name; a member's own messages pass unchanged, and its hello is noted."""
     seen: list[str] = []
-    will = _text("ldp/1/poll-1/gone/g0/p0") + _text("last words")
+    will = _text("ldp/1/poll-1/gone/g0/p0") + _text("last words of p0")
     greeting = GATE.passed(Packet(0x10, _greeting("p0", flags=6 | 0xC0, more=will + _text("me") + _text("mine"))[2:]), True, seen.append)
     assert greeting.body.startswith(b"\0\4MQTT\4\xc6\0\x1e\0\x16")
     assert greeting.body.endswith(will + _text("user") + _text("word"))
     for leaf in ("hello", "rep"):
-        packet = Packet(0x30, _text(f"ldp/1/poll-1/{leaf}/g0/p0") + b"x")
+        packet = Packet(0x30, _text(f"ldp/1/poll-1/{leaf}/g0/p0") + b"p0")
         assert GATE.passed(packet, False, seen.append) is packet
     reading = Packet(0x82, b"\0\1" + _text("ldp/1/poll-1/req/g0") + b"\0" + _text("ldp/1/poll-1/req/all") + b"\0")
     assert GATE.passed(reading, False, seen.append) is reading
+    numbered = Packet(0x32, _text("ldp/1/poll-1/rep/g0/p0") + b"\0\1p0")
+    assert GATE.passed(numbered, False, seen.append) is numbered
     assert seen == ["p0"]
+
+
+def test_nobody_speaks_for_another(tmp_path: Path) -> None:
+    """A message under another's name ends the connection at the gate: the member is not silenced by it, and nothing reaches the server."""
+
+    async def attack(served: Served) -> None:
+        person = Person.of(1)
+        await person.join(served.link)
+        run, place = served.poll.plan.run, person.place
+        for leaf in ("hello", "rep"):
+            line = await _line(served)
+            await line.send(_greeting() + bytes(Packet(0x30, _text(f"ldp/1/{run}/{leaf}/{place['group']}/{place['member']}") + bytes(200))))
+            with pytest.raises(ConnectionClosed):
+                await asyncio.wait_for(_drained(line), 10)
+        task = asyncio.create_task(person.answer(served.link))
+        await served.until(1, 1, 1)
+        task.cancel()
+        assert served.poll.coordinator.rejected == 0
+
+    _played(tmp_path, attack)
 
 
 def test_packets_are_cut_wherever_the_bytes_are() -> None:
