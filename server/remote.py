@@ -77,6 +77,14 @@ class Journal:
         data = {"counts": vars(closing.counts), "seconds": closing.seconds, "unanswered": vars(closing.unanswered)}
         self._log.append([Entry(self.run, number, "closed", json.dumps(data).encode())])
 
+    def note(self, name: str, data: bytes) -> None:
+        """Something else of the run, under a name that is used once."""
+        self._log.append([Entry(self.run, 0, name, data)])
+
+    def notes(self, start: str) -> list[bytes]:
+        """The notes whose names begin so, in their order."""
+        return [entry.data for entry in self._log.entries(self.run, 0) if entry.part.startswith(start)]
+
     def end(self, result: Mapping[str, Any]) -> None:
         self._log.append([Entry(self.run, 0, "result", json.dumps(result).encode())])
 
@@ -234,11 +242,12 @@ class RemoteOracle:
             self._stirred.clear()
             if (filters := self.coordinator.listening.change(_now())) is not None:
                 await self._listen(filters)
+            self._keep()  # before a receipt is due
             for send in self.coordinator.due(_now()):
                 await self._publish(send)
             self._show()
             await self._sleep()
-            self._keep()
+        self._keep()
         self._show()
         return now
 

@@ -1,0 +1,243 @@
+"""A poll from its start to its result: one process with the web server, the coordinator, the journal and, unless another is named, the broker."""
+
+import asyncio
+import io
+import socket
+import tempfile
+import time
+from collections.abc import Callable
+from contextlib import AsyncExitStack, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from local_dp.bus.address import Address
+from local_dp.bus.broker import EmbeddedBroker
+from local_dp.bus.children import allow_open_files
+from local_dp.bus.mqtt import MqttBus
+from local_dp.experiments.poll.again import ROUNDS, Again, Median
+from local_dp.experiments.poll.crowd import Crowd
+from local_dp.experiments.poll.demo import Demo, slowly
+from local_dp.experiments.poll.gate import Gate
+from local_dp.experiments.poll.places import Places
+from local_dp.experiments.poll.plan import Plan
+from local_dp.experiments.poll.scene import Standing, State, median_of, reports_of
+from local_dp.experiments.poll.web import Refused, Site, Web
+from local_dp.experiments.tiers.over_bus import end
+from local_dp.experiments.tiers.settings import EMBEDDED
+from local_dp.interaction import run_async
+from local_dp.sealing import Party, public
+from local_dp.server.members import filters
+from local_dp.server.poll import AnyTurnout, OpenCoordinator
+from local_dp.server.progress import Progress
+from local_dp.server.remote import Journal, RemoteOracle
+from local_dp.server.round import Reconciliation, Round
+
+PARTING = 2.0  # seconds to wait for the accounts of those who are present at the end
+PATIENCE = 10.0  # seconds to reach the broker at first
+LIMIT = 20.0  # seconds for each round of the second question
+AGAIN = "again"  # a note of the journal: the second question was asked for
+WORDS = {
+    "open": "The poll is open.",
+    "again": "The second question is being answered.",
+    "closed": "The poll is closed.",
+    "failed": "The poll was interrupted.",
+}
+
+
+@dataclass(frozen=True)
+class Result:
+    """A poll that is over: its first round, the median if it was asked for, the number of places taken, and the accounts of those who were present."""
+
+    plan: Plan
+    round: Round
+    median: Median | None
+    joined: int
+    accounts: Reconciliation
+    ended: float
+
+
+class Poll:
+    """One poll. `play` serves it until it is closed; the presenter's page asks for `state`."""
+
+    def __init__(self, plan: Plan, journal: Journal, site: Site, listener: socket.socket) -> None:
+        self.plan, self.journal, self.site = plan, journal, site
+        self._listener = listener
+        self.places = Places(journal, plan.people)
+        self._again = Again.of(plan.questions) if plan.ask_again else None
+        self.epsilon = plan.questions.epsilon + (self._again.epsilon if self._again else 0.0)
+        self.coordinator = OpenCoordinator(plan.run, plan.people, plan.coins, self.epsilon, AnyTurnout(), self.places.roster)
+        self.median: Median | None = None
+        self._asks_again = bool(journal.notes(AGAIN))
+        self._standing = [Standing(question, plan.people) for question in plan.questions.questions]
+        self._public = self._shown()
+        self._phase = "open"
+        self._state: State = {}
+        self._seen: object = None
+
+    async def play(self, announce: Callable[[], object] = lambda: None) -> Result:
+        """Serves pages and collects answers until the poll is closed. `announce` is called once it can be joined. Raises BusError."""
+        async with AsyncExitStack() as stack:
+            address, watches = await self._broker(stack)
+            allow_open_files(2 * Crowd(self.plan.people).most)
+            envelopes = Party.server(self.plan.run, self.plan.key, self.places.roster.speaker)
+            bus = MqttBus(address, f"{self.plan.run}-server", filters(self.plan.run))
+            oracle = RemoteOracle(bus, self.coordinator, self._glance, self.journal, envelopes=envelopes)
+            web = Web(self.site, self._listener, self, Gate(self.plan.run, envelopes, address), Crowd(self.plan.people))
+            playing = asyncio.create_task(self._collect(oracle))
+            serving = asyncio.create_task(web.serve())
+            beside = [oracle.serve(PATIENCE), self._until(), *watches]
+            if self.plan.demo and not self.places.taken:  # not when it is resumed: their answers were in memory
+                beside.append(Demo(self.plan, self.epsilon).come(address, self.places.give))
+            tasks = {playing, serving, *map(asyncio.create_task, beside)}
+            announce()
+            try:
+                while not playing.done():
+                    done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+                    tasks -= done
+                    for task in done - {playing}:
+                        task.result()
+                return await playing
+            except BaseException:
+                self._phase = "failed"
+                raise
+            finally:
+                web.close()
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(asyncio.shield(serving), PARTING + 2)
+                await end({*tasks, serving, playing})
+
+    async def _broker(self, stack: AsyncExitStack) -> tuple[Address, list[Any]]:
+        """The broker's address, and what to watch."""
+        if self.plan.broker != EMBEDDED:
+            return Address.parse(self.plan.broker), []
+        folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="local-dp-"))
+        broker = EmbeddedBroker(Path(folder))
+        stack.push_async_callback(broker.stop)
+        await broker.start()
+        return Address.parse(broker.url), [broker.watch()]
+
+    async def _collect(self, oracle: RemoteOracle) -> Result:
+        tallies = await oracle.answer(self.plan.questions.asks(self.plan.people))
+        round, self.places.open = self.coordinator.round(1), False
+        assert round is not None
+        if self._again is not None and self._asks_again and tallies[self._place].n:
+            self._phase, self.coordinator.limit = "again", LIMIT
+            question = self._again.question
+            assert question.low is not None
+            assert question.high is not None
+            mean = self._standing[self._place].estimate(tallies[self._place])
+            assert mean is not None
+            self.median = Median(question.low, question.high, float(mean.value))
+            await run_async(self._again.algorithm(float(mean.value), self.places.taken, self.median), oracle)
+        self._phase = "closed"
+        await oracle.end(PARTING)
+        return Result(self.plan, round, self.median, self.places.taken, self.coordinator.reconciliation(), time.time())
+
+    @property
+    def _place(self) -> int:
+        """The place of the question that is asked again about."""
+        assert self._again is not None
+        return self.plan.questions.questions.index(self._again.question)
+
+    async def _until(self) -> None:
+        """Closes the poll at its time."""
+        if self.plan.until is not None:
+            while (left := self.plan.until - time.time()) > 0:
+                await asyncio.sleep(min(left, 1.0))
+            self.close()
+
+    def public(self) -> dict[str, Any]:
+        return {**self._public, "open": self._phase == "open"}
+
+    def _shown(self) -> dict[str, Any]:
+        """What a respondent's page is given, apart from whether the poll is open."""
+        plan, asks = self.plan, self.plan.questions.asks(self.plan.people)
+        questions = [
+            {
+                **question.to_dict(),
+                "query": ask.query.name,
+                "query_params": ask.query.params(),
+                "randomizer": ask.randomizer.name,
+                "randomizer_params": ask.randomizer.params(),
+            }
+            for question, ask in zip(plan.questions.questions, asks, strict=True)
+        ]
+        return {
+            "version": 1,
+            "run": plan.run,
+            "server": public(plan.key).hex(),
+            "title": plan.questions.title,
+            "questions": questions,
+            "epsilon": self.epsilon,
+            "rounds": 1 + ROUNDS * plan.ask_again,
+            "again": None if self._again is None else {"question": self._again.question.name, "epsilon": self._again.epsilon},
+            "people": plan.people,
+            "private": plan.seed is None,
+            "demo": plan.demo,
+        }
+
+    def join(self, key: bytes, fresh: Callable[[], bool]) -> dict[str, Any]:
+        return self.places.join(key, fresh)
+
+    def _glance(self, progress: Progress) -> None:
+        """Looks at each stand, so that a page that is opened late has the history."""
+        self.state()
+
+    def state(self) -> State:
+        round = self.coordinator.round(1)
+        here = sum(member.gone_since is None for member in self.coordinator.members)
+        seen = (self._phase, self.places.taken, here, self.coordinator.counts.answered, self.median and len(self.median.steps))
+        if seen != self._seen:
+            self._seen, self._state = seen, self._looked(round, here)
+        return self._state
+
+    def _looked(self, round: Round | None, here: int) -> State:
+        plan = self.plan
+        return {
+            "title": plan.questions.title,
+            "phase": self._phase,
+            "status": WORDS[self._phase],
+            "link": self.site.link,
+            "joined": self.places.taken,
+            "here": here,
+            "people": plan.people,
+            "epsilon": self.epsilon,
+            "until": plan.until,
+            "private": plan.seed is None,
+            "demo": plan.demo,
+            "slow": plan.slow,
+            "can_ask_again": self._again is not None and not self._asks_again and self._phase == "open",
+            "questions": [] if round is None else [standing.look(part) for standing, part in zip(self._standing, round.parts, strict=True)],
+            "again": None if self._again is None or self.median is None else median_of(self._again.question, self.median),
+        }
+
+    def reports(self, question: int) -> dict[str, Any]:
+        round = self.coordinator.round(1)
+        if round is None or not 0 <= question < len(round.parts):
+            raise Refused(404, "there is no such question")
+        return reports_of(round.parts[question])
+
+    def slowly(self) -> dict[str, Any]:
+        question = next((each for each in self.plan.questions.questions if each.kind == "yes-no"), None)
+        if question is None or not self.plan.slow:
+            raise Refused(404, "this poll shows no made-up answer; begin one with --slow and a yes/no question")
+        return slowly(question)
+
+    def close(self) -> None:
+        self.places.open = False
+        self.coordinator.shut_open()
+
+    def again(self) -> None:
+        if self._again is None or self._asks_again or self._phase != "open":
+            raise Refused(409, "this poll has no second round")
+        self.journal.note(AGAIN, b"")
+        self._asks_again = True
+        self.close()
+
+    def picture(self) -> bytes:
+        import segno
+
+        drawn = io.BytesIO()
+        segno.make(self.site.link, error="m", micro=False).save(drawn, kind="svg", scale=8, border=4, dark="#000", light="#fff", xmldecl=False)
+        return drawn.getvalue()
