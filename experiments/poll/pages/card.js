@@ -1,6 +1,7 @@
 /** One question on the presenter's page: estimate, interval, how it narrows, what one more answer changes, and the wall of reports. */
 
 import { make, say } from "./dom.js";
+import { cases, ratio } from "./phrases.js";
 import { narrowing, span } from "./chart.js";
 import { Wall } from "./wall.js";
 
@@ -12,25 +13,28 @@ import { Wall } from "./wall.js";
  * @property {number | null} high
  */
 /**
- * @typedef {object} Question
+ * @typedef {object} Question one question so far
  * @property {string} text
- * @property {"yes-no" | "label" | "number"} kind
- * @property {string} unit "%" or empty
- * @property {string} chance what a phone does with the answer, in words
- * @property {number} low the least and the greatest possible value
- * @property {number} high
+ * @property {"yes-no" | "labels" | "number"} kind
+ * @property {number} epsilon
+ * @property {number} [low] of a number: the least and the greatest possible one
+ * @property {number} [high]
+ * @property {number} answered
  * @property {Row[]} rows
- * @property {[number, number, number, number][]} history answers, value, low, high; of the first row
- * @property {number | null} step how far one more answer can move the estimate
+ * @property {[number, number, number | null, number | null, number | null][]} history answers, half the widest interval, value, low, high
+ * @property {number | null} step how far one more answer can move an estimate
  * @property {number | null} more how many more answers an interval of +-5 % takes
- * @property {string[]} reports as bits, each as it came; the last ones
- * @property {number} count of reports in all
  */
 
 /** A number as it is shown: shares in percent. @param {number} value @param {Question} question @param {number} digits */
 export function shown(value, question, digits = 0) {
-  const text = question.unit === "%" ? `${(100 * value).toFixed(digits)} %` : Number(value.toPrecision(3)).toString();
+  const text = question.kind === "number" ? Number(value.toPrecision(3)).toString() : `${(100 * value).toFixed(digits)}\u00a0%`;
   return text.replace("-", "\u2212");
+}
+
+/** What is possible. @param {Question} question @returns {[number, number]} */
+export function scale({ low, high }) {
+  return low === undefined || high === undefined ? [0, 1] : [low, high];
 }
 
 export class Card {
@@ -41,7 +45,7 @@ export class Card {
     this.title = make("h2", { id: id("title") });
     this.rows = make("ul", { class: "rows" });
     this.drawing = make("svg", { height: 200, role: "img", "aria-label": "No estimate yet", class: "history" });
-    this.wall = new Wall(id("wall"));
+    this.wall = new Wall(place);
     this.section = make(
       "section",
       { "aria-labelledby": id("title") },
@@ -61,33 +65,64 @@ export class Card {
   draw(question) {
     const { id } = this, [row] = question.rows;
     if (this.title.textContent !== question.text) this.title.textContent = question.text;
-    say(id("chance"), question.chance);
-    const alone = question.rows.length === 1 && row?.value !== null;
-    if (alone) {
-      say(id("value"), `${shown(row.value ?? 0, question)}${question.kind === "yes-no" ? ` say ${row.label}` : ""}`);
-      say(id("interval"), row.low === null || row.high === null ? "Too few answers for an interval" : `95 % interval: ${shown(row.low, question)} to ${shown(row.high, question)}`);
-    } else if (question.rows.some(each => each.value !== null)) {
-      say(id("value"), "");
-      say(id("interval"), "Estimates with their 95 % intervals");
+    say(id("chance"), privacy(question));
+    const alone = question.rows.length === 1;
+    if (row && row.value !== null) {
+      say(id("value"), alone ? headline(row, question) : "");
+      say(id("interval"), alone ? detail(row, question) : "Estimates with their 95 % intervals");
     }
     this.rows.replaceChildren(...question.rows.filter(each => each.value !== null).map(each => this.row(each, question, alone)));
     narrowing(this.drawing, question);
     say(id("step"), question.step === null ? "" : `One more answer moves ${alone ? "the estimate" : "an estimate"} by at most ${shown(question.step, question, 1)}.`);
     say(id("more"), further(question));
-    this.wall.draw(question);
+    this.wall.follow(question.answered);
   }
 
   /** @param {Row} row @param {Question} question @param {boolean} alone */
   row(row, question, alone) {
     const drawing = make("svg", { height: 18, "aria-hidden": "true" });
     span(drawing, row, question);
-    const interval = row.low === null || row.high === null ? "" : ` (${shown(row.low, question)} to ${shown(row.high, question)})`;
-    return make("li", {}, ...(alone ? [] : [make("span", {}, row.label), make("span", {}, shown(row.value ?? 0, question) + interval)]), drawing);
+    const text = `${within(row.value ?? 0, question)} ${between(row, question)}`;
+    return make("li", {}, ...(alone ? [] : [make("span", {}, row.label), make("span", {}, text)]), drawing);
   }
+}
+
+/** A number within the possible ones: an estimate may lie beyond while answers are few. @param {number} value @param {Question} question */
+function within(value, question) {
+  const [low, high] = scale(question);
+  return shown(Math.min(high, Math.max(low, value)), question);
+}
+
+/** @param {Row} row @param {Question} question */
+const between = ({ low, high }, question) => (low === null || high === null ? "" : `(${within(low, question)} to ${within(high, question)})`);
+
+/** @param {Row} row @param {Question} question */
+function isOpen({ low, high }, question) {
+  const [least, most] = scale(question);
+  return low === null || high === null || (low <= least && high >= most);
+}
+
+/** @param {Row} row @param {Question} question */
+function headline(row, question) {
+  if (isOpen(row, question)) return "Too few answers yet";
+  return question.kind === "yes-no" ? `${within(row.value ?? 0, question)} say ${row.label}` : `${within(row.value ?? 0, question)} on average`;
+}
+
+/** @param {Row} row @param {Question} question */
+function detail(row, question) {
+  const [low, high] = scale(question), value = row.value ?? 0;
+  const raw = value < low || value > high ? ` The unbiased estimate is ${shown(value, question)}, which is beyond: chance alone did that.` : "";
+  return (isOpen(row, question) ? "Everything is possible so far." : `95 % interval: ${between(row, question).slice(1, -1)}.`) + raw;
 }
 
 /** @param {Question} question */
 function further({ more }) {
   if (more === null) return "";
   return more <= 0 ? "The estimate is within \u00b15 % already." : `For \u00b15 % it takes about ${more.toLocaleString("en")} more ${more === 1 ? "answer" : "answers"}.`;
+}
+
+/** @param {Question} question */
+function privacy({ kind, epsilon }) {
+  const flips = kind === "yes-no" ? `In ${cases(1 / (Math.exp(epsilon) + 1))} a phone says the opposite. ` : "";
+  return flips + ratio(Math.round(1e9 * epsilon));
 }

@@ -1,7 +1,7 @@
 /** The drawings of an estimate: its interval on the scale of possible values, and how the interval narrows. */
 
 import { make } from "./dom.js";
-import { shown } from "./card.js";
+import { scale, shown } from "./card.js";
 
 /** @typedef {import("./card.js").Question} Question */
 /** @typedef {import("./card.js").Row} Row */
@@ -12,30 +12,34 @@ const LEFT = 52, RIGHT = 14, TOP = 12, BOTTOM = 28;
 const clamped = (value, low, high) => Math.min(high, Math.max(low, value));
 
 /** @param {Element} drawing @param {Row} row @param {Question} question */
-export function span(drawing, row, { low, high }) {
+export function span(drawing, row, question) {
+  const [low, high] = scale(question);
   const place = (/** @type {number} */ value) => `${1 + (98 * (clamped(value, low, high) - low)) / (high - low)}%`;
   drawing.append(make("line", { x1: "1%", x2: "99%", y1: 9, y2: 9, class: "axis" }));
   if (row.low !== null && row.high !== null) drawing.append(make("line", { x1: place(row.low), x2: place(row.high), y1: 9, y2: 9, class: "reach" }));
   if (row.value !== null) drawing.append(make("circle", { cx: place(row.value), cy: 9, r: 6, class: "point" }));
 }
 
-/** @param {Element} drawing @param {Question} question */
+/** The interval by the number of answers; of several estimates half the widest one. @param {Element} drawing @param {Question} question */
 export function narrowing(drawing, question) {
   const points = question.history, width = Math.max(220, drawing.clientWidth), height = 200;
   drawing.toggleAttribute("hidden", points.length < 2);
   if (points.length < 2) return;
-  const { low, high } = question, last = points[points.length - 1], first = Math.log(points[0][0]), range = Math.log(last[0]) - first || 1;
+  const fan = points.every(point => point[2] !== null);
+  const [low, high] = fan ? scale(question) : [0, Math.min(question.kind === "number" ? Infinity : 1, Math.max(...points.map(point => point[1])))];
+  const last = points[points.length - 1], first = Math.log(points[0][0]), range = Math.log(last[0]) - first || 1;
   const x = (/** @type {number} */ n) => LEFT + ((width - LEFT - RIGHT) * (Math.log(n) - first)) / range;
-  const y = (/** @type {number} */ value) => height - BOTTOM - ((height - TOP - BOTTOM) * (clamped(value, low, high) - low)) / (high - low);
-  const line = (/** @type {number} */ column, order = points) => order.map(point => `${x(point[0]).toFixed(1)},${y(point[column]).toFixed(1)}`).join(" L");
-  drawing.setAttribute("aria-label", `The interval by number of answers: ${shown(points[0][2], question)} to ${shown(points[0][3], question)} after ${points[0][0]}, ${shown(last[2], question)} to ${shown(last[3], question)} after ${last[0]}`);
+  const y = (/** @type {number} */ value) => height - BOTTOM - ((height - TOP - BOTTOM) * (clamped(value, low, high) - low)) / (high - low || 1);
+  const line = (/** @type {number} */ column, order = points) => order.map(point => `${x(point[0]).toFixed(1)},${y(point[column] ?? 0).toFixed(1)}`).join(" L");
+  drawing.setAttribute("aria-label", `Half the ${fan ? "" : "widest "}95 % interval: ${shown(points[0][1], question)} after ${points[0][0]}, ${shown(last[1], question)} after ${last[0]} answers`);
   drawing.replaceChildren();
   for (const value of [low, (low + high) / 2, high]) {
     drawing.append(make("line", { x1: LEFT, x2: width - RIGHT, y1: y(value), y2: y(value), class: "axis" }));
-    drawing.append(make("text", { x: LEFT - 6, y: y(value) + 4, "text-anchor": "end" }, shown(value, question)));
+    drawing.append(make("text", { x: LEFT - 6, y: y(value) + 4, "text-anchor": "end" }, (fan ? "" : "\u00b1") + shown(value, question)));
   }
-  drawing.append(make("path", { d: `M${line(2)} L${line(3, [...points].reverse())} Z`, class: "band" }), make("path", { d: `M${line(1)}`, class: "curve" }));
-  drawing.append(make("circle", { cx: x(last[0]), cy: y(last[1]), r: 5, class: "point" }));
+  if (fan) drawing.append(make("path", { d: `M${line(3)} L${line(4, [...points].reverse())} Z`, class: "band" }));
+  drawing.append(make("path", { d: `M${line(fan ? 2 : 1)}`, class: "curve" }));
+  drawing.append(make("circle", { cx: x(last[0]), cy: y(last[fan ? 2 : 1] ?? 0), r: 5, class: "point" }));
   drawing.append(make("text", { x: LEFT, y: height - 8 }, points[0][0].toLocaleString("en")));
   drawing.append(make("text", { x: width - RIGHT, y: height - 8, "text-anchor": "end" }, `${last[0].toLocaleString("en")} answers`));
 }

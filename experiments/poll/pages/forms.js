@@ -4,25 +4,26 @@ import { make } from "./dom.js";
 import { chanceOf, ratio } from "./phrases.js";
 
 /** @typedef {import("./session.js").Question} Question */
-/** @typedef {import("./session.js").Chance} Chance */
 
-/** One question with its answers and chances. @param {Question} question @param {Chance} chance @param {number} place */
-export function field(question, chance, place) {
+/** One question with its answers and chances. @param {Question} question @param {number} place */
+export function field(question, place) {
   const note = `note-${place}`;
   return make(
     "fieldset",
     { "aria-describedby": note },
     make("legend", {}, question.text),
     question.kind === "number" ? numeric(question, place) : choices(question, place),
-    make("p", { class: "chance", id: note }, chanceOf(chance, question)),
+    make("p", { class: "chance", id: note }, chanceOf(question.chance, question)),
     make("p", { class: "soft" }, ratio(question.nano)),
   );
 }
 
 /** @param {Question} question @param {number} place */
 function choices(question, place) {
-  const tiles = question.labels.map((label, at) =>
-    make("label", { class: "choice" }, make("input", { type: "radio", name: `q${place}`, value: at, id: `q${place}-${at}`, required: true }), make("span", {}, label)),
+  const places = [...question.labels.keys()];
+  if (question.kind === "yes-no") places.reverse(); // yes first
+  const tiles = places.map(at =>
+    make("label", { class: "choice" }, make("input", { type: "radio", name: `q${place}`, value: at, id: `q${place}-${at}`, required: true }), make("span", {}, question.labels[at])),
   );
   return make("div", { class: question.labels.length === 2 ? "choices two" : "choices" }, ...tiles);
 }

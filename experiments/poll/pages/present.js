@@ -2,60 +2,83 @@
 
 import { at, cleared, make, say } from "./dom.js";
 import { Card } from "./card.js";
+import { Slow } from "./slow.js";
 
 /** @typedef {import("./card.js").Question} Question */
 /**
- * @typedef {object} State the poll as the server knows it: public numbers, and reports that are public
+ * @typedef {object} State the poll as the server knows it: public numbers alone
  * @property {string} title
  * @property {"open" | "closed" | "failed"} phase
  * @property {string} status
  * @property {string} link
- * @property {number} joined
- * @property {number} answered
+ * @property {number} joined how many phones have a place
+ * @property {number} here how many are connected
+ * @property {number} epsilon of all questions together
+ * @property {number | null} until when it closes by itself, in seconds of 1970
+ * @property {boolean} private
  * @property {Question[]} questions
- * @property {string[]} promises
- * @property {string} again what may be asked next; empty: nothing
- * @property {string[]} slow the steps of one made-up respondent
+ * @property {string} [again] what may be asked next; absent: nothing
+ * @property {boolean} [slow] whether one made-up respondent is shown
  */
 
 /** @type {Card[]} */
 const cards = [];
-let step = 0;
+let slow = false;
 
 /** @param {State} state */
 function draw(state) {
-  document.title = `${state.answered} answers: ${state.title}`;
+  const answered = Math.max(0, ...state.questions.map(question => question.answered)), over = state.phase !== "open";
+  document.title = `${answered} answers: ${state.title}`;
   say("title", state.title);
-  say("status", state.status);
-  say("answered", state.answered.toLocaleString("en"));
-  say("joined", `${state.answered === 1 ? "answer" : "answers"}; ${state.joined.toLocaleString("en")} joined`);
-  const link = /** @type {HTMLAnchorElement} */ (at("link"));
-  if (link.textContent !== state.link && /^https?:/.test(state.link)) {
-    link.textContent = state.link;
-    link.href = state.link;
-  }
-  while (cards.length < state.questions.length) {
-    const card = new Card(cards.length);
-    cards.push(card);
-    at("cards").append(card.section);
+  say("status", state.status + (state.until && !over ? ` It closes at ${new Date(1000 * state.until).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" })}.` : ""));
+  say("answered", answered.toLocaleString("en"));
+  say("joined", `${answered === 1 ? "answer" : "answers"}; ${state.joined.toLocaleString("en")} joined, ${state.here.toLocaleString("en")} connected`);
+  drawLink(state.link);
+  for (let place = cards.length; place < state.questions.length; place += 1) {
+    cards.push(new Card(place));
+    at("cards").append(cards[place].section);
   }
   state.questions.forEach((question, place) => cards[place].draw(question));
   const promises = at("promises");
-  if (promises.childElementCount !== state.promises.length) promises.replaceChildren(...state.promises.map(text => make("p", {}, text)));
-  const over = state.phase !== "open";
+  if (!promises.childElementCount) promises.append(...promised(state).map(text => make("p", {}, text)));
   at("close").toggleAttribute("disabled", over);
   at("ask-again").hidden = !state.again || over;
   say("ask-again", state.again || "Ask again");
-  at("slow").hidden = !state.slow.length;
-  drawSteps(state.slow);
+  if (state.slow && !slow) void showSlow();
 }
 
-/** @param {string[]} steps */
-function drawSteps(steps) {
-  const list = at("steps");
-  if (list.childElementCount === Math.min(step + 1, steps.length)) return;
-  list.replaceChildren(...steps.slice(0, step + 1).map((text, place) => make("li", { "aria-current": place === step && "step" }, text)));
-  at("step").toggleAttribute("disabled", step + 1 >= steps.length);
+/** @param {string} address of the respondents' page: shown, and linked if it is of the web */
+function drawLink(address) {
+  const link = /** @type {HTMLAnchorElement} */ (at("link"));
+  if (link.textContent === address || !/^https?:/.test(address)) return;
+  link.textContent = address;
+  link.href = address;
+}
+
+/** @param {State} state */
+function promised(state) {
+  const honest = state.private
+    ? "Each phone randomizes its answers by its own coin, before it sends them."
+    : "This is a rehearsal with a seed. Everybody with the seed can compute each answer, so nothing is promised.";
+  return [
+    honest,
+    `All reports of one person are at most ${ratioOf(state.epsilon)} times as likely under one set of answers as under another (\u03b5 = ${Number(state.epsilon.toPrecision(3))}).`,
+    "The server stores these reports, and no address. One key counts once.",
+    "Not promised: that nobody answers with two devices, and that people answer honestly.",
+    "Not promised: that this page is honest. People trust the code that it sends to their phones, or use another client.",
+  ];
+}
+
+/** @param {number} epsilon */
+function ratioOf(epsilon) {
+  const times = Math.exp(epsilon);
+  return times < 10 ? times.toFixed(1) : Math.ceil(times).toLocaleString("en");
+}
+
+async function showSlow() {
+  slow = true;
+  const poll = await (await fetch("poll.json")).json();
+  new Slow(poll.questions[0]);
 }
 
 /** @param {string} what */
@@ -74,10 +97,6 @@ at("sure-yes").addEventListener("click", () => {
   void command("close");
 });
 at("ask-again").addEventListener("click", () => void command("again"));
-at("step").addEventListener("click", () => {
-  step += 1;
-  if (last) drawSteps(last.slow);
-});
 addEventListener("resize", () => last && draw(last));
 
 const events = new EventSource("state");

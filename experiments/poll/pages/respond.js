@@ -3,14 +3,14 @@
 import { at, make, say, cleared, stacked } from "./dom.js";
 import { answers, field } from "./forms.js";
 import { report } from "./coin.js";
-import { epsilon, refusal } from "./phrases.js";
-import { Session } from "./session.js";
+import { RefusedError, words } from "./client/index.js";
+import { epsilon } from "./phrases.js";
+import { LIMITS, Session } from "./session.js";
 
 /** @typedef {import("./session.js").State} State */
 
 const STATUS = {
   idle: ["Nothing has left your phone yet.", ""],
-  elsewhere: ["This poll is open in another tab of this browser. Go on there, or close that tab.", ""],
   joining: ["Your phone joins the poll.", ""],
   waiting: ["Your answers wait on your phone for the server's question. Keep this page open.", ""],
   sent: ["Sent. Keep this page open until the server confirms.", ""],
@@ -23,22 +23,21 @@ const STATUS = {
 
 /** @param {Session} session */
 function drawStatus(session) {
-  const status = at("status");
-  const refused = session.refused.map(refusal);
-  const [text, colour] = refused.length && !session.sent ? [`Your phone refused, and sent nothing. ${refused[0]}`, "bad"] : STATUS[session.state];
-  const also = refused.length && session.sent ? ` Since then your phone refused a message: ${refused.at(-1)}` : "";
-  say("status", text + also);
+  const status = at("status"), { refused, dropped, sent } = session;
+  const [text, colour] = refused.length && !sent ? [`Your phone refused, and sent nothing. ${words(refused[0])}`, "bad"] : STATUS[session.state];
+  const later = sent && refused.length ? ` Your phone refused another request, and sent nothing new. ${words(refused[refused.length - 1])}` : "";
+  say("status", text + later + (dropped.length ? ` ${words(dropped[dropped.length - 1])}` : ""));
   status.className = `status ${colour}`;
 }
 
 /** @param {Session} session */
 function drawBudget(session) {
-  const { run, life, cost } = session.spent, { perRun, forLife } = session.policy;
+  const { cost, spent: { run, life } } = session;
   const ahead = session.sent ? 0 : cost;
   at("budget").hidden = false;
   const lone = session.poll.questions.length === 1;
   say("cost", session.sent ? `This poll has cost \u03b5 = ${epsilon(run)}.` : `${lone ? "The question costs" : "All questions together cost"} \u03b5 = ${epsilon(cost)}. A smaller \u03b5 means more privacy.`);
-  for (const [name, spent, most, what] of /** @type {[string, number, number, string][]} */ ([["run", run, perRun, "for this poll"], ["life", life, forLife, "for all polls of this address, in this browser"]])) {
+  for (const [name, spent, most, what] of /** @type {[string, number, number, string][]} */ ([["run", run, LIMITS.perRun, "for this poll"], ["life", life, LIMITS.life, "for all polls of this address, in this browser"]])) {
     const bar = at(`${name}-bar`);
     stacked(bar, [[spent / most, "bar-spent"], [ahead / most, "bar-now"]]);
     const text = `Left ${what}: ${epsilon(Math.max(0, most - spent))} of ${epsilon(most)}${ahead ? `; ${epsilon(Math.max(0, most - spent - ahead))} after you send` : ""}.`;
@@ -60,12 +59,12 @@ function drawSent(session) {
 
 /** @param {Session} session */
 function drawForm(session) {
-  const { poll, chances } = session;
+  const { poll } = session;
   const [only] = poll.questions;
   say("title", poll.title);
   document.title = poll.title;
   say("lead", poll.questions.length === 1 && only.text === poll.title ? "One question. Your phone randomizes your answer before it sends it." : `${poll.questions.length} questions. Your phone randomizes each answer before it sends it.`);
-  cleared("questions", "").append(...poll.questions.map((question, place) => field(question, chances[place], place)));
+  cleared("questions", "").append(...poll.questions.map((question, place) => field(question, place)));
   at("form").hidden = session.sent !== null;
 }
 
@@ -80,7 +79,6 @@ function listen(session) {
     void session.answer(given);
   });
   at("again").addEventListener("click", () => {
-    session.again();
     say("again-note", "Nothing new was sent. Your phone has one report, and repeats the same bits until the server has them. They count once.");
   });
   session.addEventListener("change", () => draw(session));
@@ -102,6 +100,6 @@ try {
   draw(session);
 } catch (error) {
   say("title", "This poll cannot be shown");
-  say("status", error instanceof Error && error.cause === "plain" ? error.message : "The poll does not answer. It may be over, or the link is incomplete.");
+  say("status", error instanceof RefusedError ? `Your phone refused, and sent nothing. ${words(error.code)}` : "The poll does not answer. It may be over, or the link is incomplete.");
   at("status").className = "status bad";
 }

@@ -1,24 +1,198 @@
-/** A respondent's part in one poll: the page's own copy of the methods, its policy, its budget, and its member on the bus. */
+/** A respondent's part in one poll: questions, policy, budget, key, and the member on the bus. It draws nothing. */
+
+import { BrowserStore, Member, Party, RANDOMIZERS, RefusedError, build, newKey, publicKey, hex, unhex, verify } from "./client/index.js";
+import { Respondent, parameters } from "./respondent.js";
+import { chance } from "./methods.js";
 
 /**
  * @typedef {object} Question
+ * @property {string} name of its column
  * @property {string} text
- * @property {"choice" | "number"} kind
- * @property {string[]} labels of a choice
+ * @property {"yes-no" | "labels" | "number"} kind
+ * @property {string[]} labels of the answers, by their value where it is yes or no
  * @property {number} low of a number
  * @property {number} high
  * @property {number} nano what it costs, in nano-nats, computed here
+ * @property {import("./methods.js").Chance} chance computed here
+ * @property {string} query
+ * @property {Record<string, any>} query_params
+ * @property {string} randomizer
+ * @property {Record<string, any>} randomizer_params
  */
-/** @typedef {{kind: "flip" | "label" | "subset" | "bit", share: number, size?: number}} Chance share: of the less likely outcome */
 /**
  * @typedef {object} Sent what left the phone for one question; answer and coin are null after a reload
- * @property {number | null} answer
+ * @property {number | null} answer the number, or the place of the label
  * @property {string} bits
+ * @property {string} bytes as bits, as they were sent
  * @property {string} meaning of the bits, in words
- * @property {number | null} coin from 0 to 1
- * @property {number | null} threshold below it the coin falls into the first zone
- * @property {[string, string]} zones
+ * @property {import("./methods.js").Coin | null} coin
  */
-/** @typedef {"idle" | "elsewhere" | "joining" | "waiting" | "sent" | "confirmed" | "offline" | "closed" | "late" | "full"} State */
+/** @typedef {{run: string, server: string, title: string, open: boolean, questions: Question[]}} Poll */
+/** @typedef {"idle" | "joining" | "waiting" | "sent" | "confirmed" | "offline" | "closed" | "late" | "full"} State */
 
-export class Session extends EventTarget {}
+/** What a phone allows, in nano-nats: for one poll, and for all polls of this address. @type {{perRun: number, life: number}} */
+export const LIMITS = { perRun: 8e9, life: 32e9 };
+const ROUND = 1;
+const [SOON, SLOWEST] = [500, 5000]; // milliseconds between two attempts to join
+
+export class Session extends EventTarget {
+  /** @param {Poll} poll @param {BrowserStore} store @param {Uint8Array} key */
+  constructor(poll, store, key) {
+    super();
+    this.poll = poll;
+    this.store = store;
+    this.key = key;
+    this.cost = poll.questions.reduce((sum, question) => sum + question.nano, 0);
+    /** @type {State} */
+    this.state = poll.open ? "idle" : "late";
+    /** @type {string[]} codes of the requests that it did not answer */
+    this.refused = [];
+    /** @type {string[]} codes of the messages that it did not read */
+    this.dropped = [];
+    /** @type {Sent[] | null} */
+    this.sent = null;
+    this.spent = { run: 0, life: 0 };
+    /** @type {Respondent | null} */
+    this.client = null;
+    /** @type {Member | null} */
+    this.member = null;
+    this.others = new BroadcastChannel(`local-dp ${poll.run}`); // other tabs of this browser
+    this.others.onmessage = () => void this.remember();
+  }
+
+  /** The poll of this address. Throws RefusedError where the page cannot take part in it, and other errors where there is none. */
+  static async open() {
+    const poll = await (await fetch("poll.json")).json();
+    for (const question of poll.questions) examine(question);
+    const session = new Session(poll, await BrowserStore.open(), keyOf(poll.run));
+    await session.remember();
+    if (session.sent) void session.join(null);
+    else session.judge();
+    return session;
+  }
+
+  /** Refuses what its policy forbids before anybody is bothered with a question. */
+  judge() {
+    const { run, life } = this.spent;
+    if (run + this.cost > LIMITS.perRun || life + this.cost > LIMITS.life) this.refuse("budget", ROUND);
+  }
+
+  /** What was sent and spent before, in this tab or in another one. */
+  async remember() {
+    const entry = await this.store.get(this.poll.run, ROUND);
+    this.spent = await this.store.totals(this.poll.run);
+    if (entry && !this.sent) {
+      this.sent = Respondent.kept(entry, this.poll.questions);
+      if (this.state === "idle" || this.state === "waiting") this.state = "sent";
+      if (!this.client) void this.join(null);
+    }
+    this.changed();
+  }
+
+  /** Answers each question, once: a label by its place, a number by itself. @param {number[]} answers */
+  async answer(answers) {
+    if (this.state !== "idle" || this.sent) return;
+    this.state = "joining";
+    this.changed();
+    await this.remember();
+    if (!this.sent) await this.join(answers);
+  }
+
+  /** @param {number[] | null} answers null: answered before */
+  async join(answers) {
+    if (this.client) return;
+    const { poll, store, key } = this;
+    const perRun = Math.min(LIMITS.perRun, this.cost); // no request costs more than the page said
+    const client = new Respondent(poll.run, poll.questions, store, { ...LIMITS, perRun, randomizers: RANDOMIZERS });
+    this.client = client;
+    const place = await this.place();
+    if (!place) return;
+    client.take(place.member, place.start);
+    if (answers) client.say(answers);
+    const url = new URL("bus", document.baseURI);
+    url.protocol = url.protocol === "https:" ? "wss:" : "ws:";
+    this.member = new Member({ url: url.href, group: place.group, client, envelopes: Party.member(poll.run, unhex(poll.server), key) });
+    this.listen(this.member, client);
+    this.member.start();
+  }
+
+  /** The place of this browser's key, the same each time; null where there is none. @returns {Promise<{member: string, group: string, start: number} | null>} */
+  async place() {
+    for (let pause = SOON; ; pause = Math.min(2 * pause, SLOWEST)) {
+      const answer = await fetch("join", { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ key: hex(publicKey(this.key)) }) }).catch(() => null);
+      if (answer?.ok) return answer.json();
+      if (answer?.status === 409 || answer?.status === 410) return this.become(this.sent ? "closed" : answer.status === 409 ? "full" : "late");
+      this.become("offline");
+      await new Promise(resolve => setTimeout(resolve, pause * (0.5 + Math.random() / 2)));
+    }
+  }
+
+  /** @param {Member} member @param {Respondent} client */
+  listen(member, client) {
+    const on = (/** @type {string} */ type, /** @type {(detail: any) => void} */ act) => member.addEventListener(type, event => act(/** @type {CustomEvent} */ (event).detail));
+    on("state", state => this.follow(state));
+    on("asked", ({ round, asks }) => round === ROUND && client.heard(asks));
+    on("answered", ({ round, sent }) => {
+      if (round !== ROUND) return;
+      this.sent ??= client.shown(sent);
+      if (this.state !== "confirmed") this.state = "sent";
+      this.others.postMessage("sent");
+      this.changed();
+    });
+    on("refused", ({ code, round }) => this.refuse(code, round));
+    on("spent", ({ run, life }) => {
+      this.spent = { run, life };
+      this.changed();
+    });
+    on("confirmed", () => {
+      this.become("confirmed");
+      void this.remember();
+    });
+    on("ended", () => this.become(this.sent ? "closed" : "late"));
+  }
+
+  /** @param {string} state of the connection */
+  follow(state) {
+    if (this.state === "confirmed" || state === "ended") return;
+    if (state === "present") this.become(this.sent ? "sent" : "waiting");
+    else if (state === "away") this.become("offline");
+  }
+
+  /** @param {string} code @param {number} [round] none: of a message that is no request of this poll */
+  refuse(code, round) {
+    (round === undefined ? this.dropped : this.refused).push(code);
+    this.changed();
+  }
+
+  /** @param {State} state @returns {null} */
+  become(state) {
+    this.state = state;
+    this.changed();
+    return null;
+  }
+
+  changed() {
+    this.dispatchEvent(new Event("change"));
+  }
+}
+
+/** Computes the cost and the chances of a question from its own copy of the method. Throws RefusedError. @param {Question} question */
+function examine(question) {
+  const randomizer = build(question.randomizer, parameters(question.randomizer_params));
+  verify(randomizer);
+  question.nano = randomizer.nano;
+  question.chance = chance(randomizer);
+  if (question.kind === "yes-no") question.labels = ["no", "yes"];
+  question.labels ??= [];
+}
+
+/** This browser's key in a poll: kept, so that a reload is the same person. Throws RefusedError("store"). @param {string} run */
+function keyOf(run) {
+  const name = `local-dp key ${run}`;
+  try {
+    if (!localStorage.getItem(name)) localStorage.setItem(name, hex(newKey()));
+    return unhex(localStorage.getItem(name) ?? "");
+  } catch (error) {
+    throw new RefusedError("store", String(error));
+  }
+}

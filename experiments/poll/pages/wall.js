@@ -1,40 +1,62 @@
-/** What the server has really seen: the reports as bits, in the order of their arrival, on demand. */
+/** What the server has really seen: the stored reports as bits, on demand. */
 
 import { make } from "./dom.js";
 
-/** @typedef {import("./card.js").Question} Question */
+const SHOW = "Show what the server has seen", HIDE = "Hide what the server has seen";
 
 export class Wall {
-  /** @param {string} id */
-  constructor(id) {
-    this.cells = make("div", { class: "wall", id, role: "img" });
+  /** @param {number} place of the question */
+  constructor(place) {
+    this.place = place;
+    this.cells = make("div", { class: "wall", id: `wall-${place}`, role: "img", "aria-label": "No report yet" });
     this.note = make("p", { class: "soft" });
     this.body = make("div", { hidden: true }, this.note, this.cells);
-    this.button = make("button", { type: "button", "aria-expanded": "false", "aria-controls": id }, "Show what the server has seen");
+    this.button = make("button", { type: "button", "aria-expanded": "false", "aria-controls": `wall-${place}` }, SHOW);
     this.button.addEventListener("click", () => this.toggle());
     this.element = make("div", {}, make("div", { class: "buttons" }, this.button), this.body);
-    /** @type {Question | null} */
-    this.question = null;
+    this.answered = 0;
     this.drawn = -1;
+    this.busy = false;
+  }
+
+  get open() {
+    return !this.body.hasAttribute("hidden");
   }
 
   toggle() {
-    const open = this.body.toggleAttribute("hidden") === false;
-    this.button.setAttribute("aria-expanded", String(open));
-    this.button.textContent = open ? "Hide what the server has seen" : "Show what the server has seen";
-    if (this.question) this.draw(this.question);
+    this.body.toggleAttribute("hidden");
+    this.button.setAttribute("aria-expanded", String(this.open));
+    this.button.textContent = this.open ? HIDE : SHOW;
+    void this.fetch();
   }
 
-  /** @param {Question} question */
-  draw(question) {
-    this.question = question;
-    const { reports, count } = question;
-    if (this.body.hasAttribute("hidden") || this.drawn === count) return;
-    this.drawn = count;
-    const one = reports.every(bits => bits.length === 1), ones = reports.filter(bits => bits === "1").length;
-    this.cells.classList.toggle("long", !one && reports.some(bits => bits.length > 4));
-    this.note.textContent = `${count.toLocaleString("en")} reports${reports.length < count ? `; the last ${reports.length.toLocaleString("en")} are here` : ""}. Each may be flipped, and nobody can know which.`;
-    this.cells.setAttribute("aria-label", one ? `${ones} ones and ${reports.length - ones} zeros` : `${reports.length} reports`);
-    this.cells.replaceChildren(...reports.map(bits => make("span", { class: one ? (bits === "1" ? "one" : "zero") : "zero" }, bits)));
+  /** @param {number} answered */
+  follow(answered) {
+    this.answered = answered;
+    void this.fetch();
+  }
+
+  async fetch() {
+    if (!this.open || this.busy || this.drawn === this.answered) return;
+    this.busy = true;
+    try {
+      const answer = await fetch(`reports?question=${this.place}`);
+      if (answer.ok) this.draw(await answer.json());
+    } catch {
+      this.note.textContent = "The server does not answer.";
+    } finally {
+      this.busy = false;
+    }
+  }
+
+  /** @param {{answered: number, bits: number, reports: string[]}} seen */
+  draw({ answered, bits, reports }) {
+    this.drawn = answered;
+    const ones = reports.filter(each => each === "1").length;
+    const some = reports.length < answered ? ` Here are ${reports.length.toLocaleString("en")} of them.` : "";
+    this.note.textContent = `${answered.toLocaleString("en")} ${answered === 1 ? "report" : "reports"} of ${bits} ${bits === 1 ? "bit" : "bits"}.${some} Chance changed some, and nobody can know which.`;
+    this.cells.classList.toggle("long", bits > 1);
+    this.cells.setAttribute("aria-label", bits === 1 ? `${ones} ones and ${reports.length - ones} zeros` : `${reports.length} reports`);
+    this.cells.replaceChildren(...reports.map(each => make("span", { class: each === "1" ? "one" : "zero" }, each)));
   }
 }

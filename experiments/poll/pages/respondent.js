@@ -1,0 +1,100 @@
+/** The client of a page: it answers the questions that the page shows and no others, and remembers the coin for the screen. */
+
+import { Client, RefusedError, buildQuery, build, decode, systemWords } from "./client/index.js";
+import { philoxWord } from "./client/philox.js";
+import { rowOf } from "./client/record.js";
+import { bits, coin, meaning } from "./methods.js";
+
+/** @typedef {import("./session.js").Question} Question */
+/** @typedef {import("./session.js").Sent} Sent */
+/** @typedef {import("./client/wire.js").Ask} Ask */
+
+/** Parameters of JSON as those of a message: a whole number is a bigint, except epsilon. @param {Record<string, any>} params @returns {Map<string, any>} */
+export function parameters(params) {
+  return new Map(Object.entries(params).map(([name, value]) => [name, Number.isInteger(value) && name !== "epsilon" ? BigInt(value) : value]));
+}
+
+/** A name and its parameters as text, however their numbers are written. @param {string} name @param {Map<string, any>} params */
+function written(name, params) {
+  const plain = (/** @type {string} */ _, /** @type {any} */ value) => (typeof value === "bigint" ? Number(value) : value);
+  return JSON.stringify([name, ...[...params].sort(([one], [other]) => (one < other ? -1 : 1))], plain);
+}
+
+export class Respondent extends Client {
+  /** @param {string} run @param {Question[]} questions @param {import("./client/store.js").Store} store @param {import("./client/client.js").Policy} policy */
+  constructor(run, questions, store, policy) {
+    /** @type {Map<string, bigint>} the words that were drawn, by round and ask */
+    const drawn = new Map();
+    const words = {
+      private: true,
+      word(/** @type {32 | 64} */ width, /** @type {number} */ round, /** @type {number} */ ask) {
+        const word = systemWords.word(width, round, ask);
+        drawn.set(`${round} ${ask}`, word);
+        return word;
+      },
+    };
+    const schema = Object.fromEntries(questions.map(({ name, kind }) => [name, kind === "labels" ? /** @type {const} */ ("text") : /** @type {const} */ ("number")]));
+    super({ run, member: "", start: 0, store, policy, schema, words });
+    this.questions = questions;
+    this.drawn = drawn;
+    /** @type {number[] | null} */
+    this.answers = null;
+    /** @type {Ask[]} */
+    this.asks = [];
+  }
+
+  /** Its place in the run. @param {string} member @param {number} start */
+  take(member, start) {
+    this.member = member;
+    this.start = start;
+  }
+
+  /** @param {number[]} answers */
+  say(answers) {
+    this.answers = answers;
+    this.give(this.record(answers));
+  }
+
+  /** @param {number[]} answers */
+  record(answers) {
+    return Object.fromEntries(this.questions.map(({ name, kind, labels }, place) => [name, kind === "labels" ? labels[answers[place]] : answers[place]]));
+  }
+
+  /** Refuses what is not on the page, before the record is read. @param {Ask} ask */
+  built(ask) {
+    const asked = written(ask.query, ask.query_params) + written(ask.randomizer, ask.randomizer_params);
+    const isShown = this.questions.some(each => asked === written(each.query, parameters(each.query_params)) + written(each.randomizer, parameters(each.randomizer_params)));
+    const made = super.built(ask);
+    if (!isShown) throw new RefusedError("bad-query", "the request asks what the page does not show");
+    return made;
+  }
+
+  /** @param {Ask[]} asks of the round, in order */
+  heard(asks) {
+    this.asks = asks;
+  }
+
+  /** What was just sent, with the coins. @param {import("./client/client.js").Sent[]} sent @returns {Sent[]} */
+  shown(sent) {
+    return sent.map(({ ask: place, report, bits: bytes }) => {
+      const ask = this.asks[place], question = this.questions[place];
+      const randomizer = /** @type {any} */ (build(ask.randomizer, ask.randomizer_params));
+      const cell = randomizer.usesCoins ? randomizer.cellOf(philoxWord(ask.coins, this.start)) : 0;
+      const word = this.drawn.get(`1 ${place}`), answer = this.answers?.[place] ?? null;
+      const value = answer === null ? 0 : buildQuery(ask.query, ask.query_params).value(rowOf(this.record(this.answers ?? []), this.schema));
+      const fell = answer === null || word === undefined ? null : coin(randomizer, value, word >> BigInt(randomizer.width - randomizer.wordBits));
+      return { answer, bytes, bits: bits(randomizer, report), meaning: meaning(randomizer, question, report, cell), coin: fell };
+    });
+  }
+
+  /** What was sent in an earlier visit. @param {import("./client/store.js").Entry} entry @param {Question[]} questions @returns {Sent[]} */
+  static kept(entry, questions) {
+    return entry.replies.map((reply, place) => {
+      const { reports } = /** @type {import("./client/wire.js").Reply} */ (decode(reply)), question = questions[place];
+      const randomizer = /** @type {any} */ (build(question.randomizer, parameters(question.randomizer_params)));
+      const report = reports.reduceRight((sum, byte) => 256 * sum + byte, 0);
+      const bytes = Array.from(reports, byte => byte.toString(2).padStart(8, "0")).join(" ");
+      return { answer: null, bytes, bits: bits(randomizer, report), meaning: randomizer.usesCoins ? "a set of answers" : meaning(randomizer, question, report, 0), coin: null };
+    });
+  }
+}
