@@ -1,0 +1,134 @@
+/** The queries that this client answers, by name: maps from a record to a value of a declared domain. */
+
+import { InputError, RefusedError, characters } from "./bytes.js";
+import { answer, checkColumns, parse } from "./questions.js";
+import { asLabel } from "./labels.js";
+import { symbols } from "./randomizers/finite.js";
+
+const STEPS = 1 << 16;
+const MAX_SYMBOLS = 4096;
+const MAX_LABEL = 1000;
+const LARGEST = 1e150;
+const SMALLEST = 1e-150;
+
+/** @typedef {import("./schema.js").Parameters} Parameters */
+/** @typedef {import("./record.js").Schema} Schema */
+/** @typedef {import("./record.js").Row} Row */
+/** @typedef {import("./randomizers/finite.js").Domain} Domain */
+
+/** @typedef {{domain: Domain, fit(schema: Schema): void, value(row: Row): number}} Query `fit` throws InputError where the columns are of other kinds. */
+
+/** The query of this name. Throws RefusedError("unknown-query" or "bad-parameters"). @param {string} name @param {Parameters} params @returns {Query} */
+export function buildQuery(name, params) {
+  if (!Object.hasOwn(QUERIES, name)) throw new RefusedError("unknown-query", `there is no query named ${name}`);
+  try {
+    return QUERIES[name](params);
+  } catch (error) {
+    if (error instanceof InputError) throw new RefusedError("bad-parameters", `${name}: ${error.message}`);
+    throw error;
+  }
+}
+
+/** @type {{[name: string]: (params: Parameters) => Query}} */
+const QUERIES = { question, category, bounded };
+export const QUERY_NAMES = Object.keys(QUERIES);
+
+/** 1 where the record answers yes to a question, else 0; with `spare` ("missing",), 2 where a missing value leaves it open. @param {Parameters} params @returns {Query} */
+function question(params) {
+  const { text, spare } = fields(params, { text: "a text", spare: [] });
+  if (typeof text !== "string") throw new InputError("a question is text");
+  checkSpare(spare, ["missing"]);
+  const expression = parse(text);
+  const open = spare.length ? 2 : 0;
+  return {
+    domain: symbols(2 + spare.length),
+    fit: (schema) => checkColumns(expression, schema),
+    value(row) {
+      const found = answer(expression, row);
+      return found < 0 ? open : found;
+    },
+  };
+}
+
+/** The position of a value in public labels, then "other" and "missing" of `spare`; without these such a value is the first. @param {Parameters} params @returns {Query} */
+function category(params) {
+  const { column, labels, spare } = fields(params, { column: "a column", labels: "labels", spare: [] });
+  checkSpare(spare, ["other", "missing"]);
+  checkLabels(labels);
+  const size = labels.length + spare.length;
+  if (size < 2 || size > MAX_SYMBOLS) throw new InputError(`there are ${size} labels; from 2 to ${MAX_SYMBOLS} can be counted`);
+  const numbered = labels.every((/** @type {string} */ label, /** @type {number} */ place) => label === String(place));
+  const symbol = (/** @type {string} */ name) => (spare.includes(name) ? labels.length + spare.indexOf(name) : 0);
+  let missing = "";
+  return {
+    domain: symbols(size),
+    fit(schema) {
+      missing = columnOf(column, schema) === "text" ? "" : "nan"; // what Python prints for a missing number
+    },
+    value(row) {
+      const cell = row.get(column) ?? null;
+      const place = labels.indexOf(cell === null ? missing : asLabel(cell, numbered));
+      return place >= 0 ? place : symbol(cell === null ? "missing" : "other");
+    },
+  };
+}
+
+/** A number clipped to the public [low, high], on a lattice of 2^16 steps; a missing one is the midpoint. @param {Parameters} params @returns {Query} */
+function bounded(params) {
+  const { column, low, high } = fields(params, { column: "a column", low: "a number", high: "a number" });
+  for (const bound of [low, high]) {
+    if ((typeof bound !== "bigint" && typeof bound !== "number") || !(Math.abs(Number(bound)) <= LARGEST)) throw new InputError("a bound is no number within 1e150");
+  }
+  const range = typeof low === "bigint" && typeof high === "bigint" ? Number(high - low) : Number(high) - Number(low);
+  if (!(range >= SMALLEST)) throw new InputError("the bounds are not in order; give numbers with low < high");
+  return {
+    domain: { kind: "levels", low: 0, high: STEPS },
+    fit(schema) {
+      if (columnOf(column, schema) === "text") throw new InputError(`column ${JSON.stringify(column)} is text; this query needs numbers`);
+    },
+    value(row) {
+      const cell = row.get(column) ?? null;
+      const share = cell === null ? 0.5 : (Number(cell) - Number(low)) / range;
+      return halfToEven(Math.min(Math.max(share, 0), 1) * STEPS);
+    },
+  };
+}
+
+/** The parameters, of which those with a usual value may be left out. Throws InputError. @param {Parameters} params @param {{[name: string]: any}} usual a text says what is missing */
+function fields(params, usual) {
+  for (const name of params.keys()) if (!Object.hasOwn(usual, name)) throw new InputError(`there is no parameter ${JSON.stringify(name)}`);
+  /** @type {{[name: string]: any}} */
+  const given = {};
+  for (const [name, value] of Object.entries(usual)) {
+    if (!params.has(name) && typeof value === "string") throw new InputError(`the parameter ${name} is missing; give ${value}`);
+    given[name] = params.get(name) ?? value;
+  }
+  return given;
+}
+
+/** @param {any} spare @param {string[]} known */
+function checkSpare(spare, known) {
+  const inOrder = Array.isArray(spare) && JSON.stringify(spare) === JSON.stringify(known.filter((name) => spare.includes(name)));
+  if (!inOrder) throw new InputError(`the extra symbols are none of ${known.join(", ")}, in this order`);
+}
+
+/** @param {any} labels */
+function checkLabels(labels) {
+  if (!Array.isArray(labels) || !labels.length || !labels.every((label) => typeof label === "string")) throw new InputError("there are no labels");
+  if (new Set(labels).size !== labels.length) throw new InputError("the labels are not distinct");
+  if (labels.some((label) => characters(label) > MAX_LABEL)) throw new InputError(`a label has more than ${MAX_LABEL} characters`);
+}
+
+/** @param {any} column @param {Schema} schema */
+function columnOf(column, schema) {
+  const kind = schema.get(column);
+  if (kind === undefined) throw new InputError(`no column ${JSON.stringify(column)}; there are ${[...schema.keys()].join(", ")}`);
+  return kind;
+}
+
+/** The nearest whole number, ties to even, of a number that is 0 or more. @param {number} value */
+function halfToEven(value) {
+  const floor = Math.floor(value);
+  const rest = value - floor;
+  return rest > 0.5 || (rest === 0.5 && floor % 2 === 1) ? floor + 1 : floor;
+}

@@ -1,0 +1,54 @@
+/** Generalised (k-ary) randomized response. */
+
+import { ceil, expEpsilon, fraction, over, plus } from "../rational.js";
+import { Finite, losesLittle, read, symbols, wholeNumber } from "./finite.js";
+
+/**
+ * Reports the true one of k symbols with probability e^eps / (e^eps + k - 1), else another one uniformly.
+ *
+ * Privacy: T / s <= e^eps for the weights T = 2^m - (k - 1) s of the truth and s of each other symbol. Cost: log2 k bits.
+ */
+export class GRR extends Finite {
+  /** @param {import("./finite.js").Parameters} params */
+  constructor(params) {
+    const of = read(params, ["epsilon", "word_bits", "k"]);
+    super("grr", of("epsilon"), of("word_bits"));
+    this.k = wholeNumber("k", of("k"), 2, 2, 4096);
+    this.alphabet = this.k;
+    this.domain = symbols(this.k);
+    this.other = 0n;
+    this.settle();
+  }
+
+  /** The least s with (2^bits - (k - 1) s) / s <= e^epsilon. @param {number} bits */
+  otherWeight(bits) {
+    return ceil(over(fraction(1n << BigInt(bits)), plus(expEpsilon(this.nano), fraction(BigInt(this.k - 1)))));
+  }
+
+  /** @param {number} bits */
+  fits(bits) {
+    const other = this.otherWeight(bits);
+    return losesLittle((1n << BigInt(bits)) - BigInt(this.k - 1) * other, other, this.nano);
+  }
+
+  prepare() {
+    this.other = this.otherWeight(this.wordBits);
+    if (this.truth <= this.other) throw this.tooNarrow();
+  }
+
+  /** The weight T of the true symbol. */
+  get truth() {
+    return this.total - BigInt(this.k - 1) * this.other;
+  }
+
+  /** Splits the word's range into k - 1 equal steps, one for each other symbol, and a last one for the truth. @param {number} value @param {bigint} word */
+  sample(value, word) {
+    const step = Math.min(Number(word / this.other), this.k - 1);
+    return (value + 1 + step) % this.k;
+  }
+
+  /** @param {number} report @param {number} value */
+  weight(report, value) {
+    return report === value ? this.truth : this.other;
+  }
+}

@@ -1,0 +1,59 @@
+/** One person's record: columns of numbers, whole numbers, truth values or text; a missing value is null. */
+
+import { InputError } from "./bytes.js";
+
+const LONGEST = 256; // characters of a text: the rest is cut, as in Python
+
+/** @typedef {"number" | "whole" | "truth" | "text"} Kind */
+/** @typedef {Map<string, Kind>} Schema The columns and their kinds: all that a refusal may depend on. */
+/** @typedef {number | bigint | boolean | string | null} Cell */
+/** @typedef {Map<string, Cell>} Row Cells of the schema's kinds; a number that is not one, and an empty text, are null. */
+
+/** The schema of a plain object of kinds, or of the values of a record. Throws InputError for a value whose kind cannot be seen. @param {{[column: string]: Kind}} kinds @returns {Schema} */
+export function schemaOf(kinds) {
+  for (const [column, kind] of Object.entries(kinds)) {
+    if (!["number", "whole", "truth", "text"].includes(kind)) throw new InputError(`column ${column} is of no kind; give number, whole, truth or text`);
+  }
+  return new Map(Object.entries(kinds));
+}
+
+/** The kinds of a record's values. @param {{[column: string]: Cell}} record @returns {{[column: string]: Kind}} */
+export function kindsOf(record) {
+  return Object.fromEntries(Object.entries(record).map(([column, value]) => [column, kindOf(column, value)]));
+}
+
+/** @param {string} column @param {Cell} value @returns {Kind} */
+function kindOf(column, value) {
+  switch (typeof value) {
+    case "number":
+      return "number";
+    case "bigint":
+      return "whole";
+    case "boolean":
+      return "truth";
+    case "string":
+      return "text";
+  }
+  throw new InputError(`the value of ${column} is missing, so its kind is not seen; give a schema`);
+}
+
+/** The record in its schema's kinds. Throws InputError, without the value, for a value of another kind. @param {{[column: string]: Cell}} record @param {Schema} schema @returns {Row} */
+export function rowOf(record, schema) {
+  return new Map([...schema].map(([column, kind]) => [column, cellOf(column, Object.hasOwn(record, column) ? record[column] : null, kind)]));
+}
+
+/** @param {string} column @param {Cell} value @param {Kind} kind @returns {Cell} */
+function cellOf(column, value, kind) {
+  if (kind === "text" && typeof value === "string") return cutText(value) || null;
+  if (kind === "number" && typeof value === "number") return Number.isNaN(value) ? null : value;
+  if (kind === "truth" && typeof value === "boolean") return value;
+  if (kind === "whole" && (typeof value === "bigint" || Number.isSafeInteger(value))) return BigInt.asIntN(64, BigInt(/** @type {bigint} */ (value)));
+  if ((value === null || value === undefined) && (kind === "number" || kind === "text")) return null;
+  throw new InputError(`the value of ${column} is no ${kind}`);
+}
+
+/** A text as a column of text has it: at most 256 characters, without zeros at its end. @param {string} value */
+export function cutText(value) {
+  const cut = value.length > LONGEST ? [...value].slice(0, LONGEST).join("") : value;
+  return cut.replace(/\0+$/, "");
+}

@@ -1,0 +1,185 @@
+/** Checks of decoded values: each reads one value of a message, or throws WireError with the place where it is wrong. */
+
+import { WireError, characters } from "./bytes.js";
+import { pack } from "./pack.js";
+
+/**
+ * @template T
+ * @typedef {object} Kind One kind of value: `read` from what was decoded, `write` to what is packed, `empty` where it may be left out.
+ * @property {(value: any, where: string) => T} read
+ * @property {(value: T) => any} write
+ */
+
+/** @typedef {bigint | number | string | string[] | number[]} Parameter A bigint is a whole number, a number a fraction. */
+/** @typedef {Map<string, Parameter>} Parameters */
+
+const NAME = /^[A-Za-z0-9_.-]{1,64}$/;
+const MAX_TEXT = 1 << 16;
+
+/** @param {string} where @param {any} value @returns {WireError} */
+function wrongType(where, value) {
+  const infinite = typeof value === "number" && !Number.isFinite(value);
+  return new WireError(`${where}: a value of another type`, infinite ? "not-finite" : "wrong-type");
+}
+
+/** @param {boolean} right @param {string} where @param {string} what */
+function require(right, where, what) {
+  if (!right) throw new WireError(`${where}: ${what}`, "wrong-value");
+}
+
+/** A whole number from `least` to below 2^bits, as a number. @param {number} least @param {number} bits @returns {Kind<number>} */
+export function whole(least, bits) {
+  return below(least, 2 ** bits);
+}
+
+/** A whole number from `least` to below `end`. @param {number} least @param {number} end @returns {Kind<number>} */
+export function below(least, end) {
+  return {
+    read(value, where) {
+      if (typeof value !== "bigint") throw wrongType(where, value);
+      require(value >= BigInt(least) && value < BigInt(end), where, `a whole number outside ${least}..${end - 1}`);
+      return Number(value);
+    },
+    write: BigInt,
+  };
+}
+
+/** A checksum: 64 bits, as a bigint. @type {Kind<bigint>} */
+export const word = {
+  read(value, where) {
+    if (typeof value !== "bigint") throw wrongType(where, value);
+    require(value >= 0n && value >> 64n === 0n, where, "not 64 bits");
+    return value;
+  },
+  write: (value) => value,
+};
+
+/** @param {RegExp} pattern @returns {Kind<string>} */
+export function matching(pattern) {
+  return {
+    read(value, where) {
+      if (typeof value !== "string") throw wrongType(where, value);
+      require(pattern.test(value), where, `a text that does not match ${pattern}`);
+      return value;
+    },
+    write: (value) => value,
+  };
+}
+
+export const name = matching(NAME);
+
+/** @param {number} most characters @returns {Kind<string>} */
+export function line(most) {
+  return {
+    read(value, where) {
+      if (typeof value !== "string") throw wrongType(where, value);
+      require(value.length <= most || characters(value) <= most, where, `a text of more than ${most} characters`);
+      return value;
+    },
+    write: (value) => value,
+  };
+}
+
+/** @param {...string} words @returns {Kind<string>} */
+export function oneOf(...words) {
+  return {
+    read(value, where) {
+      if (typeof value !== "string" || !words.includes(value)) throw new WireError(`${where}: none of ${words.join(", ")}`, "wrong-value");
+      return value;
+    },
+    write: (value) => value,
+  };
+}
+
+/** @type {Kind<boolean>} */
+export const truth = {
+  read(value, where) {
+    if (typeof value !== "boolean") throw wrongType(where, value);
+    return value;
+  },
+  write: (value) => value,
+};
+
+/** @param {number} least @param {number} most @returns {Kind<Uint8Array>} */
+export function bytes(least, most) {
+  return {
+    read(value, where) {
+      if (!(value instanceof Uint8Array)) throw wrongType(where, value);
+      require(value.length >= least && value.length <= most, where, `${value.length} bytes`);
+      return value;
+    },
+    write: (value) => value,
+  };
+}
+
+/** @template T @param {Kind<T>} part @param {number} least @param {number} most @returns {Kind<T[]>} */
+export function list(part, least, most) {
+  return {
+    read(value, where) {
+      if (!Array.isArray(value)) throw wrongType(where, value);
+      require(value.length >= least && value.length <= most, where, `${value.length} parts`);
+      return value.map((each, place) => part.read(each, `${where}.${place}`));
+    },
+    write: (value) => value.map(part.write),
+  };
+}
+
+/** @param {...Kind<any>} parts @returns {Kind<any[]>} */
+export function tuple(...parts) {
+  return {
+    read(value, where) {
+      if (!Array.isArray(value)) throw wrongType(where, value);
+      if (value.length < parts.length) throw new WireError(`${where}: ${value.length} parts of ${parts.length}`, "missing-field");
+      require(value.length === parts.length, where, `${value.length} parts, not ${parts.length}`);
+      return parts.map((part, place) => part.read(value[place], `${where}.${place}`));
+    },
+    write: (value) => parts.map((part, place) => part.write(value[place])),
+  };
+}
+
+/** The parameters of a query or a randomizer. @type {Kind<Parameters>} */
+export const parameters = {
+  read(value, where) {
+    if (!(value instanceof Map)) throw wrongType(where, value);
+    for (const [key, part] of value) {
+      name.read(key, `${where}.name`);
+      if (!isParameter(part)) throw wrongType(`${where}.${key}`, part);
+    }
+    return value;
+  },
+  write: (value) => value,
+};
+
+/** @param {any} value */
+function isParameter(value) {
+  if (typeof value === "bigint") return true;
+  if (typeof value === "number") return Number.isFinite(value);
+  if (typeof value === "string") return value.length <= MAX_TEXT || characters(value) <= MAX_TEXT;
+  if (!Array.isArray(value)) return false;
+  return value.every((part) => typeof part === "string") || value.every((part) => typeof part === "number" && Number.isFinite(part));
+}
+
+/** @typedef {{[field: string]: Kind<any>}} Fields The fields of a map in their order. */
+
+/** A map of these fields; those in `optional` have a value that stands for their absence. @param {Fields} fields @returns {Kind<any>} */
+export function map(fields) {
+  return {
+    read(value, where) {
+      if (!(value instanceof Map)) throw wrongType(where, value);
+      for (const field of Object.keys(fields)) {
+        if (!value.has(field)) throw new WireError(`${where}: no field ${field}`, "missing-field");
+      }
+      for (const field of value.keys()) {
+        if (!Object.hasOwn(fields, field)) throw new WireError(`${where}: a field that there is not`, "unknown-field");
+      }
+      return Object.fromEntries(Object.entries(fields).map(([field, kind]) => [field, kind.read(value.get(field), `${where}.${field}`)]));
+    },
+    write: (value) => new Map(Object.entries(fields).map(([field, kind]) => [field, kind.write(value[field])])),
+  };
+}
+
+/** Whether a map that was read has its fields in this order, which its bytes show. @param {Kind<any>} kind @param {any} message @param {Uint8Array} payload */
+export function inOrder(kind, message, payload) {
+  const packed = pack(kind.write(message));
+  return packed.length === payload.length && packed.every((byte, place) => byte === payload[place]);
+}
