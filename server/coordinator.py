@@ -73,8 +73,11 @@ class Coordinator(LocalOracle):
             round.restore(past)
         self._history[number] = round
         if not round.closed:
-            self.phase = Collecting(round, self.members, self.terms.deadline, now)
+            self.phase = self._collecting(round, now)
         return round
+
+    def _collecting(self, round: Round, now: float) -> Collecting:
+        return Collecting(round, self.members, self.terms.deadline, now)
 
     def repeat(self, queries: tuple[LocalQuery, ...], past: Past) -> tuple[Tally, ...]:
         """A round that was closed before: its tallies, as they were."""
@@ -201,6 +204,8 @@ class Coordinator(LocalOracle):
         self._back(member)
         if is_new:
             self.phase.joined(member, now)
+        else:
+            self.phase.returned(member)
 
     def _back(self, member: Member) -> None:
         if not self.listening.hears(member.name):

@@ -42,7 +42,7 @@ class Place:
 
 
 class Roster:
-    """The places of a run. Raises InputError if two have a name, a key or a client in common."""
+    """The places of a run, to which a poll adds more. Raises InputError if two have a name, a key or a client in common."""
 
     def __init__(self, places: Iterable[Place]) -> None:
         self.places = sorted(places, key=lambda place: place.start)
@@ -62,6 +62,13 @@ class Roster:
 
     def __str__(self) -> str:
         return "".join(f"{place}\n" for place in self.places)
+
+    def add(self, place: Place) -> None:
+        """One more, behind all others and with a name of its own."""
+        if place.member in self._named or (self.places and place.start < self.places[-1].stop):
+            raise InputError(f"{place.member} claims client {place.start}, which is not free")
+        self.places.append(place)
+        self._named[place.member] = place
 
     def speaker(self, topic: str) -> bytes | None:
         """The key of the member whose group and name end a topic."""
@@ -293,4 +300,4 @@ class Listening:
         return self.members.roster is None and self.members.present < self.members.clients
 
     def _state(self) -> object:
-        return self.narrow and (None if self.members.roster else len(self.members), self._newcomers, *self._until)
+        return self.narrow and (len(self.members.roster.places if self.members.roster else self.members), self._newcomers, *self._until)

@@ -145,6 +145,9 @@ class Phase:
     def joined(self, member: Member, now: float) -> None:
         """A new member has said hello."""
 
+    def returned(self, member: Member) -> None:
+        """A known member has said hello again."""
+
     def back(self, member: Member) -> None:
         """A member has sent a message again."""
 

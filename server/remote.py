@@ -14,6 +14,7 @@ from local_dp.oracles.local.asked import LocalQuery
 from local_dp.sealing import UNSIGNED, Envelopes
 from local_dp.server.coordinator import Coordinator
 from local_dp.server.losses import Unanswered
+from local_dp.server.members import Place
 from local_dp.server.phases import Gathering, Parting, Send
 from local_dp.server.progress import Progress, Turnout
 from local_dp.server.round import Closing, Past, Round
@@ -23,6 +24,7 @@ from local_dp.wire import SERVER, Reply, check_name, decode, encode, topic
 
 KIND = 0x1D9D  # SQLite's application id: the file is the journal of a run
 SUFFIX = ".run"
+_PLACE = "place "  # begins the name of an entry of a poll
 
 
 class Journal:
@@ -76,6 +78,14 @@ class Journal:
         """A round that counts, and to which nothing is added any more."""
         data = {"counts": vars(closing.counts), "seconds": closing.seconds, "unanswered": vars(closing.unanswered)}
         self._log.append([Entry(self.run, number, "closed", json.dumps(data).encode())])
+
+    def place(self, place: Place) -> None:
+        """A member that has joined a poll."""
+        self._log.append([Entry(self.run, 0, f"{_PLACE}{place.start}", str(place).encode())])
+
+    def places(self) -> list[Place]:
+        """The members that have joined, in their order."""
+        return [Place.parse(entry.data.decode()) for entry in self._log.entries(0) if entry.part.startswith(_PLACE)]
 
     def end(self, result: Mapping[str, Any]) -> None:
         self._log.append([Entry(self.run, 0, "result", json.dumps(result).encode())])
@@ -234,11 +244,12 @@ class RemoteOracle:
             self._stirred.clear()
             if (filters := self.coordinator.listening.change(_now())) is not None:
                 await self._listen(filters)
+            self._keep()  # before a receipt is due
             for send in self.coordinator.due(_now()):
                 await self._publish(send)
             self._show()
             await self._sleep()
-            self._keep()
+        self._keep()
         self._show()
         return now
 

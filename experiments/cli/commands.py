@@ -65,6 +65,7 @@ def install_completion(ctx: click.Context, param: click.Parameter, shell: str | 
 GROUPS: dict[str, dict[str, tuple[str, str]]] = {  # by group: the home of a command, and its line in the list
     "Ask clients": {
         "run": ("run.run:Run", "Run a protocol: clients, server and message bus."),
+        "poll": ("run.poll:Ask", "Ask people, who answer on their own phones."),
         "mix": ("inspect.plan:Mix", "Estimate shares behind a shuffler, with blanket messages."),
     },
     "Plan": {

@@ -15,14 +15,16 @@ SLOWEST_RETRY = 2.0  # seconds
 KEEPALIVE = 30
 TIMEOUT = 10.0  # to connect, and to be answered then
 AGAIN = 2.5  # the same, of the first try after a connection was lost: a broker that was killed as it accepted one answers none; twice as long each time
-_PORTS = {"mqtt": 1883, "mqtts": 8883, LOCAL: 1883}
+_PORTS = {"mqtt": 1883, "mqtts": 8883, "ws": 80, "wss": 443, LOCAL: 1883}
+_SCHEMES = {("tcp", False): "mqtt", ("tcp", True): "mqtts", ("websockets", False): "ws", ("websockets", True): "wss"}
+_WEB_PATH = "/mqtt"
 
 
 @dataclass(frozen=True)
 class Address:
     """Where a broker is: mqtt://[user[:password]@]host[:port], or mqtts:// for TLS, with ?ca=FILE of its authority and &cert=FILE, our certificate and key.
 
-    mqtt+unix://[user[:password]@]/PATH is a socket of this machine; then `host` is its path.
+    ws://...[/PATH] and wss:// are the same over WebSocket. mqtt+unix://[user[:password]@]/PATH is a socket of this machine; then `host` is its path.
     """
 
     host: str
@@ -32,7 +34,8 @@ class Address:
     tls: bool = False
     ca: str | None = None
     cert: str | None = None
-    transport: Literal["tcp", "unix"] = "tcp"
+    transport: Literal["tcp", "unix", "websockets"] = "tcp"
+    path: str | None = None  # of a WebSocket
 
     @classmethod
     def parse(cls, url: str) -> "Address":
@@ -60,7 +63,10 @@ class Address:
             raise InputError(f"the certificate file {ca!r:.80} of the broker does not exist; correct ?ca=FILE")
         if cert is not None and not _is_file(cert):
             raise InputError(f"our certificate file {cert!r:.80} does not exist; correct cert=FILE")
-        return cls(parts.hostname, port, user, password, parts.scheme == "mqtts", ca, cert)
+        tls = parts.scheme in ("mqtts", "wss")
+        if parts.scheme in ("ws", "wss"):
+            return cls(parts.hostname, port, user, password, tls, ca, cert, "websockets", parts.path if len(parts.path) > 1 else _WEB_PATH)
+        return cls(parts.hostname, port, user, password, tls, ca, cert)
 
     @property
     def options(self) -> tuple[tuple[int, int, int], ...]:
@@ -70,7 +76,7 @@ class Address:
     def __str__(self) -> str:
         if self.transport == "unix":
             return f"{LOCAL}://{self.host}"
-        return f"{'mqtts' if self.tls else 'mqtt'}://{self.host}:{self.port}"
+        return f"{_SCHEMES[self.transport, self.tls]}://{self.host}:{self.port}"
 
     def context(self) -> ssl.SSLContext:
         """The TLS settings. Raises InputError."""

@@ -4,7 +4,6 @@ import os
 import random
 import select
 import socket
-import ssl
 import time
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
@@ -104,6 +103,8 @@ class BlockingBus:
         """A client whose subscriptions stand."""
         address, kind = self.address, CallbackAPIVersion.VERSION2
         client = paho.Client(kind, self.identifier, clean_session=True, protocol=paho.MQTTv311, transport=address.transport)
+        if address.path is not None:
+            client.ws_set_options(address.path)
         if address.user is not None:
             client.username_pw_set(address.user, address.password)
         if address.tls:
@@ -133,7 +134,8 @@ class BlockingBus:
         poll.register(here, select.POLLIN | (select.POLLOUT if client.want_write() else 0))
         if self.line is not None:
             poll.register(self.line, select.POLLIN)
-        buffered = isinstance(here, ssl.SSLSocket) and here.pending() > 0  # TLS has read it already
+        pending = getattr(here, "pending", None)
+        buffered = pending is not None and pending() > 0  # TLS has read it already
         ready = dict(poll.poll(0 if buffered else 1000 * timeout))
         if self.line is not None and self.line.fileno() in ready:
             self.hung_up()

@@ -51,6 +51,7 @@ class MqttBus:
             tls_context=address.context() if address.tls else None,
             will=aiomqtt.Will(*self.will) if self.will else None,
             transport=address.transport,
+            websocket_path=address.path,
             socket_options=address.options,
             logger=_QUIET,
         )

@@ -1,0 +1,207 @@
+"""The gate between a WebSocket and the broker: it passes a member's MQTT, of bounded size and pace, and nothing that is not a member's.
+
+A member writes its hello, its replies and its will, and reads requests. The gate gives the broker's password and an own client id, so no page knows the
+one, and no page can take the connection of another.
+"""
+
+import asyncio
+import secrets
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from local_dp.bus.address import Address
+from local_dp.server.members import Allowance
+from local_dp.wire import VERSION
+
+PACKET = 1 << 14  # bytes of one packet from a member: a reply has some hundred
+RATE, BURST = 20.0, 100  # packets of one connection: a second, and at once
+_CHUNK = 1 << 16
+CONNECT, PUBLISH, PUBACK, SUBSCRIBE, UNSUBSCRIBE, PING, DISCONNECT = 1, 3, 4, 8, 10, 12, 14
+_TOPICS = 8  # in one subscription
+
+
+class GateError(Exception):
+    """Not a member's MQTT."""
+
+
+@dataclass(frozen=True)
+class Packet:
+    """One MQTT packet: its first byte and what follows its length."""
+
+    head: int
+    body: bytes
+
+    @property
+    def kind(self) -> int:
+        return self.head >> 4
+
+    def __bytes__(self) -> bytes:
+        size, length = len(self.body), bytearray()
+        while True:
+            size, digit = size >> 7, size & 0x7F
+            length.append(digit | (0x80 if size else 0))
+            if not size:
+                return bytes([self.head]) + bytes(length) + self.body
+
+
+class Packets:
+    """Cuts a stream of bytes into packets. Raises GateError for one that is too long."""
+
+    def __init__(self) -> None:
+        self._held = bytearray()
+
+    def feed(self, data: bytes) -> list[Packet]:
+        """The packets that are whole now."""
+        self._held += data
+        found = []
+        while (packet := self._next()) is not None:
+            found.append(packet)
+        return found
+
+    def _next(self) -> Packet | None:
+        size = 0
+        for place in range(1, 5):
+            if place >= len(self._held):
+                return None
+            digit = self._held[place]
+            size |= (digit & 0x7F) << 7 * (place - 1)
+            if size > PACKET:
+                break
+            if not digit & 0x80:
+                if len(self._held) < place + 1 + size:
+                    return None
+                packet = Packet(self._held[0], bytes(self._held[place + 1 : place + 1 + size]))
+                del self._held[: place + 1 + size]
+                return packet
+        raise GateError("a packet that is too long")
+
+
+class Fields:
+    """Reads the fields of a packet. Raises GateError where it ends early."""
+
+    def __init__(self, body: bytes) -> None:
+        self._body, self._at = body, 0
+
+    def take(self, size: int) -> bytes:
+        self._at += size
+        if self._at > len(self._body):
+            raise GateError("a packet that ends early")
+        return self._body[self._at - size : self._at]
+
+    def number(self) -> int:
+        return int.from_bytes(self.take(2))
+
+    def counted(self) -> bytes:
+        """Bytes with their number before them."""
+        return self.take(self.number())
+
+    def text(self) -> str:
+        try:
+            return self.counted().decode()
+        except UnicodeDecodeError:
+            raise GateError("a topic that is no text") from None
+
+    @property
+    def more(self) -> bool:
+        return self._at < len(self._body)
+
+
+@dataclass(frozen=True)
+class Gate:
+    """What members of the run may write and read. `is_place` knows the groups and names of the members."""
+
+    run: str
+    is_place: Callable[[str, str], bool]
+    address: Address
+
+    def passed(self, packet: Packet, first: bool, on_member: Callable[[str], object]) -> Packet:
+        """The packet for the broker; the member that says hello goes to `on_member`. Raises GateError for one that no member sends."""
+        if first != (packet.kind == CONNECT):
+            raise GateError("the first packet of a connection, and no other, is its greeting")
+        if first:
+            return self._greeting(Fields(packet.body))
+        if packet.kind == PUBLISH:
+            if packet.head & 1:
+                raise GateError("a message that the broker keeps")
+            leaf, member = self._check_writing(Fields(packet.body).text(), "rep", "hello")
+            if leaf == "hello":
+                on_member(member)
+        elif packet.kind == SUBSCRIBE:
+            fields = Fields(packet.body)
+            fields.number()
+            self._check_reading(fields)
+        elif packet.kind not in (UNSUBSCRIBE, PUBACK, PING, DISCONNECT):
+            raise GateError(f"packet type {packet.kind}")
+        return packet
+
+    def _greeting(self, fields: Fields) -> Packet:
+        """MQTT 3.1.1's greeting under an own name, with the broker's password and the member's will."""
+        if fields.counted() != b"MQTT" or fields.take(1) != b"\x04":
+            raise GateError("not MQTT 3.1.1")
+        flags, alive, _ = fields.take(1)[0], fields.take(2), fields.counted()
+        kept, payload = flags & 0x1C | 2, [secrets.token_hex(11).encode()]  # the will's flags, and a clean session
+        if flags & 0x20:
+            raise GateError("a will that the broker keeps")
+        if flags & 4:
+            will = fields.counted()
+            self._check_writing(will.decode(errors="replace"), "gone")
+            payload += [will, fields.counted()]
+        for flag, word in ((0x80, self.address.user), (0x40, self.address.password)):
+            if word is not None:
+                kept |= flag
+                payload.append(word.encode())
+        return Packet(CONNECT << 4, b"\0\4MQTT\4" + bytes([kept]) + alive + b"".join(len(part).to_bytes(2) + part for part in payload))
+
+    def _check_writing(self, topic: str, *leaves: str) -> tuple[str, str]:
+        """The leaf and the member of the topic, if it may be written."""
+        parts = topic.split("/")
+        if len(parts) != 6 or "/".join(parts[:2]) != VERSION or parts[2] != self.run or parts[3] not in leaves:
+            raise GateError("a topic that no member writes")
+        if not self.is_place(parts[4], parts[5]):
+            raise GateError("a topic of nobody")
+        return parts[3], parts[5]
+
+    def _check_reading(self, fields: Fields) -> None:
+        topics = 0
+        while fields.more:
+            parts, topics = fields.text().split("/"), topics + 1
+            fields.take(1)
+            if len(parts) != 5 or "/".join(parts[:2]) != VERSION or parts[2:4] != [self.run, "req"] or "+" in parts[4] or "#" in parts[4]:
+                raise GateError("a topic that no member reads")
+        if not 1 <= topics <= _TOPICS:
+            raise GateError("too many topics")
+
+
+async def pass_through(
+    gate: Gate, receive: Callable[[], Awaitable[bytes | None]], send: Callable[[bytes], Awaitable[None]], on_member: Callable[[str], object]
+) -> None:
+    """Joins a WebSocket with the broker until either ends, or the member breaks the rules. Raises OSError where there is no broker."""
+    address = gate.address
+    if address.transport == "unix":
+        reader, writer = await asyncio.open_unix_connection(address.host)
+    else:
+        reader, writer = await asyncio.open_connection(address.host, address.port, ssl=address.context() if address.tls else None)
+
+    async def inward() -> None:
+        packets, allowance, first = Packets(), Allowance(RATE, BURST), True
+        clock = asyncio.get_running_loop().time
+        while (data := await receive()) is not None:
+            for packet in packets.feed(data):
+                if not allowance.take(clock()):
+                    raise GateError("too many packets")
+                writer.write(bytes(gate.passed(packet, first, on_member)))
+                first = False
+            await writer.drain()
+
+    async def outward() -> None:
+        while data := await reader.read(_CHUNK):
+            await send(data)
+
+    tasks = {asyncio.create_task(inward()), asyncio.create_task(outward())}
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        writer.transport.abort()

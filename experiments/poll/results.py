@@ -1,0 +1,146 @@
+"""The result of a poll: as plain data, as a table, and as a page to keep; each with the promises that held and those that did not."""
+
+import csv
+import html
+import io
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+from local_dp.errors import InputError
+from local_dp.experiments.poll.run import Result
+from local_dp.experiments.poll.scene import Standing, rows_of
+from local_dp.experiments.text.layout import number
+from local_dp.foreign import shown
+
+FORMAT = 1
+
+
+def data_of(result: Result) -> dict[str, Any]:
+    """The result as JSON has it."""
+    plan, round, accounts = result.plan, result.round, result.accounts
+    questions = []
+    for question, part in zip(plan.questions.questions, round.parts, strict=True):
+        tally = part.tally()
+        rows = rows_of(question, Standing(question, plan.people).estimate(tally))
+        kept = [{name: row[name] for name in ("label", "value", "low", "high")} for row in rows]
+        questions.append({**question.to_dict(), "randomizer": part.query.randomizer.name, "answered": tally.n, "estimates": kept})
+    return {
+        "format": FORMAT,
+        "run": plan.run,
+        "title": plan.questions.title,
+        "began": _date(plan.began),
+        "ended": _date(result.ended),
+        "private": plan.seed is None,
+        "demo": plan.demo,
+        "epsilon": plan.questions.epsilon,
+        "joined": result.joined,
+        "refused": round.counts.refused,
+        "late": round.counts.late,
+        "repeated": round.counts.duplicate,
+        "accounts": {"given": accounts.members - accounts.silent, "agree": accounts.accepted_not_charged == 0},
+        "questions": questions,
+        "promised": promised(plan.seed is None, plan.questions.epsilon),
+        "not_promised": list(NOT_PROMISED),
+    }
+
+
+def promised(private: bool, epsilon: float) -> list[str]:
+    """The promises that held."""
+    if not private:
+        return ["Nothing: this was a rehearsal with a seed, so everyone with the seed can compute each answer."]
+    return [
+        f"Each phone flipped its answers at random before it sent them: all reports of a person together are {number(epsilon)}-differentially private.",
+        "The server stored these random reports and no true answer. It stored no address.",
+        "One key counted once, however often its page was opened.",
+    ]
+
+
+NOT_PROMISED = (
+    "One person with two devices could answer twice.",
+    "People trusted the program that this page sent to their browsers, unless they used another client.",
+    "People who answered are not a random sample of all people; the intervals are about those who would answer.",
+)
+
+
+def text_of(data: dict[str, Any]) -> str:
+    """For a terminal."""
+    lines = [data["title"], f"{data['joined']:,} people joined; epsilon {number(data['epsilon'])} each."]
+    for question in data["questions"]:
+        lines += ["", f"{question['text']} ({question['answered']:,} answers)"]
+        lines += [f"  {row['label']}: {_row(row)}" for row in question["estimates"]]
+    lines += ["", *data["promised"], "Not promised:", *(f"  {line}" for line in data["not_promised"])]
+    return "\n".join(lines)
+
+
+def _row(row: dict[str, Any]) -> str:
+    if row["value"] is None:
+        return "no answer"
+    return f"{number(row['value'])} (95 % interval {number(row['low'])} to {number(row['high'])})"
+
+
+def table_of(data: dict[str, Any]) -> str:
+    """As CSV, a line for each estimate."""
+    written = io.StringIO()
+    table = csv.writer(written, lineterminator="\n")
+    table.writerow(("question", "kind", "epsilon", "answered", "label", "value", "low", "high"))
+    for question in data["questions"]:
+        for row in question["estimates"]:
+            cells = (question["text"], question["kind"], question["epsilon"], question["answered"], row["label"], row["value"], row["low"], row["high"])
+            table.writerow([_harmless(cell) for cell in cells])
+    return written.getvalue()
+
+
+def _harmless(cell: Any) -> Any:
+    """A text that no spreadsheet takes for a formula."""
+    return f"'{cell}" if isinstance(cell, str) and cell[:1] in ("=", "+", "-", "@", "\t", "\r") else cell
+
+
+_STYLE = (
+    "body{font:1rem/1.5 system-ui,sans-serif;max-width:46rem;margin:2rem auto;padding:0 1rem;color-scheme:light dark}"
+    "table{border-collapse:collapse;width:100%}th,td{text-align:left;padding:.3rem .6rem;border-bottom:1px solid #8888}td+td,th+th{text-align:right}"
+)
+
+
+def page_of(data: dict[str, Any]) -> str:
+    """As a page without a script."""
+    parts = [f"<h1>{_safe(data['title'])}</h1><p>{data['joined']:,} people joined, {_safe(data['began'])} to {_safe(data['ended'])}.</p>"]
+    for question in data["questions"]:
+        rows = "".join(f"<tr><td>{_safe(row['label'])}</td><td>{_cell(row['value'])}</td><td>{_ends(row)}</td></tr>" for row in question["estimates"])
+        about = f"<p>{question['answered']:,} answers, epsilon {number(question['epsilon'])}.</p>"
+        head = "<tr><th scope=col>answer</th><th scope=col>estimate</th><th scope=col>95 % interval</th></tr>"
+        parts.append(f"<section><h2>{_safe(question['text'])}</h2>{about}<table>{head}{rows}</table></section>")
+    for heading, lines in (("Promised", data["promised"]), ("Not promised", data["not_promised"])):
+        parts.append(f"<h2>{heading}</h2><ul>{''.join(f'<li>{_safe(line)}</li>' for line in lines)}</ul>")
+    head = (
+        '<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\"><title>{_safe(data['title'])}</title>"
+    )
+    return f'<!DOCTYPE html>\n<html lang="en"><head>{head}<style>{_STYLE}</style></head><body><main>{"".join(parts)}</main></body></html>\n'
+
+
+def _safe(text: str) -> str:
+    return html.escape(shown(text), quote=True)
+
+
+def _cell(value: float | None) -> str:
+    return "none" if value is None else number(value)
+
+
+def _ends(row: dict[str, Any]) -> str:
+    return "none" if row["value"] is None else f"{_cell(row['low'])} to {_cell(row['high'])}"
+
+
+def write(data: dict[str, Any], folder: Path) -> None:
+    """Writes result.json, result.csv and result.html. Raises InputError."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, text in (("result.json", json.dumps(data, indent=1) + "\n"), ("result.csv", table_of(data)), ("result.html", page_of(data))):
+            (folder / name).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"cannot write the result to {str(folder)!r}: {error.strerror or error}; give another --out") from None
+
+
+def _date(seconds: float) -> str:
+    return time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(seconds))

@@ -1,0 +1,162 @@
+"""Polls for tests: served in the test's own event loop, with members in Python that join over the page's WebSocket."""
+
+import asyncio
+import http.client
+import json
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager, closing
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import numpy as np
+
+from local_dp.bus.address import Address
+from local_dp.bus.interface import SealedBus
+from local_dp.bus.mqtt import MqttBus
+from local_dp.clients.journal import MemoryStore
+from local_dp.clients.member import filters, serve, will
+from local_dp.clients.role import ClientRole
+from local_dp.experiments.poll.questions import Question, Questions
+from local_dp.experiments.poll.run import LOOPBACK, Plan, Poll, Result, listening
+from local_dp.experiments.poll.web import Site
+from local_dp.noise import SystemNoise
+from local_dp.records import Records
+from local_dp.sealing import Party, new_key, public
+from local_dp.server.remote import Journal
+
+THREE = Questions(
+    "three questions",
+    (
+        Question("q1", "Did you ever cheat?", 1.0),
+        Question("q2", "Which colour?", 1.0, labels=("red", "green", "blue")),
+        Question("q3", "How many hours?", 0.5, low=0.0, high=10.0),
+    ),
+)
+PATIENCE = 30.0
+
+
+@dataclass
+class Answer:
+    """The answer to one request."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+    @property
+    def data(self) -> Any:
+        return json.loads(self.body)
+
+
+def ask(url: str, path: str = "", body: bytes | None = None, source: str = LOOPBACK, **headers: str) -> Answer:
+    """One request from `source`, an address of this machine; `_` in the name of a header stands for `-`."""
+    parts = urlsplit(url)
+    connection = http.client.HTTPConnection(parts.netloc, timeout=20, source_address=(source, 0))
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    with closing(connection):
+        connection.request("GET" if body is None else "POST", parts.path + path, body, named)
+        answer = connection.getresponse()
+        return Answer(answer.status, dict(answer.headers), answer.read())
+
+
+async def asked(*arguments: Any, **headers: Any) -> Answer:
+    """The same, in a thread."""
+    return await asyncio.to_thread(ask, *arguments, **headers)
+
+
+class ClientBus(MqttBus):
+    """With the clock of the event loop."""
+
+    def now(self) -> float:
+        return asyncio.get_running_loop().time()
+
+    async def rest(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+
+
+@dataclass
+class Person:
+    """One respondent in Python: with a key, a record and a store, which outlive a connection."""
+
+    record: Records
+    key: bytes = field(default_factory=new_key)
+    store: MemoryStore = field(default_factory=lambda: MemoryStore(10.0))
+    place: dict[str, Any] = field(default_factory=dict)
+    role: ClientRole | None = None
+    address: str = ""  # of another way to the broker
+
+    @classmethod
+    def of(cls, yes: int, colour: str = "red", hours: float = 5.0) -> "Person":
+        return cls(Records({"q1": np.array([yes], dtype=np.uint8), "q2": np.array([colour]), "q3": np.array([hours])}))
+
+    async def join(self, link: str) -> dict[str, Any]:
+        """The poll's data, once a place is taken."""
+        poll: dict[str, Any] = (await asked(link, "poll.json")).data
+        self.place = (await asked(link, "join", json.dumps({"key": public(self.key).hex()}).encode())).data
+        return poll
+
+    async def answer(self, link: str) -> None:
+        """Answers until the poll is over."""
+        poll = await self.join(link)
+        run, group, member = poll["run"], self.place["group"], self.place["member"]
+        self.role = self.role or ClientRole(member, self.place["start"], self.record, SystemNoise(), self.store)
+        envelopes = Party.member(run, server=bytes.fromhex(poll["server"]), own=self.key)
+        address = Address.parse(self.address or f"{link.replace('http', 'ws', 1)}bus")
+        bus = ClientBus(address, f"{run}-{member}", filters(run, group), will(run, group, member, envelopes))
+        await serve(self.role, SealedBus(bus, envelopes), run, group)
+
+    def reports(self) -> list[bytes]:
+        """The bytes it has sent, by question."""
+        (commit,) = self.store.commits
+        return [reply.reports for reply in commit.replies]
+
+
+@dataclass
+class Served:
+    """A poll that is being served."""
+
+    poll: Poll
+    playing: "asyncio.Task[Result]"
+
+    @property
+    def link(self) -> str:
+        return self.poll.site.link
+
+    async def until(self, *answered: int) -> None:
+        """Waits for so many answers to each question."""
+        async with asyncio.timeout(PATIENCE):
+            while [each["answered"] for each in self.poll.state()["questions"]] != list(answered):
+                if self.playing.done():
+                    self.playing.result()
+                await asyncio.sleep(0.05)
+
+    async def close(self) -> Result:
+        """Closes it as the presenter does."""
+        origin = self.poll.site.origin(LOOPBACK)
+        assert (await asked(self.poll.site.presenter, "close", b"", Origin=origin)).status == 200
+        async with asyncio.timeout(PATIENCE):
+            return await self.playing
+
+
+def plan(questions: Questions = THREE, **options: Any) -> Plan:
+    with listening(LOOPBACK, 0) as probe:
+        port = probe.getsockname()[1]
+    return Plan.new(questions, **{"people": 100, "host": LOOPBACK, "port": port, **options})
+
+
+@asynccontextmanager
+async def serving(folder: Path, planned: Plan, journal: Journal | None = None) -> AsyncIterator[Served]:
+    """Serves a new poll, or goes on with a journal, until the end of the block at the latest."""
+    with closing(journal or Journal.begin(folder, planned.run, planned.to_dict())) as kept:
+        site = Site((LOOPBACK, "localhost"), planned.port, planned.token, planned.host_token)
+        poll = Poll(planned, kept, site, listening(LOOPBACK, planned.port))
+        ready = asyncio.Event()
+        playing = asyncio.create_task(poll.play(ready.set))
+        try:
+            await asyncio.wait({playing, asyncio.create_task(ready.wait())}, timeout=PATIENCE, return_when=asyncio.FIRST_COMPLETED)
+            yield Served(poll, playing)
+        finally:
+            playing.cancel()
+            await asyncio.gather(playing, return_exceptions=True)
