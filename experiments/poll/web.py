@@ -9,6 +9,7 @@ import socket
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 BODY = 1 << 10  # bytes of a request's body
 HEAD = 1 << 14  # bytes of its head
 FRAME = 1 << 15  # bytes of a WebSocket's message
-SILENCE = 5.0  # seconds in which a connection must have asked for something
+SILENCE = 15.0  # seconds in which a connection must have asked for something: browsers open one in advance, and close it themselves after 10
 FAREWELL = 2  # seconds in which pages may fetch the last state
 TICK = 0.2  # seconds between two states
 HERE = Path(__file__).parent
@@ -47,6 +48,7 @@ HEADERS = {
 }
 _TYPES = {".html": "text/html; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8", ".svg": "image/svg+xml"}
 _LOGS = ("asyncio", "uvicorn", "websockets")  # they might name an address
+LISTING = "files.txt"
 _PRESENTER = "present."  # how the presenter's own files begin
 
 
@@ -129,15 +131,19 @@ class _File:
 
 
 def files() -> dict[str, _File]:
-    """All files that are served, by their path: the pages, and the client under client/."""
-    found = {}
+    """All files that are served, by their path: the pages, the client under client/, and a list of their SHA-256 sums."""
+    found: dict[str, _File] = {}
     for folder, prefix in ((PAGES, ""), (CLIENT, "client/")):
         for path in sorted(folder.rglob("*")):
             inside = path.relative_to(folder)
             if path.suffix in _TYPES and path.is_file() and not {"node_modules", "test", "tests"} & set(inside.parts):
-                data = path.read_bytes()
-                found[prefix + inside.as_posix()] = _File(data, gzip.compress(data, 9, mtime=0), _TYPES[path.suffix])
-    return found
+                found[prefix + inside.as_posix()] = _file(path.read_bytes(), _TYPES[path.suffix])
+    listed = "".join(f"{sha256(file.data).hexdigest()}  {name}\n" for name, file in found.items())
+    return {**found, LISTING: _file(listed.encode(), "text/plain; charset=utf-8")}
+
+
+def _file(data: bytes, kind: str) -> _File:
+    return _File(data, gzip.compress(data, 9, mtime=0), kind)
 
 
 class Web:

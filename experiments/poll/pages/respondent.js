@@ -1,8 +1,7 @@
 /** The client of a page: it answers the questions that the page shows and no others, and remembers the coin for the screen. */
 
-import { Client, RefusedError, buildQuery, build, decode, systemWords } from "./client/index.js";
+import { Client, RefusedError, build, decode, systemWords } from "./client/index.js";
 import { philoxWord } from "./client/philox.js";
-import { rowOf } from "./client/record.js";
 import { bits, coin, meaning } from "./methods.js";
 
 /** @typedef {import("./session.js").Question} Question */
@@ -39,8 +38,8 @@ export class Respondent extends Client {
     this.drawn = drawn;
     /** @type {number[] | null} */
     this.answers = null;
-    /** @type {Ask[]} */
-    this.asks = [];
+    /** @type {(Sent & {report: number})[]} the answers of this tab, for the screen */
+    this.fresh = [];
   }
 
   /** Its place in the run. @param {string} member @param {number} start */
@@ -69,22 +68,28 @@ export class Respondent extends Client {
     return made;
   }
 
-  /** @param {Ask[]} asks of the round, in order */
-  heard(asks) {
-    this.asks = asks;
+  /**
+   * Draws as any client, and notes the coins for the screen.
+   * @param {import("./client/wire.js").Request} request
+   * @param {string} digest
+   * @param {import("./client/client.js").Planned[]} planned
+   * @param {import("./client/record.js").Row} row
+   */
+  sample(request, digest, planned, row) {
+    const made = super.sample(request, digest, planned, row);
+    this.fresh = planned.map(({ place, ask, query, randomizer }, at) => {
+      const { report, bits: bytes } = made.sent[at], cell = randomizer.usesCoins ? randomizer.cellOf(philoxWord(ask.coins, this.start)) : 0;
+      const word = (this.drawn.get(`${request.round} ${place}`) ?? 0n) >> BigInt(randomizer.width - randomizer.wordBits);
+      const told = meaning(randomizer, this.questions[place], report, cell);
+      return { report, answer: this.answers?.[place] ?? null, bytes, bits: bits(randomizer, report), meaning: told, coin: coin(randomizer, query.value(row), word) };
+    });
+    return made;
   }
 
-  /** What was just sent, with the coins. @param {import("./client/client.js").Sent[]} sent @returns {Sent[]} */
+  /** What was just sent, if this tab drew it: another tab may have been faster. @param {import("./client/client.js").Sent[]} sent @returns {Sent[] | null} */
   shown(sent) {
-    return sent.map(({ ask: place, report, bits: bytes }) => {
-      const ask = this.asks[place], question = this.questions[place];
-      const randomizer = /** @type {any} */ (build(ask.randomizer, ask.randomizer_params));
-      const cell = randomizer.usesCoins ? randomizer.cellOf(philoxWord(ask.coins, this.start)) : 0;
-      const word = this.drawn.get(`1 ${place}`), answer = this.answers?.[place] ?? null;
-      const value = answer === null ? 0 : buildQuery(ask.query, ask.query_params).value(rowOf(this.record(this.answers ?? []), this.schema));
-      const fell = answer === null || word === undefined ? null : coin(randomizer, value, word >> BigInt(randomizer.width - randomizer.wordBits));
-      return { answer, bytes, bits: bits(randomizer, report), meaning: meaning(randomizer, question, report, cell), coin: fell };
-    });
+    const isMine = sent.length === this.fresh.length && sent.every(({ report }, place) => report === this.fresh[place].report);
+    return isMine ? this.fresh : null;
   }
 
   /** What was sent in an earlier visit. @param {import("./client/store.js").Entry} entry @param {Question[]} questions @returns {Sent[]} */

@@ -66,8 +66,7 @@ export class Session extends EventTarget {
     for (const question of poll.questions) examine(question);
     const session = new Session(poll, await BrowserStore.open(), keyOf(poll.run));
     await session.remember();
-    if (session.sent) void session.join(null);
-    else session.judge();
+    if (!session.sent) session.judge();
     return session;
   }
 
@@ -83,7 +82,7 @@ export class Session extends EventTarget {
     this.spent = await this.store.totals(this.poll.run);
     if (entry && !this.sent) {
       this.sent = Respondent.kept(entry, this.poll.questions);
-      if (this.state === "idle" || this.state === "waiting") this.state = "sent";
+      if (["idle", "joining", "waiting"].includes(this.state)) this.state = "sent";
       if (!this.client) void this.join(null);
     }
     this.changed();
@@ -131,10 +130,10 @@ export class Session extends EventTarget {
   listen(member, client) {
     const on = (/** @type {string} */ type, /** @type {(detail: any) => void} */ act) => member.addEventListener(type, event => act(/** @type {CustomEvent} */ (event).detail));
     on("state", state => this.follow(state));
-    on("asked", ({ round, asks }) => round === ROUND && client.heard(asks));
     on("answered", ({ round, sent }) => {
       if (round !== ROUND) return;
       this.sent ??= client.shown(sent);
+      void this.remember();
       if (this.state !== "confirmed") this.state = "sent";
       this.others.postMessage("sent");
       this.changed();
