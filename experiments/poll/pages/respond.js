@@ -24,7 +24,7 @@ const STATUS = {
 /** @param {Session} session */
 function drawStatus(session) {
   const status = at("status"), { refused, dropped, sent } = session;
-  const [text, colour] = refused.length && !sent ? [`Your phone refused, and sent nothing. ${words(refused[0])}`, "bad"] : STATUS[session.state];
+  const [text, colour] = refused.length && !sent ? [`Your phone refused, and sent nothing. ${words(refused[refused.length - 1])}`, "bad"] : STATUS[session.state];
   const later = sent && refused.length ? ` Your phone refused another request, and sent nothing new. ${words(refused[refused.length - 1])}` : "";
   say("status", text + later + (dropped.length ? ` ${words(dropped[dropped.length - 1])}` : ""));
   status.className = `status ${colour}`;
@@ -48,6 +48,7 @@ function drawBudget(session) {
 
 /** @param {Session} session */
 function drawSent(session) {
+  at("sent").dataset.place = session.member ? String(session.member.client.start) : "";
   if (!session.sent || !at("sent").hidden) return;
   const keepsAnswers = session.sent.some(sent => sent.answer !== null);
   at("form").hidden = true;

@@ -6,7 +6,6 @@ import { bits, coin, meaning } from "./methods.js";
 
 /** @typedef {import("./session.js").Question} Question */
 /** @typedef {import("./session.js").Sent} Sent */
-/** @typedef {import("./client/wire.js").Ask} Ask */
 
 /** Parameters of JSON as those of a message: a whole number is a bigint, except epsilon. @param {Record<string, any>} params @returns {Map<string, any>} */
 export function parameters(params) {
@@ -59,13 +58,15 @@ export class Respondent extends Client {
     return Object.fromEntries(this.questions.map(({ name, kind, labels }, place) => [name, kind === "labels" ? labels[answers[place]] : answers[place]]));
   }
 
-  /** Refuses what is not on the page, before the record is read. @param {Ask} ask */
-  built(ask) {
-    const asked = written(ask.query, ask.query_params) + written(ask.randomizer, ask.randomizer_params);
-    const isShown = this.questions.some(each => asked === written(each.query, parameters(each.query_params)) + written(each.randomizer, parameters(each.randomizer_params)));
-    const made = super.built(ask);
-    if (!isShown) throw new RefusedError("bad-query", "the request asks what the page does not show");
-    return made;
+  /** Refuses what is not on the page, before the record is read. @param {import("./client/wire.js").Request} request */
+  async plan(request) {
+    const planned = await super.plan(request);
+    const shown = new Set(this.questions.map(each => written(each.query, parameters(each.query_params)) + written(each.randomizer, parameters(each.randomizer_params))));
+    for (const { ask } of planned) {
+      const asked = written(ask.query, ask.query_params) + written(ask.randomizer, ask.randomizer_params);
+      if (!shown.has(asked)) throw new RefusedError("bad-query", "the request asks what the page does not show");
+    }
+    return planned;
   }
 
   /**

@@ -109,10 +109,10 @@ class Tab:
     def picture(self, path: Path) -> None:
         path.write_bytes(base64.b64decode(self.call("Page.captureScreenshot", captureBeyondViewport=True)["data"]))
 
-    def axe(self) -> list[str]:
-        """What axe-core finds to be serious or worse."""
+    def axe(self, *impacts: str) -> list[str]:
+        """What axe-core finds of these impacts, or of any."""
         self.evaluate(files("axe_core_python").joinpath("axe.min.js").read_text() + "; true")
-        return [f"{impact}: {rule}: {where}" for impact, rule, where in json.loads(self.evaluate(_AXE)) if impact in SERIOUS]
+        return [f"{impact}: {rule}: {where}" for impact, rule, where in json.loads(self.evaluate(_AXE)) if not impacts or impact in impacts]
 
 
 @contextmanager
@@ -151,7 +151,7 @@ def faults(tab: Tab, page: str | Path, until: str = LOADED, pictures: Path | Non
         tab.appear(width, scheme)
         tab.go(address, until)
         wrong = [f"scrolls sideways by {beyond} pixels"] if (beyond := tab.evaluate(_SCROLL)) > 0 else []
-        wrong += tab.axe()
+        wrong += tab.axe(*SERIOUS)
         wrong += tab.errors
         tab.errors.clear()
         complaints += [f"{width} px, {scheme}: {each}" for each in wrong]
