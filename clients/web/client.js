@@ -2,10 +2,8 @@
 
 import { blake2b } from "./vendor/noble-hashes/blake2.js";
 import { InputError, RefusedError, WireError, hex, join, utf8 } from "./bytes.js";
-import { pack } from "./pack.js";
 import { philoxWord } from "./philox.js";
-import { buildQuery } from "./queries.js";
-import { RANDOMIZERS, build, verify } from "./randomizers/index.js";
+import { built, check, costOf, plan, sizeOf } from "./plan.js";
 import { kindsOf, rowOf, schemaOf } from "./record.js";
 import { known, lineOf } from "./refusals.js";
 import { CLIENT, MAX_LINES, checksum, decode, encode } from "./wire.js";
@@ -16,28 +14,25 @@ import { systemWords } from "./words.js";
 /** @typedef {import("./wire.js").Refusal} Refusal */
 /** @typedef {import("./store.js").Entry} Entry */
 /** @typedef {import("./store.js").Label} Label */
-/** @typedef {import("./store.js").Totals} Totals */
+/** @typedef {import("./record.js").Row} Row */
+/** @typedef {import("./plan.js").Policy} Policy */
+/** @typedef {import("./plan.js").Planned} Planned */
 
 /**
- * @typedef {object} Policy What a client accepts, whatever a server asks.
- * @property {number} perRun nano-nats in one run
- * @property {number} life nano-nats for life
- * @property {string[]} [randomizers] all that this client has, unless given
- * @property {number} [leastNano] the least nano-nats of one answer
- * @property {number} [rounds] that it answers in its life
- * @property {number} [bytes] of reports that it keeps
+ * @typedef {object} Drawn How a report came about. It is in the memory of the page that drew it, and nowhere else: it shows the person's answer.
+ * @property {number} value the true one
+ * @property {bigint} word the random word, one of `total`
+ * @property {bigint} edge a word below it gives the outcome that `Finite.edge` names
+ * @property {bigint} total
  */
-
-/** @typedef {{place: number, ask: import("./wire.js").Ask, query: import("./queries.js").Query, randomizer: import("./randomizers/finite.js").Finite, kept?: Label, what: string}} Planned */
 
 /**
  * @typedef {object} Sent One answer as a page shows it.
  * @property {number} ask its number in the round
  * @property {number} report
- * @property {string} bits exactly the bits of the report that were sent
- * @property {boolean | null} changed whether the report is another symbol than the record's; null where that means nothing, or is no longer known
+ * @property {string} bits exactly those that were sent: zeros fill a report up to whole bytes
+ * @property {Drawn | null} drawn null for an answer of an earlier visit, or under a label
  */
-
 
 /**
  * Answers requests for one client of a run.
@@ -64,16 +59,16 @@ export class Client {
     this.start = start;
     this.store = store;
     this.words = words;
-    const { perRun, life, randomizers = RANDOMIZERS, leastNano = 1_000, rounds = 10_000, bytes = 1 << 20 } = policy;
+    const { perRun, life, randomizers = null, leastNano = 1_000, rounds = 10_000, bytes = 1 << 20 } = policy;
     this.policy = { perRun, life, randomizers, leastNano, rounds, bytes };
     this.schema = schemaOf(schema ?? kindsOf(record ?? {}));
     /** @type {Set<number>} */
     this.confirmed = new Set();
-    /** @type {Map<number, {digest: string, answer: Promise<Entry>}>} requests that wait for the record */
+    /** @type {Map<number, string>} the digests of requests that wait for the record, by round */
     this.waiting = new Map();
-    /** @type {(row: import("./record.js").Row) => void} */
+    /** @type {(row: Row) => void} */
     this.given = () => {};
-    /** @type {Promise<import("./record.js").Row>} */
+    /** @type {Promise<Row>} */
     this.row = new Promise((resolve) => (this.given = resolve));
     if (record) this.give(record);
   }
@@ -115,123 +110,65 @@ export class Client {
    * @returns {Promise<{messages: (Reply | Refusal)[], sent: Sent[], refused: RefusedError | null}>}
    */
   async answer(request) {
-    if (!request.asks.some((ask) => this.isIn(ask.start, ask.stop))) return { messages: [], sent: [], refused: null };
+    const digest = this.digest(request);
+    const [isAsked, waits] = [request.asks.some((ask) => this.isIn(ask.start, ask.stop)), this.waiting.get(request.round)];
+    if (!isAsked || waits === digest) return { messages: [], sent: [], refused: null };
     try {
-      const digest = this.digest(request);
-      const waits = this.waiting.get(request.round);
-      if (waits?.digest === digest) return { messages: [], sent: [], refused: null };
-      const { entry, sent } = await this.committed(request, digest, waits !== undefined);
+      if (waits !== undefined) throw new RefusedError("equivocation", `round ${request.round} waits for its answer to another request`);
+      this.waiting.set(request.round, digest);
+      const { entry, sent } = await this.committed(request, digest).finally(() => this.waiting.delete(request.round));
       if (entry.digest !== digest) throw new RefusedError("equivocation", `round ${request.round} was already asked with another request`);
       const wanted = !request.missing.length || request.missing.some(([start, stop]) => this.isIn(start, stop));
-      return { messages: wanted ? entry.replies.map(replyOf) : [], sent: sent ?? sentOf(entry), refused: null };
+      return { messages: wanted ? entry.replies.map(replyOf) : [], sent, refused: null };
     } catch (error) {
       const refused = error instanceof RefusedError ? error : new RefusedError("failed", String(error));
       return { messages: [this.refusal(request, known(refused.code))], sent: [], refused };
     }
   }
 
-  /** The entry that stands for the round, made if there is none. @param {Request} request @param {string} digest @param {boolean} pending whether another request of the round waits @returns {Promise<{entry: Entry, sent: Sent[] | null}>} */
-  async committed(request, digest, pending) {
+  /** The entry that stands for the round, made if there is none. @param {Request} request @param {string} digest @returns {Promise<{entry: Entry, sent: Sent[]}>} */
+  async committed(request, digest) {
     const before = await this.store.get(request.run, request.round);
-    if (before) return { entry: before, sent: null };
-    if (pending) throw new RefusedError("equivocation", `round ${request.round} waits for its answer to another request`);
-    const planned = await this.plan(request);
-    /** @type {Sent[]} */
-    let sent = [];
-    const answer = this.row.then(async (row) => {
-      const made = this.sample(request, digest, planned, row);
-      sent = made.sent;
-      return (await this.store.commit(made.entry, (totals) => this.check(totals, planned))) ?? (await this.committed(request, digest, false)).entry;
-    });
-    this.waiting.set(request.round, { digest, answer });
-    try {
-      const entry = await answer;
-      return { entry, sent: entry.digest === digest && sameReplies(entry, sent) ? sent : null };
-    } finally {
-      this.waiting.delete(request.round);
-    }
+    if (before) return { entry: before, sent: sentOf(before) };
+    const planned = await plan(request, this);
+    const made = this.sample(request, digest, planned, await this.row);
+    const entry = await this.store.commit(made.entry, (totals) => check(planned, totals, this.policy));
+    if (!entry) return this.committed(request, digest); // a label was kept meanwhile, by another page
+    return { entry, sent: isOf(entry, made.entry) ? made.sent : sentOf(entry) };
   }
 
-  /** The queries to this client and their randomizers, verified and affordable; it reads no record. Throws RefusedError. @param {Request} request @returns {Promise<Planned[]>} */
-  async plan(request) {
-    /** @type {Planned[]} */
-    const planned = [];
-    for (const [place, ask] of request.asks.entries()) {
-      if (this.isIn(ask.start, ask.stop)) planned.push({ place, ask, ...this.built(ask), what: ask.once && meaning(ask) });
-    }
-    const totals = await this.store.totals(this.run);
-    for (const each of planned) {
-      if (each.what) each.kept = await this.store.label(each.ask.once);
-      if (each.randomizer.nano < this.policy.leastNano) throw new RefusedError("ceiling", `epsilon ${each.randomizer.epsilon} is too little`);
-    }
-    this.checkLabels(planned);
-    this.check(totals, planned);
-    for (const { randomizer } of planned) verify(randomizer);
-    return planned;
-  }
-
-  /** @param {import("./wire.js").Ask} ask */
+  /** The query and the randomizer of an ask, which fit the columns and each other. Throws RefusedError; a page may override it to refuse what it does not show. @param {import("./wire.js").Ask} ask */
   built(ask) {
-    const query = buildQuery(ask.query, ask.query_params);
-    fits(() => query.fit(this.schema));
-    if (!this.policy.randomizers.includes(ask.randomizer)) throw new RefusedError("not-allowed", `${ask.randomizer} is not on this client's list`);
-    const randomizer = build(ask.randomizer, ask.randomizer_params);
-    const [one, other] = [query.domain, randomizer.domain];
-    fits(() => {
-      if (one.kind !== other.kind || one.low !== other.low || one.high !== other.high) throw new InputError("the query has other values than the randomizer takes");
-    });
-    return { query, randomizer };
+    return built(ask, this.schema, this.policy);
   }
 
-  /** A label stands for one question, one randomizer and one coin. @param {Planned[]} planned */
-  checkLabels(planned) {
-    for (const { ask, what, kept, randomizer } of planned) {
-      if (kept && randomizer.usesCoins && kept.number !== this.start) throw new RefusedError("equivocation", `the label ${ask.once} has another coin`);
-      const same = planned.filter((each) => each.ask.once === ask.once);
-      if (what && ((kept && kept.what !== what) || same.some((each) => each.what !== what))) {
-        throw new RefusedError("equivocation", `the label ${ask.once} stands for another question`);
-      }
-    }
-  }
-
-  /** What a round costs: a label is paid for once. @param {Planned[]} planned */
-  cost(planned) {
-    const paid = planned.filter(({ ask, kept }, place) => !ask.once || (!kept && planned.findIndex((each) => each.ask.once === ask.once) === place));
-    return paid.reduce((sum, { randomizer }) => sum + randomizer.nano, 0);
-  }
-
-  /** Throws RefusedError unless the round can be paid and kept. @param {Totals} totals @param {Planned[]} planned */
-  check(totals, planned) {
-    const size = planned.reduce((sum, { randomizer }) => sum + randomizer.reportBytes, 0);
-    if (totals.rounds >= this.policy.rounds || totals.size + size > this.policy.bytes) throw new RefusedError("ceiling", `${totals.rounds} rounds are kept`);
-    const nano = this.cost(planned);
-    if (nano > 0 && (totals.run + nano > this.policy.perRun || totals.life + nano > this.policy.life)) {
-      throw new RefusedError("budget", `${nano} nano-nats on top of ${totals.run} in this run and ${totals.life} for life`);
-    }
-  }
-
-  /** Reads the record, and draws. @param {Request} request @param {string} digest @param {Planned[]} planned @param {import("./record.js").Row} row @returns {{entry: Entry, sent: Sent[]}} */
+  /** Reads the record, and draws. @param {Request} request @param {string} digest @param {Planned[]} planned @param {Row} row @returns {{entry: Entry, sent: Sent[]}} */
   sample(request, digest, planned, row) {
+    const { run, member, start } = this;
     /** @type {Map<string, Label>} */
     const labels = new Map();
-    /** @type {Sent[]} */
-    const sent = [];
-    const replies = planned.map(({ place, ask, query, randomizer, kept, what }) => {
-      const { run, member, start } = this;
-      const cell = randomizer.usesCoins ? randomizer.cellOf(philoxWord(ask.coins, start)) : 0;
+    const answers = planned.map(({ place, ask, query, randomizer, kept, what }) => {
       const before = kept ?? labels.get(ask.once);
-      const value = before ? 0 : query.value(row);
-      const report = before ? before.report : randomizer.respond(value, this.words.word(randomizer.width, request.round, place), cell);
+      const { report, drawn } = before ? { report: before.report, drawn: null } : this.draw(request.round, place, ask, query.value(row), randomizer);
       if (what && !before) labels.set(ask.once, { label: ask.once, what, number: start, report });
       const reports = randomizer.bytes(report);
-      const direct = !before && !randomizer.usesCoins && randomizer.domain.kind === "symbols";
-      sent.push({ ask: place, report, bits: bitsOf(reports), changed: direct ? report !== value : null });
-      return /** @type {Reply} */ ({ kind: "reply", run, round: request.round, member, ask: place, start, width: reports.length, reports });
+      /** @type {Reply} */
+      const reply = { kind: "reply", run, round: request.round, member, ask: place, start, width: reports.length, reports };
+      return { reply, sent: { ask: place, report, bits: bitsOf(reports), drawn } };
     });
-    const sum = replies.reduce((joined, reply) => joined ^ checksum(reply), 0n);
-    const size = replies.reduce((bytes, reply) => bytes + reply.reports.length, 0);
-    const [nano, line] = [this.cost(planned), /** @type {import("./wire.js").Line} */ ([request.round, planned.length, sum])];
-    return { entry: { run: this.run, round: request.round, digest, nano, size, replies: replies.map(encode), line, labels: [...labels.values()], order: 0 }, sent };
+    const replies = answers.map(({ reply }) => reply);
+    /** @type {import("./wire.js").Line} */
+    const line = [request.round, replies.length, replies.reduce((sum, reply) => sum ^ checksum(reply), 0n)];
+    const sent = answers.map((each) => each.sent);
+    const kept = { nano: costOf(planned), size: sizeOf(planned), replies: replies.map(encode), line, labels: [...labels.values()] };
+    return { entry: { run, round: request.round, digest, order: 0, ...kept }, sent };
+  }
+
+  /** @param {number} round @param {number} place @param {import("./wire.js").Ask} ask @param {number} value @param {import("./randomizers/finite.js").Finite} randomizer @returns {{report: number, drawn: Drawn}} */
+  draw(round, place, ask, value, randomizer) {
+    const cell = randomizer.usesCoins ? randomizer.cellOf(philoxWord(ask.coins, this.start)) : 0;
+    const word = randomizer.leading(this.words.word(randomizer.width, round, place));
+    return { report: randomizer.sample(value, word, cell), drawn: { value, word, edge: randomizer.edge(value), total: randomizer.total } };
   }
 
   /** Notes a round that the server confirms to have stored. @param {import("./wire.js").Receipt} receipt @returns {Promise<boolean>} */
@@ -251,10 +188,11 @@ export class Client {
   /** What is spent and left, in nano-nats. */
   async budget() {
     const { run, life } = await this.store.totals(this.run);
-    return { run, life, perRun: this.policy.perRun, forLife: this.policy.life, left: Math.min(this.policy.perRun - run, this.policy.life - life) };
+    const { perRun, life: forLife } = this.policy;
+    return { run, life, perRun, forLife, left: Math.min(perRun - run, forLife - life) };
   }
 
-  /** The answers of earlier visits, by round: what was sent, never what is true. @returns {Promise<{round: number, nano: number, sent: Sent[]}[]>} */
+  /** The answers of earlier visits, by round: the bits that were sent, never the true ones. @returns {Promise<{round: number, nano: number, sent: Sent[]}[]>} */
   async past() {
     return (await this.store.entries(this.run)).map((entry) => ({ round: entry.round, nano: entry.nano, sent: sentOf(entry) }));
   }
@@ -277,36 +215,24 @@ export class Client {
   }
 }
 
-/** @param {() => void} check */
-function fits(check) {
-  try {
-    check();
-  } catch (error) {
-    throw error instanceof InputError ? new RefusedError("bad-query", error.message) : error;
-  }
-}
-
-/** What a label stands for. @param {import("./wire.js").Ask} ask */
-function meaning(ask) {
-  return hex(blake2b(pack([ask.query, ask.query_params, ask.randomizer, ask.randomizer_params, ask.coins]), { dkLen: 16 }));
-}
-
 /** @param {Uint8Array} bytes @returns {Reply} */
 function replyOf(bytes) {
   return /** @type {Reply} */ (decode(bytes));
 }
 
-/** @param {Entry} entry @returns {Sent[]} */
+/** What an entry says was sent. @param {Entry} entry @returns {Sent[]} */
 function sentOf(entry) {
-  return entry.replies.map(replyOf).map(({ ask, reports }) => ({ ask, report: reports.reduceRight((sum, byte) => 256 * sum + byte, 0), bits: bitsOf(reports), changed: null }));
-}
-
-/** Whether the standing entry is the one that was just drawn, as its reports show. @param {Entry} entry @param {Sent[]} sent */
-function sameReplies(entry, sent) {
-  return JSON.stringify(sentOf(entry).map(({ report }) => report)) === JSON.stringify(sent.map(({ report }) => report));
+  return entry.replies.map(replyOf).map(({ ask, reports }) => {
+    return { ask, report: reports.reduceRight((sum, byte) => 256 * sum + byte, 0), bits: bitsOf(reports), drawn: null };
+  });
 }
 
 /** @param {Uint8Array} bytes */
 function bitsOf(bytes) {
   return Array.from(bytes, (byte) => byte.toString(2).padStart(8, "0")).join(" ");
+}
+
+/** Whether the standing entry has the replies that were just drawn: then the coin of the one is the other's. @param {Entry} standing @param {Entry} made */
+function isOf(standing, made) {
+  return standing.digest === made.digest && standing.replies.map(hex).join() === made.replies.map(hex).join();
 }

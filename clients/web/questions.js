@@ -10,7 +10,7 @@
  */
 
 import { InputError, characters } from "./bytes.js";
-import { cutText } from "./record.js";
+import { bare } from "./record.js";
 
 const MAX_LENGTH = 2000;
 const MAX_DEPTH = 50;
@@ -78,7 +78,7 @@ export function answer(expression, row) {
 /** @param {Comparison} comparison @param {Row} row @returns {-1 | 0 | 1} */
 function compared({ left, comparator, right }, row) {
   const one = row.get(left.column) ?? null;
-  const other = "column" in right ? (row.get(right.column) ?? null) : "text" in right ? cutText(right.text) : right.number;
+  const other = "column" in right ? (row.get(right.column) ?? null) : "text" in right ? bare(right.text) : right.number;
   if (one === null || (other === null && "column" in right)) return -1;
   const sign = typeof one === "string" ? order(one, /** @type {string} */ (other)) : difference(one, /** @type {any} */ (other));
   const holds = { "<": sign < 0, "<=": sign <= 0, ">": sign > 0, ">=": sign >= 0, "==": sign === 0, "!=": sign !== 0 }[comparator];

@@ -55,5 +55,10 @@ function cellOf(column, value, kind) {
 /** A text as a column of text has it: at most 256 characters, without zeros at its end. @param {string} value */
 export function cutText(value) {
   const cut = value.length > LONGEST ? [...value].slice(0, LONGEST).join("") : value;
-  return cut.replace(/\0+$/, "");
+  return bare(cut);
+}
+
+/** A text without the zeros at its end, which no column keeps. @param {string} value */
+export function bare(value) {
+  return value.replace(/\0+$/, "");
 }

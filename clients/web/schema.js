@@ -5,9 +5,10 @@ import { pack } from "./pack.js";
 
 /**
  * @template T
- * @typedef {object} Kind One kind of value: `read` from what was decoded, `write` to what is packed, `empty` where it may be left out.
+ * @typedef {object} Kind One kind of value: `read` from what was decoded, `write` to what is packed; `usual` is what stands for its absence.
  * @property {(value: any, where: string) => T} read
  * @property {(value: T) => any} write
+ * @property {T} [usual]
  */
 
 /** @typedef {bigint | number | string | string[] | number[]} Parameter A bigint is a whole number, a number a fraction. */
@@ -151,28 +152,37 @@ export const parameters = {
 };
 
 /** @param {any} value */
+const isNumber = (value) => typeof value === "bigint" || (typeof value === "number" && Number.isFinite(value));
+
+/** @param {any} value */
 function isParameter(value) {
   if (typeof value === "bigint") return true;
   if (typeof value === "number") return Number.isFinite(value);
   if (typeof value === "string") return value.length <= MAX_TEXT || characters(value) <= MAX_TEXT;
   if (!Array.isArray(value)) return false;
-  return value.every((part) => typeof part === "string") || value.every((part) => typeof part === "number" && Number.isFinite(part));
+  if (value.some((part) => typeof part === "bigint") && value.every(isNumber)) throw new WireError("a list of whole numbers", "not-canonical"); // they are fractions
+  return value.every((part) => typeof part === "string") || value.every(isNumber);
+}
+
+/** A field whose absence means `usual`, although the canonical form has it. @template T @param {T} usual @param {Kind<T>} kind @returns {Kind<T>} */
+export function usually(usual, kind) {
+  return { ...kind, usual };
 }
 
 /** @typedef {{[field: string]: Kind<any>}} Fields The fields of a map in their order. */
 
-/** A map of these fields; those in `optional` have a value that stands for their absence. @param {Fields} fields @returns {Kind<any>} */
+/** A map of these fields. @param {Fields} fields @returns {Kind<any>} */
 export function map(fields) {
   return {
     read(value, where) {
       if (!(value instanceof Map)) throw wrongType(where, value);
-      for (const field of Object.keys(fields)) {
-        if (!value.has(field)) throw new WireError(`${where}: no field ${field}`, "missing-field");
+      for (const [field, kind] of Object.entries(fields)) {
+        if (!value.has(field) && kind.usual === undefined) throw new WireError(`${where}: no field ${field}`, "missing-field");
       }
       for (const field of value.keys()) {
         if (!Object.hasOwn(fields, field)) throw new WireError(`${where}: a field that there is not`, "unknown-field");
       }
-      return Object.fromEntries(Object.entries(fields).map(([field, kind]) => [field, kind.read(value.get(field), `${where}.${field}`)]));
+      return Object.fromEntries(Object.entries(fields).map(([field, kind]) => [field, value.has(field) ? kind.read(value.get(field), `${where}.${field}`) : kind.usual]));
     },
     write: (value) => new Map(Object.entries(fields).map(([field, kind]) => [field, kind.write(value[field])])),
   };

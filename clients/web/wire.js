@@ -3,7 +3,7 @@
 import { blake2b } from "./vendor/noble-hashes/blake2.js";
 import { WireError, fromBigEndian, join, utf8 } from "./bytes.js";
 import { Reader, pack } from "./pack.js";
-import { below, bytes, inOrder, line, list, map, matching, name, oneOf, parameters, truth, tuple, whole, word } from "./schema.js";
+import { below, bytes, inOrder, line, list, map, matching, name, oneOf, parameters, truth, tuple, usually, whole, word } from "./schema.js";
 
 export const MAX_BYTES = 1 << 20;
 export const VERSION = "ldp/1";
@@ -50,7 +50,7 @@ const ask = map({
   start: index,
   stop: index,
   coins: bytes(16, 16),
-  once: matching(/^[A-Za-z0-9_.-]{0,64}$/),
+  once: usually("", matching(/^[A-Za-z0-9_.-]{0,64}$/)),
 });
 const place = below(0, MAX_ASKS);
 
@@ -61,7 +61,7 @@ function message(kind, fields) {
 
 /** @type {{[kind: string]: import("./schema.js").Kind<any>}} */
 const KINDS = {
-  request: message("request", { round, asks: list(ask, 1, MAX_ASKS), missing: list(tuple(index, index), 0, 4096) }),
+  request: message("request", { round, asks: list(ask, 1, MAX_ASKS), missing: usually([], list(tuple(index, index), 0, 4096)) }),
   reply: message("reply", { round, member: name, ask: place, start: index, width: below(1, MAX_WIDTH + 1), reports: bytes(0, MAX_BYTES) }),
   refusal: message("refusal", { round, member: name, start: index, stop: index, code: name, text: line(1000) }),
   absent: message("absent", {
@@ -71,7 +71,7 @@ const KINDS = {
     start: index,
     stop: index,
     why: oneOf("missing", "refused", "crowd"),
-    code: matching(/^[A-Za-z0-9_.-]{0,64}$/),
+    code: usually("", matching(/^[A-Za-z0-9_.-]{0,64}$/)),
   }),
   receipt: message("receipt", { round, accepted: list(tuple(index, index, word), 1, 4096) }),
   account: message("account", { member: name, rounds: list(tuple(below(1, 2 ** 32), index, word), 0, MAX_LINES) }),
@@ -106,7 +106,8 @@ export function decode(payload, side = EITHER) {
   if (payload.length > MAX_BYTES) throw new WireError(`a message of ${payload.length} bytes; ${MAX_BYTES} is the most`, "oversized");
   const reader = new Reader(payload, side.limits);
   const data = reader.read();
-  const called = data instanceof Map ? data.get("kind") : undefined;
+  if (!(data instanceof Map)) throw new WireError("a message that is no map", "malformed");
+  const called = data.get("kind");
   if (typeof called !== "string" || !side.kinds.includes(called)) throw new WireError("a message of no kind that comes here", "unknown-kind");
   const kind = KINDS[called];
   const message = kind.read(data, called);

@@ -27,6 +27,11 @@ export class BinaryRR extends Finite {
     if (2n * this.flip >= this.total) throw this.tooNarrow();
   }
 
+  /** Below it the bit is flipped. */
+  edge() {
+    return this.flip;
+  }
+
   /** @param {number} value @param {bigint} word */
   sample(value, word) {
     return value ^ Number(word < this.flip);

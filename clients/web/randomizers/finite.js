@@ -116,10 +116,19 @@ export class Finite {
     throw new Error(`${this.name} has no sampler of ${value}, ${word}, ${cell}`);
   }
 
-  /** The report by one word as it is drawn, whose leading bits are used. @param {number} value @param {bigint} drawn @param {number} [cell] */
+  /** The word of `word_bits` bits in one that was drawn: its leading bits. @param {bigint} drawn */
+  leading(drawn) {
+    return drawn >> BigInt(this.width - this.wordBits);
+  }
+
+  /** The report of a value by one word as it was drawn. @param {number} value @param {bigint} drawn @param {number} [cell] */
   respond(value, drawn, cell = 0) {
-    const { low, high } = this.domain;
-    return this.sample(Math.min(Math.max(value, low), high), drawn >> BigInt(this.width - this.wordBits), cell);
+    return this.sample(value, this.leading(drawn), cell);
+  }
+
+  /** A word below the edge makes a report of the kind that the class names; for a page that draws the coin as a line with two zones. @param {number} value @returns {bigint} */
+  edge(value) {
+    throw new Error(`${this.name} has no edge of ${value}`);
   }
 
   /** The exact law of a value's report. @param {number} value @param {number} [cell] @returns {bigint[]} */

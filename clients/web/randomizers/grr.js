@@ -41,6 +41,11 @@ export class GRR extends Finite {
     return this.total - BigInt(this.k - 1) * this.other;
   }
 
+  /** Below it another symbol is reported. */
+  edge() {
+    return this.total - this.truth;
+  }
+
   /** Splits the word's range into k - 1 equal steps, one for each other symbol, and a last one for the truth. @param {number} value @param {bigint} word */
   sample(value, word) {
     const step = Math.min(Number(word / this.other), this.k - 1);

@@ -38,6 +38,11 @@ export class OneBitMean extends Finite {
     return this.base + BigInt(value) * this.slope;
   }
 
+  /** Below it a 1 is reported: the chance depends on the number. @param {number} value */
+  edge(value) {
+    return this.ones(value);
+  }
+
   /** @param {number} value @param {bigint} word */
   sample(value, word) {
     return Number(word < this.ones(value));

@@ -54,6 +54,11 @@ class Translates extends Finite {
     return binary(this.alphabet) ? first ^ second : (first - second + this.alphabet) % this.alphabet;
   }
 
+  /** Below it the set contains the symbol. */
+  edge() {
+    return BigInt(this.w) * this.held;
+  }
+
   /** Splits the word's range into w steps of T and K - w of s, the last one longer by the remainder; the step is the code's place in the set. @param {number} value @param {bigint} word */
   sample(value, word) {
     const own = BigInt(this.w) * this.held;
@@ -98,6 +103,10 @@ export class SubsetSelection extends Finite {
   /** The code of a value under a coin, in the domain of the inner channel whatever the coin. @param {number} value @param {number} cell */
   encode(value, cell) {
     return Math.min(Math.max(this.codes[cell][value], 0), this.alphabet - 1);
+  }
+
+  edge() {
+    return this.inner.edge();
   }
 
   /** @param {number} value @param {bigint} word @param {number} cell */

@@ -1,0 +1,67 @@
+"""A client that answers with given words, and what it says and keeps: for replies, refusals and ledgers."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from local_dp.arrays import Words
+from local_dp.clients.journal import MemoryStore
+from local_dp.clients.role import ClientRole, Policy
+from local_dp.loss import NANO
+from local_dp.noise import Draw
+from local_dp.wire import CLIENT, Refusal, Request, decode, encode
+from tests.support.vectors.files import Case, Json, records_of
+
+LIMITS = {"run": 2 * NANO, "life": 3 * NANO}  # nano-nats
+RECORD = {"cheated": ["whole", "1"], "grade": ["text", "so so"], "hours": ["number", "12.5"], "gap": ["number", None]}
+
+
+class Given:
+    """Noise that is given: for each ask, a word for each client of the member."""
+
+    def __init__(self, start: int) -> None:
+        self.start = start
+        self.words_of: Sequence[Sequence[str]] = ()
+
+    def words(self, which: Draw, start: int, stop: int, bits: int) -> Words:
+        given = self.words_of[which.ask][start - self.start : stop - self.start]
+        assert len(given) == stop - start, f"ask {which.ask} needs {stop - start} words of {bits} bits"
+        return np.array([int(word) for word in given], dtype=np.uint64).astype(f"<u{bits // 8}")
+
+
+def client(given: Case) -> tuple[ClientRole, Given]:
+    """The member that a case describes: `records`, `member` and `start`, with `limits` and a `policy` where they are not the usual ones."""
+    limits, policy = {**LIMITS, **given.get("limits", {})}, dict(given.get("policy", {}))
+    allowed = policy.pop("allowed", None)
+    noise = Given(given["start"])
+    store = MemoryStore(limits["run"] / NANO, lifetime=limits["life"] / NANO)
+    role = ClientRole(
+        given["member"], given["start"], records_of(given["records"]), noise, store, Policy(None if allowed is None else frozenset(allowed), **policy)
+    )
+    return role, noise
+
+
+def answers(role: ClientRole, noise: Given, request: bytes, words: Sequence[Sequence[str]]) -> Case:
+    """The answers to the bytes of a request, and what each client has spent afterwards."""
+    message = decode(request, CLIENT)
+    assert isinstance(message, Request)
+    noise.words_of = words
+    said = role.handle(message)
+    kept = {"spent": spent(role, message.run)}
+    if len(said) == 1 and isinstance(said[0], Refusal):
+        refusal = said[0]
+        return {"code": refusal.code, "start": refusal.start, "stop": refusal.stop, "refusal": encode(refusal).hex(), **kept}
+    return {"replies": [encode(reply).hex() for reply in said], **kept}
+
+
+def spent(role: ClientRole, run: str) -> Json:
+    """The nano-nats of its first client in a run and in its life, its rounds, and the bytes of reports that it keeps."""
+    ledger = role.store.ledger
+    in_run = ledger.runs.get(run, 0.0)
+    return {"run": round(in_run * NANO), "life": round(ledger.max_spent * NANO), "rounds": role.store.rounds, "kept": role.store.size}
+
+
+def member(start: int = 7, **more: Any) -> Case:
+    """A client with one record."""
+    return {"member": f"client-{start}", "start": start, "records": [RECORD], **more}

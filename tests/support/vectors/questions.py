@@ -1,0 +1,102 @@
+"""Queries on one record: the value, or the code of the refusal."""
+
+from local_dp.clients.role import Work
+from local_dp.errors import InputError, RefusedError
+from local_dp.queries.query import Query
+from local_dp.randomizers.evidence import PROVEN
+from tests.support.vectors.files import Case, Cell, File, plain, records_of, unplain
+
+ROW: dict[str, Cell] = {
+    "age": ["whole", "30"], "big": ["whole", "9007199254740993"], "least": ["whole", "-9223372036854775808"],
+    "height": ["number", "1.75"], "small": ["number", "5e-324"], "large": ["number", "1.7976931348623157e308"], "zero": ["number", "-0.0"],
+    "endless": ["number", "inf"], "third": ["number", "0.3333333333333333"], "tenth": ["number", "0.1"], "even": ["number", "9007199254740992.0"],
+    "gap": ["number", None],
+    "yes": ["truth", True], "no": ["truth", False],
+    "name": ["text", "Zoë"], "split": ["text", "Zoe\u0308"], "empty": ["text", None], "high": ["text", "\U00010000"], "end": ["text", "\uffff"],
+    "quote": ["text", "it's"], "long": ["text", "x" * 300], "blank": ["text", " "], "nul": ["text", "a\0"],
+    "two words": ["text", "a\nb"], "naïve": ["whole", "1"], "変数": ["whole", "2"], "x²": ["whole", "3"], "_": ["whole", "4"],
+}  # fmt: skip
+QUESTIONS_ASKED = (
+    # numbers
+    "age > 29", "age >= 30", "age < 30", "age <= 30", "age == 30", "age != 30", "age == 30.0", "age > 29.5", "age == 3e1", "age == 030", "age==-30",
+    "height > 1.7", "height == 1.75", "height > .5", "height > 1.", "third == 0.3333333333333333", "third == 0.333333333333333314829616256247",
+    "big == 9007199254740993", "big == 9007199254740992", "big == 9007199254740992.0", "even == 9007199254740993", "big == even", "big > even",
+    "least == -9223372036854775808", "least < -9223372036854775807", "big < 9223372036854775807", "big < 9223372036854775808", "big < 1e400", "big > -1e400",
+    "small > 0", "small == 4.94065645841246544e-324", "small > 1e-400", "zero == 0", "zero < 0", "zero == -0.0", "large < 1e309",
+    "large == 1.7976931348623157e308",
+    "endless > 1.7976931348623157e308", "endless == 1e400", "age == height", "age > height", "height < age",
+    # truth values
+    "yes == 1", "yes == 0", "no == 0", "no < yes", "yes == age", "yes == 1.0", "yes > 0.5",
+    # text
+    'name == "Zoë"', "name == 'Zoë'", "name == split", 'name < "Zoz"', 'name > "Zoe"', 'high > end', 'high > "\U0000ffff"', 'name == ""', 'blank == " "',
+    'blank == ""', 'quote == "it\'s"', 'nul == "a"', 'nul == "a\0"', "name == \"Zoë\0\"", f'long == "{"x" * 256}"', f'long == "{"x" * 257}"',
+    '`two words` == "a\nb"', 'name == "and"',
+    # names
+    "naïve == 1", "変数 == 2", "x² == 3", "_ == 4", "`age` == 30", "` age` == 30", "`no` == 0", "age\u00a0==\u200a30", "age\x1c==\x8530",
+    "age == \u0663\u0660", "age\ufeff== 30",
+    # logic
+    "age > 29 and height > 2", "age > 29 or height > 2", "not age > 29", "not not age > 29", "not age > 29 or age > 29", "age > 99 and age > 99 or age > 29",
+    "age > 29 or age > 29 and age > 99", "(age > 29 or age > 29) and age > 99", "not (age > 29 and age > 99)", "((age > 29))",
+    # missing values
+    "gap > 0", "not gap > 0", "gap != gap", "gap == gap", "gap > 0 or age > 29", "gap > 0 and age > 29", "gap > 0 and age > 99", "not (gap > 0 and age > 99)",
+    "gap > 0 or age > 99", 'empty == ""', 'empty != "a"', 'not empty == "a"', "empty == name", "gap == age",
+    # what does not fit the columns
+    "weight > 3", "name > 3", 'age == "30"', "name == age", "empty == 0", "Age > 3",
+    # what is no question
+    "", " ", "age", "age >", "> 3", "age > 3 and", "age > 3 age", "age = 3", "age => 3", "age <> 3", "age == 3 && yes == 1", "AGE == 3 AND yes == 1",
+    "age > 3)",
+    "(age > 3", "not", "and > 3", "`` == 3", "`age == 3", 'name == "Zoë', "3 < age", "age > +3", "age > - 3", "age > 3e", "age > 0x10",
+    "age > 1_000", "age > 3; yes == 1",
+    "<script>alert(1)</script>", "age > 3 or or yes == 1", "age == 3 == 3", "age - 3 > 0", "zoe\u0308 == 1",
+    f"{'not ' * 49}age > 29", f"{'not ' * 50}age > 29", f"{'(' * 49}age > 29{')' * 49}", f"{'(' * 50}age > 29{')' * 50}", f"age > 29{' ' * 1992}",
+    f"age > 29{' ' * 1993}",
+)  # fmt: skip
+LABELS = ("Zoë", "a", "30", "1.75", "1", "True", "9007199254740993", "-0", "0", "0.1", "0.10000000000000001", "inf", " ", "x" * 256)
+RANGES: dict[str, list[tuple[float, float]]] = {
+    "age": [(0, 100), (0.0, 29.0), (31.0, 32.0), (0, 65536 * 30)],
+    "height": [(1.0, 2.0), (1.5, 1.75), (0, 65536 * 1.75 * 2)],
+    "small": [(0.0, 1.0)], "large": [(-1e150, 1e150)], "endless": [(0.0, 1.0)], "gap": [(0.0, 1.0)], "yes": [(0, 1)], "zero": [(-1.0, 1.0)],
+    "third": [(0.0, 1.0), (-1.0, 1.0)], "big": [(0.0, 1e16)], "name": [(0.0, 1.0)], "weight": [(0.0, 1.0)],
+}  # fmt: skip
+WRONG: list[tuple[str, dict[str, object]]] = [
+    ("question", {}), ("question", {"text": 3}), ("question", {"text": "age > 29", "spare": ("other",)}), ("question", {"text": "age > 29", "more": 1}),
+    ("category", {"column": "name", "labels": ("a",)}), ("category", {"column": "name", "labels": ("a", "a")}), ("category", {"column": "name",
+    "labels": ()}),
+    ("category", {"column": "name", "labels": ("a", "x" * 1001)}), ("category", {"column": "name", "labels": ("a", "b"), "spare": ("missing", "other")}),
+    ("bounded", {"column": "age", "low": 1.0, "high": 1.0}), ("bounded", {"column": "age", "low": 2.0, "high": 1.0}),
+    ("bounded", {"column": "age", "low": 0.0, "high": 1e151}), ("bounded", {"column": "age", "low": "0", "high": 1.0}), ("bounded", {"column": "age",
+    "low": 0.0}),
+    ("horoscope", {"text": "age > 29"}),
+]  # fmt: skip
+
+
+def cases() -> dict[str, Case]:
+    asked: list[tuple[str, dict[str, object]]] = [("question", {"text": text, "spare": ()}) for text in QUESTIONS_ASKED]
+    asked += [("question", {"text": text, "spare": ("missing",)}) for text in ("age > 29", "age > 99", "gap > 0", "gap > 0 or age > 29", 'empty == "a"')]
+    for column in ("name", "age", "height", "tenth", "yes", "no", "zero", "big", "endless", "gap", "empty", "split", "blank", "long", "weight"):
+        asked += [("category", {"column": column, "labels": LABELS, "spare": spare}) for spare in ((), ("other", "missing"))]
+    asked += [
+        ("category", {"column": column, "labels": ("0", "1", "2"), "spare": spare})
+        for column in ("yes", "no", "naïve", "age", "zero")
+        for spare in ((), ("other",))
+    ]
+    asked += [("bounded", {"column": column, "low": low, "high": high}) for column, ranges in RANGES.items() for low, high in ranges]
+    return {f"{at}": {"query": query, "params": plain(params)} for at, (query, params) in enumerate([*asked, *WRONG])}
+
+
+RECORDS = records_of([ROW]).at_length()
+WORK = Work(PROVEN, RECORDS.schema())
+
+
+def expected(given: Case) -> Case:
+    """The value is that of the one record of all cases."""
+    try:
+        query: Query = WORK.query(given["query"], unplain(given["params"]))
+    except RefusedError as error:
+        return {"code": error.code}
+    except InputError:
+        return {"code": "bad-query"}
+    return {"value": int(query.values(RECORDS)[0]), "domain": [query.domain.kind, query.domain.low, query.domain.high]}
+
+
+QUESTIONS = File("questions", "The value of a query on the common record, or the code of the refusal.", cases, expected, {"record": ROW})

@@ -1,0 +1,64 @@
+"""The JavaScript client for tests: programs in Node, and modules in a browser, from files that a server of this process serves."""
+
+import functools
+import http.server
+import json
+import shutil
+import subprocess
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+NODE = shutil.which("node")
+needs_node = pytest.mark.skipif(NODE is None, reason="there is no Node on this machine: apt-get install nodejs")
+POLICY = "default-src 'none'; img-src data:; script-src 'self'; connect-src 'self' ws://127.0.0.1:*"
+FLAGS = ("--experimental-websocket", "--no-warnings")  # Node 20 has WebSocket, but not at once
+
+
+def node(program: str, *arguments: str, given: object = None, timeout: float = 600) -> Any:
+    """What a program of tests/web prints, as JSON; `given` is its standard input, as JSON."""
+    assert NODE is not None
+    words = [NODE, *FLAGS, str(ROOT / "tests" / "web" / program), *arguments]
+    made = subprocess.run(words, input=json.dumps(given), capture_output=True, text=True, timeout=timeout, check=False)
+    assert made.returncode == 0, made.stderr[-2000:]
+    return json.loads(made.stdout)
+
+
+class _Files(http.server.SimpleHTTPRequestHandler):
+    """The files of the repository, under a strict policy; any other path is an empty page."""
+
+    extensions_map = {**http.server.SimpleHTTPRequestHandler.extensions_map, ".mjs": "text/javascript"}  # noqa: RUF012  # as the base class has it
+
+    def end_headers(self) -> None:
+        self.send_header("Content-Security-Policy", POLICY)
+        super().end_headers()
+
+    def do_GET(self) -> None:
+        if self.path != "/":
+            super().do_GET()
+            return
+        self.send_response(200)
+        self.send_header("Content-Type", "text/html")
+        self.end_headers()
+        self.wfile.write(b"<!doctype html><title>t</title><link rel=icon href=data:,>")
+
+    def log_message(self, *anything: Any) -> None:
+        pass
+
+
+@contextmanager
+def served() -> Iterator[str]:
+    """The address of the repository's files on the loopback."""
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(_Files, directory=str(ROOT))) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}/"
+        finally:
+            server.shutdown()
+            thread.join()

@@ -1,0 +1,64 @@
+"""The files of the JavaScript client: the published libraries, their types, and their lengths."""
+
+import json
+import re
+import shutil
+import subprocess
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+
+from tests.support.language import complaints
+from tests.support.web import ROOT
+
+WEB = ROOT / "clients" / "web"
+VENDOR = WEB / "vendor"
+PINS = json.loads((VENDOR / "pins.json").read_text())
+OWN = sorted(path for path in WEB.rglob("*.js") if VENDOR not in path.parents)
+TYPESCRIPT = "typescript@5.9.3"
+
+
+def test_each_library_is_the_pinned_one() -> None:
+    """Every file below vendor has its SHA-256 in pins.json, and every library its licence; the types of MQTT.js are our own."""
+    pinned = {name: digest for pin in PINS.values() for name, (_, digest) in pin["files"].items()}
+    found = {path.relative_to(VENDOR).as_posix(): sha256(path.read_bytes()).hexdigest() for path in VENDOR.rglob("*") if path.is_file()}
+    assert {name: digest for name, digest in found.items() if name not in ("pins.json", "mqtt/mqtt.esm.d.ts")} == pinned
+    for package, pin in PINS.items():
+        assert re.fullmatch(r"\d+\.\d+\.\d+", pin["version"])
+        assert pin["licence"] == "MIT"
+        assert any("LICENSE" in name for name in pin["files"]), package
+
+
+def test_nothing_is_loaded_from_elsewhere() -> None:
+    """A module imports files of its own folder alone, and no code is made of text."""
+    for path in OWN:
+        source = path.read_text()
+        imports = re.findall(r"(?:from|import)\s*\(?\s*[\"']([^\"']+)[\"']", source)
+        assert all(name.startswith(("./", "../")) and (path.parent / name).resolve().is_relative_to(WEB) for name in imports), path.name
+        assert not re.search(r"\beval\(|new Function|innerHTML|document\.write|https?://", source), path.name
+
+
+def test_no_module_is_too_long() -> None:
+    """No more than 400 lines, and each begins with a comment that describes it in plain sentences."""
+    assert OWN
+    for path in OWN:
+        text = path.read_text()
+        assert len(text.splitlines()) <= 400, path.name
+        comment = re.match(r"/\*\*(.*?)\*/", text, re.DOTALL)
+        assert comment, path.name
+        assert [*complaints(re.sub(r"^ \*", "", comment[1], flags=re.MULTILINE))] == [], path.name
+
+
+@pytest.mark.long
+def test_the_types_hold() -> None:
+    """TypeScript accepts every module, strictly; it is fetched by npx, and without a registry the test is skipped."""
+    npx = shutil.which("npx")
+    if npx is None:
+        pytest.skip("there is no npx on this machine: apt-get install npm")
+    tsc = [npx, "--yes", "--package", TYPESCRIPT, "tsc"]
+    if subprocess.run([*tsc, "--version"], capture_output=True, check=False, timeout=120).returncode:
+        pytest.skip("npx cannot fetch TypeScript")
+    checked = subprocess.run([*tsc, "-p", str(Path(WEB))], capture_output=True, text=True, check=False, timeout=300)
+    assert checked.stdout + checked.stderr == ""
+    assert checked.returncode == 0
