@@ -1,4 +1,4 @@
-"""A round for whoever comes: members join one by one, each is asked at its hello and confirmed when its reports are stored, until the round is closed."""
+"""An open round: members join one by one. Each is asked at its hello, and confirmed when its reports are stored, until the round is closed."""
 
 import math
 from dataclasses import dataclass
@@ -23,13 +23,16 @@ class AnyTurnout(Terms):
 
 
 class OpenRound(Collecting):
-    """Lasts until `over`, not until all places have answered: most of them are never taken. Nobody is called who did not come by himself."""
+    """Lasts until `over`, not until all places have answered: most of them are never taken. Nobody is called who did not come first.
 
-    def __init__(self, round: Round, members: Members, now: float) -> None:
-        super().__init__(round, members, math.inf, now)
+    With a `limit` in seconds, it also ends then, or when all have answered.
+    """
+
+    def __init__(self, round: Round, members: Members, limit: float, now: float) -> None:
+        super().__init__(round, members, limit, now)
         self.over = False
         self._asked = now  # when those who owe were last asked
-        self._stored: list[Member] = []  # to be told so
+        self._stored: list[Member] = []  # whose receipts are due
         self._confirm = math.inf  # when
 
     def joined(self, member: Member, now: float) -> None:
@@ -66,10 +69,10 @@ class OpenRound(Collecting):
         return sends
 
     def is_settled(self, now: float) -> bool:
-        return self.over
+        return self.over or self.end <= now or (self.end < math.inf and self.round.outstanding == 0)
 
     def wake(self, now: float) -> float:
-        return min(self._asked + AGAIN, self._confirm, now if self._waves.has_room(now) else math.inf)
+        return min(self._asked + AGAIN, self._confirm, self.end, now if self._waves.has_room(now) else math.inf)
 
 
 def receipts(run: str, round: Round, members: list[Member]) -> list[Send]:
@@ -85,15 +88,16 @@ def receipts(run: str, round: Round, members: list[Member]) -> list[Send]:
 
 
 class OpenCoordinator(Coordinator):
-    """A coordinator whose rounds are open."""
+    """A coordinator whose rounds are open, for `limit` seconds at most."""
+
+    limit = math.inf
 
     def _collecting(self, round: Round, now: float) -> Collecting:
-        return OpenRound(round, self.members, now)
+        return OpenRound(round, self.members, self.limit, now)
 
-    @property
-    def last(self) -> Round | None:
-        """The round that was opened last."""
-        return self._history.get(self._opened)
+    def round(self, number: int) -> Round | None:
+        """A round, once it was opened."""
+        return self._history.get(number)
 
     def shut_open(self) -> None:
         """Ends the open round at the next look."""

@@ -14,7 +14,6 @@ from local_dp.oracles.local.asked import LocalQuery
 from local_dp.sealing import UNSIGNED, Envelopes
 from local_dp.server.coordinator import Coordinator
 from local_dp.server.losses import Unanswered
-from local_dp.server.members import Place
 from local_dp.server.phases import Gathering, Parting, Send
 from local_dp.server.progress import Progress, Turnout
 from local_dp.server.round import Closing, Past, Round
@@ -24,7 +23,6 @@ from local_dp.wire import SERVER, Reply, check_name, decode, encode, topic
 
 KIND = 0x1D9D  # SQLite's application id: the file is the journal of a run
 SUFFIX = ".run"
-_PLACE = "place "  # begins the name of an entry of a poll
 
 
 class Journal:
@@ -79,13 +77,13 @@ class Journal:
         data = {"counts": vars(closing.counts), "seconds": closing.seconds, "unanswered": vars(closing.unanswered)}
         self._log.append([Entry(self.run, number, "closed", json.dumps(data).encode())])
 
-    def place(self, place: Place) -> None:
-        """A member that has joined a poll."""
-        self._log.append([Entry(self.run, 0, f"{_PLACE}{place.start}", str(place).encode())])
+    def note(self, name: str, data: bytes) -> None:
+        """Something else of the run, under a name that is used once."""
+        self._log.append([Entry(self.run, 0, name, data)])
 
-    def places(self) -> list[Place]:
-        """The members that have joined, in their order."""
-        return [Place.parse(entry.data.decode()) for entry in self._log.entries(0) if entry.part.startswith(_PLACE)]
+    def notes(self, start: str) -> list[bytes]:
+        """The notes whose names begin so, in their order."""
+        return [entry.data for entry in self._log.entries(0) if entry.part.startswith(start)]
 
     def end(self, result: Mapping[str, Any]) -> None:
         self._log.append([Entry(self.run, 0, "result", json.dumps(result).encode())])

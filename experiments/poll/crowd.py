@@ -1,6 +1,6 @@
-"""The connections of a poll, bounded in all and by where they come from, so that a flood from one address does not stop a class.
+"""The connections of a poll: bounded in all and by source, so that a flood from one address does not stop a class.
 
-Where a connection comes from is counted in memory only, and written nowhere.
+Sources are counted in memory, and written nowhere.
 """
 
 from collections import Counter, OrderedDict
@@ -31,7 +31,7 @@ class _Source:
 
 @dataclass
 class Crowd:
-    """Who is connected, the oldest first. When there is one too many, the source with the most connections loses its oldest one without a member."""
+    """The open connections, the oldest first. If there are too many, the source with the most loses its oldest one without a member."""
 
     people: int
     _open: OrderedDict[Hashable, _Connection] = field(default_factory=OrderedDict)

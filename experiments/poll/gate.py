@@ -1,7 +1,7 @@
-"""The gate between a WebSocket and the broker: it passes a member's MQTT, of bounded size and pace, and nothing that is not a member's.
+"""The gate between a WebSocket and the broker: it passes a member's MQTT, of bounded size and pace, and nothing else.
 
-A member writes its hello, its replies and its will, and reads requests. The gate gives the broker's password and an own client id, so no page knows the
-one, and no page can take the connection of another.
+A member writes its hello, its replies and its will, and reads requests. The gate adds the broker's password and a client id of its own. So no page knows
+the password, and no page can take the connection of another.
 """
 
 import asyncio

@@ -5,12 +5,15 @@ import html
 import io
 import json
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from local_dp.errors import InputError
+from local_dp.experiments.poll.again import Again
+from local_dp.experiments.poll.plan import Plan
 from local_dp.experiments.poll.run import Result
-from local_dp.experiments.poll.scene import Standing, rows_of
+from local_dp.experiments.poll.scene import Standing, median_of, rows_of
 from local_dp.experiments.text.layout import number
 from local_dp.foreign import shown
 
@@ -20,6 +23,7 @@ FORMAT = 1
 def data_of(result: Result) -> dict[str, Any]:
     """The result as JSON has it."""
     plan, round, accounts = result.plan, result.round, result.accounts
+    epsilon = plan.questions.epsilon + (0.0 if result.median is None else Again.of(plan.questions).epsilon)
     questions = []
     for question, part in zip(plan.questions.questions, round.parts, strict=True):
         tally = part.tally()
@@ -32,26 +36,27 @@ def data_of(result: Result) -> dict[str, Any]:
         "title": plan.questions.title,
         "began": _date(plan.began),
         "ended": _date(result.ended),
-        "private": plan.seed is None,
+        "private": plan.seed is None and not plan.demo,
         "demo": plan.demo,
-        "epsilon": plan.questions.epsilon,
+        "epsilon": epsilon,
         "joined": result.joined,
         "refused": round.counts.refused,
         "late": round.counts.late,
         "repeated": round.counts.duplicate,
         "accounts": {"given": accounts.members - accounts.silent, "agree": accounts.accepted_not_charged == 0},
         "questions": questions,
-        "promised": promised(plan.seed is None, plan.questions.epsilon),
+        "median": None if result.median is None else median_of(Again.of(plan.questions).question, result.median),
+        "promised": promised(plan, epsilon),
         "not_promised": list(NOT_PROMISED),
     }
 
 
-def promised(private: bool, epsilon: float) -> list[str]:
+def promised(plan: Plan, epsilon: float) -> list[str]:
     """The promises that held."""
-    if not private:
-        return ["Nothing: this was a rehearsal with a seed, so everyone with the seed can compute each answer."]
+    made_up = [f"{plan.demo:,} of these people were made up by this program, for a rehearsal."] if plan.demo else []
     return [
-        f"Each phone flipped its answers at random before it sent them: all reports of a person together are {number(epsilon)}-differentially private.",
+        *made_up,
+        f"Each phone flipped its answers at random before it sent them: all reports of one person together have epsilon {number(epsilon)}.",
         "The server stored these random reports and no true answer. It stored no address.",
         "One key counted once, however often its page was opened.",
     ]
@@ -64,12 +69,14 @@ NOT_PROMISED = (
 )
 
 
-def text_of(data: dict[str, Any]) -> str:
+def text_of(data: Mapping[str, Any]) -> str:
     """For a terminal."""
     lines = [data["title"], f"{data['joined']:,} people joined; epsilon {number(data['epsilon'])} each."]
     for question in data["questions"]:
         lines += ["", f"{question['text']} ({question['answered']:,} answers)"]
         lines += [f"  {row['label']}: {_row(row)}" for row in question["estimates"]]
+    if data["median"] is not None:
+        lines.append(f"  median: {number(data['median']['low'])} to {number(data['median']['high'])} with probability 95 %")
     lines += ["", *data["promised"], "Not promised:", *(f"  {line}" for line in data["not_promised"])]
     return "\n".join(lines)
 

@@ -8,7 +8,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from contextlib import AsyncExitStack, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,72 +16,42 @@ from local_dp.bus.address import Address
 from local_dp.bus.broker import EmbeddedBroker
 from local_dp.bus.children import allow_open_files
 from local_dp.bus.mqtt import MqttBus
-from local_dp.errors import InputError, LocalDPError
+from local_dp.experiments.poll.again import ROUNDS, Again, Median
 from local_dp.experiments.poll.crowd import Crowd
+from local_dp.experiments.poll.demo import Demo, slowly
 from local_dp.experiments.poll.gate import Gate
 from local_dp.experiments.poll.places import Places
-from local_dp.experiments.poll.questions import Questions
-from local_dp.experiments.poll.scene import Standing, State, reports_of
+from local_dp.experiments.poll.plan import Plan
+from local_dp.experiments.poll.scene import Standing, State, median_of, reports_of
 from local_dp.experiments.poll.web import Refused, Site, Web
 from local_dp.experiments.tiers.settings import EMBEDDED
-from local_dp.sealing import Party, new_key, public
+from local_dp.interaction import run_async
+from local_dp.sealing import Party, public
 from local_dp.server.members import filters
 from local_dp.server.poll import AnyTurnout, OpenCoordinator
+from local_dp.server.progress import Progress
 from local_dp.server.remote import Journal, RemoteOracle
 from local_dp.server.round import Reconciliation, Round
 
-LOOPBACK = "127.0.0.1"
 PARTING = 2.0  # seconds to wait for the accounts of those who are present at the end
 PATIENCE = 10.0  # seconds to reach the broker at first
-PROTOCOL = "poll"  # as its journal is named
-
-
-@dataclass(frozen=True)
-class Plan:
-    """A poll as it is asked, and as its journal has it: `resume` needs nothing else.
-
-    `key` is the server's private key; the tokens are the secret paths of the two pages; `until` is in seconds of the system's clock.
-    """
-
-    run: str
-    questions: Questions
-    people: int
-    host: str
-    port: int
-    token: str
-    host_token: str
-    key: bytes = field(repr=False)
-    broker: str = EMBEDDED
-    seed: int | None = None
-    until: float | None = None
-    demo: int = 0
-    began: float = 0.0
-
-    @classmethod
-    def new(cls, questions: Questions, **options: Any) -> "Plan":
-        """With a name, tokens and a key of its own."""
-        own: dict[str, Any] = {"run": f"poll-{secrets.token_hex(6)}", "token": secrets.token_urlsafe(16), "host_token": secrets.token_urlsafe(16)}
-        return cls(**own, questions=questions, key=new_key(), began=time.time(), **options)
-
-    def to_dict(self) -> dict[str, Any]:
-        return {**vars(self), "key": self.key.hex(), "questions": self.questions.to_dict(), "protocol": PROTOCOL, "at": _written(self.began)}
-
-    @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> "Plan":
-        data = {name: value for name, value in data.items() if name in cls.__dataclass_fields__}
-        return cls(**{**data, "key": bytes.fromhex(data["key"]), "questions": Questions.from_dict(data["questions"])})
-
-
-def _written(seconds: float) -> str:
-    return time.strftime("%Y-%m-%dT%H:%M:%S+00:00", time.gmtime(seconds))
+LIMIT = 20.0  # seconds for each round of the second question
+AGAIN = "again"  # a note of the journal: the second question was asked for
+WORDS = {
+    "open": "The poll is open.",
+    "again": "The second question is being answered.",
+    "closed": "The poll is closed.",
+    "failed": "The poll was interrupted.",
+}
 
 
 @dataclass(frozen=True)
 class Result:
-    """A poll that is over: its round, the number of places taken, and the accounts of those who were present."""
+    """A poll that is over: its first round, the median if it was asked for, the number of places taken, and the accounts of those who were present."""
 
     plan: Plan
     round: Round
+    median: Median | None
     joined: int
     accounts: Reconciliation
     ended: float
@@ -94,13 +64,16 @@ class Poll:
         self.plan, self.journal, self.site = plan, journal, site
         self._listener = listener
         self.places = Places(journal, plan.people)
+        self._again = Again.of(plan.questions) if plan.ask_again else None
+        self.epsilon = plan.questions.epsilon + (self._again.epsilon if self._again else 0.0)
         seed = secrets.randbits(128) if plan.seed is None else plan.seed
-        self.coordinator = OpenCoordinator(plan.run, plan.people, seed, plan.questions.epsilon, AnyTurnout(), self.places.roster)
+        self.coordinator = OpenCoordinator(plan.run, plan.people, seed, self.epsilon, AnyTurnout(), self.places.roster)
+        self.median: Median | None = None
+        self._asks_again = bool(journal.notes(AGAIN))
         self._standing = [Standing(question, plan.people) for question in plan.questions.questions]
-        self._phase, self._words = "open", "The poll is open."
+        self._phase = "open"
         self._state: State = {}
         self._seen: object = None
-        self._closing = asyncio.Event()
 
     async def play(self, announce: Callable[[], object] = lambda: None) -> Result:
         """Serves pages and collects answers until the poll is closed. `announce` is called once it can be joined. Raises BusError."""
@@ -109,11 +82,14 @@ class Poll:
             allow_open_files(2 * Crowd(self.plan.people).most)
             envelopes = Party.server(self.plan.run, self.plan.key, self.places.roster.speaker)
             bus = MqttBus(address, f"{self.plan.run}-server", filters(self.plan.run))
-            oracle = RemoteOracle(bus, self.coordinator, journal=self.journal, envelopes=envelopes)
+            oracle = RemoteOracle(bus, self.coordinator, self._glance, self.journal, envelopes=envelopes)
             web = Web(self.site, self._listener, self, Gate(self.plan.run, self.places.holds, address), Crowd(self.plan.people))
             playing = asyncio.create_task(self._collect(oracle))
             serving = asyncio.create_task(web.serve())
-            tasks = {playing, serving, *(asyncio.create_task(watch) for watch in (oracle.serve(PATIENCE), self._until(), *watches))}
+            beside = [oracle.serve(PATIENCE), self._until(), *watches]
+            if self.plan.demo and not self.places.taken:  # not when it is resumed: their answers were in memory
+                beside.append(Demo(self.plan, self.epsilon).come(address, self.places.give))
+            tasks = {playing, serving, *map(asyncio.create_task, beside)}
             announce()
             try:
                 while not playing.done():
@@ -122,8 +98,8 @@ class Poll:
                     for task in done - {playing}:
                         task.result()
                 return await playing
-            except BaseException as error:
-                self._phase, self._words = "failed", str(error) if isinstance(error, LocalDPError) else "The poll was interrupted."
+            except BaseException:
+                self._phase = "failed"
                 raise
             finally:
                 web.close()
@@ -144,12 +120,27 @@ class Poll:
         return Address.parse(broker.url), [broker.watch()]
 
     async def _collect(self, oracle: RemoteOracle) -> Result:
-        await oracle.answer(self.plan.questions.asks(self.plan.people))
-        round = self.coordinator.last
+        tallies = await oracle.answer(self.plan.questions.asks(self.plan.people))
+        round, self.places.open = self.coordinator.round(1), False
         assert round is not None
-        self._phase, self._words, self.places.open = "closed", "The poll is closed.", False
+        if self._again is not None and self._asks_again and tallies[self._place].n:
+            self._phase, self.coordinator.limit = "again", LIMIT
+            question = self._again.question
+            assert question.low is not None
+            assert question.high is not None
+            mean = self._standing[self._place].estimate(tallies[self._place])
+            assert mean is not None
+            self.median = Median(question.low, question.high, float(mean.value))
+            await run_async(self._again.algorithm(float(mean.value), self.places.taken, self.median), oracle)
+        self._phase = "closed"
         await oracle.end(PARTING)
-        return Result(self.plan, round, len(self.places), self.coordinator.reconciliation(), time.time())
+        return Result(self.plan, round, self.median, self.places.taken, self.coordinator.reconciliation(), time.time())
+
+    @property
+    def _place(self) -> int:
+        """The place of the question that is asked again about."""
+        assert self._again is not None
+        return self.plan.questions.questions.index(self._again.question)
 
     async def _until(self) -> None:
         """Closes the poll at its time."""
@@ -176,54 +167,72 @@ class Poll:
             "server": public(plan.key).hex(),
             "title": plan.questions.title,
             "questions": questions,
-            "epsilon": plan.questions.epsilon,
-            "rounds": 1,
+            "epsilon": self.epsilon,
+            "rounds": 1 + ROUNDS * plan.ask_again,
+            "again": None if self._again is None else {"question": self._again.question.name, "epsilon": self._again.epsilon},
             "people": plan.people,
             "private": plan.seed is None,
+            "demo": plan.demo,
             "open": self._phase == "open",
         }
 
     def join(self, key: bytes, fresh: Callable[[], bool]) -> dict[str, Any]:
         return self.places.join(key, fresh)
 
+    def _glance(self, progress: Progress) -> None:
+        """Looks at each stand, so that a page that is opened late has the history."""
+        self.state()
+
     def state(self) -> State:
-        round = self.coordinator.last
+        round = self.coordinator.round(1)
         here = sum(member.gone_since is None for member in self.coordinator.members)
-        seen = (self._phase, len(self.places), here, None if round is None else round.counts.answered)
+        seen = (self._phase, self.places.taken, here, self.coordinator.counts.answered, self.median and len(self.median.steps))
         if seen != self._seen:
             self._seen, self._state = seen, self._looked(round, here)
         return self._state
 
     def _looked(self, round: Round | None, here: int) -> State:
         plan = self.plan
-        questions = [] if round is None else [standing.look(part) for standing, part in zip(self._standing, round.parts, strict=True)]
         return {
             "title": plan.questions.title,
             "phase": self._phase,
-            "status": self._words,
+            "status": WORDS[self._phase],
             "link": self.site.link,
-            "joined": len(self.places),
+            "joined": self.places.taken,
             "here": here,
             "people": plan.people,
-            "epsilon": plan.questions.epsilon,
+            "epsilon": self.epsilon,
             "until": plan.until,
             "private": plan.seed is None,
             "demo": plan.demo,
-            "questions": questions,
+            "slow": plan.slow,
+            "can_ask_again": self._again is not None and not self._asks_again and self._phase == "open",
+            "questions": [] if round is None else [standing.look(part) for standing, part in zip(self._standing, round.parts, strict=True)],
+            "again": None if self._again is None or self.median is None else median_of(self._again.question, self.median),
         }
 
     def reports(self, question: int) -> dict[str, Any]:
-        round = self.coordinator.last
+        round = self.coordinator.round(1)
         if round is None or not 0 <= question < len(round.parts):
             raise Refused(404, "there is no such question")
         return reports_of(round.parts[question])
 
+    def slowly(self) -> dict[str, Any]:
+        question = next((each for each in self.plan.questions.questions if each.kind == "yes-no"), None)
+        if question is None or not self.plan.slow:
+            raise Refused(404, "this poll shows no made-up answer; begin one with --slow and a yes/no question")
+        return slowly(question)
+
     def close(self) -> None:
+        self.places.open = False
         self.coordinator.shut_open()
-        self._closing.set()
 
     def again(self) -> None:
-        raise Refused(409, "this poll has no second round")
+        if self._again is None or self._asks_again or self._phase != "open":
+            raise Refused(409, "this poll has no second round")
+        self.journal.note(AGAIN, b"")
+        self._asks_again = True
+        self.close()
 
     def picture(self) -> bytes:
         import segno
@@ -231,11 +240,3 @@ class Poll:
         drawn = io.BytesIO()
         segno.make(self.site.link, error="m", micro=False).save(drawn, kind="svg", scale=8, border=4, dark="#000", light="#fff", xmldecl=False)
         return drawn.getvalue()
-
-
-def listening(host: str, port: int) -> socket.socket:
-    """A socket that listens there. Raises InputError."""
-    try:
-        return socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET, backlog=1024)
-    except OSError as error:
-        raise InputError(f"cannot listen on {host}, port {port}: {error.strerror or error}; give another --port") from None

@@ -30,7 +30,7 @@ from local_dp.experiments.text.screen import SCREEN
 from local_dp.experiments.tiers.installation import runs_folder, stores_folder
 from local_dp.experiments.tiers.outcome import STAMP, Outcome
 from local_dp.experiments.tiers.over_bus import serve_run
-from local_dp.experiments.tiers.settings import MOST_CLIENTS, OnProgress, Randomness, Settings
+from local_dp.experiments.tiers.settings import EMBEDDED, MOST_CLIENTS, OnProgress, Randomness, Settings
 from local_dp.noise import Noise, StoreNoise
 from local_dp.populations.finite import Population, Rows
 from local_dp.protocols.local_protocol import LocalProtocol, find_protocol
@@ -213,6 +213,7 @@ class Client(Answering):
         self.serve(f"client-{self.index}", client_group(self.index), self.index, self.population(kind, given, self.index, 1))
 
 
+POLL = "poll"  # as the journal of a poll is named
 FOLDER = "Folder of stored runs; default: a folder of the user's"
 
 
@@ -244,13 +245,22 @@ class Show:
             result, began, progress = journal.result, journal.began, _progress(journal)
         if result is not None:
             with reading(f"{self.run}{SUFFIX}", "run it again under a new name"):
-                text = json.dumps(result) if self.as_json else summary(result, screen_width())
+                text = json.dumps(result) if self.as_json else _written(began, result)
             SCREEN.tell(text)
         elif self.as_json:
             raise InputError(f"run {self.run!r} has no outcome yet: {progress}")
         else:
             SCREEN.tell(f"run {self.run}, {began.get('protocol')}, begun {began.get('at')}: {progress}")
         return DEGRADED if result is not None and "degraded" in result else 0
+
+
+def _written(began: Mapping[str, Any], result: Mapping[str, Any]) -> str:
+    """A result for a terminal."""
+    if began.get("protocol") == POLL:
+        from local_dp.experiments.poll.results import text_of
+
+        return text_of(result)
+    return summary(result, screen_width())
 
 
 @dataclass(frozen=True)
@@ -268,6 +278,10 @@ class Resume:
 
     def __call__(self) -> int:
         with closing(Journal.open(self.journal or runs_folder(), self.run)) as journal:
+            if journal.began.get("protocol") == POLL:
+                from local_dp.experiments.cli.run.poll import continued
+
+                return continued(journal, self.broker or EMBEDDED, None, self.as_json)
             if journal.result is not None:
                 raise InputError(f"run {self.run!r} is over; `local-dp show {self.run}` prints its outcome")
             with reading(f"{self.run}{SUFFIX}", "run it again under a new name"):

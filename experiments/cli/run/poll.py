@@ -3,26 +3,35 @@
 import asyncio
 import io
 import json
+import re
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import datetime
 from pathlib import Path
 from typing import ClassVar
 
+from local_dp.bus.address import Address
 from local_dp.checks import check_whole
 from local_dp.errors import InputError, reading
 from local_dp.experiments.api.declare import argument, option
 from local_dp.experiments.cli.fields import json_option
+from local_dp.experiments.cli.operate.broker_config import Authority
+from local_dp.experiments.poll.again import Again
+from local_dp.experiments.poll.place import fingerprint, is_loopback, listening, moment, own_name, site_of
+from local_dp.experiments.poll.plan import LOOPBACK, PROTOCOL, Plan
 from local_dp.experiments.poll.questions import read
 from local_dp.experiments.poll.results import data_of, text_of, write
-from local_dp.experiments.poll.run import LOOPBACK, PROTOCOL, Plan, Poll, listening
+from local_dp.experiments.poll.run import Poll
 from local_dp.experiments.poll.web import Site
 from local_dp.experiments.text.screen import SCREEN
 from local_dp.experiments.tiers.installation import runs_folder
 from local_dp.experiments.tiers.settings import EMBEDDED
 from local_dp.loss import nano_epsilon
+from local_dp.noise import KeyedNoise
 from local_dp.server.remote import SUFFIX, Journal
 
 MOST_PEOPLE = 5000
+_PEM_BYTES = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -30,61 +39,115 @@ class Ask:
     """Asks people on their own phones: each phone flips its answer at random before it sends it.
 
     QUESTION is a yes/no question, or a TOML file of several. The command prints the address of the page to answer on and that of the presenter. The poll goes
-    on until the presenter closes it.
+    on until the presenter closes it. Only this machine reaches it unless --host names another address; then it uses TLS.
     """
 
     example: ClassVar[str] = "local-dp poll 'Did you ever cheat in an exam?' --epsilon 1"
     question: str = argument("A yes/no question, or a file of questions that ends in .toml", metavar="QUESTION", default="")
     epsilon: float = option(1.0, "Privacy loss of an answer, where the file gives none", metavar="E", unit="nats")
     people: int = option(1000, "The most people that may join", metavar="N")
-    port: int = option(0, "Port of the pages; default: a free one", metavar="P")
-    broker: str = option(EMBEDDED, "A broker of your own, in place of the embedded one", metavar="URL")
+    until: str = option("", "Close the poll at a time such as 12:30, or after a span such as 10m", metavar="TIME")
     out: Path | None = option(None, "Folder for the result: JSON, CSV and a page", metavar="DIR")
+    demo: int = option(0, "Made-up people that join, for a rehearsal", metavar="N")
+    seed: int | None = option(None, "Seed of the made-up people", metavar="S")
+    slow: bool = option(False, "The presenter's page shows a made-up answer being flipped, step by step")
+    ask_again: bool = option(False, "The presenter may ask a second question, which depends on the answers: the median of a number")
+    host: str = option(LOOPBACK, "Address to listen on; 0.0.0.0 for all of this machine's", metavar="HOST")
+    name: str = option("", "Name or address in the link; default: this machine's address", metavar="NAME")
+    port: int = option(0, "Port of the pages; default: a free one", metavar="P")
+    cert: Path | None = option(None, "Certificate and key in PEM; default with --host: a new one, whose fingerprint is printed", metavar="FILE")
+    broker: str = option(EMBEDDED, "A broker of your own, in place of the embedded one", metavar="URL")
     journal: Path | None = option(None, "Folder that stores the poll; default: a folder of the user's", metavar="DIR")
     resume: str = option("", "Continue this poll, which was interrupted", metavar="NAME")
     as_json: bool = json_option("the result")
 
     def __call__(self) -> int:
-        with closing(self._journal()) as journal:
-            with reading(f"{journal.run}{SUFFIX}", "begin another poll"):
-                plan = Plan.from_dict(journal.began)
-            listener = listening(plan.host, plan.port)
-            site = Site((plan.host, "localhost"), plan.port, plan.token, plan.host_token)
-            SCREEN.working("people are answering")
-            data = data_of(asyncio.run(Poll(plan, journal, site, listener).play(lambda: _announce(plan, site))))
-            journal.end(data)
-        if self.out is not None:
-            write(data, self.out)
-        SCREEN.tell(json.dumps(data) if self.as_json else text_of(data))
-        return 0
+        with closing(self._opened()) as journal:
+            return continued(journal, self.broker, self.out, self.as_json)
 
-    def _journal(self) -> Journal:
-        """That of a new poll, or of the one to resume. Raises InputError."""
+    def _opened(self) -> Journal:
+        """The journal of a new poll, or of the one to resume. Raises InputError."""
         folder = self.journal or runs_folder()
         if self.resume:
-            journal = Journal.open(folder, self.resume)
-            if journal.began.get("protocol") != PROTOCOL or journal.result is not None:
-                journal.close()
-                raise InputError(f"{self.resume!r} is no poll that was interrupted; `local-dp runs` lists all runs")
-            return journal
+            return Journal.open(folder, self.resume)
+        plan = self._plan()
+        return Journal.begin(folder, plan.run, {**plan.to_dict(), "broker": re.sub("//[^@/]*@", "//", plan.broker)})
+
+    def _plan(self) -> Plan:
         if not self.question:
             raise InputError(f"a poll has a question: {self.example}")
         nano_epsilon(self.epsilon)
         check_whole("people", self.people, 1, MOST_PEOPLE)
+        check_whole("demo", self.demo, 0, self.people)
         check_whole("the port", self.port, 0, 65535)
-        with listening(LOOPBACK, self.port) as probe:
-            port = probe.getsockname()[1]
-        plan = Plan.new(read(self.question, self.epsilon), people=self.people, host=LOOPBACK, port=port, broker=self.broker)
-        return Journal.begin(folder, plan.run, plan.to_dict())
+        if self.seed is not None:
+            KeyedNoise(self.seed)
+            if not self.demo:
+                raise InputError("--seed is for a rehearsal, whose answers everybody can compute: add --demo 200, or leave it out")
+        if self.broker != EMBEDDED:
+            Address.parse(self.broker)
+        questions = read(self.question, self.epsilon)
+        if self.ask_again:
+            Again.of(questions)
+        with listening(self.host, self.port) as probe:
+            port: int = probe.getsockname()[1]
+        name = self.name or own_name(self.host)
+        return Plan.new(
+            questions,
+            people=self.people,
+            host=self.host,
+            name=name,
+            port=port,
+            broker=self.broker,
+            seed=self.seed,
+            until=moment(self.until, datetime.now()).timestamp() if self.until else None,
+            demo=self.demo,
+            slow=self.slow,
+            ask_again=self.ask_again,
+            certificate=self._certificate(name),
+        )
+
+    def _certificate(self, name: str) -> str:
+        """The certificate and its key; empty on loopback, where none is needed. Raises InputError."""
+        if self.cert is None:
+            return "" if is_loopback(self.host) else Authority.new().issue("local-dp poll", name)
+        with reading(self.cert, "give a PEM file with a certificate and its key"), self.cert.open() as file:
+            return file.read(_PEM_BYTES)
+
+
+def continued(journal: Journal, broker: str, out: Path | None, as_json: bool) -> int:
+    """Serves the poll of a journal until it is closed, and prints the result. Raises InputError for a journal of something else, or of a poll that is over."""
+    if journal.began.get("protocol") != PROTOCOL:
+        raise InputError(f"{journal.run!r} is no poll; `local-dp resume {journal.run}` continues it")
+    if journal.result is not None:
+        raise InputError(f"poll {journal.run!r} is over; `local-dp show {journal.run}` prints its result")
+    with reading(f"{journal.run}{SUFFIX}", "begin another poll"):
+        plan = Plan.from_dict(journal.began)
+    plan = plan if broker == EMBEDDED else replace(plan, broker=broker)
+    site = site_of(plan)
+    with listening(plan.host, plan.port) as listener:
+        poll = Poll(plan, journal, site, listener)
+        SCREEN.working("people are answering")
+        try:
+            result = asyncio.run(poll.play(lambda: _announce(plan, site)))
+        except KeyboardInterrupt:
+            SCREEN.note(f"the poll is interrupted; `local-dp poll --resume {plan.run}` continues it")
+            raise
+    data = data_of(result)
+    journal.end(data)
+    if out is not None:
+        write(data, out)
+    SCREEN.tell(json.dumps(data) if as_json else text_of(data))
+    return 0
 
 
 def _announce(plan: Plan, site: Site) -> None:
     import segno
 
-    SCREEN.note(f"poll {plan.run}")
-    SCREEN.note(f"people answer at   {site.link}")
-    SCREEN.note(f"the presenter has  {site.presenter}")
-    SCREEN.note(f"after a crash      local-dp poll --resume {plan.run}")
     drawn = io.StringIO()
     segno.make(site.link, error="l", micro=False).terminal(drawn, compact=True)
-    SCREEN.note(drawn.getvalue())
+    lines = [drawn.getvalue().rstrip("\n"), f"poll {plan.run}", f"people answer at   {site.link}", f"the presenter has  {site.presenter}"]
+    if plan.certificate:
+        lines.append(f"SHA-256 of the certificate  {fingerprint(plan.certificate)}")
+    for line in (*lines, f"after a crash      local-dp poll --resume {plan.run}"):
+        SCREEN.note(line)

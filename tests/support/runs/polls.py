@@ -18,9 +18,10 @@ from local_dp.bus.mqtt import MqttBus
 from local_dp.clients.journal import MemoryStore
 from local_dp.clients.member import filters, serve, will
 from local_dp.clients.role import ClientRole
+from local_dp.experiments.poll.place import listening, site_of
+from local_dp.experiments.poll.plan import LOOPBACK, Plan
 from local_dp.experiments.poll.questions import Question, Questions
-from local_dp.experiments.poll.run import LOOPBACK, Plan, Poll, Result, listening
-from local_dp.experiments.poll.web import Site
+from local_dp.experiments.poll.run import Poll, Result
 from local_dp.noise import SystemNoise
 from local_dp.records import Records
 from local_dp.sealing import Party, new_key, public
@@ -143,15 +144,14 @@ class Served:
 def plan(questions: Questions = THREE, **options: Any) -> Plan:
     with listening(LOOPBACK, 0) as probe:
         port = probe.getsockname()[1]
-    return Plan.new(questions, **{"people": 100, "host": LOOPBACK, "port": port, **options})
+    return Plan.new(questions, **{"people": 100, "host": LOOPBACK, "name": LOOPBACK, "port": port, **options})
 
 
 @asynccontextmanager
 async def serving(folder: Path, planned: Plan, journal: Journal | None = None) -> AsyncIterator[Served]:
     """Serves a new poll, or goes on with a journal, until the end of the block at the latest."""
     with closing(journal or Journal.begin(folder, planned.run, planned.to_dict())) as kept:
-        site = Site((LOOPBACK, "localhost"), planned.port, planned.token, planned.host_token)
-        poll = Poll(planned, kept, site, listening(LOOPBACK, planned.port))
+        poll = Poll(planned, kept, site_of(planned), listening(LOOPBACK, planned.port))
         ready = asyncio.Event()
         playing = asyncio.create_task(poll.play(ready.set))
         try:

@@ -1,0 +1,94 @@
+"""Made-up people, to rehearse a poll: clients of this process that answer over the poll's own broker, with signatures; and one of them step by step."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from local_dp.bus.address import Address
+from local_dp.bus.interface import SealedBus
+from local_dp.bus.mqtt import MqttBus
+from local_dp.clients.journal import MemoryStore
+from local_dp.clients.member import filters, serve, will
+from local_dp.clients.role import ClientRole
+from local_dp.experiments.poll.plan import Plan
+from local_dp.experiments.poll.questions import Question, Questions
+from local_dp.noise import Draw, KeyedNoise, Noise, SystemNoise
+from local_dp.randomizers.signs.binary_rr import BinaryRR
+from local_dp.records import Records
+from local_dp.sealing import Party, new_key, public
+from local_dp.server.members import Place
+
+HOSTS = 40  # clients of a host so that about so many hosts come one after another
+TAKES = 30.0  # seconds until all have come
+YES = 0.3  # the share of yes
+
+
+class _Bus(MqttBus):
+    """With the clock of the event loop."""
+
+    def now(self) -> float:
+        return asyncio.get_running_loop().time()
+
+    async def rest(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+
+
+def records_of(questions: Questions, people: int, generator: np.random.Generator) -> Records:
+    """The answers of so many made-up people."""
+    return Records({question.name: _column(question, people, generator) for question in questions.questions})
+
+
+def _column(question: Question, people: int, generator: np.random.Generator) -> np.ndarray:
+    if question.labels:
+        weights = 1 / np.arange(1, len(question.labels) + 1)
+        return np.array(question.labels)[generator.choice(len(weights), people, p=weights / weights.sum())]
+    if question.low is None or question.high is None:
+        return (generator.random(people) < YES).astype(np.uint8)
+    return question.low + (question.high - question.low) * generator.beta(2, 4, people)
+
+
+class Demo:
+    """The made-up people of a plan. With a seed, everybody can compute their answers and their noise."""
+
+    def __init__(self, plan: Plan, epsilon: float) -> None:
+        self.people, self.seed = plan.demo, plan.seed
+        self._run, self._server, self._epsilon = plan.run, public(plan.key), epsilon
+        self._records = records_of(plan.questions, plan.demo, np.random.default_rng(plan.seed))
+
+    async def come(self, address: Address, give: Callable[[bytes, int], Place]) -> None:
+        """Has them join one after another, and answer until the poll is over. `give` gives places to a key."""
+        each = max(1, self.people // HOSTS)
+        starts = range(0, self.people, each)
+        async with asyncio.TaskGroup() as hosts:
+            for start in starts:
+                stop = min(start + each, self.people)
+                key = new_key()
+                hosts.create_task(self._answer(address, key, give(public(key), stop - start), self._records.take(slice(start, stop))))
+                await asyncio.sleep(TAKES / len(starts))
+
+    async def _answer(self, address: Address, key: bytes, place: Place, records: Records) -> None:
+        noise: Noise = SystemNoise() if self.seed is None else KeyedNoise(self.seed)
+        role = ClientRole(place.member, place.start, records, noise, MemoryStore(self._epsilon))
+        envelopes = Party.member(self._run, server=self._server, own=key)
+        last_words = will(self._run, place.group, place.member, envelopes)
+        bus = _Bus(address, f"{self._run}-{place.member}", filters(self._run, place.group), last_words)
+        await serve(role, SealedBus(bus, envelopes), self._run, place.group)
+
+
+def slowly(question: Question) -> dict[str, Any]:
+    """One made-up answer to a yes/no question, and how it is flipped: the random word, the threshold below which it is, the reported bit."""
+    randomizer = BinaryRR(question.epsilon)
+    answer = int(np.random.default_rng().random() < YES)
+    words = randomizer.draw(SystemNoise(), Draw(1), 0, 1)
+    report = int(randomizer.respond(np.array([answer], dtype=np.uint8), words, np.zeros(1, dtype=np.uint8))[0])
+    return {
+        "question": question.text,
+        "answer": answer,
+        "word": int(words[0]),
+        "threshold": randomizer.flip,
+        "whole": randomizer.whole,
+        "flipped": report != answer,
+        "report": report,
+    }
