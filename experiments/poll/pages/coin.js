@@ -3,18 +3,17 @@
 import { make } from "./dom.js";
 import { percent } from "./phrases.js";
 
-/** @typedef {import("./session.js").Question} Question */
 /** @typedef {import("./session.js").Sent} Sent */
 /** @typedef {import("./methods.js").Coin} Coin */
 
-/** What was sent for one question. The answer and its coin are there only in the tab that sent it. @param {Question} question @param {Sent} sent */
-export function report(question, sent) {
+/** What was sent for one question. The answer and its coin are there only in the tab that sent it. @param {Sent} sent */
+export function report(sent) {
   const facts = make("dl", { class: "facts" });
   const fact = (/** @type {string} */ name, /** @type {Node | string} */ value) => facts.append(make("dt", {}, name), make("dd", {}, value));
-  if (sent.answer !== null) fact("You said", question.kind === "number" ? String(sent.answer) : question.labels[sent.answer]);
+  if (sent.answer !== null) fact("You said", sent.question.kind === "number" ? String(sent.answer) : sent.question.labels[sent.answer]);
   fact("Phone sent", sent.meaning);
   fact(sent.bits.length === 1 ? "The bit" : `The ${sent.bits.length} bits`, make("span", {}, make("span", { class: "bits" }, sent.bits), ` sent as ${sent.bytes.replaceAll(" ", "\u00a0")}`));
-  return make("section", {}, make("h3", {}, question.text), ...(sent.coin ? drawn(sent.coin) : []), facts);
+  return make("section", {}, make("h3", {}, sent.text), ...(sent.coin ? drawn(sent.coin) : []), facts);
 }
 
 /** @param {Coin} coin */

@@ -5,10 +5,11 @@ import { Card } from "./card.js";
 import { Slow } from "./slow.js";
 
 /** @typedef {import("./card.js").Question} Question */
+/** @typedef {{question: string, steps: (import("./card.js").Row & {threshold: number, answered: number})[], value: number, low: number, high: number}} Second */
 /**
  * @typedef {object} State the poll as the server knows it: public numbers alone
  * @property {string} title
- * @property {"open" | "closed" | "failed"} phase
+ * @property {"open" | "again" | "closed" | "failed"} phase
  * @property {string} status
  * @property {string} link
  * @property {number} joined how many phones have a place
@@ -17,17 +18,19 @@ import { Slow } from "./slow.js";
  * @property {number | null} until when it closes by itself, in seconds of 1970
  * @property {boolean} private
  * @property {Question[]} questions
- * @property {string} [again] what may be asked next; absent: nothing
+ * @property {boolean} can_ask_again
+ * @property {Second | null} again the second question so far
  * @property {boolean} [slow] whether one made-up respondent is shown
  */
 
+const ENDED = ["closed", "failed"];
 /** @type {Card[]} */
 const cards = [];
 let slow = false;
 
 /** @param {State} state */
 function draw(state) {
-  const answered = Math.max(0, ...state.questions.map(question => question.answered)), over = state.phase !== "open";
+  const answered = Math.max(0, ...state.questions.map(question => question.answered)), over = ENDED.includes(state.phase);
   document.title = `${answered} answers: ${state.title}`;
   say("title", state.title);
   say("status", state.status + (state.until && !over ? ` It closes at ${new Date(1000 * state.until).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" })}.` : ""));
@@ -42,9 +45,22 @@ function draw(state) {
   const promises = at("promises");
   if (!promises.childElementCount) promises.append(...promised(state).map(text => make("p", {}, text)));
   at("close").toggleAttribute("disabled", over);
-  at("ask-again").hidden = !state.again || over;
-  say("ask-again", state.again || "Ask again");
+  at("ask-again").hidden = !state.can_ask_again;
+  if (state.again) drawSecond(state.again);
   if (state.slow && !slow) void showSlow();
+}
+
+/** The median by thresholds, each chosen after the answers to the ones before. @param {Second} second */
+function drawSecond({ question, steps, value, low, high }) {
+  const round = (/** @type {number} */ number) => Number(number.toPrecision(3)).toString().replace("-", "\u2212");
+  at("second").hidden = false;
+  say("second-question", question);
+  say("median", `about ${round(value)}`);
+  const lines = steps.map(step => {
+    const share = (/** @type {number | null} */ part) => `${Math.round(100 * Math.min(1, Math.max(0, part ?? 0)))} %`;
+    return `Above ${round(step.threshold)}? ${share(step.value)} of ${step.answered.toLocaleString("en")} people (${share(step.low)} to ${share(step.high)}).`;
+  });
+  at("thresholds").replaceChildren(...lines.map(line => make("li", {}, line)), make("li", {}, `The median lies between ${round(low)} and ${round(high)}, with probability 95 %.`));
 }
 
 /** @param {string} address of the respondents' page: shown, and linked if it is of the web */
@@ -102,9 +118,9 @@ addEventListener("resize", () => last && draw(last));
 const events = new EventSource("state");
 events.onmessage = event => {
   last = /** @type {State} */ (JSON.parse(event.data));
-  if (last.phase !== "open") events.close();
+  if (ENDED.includes(last.phase)) events.close();
   draw(last);
 };
 events.onerror = () => {
-  if (last?.phase === "open" || !last) say("status", "No connection to the poll. This page tries again by itself.");
+  if (!last || !ENDED.includes(last.phase)) say("status", "No connection to the poll. This page tries again by itself.");
 };

@@ -1,6 +1,6 @@
 /** The respondent's page: questions, one answer each, then exactly the bits that left the phone. */
 
-import { at, make, say, cleared, stacked } from "./dom.js";
+import { at, say, cleared, stacked } from "./dom.js";
 import { answers, field } from "./forms.js";
 import { report } from "./coin.js";
 import { RefusedError, words } from "./client/index.js";
@@ -11,6 +11,7 @@ import { LIMITS, Session } from "./session.js";
 
 const STATUS = {
   idle: ["Nothing has left your phone yet.", ""],
+  elsewhere: ["Another tab of this browser speaks to the server. This tab shows the same report.", ""],
   joining: ["Your phone joins the poll.", ""],
   waiting: ["Your answers wait on your phone for the server's question. Keep this page open.", ""],
   sent: ["Sent. Keep this page open until the server confirms.", ""],
@@ -36,7 +37,7 @@ function drawBudget(session) {
   const ahead = session.sent ? 0 : cost;
   at("budget").hidden = false;
   const lone = session.poll.questions.length === 1;
-  say("cost", session.sent ? `This poll has cost \u03b5 = ${epsilon(run)}.` : `${lone ? "The question costs" : "All questions together cost"} \u03b5 = ${epsilon(cost)}. A smaller \u03b5 means more privacy.`);
+  say("cost", session.sent ? `This poll has cost \u03b5 = ${epsilon(run)}.` : `${lone ? "The question costs" : "All questions together cost"} \u03b5 = ${epsilon(cost)}${session.poll.again ? ", with a second question that may follow about your number" : ""}. A smaller \u03b5 means more privacy.`);
   for (const [name, spent, most, what] of /** @type {[string, number, number, string][]} */ ([["run", run, LIMITS.perRun, "for this poll"], ["life", life, LIMITS.life, "for all polls of this address, in this browser"]])) {
     const bar = at(`${name}-bar`);
     stacked(bar, [[spent / most, "bar-spent"], [ahead / most, "bar-now"]]);
@@ -48,14 +49,15 @@ function drawBudget(session) {
 
 /** @param {Session} session */
 function drawSent(session) {
-  at("sent").dataset.place = session.member ? String(session.member.client.start) : "";
-  if (!session.sent || !at("sent").hidden) return;
-  const keepsAnswers = session.sent.some(sent => sent.answer !== null);
+  const { sent, member } = session, list = at("reports");
+  at("sent").dataset.place = member ? String(member.client.start) : "";
+  if (!sent || list.childElementCount === sent.length) return;
+  const isFirst = at("sent").hidden, keepsAnswers = sent.some(({ answer }) => answer !== null);
   at("form").hidden = true;
   at("sent").hidden = false;
   say("sent-note", keepsAnswers ? "Your answer and the coin are on this screen only. They are gone when you close or reload the page." : "Your phone kept these bits. It did not keep your answer or the coin.");
-  cleared("reports", "").append(...session.sent.map((sent, place) => report(session.poll.questions[place], sent)));
-  at("sent-title").focus();
+  list.replaceChildren(...sent.map(report));
+  if (isFirst) at("sent-title").focus();
 }
 
 /** @param {Session} session */

@@ -1,11 +1,16 @@
-/** The client of a page: it answers the questions that the page shows and no others, and remembers the coin for the screen. */
+/** The client of a page: it answers the questions that the page shows and no others, and remembers for the screen what it sent. */
 
-import { Client, RefusedError, build, decode, systemWords } from "./client/index.js";
+import { Client, RefusedError, build, decode } from "./client/index.js";
 import { philoxWord } from "./client/philox.js";
 import { bits, coin, meaning } from "./methods.js";
 
+/** @typedef {import("./session.js").Poll} Poll */
 /** @typedef {import("./session.js").Question} Question */
 /** @typedef {import("./session.js").Sent} Sent */
+/** @typedef {import("./client/wire.js").Ask} Ask */
+/** @typedef {import("./methods.js").Randomizer} Randomizer */
+
+const YES = /** @type {const} */ ({ kind: "yes-no", labels: ["no", "yes"] });
 
 /** Parameters of JSON as those of a message: a whole number is a bigint, except epsilon. @param {Record<string, any>} params @returns {Map<string, any>} */
 export function parameters(params) {
@@ -19,26 +24,16 @@ function written(name, params) {
 }
 
 export class Respondent extends Client {
-  /** @param {string} run @param {Question[]} questions @param {import("./client/store.js").Store} store @param {import("./client/client.js").Policy} policy */
-  constructor(run, questions, store, policy) {
-    /** @type {Map<string, bigint>} the words that were drawn, by round and ask */
-    const drawn = new Map();
-    const words = {
-      private: true,
-      word(/** @type {32 | 64} */ width, /** @type {number} */ round, /** @type {number} */ ask) {
-        const word = systemWords.word(width, round, ask);
-        drawn.set(`${round} ${ask}`, word);
-        return word;
-      },
-    };
-    const schema = Object.fromEntries(questions.map(({ name, kind }) => [name, kind === "labels" ? /** @type {const} */ ("text") : /** @type {const} */ ("number")]));
-    super({ run, member: "", start: 0, store, policy, schema, words });
-    this.questions = questions;
-    this.drawn = drawn;
+  /** @param {Poll} poll @param {import("./client/store.js").Store} store @param {import("./client/client.js").Policy} policy */
+  constructor(poll, store, policy) {
+    const schema = Object.fromEntries(poll.questions.map(({ name, kind }) => [name, kind === "labels" ? /** @type {const} */ ("text") : /** @type {const} */ ("number")]));
+    super({ run: poll.run, member: "", start: 0, store, policy, schema });
+    this.poll = poll;
+    this.shown = new Set(poll.questions.map(each => written(each.query, parameters(each.query_params)) + written(each.randomizer, parameters(each.randomizer_params))));
     /** @type {number[] | null} */
     this.answers = null;
-    /** @type {(Sent & {report: number})[]} the answers of this tab, for the screen */
-    this.fresh = [];
+    /** @type {Map<string, {ask: Ask, randomizer: Randomizer, cell: number}>} what was drawn in this tab, by round and number */
+    this.drawn = new Map();
   }
 
   /** Its place in the run. @param {string} member @param {number} start */
@@ -47,60 +42,57 @@ export class Respondent extends Client {
     this.start = start;
   }
 
-  /** @param {number[]} answers */
+  /** Each label by its place, each number by itself. @param {number[]} answers */
   say(answers) {
     this.answers = answers;
-    this.give(this.record(answers));
+    this.give(Object.fromEntries(this.poll.questions.map(({ name, kind, labels }, place) => [name, kind === "labels" ? labels[answers[place]] : answers[place]])));
   }
 
-  /** @param {number[]} answers */
-  record(answers) {
-    return Object.fromEntries(this.questions.map(({ name, kind, labels }, place) => [name, kind === "labels" ? labels[answers[place]] : answers[place]]));
-  }
-
-  /** Refuses what is not on the page, before the record is read. @param {import("./client/wire.js").Request} request */
-  async plan(request) {
-    const planned = await super.plan(request);
-    const shown = new Set(this.questions.map(each => written(each.query, parameters(each.query_params)) + written(each.randomizer, parameters(each.randomizer_params))));
-    for (const { ask } of planned) {
-      const asked = written(ask.query, ask.query_params) + written(ask.randomizer, ask.randomizer_params);
-      if (!shown.has(asked)) throw new RefusedError("bad-query", "the request asks what the page does not show");
-    }
-    return planned;
-  }
-
-  /**
-   * Draws as any client, and notes the coins for the screen.
-   * @param {import("./client/wire.js").Request} request
-   * @param {string} digest
-   * @param {import("./client/client.js").Planned[]} planned
-   * @param {import("./client/record.js").Row} row
-   */
-  sample(request, digest, planned, row) {
-    const made = super.sample(request, digest, planned, row);
-    this.fresh = planned.map(({ place, ask, query, randomizer }, at) => {
-      const { report, bits: bytes } = made.sent[at], cell = randomizer.usesCoins ? randomizer.cellOf(philoxWord(ask.coins, this.start)) : 0;
-      const word = (this.drawn.get(`${request.round} ${place}`) ?? 0n) >> BigInt(randomizer.width - randomizer.wordBits);
-      const told = meaning(randomizer, this.questions[place], report, cell);
-      return { report, answer: this.answers?.[place] ?? null, bytes, bits: bits(randomizer, report), meaning: told, coin: coin(randomizer, query.value(row), word) };
-    });
+  /** Refuses what is not on the page, before the record is read. @param {Ask} ask */
+  built(ask) {
+    const made = super.built(ask);
+    if (made.randomizer.nano > this.policy.perRun) throw new RefusedError("budget", "one answer costs more than the whole poll may");
+    const isShown = this.shown.has(written(ask.query, ask.query_params) + written(ask.randomizer, ask.randomizer_params));
+    if (!isShown && !this.threshold(ask)) throw new RefusedError("bad-query", "the request asks what the page does not show");
     return made;
   }
 
-  /** What was just sent, if this tab drew it: another tab may have been faster. @param {import("./client/client.js").Sent[]} sent @returns {Sent[] | null} */
-  shown(sent) {
-    const isMine = sent.length === this.fresh.length && sent.every(({ report }, place) => report === this.fresh[place].report);
-    return isMine ? this.fresh : null;
+  /** The question of a second round in words, which the page has announced: whether a number is above a threshold; empty for others. @param {Ask} ask */
+  threshold({ query, query_params: params, randomizer, randomizer_params: law }) {
+    const { again, questions } = this.poll, found = questions.find(({ name }) => name === again?.question);
+    const [, name, edge] = /^(\w+) > (-?[0-9.]+(?:e[-+]?[0-9]+)?)$/.exec(String(params.get("text"))) ?? [];
+    const isAnnounced = found && query === "question" && name === found.name && randomizer === "binary-rr" && Number(law.get("epsilon")) === again?.epsilon;
+    return isAnnounced ? `${found.text} Is your number above ${edge}?` : "";
   }
 
-  /** What was sent in an earlier visit. @param {import("./client/store.js").Entry} entry @param {Question[]} questions @returns {Sent[]} */
+  /** @param {number} round @param {number} place @param {Ask} ask @param {number} value @param {import("./client/randomizers/finite.js").Finite} randomizer */
+  draw(round, place, ask, value, randomizer) {
+    const cell = randomizer.usesCoins ? randomizer.cellOf(philoxWord(ask.coins, this.start)) : 0;
+    this.drawn.set(`${round} ${place}`, { ask, randomizer, cell });
+    return super.draw(round, place, ask, value, randomizer);
+  }
+
+  /** What was just sent in a round, with the coins. @param {number} round @param {import("./client/client.js").Sent[]} sent @returns {Sent[]} */
+  fresh(round, sent) {
+    return sent.flatMap(({ ask: place, report, bits: bytes, drawn }) => {
+      const from = this.drawn.get(`${round} ${place}`);
+      if (!from) return [];
+      const second = round > 1, question = second ? YES : this.poll.questions[place];
+      const answer = !drawn || !this.answers ? null : second ? drawn.value : this.answers[place];
+      const told = meaning(from.randomizer, question, report, from.cell), fell = drawn && coin(from.randomizer, drawn.value, drawn.word);
+      return { text: second ? this.threshold(from.ask) : this.poll.questions[place].text, question, answer, bytes, bits: bits(from.randomizer, report), meaning: told, coin: fell };
+    });
+  }
+
+  /** What was sent in an earlier visit, or by another tab. @param {import("./client/store.js").Entry} entry @param {Question[]} questions @returns {Sent[]} */
   static kept(entry, questions) {
     return entry.replies.map((reply, place) => {
-      const { reports } = /** @type {import("./client/wire.js").Reply} */ (decode(reply)), question = questions[place];
-      const randomizer = /** @type {any} */ (build(question.randomizer, parameters(question.randomizer_params)));
-      const report = reports.reduceRight((sum, byte) => 256 * sum + byte, 0);
+      const { reports } = /** @type {import("./client/wire.js").Reply} */ (decode(reply)), first = entry.round === 1, question = first ? questions[place] : YES;
+      const [name, params] = first ? [questions[place].randomizer, questions[place].randomizer_params] : ["binary-rr", { epsilon: 1 }];
+      const randomizer = build(name, parameters(params)), report = reports.reduceRight((sum, byte) => 256 * sum + byte, 0);
       const bytes = Array.from(reports, byte => byte.toString(2).padStart(8, "0")).join(" ");
-      return { answer: null, bytes, bits: bits(randomizer, report), meaning: randomizer.usesCoins ? "a set of answers" : meaning(randomizer, question, report, 0), coin: null };
+      const told = randomizer.usesCoins ? "a set of answers" : meaning(randomizer, question, report, 0);
+      return { text: first ? questions[place].text : "The second question", question, answer: null, bytes, bits: bits(randomizer, report), meaning: told, coin: null };
     });
   }
 }

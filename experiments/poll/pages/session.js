@@ -21,14 +21,24 @@ import { chance } from "./methods.js";
  */
 /**
  * @typedef {object} Sent what left the phone for one question; answer and coin are null after a reload
+ * @property {string} text of the question
+ * @property {{kind: string, labels: readonly string[]}} question
  * @property {number | null} answer the number, or the place of the label
  * @property {string} bits
  * @property {string} bytes as bits, as they were sent
  * @property {string} meaning of the bits, in words
  * @property {import("./methods.js").Coin | null} coin
  */
-/** @typedef {{run: string, server: string, title: string, open: boolean, questions: Question[]}} Poll */
-/** @typedef {"idle" | "joining" | "waiting" | "sent" | "confirmed" | "offline" | "closed" | "late" | "full"} State */
+/**
+ * @typedef {object} Poll as the server describes it
+ * @property {string} run
+ * @property {string} server its public key
+ * @property {string} title
+ * @property {boolean} open
+ * @property {Question[]} questions
+ * @property {{question: string, epsilon: number} | null} again the number that may be asked about once more
+ */
+/** @typedef {"idle" | "elsewhere" | "joining" | "waiting" | "sent" | "confirmed" | "offline" | "closed" | "late" | "full"} State */
 
 /** What a phone allows, in nano-nats: for one poll, and for all polls of this address. @type {{perRun: number, life: number}} */
 export const LIMITS = { perRun: 8e9, life: 32e9 };
@@ -42,7 +52,7 @@ export class Session extends EventTarget {
     this.poll = poll;
     this.store = store;
     this.key = key;
-    this.cost = poll.questions.reduce((sum, question) => sum + question.nano, 0);
+    this.cost = poll.questions.reduce((sum, question) => sum + question.nano, Math.round(1e9 * (poll.again?.epsilon ?? 0)));
     /** @type {State} */
     this.state = poll.open ? "idle" : "late";
     /** @type {string[]} codes of the requests that it did not answer */
@@ -57,7 +67,7 @@ export class Session extends EventTarget {
     /** @type {Member | null} */
     this.member = null;
     this.others = new BroadcastChannel(`local-dp ${poll.run}`); // other tabs of this browser
-    this.others.onmessage = () => void this.remember();
+    this.others.onmessage = event => this.heed(event.data);
   }
 
   /** The poll of this address. Throws RefusedError where the page cannot take part in it, and other errors where there is none. */
@@ -78,14 +88,21 @@ export class Session extends EventTarget {
 
   /** What was sent and spent before, in this tab or in another one. */
   async remember() {
-    const entry = await this.store.get(this.poll.run, ROUND);
+    const [entry, ...later] = await this.store.entries(this.poll.run);
     this.spent = await this.store.totals(this.poll.run);
     if (entry && !this.sent) {
-      this.sent = Respondent.kept(entry, this.poll.questions);
+      this.sent = [entry, ...later].flatMap(each => Respondent.kept(each, this.poll.questions));
       if (["idle", "joining", "waiting"].includes(this.state)) this.state = "sent";
       if (!this.client) void this.join(null);
     }
     this.changed();
+  }
+
+  /** What another tab of this browser says. @param {"sent" | "confirmed" | "asking"} word */
+  heed(word) {
+    if (word === "asking" && this.state === "confirmed") this.others.postMessage("confirmed");
+    if (word === "confirmed" && this.sent) this.become("confirmed");
+    if (word === "sent") void this.remember();
   }
 
   /** Answers each question, once: a label by its place, a number by itself. @param {number[]} answers */
@@ -102,7 +119,7 @@ export class Session extends EventTarget {
     if (this.client) return;
     const { poll, store, key } = this;
     const perRun = Math.min(LIMITS.perRun, this.cost); // no request costs more than the page said
-    const client = new Respondent(poll.run, poll.questions, store, { ...LIMITS, perRun, randomizers: RANDOMIZERS });
+    const client = new Respondent(poll, store, { ...LIMITS, perRun, randomizers: RANDOMIZERS });
     this.client = client;
     const place = await this.place();
     if (!place) return;
@@ -130,13 +147,12 @@ export class Session extends EventTarget {
   listen(member, client) {
     const on = (/** @type {string} */ type, /** @type {(detail: any) => void} */ act) => member.addEventListener(type, event => act(/** @type {CustomEvent} */ (event).detail));
     on("state", state => this.follow(state));
-    on("answered", ({ round, sent }) => {
-      if (round !== ROUND) return;
-      this.sent ??= client.shown(sent);
-      void this.remember();
+    on("answered", ({ round, sent, again }) => {
+      const fresh = again ? [] : client.fresh(round, sent);
+      if (fresh.length) this.sent = [...(this.sent ?? []), ...fresh];
       if (this.state !== "confirmed") this.state = "sent";
       this.others.postMessage("sent");
-      this.changed();
+      void this.remember();
     });
     on("refused", ({ code, round }) => this.refuse(code, round));
     on("spent", ({ run, life }) => {
@@ -145,6 +161,7 @@ export class Session extends EventTarget {
     });
     on("confirmed", () => {
       this.become("confirmed");
+      this.others.postMessage("confirmed");
       void this.remember();
     });
     on("ended", () => this.become(this.sent ? "closed" : "late"));
@@ -155,6 +172,8 @@ export class Session extends EventTarget {
     if (this.state === "confirmed" || state === "ended") return;
     if (state === "present") this.become(this.sent ? "sent" : "waiting");
     else if (state === "away") this.become("offline");
+    else if (state === "elsewhere") this.become("elsewhere");
+    if (state === "elsewhere") this.others.postMessage("asking");
   }
 
   /** @param {string} code @param {number} [round] none: of a message that is no request of this poll */

@@ -21,9 +21,9 @@ function steps(question) {
   const share = any(101) / 100, value = question.kind === "number" ? Math.round(low + share * (high - low)) : any(high + 1);
   const labels = question.kind === "yes-no" ? ["no", "yes"] : question.labels;
   const truth = question.kind === "number" ? String(Number((question.low + share * (question.high - question.low)).toPrecision(3))) : labels[value];
-  const cell = any(randomizer.cells), word = systemWords.word(randomizer.width, 0, 0);
-  const report = randomizer.respond(value, word, cell), fell = coin(randomizer, value, word >> BigInt(randomizer.width - randomizer.wordBits));
-  const sent = meaning(randomizer, { ...question, labels }, report, cell);
+  const cell = any(randomizer.cells), word = randomizer.leading(systemWords.word(randomizer.width, 0, 0));
+  const report = randomizer.sample(value, word, cell), fell = coin(randomizer, value, word);
+  const sent = meaning(randomizer, { labels }, report, cell);
   const zone = fell.at < fell.edge ? fell.zones[0] : fell.zones[1];
   return [
     make("span", {}, `${name} is made up. The true answer is: ${truth}.`),

@@ -34,7 +34,7 @@ epsilon = 0.5
 """
 LOADED = "document.querySelector('fieldset') !== null"
 SENT = "document.querySelector('.bits') !== null"
-DONE = "document.getElementById('status').textContent.startsWith('Done')"
+DONE = "document.getElementById('status')?.textContent.startsWith('Done') === true"
 
 
 @dataclass
