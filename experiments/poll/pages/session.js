@@ -1,6 +1,6 @@
 /** A respondent's part in one poll: questions, policy, budget, key, and the member on the bus. It draws nothing. */
 
-import { BrowserStore, Member, Party, RANDOMIZERS, RefusedError, build, newKey, publicKey, hex, unhex, verify } from "./client/index.js";
+import { BrowserStore, Member, Party, RefusedError, build, newKey, publicKey, hex, unhex, verify } from "./client/index.js";
 import { Respondent, parameters } from "./respondent.js";
 import { chance } from "./methods.js";
 
@@ -119,7 +119,7 @@ export class Session extends EventTarget {
     if (this.client) return;
     const { poll, store, key } = this;
     const perRun = Math.min(LIMITS.perRun, this.cost); // no request costs more than the page said
-    const client = new Respondent(poll, store, { ...LIMITS, perRun, randomizers: RANDOMIZERS });
+    const client = new Respondent(poll, store, { ...LIMITS, perRun });
     this.client = client;
     const place = await this.place();
     if (!place) return;
