@@ -123,7 +123,7 @@ def browser() -> Iterator[Tab]:
         process = subprocess.Popen([CHROMIUM, *_FLAGS, f"--user-data-dir={profile}"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         try:
             port, path = _address(Path(profile, "DevToolsActivePort"), process)
-            with connect(f"ws://127.0.0.1:{port}{path}", max_size=None, proxy=None, compression=None) as socket:
+            with connect(f"ws://127.0.0.1:{port}{path}", max_size=None, proxy=None, compression=None, ping_interval=None) as socket:
                 yield Tab(socket)
         finally:
             process.kill()
