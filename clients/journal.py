@@ -121,7 +121,7 @@ class SqliteStore(Store):
         super().__init__(limit, lifetime)
         self._log = _opened(path, self.ledger.lifetime)
         with reading(path, _DAMAGED):
-            first = self._log.entries(0)[0]
+            first = self._log.entries("")[0]
             life, self.secret = int.from_bytes(first.data[:-_SECRET_BYTES]), first.data[-_SECRET_BYTES:]
         if lifetime is not None and nano_epsilon(lifetime) != life:
             self._log.close()
@@ -163,7 +163,8 @@ class SqliteStore(Store):
 
 
 def _opened(path: Path, life: int) -> Log:
-    """The log of a store; a new one where there never was one."""
+    """The log of a store; a new one where there never was one. Its mark is beside the file, not beside a link to it."""
+    path = path.resolve()
     mark = path.with_name(path.name + _MADE)
     if path.exists():
         log = Log(path, KIND)

@@ -65,7 +65,7 @@ class Owners:
 
     def __init__(self, log: Log, secret: bytes) -> None:
         self._log, self._path, self._secret = log, log.path, secret
-        entries = {entry.part: entry.data for entry in log.entries(0)}
+        entries = {entry.part: entry.data for entry in log.entries("")}
         self._rows = entries.get(_ROWS)
         if self._rows is None and any(entry.round for entry in log.entries()):
             raise InputError(f"the store {str(self._path)!r} is of an earlier version, which did not note whose budgets it holds; name another file")

@@ -11,22 +11,39 @@ if TYPE_CHECKING:
     from local_dp.errors import InputError
     from local_dp.experiments.api import attack, curate
     from local_dp.experiments.api.audit import audit
+    from local_dp.experiments.api.compare import Compared, compare
     from local_dp.experiments.api.costs import best_for, budget, mix, price, shuffled
-    from local_dp.experiments.api.functions import crosstab, frequency, histogram, learn, masked_parity, mean, quantiles, run, statistical_queries, survey
+    from local_dp.experiments.api.functions import (
+        crosstab,
+        frequency,
+        heavy_hitters,
+        histogram,
+        learn,
+        marginals,
+        masked_parity,
+        mean,
+        quantiles,
+        run,
+        statistical_queries,
+        survey,
+        workload,
+    )
     from local_dp.experiments.api.plan import Plan, plan
     from local_dp.experiments.api.result import Result
 
 _API = {
     "audit": "audit",
+    "compare": "Compared compare",
     "costs": "best_for budget mix price shuffled",
-    "functions": "crosstab frequency histogram learn masked_parity mean quantiles run statistical_queries survey",
+    "functions": "crosstab frequency heavy_hitters histogram learn marginals masked_parity mean quantiles run statistical_queries survey workload",
     "plan": "Plan plan",
     "result": "Result",
 }
 _HOMES = {name: f"local_dp.experiments.api.{module}" for module, names in _API.items() for name in names.split()} | {"InputError": "local_dp.errors"}
 _MODULES = ("attack", "curate")
-__all__ = ["InputError", "Plan", "Result", "__version__", "attack", "audit", "best_for", "budget", "crosstab", "curate", "frequency", "histogram", "learn"]
-__all__ += ["masked_parity", "mean", "mix", "plan", "price", "quantiles", "run", "shuffled", "statistical_queries", "survey"]
+__all__ = ["Compared", "InputError", "Plan", "Result", "__version__", "attack", "audit", "best_for", "budget", "compare", "crosstab", "curate", "frequency"]
+__all__ += ["heavy_hitters", "histogram", "learn", "marginals", "masked_parity", "mean", "mix", "plan", "price", "quantiles", "run", "shuffled"]
+__all__ += ["statistical_queries", "survey", "workload"]
 
 
 def __getattr__(name: str) -> Any:

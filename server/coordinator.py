@@ -6,6 +6,7 @@ from dataclasses import replace
 from local_dp.errors import InputError, QuorumError, WireError
 from local_dp.oracles.local.asked import LocalQuery
 from local_dp.oracles.local.oracles import LocalOracle
+from local_dp.server.archive import RECENT, Archive, Missed
 from local_dp.server.losses import Loss, unexplained
 from local_dp.server.members import Listening, Member, Members, Roster
 from local_dp.server.phases import Answer, Collecting, Gathering, Parting, Phase, Send, count
@@ -39,7 +40,8 @@ class Coordinator(LocalOracle):
         self.irregularities: list[float | None] = []  # of each round
         self.fresh: list[Reply] | None = None
         self.phase = Phase()  # the present wait
-        self._history: dict[int, Round] = {}
+        self._history: dict[int, Round] = {}  # the last ones
+        self._archive = Archive()  # those before
         self._accounts: dict[str, Account] = {}
         self._rejoined = False
 
@@ -49,7 +51,7 @@ class Coordinator(LocalOracle):
 
     @property
     def counts(self) -> Turnout:
-        return sum((round.counts for round in self._history.values()), Turnout())
+        return sum((round.counts for round in self._history.values()), self._archive.counts)
 
     def gathered(self) -> None:
         """Ends the wait for the members. Raises QuorumError if nobody came."""
@@ -71,6 +73,9 @@ class Coordinator(LocalOracle):
         round = Round(self.run, number, queries, self.coin_seed)
         if past is not None:
             round.restore(past)
+        while len(self._history) >= RECENT:
+            old = self._history.pop(min(self._history))
+            self._archive.add(old.number, old.counts, old.sums, self._missed(old))
         self._history[number] = round
         if not round.closed:
             self.phase = self._collecting(round, now)
@@ -119,13 +124,18 @@ class Coordinator(LocalOracle):
 
     def reconciliation(self) -> Reconciliation:
         """The accepted reports beside the members' accounts."""
-        return reconcile({number: round.sums for number, round in self._history.items()}, self._accounts, (member.name for member in self.members))
+        sums = {number: round.sums for number, round in self._history.items()}
+        return reconcile({**self._archive.sums(), **sums}, self._accounts, (member.name for member in self.members))
 
     def losses(self) -> tuple[Loss, ...]:
         """The losses of reports that chance does not explain, once the members have given their accounts."""
-        spans = {member.name: (member.start, member.stop) for member in self.members}
-        found = [loss for round in self._history.values() for loss in round.losses(self._accounts, spans)]
-        return unexplained(found, len(self._history))
+        rounds = (*self._archive.missed.values(), *map(self._missed, self._history.values()))
+        found = [loss for missed in rounds if missed is not None for loss in missed.losses(self._accounts)]
+        return unexplained(found, self._opened)
+
+    def _missed(self, round: Round) -> Missed | None:
+        named, owing = self.members.named, round.unanswered.owing if round.unanswered else ()
+        return round.missed({name: (named[name].start, named[name].stop) for name in owing if name in named})
 
     def shut(self) -> Round:
         """Ends the round, however few have answered."""
@@ -231,7 +241,7 @@ class Coordinator(LocalOracle):
     def _report(self, message: Answer, now: float) -> None:
         round = self._history.get(message.round)
         if round is None:
-            raise WireError("a report for a round that was not asked")
+            self._archive.late(message.round, message.member)
         stop = message.start + len(message.reports) // message.width if isinstance(message, Reply) else message.stop
         member, answered = self.members.speaker(message.member, message.start, stop), round.counts.answered
         if isinstance(self.phase, Collecting) and round is self.phase.round:

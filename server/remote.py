@@ -32,7 +32,7 @@ class Journal:
         self._log = log
         self.run = run
         with reading(log.path, "begin a run of a new name"):
-            self.began: dict[str, Any] = dict(json.loads(self._log.entries(0)[0].data))
+            self.began: dict[str, Any] = dict(json.loads(self._log.entries(run)[0].data))
 
     @classmethod
     def begin(cls, folder: Path, run: str, how: Mapping[str, Any]) -> Self:
@@ -52,7 +52,7 @@ class Journal:
 
     def past(self, number: int) -> Past | None:
         """The stored part of a round, if it was asked."""
-        parts = {entry.part: entry.data for entry in self._log.entries(number)}
+        parts = {entry.part: entry.data for entry in self._log.entries(self.run, number)}
         if not parts:
             return None
         request, closed = parts.pop("asked"), parts.pop("closed", None)

@@ -14,18 +14,11 @@ from local_dp.noise import COINS
 from local_dp.oracles.local.asked import CHUNK, LocalQuery, cells_of, chunk_digest, round_digest
 from local_dp.randomizers.frequencies.unary import UnaryEncoding
 from local_dp.records import chunks
-from local_dp.server.losses import Loss, Unanswered, losses_of, replies_of
+from local_dp.server.archive import Missed, Sum
+from local_dp.server.losses import Unanswered, replies_of
 from local_dp.server.progress import Turnout
 from local_dp.tallies import Tally
 from local_dp.wire import Absent, Account, Ask, Line, Refusal, Reply, Request, Span, checksum, encode
-
-
-@dataclass
-class Sum:
-    """How many of a member's reports to one round were accepted, and the checksum of the replies they came in."""
-
-    reports: int = 0
-    checksum: int = 0
 
 
 @dataclass(frozen=True)
@@ -281,14 +274,14 @@ class Round:
         """The tally of each ask over the reports that came."""
         return tuple(part.tally() for part in self.parts)
 
-    def losses(self, accounts: Mapping[str, Account], spans: Mapping[str, Span]) -> list[Loss]:
-        """The members that have not answered, with the chance of so many. Of a resumed server's earlier rounds nobody knows who was late."""
-        if self.unanswered is None:
-            return []
-        late = frozenset(name for name in self.unanswered.owing if self.resumed or name not in spans or self._late(*spans[name]))
+    def missed(self, spans: Mapping[str, Span]) -> Missed | None:
+        """The members that have not answered, if there are any. Of a resumed server's earlier rounds nobody knows who was late."""
+        if self.unanswered is None or not self.unanswered.owing:
+            return None
+        late = {name for name in self.unanswered.owing if self.resumed or name not in spans or self._late(*spans[name])}
         widths = [(len(part.query.cohort), part.query.randomizer.report_dtype.itemsize) for part in self.parts]
         replies = sum(replies_of(clients, width, self.unanswered.members) for clients, width in widths)
-        return losses_of(self.number, self.unanswered, late, accounts, replies)
+        return Missed(self.number, self.unanswered, late, replies)
 
     def _late(self, start: int, stop: int) -> bool:
         windows = [(part, part.window(start, stop)) for part in self.parts]

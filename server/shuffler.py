@@ -3,7 +3,10 @@
 import asyncio
 import os
 import sys
+from collections.abc import Callable
 from contextlib import aclosing, suppress
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -12,7 +15,7 @@ from local_dp.bus.address import Address
 from local_dp.bus.children import environment, python
 from local_dp.bus.interface import Bus, Connected, Delivery, SealedBus
 from local_dp.bus.mqtt import MqttBus
-from local_dp.errors import BusError, LocalDPError, RefusedError, WireError
+from local_dp.errors import BusError, InputError, LocalDPError, RefusedError, WireError
 from local_dp.loss import MAX_EPSILON
 from local_dp.oracles.local.asked import Cohort, LocalQuery
 from local_dp.queries.query import QUERIES
@@ -26,9 +29,11 @@ from local_dp.server.quorum import Terms
 from local_dp.server.remote import RemoteOracle
 from local_dp.server.round import Part, Round
 from local_dp.shuffle.central import Shuffler, check_shufflable
+from local_dp.storage.log import sync
 from local_dp.wire import CLIENT, EVERYBODY, Absent, Ask, End, Gone, Hello, Refusal, Reply, Request, Roll, behind, decode, encode, per_message, topic
 
 NAME = "shuffler"  # its name and its group, to the server
+PASSED = ".passed"  # the name of a run's file, after that of the run
 Said: TypeAlias = Reply | Refusal | Absent
 
 
@@ -46,16 +51,42 @@ def will(run: str, envelopes: Envelopes) -> tuple[str, bytes]:
     return where, envelopes.seal(where, encode(Gone(run=behind(run), member=NAME)))
 
 
+@dataclass(frozen=True)
+class Passed:
+    """A file that stands for a run whose reports were passed on. Two shufflers would pass on two batches: their difference reveals the clients between them."""
+
+    path: Path
+
+    def check(self) -> None:
+        """Raises InputError where it stands."""
+        if self.path.exists():
+            run = self.path.name.removesuffix(PASSED)
+            raise InputError(f"reports of run {run!r} were passed on before, and a second batch would reveal clients; begin a run of a new name")
+
+    def note(self) -> None:
+        """Puts it on the disk. Raises InputError where it stands, or cannot be written."""
+        try:
+            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+            sync(self.path.parent)
+        except FileExistsError:
+            self.check()
+        except OSError as error:
+            raise InputError(f"cannot write {str(self.path)!r}: {error.strerror}") from None
+
+
 class Mixer:
     """Plays a run between the clients, whom `front` asks, and the server on `bus`; `shuffler` keeps the crowd and draws the order.
 
     The server's rounds have the numbers of the clients' rounds. The messages of a round are kept, to be sent again; their senders are dropped with the round.
+    `passing` is called once, before anything is passed on.
     """
 
-    def __init__(self, front: RemoteOracle, bus: Bus, shuffler: Shuffler) -> None:
+    def __init__(self, front: RemoteOracle, bus: Bus, shuffler: Shuffler, passing: Callable[[], None] = lambda: None) -> None:
         self.front = front
         self.bus = bus
         self.shuffler = shuffler
+        self.passing = passing
         self.run = behind(front.coordinator.run)
         self._said: dict[int, list[bytes]] = {}
         self._asked = 0
@@ -120,7 +151,10 @@ class Mixer:
         await self._hello()
         while True:
             request = await requests.get()
-            self._said[request.round] = [encode(each) for each in await self._answered(request)]
+            answers = [encode(each) for each in await self._answered(request)]
+            if not self._said:
+                self.passing()
+            self._said = {request.round: answers}  # the server asks for no earlier round again
             await self._hello()  # a member that came meanwhile may not answer in private
             for payload in self._said[request.round]:
                 await self._publish("rep", payload)
@@ -177,7 +211,7 @@ class ShufflerConfig(BaseModel):
     """One shuffler: its run, the brokers of the clients and of the server, how many clients there are, its crowd, and its seed, or None for entropy.
 
     `joining` and `deadline` are in seconds: the longest wait for the clients, and for the reports of a round. `key`, its own and private, `server_key` and
-    `roster` come together; without them nothing is signed.
+    `roster` come together; without them nothing is signed. `folder` is for the file of a run that is passed on once; without it, nobody starts this one again.
     """
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
@@ -193,9 +227,13 @@ class ShufflerConfig(BaseModel):
     key: Annotated[str, Field(repr=False)] = ""
     server_key: str = ""
     roster: str = ""
+    folder: str = ""
 
     async def serve(self) -> None:
-        """Mixes until the run is over. Raises BusError or QuorumError."""
+        """Mixes until the run is over. Raises BusError or QuorumError, and InputError if the run was passed on before."""
+        passed = Passed(Path(self.folder) / (self.run + PASSED)) if self.folder else None
+        if passed is not None:
+            passed.check()
         keys = Keys(bytes.fromhex(self.key), Roster.parse(self.roster)) if self.key else None
         before: Envelopes = UNSIGNED if keys is None else Party.server(self.run, keys.own, keys.roster.speaker)
         after: Envelopes = UNSIGNED if keys is None else Party.member(behind(self.run), bytes.fromhex(self.server_key), keys.own)
@@ -203,7 +241,8 @@ class ShufflerConfig(BaseModel):
         clients = MqttBus(Address.parse(self.broker), f"{self.run}-{NAME}-front", server_filters(self.run))
         server = MqttBus(Address.parse(self.server_broker), f"{self.run}-{NAME}", filters(self.run), will(self.run, after))
         front = RemoteOracle(clients, coordinator, envelopes=before)
-        await Mixer(front, SealedBus(server, after), Shuffler.of(self.seed, self.crowd)).serve(self.joining)
+        mixer = Mixer(front, SealedBus(server, after), Shuffler.of(self.seed, self.crowd), passed.note if passed else lambda: None)
+        await mixer.serve(self.joining)
 
 
 class ShufflerProcess:

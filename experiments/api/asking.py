@@ -1,17 +1,18 @@
 """A run: a protocol, a table or synthetic clients, and the options of the run."""
 
 import time
-import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, TypeVar, get_origin, get_type_hints
+
+import numpy as np
 
 from local_dp.errors import InputError, unknown
 from local_dp.experiments.api.declare import keywords, option
 from local_dp.experiments.api.result import Result
-from local_dp.experiments.api.tables import Table, records_of, sample_rows, unsaid
+from local_dp.experiments.api.tables import Table, bounds_text, ends_of, records_of, sample_rows, settings_text, unsaid, warn
 from local_dp.experiments.text.layout import python_errors
 from local_dp.experiments.tiers.execute import execute
 from local_dp.experiments.tiers.faults import EXAMPLE, Faults
@@ -20,7 +21,8 @@ from local_dp.experiments.tiers.settings import EMBEDDED, OnProgress, Randomness
 from local_dp.loss import nano_epsilon
 from local_dp.populations.finite import Resampled
 from local_dp.protocols.local_protocol import LocalProtocol, find_protocol
-from local_dp.protocols.surveys.policies import Launch
+from local_dp.protocols.surveys.policies import Launch, is_question
+from local_dp.queries.cells import SEPARATOR
 from local_dp.records import Records
 from local_dp.server.progress import Progress
 from local_dp.server.quorum import Terms
@@ -105,7 +107,7 @@ class RunOptions:
             population = Resampled(records, clients, dealt) if self.resample else sample_rows(records, clients, dealt)
         few = protocol.notice(self.epsilon, population.size)
         if few is not None:
-            (self.notice or warnings.warn)(few)
+            (self.notice or warn)(few)
         return Settings(
             protocol=protocol,
             population=population,
@@ -160,19 +162,51 @@ def documented(function: F) -> F:
     return function
 
 
-def protocol_of(name: str | LocalProtocol[Any], settings: Mapping[str, Any]) -> LocalProtocol[Any]:
-    """The protocol of this name, with its parameters; or the object, which takes none. Raises InputError."""
+def protocol_of(name: str | type[LocalProtocol[Any]] | LocalProtocol[Any], settings: Mapping[str, Any], options: Iterable[str] = ()) -> LocalProtocol[Any]:
+    """The protocol of this name or class, with its parameters as Python writes them; or the object, which takes none.
+
+    Raises InputError; for an unknown parameter it names the nearest one, also of the `options` beside them.
+    """
     if isinstance(name, LocalProtocol):
         if settings:
             raise InputError(f"{', '.join(settings)}: parameters for a protocol that is an object already; give them to it")
         return name
-    kind = find_protocol(name)
+    kind = find_protocol(name) if isinstance(name, str) else name
     known = [each.name for each in fields(kind)]
-    for each in settings:
-        if each not in known:
-            raise InputError(f"{unknown(f'{name} has no parameter', each, known)}; `local-dp describe {name}` describes them")
     with python_errors():
-        return kind(**settings)
+        if "bounds" in settings and "bounds" not in known and "low" in known:
+            low, high = ends_of(settings["bounds"])
+            settings = {**{each: value for each, value in settings.items() if each != "bounds"}, "low": low, "high": high}
+        for each in settings:
+            if each not in known:
+                raise InputError(f"{unknown(f'{kind.name} has no parameter', each, [*known, *options])}; `local-dp describe {kind.name}` describes them")
+        hints = get_type_hints(kind)
+        lists = {each: _listed(each, value, settings) for each, value in settings.items() if get_origin(hints[each]) is tuple}
+        return kind(**{**settings, **lists})
+
+
+def _listed(name: str, value: Any, settings: Mapping[str, Any]) -> tuple[str, ...]:
+    """A parameter that is a list, in the form of its protocol. Python gives a list, one value, or a mapping. Raises InputError."""
+    if value is None:
+        return ()
+    if isinstance(value, Mapping) and name == "labels":
+        columns = settings.get("columns", ())
+        named = [column for column in ((columns,) if isinstance(columns, str) else columns) if not is_question(column)]
+        if set(value) != set(named):
+            raise InputError(f"there are labels of {', '.join(map(str, value))}, and the columns are {', '.join(named)}; give the labels of each")
+        return tuple(SEPARATOR.join(_listed(name, value[column], settings)) for column in named)
+    if isinstance(value, Mapping):
+        return bounds_text(value) if name == "bounds" else settings_text(value)
+    if name == "labels" and isinstance(value, str):
+        raise InputError(f"labels is {value!r}; give a list of labels")
+    return (_text(value),) if isinstance(value, str | int | float | np.generic) else tuple(map(_text, value))
+
+
+def _text(value: Any) -> str:
+    """A value as the library writes it: whole numbers without a decimal point, and a row of numbers with spaces."""
+    if isinstance(value, Sequence | np.ndarray) and not isinstance(value, str):
+        return " ".join(map(_text, value))
+    return str(int(value)) if isinstance(value, float | np.floating) and value.is_integer() else str(value)
 
 
 @python_errors()

@@ -1,10 +1,11 @@
 """Compares randomizers by measurement: the bound on the largest error in 95 % of the runs, for each epsilon and number of clients."""
 
 import math
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, fields
 from functools import cached_property
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Literal
 
 import numpy as np
@@ -12,11 +13,13 @@ import numpy as np
 from local_dp.arrays import Floats
 from local_dp.bounds.best import Reports
 from local_dp.errors import InputError, reading, unknown
-from local_dp.experiments.api.tables import sample_rows
+from local_dp.experiments.api.asking import protocol_of
+from local_dp.experiments.api.declare import WIDTH, Tabular
+from local_dp.experiments.api.tables import Table, records_of, sample_rows
 from local_dp.experiments.lab.claim import Curve, Data, Figure
 from local_dp.experiments.lab.figures import save
 from local_dp.experiments.lab.store import MeasurementStore, as_csv, code_stamp, plain, write_text
-from local_dp.experiments.text.layout import held, number, table
+from local_dp.experiments.text.layout import held, number, paragraph, python_errors, table
 from local_dp.experiments.tiers.outcome import table_digest
 from local_dp.interaction import Nonadaptive, run
 from local_dp.noise import KeyedNoise, stream_key
@@ -25,6 +28,7 @@ from local_dp.oracles.local.oracles import PopulationOracle
 from local_dp.populations.finite import Population, Resampled
 from local_dp.protocols.local_protocol import BETA, LocalProtocol
 from local_dp.protocols.planning.ways import CURATOR, OPEN, Way, asked_of, estimators, law_of, ways
+from local_dp.protocols.surveys.policies import Launch
 from local_dp.records import Records
 from local_dp.tallies import Z95, Tally
 
@@ -40,7 +44,7 @@ class Grid:
     `tier` "aggregate" draws tallies from their law; "population" simulates every client, of randomizers for the protocol's own query.
     """
 
-    epsilons: tuple[float, ...] = (0.5, 1.0, 2.0)
+    epsilon: tuple[float, ...] = (0.5, 1.0, 2.0)
     clients: tuple[int, ...] = (1000, 10_000, 100_000)
     randomizers: tuple[str, ...] = ()
     runs: int = 1000
@@ -83,7 +87,7 @@ class Comparison:
 
     @cached_property
     def _reports(self) -> dict[float, list[Reports]]:
-        return {epsilon: self.reports(epsilon) for epsilon in self.grid.epsilons}
+        return {epsilon: self.reports(epsilon) for epsilon in self.grid.epsilon}
 
     def points(self) -> list[Data]:
         """The independent pieces of work, as plain data; a point holds everything that its measurement depends on."""
@@ -95,7 +99,7 @@ class Comparison:
         }
         return [
             {**about, "randomizer": reports.randomizer.name, "epsilon": epsilon, "clients": clients, "runs": self.grid.runs}
-            for epsilon in self.grid.epsilons
+            for epsilon in self.grid.epsilon
             for reports in self._reports[epsilon]
             for clients in self.grid.clients
         ]
@@ -138,8 +142,16 @@ class Comparison:
         assert aim is not None  # or there were no reports
         return law @ aim.target, law
 
-    def run(self, folder: Path, progress: Progress = lambda what, done, total: None) -> dict[str, Any]:
+    def run(self, folder: Path, progress: Progress = lambda what, done, total: None) -> "Compared":
         """Measures the points that are missing in `folder`, and writes comparison.csv, .png and .svg there. Raises InputError."""
+        compared = self.measured(folder, progress)
+        rows = compared.data["rows"]
+        write_text(folder / "comparison.csv", as_csv(rows[0], (row.values() for row in rows)))
+        save(compared.figure, folder / "comparison.png", folder / "comparison.svg")
+        return compared
+
+    def measured(self, folder: Path, progress: Progress = lambda what, done, total: None) -> "Compared":
+        """Measures the points that are missing in `folder`. Raises InputError."""
         points = self.points()
         store = MeasurementStore(folder, code_stamp(__name__))
         for done, point in enumerate(points):
@@ -150,11 +162,7 @@ class Comparison:
         with reading(store.path, "remove it to measure again"):
             rows = [self._row(point, store.get(point, self.grid.seed) or {}) for point in points]
             figure = self._figure(rows)
-        data = {"protocol": self.protocol.name, "tier": self.grid.tier, "runs": self.grid.runs, "seed": self.grid.seed, "rows": rows}
-        write_text(folder / "comparison.csv", as_csv(rows[0], (row.values() for row in rows)))
-        save(figure, folder / "comparison.png", folder / "comparison.svg")
-        read: dict[str, Any] = plain(data)
-        return read
+        return Compared(plain({"protocol": self.protocol.name, "tier": self.grid.tier, "runs": self.grid.runs, "seed": self.grid.seed, "rows": rows}), figure)
 
     def _row(self, point: Data, measured: Data) -> dict[str, Any]:
         way = next(each for each in self._ways[point["epsilon"]] if each.name == point["randomizer"])
@@ -165,12 +173,12 @@ class Comparison:
 
     @cached_property
     def _ways(self) -> dict[float, list[Way]]:
-        return {epsilon: ways(self.protocol, epsilon, self._people) for epsilon in self.grid.epsilons}
+        return {epsilon: ways(self.protocol, epsilon, self._people) for epsilon in self.grid.epsilon}
 
     def _figure(self, rows: list[dict[str, Any]]) -> Figure:
         """Error against clients: measured with intervals, closed forms as lines, and for each epsilon the curator's."""
         curves, x = [], sorted(self.grid.clients)
-        for epsilon in self.grid.epsilons:
+        for epsilon in self.grid.epsilon:
             for name in dict.fromkeys(row["randomizer"] for row in rows):
                 own = sorted((row for row in rows if (row["randomizer"], row["epsilon"]) == (name, epsilon)), key=lambda row: row["clients"])
                 at, label = [row["clients"] for row in own], f"{name}, epsilon {epsilon:g}"
@@ -178,7 +186,7 @@ class Comparison:
                 curves += [Curve(label, at, y, low=low, high=high, group=label), Curve(f"{label}, closed form", at, planned, "theory", group=label)]
             curator = next(way for way in self._ways[epsilon] if way.name == CURATOR)
             curves.append(Curve(f"{CURATOR}, epsilon {epsilon:g}", x, [curator.accuracy(n) for n in x], "bound"))
-        open_to_all = next(way for way in self._ways[self.grid.epsilons[0]] if way.name == OPEN)
+        open_to_all = next(way for way in self._ways[self.grid.epsilon[0]] if way.name == OPEN)
         curves.append(Curve(OPEN, x, [open_to_all.accuracy(n) for n in x], "bound"))
         title = f"{self.protocol.name}: the largest error in 95 % of {self.grid.runs:,} runs"
         return Figure("comparison", title, "clients", "largest error", curves, log_x=True, log_y=True)
@@ -191,10 +199,47 @@ def quantile_places(runs: int) -> tuple[int, int, int]:
     return max(low, 0), at, min(high, runs - 1)
 
 
-def describe(data: dict[str, Any], width: int) -> str:
-    heading = ("randomizer", "epsilon", "clients", "largest error", "95 % interval", "closed form")
-    rows = []
-    for row in data["rows"]:
-        interval = held(f"{number(row['low'])} .. {number(row['high'])}")
-        rows.append((row["randomizer"], f"{row['epsilon']:g}", number(row["clients"]), number(row["error"]), interval, number(row["planned"])))
-    return table(heading, rows, width)
+@dataclass(frozen=True, repr=False)
+class Compared(Tabular):
+    """The errors of randomizers, a row for each with each epsilon and number of clients: the 95 % point of the largest error, measured and in closed form."""
+
+    figure: Figure
+
+    def frame(self) -> Mapping[str, list[Any]]:
+        rows = self.data["rows"]
+        return {name: [row[name] for row in rows] for name in rows[0]}
+
+    def draw(self, path: Path) -> None:
+        save(self.figure, path)
+
+    def text(self, width: int = WIDTH) -> str:
+        head = f"{self.data['protocol']}: the largest error in 95 % of {held(number(self.data['runs']) + ' runs')}, in tier {self.data['tier']}"
+        heading = ("randomizer", "epsilon", "clients", "largest error", "95 % interval", "closed form")
+        rows = []
+        for row in self.data["rows"]:
+            interval = held(f"{number(row['low'])} .. {number(row['high'])}")
+            rows.append((row["randomizer"], f"{row['epsilon']:g}", number(row["clients"]), number(row["error"]), interval, number(row["planned"])))
+        return f"{paragraph(head, width)}\n\n{table(heading, rows, width)}"
+
+
+@python_errors()
+def compare(task: str | LocalProtocol[Any], of: Table | None = None, *, folder: str | Path | None = None, **how: Any) -> Compared:
+    """Measures randomizers side by side, on people like the rows of a table or on synthetic ones: `compare("frequency", k=16, epsilon=1, clients=1000)`.
+
+    A protocol given by name takes its parameters as keywords, beside the fields of `Grid`: `epsilon`, `clients`, `randomizers`, `runs`, `tier`, `seed`.
+    With a `folder` the measurements, the table and the figure are kept there, and a stopped comparison continues. Raises InputError.
+    """
+    own = {each.name: isinstance(each.default, tuple) for each in fields(Grid)}
+    given: dict[str, Any] = {name: _several(value) if own[name] else value for name, value in how.items() if name in own}
+    protocol = protocol_of(task, {name: value for name, value in how.items() if name not in own})
+    records = None if of is None else records_of(of)
+    known = protocol if records is None else protocol.for_table(Launch(records, private=False))
+    comparison = Comparison(known, Grid(**given), records)
+    if folder is not None:
+        return comparison.run(Path(folder))
+    with TemporaryDirectory() as kept:
+        return comparison.measured(Path(kept))
+
+
+def _several(value: Any) -> tuple[Any, ...]:
+    return (value,) if isinstance(value, str | int | float) else tuple(value)

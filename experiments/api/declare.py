@@ -1,12 +1,17 @@
 """What the interface shares: options declared once, from which commands, keywords and help are made; and results that print themselves."""
 
+import tempfile
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, field, fields
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from local_dp.errors import InputError
 from local_dp.foreign import shown
+
+if TYPE_CHECKING:  # frames take a while to import
+    import polars
 
 
 def option(
@@ -84,3 +89,49 @@ class Printable(ABC):
 
     def _repr_html_(self) -> str:
         return f'<pre style="white-space: pre-wrap; line-height: 1.35">{shown(repr(self), "page")}</pre>'
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A figure as PNG: a notebook shows it."""
+
+    png: bytes = field(repr=False)
+
+    def _repr_png_(self) -> bytes:
+        return self.png
+
+
+class Tabular(Printable):
+    """A result that is also a frame, by `to_polars` or `to_pandas`, and a figure, by `plot`."""
+
+    @abstractmethod
+    def frame(self) -> Mapping[str, list[Any]]:
+        """The columns of the frame. Raises InputError for a result without one."""
+
+    @abstractmethod
+    def draw(self, path: Path) -> None:
+        """Draws the figure into `path`. Raises InputError for a result without one."""
+
+    def to_polars(self) -> "polars.DataFrame":
+        """The result as a frame of polars. Raises InputError for a result without one."""
+        import polars
+
+        return polars.DataFrame([polars.Series(name, values, strict=False) for name, values in self.frame().items()]).fill_nan(None)
+
+    def to_pandas(self) -> Any:
+        """The result as a frame of pandas. Raises InputError for a result without one, and where pandas is missing."""
+        try:
+            import pandas
+        except ImportError:
+            raise InputError("to_pandas needs pandas; install it: pip install pandas, or use to_polars") from None
+        return pandas.DataFrame(self.frame())
+
+    def plot(self, path: str | Path | None = None) -> Picture | None:
+        """Draws the result, beside the truth where it is known, into `path` (.png, .svg or .pdf). Without a path, returns a picture for a notebook."""
+        if path is not None:
+            self.draw(Path(path))
+            return None
+        with tempfile.TemporaryDirectory() as folder:
+            drawn = Path(folder) / "result.png"
+            self.draw(drawn)
+            return Picture(drawn.read_bytes())

@@ -4,31 +4,55 @@ A table is a path, a mapping of columns or a frame. Every function also takes th
 decision, such as missing ones, are refused with the choices.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields
+from inspect import Parameter, Signature, getdoc
 from typing import Any, TypeAlias, Unpack
 
 from local_dp.errors import InputError
 from local_dp.experiments.api.asking import Options, RunOptions, ask, documented, protocol_of
+from local_dp.experiments.api.declare import keywords
 from local_dp.experiments.api.result import Result
-from local_dp.experiments.api.tables import Bounds, Table, bounds_text, ends_of, settings_text
+from local_dp.experiments.api.tables import Bounds, Table, ends_of
 from local_dp.experiments.text.layout import python_errors
 from local_dp.masked.protocols import MaskedParityLearner
 from local_dp.protocols.learning.learn import Learn
 from local_dp.protocols.local_protocol import LocalProtocol
+from local_dp.protocols.search.heavy_hitters import HeavyHitters
 from local_dp.protocols.search.quantiles import Quantiles
 from local_dp.protocols.surveys.frequency import Crosstab, Frequency, Histogram
 from local_dp.protocols.surveys.survey import StatisticalQueries, Survey
+from local_dp.protocols.vectors.marginals import Marginals
 from local_dp.protocols.vectors.mean_found import MeanFound
 from local_dp.protocols.vectors.mean_vector import Mean, MeanVector
-from local_dp.queries.cells import SEPARATOR
+from local_dp.protocols.vectors.workload import Workload
 
 Labels: TypeAlias = Iterable[object]
 
 
 @python_errors()
 def _run(kind: type[LocalProtocol[Any]], table: Table | None, options: Options, **parameters: Any) -> Result:
-    return ask(kind(**parameters), table, RunOptions.of(options))
+    return ask(protocol_of(kind, parameters), table, RunOptions.of(options))
+
+
+def _function(kind: type[LocalProtocol[Any]], *first: str) -> Callable[..., Result]:
+    """The function of a protocol: a table, the parameters in `first` by place, and by name its other parameters and the options of a run."""
+
+    def asked(table: Table | None = None, *placed: Any, **how: Any) -> Result:
+        if len(placed) > len(first):
+            raise InputError(f"{kind.name} takes a table and {' and '.join(first)} by place; give the other parameters by name")
+        return run(kind.name, table, **dict(zip(first, placed, strict=False)), **how)
+
+    own = {each.name: each for each in fields(kind)}
+    named = [own[name] for name in first], [each for each in (*own.values(), *fields(RunOptions)) if each.name not in first]
+    kinds = Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY
+    parameters = [Parameter(each.name, place, default=each.default) for place, part in zip(kinds, named, strict=True) for each in part]
+    asked.__name__ = asked.__qualname__ = kind.name.replace("-", "_")
+    texts = re.sub(r", separated by '[;|]'(, columns by ';')?", "", keywords(kind))
+    asked.__doc__ = f"{getdoc(kind)}\n\nParameters; `labels` of several columns map each to its own:\n{texts}"
+    asked.__signature__ = Signature([Parameter("table", kinds[0], default=None), *parameters], return_annotation=Result)  # type: ignore[attr-defined]
+    return documented(asked)
 
 
 @documented
@@ -39,8 +63,8 @@ def run(protocol: str | LocalProtocol[Any], table: Table | None = None, **how: A
     """
     if isinstance(protocol, LocalProtocol):
         return ask(protocol, table, RunOptions.of(how))
-    known = {each.name for each in fields(RunOptions)}
-    built = protocol_of(protocol, {name: value for name, value in how.items() if name not in known})
+    known = [each.name for each in fields(RunOptions)]
+    built = protocol_of(protocol, {name: value for name, value in how.items() if name not in known}, known)
     return ask(built, table, RunOptions.of({name: value for name, value in how.items() if name in known}))
 
 
@@ -62,7 +86,7 @@ def survey(
     `missing`: if a missing value leaves the question open, refuse, count it as "no", or "exclude" the record. See
     `local_dp.protocols.surveys.survey.Survey`.
     """
-    groups = {"by": by, "labels": _texts(labels), "labels_from_data": labels_from_data, "other": other}
+    groups = {"by": by, "labels": labels, "labels_from_data": labels_from_data, "other": other}
     return _run(Survey, table, how, question=question, missing=missing, randomizer=randomizer, **groups)
 
 
@@ -83,7 +107,7 @@ def frequency(
     `missing`: refuse, "category" (a label of its own) or "exclude" (shares among those present); `other`: refuse or "category".
     See `local_dp.protocols.surveys.frequency.Frequency`.
     """
-    public = {"labels": _texts(labels), "labels_from_data": labels_from_data}
+    public = {"labels": labels, "labels_from_data": labels_from_data}
     return _run(Frequency, table, how, column=column, missing=missing, other=other, randomizer=randomizer, **public)
 
 
@@ -102,8 +126,7 @@ def histogram(
 
     `missing`: refuse, "category" (a share of its own) or "exclude" (shares among those present). See `local_dp.protocols.surveys.frequency.Histogram`.
     """
-    low, high = ends_of(bounds)
-    return _run(Histogram, table, how, column=column, low=low, high=high, bins=bins, missing=missing, randomizer=randomizer)
+    return _run(Histogram, table, how, column=column, bounds=bounds, bins=bins, missing=missing, randomizer=randomizer)
 
 
 @documented
@@ -137,16 +160,15 @@ def mean(
         if by or outside != "refuse":
             raise InputError("groups and clipping need public bounds: add bounds=(low, high)")
         return _run(MeanFound, table, how, column=column, missing=missing)
-    low, high = ends_of(bounds)
-    groups = {"by": by, "labels": _texts(labels), "labels_from_data": labels_from_data, "other": other}
-    return _run(Mean, table, how, column=column, low=low, high=high, outside=outside, missing=missing, **groups)
+    groups = {"by": by, "labels": labels, "labels_from_data": labels_from_data, "other": other}
+    return _run(Mean, table, how, column=column, bounds=bounds, outside=outside, missing=missing, **groups)
 
 
 def _mean_vector(table: Table, columns: tuple[str, ...], bounds: Bounds | Mapping[str, Bounds] | None, options: Options, **policies: str) -> Result:
     if bounds is None or (isinstance(bounds, Mapping) and set(bounds) != set(columns)):
         raise InputError("the means of several columns need public bounds: add bounds=(low, high), or a mapping of each column to its own")
     low, high = zip(*(ends_of(bounds[column] if isinstance(bounds, Mapping) else bounds) for column in columns), strict=True)
-    return _run(MeanVector, table, options, columns=columns, low=tuple(map(str, low)), high=tuple(map(str, high)), **policies)
+    return _run(MeanVector, table, options, columns=columns, low=low, high=high, **policies)
 
 
 @documented
@@ -166,9 +188,7 @@ def quantiles(
     Numbers beyond the bounds are counted and not moved. `rounds`: "one", "several", or the better of the two; `missing`: refuse, or "exclude" (the
     quantiles of those present). See `local_dp.protocols.search.quantiles.Quantiles`.
     """
-    low, high = ends_of(bounds)
-    shares = tuple(map(str, at if isinstance(at, Sequence) else (at,)))
-    return _run(Quantiles, table, how, column=column, low=low, high=high, at=shares, bins=bins, rounds=rounds, missing=missing)
+    return _run(Quantiles, table, how, column=column, bounds=bounds, at=at, bins=bins, rounds=rounds, missing=missing)
 
 
 @documented
@@ -187,13 +207,13 @@ def crosstab(
     `labels` maps a column to its public labels. `missing`: refuse, "category" or "exclude" (complete records); `other`: refuse or "category".
     See `local_dp.protocols.surveys.frequency.Crosstab`.
     """
-    policies = {"columns": tuple(columns), "missing": missing, "other": other}
-    if not labels:
-        return _run(Crosstab, table, how, labels_from_data=labels_from_data, **policies)
-    named = Crosstab(columns=tuple(columns)).parts.named
-    if set(labels) != set(named):
-        raise InputError(f"there are labels of {', '.join(labels)}, and the columns are {', '.join(named)}; give the labels of each")
-    return _run(Crosstab, table, how, labels=tuple(SEPARATOR.join(_texts(labels[column])) for column in named), **policies)
+    policies = {"labels": labels, "labels_from_data": labels_from_data, "missing": missing, "other": other}
+    return _run(Crosstab, table, how, columns=columns, **policies)
+
+
+marginals = _function(Marginals, "columns")
+heavy_hitters = _function(HeavyHitters, "column")
+workload = _function(Workload, "columns", "queries")
 
 
 @documented
@@ -201,8 +221,7 @@ def statistical_queries(
     table: Table, queries: Sequence[str], *, tolerances: float | Sequence[float] = 0.1, missing: str = "refuse", **how: Unpack[Options]
 ) -> Result:
     """Each yes/no question's answer on the scale from -1 to +1, each from clients of its own. See `local_dp.protocols.surveys.survey`."""
-    each = tuple(map(str, tolerances if isinstance(tolerances, Sequence) else (tolerances,)))
-    return _run(StatisticalQueries, table, how, queries=tuple(queries), tolerances=each, missing=missing)
+    return _run(StatisticalQueries, table, how, queries=queries, tolerances=tolerances, missing=missing)
 
 
 @documented
@@ -229,12 +248,5 @@ def learn(
     The label is a question or a column, features are number columns (default: every other one) and questions; bounds that are not given are found
     privately. `missing`: refuse, or "exclude" incomplete rows. See `local_dp.protocols.learning.learn.Learn`.
     """
-    rule = {"learner": learner, "label": label, "features": tuple(features), "cuts": cuts}
-    return _run(Learn, table, how, bounds=bounds_text(bounds), parameters=settings_text(parameters), missing=missing, **rule)
-
-
-def _texts(labels: Labels) -> tuple[str, ...]:
-    """Labels as the library writes them: whole numbers without a decimal point."""
-    if isinstance(labels, str):
-        raise InputError(f"labels is {labels!r}; give a list of labels")
-    return tuple(str(int(label)) if isinstance(label, float) and label.is_integer() else str(label) for label in labels)
+    rule = {"learner": learner, "label": label, "features": features, "bounds": bounds, "cuts": cuts, "parameters": parameters, "missing": missing}
+    return _run(Learn, table, how, **rule)

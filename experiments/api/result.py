@@ -1,21 +1,18 @@
 """The result of a run, and its estimates as a figure."""
 
 import math
-import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from local_dp.errors import InputError
-from local_dp.experiments.api.declare import WIDTH, Printable
+from local_dp.experiments.api.declare import WIDTH, Tabular
 from local_dp.experiments.api.show import summary
 from local_dp.experiments.tiers.outcome import Shown, estimates
 from local_dp.protocols.local_protocol import LocalProtocol
 
 if TYPE_CHECKING:  # what draws takes a while to import
-    import polars
-
     from local_dp.experiments.lab.figures import Estimates
 
 MOST = 40  # rows of a figure
@@ -92,26 +89,16 @@ def _summed(whole: "Estimates", groups: Sequence[range]) -> "Estimates":
     return replace(whole, labels=labels, values=total(whole.values), lows=alone(whole.lows), highs=alone(whole.highs), truth=truth)
 
 
-@dataclass(frozen=True)
-class Picture:
-    """A figure as PNG: a notebook shows it."""
-
-    png: bytes
-
-    def _repr_png_(self) -> bytes:
-        return self.png
-
-
 @dataclass(frozen=True, repr=False)
-class Result(Printable):
+class Result(Tabular):
     """A run's result: prints itself as one block, and is plain data by `to_dict`.
 
-    `value` is an `Estimate` (value, standard error, interval) or a hypothesis. `data` is the JSON of `local-dp run --json`: randomizer, parameters, model,
+    `answer` is the algorithm's own result, such as an `Estimate` or a hypothesis. `data` is the JSON of `local-dp run --json`: randomizer, parameters, model,
     counts of clients, spent budget, and in a simulation the truth.
     """
 
     protocol: LocalProtocol[Any]
-    value: Any
+    answer: Any
 
     def text(self, width: int = WIDTH) -> str:
         return summary(self.data, width)
@@ -120,6 +107,16 @@ class Result(Printable):
     def estimate(self) -> Any:
         """The estimate, a number or a list of them; None for a hypothesis."""
         return self.data["result"].get("estimate")
+
+    @property
+    def value(self) -> Any:
+        """The estimate, a number or a list of them; or the hypothesis."""
+        return self.answer if self.estimate is None else self.estimate
+
+    @property
+    def standard_error(self) -> Any:
+        """The standard error of the estimate, a number or a list of them; None for a hypothesis and for quantiles."""
+        return self.data["result"].get("standard_error")
 
     @property
     def interval(self) -> Any:
@@ -136,27 +133,16 @@ class Result(Printable):
         """The truth, in a simulation; None in a private run."""
         return self.data["result"]["truth"]
 
-    def to_polars(self) -> "polars.DataFrame":
-        """The estimates as a frame: label, estimate, standard_error, low, high. Raises InputError for a hypothesis."""
-        import polars
+    def frame(self) -> Mapping[str, list[Any]]:
+        """The estimates: label, estimate, standard_error, low, high. Raises InputError for a hypothesis."""
+        rows = [(label, *(math.nan if number is None else number for number in (value, error, *ends))) for label, value, error, ends in self._estimates()]
+        return {name: [row[place] for row in rows] for place, name in enumerate(("label", "estimate", "standard_error", "low", "high"))}
 
-        rows = [(label, value, error, low, high) for label, value, error, (low, high) in self._estimates()]
-        numbers = dict.fromkeys(("estimate", "standard_error", "low", "high"), polars.Float64)
-        return polars.DataFrame(rows, schema={"label": polars.String, **numbers}, orient="row")
-
-    def plot(self, path: str | Path | None = None) -> Picture | None:
-        """Draws the estimates with their intervals and, where known, the truth: into `path` (.png, .svg or .pdf), else as a picture for a notebook."""
+    def draw(self, path: Path) -> None:
         from local_dp.experiments.lab.figures import plot_estimates
 
         self._estimates()
-        figure = pictured(self.data)
-        if path is not None:
-            plot_estimates(figure, Path(path))
-            return None
-        with tempfile.TemporaryDirectory() as folder:
-            drawn = Path(folder) / "estimates.png"
-            plot_estimates(figure, drawn)
-            return Picture(drawn.read_bytes())
+        plot_estimates(pictured(self.data), path)
 
     def _estimates(self) -> list[Shown]:
         if "estimate" not in self.data["result"]:

@@ -4,6 +4,7 @@ import csv
 import json
 import math
 import re
+import sys
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -38,7 +39,7 @@ def records_of(table: Table, schema: Schema = None, *, private: bool = False, no
     declared = read_schema(Path(schema)) if isinstance(schema, str | Path) else schema if schema is None else check_schema(schema, "the schema")
     if private and declared is None and not _typed(table):
         raise InputError("the types of columns are read from the values, so an error would reveal some: declare them: schema=FILE")
-    notice = unsaid if private else notice or warnings.warn
+    notice = unsaid if private else notice or warn
     if isinstance(table, Records) and declared is None:
         return _cut(table.columns, table.lengths, notice)
     if isinstance(table, str | Path):
@@ -52,6 +53,14 @@ def records_of(table: Table, schema: Schema = None, *, private: bool = False, no
 
         return _of_schema(polars.DataFrame(columns), declared, private, notice)
     return _cut(columns, {}, notice)
+
+
+def warn(text: str) -> None:
+    """A warning at the caller's line: the first one outside this package and the wrappers around it."""
+    frame, level = sys._getframe(), 1
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in ("local_dp", "contextlib", "sklearn"):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(text, stacklevel=level)
 
 
 def unsaid(text: str) -> None:
@@ -145,7 +154,7 @@ def read_records(path: Path, schema: Mapping[str, str] | None = None, *, total: 
         frame = polars.read_csv(path, infer_schema_length=whole, **how) if suffix == ".csv" else polars.read_parquet(path)
     if not frame.height or not frame.width:
         raise InputError(f"the table {path.name!r} has {frame.height} rows and {frame.width} columns; at least one of each is needed")
-    notice = unsaid if total else notice or warnings.warn
+    notice = unsaid if total else notice or warn
     with reading(path, "give a table of numbers and texts", "its columns are of another kind" if quiet else ""):
         if schema is not None:
             return _of_schema(frame, schema, total, notice)

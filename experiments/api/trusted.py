@@ -3,8 +3,8 @@
 import math
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar
 
@@ -16,7 +16,7 @@ from local_dp.curator.mechanism import Mechanism
 from local_dp.curator.people import MOST_ROWS, kept_rows, loss_of_group, loss_of_row
 from local_dp.draws import Draws
 from local_dp.errors import InputError
-from local_dp.experiments.api.declare import WIDTH, Printable, option
+from local_dp.experiments.api.declare import WIDTH, Tabular, option
 from local_dp.experiments.api.tables import Notice, Schema, Table, records_of
 from local_dp.experiments.lab.store import as_csv
 from local_dp.experiments.text.layout import held, number, paragraph, python_errors, table
@@ -33,6 +33,17 @@ D = TypeVar("D")
 R = TypeVar("R")
 MOST_SHOWN = 40  # rows in a summary, or in a figure
 DRAWN = "of_rows"  # key of the true numbers of the rows, for a figure
+
+
+def measured(value: Any, standard_error: float | None = None, reach: float | None = None, ends: tuple[float, float] = (-math.inf, math.inf)) -> dict[str, Any]:
+    """The numbers of a release, one or a list: each with its standard error and the interval that the noise reaches with probability 95 %, where known.
+
+    The noise does not depend on the records, so that both are public. `ends` are those that the truth lies between.
+    """
+    many = isinstance(value, list)
+    intervals = None if reach is None else [[max(ends[0], each - reach), min(ends[1], each + reach)] for each in (value if many else [value])]
+    errors = None if standard_error is None else [standard_error] * len(value) if many else standard_error
+    return {"value": value, "standard_error": errors, "interval": intervals if many or intervals is None else intervals[0]}
 
 
 def after(mechanism: Mechanism[D, A, Loss], finish: Callable[[A], R]) -> Nonadaptive[Mechanism[D, A, Loss], A, R]:
@@ -68,9 +79,9 @@ class Task(ABC, Generic[D, R]):
 
     @abstractmethod
     def to_data(self, result: R, records: Records) -> dict[str, Any]:
-        """The result as plain data: `columns`, `rows`, `explanation`; `brief` if a person sees other rows; `drawn` if there is a figure.
+        """The result as plain data: `columns`, `rows`, `explanation`, and by `measured` its numbers; `brief` if a person sees other rows.
 
-        Reads only the names of the records' columns.
+        `drawn` if there is a figure: its `axis`, `rows`, and how many columns are `labels`. Reads only the names of the records' columns.
         """
 
     @abstractmethod
@@ -138,8 +149,36 @@ class ByMechanism(Question[D, R], Task[D, R]):
 
 
 @dataclass(frozen=True, repr=False)
-class Release(Printable):
-    """A curator's release."""
+class Release(Tabular):
+    """A curator's release: prints itself, and is plain data by `to_dict`, a frame by `to_polars` or `to_pandas`, a figure by `plot`.
+
+    `answer` is the mechanism's own result.
+    """
+
+    answer: Any = field(default=None, compare=False)
+
+    @property
+    def value(self) -> Any:
+        """The released number, or a list of one for each row; a rule or synthetic records as the mechanism's own result."""
+        return self.data["result"].get("value", self.answer)
+
+    @property
+    def standard_error(self) -> Any:
+        """The standard error by the noise alone, of each number; None if it depends on the records, or has no closed form."""
+        return self.data["result"].get("standard_error")
+
+    @property
+    def interval(self) -> Any:
+        """The interval (low, high) that holds the table's own number with probability 95 %, of each number; None as for `standard_error`.
+
+        A withheld value of a histogram counts as held.
+        """
+        return self.data["result"].get("interval")
+
+    @property
+    def truth(self) -> Any:
+        """The truth and the errors, in a simulation; None in a private release."""
+        return self.data["truth"]
 
     def text(self, width: int = WIDTH) -> str:
         data = self.data
@@ -149,7 +188,8 @@ class Release(Printable):
         listed = result.get("brief", result)
         rows = [[_cell(cell) for cell in row] for row in listed["rows"][:MOST_SHOWN]]
         lines = [f"and {len(listed['rows']) - MOST_SHOWN:,} more rows; --json prints all"] if len(listed["rows"]) > MOST_SHOWN else []
-        lines += [result["explanation"], *filter(None, [_PROTECTS.get(data["neighbours"])])]
+        lines += [_within(result), result["explanation"]] if _within(result) else [result["explanation"]]
+        lines += [*filter(None, [_PROTECTS.get(data["neighbours"])])]
         if data["truth"] is not None:
             lines.append(_truth(data["truth"]))
         if data["left"] is not None:
@@ -157,18 +197,24 @@ class Release(Printable):
         parts = [table(listed["columns"], rows, width)] if rows else []
         return "\n\n".join((paragraph(head, width), *parts, "\n".join(paragraph(line, width) for line in lines)))
 
-    def plot(self, path: str | Path) -> None:
-        """Draws counts or quantiles, and the truth where it is known, into `path` (.png, .svg or .pdf). Raises InputError for a result without a figure."""
+    def frame(self) -> Mapping[str, list[Any]]:
+        """All rows; a column without a name is called `of`."""
+        return {name or "of": [row[place] for row in self.rows] for place, name in enumerate(self.data["result"]["columns"])}
+
+    def draw(self, path: Path) -> None:
+        """Draws the numbers with their intervals, and the truth where it is known. Raises InputError for a result without a figure."""
         from local_dp.experiments.lab.figures import Estimates, plot_estimates
 
-        drawn = self.data["result"].get("drawn")
-        if drawn is None:
+        result = self.data["result"]
+        if "drawn" not in result:
             raise InputError(f"there is no figure of a {self.data['task']}; leave out plot")
-        rows, truth = self.rows[:MOST_SHOWN], (self.data["truth"] or {}).get(DRAWN)
-        open_ends = [math.nan] * len(rows)
+        drawn, many, truth = result["drawn"], isinstance(self.value, list), (self.data["truth"] or {}).get(DRAWN)
+        values = (self.value if many else [self.value])[:MOST_SHOWN]
+        ends = [(math.nan, math.nan)] * len(values) if self.interval is None else (self.interval if many else [self.interval])[:MOST_SHOWN]
         title = f"{self.data['task']} by a trusted curator, {_price(self.data)}"
-        labels, values = [_cell(row[0]) for row in rows], [float(row[1]) for row in rows]
-        plot_estimates(Estimates(title, drawn["axis"], drawn["rows"], labels, values, open_ends, open_ends, truth and truth[:MOST_SHOWN]), Path(path))
+        labels = [" to ".join(_cell(cell) for cell in row[: drawn.get("labels", 1)]) for row in self.rows[:MOST_SHOWN]]
+        lows, highs = [low for low, _ in ends], [high for _, high in ends]
+        plot_estimates(Estimates(title, drawn["axis"], drawn["rows"], labels, values, lows, highs, truth and truth[:MOST_SHOWN]), path)
 
     @property
     def rows(self) -> list[list[Any]]:
@@ -232,7 +278,8 @@ def release(question: Question[D, R], table: Table, notice: Notice | None = None
             "result": task.to_data(result, records),
             "truth": task.truth(result, records) if simulated else None,
             "wall_s": time.perf_counter() - began if simulated else None,
-        }
+        },
+        result,
     )
 
 
@@ -265,6 +312,14 @@ def _counted(data: dict[str, Any]) -> str:
     """The public number."""
     each = "" if data["rows"] is None else f", {data['rows']:,} {'row' if data['rows'] == 1 else 'rows'} of each"
     return f"{number(data['n'])} {'people' if each else 'records'}{each}"
+
+
+def _within(result: dict[str, Any]) -> str:
+    """The interval of a release of one number."""
+    ends = result.get("interval")
+    if ends is None or isinstance(ends[0], Sequence):
+        return ""
+    return f"With probability 95 % the number of these records lies in {held(' .. '.join(map(number, ends)))}."
 
 
 def _truth(truth: dict[str, Any]) -> str:

@@ -11,7 +11,7 @@ from urllib.parse import unquote, urlsplit
 from local_dp.errors import BusError, InputError
 
 LOCAL = "mqtt+unix"  # the scheme of a socket in a folder of this machine
-SLOWEST_RETRY = 2.0  # seconds
+FIRST_RETRY, SLOWEST_RETRY = 0.1, 2.0  # seconds
 KEEPALIVE = 30
 TIMEOUT = 10.0  # to connect, and to be answered then
 AGAIN = 2.5  # the same, of the first try after a connection was lost: a broker that was killed as it accepted one answers none; twice as long each time
@@ -89,6 +89,14 @@ class Address:
         except ssl.SSLError as error:
             raise InputError(f"the certificate file {file!r} cannot be read as PEM: {error.reason}") from None
         return context
+
+
+def pause_after(pause: float, lasted: float) -> float:
+    """The seconds before the next try, from those before the last one and the seconds that its connection lasted, below 0 if there was none.
+
+    Only a connection that lasted makes the pause short again. A broker cuts two clients of one name in turn; with short pauses neither has the time to answer.
+    """
+    return FIRST_RETRY if lasted > SLOWEST_RETRY else min(2 * pause, SLOWEST_RETRY)
 
 
 def _is_file(name: str) -> bool:

@@ -14,7 +14,7 @@ from paho.mqtt.enums import CallbackAPIVersion, MQTTErrorCode
 from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.reasoncodes import ReasonCode
 
-from local_dp.bus.address import AGAIN, KEEPALIVE, SLOWEST_RETRY, TIMEOUT, Address, refused_topics, refused_who, unreachable
+from local_dp.bus.address import AGAIN, FIRST_RETRY, KEEPALIVE, TIMEOUT, Address, pause_after, refused_topics, refused_who, unreachable
 from local_dp.bus.interface import CONNECTED, Connected, Delivery
 
 _UNAUTHORISED = tuple(ReasonCode(PacketTypes.CONNACK, name) for name in ("Bad user name or password", "Not authorized"))
@@ -80,11 +80,12 @@ class BlockingBus:
 
         The first connection is tried for `patience` seconds. Raises BusError if it fails, or when the broker refuses who we are or what we read.
         """
-        give_up, pause = time.monotonic() + patience, 0.1
+        give_up, pause = time.monotonic() + patience, FIRST_RETRY / 2
         while True:
+            joined = float("inf")
             try:
                 client = self._connect()
-                give_up, pause, self._timeout = float("inf"), 0.1, AGAIN
+                give_up, joined, self._timeout = float("inf"), time.monotonic(), AGAIN
                 yield CONNECTED
                 while self._client is client:
                     while self._inbox:
@@ -96,8 +97,8 @@ class BlockingBus:
                 self._timeout = self._timeout if self._client is not None else min(2 * self._timeout, TIMEOUT)
             finally:
                 self._close()
+            pause = pause_after(pause, time.monotonic() - joined)
             await self.rest(pause * random.uniform(0.5, 1.0))
-            pause = min(2 * pause, SLOWEST_RETRY)
 
     def _connect(self) -> paho.Client:
         """A client whose subscriptions stand."""

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import aiomqtt
 from aiomqtt.exceptions import MqttConnectError
 
-from local_dp.bus.address import AGAIN, KEEPALIVE, SLOWEST_RETRY, TIMEOUT, Address, refused_topics, refused_who, unreachable
+from local_dp.bus.address import AGAIN, FIRST_RETRY, KEEPALIVE, TIMEOUT, Address, pause_after, refused_topics, refused_who, unreachable
 from local_dp.bus.interface import CONNECTED, Connected, Delivery
 
 _UNAUTHORISED = ("Bad user name or password", "Not authorized")  # names of a broker's answers; their numbers mean something else elsewhere
@@ -95,8 +95,9 @@ class MqttBus:
         """
         loop = asyncio.get_running_loop()
         give_up: float | None = loop.time() + patience
-        pause = 0.1
+        pause = FIRST_RETRY / 2
         while True:
+            joined = float("inf")
             try:
                 client = self._new_client()
                 inbox = _Inbox(client)
@@ -105,7 +106,7 @@ class MqttBus:
                     filters = self.filters
                     if not await self._changed(client, filters):
                         raise refused_topics(self.address, self.identifier, filters)
-                    self._client, give_up, pause, self._timeout = client, None, 0.1, AGAIN
+                    self._client, give_up, joined, self._timeout = client, None, loop.time(), AGAIN
                     client.timeout = TIMEOUT
                     if self.filters is not filters:
                         await self.listen(self.filters)
@@ -117,8 +118,8 @@ class MqttBus:
                 self._timeout = self._timeout if self._client is not None else min(2 * self._timeout, TIMEOUT)
                 self._client = None
                 self._raise_if_final(error, give_up)
+            pause = pause_after(pause, loop.time() - joined)
             await asyncio.sleep(pause * random.uniform(0.5, 1.0))
-            pause = min(2 * pause, SLOWEST_RETRY)
 
     def _raise_if_final(self, error: aiomqtt.MqttError, give_up: float | None) -> None:
         if isinstance(error, MqttConnectError) and str(error.rc) in _UNAUTHORISED:

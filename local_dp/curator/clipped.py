@@ -1,5 +1,6 @@
 """Discrete Laplace noise on an answer in 0..last, clipped to that range: few outcomes, and a law in whole weights."""
 
+import math
 from abc import abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
@@ -77,6 +78,12 @@ def least_tail(nano: int | Fraction, share: Fraction) -> int:
     """The least whole y >= 1 with Pr[Y >= y] <= `share`, for noise as in `laplace_tail`: about 1 + ln(1 / (2 share)) / eps."""
     ratio = 1 / (share * (exp_epsilon(nano) + 1))
     return least_clients(lambda y: exp_epsilon(nano * (y - 1)) >= ratio)
+
+
+def laplace_error(nano: int | Fraction) -> tuple[float, int]:
+    """The standard deviation of discrete Laplace noise at `nano` nano-nats, and the least y that it stays within with probability 95 %."""
+    step = float(nano) / NANO
+    return 1 / (math.sqrt(2) * math.sinh(step / 2)), least_tail(nano, Fraction(1, 40)) - 1
 
 
 _CHUNK = 1 << 16

@@ -30,9 +30,12 @@ class Halfspace:
     def __str__(self) -> str:
         return f"{weighted(self.weights, features(len(self.weights)))} > 0"
 
+    def score(self, records: Records) -> Floats:
+        """<weights, x> of each record, shape (n,)."""
+        return weighted_sum(np.array(self.weights), matrix(records, features(len(self.weights))))
+
     def predict(self, records: Records) -> Ints:
-        score = weighted_sum(np.array(self.weights), matrix(records, features(len(self.weights))))
-        return signs(score > 0)
+        return signs(self.score(records) > 0)
 
 
 def check_margin(d: int, gamma: float, bound: float | None) -> float:

@@ -1,10 +1,10 @@
 """Learners that ask for counts, moments, sums and Fourier coefficients: linear regression, naive Bayes, thresholds, k-means and polynomials."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain, combinations, combinations_with_replacement
-from typing import ClassVar, TypeAlias
+from typing import ClassVar, Self, TypeAlias
 
 import numpy as np
 
@@ -98,10 +98,14 @@ class BayesRule:
         likely = (", ".join(f"{share:.3g}" for share in shares) for shares in self.yes)
         return "P(y = 1) = {:.3g}; P(x_j = 1 | y = -1) = {}; P(x_j = 1 | y = +1) = {}".format(self.prior, *likely)
 
-    def predict(self, records: Records) -> Ints:
+    def score(self, records: Records) -> Floats:
+        """The logarithm of the odds of y = 1, shape (n,)."""
         bits = matrix(records, features(len(self.yes[0])))
-        score = [_logarithm(np.array(weight)) + _likelihood(np.array(yes), bits) for weight, yes in zip((1 - self.prior, self.prior), self.yes, strict=True)]
-        return signs(score[1] > score[0])
+        no, yes = (_logarithm(np.array(weight)) + _likelihood(np.array(yes), bits) for weight, yes in zip((1 - self.prior, self.prior), self.yes, strict=True))
+        return np.asarray(yes - no)
+
+    def predict(self, records: Records) -> Ints:
+        return signs(self.score(records) > 0)
 
 
 def _logarithm(probability: Floats) -> Floats:
@@ -238,8 +242,8 @@ class KMeans(AdaptiveLearner[Centres]):
     least_share: float = 0.2
 
     def check(self) -> None:
-        if len(self.start) < 2 or len({len(point) for point in self.start}) != 1:
-            raise InputError(f"start is {self.start!r}; give at least two centres of one dimension")
+        if len({len(point) for point in self.start}) != 1:
+            raise InputError(f"start is {self.start!r}; give centres of one dimension")
         check_whole("rounds_asked", self.rounds_asked, 1, 1000)
         if not 0 < self.least_share <= 1 / len(self.start):
             raise InputError(f"least_share is {self.least_share}; give a number above 0 and at most {1 / len(self.start):g} for {len(self.start)} clusters")
@@ -248,6 +252,11 @@ class KMeans(AdaptiveLearner[Centres]):
     def promise(self) -> Promise:
         asked = self.rounds_asked * len(self.start) * (len(self.start[0]) + 1)
         return Promise(2 * self.alpha * self.least_share / 3, asked, self.rounds_asked)
+
+    def affordable(self, epsilon: float, clients: int) -> Self:
+        """With fewer clients than queries, fewer rounds. Raises InputError for too few clients for one."""
+        rounds = min(self.rounds_asked, clients * self.rounds_asked // self.queries)
+        return super().affordable(epsilon, clients) if rounds < 1 else replace(self, rounds_asked=rounds)
 
     def _play(self) -> StatisticalPlay[Centres]:
         centres = np.array(self.start)
@@ -283,14 +292,18 @@ class Polynomial:
         names = [f"(-1)^({' + '.join(f'x{place}' for place in members)})" if members else "" for members in self.sets]
         return f"{weighted(self.coefficients, names)} > 0"
 
-    def predict(self, records: Records) -> Ints:
+    def score(self, records: Records) -> Floats:
+        """The value of the polynomial, shape (n,)."""
         total = np.zeros(len(records))
         for members, coefficient in zip(self.sets, self.coefficients, strict=True):
             odd = np.zeros(len(records), dtype=np.bool_)
             for place in members:
                 odd ^= records[f"x{place}"] == 1
             total += coefficient * np.where(odd, -1.0, 1.0)
-        return signs(total > 0)
+        return total
+
+    def predict(self, records: Records) -> Ints:
+        return signs(self.score(records) > 0)
 
 
 def _sets(d: int, sizes: range) -> tuple[Set, ...]:

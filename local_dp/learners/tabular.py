@@ -118,7 +118,7 @@ class TableKMeans(KMeans):
     start: tuple[tuple[float, ...], ...] = ()
 
     def __post_init__(self) -> None:
-        check_whole("k", self.k, 2, 100)
+        check_whole("k", self.k, 1, 100)
         object.__setattr__(self, "start", tuple(((2 * place + 1) / self.k - 1,) * self.d for place in range(self.k)))
         super().__post_init__()
 

@@ -62,7 +62,7 @@ class Log:
                 for statement in (*_HOLD, "BEGIN IMMEDIATE"):  # which fails where the file is open elsewhere, or not to be written
                     self._held.execute(statement)
                 self._count, self._digest = self._checked(kind)
-                self._files = [os.open(each, os.O_RDWR) for each in (f"{path}-wal", path)]  # last, since closing a file releases SQLite's lock on it
+                self._files = [os.open(each, os.O_RDWR) for each in (f"{path.resolve()}-wal", path)]  # last, since closing a file releases SQLite's lock on it
                 self._end()
                 sync(path.parent)  # the names of both
             except BaseException:
@@ -116,12 +116,12 @@ class Log:
             row = self._held.execute(f"{_READ} WHERE run = ? AND round = ? AND part = ?", (run, round, part)).fetchone()
             return None if row is None else _entry(row).data
 
-    def entries(self, round: int | None = None) -> list[Entry]:
-        """All of them, or those of one round, in their order."""
+    def entries(self, run: str | None = None, round: int = 0) -> list[Entry]:
+        """All of them, or those of one round of a run, in their order. A round is found by the index, however many there are."""
         with self._whole():
             self._as_it_was_left()
-            condition = "" if round is None else f" WHERE round = {round:d}"
-            return list(map(_entry, self._held.execute(f"{_READ}{condition} ORDER BY place")))
+            condition, names = ("", ()) if run is None else (" WHERE run = ? AND round = ?", (run, round))
+            return list(map(_entry, self._held.execute(f"{_READ}{condition} ORDER BY place", names)))
 
     def close(self) -> None:
         self._why = "closed"

@@ -27,6 +27,7 @@ from local_dp.wire import Ask, Refusal, Reply, Request, encode
 from tests.support.effort import Effort, Peak
 from tests.support.figures import figure
 from tests.support.inputs.questions import ANY_COLUMNS, ANY_PARAMETERS, SHARP
+from tests.support.inputs.shapes import ENDS, an_ask
 from tests.support.runs.virtual_time import VirtualLoop, run_virtually
 
 NOISE = 1 << 14  # bytes: the interpreter's own; a megabyte is promised
@@ -45,6 +46,7 @@ def _of_text(labels: int) -> list[tuple[str, dict[str, Any]]]:
         ("prefix", {"column": "x", "bits": 48, "length": 4}),
         ("question", {"text": 'x == "' + "a" * 300 + '" or x < "label 2"', "spare": ("missing",)}),
         ("question", {"text": "x <= y or x == b"}),
+        ("category", {"column": "x", "labels": ENDS}),
     ]
 
 
@@ -113,7 +115,10 @@ Seen = tuple[tuple[bytes, ...], float, int, int]
 
 def _seen(record: dict[str, np.ndarray], request: Request, clients: int) -> Seen:
     """All but the reports of a private client's answers; its slot, the steps and the most bytes that it took. Each of its clients holds this record."""
-    table = records_of(record, notice=unsaid).take(np.zeros(clients, dtype=np.int64))
+    return _seen_of(records_of(record, notice=unsaid).take(np.zeros(clients, dtype=np.int64)), request)
+
+
+def _seen_of(table: Records, request: Request) -> Seen:
     ClientRole("client-0", 0, table, DEALT, MemoryStore(1.0)).handle(request)  # what is imported and kept from now on
     with Peak() as peak, Effort(finely=True) as effort:
         role = ClientRole("client-0", 0, table, DEALT, MemoryStore(1.0))
@@ -142,6 +147,42 @@ def test_no_pair_of_records_differs_in_work(pairs: int, labels: int) -> None:
         kinds_of_reply[kind] = kinds_of_reply.get(kind, 0) + 1
     figure("class 14", f"{pairs:,} pairs of records {kinds_of_reply}: 0 differ in bytes, slot or steps; memory by at most {worst:,} bytes")
     assert min(kinds_of_reply.values()) > pairs / 5
+
+
+SPECIAL = (0, 1, -1, 255, 128, 127, (1 << 32) - 1, -(1 << 63))  # sets without a member, with one and with all; lone bits
+
+
+def _shaped(kind: str, generator: np.random.Generator) -> np.ndarray:
+    """One value: often a set with no member or with all, or a text that begins like a label and ends otherwise."""
+    if generator.random() < 0.5:
+        return _value(kind, generator)
+    if kind == "text":
+        return np.array([str(generator.choice(["", "a", "a\x00b", "\x00", "é€😀" * 40, "\udcff", "a" * 999]))])
+    with np.errstate(all="ignore"):
+        return np.array([SPECIAL[int(generator.integers(len(SPECIAL)))]]).astype(kind)
+
+
+@pytest.mark.parametrize("pairs", [24, pytest.param(1_000, marks=pytest.mark.slow)])
+def test_no_vector_set_or_string_shows_in_work(pairs: int) -> None:
+    """Pairs of records by questions about vectors, sets and strings, of every randomizer of them, with wrong parameters too: the same work for both."""
+    kinds, worst, unsent = dict[str, int](), 0, 0
+    for seed in range(pairs):
+        generator, asked = np.random.default_rng([22, seed]), ("vectors", "sets", "strings")[seed % 3]
+        clients = int(generator.choice([1, 1, 40]))
+        ask = an_ask(asked, generator, clients)
+        if ask is None:
+            unsent += 1
+            continue
+        of = [str(generator.choice(KINDS))] * len(ANY_COLUMNS)
+        records = [dict(zip(ANY_COLUMNS, (_shaped(kind, generator) for kind in of), strict=True)) for _ in range(2)]
+        one, other = (_seen(record, Request(run="r", round=1, asks=(ask,)), clients) for record in records)
+        assert one[:3] == other[:3], f"pair {seed}: {ask}"
+        worst = max(worst, abs(one[3] - other[3]))
+        assert worst < NOISE, f"pair {seed}: {ask}"
+        kind = f"{asked} {'refused' if b'refusal' in one[0][0] else 'answered'}"
+        kinds[kind] = kinds.get(kind, 0) + 1
+    assert all(kinds[f"{asked} answered"] > pairs / 10 for asked in ("vectors", "sets", "strings")), kinds
+    figure("class 22", f"{pairs:,} pairs of records: 0 differ in bytes, slot or steps, memory by at most {worst:,} bytes; {kinds}, {unsent} not sent")
 
 
 def test_a_digest_of_records_takes_the_same_memory() -> None:
@@ -242,6 +283,24 @@ def test_a_long_text_is_cut_where_a_table_is_opened(rows: int, tmp_path: Path) -
         assert notices == ["texts cut at their greatest length, 256 characters unless a schema declares another: 1 in 't'"], form
         assert peak.bytes < rows * 256 * 4 * 2 + (1 << 20), form
     figure("class 14", f"a table of {rows:,} rows with a text of 50,000 letters: opened with {peak.bytes >> 20} MiB at most")
+
+
+@pytest.mark.parametrize("rows", [2_000, pytest.param(200_000, marks=pytest.mark.long)])
+def test_a_long_cell_shows_in_no_answer(rows: int) -> None:
+    """Of a table with one cell of 50,000 letters, and of one without: a label of a list, and a string of heavy hitters, are answered by the same work."""
+    tables = [records_of({"x": ["short"] * (rows - 1) + [last]}, notice=unsaid) for last in ("short", LONG)]
+    questions: dict[str, dict[str, Any]] = {
+        "category": {"column": "x", "labels": (*ENDS, "short")},
+        "hashed-prefix": {"column": "x", "bits": 256, "length": 200, "width": 8, "seed": 1},
+    }
+    for name, params in questions.items():
+        domain = QUERIES.build(name, params).domain
+        ask = Ask(query=name, query_params=params, randomizer="grr", randomizer_params={"epsilon": 0.5, "k": domain.size}, start=0, stop=rows, coins=bytes(16))
+        one, other = (_seen_of(table, Request(run="r", round=1, asks=(ask,))) for table in tables)
+        assert one[:3] == other[:3]
+        assert abs(one[3] - other[3]) < NOISE
+        assert b"refusal" not in one[0][0]
+    figure("class 22", f"a table of {rows:,} rows with a cell of 50,000 letters, and one without: the same work")
 
 
 def test_a_declared_length_is_the_width_of_a_private_client(tmp_path: Path) -> None:

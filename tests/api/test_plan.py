@@ -91,14 +91,14 @@ def test_the_command_is_the_function(tmp_path: Path) -> None:
     assert "needs --question" in local_dp("plan", "survey", "--records", str(path)).stderr
 
 
-GRID = Grid(epsilons=(1.0,), clients=(300, 1200), randomizers=("grr", "olh"), runs=400)
+GRID = Grid(epsilon=(1.0,), clients=(300, 1200), randomizers=("grr", "olh"), runs=400)
 
 
 @pytest.mark.parametrize("tier", ["aggregate", pytest.param("population", marks=pytest.mark.long)])
 def test_what_is_measured_agrees_with_the_closed_form(tier: Any, tmp_path: Path) -> None:
     """Of every cell the closed form lies in the measured interval of the 95 % point, widened to 4 deviations; four times the clients halve the error."""
     runs = 2000 if tier == "aggregate" else 100
-    data = Comparison(Survey(), Grid(epsilons=(1.0,), clients=(300, 1200), runs=runs, tier=tier)).run(tmp_path)
+    data = Comparison(Survey(), Grid(epsilon=(1.0,), clients=(300, 1200), runs=runs, tier=tier)).run(tmp_path).data
     assert {row["randomizer"] for row in data["rows"]} == {"binary-rr", *ORACLES}
     for row in data["rows"]:
         low, high = (row["error"] + 2.05 * (row[end] - row["error"]) for end in ("low", "high"))
@@ -111,7 +111,7 @@ def test_what_is_measured_agrees_with_the_closed_form(tier: Any, tmp_path: Path)
 @pytest.mark.long
 def test_a_comparison_goes_on_where_it_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Interrupted after two points, the same command measures only the others, and ends with the bytes of a run that was never stopped."""
-    whole = Comparison(Frequency(), GRID).run(tmp_path / "whole")
+    whole = Comparison(Frequency(), GRID).run(tmp_path / "whole").data
     measured: list[str] = []
 
     def progress(what: str, done: int, total: int) -> None:
@@ -122,7 +122,7 @@ def test_a_comparison_goes_on_where_it_stopped(tmp_path: Path, monkeypatch: pyte
     with pytest.raises(KeyboardInterrupt):
         Comparison(Frequency(), GRID).run(tmp_path / "parts", progress)
     left: list[str] = []
-    assert Comparison(Frequency(), GRID).run(tmp_path / "parts", lambda what, done, total: left.append(what)) == whole
+    assert Comparison(Frequency(), GRID).run(tmp_path / "parts", lambda what, done, total: left.append(what)).data == whole
     assert len(left) == len(whole["rows"]) - 2
     for name in ("comparison.csv", "comparison.svg", "measurements.jsonl"):
         assert (tmp_path / "whole" / name).read_bytes() == (tmp_path / "parts" / name).read_bytes()
@@ -134,8 +134,8 @@ def test_a_comparison_goes_on_where_it_stopped(tmp_path: Path, monkeypatch: pyte
 def test_a_comparison_of_a_table_draws_from_its_rows(tmp_path: Path) -> None:
     """Means of a table's column: errors are about the table's own mean, in shares of the range."""
     records = Records({"age": np.array(TABLE["age"])})
-    grid = Grid(epsilons=(2.0,), clients=(2000,), randomizers=("one-bit-mean",), runs=400)
-    (row,) = Comparison(Mean(column="age", low=0.0, high=100.0), grid, records).run(tmp_path)["rows"]
+    grid = Grid(epsilon=(2.0,), clients=(2000,), randomizers=("one-bit-mean",), runs=400)
+    (row,) = Comparison(Mean(column="age", low=0.0, high=100.0), grid, records).run(tmp_path).data["rows"]
     assert row["planned"] == pytest.approx(row["error"], rel=0.2)
 
 

@@ -15,7 +15,7 @@ from amqtt.session import Session
 from paho.mqtt.enums import MQTTErrorCode
 
 from local_dp.bus import broker
-from local_dp.bus.address import TIMEOUT, Address
+from local_dp.bus.address import FIRST_RETRY, SLOWEST_RETRY, TIMEOUT, Address, pause_after
 from local_dp.bus.blocking import BlockingBus, finish
 from local_dp.bus.broker import PACE, LinearBroker, Paced
 from local_dp.bus.interface import CONNECTED, Connected, Delivery
@@ -55,6 +55,25 @@ def test_a_connection_that_breaks_is_made_again_and_said_so(events: Events) -> N
     """The first connection is closed after a delivery; the second one is announced, and delivers too, all in order."""
     with scripted((said(WELCOME), granted(AB)), (said(WELCOME), granted(CD, AB))) as (address, _):
         assert events(address, 5) == [CONNECTED, Delivery("t", b"ab"), CONNECTED, Delivery("t", b"cd"), Delivery("t", b"ab")]
+
+
+@both
+def test_a_connection_that_did_not_last_is_made_again_later(events: Events, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A broker that cuts each connection at once, as it cuts two of one name in turn: the pauses grow, until a connection lasts."""
+    pauses = list[float]()
+
+    def noted(pause: float, lasted: float) -> float:
+        assert 0 <= lasted < SLOWEST_RETRY
+        pauses.append(pause_after(pause, lasted))
+        return pauses[-1]
+
+    for home in ("blocking", "mqtt"):
+        monkeypatch.setattr(f"local_dp.bus.{home}.pause_after", noted)
+    with scripted(*[(said(WELCOME), granted())] * 4) as (address, _):
+        assert events(address, 4) == [CONNECTED] * 4
+    assert pauses == [FIRST_RETRY, 2 * FIRST_RETRY, 4 * FIRST_RETRY]
+    assert pause_after(SLOWEST_RETRY, SLOWEST_RETRY + 1) == FIRST_RETRY
+    assert pause_after(SLOWEST_RETRY, -1.0) == SLOWEST_RETRY
 
 
 @both

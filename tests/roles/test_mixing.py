@@ -3,7 +3,7 @@
 import asyncio
 import json
 import subprocess
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from local_dp.bus.memory import Fate, MemoryBroker, MemoryBus
 from local_dp.bus.mqtt import MqttBus
 from local_dp.clients.member import client_group, serve
 from local_dp.clients.member import filters as member_filters
-from local_dp.errors import QuorumError, RefusedError
+from local_dp.errors import InputError, QuorumError, RefusedError
 from local_dp.interaction import run_async
 from local_dp.oracles.local.asked import Cohort, LocalQuery
 from local_dp.populations.finite import Population, Rows
@@ -28,7 +28,7 @@ from local_dp.server.coordinator import Coordinator
 from local_dp.server.members import filters as server_filters
 from local_dp.server.quorum import Terms
 from local_dp.server.remote import RemoteOracle
-from local_dp.server.shuffler import Mixer
+from local_dp.server.shuffler import Mixer, Passed
 from local_dp.shuffle.central import Shuffler, with_coins
 from local_dp.tallies import Tally
 from local_dp.wire import Absent, Hello, Reply, behind, decode
@@ -65,6 +65,7 @@ class World:
         self.coordinator = Coordinator(behind(RUN), population.size, SEED, 1.0, Terms(30.0, quorum))
         self.crowd = crowd
         self.mixing: asyncio.Task[None] | None = None
+        self.passing: Callable[[], None] = lambda: None
         self.mute: set[int] = set()
         self.allowed: dict[int, frozenset[str]] = {}
 
@@ -75,7 +76,7 @@ class World:
     async def _play(self, ask: Any) -> Any:
         oracle = RemoteOracle(self.server, self.coordinator)
         front = RemoteOracle(self.broker.join(server_filters(RUN)), Coordinator(RUN, self.population.size, 0, 24.0, Terms(20.0)))
-        mixer = Mixer(front, self.broker.join(shuffler.filters(RUN)), Shuffler.of(SEED, self.crowd))
+        mixer = Mixer(front, self.broker.join(shuffler.filters(RUN)), Shuffler.of(SEED, self.crowd), self.passing)
         ends = [asyncio.create_task(mixer.serve(10.0)), *(asyncio.create_task(self._client(index)) for index in range(self.population.size))]
         self.mixing, hearing = ends[0], asyncio.create_task(oracle.serve(1.0))
         try:
@@ -221,6 +222,24 @@ def test_a_shuffler_that_dies_ends_the_round() -> None:
 
     assert 5.0 < world.play(ask) < 8.0
     assert world.coordinator.counts.missing == PEOPLE
+
+
+def test_a_second_shuffler_passes_on_nothing(tmp_path: Path) -> None:
+    """Started again for a run whose reports were passed on, when five more have answered: the server does not get the batch that would reveal the five."""
+    passed, worlds = Passed(tmp_path / f"{RUN}.passed"), [World(Rows(yes_records(PEOPLE)), quorum=0.5) for _ in range(2)]
+    worlds[0].mute = {0, 3, 9, 20, 33}
+    for world in worlds:
+        world.passing = passed.note
+    (tally,) = survey(worlds[0])
+    assert tally.n == PEOPLE - 5
+    with pytest.raises(QuorumError):
+        survey(worlds[1])
+    assert worlds[1].mixing is not None
+    with pytest.raises(InputError, match="a second batch would reveal"):
+        worlds[1].mixing.result()
+    assert not any(isinstance(decode(each.payload), Reply | Absent) for each in worlds[1].server.seen)
+    with pytest.raises(InputError, match=f"reports of run '{RUN}' were passed on before"):
+        passed.check()
 
 
 RULES = """topic readwrite ldp/1/first/#

@@ -36,6 +36,12 @@ class Peak:
         tracemalloc.start()
         return self
 
+    @property
+    def held(self) -> int:
+        """The memory held now, in bytes, without what nothing refers to."""
+        gc.collect()
+        return tracemalloc.get_traced_memory()[0]
+
     def __exit__(self, *raised: object) -> None:
         self.bytes = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()

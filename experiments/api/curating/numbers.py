@@ -2,13 +2,14 @@
 
 import math
 from dataclasses import KW_ONLY, dataclass
+from fractions import Fraction
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
 from local_dp.arrays import Counts
 from local_dp.checks import check_built, check_whole
-from local_dp.curator.clipped import NoisySum
+from local_dp.curator.clipped import NoisySum, laplace_error
 from local_dp.curator.intervals import MAX_BITS, CountTree, IntervalCounts, PrefixFactorization, best_branching
 from local_dp.curator.mechanism import Mechanism
 from local_dp.curator.multisets import Multiset
@@ -17,14 +18,15 @@ from local_dp.errors import InputError
 from local_dp.experiments.api.curating.values import missing_option
 from local_dp.experiments.api.declare import option
 from local_dp.experiments.api.tables import Bounds, ends_of
-from local_dp.experiments.api.trusted import ByMechanism, Task
-from local_dp.loss import Loss
+from local_dp.experiments.api.trusted import DRAWN, ByMechanism, Task, measured
+from local_dp.loss import Loss, nano_epsilon
 from local_dp.populations.finite import Population
 from local_dp.populations.graphs import MAX_NODES, Graph
 from local_dp.protocols.surveys.policies import Launch, check_policy
 from local_dp.queries.query import STEPS
 from local_dp.queries.tables import Bounded, labels_of
 from local_dp.records import Records, absent
+from local_dp.tallies import Z95
 
 D = TypeVar("D")
 R = TypeVar("R")
@@ -75,13 +77,18 @@ class Mean(BetweenBounds[Records | Population, int]):
         return records
 
     def to_data(self, result: int, records: Records) -> dict[str, Any]:
-        share = np.asarray(result / (STEPS * len(records)))
+        (low, high), steps = ends_of(self.bounds), STEPS * len(records)
+        mean = float(self.bounded.in_units(np.asarray(result / steps)))
+        spread, reach = laplace_error(Fraction(nano_epsilon(self.epsilon), STEPS))
+        unit = (high - low) / steps
         explanation = "The noise hides one replaced record; its effect on the mean falls with the number of records. The release is pure, also with a delta."
-        return {"columns": ["column", "mean"], "rows": [[self.column, float(self.bounded.in_units(share))]], "explanation": explanation}
+        drawn = {"axis": f"mean of {self.column}", "rows": ""}
+        numbers = measured(mean, unit * spread, unit * reach, (low, high))
+        return {"columns": ["column", "mean"], "rows": [[self.column, mean]], "explanation": explanation, "drawn": drawn, **numbers}
 
     def truth(self, result: int, records: Records) -> dict[str, Any]:
         mean = float(self.bounded.in_units(np.asarray(self.bounded.share(records).mean())))
-        return {"mean": mean, "error": abs(self.to_data(result, records)["rows"][0][1] - mean)}
+        return {"mean": mean, "error": abs(self.to_data(result, records)["value"] - mean), DRAWN: [mean]}
 
 
 @dataclass(frozen=True)
@@ -109,6 +116,18 @@ class Intervals(BetweenBounds[Multiset, IntervalCounts]):
         factors = PrefixFactorization(self.bits, self.epsilon, self.delta)
         return tree if tree.deviation <= math.sqrt(2) * float(factors.deviations().max()) else factors  # an interval is a difference of two
 
+    @property
+    def _error(self) -> tuple[float, float]:
+        """A bound on the standard error of every interval, and the standard errors that its noise stays within with probability 95 %.
+
+        The noise of the factorization is normal. That of the tree has one peak: by Gauss's inequality 2 / (3 sqrt(.05)) of them suffice.
+        """
+        mechanism = self.mechanism()
+        if isinstance(mechanism, CountTree):
+            return mechanism.deviation, 2 / (3 * math.sqrt(0.05))
+        assert isinstance(mechanism, PrefixFactorization)
+        return math.sqrt(2) * float(mechanism.deviations().max()), Z95
+
     def database(self, records: Records) -> Multiset:
         return Multiset.of(self._cells(records).astype(np.uint64), self.bits)
 
@@ -121,11 +140,13 @@ class Intervals(BetweenBounds[Multiset, IntervalCounts]):
         edges = np.unique(np.linspace(0, self.cells, min(_SHOWN, self.cells) + 1).round().astype(np.int64))
         counts = result.count(edges[:-1], edges[1:])
         ends = [self._edge(edge) for edge in edges.tolist()]
+        deviation, quantile = self._error
         rows = [[low, high, float(count)] for low, high, count in zip(ends[:-1], ends[1:], counts, strict=True)]
         return {
             "columns": [f"{self.column} from", "to below", "records"],
             "rows": rows,
-            "drawn": {"axis": "records", "rows": self.column},
+            "drawn": {"axis": "records", "rows": self.column, "labels": 2},
+            **measured(counts.tolist(), deviation, quantile * deviation, (0, len(records))),
             "explanation": f"The counts of all intervals of {self.cells:,} equal cells are published; --json prints the count below each cell.",
             "below": result.below[: self.cells + 1].tolist(),
         }
@@ -191,7 +212,7 @@ class CountTriangles(ByMechanism[Graph | Triangles, int]):
 
     def to_data(self, result: int, records: Records) -> dict[str, Any]:
         explanation = "One edge more or less is hidden; the number of nodes is public. The release is pure, also with a delta."
-        return {"columns": ["", "triangles"], "rows": [["graph", result]], "explanation": explanation}
+        return {"columns": ["", "triangles"], "rows": [["graph", result]], "explanation": explanation, **measured(result)}
 
     def truth(self, result: int, records: Records) -> dict[str, Any]:
         triangles = self.database(records)

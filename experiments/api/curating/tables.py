@@ -18,7 +18,7 @@ from local_dp.curator.query_release.synthetic import Mwem, pure_mwem
 from local_dp.errors import InputError
 from local_dp.experiments.api.curating.values import MISSING, Yes, check_label, missing_option
 from local_dp.experiments.api.declare import option
-from local_dp.experiments.api.trusted import Offer, Question, Task, after
+from local_dp.experiments.api.trusted import Offer, Question, Task, after, measured
 from local_dp.interaction import Adaptive, Play, as_play
 from local_dp.loss import Pure
 from local_dp.protocols.surveys.policies import Launch, check_policy
@@ -279,7 +279,7 @@ class MarginalCounts(OfAttributes[Cells]):
         every = self.attributes.every
         explanation = f"Reason for this mechanism: {result.reason}. A count is an estimate: it may be negative or a fraction."
         rows = [[*values, float(result.counts[place])] for place, values in self.attributes.cells(self.ways)]
-        return {"columns": [*(each.column for each in every), "records"], "rows": rows, "explanation": explanation}
+        return {"columns": [*(each.column for each in every), "records"], "rows": rows, "explanation": explanation, **measured([row[-1] for row in rows])}
 
     def truth(self, result: Cells, records: Records) -> dict[str, Any]:
         return self.errors(result.counts, records)

@@ -2,11 +2,13 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass
+from fractions import Fraction
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
 from local_dp.arrays import Bools, Floats, Ints, Words
+from local_dp.curator.clipped import laplace_error
 from local_dp.curator.mechanism import Mechanism
 from local_dp.curator.multisets import BITS, LabelledMultiset, Multiset, points_of, value_of
 from local_dp.curator.points.learner import PointLearner, ProperPointLearner
@@ -18,8 +20,8 @@ from local_dp.curator.thresholds.learner import PureThresholds, errors_by_gap
 from local_dp.curator.thresholds.rectangles import LabelledPoints, RankRectangles, Rectangle, inside
 from local_dp.errors import InputError
 from local_dp.experiments.api.declare import option
-from local_dp.experiments.api.trusted import DRAWN, ByMechanism, Task
-from local_dp.loss import Loss
+from local_dp.experiments.api.trusted import DRAWN, ByMechanism, Task, measured
+from local_dp.loss import Loss, nano_epsilon
 from local_dp.protocols.surveys.policies import Launch, check_policy
 from local_dp.queries.questions import answers_of, parse
 from local_dp.queries.tables import Question as Asked
@@ -133,6 +135,7 @@ class Histogram(ByMechanism[Multiset, NoisyCounts]):
             "rows": rows,
             "explanation": f"{len(rows):,} values of {self.column} are published; rare ones are withheld.",
             "drawn": {"axis": "records", "rows": self.column},
+            **measured([row[1] for row in rows], *laplace_error(Fraction(nano_epsilon(self.epsilon), 2)), (0, result.size)),
         }
 
     def truth(self, result: NoisyCounts, records: Records) -> dict[str, Any]:
@@ -184,6 +187,7 @@ class Quantiles(OfNumbers[Steps]):
             "columns": ["share at most", self.column],
             "rows": [[share, plain(result.quantile(share) - 1)] for share in self.shares],
             "explanation": NO_BOUNDS,
+            **measured([plain(result.quantile(share) - 1) for share in self.shares]),
             "drawn": {"axis": self.column, "rows": "share of the records at most"},
         }
 
@@ -204,7 +208,13 @@ class Median(OfNumbers[int]):
 
     def to_data(self, result: int, records: Records) -> dict[str, Any]:
         explanation = f"{NO_BOUNDS} The release is pure, also with a delta."
-        return {"columns": ["column", "median"], "rows": [[self.column, plain(result)]], "explanation": explanation}
+        return {
+            "columns": ["column", "median"],
+            "rows": [[self.column, plain(result)]],
+            "explanation": explanation,
+            "drawn": {"axis": self.column, "rows": ""},
+            **measured(plain(result)),
+        }
 
     def truth(self, result: int, records: Records) -> dict[str, Any]:
         numbers, median = np.sort(self.numbers(records)), plain(result)
@@ -283,7 +293,8 @@ class Threshold(Labelled[LabelledMultiset, int]):
 
     def to_data(self, result: int, records: Records) -> dict[str, Any]:
         start = plain(result)
-        return {"columns": [f"{self.column} from", "label"], "rows": [[start, 1]], "explanation": f"Predict 1 where {self.column} is {start} or more, else 0."}
+        rule = f"Predict 1 where {self.column} is {start} or more, else 0."
+        return {"columns": [f"{self.column} from", "label"], "rows": [[start, 1]], "explanation": rule, **measured(start)}
 
     def truth(self, result: int, records: Records) -> dict[str, Any]:
         database = self.database(records)
@@ -316,7 +327,7 @@ class Point(Labelled[LabelledMultiset, int | None]):
     def to_data(self, result: int | None, records: Records) -> dict[str, Any]:
         value = None if result is None else coded(records, self.column).value(result)
         rule = "No value is far enough ahead: predict 0 everywhere." if result is None else f"Predict 1 where {self.column} is {value}, else 0."
-        return {"columns": [self.column, "label"], "rows": [] if result is None else [[value, 1]], "explanation": rule}
+        return {"columns": [self.column, "label"], "rows": [] if result is None else [[value, 1]], "explanation": rule, **measured(value)}
 
     def truth(self, result: int | None, records: Records) -> dict[str, Any]:
         database = self.database(records)
@@ -357,7 +368,7 @@ class Rectangles(Labelled[LabelledPoints, Rectangle]):
         rows = [[column, plain(low), plain(high)] for column, (low, high) in zip(self.columns, result, strict=False)]
         rule = "Predict 1 where every column lies between its bounds, else 0."
         nothing = "There is no answer: predict 0 everywhere; use more records or a larger epsilon."
-        return {"columns": ["column", "from", "to"], "rows": rows, "explanation": rule if rows else nothing}
+        return {"columns": ["column", "from", "to"], "rows": rows, "explanation": rule if rows else nothing, **measured([row[1:] for row in rows])}
 
     def truth(self, result: Rectangle, records: Records) -> dict[str, Any]:
         database = self.database(records)

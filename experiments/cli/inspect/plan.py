@@ -1,6 +1,5 @@
 """`local-dp plan`, `compare` and `mix`: the cost of local privacy, by closed form, by measurement, and behind a shuffler."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +10,6 @@ from local_dp.experiments.api.declare import option
 from local_dp.experiments.api.plan import ANY, plan
 from local_dp.experiments.cli.fields import json_option, show
 from local_dp.experiments.cli.run.run import ProtocolCommand
-from local_dp.experiments.text.layout import screen_width
 from local_dp.experiments.text.screen import SCREEN
 from local_dp.protocols.local_protocol import LocalProtocol
 
@@ -58,17 +56,19 @@ class Compare(ProtocolCommand):
     as_json: bool = json_option("the table")
 
     def __call__(self, kind: type[LocalProtocol[Any]], given: Mapping[str, str]) -> None:
-        from local_dp.experiments.api.compare import Comparison, Grid, describe
+        from local_dp.experiments.api.compare import Comparison, Grid
 
         protocol, records = self.prepared(kind, given)
-        grid = Grid(epsilons=self.epsilon, clients=self.clients, randomizers=self.only, runs=self.runs, tier=self.tier, seed=self.seed)
+        grid = Grid(epsilon=self.epsilon, clients=self.clients, randomizers=self.only, runs=self.runs, tier=self.tier, seed=self.seed)
 
         def progress(point: str, done: int, total: int) -> None:
             SCREEN.working(f"{done} of {total} points measured; {point}")
 
         with SCREEN.resumable():
-            data = Comparison(protocol, grid, records).run(self.out, progress)
-        SCREEN.tell(json.dumps(data) if self.as_json else f"{describe(data, screen_width())}\n\nfigure: {self.out / 'comparison.png'}")
+            compared = Comparison(protocol, grid, records).run(self.out, progress)
+        show(compared, self.as_json)
+        if not self.as_json:
+            SCREEN.tell(f"\nfigure: {self.out / 'comparison.png'}")
 
 
 @dataclass(frozen=True, kw_only=True)

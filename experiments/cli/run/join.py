@@ -120,6 +120,7 @@ class Shuffler:
     key: Path | None = option(None, KEY_FILE, metavar="FILE")
     server_key: str = option("", SERVER_KEY, metavar="HEX|FILE")
     roster: Path | None = option(None, ROSTER, metavar="FILE")
+    journal: Path | None = option(None, "Folder that notes that the run was passed on; default: a folder of the user's", metavar="DIR")
 
     def __call__(self) -> None:
         check_name(self.run)
@@ -129,7 +130,8 @@ class Shuffler:
         own = {name: getattr(self, name) for name in ("run", "broker", "clients", "crowd", "seed", "deadline", "joining")}
         SCREEN.working(f"mixing the reports of run {self.run}")
         signed: dict[str, Any] = {} if keys is None or server is None else {"key": keys.own.hex(), "server_key": server[1].hex(), "roster": str(keys.roster)}
-        asyncio.run(ShufflerConfig(**own, **signed, server_broker=self.server_broker or self.broker).serve())
+        folder = str(self.journal or runs_folder())
+        asyncio.run(ShufflerConfig(**own, **signed, server_broker=self.server_broker or self.broker, folder=folder).serve())
         SCREEN.note(f"shuffler: run {self.run} is over")
 
 

@@ -10,12 +10,19 @@ import os
 import select
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
+
+COMMAND = "local_dp.experiments.cli.main"
+NEEDED = (  # by commands, which import some late
+    "local_dp.experiments.cli.commands", "local_dp.experiments.api.curate", "local_dp.experiments.cli.run.join", "local_dp.storage.budget_file", "polars",
+)  # fmt: skip
 
 
 @contextmanager
@@ -49,7 +56,7 @@ def serve(path: str) -> None:
     from local_dp.bus.broker import main as broker
     from local_dp.clients.helper import main as helper
 
-    mains = {"local_dp.clients.helper": helper, "local_dp.bus.broker": broker}
+    mains = {"local_dp.clients.helper": helper, "local_dp.bus.broker": broker, COMMAND: typed}
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     with socket.socket(socket.AF_UNIX) as line:
         line.bind(path)
@@ -59,6 +66,9 @@ def serve(path: str) -> None:
             assert ready == [line]
             caller, _ = line.accept()
             data, streams, _, _ = socket.recv_fds(caller, 1 << 16, 2)
+            if json.loads(data)[1] == COMMAND:
+                for name in NEEDED:  # once, for all of them
+                    import_module(name)
             if os.fork() == 0:
                 os.setsid()
                 for there, here in enumerate((caller.fileno(), *streams)):  # its standard input closes when the caller ends
@@ -72,6 +82,20 @@ def serve(path: str) -> None:
             for each in streams:
                 os.close(each)
             caller.close()
+
+
+def typed() -> None:
+    """One command: its process's number on the line, then at its end the exit code."""
+    from local_dp.experiments.cli.main import main
+
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    os.write(0, struct.pack("<I", os.getpid()))
+    code: object = 0
+    try:
+        main()
+    except SystemExit as end:
+        code = end.code
+    os.write(0, bytes([code if isinstance(code, int) else int(code is not None)]))
 
 
 def wait_for_it(path: str, *arguments: str) -> None:

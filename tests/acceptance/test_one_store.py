@@ -1,0 +1,85 @@
+"""Class 23: a store is open in one process at a time, by whichever name it is opened."""
+
+import multiprocessing
+from pathlib import Path
+
+import pytest
+
+from local_dp.errors import InputError
+from local_dp.storage import log
+from tests.support.figures import figure
+from tests.support.runs.stores import asked, close, member
+
+
+def _opened(names: list[Path]) -> list[str]:
+    """What becomes of processes that open a store at once, each by one of its names: "open" while all the others try, or the line of its error."""
+    start, over, said = FORK.Barrier(len(names)), FORK.Barrier(len(names)), FORK.SimpleQueue()
+
+    def live(name: Path) -> None:
+        start.wait()
+        try:
+            role = member(name)  # kept while the others try
+        except InputError as error:
+            said.put(str(error))
+        else:
+            said.put("open" if role.handle(asked(1)) else "silent")
+        over.wait()
+
+    processes = [FORK.Process(target=live, args=(name,)) for name in names]
+    for each in processes:
+        each.start()
+    told = [said.get() for _ in names]
+    for each in processes:
+        each.join()
+    return told
+
+
+FORK = multiprocessing.get_context("fork")
+TRIES = 4  # processes that open a store at once
+REFUSED = ("another process has it open", "exists already")
+
+
+def _at_once(folder: Path, times: int) -> list[list[str]]:
+    """New stores by one name, and old ones by their names: the file, a symbolic and a hard link."""
+    found = list[list[str]]()
+    for turn in range(times):
+        path = folder / f"{turn}.store"
+        if turn % 2 == 0:
+            found.append(_opened([path] * TRIES))
+            continue
+        close(member(path))
+        (folder / f"{turn} symbolic").symlink_to(path)
+        (folder / f"{turn} hard").hardlink_to(path)
+        found.append(_opened([path, path, folder / f"{turn} symbolic", folder / f"{turn} hard"]))
+    return found
+
+
+@pytest.mark.parametrize("times", [10, pytest.param(300, marks=pytest.mark.long)])
+def test_a_store_is_opened_by_one_process_at_a_time(times: int, tmp_path: Path) -> None:
+    """Four processes that open a store at the same moment: at most one has it, and the others end with a line each."""
+    found = _at_once(tmp_path, times)
+    opened = [told.count("open") for told in found]
+    figure("class 23", f"{times} stores that {TRIES} processes open at once: {sum(opened)} opened, each by one; {sum(map(len, found)) - sum(opened)} refusals")
+    assert max(opened) == 1
+    assert all(line == "open" or ("\n" not in line and any(reason in line for reason in REFUSED)) for told in found for line in told)
+
+
+def test_a_store_is_itself_by_a_link(tmp_path: Path) -> None:
+    """Opened by a symbolic link, a store has its one mark and its charges; a link to a store that was deleted begins no new one."""
+    store, link = tmp_path / "a.store", tmp_path / "link"
+    role = member(store)
+    answers = role.handle(asked(1))
+    close(role)
+    link.symlink_to(store)
+    role = member(link)
+    assert role.handle(asked(1)) == answers
+    assert sorted(path.name for path in tmp_path.iterdir() if path.suffix == ".made") == ["a.store.made"]
+    close(role)
+    store.unlink()
+    with pytest.raises(InputError, match="is gone"):
+        member(link)
+
+
+def test_a_store_that_is_not_locked_is_caught(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(log, "_HOLD", tuple(statement.replace("EXCLUSIVE", "NORMAL") for statement in log._HOLD))
+    assert max(told.count("open") for told in _at_once(tmp_path, 6)) > 1
