@@ -2,7 +2,7 @@
 
 import "./platform.js";
 import mqtt from "./vendor/mqtt/mqtt.esm.js";
-import { ForgedError, WireError, hex } from "./bytes.js";
+import { ForgedError, WireError } from "./bytes.js";
 import { describe } from "./describe.js";
 import { Envelopes } from "./envelope.js";
 import { words } from "./refusals.js";
@@ -10,7 +10,7 @@ import { EVERYBODY, MAX_BYTES, encode, topic } from "./wire.js";
 
 const SLOT = 100; // milliseconds: an answer leaves at the end of a slot, so that its time says nothing about the record
 const PARTING = 300; // milliseconds from the last message to the end of the connection: some brokers drop what is undelivered then
-const KEEPALIVE = 15; // seconds
+const KEEPALIVE = 30; // seconds
 const [FIRST_RETRY, SLOWEST_RETRY] = [200, 5000]; // milliseconds
 const ENVELOPE = 64 + MAX_BYTES;
 
@@ -70,7 +70,7 @@ export class Member extends EventTarget {
     const gone = this.envelopes.seal(will, encode({ kind: "gone", run: this.client.run, member: this.client.member }));
     this.become("connecting");
     this.line = mqtt.connect(this.url, {
-      clientId: `${this.client.run}-${this.client.member}-${hex(crypto.getRandomValues(new Uint8Array(4)))}`,
+      clientId: `${this.client.run}-${this.client.member}`, // a new connection ends a dead one of the same page
       protocolVersion: 4,
       clean: true,
       keepalive: KEEPALIVE,

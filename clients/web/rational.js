@@ -33,6 +33,11 @@ export function ceil({ num, den }) {
   return num >= 0n ? (num + den - 1n) / den : -(-num / den);
 }
 
+/** Rounded down. @param {Fraction} value */
+export function floor({ num, den }) {
+  return -ceil({ num: -num, den });
+}
+
 /** The fraction that a double is, exactly. @param {number} value finite @returns {Fraction} */
 export function exactly(value) {
   const bits = new DataView(new ArrayBuffer(8));

@@ -14,8 +14,18 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-NODE = shutil.which("node")
-needs_node = pytest.mark.skipif(NODE is None, reason="there is no Node on this machine: apt-get install nodejs")
+OLDEST = 20  # of Node
+
+
+def _node() -> str | None:
+    """The Node of this machine, unless it is too old."""
+    found = shutil.which("node")
+    said = subprocess.run([found, "--version"], capture_output=True, text=True, check=False).stdout if found else ""
+    return found if said.startswith("v") and int(said[1:].split(".")[0]) >= OLDEST else None
+
+
+NODE = _node()
+needs_node = pytest.mark.skipif(NODE is None, reason=f"there is no Node {OLDEST} or later on this machine: install nodejs")
 POLICY = "default-src 'none'; img-src data:; script-src 'self'; connect-src 'self' ws://127.0.0.1:*"
 FLAGS = ("--experimental-websocket", "--no-warnings")  # Node 20 has WebSocket, but not at once
 
@@ -39,7 +49,7 @@ class _Files(http.server.SimpleHTTPRequestHandler):
         super().end_headers()
 
     def do_GET(self) -> None:
-        if self.path != "/":
+        if self.path.split("?")[0] != "/":
             super().do_GET()
             return
         self.send_response(200)

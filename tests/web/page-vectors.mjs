@@ -8,5 +8,5 @@ let stores = 0;
 
 /** @param {"memory" | "browser"} store */
 export function result(store) {
-  return faults(read, store === "memory" ? () => new MemoryStore() : () => BrowserStore.open(`vectors ${(stores += 1)}`));
+  return faults(read, true, store === "memory" ? () => new MemoryStore() : () => BrowserStore.open(`vectors ${(stores += 1)}`));
 }

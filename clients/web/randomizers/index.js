@@ -1,6 +1,7 @@
 /** Every randomizer of this client by name, and the check of its loss before it is used. */
 
-import { InputError, RefusedError } from "../bytes.js";
+import { InputError, RefusedError, hex } from "../bytes.js";
+import { pack } from "../pack.js";
 import { compare, expEpsilon, fraction } from "../rational.js";
 import { BinaryRR } from "./binary-rr.js";
 import { GRR } from "./grr.js";
@@ -15,11 +16,27 @@ const KINDS = { "binary-rr": BinaryRR, grr: GRR, "one-bit-mean": OneBitMean, "su
 export const RANDOMIZERS = Object.keys(KINDS);
 const MAX_ENTRIES = 1 << 22; // of a channel: some seconds of a slow phone
 
-/** The randomizer, not verified. Throws RefusedError("unknown-randomizer" or "bad-parameters"). @param {string} name @param {Parameters} params @returns {Randomizer} */
+const KEPT = 16; // randomizers that are not built again
+/** @type {Map<string, Randomizer>} */
+const recent = new Map();
+
+/** The randomizer, not verified; nobody can change it. Throws RefusedError("unknown-randomizer" or "bad-parameters"). @param {string} name @param {Parameters} params @returns {Randomizer} */
 export function build(name, params) {
   if (!Object.hasOwn(KINDS, name)) throw new RefusedError("unknown-randomizer", `there is no randomizer named ${name}`);
+  const key = `${name} ${hex(pack(params))}`;
+  const randomizer = recent.get(key) ?? frozen(name, params);
+  recent.delete(key);
+  recent.set(key, randomizer);
+  if (recent.size > KEPT) recent.delete(recent.keys().next().value ?? "");
+  return randomizer;
+}
+
+/** @param {string} name @param {Parameters} params @returns {Randomizer} */
+function frozen(name, params) {
   try {
-    return new KINDS[name](params);
+    const randomizer = new KINDS[name](params);
+    Object.freeze(randomizer.channel);
+    return Object.freeze(randomizer);
   } catch (error) {
     if (error instanceof InputError) throw new RefusedError("bad-parameters", `${name}: ${error.message}`);
     throw error;

@@ -15,6 +15,7 @@ export class OneBitMean extends Finite {
     this.steps = wholeNumber("steps", of("steps"), 1 << 16, 1, 1 << 20);
     this.domain = { kind: "levels", low: 0, high: this.steps };
     this.slope = 0n;
+    this.base = 0n; // the weight of a reported 1 at x = 0
     this.settle();
   }
 
@@ -26,11 +27,7 @@ export class OneBitMean extends Finite {
   prepare() {
     this.slope = (this.total - 2n * flipWeight(this.nano, this.wordBits)) / BigInt(this.steps);
     if (this.slope < 1n) throw this.tooNarrow();
-  }
-
-  /** The weight of a reported 1 at x = 0. */
-  get base() {
-    return (this.total - this.slope * BigInt(this.steps)) / 2n;
+    this.base = (this.total - this.slope * BigInt(this.steps)) / 2n;
   }
 
   /** The weight of a reported 1. @param {number} value */

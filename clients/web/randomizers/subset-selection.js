@@ -1,6 +1,6 @@
 /** Subset selection (Ye, Barg 2018; by a block design: Park, Nam, Lee 2023): a report is a set of w symbols, more often one with the client's symbol. */
 
-import { ceil, compare, exactly, expEpsilon, fraction, minus, over, plus, times, toDouble } from "../rational.js";
+import { ceil, compare, exactly, expEpsilon, floor, fraction, minus, over, plus, times, toDouble } from "../rational.js";
 import { Finite, losesLittle, read, symbols, wholeNumber } from "./finite.js";
 
 const MAX_SYMBOLS = 1024;
@@ -34,7 +34,7 @@ class Translates extends Finite {
     const [w, beyond] = [BigInt(this.w), BigInt(this.alphabet - this.w)];
     const whole = 1n << BigInt(bits);
     const other = ceil(over(fraction(whole), plus(times(fraction(w), expEpsilon(this.nano)), fraction(beyond))));
-    return [(whole - beyond * other) / w, other];
+    return [floor(fraction(whole - beyond * other, w)), other];
   }
 
   /** @param {number} bits */
