@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from local_dp.experiments.poll.questions import Questions
-from local_dp.experiments.tiers.settings import EMBEDDED
+from local_dp.experiments.tiers.settings import EMBEDDED, SECRET_BITS
 from local_dp.sealing import new_key
 
 LOOPBACK = "127.0.0.1"
@@ -17,7 +17,8 @@ PROTOCOL = "poll"  # as its journal is named
 class Plan:
     """A poll as it is asked, and as its journal has it: `resume` needs nothing else.
 
-    `key` is the server's private key; the tokens are the secret paths of the two pages; `until` is in seconds of the system's clock.
+    `key` is the server's private key, and `coins` the seed of the public coins. The tokens are the secret paths of the two pages. `until` is in seconds of the
+    system's clock. A `seed` is for made-up people alone.
     """
 
     run: str
@@ -29,6 +30,7 @@ class Plan:
     host_token: str
     key: bytes = field(repr=False)
     broker: str = EMBEDDED
+    coins: int = 0
     seed: int | None = None
     until: float | None = None
     demo: int = 0
@@ -42,6 +44,8 @@ class Plan:
     def new(cls, questions: Questions, **options: Any) -> "Plan":
         """With a name, tokens and a key of its own."""
         own: dict[str, Any] = {"run": f"poll-{secrets.token_hex(6)}", "token": secrets.token_urlsafe(16), "host_token": secrets.token_urlsafe(16)}
+        seed = options.get("seed")
+        own["coins"] = secrets.randbits(SECRET_BITS) if seed is None else seed
         return cls(**own, questions=questions, key=new_key(), began=time.time(), **options)
 
     def to_dict(self) -> dict[str, Any]:

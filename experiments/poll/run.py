@@ -2,7 +2,6 @@
 
 import asyncio
 import io
-import secrets
 import socket
 import tempfile
 import time
@@ -66,8 +65,7 @@ class Poll:
         self.places = Places(journal, plan.people)
         self._again = Again.of(plan.questions) if plan.ask_again else None
         self.epsilon = plan.questions.epsilon + (self._again.epsilon if self._again else 0.0)
-        seed = secrets.randbits(128) if plan.seed is None else plan.seed
-        self.coordinator = OpenCoordinator(plan.run, plan.people, seed, self.epsilon, AnyTurnout(), self.places.roster)
+        self.coordinator = OpenCoordinator(plan.run, plan.people, plan.coins, self.epsilon, AnyTurnout(), self.places.roster)
         self.median: Median | None = None
         self._asks_again = bool(journal.notes(AGAIN))
         self._standing = [Standing(question, plan.people) for question in plan.questions.questions]

@@ -1,37 +1,156 @@
-"""A whole poll: people join over WebSocket, the server counts exactly the bits that they sent, and estimates from them."""
+"""A whole poll: people join over WebSocket, the server counts exactly the bits that they sent, once each, and estimates from them."""
 
 import asyncio
+import time
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from local_dp.experiments.poll.results import data_of
-from tests.support.runs.polls import THREE, Person, plan, serving
+from local_dp.experiments.poll.run import Result
+from local_dp.experiments.tiers.settings import EMBEDDED
+from tests.support.runs.brokers import free_port, mosquitto, needs_mosquitto
+from tests.support.runs.polls import THREE, Person, Served, asked, plan, serving
 
 
-def _bits(reports: dict[str, list[object]]) -> dict[object, object]:
-    return dict(zip(reports["places"], reports["reports"], strict=True))
+def _people(count: int) -> list[Person]:
+    return [Person.of(place % 2, ("red", "green", "blue")[place % 3], place % 10) for place in range(count)]
+
+
+def _counted(served: Served) -> list[dict[int, int]]:
+    """The stored reports to each question, by place."""
+    found = [served.poll.reports(place) for place in range(3)]
+    return [{place: int(bits, 2) for place, bits in zip(each["places"], each["reports"], strict=True)} for each in found]
+
+
+def _sent(people: Sequence[Person]) -> list[dict[int, int]]:
+    sent = [(person.place["start"], person.reports()) for person in people]
+    return [{start: int.from_bytes(reports[place], "little") for start, reports in sent} for place in range(3)]
+
+
+def _decoded(result: Result) -> None:
+    """The estimates are the decoder's of the stored reports."""
+    data = data_of(result)
+    for question, part, found in zip(THREE.questions, result.round.parts, data["questions"], strict=True):
+        estimate = question.algorithm(result.plan.people).decode((part.tally(),))
+        assert [row["value"] for row in found["estimates"]] == [float(value) for value in estimate.value.reshape(-1)]
+
+
+async def _whole(folder: Path, broker: str = EMBEDDED, address: str = "") -> Result:
+    """Twelve people answer; half of them over another way to the broker, if there is one."""
+    people = _people(12)
+    for person in people[::2]:
+        person.address = address
+    async with serving(folder, plan(broker=broker)) as served:
+        answering = [asyncio.create_task(person.answer(served.link)) for person in people]
+        await served.until(12, 12, 12)
+        assert _counted(served) == _sent(people)
+        result = await served.close()
+        await asyncio.gather(*answering)
+    for person in people:
+        assert person.role is not None
+        assert person.role.confirmed == {(result.plan.run, 1)}
+    return result
 
 
 def test_the_server_counts_the_bits_that_were_sent(tmp_path: Path) -> None:
-    """Twelve people answer three questions: each report that is counted is the one sent, and the estimate is the decoder's of these reports."""
+    """Each report that is counted is the one sent, every member has a receipt and gives an account that agrees, and the estimate is the decoder's."""
+    result = asyncio.run(_whole(tmp_path))
+    assert (result.joined, result.accounts.silent, result.accounts.accepted_not_charged) == (12, 0, 0)
+    _decoded(result)
+
+
+@needs_mosquitto
+def test_over_mosquitto_and_over_its_own_websocket(tmp_path: Path) -> None:
+    """The same with Mosquitto as the broker, and with half of the people on Mosquitto's own WebSocket, which knows nothing of the page."""
+    port = free_port()
+    with mosquitto(tmp_path, "allow_anonymous true", f"listener {port} 127.0.0.1", "protocol websockets") as broker:
+        _decoded(asyncio.run(_whole(tmp_path, broker.url, f"ws://127.0.0.1:{port}/mqtt")))
+
+
+def test_one_key_counts_once(tmp_path: Path) -> None:
+    """Who comes late is asked; who comes twice, or on two connections, has the same place, sends the same bytes, and counts once."""
 
     async def play() -> None:
-        people = [Person.of(place % 2, "green", place / 2) for place in range(12)]
+        early, late = _people(2)
         async with serving(tmp_path, plan()) as served:
-            answering = [asyncio.create_task(person.answer(served.link)) for person in people]
-            await served.until(12, 12, 12)
-            counted = [_bits(served.poll.reports(place)) for place in range(3)]
+            tasks = [asyncio.create_task(early.answer(served.link))]
+            await served.until(1, 1, 1)
+            before, place = early.reports(), early.place
+            tasks += [asyncio.create_task(person.answer(served.link)) for person in (early, late)]
+            await served.until(2, 2, 2)
+            tasks[0].cancel()
+            tasks.append(asyncio.create_task(early.answer(served.link)))
+            await asyncio.sleep(1)
+            assert (early.reports(), early.place) == (before, place)
+            assert _counted(served) == _sent([early, late])
             result = await served.close()
+            assert (result.joined, result.round.counts.answered, result.round.counts.conflicting) == (2, 6, 0)
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    asyncio.run(play())
+
+
+def test_places_and_time_end(tmp_path: Path) -> None:
+    """When all places are taken, the next person is refused in words; at its time the poll closes by itself, and nobody joins any more."""
+
+    async def play() -> None:
+        (first,) = _people(1)
+        async with serving(tmp_path, plan(people=1, until=time.time() + 3)) as served:
+            await first.join(served.link)
+            refused = await asked(served.link, "join", b'{"key": "' + b"ab" * 32 + b'"}')
+            assert (refused.status, refused.data) == (409, {"error": "all 1 places of this poll are taken"})
+            result = await served.playing
+            assert (result.joined, result.round.counts.answered) == (1, 0)
+            assert [row["value"] for row in data_of(result)["questions"][0]["estimates"]] == [None]
+
+    asyncio.run(play())
+
+
+def test_the_presenter_sees_the_interval_narrow(tmp_path: Path) -> None:
+    """The states of the page: answers, an interval that narrows, the next answer's weight, and how many more an accuracy of 5 % takes."""
+
+    async def play() -> list[dict[str, Any]]:
+        people = _people(8)
+        async with serving(tmp_path, plan()) as served, AsyncExitStack() as tasks:
+            states = []
+            for count in (2, 8):
+                for person in people[0 if count == 2 else 2 : count]:
+                    task = asyncio.create_task(person.answer(served.link))
+                    tasks.callback(task.cancel)
+                await served.until(count, count, count)
+                states.append(served.poll.state())
+            return states
+
+    few, many = (state["questions"][0] for state in asyncio.run(play()))
+    assert (few["answered"], many["answered"]) == (2, 8)
+    assert many["width"] < few["width"]
+    assert many["more"] > 1000
+    gain = (2.718281828 + 1) / (2.718281828 - 1)
+    assert many["step"] == pytest.approx(gain * (0.5 + abs(many["rows"][0]["value"] - 0.5) / gain) / 9, rel=1e-6)
+    assert len(many["history"]) >= 2
+
+
+def test_a_second_question_depends_on_the_first(tmp_path: Path) -> None:
+    """The median: each person is asked once more, about one of three thresholds, and pays for it; a restart would not ask for it again."""
+
+    async def play() -> None:
+        people = _people(9)
+        async with serving(tmp_path, plan(ask_again=True)) as served:
+            answering = [asyncio.create_task(person.answer(served.link)) for person in people]
+            await served.until(9, 9, 9)
+            origin = served.poll.site.origin("127.0.0.1")
+            assert (await asked(served.poll.site.presenter, "again", b"", Origin=origin)).status == 200
+            assert (await asked(served.poll.site.presenter, "again", b"", Origin=origin)).status == 409
+            result = await served.playing
             await asyncio.gather(*answering)
-        for person in people:
-            for place, sent in enumerate(person.reports()):
-                assert int(str(counted[place][person.place["start"]]), 2) == int.from_bytes(sent, "little")
-            assert person.role is not None
-            assert person.role.confirmed == {(result.plan.run, 1)}
-        assert (result.joined, result.accounts.silent, result.accounts.accepted_not_charged) == (12, 0, 0)
-        data = data_of(result)
-        for question, part, found in zip(THREE.questions, result.round.parts, data["questions"], strict=True):
-            estimate = question.algorithm(100).decode((part.tally(),))
-            assert [row["value"] for row in found["estimates"]] == [float(value) for value in estimate.value.reshape(-1)]
-            assert found["answered"] == 12
+        assert result.median is not None
+        assert [share.n for _, share in result.median.steps] == [3, 3, 3]
+        assert [len(person.store.commits) for person in people] == [2] * 9
+        assert {person.store.ledger.max_spent for person in people} == {3.0}
+        assert 0 <= result.median.low <= result.median.value <= result.median.high <= 10
 
     asyncio.run(play())

@@ -262,7 +262,7 @@ def _written(began: Mapping[str, Any], result: Mapping[str, Any]) -> str:
         from local_dp.experiments.poll.results import text_of
 
         return text_of(result)
-    return summary(result, screen_width())
+    return summary(dict(result), screen_width())
 
 
 @dataclass(frozen=True)
