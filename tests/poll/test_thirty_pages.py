@@ -11,7 +11,7 @@ from local_dp.experiments.poll.questions import read
 from local_dp.tallies import Tally
 from tests.support.runs.brokers import mosquitto, needs_mosquitto
 from tests.support.runs.browser import PATIENCE, Tab, browser, needs_chromium
-from tests.support.runs.poll_pages import DONE, LOADED, Running, fill, place, result, running, shown
+from tests.support.runs.poll_pages import DONE, LOADED, SENT, Running, fill, place, result, running, shown
 
 PEOPLE, RELOAD, OFFLINE, LATE = 30, 10, 3, 2
 OUTAGE = 10.0  # seconds
@@ -67,6 +67,7 @@ def test_thirty_pages_and_one_truth(broker: str, tmp_path: Path) -> None:
         _all(first, DONE)
         for tab in first:
             tab.call("Page.reload")
+        _all(first, SENT)
         for tab in offline:
             _offline(tab, True)
         began = time.monotonic()

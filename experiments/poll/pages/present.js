@@ -116,7 +116,7 @@ at("ask-again").addEventListener("click", () => void command("again"));
 addEventListener("resize", () => last && draw(last));
 
 const events = new EventSource("state");
-events.onmessage = event => {
+events.onmessage = (/** @type {MessageEvent} */ event) => {
   last = /** @type {State} */ (JSON.parse(event.data));
   if (ENDED.includes(last.phase)) events.close();
   draw(last);

@@ -61,6 +61,8 @@ export class Session extends EventTarget {
     this.dropped = [];
     /** @type {Sent[] | null} */
     this.sent = null;
+    /** @type {Set<number>} those that are shown */
+    this.rounds = new Set();
     this.spent = { run: 0, life: 0 };
     /** @type {Respondent | null} */
     this.client = null;
@@ -92,6 +94,7 @@ export class Session extends EventTarget {
     this.spent = await this.store.totals(this.poll.run);
     if (entry && !this.sent) {
       this.sent = [entry, ...later].flatMap(each => Respondent.kept(each, this.poll.questions));
+      this.rounds = new Set([entry, ...later].map(({ round }) => round));
       if (["idle", "joining", "waiting"].includes(this.state)) this.state = "sent";
       if (!this.client) void this.join(null);
     }
@@ -147,9 +150,10 @@ export class Session extends EventTarget {
   listen(member, client) {
     const on = (/** @type {string} */ type, /** @type {(detail: any) => void} */ act) => member.addEventListener(type, event => act(/** @type {CustomEvent} */ (event).detail));
     on("state", state => this.follow(state));
-    on("answered", ({ round, sent, again }) => {
-      const fresh = again ? [] : client.fresh(round, sent);
+    on("answered", ({ round, sent }) => {
+      const fresh = this.rounds.has(round) ? [] : client.fresh(round, sent);
       if (fresh.length) this.sent = [...(this.sent ?? []), ...fresh];
+      if (fresh.length) this.rounds.add(round);
       if (this.state !== "confirmed") this.state = "sent";
       this.others.postMessage("sent");
       void this.remember();
