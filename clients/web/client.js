@@ -73,12 +73,19 @@ export class Client {
     if (record) this.give(record);
   }
 
-  /** The record, once. Throws InputError, without the value, for a value of another kind than the schema's. @param {{[column: string]: import("./record.js").Cell}} record */
+  /**
+   * The record, once. Throws InputError, without the value, for a value of another kind than the schema's.
+   * @param {{[column: string]: import("./record.js").Cell}} record
+   */
   give(record) {
     this.given(rowOf(record, this.schema));
   }
 
-  /** The messages that answer one message; none where it is not for this client, or not in the one allowed form. @param {Uint8Array} payload @returns {Promise<Uint8Array[]>} */
+  /**
+   * The messages that answer one message; none where it is not for this client, or not in the one allowed form.
+   * @param {Uint8Array} payload
+   * @returns {Promise<Uint8Array[]>}
+   */
   async handle(payload) {
     try {
       const message = this.read(payload);
@@ -126,7 +133,12 @@ export class Client {
     }
   }
 
-  /** The entry that stands for the round, made if there is none. @param {Request} request @param {string} digest @returns {Promise<{entry: Entry, sent: Sent[]}>} */
+  /**
+   * The entry that stands for the round, made if there is none.
+   * @param {Request} request
+   * @param {string} digest
+   * @returns {Promise<{entry: Entry, sent: Sent[]}>}
+   */
   async committed(request, digest) {
     const before = await this.store.get(request.run, request.round);
     if (before) return { entry: before, sent: sentOf(before) };
@@ -137,12 +149,22 @@ export class Client {
     return { entry, sent: isOf(entry, made.entry) ? made.sent : sentOf(entry) };
   }
 
-  /** The query and the randomizer of an ask, which fit the columns and each other. Throws RefusedError; a page may override it to refuse what it does not show. @param {import("./wire.js").Ask} ask */
+  /**
+   * The query and the randomizer of an ask, which fit the columns and each other. Throws RefusedError; a page may override it to refuse what it does not show.
+   * @param {import("./wire.js").Ask} ask
+   */
   built(ask) {
     return built(ask, this.schema, this.policy);
   }
 
-  /** Reads the record, and draws. @param {Request} request @param {string} digest @param {Planned[]} planned @param {Row} row @returns {{entry: Entry, sent: Sent[]}} */
+  /**
+   * Reads the record, and draws.
+   * @param {Request} request
+   * @param {string} digest
+   * @param {Planned[]} planned
+   * @param {Row} row
+   * @returns {{entry: Entry, sent: Sent[]}}
+   */
   sample(request, digest, planned, row) {
     const { run, member, start } = this;
     /** @type {Map<string, Label>} */
@@ -164,7 +186,14 @@ export class Client {
     return { entry: { run, round: request.round, digest, order: 0, ...kept }, sent };
   }
 
-  /** @param {number} round @param {number} place @param {import("./wire.js").Ask} ask @param {number} value @param {import("./randomizers/finite.js").Finite} randomizer @returns {{report: number, drawn: Drawn}} */
+  /**
+   * @param {number} round
+   * @param {number} place
+   * @param {import("./wire.js").Ask} ask
+   * @param {number} value
+   * @param {import("./randomizers/finite.js").Finite} randomizer
+   * @returns {{report: number, drawn: Drawn}}
+   */
   draw(round, place, ask, value, randomizer) {
     const cell = randomizer.usesCoins ? randomizer.cellOf(philoxWord(ask.coins, this.start)) : 0;
     const word = randomizer.leading(this.words.word(randomizer.width, round, place));
@@ -192,7 +221,10 @@ export class Client {
     return { run, life, perRun, forLife, left: Math.min(perRun - run, forLife - life) };
   }
 
-  /** The answers of earlier visits, by round: the bits that were sent, never the true ones. @returns {Promise<{round: number, nano: number, sent: Sent[]}[]>} */
+  /**
+   * The answers of earlier visits, by round: the bits that were sent, never the true ones.
+   * @returns {Promise<{round: number, nano: number, sent: Sent[]}[]>}
+   */
   async past() {
     return (await this.store.entries(this.run)).map((entry) => ({ round: entry.round, nano: entry.nano, sent: sentOf(entry) }));
   }

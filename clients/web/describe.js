@@ -14,7 +14,12 @@ import { build } from "./randomizers/index.js";
  *   means nothing, or the randomizer is not known
  */
 
-/** The asks that concern a client, as data and text alone: a page writes them as text. @param {import("./wire.js").Request} request @param {number} client @returns {Described[]} */
+/**
+ * The asks that concern a client, as data and text alone: a page writes them as text.
+ * @param {import("./wire.js").Request} request
+ * @param {number} client
+ * @returns {Described[]}
+ */
 export function describe(request, client) {
   return request.asks.flatMap((ask, place) => {
     if (client < ask.start || client >= ask.stop) return [];

@@ -25,7 +25,12 @@ export class Envelopes {
     return message;
   }
 
-  /** The message. Throws ForgedError, before anything of it is read, unless the topic's speaker signed it. @param {string} topic @param {Uint8Array} envelope @returns {Uint8Array} */
+  /**
+   * The message. Throws ForgedError, before anything of it is read, unless the topic's speaker signed it.
+   * @param {string} topic
+   * @param {Uint8Array} envelope
+   * @returns {Uint8Array}
+   */
   open(topic, envelope) {
     return envelope;
   }

@@ -4,7 +4,11 @@ import { exactly } from "./rational.js";
 
 const DIGITS = 17;
 
-/** The label of a value that is not missing. `numbered`: the labels are 0, 1, 2, ..., and a truth value counts as a number. @param {number | bigint | boolean | string} cell @param {boolean} numbered */
+/**
+ * The label of a value that is not missing. `numbered`: the labels are 0, 1, 2, ..., and a truth value counts as a number.
+ * @param {number | bigint | boolean | string} cell
+ * @param {boolean} numbered
+ */
 export function asLabel(cell, numbered) {
   if (typeof cell === "boolean") return numbered ? String(Number(cell)) : cell ? "True" : "False";
   if (typeof cell === "number") return printed(cell);
@@ -28,7 +32,11 @@ function printed(value) {
   return `${sign}${padded.slice(0, exponent + 1)}${fraction && `.${fraction}`}`;
 }
 
-/** Seventeen digits of a number, ties to even, without zeros at the end; and the power of ten of the first. @param {number} value @returns {[string, number]} */
+/**
+ * Seventeen digits of a number, ties to even, without zeros at the end; and the power of ten of the first.
+ * @param {number} value
+ * @returns {[string, number]}
+ */
 function significant(value) {
   const { num, den } = exactly(value);
   let exponent = Math.floor(Math.log10(value));

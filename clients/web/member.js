@@ -30,7 +30,8 @@ const ENVELOPE = 64 + MAX_BYTES;
 /**
  * One member of a run. It connects again by itself, with jitter; what was sent meanwhile is lost, and the server asks again.
  *
- * Events, with their `detail`: "state" ("elsewhere", "connecting", "present", "away", "ended"); "asked" {round, asks, again} with `describe`d asks; "answered" {round, sent, again};
+ * Events, with their `detail`: "state" ("elsewhere", "connecting", "present", "away", "ended"); "asked" {round, asks, again}, asks by `describe`;
+ * "answered" {round, sent, again};
  * "refused" {code, text, round}, where nothing was charged; "spent" (the budget, in nano-nats); "confirmed" {round}; "ended" (the account).
  */
 export class Member extends EventTarget {
@@ -58,10 +59,11 @@ export class Member extends EventTarget {
     if (!locks) return this.connect();
     this.become("elsewhere");
     const parted = new Promise((resolve) => (this.part = () => resolve(null)));
-    void locks.request(`local-dp ${this.client.run} ${this.client.member}`, () => {
+    const hold = () => {
       this.connect();
       return parted;
-    });
+    };
+    locks.request(`local-dp ${this.client.run} ${this.client.member}`, hold).catch(() => this.connect()); // a browser may forbid locks
     return this;
   }
 

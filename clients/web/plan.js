@@ -38,9 +38,11 @@ import { build, verify } from "./randomizers/index.js";
  * @returns {Promise<Planned[]>}
  */
 export async function plan(request, client) {
-  const planned = request.asks.flatMap((ask, place) =>
-    client.isIn(ask.start, ask.stop) ? [{ place, ask, ...client.built(ask), what: meaning(ask), kept: /** @type {Label | undefined} */ (undefined), first: false }] : [],
-  );
+  /** @type {Planned[]} */
+  const planned = [];
+  for (const [place, ask] of request.asks.entries()) {
+    if (client.isIn(ask.start, ask.stop)) planned.push({ place, ask, ...client.built(ask), what: meaning(ask), kept: undefined, first: false });
+  }
   const totals = await client.store.totals(client.run);
   for (const each of planned) each.kept = each.what ? await client.store.label(each.ask.once) : undefined;
   for (const { randomizer } of planned) {
@@ -52,7 +54,11 @@ export async function plan(request, client) {
   return planned;
 }
 
-/** Throws RefusedError("equivocation") unless each label stands for one question, one randomizer and one key of coins. @param {Planned[]} planned @param {number} start */
+/**
+ * Throws RefusedError("equivocation") unless each label stands for one question, one randomizer and one key of coins.
+ * @param {Planned[]} planned
+ * @param {number} start
+ */
 function checkLabels(planned, start) {
   /** @type {Map<string, string>} */
   const meanings = new Map();
@@ -86,7 +92,12 @@ export function sizeOf(planned) {
   return planned.reduce((sum, { first, randomizer }) => sum + randomizer.reportBytes * (first ? 2 : 1), 0);
 }
 
-/** The query and the randomizer of an ask, which fit the columns and each other. Throws RefusedError. @param {Ask} ask @param {import("./record.js").Schema} schema @param {Required<Policy>} policy */
+/**
+ * The query and the randomizer of an ask, which fit the columns and each other. Throws RefusedError.
+ * @param {Ask} ask
+ * @param {import("./record.js").Schema} schema
+ * @param {Required<Policy>} policy
+ */
 export function built(ask, schema, policy) {
   const query = buildQuery(ask.query, ask.query_params);
   fits(() => query.fit(schema));
@@ -94,7 +105,8 @@ export function built(ask, schema, policy) {
   const randomizer = build(ask.randomizer, ask.randomizer_params);
   const [one, other] = [query.domain, randomizer.domain];
   fits(() => {
-    if (one.kind !== other.kind || one.low !== other.low || one.high !== other.high) throw new InputError("the query has other values than the randomizer takes");
+    const isSame = one.kind === other.kind && one.low === other.low && one.high === other.high;
+    if (!isSame) throw new InputError("the query has other values than the randomizer takes");
   });
   return { query, randomizer };
 }

@@ -33,7 +33,11 @@ export function buildQuery(name, params) {
 const QUERIES = { question, category, bounded };
 export const QUERY_NAMES = Object.keys(QUERIES);
 
-/** 1 where the record answers yes to a question, else 0; with `spare` ("missing",), 2 where a missing value leaves it open. @param {Parameters} params @returns {Query} */
+/**
+ * 1 where the record answers yes to a question, else 0; with `spare` ("missing",), 2 where a missing value leaves it open.
+ * @param {Parameters} params
+ * @returns {Query}
+ */
 function question(params) {
   const { text, spare } = fields(params, { text: "a text", spare: [] });
   if (typeof text !== "string") throw new InputError("a question is text");
@@ -50,7 +54,11 @@ function question(params) {
   };
 }
 
-/** The position of a value in public labels, then "other" and "missing" of `spare`; without these such a value is the first. @param {Parameters} params @returns {Query} */
+/**
+ * The position of a value in public labels, then "other" and "missing" of `spare`; without these such a value is the first.
+ * @param {Parameters} params
+ * @returns {Query}
+ */
 function category(params) {
   const { column, labels, spare } = fields(params, { column: "a column", labels: "labels", spare: [] });
   checkSpare(spare, ["other", "missing"]);
@@ -77,7 +85,8 @@ function category(params) {
 function bounded(params) {
   const { column, low, high } = fields(params, { column: "a column", low: "a number", high: "a number" });
   for (const bound of [low, high]) {
-    if ((typeof bound !== "bigint" && typeof bound !== "number") || !(Math.abs(Number(bound)) <= LARGEST)) throw new InputError("a bound is no number within 1e150");
+    const isNumber = typeof bound === "bigint" || typeof bound === "number";
+    if (!isNumber || !(Math.abs(Number(bound)) <= LARGEST)) throw new InputError("a bound is no number within 1e150");
   }
   const range = typeof low === "bigint" && typeof high === "bigint" ? Number(high - low) : Number(high) - Number(low);
   if (!(range >= SMALLEST)) throw new InputError("the bounds are not in order; give numbers with low < high");
@@ -94,7 +103,11 @@ function bounded(params) {
   };
 }
 
-/** The parameters, of which those with a usual value may be left out. Throws InputError. @param {Parameters} params @param {{[name: string]: any}} usual a text says what is missing */
+/**
+ * The parameters, of which those with a usual value may be left out. Throws InputError.
+ * @param {Parameters} params
+ * @param {{[name: string]: any}} usual a text says what is missing
+ */
 function fields(params, usual) {
   for (const name of params.keys()) if (!Object.hasOwn(usual, name)) throw new InputError(`there is no parameter ${JSON.stringify(name)}`);
   /** @type {{[name: string]: any}} */

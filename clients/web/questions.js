@@ -41,7 +41,11 @@ export function parse(question) {
   return expression;
 }
 
-/** Throws InputError unless each column exists, and text is compared with text alone. It reads no record. @param {Expression} expression @param {Schema} schema */
+/**
+ * Throws InputError unless each column exists, and text is compared with text alone. It reads no record.
+ * @param {Expression} expression
+ * @param {Schema} schema
+ */
 export function checkColumns(expression, schema) {
   if ("not" in expression) return checkColumns(expression.not, schema);
   if ("both" in expression) return expression.both.forEach((part) => checkColumns(part, schema));
@@ -85,7 +89,11 @@ function compared({ left, comparator, right }, row) {
   return holds ? 1 : 0;
 }
 
-/** The sign of a difference: exact between whole numbers, by doubles where one is a fraction. @param {bigint | number | boolean} one @param {bigint | number | boolean} other */
+/**
+ * The sign of a difference: exact between whole numbers, by doubles where one is a fraction.
+ * @param {bigint | number | boolean} one
+ * @param {bigint | number | boolean} other
+ */
 function difference(one, other) {
   if (typeof one !== "number" && typeof other !== "number") {
     const [a, b] = [BigInt(one), BigInt(other)];

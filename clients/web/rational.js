@@ -59,7 +59,10 @@ export function toDouble({ num, den }) {
   return Number((digits << 1n) | (top % bottom ? 1n : 0n)) * 2 ** (shift - 1); // Number rounds a bigint to even; the last bit is sticky
 }
 
-/** epsilon (nats) as whole nano-nats, rounded down (towards privacy). Throws InputError unless 1e-9 <= epsilon <= 24. @param {any} epsilon a bigint or a number */
+/**
+ * epsilon (nats) as whole nano-nats, rounded down (towards privacy). Throws InputError unless 1e-9 <= epsilon <= 24.
+ * @param {any} epsilon a bigint or a number
+ */
 export function nanoEpsilon(epsilon) {
   if (typeof epsilon !== "bigint" && typeof epsilon !== "number") throw new InputError(`epsilon is no number; give one in (0, ${MAX_EPSILON}]`);
   const nats = Number(epsilon);
@@ -73,7 +76,11 @@ const SIDE = fraction(10n ** 50n - 1n, 10n ** 50n);
 /** @type {Map<number, Fraction>} */
 const known = new Map();
 
-/** A fraction just below e^epsilon (relative gap 1e-50; none for 0): thresholds computed from it never exceed epsilon. @param {number} nano @returns {Fraction} */
+/**
+ * A fraction just below e^epsilon (relative gap 1e-50; none for 0): thresholds computed from it never exceed epsilon.
+ * @param {number} nano
+ * @returns {Fraction}
+ */
 export function expEpsilon(nano) {
   if (nano === 0) return fraction(1n);
   const before = known.get(nano);
@@ -93,7 +100,10 @@ function exponential(nano) {
   return sum;
 }
 
-/** A number of units of 1 / GUARD in 60 significant digits. No e^x of these x lies so near to the middle of two that the units missed matter. @param {bigint} units */
+/**
+ * A number of units of 1 / GUARD in 60 significant digits. No e^x of these x lies so near to the middle of two that the units missed matter.
+ * @param {bigint} units
+ */
 function rounded(units) {
   const step = 10n ** BigInt(units.toString().length - DIGITS);
   return fraction(((units + step / 2n) / step) * step, GUARD);

@@ -9,7 +9,11 @@ const LONGEST = 256; // characters of a text: the rest is cut, as in Python
 /** @typedef {number | bigint | boolean | string | null} Cell */
 /** @typedef {Map<string, Cell>} Row Cells of the schema's kinds; a number that is not one, and an empty text, are null. */
 
-/** The schema of a plain object of kinds, or of the values of a record. Throws InputError for a value whose kind cannot be seen. @param {{[column: string]: Kind}} kinds @returns {Schema} */
+/**
+ * The schema of a plain object of kinds, or of the values of a record. Throws InputError for a value whose kind cannot be seen.
+ * @param {{[column: string]: Kind}} kinds
+ * @returns {Schema}
+ */
 export function schemaOf(kinds) {
   for (const [column, kind] of Object.entries(kinds)) {
     if (!["number", "whole", "truth", "text"].includes(kind)) throw new InputError(`column ${column} is of no kind; give number, whole, truth or text`);
@@ -37,7 +41,12 @@ function kindOf(column, value) {
   throw new InputError(`the value of ${column} is missing, so its kind is not seen; give a schema`);
 }
 
-/** The record in its schema's kinds. Throws InputError, without the value, for a value of another kind. @param {{[column: string]: Cell}} record @param {Schema} schema @returns {Row} */
+/**
+ * The record in its schema's kinds. Throws InputError, without the value, for a value of another kind.
+ * @param {{[column: string]: Cell}} record
+ * @param {Schema} schema
+ * @returns {Row}
+ */
 export function rowOf(record, schema) {
   return new Map([...schema].map(([column, kind]) => [column, cellOf(column, Object.hasOwn(record, column) ? record[column] : null, kind)]));
 }

@@ -160,7 +160,8 @@ function isParameter(value) {
   if (typeof value === "number") return Number.isFinite(value);
   if (typeof value === "string") return value.length <= MAX_TEXT || characters(value) <= MAX_TEXT;
   if (!Array.isArray(value)) return false;
-  if (value.some((part) => typeof part === "bigint") && value.every(isNumber)) throw new WireError("a list of whole numbers", "not-canonical"); // they are fractions
+  const hasWhole = value.some((part) => typeof part === "bigint");
+  if (hasWhole && value.every(isNumber)) throw new WireError("a list of whole numbers, which are fractions", "not-canonical");
   return value.every((part) => typeof part === "string") || value.every(isNumber);
 }
 
@@ -182,7 +183,10 @@ export function map(fields) {
       for (const field of value.keys()) {
         if (!Object.hasOwn(fields, field)) throw new WireError(`${where}: a field that there is not`, "unknown-field");
       }
-      return Object.fromEntries(Object.entries(fields).map(([field, kind]) => [field, value.has(field) ? kind.read(value.get(field), `${where}.${field}`) : kind.usual]));
+      const read = Object.entries(fields).map(([field, kind]) => {
+        return [field, value.has(field) ? kind.read(value.get(field), `${where}.${field}`) : kind.usual];
+      });
+      return Object.fromEntries(read);
     },
     write: (value) => new Map(Object.entries(fields).map(([field, kind]) => [field, kind.write(value[field])])),
   };

@@ -150,7 +150,13 @@ export class BrowserStore {
     });
   }
 
-  /** The requests of a commit, each begun by the one before: no other page comes between. @param {IDBTransaction} step @param {Entry} entry @param {(totals: Totals) => void} check @param {{standing: Entry | null, fault: unknown}} result */
+  /**
+   * The requests of a commit, each begun by the one before: no other page comes between.
+   * @param {IDBTransaction} step
+   * @param {Entry} entry
+   * @param {(totals: Totals) => void} check
+   * @param {{standing: Entry | null, fault: unknown}} result
+   */
   enter(step, entry, check, result) {
     const [entries, spent, labels] = [ENTRIES, SPENT, LABELS].map((name) => step.objectStore(name));
     const before = entries.get([entry.run, entry.round]);

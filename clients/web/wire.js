@@ -101,7 +101,12 @@ export function encode(message) {
   return pack(KINDS[message.kind].write(message));
 }
 
-/** The message in `payload`, of a kind that `side` may be sent. Throws WireError unless it is one, in canonical form. @param {Uint8Array} payload @param {Side} [side] @returns {Message} */
+/**
+ * The message in `payload`, of a kind that `side` may be sent. Throws WireError unless it is one, in canonical form.
+ * @param {Uint8Array} payload
+ * @param {Side} [side]
+ * @returns {Message}
+ */
 export function decode(payload, side = EITHER) {
   if (payload.length > MAX_BYTES) throw new WireError(`a message of ${payload.length} bytes; ${MAX_BYTES} is the most`, "oversized");
   const reader = new Reader(payload, side.limits);
@@ -122,7 +127,13 @@ export function checksum(reply) {
   return fromBigEndian(blake2b(join(what, reply.reports), { dkLen: 8 }));
 }
 
-/** Where messages of a run go: requests to `req/GROUP`, replies, hellos and wills to `rep|hello|gone/GROUP/MEMBER`. @param {string} run @param {string} leaf @param {string} group @param {string} [member] */
+/**
+ * Where messages of a run go: requests to `req/GROUP`, replies, hellos and wills to `rep|hello|gone/GROUP/MEMBER`.
+ * @param {string} run
+ * @param {string} leaf
+ * @param {string} group
+ * @param {string} [member]
+ */
 export function topic(run, leaf, group, member = "") {
   return `${VERSION}/${run}/${leaf}/${group}` + (member ? `/${member}` : "");
 }

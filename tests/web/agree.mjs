@@ -35,7 +35,10 @@ function query({ name, params, record }) {
 function draws({ name, params, draws: given }) {
   try {
     const randomizer = build(name, unplain(params));
-    return given.map(([value, word, cell]) => [randomizer.respond(value, BigInt(word), cell), String(randomizer.weight(randomizer.respond(value, BigInt(word), cell), value, cell))]);
+    return given.map(([value, word, cell]) => {
+      const report = randomizer.respond(value, BigInt(word), cell);
+      return [report, String(randomizer.weight(report, value, cell))];
+    });
   } catch (error) {
     if (error instanceof RefusedError) return error.code;
     throw error;

@@ -6,7 +6,7 @@ import { lives } from "./lives.mjs";
 export const result = (run) => lives(run, (member) => BrowserStore.open(`ledger of ${member}`));
 
 const asked = (changes) => {
-  const params = { query_params: new Map(Object.entries({ text: "yes == 1", spare: [] })), randomizer_params: new Map(Object.entries({ epsilon: 1, word_bits: 32n })) };
+  const params = { query_params: new Map([["text", "yes == 1"]]), randomizer_params: new Map([["epsilon", 1]]) };
   return { query: "question", randomizer: "binary-rr", start: 0, stop: 9, coins: new Uint8Array(16), once: "", ...params, ...changes };
 };
 const request = (round, changes) => encode({ kind: "request", run: "kept", round, asks: [asked(changes)], missing: [] });

@@ -40,11 +40,12 @@ def test_nothing_is_loaded_from_elsewhere() -> None:
 
 
 def test_no_module_is_too_long() -> None:
-    """No more than 400 lines, and each begins with a comment that describes it in plain sentences."""
+    """No more than 400 lines of 160 characters, and each begins with a comment that describes it in plain sentences."""
     assert OWN
     for path in OWN:
         text = path.read_text()
         assert len(text.splitlines()) <= 400, path.name
+        assert max(map(len, text.splitlines())) <= 160, path.name
         comment = re.match(r"/\*\*(.*?)\*/", text, re.DOTALL)
         assert comment, path.name
         assert [*complaints(re.sub(r"^ \*", "", comment[1], flags=re.MULTILINE))] == [], path.name

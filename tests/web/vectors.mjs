@@ -167,11 +167,13 @@ export async function found(name, file, newStore = () => new MemoryStore()) {
   return results;
 }
 
+const flipped = (text, at) => text.slice(0, at) + String.fromCharCode(text.charCodeAt(at) ^ 1) + text.slice(at + 1);
+
 /** A value with one bit changed, at each place in turn. */
 export function* changed(value) {
   if (typeof value === "boolean") yield !value;
   else if (typeof value === "number") yield value % 2 === 0 ? value + 1 : value - 1;
-  else if (typeof value === "string") for (let at = 0; at < value.length; at += 1) yield value.slice(0, at) + String.fromCharCode(value.charCodeAt(at) ^ 1) + value.slice(at + 1);
+  else if (typeof value === "string") for (const at of [...value].keys()) yield flipped(value, at);
   else if (value === null) yield 0;
   else if (Array.isArray(value)) for (const [at, part] of value.entries()) for (const each of changed(part)) yield value.with(at, each);
   else for (const [key, part] of Object.entries(value)) for (const each of changed(part)) yield { ...value, [key]: each };
@@ -180,7 +182,10 @@ export function* changed(value) {
 const canonical = (value) =>
   JSON.stringify(value, (_, part) => (part && typeof part === "object" && !Array.isArray(part) ? Object.fromEntries(Object.entries(part).sort()) : part));
 
-/** All faults of all files: wrong digests, wrong results, and where `withChanges`, changes of one bit that no comparison sees. @param read the text of a file */
+/**
+ * All faults of all files: wrong digests, wrong results, and where `withChanges`, changes of one bit that no comparison sees.
+ * @param read the text of a file
+ */
 export async function faults(read, withChanges, newStore) {
   const wrong = [];
   const counts = { cases: 0, changes: 0 };

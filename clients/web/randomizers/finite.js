@@ -10,7 +10,12 @@ const SLACK = 5e-7; // nats that rounding a threshold may cost before words of 6
 
 /** @typedef {{domain: Domain, alphabet: number, total: bigint, weight(report: number, value: number): bigint}} Channel What is enumerated. */
 
-/** The parameters of a randomizer, which must be these and no others. Throws InputError. @param {Parameters} params @param {string[]} names @returns {(name: string) => any} */
+/**
+ * The parameters of a randomizer, which must be these and no others. Throws InputError.
+ * @param {Parameters} params
+ * @param {string[]} names
+ * @returns {(name: string) => any}
+ */
 export function read(params, names) {
   for (const name of params.keys()) {
     if (!names.includes(name)) throw new InputError(`there is no parameter ${JSON.stringify(name)}; there are ${names.join(", ")}`);
@@ -18,7 +23,14 @@ export function read(params, names) {
   return (name) => params.get(name);
 }
 
-/** A whole number that may be left out. Throws InputError. @param {string} name @param {any} value @param {number} usual @param {number} least @param {number} most */
+/**
+ * A whole number that may be left out. Throws InputError.
+ * @param {string} name
+ * @param {any} value
+ * @param {number} usual
+ * @param {number} least
+ * @param {number} most
+ */
 export function wholeNumber(name, value, usual, least, most) {
   if (value === undefined) return usual;
   if (typeof value !== "bigint" || value < BigInt(least) || value > BigInt(most)) {
@@ -32,7 +44,11 @@ export function symbols(k) {
   return { kind: "symbols", low: 0, high: k - 1 };
 }
 
-/** The least whole F with (2^bits - F) / F <= e^epsilon: a bit is flipped with probability F / 2^bits, never less than privacy needs. @param {number} nano @param {number} bits */
+/**
+ * The least whole F with (2^bits - F) / F <= e^epsilon: a bit is flipped with probability F / 2^bits, never less than privacy needs.
+ * @param {number} nano
+ * @param {number} bits
+ */
 export function flipWeight(nano, bits) {
   return ceil(over(fraction(1n << BigInt(bits)), plus(fraction(1n), expEpsilon(nano))));
 }
@@ -126,7 +142,11 @@ export class Finite {
     return this.sample(value, this.leading(drawn), cell);
   }
 
-  /** A word below the edge makes a report of the kind that the class names; for a page that draws the coin as a line with two zones. @param {number} value @returns {bigint} */
+  /**
+   * A word below the edge makes a report of the kind that the class names; for a page that draws the coin as a line with two zones.
+   * @param {number} value
+   * @returns {bigint}
+   */
   edge(value) {
     throw new Error(`${this.name} has no edge of ${value}`);
   }

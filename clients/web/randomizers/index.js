@@ -20,7 +20,12 @@ const KEPT = 16; // randomizers that are not built again
 /** @type {Map<string, Randomizer>} */
 const recent = new Map();
 
-/** The randomizer, not verified; nobody can change it. Throws RefusedError("unknown-randomizer" or "bad-parameters"). @param {string} name @param {Parameters} params @returns {Randomizer} */
+/**
+ * The randomizer, not verified; nobody can change it. Throws RefusedError("unknown-randomizer" or "bad-parameters").
+ * @param {string} name
+ * @param {Parameters} params
+ * @returns {Randomizer}
+ */
 export function build(name, params) {
   if (!Object.hasOwn(KINDS, name)) throw new RefusedError("unknown-randomizer", `there is no randomizer named ${name}`);
   const key = `${name} ${hex(pack(params))}`;
@@ -43,7 +48,10 @@ function frozen(name, params) {
   }
 }
 
-/** The largest ratio of two weights of one report, by enumeration in whole numbers. Throws RefusedError("unverifiable" or "too-much"). @param {import("./finite.js").Channel} channel */
+/**
+ * The largest ratio of two weights of one report, by enumeration in whole numbers. Throws RefusedError("unverifiable" or "too-much").
+ * @param {import("./finite.js").Channel} channel
+ */
 export function worstRatio(channel) {
   const { domain, alphabet, total } = channel;
   const size = domain.high - domain.low + 1;

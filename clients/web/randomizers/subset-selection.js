@@ -59,7 +59,11 @@ class Translates extends Finite {
     return BigInt(this.w) * this.held;
   }
 
-  /** Splits the word's range into w steps of T and K - w of s, the last one longer by the remainder; the step is the code's place in the set. @param {number} value @param {bigint} word */
+  /**
+   * Splits the word's range into w steps of T and K - w of s, the last one longer by the remainder; the step is the code's place in the set.
+   * @param {number} value
+   * @param {bigint} word
+   */
   sample(value, word) {
     const own = BigInt(this.w) * this.held;
     const beyond = Number((word - own) / this.other);
@@ -122,7 +126,13 @@ export class SubsetSelection extends Finite {
 
 /** @typedef {import("../rational.js").Fraction} Fraction */
 
-/** n E||f^ - f||^2 of k symbols at the uniform law, exactly, with sets of w of `order` symbols. @param {Fraction} growth @param {number} order @param {number} w @param {number} k */
+/**
+ * n E||f^ - f||^2 of k symbols at the uniform law, exactly, with sets of w of `order` symbols.
+ * @param {Fraction} growth
+ * @param {number} order
+ * @param {number} w
+ * @param {number} k
+ */
 function totalVariance(growth, order, w, k) {
   const own = times(fraction(BigInt(w)), growth);
   const p = over(own, plus(own, fraction(BigInt(order - w))));
@@ -132,7 +142,12 @@ function totalVariance(growth, order, w, k) {
   return over(times(times(fraction(BigInt(k)), seen), minus(fraction(1n), seen)), times(gap, gap));
 }
 
-/** The order K and the set size w of least total variance at the uniform law: K = k and w <= 2, or a field and w next to K / (e^eps + 1). @param {number} nano @param {number} k @returns {[number, number]} */
+/**
+ * The order K and the set size w of least total variance at the uniform law: K = k and w <= 2, or a field and w next to K / (e^eps + 1).
+ * @param {number} nano
+ * @param {number} k
+ * @returns {[number, number]}
+ */
 function bestBlocks(nano, k) {
   const growth = exactly(toDouble(expEpsilon(nano)));
   const order = fieldOrder(k);
@@ -170,7 +185,11 @@ function products(order) {
   );
 }
 
-/** The places of the k symbols on k - 1 cycles through all of them: every two symbols are next to each other on exactly two cycles. @param {number} k @returns {number[][]} */
+/**
+ * The places of the k symbols on k - 1 cycles through all of them: every two symbols are next to each other on exactly two cycles.
+ * @param {number} k
+ * @returns {number[][]}
+ */
 function cycles(k) {
   return Array.from({ length: k - 1 }, (_, cycle) => {
     const places = new Array(k).fill(0);
