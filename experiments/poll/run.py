@@ -23,6 +23,7 @@ from local_dp.experiments.poll.places import Places
 from local_dp.experiments.poll.plan import Plan
 from local_dp.experiments.poll.scene import Standing, State, median_of, reports_of
 from local_dp.experiments.poll.web import Refused, Site, Web
+from local_dp.experiments.tiers.over_bus import end
 from local_dp.experiments.tiers.settings import EMBEDDED
 from local_dp.interaction import run_async
 from local_dp.sealing import Party, public
@@ -103,9 +104,7 @@ class Poll:
                 web.close()
                 with suppress(TimeoutError):
                     await asyncio.wait_for(asyncio.shield(serving), PARTING + 2)
-                for task in (*tasks, serving, playing):
-                    task.cancel()
-                await asyncio.gather(*tasks, serving, playing, return_exceptions=True)
+                await end({*tasks, serving, playing})
 
     async def _broker(self, stack: AsyncExitStack) -> tuple[Address, list[Any]]:
         """The broker's address, and what to watch."""

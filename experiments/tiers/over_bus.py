@@ -2,7 +2,7 @@
 
 import asyncio
 import secrets
-from collections.abc import Coroutine, Sequence
+from collections.abc import Collection, Coroutine, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -183,7 +183,7 @@ async def serve_run(
             task.result()
         return await playing
     finally:
-        await _cancel(tasks)
+        await end(tasks)
 
 
 def outcome_of(result: Any, oracle: RemoteOracle) -> Outcome:
@@ -212,9 +212,9 @@ def outcome_of(result: Any, oracle: RemoteOracle) -> Outcome:
     )
 
 
-async def _cancel(tasks: set[asyncio.Task[Any]]) -> None:
+async def end(tasks: Collection[asyncio.Task[Any]]) -> None:
     """Ends the tasks; asks again if one goes on, for a connection that is just being made may swallow a cancellation (before Python 3.12)."""
-    pending = tasks
+    pending = set(tasks)
     while pending:
         for task in pending:
             task.cancel()

@@ -1,0 +1,76 @@
+"""The questions of a poll: their kinds, their randomizers, and the line that a malformed file gets."""
+
+from pathlib import Path
+
+import pytest
+
+from local_dp.errors import InputError
+from local_dp.experiments.poll.plan import Plan
+from local_dp.experiments.poll.questions import Question, Questions, read
+from local_dp.randomizers.frequencies.best import choices
+from tests.support.runs.polls import THREE
+from tests.support.runs.polls import plan as planned
+
+
+def test_each_kind_has_its_randomizer() -> None:
+    """Yes/no by randomized response, a number by its one-bit mean, labels by the better one of two oracles."""
+    asks = THREE.asks(10)
+    assert [ask.randomizer.name for ask in asks] == ["binary-rr", "grr", "one-bit-mean"]
+    assert [ask.query.name for ask in asks] == ["question", "category", "bounded"]
+    assert THREE.epsilon == 2.5
+    for k in (2, 3, 5, 8, 20, 100):
+        question = Question("q1", "which?", 1.0, tuple(map(str, range(k))))
+        name = question.ask(10).randomizer.name
+        totals = {choice.kind.name: choice.total for choice in choices(1.0, k)}
+        assert name in ("grr", "subset-selection")
+        assert totals[name] == min(totals.get("grr", 1e9), totals.get("subset-selection", 1e9))
+
+
+def test_a_question_and_a_file(tmp_path: Path) -> None:
+    """One line is a yes/no question; a file has several, with an epsilon of their own or the one that is given. A plan is the same after its journal."""
+    one = read("Did you ever cheat?", 0.5)
+    assert one == Questions("Did you ever cheat?", (Question("q1", "Did you ever cheat?", 0.5),))
+    file = tmp_path / "class.toml"
+    file.write_text('title = "A class"\n[[question]]\ntext = "a?"\n[[question]]\ntext = "b?"\nlow = -1\nhigh = 2.5\nepsilon = 2\n')
+    several = read(str(file), 0.5)
+    assert several == Questions("A class", (Question("q1", "a?", 0.5), Question("q2", "b?", 2.0, low=-1.0, high=2.5)))
+    plan = planned(several, seed=7, demo=5)
+    assert Plan.from_dict(plan.to_dict()) == plan
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ("", "0 questions"),
+        ("question = 1", r"write \[\[question\]\]"),
+        ("[[question]]", "has no text"),
+        ('[[question]]\ntext = ""', "0 characters"),
+        ('[[question]]\ntext = "a"\nlabel = ["x"]', "did you mean 'labels'"),
+        ('[[questions]]\ntext = "a"', "did you mean 'question'"),
+        ('[[question]]\ntext = "a"\nlabels = ["x"]', "1 labels; give 2 to 100"),
+        ('[[question]]\ntext = "a"\nlabels = ["x", "x"]', "not distinct"),
+        ('[[question]]\ntext = "a"\nlabels = ["x", 2]', "labels are texts"),
+        ('[[question]]\ntext = "a"\nlow = 1', "one bound"),
+        ('[[question]]\ntext = "a"\nlow = 1\nhigh = 1', "high"),
+        ('[[question]]\ntext = "a"\nlow = "x"\nhigh = 1', "low"),
+        ('[[question]]\ntext = "a"\nlow = nan\nhigh = 1', "low"),
+        ('[[question]]\ntext = "a"\nlabels = ["x", "y"]\nlow = 0\nhigh = 1', "labels and bounds"),
+        ('[[question]]\ntext = "a"\nepsilon = 0', "epsilon"),
+        ('[[question]]\ntext = "a"\nepsilon = "much"', "epsilon"),
+        ('[[question]]\ntext = "a"\n' * 21, "21 questions"),
+        ("title = 3\n", r"write \[\[question\]\]"),
+        ("[[question]\n", "cannot read"),
+        ("x = " + "1" * 70_000, "larger than"),
+    ],
+)
+def test_a_malformed_file_gets_one_line(text: str, fault: str, tmp_path: Path) -> None:
+    file = tmp_path / "poll.toml"
+    file.write_text(text)
+    with pytest.raises(InputError, match=fault) as caught:
+        read(str(file), 1.0)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"cannot read .*none.toml"):
+        read(str(tmp_path / "none.toml"), 1.0)
