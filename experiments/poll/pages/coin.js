@@ -12,13 +12,17 @@ export function report(sent) {
   const fact = (/** @type {string} */ name, /** @type {Node | string} */ value) => facts.append(make("dt", {}, name), make("dd", {}, value));
   if (sent.answer !== null) fact("You said", sent.question.kind === "number" ? String(sent.answer) : sent.question.labels[sent.answer]);
   fact("Phone sent", sent.meaning);
-  fact(sent.bits.length === 1 ? "The bit" : `The ${sent.bits.length} bits`, make("span", {}, make("span", { class: "bits" }, sent.bits), ` sent as ${sent.bytes.replaceAll(" ", "\u00a0")}`));
-  return make("section", {}, make("h3", {}, sent.text), ...(sent.coin ? drawn(sent.coin) : []), facts);
+  fact(sent.bits.length === 1 ? "The bit" : `The ${sent.bits.length} bits`, make("span", { class: "bits" }, sent.bits));
+  fact(sent.bytes.length === 8 ? "In the byte" : "In the bytes", sent.bytes);
+  return make("section", {}, make("h3", {}, sent.text), ...(sent.coin ? [...drawn(sent.coin), make("p", {}, `The coin fell at ${percent(sent.coin.at)}, in the zone \u201c${zone(sent.coin)}\u201d.`)] : []), facts);
 }
 
-/** @param {Coin} coin */
+/** The zone in which the coin fell. @param {Coin} coin */
+export const zone = ({ at, edge, zones: [left, right] }) => (at < edge ? left : right);
+
+/** The line with its two zones, and where the coin fell. @param {Coin} coin */
 export function drawn({ at, edge, zones: [left, right] }) {
-  const place = `${100 * at}%`, fell = `The coin fell at ${percent(at)}, in the zone \u201c${at < edge ? left : right}\u201d.`;
+  const place = `${100 * at}%`;
   const strip = make(
     "svg",
     { class: "strip", role: "img", "aria-label": `A line from 0 to 100 %: the zone \u201c${left}\u201d up to ${percent(edge)}, then \u201c${right}\u201d` },
@@ -26,6 +30,5 @@ export function drawn({ at, edge, zones: [left, right] }) {
     make("rect", { x: `${100 * edge}%`, y: 6, width: `${100 - 100 * edge}%`, height: 18, class: "zone-keep" }),
     make("line", { x1: place, x2: place, y1: 0, y2: 30, class: "marker" }),
   );
-  const scale = make("p", { class: "scale" }, make("span", {}, `${left}: ${percent(edge)}`), make("span", {}, `${right}: ${percent(1 - edge)}`));
-  return [strip, scale, make("p", {}, fell)];
+  return [strip, make("p", { class: "scale" }, make("span", {}, `${left}: ${percent(edge)}`), make("span", {}, `${right}: ${percent(1 - edge)}`))];
 }

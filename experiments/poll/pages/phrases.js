@@ -15,7 +15,7 @@ export function cases(share) {
 }
 
 /** @param {number} share @returns {string} */
-export const percent = share => `${(100 * share).toFixed(1).replace(/\.0$/, "").replace("-", "\u2212")} %`;
+export const percent = share => `${(100 * share).toFixed(1).replace(/\.0$/, "").replace("-", "\u2212")}\u00a0%`;
 
 /** What the phone does with an answer. @param {Chance} chance @param {Question} question */
 export function chanceOf(chance, question) {

@@ -39,7 +39,7 @@ function draw(state) {
   drawLink(state.link);
   for (let place = cards.length; place < state.questions.length; place += 1) {
     cards.push(new Card(place));
-    at("cards").append(cards[place].section);
+    at("second").before(cards[place].section);
   }
   state.questions.forEach((question, place) => cards[place].draw(question));
   const promises = at("promises");
@@ -60,7 +60,8 @@ function drawSecond({ question, steps, value, low, high }) {
     const share = (/** @type {number | null} */ part) => `${Math.round(100 * Math.min(1, Math.max(0, part ?? 0)))} %`;
     return `Above ${round(step.threshold)}? ${share(step.value)} of ${step.answered.toLocaleString("en")} people (${share(step.low)} to ${share(step.high)}).`;
   });
-  at("thresholds").replaceChildren(...lines.map(line => make("li", {}, line)), make("li", {}, `The median lies between ${round(low)} and ${round(high)}, with probability 95 %.`));
+  say("median-interval", `95 % interval: ${round(low)} to ${round(high)}`);
+  at("thresholds").replaceChildren(...lines.map(line => make("li", {}, line)));
 }
 
 /** @param {string} address of the respondents' page: shown, and linked if it is of the web */

@@ -2,7 +2,7 @@
 
 import { at, make } from "./dom.js";
 import { build, systemWords } from "./client/index.js";
-import { drawn } from "./coin.js";
+import { drawn, zone } from "./coin.js";
 import { bits, coin, meaning } from "./methods.js";
 import { percent } from "./phrases.js";
 import { parameters } from "./respondent.js";
@@ -24,11 +24,10 @@ function steps(question) {
   const cell = any(randomizer.cells), word = randomizer.leading(systemWords.word(randomizer.width, 0, 0));
   const report = randomizer.sample(value, word, cell), fell = coin(randomizer, value, word);
   const sent = meaning(randomizer, { labels }, report, cell);
-  const zone = fell.at < fell.edge ? fell.zones[0] : fell.zones[1];
   return [
     make("span", {}, `${name} is made up. The true answer is: ${truth}.`),
     make("span", {}, `The phone tosses its coin. It falls at ${percent(fell.at)} of the line.`, ...drawn(fell)),
-    make("span", {}, `So the phone does this: ${zone}. It sends ${sent === truth ? "the truth: " : ""}${sent}.`),
+    make("span", {}, `That is the zone \u201c${zone(fell)}\u201d. So the phone sends: ${sent}${sent === truth ? ", the truth" : ""}.`),
     make("span", {}, "The server sees ", make("span", { class: "bits" }, bits(randomizer, report)), ". It never sees the coin."),
     make("span", {}, doubt(randomizer, report)),
   ];
