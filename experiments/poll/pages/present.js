@@ -74,11 +74,9 @@ function drawLink(address) {
 
 /** @param {State} state */
 function promised(state) {
-  const honest = state.private
-    ? "Each phone randomizes its answers by its own coin, before it sends them."
-    : "This is a rehearsal with a seed. Everybody with the seed can compute each answer, so nothing is promised.";
+  if (!state.private) return ["This is a rehearsal with a seed. Everybody with the seed can compute each answer, so nothing is promised."];
   return [
-    honest,
+    "Each phone randomizes its answers by its own coin, before it sends them.",
     `All reports of one person are at most ${ratioOf(state.epsilon)} times as likely under one set of answers as under another (\u03b5 = ${Number(state.epsilon.toPrecision(3))}).`,
     "The server stores these reports, and no address. One key counts once.",
     "Not promised: that nobody answers with two devices, and that people answer honestly.",
