@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     )
     from local_dp.experiments.api.plan import Plan, plan
     from local_dp.experiments.api.result import Result
+    from local_dp.experiments.api.trusted import Release
 
 _API = {
     "audit": "audit",
@@ -38,11 +39,12 @@ _API = {
     "functions": "crosstab frequency heavy_hitters histogram learn marginals masked_parity mean quantiles run statistical_queries survey workload",
     "plan": "Plan plan",
     "result": "Result",
+    "trusted": "Release",
 }
 _HOMES = {name: f"local_dp.experiments.api.{module}" for module, names in _API.items() for name in names.split()} | {"InputError": "local_dp.errors"}
 _MODULES = ("attack", "curate")
-__all__ = ["Compared", "InputError", "Plan", "Result", "__version__", "attack", "audit", "best_for", "budget", "compare", "crosstab", "curate", "frequency"]
-__all__ += ["heavy_hitters", "histogram", "learn", "marginals", "masked_parity", "mean", "mix", "plan", "price", "quantiles", "run", "shuffled"]
+__all__ = ["Compared", "InputError", "Plan", "Release", "Result", "__version__", "attack", "audit", "best_for", "budget", "compare", "crosstab", "curate"]
+__all__ += ["frequency", "heavy_hitters", "histogram", "learn", "marginals", "masked_parity", "mean", "mix", "plan", "price", "quantiles", "run", "shuffled"]
 __all__ += ["statistical_queries", "survey", "workload"]
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 try:
     from sklearn.base import BaseEstimator, ClassifierMixin, ClusterMixin, RegressorMixin
-    from sklearn.utils import check_random_state
+    from sklearn.utils import check_consistent_length, check_random_state, column_or_1d
     from sklearn.utils.multiclass import check_classification_targets
     from sklearn.utils.validation import check_is_fitted, validate_data
 except ImportError:
@@ -61,8 +61,15 @@ class _Private(BaseEstimator):
         return bool((self.options or {}).get("private"))
 
     def _rows(self, X: Any, y: Any = "no_validation", **how: Any) -> Any:
-        """Checked rows. Those of a private fit may lack values, for a refusal would reveal one."""
-        return validate_data(self, X, y, dtype=np.float64, ensure_all_finite="allow-nan" if self._private else True, **how)
+        """Checked rows and labels. Of a private fit any number is taken, for a refusal would reveal one."""
+        if not self._private:
+            return validate_data(self, X, y, dtype=np.float64, **how)
+        rows = validate_data(self, X, dtype=np.float64, ensure_all_finite=False, reset=how.get("reset", True))
+        if isinstance(y, str):
+            return rows
+        labels = column_or_1d(y)
+        check_consistent_length(rows, labels)
+        return rows, labels
 
     @property
     def _names(self) -> list[str]:
@@ -86,6 +93,9 @@ class _Private(BaseEstimator):
         private, chance = self._private, check_random_state(self.random_state)
         if private and self.random_state is not None:
             raise FitError(f"random_state is {self.random_state!r}, and a private fit takes no seed; leave out one of the two")
+        for name, own in (("epsilon", "epsilon"), ("seed", "random_state")):
+            if name in (self.options or {}):
+                raise FitError(f"{name} is among the options; give it as {own}")
         parts = np.array_split(chance.permutation(len(X)), len(labels))
         options = {"epsilon": self.epsilon, **(self.options or {})}
         if options.get("clients") is not None:
@@ -95,8 +105,7 @@ class _Private(BaseEstimator):
         for part, values in zip(parts, labels, strict=True):
             table = dict(zip(self._names, X[part].T.copy(), strict=True)) | ({} if values is None else {_LABEL: values[part]})
             seed = {} if private else {"seed": int(chance.randint(1 << 31))}
-            with _refusals():
-                self.results_.append(run("learn", table, learner=self.learner, **about, **options, **seed))
+            self.results_.append(run("learn", table, learner=self.learner, **about, **options, **seed))
 
     def _seen(self, X: Any) -> Iterator[tuple[Any, Records]]:
         """Each learned rule with the rows as its learner sees them."""
@@ -144,12 +153,14 @@ class LocalClassifier(ClassifierMixin, _Private):
         self.options = options
         self.random_state = random_state
 
+    @_refusals()
     def fit(self, X: Any, y: Any) -> "LocalClassifier":
         """Learns a rule for each class. Raises FitError for labels that are not listed, and where the clients are too few."""
         X, y = self._rows(X, y)
-        check_classification_targets(y)
         if self.classes is None and self._private:
             raise FitError("a private fit takes nothing public from y: list the labels, as in classes=[0, 1]")
+        if not self._private:
+            check_classification_targets(y)
         self.classes_ = np.unique(y if self.classes is None else self.classes)
         if len(self.classes_) < 2:
             raise FitError(f"there is one class, {self.classes_.tolist()}; give two or more")
@@ -198,6 +209,7 @@ class LocalRegressor(RegressorMixin, _Private):
         self.options = options
         self.random_state = random_state
 
+    @_refusals()
     def fit(self, X: Any, y: Any) -> "LocalRegressor":
         """Learns the weights of the features. Raises FitError where the clients are too few."""
         X, y = self._rows(X, y, y_numeric=True, ensure_min_samples=2)
@@ -240,10 +252,11 @@ class LocalKMeans(ClusterMixin, _Private):
         self.options = options
         self.random_state = random_state
 
+    @_refusals()
     def fit(self, X: Any, y: Any = None) -> "LocalKMeans":
         """Learns the centres; `y` is not used. Raises FitError where the clients are too few."""
         rows = self._rows(X, ensure_min_samples=2)
-        parameters = {"k": self.n_clusters, "least_share": min(0.1, 1 / self.n_clusters), **(self.parameters or {})}
+        parameters = {"k": self.n_clusters, "least_share": min(0.1, 1 / max(1, self.n_clusters)), **(self.parameters or {})}
         self._learn(rows, [None], "", bounds=self._bounds, parameters=parameters, held_out=self.held_out)
         lesson = self.results_[0].answer
         low, high = np.array(lesson.encoding.lows), np.array(lesson.encoding.highs)

@@ -189,17 +189,25 @@ def _listed(name: str, value: Any, settings: Mapping[str, Any]) -> tuple[str, ..
     """A parameter that is a list, in the form of its protocol. Python gives a list, one value, or a mapping. Raises InputError."""
     if value is None:
         return ()
-    if isinstance(value, Mapping) and name == "labels":
-        columns = settings.get("columns", ())
-        named = [column for column in ((columns,) if isinstance(columns, str) else columns) if not is_question(column)]
-        if set(value) != set(named):
-            raise InputError(f"there are labels of {', '.join(map(str, value))}, and the columns are {', '.join(named)}; give the labels of each")
-        return tuple(SEPARATOR.join(_listed(name, value[column], settings)) for column in named)
+    if name == "labels" and "columns" in settings:
+        return _labels(value, _listed("columns", settings["columns"], {}))
     if isinstance(value, Mapping):
         return bounds_text(value) if name == "bounds" else settings_text(value)
     if name == "labels" and isinstance(value, str):
         raise InputError(f"labels is {value!r}; give a list of labels")
     return (_text(value),) if isinstance(value, str | int | float | np.generic) else tuple(map(_text, value))
+
+
+def _labels(labels: Any, columns: tuple[str, ...]) -> tuple[str, ...]:
+    """The labels of each column that is no question: from a mapping, a list of lists, or a list for the only one. Raises InputError."""
+    named = [column for column in columns if not is_question(column)]
+    if isinstance(labels, Mapping):
+        if set(labels) != set(named):
+            raise InputError(f"there are labels of {', '.join(map(str, labels))}, and the columns are {', '.join(named)}; give the labels of each")
+        labels = [labels[column] for column in named]
+    elif len(named) == 1 and not any(isinstance(each, Sequence) and (not isinstance(each, str) or "|" in each or SEPARATOR in each) for each in labels):
+        labels = [labels]
+    return tuple(each if isinstance(each, str) else SEPARATOR.join(_listed("labels", each, {})) for each in labels)
 
 
 def _text(value: Any) -> str:

@@ -134,8 +134,10 @@ def test_a_comparison_goes_on_where_it_stopped(tmp_path: Path, monkeypatch: pyte
 def test_a_comparison_of_a_table_draws_from_its_rows(tmp_path: Path) -> None:
     """Means of a table's column: errors are about the table's own mean, in shares of the range."""
     records = Records({"age": np.array(TABLE["age"])})
-    grid = Grid(epsilon=(2.0,), clients=(2000,), randomizers=("one-bit-mean",), runs=400)
-    (row,) = Comparison(Mean(column="age", low=0.0, high=100.0), grid, records).run(tmp_path).data["rows"]
+    grid: dict[str, Any] = {"epsilon": 2.0, "clients": 2000, "randomizers": "one-bit-mean", "runs": 400}
+    (row,) = ldp.compare("mean", records, column="age", bounds=(0, 100), folder=tmp_path, **grid).data["rows"]
+    assert ldp.compare("mean", records, column="age", bounds=(0, 100), **grid).data["rows"] == [row]
+    assert (tmp_path / "comparison.png").exists()
     assert row["planned"] == pytest.approx(row["error"], rel=0.2)
 
 

@@ -34,14 +34,14 @@ EXCEPTED = {  # where each row of a check is one client
 }
 
 
-def failed(estimator: Any) -> set[str]:
-    """The names of scikit-learn's checks that the estimator fails."""
+def failed(estimator: Any) -> tuple[set[str], set[str]]:
+    """The names of scikit-learn's checks that the estimator fails, and of all."""
     from sklearn.utils.estimator_checks import check_estimator
 
     results = check_estimator(estimator, on_fail=None, on_skip=None)
     assert len(results) > 40
     assert {each["check_name"] for each in results if each["status"] == "skipped"} <= {"check_array_api_input"}  # needs SCIPY_ARRAY_API in the environment
-    return {each["check_name"] for each in results if each["status"] == "failed"}
+    return {each["check_name"] for each in results if each["status"] == "failed"}, {each["check_name"] for each in results}
 
 
 @pytest.mark.long
@@ -49,7 +49,7 @@ def failed(estimator: Any) -> set[str]:
 @pytest.mark.parametrize("name", ESTIMATORS)
 def test_the_checks_of_scikit_learn_pass(name: str) -> None:
     """With a hundred million clients like the rows of each check, none is excepted."""
-    assert failed(ESTIMATORS[name](options=MANY)) == set()
+    assert failed(ESTIMATORS[name](options=MANY))[0] == set()
 
 
 @pytest.mark.long
@@ -57,7 +57,8 @@ def test_the_checks_of_scikit_learn_pass(name: str) -> None:
 @pytest.mark.parametrize("name", ESTIMATORS)
 def test_the_checks_on_few_clients_fail_for_a_stated_reason(name: str) -> None:
     """Where each row is one client, exactly the listed checks fail."""
-    assert failed(ESTIMATORS[name]()) == EXCEPTED[name].keys()
+    wrong, every = failed(ESTIMATORS[name]())
+    assert wrong == EXCEPTED[name].keys() & every  # another version of scikit-learn may lack a check
 
 
 def places(count: int = 3) -> tuple[Any, Any]:
@@ -92,12 +93,14 @@ def test_each_client_answers_once() -> None:
 
 
 def test_a_private_fit_takes_nothing_from_the_values() -> None:
-    """It needs the classes, takes no seed, and a missing number or an unlisted label is no error."""
+    """It needs the classes, takes no seed, and no number or label is an error."""
     X, y = places(2)
-    X[0, 0], y[1] = np.nan, 9
+    X[0, 0], X[1, 0], y[1] = np.nan, np.inf, 9
     how: dict[str, Any] = {"bounds": (-1, 1), "parameters": {"steps": 2}, "options": {"private": True, "notice": str}}
     model = LocalClassifier(classes=[0, 1], **how).fit(X, y)
     assert model.results_[0].to_dict()["private"] is True
+    line = LocalRegressor(bounds=(-1, 1), target_bounds=(0, 1), options=how["options"]).fit(X, np.where(y == 9, np.nan, y))
+    assert line.results_[0].to_dict()["parameters"]["missing"] == "exclude"
     for wrong, words in ((LocalClassifier(**how), "list the labels"), (LocalClassifier(classes=[0, 1], random_state=1, **how), "takes no seed")):
         with pytest.raises(FitError, match=words):
             wrong.fit(X, y)
@@ -138,6 +141,7 @@ def test_bad_input_is_one_line_and_a_value_error() -> None:
         (LocalClassifier("forests"), "no learner 'forests'"),
         (LocalClassifier(options={"teir": "hosts"}), "no parameter 'teir'; did you mean 'tier'"),
         (LocalClassifier(bounds={"x0": 3}), r"give \(low, high\)"),
+        (LocalClassifier(options={"seed": 1}), "give it as random_state"),
         (LocalKMeans(0, bounds=(-1, 1)), "k is 0"),
     ):
         with pytest.raises(InputError, match=words) as caught:

@@ -28,7 +28,6 @@ from local_dp.server.quorum import Terms
 from local_dp.server.remote import Journal, RemoteOracle
 from local_dp.tallies import Tally
 from local_dp.wire import encode
-from tests.support.long import short
 from tests.support.runs.brokers import a_broker, needs_mosquitto
 from tests.support.runs.node import EXAMPLE, NODE, NodeMember, joined, needs_node
 from tests.support.runs.virtual_time import beside
@@ -103,7 +102,8 @@ TWINS = {  # of the example: a file, its text, and what stands there instead
 }
 
 
-@pytest.mark.parametrize("twin", short(TWINS, lambda twin: twin == "a threshold rounded down"))
+@pytest.mark.long
+@pytest.mark.parametrize("twin", TWINS)
 def test_the_vectors_find_a_wrong_twin(twin: str, tmp_path: Path) -> None:
     """A client with this mistake does not pass."""
     shutil.copytree(EXAMPLE, tmp_path / "node")

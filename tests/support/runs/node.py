@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import shutil
+import subprocess
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -15,8 +16,18 @@ import pytest
 from local_dp.server.members import Place
 
 EXAMPLE = Path(__file__).resolve().parents[3] / "examples" / "node"
-NODE = shutil.which("node")
-needs_node = pytest.mark.skipif(NODE is None, reason="node is not installed (Debian: apt-get install nodejs)")
+OLDEST = 20
+
+
+def _node() -> str | None:
+    """Node, if there is one that is not too old."""
+    found = shutil.which("node")
+    version = "" if found is None else subprocess.run([found, "--version"], capture_output=True, text=True, check=False).stdout
+    return found if version.startswith("v") and int(version[1:].split(".")[0]) >= OLDEST else None
+
+
+NODE = _node()
+needs_node = pytest.mark.skipif(NODE is None, reason=f"there is no Node {OLDEST} or later (Debian: apt-get install nodejs)")
 
 
 @dataclass(frozen=True)
@@ -52,7 +63,7 @@ async def joined(members: Sequence[NodeMember], folder: Path, processes: int, **
             started.append(await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE, env={"PATH": os.environ["PATH"]}))
         yield lines
         for process in started:
-            out, _ = await asyncio.wait_for(process.communicate(), 30)
+            out, _ = await asyncio.wait_for(process.communicate(), 60)
             assert process.returncode == 0
             lines += out.decode().splitlines()
     finally:

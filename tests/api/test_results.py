@@ -1,0 +1,123 @@
+"""What every result has: numbers with their errors, frames, a figure; and warnings at the caller's line."""
+
+import inspect
+import re
+import warnings
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import local_dp as ldp
+import local_dp.sklearn
+from local_dp.curator.clipped import laplace_error, laplace_tail
+from local_dp.experiments.api.curate import QUESTIONS
+from local_dp.loss import NANO
+from tests.support.inputs.documents import ROOT, blocks
+from tests.support.runs.people import people
+
+PAGE = ROOT / "docs" / "python.md"
+TABLE: dict[str, Any] = {"age": [20.0, 30.0, 40.0, 55.0] * 100, "town": ["a", "b", "c", "c"] * 100, "yes": [0, 1] * 200}
+HOW: dict[str, Any] = {"epsilon": 2.0, "seed": 1, "notice": str}
+
+
+def test_every_name_has_an_example_that_runs() -> None:
+    """Each name of the interface occurs in a Python block of docs/python.md; tests/test_documents.py runs these."""
+    text = "\n".join(blocks(PAGE, "python"))
+    names = [f"ldp.{name}" for name in ldp.__all__ if name != "curate"]
+    names += [f"ldp.curate.{name}" for name in QUESTIONS] + local_dp.sklearn.__all__
+    assert [name for name in names if not re.search(rf"\b{re.escape(name)}\b", text)] == []
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        lambda: ldp.mean(TABLE, "age", bounds=(0, 60), **HOW),
+        lambda: ldp.marginals(TABLE, ["town", "yes == 1"], labels={"town": ["a", "b", "c"]}, **HOW),
+        lambda: ldp.curate.mean(TABLE, "age", bounds=(0, 60), seed=1),
+        lambda: ldp.curate.histogram(people(), "job", seed=1),
+        lambda: ldp.curate.intervals(people(), "age", bounds=(10, 90), cells=64, seed=1),
+        lambda: ldp.curate.intervals(people(), "age", bounds=(10, 90), cells=1024, seed=1),
+    ],
+    ids=["clients, a number", "clients, a list", "curator, a number", "curator, counts", "curator, a tree", "curator, a factorization"],
+)
+def test_local_and_curator_results_have_the_same_names(result: Any, tmp_path: Path) -> None:
+    """The interval lies around the value, at about two standard errors; frames have a row for each; the figure is drawn; the truth is in most intervals."""
+    shown = result()
+    value, error, interval = (np.array(each, dtype=float) for each in (shown.value, shown.standard_error, shown.interval))
+    assert value.shape == error.shape == interval.shape[:-1]
+    assert np.all((interval[..., 0] <= value + 1e-9) & (value - 1e-9 <= interval[..., 1]))
+    assert np.all(np.diff(interval, axis=-1)[..., 0] <= 6 * error)
+    assert len(shown.to_pandas()) == shown.to_polars().height == max(1, value.size)
+    assert list(shown.to_pandas().columns) == shown.to_polars().columns
+    assert shown.to_dict()["result"]
+    picture = shown.plot()
+    assert picture._repr_png_().startswith(b"\x89PNG")
+    assert "png" not in repr(picture)
+    shown.plot(tmp_path / "figure.svg")
+    assert (tmp_path / "figure.svg").stat().st_size > 1000
+
+
+@pytest.mark.parametrize("step", [Fraction(1), Fraction(1, 2), Fraction(1, 100)])
+def test_the_error_of_discrete_laplace_noise_is_that_of_its_law(step: Fraction) -> None:
+    """Summed over the law: the variance, and the least bound that the noise stays within with probability 95 %."""
+    deviation, reach = laplace_error(step * NANO)
+    y = np.arange(1, int(60 / step))
+    law = np.exp(-float(step) * y)
+    assert deviation == pytest.approx(float(np.sqrt((2 * y**2 * law).sum() / (1 + 2 * law.sum()))), rel=1e-9)
+    assert 2 * laplace_tail(step * NANO, reach + 1) <= Fraction(1, 20) < 2 * laplace_tail(step * NANO, reach)
+
+
+def test_intervals_of_a_curator_hold_the_truth() -> None:
+    """Of 400 means, at least 360 lie in their 95 % interval: fewer with probability below 1e-4 if that is right, and 300 if the noise were twice as large."""
+    held = 0
+    for seed in range(400):
+        mean = ldp.curate.mean({"age": np.array([20.0, 30.0, 40.0, 55.0] * 5)}, "age", bounds=(0, 60), seed=seed)
+        low, high = mean.interval
+        held += low <= mean.truth["mean"] <= high
+    assert 360 <= held < 400
+
+
+def test_a_warning_points_at_the_line_of_its_caller() -> None:
+    """Too few clients and cut texts, in a function, by name, from an estimator: the file and the line are the caller's."""
+    from local_dp.sklearn import LocalClassifier
+
+    long = {"yes": [0, 1] * 20, "text": ["x" * 2000] * 40}
+    X, y = np.zeros((100, 1)), np.arange(100) % 2
+    calls = (
+        lambda: ldp.survey(TABLE, "yes == 1", seed=1),
+        lambda: ldp.marginals(TABLE, ["yes == 1"], ways=1, seed=1),
+        lambda: ldp.run("survey", TABLE, question="yes == 1", seed=1),
+        lambda: ldp.curate.threshold(long, "yes", "yes > 0", seed=1),
+        lambda: LocalClassifier(bounds=(-1, 1), random_state=1).fit(X, y),
+    )
+    for call in calls:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            call()
+        assert [(each.filename, each.lineno) for each in caught] == [(__file__, call.__code__.co_firstlineno)]
+
+
+def test_parameters_are_written_as_python_writes_them() -> None:
+    """By name or by function, lists, numbers, mappings and pairs give one and the same protocol."""
+    labels: dict[str, Any]
+    labels, how = {"town": ["a", "b", "c"], "yes": [0, 1]}, {**HOW, "columns": ["town", "yes"]}
+    one = ldp.run("crosstab", TABLE, labels=labels, **how).value
+    assert one == ldp.crosstab(TABLE, labels=labels, **how).value == ldp.run("crosstab", TABLE, labels=[["a", "b", "c"], [0.0, 1.0]], **how).value
+    assert one == ldp.run("crosstab", TABLE, labels=("a|b|c", "0|1"), **how).value
+    assert ldp.run("histogram", TABLE, column="age", bounds=(0, 60), **HOW).value == ldp.histogram(TABLE, "age", bounds=(0, 60), **HOW).value
+    rows = ldp.workload(TABLE, "town", [[1, 0, 0], (1, 1, 0)], labels=["a", "b", "c"], **HOW)
+    assert rows.value == ldp.run("workload", TABLE, columns="town", queries="prefixes", labels=["a", "b", "c"], **HOW).value
+    assert list(inspect.signature(ldp.marginals).parameters)[:3] == ["table", "columns", "ways"]
+    for wrong, words in (
+        (lambda: ldp.marginals(TABLE, ["town"], labels={"towns": ["a"]}), "the columns are town"),
+        (lambda: ldp.marginals(TABLE, ["town"], 1), "by place"),
+        (lambda: ldp.marginals(TABLE, ["town"], epsilo=1), "did you mean 'epsilon'"),
+        (lambda: ldp.compare("survey", rans=5), "did you mean 'runs'"),
+        (lambda: ldp.learn(TABLE, "yes == 1", features=["age"], bounds={"age": (0, 60)}, **HOW).plot(), "learns a hypothesis"),
+        (lambda: ldp.curate.threshold(TABLE, "age", "yes", seed=1).plot(), "no figure"),
+    ):
+        with pytest.raises(ldp.InputError, match=words):
+            wrong()
