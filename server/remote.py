@@ -83,7 +83,7 @@ class Journal:
 
     def notes(self, start: str) -> list[bytes]:
         """The notes whose names begin so, in their order."""
-        return [entry.data for entry in self._log.entries(self.run) if entry.part.startswith(start)]
+        return [entry.data for entry in self._log.entries(self.run, 0) if entry.part.startswith(start)]
 
     def end(self, result: Mapping[str, Any]) -> None:
         self._log.append([Entry(self.run, 0, "result", json.dumps(result).encode())])

@@ -74,6 +74,7 @@ def test_what_was_promised(data: dict[str, Any]) -> None:
     assert "epsilon 3." in data["promised"][0]
 
 
+@pytest.mark.long
 def test_a_rehearsal_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Made-up people of one seed give the same reports in every rehearsal, and the result is not said to be private."""
     monkeypatch.setattr("local_dp.experiments.poll.demo.TAKES", 0.5)

@@ -17,7 +17,7 @@ from local_dp.experiments.api.declare import argument, option
 from local_dp.experiments.cli.fields import json_option
 from local_dp.experiments.cli.operate.broker_config import Authority
 from local_dp.experiments.poll.again import Again
-from local_dp.experiments.poll.place import fingerprint, is_loopback, listening, moment, own_name, site_of
+from local_dp.experiments.poll.place import context_of, fingerprint, is_loopback, listening, moment, own_name, site_of
 from local_dp.experiments.poll.plan import LOOPBACK, PROTOCOL, Plan
 from local_dp.experiments.poll.questions import read
 from local_dp.experiments.poll.results import data_of, text_of, write
@@ -112,7 +112,9 @@ class Ask:
         if self.cert is None:
             return "" if is_loopback(self.host) else Authority.new().issue("local-dp poll", name)
         with reading(self.cert, "give a PEM file with a certificate and its key"), self.cert.open() as file:
-            return file.read(_PEM_BYTES)
+            pem = file.read(_PEM_BYTES)
+        context_of(pem)
+        return pem
 
 
 def continued(journal: Journal, broker: str, out: Path | None, as_json: bool) -> int:

@@ -3,6 +3,7 @@
 import asyncio
 import http.client
 import json
+import ssl
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass, field
@@ -51,10 +52,12 @@ class Answer:
         return json.loads(self.body)
 
 
-def ask(url: str, path: str = "", body: bytes | None = None, source: str = LOOPBACK, **headers: str) -> Answer:
+def ask(url: str, path: str = "", body: bytes | None = None, source: str = LOOPBACK, ca: str = "", **headers: str) -> Answer:
     """One request from `source`, an address of this machine; `_` in the name of a header stands for `-`."""
     parts = urlsplit(url)
     connection = http.client.HTTPConnection(parts.netloc, timeout=20, source_address=(source, 0))
+    if ca:
+        connection = http.client.HTTPSConnection(parts.netloc, timeout=20, context=ssl.create_default_context(cafile=ca))
     named = {name.replace("_", "-"): value for name, value in headers.items()}
     with closing(connection):
         connection.request("GET" if body is None else "POST", parts.path + path, body, named)
@@ -87,6 +90,7 @@ class Person:
     place: dict[str, Any] = field(default_factory=dict)
     role: ClientRole | None = None
     address: str = ""  # of another way to the broker
+    ca: str = ""  # the file of the authority, over TLS
 
     @classmethod
     def of(cls, yes: int, colour: str = "red", hours: float = 5.0) -> "Person":
@@ -94,8 +98,8 @@ class Person:
 
     async def join(self, link: str) -> dict[str, Any]:
         """The poll's data, once a place is taken."""
-        poll: dict[str, Any] = (await asked(link, "poll.json")).data
-        self.place = (await asked(link, "join", json.dumps({"key": public(self.key).hex()}).encode())).data
+        poll: dict[str, Any] = (await asked(link, "poll.json", ca=self.ca)).data
+        self.place = (await asked(link, "join", json.dumps({"key": public(self.key).hex()}).encode(), ca=self.ca)).data
         return poll
 
     async def answer(self, link: str) -> None:
@@ -104,7 +108,7 @@ class Person:
         run, group, member = poll["run"], self.place["group"], self.place["member"]
         self.role = self.role or ClientRole(member, self.place["start"], self.record, SystemNoise(), self.store)
         envelopes = Party.member(run, server=bytes.fromhex(poll["server"]), own=self.key)
-        address = Address.parse(self.address or f"{link.replace('http', 'ws', 1)}bus")
+        address = Address.parse(self.address or f"{link.replace('http', 'ws', 1)}bus{f'?ca={self.ca}' if self.ca else ''}")
         bus = ClientBus(address, f"{run}-{member}", filters(run, group), will(run, group, member, envelopes))
         await serve(self.role, SealedBus(bus, envelopes), run, group)
 

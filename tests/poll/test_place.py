@@ -1,0 +1,85 @@
+"""Where and how long a poll is: names, TLS with a certificate whose fingerprint is printed, and the time of its end."""
+
+import asyncio
+import hashlib
+import socket
+import ssl
+from datetime import datetime
+from pathlib import Path
+
+import pytest
+from cryptography.hazmat.primitives.serialization import Encoding
+
+from local_dp.bus.address import Address
+from local_dp.errors import InputError
+from local_dp.experiments.cli.operate.broker_config import Authority
+from local_dp.experiments.cli.run.poll import Ask
+from local_dp.experiments.poll.place import context_of, fingerprint, is_loopback, moment, own_name, site_of
+from local_dp.experiments.poll.plan import LOOPBACK
+from tests.support.runs.command import local_dp
+from tests.support.runs.polls import Person, plan, serving
+
+NOON = datetime(2030, 5, 1, 12, 0, 30)
+
+
+@pytest.mark.parametrize(("text", "seconds"), [("90s", 90), ("10m", 600), ("2h", 7200), ("12:01", 30), ("12:00", 86_370), ("23:59", 43_110), ("00:00", 43_170)])
+def test_the_time_of_the_end(text: str, seconds: int) -> None:
+    assert (moment(text, NOON) - NOON).total_seconds() == seconds
+
+
+@pytest.mark.parametrize("text", ["", "10", "10 m", "24:00", "12:60", "noon", "-1m", "1d"])
+def test_no_time(text: str) -> None:
+    with pytest.raises(InputError, match="--until is"):
+        moment(text, NOON)
+
+
+def test_only_loopback_goes_without_tls(tmp_path: Path) -> None:
+    """Beyond this machine a certificate is made; on loopback there is none. A file that is no certificate is refused in one line."""
+    assert [is_loopback(host) for host in ("127.0.0.1", "localhost", "::1", "0.0.0.0", "192.168.1.4", "class.example")] == [True] * 3 + [False] * 3
+    assert Ask(question="a?")._plan().certificate == ""
+    beyond = Ask(question="a?", host="0.0.0.0")._plan()
+    assert beyond.name == own_name("0.0.0.0")
+    assert site_of(beyond).link.startswith(f"https://{beyond.name}:")
+    assert "0.0.0.0" not in site_of(beyond).names
+    with pytest.raises(InputError, match="--cert is no certificate"):
+        context_of("nothing")
+    (tmp_path / "none.pem").write_text("")
+    for name in ("none.pem", "missing.pem"):
+        done = local_dp("poll", "a?", "--cert", str(tmp_path / name), "--journal", str(tmp_path))
+        assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
+    assert list(tmp_path.glob("*.run")) == []
+
+
+def test_a_poll_over_tls(tmp_path: Path) -> None:
+    """People join over https and wss; the certificate that the server shows has the fingerprint that is printed."""
+    authority = Authority.new()
+    pem = authority.issue("local-dp poll", LOOPBACK)
+    (tmp_path / "ca.pem").write_text(authority.certificate.public_bytes(Encoding.PEM).decode())
+    ca = str(tmp_path / "ca.pem")
+
+    def shown(port: int) -> bytes:
+        with socket.create_connection((LOOPBACK, port)) as line, ssl.create_default_context(cafile=ca).wrap_socket(line, server_hostname=LOOPBACK) as tls:
+            return tls.getpeercert(binary_form=True) or b""
+
+    async def play() -> None:
+        people = [Person.of(1), Person.of(0)]
+        async with serving(tmp_path, plan(certificate=pem)) as served:
+            assert served.link.startswith("https://")
+            digest = hashlib.sha256(await asyncio.to_thread(shown, served.poll.site.port)).hexdigest()
+            assert fingerprint(pem).replace(":", "").lower() == digest
+            for person in people:
+                person.ca = ca
+            tasks = [asyncio.create_task(person.answer(served.link)) for person in people]
+            await served.until(2, 2, 2)
+            for task in tasks:
+                task.cancel()
+
+    asyncio.run(play())
+
+
+def test_addresses_over_websocket() -> None:
+    """ws:// and wss:// have a path, /mqtt by default, and the ports of the web."""
+    plain, secret = Address.parse("ws://me:word@broker"), Address.parse("wss://broker:9001/a/bus")
+    assert (plain.port, plain.path, plain.tls, plain.user, str(plain)) == (80, "/mqtt", False, "me", "ws://broker:80")
+    assert (secret.port, secret.path, secret.tls, str(secret)) == (9001, "/a/bus", True, "wss://broker:9001")
+    assert Address.parse("mqtt://broker").path is None
