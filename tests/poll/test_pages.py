@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from local_dp.experiments.poll.web import PAGES, files
+from local_dp.experiments.poll.files import PAGES, files
 from tests.support.runs.browser import SCHEMES, Tab, browser, needs_chromium
 from tests.support.runs.poll_pages import DONE, LOADED, SENT, Running, fill, place, running, shown, status
 from tests.support.runs.polls import ask
