@@ -1,6 +1,6 @@
 /** Members of a run in a page, each with a ledger in the browser's database; and what these ledgers do. */
 
-import { BrowserStore, Client, decode, encode, givenWords, hex } from "../../clients/web/index.js";
+import { BrowserStore, Client, Member, decode, encode, givenWords, hex } from "../../clients/web/index.js";
 import { lives } from "./lives.mjs";
 
 export const result = (run) => lives(run, (member) => BrowserStore.open(`ledger of ${member}`));
@@ -33,3 +33,21 @@ export const first = () => together([FLIPS, 1], [KEEPS, 1], [KEEPS, 1]);
 export const again = () => together([KEEPS, 1], [KEEPS, 1, OTHER]);
 export const beyond = () => together([FLIPS, 2], [KEEPS, 3], [KEEPS, 4]);
 export const account = async () => (await (await client()).account()).rounds.map(([round]) => round);
+
+const soon = () => new Promise((resolve) => setTimeout(resolve, 300));
+
+/** The states of the same member in two pages, before and after the first is closed. Nobody listens at their address. */
+export async function twice() {
+  const one = async () => new Member({ url: "ws://127.0.0.1:9", group: "g0", client: await client() });
+  const [first, second] = [await one(), await one()];
+  first.start();
+  await soon();
+  second.start();
+  await soon();
+  const before = [first.state, second.state];
+  await first.stop();
+  await soon();
+  const after = second.state;
+  await second.stop();
+  return [...before, after];
+}

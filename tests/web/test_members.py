@@ -125,3 +125,11 @@ def test_pages_of_one_browser_share_one_truth() -> None:
         assert beyond["spent"] == 2_000_000_000
         assert len(page("account")) == 2
         assert tab.errors == []
+
+
+@needs_chromium
+def test_one_page_of_a_browser_is_connected() -> None:
+    """A second page with the same member waits until the first is closed, and takes its place."""
+    with served() as address, browser() as tab:
+        tab.go(address)
+        assert tab.evaluate("import('/tests/web/page-members.mjs').then(page => page.twice())") == ["connecting", "elsewhere", "connecting"]
