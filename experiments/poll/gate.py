@@ -6,7 +6,7 @@ the password, and no page can take the connection of another.
 
 import asyncio
 import secrets
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 
 from local_dp.bus.address import Address
@@ -15,6 +15,7 @@ from local_dp.wire import VERSION
 
 PACKET = 1 << 14  # bytes of one packet from a member: a reply has some hundred
 RATE, BURST = 20.0, 100  # packets of one connection: a second, and at once
+GREETING = 10.0  # seconds that a connection may take for its first packet
 _CHUNK = 1 << 16
 CONNECT, PUBLISH, PUBACK, SUBSCRIBE, UNSUBSCRIBE, PING, DISCONNECT = 1, 3, 4, 8, 10, 12, 14
 _TOPICS = 8  # in one subscription
@@ -176,21 +177,22 @@ async def pass_through(
     gate: Gate, receive: Callable[[], Awaitable[bytes | None]], send: Callable[[bytes], Awaitable[None]], on_member: Callable[[str], object]
 ) -> None:
     """Joins a WebSocket with the broker until either ends, or the member breaks the rules. Raises OSError where there is no broker."""
+    passed = _passed(gate, receive, on_member)
+    try:
+        async with asyncio.timeout(GREETING):
+            greeting = await anext(passed)
+    except (StopAsyncIteration, GateError, TimeoutError):
+        return  # before the broker knows of it
     address = gate.address
     if address.transport == "unix":
         reader, writer = await asyncio.open_unix_connection(address.host)
     else:
         reader, writer = await asyncio.open_connection(address.host, address.port, ssl=address.context() if address.tls else None)
+    writer.write(greeting)
 
     async def inward() -> None:
-        packets, allowance, first = Packets(), Allowance(RATE, BURST), True
-        clock = asyncio.get_running_loop().time
-        while (data := await receive()) is not None:
-            for packet in packets.feed(data):
-                if not allowance.take(clock()):
-                    raise GateError("too many packets")
-                writer.write(bytes(gate.passed(packet, first, on_member)))
-                first = False
+        async for data in passed:
+            writer.write(data)
             await writer.drain()
 
     async def outward() -> None:
@@ -205,3 +207,18 @@ async def pass_through(
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         writer.transport.abort()
+
+
+async def _passed(gate: Gate, receive: Callable[[], Awaitable[bytes | None]], on_member: Callable[[str], object]) -> AsyncIterator[bytes]:
+    """The packets for the broker. Raises GateError for one that no member sends, or for too many."""
+    packets, allowance, first = Packets(), Allowance(RATE, BURST, at=_now()), True
+    while (data := await receive()) is not None:
+        for packet in packets.feed(data):
+            if not allowance.take(_now()):
+                raise GateError("too many packets")
+            yield bytes(gate.passed(packet, first, on_member))
+            first = False
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from local_dp.errors import InputError
+from local_dp.experiments.poll.connections import reader, speaker
 from local_dp.experiments.poll.crowd import Crowd
 from local_dp.experiments.poll.files import files
 from local_dp.experiments.poll.gate import Gate, pass_through
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
 BODY = 1 << 10  # bytes of a request's body
 HEAD = 1 << 14  # bytes of its head
 FRAME = 1 << 15  # bytes of a WebSocket's message
-SILENCE = 15.0  # seconds in which a connection must have asked for something: browsers open one in advance, and close it themselves after 10
 FAREWELL = 2  # seconds in which pages may fetch the last state
 TICK = 0.2  # seconds between two states
 POLICY = (
@@ -163,8 +163,8 @@ class Web:
             access_log=False,
             server_header=False,
             proxy_headers=False,
-            http=_reader(self.crowd),
-            ws=_speaker(self.crowd),
+            http=reader(self.crowd),
+            ws=speaker(self.crowd),
             ws_max_size=FRAME,
             ws_per_message_deflate=False,
             h11_max_incomplete_event_size=HEAD,
@@ -189,6 +189,7 @@ class Web:
             return JSONResponse(self.desk.join(key, lambda: self.crowd.may_join(address, _now())))
 
         async def follow(request: "Request") -> "Response":
+            self.crowd.belongs(request.scope["client"], "presenter")
             return StreamingResponse(self._states(), media_type="text/event-stream")
 
         async def reports(request: "Request") -> "Response":
@@ -334,39 +335,6 @@ def _with_headers(send: "Send") -> "Send":
         await send(message)
 
     return sending
-
-
-def _reader(crowd: Crowd) -> "type[asyncio.Protocol]":
-    """A connection: counted, and closed soon if it asks for nothing."""
-    from uvicorn.protocols.http.h11_impl import H11Protocol
-
-    class Reader(H11Protocol):
-        def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-            super().connection_made(transport)
-            crowd.enter(self.client, self.client[0] if self.client else "", transport.abort)
-            self.loop.call_later(SILENCE, self._close_if_silent)
-
-        def connection_lost(self, exc: Exception | None) -> None:
-            super().connection_lost(exc)
-            crowd.leave(self.client)
-
-        def _close_if_silent(self) -> None:
-            if self.cycle is None and self.transport.get_protocol() is self:
-                self.transport.abort()
-
-    return Reader
-
-
-def _speaker(crowd: Crowd) -> "type[asyncio.Protocol]":
-    """A WebSocket: counted until it is closed."""
-    from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
-
-    class Speaker(WebSocketsSansIOProtocol):
-        def connection_lost(self, exc: Exception | None) -> None:
-            super().connection_lost(exc)
-            crowd.leave(self.client)
-
-    return Speaker
 
 
 def _now() -> float:

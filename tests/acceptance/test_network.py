@@ -5,7 +5,7 @@ import socket
 import threading
 import time
 from collections.abc import AsyncIterator, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import aclosing, contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
@@ -17,7 +17,10 @@ import pytest
 from paho.mqtt.enums import CallbackAPIVersion
 
 from local_dp.bus.address import Address
+from local_dp.bus.interface import Connected
+from local_dp.bus.mqtt import MqttBus
 from local_dp.clients.member import HOSTS
+from local_dp.errors import BusError
 from local_dp.experiments.tiers.outcome import Outcome
 from local_dp.wire import End, Gone, Hello, encode, topic
 from tests.support.figures import figure
@@ -145,6 +148,26 @@ def shipped(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, int]:
 def _url(folder: Path, port: int, name: str, authority: Path | None = None) -> str:
     certificate = f"&cert={folder / name}.pem" if name else ""
     return f"mqtts://localhost:{port}?ca={(authority or folder) / 'ca.crt'}{certificate}"
+
+
+@needs_mosquitto
+def test_the_configuration_has_a_websocket_on_demand(tmp_path: Path) -> None:
+    """With --websocket the same certificates open a second listener, over WebSocket, with the same rules; without a certificate nobody comes in."""
+    port, websocket = free_port(), free_port()
+    words = ("--port", str(port), "--websocket", str(websocket), "--bind", "127.0.0.1", "--member", "host-0")
+    assert local_dp("broker-config", str(tmp_path / "broker"), *words).returncode == 0
+    url = _url(tmp_path / "broker", websocket, "host-0").replace("mqtts", "wss")
+
+    async def hear() -> None:
+        bus = MqttBus(Address.parse(url), "x", [topic(RUN, "req", HOSTS)])
+        async with aclosing(bus.messages(5.0)) as events:
+            assert isinstance(await anext(events), Connected)
+        stranger = MqttBus(Address.parse(url.partition("&")[0]), "x", [topic(RUN, "req", HOSTS)])
+        with pytest.raises(BusError):
+            await anext(stranger.messages(0.5))
+
+    with configured(tmp_path / "broker" / "mosquitto.conf", port):
+        asyncio.run(hear())
 
 
 @dataclass

@@ -165,6 +165,7 @@ TYPED: dict[str, list[tuple[str, ...]]] = {
     "budget": [("fair.budget", "--epsilon", "1")],
     "price": [("pure 0.1 x 100",)],
     "shuffle": [("grr", "--set", "k=16")],
+    "poll": [("Did you ever cheat?",)],
     "mix": [("frequency", "--clients", "100000")],
     "attack": [("reconstruct", "--records", "fair.csv", "--question", "age > 30", "--noise", "1")],
     **{name: [()] for name in ("protocols", "randomizers", "queries", "mechanisms", "runs", "bench", "schema")},

@@ -13,7 +13,7 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from local_dp.bus.address import Address
 from local_dp.experiments.poll.crowd import Crowd, source_of
-from local_dp.experiments.poll.gate import PACKET, Gate, GateError, Packet, Packets
+from local_dp.experiments.poll.gate import BURST, PACKET, Gate, GateError, Packet, Packets
 from local_dp.experiments.poll.plan import LOOPBACK
 from local_dp.experiments.poll.web import BODY, FRAME
 from tests.support.runs.polls import Person, Served, asked, plan, serving
@@ -155,6 +155,24 @@ def test_a_flood_of_connections_does_not_stop_a_class(source: str, tmp_path: Pat
             await served.until(12, 12, 12)
             for task in tasks:
                 task.cancel()
+
+    _played(tmp_path, attack)
+
+
+def test_a_flood_on_the_bus_does_not_stop_a_class(tmp_path: Path) -> None:
+    """Silent WebSockets never reach the broker; a connection that sends too many packets is closed; people answer meanwhile."""
+
+    async def attack(served: Served) -> None:
+        lines = await asyncio.gather(*(_line(served, local_addr=(STRANGER, 0)) for _ in range(100)))
+        loud = await _line(served, local_addr=(STRANGER, 0))
+        await loud.send(_greeting() + bytes(Packet(0xC0, b"")) * 2 * BURST)
+        tasks = [asyncio.create_task(Person.of(1).answer(served.link)) for _ in range(3)]
+        await served.until(3, 3, 3)
+        with pytest.raises(ConnectionClosed):
+            await asyncio.wait_for(_drained(loud), 10)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*(line.close() for line in lines))
 
     _played(tmp_path, attack)
 

@@ -8,6 +8,7 @@ from local_dp.errors import InputError
 from local_dp.experiments.poll.plan import Plan
 from local_dp.experiments.poll.questions import Question, Questions, read
 from local_dp.randomizers.frequencies.best import choices
+from tests.support.runs.command import local_dp
 from tests.support.runs.polls import THREE
 from tests.support.runs.polls import plan as planned
 
@@ -74,3 +75,26 @@ def test_a_malformed_file_gets_one_line(text: str, fault: str, tmp_path: Path) -
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"cannot read .*none.toml"):
         read(str(tmp_path / "none.toml"), 1.0)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "fault"),
+    [
+        ((), "a poll has a question: local-dp poll 'Did you"),
+        (("a?", "--epsilon", "0"), "epsilon"),
+        (("a?", "--people", "0"), "people is 0"),
+        (("a?", "--people", "10", "--demo", "11"), "demo is 11"),
+        (("a?", "--seed", "1"), "add --demo 200"),
+        (("a?", "--broker", "ws://localhost/mqtt"), "give its address with mqtt://"),
+        (("a?", "--broker", "http://localhost"), "cannot use the broker"),
+        (("a?", "--ask-again"), "add a question with low = 0"),
+        (("a?", "--until", "soon"), "--until is 'soon'"),
+        (("a?", "--host", "256.1.1.1"), "cannot listen on 256.1.1.1"),
+        (("a?", "--port", "70000"), "the port is 70000"),
+    ],
+)
+def test_a_wrong_command_gets_one_line(arguments: tuple[str, ...], fault: str, tmp_path: Path) -> None:
+    done = local_dp("poll", *arguments, "--journal", str(tmp_path))
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1), done.stderr
+    assert fault in done.stderr
+    assert list(tmp_path.iterdir()) == []

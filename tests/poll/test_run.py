@@ -154,3 +154,22 @@ def test_a_second_question_depends_on_the_first(tmp_path: Path) -> None:
         assert 0 <= result.median.low <= result.median.value <= result.median.high <= 10
 
     asyncio.run(play())
+
+
+def test_the_page_shows_the_whole_cost(tmp_path: Path) -> None:
+    """What a respondent is shown: each ask as it will come, the budget of all rounds together, and no secret."""
+
+    async def play() -> dict[str, Any]:
+        async with serving(tmp_path, plan(ask_again=True)) as served:
+            data: dict[str, Any] = (await asked(served.link, "poll.json")).data
+            assert served.poll.plan.key.hex() not in str(data)
+            assert served.poll.plan.host_token not in str(data)
+            return data
+
+    data = asyncio.run(play())
+    assert (data["epsilon"], data["rounds"], data["again"]) == (3.0, 4, {"question": "q3", "epsilon": 0.5})
+    assert [(each["kind"], each["query"], each["randomizer"]) for each in data["questions"]] == [
+        ("yes-no", "question", "binary-rr"),
+        ("labels", "category", "grr"),
+        ("number", "bounded", "one-bit-mean"),
+    ]

@@ -72,6 +72,20 @@ log_type error
 log_type warning
 """
 
+WEBSOCKET = """
+# The same over WebSocket: wss://HOST:{websocket}/mqtt
+listener {websocket} {bind}
+protocol websockets
+cafile {folder}/ca.crt
+certfile {folder}/broker.pem
+keyfile {folder}/broker.pem
+tls_version tlsv1.2
+require_certificate true
+use_identity_as_username true
+use_username_as_clientid true
+max_connections {connections}
+"""
+
 RULES = f"""\
 # Messages that no rule allows are dropped silently.
 
@@ -103,12 +117,14 @@ class BrokerConfig:
     folder: Path = argument("A folder that does not exist yet", metavar="DIR")
     host: str = option("localhost", "Name or address of the broker", metavar="HOST")
     port: int = option(8883, "Its port", metavar="PORT")
+    websocket: int | None = option(None, "Port for MQTT over WebSocket, beside the other", metavar="PORT")
     bind: str = option("0.0.0.0", "Address of this machine that it listens on", metavar="ADDRESS")
     roster: Path | None = option(None, "Roster whose members get certificates; `local-dp keys enrol` writes it", metavar="FILE")
     member: tuple[str, ...] = option((), "A member that gets a certificate; may be repeated", metavar="NAME")
 
     def __call__(self) -> None:
-        check_whole("the port", self.port, 1, 65535)
+        for port in (self.port, *(() if self.websocket is None else (self.websocket,))):
+            check_whole("the port", port, 1, 65535)
         members = [*(place.member for place in read_roster(self.roster).places), *self.member] if self.roster else list(self.member)
         if not members:
             raise InputError("no member can join this broker; name members with --roster FILE or --member NAME")
@@ -118,8 +134,9 @@ class BrokerConfig:
         except FileExistsError:
             raise InputError(f"{str(self.folder)!r:.80} exists; give a new folder") from None
         connections = _STRANGERS + 2 * len({SERVER, *members})  # a member that comes again may have its old connection still
-        values = {"folder": folder, "port": self.port, "bind": self.bind, "user": getuser(), "connections": connections}
-        write_new(folder / "mosquitto.conf", CONFIGURATION.format(**values), _ALL)
+        values = {"folder": folder, "port": self.port, "bind": self.bind, "user": getuser(), "connections": connections, "websocket": self.websocket}
+        configuration = CONFIGURATION if self.websocket is None else CONFIGURATION + WEBSOCKET
+        write_new(folder / "mosquitto.conf", configuration.format(**values), _ALL)
         write_new(folder / "acl", RULES, _ALL)
         authority = Authority.new()
         write_new(folder / "ca.crt", authority.certificate.public_bytes(Encoding.PEM).decode(), _ALL)

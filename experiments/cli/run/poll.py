@@ -84,8 +84,8 @@ class Ask:
             KeyedNoise(self.seed)
             if not self.demo:
                 raise InputError("--seed is for a rehearsal, whose answers everybody can compute: add --demo 200, or leave it out")
-        if self.broker != EMBEDDED:
-            Address.parse(self.broker)
+        if self.broker != EMBEDDED and Address.parse(self.broker).transport == "websockets":
+            raise InputError(f"the broker is {self.broker!r}, over WebSocket, which only pages need; give its address with mqtt:// or mqtts://")
         questions = read(self.question, self.epsilon)
         if self.ask_again:
             Again.of(questions)
