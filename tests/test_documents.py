@@ -35,6 +35,7 @@ SKIPPED = {  # every command of the documents that no test here runs, and why
     ". .venv/bin/activate": "changes the shell it is typed in",
     "scripts/check": "the static checks; CI runs them",
     "scripts/features": "a list to compare, of no use here",
+    "scripts/vectors": "rewrites the vectors of the wire; tests/wire checks them",
     "scripts/mutants": "the mutation run: some minutes",
     "scripts/acceptance": "the acceptance run: half an hour",
     "scripts/mutants --verdicts": "the mutation run, with the experiments: longer still",
@@ -315,4 +316,4 @@ def test_every_room_is_named() -> None:
     rooms = {path.parent.relative_to(ROOT).as_posix() for package in PACKAGES for path in (ROOT / package).rglob("__init__.py")} - {"local_dp"}
     modules = {path.relative_to(ROOT).with_suffix("").as_posix() for path in (ROOT / "local_dp").glob("*.py") if path.stem != "__init__"}
     assert len(named) == len(set(named))
-    assert {room for room in rooms if room.count("/") < 2} | modules <= set(named) <= rooms | modules | {"local_dp"}
+    assert {room for room in rooms if room.count("/") < 2} | modules <= set(named) <= rooms | modules | {"local_dp", "clients/web"}
