@@ -2,17 +2,20 @@
 
 import itertools
 import re
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from local_dp.experiments.poll.files import PAGES, files
+from local_dp.experiments.poll.files import CLIENT, PAGES, files
 from tests.support.runs.browser import SCHEMES, Tab, browser, needs_chromium
 from tests.support.runs.poll_pages import DONE, LOADED, SENT, Running, fill, place, running, shown, status
 from tests.support.runs.polls import ask
+from tests.support.web import types
 
 WIDTHS = (360, 1200)
+PRESENTED = "document.querySelector('[aria-expanded]') !== null"  # the presenter's page has a card
 MOST_BYTES = 300_000
 SCROLL = "document.scrollingElement.scrollWidth - document.documentElement.clientWidth"
 TRANSFERRED = (
@@ -83,7 +86,7 @@ def test_a_person_reads_and_reaches_everything(poll: Running, window: Tab, tmp_p
         tab.wait(DONE)
         look("sent")
         tab.go(poll.presenter, "document.querySelector('.point') !== null")
-        tab.evaluate("for (const each of document.querySelectorAll('#cards button')) each.click()")
+        tab.evaluate("for (const each of document.querySelectorAll('[aria-expanded]')) each.click()")
         tab.wait("document.querySelectorAll('.wall span').length >= 3")
         look("presenter")
         tab.evaluate("document.getElementById('close').click()")
@@ -96,7 +99,7 @@ def test_a_person_reads_and_reaches_everything(poll: Running, window: Tab, tmp_p
 @pytest.mark.long
 def test_a_page_is_small(poll: Running, tab: Tab) -> None:
     """Either page, with all that it loads, transfers at most 300 KB; nothing comes from elsewhere."""
-    for address, until in ((poll.link, LOADED), (poll.presenter, "document.querySelector('#cards .value') !== null")):
+    for address, until in ((poll.link, LOADED), (poll.presenter, PRESENTED)):
         tab.go(address, until)
         assert 50_000 < tab.evaluate(TRANSFERRED) <= MOST_BYTES
         origin = tab.evaluate("location.origin")
@@ -110,7 +113,7 @@ def test_the_policy_is_strict_and_text_stays_text(poll: Running, tab: Tab) -> No
     policy = ask(poll.link).headers["content-security-policy"]
     assert "default-src 'none'" in policy
     assert "unsafe" not in policy
-    for address, until in ((poll.link, LOADED), (poll.presenter, "document.querySelector('#cards .value') !== null")):
+    for address, until in ((poll.link, LOADED), (poll.presenter, PRESENTED)):
         tab.go(address, until)
         text = tab.evaluate("document.body.textContent")
         assert "An <b>honest</b> hour" in text
@@ -167,8 +170,8 @@ def test_the_keyboard_alone_suffices(poll: Running, tab: Tab) -> None:
     _tab_to(tab, "#trust summary")
     _press(tab, "Enter")
     assert tab.evaluate("document.getElementById('trust').open") is True
-    tab.go(poll.presenter, "document.querySelector('#cards .value') !== null")
-    _tab_to(tab, "#cards button")
+    tab.go(poll.presenter, PRESENTED)
+    _tab_to(tab, "[aria-expanded]")
     _press(tab, "Enter")
     tab.wait("document.querySelector('.wall span') !== null")
     tab.evaluate("document.getElementById('link').focus()")
@@ -216,3 +219,39 @@ def test_too_much_is_refused_before_anything_is_asked(tab: Tab, tmp_path: Path) 
         assert "budget" in status(tab)
         assert tab.evaluate("document.getElementById('send').disabled") is True
         assert ask(greedy.presenter, "reports?question=0").data["answered"] == 0
+
+
+@needs_chromium
+@pytest.mark.long
+def test_a_second_question_follows(window: Tab, tmp_path: Path) -> None:
+    """The presenter asks for the median: each of three pages answers once more, about the number that it announced, and pays what it said."""
+    with running(tmp_path, "--ask-again") as poll:
+        people = [window.beside(apart=True) for _ in range(3)]
+        for number, tab in enumerate(people):
+            tab.go(poll.link, LOADED)
+            assert "\u03b5 = 3, with a second question" in tab.evaluate("document.getElementById('cost').textContent")
+            fill(tab, 1, 1, 4 * number)
+            tab.wait(DONE)
+        presenter = window.beside(apart=True)
+        presenter.go(poll.presenter, f"{PRESENTED} && document.getElementById('answered').textContent === '3'")
+        presenter.evaluate("document.getElementById('ask-again').click()")
+        presenter.wait("document.querySelectorAll('#thresholds li').length === 3")
+        for tab in people:
+            tab.wait("document.querySelectorAll('#reports section').length === 4 && document.getElementById('status').textContent.includes('closed')")
+            assert "Is your number above" in tab.evaluate("document.querySelector('#reports section:last-child').textContent")
+            assert "This poll has cost \u03b5 = 3." in tab.evaluate("document.getElementById('cost').textContent")
+            assert [each for each in tab.errors if "ERR_CONNECTION_REFUSED" not in each] == []  # the server may be gone before the page has parted
+        for tab in (*people, presenter):
+            tab.close()
+        assert poll.process.wait(timeout=60) == 0
+
+
+@pytest.mark.long
+def test_the_types_of_the_pages_hold(tmp_path: Path) -> None:
+    """TypeScript accepts every script of the pages, strictly, beside the client as they are served."""
+    for file in PAGES.glob("*.js"):
+        shutil.copy(file, tmp_path)
+    shutil.copytree(CLIENT, tmp_path / "client")
+    shutil.copy(CLIENT / "package.json", tmp_path)
+    (tmp_path / "tsconfig.json").write_text((CLIENT / "tsconfig.json").read_text())
+    assert types(tmp_path) == ""

@@ -60,7 +60,8 @@ def test_thirty_pages_and_one_truth(broker: str, tmp_path: Path) -> None:
         options = ["--broker", stack.enter_context(mosquitto(tmp_path)).url] if broker == "mosquitto" else []
         poll = stack.enter_context(running(tmp_path, *options))
         people = _open(window, poll.link, PEOPLE - LATE)
-        twice = people[0].beside()
+        presenter, twice = window.beside(apart=True), people[0].beside()
+        presenter.go(poll.presenter)
         twice.go(poll.link, LOADED)
         offline, first, others = people[-OFFLINE:], people[:RELOAD], people[RELOAD:-OFFLINE]
         _answer(first, words)
@@ -81,6 +82,7 @@ def test_thirty_pages_and_one_truth(broker: str, tmp_path: Path) -> None:
         people += _open(window, resumed.link, LATE)
         _answer(people[-LATE:], words)
         _all([*people, twice], f"{DONE} && {IS_PLACED}")
+        _all([presenter], f"document.getElementById('answered').textContent === '{PEOPLE}'")
         _compare(resumed, people, twice)
         resumed.close()
         _check_result(tmp_path, people)

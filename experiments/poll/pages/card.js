@@ -73,7 +73,8 @@ export class Card {
     }
     this.rows.replaceChildren(...question.rows.filter(each => each.value !== null).map(each => this.row(each, question, alone)));
     narrowing(this.drawing, question);
-    say(id("step"), question.step === null ? "" : `One more answer moves ${alone ? "the estimate" : "an estimate"} by at most ${shown(question.step, question, 1)}.`);
+    const what = alone ? "the estimate" : "an estimate";
+    say(id("step"), question.step === null ? "" : `One more answer moves ${what} by at most ${shown(question.step, question, 1)}.`);
     say(id("more"), further(question));
     this.wall.follow(question.answered);
   }
@@ -111,14 +112,16 @@ function headline(row, question) {
 /** @param {Row} row @param {Question} question */
 function detail(row, question) {
   const [low, high] = scale(question), value = row.value ?? 0;
-  const raw = value < low || value > high ? ` The unbiased estimate is ${shown(value, question)}, which is beyond: chance alone did that.` : "";
+  const isBeyond = value < low || value > high;
+  const raw = isBeyond ? ` The unbiased estimate is ${shown(value, question)}, which is beyond: chance alone did that.` : "";
   return (isOpen(row, question) ? "Everything is possible so far." : `95 % interval: ${between(row, question).slice(1, -1)}.`) + raw;
 }
 
 /** @param {Question} question */
 function further({ more }) {
   if (more === null) return "";
-  return more <= 0 ? "The estimate is within \u00b15 % already." : `For \u00b15 % it takes about ${more.toLocaleString("en")} more ${more === 1 ? "answer" : "answers"}.`;
+  const answers = more === 1 ? "answer" : "answers";
+  return more <= 0 ? "The estimate is within \u00b15 % already." : `For \u00b15 % it takes about ${more.toLocaleString("en")} more ${answers}.`;
 }
 
 /** @param {Question} question */

@@ -31,7 +31,8 @@ export function narrowing(drawing, question) {
   const x = (/** @type {number} */ n) => LEFT + ((width - LEFT - RIGHT) * (Math.log(n) - first)) / range;
   const y = (/** @type {number} */ value) => height - BOTTOM - ((height - TOP - BOTTOM) * (clamped(value, low, high) - low)) / (high - low || 1);
   const line = (/** @type {number} */ column, order = points) => order.map(point => `${x(point[0]).toFixed(1)},${y(point[column] ?? 0).toFixed(1)}`).join(" L");
-  drawing.setAttribute("aria-label", `Half the ${fan ? "" : "widest "}95 % interval: ${shown(points[0][1], question)} after ${points[0][0]}, ${shown(last[1], question)} after ${last[0]} answers`);
+  const [before, now] = [points[0], last].map(point => `${shown(point[1], question)} after ${point[0]}`);
+  drawing.setAttribute("aria-label", `Half the ${fan ? "" : "widest "}95 % interval: ${before}, ${now} answers`);
   drawing.replaceChildren();
   for (const value of [low, (low + high) / 2, high]) {
     drawing.append(make("line", { x1: LEFT, x2: width - RIGHT, y1: y(value), y2: y(value), class: "axis" }));

@@ -14,7 +14,8 @@ export function report(sent) {
   fact("Phone sent", sent.meaning);
   fact(sent.bits.length === 1 ? "The bit" : `The ${sent.bits.length} bits`, make("span", { class: "bits" }, sent.bits));
   fact(sent.bytes.length === 8 ? "In the byte" : "In the bytes", sent.bytes);
-  return make("section", {}, make("h3", {}, sent.text), ...(sent.coin ? [...drawn(sent.coin), make("p", {}, `The coin fell at ${percent(sent.coin.at)}, in the zone \u201c${zone(sent.coin)}\u201d.`)] : []), facts);
+  const { coin } = sent, fell = coin && `The coin fell at ${percent(coin.at)}, in the zone \u201c${zone(coin)}\u201d.`;
+  return make("section", {}, make("h3", {}, sent.text), ...(coin ? [...drawn(coin), make("p", {}, fell ?? "")] : []), facts);
 }
 
 /** The zone in which the coin fell. @param {Coin} coin */

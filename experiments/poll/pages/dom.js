@@ -29,14 +29,6 @@ export function say(id, text) {
   if (place.textContent !== text) place.textContent = text;
 }
 
-/** @param {string} id @param {string} label for who does not see the drawing */
-export function cleared(id, label) {
-  const place = at(id);
-  place.replaceChildren();
-  if (label) place.setAttribute("aria-label", label);
-  return place;
-}
-
 /** Parts of a whole as a bar: [share from 0 to 1, class]. @param {Element} drawing @param {[number, string][]} parts */
 export function stacked(drawing, parts) {
   const height = drawing.getAttribute("height") ?? "14";

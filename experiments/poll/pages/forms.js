@@ -22,21 +22,19 @@ export function field(question, place) {
 function choices(question, place) {
   const places = [...question.labels.keys()];
   if (question.kind === "yes-no") places.reverse(); // yes first
-  const tiles = places.map(at =>
-    make("label", { class: "choice" }, make("input", { type: "radio", name: `q${place}`, value: at, id: `q${place}-${at}`, required: true }), make("span", {}, question.labels[at])),
-  );
+  const tiles = places.map(at => {
+    const button = make("input", { type: "radio", name: `q${place}`, value: at, id: `q${place}-${at}`, required: true });
+    return make("label", { class: "choice" }, button, make("span", {}, question.labels[at]));
+  });
   return make("div", { class: question.labels.length === 2 ? "choices two" : "choices" }, ...tiles);
 }
 
 /** @param {Question} question @param {number} place */
 function numeric(question, place) {
   const { low, high } = question;
-  return make(
-    "div",
-    { class: "number" },
-    make("input", { type: "number", name: `q${place}`, id: `q${place}-0`, min: low, max: high, step: "any", inputmode: low < 0 ? "text" : "decimal", required: true, autocomplete: "off", "aria-label": question.text }),
-    make("span", { class: "soft" }, `a number from ${low} to ${high}`),
-  );
+  const range = { type: "number", min: low, max: high, step: "any", inputmode: low < 0 ? "text" : "decimal" };
+  const input = make("input", { ...range, name: `q${place}`, id: `q${place}-0`, required: true, autocomplete: "off", "aria-label": question.text });
+  return make("div", { class: "number" }, input, make("span", { class: "soft" }, `a number from ${low} to ${high}`));
 }
 
 /**

@@ -30,12 +30,18 @@ export function chance(randomizer) {
   }
 }
 
-/** The coin that was used: the word on the line of all words. @param {Randomizer} randomizer @param {number} value as the randomizer takes it @param {bigint} word @returns {Coin} */
+/** The coin that was used: the word on the line of all words. @param {Randomizer} randomizer @param {number} value @param {bigint} word @returns {Coin} */
 export function coin(randomizer, value, word) {
   return { at: share(word, randomizer.total), edge: share(randomizer.edge(value), randomizer.total), zones: ZONES[randomizer.name] };
 }
 
-/** A report in words. @param {Randomizer} randomizer @param {{labels: readonly string[]}} question @param {number} report @param {number} cell of the public coin */
+/**
+ * A report in words.
+ * @param {Randomizer} randomizer
+ * @param {{labels: readonly string[]}} question
+ * @param {number} report
+ * @param {number} cell of the public coin
+ */
 export function meaning(randomizer, question, report, cell) {
   switch (randomizer.name) {
     case "binary-rr":

@@ -18,21 +18,26 @@ export function cases(share) {
 export const percent = share => `${(100 * share).toFixed(1).replace(/\.0$/, "").replace("-", "\u2212")}\u00a0%`;
 
 /** What the phone does with an answer. @param {Chance} chance @param {Question} question */
-export function chanceOf(chance, question) {
-  switch (chance.kind) {
+export function chanceOf({ kind, share, size }, { labels, low, high }) {
+  switch (kind) {
     case "flip":
-      return `In ${cases(chance.share)} your phone will say the opposite, and nobody can know when.`;
+      return `In ${cases(share)} your phone will say the opposite, and nobody can know when.`;
     case "label":
-      return `In ${cases(chance.share)} your phone will name another answer, and nobody can know when.`;
+      return `In ${cases(share)} your phone will name another answer, and nobody can know when.`;
     case "subset":
-      return `Your phone sends ${chance.size} of the ${question.labels.length} answers. Yours is among them in ${cases(chance.share)}, and nobody can know when.`;
+      return `Your phone sends ${size} of the ${labels.length} answers. Yours is among them in ${cases(share)}, and nobody can know when.`;
     case "bit":
-      return `Your phone sends one bit, 0 or 1. It is 1 in ${cases(chance.share)} for the number ${question.low}, in ${cases(1 - chance.share)} for ${question.high}, and in between for others.`;
+      return `Your phone sends one bit. It is 1 in ${cases(share)} for the number ${low}, in ${cases(1 - share)} for ${high}, and in between for others.`;
   }
+}
+
+/** How many times as likely one answer may make a report. @param {number} nano nano-nats */
+export function times(nano) {
+  const growth = Math.exp(nano / NANO);
+  return growth < 10 ? growth.toFixed(1) : Math.ceil(growth).toLocaleString("en");
 }
 
 /** The guarantee of one question. @param {number} nano */
 export function ratio(nano) {
-  const times = Math.exp(nano / NANO);
-  return `What is sent is at most ${times < 10 ? times.toFixed(1) : Math.ceil(times).toLocaleString("en")} times as likely under one answer as under any other (\u03b5 = ${epsilon(nano)}).`;
+  return `What is sent is at most ${times(nano)} times as likely under one answer as under any other (\u03b5 = ${epsilon(nano)}).`;
 }

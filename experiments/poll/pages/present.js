@@ -1,11 +1,13 @@
 /** The presenter's page: it follows the poll's state and draws it anew after each change. */
 
-import { at, cleared, make, say } from "./dom.js";
+import { at, make, say } from "./dom.js";
 import { Card } from "./card.js";
+import { epsilon, times } from "./phrases.js";
 import { Slow } from "./slow.js";
 
 /** @typedef {import("./card.js").Question} Question */
-/** @typedef {{question: string, steps: (import("./card.js").Row & {threshold: number, answered: number})[], value: number, low: number, high: number}} Second */
+/** @typedef {import("./card.js").Row & {threshold: number, answered: number}} Step */
+/** @typedef {{question: string, steps: Step[], value: number, low: number, high: number}} Second */
 /**
  * @typedef {object} State the poll as the server knows it: public numbers alone
  * @property {string} title
@@ -28,12 +30,15 @@ const ENDED = ["closed", "failed"];
 const cards = [];
 let slow = false;
 
+/** @param {number} seconds of 1970 */
+const clock = seconds => new Date(1000 * seconds).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" });
+
 /** @param {State} state */
 function draw(state) {
   const answered = Math.max(0, ...state.questions.map(question => question.answered)), over = ENDED.includes(state.phase);
   document.title = `${answered} answers: ${state.title}`;
   say("title", state.title);
-  say("status", state.status + (state.until && !over ? ` It closes at ${new Date(1000 * state.until).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" })}.` : ""));
+  say("status", state.status + (state.until && !over ? ` It closes at ${clock(state.until)}.` : ""));
   say("answered", answered.toLocaleString("en"));
   say("joined", `${answered === 1 ? "answer" : "answers"}; ${state.joined.toLocaleString("en")} joined, ${state.here.toLocaleString("en")} connected`);
   drawLink(state.link);
@@ -74,20 +79,15 @@ function drawLink(address) {
 
 /** @param {State} state */
 function promised(state) {
+  const nano = Math.round(1e9 * state.epsilon);
   if (!state.private) return ["This is a rehearsal with a seed. Everybody with the seed can compute each answer, so nothing is promised."];
   return [
     "Each phone randomizes its answers by its own coin, before it sends them.",
-    `All reports of one person are at most ${ratioOf(state.epsilon)} times as likely under one set of answers as under another (\u03b5 = ${Number(state.epsilon.toPrecision(3))}).`,
+    `All reports of one person are at most ${times(nano)} times as likely under one set of answers as under another (\u03b5 = ${epsilon(nano)}).`,
     "The server stores these reports, and no address. One key counts once.",
     "Not promised: that nobody answers with two devices, and that people answer honestly.",
     "Not promised: that this page is honest. People trust the code that it sends to their phones, or use another client.",
   ];
-}
-
-/** @param {number} epsilon */
-function ratioOf(epsilon) {
-  const times = Math.exp(epsilon);
-  return times < 10 ? times.toFixed(1) : Math.ceil(times).toLocaleString("en");
 }
 
 async function showSlow() {

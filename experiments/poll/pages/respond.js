@@ -1,6 +1,6 @@
 /** The respondent's page: questions, one answer each, then exactly the bits that left the phone. */
 
-import { at, say, cleared, stacked } from "./dom.js";
+import { at, say, stacked } from "./dom.js";
 import { answers, field } from "./forms.js";
 import { report } from "./coin.js";
 import { RefusedError, words } from "./client/index.js";
@@ -22,29 +22,39 @@ const STATUS = {
   full: ["The poll has no place left. Your phone sent nothing.", "bad"],
 };
 
+const REFUSED = "Your phone refused, and sent nothing.";
+const HERE = "Your answer and the coin are on this screen only. They are gone when you close or reload the page.";
+const KEPT = "Your phone kept these bits. It did not keep your answer or the coin.";
+
 /** @param {Session} session */
 function drawStatus(session) {
   const status = at("status"), { refused, dropped, sent } = session;
-  const [text, colour] = refused.length && !sent ? [`Your phone refused, and sent nothing. ${words(refused[refused.length - 1])}`, "bad"] : STATUS[session.state];
-  const later = sent && refused.length ? ` Your phone refused another request, and sent nothing new. ${words(refused[refused.length - 1])}` : "";
+  const last = refused.length ? words(refused[refused.length - 1]) : "";
+  const [text, colour] = last && !sent ? [`${REFUSED} ${last}`, "bad"] : STATUS[session.state];
+  const later = sent && last ? ` Your phone refused another request, and sent nothing new. ${last}` : "";
   say("status", text + later + (dropped.length ? ` ${words(dropped[dropped.length - 1])}` : ""));
   status.className = `status ${colour}`;
 }
 
 /** @param {Session} session */
 function drawBudget(session) {
-  const { cost, spent: { run, life } } = session;
-  const ahead = session.sent ? 0 : cost;
+  const { cost, poll, spent: { run, life } } = session;
+  const ahead = session.sent ? 0 : cost, what = poll.questions.length === 1 ? "The question costs" : "All questions together cost";
+  const second = poll.again ? ", with a second question that may follow about your number" : "";
   at("budget").hidden = false;
-  const lone = session.poll.questions.length === 1;
-  say("cost", session.sent ? `This poll has cost \u03b5 = ${epsilon(run)}.` : `${lone ? "The question costs" : "All questions together cost"} \u03b5 = ${epsilon(cost)}${session.poll.again ? ", with a second question that may follow about your number" : ""}. A smaller \u03b5 means more privacy.`);
-  for (const [name, spent, most, what] of /** @type {[string, number, number, string][]} */ ([["run", run, LIMITS.perRun, "for this poll"], ["life", life, LIMITS.life, "for all polls of this address, in this browser"]])) {
-    const bar = at(`${name}-bar`);
-    stacked(bar, [[spent / most, "bar-spent"], [ahead / most, "bar-now"]]);
-    const text = `Left ${what}: ${epsilon(Math.max(0, most - spent))} of ${epsilon(most)}${ahead ? `; ${epsilon(Math.max(0, most - spent - ahead))} after you send` : ""}.`;
-    bar.setAttribute("aria-label", text);
-    say(`${name}-text`, text);
-  }
+  const before = `${what} \u03b5 = ${epsilon(cost)}${second}. A smaller \u03b5 means more privacy.`;
+  say("cost", session.sent ? `This poll has cost \u03b5 = ${epsilon(run)}.` : before);
+  drawBar("run", run, ahead, LIMITS.perRun, "for this poll");
+  drawBar("life", life, ahead, LIMITS.life, "for all polls of this address, in this browser");
+}
+
+/** @param {string} name @param {number} spent @param {number} ahead what sending will cost @param {number} most @param {string} what */
+function drawBar(name, spent, ahead, most, what) {
+  const bar = at(`${name}-bar`), left = (/** @type {number} */ gone) => epsilon(Math.max(0, most - gone));
+  const text = `Left ${what}: ${left(spent)} of ${epsilon(most)}${ahead ? `; ${left(spent + ahead)} after you send` : ""}.`;
+  stacked(bar, [[spent / most, "bar-spent"], [ahead / most, "bar-now"]]);
+  bar.setAttribute("aria-label", text);
+  say(`${name}-text`, text);
 }
 
 /** @param {Session} session */
@@ -55,7 +65,7 @@ function drawSent(session) {
   const isFirst = at("sent").hidden, keepsAnswers = sent.some(({ answer }) => answer !== null);
   at("form").hidden = true;
   at("sent").hidden = false;
-  say("sent-note", keepsAnswers ? "Your answer and the coin are on this screen only. They are gone when you close or reload the page." : "Your phone kept these bits. It did not keep your answer or the coin.");
+  say("sent-note", keepsAnswers ? HERE : KEPT);
   list.replaceChildren(...sent.map(report));
   if (isFirst) at("sent-title").focus();
 }
@@ -63,11 +73,10 @@ function drawSent(session) {
 /** @param {Session} session */
 function drawForm(session) {
   const { poll } = session;
-  const [only] = poll.questions;
   say("title", poll.title);
   document.title = poll.title;
-  say("lead", poll.questions.length === 1 && only.text === poll.title ? "One question. Your phone randomizes your answer before it sends it." : `${poll.questions.length} questions. Your phone randomizes each answer before it sends it.`);
-  cleared("questions", "").append(...poll.questions.map((question, place) => field(question, place)));
+  say("lead", `${poll.questions.length === 1 ? "One question" : `${poll.questions.length} questions`}. Your phone randomizes each answer before it sends it.`);
+  at("questions").replaceChildren(...poll.questions.map((question, place) => field(question, place)));
   at("form").hidden = session.sent !== null;
 }
 
@@ -103,6 +112,7 @@ try {
   draw(session);
 } catch (error) {
   say("title", "This poll cannot be shown");
-  say("status", error instanceof RefusedError ? `Your phone refused, and sent nothing. ${words(error.code)}` : "The poll does not answer. It may be over, or the link is incomplete.");
+  const gone = "The poll does not answer. It may be over, or the link is incomplete.";
+  say("status", error instanceof RefusedError ? `${REFUSED} ${words(error.code)}` : gone);
   at("status").className = "status bad";
 }

@@ -23,13 +23,20 @@ function written(name, params) {
   return JSON.stringify([name, ...[...params].sort(([one], [other]) => (one < other ? -1 : 1))], plain);
 }
 
+/** What a question of the page asks, as text. @param {Question} question */
+function described({ query, query_params: params, randomizer, randomizer_params: law }) {
+  return written(query, parameters(params)) + written(randomizer, parameters(law));
+}
+
 export class Respondent extends Client {
   /** @param {Poll} poll @param {import("./client/store.js").Store} store @param {import("./client/client.js").Policy} policy */
   constructor(poll, store, policy) {
-    const schema = Object.fromEntries(poll.questions.map(({ name, kind }) => [name, kind === "labels" ? /** @type {const} */ ("text") : /** @type {const} */ ("number")]));
+    /** @type {{[column: string]: "text" | "number"}} */
+    const schema = {};
+    for (const { name, kind } of poll.questions) schema[name] = kind === "labels" ? "text" : "number";
     super({ run: poll.run, member: "", start: 0, store, policy, schema });
     this.poll = poll;
-    this.shown = new Set(poll.questions.map(each => written(each.query, parameters(each.query_params)) + written(each.randomizer, parameters(each.randomizer_params))));
+    this.shown = new Set(poll.questions.map(described));
     /** @type {number[] | null} */
     this.answers = null;
     /** @type {Map<string, {ask: Ask, randomizer: Randomizer, cell: number}>} what was drawn in this tab, by round and number */
@@ -45,7 +52,8 @@ export class Respondent extends Client {
   /** Each label by its place, each number by itself. @param {number[]} answers */
   say(answers) {
     this.answers = answers;
-    this.give(Object.fromEntries(this.poll.questions.map(({ name, kind, labels }, place) => [name, kind === "labels" ? labels[answers[place]] : answers[place]])));
+    const cells = this.poll.questions.map(({ name, kind, labels }, place) => [name, kind === "labels" ? labels[answers[place]] : answers[place]]);
+    this.give(Object.fromEntries(cells));
   }
 
   /** Refuses what is not on the page, before the record is read. @param {Ask} ask */
@@ -78,9 +86,10 @@ export class Respondent extends Client {
       const from = this.drawn.get(`${round} ${place}`);
       if (!from) return [];
       const second = round > 1, question = second ? YES : this.poll.questions[place];
+      const text = second ? this.threshold(from.ask) : this.poll.questions[place].text;
       const answer = !drawn || !this.answers ? null : second ? drawn.value : this.answers[place];
       const told = meaning(from.randomizer, question, report, from.cell), fell = drawn && coin(from.randomizer, drawn.value, drawn.word);
-      return { text: second ? this.threshold(from.ask) : this.poll.questions[place].text, question, answer, bytes, bits: bits(from.randomizer, report), meaning: told, coin: fell };
+      return { text, question, answer, bytes, bits: bits(from.randomizer, report), meaning: told, coin: fell };
     });
   }
 
@@ -92,7 +101,8 @@ export class Respondent extends Client {
       const randomizer = build(name, parameters(params)), report = reports.reduceRight((sum, byte) => 256 * sum + byte, 0);
       const bytes = Array.from(reports, byte => byte.toString(2).padStart(8, "0")).join(" ");
       const told = randomizer.usesCoins ? "a set of answers" : meaning(randomizer, question, report, 0);
-      return { text: first ? questions[place].text : "The second question", question, answer: null, bytes, bits: bits(randomizer, report), meaning: told, coin: null };
+      const text = first ? questions[place].text : "The second question";
+      return { text, question, answer: null, bytes, bits: bits(randomizer, report), meaning: told, coin: null };
     });
   }
 }

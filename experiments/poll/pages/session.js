@@ -40,6 +40,8 @@ import { chance } from "./methods.js";
  */
 /** @typedef {"idle" | "elsewhere" | "joining" | "waiting" | "sent" | "confirmed" | "offline" | "closed" | "late" | "full"} State */
 
+/** @typedef {{member: string, group: string, start: number}} Place */
+
 /** What a phone allows, in nano-nats: for one poll, and for all polls of this address. @type {{perRun: number, life: number}} */
 export const LIMITS = { perRun: 8e9, life: 32e9 };
 const ROUND = 1;
@@ -135,10 +137,11 @@ export class Session extends EventTarget {
     this.member.start();
   }
 
-  /** The place of this browser's key, the same each time; null where there is none. @returns {Promise<{member: string, group: string, start: number} | null>} */
+  /** The place of this browser's key, the same each time; null where there is none. @returns {Promise<Place | null>} */
   async place() {
+    const body = JSON.stringify({ key: hex(publicKey(this.key)) });
     for (let pause = SOON; ; pause = Math.min(2 * pause, SLOWEST)) {
-      const answer = await fetch("join", { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ key: hex(publicKey(this.key)) }) }).catch(() => null);
+      const answer = await fetch("join", { method: "POST", headers: { "Content-Type": "application/json" }, body }).catch(() => null);
       if (answer?.ok) return answer.json();
       if (answer?.status === 409 || answer?.status === 410) return this.become(this.sent ? "closed" : answer.status === 409 ? "full" : "late");
       this.become("offline");
@@ -148,7 +151,9 @@ export class Session extends EventTarget {
 
   /** @param {Member} member @param {Respondent} client */
   listen(member, client) {
-    const on = (/** @type {string} */ type, /** @type {(detail: any) => void} */ act) => member.addEventListener(type, event => act(/** @type {CustomEvent} */ (event).detail));
+    const on = (/** @type {string} */ type, /** @type {(detail: any) => void} */ act) => {
+      member.addEventListener(type, event => act(/** @type {CustomEvent} */ (event).detail));
+    };
     on("state", state => this.follow(state));
     on("answered", ({ round, sent }) => {
       const fresh = this.rounds.has(round) ? [] : client.fresh(round, sent);

@@ -35,8 +35,8 @@ function steps(question) {
 
 /** How likely this report is under each answer. @param {any} randomizer @param {number} report */
 function doubt(randomizer, report) {
-  const { channel } = randomizer, laws = [];
-  for (let value = channel.domain.low; value <= channel.domain.high; value += Math.max(1, Math.floor((channel.domain.high - channel.domain.low) / 64))) laws.push(channel.weight(report, value));
+  const { channel } = randomizer, { low, high } = channel.domain, step = Math.max(1, Math.floor((high - low) / 64)), laws = [];
+  for (let value = low; value <= high; value += step) laws.push(channel.weight(report, value));
   laws.sort((one, other) => (one < other ? -1 : 1));
   const share = (/** @type {bigint} */ part) => percent(Number((part * 1000000n) / channel.total) / 1000000);
   return `Under any answer this report has a chance from ${share(laws[0])} to ${share(laws[laws.length - 1])}. So nobody can tell which answer was true.`;

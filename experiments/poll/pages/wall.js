@@ -53,8 +53,9 @@ export class Wall {
   draw({ answered, bits, reports }) {
     this.drawn = answered;
     const ones = reports.filter(each => each === "1").length;
+    const many = (/** @type {number} */ count, /** @type {string} */ what) => `${count.toLocaleString("en")} ${what}${count === 1 ? "" : "s"}`;
     const some = reports.length < answered ? ` Here are ${reports.length.toLocaleString("en")} of them.` : "";
-    this.note.textContent = `${answered.toLocaleString("en")} ${answered === 1 ? "report" : "reports"} of ${bits} ${bits === 1 ? "bit" : "bits"}.${some} Chance changed some, and nobody can know which.`;
+    this.note.textContent = `${many(answered, "report")} of ${many(bits, "bit")}.${some} Chance changed some, and nobody can know which.`;
     this.cells.classList.toggle("long", bits > 1);
     this.cells.setAttribute("aria-label", bits === 1 ? `${ones} ones and ${reports.length - ones} zeros` : `${reports.length} reports`);
     this.cells.replaceChildren(...reports.map(each => make("span", { class: each === "1" ? "one" : "zero" }, each)));
