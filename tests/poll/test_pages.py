@@ -66,7 +66,7 @@ def test_the_files_of_a_page_are_few_bytes() -> None:
 @pytest.mark.long
 def test_a_person_reads_and_reaches_everything(poll: Running, window: Tab, tmp_path: Path) -> None:
     """axe-core finds nothing, and nothing scrolls sideways: form, gap, what was sent, and the presenter's page; narrow and wide, light and dark."""
-    wrong = []
+    wrong: list[str] = []
     for width, scheme in itertools.product(WIDTHS, SCHEMES):
         tab = window.beside(apart=True)
 

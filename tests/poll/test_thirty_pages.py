@@ -5,6 +5,7 @@ import time
 from contextlib import ExitStack
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from local_dp.experiments.poll.questions import read
@@ -107,9 +108,8 @@ def _check_result(folder: Path, people: list[Tab]) -> None:
     for number, (question, found) in enumerate(zip(questions, data["questions"], strict=True)):
         assert found["answered"] == PEOPLE
         query = question.ask(1000)
-        counts = query.randomizer.tally
-        reports = [int(shown(tab)[number], 2) for tab in people]
-        tally = counts(query.randomizer.report_dtype.type(reports), query.randomizer.report_dtype.type([0] * PEOPLE))
+        reports = np.array([int(shown(tab)[number], 2) for tab in people], dtype=np.uint8)
+        tally = query.randomizer.tally(reports, np.zeros(PEOPLE, dtype=np.uint8))
         assert isinstance(tally, Tally)
         estimate = question.algorithm(1000).decode((tally,))
         assert [row["value"] for row in found["estimates"]] == [float(value) for value in estimate.value.reshape(-1)]

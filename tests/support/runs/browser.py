@@ -43,7 +43,7 @@ class Tab:
 
     def __init__(self, socket: Connection, opener: "Tab | None" = None, apart: bool = False) -> None:
         self._socket = socket
-        self._numbers = opener._numbers if opener else itertools.count(1)
+        self._numbers: itertools.count[int] = opener._numbers if opener else itertools.count(1)
         self._heard: dict[str, list[str]] = opener._heard if opener else {}  # the errors of each tab of the browser
         self._session = ""
         self.errors: list[str] = []
