@@ -1,5 +1,7 @@
 """The algebra of the cube {0,1}^d: parities, characters, Walsh-Hadamard transforms, bent functions."""
 
+from functools import cache
+
 import numpy as np
 
 from local_dp.arrays import Bools, Floats, Ints, Words
@@ -46,13 +48,33 @@ def bent_coset_coefficient(r: int, k: int, s: int) -> float:
 
 
 def walsh_hadamard(values: Floats | Ints) -> Floats:
-    """The unnormalised Walsh-Hadamard transform along the first axis: entry j is the sum over l of (-1)^popcount(l & j) values[l]. O(K log K)."""
+    """The unnormalised Walsh-Hadamard transform along the first axis: entry j is the sum over l of (-1)^popcount(l & j) values[l]. O(K log K).
+
+    Whole numbers are transformed exactly where the sum of their absolute values is below 2^53.
+    """
+    if values.ndim == 1 and len(values) >= _LONG and values.dtype.kind == "i":  # sums of whole numbers are exact in any order: a third of the time
+        rotated = values.astype(np.float64)
+        for bits in _factors(len(values).bit_length() - 1):
+            rotated = (rotated.reshape(1 << bits, -1).T @ _hadamard(bits)).reshape(-1)
+        return rotated
     if values.ndim == 1 and len(values) >= _LONG:  # the first steps on the columns of a copy: the same sums, in half the time
         columns, spare = _butterflies(np.array(values.reshape(-1, _COLUMNS).T, dtype=np.float64, order="C"), 1)
         rows = spare.reshape(-1, _COLUMNS)
         rows[:] = columns.T
         return _butterflies(rows.reshape(-1), _COLUMNS, columns.reshape(-1))[0]
     return _butterflies(np.array(values, dtype=np.float64), 1)[0]
+
+
+def _factors(bits: int) -> list[int]:
+    """Parts of about four bits: one step of the transform turns the first bits of an index and moves them to its end, so all steps restore the order."""
+    count = -(-bits // 4)
+    return [(bits + place) // count for place in range(count)]
+
+
+@cache
+def _hadamard(bits: int) -> Floats:
+    """The matrix of (-1)^popcount(l & j)."""
+    return sign(parity(np.bitwise_and.outer(*[np.arange(1 << bits, dtype=np.uint64)] * 2))).astype(np.float64)
 
 
 def _butterflies(values: Floats, half: int, spare: Floats | None = None) -> tuple[Floats, Floats]:

@@ -4,6 +4,7 @@ import math
 from dataclasses import dataclass
 from decimal import Decimal, localcontext
 from fractions import Fraction
+from functools import lru_cache
 from typing import Self
 
 from local_dp.checks import check_whole
@@ -214,6 +215,7 @@ def conversion(rho: float, delta: float) -> float:
     return at((low + high) / 2) * _UP
 
 
+@lru_cache(maxsize=1024)  # the same budget is converted for each mechanism that is built
 def rho_within(budget: Approximate) -> Concentrated:
     """The most rho, in whole units of 1e-18, that comes to no more than the budget. Raises InputError where there is none or no delta."""
     most = least_whole(0, 1 << 70, lambda rho: conversion(rho / ATTO, budget.delta) > budget.epsilon) - 1 if budget.atto else 0

@@ -171,8 +171,8 @@ def test_the_last_rounds_cost_what_the_first_did(rounds: int, window: int, tmp_p
     figure(
         "class 24",
         f"{rounds:,} rounds of {CLIENTS:,} clients: the last {window:,} take {last.seconds / first.seconds:.2f} times the time of the first, "
-        f"{last.lines / first.lines:.2f} times the lines of Python, {last.steps / first.steps:.2f} times the steps of SQLite; open files {first.files} and "
-        f"{last.files}; {(last.held - first.held) / (rounds - window):,.0f} bytes a round stay in memory, {last.size / rounds:,.0f} in the journal, "
+        f"{last.lines / first.lines:.2f} times the lines of Python, {last.steps / first.steps:.2f} times the steps of SQLite. Open files {first.files} and "
+        f"{last.files}. {(last.held - first.held) / (rounds - window):,.0f} bytes a round stay in memory, {last.size / rounds:,.0f} in the journal. "
         f"{played.ledger.max_spent:g} of {EPSILON * rounds:g} nats charged",
     )
     assert _grown(windows, window) == []

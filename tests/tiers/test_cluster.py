@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -29,20 +30,27 @@ from tests.support.namespaces import FIRST, SECOND, Machines, two_machines
 from tests.support.runs.brokers import MOSQUITTO, needs_mosquitto
 from tests.support.runs.command import command, local_dp
 
-distributed = pytest.importorskip("distributed")
+pytestmark = pytest.mark.skipif(find_spec("distributed") is None, reason="needs Dask")
 
 LOOPBACK = "127.0.0.1"
 CLIENTS = 40 * CHUNK + 5
 TOY = "tests.support.inputs.toy_experiment"
 
 
+def _dask(workers: int) -> Any:
+    """A cluster of this machine, of so many workers with one thread each. Dask is imported here: no other test waits for it."""
+    from distributed import LocalCluster
+
+    near = {"host": LOOPBACK, "dashboard_address": f"{LOOPBACK}:0", "worker_dashboard_address": f"{LOOPBACK}:0"}
+    return LocalCluster(n_workers=workers, threads_per_worker=1, silence_logs=50, **near)
+
+
 @pytest.fixture(scope="module")
 def two_workers() -> Iterator[Any]:
     """Two workers with one thread each, which can import the tests' experiments, as their processes here can."""
-    near = {"host": LOOPBACK, "dashboard_address": f"{LOOPBACK}:0", "worker_dashboard_address": f"{LOOPBACK}:0"}
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(ROOT)
-        with distributed.LocalCluster(n_workers=2, threads_per_worker=1, silence_logs=50, **near) as started:
+        with _dask(2) as started:
             yield started
 
 
@@ -123,7 +131,7 @@ def test_a_cluster_that_is_not_there_is_one_clear_error(monkeypatch: pytest.Monk
 def test_a_cluster_without_workers_is_one_clear_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cluster, "PATIENCE", 0.5)
     with (
-        distributed.LocalCluster(n_workers=0, host="127.0.0.1", dashboard_address="127.0.0.1:0", silence_logs=50) as empty,
+        _dask(0) as empty,
         pytest.raises(BusError, match="has no workers"),
     ):
         _run(Survey(), 1000, empty.scheduler_address)

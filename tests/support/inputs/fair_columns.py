@@ -1,7 +1,6 @@
 """The table `fair` as 17 columns of 0 and 1: what many answers are measured on."""
 
 import numpy as np
-from statsmodels.datasets import fair
 
 from local_dp.curator.marginals.base import BinaryTable
 
@@ -15,5 +14,7 @@ CUTS: tuple[tuple[str, float], ...] = (
 
 def fair_table() -> BinaryTable:
     """All 6,366 rows at these cuts."""
+    from statsmodels.datasets import fair
+
     frame = fair.load_pandas().data
     return BinaryTable.of(np.stack([frame[name].to_numpy() >= cut for name, cut in CUTS], axis=1))

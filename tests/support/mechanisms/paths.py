@@ -11,9 +11,10 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import fields, is_dataclass, replace
 from fractions import Fraction
-from itertools import permutations
+from itertools import pairwise, permutations
 from numbers import Integral, Real
 from operator import floordiv, lshift, mod, mul, rshift
+from types import ModuleType
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -88,7 +89,8 @@ class Tree(Draws):
 
     def discrete_laplace(self, epsilon: Fraction) -> Any:
         self.asked.append(("laplace", epsilon))
-        return Number(Variable(self, lambda y: laplace_tail(epsilon * NANO, y)))
+        nano = epsilon * NANO
+        return Number(Variable(self, lambda y: laplace_tail(nano, y)))
 
     def discrete_laplaces(self, epsilon: Fraction, count: int) -> Any:
         return _array([self.discrete_laplace(epsilon) for _ in range(count)])
@@ -134,11 +136,12 @@ class Variable:
         if self.tail(low) - self.tail(low + 1) == self.tail(high) - self.tail(high + 1) and self.tree.chance < self.tree.forgotten * (high - low + 1):
             raise Cut
         assert high - low < 1 << 12, f"a draw from {high - low + 1} values is used as it is; compare it, or let it be one of fewer"
-        ends = [(self.low if y == low else y, self.high if y == high else y) for y in range(low, high + 1)]
-        whole = self._share(self.low, self.high)
-        at = self.tree.branch([self._share(*each) / whole for each in ends]) if len(ends) > 1 else 0
-        self.low = self.high = low + at
-        return low + at
+        if high > low:
+            first, last = (Fraction(1) if self.low is None else self.tail(low)), (Fraction(0) if self.high is None else self.tail(high + 1))
+            tails, whole = [first, *map(self.tail, range(low + 1, high + 1)), last], first - last
+            low += self.tree.branch([(more - less) / whole for more, less in pairwise(tails)])
+        self.low = self.high = low
+        return low
 
     def coins(self, count: int) -> int:
         """The last bits of a word."""
@@ -261,9 +264,13 @@ def _dispatch(patch: pytest.MonkeyPatch, name: str) -> None:
         trees = [each for each in asked if isinstance(each, Tree)]
         return getattr(trees[0], name)(*(each for each in asked if each is not trees[0])) if trees else original(*asked)
 
-    for module in [*sys.modules.values()]:
+    for module in _own_modules():
         if vars(module).get(name) is original:
             patch.setattr(module, name, drawn)
+
+
+def _own_modules() -> list[ModuleType]:
+    return [module for name, module in sys.modules.items() if name.startswith(("local_dp.", "tests."))]
 
 
 def settled(result: Any) -> Any:
@@ -329,7 +336,7 @@ def asks_of(release: Callable[[Draws], Any]) -> list[Ask]:
     with pytest.MonkeyPatch.context() as patch:
         for name in ("discrete_laplaces", "rounded_normals", "signed"):
             original = getattr(inversion, name)
-            for module in [*sys.modules.values()]:
+            for module in _own_modules():
                 if vars(module).get(name) is original:
                     patch.setattr(module, name, noting(original, name))
         for kind in (ExponentialChoice, PermuteAndFlip, SparseChoice, PrintedChoice):

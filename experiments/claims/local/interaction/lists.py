@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -170,6 +171,13 @@ def _population(d: int, n: int, seed: int = 0) -> Finite:
     return examples.labelled(examples.cube(d), examples.first_one_law(d), alternating_list(d), n, seed)
 
 
+@lru_cache(maxsize=16)
+def _whole(learner: str, d: int) -> Finite:
+    """The same law for runs with any number of clients: it keeps the laws of the queries, which are those of the run before."""
+    return _population(d, 1)
+
+
+@lru_cache(maxsize=16)
 def _algorithm(learner: str, d: int, n: int) -> Algorithm[LocalQuery, Tally, Any]:
     """The method for n clients, dealt out evenly over its queries."""
     if learner == ROUNDS:
@@ -186,7 +194,7 @@ def _algorithm(learner: str, d: int, n: int) -> Algorithm[LocalQuery, Tally, Any
 
 def _error(learner: str, d: int, n: int, generator: np.random.Generator) -> float:
     """The error of one run with n clients."""
-    population = _population(d, n)
+    population = _whole(learner, d)
     return examples.error_rate(run(_algorithm(learner, d, n), AggregateOracle(population, generator, EPSILON)), population)
 
 
