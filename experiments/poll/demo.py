@@ -21,7 +21,7 @@ from local_dp.sealing import Party, new_key, public
 from local_dp.server.members import Place
 
 HOSTS = 40  # clients of a host so that about so many hosts come one after another
-TAKES = 30.0  # seconds until all have come
+TAKES = 10.0  # seconds until all have come
 YES = 0.3  # the share of yes
 
 

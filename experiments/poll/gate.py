@@ -10,8 +10,10 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 
 from local_dp.bus.address import Address
+from local_dp.errors import ForgedError
+from local_dp.sealing import Envelopes
 from local_dp.server.members import Allowance
-from local_dp.wire import VERSION
+from local_dp.wire import EVERYBODY, VERSION
 
 PACKET = 1 << 14  # bytes of one packet from a member: a reply has some hundred
 RATE, BURST = 20.0, 100  # packets of one connection: a second, and at once
@@ -102,6 +104,10 @@ class Fields:
         except UnicodeDecodeError:
             raise GateError("a topic that is no text") from None
 
+    def rest(self) -> bytes:
+        """All that is left."""
+        return self.take(len(self._body) - self._at)
+
     @property
     def more(self) -> bool:
         return self._at < len(self._body)
@@ -109,75 +115,90 @@ class Fields:
 
 @dataclass(frozen=True)
 class Gate:
-    """What members of the run may write and read. `is_place` knows the groups and names of the members."""
+    """The way to the broker of a run. `envelopes` are the server's: a message without its member's signature ends the connection."""
 
     run: str
-    is_place: Callable[[str, str], bool]
+    envelopes: Envelopes
     address: Address
 
-    def passed(self, packet: Packet, first: bool, on_member: Callable[[str], object]) -> Packet:
-        """The packet for the broker; the member that says hello goes to `on_member`. Raises GateError for one that no member sends."""
-        if first != (packet.kind == CONNECT):
+    def written(self, topic: str, envelope: bytes, *leaves: str) -> tuple[str, str, str]:
+        """The leaf, the group and the member of a message that its member may write, and has signed."""
+        parts = topic.split("/")
+        if len(parts) != 6 or "/".join(parts[:2]) != VERSION or parts[2] != self.run or parts[3] not in leaves:
+            raise GateError("a topic that no member writes")
+        try:
+            self.envelopes.open(topic, envelope)
+        except ForgedError:
+            raise GateError("a message that its member has not signed") from None
+        return parts[3], parts[4], parts[5]
+
+
+@dataclass
+class Visit:
+    """One connection: of one member, whose signed will names it. `on_hello` is given the member that says hello."""
+
+    gate: Gate
+    on_hello: Callable[[str], object]
+    who: tuple[str, str] | None = None  # its group and its name, once it has greeted
+
+    def passed(self, packet: Packet) -> Packet:
+        """The packet for the broker. Raises GateError for one that this member does not send."""
+        if (self.who is None) != (packet.kind == CONNECT):
             raise GateError("the first packet of a connection, and no other, is its greeting")
-        if first:
-            return self._greeting(Fields(packet.body))
+        fields = Fields(packet.body)
+        if packet.kind == CONNECT:
+            return self._greeting(fields)
         if packet.kind == PUBLISH:
-            if packet.head & 1:
-                raise GateError("a message that the broker keeps")
-            leaf, member = self._check_writing(Fields(packet.body).text(), "rep", "hello")
-            if leaf == "hello":
-                on_member(member)
+            self._publish(packet.head, fields)
         elif packet.kind == SUBSCRIBE:
-            fields = Fields(packet.body)
-            fields.number()
-            self._check_reading(fields)
+            self._subscribe(fields)
         elif packet.kind not in (UNSUBSCRIBE, PUBACK, PING, DISCONNECT):
             raise GateError(f"packet type {packet.kind}")
         return packet
 
+    def _publish(self, head: int, fields: Fields) -> None:
+        if head & 1:
+            raise GateError("a message that the broker keeps")
+        topic, _ = fields.text(), fields.take(2 if head & 6 else 0)
+        leaf, *who = self.gate.written(topic, fields.rest(), "rep", "hello")
+        if tuple(who) != self.who:
+            raise GateError("a message of another member")
+        if leaf == "hello":
+            self.on_hello(who[1])
+
+    def _subscribe(self, fields: Fields) -> None:
+        assert self.who is not None
+        topics, _ = 0, fields.number()
+        while fields.more:
+            topic, topics, _ = fields.text(), topics + 1, fields.take(1)
+            if topic not in [f"{VERSION}/{self.gate.run}/req/{group}" for group in (self.who[0], EVERYBODY)]:
+                raise GateError("a topic that this member does not read")
+        if not 1 <= topics <= _TOPICS:
+            raise GateError("no topic, or too many")
+
     def _greeting(self, fields: Fields) -> Packet:
-        """MQTT 3.1.1's greeting under an own name, with the broker's password and the member's will."""
+        """MQTT 3.1.1's greeting under a name that nobody knows, with the member's will and the broker's password."""
         if fields.counted() != b"MQTT" or fields.take(1) != b"\x04":
             raise GateError("not MQTT 3.1.1")
         flags, alive, _ = fields.take(1)[0], fields.take(2), fields.counted()
-        kept, payload = flags & 0x1C | 2, [secrets.token_hex(11).encode()]  # the will's flags, and a clean session
-        if flags & 0x20:
-            raise GateError("a will that the broker keeps")
-        if flags & 4:
-            will = fields.counted()
-            self._check_writing(will.decode(errors="replace"), "gone")
-            payload += [will, fields.counted()]
-        for flag, word in ((0x80, self.address.user), (0x40, self.address.password)):
+        if not flags & 4 or flags & 0x20:
+            raise GateError("no will, or one that the broker keeps")
+        will, last_words = fields.text(), fields.counted()
+        _, *who = self.gate.written(will, last_words, "gone")
+        self.who = who[0], who[1]
+        kept, payload = flags & 0x1C | 2, [secrets.token_hex(11).encode(), will.encode(), last_words]  # the will's flags, and a clean session
+        for flag, word in ((0x80, self.gate.address.user), (0x40, self.gate.address.password)):
             if word is not None:
                 kept |= flag
                 payload.append(word.encode())
         return Packet(CONNECT << 4, b"\0\4MQTT\4" + bytes([kept]) + alive + b"".join(len(part).to_bytes(2) + part for part in payload))
 
-    def _check_writing(self, topic: str, *leaves: str) -> tuple[str, str]:
-        """The leaf and the member of the topic, if it may be written."""
-        parts = topic.split("/")
-        if len(parts) != 6 or "/".join(parts[:2]) != VERSION or parts[2] != self.run or parts[3] not in leaves:
-            raise GateError("a topic that no member writes")
-        if not self.is_place(parts[4], parts[5]):
-            raise GateError("a topic of nobody")
-        return parts[3], parts[5]
-
-    def _check_reading(self, fields: Fields) -> None:
-        topics = 0
-        while fields.more:
-            parts, topics = fields.text().split("/"), topics + 1
-            fields.take(1)
-            if len(parts) != 5 or "/".join(parts[:2]) != VERSION or parts[2:4] != [self.run, "req"] or "+" in parts[4] or "#" in parts[4]:
-                raise GateError("a topic that no member reads")
-        if not 1 <= topics <= _TOPICS:
-            raise GateError("too many topics")
-
 
 async def pass_through(
-    gate: Gate, receive: Callable[[], Awaitable[bytes | None]], send: Callable[[bytes], Awaitable[None]], on_member: Callable[[str], object]
+    gate: Gate, receive: Callable[[], Awaitable[bytes | None]], send: Callable[[bytes], Awaitable[None]], on_hello: Callable[[str], object]
 ) -> None:
     """Joins a WebSocket with the broker until either ends, or the member breaks the rules. Raises OSError where there is no broker."""
-    passed = _passed(gate, receive, on_member)
+    passed = _passed(Visit(gate, on_hello), receive)
     try:
         async with asyncio.timeout(GREETING):
             greeting = await anext(passed)
@@ -209,15 +230,14 @@ async def pass_through(
         writer.transport.abort()
 
 
-async def _passed(gate: Gate, receive: Callable[[], Awaitable[bytes | None]], on_member: Callable[[str], object]) -> AsyncIterator[bytes]:
-    """The packets for the broker. Raises GateError for one that no member sends, or for too many."""
-    packets, allowance, first = Packets(), Allowance(RATE, BURST, at=_now()), True
+async def _passed(visit: Visit, receive: Callable[[], Awaitable[bytes | None]]) -> AsyncIterator[bytes]:
+    """The packets for the broker. Raises GateError for one that the member does not send, or for too many."""
+    packets, allowance = Packets(), Allowance(RATE, BURST, at=_now())
     while (data := await receive()) is not None:
         for packet in packets.feed(data):
             if not allowance.take(_now()):
                 raise GateError("too many packets")
-            yield bytes(gate.passed(packet, first, on_member))
-            first = False
+            yield bytes(visit.passed(packet))
 
 
 def _now() -> float:

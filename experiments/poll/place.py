@@ -31,7 +31,8 @@ def is_loopback(host: str) -> bool:
 def listening(host: str, port: int) -> socket.socket:
     """A socket that listens there. Raises InputError."""
     try:
-        return socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET, backlog=1024)
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        return socket.create_server((host, port), family=family, backlog=1024, dualstack_ipv6=host == "::")
     except (OSError, OverflowError) as error:
         raise InputError(f"cannot listen on {host}, port {port}: {getattr(error, 'strerror', None) or error}; give another --host or --port") from None
 

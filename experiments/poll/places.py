@@ -19,7 +19,6 @@ class Places:
         self.roster = Roster(Place.parse(data.decode()) for data in journal.notes(_NOTE))
         self._journal = journal
         self._by_key = {place.key: place for place in self.roster.places}
-        self._names = {(place.group, place.member) for place in self.roster.places}
 
     @property
     def taken(self) -> int:
@@ -46,9 +45,4 @@ class Places:
         self._journal.note(f"{_NOTE}{start}", str(place).encode())
         self.roster.add(place)
         self._by_key[key] = place
-        self._names.add((place.group, place.member))
         return place
-
-    def holds(self, group: str, member: str) -> bool:
-        """Whether this is a member's group and name."""
-        return (group, member) in self._names

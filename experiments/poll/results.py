@@ -96,6 +96,9 @@ def table_of(data: dict[str, Any]) -> str:
         for row in question["estimates"]:
             cells = (question["text"], question["kind"], question["epsilon"], question["answered"], row["label"], row["value"], row["low"], row["high"])
             table.writerow([_harmless(cell) for cell in cells])
+    if data["median"] is not None:
+        median = data["median"]
+        table.writerow([_harmless(cell) for cell in (median["question"], "median", "", "", "median", median["value"], median["low"], median["high"])])
     return written.getvalue()
 
 
@@ -118,6 +121,10 @@ def page_of(data: dict[str, Any]) -> str:
         about = f"<p>{question['answered']:,} answers, epsilon {number(question['epsilon'])}.</p>"
         head = "<tr><th scope=col>answer</th><th scope=col>estimate</th><th scope=col>95 % interval</th></tr>"
         parts.append(f"<section><h2>{_safe(question['text'])}</h2>{about}<table>{head}{rows}</table></section>")
+    if data["median"] is not None:
+        median = data["median"]
+        ends = f"{number(median['low'])} to {number(median['high'])}"
+        parts.append(f"<section><h2>Median: {_safe(median['question'])}</h2><p>{ends} with probability 95 %.</p></section>")
     for heading, lines in (("Promised", data["promised"]), ("Not promised", data["not_promised"])):
         parts.append(f"<h2>{heading}</h2><ul>{''.join(f'<li>{_safe(line)}</li>' for line in lines)}</ul>")
     head = (

@@ -70,6 +70,7 @@ class Poll:
         self.median: Median | None = None
         self._asks_again = bool(journal.notes(AGAIN))
         self._standing = [Standing(question, plan.people) for question in plan.questions.questions]
+        self._public = self._shown()
         self._phase = "open"
         self._state: State = {}
         self._seen: object = None
@@ -82,7 +83,7 @@ class Poll:
             envelopes = Party.server(self.plan.run, self.plan.key, self.places.roster.speaker)
             bus = MqttBus(address, f"{self.plan.run}-server", filters(self.plan.run))
             oracle = RemoteOracle(bus, self.coordinator, self._glance, self.journal, envelopes=envelopes)
-            web = Web(self.site, self._listener, self, Gate(self.plan.run, self.places.holds, address), Crowd(self.plan.people))
+            web = Web(self.site, self._listener, self, Gate(self.plan.run, envelopes, address), Crowd(self.plan.people))
             playing = asyncio.create_task(self._collect(oracle))
             serving = asyncio.create_task(web.serve())
             beside = [oracle.serve(PATIENCE), self._until(), *watches]
@@ -147,6 +148,10 @@ class Poll:
             self.close()
 
     def public(self) -> dict[str, Any]:
+        return {**self._public, "open": self._phase == "open"}
+
+    def _shown(self) -> dict[str, Any]:
+        """What a respondent's page is given, apart from whether the poll is open."""
         plan, asks = self.plan, self.plan.questions.asks(self.plan.people)
         questions = [
             {
@@ -170,7 +175,6 @@ class Poll:
             "people": plan.people,
             "private": plan.seed is None,
             "demo": plan.demo,
-            "open": self._phase == "open",
         }
 
     def join(self, key: bytes, fresh: Callable[[], bool]) -> dict[str, Any]:

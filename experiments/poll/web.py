@@ -289,9 +289,9 @@ class Web:
             except (WebSocketDisconnect, KeyError, RuntimeError):
                 return None
 
-        with contextlib.suppress(OSError, WebSocketDisconnect, RuntimeError):
+        with contextlib.suppress(OSError, WebSocketDisconnect, RuntimeError):  # the page, or the broker, is gone
             await pass_through(self.gate, receive, websocket.send_bytes, lambda member: self.crowd.belongs(key, member))
-        with contextlib.suppress(RuntimeError):
+        with contextlib.suppress(OSError, WebSocketDisconnect, RuntimeError):
             await websocket.close()
 
     async def _states(self) -> AsyncIterator[str]:

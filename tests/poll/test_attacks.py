@@ -12,10 +12,12 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from local_dp.bus.address import Address
+from local_dp.errors import ForgedError
 from local_dp.experiments.poll.crowd import Crowd, source_of
-from local_dp.experiments.poll.gate import BURST, PACKET, Gate, GateError, Packet, Packets
+from local_dp.experiments.poll.gate import BURST, PACKET, Gate, GateError, Packet, Packets, Visit
 from local_dp.experiments.poll.plan import LOOPBACK
 from local_dp.experiments.poll.web import BODY, FRAME
+from local_dp.sealing import Envelopes
 from tests.support.runs.polls import Person, Served, asked, plan, serving
 
 STRANGER = "127.0.0.9"  # another address of this machine
@@ -164,8 +166,9 @@ def test_a_flood_on_the_bus_does_not_stop_a_class(tmp_path: Path) -> None:
 
     async def attack(served: Served) -> None:
         lines = await asyncio.gather(*(_line(served, local_addr=(STRANGER, 0)) for _ in range(100)))
-        loud = await _line(served, local_addr=(STRANGER, 0))
-        await loud.send(_greeting() + bytes(Packet(0xC0, b"")) * 2 * BURST)
+        loud, speaker = await _line(served, local_addr=(STRANGER, 0)), Person.of(1)
+        await speaker.join(served.link)
+        await loud.send(speaker.greeting(served.poll.plan) + bytes(Packet(0xC0, b"")) * 2 * BURST)
         tasks = [asyncio.create_task(Person.of(1).answer(served.link)) for _ in range(3)]
         await served.until(3, 3, 3)
         with pytest.raises(ConnectionClosed):
@@ -224,25 +227,38 @@ def test_nothing_is_written_about_the_people(tmp_path: Path, caplog: pytest.LogC
     assert len(written) > 1000
 
 
-GATE = Gate("poll-1", lambda group, member: (group, member) == ("g0", "p0"), Address("127.0.0.1", 1883, "user", "word"))
+class _Signed(Envelopes):
+    """Accepts what ends in the name of its member, p0."""
+
+    def open(self, topic: str, envelope: bytes) -> bytes:
+        if not topic.endswith("/g0/p0") or not envelope.endswith(b"p0"):
+            raise ForgedError("not signed")
+        return envelope
+
+
+GATE = Gate("poll-1", _Signed(), Address("127.0.0.1", 1883, "user", "word"))
 FORBIDDEN = {
     "no greeting": (Packet(0xC0, b""), True),
+    "no will": (Packet(0x10, _greeting()[2:]), True),
     "two greetings": (Packet(0x10, _greeting()[2:]), False),
     "another protocol": (Packet(0x10, b"\0\4MQTX\4\2\0\0\0\0"), True),
     "MQTT 5": (Packet(0x10, b"\0\4MQTT\5\2\0\0\0\0\0"), True),
-    "a will of another": (Packet(0x10, _greeting(flags=6, more=_text("ldp/1/poll-1/gone/g1/p1") + _text("x"))[2:]), True),
-    "a will that stays": (Packet(0x10, _greeting(flags=0x26, more=_text("ldp/1/poll-1/gone/g0/p0") + _text("x"))[2:]), True),
-    "a will that answers": (Packet(0x10, _greeting(flags=6, more=_text("ldp/1/poll-1/rep/g0/p0") + _text("x"))[2:]), True),
-    "a request": (Packet(0x30, _text("ldp/1/poll-1/req/g0") + b"x"), False),
-    "another's reply": (Packet(0x30, _text("ldp/1/poll-1/rep/g1/p1") + b"x"), False),
-    "another run": (Packet(0x30, _text("ldp/1/poll-2/rep/g0/p0") + b"x"), False),
-    "a gone by hand": (Packet(0x30, _text("ldp/1/poll-1/gone/g0/p0") + b"x"), False),
-    "a retained reply": (Packet(0x31, _text("ldp/1/poll-1/rep/g0/p0") + b"x"), False),
-    "an internal topic": (Packet(0x30, _text("$SYS/x") + b"x"), False),
+    "a will of another": (Packet(0x10, _greeting(flags=6, more=_text("ldp/1/poll-1/gone/g1/p1") + _text("p0"))[2:]), True),
+    "a will that stays": (Packet(0x10, _greeting(flags=0x26, more=_text("ldp/1/poll-1/gone/g0/p0") + _text("p0"))[2:]), True),
+    "a will that answers": (Packet(0x10, _greeting(flags=6, more=_text("ldp/1/poll-1/rep/g0/p0") + _text("p0"))[2:]), True),
+    "a request": (Packet(0x30, _text("ldp/1/poll-1/req/g0") + b"p0"), False),
+    "another's reply": (Packet(0x30, _text("ldp/1/poll-1/rep/g1/p1") + b"p0"), False),
+    "another run": (Packet(0x30, _text("ldp/1/poll-2/rep/g0/p0") + b"p0"), False),
+    "a gone by hand": (Packet(0x30, _text("ldp/1/poll-1/gone/g0/p0") + b"p0"), False),
+    "a retained reply": (Packet(0x31, _text("ldp/1/poll-1/rep/g0/p0") + b"p0"), False),
+    "an internal topic": (Packet(0x30, _text("$SYS/x") + b"p0"), False),
+    "not signed": (Packet(0x30, _text("ldp/1/poll-1/rep/g0/p0") + b"p1"), False),
+    "a will that is not signed": (Packet(0x10, _greeting(flags=6, more=_text("ldp/1/poll-1/gone/g0/p0") + _text("p1"))[2:]), True),
     "no topic": (Packet(0x30, b"\xff\xff"), False),
     "not text": (Packet(0x30, b"\0\1\xff"), False),
     "reading replies": (Packet(0x82, b"\0\1" + _text("ldp/1/poll-1/rep/g0/p0") + b"\0"), False),
     "reading everything": (Packet(0x82, b"\0\1" + _text("#") + b"\0"), False),
+    "reading another's requests": (Packet(0x82, b"\0\1" + _text("ldp/1/poll-1/req/g1") + b"\0"), False),
     "reading all groups": (Packet(0x82, b"\0\1" + _text("ldp/1/poll-1/req/+") + b"\0"), False),
     "reading nothing": (Packet(0x82, b"\0\1"), False),
     "many topics": (Packet(0x82, b"\0\1" + 9 * (_text("ldp/1/poll-1/req/g0") + b"\0")), False),
@@ -253,23 +269,44 @@ FORBIDDEN = {
 @pytest.mark.parametrize("case", FORBIDDEN)
 def test_the_gate_refuses_what_no_member_sends(case: str) -> None:
     packet, first = FORBIDDEN[case]
+    visit = Visit(GATE, lambda member: pytest.fail("a hello"), None if first else ("g0", "p0"))
     with pytest.raises(GateError):
-        GATE.passed(packet, first, lambda member: pytest.fail("a hello"))
+        visit.passed(packet)
 
 
 def test_the_gate_passes_members() -> None:
     """A greeting gets the broker's password and another name; a member's own messages pass unchanged, and its hello is noted."""
     seen: list[str] = []
-    will = _text("ldp/1/poll-1/gone/g0/p0") + _text("last words")
-    greeting = GATE.passed(Packet(0x10, _greeting("p0", flags=6 | 0xC0, more=will + _text("me") + _text("mine"))[2:]), True, seen.append)
+    visit, will = Visit(GATE, seen.append), _text("ldp/1/poll-1/gone/g0/p0") + _text("last words of p0")
+    greeting = visit.passed(Packet(0x10, _greeting("p0", flags=6 | 0xC0, more=will + _text("me") + _text("mine"))[2:]))
     assert greeting.body.startswith(b"\0\4MQTT\4\xc6\0\x1e\0\x16")
     assert greeting.body.endswith(will + _text("user") + _text("word"))
-    for leaf in ("hello", "rep"):
-        packet = Packet(0x30, _text(f"ldp/1/poll-1/{leaf}/g0/p0") + b"x")
-        assert GATE.passed(packet, False, seen.append) is packet
     reading = Packet(0x82, b"\0\1" + _text("ldp/1/poll-1/req/g0") + b"\0" + _text("ldp/1/poll-1/req/all") + b"\0")
-    assert GATE.passed(reading, False, seen.append) is reading
+    messages = [Packet(0x30, _text(f"ldp/1/poll-1/{leaf}/g0/p0") + b"p0") for leaf in ("hello", "rep")]
+    for packet in (reading, *messages, Packet(0x32, _text("ldp/1/poll-1/rep/g0/p0") + b"\0\1p0"), Packet(0xC0, b""), Packet(0xE0, b"")):
+        assert visit.passed(packet) is packet
     assert seen == ["p0"]
+
+
+def test_nobody_speaks_for_another(tmp_path: Path) -> None:
+    """A message under another's name ends the connection at the gate: the member is not silenced by it, and nothing reaches the server."""
+
+    async def attack(served: Served) -> None:
+        person, other = Person.of(1), Person.of(0)
+        for each in (person, other):
+            await each.join(served.link)
+        run, place, greeting = served.poll.plan.run, person.place, other.greeting(served.poll.plan)
+        for leaf, envelope in (("hello", bytes(200)), ("rep", bytes(200)), ("hello", person.sealed(served.poll.plan, "hello"))):
+            line = await _line(served)
+            await line.send(greeting + bytes(Packet(0x30, _text(f"ldp/1/{run}/{leaf}/{place['group']}/{place['member']}") + envelope)))
+            with pytest.raises(ConnectionClosed):
+                await asyncio.wait_for(_drained(line), 10)
+        task = asyncio.create_task(person.answer(served.link))
+        await served.until(1, 1, 1)
+        task.cancel()
+        assert set(served.poll.coordinator.rejections) <= {"unread"}  # the wills of who never said hello
+
+    _played(tmp_path, attack)
 
 
 def test_packets_are_cut_wherever_the_bytes_are() -> None:

@@ -26,8 +26,7 @@ def test_a_key_has_one_place_for_ever(tmp_path: Path) -> None:
         assert (again.taken, str(again.roster)) == (9, str(places.roster))
         assert [again.join(_key(number), lambda: False)["start"] for number in (1, 2, 3, 5)] == [0, 1, 2, 8]
         assert again.join(_key(6), lambda: True)["start"] == 9
-        assert again.holds("g9", "p9")
-        assert not again.holds("g9", "p8")
+        assert again.roster.speaker("ldp/1/poll-1/rep/g9/p9") == _key(6)
 
 
 def test_who_gets_no_place(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from local_dp.experiments.poll.results import data_of
+from local_dp.experiments.poll.results import data_of, page_of, table_of, text_of
 from local_dp.experiments.poll.run import Result
 from local_dp.experiments.tiers.settings import EMBEDDED
 from tests.support.runs.brokers import free_port, mosquitto, needs_mosquitto
@@ -151,6 +151,11 @@ def test_a_second_question_depends_on_the_first(tmp_path: Path) -> None:
         assert [share.n for _, share in result.median.steps] == [3, 3, 3]
         assert [len(person.store.commits) for person in people] == [2] * 9
         assert {person.store.ledger.max_spent for person in people} == {3.0}
+        data = data_of(result)
+        assert data["epsilon"] == 3.0
+        assert "How many hours?,median" in table_of(data)
+        assert "Median: How many hours?" in page_of(data)
+        assert "median: " in text_of(data)
         assert 0 <= result.median.low <= result.median.value <= result.median.high <= 10
 
     asyncio.run(play())

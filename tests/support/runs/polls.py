@@ -19,6 +19,7 @@ from local_dp.bus.mqtt import MqttBus
 from local_dp.clients.journal import MemoryStore
 from local_dp.clients.member import filters, serve, will
 from local_dp.clients.role import ClientRole
+from local_dp.experiments.poll.gate import Packet
 from local_dp.experiments.poll.place import listening, site_of
 from local_dp.experiments.poll.plan import LOOPBACK, Plan
 from local_dp.experiments.poll.questions import Question, Questions
@@ -27,6 +28,7 @@ from local_dp.noise import SystemNoise
 from local_dp.records import Records
 from local_dp.sealing import Party, new_key, public
 from local_dp.server.remote import Journal
+from local_dp.wire import Gone, Hello, encode, topic
 
 THREE = Questions(
     "three questions",
@@ -111,6 +113,19 @@ class Person:
         address = Address.parse(self.address or f"{link.replace('http', 'ws', 1)}bus{f'?ca={self.ca}' if self.ca else ''}")
         bus = ClientBus(address, f"{run}-{member}", filters(run, group), will(run, group, member, envelopes))
         await serve(self.role, SealedBus(bus, envelopes), run, group)
+
+    def sealed(self, planned: Plan, leaf: str) -> bytes:
+        """Its signed hello, or its will."""
+        where, start = topic(planned.run, leaf, self.place["group"], self.place["member"]), self.place["start"]
+        hello = Hello(run=planned.run, member=self.place["member"], start=start, stop=start + 1, private=True)
+        message = encode(hello if leaf == "hello" else Gone(run=planned.run, member=self.place["member"]))
+        return Party.member(planned.run, server=public(planned.key), own=self.key).seal(where, message)
+
+    def greeting(self, planned: Plan) -> bytes:
+        """The first packet of its connection."""
+        where = topic(planned.run, "gone", self.place["group"], self.place["member"]).encode()
+        parts = (b"x", where, self.sealed(planned, "gone"))
+        return bytes(Packet(0x10, b"\0\4MQTT\4\6\0\x1e" + b"".join(len(part).to_bytes(2) + part for part in parts)))
 
     def reports(self) -> list[bytes]:
         """The bytes it has sent, by question."""
