@@ -62,7 +62,8 @@ def hostile(folder: Path) -> Iterator[Server]:
     site = site_of(planned)
 
     async def serve(poll: Poll, listener: socket.socket, address: Address) -> None:
-        web = Web(site, listener, poll, Gate(planned.run, poll.places.holds, address), Crowd(100))
+        envelopes = Party.server(planned.run, planned.key, poll.places.roster.speaker)
+        web = Web(site, listener, poll, Gate(planned.run, envelopes, address), Crowd(100))
         loop = asyncio.get_running_loop()
         ready.put(lambda: loop.call_soon_threadsafe(web.close))
         await web.serve()

@@ -14,7 +14,7 @@ from tests.support.runs.brokers import mosquitto, needs_mosquitto
 from tests.support.runs.browser import PATIENCE, Tab, browser, needs_chromium
 from tests.support.runs.poll_pages import DONE, LOADED, SENT, Running, fill, place, result, running, shown
 
-PEOPLE, RELOAD, OFFLINE, LATE = 30, 10, 3, 2
+PEOPLE, LATE = 30, 2
 OUTAGE = 10.0  # seconds
 IS_PLACED = "document.getElementById('sent').dataset.place !== ''"
 
@@ -48,10 +48,15 @@ def _answer(tabs: list[Tab], words: random.Random) -> None:
 
 @needs_chromium
 @needs_mosquitto
-@pytest.mark.slow
-@pytest.mark.parametrize("broker", ["embedded", "mosquitto"])
-def test_thirty_pages_and_one_truth(broker: str, tmp_path: Path) -> None:
-    """Ten reload, three are offline for ten seconds, two come late, one opens the page twice, the server is killed with -9 and resumed.
+@pytest.mark.parametrize(
+    ("broker", "people"),
+    [
+        pytest.param("embedded", 6, marks=pytest.mark.long),
+        *(pytest.param(broker, PEOPLE, marks=pytest.mark.slow) for broker in ("embedded", "mosquitto")),
+    ],
+)
+def test_many_pages_and_one_truth(broker: str, people: int, tmp_path: Path) -> None:
+    """Of thirty, ten reload, three are offline for ten seconds, two come late, one opens the page twice, the server is killed with -9 and resumed.
 
     The bits on each page are those that the server counts, compared one by one; the estimates are the decoder's of these bits.
     """
@@ -60,11 +65,12 @@ def test_thirty_pages_and_one_truth(broker: str, tmp_path: Path) -> None:
         window = stack.enter_context(browser())
         options = ["--broker", stack.enter_context(mosquitto(tmp_path)).url] if broker == "mosquitto" else []
         poll = stack.enter_context(running(tmp_path, *options))
-        people = _open(window, poll.link, PEOPLE - LATE)
-        presenter, twice = window.beside(apart=True), people[0].beside()
+        tabs = _open(window, poll.link, people - LATE)
+        presenter, twice = window.beside(apart=True), tabs[0].beside()
         presenter.go(poll.presenter)
         twice.go(poll.link, LOADED)
-        offline, first, others = people[-OFFLINE:], people[:RELOAD], people[RELOAD:-OFFLINE]
+        reload, away = people // 3, max(1, people // 10)
+        first, others, offline = tabs[:reload], tabs[reload:-away], tabs[-away:]
         _answer(first, words)
         _all(first, DONE)
         for tab in first:
@@ -80,20 +86,20 @@ def test_thirty_pages_and_one_truth(broker: str, tmp_path: Path) -> None:
         time.sleep(max(0.0, began + OUTAGE - time.monotonic()))
         for tab in offline:
             _offline(tab, False)
-        people += _open(window, resumed.link, LATE)
-        _answer(people[-LATE:], words)
-        _all([*people, twice], f"{DONE} && {IS_PLACED}")
-        _all([presenter], f"document.getElementById('answered').textContent === '{PEOPLE}'")
-        _compare(resumed, people, twice)
+        tabs += _open(window, resumed.link, LATE)
+        _answer(tabs[-LATE:], words)
+        _all([*tabs, twice], f"{DONE} && {IS_PLACED}")
+        _all([presenter], f"document.getElementById('answered').textContent === '{people}'")
+        _compare(resumed, tabs, twice)
         resumed.close()
-        _check_result(tmp_path, people)
+        _check_result(tmp_path, tabs)
 
 
 def _compare(poll: Running, people: list[Tab], twice: Tab) -> None:
     """Each page's bits are those that were counted for its place, and nobody else was counted."""
     counted = [poll.counted(question) for question in range(3)]
     places = [place(tab) for tab in people]
-    assert len(set(places)) == PEOPLE
+    assert len(set(places)) == len(people)
     assert all(stored.keys() == set(places) for stored in counted)
     for where, tab in zip(places, people, strict=True):
         assert shown(tab) == [stored[where] for stored in counted]
@@ -101,15 +107,15 @@ def _compare(poll: Running, people: list[Tab], twice: Tab) -> None:
 
 
 def _check_result(folder: Path, people: list[Tab]) -> None:
-    """The result has thirty answers to each question, and its estimates are the decoder's of the bits on the pages."""
+    """The result has an answer of each person to each question, and its estimates are the decoder's of the bits on the pages."""
     data = result(folder)
-    assert (data["joined"], data["accounts"]["agree"]) == (PEOPLE, True)
+    assert (data["joined"], data["accounts"]["agree"]) == (len(people), True)
     questions = read(str(folder / "questions.toml"), 1.0).questions
     for number, (question, found) in enumerate(zip(questions, data["questions"], strict=True)):
-        assert found["answered"] == PEOPLE
+        assert found["answered"] == len(people)
         query = question.ask(1000)
         reports = np.array([int(shown(tab)[number], 2) for tab in people], dtype=np.uint8)
-        tally = query.randomizer.tally(reports, np.zeros(PEOPLE, dtype=np.uint8))
+        tally = query.randomizer.tally(reports, np.zeros(len(people), dtype=np.uint8))
         assert isinstance(tally, Tally)
         estimate = question.algorithm(1000).decode((tally,))
         assert [row["value"] for row in found["estimates"]] == [float(value) for value in estimate.value.reshape(-1)]
