@@ -30,10 +30,12 @@ SKIPPED = {  # every command of the documents that no test here runs, and why
     ".venv/bin/pip install -q .": "installs; CI does it on a clean checkout",
     ".venv/bin/pip install -q '.[test]'": "installs; CI does it on a clean checkout",
     ".venv/bin/pip install -q '.[examples]'": "installs; the test extra holds the same package",
+    ".venv/bin/pip install -q '.[poll]'": "installs; the test extra holds the same packages",
     ".venv/bin/pip install -e '.[dev]'": "installs; CI installs the same extra",
     ". .venv/bin/activate": "changes the shell it is typed in",
     "scripts/check": "the static checks; CI runs them",
     "scripts/features": "a list to compare, of no use here",
+    "scripts/vectors": "rewrites the vectors of the wire; tests/wire checks them",
     "scripts/mutants": "the mutation run: some minutes",
     "scripts/acceptance": "the acceptance run: half an hour",
     "scripts/mutants --verdicts": "the mutation run, with the experiments: longer still",
@@ -44,12 +46,14 @@ SKIPPED = {  # every command of the documents that no test here runs, and why
 }
 LONG = {".venv/bin/local-dp experiment all --quick --seed 1 --out results"}  # run as written by the slow suite, and at one experiment by the normal one
 
+ENDLESS = {".venv/bin/local-dp poll 'Did you ever cheat in an exam?' --epsilon 1": " --demo 20 --until 4s"}  # commands that wait for people, and what ends them
+
 
 def test_nothing_is_skipped_by_accident() -> None:
     """The commands that are not run are exactly those that are listed with a reason, and the long ones are in the documents."""
     commands = {each.command for document in DOCUMENTS for each in typed(document)}
     assert {command for command in commands if not re.match(r"(\.venv/bin/)?local-dp ", command)} == SKIPPED.keys()
-    assert commands >= LONG
+    assert commands >= LONG | ENDLESS.keys()
 
 
 @pytest.mark.long
@@ -62,7 +66,7 @@ def test_the_readmes_commands_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     done = perform(first, tmp_path)
     assert done.returncode == 0, f"{first}: {done.stderr}"
     for command in others:
-        here = local_dp(*shlex.split(command.removeprefix(".venv/bin/local-dp ")))
+        here = local_dp(*shlex.split(command.removeprefix(".venv/bin/local-dp ") + ENDLESS.get(command, "")))
         assert here.returncode == 0, f"{command}: {here.stderr}"
     assert len(others) >= 5
     assert {"fair.csv", "occupation.png", "results"} <= {path.name for path in tmp_path.iterdir()}
@@ -312,4 +316,4 @@ def test_every_room_is_named() -> None:
     rooms = {path.parent.relative_to(ROOT).as_posix() for package in PACKAGES for path in (ROOT / package).rglob("__init__.py")} - {"local_dp"}
     modules = {path.relative_to(ROOT).with_suffix("").as_posix() for path in (ROOT / "local_dp").glob("*.py") if path.stem != "__init__"}
     assert len(named) == len(set(named))
-    assert {room for room in rooms if room.count("/") < 2} | modules <= set(named) <= rooms | modules | {"local_dp"}
+    assert {room for room in rooms if room.count("/") < 2} | modules <= set(named) <= rooms | modules | {"local_dp", "clients/web"}

@@ -2,20 +2,18 @@
 
 import asyncio
 import contextlib
-import gzip
 import json
 import logging
 import socket
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
-from hashlib import sha256
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from local_dp.errors import InputError
 from local_dp.experiments.poll.connections import reader, speaker
 from local_dp.experiments.poll.crowd import Crowd
+from local_dp.experiments.poll.files import files
 from local_dp.experiments.poll.gate import Gate, pass_through
 from local_dp.sealing import KEY
 
@@ -32,8 +30,6 @@ HEAD = 1 << 14  # bytes of its head
 FRAME = 1 << 15  # bytes of a WebSocket's message
 FAREWELL = 2  # seconds in which pages may fetch the last state
 TICK = 0.2  # seconds between two states
-HERE = Path(__file__).parent
-PAGES, CLIENT = HERE / "pages", Path(__file__).resolve().parents[2] / "clients" / "web"
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -46,9 +42,7 @@ HEADERS = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
-_TYPES = {".html": "text/html; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8", ".svg": "image/svg+xml"}
 _LOGS = ("asyncio", "uvicorn", "websockets")  # they might name an address
-LISTING = "files.txt"
 _PRESENTER = "present."  # how the presenter's own files begin
 
 
@@ -124,29 +118,6 @@ class Site:
     def is_own(self, origin: str, host: str) -> bool:
         """Whether a page from this origin is one of ours, at the name that was called."""
         return origin == f"{self.scheme}://{host}"
-
-
-@dataclass(frozen=True)
-class _File:
-    data: bytes
-    packed: bytes
-    kind: str
-
-
-def files() -> dict[str, _File]:
-    """All files that are served, by their path: the pages, the client under client/, and a list of their SHA-256 sums."""
-    found: dict[str, _File] = {}
-    for folder, prefix in ((PAGES, ""), (CLIENT, "client/")):
-        for path in sorted(folder.rglob("*")):
-            inside = path.relative_to(folder)
-            if path.suffix in _TYPES and path.is_file() and not {"node_modules", "test", "tests"} & set(inside.parts):
-                found[prefix + inside.as_posix()] = _file(path.read_bytes(), _TYPES[path.suffix])
-    listed = "".join(f"{sha256(file.data).hexdigest()}  {name}\n" for name, file in found.items())
-    return {**found, LISTING: _file(listed.encode(), "text/plain; charset=utf-8")}
-
-
-def _file(data: bytes, kind: str) -> _File:
-    return _File(data, gzip.compress(data, 9, mtime=0), kind)
 
 
 class Web:

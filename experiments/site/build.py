@@ -286,7 +286,7 @@ HERE = Path(__file__).parent
 MARK = "objects.inv"  # a folder that holds it is a site, and may be written anew
 ASSETS = ("iframe-worker.js", "site.css", "site.js")
 _GUIDES = ("why.md", "glossary.md", "python.md", "plugins.md", "deployment.md", "wire.md", "security.md", "scaling.md")
-_TUTORIALS = ("survey", "separation", "randomizer")
+_TUTORIALS = ("survey", "poll", "separation", "randomizer")
 
 
 def build_site(out: Path, results: Path | None, strict: bool = True) -> Path:

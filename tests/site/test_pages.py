@@ -182,7 +182,7 @@ def test_a_page_of_each_kind_is_fit_for_its_readers(tmp_path: Path, monkeypatch:
     assert wrong_pages == {}
 
 
-ENOUGH = {"survey": (3, 3), "separation": (3, 1), "randomizer": (5, 0)}  # Python blocks and commands that there are at least
+ENOUGH = {"survey": (3, 3), "separation": (3, 1), "randomizer": (5, 0), "poll": (0, 1)}  # Python blocks and commands that there are at least
 LONG = "local-dp experiment"  # some 20 s: the slow suite runs it
 
 

@@ -15,6 +15,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 OLDEST = 20  # of Node
+TYPESCRIPT = "typescript@5.9.3"
 
 
 def _node() -> str | None:
@@ -37,6 +38,18 @@ def node(program: str, *arguments: str, given: object = None, timeout: float = 6
     made = subprocess.run(words, input=json.dumps(given), capture_output=True, text=True, timeout=timeout, check=False)
     assert made.returncode == 0, made.stderr[-2000:]
     return json.loads(made.stdout)
+
+
+def types(folder: Path) -> str:
+    """What TypeScript says of the modules of a folder, by its tsconfig.json; it is fetched by npx, and without a registry the test is skipped."""
+    npx = shutil.which("npx")
+    if npx is None:
+        pytest.skip("there is no npx on this machine: apt-get install npm")
+    tsc = [npx, "--yes", "--package", TYPESCRIPT, "tsc"]
+    if subprocess.run([*tsc, "--version"], capture_output=True, check=False, timeout=120).returncode:
+        pytest.skip("npx cannot fetch TypeScript")
+    checked = subprocess.run([*tsc, "-p", str(folder)], capture_output=True, text=True, check=False, timeout=300)
+    return checked.stdout + checked.stderr
 
 
 class _Files(http.server.SimpleHTTPRequestHandler):

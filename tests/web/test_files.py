@@ -2,21 +2,17 @@
 
 import json
 import re
-import shutil
-import subprocess
 from hashlib import sha256
-from pathlib import Path
 
 import pytest
 
 from tests.support.language import complaints
-from tests.support.web import ROOT
+from tests.support.web import ROOT, types
 
 WEB = ROOT / "clients" / "web"
 VENDOR = WEB / "vendor"
 PINS = json.loads((VENDOR / "pins.json").read_text())
 OWN = sorted(path for path in WEB.rglob("*.js") if VENDOR not in path.parents)
-TYPESCRIPT = "typescript@5.9.3"
 
 
 def test_each_library_is_the_pinned_one() -> None:
@@ -53,13 +49,5 @@ def test_no_module_is_too_long() -> None:
 
 @pytest.mark.long
 def test_the_types_hold() -> None:
-    """TypeScript accepts every module, strictly; it is fetched by npx, and without a registry the test is skipped."""
-    npx = shutil.which("npx")
-    if npx is None:
-        pytest.skip("there is no npx on this machine: apt-get install npm")
-    tsc = [npx, "--yes", "--package", TYPESCRIPT, "tsc"]
-    if subprocess.run([*tsc, "--version"], capture_output=True, check=False, timeout=120).returncode:
-        pytest.skip("npx cannot fetch TypeScript")
-    checked = subprocess.run([*tsc, "-p", str(Path(WEB))], capture_output=True, text=True, check=False, timeout=300)
-    assert checked.stdout + checked.stderr == ""
-    assert checked.returncode == 0
+    """TypeScript accepts every module, strictly."""
+    assert types(WEB) == ""

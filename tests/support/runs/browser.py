@@ -41,15 +41,28 @@ _AXE = (
 class Tab:
     """One tab of a browser: goes to pages, evaluates expressions there, and keeps what they complained of in `errors`."""
 
-    def __init__(self, socket: Connection) -> None:
+    def __init__(self, socket: Connection, opener: "Tab | None" = None, apart: bool = False) -> None:
         self._socket = socket
-        self._numbers = itertools.count(1)
+        self._numbers: itertools.count[int] = opener._numbers if opener else itertools.count(1)
+        self._heard: dict[str, list[str]] = opener._heard if opener else {}  # the errors of each tab of the browser
         self._session = ""
         self.errors: list[str] = []
-        target = self.call("Target.createTarget", url="about:blank")["targetId"]
-        self._session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+        profile = opener._profile if opener else {}
+        self._profile: dict[str, str] = {"browserContextId": self.call("Target.createBrowserContext")["browserContextId"]} if apart else profile
+        self._target: str = self.call("Target.createTarget", url="about:blank", **self._profile)["targetId"]
+        self._session = self.call("Target.attachToTarget", targetId=self._target, flatten=True)["sessionId"]
+        self._heard[self._session] = self.errors
         for domain in ("Page", "Runtime", "Log"):
             self.call(f"{domain}.enable")
+
+    def beside(self, apart: bool = False) -> "Tab":
+        """Another tab of the same person; or `apart`, of another one, with storage of its own."""
+        return Tab(self._socket, self, apart)
+
+    def close(self) -> None:
+        session, self._session = self._session, ""
+        self.call("Target.closeTarget", targetId=self._target)
+        del self._heard[session]
 
     def call(self, method: str, **params: Any) -> dict[str, Any]:
         number = next(self._numbers)
@@ -64,14 +77,14 @@ class Tab:
                 return answer
 
     def _hear(self, message: dict[str, Any]) -> None:
-        params = message.get("params", {})
+        params, errors = message.get("params", {}), self._heard.get(message.get("sessionId", ""), self.errors)
         match message.get("method"):
             case "Runtime.exceptionThrown":
-                self.errors.append(str(params["exceptionDetails"].get("exception", {}).get("description", params["exceptionDetails"]["text"])))
+                errors.append(str(params["exceptionDetails"].get("exception", {}).get("description", params["exceptionDetails"]["text"])))
             case "Runtime.consoleAPICalled" if params["type"] in ("error", "assert"):
-                self.errors.append(str([each.get("value", each.get("description")) for each in params["args"]]))
+                errors.append(str([each.get("value", each.get("description")) for each in params["args"]]))
             case "Log.entryAdded" if params["entry"]["level"] == "error":
-                self.errors.append(f"{params['entry']['text']} {params['entry'].get('url', '')}")
+                errors.append(f"{params['entry']['text']} {params['entry'].get('url', '')}")
 
     def appear(self, width: int, scheme: str, height: int = 900) -> None:
         """How wide the window is, and which colours the person prefers."""
@@ -96,10 +109,10 @@ class Tab:
     def picture(self, path: Path) -> None:
         path.write_bytes(base64.b64decode(self.call("Page.captureScreenshot", captureBeyondViewport=True)["data"]))
 
-    def axe(self) -> list[str]:
-        """What axe-core finds to be serious or worse."""
+    def axe(self, *impacts: str) -> list[str]:
+        """What axe-core finds of these impacts, or of any."""
         self.evaluate(files("axe_core_python").joinpath("axe.min.js").read_text() + "; true")
-        return [f"{impact}: {rule}: {where}" for impact, rule, where in json.loads(self.evaluate(_AXE)) if impact in SERIOUS]
+        return [f"{impact}: {rule}: {where}" for impact, rule, where in json.loads(self.evaluate(_AXE)) if not impacts or impact in impacts]
 
 
 @contextmanager
@@ -110,7 +123,7 @@ def browser() -> Iterator[Tab]:
         process = subprocess.Popen([CHROMIUM, *_FLAGS, f"--user-data-dir={profile}"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         try:
             port, path = _address(Path(profile, "DevToolsActivePort"), process)
-            with connect(f"ws://127.0.0.1:{port}{path}", max_size=None, proxy=None, compression=None) as socket:
+            with connect(f"ws://127.0.0.1:{port}{path}", max_size=None, proxy=None, compression=None, ping_interval=None) as socket:
                 yield Tab(socket)
         finally:
             process.kill()
@@ -138,7 +151,7 @@ def faults(tab: Tab, page: str | Path, until: str = LOADED, pictures: Path | Non
         tab.appear(width, scheme)
         tab.go(address, until)
         wrong = [f"scrolls sideways by {beyond} pixels"] if (beyond := tab.evaluate(_SCROLL)) > 0 else []
-        wrong += tab.axe()
+        wrong += tab.axe(*SERIOUS)
         wrong += tab.errors
         tab.errors.clear()
         complaints += [f"{width} px, {scheme}: {each}" for each in wrong]

@@ -1,0 +1,61 @@
+/** What a randomizer does, for people: its chances, its zones of the coin, and the meaning of a report. All from the thresholds that it really uses. */
+
+/** @typedef {any} Randomizer of the client in JavaScript */
+/** @typedef {{kind: "flip" | "label" | "subset" | "bit", share: number, size?: number}} Chance share: of the case that the sentence names */
+/** @typedef {{at: number, edge: number, zones: [string, string]}} Coin where the coin fell and where the first zone ends, from 0 to 1 */
+
+/** What the zones of the line are: below the edge, and beyond it. @type {Record<string, [string, string]>} */
+const ZONES = {
+  "binary-rr": ["flip", "keep"],
+  grr: ["another answer", "your answer"],
+  "subset-selection": ["with yours", "without yours"],
+  "one-bit-mean": ["send 1", "send 0"],
+};
+
+/** A whole number of 2^bits as a share. @param {bigint} part @param {bigint} total */
+const share = (part, total) => Number((part << 53n) / total) / 2 ** 53;
+
+/** @param {Randomizer} randomizer @returns {Chance} */
+export function chance(randomizer) {
+  const first = share(randomizer.edge(0), randomizer.total);
+  switch (randomizer.name) {
+    case "binary-rr":
+      return { kind: "flip", share: first };
+    case "grr":
+      return { kind: "label", share: first };
+    case "subset-selection":
+      return { kind: "subset", size: randomizer.inner.w, share: first };
+    default:
+      return { kind: "bit", share: first };
+  }
+}
+
+/** The coin that was used: the word on the line of all words. @param {Randomizer} randomizer @param {number} value @param {bigint} word @returns {Coin} */
+export function coin(randomizer, value, word) {
+  return { at: share(word, randomizer.total), edge: share(randomizer.edge(value), randomizer.total), zones: ZONES[randomizer.name] };
+}
+
+/**
+ * A report in words.
+ * @param {Randomizer} randomizer
+ * @param {{labels: readonly string[]}} question
+ * @param {number} report
+ * @param {number} cell of the public coin
+ */
+export function meaning(randomizer, question, report, cell) {
+  switch (randomizer.name) {
+    case "binary-rr":
+      return report === 1 ? "yes" : "no";
+    case "grr":
+      return question.labels[report];
+    case "subset-selection":
+      return question.labels.filter((_, place) => randomizer.inner.weight(report, randomizer.encode(place, cell)) === randomizer.inner.held).join(" / ");
+    default:
+      return String(report);
+  }
+}
+
+/** The bits of a report, as many as tell all reports apart. @param {Randomizer} randomizer @param {number} report */
+export function bits(randomizer, report) {
+  return report.toString(2).padStart(Math.max(1, (randomizer.alphabet - 1).toString(2).length), "0");
+}

@@ -1,0 +1,118 @@
+/** The respondent's page: questions, one answer each, then exactly the bits that left the phone. */
+
+import { at, say, stacked } from "./dom.js";
+import { answers, field } from "./forms.js";
+import { report } from "./coin.js";
+import { RefusedError, words } from "./client/index.js";
+import { epsilon } from "./phrases.js";
+import { LIMITS, Session } from "./session.js";
+
+/** @typedef {import("./session.js").State} State */
+
+const STATUS = {
+  idle: ["Nothing has left your phone yet.", ""],
+  elsewhere: ["Another tab of this browser speaks to the server. This tab shows the same report.", ""],
+  joining: ["Your phone joins the poll.", ""],
+  waiting: ["Your answers wait on your phone for the server's question. Keep this page open.", ""],
+  sent: ["Sent. Keep this page open until the server confirms.", ""],
+  confirmed: ["Done. The server has stored your report. You can close this page.", "good"],
+  offline: ["No connection. Your phone tries again by itself and sends the same bits.", "bad"],
+  closed: ["The poll is closed. Thank you.", "good"],
+  late: ["The poll is closed. Your phone sent nothing.", "bad"],
+  full: ["The poll has no place left. Your phone sent nothing.", "bad"],
+};
+
+const REFUSED = "Your phone refused, and sent nothing.";
+const HERE = "Your answer and the coin are on this screen only. They are gone when you close or reload the page.";
+const KEPT = "Your phone kept these bits. It did not keep your answer or the coin.";
+
+/** @param {Session} session */
+function drawStatus(session) {
+  const status = at("status"), { refused, dropped, sent } = session;
+  const last = refused.length ? words(refused[refused.length - 1]) : "";
+  const [text, colour] = last && !sent ? [`${REFUSED} ${last}`, "bad"] : STATUS[session.state];
+  const later = sent && last ? ` Your phone refused another request, and sent nothing new. ${last}` : "";
+  say("status", text + later + (dropped.length ? ` ${words(dropped[dropped.length - 1])}` : ""));
+  status.className = `status ${colour}`;
+}
+
+/** @param {Session} session */
+function drawBudget(session) {
+  const { cost, poll, spent: { run, life } } = session;
+  const ahead = session.sent ? 0 : cost, what = poll.questions.length === 1 ? "The question costs" : "All questions together cost";
+  const second = poll.again ? ", with a second question that may follow about your number" : "";
+  at("budget").hidden = false;
+  const before = `${what} \u03b5 = ${epsilon(cost)}${second}. A smaller \u03b5 means more privacy.`;
+  say("cost", session.sent ? `This poll has cost \u03b5 = ${epsilon(run)}.` : before);
+  drawBar("run", run, ahead, LIMITS.perRun, "for this poll");
+  drawBar("life", life, ahead, LIMITS.life, "for all polls of this address, in this browser");
+}
+
+/** @param {string} name @param {number} spent @param {number} ahead what sending will cost @param {number} most @param {string} what */
+function drawBar(name, spent, ahead, most, what) {
+  const bar = at(`${name}-bar`), left = (/** @type {number} */ gone) => epsilon(Math.max(0, most - gone));
+  const text = `Left ${what}: ${left(spent)} of ${epsilon(most)}${ahead ? `; ${left(spent + ahead)} after you send` : ""}.`;
+  stacked(bar, [[spent / most, "bar-spent"], [ahead / most, "bar-now"]]);
+  bar.setAttribute("aria-label", text);
+  say(`${name}-text`, text);
+}
+
+/** @param {Session} session */
+function drawSent(session) {
+  const { sent, member } = session, list = at("reports");
+  at("sent").dataset.place = member ? String(member.client.start) : "";
+  if (!sent || list.childElementCount === sent.length) return;
+  const isFirst = at("sent").hidden, keepsAnswers = sent.some(({ answer }) => answer !== null);
+  at("form").hidden = true;
+  at("sent").hidden = false;
+  say("sent-note", keepsAnswers ? HERE : KEPT);
+  list.replaceChildren(...sent.map(report));
+  if (isFirst) at("sent-title").focus();
+}
+
+/** @param {Session} session */
+function drawForm(session) {
+  const { poll } = session;
+  say("title", poll.title);
+  document.title = poll.title;
+  say("lead", `${poll.questions.length === 1 ? "One question" : `${poll.questions.length} questions`}. Your phone randomizes each answer before it sends it.`);
+  at("questions").replaceChildren(...poll.questions.map((question, place) => field(question, place)));
+  at("form").hidden = session.sent !== null;
+}
+
+/** @param {Session} session */
+function listen(session) {
+  const form = /** @type {HTMLFormElement} */ (at("form"));
+  form.addEventListener("submit", event => {
+    event.preventDefault();
+    const { answers: given, missing, why } = answers(form, session.poll.questions);
+    say("gap", why);
+    if (missing >= 0) return at(`q${missing}-0`).focus();
+    void session.answer(given);
+  });
+  at("again").addEventListener("click", () => {
+    say("again-note", "Nothing new was sent. Your phone has one report, and repeats the same bits until the server has them. They count once.");
+  });
+  session.addEventListener("change", () => draw(session));
+}
+
+/** @param {Session} session */
+function draw(session) {
+  const mayAnswer = session.state === "idle" && !session.refused.length;
+  for (const control of at("form").querySelectorAll("input, button")) control.toggleAttribute("disabled", !mayAnswer);
+  drawStatus(session);
+  drawBudget(session);
+  drawSent(session);
+}
+
+try {
+  const session = await Session.open();
+  drawForm(session);
+  listen(session);
+  draw(session);
+} catch (error) {
+  say("title", "This poll cannot be shown");
+  const gone = "The poll does not answer. It may be over, or the link is incomplete.";
+  say("status", error instanceof RefusedError ? `${REFUSED} ${words(error.code)}` : gone);
+  at("status").className = "status bad";
+}

@@ -1,0 +1,73 @@
+"""What a respondent's page does without a browser: it refuses what it does not show, and shows the coin that was really used."""
+
+import json
+import shutil
+import subprocess
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from local_dp.experiments.poll.files import CLIENT, PAGES
+from local_dp.experiments.poll.place import listening, site_of
+from local_dp.experiments.poll.plan import LOOPBACK, Plan
+from local_dp.experiments.poll.run import Poll
+from local_dp.server.remote import Journal
+from local_dp.wire import Ask, Request, encode
+from tests.support.runs.polls import THREE, plan
+from tests.support.web import NODE, needs_node
+
+pytestmark = needs_node
+ASKS = tuple(Ask.of(query, bytes(16)) for query in THREE.asks(100))
+
+
+def _public(planned: Plan, folder: Path) -> dict[str, Any]:
+    """The poll as the server describes it to a page."""
+    with closing(Journal.begin(folder, planned.run, planned.to_dict())) as journal, listening(LOOPBACK, planned.port) as listener:
+        return Poll(planned, journal, site_of(planned), listener).public()
+
+
+def _page(folder: Path, *requests: tuple[Ask, ...]) -> Any:
+    """What the page's client made of these requests, each in a round of its own but the first two."""
+    planned, served = plan(), folder / "served"
+    shutil.copytree(PAGES, served)
+    shutil.copytree(CLIENT, served / "client")
+    shutil.copy(CLIENT / "package.json", served)
+    rounds = [
+        encode(Request(run=planned.run, round=number, asks=asks, missing=())).hex() for number, asks in zip((1, 1, *range(2, 99)), requests, strict=False)
+    ]
+    given = {"folder": str(served), "poll": _public(planned, folder), "requests": rounds}
+    assert NODE is not None
+    program = Path(__file__).with_name("pages.mjs")
+    made = subprocess.run([NODE, str(program)], input=json.dumps(given), capture_output=True, text=True, timeout=120, check=False)
+    assert made.returncode == 0, made.stderr
+    return json.loads(made.stdout)
+
+
+def test_the_coin_on_the_page_is_the_one_that_was_used(tmp_path: Path) -> None:
+    """The zone in which the coin fell is what happened to the answer; the bits on the page are those of the stored reply, now and after a reload."""
+    page = _page(tmp_path, ASKS, ASKS)
+    yes, label, number = page["answers"][0]
+    in_first = [each["coin"]["at"] < each["coin"]["edge"] for each in (yes, label, number)]
+    assert [yes["answer"], label["answer"], number["answer"]] == [1, 1, 7]
+    assert in_first == [yes["meaning"] == "no", label["meaning"] != "green", number["bits"] == "1"]
+    assert abs(yes["coin"]["edge"] - 0.26894) < 1e-4
+    assert abs(number["coin"]["edge"] - (0.5 + 0.4 * (0.5 - 0.37754))) < 1e-4  # 7 of 0 to 10, at epsilon 0.5
+    for again in (page["answers"][1], page["kept"]):
+        assert [each["bits"] for each in again] == [yes["bits"], label["bits"], number["bits"]]
+    assert all(each["answer"] is None and each["coin"] is None for each in page["kept"])
+    assert page["chances"][0] == "In 27 of 100 cases your phone will say the opposite, and nobody can know when."
+    assert page["budget"]["run"] == 2_500_000_000
+
+
+def test_a_page_answers_what_it_shows_and_nothing_else(tmp_path: Path) -> None:
+    """Another question, another randomizer and a threshold that was not announced are refused before the record is read; nothing is paid for them."""
+    first = ASKS[0]
+    other = first.model_copy(update={"query_params": {"text": "q1 == 0"}})
+    weaker = first.model_copy(update={"randomizer_params": {"epsilon": 2.0}})
+    above = first.model_copy(update={"query_params": {"text": "q3 > 5"}, "randomizer_params": {"epsilon": 0.5}})
+    costly = first.model_copy(update={"randomizer_params": {"epsilon": 3.0}})
+    page = _page(tmp_path, (other,), ASKS, (weaker,), (above,), (costly,), ASKS)
+    assert page["answers"][0] == "bad-query"
+    assert len(page["answers"][1]) == 3
+    assert page["answers"][2:] == ["bad-query", "bad-query", "budget", "budget"]
+    assert page["budget"]["run"] == 2_500_000_000

@@ -1,0 +1,257 @@
+"""The pages of a poll in a real browser: readable, reachable by keyboard, safe with hostile text, small, and honest about what was sent."""
+
+import itertools
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from local_dp.experiments.poll.files import CLIENT, PAGES, files
+from tests.support.runs.browser import SCHEMES, Tab, browser, needs_chromium
+from tests.support.runs.poll_pages import DONE, LOADED, SENT, Running, fill, place, running, shown, status
+from tests.support.runs.polls import ask
+from tests.support.web import types
+
+WIDTHS = (360, 1200)
+PRESENTED = "document.querySelector('[aria-expanded]') !== null"  # the presenter's page has a card
+MOST_BYTES = 300_000
+SCROLL = "document.scrollingElement.scrollWidth - document.documentElement.clientWidth"
+TRANSFERRED = (
+    "[...performance.getEntriesByType('resource'), ...performance.getEntriesByType('navigation')]"
+    ".filter(each => !each.name.endsWith('/state')).reduce((sum, each) => sum + each.transferSize, 0)"
+)
+
+
+@pytest.fixture(scope="module")
+def poll(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    with running(tmp_path_factory.mktemp("poll")) as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def window() -> Iterator[Tab]:
+    with browser() as tab:
+        yield tab
+
+
+@pytest.fixture
+def tab(window: Tab) -> Iterator[Tab]:
+    """A tab of a person who was never here."""
+    opened = window.beside(apart=True)
+    yield opened
+    opened.close()
+
+
+def test_the_pages_have_no_script_and_no_style_inside() -> None:
+    """Scripts and styles are files of their own; no script makes elements or code from text."""
+    for page in PAGES.glob("*.html"):
+        text = page.read_text()
+        assert re.findall(r"<script\b[^>]*>(.*?)</script>", text, re.DOTALL) == [""]
+        assert not re.search(r"<style|\sstyle=|\son\w+=|https?:", text), page.name
+    for script in PAGES.glob("*.js"):
+        text = script.read_text()
+        assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function|DOMParser|srcdoc", text), script.name
+
+
+def test_the_files_of_a_page_are_few_bytes() -> None:
+    """All files that are served fit together into 300 KB as they are sent, and the list has the sum of each."""
+    served = files()
+    assert sum(len(file.packed) for file in served.values()) <= MOST_BYTES
+    assert len(served["files.txt"].data.splitlines()) == len(served) - 1
+
+
+@needs_chromium
+@pytest.mark.long
+def test_a_person_reads_and_reaches_everything(poll: Running, window: Tab, tmp_path: Path) -> None:
+    """axe-core finds nothing, and nothing scrolls sideways: form, gap, what was sent, and the presenter's page; narrow and wide, light and dark."""
+    wrong: list[str] = []
+    for width, scheme in itertools.product(WIDTHS, SCHEMES):
+        tab = window.beside(apart=True)
+
+        def look(what: str, tab: Tab = tab, width: int = width, scheme: str = scheme) -> None:
+            beyond = tab.evaluate(SCROLL)
+            found = [*tab.axe(), *tab.errors, *([f"scrolls sideways by {beyond}"] if beyond > 0 else [])]
+            wrong.extend(f"{what}, {width} px, {scheme}: {each}" for each in found)
+            tab.picture(tmp_path / f"{what}-{width}-{scheme}.png")
+
+        tab.appear(width, scheme)
+        tab.go(poll.link, LOADED)
+        tab.evaluate("document.getElementById('trust').open = true")
+        look("form")
+        tab.evaluate("document.getElementById('send').click()")
+        look("gap")
+        fill(tab, 1, 1, 7.5)
+        tab.wait(DONE)
+        look("sent")
+        tab.go(poll.presenter, "document.querySelector('.point') !== null")
+        tab.evaluate("for (const each of document.querySelectorAll('[aria-expanded]')) each.click()")
+        tab.wait("document.querySelectorAll('.wall span').length >= 3")
+        look("presenter")
+        tab.evaluate("document.getElementById('close').click()")
+        look("sure")
+        tab.close()
+    assert wrong == []
+
+
+@needs_chromium
+@pytest.mark.long
+def test_a_page_is_small(poll: Running, tab: Tab) -> None:
+    """Either page, with all that it loads, transfers at most 300 KB; nothing comes from elsewhere."""
+    for address, until in ((poll.link, LOADED), (poll.presenter, PRESENTED)):
+        tab.go(address, until)
+        assert 50_000 < tab.evaluate(TRANSFERRED) <= MOST_BYTES
+        origin = tab.evaluate("location.origin")
+        assert all(name.startswith(origin) for name in tab.evaluate("performance.getEntriesByType('resource').map(each => each.name)"))
+
+
+@needs_chromium
+@pytest.mark.long
+def test_the_policy_is_strict_and_text_stays_text(poll: Running, tab: Tab) -> None:
+    """A title and a label with markup are text on both pages; an injected script, style or form does not run."""
+    policy = ask(poll.link).headers["content-security-policy"]
+    assert "default-src 'none'" in policy
+    assert "unsafe" not in policy
+    for address, until in ((poll.link, LOADED), (poll.presenter, PRESENTED)):
+        tab.go(address, until)
+        text = tab.evaluate("document.body.textContent")
+        assert "An <b>honest</b> hour" in text
+        assert tab.evaluate("document.querySelectorAll('main script, main b').length") == 0
+        tab.evaluate("{ const made = document.createElement('script'); made.textContent = 'window.ran = true'; document.body.append(made) }")
+        assert tab.evaluate("window.ran") is None
+        assert any("Content Security Policy" in each for each in tab.errors)
+        tab.errors.clear()
+    tab.go(poll.link, LOADED)
+    assert "<script>alert(1)</script>" in tab.evaluate("document.getElementById('questions').textContent")
+
+
+KEYS = {"Tab": 9, "Enter": 13, " ": 32, "ArrowDown": 40, "ArrowUp": 38}
+
+
+def _press(tab: Tab, *keys: str) -> None:
+    for key in keys:
+        text = {"Enter": "\r", " ": " "}.get(key, key if len(key) == 1 else "")
+        code = {" ": "Space"}.get(key, key)
+        common = {"key": key, "code": code, "windowsVirtualKeyCode": KEYS.get(key, ord(key[0]))}
+        tab.call("Input.dispatchKeyEvent", type="keyDown", text=text, **common)
+        tab.call("Input.dispatchKeyEvent", type="keyUp", **common)
+
+
+def _tab_to(tab: Tab, wanted: str) -> None:
+    for _ in range(20):
+        if tab.evaluate(f"document.activeElement.matches({wanted!r})"):
+            return
+        _press(tab, "Tab")
+    raise AssertionError(f"the keyboard does not reach {wanted}")
+
+
+@needs_chromium
+@pytest.mark.long
+def test_the_keyboard_alone_suffices(poll: Running, tab: Tab) -> None:
+    """Answers, sending and the explanation; on the presenter's page the wall and the question before closing: each by Tab, space, arrows and Enter."""
+    tab.call("Page.bringToFront")
+    tab.go(poll.link, LOADED)
+    _tab_to(tab, "[name=q0]")
+    _press(tab, " ")
+    _tab_to(tab, "[name=q1]")
+    _press(tab, " ", "ArrowDown")
+    _tab_to(tab, "[name=q2]")
+    _press(tab, "Enter")  # sends too early
+    assert "question 3" in tab.evaluate("document.getElementById('gap').textContent")
+    assert tab.evaluate("document.activeElement.name") == "q2"
+    _press(tab, "7")
+    _tab_to(tab, "#send")
+    _press(tab, "Enter")
+    tab.wait(DONE)
+    assert tab.evaluate("document.activeElement.id") == "sent-title"
+    facts = tab.evaluate("[...document.querySelectorAll('.facts dd:first-of-type')].map(each => each.textContent)")
+    assert facts == ["yes", "<script>alert(1)</script>", "7"]
+    _tab_to(tab, "#trust summary")
+    _press(tab, "Enter")
+    assert tab.evaluate("document.getElementById('trust').open") is True
+    tab.go(poll.presenter, PRESENTED)
+    _tab_to(tab, "[aria-expanded]")
+    _press(tab, "Enter")
+    tab.wait("document.querySelector('.wall span') !== null")
+    tab.evaluate("document.getElementById('link').focus()")
+    _tab_to(tab, "#close")
+    _press(tab, "Enter")
+    assert tab.evaluate("document.getElementById('sure').open") is True
+    assert tab.evaluate("document.activeElement.id") == "sure-no"
+    _press(tab, "Enter")
+    assert tab.evaluate("document.getElementById('sure').open") is False
+    assert tab.errors == []
+
+
+@needs_chromium
+@pytest.mark.long
+def test_a_page_shows_what_was_counted(poll: Running, tab: Tab) -> None:
+    """The bits on the page are those that the server stored, also after a second tap, a reload and in a second tab, whose other answers count for nothing."""
+    tab.go(poll.link, LOADED)
+    second = tab.beside()
+    second.go(poll.link, LOADED)
+    fill(tab, 1, 2, 3)
+    tab.wait(DONE)
+    bits, coins = shown(tab), tab.evaluate("document.querySelectorAll('.strip').length")
+    assert coins == 3
+    tab.evaluate("document.getElementById('again').click()")
+    assert "Nothing new was sent" in tab.evaluate("document.getElementById('again-note').textContent")
+    second.wait(DONE)
+    tab.call("Page.reload")
+    tab.wait(f"{DONE} && {SENT} && document.getElementById('sent').dataset.place !== ''")
+    mine = place(tab)
+    assert [poll.counted(question)[mine] for question in range(3)] == bits == shown(tab) == shown(second)
+    assert tab.evaluate("document.querySelectorAll('.strip').length") == 0  # the coin is gone
+    assert "You said" not in tab.evaluate("document.body.innerText")
+    assert "5.5 of 8" in tab.evaluate("document.getElementById('run-text').textContent")
+    assert (tab.errors, second.errors) == ([], [])
+    second.close()
+
+
+@needs_chromium
+@pytest.mark.long
+def test_too_much_is_refused_before_anything_is_asked(tab: Tab, tmp_path: Path) -> None:
+    """A poll beyond the limit of a phone is refused in words when the page opens; nothing can be sent."""
+    with running(tmp_path, "--epsilon", "9", questions='[[question]]\ntext = "Did you?"\n') as greedy:
+        tab.go(greedy.link, LOADED)
+        assert status(tab).startswith("Your phone refused, and sent nothing.")
+        assert "budget" in status(tab)
+        assert tab.evaluate("document.getElementById('send').disabled") is True
+        assert ask(greedy.presenter, "reports?question=0").data["answered"] == 0
+
+
+@needs_chromium
+@pytest.mark.long
+def test_a_second_question_follows(window: Tab, tmp_path: Path) -> None:
+    """The presenter asks for the median: each of three pages answers once more, about the number that it announced, and pays what it said."""
+    with running(tmp_path, "--ask-again") as poll:
+        people = [window.beside(apart=True) for _ in range(3)]
+        for number, tab in enumerate(people):
+            tab.go(poll.link, LOADED)
+            assert "\u03b5 = 3, with a second question" in tab.evaluate("document.getElementById('cost').textContent")
+            fill(tab, 1, 1, 4 * number)
+            tab.wait(DONE)
+        presenter = window.beside(apart=True)
+        presenter.go(poll.presenter, f"{PRESENTED} && document.getElementById('answered').textContent === '3'")
+        presenter.evaluate("document.getElementById('ask-again').click()")
+        presenter.wait("document.querySelectorAll('#thresholds li').length === 3")
+        for tab in people:
+            tab.wait("document.querySelectorAll('#reports section').length === 4 && document.getElementById('status').textContent.includes('closed')")
+            assert "Is your number above" in tab.evaluate("document.querySelector('#reports section:last-child').textContent")
+            assert "This poll has cost \u03b5 = 3." in tab.evaluate("document.getElementById('cost').textContent")
+            assert [each for each in tab.errors if "ERR_CONNECTION_REFUSED" not in each] == []  # the server may be gone before the page has parted
+        for tab in (*people, presenter):
+            tab.close()
+        assert poll.process.wait(timeout=60) == 0
+
+
+@pytest.mark.long
+def test_the_types_of_the_pages_hold(tmp_path: Path) -> None:
+    """TypeScript accepts every script of the pages, strictly, beside the client as they are served."""
+    for file in PAGES.glob("*.js"):
+        shutil.copy(file, tmp_path)
+    shutil.copytree(CLIENT, tmp_path / "client")
+    shutil.copy(CLIENT / "package.json", tmp_path)
+    (tmp_path / "tsconfig.json").write_text((CLIENT / "tsconfig.json").read_text())
+    assert types(tmp_path) == ""
