@@ -118,6 +118,7 @@ def test_parameters_are_written_as_python_writes_them() -> None:
         (lambda: ldp.compare("survey", rans=5), "did you mean 'runs'"),
         (lambda: ldp.learn(TABLE, "yes == 1", features=["age"], bounds={"age": (0, 60)}, **HOW).plot(), "learns a hypothesis"),
         (lambda: ldp.curate.threshold(TABLE, "age", "yes", seed=1).plot(), "no figure"),
+        (lambda: ldp.curate.histogram({"word": ["rare"]}, "word", seed=1).plot(), "without rows"),
     ):
         with pytest.raises(ldp.InputError, match=words):
             wrong()
