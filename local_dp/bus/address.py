@@ -12,6 +12,7 @@ from local_dp.errors import BusError, InputError
 
 LOCAL = "mqtt+unix"  # the scheme of a socket in a folder of this machine
 FIRST_RETRY, SLOWEST_RETRY = 0.1, 2.0  # seconds
+CUT_RETRY = 0.5  # the most after a connection that was cut soon: shorter than a server waits for a member that is gone
 KEEPALIVE = 30
 TIMEOUT = 10.0  # to connect, and to be answered then
 AGAIN = 2.5  # the same, of the first try after a connection was lost: a broker that was killed as it accepted one answers none; twice as long each time
@@ -90,7 +91,9 @@ def pause_after(pause: float, lasted: float) -> float:
 
     Only a connection that lasted makes the pause short again. A broker cuts two clients of one name in turn; with short pauses neither has the time to answer.
     """
-    return FIRST_RETRY if lasted > SLOWEST_RETRY else min(2 * pause, SLOWEST_RETRY)
+    if lasted > SLOWEST_RETRY:
+        return FIRST_RETRY
+    return min(2 * pause, SLOWEST_RETRY if lasted < 0 else CUT_RETRY)
 
 
 def _is_file(name: str) -> bool:

@@ -39,7 +39,7 @@ CLIENTS = MEMBERS * EACH
 EPSILON = 0.002  # of a round
 NANO_NATS = 2_000_000  # the same
 GROWTH, ON_DISK = 2048, 4096  # bytes of a round that stay in memory and in the journal, at most: its reports are 1,000
-TRACED = 4  # rounds of each window whose steps are counted
+TRACED = 2  # rounds of each window whose steps are counted
 SLOWER, MORE = 2.0, 1.25  # the last rounds take so many times as long as the first at most, and so many times the steps
 LONG = 1_000  # rounds whose time can be compared
 ASKED = (survey_query(CLIENTS, randomizer=BinaryRR(EPSILON)),)
@@ -172,7 +172,7 @@ def test_the_last_rounds_cost_what_the_first_did(rounds: int, window: int, tmp_p
         "class 24",
         f"{rounds:,} rounds of {CLIENTS:,} clients: the last {window:,} take {last.seconds / first.seconds:.2f} times the time of the first, "
         f"{last.lines / first.lines:.2f} times the lines of Python, {last.steps / first.steps:.2f} times the steps of SQLite; open files {first.files} and "
-        f"{last.files}; {(last.held - first.held) / (rounds - window):,.0f} bytes a round stay in memory, {last.size / rounds:,.0f} in the journal; "
+        f"{last.files}; {(last.held - first.held) / (rounds - window):,.0f} bytes a round stay in memory, {last.size / rounds:,.0f} in the journal, "
         f"{played.ledger.max_spent:g} of {EPSILON * rounds:g} nats charged",
     )
     assert _grown(windows, window) == []
@@ -226,6 +226,8 @@ def _played(rounds: int, loss: Random, order: Random) -> Coordinator:
         for member in order.sample(range(4), 4):
             for _ in range(loss.choice([0, 1, 1, 2])):
                 _said(server, number, member, loss.randrange(2))
+        for second in range(1, 20):  # so that chance explains few losses
+            server.due(2.0 * second)
         with suppress(QuorumError):
             server.close(20.0)
     server.phase = Parting(server.members, 1.0, 20.0)
@@ -235,7 +237,7 @@ def _played(rounds: int, loss: Random, order: Random) -> Coordinator:
     return server
 
 
-@pytest.mark.parametrize("seeds", [20, pytest.param(1_000, marks=pytest.mark.long)])
+@pytest.mark.parametrize("seeds", [6, pytest.param(500, marks=pytest.mark.long)])
 def test_what_is_dropped_changes_no_account(seeds: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """By search: counts, reconciliation and losses are the same whether one round is kept whole, or all of them."""
     for seed in range(seeds):
@@ -244,6 +246,7 @@ def test_what_is_dropped_changes_no_account(seeds: int, monkeypatch: pytest.Monk
             monkeypatch.setattr(coordinator, "RECENT", recent)
             server = _played(12, Random(seed), Random(seed))
             found.append((server.counts, server.reconciliation(), server.losses(), server.rounds))
+            assert server.losses(), "some rounds lost more than chance explains"
         assert found[0] == found[1] == found[2], f"seed {seed}"
 
 

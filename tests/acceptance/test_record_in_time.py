@@ -162,7 +162,7 @@ def _shaped(kind: str, generator: np.random.Generator) -> np.ndarray:
         return np.array([SPECIAL[int(generator.integers(len(SPECIAL)))]]).astype(kind)
 
 
-@pytest.mark.parametrize("pairs", [24, pytest.param(1_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("pairs", [24, pytest.param(500, marks=pytest.mark.slow)])
 def test_no_vector_set_or_string_shows_in_work(pairs: int) -> None:
     """Pairs of records by questions about vectors, sets and strings, of every randomizer of them, with wrong parameters too: the same work for both."""
     kinds, worst, unsent = dict[str, int](), 0, 0

@@ -122,7 +122,7 @@ def _search(kind: type[Coordinator], seed: int) -> tuple[list[str], Told]:
     return faults, told
 
 
-@pytest.mark.parametrize("seeds", [300, pytest.param(20_000, marks=pytest.mark.long)])
+@pytest.mark.parametrize("seeds", [300, pytest.param(5_000, marks=pytest.mark.long)])
 def test_overlapping_reports_count_once(seeds: int) -> None:
     """By search: replies that overlap on two connections, in any order, before and after the end of a round, against an account of single reports."""
     seen = Told()
@@ -230,7 +230,7 @@ def _closed(lives: list[ClientRole]) -> None:
 
 
 @pytest.mark.parametrize("second", SECONDS[1:])
-@pytest.mark.parametrize("seeds", [4, pytest.param(200, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("seeds", [4, pytest.param(40, marks=pytest.mark.slow)])
 def test_a_host_on_two_connections_counts_once(seeds: int, second: str, tmp_path: Path) -> None:
     """Over a network that loses, repeats and delays: the reports are those of one connection, with one charge; answers of another store differ."""
     total = Told()

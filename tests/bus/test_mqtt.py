@@ -21,6 +21,7 @@ from local_dp.bus.broker import PACE, LinearBroker, Paced
 from local_dp.bus.interface import CONNECTED, Connected, Delivery
 from local_dp.bus.mqtt import MqttBus
 from local_dp.errors import BusError
+from local_dp.server.phases import GRACE
 from tests.support.adversaries.spoken import AB, BUSY, CD, PASSWORD, UNKNOWN, WELCOME, Answer, granted, said, scripted
 from tests.support.figures import figure
 from tests.support.runs.brokers import a_broker, embedded, free_port, mosquitto, needs_mosquitto, retain
@@ -74,6 +75,7 @@ def test_a_connection_that_did_not_last_is_made_again_later(events: Events, monk
     assert pauses == [FIRST_RETRY, 2 * FIRST_RETRY, 4 * FIRST_RETRY]
     assert pause_after(SLOWEST_RETRY, SLOWEST_RETRY + 1) == FIRST_RETRY
     assert pause_after(SLOWEST_RETRY, -1.0) == SLOWEST_RETRY
+    assert 4 * pause_after(SLOWEST_RETRY, 1.0) <= GRACE, "a member that is cut is back before a server gives it up"
 
 
 @both

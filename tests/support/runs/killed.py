@@ -66,7 +66,8 @@ class Command:
     def kill_after(self, seconds: float) -> int | None:
         """Kills it so many seconds after its start, if it is not over by then; its exit code if it was."""
         if not self.over(self.began + seconds - time.monotonic()):
-            os.kill(self.pid, signal.SIGKILL)
+            with suppress(ProcessLookupError):  # it has just ended
+                os.kill(self.pid, signal.SIGKILL)
         return self.code()
 
     def kill_when(self, seen: Callable[[], object]) -> int | None:

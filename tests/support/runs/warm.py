@@ -1,4 +1,4 @@
-"""Helper and broker processes that start at once, each forked from an interpreter that has imported what they import: for tests that are not about starts.
+"""Helpers, brokers and commands that start at once, each forked from an interpreter that has imported what they import: for tests that are not about starts.
 
 A run starts `wait_for_it` in the place of `local_dp.clients.helper` and `local_dp.bus.broker`;
 it asks the warm interpreter for a fork and lives exactly as long.

@@ -7,7 +7,7 @@ from local_dp.randomizers.evidence import PROVEN
 from tests.support.vectors.files import Case, Cell, File, plain, records_of, unplain
 
 ROW: dict[str, Cell] = {
-    "age": ["whole", "30"], "big": ["whole", "9007199254740993"], "least": ["whole", "-9223372036854775808"],
+    "age": ["whole", "30"], "big": ["whole", "9007199254740993"], "least": ["whole", "-9223372036854775808"], "most": ["whole", "9223372036854775807"],
     "height": ["number", "1.75"], "small": ["number", "5e-324"], "large": ["number", "1.7976931348623157e308"], "zero": ["number", "-0.0"],
     "endless": ["number", "inf"], "third": ["number", "0.3333333333333333"], "tenth": ["number", "0.1"], "even": ["number", "9007199254740992.0"],
     "gap": ["number", None],
@@ -21,6 +21,7 @@ QUESTIONS_ASKED = (
     "age > 29", "age >= 30", "age < 30", "age <= 30", "age == 30", "age != 30", "age == 30.0", "age > 29.5", "age == 3e1", "age == 030", "age==-30",
     "height > 1.7", "height == 1.75", "height > .5", "height > 1.", "third == 0.3333333333333333", "third == 0.333333333333333314829616256247",
     "big == 9007199254740993", "big == 9007199254740992", "big == 9007199254740992.0", "even == 9007199254740993", "big == even", "big > even",
+    "most == 9223372036854775806", "most == 9223372036854775000", "most == 9223372036854774784",
     "least == -9223372036854775808", "least < -9223372036854775807", "big < 9223372036854775807", "big < 9223372036854775808", "big < 1e400", "big > -1e400",
     "small > 0", "small == 4.94065645841246544e-324", "small > 1e-400", "zero == 0", "zero < 0", "zero == -0.0", "large < 1e309",
     "large == 1.7976931348623157e308",
