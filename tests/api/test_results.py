@@ -2,6 +2,7 @@
 
 import inspect
 import re
+import sys
 import warnings
 from fractions import Fraction
 from pathlib import Path
@@ -98,6 +99,14 @@ def test_a_warning_points_at_the_line_of_its_caller() -> None:
             warnings.simplefilter("always")
             call()
         assert [(each.filename, each.lineno) for each in caught] == [(__file__, call.__code__.co_firstlineno)]
+
+
+def test_pandas_is_optional(monkeypatch: pytest.MonkeyPatch) -> None:
+    result = ldp.survey(TABLE, "yes == 1", **HOW)
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(ldp.InputError, match="pip install pandas, or use to_polars"):
+        result.to_pandas()
+    assert result.to_polars().height == 1
 
 
 def test_parameters_are_written_as_python_writes_them() -> None:
