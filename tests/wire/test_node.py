@@ -29,10 +29,11 @@ from local_dp.server.remote import Journal, RemoteOracle
 from local_dp.tallies import Tally
 from local_dp.wire import encode
 from tests.support.runs.brokers import a_broker, needs_mosquitto
-from tests.support.runs.node import EXAMPLE, NODE, NodeMember, joined, needs_node
+from tests.support.runs.node import EXAMPLE, NodeMember, joined
 from tests.support.runs.virtual_time import beside
 from tests.support.vectors.all import FILES
 from tests.support.vectors.files import FOLDER
+from tests.support.web import NODE, needs_node
 
 pytestmark = needs_node
 GRADES = tuple(f"grade {at}" for at in range(12))

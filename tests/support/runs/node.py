@@ -3,31 +3,16 @@
 import asyncio
 import json
 import os
-import shutil
-import subprocess
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from local_dp.server.members import Place
+from tests.support.web import NODE
 
 EXAMPLE = Path(__file__).resolve().parents[3] / "examples" / "node"
-OLDEST = 20
-
-
-def _node() -> str | None:
-    """Node, if there is one that is not too old."""
-    found = shutil.which("node")
-    version = "" if found is None else subprocess.run([found, "--version"], capture_output=True, text=True, check=False).stdout
-    return found if version.startswith("v") and int(version[1:].split(".")[0]) >= OLDEST else None
-
-
-NODE = _node()
-needs_node = pytest.mark.skipif(NODE is None, reason=f"there is no Node {OLDEST} or later (Debian: apt-get install nodejs)")
 
 
 @dataclass(frozen=True)
