@@ -19,7 +19,7 @@ const LINES = {
 
 /** What a page says. The last ones never become a message: their sender is unknown, or means somebody else. @type {{[code: string]: string}} */
 const WORDS = {
-  budget: "This question costs more privacy than your budget has left. Nothing was sent.",
+  budget: "This question costs more privacy than your budget has left.",
   store: "This browser cannot store what was spent. So it answers nothing.",
   ceiling: "This request is beyond the limits of this page: too many rounds, too many bytes, or too little epsilon for an answer that means anything.",
   equivocation: "The server asked the same round twice, with different contents. Two answers could reveal more than one, so only the first counts.",

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
@@ -14,8 +13,7 @@ from local_dp.clients.member import filters, serve, will
 from local_dp.clients.role import ClientRole
 from local_dp.experiments.poll.plan import Plan
 from local_dp.experiments.poll.questions import Question, Questions
-from local_dp.noise import Draw, KeyedNoise, Noise, SystemNoise
-from local_dp.randomizers.signs.binary_rr import BinaryRR
+from local_dp.noise import KeyedNoise, Noise, SystemNoise
 from local_dp.records import Records
 from local_dp.sealing import Party, new_key, public
 from local_dp.server.members import Place
@@ -75,20 +73,3 @@ class Demo:
         last_words = will(self._run, place.group, place.member, envelopes)
         bus = _Bus(address, f"{self._run}-{place.member}", filters(self._run, place.group), last_words)
         await serve(role, SealedBus(bus, envelopes), self._run, place.group)
-
-
-def slowly(question: Question) -> dict[str, Any]:
-    """One made-up answer to a yes/no question, and how it is flipped: the random word, the threshold below which it is, the reported bit."""
-    randomizer = BinaryRR(question.epsilon)
-    answer = int(np.random.default_rng().random() < YES)
-    words = randomizer.draw(SystemNoise(), Draw(1), 0, 1)
-    report = int(randomizer.respond(np.array([answer], dtype=np.uint8), words, np.zeros(1, dtype=np.uint8))[0])
-    return {
-        "question": question.text,
-        "answer": answer,
-        "word": int(words[0]),
-        "threshold": randomizer.flip,
-        "whole": randomizer.whole,
-        "flipped": report != answer,
-        "report": report,
-    }

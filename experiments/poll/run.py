@@ -17,7 +17,7 @@ from local_dp.bus.children import allow_open_files
 from local_dp.bus.mqtt import MqttBus
 from local_dp.experiments.poll.again import ROUNDS, Again, Median
 from local_dp.experiments.poll.crowd import Crowd
-from local_dp.experiments.poll.demo import Demo, slowly
+from local_dp.experiments.poll.demo import Demo
 from local_dp.experiments.poll.gate import Gate
 from local_dp.experiments.poll.places import Places
 from local_dp.experiments.poll.plan import Plan
@@ -217,12 +217,6 @@ class Poll:
         if round is None or not 0 <= question < len(round.parts):
             raise Refused(404, "there is no such question")
         return reports_of(round.parts[question])
-
-    def slowly(self) -> dict[str, Any]:
-        question = next((each for each in self.plan.questions.questions if each.kind == "yes-no"), None)
-        if question is None or not self.plan.slow:
-            raise Refused(404, "this poll shows no made-up answer; begin one with --slow and a yes/no question")
-        return slowly(question)
 
     def close(self) -> None:
         self.places.open = False

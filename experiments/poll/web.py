@@ -69,9 +69,6 @@ class Desk(Protocol):
     def reports(self, question: int) -> dict[str, Any]:
         """The stored reports to a question. Raises Refused."""
 
-    def slowly(self) -> dict[str, Any]:
-        """One made-up answer, step by step. Raises Refused."""
-
     def close(self) -> None:
         """Ends the poll."""
 
@@ -196,9 +193,6 @@ class Web:
             text = request.query_params.get("question", "0")
             return JSONResponse(self.desk.reports(int(text) if text.isdecimal() and len(text) < 4 else -1))
 
-        async def slow(request: "Request") -> "Response":
-            return JSONResponse(self.desk.slowly())
-
         async def close(request: "Request") -> "Response":
             self.desk.close()
             return JSONResponse({})
@@ -222,7 +216,6 @@ class Web:
             Route(f"{theirs}/poll.json", data),
             Route(f"{theirs}/state", follow),
             Route(f"{theirs}/reports", reports),
-            Route(f"{theirs}/slow", slow),
             Route(f"{theirs}/close", close, methods=["POST"]),
             Route(f"{theirs}/again", again, methods=["POST"]),
             Route(f"{theirs}/qr.svg", picture),

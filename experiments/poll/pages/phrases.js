@@ -8,14 +8,18 @@ const NANO = 1e9;
 /** @param {number} nano nano-nats @returns {string} */
 export const epsilon = nano => Number((nano / NANO).toPrecision(3)).toString();
 
-/** A share as "27 of 100" or, where it is small, "4 of 1,000". @param {number} share */
+/** A share as "27 of 100 cases", of more cases where it is close to none or all. @param {number} share */
 export function cases(share) {
-  const of = share === 0 || (share >= 0.095 && share <= 0.905) ? 100 : 1000;
+  let of = 100;
+  while (Math.min(share, 1 - share) * of < 9.5 && of < 1e6) of *= 10;
   return `${Math.round(of * share).toLocaleString("en")} of ${of.toLocaleString("en")} cases`;
 }
 
 /** @param {number} share @returns {string} */
-export const percent = share => `${(100 * share).toFixed(1).replace(/\.0$/, "").replace("-", "\u2212")}\u00a0%`;
+export function percent(share) {
+  const number = 100 * share, text = Math.abs(number) < 0.1 ? Number(number.toPrecision(1)).toString() : number.toFixed(1).replace(/\.0$/, "");
+  return `${text.replace("-", "\u2212")}\u00a0%`;
+}
 
 /** What the phone does with an answer. @param {Chance} chance @param {Question} question */
 export function chanceOf({ kind, share, size }, { labels, low, high }) {
