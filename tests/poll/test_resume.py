@@ -9,10 +9,12 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
+from urllib.request import urlopen
 
 import pytest
 
 from local_dp.errors import InputError
+from local_dp.experiments.tiers.over_bus import end
 from local_dp.server.remote import Journal
 from tests.support.runs.command import command, local_dp
 from tests.support.runs.polls import PATIENCE, Person, asked
@@ -45,6 +47,18 @@ class Command:
         async with asyncio.timeout(PATIENCE):
             while [len(each) for each in await self.counted()] != [answered] * 3:
                 await asyncio.sleep(0.1)
+
+    async def present(self, people: int) -> None:
+        """Waits until so many are connected: who is away at the end does not learn of it."""
+
+        def here() -> int:
+            with urlopen(f"{self.presenter}state", timeout=PATIENCE) as states:
+                state: dict[str, int] = json.loads(states.readline().removeprefix(b"data: "))
+            return state["here"]
+
+        async with asyncio.timeout(PATIENCE):
+            while await asyncio.to_thread(here) != people:
+                await asyncio.sleep(0.2)
 
     async def close(self) -> dict[str, Any]:
         """Its result, once the presenter has closed it."""
@@ -104,13 +118,20 @@ def test_kill_and_resume(tmp_path: Path) -> None:
             counted = await third.counted()
             assert counted == [{person.place["start"]: _of(person, question) for person in people} for question in range(3)]
             assert sorted(person.place["start"] for person in people) == [*range(9), 10]
+            await third.present(10)
             data = await third.close()
-            await asyncio.gather(*tasks)
+            await asyncio.wait_for(asyncio.gather(*tasks), PATIENCE)
         assert [each["answered"] for each in data["questions"]] == [10, 10, 10]
         assert (data["joined"], data["accounts"]) == (11, {"given": 10, "agree": True})
         assert [len(person.store.commits) for person in people] == [1] * 10
 
-    asyncio.run(play())
+    async def played() -> None:
+        try:
+            await play()
+        finally:
+            await end([task for task in asyncio.all_tasks() if task is not asyncio.current_task()])
+
+    asyncio.run(played())
     (run,) = (path.stem for path in tmp_path.glob("*.run"))
     shown = local_dp("show", run, *journal)
     assert "Did you ever cheat? (10 answers)" in shown.stdout
