@@ -206,8 +206,9 @@ class Release(Tabular):
         from local_dp.experiments.lab.figures import Estimates, plot_estimates
 
         result = self.data["result"]
-        if "drawn" not in result:
-            raise InputError(f"there is no figure of a {self.data['task']}; leave out plot")
+        if "drawn" not in result or not self.rows:
+            what = f"a {self.data['task']}" if self.rows else "a release without rows"
+            raise InputError(f"there is no figure of {what}; leave out plot")
         drawn, many, truth = result["drawn"], isinstance(self.value, list), (self.data["truth"] or {}).get(DRAWN)
         values = (self.value if many else [self.value])[:MOST_SHOWN]
         ends = [(math.nan, math.nan)] * len(values) if self.interval is None else (self.interval if many else [self.interval])[:MOST_SHOWN]
@@ -317,7 +318,7 @@ def _counted(data: dict[str, Any]) -> str:
 def _within(result: dict[str, Any]) -> str:
     """The interval of a release of one number."""
     ends = result.get("interval")
-    if ends is None or isinstance(ends[0], Sequence):
+    if not ends or isinstance(ends[0], Sequence):
         return ""
     return f"With probability 95 % the number of these records lies in {held(' .. '.join(map(number, ends)))}."
 

@@ -2,6 +2,7 @@
 
 import inspect
 import re
+import sys
 import warnings
 from fractions import Fraction
 from pathlib import Path
@@ -100,6 +101,14 @@ def test_a_warning_points_at_the_line_of_its_caller() -> None:
         assert [(each.filename, each.lineno) for each in caught] == [(__file__, call.__code__.co_firstlineno)]
 
 
+def test_pandas_is_optional(monkeypatch: pytest.MonkeyPatch) -> None:
+    result = ldp.survey(TABLE, "yes == 1", **HOW)
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(ldp.InputError, match="pip install pandas, or use to_polars"):
+        result.to_pandas()
+    assert result.to_polars().height == 1
+
+
 def test_parameters_are_written_as_python_writes_them() -> None:
     """By name or by function, lists, numbers, mappings and pairs give one and the same protocol."""
     labels: dict[str, Any]
@@ -118,6 +127,7 @@ def test_parameters_are_written_as_python_writes_them() -> None:
         (lambda: ldp.compare("survey", rans=5), "did you mean 'runs'"),
         (lambda: ldp.learn(TABLE, "yes == 1", features=["age"], bounds={"age": (0, 60)}, **HOW).plot(), "learns a hypothesis"),
         (lambda: ldp.curate.threshold(TABLE, "age", "yes", seed=1).plot(), "no figure"),
+        (lambda: ldp.curate.histogram({"word": ["rare"]}, "word", seed=1).plot(), "without rows"),
     ):
         with pytest.raises(ldp.InputError, match=words):
             wrong()
