@@ -64,6 +64,7 @@ class Poll:
         self.plan, self.journal, self.site = plan, journal, site
         self._listener = listener
         self.places = Places(journal, plan.people)
+        self.envelopes = Party.server(plan.run, plan.key, self.places.roster.speaker)
         self._again = Again.of(plan.questions) if plan.ask_again else None
         self.epsilon = plan.questions.epsilon + (self._again.epsilon if self._again else 0.0)
         self.coordinator = OpenCoordinator(plan.run, plan.people, plan.coins, self.epsilon, AnyTurnout(), self.places.roster)
@@ -80,10 +81,9 @@ class Poll:
         async with AsyncExitStack() as stack:
             address, watches = await self._broker(stack)
             allow_open_files(2 * Crowd(self.plan.people).most)
-            envelopes = Party.server(self.plan.run, self.plan.key, self.places.roster.speaker)
             bus = MqttBus(address, f"{self.plan.run}-server", filters(self.plan.run))
-            oracle = RemoteOracle(bus, self.coordinator, self._glance, self.journal, envelopes=envelopes)
-            web = Web(self.site, self._listener, self, Gate(self.plan.run, envelopes, address), Crowd(self.plan.people))
+            oracle = RemoteOracle(bus, self.coordinator, self._glance, self.journal, self.envelopes)
+            web = Web(self.site, self._listener, self, Gate(self.plan.run, self.envelopes, address), Crowd(self.plan.people))
             playing = asyncio.create_task(self._collect(oracle))
             serving = asyncio.create_task(web.serve())
             beside = [oracle.serve(PATIENCE), self._until(), *watches]
