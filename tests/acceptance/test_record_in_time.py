@@ -274,6 +274,7 @@ def _forms(folder: Path, rows: int) -> Iterator[tuple[str, Any]]:
 @pytest.mark.parametrize("rows", [2_000, pytest.param(200_000, marks=pytest.mark.long)])
 def test_a_long_text_is_cut_where_a_table_is_opened(rows: int, tmp_path: Path) -> None:
     """One text of 50,000 letters: cut in every form of a table, with a notice of how many; the table takes as much memory as one of 256 letters a text."""
+    most = 0
     for form, table in _forms(tmp_path, rows):
         notices = list[str]()
         with Peak() as peak:
@@ -282,7 +283,8 @@ def test_a_long_text_is_cut_where_a_table_is_opened(rows: int, tmp_path: Path) -
         assert opened["t"][-1] == LONG[:LONGEST], form
         assert notices == ["texts cut at their greatest length, 256 characters unless a schema declares another: 1 in 't'"], form
         assert peak.bytes < rows * 256 * 4 * 2 + (1 << 20), form
-    figure("class 14", f"a table of {rows:,} rows with a text of 50,000 letters: opened with {peak.bytes >> 20} MiB at most")
+        most = max(most, peak.bytes)
+    figure("class 14", f"a table of {rows:,} rows with a text of 50,000 letters: opened with {most >> 20} MiB at most")
 
 
 @pytest.mark.parametrize("rows", [2_000, pytest.param(200_000, marks=pytest.mark.long)])
