@@ -18,8 +18,8 @@ from local_dp.experiments.api.declare import WIDTH, Tabular
 from local_dp.experiments.api.tables import Table, records_of, sample_rows
 from local_dp.experiments.lab.claim import Curve, Data, Figure
 from local_dp.experiments.lab.figures import save
-from local_dp.experiments.lab.store import MeasurementStore, as_csv, code_stamp, plain, write_text
-from local_dp.experiments.text.layout import held, number, paragraph, python_errors, table
+from local_dp.experiments.lab.store import MeasurementStore, code_stamp, plain, write_text
+from local_dp.experiments.text.layout import as_csv, held, number, paragraph, python_errors, table
 from local_dp.experiments.tiers.outcome import table_digest
 from local_dp.interaction import Nonadaptive, run
 from local_dp.noise import KeyedNoise, stream_key

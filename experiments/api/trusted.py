@@ -18,8 +18,7 @@ from local_dp.draws import Draws
 from local_dp.errors import InputError
 from local_dp.experiments.api.declare import WIDTH, Tabular, option
 from local_dp.experiments.api.tables import Notice, Schema, Table, records_of
-from local_dp.experiments.lab.store import as_csv
-from local_dp.experiments.text.layout import held, number, paragraph, python_errors, table
+from local_dp.experiments.text.layout import as_csv, held, number, paragraph, python_errors, table
 from local_dp.experiments.tiers.installation import installed_version
 from local_dp.experiments.tiers.settings import Randomness
 from local_dp.interaction import Algorithm, Nonadaptive, run

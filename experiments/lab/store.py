@@ -1,12 +1,10 @@
 """Measurements on disk, a JSON line each, so that a stopped run resumes where it stopped; and the results of an experiment as files."""
 
 import ast
-import csv
-import io
 import json
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, fields, is_dataclass
 from functools import cache
@@ -23,7 +21,7 @@ from local_dp.experiments.lab.claim import Data, Experiment, Figure, Finding, Re
 from local_dp.experiments.lab.figure_text import alt_text, key
 from local_dp.experiments.lab.figures import save
 from local_dp.experiments.lab.stored import RESULTS
-from local_dp.foreign import shown
+from local_dp.experiments.text.layout import as_csv
 
 Key = tuple[int, str]
 _OURS = "local_dp"
@@ -160,14 +158,6 @@ def file_name(title: str) -> str:
     for sign, word in _SIGNS.items():
         title = title.replace(sign, f" {word} ")
     return re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-") or "untitled"
-
-
-def as_csv(columns: Iterable[str], rows: Iterable[Iterable[Any]], end: str = "\n") -> str:
-    """A table whose texts are no formulas for a spreadsheet."""
-    text = io.StringIO()
-    cells = ([shown(cell, "cell") if isinstance(cell, str) else cell for cell in row] for row in (columns, *rows))
-    csv.writer(text, lineterminator=end).writerows(cells)
-    return text.getvalue()
 
 
 def _distinct(stems: list[str]) -> list[str]:

@@ -1,8 +1,5 @@
 """The result of a poll: as plain data, as a table, and as a page to keep; each with the promises that held and those that did not."""
 
-import csv
-import html
-import io
 import json
 import time
 from collections.abc import Mapping
@@ -14,7 +11,7 @@ from local_dp.experiments.poll.again import Again
 from local_dp.experiments.poll.plan import Plan
 from local_dp.experiments.poll.run import Result
 from local_dp.experiments.poll.scene import Standing, median_of, rows_of
-from local_dp.experiments.text.layout import number
+from local_dp.experiments.text.layout import as_csv, number
 from local_dp.foreign import shown
 
 FORMAT = 1
@@ -89,22 +86,15 @@ def _row(row: dict[str, Any]) -> str:
 
 def table_of(data: dict[str, Any]) -> str:
     """As CSV, a line for each estimate."""
-    written = io.StringIO()
-    table = csv.writer(written, lineterminator="\n")
-    table.writerow(("question", "kind", "epsilon", "answered", "label", "value", "low", "high"))
-    for question in data["questions"]:
-        for row in question["estimates"]:
-            cells = (question["text"], question["kind"], question["epsilon"], question["answered"], row["label"], row["value"], row["low"], row["high"])
-            table.writerow([_harmless(cell) for cell in cells])
+    rows = [
+        (question["text"], question["kind"], question["epsilon"], question["answered"], row["label"], row["value"], row["low"], row["high"])
+        for question in data["questions"]
+        for row in question["estimates"]
+    ]
     if data["median"] is not None:
         median = data["median"]
-        table.writerow([_harmless(cell) for cell in (median["question"], "median", "", "", "median", median["value"], median["low"], median["high"])])
-    return written.getvalue()
-
-
-def _harmless(cell: Any) -> Any:
-    """A text that no spreadsheet takes for a formula."""
-    return f"'{cell}" if isinstance(cell, str) and cell[:1] in ("=", "+", "-", "@", "\t", "\r") else cell
+        rows.append((median["question"], "median", "", "", "median", median["value"], median["low"], median["high"]))
+    return as_csv(("question", "kind", "epsilon", "answered", "label", "value", "low", "high"), rows)
 
 
 _STYLE = (
@@ -135,7 +125,7 @@ def page_of(data: dict[str, Any]) -> str:
 
 
 def _safe(text: str) -> str:
-    return html.escape(shown(text), quote=True)
+    return shown(text, "page")
 
 
 def _cell(value: float | None) -> str:

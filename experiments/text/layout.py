@@ -1,12 +1,15 @@
 """Text for a person: numbers, notation, errors in the reader's dialect, and the layout on a screen of limited width, where no word is broken."""
 
+import csv
+import io
 import math
 import re
 import shlex
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from textwrap import shorten, wrap
+from typing import Any
 
 from local_dp.errors import InputError
 from local_dp.foreign import shown
@@ -242,3 +245,11 @@ def _literal(value: str) -> str:
     if re.fullmatch(r"\d[\d.e]*|True|False|None", text):
         return text
     return str(text.split(";")).replace("'", '"') if ";" in text else f'"{text}"'
+
+
+def as_csv(columns: Iterable[str], rows: Iterable[Iterable[Any]], end: str = "\n") -> str:
+    """A table whose texts are no formulas for a spreadsheet."""
+    text = io.StringIO()
+    cells = ([shown(cell, "cell") if isinstance(cell, str) else cell for cell in row] for row in (columns, *rows))
+    csv.writer(text, lineterminator=end).writerows(cells)
+    return text.getvalue()
