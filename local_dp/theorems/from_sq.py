@@ -3,7 +3,6 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from itertools import islice
 from typing import ClassVar, TypeAlias, overload
 
@@ -163,16 +162,11 @@ def put_to_records(query: StatisticalQuery) -> Query:
     return Rescaled(query.query, tuple(np.rint((on_domain(query) + 1) / 2 * STEPS).astype(np.int64).tolist()))
 
 
-@lru_cache(maxsize=256)  # the queries of an algorithm share one
-def _one_bit(epsilon: float, steps: int) -> Randomizer:
-    """The minimax one-bit randomizer of levels 0..steps, or of two values without steps."""
-    return OneBitMean(epsilon, steps=steps) if steps else BinaryRR(epsilon)
-
-
 def local_query(query: StatisticalQuery, epsilon: float, cohort: Cohort) -> LocalQuery:
     """The statistical query put to a cohort under the minimax one-bit randomizer of its values."""
     asked = put_to_records(query)
-    return LocalQuery(asked, _one_bit(epsilon, asked.domain.high if asked.domain.kind == "levels" else 0), cohort)
+    randomizer: Randomizer = OneBitMean(epsilon, steps=asked.domain.high) if asked.domain.kind == "levels" else BinaryRR(epsilon)
+    return LocalQuery(asked, randomizer, cohort)
 
 
 def read(queries: tuple[StatisticalQuery, ...], asked: tuple[LocalQuery, ...], tallies: tuple[Tally, ...]) -> tuple[float, ...]:

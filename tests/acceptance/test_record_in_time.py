@@ -298,7 +298,7 @@ def test_a_long_cell_shows_in_no_answer(rows: int) -> None:
     for name, params in questions.items():
         domain = QUERIES.build(name, params).domain
         ask = Ask(query=name, query_params=params, randomizer="grr", randomizer_params={"epsilon": 0.5, "k": domain.size}, start=0, stop=rows, coins=bytes(16))
-        one, other = (_seen_of(table, Request(run="r", round=1, asks=(ask,))) for table in tables)
+        _, one, other = (_seen_of(table, Request(run="r", round=1, asks=(ask,))) for table in (tables[0], *tables))  # the first one warms up the interpreter
         assert one[:3] == other[:3]
         assert abs(one[3] - other[3]) < NOISE
         assert b"refusal" not in one[0][0]
