@@ -6,7 +6,7 @@ import numpy as np
 
 from local_dp.arrays import Bools, Floats, Ints, Words
 
-_LONG, _COLUMNS = 1 << 16, 1 << 8  # of a transform
+_LONG = 1 << 16  # of a transform
 
 
 def bent_dual(d: int, r: int) -> int:
@@ -57,12 +57,14 @@ def walsh_hadamard(values: Floats | Ints) -> Floats:
         for bits in _factors(len(values).bit_length() - 1):
             rotated = (rotated.reshape(1 << bits, -1).T @ _hadamard(bits)).reshape(-1)
         return rotated
-    if values.ndim == 1 and len(values) >= _LONG:  # the first steps on the columns of a copy: the same sums, in half the time
-        columns, spare = _butterflies(np.array(values.reshape(-1, _COLUMNS).T, dtype=np.float64, order="C"), 1)
-        rows = spare.reshape(-1, _COLUMNS)
-        rows[:] = columns.T
-        return _butterflies(rows.reshape(-1), _COLUMNS, columns.reshape(-1))[0]
-    return _butterflies(np.array(values, dtype=np.float64), 1)[0]
+    here, half = np.array(values, dtype=np.float64), 1
+    spare = np.empty_like(here)
+    while half < len(here):
+        pairs, sums = (each.reshape(len(here) // (2 * half), 2, half, *here.shape[1:]) for each in (here, spare))
+        np.add(pairs[:, 0], pairs[:, 1], out=sums[:, 0])
+        np.subtract(pairs[:, 0], pairs[:, 1], out=sums[:, 1])
+        here, spare, half = spare, here, 2 * half
+    return here
 
 
 def _factors(bits: int) -> list[int]:
@@ -75,17 +77,6 @@ def _factors(bits: int) -> list[int]:
 def _hadamard(bits: int) -> Floats:
     """The matrix of (-1)^popcount(l & j)."""
     return sign(parity(np.bitwise_and.outer(*[np.arange(1 << bits, dtype=np.uint64)] * 2))).astype(np.float64)
-
-
-def _butterflies(values: Floats, half: int, spare: Floats | None = None) -> tuple[Floats, Floats]:
-    """The steps of the transform from this one on, and what is left; overwrites both, for of millions of entries an array is paid for page by page."""
-    spare = np.empty_like(values) if spare is None else spare
-    while half < len(values):
-        pairs, sums = (each.reshape(len(values) // (2 * half), 2, half, *values.shape[1:]) for each in (values, spare))
-        np.add(pairs[:, 0], pairs[:, 1], out=sums[:, 0])
-        np.subtract(pairs[:, 0], pairs[:, 1], out=sums[:, 1])
-        values, spare, half = spare, values, 2 * half
-    return values, spare
 
 
 def parity(words: Words) -> Words:

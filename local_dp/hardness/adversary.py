@@ -151,7 +151,7 @@ def parity_expectations(query: StatisticalQuery, d: int) -> ParityExpectations:
     """A query's expectations under all 2^d parities: one pass over the cube and one Walsh-Hadamard transform, exact."""
     points = parities(d).points
     plus, minus = (query.numerators(label(points, np.full(len(points), y, dtype=np.int8))) for y in (1, -1))
-    half = np.rint(walsh_hadamard((plus - minus).astype(np.float64))).astype(np.int64)  # whole numbers far below 2^53
+    half = np.rint(walsh_hadamard(plus - minus)).astype(np.int64)  # whole numbers far below 2^53
     scale = 2 * query.span << d
     return ParityExpectations(int((plus + minus).sum()), half, scale, allowed_gap(query.tolerance, scale) // 2)
 

@@ -64,7 +64,7 @@ def spectrum(query: StatisticalQuery, d: int) -> Spectrum:
         difference += plus - minus
         bits.append(tuple(2 * int(numerators(i, 1, y).sum()) for y in (1, -1)))
     centre = reduce(lambda sums, bit: np.concatenate([sums + bit[0], sums + bit[1]]), bits, np.array([both], dtype=np.int64))
-    half = np.rint(walsh_hadamard(difference.astype(np.float64))).astype(np.int64)  # whole numbers far below 2^53: exact
+    half = np.rint(walsh_hadamard(difference)).astype(np.int64)  # whole numbers far below 2^53: exact
     return Spectrum(query, centre, half, 4 * d * query.span << d)
 
 
