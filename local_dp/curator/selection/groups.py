@@ -18,7 +18,6 @@ from local_dp.draws import Draws
 from local_dp.errors import InputError
 
 _GUARD_BITS = 128
-_FEW = 64  # so many are summed faster one by one than as arrays
 _HALF = np.uint64(32)
 _LOW = np.uint64((1 << 32) - 1)
 
@@ -84,9 +83,7 @@ class Joined(Groups[R_co]):
 def sum_by(sizes: Naturals, groups: Ints, count: int) -> list[int]:
     """The sum of `sizes` for each group number 0..count - 1, exactly: a sum of 64-bit sizes may need more than 64 bits."""
     sums = [0] * count
-    if len(sizes) < _FEW:
-        for group, size in zip(groups.tolist(), sizes.tolist(), strict=True):
-            sums[group] += size
+    if not len(sizes):
         return sums
     order = np.argsort(groups, kind="stable")
     ordered = groups[order]
