@@ -1,8 +1,9 @@
 """Lists of rules learned in rounds and in one round: the least number of clients of each method, measured."""
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -60,10 +61,10 @@ class Least:
         return f"{self.learner}, d = {self.d}"
 
     def measure(self, seed: int) -> Search:
-        generator = np.random.default_rng([seed, METHODS.index(self.learner), self.d])
+        generator, error = np.random.default_rng([seed, METHODS.index(self.learner), self.d]), _runs(self.learner, self.d)
 
         def successes(n: int, runs: int) -> int:
-            return sum(_error(self.learner, self.d, n, generator) <= TARGET for _ in range(runs))
+            return sum(error(n, generator) <= TARGET for _ in range(runs))
 
         return measured_clients(successes, GUESSES[self.learner][self.d], target=SUCCESS, trials=self.trials, least=1000)
 
@@ -83,9 +84,9 @@ class Grid:
     trials: int
 
     def measure(self, seed: int) -> Rates:
-        place = METHODS.index(self.learner)
+        place, error = METHODS.index(self.learner), _runs(self.learner, self.d)
         generators = ([np.random.default_rng([seed, place, self.d, n, trial]) for trial in range(self.trials)] for n in self.grid)
-        return Rates([[_error(self.learner, self.d, n, generator) for generator in row] for n, row in zip(self.grid, generators, strict=True)])
+        return Rates([[error(n, generator) for generator in row] for n, row in zip(self.grid, generators, strict=True)])
 
 
 @dataclass(frozen=True)
@@ -106,8 +107,8 @@ class Placed:
         return f"{self.learner}, d = {self.d}, {self.n:,} clients"
 
     def measure(self, seed: int) -> Learned:
-        generator = np.random.default_rng([seed, METHODS.index(self.learner), self.d, self.n])
-        return Learned(sum(_error(self.learner, self.d, self.n, generator) <= TARGET for _ in range(self.runs)))
+        generator, error = np.random.default_rng([seed, METHODS.index(self.learner), self.d, self.n]), _runs(self.learner, self.d)
+        return Learned(sum(error(self.n, generator) <= TARGET for _ in range(self.runs)))
 
 
 @dataclass(frozen=True)
@@ -171,13 +172,6 @@ def _population(d: int, n: int, seed: int = 0) -> Finite:
     return examples.labelled(examples.cube(d), examples.first_one_law(d), alternating_list(d), n, seed)
 
 
-@lru_cache(maxsize=16)
-def _whole(learner: str, d: int) -> Finite:
-    """The same law for runs with any number of clients: it keeps the laws of the queries, which are those of the run before."""
-    return _population(d, 1)
-
-
-@lru_cache(maxsize=16)
 def _algorithm(learner: str, d: int, n: int) -> Algorithm[LocalQuery, Tally, Any]:
     """The method for n clients, dealt out evenly over its queries."""
     if learner == ROUNDS:
@@ -192,10 +186,14 @@ def _algorithm(learner: str, d: int, n: int) -> Algorithm[LocalQuery, Tally, Any
     return local_from_sq(OneRoundPolynomial(d, degree, _noise(n, queries)).algorithm(), EPSILON, lambda query: n // queries)
 
 
-def _error(learner: str, d: int, n: int, generator: np.random.Generator) -> float:
-    """The error of one run with n clients."""
-    population = _whole(learner, d)
-    return examples.error_rate(run(_algorithm(learner, d, n), AggregateOracle(population, generator, EPSILON)), population)
+def _runs(learner: str, d: int) -> Callable[[int, np.random.Generator], float]:
+    """The error of one run with n clients. Runs of one measurement share their algorithms, and the laws of their queries, which do not depend on n."""
+    population, algorithm = _population(d, 1), cache(lambda n: _algorithm(learner, d, n))
+
+    def error(n: int, generator: np.random.Generator) -> float:
+        return examples.error_rate(run(algorithm(n), AggregateOracle(population, generator, EPSILON)), population)
+
+    return error
 
 
 def _learned(result: Classifier, population: Population) -> bool:
