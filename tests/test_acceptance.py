@@ -72,10 +72,10 @@ def test_rows_are_written_in_their_place(tmp_path: Path) -> None:
 
 @pytest.mark.long
 def test_a_failing_test_has_no_row(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """The wrong twin: a test that fails, or prints nothing, leaves no figure behind."""
+    """The wrong twin: a test that fails, or prints nothing, leaves no figure behind. Of a short and a long form the long one's figure stays."""
     (tmp_path / "test_wrong.py").write_text('def test_fails():\n    print("test 3: all is well")\n    assert False\n\n\ndef test_is_silent():\n    pass\n')
-    (tmp_path / "test_right.py").write_text('def test_holds():\n    print("test 3: 5 of 5")\n')
+    (tmp_path / "test_right.py").write_text('def test_holds():\n    print("test 3: 5 of 5")\n    print("test 3: 5,000 of 5,000")\n')
     monkeypatch.setattr(acceptance, "ROOT", tmp_path)
     assert acceptance.run("3", ["test_wrong.py::test_fails"])[0] is None
     assert acceptance.run("3", ["test_wrong.py::test_is_silent"])[0] is None
-    assert acceptance.run("3", ["test_right.py::test_holds"])[0] == Row("3", *CLAIMS["3"], "`test_right.py: test_holds`", "5 of 5")
+    assert acceptance.run("3", ["test_right.py::test_holds"])[0] == Row("3", *CLAIMS["3"], "`test_right.py: test_holds`", "5,000 of 5,000")
