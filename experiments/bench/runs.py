@@ -25,6 +25,7 @@ from local_dp.bus.broker import EmbeddedBroker
 from local_dp.errors import BusError
 from local_dp.experiments.bench.bare_clients import Fleet, bare_clients, proportional_size
 from local_dp.experiments.bench.speeds import REPEATS, Speed, best_of
+from local_dp.experiments.pages import LOOPBACK
 from local_dp.experiments.text.screen import SCREEN
 from local_dp.experiments.tiers.cluster import Cluster, ClusterOracle
 from local_dp.experiments.tiers.execute import execute
@@ -278,7 +279,6 @@ def _per_message(reports: int, messages: int) -> tuple[float, float]:
 
 
 CLIENTS = 10**9
-LOOPBACK = "127.0.0.1"
 GAIN = 0.85  # of the gain of bare processes
 _PAIRS = 5  # the median counts
 _DRAWS = 4000

@@ -11,7 +11,8 @@ from ipaddress import ip_address
 from pathlib import Path
 
 from local_dp.errors import InputError
-from local_dp.experiments.poll.plan import LOOPBACK, Plan
+from local_dp.experiments.pages import LOOPBACK
+from local_dp.experiments.poll.plan import Plan
 from local_dp.experiments.poll.web import Site
 
 _EVERYWHERE = ("0.0.0.0", "::")

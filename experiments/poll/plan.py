@@ -9,7 +9,6 @@ from local_dp.experiments.poll.questions import Questions
 from local_dp.experiments.tiers.settings import EMBEDDED, SECRET_BITS
 from local_dp.sealing import new_key
 
-LOOPBACK = "127.0.0.1"
 PROTOCOL = "poll"  # as its journal is named
 
 

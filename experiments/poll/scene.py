@@ -11,7 +11,7 @@ from local_dp.experiments.text.layout import number
 from local_dp.oracles.local.asked import LocalQuery
 from local_dp.randomizers.finite import FiniteChannel
 from local_dp.server.round import Part
-from local_dp.tallies import Estimate, Tally
+from local_dp.tallies import Z95, Estimate, Tally
 
 POINTS = 120  # of the narrowing interval
 ACCURACY = 0.05  # half-width to reach, as a share, or of the range of a number
@@ -67,7 +67,7 @@ class Standing:
         width = float(np.max(high - low)) / 2
         self._note(tally.n, width, rows)
         error = float(np.max(estimate.standard_error)) / scale
-        needed = math.ceil(tally.n * (1.96 * error / ACCURACY) ** 2)
+        needed = math.ceil(tally.n * (Z95 * error / ACCURACY) ** 2)
         return {**state, "history": self._history, "width": width, "more": max(0, needed - tally.n), "step": self._step(part.query, tally, estimate)}
 
     @property

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from local_dp.errors import InputError
+from local_dp.experiments.pages import SERVER, page_headers
 from local_dp.experiments.poll.connections import reader, speaker
 from local_dp.experiments.poll.crowd import Crowd
 from local_dp.experiments.poll.files import files
@@ -30,18 +31,7 @@ HEAD = 1 << 14  # bytes of its head
 FRAME = 1 << 15  # bytes of a WebSocket's message
 FAREWELL = 2  # seconds in which pages may fetch the last state
 TICK = 0.2  # seconds between two states
-POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "
-    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-)
-HEADERS = {
-    "Content-Security-Policy": POLICY,
-    "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "no-referrer",
-    "Cross-Origin-Resource-Policy": "same-origin",
-    "Cross-Origin-Opener-Policy": "same-origin",
-    "Cache-Control": "no-store",
-}
+HEADERS = page_headers("'self'", "'self'")
 _LOGS = ("asyncio", "uvicorn", "websockets")  # they might name an address
 _PRESENTER = "present."  # how the presenter's own files begin
 
@@ -154,11 +144,7 @@ class Web:
 
         config = uvicorn.Config(
             self._checked(self._app()),
-            lifespan="off",
-            loop="asyncio",
-            log_config=None,
-            access_log=False,
-            server_header=False,
+            **SERVER,
             proxy_headers=False,
             http=reader(self.crowd),
             ws=speaker(self.crowd),
@@ -244,8 +230,7 @@ class Web:
         from starlette.responses import PlainTextResponse
 
         async def checked(scope: "Scope", receive: "Receive", send: "Send") -> None:
-            headers = Headers(scope=scope)
-            status = self._status(scope, headers)
+            status = self._status(scope, Headers(scope=scope))
             if status and scope["type"] == "websocket":
                 await send({"type": "websocket.close", "code": 1008})
             elif status:

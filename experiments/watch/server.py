@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from local_dp.errors import InputError
+from local_dp.experiments.pages import LOOPBACK, SERVER, page_headers
 from local_dp.experiments.tiers.settings import Settings
 from local_dp.experiments.watch.events import Scene
 
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
-LOOPBACK = "127.0.0.1"
 ARRIVAL = 10.0  # seconds that a run waits for the browser that was opened
 FAREWELL = 1  # seconds in which pages may fetch the last state
 TICK = 0.1  # seconds between two states
@@ -54,7 +54,7 @@ class Page:
         except ImportError:
             self._socket.close()
             raise InputError("the page needs Starlette and uvicorn: pip install 'local-dp[watch]'") from None
-        settings = uvicorn.Config(app, lifespan="off", ws="none", loop="asyncio", log_config=None, access_log=False, server_header=False, http=reader)
+        settings = uvicorn.Config(app, ws="none", http=reader, **SERVER)
         settings.timeout_graceful_shutdown = FAREWELL
         self._server = uvicorn.Server(settings)
         self._thread = threading.Thread(target=self._server.run, args=([self._socket],), daemon=True)
@@ -74,13 +74,13 @@ class Page:
         from starlette.routing import Route
 
         page = PAGE.read_text()
-        headers = _headers(page)
+        own = _headers(page)
 
         async def show(request: "Request") -> "Response":
-            return Response(page, media_type="text/html", headers=headers)
+            return Response(page, media_type="text/html", headers=own)
 
         async def follow(request: "Request") -> "Response":
-            return StreamingResponse(self._events(), media_type="text/event-stream", headers=headers)
+            return StreamingResponse(self._events(), media_type="text/event-stream", headers=own)
 
         routes = [Route(f"/{self._secret}/", show), Route(f"/{self._secret}/events", follow)]
         return Starlette(routes=routes, middleware=[Middleware(TrustedHostMiddleware, allowed_hosts=[LOOPBACK, "localhost"], www_redirect=False)])
@@ -117,15 +117,8 @@ def _reader() -> "type[asyncio.Protocol]":
 
 def _headers(page: str) -> dict[str, str]:
     """The page may run its own script and style, and fetch its events."""
-    hashes = {kind: b64encode(sha256(_inside(page, kind).encode()).digest()).decode() for kind in ("script", "style")}
-    policy = f"default-src 'none'; script-src 'sha256-{hashes['script']}'; style-src 'sha256-{hashes['style']}'; connect-src 'self'; img-src data:; "
-    return {
-        "Content-Security-Policy": policy + "base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
-        "X-Content-Type-Options": "nosniff",
-        "Referrer-Policy": "no-referrer",
-        "Cross-Origin-Resource-Policy": "same-origin",
-        "Cache-Control": "no-store",
-    }
+    script, style = (f"'sha256-{b64encode(sha256(_inside(page, kind).encode()).digest()).decode()}'" for kind in ("script", "style"))
+    return page_headers(script, style)
 
 
 def _inside(page: str, kind: str) -> str:

@@ -13,9 +13,9 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from local_dp.bus.address import Address
 from local_dp.errors import ForgedError
+from local_dp.experiments.pages import LOOPBACK
 from local_dp.experiments.poll.crowd import Crowd, source_of
 from local_dp.experiments.poll.gate import BURST, PACKET, Gate, GateError, Packet, Packets, Visit
-from local_dp.experiments.poll.plan import LOOPBACK
 from local_dp.experiments.poll.web import BODY, FRAME
 from local_dp.sealing import Envelopes
 from tests.support.runs.polls import Person, Served, asked, plan, serving

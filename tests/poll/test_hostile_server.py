@@ -15,10 +15,11 @@ import pytest
 from paho.mqtt.publish import single
 
 from local_dp.bus.address import Address
+from local_dp.experiments.pages import LOOPBACK
 from local_dp.experiments.poll.crowd import Crowd
 from local_dp.experiments.poll.gate import Gate
 from local_dp.experiments.poll.place import listening, site_of
-from local_dp.experiments.poll.plan import LOOPBACK, Plan
+from local_dp.experiments.poll.plan import Plan
 from local_dp.experiments.poll.run import Poll
 from local_dp.experiments.poll.web import Web
 from local_dp.sealing import Party, new_key

@@ -7,9 +7,10 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+from local_dp.experiments.pages import LOOPBACK
 from local_dp.experiments.poll.files import CLIENT, PAGES
 from local_dp.experiments.poll.place import listening, site_of
-from local_dp.experiments.poll.plan import LOOPBACK, Plan
+from local_dp.experiments.poll.plan import Plan
 from local_dp.experiments.poll.run import Poll
 from local_dp.server.remote import Journal
 from local_dp.wire import Ask, Request, encode

@@ -16,9 +16,10 @@ from local_dp.errors import InputError, reading
 from local_dp.experiments.api.declare import argument, option
 from local_dp.experiments.cli.fields import json_option
 from local_dp.experiments.cli.operate.broker_config import Authority
+from local_dp.experiments.pages import LOOPBACK
 from local_dp.experiments.poll.again import Again
 from local_dp.experiments.poll.place import context_of, fingerprint, is_loopback, listening, moment, own_name, site_of
-from local_dp.experiments.poll.plan import LOOPBACK, PROTOCOL, Plan
+from local_dp.experiments.poll.plan import PROTOCOL, Plan
 from local_dp.experiments.poll.questions import read
 from local_dp.experiments.poll.results import data_of, text_of, write
 from local_dp.experiments.poll.run import Poll

@@ -19,9 +19,10 @@ from local_dp.bus.mqtt import MqttBus
 from local_dp.clients.journal import MemoryStore
 from local_dp.clients.member import filters, serve, will
 from local_dp.clients.role import ClientRole
+from local_dp.experiments.pages import LOOPBACK
 from local_dp.experiments.poll.gate import Packet
 from local_dp.experiments.poll.place import listening, site_of
-from local_dp.experiments.poll.plan import LOOPBACK, Plan
+from local_dp.experiments.poll.plan import Plan
 from local_dp.experiments.poll.questions import Question, Questions
 from local_dp.experiments.poll.run import Poll, Result
 from local_dp.noise import SystemNoise
