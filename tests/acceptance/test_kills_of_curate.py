@@ -1,4 +1,4 @@
-"""Class 21, the curator: `local-dp curate` and `budget` as commands, killed at moments over their whole length."""
+"""Class 20, the curator: `local-dp curate` and `budget` as commands, killed at moments over their whole length."""
 
 import json
 import random
@@ -71,7 +71,7 @@ def test_a_killed_curate_has_paid(kills: int, interpreter: str, tmp_path: Path) 
     assert round(1e9 * (1000 - listing["left"]["epsilon"])) == PRICE * table.charges()
     assert ends["paid and printed"] >= kills // 3
     assert table.ask(*QUESTIONS[0]).code() == 0
-    figure("class 21", f"{kills} kills of `curate`, 0 unpaid")
+    figure("class 20", f"{kills} kills of `curate`, 0 unpaid")
     print(ends)
 
 
@@ -99,5 +99,5 @@ def test_a_killed_budget_is_whole_or_refused(kills: int, interpreter: str, tmp_p
             assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
             ends["refused"] += 1
         assert local_dp("budget", str(path), "--epsilon", "2").returncode == 2, "begun again"
-    figure("class 21", f"{kills} of `budget`")
+    figure("class 20", f"{kills} of `budget`")
     print(ends)

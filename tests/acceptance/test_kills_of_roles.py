@@ -1,4 +1,4 @@
-"""Class 21, the roles of a run: `server`, `host` and `shuffler` as commands, killed at moments over their whole length and started again."""
+"""Class 20, the roles of a run: `server`, `host` and `shuffler` as commands, killed at moments over their whole length and started again."""
 
 import json
 import random
@@ -175,7 +175,7 @@ def test_a_killed_role_changes_nothing(kills: int, kind: str, interpreter: str, 
                 assert data["result"] == plain["result"]
                 assert [each["digest"] for each in data["rounds"]] == [each["digest"] for each in plain["rounds"]]
         heard.check()
-    figure("class 21", f"{kills} of `server` and of `host`: 0 changes, on {kind}")
+    figure("class 20", f"{kills} of `server` and of `host`: 0 changes, on {kind}")
 
 
 @needs_mosquitto
@@ -195,7 +195,7 @@ def test_a_killed_private_host_repeats_itself(kills: int, kind: str, interpreter
                 done += 1
             _each_once(play, spent)
         heard.check()
-    figure("class 21", f"{kills} of a private `host` on {kind}")
+    figure("class 20", f"{kills} of a private `host` on {kind}")
 
 
 @needs_mosquitto
@@ -223,4 +223,4 @@ def test_a_killed_shuffler_passes_on_one_batch(kills: int, kind: str, interprete
                 ends["no result"] += 1
             play.end()
         heard.check()
-    figure("class 21", f"{kills} of `shuffler` on {kind}, {ends}: 0 second batches of a round")
+    figure("class 20", f"{kills} of `shuffler` on {kind}, {ends}: 0 second batches of a round")

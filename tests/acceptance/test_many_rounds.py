@@ -1,4 +1,4 @@
-"""Class 24: a server of 10,000 rounds. The last thousand cost what the first did; memory, open files and the journal stay small, and the budget is exact."""
+"""Class 23: a server of 10,000 rounds. The last thousand cost what the first did; memory, open files and the journal stay small, and the budget is exact."""
 
 import os
 import time
@@ -169,7 +169,7 @@ def test_the_last_rounds_cost_what_the_first_did(rounds: int, window: int, tmp_p
     server, windows = _begun(tmp_path, rounds, window)
     played, first, last = server.coordinator, windows[0], windows[-1]
     figure(
-        "class 24",
+        "class 23",
         f"{rounds:,} rounds of {CLIENTS:,} clients: the last {window:,} take {last.seconds / first.seconds:.2f} times the time of the first, "
         f"{last.lines / first.lines:.2f} times the lines of Python, {last.steps / first.steps:.2f} times the steps of SQLite. Open files {first.files} and "
         f"{last.files}. {(last.held - first.held) / (rounds - window):,.0f} bytes a round stay in memory, {last.size / rounds:,.0f} in the journal. "

@@ -183,7 +183,7 @@ def test_no_vector_set_or_string_shows_in_work(pairs: int) -> None:
         kind = f"{asked} {'refused' if b'refusal' in one[0][0] else 'answered'}"
         kinds[kind] = kinds.get(kind, 0) + 1
     assert all(kinds[f"{asked} answered"] > pairs / 10 for asked in ("vectors", "sets", "strings")), kinds
-    figure("class 22", f"{pairs - unsent:,} pairs of records: 0 differ in bytes, slot or steps, memory by at most {worst:,} bytes")
+    figure("class 21", f"{pairs - unsent:,} pairs of records: 0 differ in bytes, slot or steps, memory by at most {worst:,} bytes")
 
 
 def test_a_digest_of_records_takes_the_same_memory() -> None:
@@ -303,7 +303,7 @@ def test_a_long_cell_shows_in_no_answer(rows: int) -> None:
         assert one[:3] == other[:3]
         assert abs(one[3] - other[3]) < NOISE
         assert b"refusal" not in one[0][0]
-    figure("class 22", f"a table of {rows:,} rows with a cell of 50,000 letters, and one without: the same work")
+    figure("class 21", f"a table of {rows:,} rows with a cell of 50,000 letters, and one without: the same work")
 
 
 def test_a_declared_length_is_the_width_of_a_private_client(tmp_path: Path) -> None:

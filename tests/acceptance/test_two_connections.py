@@ -1,4 +1,4 @@
-"""Class 23: a client on two connections at once, or a copy of it. Each report counts once and is paid once; of two that differ the first counts."""
+"""Class 22: a client on two connections at once, or a copy of it. Each report counts once and is paid once; of two that differ the first counts."""
 
 import asyncio
 import os
@@ -131,7 +131,7 @@ def test_overlapping_reports_count_once(seeds: int) -> None:
         assert faults == [], f"seed {seed}"
         seen.duplicate, seen.conflicting = seen.duplicate + told.duplicate, seen.conflicting + told.conflicting
         seen.first.update({(seed, client): 1 for client in range(len(told.first))})
-    figure("class 23", f"{seeds:,} runs: {len(seen.first):,} reports counted once, {seen.duplicate:,} repeated ones, {seen.conflicting:,} of which differ")
+    figure("class 22", f"{seeds:,} runs: {len(seen.first):,} reports counted once, {seen.duplicate:,} repeated ones, {seen.conflicting:,} of which differ")
     assert seen.conflicting > seeds
 
 
@@ -251,7 +251,7 @@ def test_a_host_on_two_connections_counts_once(seeds: int, second: str, tmp_path
         _closed([*alone, *{id(role): role for role in lives}.values()])
         total.duplicate, total.conflicting = total.duplicate + told.duplicate, total.conflicting + told.conflicting
     figure(
-        "class 23",
+        "class 22",
         f"{second}: {seeds * ROUNDS * CLIENTS:,} reports counted once, {total.duplicate:,} repeated, {total.conflicting:,} of them differ; paid once",
     )
     assert total.duplicate > seeds * CLIENTS
@@ -316,7 +316,7 @@ def test_a_member_is_twice_on_a_broker(second: str, kind: str, tmp_path: Path, m
     assert told.faults(servers[0]) == []
     paid = [round(each.made.store.ledger.max_spent, 6) for each in lives if each.made is not None]
     figure(
-        "class 23",
+        "class 22",
         f"on {kind}, {second}: {outcome.counts.answered} reports counted once, {told.duplicate} repeated, {told.conflicting} of them differ; "
         f"each store paid {min(paid):g} to {max(paid):g} of {BUDGET:g} nats",
     )

@@ -1,4 +1,4 @@
-"""Class 23: a store is open in one process at a time, by whichever name it is opened."""
+"""Class 22: a store is open in one process at a time, by whichever name it is opened."""
 
 import multiprocessing
 from pathlib import Path
@@ -59,7 +59,7 @@ def test_a_store_is_opened_by_one_process_at_a_time(times: int, tmp_path: Path) 
     """Four processes that open a store at the same moment: at most one has it, and the others end with a line each."""
     found = _at_once(tmp_path, times)
     opened = [told.count("open") for told in found]
-    figure("class 23", f"{times} stores that {TRIES} processes open at once: {sum(opened)} opened, each by one; {sum(map(len, found)) - sum(opened)} refusals")
+    figure("class 22", f"{times} stores that {TRIES} processes open at once: {sum(opened)} opened, each by one; {sum(map(len, found)) - sum(opened)} refusals")
     assert max(opened) == 1
     assert all(line == "open" or ("\n" not in line and any(reason in line for reason in REFUSED)) for told in found for line in told)
 

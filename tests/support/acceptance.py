@@ -70,10 +70,10 @@ CLAIMS = {  # number: the promises of docs/security.md that it holds to account,
     "class 17": ("P1", "A budget file that is damaged, deleted, older or copied is refused"),
     "class 18": ("P8", "Text of a table or a file is text everywhere, and a malformed file is a line"),
     "class 19": ("P7", "A result whose reports were lost by choice says so in every form"),
-    "class 21": ("P1 P2 P5", "Every role killed at any moment: nothing counted twice, lost or released unpaid"),
-    "class 22": ("P4", "Vectors, sets of labels and strings of heavy hitters show neither in time nor in memory"),
-    "class 23": ("P1 P2 P5", "A client or its copy on two connections counts once, pays once, and what differs is flagged"),
-    "class 24": ("P1 P6", "10,000 rounds of a server: the last cost what the first did, and the budget is exact"),
+    "class 20": ("P1 P2 P5", "Every role killed at any moment: nothing counted twice, lost or released unpaid"),
+    "class 21": ("P4", "Vectors, sets of labels and strings of heavy hitters show neither in time nor in memory"),
+    "class 22": ("P1 P2 P5", "A client or its copy on two connections counts once, pays once, and what differs is flagged"),
+    "class 23": ("P1 P6", "10,000 rounds of a server: the last cost what the first did, and the budget is exact"),
 }
 
 
