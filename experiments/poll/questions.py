@@ -23,6 +23,7 @@ from local_dp.tallies import Estimate
 
 Kind: TypeAlias = Literal["yes-no", "labels", "number"]
 MOST, LONGEST = 20, 500  # questions of a poll; characters of a question
+MOST_EPSILON = 8.0  # that a page pays for one poll (LIMITS in pages/session.js)
 MOST_LABELS, LONGEST_LABEL = 100, 100
 FILE_BYTES = 1 << 16
 EXAMPLE = 'write [[question]], text = "...", and for labels = ["a", "b"] or low = 0, high = 10 what is answered; epsilon = 1'
@@ -99,11 +100,19 @@ class Questions:
     def __post_init__(self) -> None:
         if not 1 <= len(self.questions) <= MOST:
             raise InputError(f"the poll has {len(self.questions)} questions; give 1 to {MOST}")
+        self.check_price()
 
     @property
     def epsilon(self) -> float:
         """What one person pays, in nats."""
         return sum(nano_epsilon(question.epsilon) for question in self.questions) / NANO
+
+    def check_price(self, more: float = 0.0) -> None:
+        """Raises InputError where the questions, and `more` for a second round, cost more than a page pays."""
+        if self.epsilon + more > MOST_EPSILON:
+            raise InputError(
+                f"a person would pay epsilon {self.epsilon + more:g}, and the page pays at most {MOST_EPSILON:g}; ask less, or with a smaller epsilon"
+            )
 
     def asks(self, people: int) -> tuple[LocalQuery, ...]:
         return tuple(question.ask(people) for question in self.questions)

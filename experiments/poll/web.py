@@ -10,7 +10,6 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
-from local_dp.errors import InputError
 from local_dp.experiments.pages import SERVER, page_headers
 from local_dp.experiments.poll.connections import reader, speaker
 from local_dp.experiments.poll.crowd import Crowd
@@ -118,10 +117,7 @@ class Web:
         for name in _LOGS:
             logging.getLogger(name).addHandler(logging.NullHandler())
             logging.getLogger(name).propagate = False
-        try:
-            self._server = self._made()
-        except ImportError:
-            raise InputError("a poll needs Starlette, uvicorn, websockets and segno: pip install 'local-dp[poll]'") from None
+        self._server = self._made()
 
     async def serve(self) -> None:
         """Until `close`."""

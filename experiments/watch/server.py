@@ -17,8 +17,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from local_dp.errors import InputError
-from local_dp.experiments.pages import LOOPBACK, SERVER, page_headers
+from local_dp.experiments.pages import LOOPBACK, SERVER, check_installed, page_headers
 from local_dp.experiments.tiers.settings import Settings
 from local_dp.experiments.watch.events import Scene
 
@@ -39,6 +38,7 @@ class Page:
     """The server of a scene's page, in a thread of its own. `url` is where it is."""
 
     def __init__(self, scene: Scene) -> None:
+        check_installed("watch", "starlette", "uvicorn")
         self.scene = scene
         self._secret = secrets.token_urlsafe(16)
         self._socket = socket.create_server((LOOPBACK, 0))
@@ -47,14 +47,9 @@ class Page:
         self._start()
 
     def _start(self) -> None:
-        try:
-            import uvicorn
+        import uvicorn
 
-            app, reader = self._app(), _reader()
-        except ImportError:
-            self._socket.close()
-            raise InputError("the page needs Starlette and uvicorn: pip install 'local-dp[watch]'") from None
-        settings = uvicorn.Config(app, ws="none", http=reader, **SERVER)
+        settings = uvicorn.Config(self._app(), ws="none", http=_reader(), **SERVER)
         settings.timeout_graceful_shutdown = FAREWELL
         self._server = uvicorn.Server(settings)
         self._thread = threading.Thread(target=self._server.run, args=([self._socket],), daemon=True)

@@ -1,12 +1,17 @@
 """The questions of a poll: their kinds, their randomizers, and the line that a malformed file gets."""
 
+import re
+import sys
 from pathlib import Path
 
 import pytest
 
 from local_dp.errors import InputError
+from local_dp.experiments.cli.run.poll import Ask
+from local_dp.experiments.poll.files import PAGES
 from local_dp.experiments.poll.plan import Plan
-from local_dp.experiments.poll.questions import Question, Questions, read
+from local_dp.experiments.poll.questions import MOST_EPSILON, Question, Questions, read
+from local_dp.loss import NANO
 from local_dp.randomizers.frequencies.best import choices
 from tests.support.runs.command import local_dp
 from tests.support.runs.polls import THREE
@@ -82,6 +87,7 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
     [
         ((), "a poll has a question: local-dp poll 'Did you"),
         (("a?", "--epsilon", "0"), "epsilon"),
+        (("a?", "--epsilon", "8.1"), "a person would pay epsilon 8.1, and the page pays at most 8;"),
         (("a?", "--people", "0"), "people is 0"),
         (("a?", "--people", "10", "--demo", "11"), "demo is 11"),
         (("a?", "--seed", "1"), "add --demo 200"),
@@ -97,4 +103,17 @@ def test_a_wrong_command_gets_one_line(arguments: tuple[str, ...], fault: str, t
     done = local_dp("poll", *arguments, "--journal", str(tmp_path))
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1), done.stderr
     assert fault in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_page_pays_what_the_command_allows() -> None:
+    """The limit of both is one number."""
+    (limit,) = re.findall(r"perRun: (\w+), life", (PAGES / "session.js").read_text().split("export const LIMITS")[1])
+    assert float(limit) == NANO * MOST_EPSILON
+
+
+def test_what_is_missing_is_said_before_a_poll_begins(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setitem(sys.modules, "segno", None)
+    with pytest.raises(InputError, match=re.escape("the pages need segno: pip install 'local-dp[poll]'")):
+        Ask(question="a?", journal=tmp_path)()
     assert list(tmp_path.iterdir()) == []

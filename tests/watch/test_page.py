@@ -178,7 +178,7 @@ def test_a_browser_is_opened_at_a_desktop_only(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_without_the_extra_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(__import__("sys").modules, "starlette.applications", None)
+    monkeypatch.setitem(__import__("sys").modules, "starlette", None)
     with pytest.raises(InputError, match=r"local-dp\[watch\]"):
         Page(Scene(_settings(Survey(), 100)))
 

@@ -16,7 +16,7 @@ from local_dp.errors import InputError, reading
 from local_dp.experiments.api.declare import argument, option
 from local_dp.experiments.cli.fields import json_option
 from local_dp.experiments.cli.operate.broker_config import Authority
-from local_dp.experiments.pages import LOOPBACK
+from local_dp.experiments.pages import LOOPBACK, check_installed
 from local_dp.experiments.poll.again import Again
 from local_dp.experiments.poll.place import context_of, fingerprint, is_loopback, listening, moment, own_name, site_of
 from local_dp.experiments.poll.plan import PROTOCOL, Plan
@@ -33,6 +33,7 @@ from local_dp.server.remote import SUFFIX, Journal
 
 MOST_PEOPLE = 5000
 _PEM_BYTES = 1 << 16
+NEEDED = ("poll", "starlette", "uvicorn", "websockets", "segno")  # an extra and its modules
 
 
 @dataclass(frozen=True)
@@ -75,6 +76,7 @@ class Ask:
         return Journal.begin(folder, plan.run, {**plan.to_dict(), "broker": re.sub("//[^@/]*@", "//", plan.broker)})
 
     def _plan(self) -> Plan:
+        check_installed(*NEEDED)
         if not self.question:
             raise InputError(f"a poll has a question: {self.example}")
         nano_epsilon(self.epsilon)
@@ -89,7 +91,7 @@ class Ask:
             raise InputError(f"the broker is {self.broker!r}, over WebSocket, which only pages need; give its address with mqtt:// or mqtts://")
         questions = read(self.question, self.epsilon)
         if self.ask_again:
-            Again.of(questions)
+            questions.check_price(Again.of(questions).epsilon)
         with listening(self.host, self.port) as probe:
             port: int = probe.getsockname()[1]
         name = self.name or own_name(self.host)
@@ -120,6 +122,7 @@ class Ask:
 
 def continued(journal: Journal, broker: str, out: Path | None, as_json: bool) -> int:
     """Serves the poll of a journal until it is closed, and prints the result. Raises InputError for a journal of something else, or of a poll that is over."""
+    check_installed(*NEEDED)
     if journal.began.get("protocol") != PROTOCOL:
         raise InputError(f"{journal.run!r} is no poll; `local-dp resume {journal.run}` continues it")
     if journal.result is not None:
