@@ -314,6 +314,7 @@ def test_every_room_is_named() -> None:
     cells = re.findall(r"^\| ((?:`[\w/]+`(?:, )?)+) \|", (ROOT / "CONTRIBUTING.md").read_text(), re.MULTILINE)
     named = [name for cell in cells for name in re.findall(r"`([\w/]+)`", cell)]
     rooms = {path.parent.relative_to(ROOT).as_posix() for package in PACKAGES for path in (ROOT / package).rglob("__init__.py")} - {"local_dp"}
-    modules = {path.relative_to(ROOT).with_suffix("").as_posix() for path in (ROOT / "local_dp").glob("*.py") if path.stem != "__init__"}
+    modules = {path.relative_to(ROOT).with_suffix("").as_posix() for room in ("local_dp", "experiments") for path in (ROOT / room).glob("*.py")}
+    modules -= {"local_dp/__init__", "experiments/__init__"}
     assert len(named) == len(set(named))
     assert {room for room in rooms if room.count("/") < 2} | modules <= set(named) <= rooms | modules | {"local_dp", "clients/web"}
