@@ -13,6 +13,8 @@ from local_dp.foreign import shown
 if TYPE_CHECKING:  # frames take a while to import
     import polars
 
+    from local_dp.experiments.lab.style import Drawing
+
 
 def option(
     default: Any = MISSING,
@@ -91,6 +93,17 @@ class Printable(ABC):
         return f'<pre style="white-space: pre-wrap; line-height: 1.35">{shown(repr(self), "page")}</pre>'
 
 
+ENDINGS = (".png", ".svg", ".pdf")
+
+
+def check_picture(path: Path) -> None:
+    """Raises InputError for a figure that cannot be written."""
+    if path.suffix.lower() not in ENDINGS:
+        raise InputError(f"the figure is {str(path)!r}; give a file that ends in .png, .svg or .pdf")
+    if not path.parent.is_dir():
+        raise InputError(f"there is no folder {str(path.parent)!r} for the figure; create it first")
+
+
 @dataclass(frozen=True)
 class Picture:
     """A figure as PNG: a notebook shows it."""
@@ -109,7 +122,7 @@ class Tabular(Printable):
         """The columns of the frame. Raises InputError for a result without one."""
 
     @abstractmethod
-    def draw(self, path: Path) -> None:
+    def draw(self, path: Path, drawing: "Drawing") -> None:
         """Draws the figure into `path`. Raises InputError for a result without one."""
 
     def to_polars(self) -> "polars.DataFrame":
@@ -126,12 +139,17 @@ class Tabular(Printable):
             raise InputError("to_pandas needs pandas; install it: pip install pandas, or use to_polars") from None
         return pandas.DataFrame(self.frame())
 
-    def plot(self, path: str | Path | None = None) -> Picture | None:
-        """Draws the result, beside the truth where it is known, into `path` (.png, .svg or .pdf). Without a path, returns a picture for a notebook."""
+    def plot(self, path: str | Path | None = None, **how: Any) -> Picture | None:
+        """Draws the result, beside the truth where it is known, into `path` (.png, .svg or .pdf). Without a path, returns a picture for a notebook.
+
+        Keywords: `size`, the width in inches; `font`, the letters in points; `series`, parts of the names of the series to colour. Raises InputError.
+        """
+        from local_dp.experiments.lab.style import Drawing
+
         if path is not None:
-            self.draw(Path(path))
+            self.draw(Path(path), Drawing(**how))
             return None
         with tempfile.TemporaryDirectory() as folder:
             drawn = Path(folder) / "result.png"
-            self.draw(drawn)
+            self.draw(drawn, Drawing(**how))
             return Picture(drawn.read_bytes())

@@ -14,7 +14,7 @@ _MARKS = {"measured": "markers are measured", "theory": "solid lines without mar
 
 def lines(text: str, width: int) -> str:
     """The text, typeset, in lines of at most `width` characters. Exponents are raised; otherwise a dollar sign is a dollar sign."""
-    escaped = wrap(shown(typeset(text), "block"), width).replace("$", r"\$")
+    escaped = wrap(shown(typeset(text), "block").replace(" = ", "\xa0=\xa0"), width).replace("$", r"\$")
     return EXPONENT.sub(lambda found: rf"$^{{\mathregular{{{found[1] or found[2]}}}}}$", escaped)
 
 
