@@ -199,7 +199,7 @@ class Comparison:
             y, low, high, planned = ([row[key] for row in own] for key in ("error", "low", "high", "planned"))
             curves += [Curve(label, at, y, low=low, high=high, group=label), Curve(f"{label}, closed form", at, planned, "theory", group=label)]
         title = f"{self.protocol.name}: the largest error in 95 % of {self.grid.runs:,} runs"
-        return Figure("comparison", title, "clients", "largest error", curves, log_x=True, log_y=True, model="one-round")
+        return Figure("comparison", title, "clients", "largest error", curves, "one-round", log_x=True, log_y=True)
 
 
 def quantile_places(runs: int) -> tuple[int, int, int]:

@@ -66,10 +66,10 @@ class Figure:
     x_label: str
     y_label: str
     curves: list[Curve]
+    model: str = "curator"
     log_x: bool = False
     log_y: bool = False
     x_ticks: tuple[str, ...] = ()
-    model: str = "curator"
 
 
 @dataclass(frozen=True)

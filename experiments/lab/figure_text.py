@@ -9,7 +9,7 @@ from local_dp.experiments.lab.claim import Check, Curve, Figure, Regions, Table
 from local_dp.experiments.text.layout import EXPONENT, typeset
 from local_dp.foreign import shown
 
-_MARKS = {"measured": "markers are measured", "theory": "solid lines without markers are computed", "bound": "dashed lines are proven"}
+_MARKS = {"measured": "markers are measured", "theory": "lines without markers are computed", "bound": "dashed lines are proven"}
 
 
 def lines(text: str, width: int) -> str:

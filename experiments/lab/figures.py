@@ -239,7 +239,7 @@ def _listed(region: Region, drawing: Drawing) -> list[tuple[str, bool]]:
     listed = []
     for name, evidence in region.placed:
         for text, first in [(name, True), *((line, False) for line in evidence.splitlines())]:
-            listed += [(line, first and not place) for place, line in enumerate(lines(text, drawing.characters(0.95)).split("\n"))]
+            listed += [(line, first and not place) for place, line in enumerate(lines(text, drawing.characters(0.9)).split("\n"))]
     return listed
 
 

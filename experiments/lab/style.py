@@ -23,13 +23,14 @@ COLOURS = {f"{model}-{place}": shade for model, shades in PALETTE.items() for pl
 MOST_COLOURED = 8
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 _DASHES: tuple[Any, ...] = ((0, (5, 3)), (0, (1.5, 1.5)), (0, (8, 2, 1.5, 2)), (0, (2.5, 1)))
+_DOTTED = (0, (9, 1.5, 1, 1.5))  # of a computed curve whose shade comes round again
 _ROLES = re.compile(r"\b(?:measured|simulated|predicted|proven|theory|formula|bound|worst found|least)\b|[,:]")
 _MODELS = {  # the first whose words the name of a curve has
-    "interactive": r"no curator|(?<!non-)\binteractive|in turn|\bagain\b|(?:two|three|d|several|in) rounds",
+    "interactive": r"no curator|(?<!non-)\binteractive|in turn|halving|\bagain\b|(?:two|three|d|several|in) rounds",
     "curator": r"curator",
     "shuffled": r"shuffle|blanket",
-    "one-round": r"one round|once|non-interactive|\blocal\b|from clients",
-    "plain": r"(?:without|no) privacy|non-private|not private|\bnothing\b|open to all",
+    "one-round": r"one round|\bonce\b|non-interactive|\blocal\b(?! sensitivity)|\bclients\b",
+    "plain": r"(?:without|no) privacy|exact (?:means|expectations)|means rounded",
 }
 
 
@@ -104,7 +105,8 @@ def _of_curve(curves: Sequence[Curve], at: int, found: Sequence[Look]) -> Look:
     """The look of a curve of a series: of a bound it is dashed, and wider if a curve of the same style hides it."""
     own, look = curves[at], found[at]
     hidden = any(other.style == own.style and above.coloured and _alike(other, own) for other, above in zip(curves[at + 1 :], found[at + 1 :], strict=True))
-    return replace(look, under=hidden, dashes=_DASHES[0] if own.style == "bound" and look.coloured else look.dashes)
+    dashes = {"bound": _DASHES[0], "theory": _DOTTED if look.hollow else "-"}.get(own.style, "-") if look.coloured else look.dashes
+    return replace(look, under=hidden, dashes=dashes)
 
 
 def _alike(one: Curve, other: Curve) -> bool:

@@ -252,7 +252,7 @@ def test_a_colour_is_a_model_of_computation() -> None:
         "no privacy": "plain",
         "local, interactive": "interactive",
         "local, non-interactive": "one-round",
-        "grr": "given",
+        "MWEM, concentrated": "given",
     }
     assert {name: model_of(name, "given") for name in names} == names
     shades = [shade for model in PALETTE.values() for shade in model]

@@ -137,9 +137,7 @@ class Intervals(Experiment[Point, Errors | Deltas]):
         title, axis = "All interval counts from a trusted curator, epsilon 1", "largest error (records)"
         figures = [
             Figure("intervals", title, "values D", axis, drawn, log_x=True, log_y=True),
-            Figure(
-                "intervals-local", "All interval counts from clients, epsilon 1", "clients n", axis, local_curves, log_x=True, log_y=True, model="one-round"
-            ),
+            Figure("intervals-local", "All interval counts from clients, epsilon 1", "clients n", axis, local_curves, log_x=True, log_y=True),
         ]
         checks = [
             every(

@@ -331,9 +331,7 @@ def _parity_figure(halving: Rows[Halving, Recovery]) -> Figure:
         curve("asked in turn, proven limit", ((d, parity_interactive_bound(d, EPSILON, SUCCESS)) for d in DRAWN), "bound"),
         curve("asked again and again, proven limit", ((d, parity_asked_again_bound(d, EPSILON, SUCCESS)) for d in DRAWN), "bound"),
     ]
-    return Figure(
-        "asking-again-parity", "Parity: people needed, however they are asked", "bits of the hidden parity d", "people", curves, log_y=True, model="interactive"
-    )
+    return Figure("asking-again-parity", "Parity: people needed, however they are asked", "bits of the hidden parity d", "people", curves, log_y=True)
 
 
 def _ratio_figure(protocols: Rows[Drawn, Distances], worst: Rows[Worst, Distances]) -> Figure:
@@ -343,7 +341,7 @@ def _ratio_figure(protocols: Rows[Drawn, Distances], worst: Rows[Worst, Distance
         curve("largest of those drawn at random", ((p.clients, m.ratio) for p, m in protocols)),
     ]
     title, axis = "What all reveal together is bounded by what each reveals alone", "squared distance, all together over the sum of each alone"
-    return Figure("asking-again-pasting", title, "clients", axis, curves, log_x=True, model="interactive")
+    return Figure("asking-again-pasting", title, "clients", axis, curves, "interactive", log_x=True)
 
 
 def _laws_figure(laws: Rows[Laws, Tests]) -> Figure:

@@ -351,23 +351,14 @@ def _figure_over_rounds(counts: Counts) -> Figure:
     by_way = {way: [(rounds, _of(counts, way, AT, rounds)) for rounds in ROUNDS] for way in (IN_TURN, AGAIN)}
     curves = [curve(way, ((x, count.n, count.low, count.high) for x, count in each if count.n)) for way, each in by_way.items()]
     curves.append(curve(BOUND, ((x, ladder_one_round_least(AT, EPSILON, BETA)) for x in (1, ROUNDS[-1])), "bound"))
-    return Figure(
-        "kinds-of-interaction",
-        f"Clients to find a path of {AT} steps, epsilon 1",
-        "rounds allowed",
-        "clients",
-        curves,
-        log_x=True,
-        log_y=True,
-        model="interactive",
-    )
+    return Figure("kinds-of-interaction", f"Clients to find a path of {AT} steps, epsilon 1", "rounds allowed", "clients", curves, log_x=True, log_y=True)
 
 
 def _figure_over_levels(counts: Counts) -> Figure:
     by_way = {way: [(k, _of(counts, way, k)) for k in LEVELS] for way in (ONE_ROUND, BY_SUM, IN_TURN, BELOW, AGAIN)}
     curves = [curve(way, ((x, count.n, count.low, count.high) for x, count in each if count.n)) for way, each in by_way.items()]
     curves.append(curve(BOUND, ((k, ladder_one_round_least(k, EPSILON, BETA)) for k in LEVELS), "bound"))
-    return Figure("kinds-of-interaction-levels", "Clients to find a path of k steps, epsilon 1", "steps k", "clients", curves, log_y=True, model="interactive")
+    return Figure("kinds-of-interaction-levels", "Clients to find a path of k steps, epsilon 1", "steps k", "clients", curves, log_y=True)
 
 
 EXPERIMENT = KindsOfInteraction()

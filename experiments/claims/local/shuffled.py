@@ -262,7 +262,7 @@ def _bounds_figure(bounds: Rows[Bounds, Epsilons]) -> Figure:
     for name in (RR, KARY, HADAMARD):
         curves.append(curve(f"{name}, upper", [(n, each.upper) for n, each in _at(bounds, name).items()], "theory"))
         curves.append(curve(f"{name}, lower", [(n, each.lower) for n, each in _at(bounds, name).items()]))
-    return Figure("shuffled-epsilon", "Epsilon after shuffling", "reports shuffled together", "epsilon", curves, log_x=True, log_y=True, model="shuffled")
+    return Figure("shuffled-epsilon", "Epsilon after shuffling", "reports shuffled together", "epsilon", curves, "shuffled", log_x=True, log_y=True)
 
 
 def _errors_figure(errors: Rows[Errors, Squares]) -> Figure:

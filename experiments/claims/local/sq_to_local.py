@@ -385,18 +385,10 @@ def _figures(variances: Rows[Reports, Variances], spending: Rows[Spending, Costs
         rows = [(p, p.cost(c), p.spread(c)) for p, c in spending if p.way == way and p.epsilon == 1.0]
         costs.append(curve(way, [(point.t, cost, cost - spread, cost + spread) for point, cost, spread in rows]))
         costs.append(curve(f"{way}, predicted", [(point.t, point.predicted) for point, _, _ in rows], "theory"))
+    axis = "mean square error, units of C^2 / n"
     return [
-        Figure("laplace-ratio", "How many more clients Laplace noise needs", "epsilon", "ratio of variances", ratios, log_x=True, model="one-round"),
-        Figure(
-            "spending",
-            "Three ways to spend the same clients, epsilon 1",
-            "queries",
-            "mean square error, units of C^2 / n",
-            costs,
-            log_x=True,
-            log_y=True,
-            model="one-round",
-        ),
+        Figure("laplace-ratio", "How many more clients Laplace noise needs", "epsilon", "ratio of variances", ratios, "one-round", log_x=True),
+        Figure("spending", "Three ways to spend the same clients, epsilon 1", "queries", axis, costs, "one-round", log_x=True, log_y=True),
     ]
 
 

@@ -362,8 +362,8 @@ def _figures(draws: Merged, queries: list[Queries]) -> list[Figure]:
     ]
     title = "Distance of a simulated answer from a real one"
     return [
-        Figure("distance", title, "tolerance of the averages", "total variation", curves, log_x=True, log_y=True, model="one-round"),
-        Figure("queries", "Averages asked an answer", "epsilon of an answer", "averages", averages, log_y=True, model="interactive"),
+        Figure("distance", title, "tolerance of the averages", "total variation", curves, "one-round", log_x=True, log_y=True),
+        Figure("queries", "Averages asked an answer", "epsilon of an answer", "averages", averages, "interactive", log_y=True),
     ]
 
 

@@ -334,7 +334,7 @@ def _figure(runs: Runs, known: Known) -> Figure:
     label = f"largest error / alpha ({TOP:g} or more drawn as {TOP:g})"
     kept, lost = (sum((_worst(runs, task, "worst case", slack) or 0.0) > 1 + EDGE for task in known.values()) for slack in (1.0, BEYOND))
     title = f"In the worst case {kept} of {len(known)} learners are lost at the proven tolerance, and {lost} at {BEYOND:g} times as much"
-    return Figure("suite-errors", title, "learner", label, curves, x_ticks=tuple(known), model="interactive")
+    return Figure("suite-errors", title, "learner", label, curves, "interactive", x_ticks=tuple(known))
 
 
 def _clients_figure(known: Known, fewest: dict[str, Search]) -> Figure:
@@ -357,7 +357,7 @@ def _slack_figure(runs: Runs, known: Known) -> Figure:
     curves = [Curve(name, slacks, [min(TOP, _worst(runs, task, "worst case", slack) or 0.0) for slack in slacks]) for name, task in known.items()]
     curves.append(Curve("promised", slacks, [1.0] * len(slacks), style="bound"))
     title, axis = "The worst case, beyond the proven tolerance", f"largest error / alpha ({TOP:g} or more drawn as {TOP:g})"
-    return Figure("suite-slack", title, "tolerance / proven tolerance", axis, curves, log_x=True, model="interactive")
+    return Figure("suite-slack", title, "tolerance / proven tolerance", axis, curves, "interactive", log_x=True)
 
 
 EXPERIMENT = Suite()
