@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from local_dp.errors import InputError
 from local_dp.experiments.api.declare import WIDTH, Tabular
-from local_dp.experiments.api.show import summary
+from local_dp.experiments.api.show import summary, unit
 from local_dp.experiments.tiers.outcome import Shown, estimates
 from local_dp.protocols.local_protocol import LocalProtocol
 
@@ -32,6 +32,7 @@ _SHARES = ("frequency", "histogram", "crosstab")  # shares of several labels add
 def pictured(data: dict[str, Any]) -> "Estimates":
     """A run's estimates with their intervals and the known truth, in at most `MOST` rows. Further shares are summed; of other estimates the first are drawn."""
     from local_dp.experiments.lab.figures import Estimates
+    from local_dp.experiments.lab.style import model_of
 
     labels, values, _, intervals = zip(*estimates(data["result"]), strict=True)
     result = data["result"]
@@ -42,12 +43,13 @@ def pictured(data: dict[str, Any]) -> "Estimates":
     parameters = data["parameters"]
     column = str(parameters.get("column") or " and ".join(parameters.get("columns") or ()))
     whole = Estimates(
-        f"{data['protocol']}, epsilon {data['epsilon']:g}, {data['clients']['asked']:,} clients; {'DEGRADED; ' if 'degraded' in data else ''}"
+        f"{data['protocol']}, epsilon {data['epsilon']:g}, {data['clients']['asked']:,} {unit(data)}; {'DEGRADED; ' if 'degraded' in data else ''}"
         f"{data.get('stamp', 'private')}",
         _AXES.get(data["protocol"], "estimate").format(column=column),
         str(parameters.get("by") or (column if data["protocol"] in _SHARES else "")),
         *(labels, known, lows, highs),
         truth if truth is None or isinstance(truth, list) else [truth],
+        model_of(data["interaction"], "one-round"),
     )
     return whole if len(labels) <= MOST else _fewer(whole, data["protocol"])
 

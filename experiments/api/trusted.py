@@ -83,8 +83,8 @@ class Task(ABC, Generic[D, R]):
     def to_data(self, result: R, records: Records) -> dict[str, Any]:
         """The result as plain data: `columns`, `rows`, `explanation`, and by `measured` its numbers; `brief` if a person sees other rows.
 
-        `drawn` if there is a figure: its `axis`, `rows`, how many columns are `labels`, and what stands `between` them.
-        Reads only the names of the records' columns.
+        `drawn` if there is a figure: its `axis`, `rows`, how many columns are `labels`, and whether they are `named`. Reads only the
+        names of the records' columns.
         """
 
     @abstractmethod
@@ -219,7 +219,7 @@ class Release(Tabular):
         values = [row[-1] for row in rows] if "brief" in result else (self.value if many else [self.value])[:MOST_SHOWN]
         ends = [(math.nan, math.nan)] * len(values) if self.interval is None else (self.interval if many else [self.interval])[:MOST_SHOWN]
         title = f"{self.data['task']} by a trusted curator, {_price(self.data)}, {_counted(self.data)}"
-        labels = [drawn.get("between", " to ").join(_cell(cell) for cell in row[: drawn.get("labels", 1)] if cell != "") for row in rows]
+        labels = [_label(row, listed["columns"], drawn) for row in rows]
         axis = f"{drawn['axis']}; the first {len(rows)} of {len(listed['rows']):,}" if len(rows) < len(listed["rows"]) else drawn["axis"]
         lows, highs = [low for low, _ in ends], [high for _, high in ends]
         plot_estimates(Estimates(title, axis, drawn["rows"], labels, values, lows, highs, truth and truth[:MOST_SHOWN]), path, drawing)
@@ -335,6 +335,12 @@ def _truth(truth: dict[str, Any]) -> str:
     parts = [_TRUE.get(name, f"{name.replace('_', ' ')} {{}}").format(_cell(value)) for name, value in truth.items() if name != DRAWN]
     sentence = "; ".join(map(held, parts))
     return f"{sentence[:1].upper()}{sentence[1:]}."
+
+
+def _label(row: Sequence[Any], columns: Sequence[str], drawn: Mapping[str, Any]) -> str:
+    """The name of a row of a figure: an interval, or the values of the columns that it counts."""
+    cells = [(column, _cell(cell)) for column, cell in zip(columns, row[: drawn.get("labels", 1)], strict=False) if cell != ""]
+    return ", ".join(f"{column}:\N{NO-BREAK SPACE}{cell}" for column, cell in cells) if drawn.get("named") else " to ".join(cell for _, cell in cells)
 
 
 def _price(data: dict[str, Any]) -> str:

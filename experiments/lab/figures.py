@@ -292,6 +292,7 @@ class Estimates:
     lows: Sequence[float]
     highs: Sequence[float]
     truth: Sequence[float] | None
+    model: str = "curator"
 
 
 def plot_estimates(found: Estimates, path: Path, drawing: Drawing = DEFAULT) -> None:
@@ -300,7 +301,7 @@ def plot_estimates(found: Estimates, path: Path, drawing: Drawing = DEFAULT) -> 
         raise InputError(f"cannot draw {str(path)!r}: give a name that ends in .png, .svg or .pdf")
     labels = [lines(label, drawing.characters(0.35)) for label in found.labels]
     line = drawing.font / 72 * 1.5
-    colour = PALETTE[model_of(found.title, "one-round")][0]
+    colour = PALETTE[found.model][0]
     with _canvas(drawing, line * (8 + sum(1.2 + label.count("\n") for label in labels)), found.title) as canvas:
         axes = canvas.add_subplot()
         rows = np.arange(len(labels))[::-1]

@@ -94,7 +94,7 @@ def test_there_is_a_page_for_each_experiment_that_was_run(folder: Path) -> None:
     assert re.findall(r"<figcaption><b>(.*?)</b>", text) == [f"Figure {place}." for place in range(1, 4)]
     assert re.findall(r"<details class=part( open|)>", text) == ["", "", "", "", ""]
     assert "<details class=part open><summary><h2>What was checked (1)" in (folder / OTHER).read_text()  # a lost check is in sight
-    assert "Markers are measured; solid lines without markers are computed; dashed lines are proven; bands and whiskers are 95\xa0% intervals." in text
+    assert "Markers are measured; lines without markers are computed; dashed lines are proven; bands and whiskers are 95\xa0% intervals." in text
     assert '<th scope="row" role="rowheader" data-heading="n" class=number data-value="100"><span>100</span></th>' in text
     assert text.count('scope="col"') == 3
 

@@ -250,8 +250,7 @@ class OfAttributes(Question[BinaryTable, A], Task[BinaryTable, A]):
     @property
     def drawn(self) -> dict[str, Any]:
         """The figure: records with each combination of values."""
-        every = self.attributes.every
-        return {"axis": "records", "rows": ", ".join(each.column for each in every), "labels": len(every), "between": ", "}
+        return {"axis": "records", "rows": "", "labels": len(self.attributes.every), "named": True}
 
     def errors(self, counts: Floats, records: Records) -> dict[str, Any]:
         """Errors of the possible cells, as shares of the records."""
