@@ -4,11 +4,11 @@ import json
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import MISSING, Field, asdict, dataclass, fields
+from dataclasses import MISSING, Field, dataclass, fields
 from inspect import cleandoc, getdoc
 from pathlib import Path
 from types import UnionType
-from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import click
 
@@ -18,6 +18,9 @@ from local_dp.experiments.api.declare import Printable, check_picture, option, s
 from local_dp.experiments.cli.main import DEGRADED
 from local_dp.experiments.text.layout import definitions, paragraph, screen_width
 from local_dp.experiments.text.screen import SCREEN
+
+if TYPE_CHECKING:
+    from local_dp.experiments.lab.style import Drawing
 
 OPTIONS = "Options"
 PARAMETERS = "Parameters"
@@ -34,8 +37,8 @@ def json_option(what: str) -> Any:
 
 
 @dataclass(frozen=True, kw_only=True)
-class FigureOptions:
-    """What every command that draws takes; `hidden` names those that do not apply to it."""
+class Drawn:
+    """The options of a command that draws; its `hidden` names those that do not apply."""
 
     figure_size: float = option(4.8, "Width of a figure", name="--size", metavar="W", unit="inches")
     figure_font: float = option(10.0, "Size of the letters in a figure", name="--font", metavar="P", unit="points")
@@ -43,11 +46,11 @@ class FigureOptions:
     figure_format: Literal["pdf", "svg", "png"] | None = option(None, "Format of a figure; default: as its file ends, else png and svg", name="--format")
 
     @property
-    def how_drawn(self) -> dict[str, Any]:
-        """The keywords of `plot`. Raises InputError."""
+    def drawing(self) -> "Drawing":
+        """Raises InputError."""
         from local_dp.experiments.lab.style import Drawing
 
-        return asdict(Drawing(self.figure_size, self.figure_font, self.figure_series))
+        return Drawing(self.figure_size, self.figure_font, self.figure_series)
 
     def picture(self, path: Path) -> Path:
         """The file of a figure, with the ending of its format. Raises InputError for one that cannot be written."""

@@ -7,7 +7,7 @@ import base64
 import hashlib
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 from string import Template
@@ -24,14 +24,6 @@ from local_dp.foreign import shown
 
 NOT_RUN = "not run"
 SIGNS = {"shown": "✓ shown", "not shown": "✗ not shown", NOT_RUN: "– not run"}
-
-
-@dataclass(frozen=True)
-class Numbers:
-    """The numbers that figures and tables have on one page."""
-
-    figures: Iterator[int] = field(default_factory=lambda: itertools.count(1))
-    tables: Iterator[int] = field(default_factory=lambda: itertools.count(1))
 
 
 def escape(text: str) -> str:
@@ -72,7 +64,7 @@ def _marked_up(value: Any, place: int, column: tuple[str, bool]) -> str:
     return f'<{tag} role="{role}"{named}><span>{prose(cell(value))}</span></{tag[:2]}>'
 
 
-def table_of(table: StoredTable, numbers: Numbers, folded: bool) -> str:
+def table_of(table: StoredTable, number: int, folded: bool) -> str:
     """A table under its title, which unfolds it; it scrolls inside its frame, should it be wider than the page.
 
     Its roles are spelt out, for they are lost where rows become blocks.
@@ -83,7 +75,7 @@ def table_of(table: StoredTable, numbers: Numbers, folded: bool) -> str:
     head = "".join(f'<th scope="col" role="columnheader"{" class=number" * number}>{prose(name)}</th>' for name, number in kinds)
     body = "\n".join('<tr role="row">' + "".join(_marked_up(value, place, kinds[place]) for place, value in enumerate(row)) + "</tr>" for row in rows)
     title, label = prose(table["title"]), escape(typeset(table["title"]))
-    summary = f'<summary><b>Table {next(numbers.tables)}.</b> {title} <span class="rows">({len(rows)} {"row" if len(rows) == 1 else "rows"})</span></summary>'
+    summary = f'<summary><b>Table {number}.</b> {title} <span class="rows">({len(rows)} {"row" if len(rows) == 1 else "rows"})</span></summary>'
     return (
         f'<details{"" if folded else " open"}>{summary}<div class="scroll" tabindex="0" role="region" aria-label="{label}">'
         f'<table class="sortable" role="table" aria-label="{label}"><thead role="rowgroup"><tr role="row">{head}</tr></thead>\n'
@@ -102,21 +94,21 @@ def _inline_svg(folder: Path, figure: StoredFigure, prefix: str) -> str:
     return svg
 
 
-def figure_of(folder: Path, name: str, figure: StoredFigure, numbers: Numbers) -> str:
+def figure_of(folder: Path, name: str, figure: StoredFigure, number: int) -> str:
     """A figure of the experiment `name`, with how to read it and the files that hold it."""
     links = " · ".join(f'<a href="{escape(name)}/{figure[kind]}">{figure[kind]}</a>' for kind in _DRAWN)
-    return _captioned(folder, name, figure, numbers, f'{prose(figure["key"])} <span class="files">{links}</span>')
+    return _captioned(folder, name, figure, number, f'{prose(figure["key"])} <span class="files">{links}</span>')
 
 
-def lead_figure(folder: Path, name: str, figure: StoredFigure, numbers: Numbers) -> str:
+def lead_figure(folder: Path, name: str, figure: StoredFigure, number: int) -> str:
     """A figure on the index: its caption links to the page of its experiment."""
-    return _captioned(folder, name, figure, numbers, f'From <a href="{escape(page_of(name))}">{escape(name)}</a>.')
+    return _captioned(folder, name, figure, number, f'From <a href="{escape(page_of(name))}">{escape(name)}</a>.')
 
 
-def _captioned(folder: Path, name: str, figure: StoredFigure, numbers: Numbers, more: str) -> str:
+def _captioned(folder: Path, name: str, figure: StoredFigure, number: int, more: str) -> str:
     prefix = f"{name}-{figure['svg'].removesuffix('.svg')}"
     svg = _inline_svg(folder / name, figure, f"{prefix}-")
-    return f'<figure class="{figure["kind"]}">{svg}<figcaption><b>Figure {next(numbers.figures)}.</b> {more}</figcaption></figure>'
+    return f'<figure class="{figure["kind"]}">{svg}<figcaption><b>Figure {number}.</b> {more}</figcaption></figure>'
 
 
 def check_of(check: StoredCheck) -> str:
@@ -200,17 +192,17 @@ def _folded(title: str, body: str, opened: bool = False) -> str:
 
 def _experiment(told: _Part, results: Results) -> str:
     """An experiment's page: its headline, one figure, the verdict; then the details, folded unless a check was lost."""
-    name, folder, numbers = results["name"], told.folder, Numbers()
+    name, folder = results["name"], told.folder
     checks, tables, figures = results["checks"], results["tables"], results["figures"]
     files = [RESULTS, *(table["csv"] for table in tables), *results["certificates"]]
     notes = "".join(f"<li>{prose(note)}</li>" for note in results["notes"])
     links = ", ".join(f'<a href="{escape(name)}/{escape(file)}">{escape(file)}</a>' for file in files)
     checked = " The certificates can be checked with <code>local-dp certify FILE</code>." if results["certificates"] else ""
-    first, *more = [figure_of(folder, name, figure, numbers) for figure in figures] or [""]
+    first, *more = [figure_of(folder, name, figure, number) for number, figure in enumerate(figures, 1)] or [""]
     parts = (
         _folded("More figures", "".join(more)),
         _folded(f"What was checked ({len(checks)})", f'<ul class="checks">{"".join(map(check_of, checks))}</ul>', results["verdict"] != "shown"),
-        _folded("Tables", "".join(table_of(table, numbers, len(tables) > 1) for table in tables), not figures),
+        _folded("Tables", "".join(table_of(table, number, len(tables) > 1) for number, table in enumerate(tables, 1)), not figures),
         _folded("Notes", f'<ul class="notes">{notes}</ul>' if notes else ""),
         _folded("To repeat it", f'<pre><code>{escape(results["command"])}</code></pre><p class="files">Data: {links}.{checked}</p>'),
     )
@@ -230,11 +222,11 @@ def _line(results: Results) -> str:
     return f'<li>{badge(results["verdict"])} {title}{passed}<p class="headline">{prose(results["headline"])}</p></li>'
 
 
-def _opening(told: _Part, numbers: Numbers) -> str:
+def _opening(told: _Part, numbers: Iterator[int]) -> str:
     """A chapter on the index: what it asks, what was found, one figure."""
     name, title, lead = told.chapter.name, prose(told.chapter.title), told.lead()
     lines = "".join(map(_line, told.found.values()))
-    figure = lead_figure(told.folder, *lead, numbers) if lead else ""
+    figure = lead_figure(told.folder, *lead, next(numbers)) if lead else ""
     return (
         f'<section class="opening" id="{name}" aria-labelledby="{name}-title"><h2 id="{name}-title">{title}</h2>'
         f'<p>{prose(told.chapter.summary)}</p><div class="beside">{figure}<ul class="found">{lines}</ul></div></section>'
@@ -243,9 +235,9 @@ def _opening(told: _Part, numbers: Numbers) -> str:
 
 def _index(chapters: Sequence[_Part], missing: Sequence[str]) -> str:
     """The map, and each chapter in short."""
-    numbers = Numbers()
+    numbers = itertools.count(1)
     drawn = [(told, figure) for told in chapters if _MAP in told.found for figure in told.found[_MAP]["figures"] if figure["kind"] == "regions"]
-    figure = "".join(lead_figure(told.folder, _MAP, figure, numbers) for told, figure in drawn[:1])
+    figure = "".join(lead_figure(told.folder, _MAP, figure, next(numbers)) for told, figure in drawn[:1])
     body = [Template(_part("models.html")).substitute(figure=figure), *(_opening(told, numbers) for told in chapters)]
     checks = [check for told in chapters for results in told.found.values() for check in results["checks"]]
     chance = sum(check["chance"] for check in checks)

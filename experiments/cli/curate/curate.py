@@ -11,12 +11,12 @@ from local_dp.errors import InputError
 from local_dp.experiments.api.curate import QUESTIONS
 from local_dp.experiments.api.declare import option
 from local_dp.experiments.api.trusted import Question, release
-from local_dp.experiments.cli.fields import FigureOptions, json_option, show
+from local_dp.experiments.cli.fields import Drawn, json_option, show
 from local_dp.experiments.text.screen import SCREEN
 
 
 @dataclass(frozen=True, kw_only=True)
-class Curating(FigureOptions, Question[Any, Any]):
+class Curating(Drawn, Question[Any, Any]):
     """A question with the options that only the command line has."""
 
     hidden: ClassVar[frozenset[str]] = frozenset(("figure_series",))
@@ -27,7 +27,7 @@ class Curating(FigureOptions, Question[Any, Any]):
     as_json: bool = json_option("the release")
 
     def __call__(self) -> None:
-        path, how = None, self.how_drawn
+        path, drawing = None, self.drawing
         if self.plot is not None:
             if self.figureless:
                 raise InputError(f"{self.name} releases {self.figureless}: there is no number to draw; leave out --plot")
@@ -38,7 +38,7 @@ class Curating(FigureOptions, Question[Any, Any]):
         if self.out is not None:
             released.write(self.out)
         if path is not None:
-            released.plot(path, **how)
+            released.draw(path, drawing)
 
 
 def _with_options(kind: type[Question[Any, Any]]) -> type[Any]:

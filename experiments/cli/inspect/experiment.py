@@ -11,11 +11,10 @@ import numpy as np
 
 from local_dp.errors import InputError, unknown
 from local_dp.experiments.api.declare import argument, option
-from local_dp.experiments.cli.fields import FigureOptions, json_option
+from local_dp.experiments.cli.fields import Drawn, json_option
 from local_dp.experiments.lab.catalogue import NAMES, chosen
 from local_dp.experiments.lab.claim import Scale
 from local_dp.experiments.lab.report import write_report
-from local_dp.experiments.lab.style import Drawing
 from local_dp.experiments.text.layout import held, number, paragraph, screen_width, table
 from local_dp.experiments.text.screen import SCREEN
 from local_dp.loss import nano_epsilon
@@ -29,7 +28,7 @@ DEFAULT_OUT = Path("results")
 
 
 @dataclass(frozen=True)
-class RunExperiment(FigureOptions):
+class RunExperiment(Drawn):
     """Runs an experiment, or all of them: claim, measurements, figures, tables and a verdict.
 
     Ctrl-C stops; the same command continues. A claim that is not shown prints its failed checks; the exit code is then 1.
@@ -45,7 +44,7 @@ class RunExperiment(FigureOptions):
     def __call__(self) -> int:
         from local_dp.experiments.lab.runner import run_experiments
 
-        drawing = Drawing(**self.how_drawn)
+        drawing = self.drawing
         if not 0 <= self.seed < 1 << SEED_BITS:
             raise InputError(f"seed is {self.seed}; give a whole number from 0 to 2^{SEED_BITS} - 1")
         modules = chosen(self.name)

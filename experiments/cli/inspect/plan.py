@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal
 from local_dp.experiments.api.costs import mix
 from local_dp.experiments.api.declare import option
 from local_dp.experiments.api.plan import ANY, plan
-from local_dp.experiments.cli.fields import FigureOptions, json_option, show
+from local_dp.experiments.cli.fields import Drawn, json_option, show
 from local_dp.experiments.cli.run.run import ProtocolCommand
 from local_dp.experiments.text.screen import SCREEN
 from local_dp.protocols.local_protocol import LocalProtocol
@@ -38,7 +38,7 @@ class Plan(ProtocolCommand):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Compare(ProtocolCommand, FigureOptions):
+class Compare(ProtocolCommand, Drawn):
     """Measures randomizers side by side, over epsilons and numbers of clients: a table and a figure.
 
     The measurement is a bound on the largest error in 95 % of the runs. Runs are drawn in the aggregate tier, or every client is simulated in the
@@ -57,12 +57,11 @@ class Compare(ProtocolCommand, FigureOptions):
 
     def __call__(self, kind: type[LocalProtocol[Any]], given: Mapping[str, str]) -> None:
         from local_dp.experiments.api.compare import Comparison, Grid
-        from local_dp.experiments.lab.style import Drawing
 
         protocol, records = self.prepared(kind, given)
         grid = Grid(epsilon=self.epsilon, clients=self.clients, randomizers=self.only, runs=self.runs, tier=self.tier, seed=self.seed)
 
-        drawing = Drawing(**self.how_drawn)
+        drawing = self.drawing
         formats = ("png", "svg") if self.figure_format is None else (self.figure_format,)
 
         def progress(point: str, done: int, total: int) -> None:

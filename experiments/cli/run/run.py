@@ -19,7 +19,7 @@ from local_dp.experiments.api.declare import option, settings_of
 from local_dp.experiments.api.tables import read_records, read_schema
 from local_dp.experiments.cli.fields import (
     Command,
-    FigureOptions,
+    Drawn,
     Group,
     Option,
     first_line,
@@ -206,7 +206,7 @@ def _missing(attendance: Attendance) -> str:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Run(Role, FigureOptions):
+class Run(Role, Drawn):
     """Runs a protocol: clients, server and message bus, from one command.
 
     Each protocol has a command of its own, with its parameters: `local-dp run survey --help`. The exit code is 6 if the result is degraded.
@@ -219,7 +219,7 @@ class Run(Role, FigureOptions):
 
     def __call__(self, kind: type[LocalProtocol[Any]], given: Mapping[str, str]) -> int:
         protocol, table = self.built(kind, given)
-        path, how = None, self.how_drawn
+        path, drawing = None, self.drawing
         if self.plot is not None:
             if kind.explain is not LocalProtocol.explain:
                 raise InputError(f"{kind.name} learns a hypothesis: there is no estimate to draw; leave out --plot")
@@ -230,5 +230,5 @@ class Run(Role, FigureOptions):
         code = show(result, self.as_json)
         if path is not None:
             SCREEN.working(f"drawing {path.name}")
-            result.plot(path, **how)
+            result.draw(path, drawing)
         return code
