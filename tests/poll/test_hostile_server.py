@@ -59,7 +59,7 @@ class Server:
 
 @contextmanager
 def hostile(folder: Path) -> Iterator[Server]:
-    planned, ready = plan(), Queue[Callable[[], object]]()
+    planned, ready = plan(people=1), Queue[Callable[[], object]]()
     site = site_of(planned)
 
     async def serve(poll: Poll, listener: socket.socket, address: Address) -> None:
@@ -139,7 +139,7 @@ def test_hostile_requests_are_refused_in_words(tmp_path: Path) -> None:
         assert "5.5 of 8" in _spent(tab)
         after: list[tuple[str, Callable[[], None]]] = [
             ("equivocation", lambda: server.asks(*(ask.model_copy(update={"coins": OTHERS}) for ask in ASKS))),
-            ("budget", lambda: server.asks(round=2)),
+            ("bad-query", lambda: server.asks(round=2)),
             ("equivocation", lambda: server.asks(first)),
         ]
         for code, attack in after:

@@ -238,7 +238,7 @@ def test_a_second_question_follows(window: Tab, tmp_path: Path) -> None:
         presenter.wait("document.querySelectorAll('#thresholds li').length === 3")
         for tab in people:
             tab.wait("document.querySelectorAll('#reports section').length === 4 && document.getElementById('status').textContent.includes('closed')")
-            assert "Is your number above" in tab.evaluate("document.querySelector('#reports section:last-child').textContent")
+            assert "Is your number below" in tab.evaluate("document.querySelector('#reports section:last-child').textContent")
             assert "This poll has cost \u03b5 = 3." in tab.evaluate("document.getElementById('cost').textContent")
             assert [each for each in tab.errors if "ERR_CONNECTION_REFUSED" not in each] == []  # the server may be gone before the page has parted
         for tab in (*people, presenter):
