@@ -8,7 +8,7 @@ from local_dp.bounds.quantiles import search_error, search_rounds
 from local_dp.errors import InputError
 from local_dp.experiments.poll.questions import Question, Questions
 from local_dp.experiments.text.layout import number
-from local_dp.interaction import translate
+from local_dp.interaction import AsyncOracle, run_async, translate
 from local_dp.oracles.local.asked import Cohort, LocalQuery, LocalRounds
 from local_dp.protocols.local_protocol import BETA
 from local_dp.protocols.search.quantiles import LEAST, Located, Quantiles
@@ -54,10 +54,14 @@ class Again:
 
         return translate(self.search.algorithm(self.question.epsilon, len(places)), ask, read)
 
-    def found(self, located: Located) -> None:
-        """Sets the median and the ends of its interval, all between the bounds: an end at a bound is open."""
+    async def play(self, places: Counts, people: int, oracle: AsyncOracle[LocalQuery, Tally]) -> None:
+        """Searches, and sets the median and the ends of its interval: an end at a bound is open. A threshold that nobody answers leaves both open."""
+        try:
+            found = (await run_async(self.algorithm(places, people), oracle)).places[0]
+        except InputError:  # nobody answered
+            found = (BINS // 2, 0, BINS + 1)
         edges = self.search.grid.edges.tolist()
-        symbol, low, high = (min(max(each, 1), BINS) for each in located.places[0])
+        symbol, low, high = (min(max(each, 1), BINS) for each in found)
         self.ends = (edges[symbol - 1] + edges[symbol]) / 2, edges[low - 1], edges[high]
 
     def state(self) -> dict[str, Any]:

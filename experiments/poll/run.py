@@ -27,7 +27,6 @@ from local_dp.experiments.poll.scene import Standing, State, reports_of
 from local_dp.experiments.poll.web import Refused, Site, Web
 from local_dp.experiments.tiers.over_bus import end
 from local_dp.experiments.tiers.settings import EMBEDDED
-from local_dp.interaction import run_async
 from local_dp.sealing import Party, public
 from local_dp.server.members import filters
 from local_dp.server.poll import AnyTurnout, OpenCoordinator
@@ -125,7 +124,7 @@ class Poll:
         assert round is not None
         if self._again is not None and self._asks_again and len(places := np.flatnonzero(round.parts[self._again.place].answered)) >= FEWEST:
             self._phase, self.coordinator.limit, self.median = "again", LIMIT, self._again
-            self.median.found(await run_async(self.median.algorithm(places, self.plan.people), oracle))
+            await self.median.play(places, self.plan.people, oracle)
         self._phase = "closed"
         await oracle.end(PARTING)
         return Result(self.plan, round, self.median, self.places.taken, self.coordinator.reconciliation(), time.time())

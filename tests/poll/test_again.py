@@ -1,12 +1,13 @@
 """The second question: who is asked what, what the interval of the median covers, and what the screen says of so few answers."""
 
+import asyncio
+
 import numpy as np
 import pytest
 
 from local_dp.arrays import Counts, Floats
 from local_dp.experiments.poll.again import Again
 from local_dp.experiments.poll.questions import Question, Questions
-from local_dp.interaction import run
 from local_dp.noise import KeyedNoise
 from local_dp.oracles.local.asked import LocalQuery, randomize
 from local_dp.records import Records
@@ -28,7 +29,7 @@ class Phones:
         self.asked: list[LocalQuery] = []
         self.rounds = 0
 
-    def answer(self, queries: tuple[LocalQuery, ...]) -> tuple[Tally, ...]:
+    async def answer(self, queries: tuple[LocalQuery, ...]) -> tuple[Tally, ...]:
         self.rounds += 1
         self.asked += queries
         return tuple(self._tally(place, query) for place, query in enumerate(queries))
@@ -40,7 +41,7 @@ class Phones:
 
 
 def _played(again: Again, phones: Phones) -> tuple[float, float, float]:
-    again.found(run(again.algorithm(phones.places, PEOPLE), phones))
+    asyncio.run(again.play(phones.places, PEOPLE, phones))
     assert again.ends is not None
     return again.ends
 
@@ -56,14 +57,21 @@ def test_each_person_is_asked_once(answered: int) -> None:
     assert phones.rounds <= again.rounds(PEOPLE)
 
 
-def test_a_threshold_without_an_answer_shows_nothing() -> None:
-    """Phones that are gone do not stop the search: it goes on with the others, and ends with everything open if all are gone."""
-    again = _again(1.0)
-    places = np.arange(100)
-    phones = Phones(places, np.full(100, 3.0), 1)
-    phones.answer = lambda queries: tuple(query.randomizer.empty() for query in queries)  # type: ignore[method-assign]
-    _played(again, phones)
-    assert again.steps == []
+class Silent:
+    """Answers for phones that are all gone."""
+
+    rounds = 0
+
+    async def answer(self, queries: tuple[LocalQuery, ...]) -> tuple[Tally, ...]:
+        self.rounds += 1
+        return tuple(query.randomizer.empty() for query in queries)
+
+
+def test_a_threshold_without_an_answer_ends_the_search() -> None:
+    """Phones that are gone leave a threshold without an answer: the poll goes on, and everything is open."""
+    again, phones = _again(1.0), Silent()
+    asyncio.run(again.play(np.arange(100), PEOPLE, phones))
+    assert (phones.rounds, again.steps) == (1, [])
     assert again.state()["text"] == "Too few answers for an interval: the median may be anywhere."
 
 

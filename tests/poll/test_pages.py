@@ -10,7 +10,7 @@ import pytest
 
 from local_dp.experiments.poll.files import CLIENT, PAGES, files
 from tests.support.runs.browser import SCHEMES, Tab, browser, needs_chromium
-from tests.support.runs.poll_pages import DONE, LOADED, SENT, Running, fill, place, running, shown, status
+from tests.support.runs.poll_pages import DONE, LOADED, SENT, Running, fill, place, running, shown
 from tests.support.runs.polls import ask
 from tests.support.web import types
 
@@ -207,18 +207,6 @@ def test_a_page_shows_what_was_counted(poll: Running, tab: Tab) -> None:
     assert "5.5 of 8" in tab.evaluate("document.getElementById('run-text').textContent")
     assert (tab.errors, second.errors) == ([], [])
     second.close()
-
-
-@needs_chromium
-@pytest.mark.long
-def test_too_much_is_refused_before_anything_is_asked(tab: Tab, tmp_path: Path) -> None:
-    """A poll beyond the limit of a phone is refused in words when the page opens; nothing can be sent."""
-    with running(tmp_path, "--epsilon", "9", questions='[[question]]\ntext = "Did you?"\n') as greedy:
-        tab.go(greedy.link, LOADED)
-        assert status(tab).startswith("Your phone refused, and sent nothing.")
-        assert "budget" in status(tab)
-        assert tab.evaluate("document.getElementById('send').disabled") is True
-        assert ask(greedy.presenter, "reports?question=0").data["answered"] == 0
 
 
 @needs_chromium

@@ -73,17 +73,16 @@ class Search:
         """
         below, middle, above = tallies
         for threshold, tally in zip(thresholds, tallies, strict=True):
-            if tally.n:  # a poll counts any turnout
-                self._believe(threshold, tally)
+            self._believe(threshold, tally)
         for threshold, tally, level in ((thresholds[0], below, 0.75 * alpha), (thresholds[1], middle, 0.25 * alpha)):
-            if binomial_tail(tally.n, tally.n - _ones(tally), 1 - self._one) <= level:  # too few ones
+            if binomial_tail(tally.answered, tally.answered - _ones(tally), 1 - self._one) <= level:  # too few ones
                 self.low = max(self.low, threshold + 1)
         for threshold, tally, level in ((thresholds[2], above, 0.75 * alpha), (thresholds[1], middle, 0.25 * alpha)):
-            if binomial_tail(tally.n, _ones(tally), self._one) <= level:  # too many
+            if binomial_tail(tally.answered, _ones(tally), self._one) <= level:  # too many
                 self.high = min(self.high, threshold)
 
     def _believe(self, threshold: int, tally: Tally) -> None:
-        n = tally.n
+        n = tally.answered
         margin = float(self.randomizer.estimate(tally).value) - self.share
         z = margin / self._standard_error(n)
         self._belief[: threshold + 1] += _log_cdf(z)
