@@ -33,7 +33,7 @@ class Combined(Estimate):
     @classmethod
     def of(cls, parts: Ratio, weights: Floats, correlation: Floats) -> Self:
         errors = weights * parts.standard_error
-        value, error = np.append(parts.value, weights @ parts.value), np.append(parts.standard_error, math.sqrt(max(0.0, errors @ correlation @ errors)))
+        value, error = np.append(parts.value, weights @ parts.value), np.append(parts.standard_error, math.sqrt(max(0.0, float(errors @ correlation @ errors))))
         return cls(value, error, parts.n, parts=parts, weights=weights, correlation=correlation)
 
     def interval(self, z: float = Z95) -> tuple[Floats, Floats]:
@@ -46,7 +46,7 @@ class Combined(Estimate):
             if not held:
                 return float(self.weights @ ends)
             away = self.weights * np.abs(value - ends)
-            return float(self.value[-1]) + math.copysign(math.sqrt(max(0.0, away @ self.correlation @ away)), self.weights @ (ends - value))
+            return float(self.value[-1]) + math.copysign(math.sqrt(max(0.0, float(away @ self.correlation @ away))), self.weights @ (ends - value))
 
         return np.append(low, end(np.where(up, low, high))), np.append(high, end(np.where(up, high, low)))
 

@@ -1,6 +1,7 @@
 """Shares among those present or within a group: the interval covers them at every epsilon, share and number of clients, also where all reports agree."""
 
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from local_dp.arrays import Counts, Floats
 from local_dp.interaction import run
 from local_dp.oracles.local.oracles import AggregateOracle
 from local_dp.populations.finite import Finite
+from local_dp.protocols.local_protocol import LocalProtocol
 from local_dp.protocols.surveys.compare import Compare
 from local_dp.protocols.surveys.frequency import Conditional, among, frequency_randomizer, one_report
 from local_dp.protocols.surveys.survey import Survey
@@ -85,7 +87,7 @@ def test_shares_within_groups_and_of_labels_are_covered(epsilon: float, n: int) 
             assert held.min() >= LEAST - SLACK, (share, oracle, held)
 
 
-COMBINED = {
+COMBINED: dict[str, tuple[LocalProtocol[Any], tuple[float, float]]] = {
     "a difference": (Compare(), (0.7, 0.3)),
     "a weighted share": (Survey(by="group", labels=("A", "B"), weights=("1", "3")), (0.7, 0.3)),
     "weights against a rare group": (Survey(by="group", labels=("A", "B"), weights=("1", "3")), (0.95, 0.05)),
