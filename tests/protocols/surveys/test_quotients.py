@@ -102,7 +102,7 @@ def test_sums_of_groups_are_covered(name: str, epsilon: float, n: int) -> None:
     kinds = Records({"group": np.repeat(["A", "B"], 2), "yes": np.tile(np.arange(2, dtype=np.uint8), 2)})
     for share in SHARES:
         population = Finite(kinds, [sizes[0] * (1 - share), sizes[0] * share, sizes[1] * 0.7, sizes[1] * 0.3], n, 0)
-        algorithm, truth, held = protocol.algorithm(epsilon, n), protocol.truth(population)[2], 0
+        algorithm, truth, held = protocol.algorithm(epsilon, n), float(np.asarray(protocol.truth(population))[2]), 0
         for _ in range(runs):
             low, high = run(algorithm, AggregateOracle(population, generator, epsilon)).interval()
             held += bool(low[2] <= truth <= high[2])
