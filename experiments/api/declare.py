@@ -5,7 +5,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, field, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from local_dp.errors import InputError
 from local_dp.foreign import shown
@@ -93,15 +93,30 @@ class Printable(ABC):
         return f'<pre style="white-space: pre-wrap; line-height: 1.35">{shown(repr(self), "page")}</pre>'
 
 
-ENDINGS = (".png", ".svg", ".pdf")
+@dataclass(frozen=True, kw_only=True)
+class Drawn:
+    """The options of a command that draws; its `hidden` names those that do not apply."""
 
+    figure_size: float = option(4.8, "Width of a figure", name="--size", metavar="W", unit="inches")
+    figure_font: float = option(10.0, "Size of the letters in a figure", name="--font", metavar="P", unit="points")
+    figure_series: tuple[str, ...] = option((), "A part of the name of a series to colour; may be repeated", name="--series", metavar="NAME")
+    figure_format: Literal["pdf", "svg", "png"] | None = option(None, "Format of a figure; default: as its file ends, else png and svg", name="--format")
 
-def check_picture(path: Path) -> None:
-    """Raises InputError for a figure that cannot be written."""
-    if path.suffix.lower() not in ENDINGS:
-        raise InputError(f"the figure is {str(path)!r}; give a file that ends in .png, .svg or .pdf")
-    if not path.parent.is_dir():
-        raise InputError(f"there is no folder {str(path.parent)!r} for the figure; create it first")
+    @property
+    def drawing(self) -> "Drawing":
+        """Raises InputError."""
+        from local_dp.experiments.lab.style import Drawing
+
+        return Drawing(self.figure_size, self.figure_font, self.figure_series)
+
+    def picture(self, path: Path) -> Path:
+        """The file of a figure, with the ending of its format. Raises InputError for one that cannot be written."""
+        path = path if self.figure_format is None else path.with_suffix(f".{self.figure_format}")
+        if path.suffix.lower() not in (".png", ".svg", ".pdf"):
+            raise InputError(f"the figure is {str(path)!r}; give a file that ends in .png, .svg or .pdf")
+        if not path.parent.is_dir():
+            raise InputError(f"there is no folder {str(path.parent)!r} for the figure; create it first")
+        return path
 
 
 @dataclass(frozen=True)

@@ -4,23 +4,20 @@ import json
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import MISSING, Field, dataclass, fields
+from dataclasses import MISSING, Field, fields
 from inspect import cleandoc, getdoc
 from pathlib import Path
 from types import UnionType
-from typing import TYPE_CHECKING, Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import click
 
 from local_dp.checks import real_number, whole_number
 from local_dp.errors import InputError, unknown
-from local_dp.experiments.api.declare import Printable, check_picture, option, shown_default
+from local_dp.experiments.api.declare import Printable, option, shown_default
 from local_dp.experiments.cli.main import DEGRADED
 from local_dp.experiments.text.layout import definitions, paragraph, screen_width
 from local_dp.experiments.text.screen import SCREEN
-
-if TYPE_CHECKING:
-    from local_dp.experiments.lab.style import Drawing
 
 OPTIONS = "Options"
 PARAMETERS = "Parameters"
@@ -34,29 +31,6 @@ def set_option(of: str) -> Any:
 
 def json_option(what: str) -> Any:
     return option(False, f"Print {what} as JSON, and nothing else on standard output", name="--json")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Drawn:
-    """The options of a command that draws; its `hidden` names those that do not apply."""
-
-    figure_size: float = option(4.8, "Width of a figure", name="--size", metavar="W", unit="inches")
-    figure_font: float = option(10.0, "Size of the letters in a figure", name="--font", metavar="P", unit="points")
-    figure_series: tuple[str, ...] = option((), "A part of the name of a series to colour; may be repeated", name="--series", metavar="NAME")
-    figure_format: Literal["pdf", "svg", "png"] | None = option(None, "Format of a figure; default: as its file ends, else png and svg", name="--format")
-
-    @property
-    def drawing(self) -> "Drawing":
-        """Raises InputError."""
-        from local_dp.experiments.lab.style import Drawing
-
-        return Drawing(self.figure_size, self.figure_font, self.figure_series)
-
-    def picture(self, path: Path) -> Path:
-        """The file of a figure, with the ending of its format. Raises InputError for one that cannot be written."""
-        path = path if self.figure_format is None else path.with_suffix(f".{self.figure_format}")
-        check_picture(path)
-        return path
 
 
 class Option(click.Option):

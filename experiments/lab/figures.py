@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from matplotlib.axis import Axis
     from matplotlib.figure import Figure as Canvas
 
-ENDINGS = (".png", ".svg", ".pdf")
 _STYLE: dict[str, Any] = {
     "font.family": "DejaVu Sans",
     "figure.titlesize": "large",
@@ -297,8 +296,6 @@ class Estimates:
 
 def plot_estimates(found: Estimates, path: Path, drawing: Drawing = DEFAULT) -> None:
     """Draws estimates beside the truth where it is known into `path` (.png, .svg or .pdf). Raises InputError."""
-    if path.suffix.lower() not in ENDINGS:
-        raise InputError(f"cannot draw {str(path)!r}: give a name that ends in .png, .svg or .pdf")
     labels = [lines(label, drawing.characters(0.35)) for label in found.labels]
     line = drawing.font / 72 * 1.5
     colour = PALETTE[found.model][0]

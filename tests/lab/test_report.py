@@ -273,7 +273,7 @@ def test_plot_estimates(tmp_path: Path) -> None:
     for kind in ("png", "svg"):
         plot_estimates(shares, tmp_path / f"plot.{kind}")
         assert (tmp_path / f"plot.{kind}").stat().st_size > 5000
-    with pytest.raises(InputError, match="give a name that ends in"):
+    with pytest.raises(InputError, match="not supported"):
         plot_estimates(shares, tmp_path / "plot.txt")
     with pytest.raises(InputError, match="cannot write the figure"):
         plot_estimates(replace(shares, truth=None), tmp_path / "none" / "plot.png")

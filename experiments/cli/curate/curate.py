@@ -9,9 +9,9 @@ from typing import Any, ClassVar
 
 from local_dp.errors import InputError
 from local_dp.experiments.api.curate import QUESTIONS
-from local_dp.experiments.api.declare import option
+from local_dp.experiments.api.declare import Drawn, option
 from local_dp.experiments.api.trusted import Question, release
-from local_dp.experiments.cli.fields import Drawn, json_option, show
+from local_dp.experiments.cli.fields import json_option, show
 from local_dp.experiments.text.screen import SCREEN
 
 

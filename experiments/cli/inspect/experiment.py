@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from local_dp.errors import InputError, unknown
-from local_dp.experiments.api.declare import argument, option
-from local_dp.experiments.cli.fields import Drawn, json_option
+from local_dp.experiments.api.declare import Drawn, argument, option
+from local_dp.experiments.cli.fields import json_option
 from local_dp.experiments.lab.catalogue import NAMES, chosen
 from local_dp.experiments.lab.claim import Scale
 from local_dp.experiments.lab.report import write_report

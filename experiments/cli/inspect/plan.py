@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 from local_dp.experiments.api.costs import mix
-from local_dp.experiments.api.declare import option
+from local_dp.experiments.api.declare import Drawn, option
 from local_dp.experiments.api.plan import ANY, plan
-from local_dp.experiments.cli.fields import Drawn, json_option, show
+from local_dp.experiments.cli.fields import json_option, show
 from local_dp.experiments.cli.run.run import ProtocolCommand
 from local_dp.experiments.text.screen import SCREEN
 from local_dp.protocols.local_protocol import LocalProtocol

@@ -15,21 +15,9 @@ import click
 
 from local_dp.errors import InputError
 from local_dp.experiments.api.asking import RunOptions, ask
-from local_dp.experiments.api.declare import option, settings_of
+from local_dp.experiments.api.declare import Drawn, option, settings_of
 from local_dp.experiments.api.tables import read_records, read_schema
-from local_dp.experiments.cli.fields import (
-    Command,
-    Drawn,
-    Group,
-    Option,
-    first_line,
-    instance_of,
-    json_option,
-    parameters_of,
-    protocol_options,
-    set_option,
-    show,
-)
+from local_dp.experiments.cli.fields import Command, Group, Option, first_line, instance_of, json_option, parameters_of, protocol_options, set_option, show
 from local_dp.experiments.text.layout import number, screen_width, shortened
 from local_dp.experiments.text.screen import SCREEN
 from local_dp.experiments.tiers.settings import OnProgress, Randomness
