@@ -99,7 +99,7 @@ class Drawn:
 
     figure_size: float = option(4.8, "Width of a figure", name="--size", metavar="W", unit="inches")
     figure_font: float = option(10.0, "Size of the letters in a figure", name="--font", metavar="P", unit="points")
-    figure_series: tuple[str, ...] = option((), "A part of the name of a series to colour; may be repeated", name="--series", metavar="NAME")
+    figure_series: tuple[str, ...] = option((), "Colour only series with this in their name; may be repeated", name="--series", metavar="NAME")
     figure_format: Literal["pdf", "svg", "png"] | None = option(None, "Format of a figure; default: as its file ends, else png and svg", name="--format")
 
     @property

@@ -80,24 +80,25 @@ def model_of(name: str, default: str) -> str:
 
 
 def looks(figure: Figure, wanted: Sequence[str] = ()) -> list[Look]:
-    """The look of each curve. At most eight series have a colour, those with a part of their name in `wanted` first; a limit of no series is grey and dashed.
+    """The look of each curve. The first eight series have a colour, or the first eight with a part of their name in `wanted`; a limit of no series is grey.
 
     Raises InputError if a name is wanted that no curve has.
     """
-    for part in wanted:
-        if not any(part in curve.label for curve in figure.curves):
-            raise InputError(f"no series has {part!r} in its name; give a part of one of: {'; '.join(curve.label for curve in figure.curves)}")
     places = groups(figure.curves)
     own = {place: [curve for curve, at in zip(figure.curves, places, strict=True) if at == place] for place in places}
     limits = [place for place, curves in own.items() if all(curve.style == "bound" for curve in curves)]
-    series = sorted((place for place in own if place not in limits), key=lambda place: not any(part in curve.label for part in wanted for curve in own[place]))
+    series = {place: curves[0].label for place, curves in own.items() if place not in limits}
+    for part in wanted:
+        if not any(part in name for name in series.values()):
+            raise InputError(f"no series has {part!r} in its name; give a part of one of: {'; '.join(series.values())}")
+    chosen = [place for place, name in series.items() if not wanted or any(part in name for part in wanted)][:MOST_COLOURED]
     found, variants = {place: Look(LIMIT, dashes=_DASHES[turn % len(_DASHES)]) for turn, place in enumerate(limits)}, dict[str, int]()
-    for turn, place in enumerate(series):
-        model = model_of(own[place][0].label, figure.model)
+    for turn, place in enumerate(chosen):
+        model = model_of(series[place], figure.model)
         variant = variants[model] = variants.get(model, -1) + 1
         shades = PALETTE[model]
-        coloured = Look(shades[variant % len(shades)], MARKERS[turn % len(MARKERS)], variant // len(shades) % 2 == 1)
-        found[place] = coloured if turn < MOST_COLOURED else Look(FADED)
+        found[place] = Look(shades[variant % len(shades)], MARKERS[turn], variant // len(shades) % 2 == 1)
+    found = {place: found.get(place, Look(FADED)) for place in own}
     return [_of_curve(figure.curves, at, [found[each] for each in places]) for at in range(len(places))]
 
 
