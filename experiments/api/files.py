@@ -73,6 +73,8 @@ def read_table(path: Path, kinds: Kinds, total: bool, say: Callable[[str], objec
     files = _files(path)
     suffix = files[0].suffix.lower()
     said = [f"{len(files)} {suffix} files"] if path.is_dir() else []
+    if suffix == ".xlsx" and total:
+        raise InputError(f"{path.name!r} is an Excel file, whose last rows count unless they are empty; save a private table as CSV or Parquet")
     if suffix in (".xlsx", ".parquet"):
         if form != Form():
             raise InputError(f"csv describes a CSV file, and {path.name!r} has none; leave out csv")
@@ -164,14 +166,14 @@ def _csv(files: Sequence[Path], kinds: Kinds, total: bool, form: Form, said: lis
         text, encoding = _decoded(path, kinds is not None, quiet, form.encoding)
         excel = re.match(rb"sep=([,;|\t])\r?\n", text)  # a first line that Excel obeys
         text = text[excel.end() :] if excel else text
-        sep = form.sep or (excel[1].decode() if excel else "\t" if path.suffix.lower() == ".tsv" else _separator(text, kinds, path))
         with reading(path, ADVICE, cause):
+            sep = form.sep or (excel[1].decode() if excel else "\t" if path.suffix.lower() == ".tsv" else _separator(text, kinds, path))
             rows = _rows(text, sep)
             names = _named(next(rows, []), path, said)
+            if not quiet:
+                _check_rows(text, sep, path, 1 if excel else 0)
         first = first or names
         _same(names, first, path, files[0])
-        if not quiet:
-            _check_rows(text, sep, path, 1 if excel else 0)
         body = text[_end_of_line(text, rows.line_num) :]
         if kinds is None or len(names) > 1:  # of one declared column an empty line is a record
             body = body.rstrip(b"\r\n")
@@ -197,7 +199,7 @@ def _decoded(path: Path, by_header: bool, quiet: bool, encoding: str) -> tuple[b
     """The file in UTF-8 with lines that end in \\n, and the encoding that it had: as its mark says, else UTF-8, else that of Windows."""
     with reading(path, ADVICE):
         data = path.read_bytes()
-    probe = data.partition(b"\n")[0] if by_header else data
+    probe = re.match(rb"(sep=.\r?\n)?[^\r\n]*", data)[0] if by_header else data  # type: ignore[index]
     marked = next((name for mark, name in BOMS.items() if data.startswith(mark)), "")
     encoding = encoding or marked
     if not encoding:

@@ -10,6 +10,7 @@ from typing import ClassVar
 
 from local_dp.experiments.api.attack import Attacked, reconstruct, trace
 from local_dp.experiments.api.declare import CSV, option
+from local_dp.experiments.api.tables import read_records
 from local_dp.experiments.cli.fields import json_option, show
 from local_dp.experiments.text.screen import SCREEN
 
@@ -30,8 +31,8 @@ class Attacking:
 
     def __call__(self) -> None:
         SCREEN.working(f"attacking {self.records.name}")
-        how = {each.name: getattr(self, each.name) for each in fields(self) if each.name not in ("records", "as_json")}
-        show(type(self).attack(self.records, **how), self.as_json)
+        how = {each.name: getattr(self, each.name) for each in fields(self) if each.name not in ("records", "csv", "as_json")}
+        show(type(self).attack(read_records(self.records, notice=SCREEN.note, csv=self.csv), **how), self.as_json)
 
 
 @dataclass(frozen=True, kw_only=True)
