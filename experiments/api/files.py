@@ -120,7 +120,7 @@ def _named(names: Sequence[str], path: Path, said: list[str]) -> list[str]:
     if twin is not None:
         raise InputError(f"two columns of {path.name!r} are called {twin!r:.80}; give each a name of its own")
     if "" in names and not any("without a name" in each for each in said):
-        said.append(f"{names.count('')} column(s) without a name left out")
+        said.append(f"columns without a name left out: {names.count('')}")
     return names
 
 
@@ -191,7 +191,7 @@ def _csv(files: Sequence[Path], kinds: Kinds, total: bool, form: Form, said: lis
     if kinds is None and len(first) > 1:
         rows_of_file = frame.height
         frame = frame.filter(polars.any_horizontal(polars.all().is_not_null()))
-        said += [f"{rows_of_file - frame.height:,} empty row(s) left out"] * (frame.height < rows_of_file)
+        said += [f"empty rows left out: {rows_of_file - frame.height:,}"] * (frame.height < rows_of_file)
     return _without(frame, first), form
 
 
@@ -260,7 +260,7 @@ def _check_rows(text: bytes, sep: str, path: Path, skipped: int) -> None:
         for row in rows:
             width = width or len(row)
             if row and len(row) != width:
-                fault = f"has {len(row)} cells, and the header {width}"
+                fault = f"has {len(row)} cell{'s' * (len(row) != 1)}, and the header {width}"
                 break
             line = rows.line_num + 1
     except csv.Error:
