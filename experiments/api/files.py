@@ -27,14 +27,13 @@ if TYPE_CHECKING:
 Kinds: TypeAlias = Mapping[str, str] | None  # the declared kinds of columns
 ADVICE = "give a CSV, TSV, Excel (.xlsx) or Parquet file, or a folder of such files"
 SUFFIXES = (".csv", ".tsv", ".txt", ".xlsx", ".parquet")
-SEPARATORS = {",": "','", ";": "';'", "\t": "tab", "|": "'|'"}
+SEPARATORS = {",": ",", ";": ";", "\t": "tab", "|": "|"}  # as they are typed
 BOMS = {codecs.BOM_UTF8: "utf-8", codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
 MISSING = r"(?i)^(na|n/a|#n/?a|#nv|null|#null!|nan|none|-|\.[a-z_]?)?$"  # in a column of numbers: R, Excel, databases, SPSS, Python, SAS and Stata
-_TRUTH = "(?i)^(true|wahr|vrai|false|falsch|faux)$"
-TRUTH = {"true": "1", "wahr": "1", "vrai": "1", "false": "0", "falsch": "0", "faux": "0"}
+TRUTH = {"true": "1", "wahr": "1", "vrai": "1", "false": "0", "falsch": "0", "faux": "0"}  # English, German, French
 _SPACES = " '\u2019\u00a0\u202f"  # between groups of three digits: French and Swiss spreadsheets
 _MIDNIGHT = r"^(\d{4}-\d\d-\d\d) 00:00:00$"  # a date in Excel
-TAB = "\t"
+_DECIMALS = 'csv="decimal=," or csv="decimal=."'
 _SAMPLE, _ROWS = 1 << 16, 100  # characters and rows that a separator is checked against
 
 
@@ -52,15 +51,14 @@ class Form:
         if not isinstance(text, str):
             raise InputError(f'csv is {text!r:.80}; give a text such as csv="sep=; decimal=, encoding=latin-1"')
         given = dict(each.partition("=")[::2] for each in text.split())
-        given["sep"] = {"tab": "\t", "\\t": "\t"}.get(given.get("sep", ""), given.get("sep", ""))
-        known = given.keys() <= {"sep", "decimal", "encoding"} and given["sep"] in ("", *SEPARATORS) and given.get("decimal", "") in ("", ".", ",")
-        if not known:
+        signs = {typed: sep for sep, typed in SEPARATORS.items()} | {"": ""}
+        if not given.keys() <= {"sep", "decimal", "encoding"} or given.get("sep", "") not in signs or given.get("decimal", "") not in ("", ".", ","):
             raise InputError(f'csv is {text!r:.80}; sep is , ; | or tab, decimal is . or , and encoding a name: csv="sep=; decimal=, encoding=latin-1"')
         try:
             "".encode(given.get("encoding") or "utf-8")
         except (LookupError, ValueError):
             raise InputError(f'there is no encoding {given["encoding"]!r:.80}; give one such as csv="encoding=cp1252"') from None
-        return cls(**given)
+        return cls(**{**given, "sep": signs[given.get("sep", "")]})
 
 
 def read_table(path: Path, kinds: Kinds, total: bool, say: Callable[[str], object], form: Form) -> "polars.DataFrame":
@@ -78,15 +76,16 @@ def read_table(path: Path, kinds: Kinds, total: bool, say: Callable[[str], objec
     if suffix in (".xlsx", ".parquet"):
         if form != Form():
             raise InputError(f"csv describes a CSV file, and {path.name!r} has none; leave out csv")
-        frames = [_sheet(each, kinds, said) if suffix == ".xlsx" else _parquet(each, total and kinds is not None) for each in files]
-        for each, frame in zip(files, frames, strict=True):
-            _same(frame.columns, frames[0].columns, each, files[0])
+        frames: list[polars.DataFrame] = []
+        for each in files:
+            with reading(each, ADVICE, "it is damaged" if total else ""):
+                frames.append(_sheet(each, kinds, said) if suffix == ".xlsx" else polars.read_parquet(each))
+            _same(frames[-1].columns, frames[0].columns, each, files[0])
         with reading(path, "give files whose columns have the same types", "its columns are of another kind" if total else ""):
             whole = polars.concat(frames, how="vertical_relaxed")
     else:
         whole, form = _csv(files, kinds, total, form, said)
     if suffix != ".parquet":
-        whole = whole.select(name for name in whole.columns if name)
         whole = _guessed(whole, form, path, said) if kinds is None else _declared(whole, kinds, form, path)
     if said:
         say(f"{path.name!r} is read as: {', '.join(said)}")
@@ -130,13 +129,6 @@ def _without(frame: "polars.DataFrame", names: Sequence[str]) -> "polars.DataFra
     return frame.select(frame.columns[place] for place in kept).rename(dict(zip((frame.columns[p] for p in kept), (names[p] for p in kept), strict=True)))
 
 
-def _parquet(path: Path, quiet: bool) -> "polars.DataFrame":
-    import polars
-
-    with reading(path, ADVICE, "its lines or quotes are malformed" if quiet else ""):
-        return polars.read_parquet(path)
-
-
 def _sheet(path: Path, kinds: Kinds, said: list[str]) -> "polars.DataFrame":
     """The first sheet, as texts: a type that is read from the values would drop those of another one. Dates have the form 2026-11-26."""
     import polars
@@ -146,21 +138,20 @@ def _sheet(path: Path, kinds: Kinds, said: list[str]) -> "polars.DataFrame":
     except ImportError:
         raise InputError("Excel files need fastexcel; install it: pip install 'local-dp[excel]', or save the table as CSV") from None
     logging.getLogger("fastexcel").setLevel(logging.ERROR)  # it warns of empty columns
-    with reading(path, "give an Excel file (.xlsx) whose first sheet is the table, or save it as CSV", "" if kinds is None else "it is no such file"):
+    with reading(path, "give an Excel file (.xlsx) whose first sheet is the table, or save it as CSV"):
         sheets = fastexcel.read_excel(path).sheet_names
-        head = polars.read_excel(path, sheet_id=1, has_header=False, read_options={"n_rows": 1}, infer_schema_length=0, drop_empty_cols=False)
-        frame = polars.read_excel(path, sheet_id=1, infer_schema_length=0, drop_empty_rows=kinds is None, drop_empty_cols=False)
-        frame = frame.with_columns(polars.all().str.replace(_MIDNIGHT, "$1"))
+        rows = polars.read_excel(path, sheet_id=1, has_header=False, infer_schema_length=0, drop_empty_rows=kinds is None, drop_empty_cols=False)
+        names, texts = [each or "" for each in rows.row(0)], rows.slice(1).with_columns(polars.all().str.replace(_MIDNIGHT, "$1"))
     if len(sheets) > 1:
         said.append(f"sheet {sheets[0]!r:.80}, the first of {len(sheets)}")
-    return _without(frame, _named([each or "" for each in head.row(0)], path, said))
+    return _without(texts, _named(names, path, said))
 
 
 def _csv(files: Sequence[Path], kinds: Kinds, total: bool, form: Form, said: list[str]) -> tuple["polars.DataFrame", Form]:
     """The texts of all files under the header of the first, and their form."""
     import polars
 
-    quiet, bodies, first = total and kinds is not None, list[bytes](), list[str]()
+    quiet, bodies, first = total and kinds is not None, list[tuple[Path, int, bytes]](), list[str]()
     cause = "its lines or quotes are malformed" if quiet else ""
     for path in files:
         text, encoding = _decoded(path, kinds is not None, quiet, form.encoding)
@@ -171,23 +162,28 @@ def _csv(files: Sequence[Path], kinds: Kinds, total: bool, form: Form, said: lis
             rows = _rows(text, sep)
             names = _named(next(rows, []), path, said)
             if not quiet:
-                _check_rows(text, sep, path, 1 if excel else 0)
+                _check_rows(text, sep, path, bool(excel))
         first = first or names
         _same(names, first, path, files[0])
         body = text[_end_of_line(text, rows.line_num) :]
         if kinds is None or len(names) > 1:  # of one declared column an empty line is a record
             body = body.rstrip(b"\r\n")
-        bodies.append(body if not body or body.endswith(b"\n") else body + b"\n")
+        bodies.append((path, rows.line_num + 1 + bool(excel), body if not body or body.endswith(b"\n") else body + b"\n"))
         if path is files[0]:
             form = Form(sep, form.decimal, form.encoding)
-            said += [f"separator {SEPARATORS[sep]}"] * (sep != "," and path.suffix.lower() != ".tsv")
+            said += [f"separator {SEPARATORS[sep]!r}"] * (sep != "," and path.suffix.lower() != ".tsv")
             said += [f"encoding {encoding}"] * (not encoding.startswith("utf-8"))
     head = form.sep.join(f"c{place}" for place in range(len(first))).encode()
     lenient: dict[str, Any] = {"truncate_ragged_lines": True, "ignore_errors": True} if quiet else {}
     with reading(files[0], ADVICE, cause), warnings.catch_warnings():
         if quiet:
             warnings.simplefilter("ignore")  # a warning would show a cell
-        frame = polars.read_csv(b"".join([head, b"\n", *bodies]), separator=form.sep, infer_schema=False, **lenient)
+        try:
+            frame = polars.read_csv(b"".join([head, b"\n", *(body for _, _, body in bodies)]), separator=form.sep, infer_schema=False, **lenient)
+        except polars.exceptions.ComputeError:
+            for each in () if quiet else bodies:
+                _check_quotes(*each, form.sep)
+            raise
     if kinds is None and len(first) > 1:
         rows_of_file = frame.height
         frame = frame.filter(polars.any_horizontal(polars.all().is_not_null()))
@@ -248,28 +244,33 @@ def _separator(text: bytes, kinds: Kinds, path: Path) -> str:
         sample = text if len(text) <= _SAMPLE else text[: text.rfind(b"\n", 0, _SAMPLE)]
         able = [sep for sep in able if all(len(row) in (0, len(heads[sep])) for row in islice(_rows(sample, sep), _ROWS))] or able
     if len(able) > 1:
-        ways = " or ".join(SEPARATORS[sep] for sep in able)
-        raise InputError(f'the header of {path.name!r} can be separated by {ways}; say which: csv="sep={"tab" if able[-1] == TAB else able[-1]}"')
+        ways = " or ".join(f'csv="sep={SEPARATORS[sep]}"' for sep in able)
+        raise InputError(f"the header of {path.name!r} can be separated in {len(able)} ways; say which: {ways}")
     return able[0]
 
 
 def _check_rows(text: bytes, sep: str, path: Path, skipped: int) -> None:
     """Raises InputError for a row of more or fewer cells than the header, or a quote that does not end, with its line."""
-    rows, line, width, fault = _rows(text, sep, strict=True), 1, 0, ""
+    rows, line, width = _rows(text, sep, strict=True), 1, 0
     try:
         for row in rows:
             width = width or len(row)
             if row and len(row) != width:
-                fault = f"has {len(row)} cell{'s' * (len(row) != 1)}, and the header {width}"
-                break
+                raise _fault(path, line + skipped, f"has {len(row)} cell{'s' * (len(row) != 1)}, and the header {width}", sep)
             line = rows.line_num + 1
     except csv.Error:
-        fault = "begins a cell whose quotes do not match"
-    if not fault and text.count(b'"') % 2:
-        line = next(place for place, each in enumerate(text.split(b"\n"), 1) if each.count(b'"') % 2)
-        fault = "has a quote inside a cell that has none around it"
-    if fault:
-        raise InputError(f'line {line + skipped} of {path.name!r} {fault}; correct the line, or name another separator: csv="sep={"," if sep == ";" else ";"}"')
+        raise _fault(path, line + skipped, "begins a cell whose quotes do not match", sep) from None
+
+
+def _check_quotes(path: Path, line: int, body: bytes, sep: str) -> None:
+    """Raises InputError for a quote inside a cell without quotes around it, which begins none for one reader and does for another."""
+    rest = re.sub(rb'(?m)(^|[%b])"([^"]|"")*"(?=[%b\r\n]|\Z)' % (sep.encode(), sep.encode()), lambda cell: b"\n" * cell[0].count(b"\n"), body)
+    if b'"' in rest:
+        raise _fault(path, line + rest.count(b"\n", 0, rest.index(b'"')), "has a quote in a cell that has none around it", sep)
+
+
+def _fault(path: Path, line: int, fault: str, sep: str) -> InputError:
+    return InputError(f'line {line} of {path.name!r} {fault}; correct the line, or name another separator: csv="sep={"," if sep == ";" else ";"}"')
 
 
 def _number(decimal: str) -> str:
@@ -293,21 +294,17 @@ def _declared(frame: "polars.DataFrame", kinds: Mapping[str, str], form: Form, p
 
     numbers = [name for name, kind in kinds.items() if kind in ("number", "whole") and name in frame.columns]
     if not form.decimal and form.sep not in ("", ",") and any(kinds[name] == "number" for name in numbers):
-        raise InputError(f"{path.name!r} has separator {SEPARATORS[form.sep]}, so its numbers may have decimal commas; say which: {_decimals()}")
+        raise InputError(f"{path.name!r} has separator {SEPARATORS[form.sep]!r}, so its numbers may have decimal commas; say which: {_DECIMALS}")
     cells = {name: polars.col(name).str.strip_chars() for name in numbers}
     truth = {name: cell.str.to_lowercase().replace_strict(TRUTH, default=None) for name, cell in cells.items()}
     return frame.with_columns(_plain(cell, form.decimal or ".", truth[name]).alias(name) for name, cell in cells.items())
-
-
-def _decimals() -> str:
-    return 'csv="decimal=," or csv="decimal=."'
 
 
 def _guessed(frame: "polars.DataFrame", form: Form, path: Path, said: list[str]) -> "polars.DataFrame":
     """Columns of numbers and truth values where all cells are, or are missing; the others stay texts."""
     import polars
 
-    cells, either = frame.select(polars.all().str.strip_chars()), form.sep not in ("", ",")
+    cells, either = frame.select(polars.all().str.strip_chars()), form.sep not in ("", ",") or form.decimal == ","
     fits = {each.name: _signs(each, either) for each in cells}
     unsure = {name: signs for name, signs in fits.items() if signs and (either or signs == {","})}
     marked = {name: signs for name, signs in unsure.items() if cells[name].str.contains(r"\d[.,]|[.,]\d").any()}
@@ -320,7 +317,7 @@ def _guessed(frame: "polars.DataFrame", form: Form, path: Path, said: list[str])
             floats = plain.cast(polars.Float64, strict=False)
             whole = (plain.cast(kind, strict=False) for kind in (polars.Int64, polars.Int128))
             columns.append(next((each for each in whole if each.null_count() == floats.null_count()), floats))
-        elif _fits(cells[name], _TRUTH):
+        elif _fits(cells[name], f"(?i)^({'|'.join(TRUTH)})$"):
             columns.append((cells[name].str.to_lowercase().replace_strict(TRUTH, default=None, return_dtype=polars.String) == "1").alias(name))
         else:
             columns.append(frame[name])
@@ -331,7 +328,7 @@ def _guessed(frame: "polars.DataFrame", form: Form, path: Path, said: list[str])
     others = [name for name, signs in marked.items() if decimal not in signs]
     said += ["decimal comma"] * (decimal == "," and bool(marked))
     said += [f"numbers in groups of three in {_quoted(grouped)}"] * bool(grouped)
-    said += [f"{_quoted(others)} as text, for its numbers have another decimal sign"] * bool(others)
+    said += [f"texts in {_quoted(others)}, where the decimal sign is another"] * bool(others)
     said += [f"{text!r} missing in {_quoted(names)}" for text, names in missing.items() if text]
     return polars.DataFrame(columns)
 
@@ -360,6 +357,6 @@ def _decimal(fits: Mapping[str, set[str]], form: Form, path: Path) -> str:
     if len(signs) == 1:
         return signs.pop()
     if signs:
-        raise InputError(f"the numbers of {_quoted(fits)} in {path.name!r} can have decimals or groups of three digits; say which: {_decimals()}")
+        raise InputError(f"the numbers of {_quoted(fits)} in {path.name!r} can have decimals or groups of three digits; say which: {_DECIMALS}")
     points, commas = (_quoted(name for name, each in fits.items() if each == {sign}) for sign in ".,")
-    raise InputError(f"in {path.name!r} the decimal sign of {points} is a point, and that of {commas} a comma; say which: {_decimals()}")
+    raise InputError(f"in {path.name!r} the decimal sign of {points} is a point, and that of {commas} a comma; say which: {_DECIMALS}")

@@ -21,7 +21,7 @@ class Attacking:
 
     example: ClassVar[str]
     attack: ClassVar[Callable[..., Attacked]]
-    records: Path = option(help="A CSV, TSV, Excel or Parquet table, or a folder of such files", metavar="FILE")
+    records: Path = option(help="A CSV, TSV, Excel or Parquet file, or a folder", metavar="FILE")
     csv: str = option("", CSV, metavar="FORM")
     question: str = option(help="A yes/no question that every row answers, such as 'affairs > 0'", metavar="Q")
     noise: float | None = option(None, "Standard deviation of the noise of each count", metavar="SD", unit="rows")

@@ -82,7 +82,7 @@ class ProtocolCommand(ABC):
 
     of_protocols: ClassVar[bool] = True
     example: ClassVar[str]
-    records: Path | None = option(None, "A CSV, TSV, Excel or Parquet table, or a folder of such files; each row is a client's record", metavar="FILE")
+    records: Path | None = option(None, "A CSV, TSV, Excel or Parquet file, or a folder; each row is a client's record", metavar="FILE")
     csv: str = option("", CSV, metavar="FORM")
     settings_: tuple[str, ...] = set_option("protocol")
 
