@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from local_dp.errors import InputError, reading
 from local_dp.foreign import listed
@@ -34,6 +34,7 @@ TRUTH = {"true": "1", "wahr": "1", "vrai": "1", "false": "0", "falsch": "0", "fa
 _SPACES = " '\u2019\u00a0\u202f"  # between groups of three digits: French and Swiss spreadsheets
 _MIDNIGHT = r"^(\d{4}-\d\d-\d\d) 00:00:00$"  # a date in Excel
 _DECIMALS = 'csv="decimal=," or csv="decimal=."'
+_PART = re.compile(r"sep=(?P<sep>[,;|]|tab)|decimal=(?P<decimal>[.,])|encoding=(?P<encoding>\S+)")
 _SAMPLE, _ROWS = 1 << 16, 100  # characters and rows that a separator is checked against
 
 
@@ -48,17 +49,15 @@ class Form:
     @classmethod
     def parse(cls, text: str) -> "Form":
         """The form in a text such as "sep=; decimal=, encoding=latin-1". Raises InputError."""
-        if not isinstance(text, str):
-            raise InputError(f'csv is {text!r:.80}; give a text such as csv="sep=; decimal=, encoding=latin-1"')
-        given = dict(each.partition("=")[::2] for each in text.split())
-        signs = {typed: sep for sep, typed in SEPARATORS.items()} | {"": ""}
-        if not given.keys() <= {"sep", "decimal", "encoding"} or given.get("sep", "") not in signs or given.get("decimal", "") not in ("", ".", ","):
+        found = [_PART.fullmatch(each) for each in text.split()] if isinstance(text, str) else [None]
+        if not all(found):
             raise InputError(f'csv is {text!r:.80}; sep is , ; | or tab, decimal is . or , and encoding a name: csv="sep=; decimal=, encoding=latin-1"')
+        form = cls(**{name: "\t" if value == "tab" else value for part in found if part for name, value in part.groupdict().items() if value})
         try:
-            "".encode(given.get("encoding") or "utf-8")
+            "".encode(form.encoding or "utf-8")
         except (LookupError, ValueError):
-            raise InputError(f'there is no encoding {given["encoding"]!r:.80}; give one such as csv="encoding=cp1252"') from None
-        return cls(**{**given, "sep": signs[given.get("sep", "")]})
+            raise InputError(f'there is no encoding {form.encoding!r:.80}; give one such as csv="encoding=cp1252"') from None
+        return form
 
 
 def read_table(path: Path, kinds: Kinds, total: bool, say: Callable[[str], object], form: Form) -> "polars.DataFrame":
@@ -125,8 +124,9 @@ def _named(names: Sequence[str], path: Path, said: list[str]) -> list[str]:
 
 def _without(frame: "polars.DataFrame", names: Sequence[str]) -> "polars.DataFrame":
     """The columns that have a name, under it."""
-    kept = [place for place, name in enumerate(names) if name]
-    return frame.select(frame.columns[place] for place in kept).rename(dict(zip((frame.columns[p] for p in kept), (names[p] for p in kept), strict=True)))
+    import polars
+
+    return polars.DataFrame([each.alias(name) for each, name in zip(frame, names, strict=True) if name])
 
 
 def _sheet(path: Path, kinds: Kinds, said: list[str]) -> "polars.DataFrame":
@@ -165,7 +165,7 @@ def _csv(files: Sequence[Path], kinds: Kinds, total: bool, form: Form, said: lis
                 _check_rows(text, sep, path, bool(excel))
         first = first or names
         _same(names, first, path, files[0])
-        body = text[_end_of_line(text, rows.line_num) :]
+        body = b"".join(text.split(b"\n", rows.line_num)[rows.line_num :])
         if kinds is None or len(names) > 1:  # of one declared column an empty line is a record
             body = body.rstrip(b"\r\n")
         bodies.append((path, rows.line_num + 1 + bool(excel), body if not body or body.endswith(b"\n") else body + b"\n"))
@@ -174,20 +174,18 @@ def _csv(files: Sequence[Path], kinds: Kinds, total: bool, form: Form, said: lis
             said += [f"separator {SEPARATORS[sep]!r}"] * (sep != "," and path.suffix.lower() != ".tsv")
             said += [f"encoding {encoding}"] * (not encoding.startswith("utf-8"))
     head = form.sep.join(f"c{place}" for place in range(len(first))).encode()
-    lenient: dict[str, Any] = {"truncate_ragged_lines": True, "ignore_errors": True} if quiet else {}
     with reading(files[0], ADVICE, cause), warnings.catch_warnings():
-        if quiet:
-            warnings.simplefilter("ignore")  # a warning would show a cell
+        warnings.simplefilter("ignore")  # a warning would show a cell
+        whole = b"".join([head, b"\n", *(body for _, _, body in bodies)])
         try:
-            frame = polars.read_csv(b"".join([head, b"\n", *(body for _, _, body in bodies)]), separator=form.sep, infer_schema=False, **lenient)
+            frame = polars.read_csv(whole, separator=form.sep, infer_schema=False, truncate_ragged_lines=quiet, ignore_errors=quiet)
         except polars.exceptions.ComputeError:
             for each in () if quiet else bodies:
                 _check_quotes(*each, form.sep)
             raise
     if kinds is None and len(first) > 1:
-        rows_of_file = frame.height
-        frame = frame.filter(polars.any_horizontal(polars.all().is_not_null()))
-        said += [f"empty rows left out: {rows_of_file - frame.height:,}"] * (frame.height < rows_of_file)
+        empty = frame.height - (frame := frame.filter(polars.any_horizontal(polars.all().is_not_null()))).height
+        said += [f"empty rows left out: {empty:,}"] * (empty > 0)
     return _without(frame, first), form
 
 
@@ -224,14 +222,6 @@ def _in(data: bytes, encoding: str) -> bool:
 def _rows(text: bytes, sep: str, strict: bool = False) -> "Reader":
     csv.field_size_limit(max(csv.field_size_limit(), len(text)))  # a long cell is no fault
     return csv.reader(io.TextIOWrapper(io.BytesIO(text), "utf-8", newline=""), delimiter=sep, strict=strict)
-
-
-def _end_of_line(text: bytes, line: int) -> int:
-    """Where this line ends, counted from 1."""
-    end = 0
-    for _ in range(line):
-        end = text.find(b"\n", end) + 1 or len(text)
-    return end
 
 
 def _separator(text: bytes, kinds: Kinds, path: Path) -> str:
