@@ -5,6 +5,7 @@ import tempfile
 import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 from xml.sax.saxutils import escape
@@ -105,9 +106,9 @@ EXPORTS: dict[str, Export] = {
     "Excel, Swiss, CSV": Export("ch.csv", "Lohn;Quote\r\n1’234.50;0.5\r\n1'000;1\r\n".encode(),
         {"Lohn": [1234.5, 1000.0], "Quote": [0.5, 1.0]}, ("separator ';'",)),
     "Excel, .xlsx": Export("book.xlsx", excel({"Data": [["age", "day", "ok", "name", None, "mixed"], [31, (45000,), True, "Köln", "x", 1.5],
-        [None, (45001,), False, "Bonn", "y", "NA"], [40, None, True, None, "z", 2]], "Notes": [["x"], [1]]}),
-        {"age": [31.0, NONE, 40.0], "day": ["2023-03-15", "2023-03-16", ""], "ok": [1, 0, 1], "name": ["Köln", "Bonn", ""], "mixed": [1.5, NONE, 2.0]},
-        ("sheet 'Data', the first of 2", "without a name left out: 1", "'NA' missing in 'mixed'")),
+        [None, (45001,), False, "Bonn", "y", "NA"], [40, (45002,), True, None, "z", 2]], "Notes": [["x"], [1]]}),
+        {"age": [31.0, NONE, 40.0], "day": ["2023-03-15", "2023-03-16", "2023-03-17"], "ok": [1, 0, 1], "name": ["Köln", "Bonn", ""],
+        "mixed": [1.5, NONE, 2.0]}, ("sheet 'Data', the first of 2", "without a name left out: 1", "'NA' missing in 'mixed'")),
     "Excel, .xlsx, a name twice": Export("twice.xlsx", excel({"Data": [["a", "a"], [1, 2]]}), refused="two columns of 'twice.xlsx' are called 'a'"),
     "R, write.csv": Export("r.csv", R.encode(),
         {"x": [1.5, NONE, 3.0], "g": ["a", "b", "NA"], "ok": [1, 0, 1]}, ("without a name left out: 1", "'NA' missing in 'x'")),
@@ -155,14 +156,19 @@ EXPORTS: dict[str, Export] = {
 
 
 def outcome(export: Export, folder: Path) -> tuple[dict[str, list[Any]], str]:
-    """What is read, NaN as None, and the notice; or no columns, and the refusal."""
+    """What is read, and the notice; or no columns, and the refusal. NaN is None, a truth value a number, a date a text."""
     said: list[str] = []
     try:
         records = read_records(export.write(folder), notice=said.append, csv=export.csv)
     except InputError as error:
         return {}, str(error)
-    lists = {name: values.tolist() for name, values in records.columns.items()}
-    return {name: [None if each != each else each for each in values] for name, values in lists.items()}, " ".join(said)  # noqa: PLR0124  # NaN
+    return {name: [_as_typed(each) for each in values.tolist()] for name, values in records.columns.items()}, " ".join(said)
+
+
+def _as_typed(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return value.strftime("%Y-%m-%d")
+    return None if value != value else int(value) if isinstance(value, bool) else value  # noqa: PLR0124  # NaN
 
 
 if __name__ == "__main__":
