@@ -59,6 +59,11 @@ RANGES: dict[str, list[tuple[float, float]]] = {
     "small": [(0.0, 1.0)], "large": [(-1e150, 1e150)], "endless": [(0.0, 1.0)], "gap": [(0.0, 1.0)], "yes": [(0, 1)], "zero": [(-1.0, 1.0)],
     "third": [(0.0, 1.0), (-1.0, 1.0)], "big": [(0.0, 1e16)], "name": [(0.0, 1.0)], "weight": [(0.0, 1.0)],
 }  # fmt: skip
+ENDS: dict[str, list[float]] = {
+    "age": [30, 31, 30.0, 30.000000000000004, -1e150], "height": [1.75, 1.7500000000000002], "small": [0, 0.0, 5e-324], "zero": [0, -0.0, 5e-324],
+    "third": [0.3333333333333333, 0.33333333333333337], "endless": [1e150], "large": [1e150], "yes": [1, 2], "no": [1, 0.5],
+    "big": [9007199254740992, 9007199254740993, 9007199254740994], "most": [9223372036854775807, 1e19], "gap": [0.0], "name": [0.0], "weight": [0.0],
+}  # fmt: skip
 WRONG: list[tuple[str, dict[str, object]]] = [
     ("question", {}), ("question", {"text": 3}), ("question", {"text": "age > 29", "spare": ("other",)}), ("question", {"text": "age > 29", "more": 1}),
     ("category", {"column": "name", "labels": ("a",)}), ("category", {"column": "name", "labels": ("a", "a")}), ("category", {"column": "name",
@@ -67,7 +72,9 @@ WRONG: list[tuple[str, dict[str, object]]] = [
     ("bounded", {"column": "age", "low": 1.0, "high": 1.0}), ("bounded", {"column": "age", "low": 2.0, "high": 1.0}),
     ("bounded", {"column": "age", "low": 0.0, "high": 1e151}), ("bounded", {"column": "age", "low": "0", "high": 1.0}), ("bounded", {"column": "age",
     "low": 0.0}),
-    ("horoscope", {"text": "age > 29"}),
+    ("horoscope", {"text": "age > 29"}), ("below", {"column": "age", "end": 1e151, "missing": 0}), ("below", {"column": "age", "end": "0", "missing": 0}),
+    ("below", {"column": "age", "end": 0.0, "missing": 65537}), ("below", {"column": "age", "end": 0.0, "missing": -1}),
+    ("below", {"column": "age", "end": 0.0, "missing": 0.5}), ("below", {"column": "age", "end": 0.0}),
 ]  # fmt: skip
 
 
@@ -82,7 +89,8 @@ def cases() -> dict[str, Case]:
         for spare in ((), ("other",))
     ]
     asked += [("bounded", {"column": column, "low": low, "high": high}) for column, ranges in RANGES.items() for low, high in ranges]
-    return {f"{at}": {"query": query, "params": plain(params)} for at, (query, params) in enumerate([*asked, *WRONG])}
+    below = [("below", {"column": column, "end": end, "missing": 32768}) for column, ends in ENDS.items() for end in ends]
+    return {f"{at}": {"query": query, "params": plain(params)} for at, (query, params) in enumerate([*asked, *WRONG, *below])}
 
 
 RECORDS = records_of([ROW]).at_length()
