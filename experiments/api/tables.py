@@ -17,23 +17,26 @@ from local_dp.errors import InputError, reading
 from local_dp.foreign import listed
 from local_dp.noise import stream_key
 from local_dp.populations.finite import Rows
+from local_dp.queries.dates import ISO, date_of
 from local_dp.queries.labels import letters_in
-from local_dp.records import LONGEST, Records
+from local_dp.records import DATES, LONGEST, Records
 
 if TYPE_CHECKING:
     import polars  # imported where it is used: it takes a third of a second
 
 Bounds: TypeAlias = tuple[float, float]
 Schema: TypeAlias = Mapping[str, str] | str | Path | None  # the types of columns, or a JSON file with them
+Dates: TypeAlias = Mapping[str, str] | None  # the forms of columns of dates
 Notice: TypeAlias = Callable[[str], object]
 Table: TypeAlias = Any  # a path to a .csv or .parquet file, a mapping of columns, Records, or a frame that offers the Arrow C stream
 
 
-def records_of(table: Table, schema: Schema = None, *, private: bool = False, notice: Notice | None = None) -> Records:
+def records_of(table: Table, schema: Schema = None, *, private: bool = False, notice: Notice | None = None, dates: Dates = None) -> Records:
     """A table as records: a file's path, a mapping of columns, or a frame of pandas, polars, pyarrow or whatever offers `__arrow_c_stream__`.
 
-    Numbers stay numbers (a missing one becomes NaN), truth values become 0 and 1, all else becomes text (missing: empty), unless a `schema` declares the
-    columns, as in `read_records`. Texts are cut at their greatest length; `notice` shows how many, by default as a warning, but not of a `private` table.
+    Numbers stay numbers (a missing one becomes NaN), truth values and dates stay such, all else becomes text (missing: empty), unless a `schema` declares the
+    columns, as in `read_records`. `dates` are the forms of columns of dates, as in {"date": "%m/%d/%Y"}; the form YYYY-MM-DD needs none. Texts are cut at
+    their greatest length; `notice` shows how many, by default as a warning, but not of a `private` table.
     Raises InputError, also for a private table whose types would be read from its values.
     """
     declared = read_schema(Path(schema)) if isinstance(schema, str | Path) else schema if schema is None else check_schema(schema, "the schema")
@@ -43,15 +46,15 @@ def records_of(table: Table, schema: Schema = None, *, private: bool = False, no
     if isinstance(table, Records) and declared is None:
         return _cut(table.columns, table.lengths, notice)
     if isinstance(table, str | Path):
-        return read_records(Path(table), declared, total=private, notice=notice)
+        return read_records(Path(table), declared, total=private, notice=notice, dates=dates)
     columns = table.columns if isinstance(table, Records) else _columns(table)
     lengths = {name: len(values) for name, values in columns.items()}
     if not columns or 0 in lengths.values():
         raise InputError(f"the table has {len(columns)} columns and {next(iter(lengths.values()), 0)} rows; at least one of each is needed")
-    if declared is not None:
+    if declared is not None or dates:
         import polars
 
-        return _of_schema(polars.DataFrame(columns), declared, private, notice)
+        return _of_schema(polars.DataFrame(columns), declared, private, notice, dates)
     return _cut(columns, {}, notice)
 
 
@@ -87,7 +90,7 @@ def _cut(columns: Mapping[str, Column], lengths: Mapping[str, int], notice: Noti
 def _typed(table: Table) -> bool:
     """Whether each column has a type of its own, whatever its values."""
     return isinstance(table, Records) or (
-        isinstance(table, Mapping) and all(isinstance(values, np.ndarray) and values.dtype.kind in "biufU" for values in table.values())
+        isinstance(table, Mapping) and all(isinstance(values, np.ndarray) and values.dtype.kind in "biufUM" for values in table.values())
     )
 
 
@@ -114,8 +117,8 @@ def _of_values(name: str, values: Any) -> Column:
     import polars
 
     array = values if isinstance(values, np.ndarray) else None
-    if array is not None and array.dtype.kind in "biufU" and array.ndim == 1:
-        return array.astype(np.uint8) if array.dtype.kind == "b" else np.ascontiguousarray(array)
+    if array is not None and array.dtype.kind in "biufUM" and array.ndim == 1:
+        return np.ascontiguousarray(array, dtype=DATES if array.dtype.kind == "M" else array.dtype)
     if isinstance(values, str | bytes) or not isinstance(values, Iterable):
         raise InputError(f"column {name!r} is {type(values).__name__}; give one value for each record")
     try:
@@ -129,12 +132,12 @@ def _nothing(value: Any) -> bool:
     return value is None or (isinstance(value, float) and math.isnan(value)) or type(value).__name__ in ("NAType", "NaTType")
 
 
-def read_records(path: Path, schema: Mapping[str, str] | None = None, *, total: bool = False, notice: Notice | None = None) -> Records:
-    """The table in `path`, .csv or .parquet; `notice` is that of `records_of`. Raises InputError for a file that is missing, unreadable or empty.
+def read_records(path: Path, schema: Mapping[str, str] | None = None, *, total: bool = False, notice: Notice | None = None, dates: Dates = None) -> Records:
+    """The table in `path`, .csv or .parquet; `notice` and `dates` are those of `records_of`. Raises InputError for a file that is missing, unreadable or empty.
 
     The types of a CSV file's columns are inferred from its values, unless `schema` declares them (`read_schema`). Then only those columns are read, and an
-    unreadable number is missing: types and refusals do not depend on the rows. An unreadable whole number is refused, or 0 with `total`, where a line of too
-    many cells is cut: a client must not reveal its record by staying away, nor a private curator by an error.
+    unreadable number or date is missing: types and refusals do not depend on the rows. An unreadable whole number is refused, or 0 with `total`, where a line
+    of too many cells is cut: a client must not reveal its record by staying away, nor a private curator by an error.
     """
     import polars
 
@@ -156,9 +159,7 @@ def read_records(path: Path, schema: Mapping[str, str] | None = None, *, total: 
         raise InputError(f"the table {path.name!r} has {frame.height} rows and {frame.width} columns; at least one of each is needed")
     notice = unsaid if total else notice or warn
     with reading(path, "give a table of numbers and texts", "its columns are of another kind" if quiet else ""):
-        if schema is not None:
-            return _of_schema(frame, schema, total, notice)
-        return _cut({name: _column(frame.get_column(name)) for name in frame.columns}, {}, notice)
+        return _of_schema(frame, schema, total, notice, dates, suffix == ".csv")
 
 
 def _refuse_twins(path: Path) -> None:
@@ -170,7 +171,31 @@ def _refuse_twins(path: Path) -> None:
         raise InputError(f"two columns of {path.name!r} are called {twin!r:.80}; give each a name of its own")
 
 
-KIND = re.compile(r"number|whole|text( [1-9]\d{0,2}| 1000)?")
+def _guessed(series: "polars.Series", notice: Notice) -> Column:
+    """A column of a CSV file. Texts that all are dates of the form YYYY-MM-DD are dates."""
+    import polars
+
+    if series.dtype == polars.String and series.str.contains(f"^(?:{ISO})$").all() and series.null_count() < len(series):
+        found = _dates(series, "")
+        if np.count_nonzero(np.isnan(found)) == series.null_count():
+            notice(f"column {series.name!r:.80} is read as dates of the form YYYY-MM-DD")
+            return found
+    return _column(series)
+
+
+def _dates(series: "polars.Series", form: str) -> Column:
+    """A column as dates: texts in this form, or without one YYYY-MM-DD. What cannot be read is missing. Raises InputError for a form that nothing has."""
+    import polars
+
+    if series.dtype in (polars.Date, polars.Datetime):
+        return _column(series)
+    texts = series.cast(polars.String).str.strip_chars()
+    if form:
+        return _column(texts.str.to_datetime(form, strict=False, time_unit="us"))
+    return np.array([date_of(text or "") for text in texts.to_list()], dtype=DATES)
+
+
+KIND = re.compile(r"number|whole|date( .*%.*)?|text( [1-9]\d{0,2}| 1000)?")
 
 
 def _length(kind: str) -> int:
@@ -179,7 +204,10 @@ def _length(kind: str) -> int:
 
 
 def read_schema(path: Path) -> dict[str, str]:
-    """The declared columns of a table: a JSON object that maps each name to number, whole, text or, of at most 40 characters, text 40. Raises InputError."""
+    """The declared columns of a table: a JSON object that maps each name to number, whole, text, or text 40 (at most 40 characters), date, or date %m/%d/%Y.
+
+    Raises InputError.
+    """
     if not path.is_file():
         raise InputError(f"there is no file {str(path)!r}; give a JSON schema such as " + '{"age": "number", "city": "text"}')
     with reading(path, "give a JSON schema"):
@@ -190,14 +218,26 @@ def read_schema(path: Path) -> dict[str, str]:
 def check_schema(schema: object, name: str) -> dict[str, str]:
     """Declared columns that are well formed. Raises InputError."""
     if not isinstance(schema, Mapping) or not schema or not all(isinstance(kind, str) and KIND.fullmatch(kind) for kind in schema.values()):
-        kinds = "number, whole, text, or text with its greatest length from 1 to 1000"
+        kinds = "number, whole, date, date with its form, text, or text with its greatest length from 1 to 1000"
         raise InputError(f"{name} is no schema: map each column to {kinds}, as in " + '{"age": "number", "city": "text 40"}')
     return dict(schema)
 
 
-def _of_schema(frame: "polars.DataFrame", schema: Mapping[str, str], total: bool, notice: Notice) -> Records:
-    lengths = {name: _length(kind) for name, kind in schema.items() if kind.startswith("text")}
-    return _cut({name: _declared(frame, name, kind, total) for name, kind in schema.items()}, lengths, notice)
+def _of_schema(frame: "polars.DataFrame", schema: Mapping[str, str] | None, total: bool, notice: Notice, dates: Dates, csv: bool = False) -> Records:
+    """The columns of a schema, or without one all of the frame, those of texts in a CSV file looked at; `dates` as in `records_of`."""
+    forms = {name: f"date {form}" for name, form in (dates or {}).items()}
+    wrong = next((name for name, form in forms.items() if not KIND.fullmatch(form)), None)
+    if wrong is not None:
+        raise InputError(f"{forms[wrong][5:]!r} is no form of a date; give one such as in --date {wrong + '=%m/%d/%Y'!r}")
+    kinds = {**(dict.fromkeys(frame.columns, "") if schema is None else schema), **forms}
+    lengths = {name: _length(kind) for name, kind in kinds.items() if kind.startswith("text")}
+
+    def read(name: str, kind: str) -> Column:
+        if kind:
+            return _declared(frame, name, kind, total)
+        return _guessed(frame.get_column(name), notice) if csv else _column(frame.get_column(name))
+
+    return _cut({name: read(name, kind) for name, kind in kinds.items()}, lengths, notice)
 
 
 def _declared(frame: "polars.DataFrame", name: str, kind: str, total: bool) -> Column:
@@ -209,6 +249,11 @@ def _declared(frame: "polars.DataFrame", name: str, kind: str, total: bool) -> C
     series = _flat(frame.get_column(name))
     if kind.startswith("text"):
         return _column(series.cast(polars.String), _length(kind))
+    if kind.startswith("date"):
+        dates = _dates(series, kind[5:])
+        if not total and series.null_count() < np.count_nonzero(np.isnan(dates)) == len(series):
+            raise InputError(f"no value of {name!r} is a date in the form {kind[5:] or '%Y-%m-%d'!r}; give the form that the values have")
+        return dates
     if series.dtype == polars.Boolean:
         series = series.cast(polars.UInt8)
     texts = series if series.dtype.is_numeric() else series.cast(polars.String).str.strip_chars()
@@ -230,15 +275,18 @@ def _flat(series: "polars.Series") -> "polars.Series":
 
 
 def _column(series: "polars.Series", most: int = LONGEST) -> Column:
-    """Numbers stay numbers (a missing one becomes NaN), truth values become 0 and 1, all else becomes text (missing: empty), cut one letter beyond `most`."""
+    """Numbers, truth values and dates stay such, all else becomes text, cut one letter beyond `most`. What is missing becomes NaN, NaT or empty."""
     import polars
 
     series = _flat(series)
     if series.dtype == polars.Boolean:
-        series = series.cast(polars.UInt8)
+        series = series.cast(polars.UInt8) if series.null_count() else series
+    if series.dtype in (polars.Date, polars.Datetime):  # times as the table shows them, whatever their zone
+        local = series.dt.replace_time_zone(None) if series.dtype == polars.Datetime else series
+        return np.ascontiguousarray(local.cast(polars.Datetime("us")).to_numpy())
     if str(series.dtype) in ("Int128", "UInt128"):
         raise InputError(f"column {series.name!r} holds whole numbers beyond 64 bits; write them as text, or with a decimal point")
-    if series.dtype.is_numeric():
+    if series.dtype.is_numeric() or series.dtype == polars.Boolean:
         plain = series.cast(polars.Float64) if series.null_count() or series.dtype.is_decimal() else series
         return np.ascontiguousarray(plain.to_numpy())
     return np.array(series.cast(polars.String).fill_null("").str.slice(0, most + 1).to_list(), dtype=np.str_)

@@ -236,6 +236,7 @@ def in_python(text: str) -> str:
     end = command.start() if command else len(text)
     prose = _OPTION.sub(lambda match: f'{match[1].replace("-", "_")}="{match[2]}"' if match[2] else match[1].replace("-", "_"), text[:end])
     prose = _PAIR.sub(lambda match: f"{match[1]}={_literal(match[2])}", prose.replace("--records", "the table"))
+    prose = re.sub(r"--date '([^']*)=([^'=]*)'", r'dates={"\1": "\2"}', prose)
     return _BARE.sub("labels_from_data=True", prose) + text[end:]
 
 
