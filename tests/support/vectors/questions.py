@@ -86,12 +86,12 @@ QUESTIONS_ASKED = (
     "`year`(day) > 3",
     "lower(name + name) == 'x'", "age in [-30, - 30, 30]", "age in ['a', 3]", "age in [true]", "age ≥ 3", "name == “a”",
     f"{'(' * 49}age + 1{')' * 49} > 29", f"{'(' * 50}age + 1{')' * 50} > 29", f"age > {'(' * 49}1{')' * 49}", f"age > {'(' * 50}1{')' * 50}",
-    f"{'not ' * 48}(yes)", f"{'not ' * 49}(yes)", "+".join(["age"] * 400) + "> 11999", "age in [" + ",".join(["1"] * 900) + "]", " or ".join(["no"] * 300),
+    f"{'not ' * 48}(yes)", f"{'not ' * 49}(yes)", "+".join(["age"] * 400) + "> 11999", "age in [" + ",".join(["1"] * 100) + "]", " or ".join(["no"] * 300),
     f"{'not ' * 49}age > 29", f"{'not ' * 50}age > 29", f"{'(' * 49}age > 29{')' * 49}", f"{'(' * 50}age > 29{')' * 50}", f"age > 29{' ' * 1992}",
     f"age > 29{' ' * 1993}",
 )  # fmt: skip
 DAYS = ("2020-06-01", "2020-02-29T23:59:59.500000", "2020-06-01T00:00:00", "", "NaT", "nan")
-LABELS = ("Zoë", "a", "30", "1.75", "1", "True", "9007199254740993", "-0", "0", "0.1", "0.10000000000000001", "inf", " ", "x" * 256)
+LABELS = ("Zoë", "a", "30", "1.75", "1", "True", "9007199254740993", "-0", "0", "0.1", "0.10000000000000001", "inf", " ")
 RANGES: dict[str, list[tuple[float, float]]] = {
     "age": [(0, 100), (0.0, 29.0), (31.0, 32.0), (0, 65536 * 30)],
     "height": [(1.0, 2.0), (1.5, 1.75), (0, 65536 * 1.75 * 2)],
@@ -114,7 +114,8 @@ def cases() -> dict[str, Case]:
     asked: list[tuple[str, dict[str, object]]] = [("question", {"text": text, "spare": ()}) for text in QUESTIONS_ASKED]
     asked += [("question", {"text": text, "spare": ("missing",)}) for text in ("age > 29", "age > 99", "gap > 0", "gap > 0 or age > 29", 'empty == "a"')]
     for column in ("name", "age", "height", "tenth", "yes", "no", "zero", "big", "endless", "gap", "empty", "split", "blank", "long", "weight"):
-        asked += [("category", {"column": column, "labels": LABELS, "spare": spare}) for spare in ((), ("other", "missing"))]
+        labels = (*LABELS, "x" * 256) if column == "long" else LABELS
+        asked += [("category", {"column": column, "labels": labels, "spare": spare}) for spare in ((), ("other", "missing"))]
     asked += [
         ("category", {"column": column, "labels": ("0", "1", "2"), "spare": spare})
         for column in ("yes", "no", "naïve", "age", "zero")
