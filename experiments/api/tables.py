@@ -195,7 +195,7 @@ def _dates(series: "polars.Series", form: str) -> Column:
     return np.array([date_of(text or "") for text in texts.to_list()], dtype=DATES)
 
 
-KIND = re.compile(r"number|whole|date( .*%.*)?|text( [1-9]\d{0,2}| 1000)?")
+KIND = re.compile(r"number|whole|truth|date( .*%.*)?|text( [1-9]\d{0,2}| 1000)?")
 
 
 def _length(kind: str) -> int:
@@ -204,10 +204,7 @@ def _length(kind: str) -> int:
 
 
 def read_schema(path: Path) -> dict[str, str]:
-    """The declared columns of a table: a JSON object that maps each name to number, whole, text, or text 40 (at most 40 characters), date, or date %m/%d/%Y.
-
-    Raises InputError.
-    """
+    """The declared columns of a table: a JSON object that maps each name to its kind (`check_schema`). Raises InputError."""
     if not path.is_file():
         raise InputError(f"there is no file {str(path)!r}; give a JSON schema such as " + '{"age": "number", "city": "text"}')
     with reading(path, "give a JSON schema"):
@@ -216,9 +213,9 @@ def read_schema(path: Path) -> dict[str, str]:
 
 
 def check_schema(schema: object, name: str) -> dict[str, str]:
-    """Declared columns that are well formed. Raises InputError."""
+    """Declared columns that are well formed: number, whole, truth, text, text 40 (at most 40 characters), date, or date %m/%d/%Y. Raises InputError."""
     if not isinstance(schema, Mapping) or not schema or not all(isinstance(kind, str) and KIND.fullmatch(kind) for kind in schema.values()):
-        kinds = "number, whole, date, date with its form, text, or text with its greatest length from 1 to 1000"
+        kinds = "number, whole, truth, date, date with its form, text, or text with its greatest length from 1 to 1000"
         raise InputError(f"{name} is no schema: map each column to {kinds}, as in " + '{"age": "number", "city": "text 40"}')
     return dict(schema)
 
@@ -254,6 +251,8 @@ def _declared(frame: "polars.DataFrame", name: str, kind: str, total: bool) -> C
         if not total and series.null_count() < np.count_nonzero(np.isnan(dates)) == len(series):
             raise InputError(f"no value of {name!r} is a date in the form {kind[5:] or '%Y-%m-%d'!r}; give the form that the values have")
         return dates
+    if kind == "truth":
+        return _declared_truth(series, total)
     if series.dtype == polars.Boolean:
         series = series.cast(polars.UInt8)
     texts = series if series.dtype.is_numeric() else series.cast(polars.String).str.strip_chars()
@@ -263,6 +262,15 @@ def _declared(frame: "polars.DataFrame", name: str, kind: str, total: bool) -> C
     if kind == "whole" and numbers.null_count():
         raise InputError(f"{name!r} is declared whole, and a record has no whole number there; declare it number, which may be missing")
     return numbers.fill_null(math.nan).to_numpy() if kind == "number" else numbers.to_numpy()
+
+
+def _declared_truth(series: "polars.Series", total: bool) -> Column:
+    import polars
+
+    texts = series.cast(polars.String).str.strip_chars().str.to_lowercase()
+    if not total and not texts.is_in(["true", "false", "1", "0"]).fill_null(False).all():
+        raise InputError(f"{series.name!r} is declared truth, and a record is neither true nor false there; declare it text, which may be missing")
+    return texts.is_in(["true", "1"]).fill_null(False).to_numpy()
 
 
 def _flat(series: "polars.Series") -> "polars.Series":

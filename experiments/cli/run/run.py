@@ -122,7 +122,7 @@ class Role(ProtocolCommand, RunOptions):
 
     hidden: ClassVar[frozenset[str]] = frozenset()
     schema: Path | None = option(
-        None, "JSON file with the types of the table's columns: number, whole, date, text, or text 40 for at most 40 characters", metavar="FILE"
+        None, "JSON file with the types of the table's columns: number, whole, truth, date, text, or text 40 for at most 40 characters", metavar="FILE"
     )
     watch: bool = option(False, RunOptions.__dataclass_fields__["watch"].metadata["help"])
 
