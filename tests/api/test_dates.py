@@ -65,7 +65,7 @@ def test_questions_about_dates_and_truth_values(table: Path) -> None:
     assert done.returncode == 2
     assert "give the form of its dates, as in --date 'us=%m/%d/%Y'" in done.stderr
     with pytest.raises(InputError, match=r'dates=\{"us": "%m/%d/%Y"\}'):
-        ldp.survey(table, "us > '6/1/2020'", seed=1, notice=str)
+        ldp.survey(table, "us > '6/1/2020'", seed=1)
     many = {"us": ["5/1/2020", "12/1/2019", "6/1/2020", "6/2/2020"] * 500, "flag": [True, False, True, True] * 500}
     how: dict[str, Any] = {"epsilon": 8, "seed": 1, "dates": {"us": "%m/%d/%Y"}}
     assert ldp.survey(many, "us < '2020-05-02' and not flag", **how).truth == 0.25
