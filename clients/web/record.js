@@ -3,6 +3,7 @@
 import { InputError } from "./bytes.js";
 import { Day, dateOf } from "./dates.js";
 
+const KINDS = ["number", "whole", "truth", "date", "text"];
 const LONGEST = 256; // characters of a text: the rest is cut, as in Python
 
 /** @typedef {"number" | "whole" | "truth" | "date" | "text"} Kind */
@@ -17,7 +18,7 @@ const LONGEST = 256; // characters of a text: the rest is cut, as in Python
  */
 export function schemaOf(kinds) {
   for (const [column, kind] of Object.entries(kinds)) {
-    if (!["number", "whole", "truth", "date", "text"].includes(kind)) throw new InputError(`column ${column} is of no kind; give number, whole, truth, date or text`);
+    if (!KINDS.includes(kind)) throw new InputError(`column ${column} is of no kind; give one of ${KINDS.join(", ")}`);
   }
   return new Map(Object.entries(kinds));
 }
