@@ -59,7 +59,8 @@ class Launch:
         def unlisted() -> Bools:
             return ~np.isin(labels_of(self.records, column), np.array(labels)) & ~absent(self.records[column])
 
-        self.refuse(policy, unlisted, f"{column!r} has a value that is not among the {len(labels)} labels", choices)
+        truths = " (the values are True and False)" if self.records[column].dtype.kind == "b" else ""
+        self.refuse(policy, unlisted, f"{column!r} has a value that is not among the {len(labels)} labels{truths}", choices)
 
     def refuse_outside(self, policy: str, column: str, low: float, high: float, choices: str) -> None:
         """For numbers beyond the bounds."""
