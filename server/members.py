@@ -47,6 +47,7 @@ class Roster:
     def __init__(self, places: Iterable[Place]) -> None:
         self.places = sorted(places, key=lambda place: place.start)
         self._named = {place.member: place for place in self.places}
+        self.size = sum(place.stop - place.start for place in self.places)  # clients
         for what, values in (("the name", [place.member for place in self.places]), ("the key", [place.key.hex() for place in self.places])):
             if len(set(values)) < len(values):
                 twice = next(value for value in values if values.count(value) > 1)
@@ -64,11 +65,13 @@ class Roster:
         return "".join(f"{place}\n" for place in self.places)
 
     def add(self, place: Place) -> None:
-        """One more, behind all others and with a name of its own."""
-        if place.member in self._named or (self.places and place.start < self.places[-1].stop):
+        """One more, with a name and clients of its own. Raises InputError."""
+        at = bisect_left(self.places, place.stop, key=lambda each: each.start)  # the places before it begin before this one ends
+        if place.member in self._named or (at > 0 and self.places[at - 1].stop > place.start):
             raise InputError(f"{place.member} claims client {place.start}, which is not free")
-        self.places.append(place)
+        self.places.insert(at, place)
         self._named[place.member] = place
+        self.size += place.stop - place.start
 
     def speaker(self, topic: str) -> bytes | None:
         """The key of the member whose group and name end a topic."""

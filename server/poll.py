@@ -25,11 +25,12 @@ class AnyTurnout(Terms):
 class OpenRound(Collecting):
     """Lasts until `over`, not until all places have answered: most of them are never taken. Nobody is called who did not come first.
 
-    With a `limit` in seconds, it also ends then, or when all have answered.
+    With a `limit` in seconds, it also ends then, or when everybody has answered or gone; after a restart not before all of `awaited` are back.
     """
 
-    def __init__(self, round: Round, members: Members, limit: float, now: float) -> None:
+    def __init__(self, round: Round, members: Members, limit: float, now: float, awaited: frozenset[str]) -> None:
         super().__init__(round, members, limit, now)
+        self._awaited = awaited
         self.over = False
         self._asked = now  # when those who owe were last asked
         self._stored: list[Member] = []  # whose receipts are due
@@ -69,7 +70,8 @@ class OpenRound(Collecting):
         return sends
 
     def is_settled(self, now: float) -> bool:
-        return self.over or self.end <= now or (self.end < math.inf and self.round.outstanding == 0)
+        is_idle = self.end < math.inf and self._waves.idle_from() <= now and self._awaited <= self.members.named.keys()
+        return self.over or self.end <= now or is_idle
 
     def wake(self, now: float) -> float:
         return min(self._asked + AGAIN, self._confirm, self.end, now if self._waves.has_room(now) else math.inf)
@@ -93,7 +95,8 @@ class OpenCoordinator(Coordinator):
     limit = math.inf
 
     def _collecting(self, round: Round, now: float) -> Collecting:
-        return OpenRound(round, self.members, self.limit, now)
+        first = self._history.get(1, round)
+        return OpenRound(round, self.members, self.limit, now, frozenset(first.sums))
 
     def round(self, number: int) -> Round | None:
         """A round, once it was opened."""

@@ -152,8 +152,9 @@ export class Client {
   /**
    * The query and the randomizer of an ask, which fit the columns and each other. Throws RefusedError; a page may override it to refuse what it does not show.
    * @param {import("./wire.js").Ask} ask
+   * @param {number} _round in which it is asked
    */
-  built(ask) {
+  built(ask, _round) {
     return built(ask, this.schema, this.policy);
   }
 

@@ -41,7 +41,7 @@ export async function plan(request, client) {
   /** @type {Planned[]} */
   const planned = [];
   for (const [place, ask] of request.asks.entries()) {
-    if (client.isIn(ask.start, ask.stop)) planned.push({ place, ask, ...client.built(ask), what: meaning(ask), kept: undefined, first: false });
+    if (client.isIn(ask.start, ask.stop)) planned.push({ place, ask, ...client.built(ask, request.round), what: meaning(ask), kept: undefined, first: false });
   }
   const totals = await client.store.totals(client.run);
   for (const each of planned) each.kept = each.what ? await client.store.label(each.ask.once) : undefined;

@@ -31,7 +31,7 @@ export function buildQuery(name, params) {
 }
 
 /** @type {{[name: string]: (params: Parameters) => Query}} */
-const QUERIES = { question, category, bounded };
+const QUERIES = { question, category, bounded, below };
 export const QUERY_NAMES = Object.keys(QUERIES);
 
 /**
@@ -87,22 +87,31 @@ function category(params) {
 /** A number clipped to the public [low, high], on a lattice of 2^16 steps; a missing one is the midpoint. @param {Parameters} params @returns {Query} */
 function bounded(params) {
   const { column, low, high } = fields(params, { column: "a column", low: "a number", high: "a number" });
-  for (const bound of [low, high]) {
-    const isNumber = typeof bound === "bigint" || typeof bound === "number";
-    if (!isNumber || !(Math.abs(Number(bound)) <= LARGEST)) throw new InputError("a bound is no number within 1e150");
-  }
+  for (const bound of [low, high]) checkNumber(bound);
   const range = typeof low === "bigint" && typeof high === "bigint" ? Number(high - low) : Number(high) - Number(low);
   if (!(range >= SMALLEST)) throw new InputError("the bounds are not in order; give numbers with low < high");
   return {
     domain: { kind: "levels", low: 0, high: STEPS },
-    fit(schema) {
-      const kind = columnOf(column, schema);
-      if (kind === "text" || kind === "date") throw new InputError(`column ${JSON.stringify(column)} is a ${kind}; this query needs numbers`);
-    },
+    fit: (schema) => checkNumeric(column, schema),
     value(row) {
       const cell = row.get(column) ?? null;
       const share = cell === null ? 0.5 : (Number(cell) - Number(low)) / range;
       return halfToEven(Math.min(Math.max(share, 0), 1) * STEPS);
+    },
+  };
+}
+
+/** The level 2^16 where a number lies below `end`, 0 where not, and `missing` where there is none. @param {Parameters} params @returns {Query} */
+function below(params) {
+  const { column, end, missing } = fields(params, { column: "a column", end: "a number", missing: "a level" });
+  checkNumber(end);
+  if (typeof missing !== "bigint" || missing < 0n || missing > STEPS) throw new InputError(`the level of a missing number is not from 0 to ${STEPS}`);
+  return {
+    domain: { kind: "levels", low: 0, high: STEPS },
+    fit: (schema) => checkNumeric(column, schema),
+    value(row) {
+      const cell = row.get(column) ?? null;
+      return cell === null ? Number(missing) : STEPS * Number(Number(cell) < Number(end));
     },
   };
 }
@@ -121,6 +130,18 @@ function fields(params, usual) {
     given[name] = params.get(name) ?? value;
   }
   return given;
+}
+
+/** @param {any} value */
+function checkNumber(value) {
+  const isNumber = typeof value === "bigint" || typeof value === "number";
+  if (!isNumber || !(Math.abs(Number(value)) <= LARGEST)) throw new InputError("a bound is no number within 1e150");
+}
+
+/** @param {any} column @param {Schema} schema */
+function checkNumeric(column, schema) {
+  const kind = columnOf(column, schema);
+  if (kind === "text" || kind === "date") throw new InputError(`column ${JSON.stringify(column)} is a ${kind}; this query needs numbers`);
 }
 
 /** @param {any} spare @param {string[]} known */

@@ -318,13 +318,27 @@ function bounded(params) {
   };
 }
 
+function below(params) {
+  const isLevel = (value) => Number.isInteger(value) && value >= 0 && value <= STEPS;
+  const { column: name, end, missing } = taken(params, { column: isText, end: isNumber, missing: isLevel });
+  if (!(Math.abs(asNumber(end)) <= 1e150)) refuse("bad-parameters");
+  return {
+    domain: { kind: "levels", low: 0, high: STEPS },
+    value(record) {
+      const [type, value] = column(record, name);
+      if (kindOf(type) !== "number") refuse("bad-query");
+      return value === null ? missing : STEPS * Number(Number(value) < asNumber(end));
+    },
+  };
+}
+
 /** To the nearest whole number, half to even. */
 function rounded(value) {
   const floor = Math.floor(value);
   return value - floor === 0.5 ? floor + (floor % 2) : Math.round(value);
 }
 
-const QUERIES = { question, category, bounded };
+const QUERIES = { question, category, bounded, below };
 
 /** The query of this name. Throws Refused, also where it does not fit the columns: they are tried with every value missing, which no record changes. */
 export function queryOf(name, params, record) {

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from itertools import accumulate
 
 import numpy as np
 
@@ -47,6 +48,12 @@ def _column(question: Question, people: int, generator: np.random.Generator) -> 
     return question.low + (question.high - question.low) * generator.beta(2, 4, people)
 
 
+def hosts(people: int) -> list[int]:
+    """How many of so many made-up people each host has."""
+    each = max(1, people // HOSTS)
+    return [min(each, people - start) for start in range(0, people, each)]
+
+
 class Demo:
     """The made-up people of a plan. With a seed, everybody can compute their answers and their noise."""
 
@@ -57,14 +64,12 @@ class Demo:
 
     async def come(self, address: Address, give: Callable[[bytes, int], Place]) -> None:
         """Has them join one after another, and answer until the poll is over. `give` gives places to a key."""
-        each = max(1, self.people // HOSTS)
-        starts = range(0, self.people, each)
-        async with asyncio.TaskGroup() as hosts:
-            for start in starts:
-                stop = min(start + each, self.people)
+        sizes = hosts(self.people)
+        async with asyncio.TaskGroup() as tasks:
+            for size, stop in zip(sizes, accumulate(sizes), strict=True):
                 key = new_key()
-                hosts.create_task(self._answer(address, key, give(public(key), stop - start), self._records.take(slice(start, stop))))
-                await asyncio.sleep(TAKES / len(starts))
+                tasks.create_task(self._answer(address, key, give(public(key), size), self._records.take(slice(stop - size, stop))))
+                await asyncio.sleep(TAKES / len(sizes))
 
     async def _answer(self, address: Address, key: bytes, place: Place, records: Records) -> None:
         noise: Noise = SystemNoise() if self.seed is None else KeyedNoise(self.seed)

@@ -7,10 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from local_dp.errors import InputError
-from local_dp.experiments.poll.again import Again
 from local_dp.experiments.poll.plan import Plan
 from local_dp.experiments.poll.run import Result
-from local_dp.experiments.poll.scene import Standing, median_of, rows_of
+from local_dp.experiments.poll.scene import Standing, rows_of
 from local_dp.experiments.text.layout import as_csv, number
 from local_dp.foreign import shown
 
@@ -20,7 +19,7 @@ FORMAT = 1
 def data_of(result: Result) -> dict[str, Any]:
     """The result as JSON has it."""
     plan, round, accounts = result.plan, result.round, result.accounts
-    epsilon = plan.questions.epsilon + (0.0 if result.median is None else Again.of(plan.questions).epsilon)
+    epsilon = plan.questions.epsilon + (result.median.question.epsilon if result.median else 0.0)
     questions = []
     for question, part in zip(plan.questions.questions, round.parts, strict=True):
         tally = part.tally()
@@ -42,7 +41,7 @@ def data_of(result: Result) -> dict[str, Any]:
         "repeated": round.counts.duplicate,
         "accounts": {"given": accounts.members - accounts.silent, "agree": accounts.accepted_not_charged == 0},
         "questions": questions,
-        "median": None if result.median is None else median_of(Again.of(plan.questions).question, result.median),
+        "median": result.median and result.median.state(),
         "promised": promised(plan, epsilon),
         "not_promised": list(NOT_PROMISED),
     }
@@ -73,7 +72,7 @@ def text_of(data: Mapping[str, Any]) -> str:
         lines += ["", f"{question['text']} ({question['answered']:,} answers)"]
         lines += [f"  {row['label']}: {_row(row)}" for row in question["estimates"]]
     if data["median"] is not None:
-        lines.append(f"  median: {number(data['median']['low'])} to {number(data['median']['high'])} with probability 95 %")
+        lines.append(f"  median: {data['median']['text']}")
     lines += ["", *data["promised"], "Not promised:", *(f"  {line}" for line in data["not_promised"])]
     return "\n".join(lines)
 
@@ -113,8 +112,7 @@ def page_of(data: dict[str, Any]) -> str:
         parts.append(f"<section><h2>{_safe(question['text'])}</h2>{about}<table>{head}{rows}</table></section>")
     if data["median"] is not None:
         median = data["median"]
-        ends = f"{number(median['low'])} to {number(median['high'])}"
-        parts.append(f"<section><h2>Median: {_safe(median['question'])}</h2><p>{ends} with probability 95 %.</p></section>")
+        parts.append(f"<section><h2>Median: {_safe(median['question'])}</h2><p>{_safe(median['text'])}</p></section>")
     for heading, lines in (("Promised", data["promised"]), ("Not promised", data["not_promised"])):
         parts.append(f"<h2>{heading}</h2><ul>{''.join(f'<li>{_safe(line)}</li>' for line in lines)}</ul>")
     head = (

@@ -11,21 +11,22 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from local_dp.bus.address import Address
 from local_dp.bus.broker import EmbeddedBroker
 from local_dp.bus.children import allow_open_files
 from local_dp.bus.mqtt import MqttBus
-from local_dp.experiments.poll.again import ROUNDS, Again, Median
+from local_dp.experiments.poll.again import FEWEST, Again
 from local_dp.experiments.poll.crowd import Crowd
-from local_dp.experiments.poll.demo import Demo
+from local_dp.experiments.poll.demo import Demo, hosts
 from local_dp.experiments.poll.gate import Gate
 from local_dp.experiments.poll.places import Places
 from local_dp.experiments.poll.plan import Plan
-from local_dp.experiments.poll.scene import Standing, State, median_of, reports_of
+from local_dp.experiments.poll.scene import Standing, State, reports_of
 from local_dp.experiments.poll.web import Refused, Site, Web
 from local_dp.experiments.tiers.over_bus import end
 from local_dp.experiments.tiers.settings import EMBEDDED
-from local_dp.interaction import run_async
 from local_dp.sealing import Party, public
 from local_dp.server.members import filters
 from local_dp.server.poll import AnyTurnout, OpenCoordinator
@@ -51,7 +52,7 @@ class Result:
 
     plan: Plan
     round: Round
-    median: Median | None
+    median: Again | None
     joined: int
     accounts: Reconciliation
     ended: float
@@ -63,12 +64,12 @@ class Poll:
     def __init__(self, plan: Plan, journal: Journal, site: Site, listener: socket.socket) -> None:
         self.plan, self.journal, self.site = plan, journal, site
         self._listener = listener
-        self.places = Places(journal, plan.people)
+        self.places = Places(journal, plan.people, plan.coins, hosts(plan.demo))
         self.envelopes = Party.server(plan.run, plan.key, self.places.roster.speaker)
         self._again = Again.of(plan.questions) if plan.ask_again else None
-        self.epsilon = plan.questions.epsilon + (self._again.epsilon if self._again else 0.0)
+        self.epsilon = plan.questions.epsilon + (self._again.question.epsilon if self._again else 0.0)
         self.coordinator = OpenCoordinator(plan.run, plan.people, plan.coins, self.epsilon, AnyTurnout(), self.places.roster)
-        self.median: Median | None = None
+        self.median: Again | None = None
         self._asks_again = bool(journal.notes(AGAIN))
         self._standing = [Standing(question, plan.people) for question in plan.questions.questions]
         self._public = self._shown()
@@ -118,27 +119,23 @@ class Poll:
         return Address.parse(broker.url), [broker.watch()]
 
     async def _collect(self, oracle: RemoteOracle) -> Result:
-        tallies = await oracle.answer(self.plan.questions.asks(self.plan.people))
+        await oracle.answer(self.plan.questions.asks(self.plan.people))
         round, self.places.open = self.coordinator.round(1), False
         assert round is not None
-        if self._again is not None and self._asks_again and tallies[self._place].n:
-            self._phase, self.coordinator.limit = "again", LIMIT
-            question = self._again.question
-            assert question.low is not None
-            assert question.high is not None
-            mean = self._standing[self._place].estimate(tallies[self._place])
-            assert mean is not None
-            self.median = Median(question.low, question.high, float(mean.value))
-            await run_async(self._again.algorithm(float(mean.value), self.places.taken, self.median), oracle)
+        if self._again is not None and self._asks_again and len(places := np.flatnonzero(round.parts[self._again.place].answered)) >= FEWEST:
+            self._phase, self.coordinator.limit, self.median = "again", LIMIT, self._again
+            await self.median.play(places, self.plan.people, oracle)
         self._phase = "closed"
         await oracle.end(PARTING)
         return Result(self.plan, round, self.median, self.places.taken, self.coordinator.reconciliation(), time.time())
 
     @property
-    def _place(self) -> int:
-        """The place of the question that is asked again about."""
-        assert self._again is not None
-        return self.plan.questions.questions.index(self._again.question)
+    def _outlook(self) -> str:
+        """What a second question would show; empty where it cannot be asked."""
+        round = self.coordinator.round(1)
+        if self._again is None or self._asks_again or self._phase != "open" or round is None:
+            return ""
+        return self._again.outlook(int(round.parts[self._again.place].answered.sum()))
 
     async def _until(self) -> None:
         """Closes the poll at its time."""
@@ -170,8 +167,8 @@ class Poll:
             "title": plan.questions.title,
             "questions": questions,
             "epsilon": self.epsilon,
-            "rounds": 1 + ROUNDS * plan.ask_again,
-            "again": None if self._again is None else {"question": self._again.question.name, "epsilon": self._again.epsilon},
+            "rounds": 1 + (self._again.rounds(plan.people) if self._again else 0),
+            "again": None if self._again is None else {"question": self._again.question.name, "epsilon": self._again.question.epsilon},
             "people": plan.people,
             "private": plan.seed is None,
             "demo": plan.demo,
@@ -207,9 +204,9 @@ class Poll:
             "private": plan.seed is None,
             "demo": plan.demo,
             "slow": plan.slow,
-            "can_ask_again": self._again is not None and not self._asks_again and self._phase == "open",
+            "outlook": self._outlook,
             "questions": [] if round is None else [standing.look(part) for standing, part in zip(self._standing, round.parts, strict=True)],
-            "again": None if self._again is None or self.median is None else median_of(self._again.question, self.median),
+            "again": self.median and self.median.state(),
         }
 
     def reports(self, question: int) -> dict[str, Any]:
@@ -223,8 +220,8 @@ class Poll:
         self.coordinator.shut_open()
 
     def again(self) -> None:
-        if self._again is None or self._asks_again or self._phase != "open":
-            raise Refused(409, "this poll has no second round")
+        if not self._outlook:
+            raise Refused(409, "this poll has no second round, or too few answers for it")
         self.journal.note(AGAIN, b"")
         self._asks_again = True
         self.close()

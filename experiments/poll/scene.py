@@ -5,7 +5,6 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from local_dp.experiments.poll.again import Median
 from local_dp.experiments.poll.questions import Question
 from local_dp.experiments.text.layout import number
 from local_dp.oracles.local.asked import LocalQuery
@@ -16,7 +15,6 @@ from local_dp.tallies import Z95, Estimate, Tally
 POINTS = 120  # of the narrowing interval
 ACCURACY = 0.05  # half-width to reach, as a share, or of the range of a number
 WALL = 2000  # reports shown
-YES = Question("q", "above", 1.0)  # a share is shown as that of yes
 STEPS = 32  # reports tried as the next one
 State: TypeAlias = dict[str, Any]
 
@@ -88,12 +86,6 @@ class Standing:
             return None
         more = [randomizer.tally(np.array([report], randomizer.report_dtype), np.zeros(1, np.uint16)) for report in range(min(STEPS, randomizer.alphabet))]
         return float(np.max([np.abs(self._decode((tally + one,)).value - now.value) for one in more]))
-
-
-def median_of(question: Question, median: Median) -> State:
-    """The second question so far: each threshold with the share above it, and the interval of the median."""
-    steps = [{"threshold": threshold, "answered": share.n, **rows_of(YES, share)[0], "label": f"above {threshold:.6g}"} for threshold, share in median.steps]
-    return {"question": question.text, "steps": steps, "value": median.value, "low": median.low, "high": median.high}
 
 
 def reports_of(part: Part) -> State:

@@ -15,9 +15,9 @@ const client = new Respondent(poll, store, { perRun: Math.round(1e9 * poll.epsil
 client.take("p0", 0);
 client.say([1, 1, 7]);
 const answers = [];
-for (const request of requests) {
-  const { refused, sent } = await client.answer(decode(unhex(request)));
-  answers.push(refused ? refused.code : client.fresh(1, sent));
+for (const request of requests.map((each) => decode(unhex(each)))) {
+  const { refused, sent } = await client.answer(request);
+  answers.push(refused ? refused.code : client.fresh(request.round, sent));
 }
 const [entry] = await store.entries(poll.run);
 const chances = poll.questions.map((question) => chanceOf(chance(build(question.randomizer, parameters(question.randomizer_params))), question));

@@ -20,6 +20,7 @@ from local_dp.experiments.poll.crowd import Crowd
 from local_dp.experiments.poll.gate import Gate
 from local_dp.experiments.poll.place import listening, site_of
 from local_dp.experiments.poll.plan import Plan
+from local_dp.experiments.poll.questions import MOST_EPSILON, Question, Questions
 from local_dp.experiments.poll.run import Poll
 from local_dp.experiments.poll.web import Web
 from local_dp.sealing import Party, new_key
@@ -58,8 +59,8 @@ class Server:
 
 
 @contextmanager
-def hostile(folder: Path) -> Iterator[Server]:
-    planned, ready = plan(), Queue[Callable[[], object]]()
+def hostile(folder: Path, questions: Questions = THREE) -> Iterator[Server]:
+    planned, ready = plan(questions, people=1), Queue[Callable[[], object]]()
     site = site_of(planned)
 
     async def serve(poll: Poll, listener: socket.socket, address: Address) -> None:
@@ -139,7 +140,7 @@ def test_hostile_requests_are_refused_in_words(tmp_path: Path) -> None:
         assert "5.5 of 8" in _spent(tab)
         after: list[tuple[str, Callable[[], None]]] = [
             ("equivocation", lambda: server.asks(*(ask.model_copy(update={"coins": OTHERS}) for ask in ASKS))),
-            ("budget", lambda: server.asks(round=2)),
+            ("bad-query", lambda: server.asks(round=2)),
             ("equivocation", lambda: server.asks(first)),
         ]
         for code, attack in after:
@@ -149,3 +150,17 @@ def test_hostile_requests_are_refused_in_words(tmp_path: Path) -> None:
         assert (shown(tab), tab.evaluate("window.ran")) == (bits, None)
         assert "5.5 of 8" in _spent(tab)
         assert [each for each in tab.errors if "Failed to load" not in each] == []
+
+
+@needs_chromium
+@needs_mosquitto
+@pytest.mark.long
+def test_too_much_is_refused_before_anything_is_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A poll beyond the limit of a phone is refused in words when the page opens; nothing can be sent."""
+    monkeypatch.setattr("local_dp.experiments.poll.questions.MOST_EPSILON", 2 * MOST_EPSILON)
+    with hostile(tmp_path, Questions("greedy", (Question("q1", "Did you?", MOST_EPSILON + 1),))) as server, browser() as window:
+        tab = window.beside(apart=True)
+        tab.go(server.link, LOADED)
+        assert status(tab).startswith(f"{REFUSED}, and sent nothing.")
+        assert "budget" in status(tab)
+        assert tab.evaluate("document.getElementById('send').disabled") is True

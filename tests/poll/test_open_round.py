@@ -2,8 +2,10 @@
 
 from local_dp.oracles.local.asked import LocalQuery
 from local_dp.server.members import Place, Roster
-from local_dp.server.phases import Send
+from local_dp.server.phases import GRACE, Send
 from local_dp.server.poll import AGAIN, STORED, AnyTurnout, OpenCoordinator
+from local_dp.server.progress import Turnout
+from local_dp.server.round import Closing, Past
 from local_dp.wire import Gone, Hello, Receipt, Reply, Request, Roll, topic
 from tests.support.inputs.builders import RUN, SEED, survey_query
 
@@ -14,10 +16,8 @@ def _place(start: int) -> Place:
     return Place(f"p{start}", f"g{start}", start, start + 1, start.to_bytes(32))
 
 
-def _opened(*places: int, limit: float | None = None, queries: tuple[LocalQuery, ...] = (survey_query(PEOPLE),)) -> OpenCoordinator:
+def _opened(*places: int, queries: tuple[LocalQuery, ...] = (survey_query(PEOPLE),)) -> OpenCoordinator:
     coordinator = OpenCoordinator(RUN, PEOPLE, SEED, 10.0, AnyTurnout(), Roster(map(_place, places)))
-    if limit is not None:
-        coordinator.limit = limit
     coordinator.open(queries, 0.0)
     return coordinator
 
@@ -27,8 +27,8 @@ def _hello(coordinator: OpenCoordinator, place: int, now: float) -> None:
     coordinator.receive(topic(RUN, "hello", f"g{place}", f"p{place}"), hello, now)
 
 
-def _reply(coordinator: OpenCoordinator, place: int, now: float, ask: int = 0, report: bytes = b"\1") -> None:
-    reply = Reply(run=RUN, round=1, member=f"p{place}", ask=ask, start=place, width=1, reports=report)
+def _reply(coordinator: OpenCoordinator, place: int, now: float, ask: int = 0, report: bytes = b"\1", round: int = 1) -> None:
+    reply = Reply(run=RUN, round=round, member=f"p{place}", ask=ask, start=place, width=1, reports=report)
     coordinator.receive(topic(RUN, "rep", f"g{place}", f"p{place}"), reply, now)
 
 
@@ -114,15 +114,46 @@ def test_places_are_added_while_it_is_open() -> None:
 
 
 def test_its_end() -> None:
-    """It ends when it is closed, with any turnout; with a limit also then, or when all have answered."""
+    """It ends when it is closed, with any turnout; with a limit also then, or when all who are there have answered, but for those who went."""
     coordinator = _opened(0)
     coordinator.shut_open()
     assert coordinator.phase.is_settled(0.0)
     (tally,) = coordinator.close(1.0)
     assert (tally.n, coordinator.counts.answered) == (0, 0)
-    limited = _opened(0, limit=20.0, queries=(survey_query(1),))
-    assert not limited.phase.is_settled(19.0)
-    assert limited.phase.is_settled(20.0)
-    _hello(limited, 0, 1.0)
-    _reply(limited, 0, 2.0)
-    assert limited.phase.is_settled(2.0)
+    limited = _opened(0, 9)
+    for place in (0, 9):
+        _hello(limited, place, 1.0)
+    limited.due(1.0)
+    limited.limit = 20.0
+    _reply(limited, 0, 1.0)
+    _reply(limited, 9, 1.0)
+    limited.close(1.0)
+    limited.open((survey_query(PEOPLE),), 1.0)
+    limited.due(1.0)
+    assert not limited.phase.is_settled(20.9)
+    assert limited.phase.is_settled(21.0)
+    _reply(limited, 0, 2.0, round=2)
+    assert not limited.phase.is_settled(2.0)
+    limited.receive(topic(RUN, "gone", "g9", "p9"), Gone(run=RUN, member="p9"), 3.0)
+    assert not limited.phase.is_settled(3.0 + GRACE - 0.1)
+    assert limited.phase.is_settled(3.0 + GRACE)
+
+
+def test_those_who_answered_are_awaited_after_a_restart() -> None:
+    """A round with a limit, opened by a server that was started again, does not end before the people of the first round are back."""
+    coordinator = _opened(0)
+    queries = (survey_query(PEOPLE),)
+    request = coordinator.round(1)
+    assert request is not None
+    reply = Reply(run=RUN, round=1, member="p0", ask=0, start=0, width=1, reports=b"\1")
+    past = Past(request.request_digest(), (reply,), Closing(Turnout(asked=PEOPLE, answered=1), 1.0))
+    restarted = OpenCoordinator(RUN, PEOPLE, SEED, 10.0, AnyTurnout(), Roster([_place(0)]))
+    restarted.repeat(queries, past)
+    restarted.limit = 20.0
+    restarted.open(queries, 0.0)
+    assert not restarted.phase.is_settled(19.0)
+    _hello(restarted, 0, 1.0)
+    restarted.due(1.0)
+    assert not restarted.phase.is_settled(1.0)
+    _reply(restarted, 0, 2.0, round=2)
+    assert restarted.phase.is_settled(2.0)

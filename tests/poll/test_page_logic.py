@@ -8,10 +8,15 @@ from pathlib import Path
 from typing import Any
 
 from local_dp.experiments.pages import LOOPBACK
+from local_dp.experiments.poll.again import Again
 from local_dp.experiments.poll.files import CLIENT, PAGES
 from local_dp.experiments.poll.place import listening, site_of
 from local_dp.experiments.poll.plan import Plan
 from local_dp.experiments.poll.run import Poll
+from local_dp.oracles.local.asked import Cohort, LocalQuery
+from local_dp.queries.cells import Below
+from local_dp.queries.query import STEPS
+from local_dp.randomizers.numbers.rounded import OneBitMean
 from local_dp.server.remote import Journal
 from local_dp.wire import Ask, Request, encode
 from tests.support.runs.polls import THREE, plan
@@ -19,6 +24,7 @@ from tests.support.web import NODE, needs_node
 
 pytestmark = needs_node
 ASKS = tuple(Ask.of(query, bytes(16)) for query in THREE.asks(100))
+THRESHOLD = Ask.of(LocalQuery(Below("q3", 4.5, STEPS // 2), OneBitMean(0.5), Cohort(0, 100)), bytes(16))
 
 
 def _public(planned: Plan, folder: Path) -> dict[str, Any]:
@@ -27,15 +33,13 @@ def _public(planned: Plan, folder: Path) -> dict[str, Any]:
         return Poll(planned, journal, site_of(planned), listener).public()
 
 
-def _page(folder: Path, *requests: tuple[Ask, ...]) -> Any:
-    """What the page's client made of these requests, each in a round of its own but the first two."""
-    planned, served = plan(), folder / "served"
+def _page(folder: Path, *requests: tuple[int, tuple[Ask, ...]], **options: Any) -> Any:
+    """What the page's client made of these requests, each with its round."""
+    planned, served = plan(**options), folder / "served"
     shutil.copytree(PAGES, served)
     shutil.copytree(CLIENT, served / "client")
     shutil.copy(CLIENT / "package.json", served)
-    rounds = [
-        encode(Request(run=planned.run, round=number, asks=asks, missing=())).hex() for number, asks in zip((1, 1, *range(2, 99)), requests, strict=False)
-    ]
+    rounds = [encode(Request(run=planned.run, round=number, asks=asks, missing=())).hex() for number, asks in requests]
     given = {"folder": str(served), "poll": _public(planned, folder), "requests": rounds}
     assert NODE is not None
     program = Path(__file__).with_name("pages.mjs")
@@ -46,7 +50,7 @@ def _page(folder: Path, *requests: tuple[Ask, ...]) -> Any:
 
 def test_the_coin_on_the_page_is_the_one_that_was_used(tmp_path: Path) -> None:
     """The zone in which the coin fell is what happened to the answer; the bits on the page are those of the stored reply, now and after a reload."""
-    page = _page(tmp_path, ASKS, ASKS)
+    page = _page(tmp_path, (1, ASKS), (1, ASKS))
     yes, label, number = page["answers"][0]
     in_first = [each["coin"]["at"] < each["coin"]["edge"] for each in (yes, label, number)]
     assert [yes["answer"], label["answer"], number["answer"]] == [1, 1, 7]
@@ -61,14 +65,26 @@ def test_the_coin_on_the_page_is_the_one_that_was_used(tmp_path: Path) -> None:
 
 
 def test_a_page_answers_what_it_shows_and_nothing_else(tmp_path: Path) -> None:
-    """Another question, another randomizer and a threshold that was not announced are refused before the record is read; nothing is paid for them."""
+    """Another question, another randomizer, and each question of a later round are refused before the record is read; nothing is paid for them."""
     first = ASKS[0]
     other = first.model_copy(update={"query_params": {"text": "q1 == 0"}})
     weaker = first.model_copy(update={"randomizer_params": {"epsilon": 2.0}})
-    above = first.model_copy(update={"query_params": {"text": "q3 > 5"}, "randomizer_params": {"epsilon": 0.5}})
     costly = first.model_copy(update={"randomizer_params": {"epsilon": 3.0}})
-    page = _page(tmp_path, (other,), ASKS, (weaker,), (above,), (costly,), ASKS)
-    assert page["answers"][0] == "bad-query"
-    assert len(page["answers"][1]) == 3
-    assert page["answers"][2:] == ["bad-query", "bad-query", "budget", "budget"]
+    page = _page(tmp_path, (1, (other,)), (1, (weaker,)), (1, (THRESHOLD,)), (1, ASKS), (2, (THRESHOLD,)), (3, (costly,)), (4, ASKS))
+    assert len(page["answers"].pop(3)) == 3
+    assert page["answers"] == ["bad-query", "bad-query", "bad-query", "bad-query", "budget", "bad-query"]
     assert page["budget"]["run"] == 2_500_000_000
+
+
+def test_a_later_round_asks_what_was_announced(tmp_path: Path) -> None:
+    """A threshold of the announced number, at its epsilon, in an announced round: answered once, in words. Any other request of a later round is refused."""
+    other = Ask.of(LocalQuery(Below("q1", 4.5, STEPS // 2), OneBitMean(0.5), Cohort(0, 100)), bytes(16))
+    cheaper = Ask.of(LocalQuery(Below("q3", 4.5, STEPS // 2), OneBitMean(0.25), Cohort(0, 100)), bytes(16))
+    late = 2 + Again.of(THREE).rounds(100)
+    asks = ((1, ASKS), (2, (other,)), (2, (cheaper,)), (2, ASKS[2:]), (late, (THRESHOLD,)), (late - 1, (THRESHOLD,)), (2, (THRESHOLD,)))
+    first, *refused, (second,), more = _page(tmp_path, *asks, ask_again=True)["answers"]
+    assert (len(first), refused, more) == (3, ["bad-query"] * 4, "budget")
+    assert (second["text"], second["answer"]) == ("How many hours? Is your number below 4.5?", 0)  # it is 7
+    assert second["meaning"] == {"0": "no", "1": "yes"}[second["bits"]]
+    assert (second["coin"]["at"] < second["coin"]["edge"]) == (second["bits"] == "1")
+    assert abs(second["coin"]["edge"] - 0.37754) < 1e-4

@@ -147,6 +147,8 @@ def _numbers(count: int) -> list[Case]:
         row = {"x": ["number", repr(value)]}
         low = rng.choice([-1, 0.0, -5.5])
         cases.append({"do": "query", "name": "bounded", "params": plain({"column": "x", "low": low, "high": rng.choice([7, 1.5])}), "record": row})
+        end = rng.choice([value, float(np.nextafter(value, 1e9)), low])
+        cases.append({"do": "query", "name": "below", "params": plain({"column": "x", "end": end, "missing": rng.randrange(65_538)}), "record": row})
         labels = ("0", f"{value:.17g}", f"{np.nextafter(value, 1e9):.17g}", str(int(value)) if abs(value) < 1e300 else "1")
         listed = {"column": "x", "labels": (*dict.fromkeys(labels), "z"), "spare": ("other",)}
         cases.append({"do": "query", "name": "category", "params": plain(listed), "record": row})
@@ -164,7 +166,7 @@ def _value(case: Case) -> Any:
 
 
 def test_odd_questions_and_numbers_have_the_same_value() -> None:
-    """Of 6,000 questions and 4,000 numbers, each is read alike: the same value, or the same code."""
+    """Of 6,000 questions and 6,000 numbers, each is read alike: the same value, or the same code."""
     cases = _questions(6_000) + _numbers(2_000)
     expected = [_value(case) for case in cases]
     assert _differences(cases, expected) == []

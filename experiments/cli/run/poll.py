@@ -91,7 +91,7 @@ class Ask:
             raise InputError(f"the broker is {self.broker!r}, over WebSocket, which only pages need; give its address with mqtt:// or mqtts://")
         questions = read(self.question, self.epsilon)
         if self.ask_again:
-            questions.check_price(Again.of(questions).epsilon)
+            questions.check_price(Again.of(questions).question.epsilon)
         with listening(self.host, self.port) as probe:
             port: int = probe.getsockname()[1]
         name = self.name or own_name(self.host)

@@ -43,16 +43,8 @@ export function coin(randomizer, value, word) {
  * @param {number} cell of the public coin
  */
 export function meaning(randomizer, question, report, cell) {
-  switch (randomizer.name) {
-    case "binary-rr":
-      return report === 1 ? "yes" : "no";
-    case "grr":
-      return question.labels[report];
-    case "subset-selection":
-      return question.labels.filter((_, place) => randomizer.inner.weight(report, randomizer.encode(place, cell)) === randomizer.inner.held).join(" / ");
-    default:
-      return String(report);
-  }
+  if (randomizer.name !== "subset-selection") return question.labels?.[report] ?? String(report);
+  return question.labels.filter((_, place) => randomizer.inner.weight(report, randomizer.encode(place, cell)) === randomizer.inner.held).join(" / ");
 }
 
 /** The bits of a report, as many as tell all reports apart. @param {Randomizer} randomizer @param {number} report */

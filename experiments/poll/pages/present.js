@@ -6,8 +6,7 @@ import { epsilon, times } from "./phrases.js";
 import { Slow } from "./slow.js";
 
 /** @typedef {import("./card.js").Question} Question */
-/** @typedef {import("./card.js").Row & {threshold: number, answered: number}} Step */
-/** @typedef {{question: string, steps: Step[], value: number, low: number, high: number}} Second */
+/** @typedef {{question: string, steps: string[], text: string}} Second */
 /**
  * @typedef {object} State the poll as the server knows it: public numbers alone
  * @property {string} title
@@ -20,7 +19,7 @@ import { Slow } from "./slow.js";
  * @property {number | null} until when it closes by itself, in seconds of 1970
  * @property {boolean} private
  * @property {Question[]} questions
- * @property {boolean} can_ask_again
+ * @property {string} outlook what a second question would show; empty where it cannot be asked
  * @property {Second | null} again the second question so far
  * @property {boolean} [slow] whether one made-up respondent is shown
  */
@@ -50,23 +49,18 @@ function draw(state) {
   const promises = at("promises");
   if (!promises.childElementCount) promises.append(...promised(state).map(text => make("p", {}, text)));
   at("close").toggleAttribute("disabled", over);
-  at("ask-again").hidden = !state.can_ask_again;
+  at("ask-again").hidden = !state.outlook;
+  say("outlook", state.outlook);
   if (state.again) drawSecond(state.again);
   if (state.slow && !slow) void showSlow();
 }
 
 /** The median by thresholds, each chosen after the answers to the ones before. @param {Second} second */
-function drawSecond({ question, steps, value, low, high }) {
-  const round = (/** @type {number} */ number) => Number(number.toPrecision(3)).toString().replace("-", "\u2212");
+function drawSecond({ question, steps, text }) {
   at("second").hidden = false;
   say("second-question", question);
-  say("median", `about ${round(value)}`);
-  const lines = steps.map(step => {
-    const share = (/** @type {number | null} */ part) => `${Math.round(100 * Math.min(1, Math.max(0, part ?? 0)))} %`;
-    return `Above ${round(step.threshold)}? ${share(step.value)} of ${step.answered.toLocaleString("en")} people (${share(step.low)} to ${share(step.high)}).`;
-  });
-  say("median-interval", `95 % interval: ${round(low)} to ${round(high)}`);
-  at("thresholds").replaceChildren(...lines.map(line => make("li", {}, line)));
+  say("median", text);
+  at("thresholds").replaceChildren(...steps.map(line => make("li", {}, line)));
 }
 
 /** @param {string} address of the respondents' page: shown, and linked if it is of the web */

@@ -16,6 +16,7 @@ const STATUS = {
   waiting: ["Your answers wait on your phone for the server's question. Keep this page open.", ""],
   sent: ["Sent. Keep this page open until the server confirms.", ""],
   confirmed: ["Done. The server has stored your report. You can close this page.", "good"],
+  kept: ["Done. The server has stored your report. Keep this page open: a second question may follow.", "good"],
   offline: ["No connection. Your phone tries again by itself and sends the same bits.", "bad"],
   closed: ["The poll is closed. Thank you.", "good"],
   late: ["The poll is closed. Your phone sent nothing.", "bad"],
@@ -30,7 +31,8 @@ const KEPT = "Your phone kept these bits. It did not keep your answer or the coi
 function drawStatus(session) {
   const status = at("status"), { refused, dropped, sent } = session;
   const last = refused.length ? words(refused[refused.length - 1]) : "";
-  const [text, colour] = last && !sent ? [`${REFUSED} ${last}`, "bad"] : STATUS[session.state];
+  const state = session.state === "confirmed" && session.poll.again && session.rounds.size < 2 ? "kept" : session.state;
+  const [text, colour] = last && !sent ? [`${REFUSED} ${last}`, "bad"] : STATUS[state];
   const later = sent && last ? ` Your phone refused another request, and sent nothing new. ${last}` : "";
   say("status", text + later + (dropped.length ? ` ${words(dropped[dropped.length - 1])}` : ""));
   status.className = `status ${colour}`;

@@ -56,21 +56,20 @@ export class Respondent extends Client {
     this.give(Object.fromEntries(cells));
   }
 
-  /** Refuses what is not on the page, before the record is read. @param {Ask} ask */
-  built(ask) {
-    const made = super.built(ask);
+  /** Refuses what is not on the page, before the record is read. @param {Ask} ask @param {number} round */
+  built(ask, round) {
+    const made = super.built(ask, round);
     if (made.randomizer.nano > this.policy.perRun) throw new RefusedError("budget", "one answer costs more than the whole poll may");
     const isShown = this.shown.has(written(ask.query, ask.query_params) + written(ask.randomizer, ask.randomizer_params));
-    if (!isShown && !this.threshold(ask)) throw new RefusedError("bad-query", "the request asks what the page does not show");
+    if (round === 1 ? !isShown : round > this.poll.rounds || !this.threshold(ask)) throw new RefusedError("bad-query", "the request asks what the page does not show");
     return made;
   }
 
-  /** The question of a second round in words, which the page has announced: whether a number is above a threshold; empty for others. @param {Ask} ask */
+  /** The question of a later round in words, which the poll has announced: whether a number is below a threshold; empty for others. @param {Ask} ask */
   threshold({ query, query_params: params, randomizer, randomizer_params: law }) {
     const { again, questions } = this.poll, found = questions.find(({ name }) => name === again?.question);
-    const [, name, edge] = /^(\w+) > (-?[0-9.]+(?:e[-+]?[0-9]+)?)$/.exec(String(params.get("text"))) ?? [];
-    const isAnnounced = found && query === "question" && name === found.name && randomizer === "binary-rr" && Number(law.get("epsilon")) === again?.epsilon;
-    return isAnnounced ? `${found.text} Is your number above ${edge}?` : "";
+    const isAnnounced = found && query === "below" && params.get("column") === found.name && randomizer === "one-bit-mean";
+    return isAnnounced && Number(law.get("epsilon")) === again?.epsilon ? `${found.text} Is your number below ${params.get("end")}?` : "";
   }
 
   /** @param {number} round @param {number} place @param {Ask} ask @param {number} value @param {import("./client/randomizers/finite.js").Finite} randomizer */
@@ -87,7 +86,7 @@ export class Respondent extends Client {
       if (!from) return [];
       const second = round > 1, question = second ? YES : this.poll.questions[place];
       const text = second ? this.threshold(from.ask) : this.poll.questions[place].text;
-      const answer = !drawn || !this.answers ? null : second ? drawn.value : this.answers[place];
+      const answer = !drawn || !this.answers ? null : second ? Number(drawn.value > 0) : this.answers[place];
       const told = meaning(from.randomizer, question, report, from.cell), fell = drawn && coin(from.randomizer, drawn.value, drawn.word);
       return { text, question, answer, bytes, bits: bits(from.randomizer, report), meaning: told, coin: fell };
     });
@@ -97,7 +96,7 @@ export class Respondent extends Client {
   static kept(entry, questions) {
     return entry.replies.map((reply, place) => {
       const { reports } = /** @type {import("./client/wire.js").Reply} */ (decode(reply)), first = entry.round === 1, question = first ? questions[place] : YES;
-      const [name, params] = first ? [questions[place].randomizer, questions[place].randomizer_params] : ["binary-rr", { epsilon: 1 }];
+      const [name, params] = first ? [questions[place].randomizer, questions[place].randomizer_params] : ["one-bit-mean", { epsilon: 1 }];
       const randomizer = build(name, parameters(params)), report = reports.reduceRight((sum, byte) => 256 * sum + byte, 0);
       const bytes = Array.from(reports, byte => byte.toString(2).padStart(8, "0")).join(" ");
       const told = randomizer.usesCoins ? "a set of answers" : meaning(randomizer, question, report, 0);

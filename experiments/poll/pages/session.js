@@ -36,6 +36,7 @@ import { chance } from "./methods.js";
  * @property {string} title
  * @property {boolean} open
  * @property {Question[]} questions
+ * @property {number} rounds at the most
  * @property {{question: string, epsilon: number} | null} again the number that may be asked about once more
  */
 /** @typedef {"idle" | "elsewhere" | "joining" | "waiting" | "sent" | "confirmed" | "offline" | "closed" | "late" | "full"} State */

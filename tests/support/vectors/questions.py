@@ -86,7 +86,7 @@ QUESTIONS_ASKED = (
     "`year`(day) > 3",
     "lower(name + name) == 'x'", "age in [-30, - 30, 30]", "age in ['a', 3]", "age in [true]", "age ≥ 3", "name == “a”",
     f"{'(' * 49}age + 1{')' * 49} > 29", f"{'(' * 50}age + 1{')' * 50} > 29", f"age > {'(' * 49}1{')' * 49}", f"age > {'(' * 50}1{')' * 50}",
-    f"{'not ' * 48}(yes)", f"{'not ' * 49}(yes)", "+".join(["age"] * 400) + "> 11999", "age in [" + ",".join(["1"] * 100) + "]", " or ".join(["no"] * 300),
+    f"{'not ' * 48}(yes)", f"{'not ' * 49}(yes)", "+".join(["age"] * 200) + "> 5999", "age in [" + ",".join(["1"] * 100) + "]", " or ".join(["no"] * 200),
     f"{'not ' * 49}age > 29", f"{'not ' * 50}age > 29", f"{'(' * 49}age > 29{')' * 49}", f"{'(' * 50}age > 29{')' * 50}", f"age > 29{' ' * 1992}",
     f"age > 29{' ' * 1993}",
 )  # fmt: skip
@@ -98,6 +98,12 @@ RANGES: dict[str, list[tuple[float, float]]] = {
     "small": [(0.0, 1.0)], "large": [(-1e150, 1e150)], "endless": [(0.0, 1.0)], "gap": [(0.0, 1.0)], "yes": [(0, 1)], "zero": [(-1.0, 1.0)],
     "third": [(0.0, 1.0), (-1.0, 1.0)], "big": [(0.0, 1e16)], "name": [(0.0, 1.0)], "day": [(0.0, 1.0)], "weight": [(0.0, 1.0)],
 }  # fmt: skip
+ENDS: dict[str, list[float]] = {
+    "age": [30, 31, 30.0, 30.000000000000004, -1e150], "height": [1.75, 1.7500000000000002], "small": [0, 0.0, 5e-324], "zero": [0, -0.0, 5e-324],
+    "third": [0.3333333333333333, 0.33333333333333337], "endless": [1e150], "large": [1e150], "yes": [1, 2], "no": [1, 0.5],
+    "big": [9007199254740992, 9007199254740993, 9007199254740994], "most": [9223372036854775807, 1e19], "gap": [0.0], "name": [0.0], "weight": [0.0],
+    "day": [0.0],
+}  # fmt: skip
 WRONG: list[tuple[str, dict[str, object]]] = [
     ("question", {}), ("question", {"text": 3}), ("question", {"text": "age > 29", "spare": ("other",)}), ("question", {"text": "age > 29", "more": 1}),
     ("category", {"column": "name", "labels": ("a",)}), ("category", {"column": "name", "labels": ("a", "a")}), ("category", {"column": "name",
@@ -106,12 +112,15 @@ WRONG: list[tuple[str, dict[str, object]]] = [
     ("bounded", {"column": "age", "low": 1.0, "high": 1.0}), ("bounded", {"column": "age", "low": 2.0, "high": 1.0}),
     ("bounded", {"column": "age", "low": 0.0, "high": 1e151}), ("bounded", {"column": "age", "low": "0", "high": 1.0}), ("bounded", {"column": "age",
     "low": 0.0}),
-    ("horoscope", {"text": "age > 29"}),
+    ("horoscope", {"text": "age > 29"}), ("below", {"column": "age", "end": 1e151, "missing": 0}), ("below", {"column": "age", "end": "0", "missing": 0}),
+    ("below", {"column": "age", "end": 0.0, "missing": 65537}), ("below", {"column": "age", "end": 0.0, "missing": -1}),
+    ("below", {"column": "age", "end": 0.0, "missing": 0.5}), ("below", {"column": "age", "end": 0.0}),
 ]  # fmt: skip
 
 
 def cases() -> dict[str, Case]:
-    asked: list[tuple[str, dict[str, object]]] = [("question", {"text": text, "spare": ()}) for text in QUESTIONS_ASKED]
+    asked: list[tuple[str, dict[str, object]]] = [("question", {"text": text}) for text in QUESTIONS_ASKED]
+    asked.append(("question", {"text": "age > 29", "spare": ()}))
     asked += [("question", {"text": text, "spare": ("missing",)}) for text in ("age > 29", "age > 99", "gap > 0", "gap > 0 or age > 29", 'empty == "a"')]
     for column in ("name", "age", "height", "tenth", "yes", "no", "zero", "big", "endless", "gap", "empty", "split", "blank", "long", "weight"):
         labels = (*LABELS, "x" * 256) if column == "long" else LABELS
@@ -123,7 +132,8 @@ def cases() -> dict[str, Case]:
     ]
     asked += [("category", {"column": column, "labels": DAYS, "spare": ("other", "missing")}) for column in ("day", "instant", "never", "us")]
     asked += [("bounded", {"column": column, "low": low, "high": high}) for column, ranges in RANGES.items() for low, high in ranges]
-    return {f"{at}": {"query": query, "params": plain(params)} for at, (query, params) in enumerate([*asked, *WRONG])}
+    below = [("below", {"column": column, "end": end, "missing": 32768}) for column, ends in ENDS.items() for end in ends]
+    return {f"{at}": {"query": query, "params": plain(params)} for at, (query, params) in enumerate([*asked, *WRONG, *below])}
 
 
 RECORDS = records_of([ROW]).at_length()

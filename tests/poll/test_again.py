@@ -1,0 +1,113 @@
+"""The second question: who is asked what, what the interval of the median covers, and what the screen says of so few answers."""
+
+import asyncio
+
+import numpy as np
+import pytest
+
+from local_dp.arrays import Counts, Floats
+from local_dp.experiments.poll.again import Again
+from local_dp.experiments.poll.questions import Question, Questions
+from local_dp.noise import KeyedNoise
+from local_dp.oracles.local.asked import LocalQuery, randomize
+from local_dp.records import Records
+from local_dp.tallies import Tally
+
+PEOPLE = 1000
+COINS = bytes(16)
+
+
+def _again(epsilon: float) -> Again:
+    return Again.of(Questions("a poll", (Question("q1", "Did you?", 1.0), Question("q2", "How long?", epsilon, low=0.0, high=10.0))))
+
+
+class Phones:
+    """Answers for the people at these places, who have these numbers."""
+
+    def __init__(self, places: Counts, numbers: Floats, seed: int) -> None:
+        self.places, self.numbers, self.noise = places, numbers, KeyedNoise(seed)
+        self.asked: list[LocalQuery] = []
+        self.rounds = 0
+
+    async def answer(self, queries: tuple[LocalQuery, ...]) -> tuple[Tally, ...]:
+        self.rounds += 1
+        self.asked += queries
+        return tuple(self._tally(place, query) for place, query in enumerate(queries))
+
+    def _tally(self, ask: int, query: LocalQuery) -> Tally:
+        mine = (self.places >= query.cohort.start) & (self.places < query.cohort.stop)
+        values = query.query.values(Records({"q2": self.numbers[mine]}))
+        return query.randomizer.tally(randomize(query, values, 0, self.noise, query.draw(self.rounds, ask), COINS), np.zeros(len(values), np.uint16))
+
+
+def _played(again: Again, phones: Phones) -> tuple[float, float, float]:
+    asyncio.run(again.play(phones.places, PEOPLE, phones))
+    assert again.ends is not None
+    return again.ends
+
+
+@pytest.mark.parametrize("answered", [3, 30, 200, PEOPLE])
+def test_each_person_is_asked_once(answered: int) -> None:
+    """Wherever those who answered sit, each has one question, whole rounds have as many people as the search wants, and no round is more than announced."""
+    again, words = _again(1.0), np.random.default_rng(answered)
+    phones = Phones(np.sort(words.choice(PEOPLE, answered, replace=False)), words.random(answered) * 10, 1)
+    _played(again, phones)
+    asked = sum(((phones.places >= query.cohort.start) & (phones.places < query.cohort.stop)).astype(int) for query in phones.asked)
+    assert np.all(asked == 1)
+    assert phones.rounds <= again.rounds(PEOPLE)
+
+
+class Silent:
+    """Answers for phones that are all gone."""
+
+    rounds = 0
+
+    async def answer(self, queries: tuple[LocalQuery, ...]) -> tuple[Tally, ...]:
+        self.rounds += 1
+        return tuple(query.randomizer.empty() for query in queries)
+
+
+def test_a_threshold_without_an_answer_ends_the_search() -> None:
+    """Phones that are gone leave a threshold without an answer: the poll goes on, and everything is open."""
+    again, phones = _again(1.0), Silent()
+    asyncio.run(again.play(np.arange(100), PEOPLE, phones))
+    assert (phones.rounds, again.steps) == (1, [])
+    assert again.state()["text"] == "Too few answers for an interval: the median may be anywhere."
+
+
+def _missed(polls: int, answered: int, epsilon: float, by_value: bool = False) -> int:
+    """How many of these polls have an interval without the median; the numbers are of a skew law on 0 to 10, with median 3.138."""
+    again, words, missed = _again(epsilon), np.random.default_rng(7), 0
+    for seed in range(polls):
+        numbers = 10 * words.beta(2, 4, answered)
+        phones = Phones(np.sort(words.choice(PEOPLE, answered, replace=False)), np.sort(numbers) if by_value else numbers, seed)
+        _, low, high = _played(again, phones)
+        missed += not low <= 3.1381 <= high
+    return missed
+
+
+@pytest.mark.parametrize(("answered", "epsilon"), [(30, 1.0), (200, 1.0), (200, 4.0), (PEOPLE, 2.0)])
+def test_the_interval_covers_the_median(answered: int, epsilon: float) -> None:
+    """In 100 polls at most 16 intervals are wrong: with coverage 95 % more are so once in 100,000 runs."""
+    assert _missed(100, answered, epsilon) <= 16
+
+
+def test_places_by_value_would_break_the_interval() -> None:
+    """The wrong twin: were places in the order of the numbers, as in the order of joining they can be, more than 16 of 100 intervals would be wrong."""
+    assert _missed(100, 200, 4.0, by_value=True) > 16
+
+
+def test_the_screen_says_what_few_answers_show() -> None:
+    """One line before the question: too few, or how near; and open ends are named as such."""
+    again = _again(1.0)
+    assert again.outlook(30).startswith("30 answers are too few for a median; ")
+    assert again.outlook(2000).startswith("2,000 answers place the median within ")
+    assert again.outlook(2) == ""
+    for ends, words in (
+        ((5.0, 0.0, 10.0), "Too few answers for an interval: the median may be anywhere."),
+        ((2.5, 0.0, 4.0), "about 2.5; 95 % interval: at most 4"),
+        ((7.5, 4.0, 10.0), "about 7.5; 95 % interval: at least 4"),
+        ((4.5, 4.0, 5.0), "about 4.5; 95 % interval: 4 to 5"),
+    ):
+        again.ends = ends
+        assert again.state()["text"] == words
