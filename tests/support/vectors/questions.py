@@ -86,7 +86,7 @@ QUESTIONS_ASKED = (
     "`year`(day) > 3",
     "lower(name + name) == 'x'", "age in [-30, - 30, 30]", "age in ['a', 3]", "age in [true]", "age ≥ 3", "name == “a”",
     f"{'(' * 49}age + 1{')' * 49} > 29", f"{'(' * 50}age + 1{')' * 50} > 29", f"age > {'(' * 49}1{')' * 49}", f"age > {'(' * 50}1{')' * 50}",
-    f"{'not ' * 48}(yes)", f"{'not ' * 49}(yes)", "+".join(["age"] * 200) + "> 5999", "age in [" + ",".join(["1"] * 100) + "]", " or ".join(["no"] * 200),
+    f"{'not ' * 48}(yes)", f"{'not ' * 49}(yes)", "+".join(["age"] * 60) + "> 1799", "age in [" + ",".join(["1"] * 100) + "]", " or ".join(["no"] * 60),
     f"{'not ' * 49}age > 29", f"{'not ' * 50}age > 29", f"{'(' * 49}age > 29{')' * 49}", f"{'(' * 50}age > 29{')' * 50}", f"age > 29{' ' * 1992}",
     f"age > 29{' ' * 1993}",
 )  # fmt: skip
