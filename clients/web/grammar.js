@@ -1,16 +1,6 @@
 /**
  * A small question language for records: `affairs > 0 and age >= 30`, parsed to data and never evaluated as code.
- *
- *     question    = conjunction { "or" conjunction }
- *     conjunction = negation { "and" negation }
- *     negation    = "not" negation | "(" question ")" | comparison | column
- *     comparison  = sum ( "<" | "<=" | ">" | ">=" | "==" | "!=" ) sum | sum [ "not" ] "in" "[" value { "," value } "]" | sum "is" [ "not" ] "null"
- *     sum         = product { ( "+" | "-" ) product }
- *     product     = factor { ( "*" | "/" ) factor }
- *     factor      = column | ( "year" | "month" | "lower" ) "(" column ")" | value | "(" sum ")"
- *     value       = number | "text" | "true" | "false"
- *
- * Spaces, letters and digits are those of Python.
+ * docs/wire.md has the grammar, as does local_dp/queries/grammar.py. Spaces, letters and digits are those of Python.
  */
 
 import { InputError, characters } from "./bytes.js";

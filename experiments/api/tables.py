@@ -7,13 +7,14 @@ import re
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from local_dp.arrays import Column
-from local_dp.errors import InputError, reading
+from local_dp.errors import InputError, reading, unknown
 from local_dp.foreign import listed
 from local_dp.noise import stream_key
 from local_dp.populations.finite import Rows
@@ -51,11 +52,11 @@ def records_of(table: Table, schema: Schema = None, *, private: bool = False, no
     lengths = {name: len(values) for name, values in columns.items()}
     if not columns or 0 in lengths.values():
         raise InputError(f"the table has {len(columns)} columns and {next(iter(lengths.values()), 0)} rows; at least one of each is needed")
-    if declared is not None or dates:
+    if declared is not None:
         import polars
 
-        return _of_schema(polars.DataFrame(columns), declared, private, notice, dates)
-    return _cut(columns, {}, notice)
+        return _of_schema(polars.DataFrame(columns), declared | _kinds(dates), private, notice)
+    return _cut(_formed(columns, dates), {}, notice)
 
 
 def warn(text: str) -> None:
@@ -159,7 +160,10 @@ def read_records(path: Path, schema: Mapping[str, str] | None = None, *, total: 
         raise InputError(f"the table {path.name!r} has {frame.height} rows and {frame.width} columns; at least one of each is needed")
     notice = unsaid if total else notice or warn
     with reading(path, "give a table of numbers and texts", "its columns are of another kind" if quiet else ""):
-        return _of_schema(frame, schema, total, notice, dates, suffix == ".csv")
+        if schema is not None:
+            return _of_schema(frame, {**schema, **_kinds(dates)}, total, notice)
+        read = partial(_guessed, notice=notice, dates=dates) if suffix == ".csv" else _column
+        return _cut(_formed({name: read(frame.get_column(name)) for name in frame.columns}, dates), {}, notice)
 
 
 def _refuse_twins(path: Path) -> None:
@@ -171,28 +175,56 @@ def _refuse_twins(path: Path) -> None:
         raise InputError(f"two columns of {path.name!r} are called {twin!r:.80}; give each a name of its own")
 
 
-def _guessed(series: "polars.Series", notice: Notice) -> Column:
-    """A column of a CSV file. Texts that all are dates of the form YYYY-MM-DD are dates."""
+def _guessed(series: "polars.Series", notice: Notice, dates: Dates) -> Column:
+    """A column of a CSV file. Texts that all have the form YYYY-MM-DD are dates."""
     import polars
 
-    if series.dtype == polars.String and series.str.contains(f"^(?:{ISO})$").all() and series.null_count() < len(series):
-        found = _dates(series, "")
+    texts = series.dtype == polars.String and series.name not in (dates or {}) and series.null_count() < len(series)
+    if texts and series.str.contains(f"^(?:{ISO})$").all():
+        found = _dates(series)
         if np.count_nonzero(np.isnan(found)) == series.null_count():
             notice(f"column {series.name!r:.80} is read as dates of the form YYYY-MM-DD")
             return found
     return _column(series)
 
 
-def _dates(series: "polars.Series", form: str) -> Column:
-    """A column as dates: texts in this form, or without one YYYY-MM-DD. What cannot be read is missing. Raises InputError for a form that nothing has."""
+def _kinds(dates: Dates) -> dict[str, str]:
+    """The declared kind of each column of dates. Raises InputError for a form that is none."""
+    wrong = next((name for name, form in (dates or {}).items() if "%" not in form), None)
+    if wrong is not None:
+        raise InputError(f"give the form of the dates in {wrong!r:.80}, as in --date {wrong + '=%m/%d/%Y'!r}")
+    return {name: f"date {form}" for name, form in (dates or {}).items()}
+
+
+def _formed(columns: Mapping[str, Column], dates: Dates) -> dict[str, Column]:
+    """The columns, those of `dates` read in their forms. Raises InputError for a column that there is not."""
+    import polars
+
+    formed = dict(columns)
+    for name, kind in _kinds(dates).items():
+        if name not in columns:
+            raise InputError(unknown("no column", name, columns))
+        formed[name] = _dates(polars.Series(name, columns[name]), kind, required=True)
+    return formed
+
+
+def _dates(series: "polars.Series", kind: str = "date", required: bool = False) -> Column:
+    """A column as dates: texts in the form that the kind names, or without one YYYY-MM-DD. What has another form is missing.
+
+    Raises InputError if every value is missing so, and one is `required`.
+    """
     import polars
 
     if series.dtype in (polars.Date, polars.Datetime):
         return _column(series)
-    texts = series.cast(polars.String).str.strip_chars()
+    texts, form = series.cast(polars.String).str.strip_chars(), kind[5:]
     if form:
-        return _column(texts.str.to_datetime(form, strict=False, time_unit="us"))
-    return np.array([date_of(text or "") for text in texts.to_list()], dtype=DATES)
+        dates = _column(texts.str.to_datetime(form, strict=False, time_unit="us"))
+    else:
+        dates = np.array([date_of(text or "") for text in texts.to_list()], dtype=DATES)
+    if required and np.isnan(dates).all() and (texts.fill_null("") != "").any():
+        raise InputError(f"no value of {series.name!r:.80} is a date in the form {form or '%Y-%m-%d'!r}; give the form that the values have")
+    return dates
 
 
 KIND = re.compile(r"number|whole|truth|date( .*%.*)?|text( [1-9]\d{0,2}| 1000)?")
@@ -220,21 +252,9 @@ def check_schema(schema: object, name: str) -> dict[str, str]:
     return dict(schema)
 
 
-def _of_schema(frame: "polars.DataFrame", schema: Mapping[str, str] | None, total: bool, notice: Notice, dates: Dates, csv: bool = False) -> Records:
-    """The columns of a schema, or without one all of the frame, those of texts in a CSV file looked at; `dates` as in `records_of`."""
-    forms = {name: f"date {form}" for name, form in (dates or {}).items()}
-    wrong = next((name for name, form in forms.items() if not KIND.fullmatch(form)), None)
-    if wrong is not None:
-        raise InputError(f"{forms[wrong][5:]!r} is no form of a date; give one such as in --date {wrong + '=%m/%d/%Y'!r}")
-    kinds = {**(dict.fromkeys(frame.columns, "") if schema is None else schema), **forms}
-    lengths = {name: _length(kind) for name, kind in kinds.items() if kind.startswith("text")}
-
-    def read(name: str, kind: str) -> Column:
-        if kind:
-            return _declared(frame, name, kind, total)
-        return _guessed(frame.get_column(name), notice) if csv else _column(frame.get_column(name))
-
-    return _cut({name: read(name, kind) for name, kind in kinds.items()}, lengths, notice)
+def _of_schema(frame: "polars.DataFrame", schema: Mapping[str, str], total: bool, notice: Notice) -> Records:
+    lengths = {name: _length(kind) for name, kind in schema.items() if kind.startswith("text")}
+    return _cut({name: _declared(frame, name, kind, total) for name, kind in schema.items()}, lengths, notice)
 
 
 def _declared(frame: "polars.DataFrame", name: str, kind: str, total: bool) -> Column:
@@ -247,10 +267,7 @@ def _declared(frame: "polars.DataFrame", name: str, kind: str, total: bool) -> C
     if kind.startswith("text"):
         return _column(series.cast(polars.String), _length(kind))
     if kind.startswith("date"):
-        dates = _dates(series, kind[5:])
-        if not total and series.null_count() < np.count_nonzero(np.isnan(dates)) == len(series):
-            raise InputError(f"no value of {name!r} is a date in the form {kind[5:] or '%Y-%m-%d'!r}; give the form that the values have")
-        return dates
+        return _dates(series, kind, required=not total)
     if kind == "truth":
         return _declared_truth(series, total)
     if series.dtype == polars.Boolean:

@@ -78,9 +78,9 @@ def test_questions_about_dates_and_truth_values(table: Path) -> None:
 def test_wrong_forms_and_uses_of_dates_are_one_line(table: Path) -> None:
     days = Records({"d": np.array(["2020-05-01"], dtype="M8[us]")})
     refuse(
-        ("is no form of a date; give one such as in --date 'us=%m/%d/%Y'", lambda: read_records(table, notice=str, dates={"us": "US"})),
+        ("give the form of the dates in 'us', as in --date 'us=%m/%d/%Y'", lambda: read_records(table, notice=str, dates={"us": "US"})),
         ("no value of 'us' is a date in the form '%Y/%m/%d'", lambda: read_records(table, notice=str, dates={"us": "%Y/%m/%d"})),
-        ("has a column 'x'", lambda: read_records(table, notice=str, dates={"x": "%m/%d/%Y"})),
+        ("no column 'x'", lambda: read_records(table, notice=str, dates={"x": "%m/%d/%Y"})),
         ("neither true nor false", lambda: read_records(table, {"gap": "truth"})), ("is no schema", lambda: records_of(table, {"us": "date US"})),
         ("use numbers, truth values, dates in microseconds", lambda: Records({"d": np.array(["2020-05-01"], dtype="M8[D]")})),
         ("is of dates; this query needs numbers", lambda: days.numbers("d")), ("is of dates; this query needs whole numbers", lambda: days.whole("d")),
