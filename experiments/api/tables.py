@@ -7,7 +7,6 @@ import re
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Mapping
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -162,8 +161,7 @@ def read_records(path: Path, schema: Mapping[str, str] | None = None, *, total: 
     with reading(path, "give a table of numbers and texts", "its columns are of another kind" if quiet else ""):
         if schema is not None:
             return _of_schema(frame, {**schema, **_kinds(dates)}, total, notice)
-        read = partial(_guessed, notice=notice, dates=dates) if suffix == ".csv" else _column
-        return _cut(_formed({name: read(frame.get_column(name)) for name in frame.columns}, dates), {}, notice)
+        return _cut(_formed({name: _guessed(frame.get_column(name), notice, dates) for name in frame.columns}, dates), {}, notice)
 
 
 def _refuse_twins(path: Path) -> None:
@@ -176,7 +174,7 @@ def _refuse_twins(path: Path) -> None:
 
 
 def _guessed(series: "polars.Series", notice: Notice, dates: Dates) -> Column:
-    """A column of a CSV file. Texts that all have the form YYYY-MM-DD are dates."""
+    """A column of a file. Texts that all have the form YYYY-MM-DD are dates."""
     import polars
 
     texts = series.dtype == polars.String and series.name not in (dates or {}) and series.null_count() < len(series)
