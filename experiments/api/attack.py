@@ -27,7 +27,8 @@ from local_dp.loss import Pure, approximate
 from local_dp.oracles.statistical.oracles import NoisyOracle, StatisticalQuery
 from local_dp.populations.finite import Rows
 from local_dp.queries.encoded import packed
-from local_dp.queries.questions import answers_of, parse
+from local_dp.queries.grammar import parse
+from local_dp.queries.questions import answers_of
 from local_dp.queries.subsets import secret_bits
 from local_dp.records import Records, absent
 from local_dp.theorems.curated import curated_from_sq

@@ -54,6 +54,12 @@ def settings_of(settings: tuple[str, ...]) -> dict[str, str]:
     return values
 
 
+def pair(text: str) -> tuple[str, str]:
+    """A name and the text after the equals sign."""
+    name, _, value = text.partition("=")
+    return name, value
+
+
 def shown_default(value: Any) -> str:
     """A default as it is typed; empty where nothing is set."""
     if value is MISSING or value is None or value == ():

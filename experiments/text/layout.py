@@ -74,14 +74,19 @@ _RAISED = r"\^(?:([-−]?[^\W_]+(?:\.\d+)?)|\(([^()\n]+)\))"
 _LOWERED = r"(?<=\b[A-Za-zα-ω])_(?:(\w+)(?!\w)|\{([^{}\n]+)\})"  # of one letter: with more it is a name in code
 EXPONENT = re.compile(_RAISED)
 _CODE = re.compile(r"`([^`]+)`")
+_QUOTED = re.compile(r"""((?<!\w)'[^'\n]*[<>=][^'\n]*'(?!\w)|"[^"\n]*[<>=][^"\n]*")""")  # a reader may copy it
 _MARK = re.compile(f"{_RAISED}|{_LOWERED}")
 
 
 def typeset(text: str) -> str:
-    """The text with Greek letters, minus signs, ± and ≤ for what is spelt in ASCII; options such as --epsilon and names in code stay as they are.
+    """The text with Greek letters, minus signs, ± and ≤ for what is spelt in ASCII; options such as --epsilon, names in code and questions in quotes stay.
 
     Exponents stay as 2^d: `EXPONENT` finds them, and they are raised in the manner of the place where the text is shown.
     """
+    return "".join(part if place % 2 else _typeset(part) for place, part in enumerate(_QUOTED.split(text)))
+
+
+def _typeset(text: str) -> str:
     text = _LETTERS.sub(lambda found: _GREEK[found[1]], text)
     for pattern, sign in _RULES:
         text = pattern.sub(sign, text)
@@ -236,6 +241,7 @@ def in_python(text: str) -> str:
     end = command.start() if command else len(text)
     prose = _OPTION.sub(lambda match: f'{match[1].replace("-", "_")}="{match[2]}"' if match[2] else match[1].replace("-", "_"), text[:end])
     prose = _PAIR.sub(lambda match: f"{match[1]}={_literal(match[2])}", prose.replace("--records", "the table"))
+    prose = re.sub(r"--date '([^']*)=([^'=]*)'", r'dates={"\1": "\2"}', prose)
     return _BARE.sub("labels_from_data=True", prose) + text[end:]
 
 

@@ -123,12 +123,13 @@ class Role(ProtocolCommand, RunOptions):
 
     hidden: ClassVar[frozenset[str]] = frozenset()
     schema: Path | None = option(
-        None, "JSON file with the types of the table's columns: number, whole, text, or text 40 for at most 40 characters", metavar="FILE"
+        None, "JSON file with the types of the table's columns: number, whole, truth, date, text, or text 40 for at most 40 characters", metavar="FILE"
     )
     watch: bool = option(False, RunOptions.__dataclass_fields__["watch"].metadata["help"])
 
     def read(self, path: Path) -> Records:
-        return read_records(path, None if self.schema is None else read_schema(self.schema), total=self.private, notice=SCREEN.note, csv=self.csv)
+        schema = None if self.schema is None else read_schema(self.schema)
+        return read_records(path, schema, total=self.private, notice=SCREEN.note, csv=self.csv, dates=self.dates)
 
     def asked(self, table: Records) -> Records:
         return RunOptions.asked(self, table)
