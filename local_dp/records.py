@@ -11,27 +11,30 @@ from local_dp.errors import InputError, unknown
 
 LONGEST = 256  # characters of a text, unless more or fewer are declared
 MOST = 1000  # that can be declared
+DATES = np.dtype("M8[us]")  # without a time zone
 _AT_A_TIME = 1 << 10  # rows
 
 
 class Records:
-    """Columnar records. Columns are numbers (any numpy integer or float type), truth values or text (numpy `U`); nothing else travels.
+    """Columnar records. Columns are numbers (any numpy integer or float type), truth values, dates (`M8[us]`) or text (numpy `U`); nothing else travels.
 
-    A missing value is NaN in a column of numbers and the empty text in a column of text; whole numbers and truth values are never missing.
+    A missing value is NaN among numbers, NaT among dates and the empty text among texts; whole numbers and truth values are never missing.
     `lengths` are the declared greatest lengths of texts in characters, by column, where they are not `LONGEST`.
+    `odd` has the line that refuses a question, for each column that was left out of the table.
     """
 
-    def __init__(self, columns: Mapping[str, Column], lengths: Mapping[str, int] | None = None) -> None:
+    def __init__(self, columns: Mapping[str, Column], lengths: Mapping[str, int] | None = None, odd: Mapping[str, str] | None = None) -> None:
         if not columns:
             raise InputError("records need at least one column")
         rows = {name: len(values) for name, values in columns.items()}
         if len(set(rows.values())) > 1:
             raise InputError(f"columns differ in length: {rows}")
         for name, values in columns.items():
-            if values.dtype.kind not in "biufU":
-                raise InputError(f"column {name!r} has type {values.dtype}; use numbers, truth values or text")
+            if values.dtype.kind not in "biufU" and values.dtype != DATES:
+                raise InputError(f"column {name!r} has type {values.dtype}; use numbers, truth values, dates in microseconds or text")
         self.columns = dict(columns)
         self.lengths = dict(lengths or {})
+        self.odd = dict(odd or {})
         self._length = next(iter(rows.values()))
 
     def __len__(self) -> int:
@@ -41,20 +44,21 @@ class Records:
         try:
             return self.columns[name]
         except KeyError:
-            raise InputError(unknown("no column", name, self.columns)) from None
+            raise InputError(self.odd.get(name) or unknown("no column", name, self.columns)) from None
 
     def whole(self, name: str) -> Ints:
         """A column of whole numbers. Raises InputError for any other, whatever the rows hold."""
         values = self[name]
         if values.dtype.kind not in "biu":
-            raise InputError(f"column {name!r} is {'text' if values.dtype.kind == 'U' else 'of fractions'}; this query needs whole numbers")
+            kind = {"U": "text", "M": "of dates"}.get(values.dtype.kind, "of fractions")
+            raise InputError(f"column {name!r} is {kind}; this query needs whole numbers")
         return values
 
     def numbers(self, name: str) -> Floats:
-        """A column of numbers. Raises InputError if it is text."""
+        """A column of numbers. Raises InputError if it is text, or dates."""
         values = self[name]
-        if values.dtype.kind == "U":
-            raise InputError(f"column {name!r} is text; this query needs numbers")
+        if values.dtype.kind in "UM":
+            raise InputError(f"column {name!r} is {'text' if values.dtype.kind == 'U' else 'of dates'}; this query needs numbers")
         return values.astype(np.float64)
 
     def words(self, name: str) -> Words:
@@ -64,7 +68,7 @@ class Records:
     def schema(self) -> "Records":
         """No record, in columns of the same names and types, whatever the length of texts."""
         empty = {name: values[:0] for name, values in self.columns.items()}
-        return Records({name: values.astype("U1") if values.dtype.kind == "U" else values for name, values in empty.items()})
+        return Records({name: values.astype("U1") if values.dtype.kind == "U" else values for name, values in empty.items()}, {}, self.odd)
 
     def at_length(self) -> "Records":
         """The same records with room for the declared length in each text: neither memory nor time shows how long a text is. Longer ones are cut."""
@@ -77,10 +81,11 @@ class Records:
         return tuple(sorted((name, values.dtype.str) for name, values in self.columns.items()))
 
     def digest(self) -> bytes:
-        """A digest of all rows in their order, all names and types. Neither the room for texts nor, in the work, their length counts."""
+        """A digest of all rows in order, all names and types. Truth values are 0 and 1; neither the room for texts nor, in the work, their length counts."""
         digest = blake2b(digest_size=16)
         for name, values in sorted(self.columns.items()):
-            kind = f"<U{max(MOST, values.dtype.itemsize // 4)}" if values.dtype.kind == "U" else values.dtype.newbyteorder("<")
+            of_type = {"U": f"<U{max(MOST, values.dtype.itemsize // 4)}", "b": "u1"}
+            kind = of_type.get(values.dtype.kind, values.dtype.newbyteorder("<"))
             head = repr((name, np.dtype(kind).str, len(values))).encode()
             digest.update(len(head).to_bytes(8) + head)
             for first in range(0, len(values), _AT_A_TIME):
@@ -90,25 +95,25 @@ class Records:
     def without(self, name: str) -> "Records":
         """The records without this column. Raises InputError where there is no such column, or no other one."""
         self[name]
-        return Records({each: values for each, values in self.columns.items() if each != name}, self.lengths)
+        return Records({each: values for each, values in self.columns.items() if each != name}, self.lengths, self.odd)
 
     def take(self, rows: Column | slice) -> "Records":
         """The records at these rows."""
         if isinstance(rows, slice) and rows == slice(0, self._length):
             return self
-        return Records({name: values[rows] for name, values in self.columns.items()}, self.lengths)
+        return Records({name: values[rows] for name, values in self.columns.items()}, self.lengths, self.odd)
 
 
 def may_lack(values: Column) -> bool:
     """Whether a column of this type may have missing values."""
-    return values.dtype.kind in "fU"
+    return values.dtype.kind in "fUM"
 
 
 def absent(values: Column) -> Bools:
     """Which values of a column are missing, shape (n,)."""
     if not may_lack(values):
         return np.zeros(len(values), dtype=np.bool_)
-    return np.isnan(values) if values.dtype.kind == "f" else np.asarray(np.bitwise_or.reduce(letters(values), axis=1) == 0)
+    return np.isnan(values) if values.dtype.kind != "U" else np.asarray(np.bitwise_or.reduce(letters(values), axis=1) == 0)
 
 
 def letters(texts: Column) -> Words:

@@ -6,7 +6,7 @@ const DIGITS = 17;
 
 /**
  * The label of a value that is not missing. `numbered`: the labels are 0, 1, 2, ..., and a truth value counts as a number.
- * @param {number | bigint | boolean | string} cell
+ * @param {NonNullable<import("./record.js").Cell>} cell
  * @param {boolean} numbered
  */
 export function asLabel(cell, numbered) {

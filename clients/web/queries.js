@@ -1,7 +1,8 @@
 /** The queries that this client answers, by name: maps from a record to a value of a declared domain. */
 
 import { InputError, RefusedError, characters } from "./bytes.js";
-import { answer, checkColumns, parse } from "./questions.js";
+import { parse } from "./grammar.js";
+import { answer, checkColumns } from "./questions.js";
 import { asLabel } from "./labels.js";
 import { symbols } from "./randomizers/finite.js";
 
@@ -67,11 +68,13 @@ function category(params) {
   if (size < 2 || size > MAX_SYMBOLS) throw new InputError(`there are ${size} labels; from 2 to ${MAX_SYMBOLS} can be counted`);
   const numbered = labels.every((/** @type {string} */ label, /** @type {number} */ place) => label === String(place));
   const symbol = (/** @type {string} */ name) => (spare.includes(name) ? labels.length + spare.indexOf(name) : 0);
-  let missing = "";
+  /** @type {string | null} */
+  let missing = null;
   return {
     domain: symbols(size),
     fit(schema) {
-      missing = columnOf(column, schema) === "text" ? "" : "nan"; // what Python prints for a missing number
+      const kind = columnOf(column, schema);
+      missing = kind === "text" ? "" : kind === "number" ? "nan" : null; // what Python prints for a missing number
     },
     value(row) {
       const cell = row.get(column) ?? null;
@@ -137,7 +140,8 @@ function checkNumber(value) {
 
 /** @param {any} column @param {Schema} schema */
 function checkNumeric(column, schema) {
-  if (columnOf(column, schema) === "text") throw new InputError(`column ${JSON.stringify(column)} is text; this query needs numbers`);
+  const kind = columnOf(column, schema);
+  if (kind === "text" || kind === "date") throw new InputError(`column ${JSON.stringify(column)} is a ${kind}; this query needs numbers`);
 }
 
 /** @param {any} spare @param {string[]} known */

@@ -1,12 +1,14 @@
-/** One person's record: columns of numbers, whole numbers, truth values or text; a missing value is null. */
+/** One person's record: columns of numbers, whole numbers, truth values, dates or text; a missing value is null. */
 
 import { InputError } from "./bytes.js";
+import { Day, dateOf } from "./dates.js";
 
+const KINDS = ["number", "whole", "truth", "date", "text"];
 const LONGEST = 256; // characters of a text: the rest is cut, as in Python
 
-/** @typedef {"number" | "whole" | "truth" | "text"} Kind */
+/** @typedef {"number" | "whole" | "truth" | "date" | "text"} Kind */
 /** @typedef {Map<string, Kind>} Schema The columns and their kinds: all that a refusal may depend on. */
-/** @typedef {number | bigint | boolean | string | null} Cell */
+/** @typedef {number | bigint | boolean | string | Day | null} Cell A date is given as text, such as 2020-06-01, or 2020-06-01T14:30. */
 /** @typedef {Map<string, Cell>} Row Cells of the schema's kinds; a number that is not one, and an empty text, are null. */
 
 /**
@@ -16,7 +18,7 @@ const LONGEST = 256; // characters of a text: the rest is cut, as in Python
  */
 export function schemaOf(kinds) {
   for (const [column, kind] of Object.entries(kinds)) {
-    if (!["number", "whole", "truth", "text"].includes(kind)) throw new InputError(`column ${column} is of no kind; give number, whole, truth or text`);
+    if (!KINDS.includes(kind)) throw new InputError(`column ${column} is of no kind; give one of ${KINDS.join(", ")}`);
   }
   return new Map(Object.entries(kinds));
 }
@@ -55,9 +57,10 @@ export function rowOf(record, schema) {
 function cellOf(column, value, kind) {
   if (kind === "text" && typeof value === "string") return cutText(value) || null;
   if (kind === "number" && typeof value === "number") return Number.isNaN(value) ? null : value;
+  if (kind === "date" && typeof value === "string" && dateOf(value)) return dateOf(value);
   if (kind === "truth" && typeof value === "boolean") return value;
   if (kind === "whole" && (typeof value === "bigint" || Number.isSafeInteger(value))) return BigInt.asIntN(64, BigInt(/** @type {bigint} */ (value)));
-  if ((value === null || value === undefined) && (kind === "number" || kind === "text")) return null;
+  if ((value === null || value === undefined) && ["number", "date", "text"].includes(kind)) return null;
   throw new InputError(`the value of ${column} is no ${kind}`);
 }
 

@@ -22,7 +22,7 @@ function address(url) {
 
 /** A record from JSON, in which numbers are text. */
 export function recordOf(cells) {
-  const made = { number: Number, whole: BigInt, truth: Boolean, text: String };
+  const made = { number: Number, whole: BigInt, truth: Boolean, date: String, text: String };
   const number = (value) => (value === "inf" ? Infinity : value === "-inf" ? -Infinity : Number(value));
   const read = ([type, value]) => [type, value === null ? null : type === "number" ? number(value) : made[type](value)];
   return Object.fromEntries(Object.entries(cells).map(([name, cell]) => [name, read(cell)]));

@@ -1,4 +1,4 @@
-// Queries: the value of a record, or a refusal. A record has a [type, value] for each column: "number", "whole" (a BigInt), "truth", "text"; null is missing.
+// Queries: the value of a record, or a refusal. A record has a [type, value] for each column: "number", "whole" (a BigInt), "truth", "date", "text"; null is missing.
 
 import { Double } from "./messages.mjs";
 
@@ -17,14 +17,31 @@ const letters = (text) => [...text];
 const STEPS = 65536;
 const LONGEST = 256;
 
-/** A record as a client keeps it: texts are cut, end before their last zeros, and are missing if they are empty. */
+/** A record as a client keeps it: dates in one form; texts are cut, end before their last zeros, and are missing if they are empty. */
 export function settled(record) {
   const cut = (text) => letters(text).slice(0, LONGEST).join("").replace(/\0+$/, "") || null;
-  return new Map(Object.entries(record).map(([name, [type, value]]) => [name, [type, type === "text" && value !== null ? cut(value) : value]]));
+  return new Map(Object.entries(record).map(([name, [type, value]]) => [name, [type, value === null ? null : type === "text" ? cut(value) : type === "date" ? dated(value) : value]]));
 }
 
 function column(record, name) {
   return record.get(name) ?? refuse("bad-query");
+}
+
+// dates
+
+const ISO = /^(([0-9]{4})-([0-9]{2})-([0-9]{2}))(?:[T ]([0-9]{2}:[0-9]{2})(?:(:[0-9]{2})(\.[0-9]{1,6})?)?)?$/;
+const DATE_LIKE = /^ *([0-9]{1,4}\/[0-9]{1,2}\/[0-9]{1,4}|[0-9]{4}[-.][0-9]{1,2}[-.][0-9]{1,2}|[0-9]{1,2}[-.][0-9]{1,2}[-.][0-9]{4})([T, ][^\n]*)?$/;
+
+/** The canonical text of a date, or null if it is none. */
+function dated(text) {
+  const [, day, year, month, date, minutes = "00:00", seconds = ":00", fraction = ""] = ISO.exec(text) ?? [];
+  if (!day || year === "0000" || minutes > "23:59" || minutes.slice(3) > "59" || seconds > ":59") return null;
+  const leap = Number(year) % 4 === 0 && (Number(year) % 100 !== 0 || Number(year) % 400 === 0);
+  const length = [0, 31, leap ? 29 : 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31][Number(month)];
+  if (!(Number(date) >= 1 && Number(date) <= length)) return null;
+  const micros = fraction.slice(1).padEnd(6, "0");
+  const time = `${minutes}${seconds}${micros === "000000" ? "" : `.${micros}`}`;
+  return time === "00:00:00" ? day : `${day}T${time}`;
 }
 
 // the grammar
@@ -32,8 +49,8 @@ function column(record, name) {
 const SPACE = "[\\u0009-\\u000d\\u001c-\\u0020\\u0085\\u00a0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000]*";
 const LETTER = "_\\p{L}\\p{Nl}\\p{No}";
 const TOKEN = new RegExp(
-  `${SPACE}(?:(?<number>-?(?:\\p{Nd}+\\.?\\p{Nd}*|\\.\\p{Nd}+)(?:[eE][+-]?\\p{Nd}+)?)|(?<text>"[^"]*"|'[^']*')|\`(?<quoted>[^\`]+)\`` +
-    `|(?<word>[${LETTER}][${LETTER}\\p{Nd}]*)|(?<sign><=|>=|==|!=|<|>|\\(|\\))|(?<end>$))`,
+  `${SPACE}(?:(?<number>(?:\\p{Nd}+\\.?\\p{Nd}*|\\.\\p{Nd}+)(?:[eE][+-]?\\p{Nd}+)?)|(?<text>"[^"]*"|'[^']*')|\`(?<quoted>[^\`]+)\`` +
+    `|(?<word>[${LETTER}][${LETTER}\\p{Nd}]*)|(?<sign><=|>=|==|!=|[\\][<>()+*/,-])|(?<end>$))`,
   "uy",
 );
 const COMPARE = {
@@ -49,7 +66,7 @@ function digit(character) {
 
 function literal(token) {
   const ascii = token.replace(/\p{Nd}/gu, digit);
-  const whole = /^-?[0-9]+$/.test(ascii) && Math.abs(Number(ascii)) < 2 ** 63;
+  const whole = /^[0-9]+$/.test(ascii) && Number(ascii) < 2 ** 63;
   return whole ? ["whole", BigInt(ascii)] : ["number", Number(ascii)];
 }
 
@@ -65,72 +82,157 @@ function tokens(question) {
   }
 }
 
-/** A question as a function of a record: true, false, or null where it is open. */
+const RESERVED = ["and", "or", "not", "true", "false", "True", "False", "TRUE", "FALSE"];
+const MIRRORED = { "<": ">", "<=": ">=", ">": "<", ">=": "<=" };
+const COMPUTE = { "+": (a, b) => a + b, "-": (a, b) => a - b, "*": (a, b) => a * b, "/": (a, b) => a / b };
+const FUNCTIONS = {
+  year: ["date", (text) => ["number", Number(text.slice(0, 4))], "number"],
+  month: ["date", (text) => ["number", Number(text.slice(5, 7))], "number"],
+  lower: ["text", (text) => ["text", letters(text).map(lowered).join("")], "text"],
+};
+const lowered = (letter) => (letter < "\u0530" && letters(letter.toLowerCase()).length === 1 ? letter.toLowerCase() : letter);
+
+/**
+ * A question as a function of a record: true, false, or null where it is open. A part of one is {asks: such a function}, or {of: a function of a record that
+ * gives a [type, value], named: whether it reads a column}; a column is both; a literal has its `value`.
+ */
 export function parse(question) {
   const list = tokens(question);
   let depth = 0;
+  const wrong = () => refuse("bad-parameters");
   const is = (kind, token) => list[0].kind === kind && (token === undefined || list[0].token === token);
   const accept = (kind, token) => is(kind, token) && list.shift();
-  const isColumn = () => is("quoted") || (is("word") && !["and", "or", "not"].includes(list[0].token));
+  const expect = (kind, token) => accept(kind, token) || wrong();
+  const asks = (part) => part.asks ?? wrong();
   const joined = (part, word, decides) => {
     const parts = [part()];
-    while (accept("word", word)) parts.push(part());
-    return (record) => {
-      const answers = parts.map((each) => each(record));
-      return answers.includes(decides) ? decides : answers.includes(null) ? null : !decides;
+    while (is("word", word) && asks(parts[0]) && list.shift()) asks(parts[parts.push(part()) - 1]);
+    if (parts.length === 1) return parts[0];
+    return {
+      asks(record) {
+        const answers = parts.map((each) => each.asks(record));
+        return answers.includes(decides) ? decides : answers.includes(null) ? null : !decides;
+      },
     };
   };
   const either = () => joined(both, "or", true);
   const both = () => joined(negation, "and", false);
+  const inverse = (asked) => ({ asks: (record) => ({ true: false, false: true })[asked(record)] ?? null });
   const negation = () => {
-    if (++depth > 50) refuse("bad-parameters");
-    const made = inner();
+    if (++depth > 50) wrong();
+    const made = accept("word", "not") ? inverse(asks(negation())) : comparison();
     depth--;
     return made;
   };
-  const inner = () => {
-    if (accept("word", "not")) {
-      const part = negation();
-      return (record) => {
-        const answer = part(record);
-        return answer === null ? null : !answer;
-      };
+  const comparison = () => {
+    const left = sum();
+    if (!left.of) return left;
+    if (is("sign") && Object.hasOwn(COMPARE, list[0].token)) {
+      const { token } = list.shift();
+      const right = sum();
+      if (!right.of || !(left.named || right.named)) wrong();
+      return { asks: left.named ? compared(left, token, right) : compared(right, MIRRORED[token] ?? token, left) };
     }
+    if (!["not", "in", "is"].some((word) => is("word", word))) return left;
+    if (!left.named) wrong();
+    const isNull = accept("word", "is");
+    const inverted = accept("word", "not");
+    expect("word", isNull ? "null" : "in");
+    const found = isNull ? { asks: (record) => left.of(record)[1] === null } : { asks: among(left, values()) };
+    return inverted ? inverse(found.asks) : found;
+  };
+  const sum = () => chain(() => chain(factor, ["*", "/"]), ["+", "-"]);
+  const number = (part) => (part.of && !part.isText ? part : wrong());
+  const chain = (part, signs) => {
+    const first = part();
+    const rest = [];
+    while (is("sign") && signs.includes(list[0].token)) {
+      number(first);
+      const compute = COMPUTE[list.shift().token];
+      rest.push([compute, number(part())]);
+    }
+    if (!rest.length) return first;
+    const of = (record) => {
+      const total = rest.reduce((so, [compute, each]) => finite(compute(so, double(each.of(record)))), double(first.of(record)));
+      return ["number", Number.isNaN(total) ? null : total];
+    };
+    return { of, named: first.named || rest.some(([, each]) => each.named) };
+  };
+  const isColumn = () => is("quoted") || (is("word") && !RESERVED.includes(list[0].token));
+  const factor = () => {
     if (accept("sign", "(")) {
       const part = either();
-      return accept("sign", ")") ? part : refuse("bad-parameters");
+      expect("sign", ")");
+      return part;
     }
-    return comparison();
-  };
-  const comparison = () => {
-    if (!isColumn()) refuse("bad-parameters");
-    const left = list.shift().token;
-    const holds = is("sign") && Object.hasOwn(COMPARE, list[0].token) ? COMPARE[list.shift().token] : refuse("bad-parameters");
-    const right = operand();
-    return (record) => {
-      const sign = signOf(column(record, left), right(record));
-      return sign === null ? null : holds(sign);
-    };
-  };
-  const operand = () => {
-    if (isColumn()) {
-      const { token } = list.shift();
-      return (record) => column(record, token);
-    }
-    if (!is("number") && !is("text")) refuse("bad-parameters");
+    if (!isColumn()) return value();
     const { kind, token } = list.shift();
-    const value = kind === "number" ? literal(token) : ["text", token.slice(1, -1).replace(/\0+$/, "")];
-    return () => value;
+    if (kind === "word" && Object.hasOwn(FUNCTIONS, token) && accept("sign", "(")) {
+      const { token: name } = isColumn() ? list.shift() : wrong();
+      expect("sign", ")");
+      return { of: (record) => called(FUNCTIONS[token], column(record, name)), named: true };
+    }
+    return { of: (record) => column(record, token), named: true, asks: (record) => truth(column(record, token)) };
   };
-  const made = either();
-  return is("end") ? made : refuse("bad-parameters");
+  const values = () => {
+    expect("sign", "[");
+    const found = [value()];
+    while (accept("sign", ",")) found.push(value());
+    expect("sign", "]");
+    return found;
+  };
+  const value = () => {
+    const negative = accept("sign", "-");
+    if (!is("number") && (negative || !(is("text") || is("word", "true") || is("word", "false")))) wrong();
+    const { kind, token } = list.shift();
+    if (kind === "text") return { of: () => ["text", token.slice(1, -1).replace(/\0+$/, ""), token.slice(1, -1)], isText: true };
+    const [type, size] = kind === "number" ? literal(token) : ["whole", token === "true" ? 1n : 0n];
+    return { of: () => [type, negative ? -size : size] };
+  };
+  const made = asks(either());
+  return is("end") ? made : wrong();
+}
+
+const finite = (result) => (Number.isFinite(result) ? result : NaN);
+const kindOf = (type) => (type === "text" || type === "date" ? type : "number");
+
+function double([type, value]) {
+  if (kindOf(type) !== "number") refuse("bad-query");
+  return value === null ? NaN : Number(value);
+}
+
+const truth = ([type, value]) => (type === "truth" ? value : refuse("bad-query"));
+
+function called([takes, made, gives], [type, value]) {
+  if (type !== takes) refuse("bad-query");
+  return value === null ? [gives, null] : made(value);
+}
+
+/** Whether a comparison holds: a function of a record. */
+function compared(left, comparator, right) {
+  return (record) => {
+    const one = left.of(record);
+    let other = right.of(record);
+    if (one[0] === "date" && right.isText) other = ["date", dated(other[2]) ?? refuse("bad-query")];
+    if (kindOf(one[0]) !== kindOf(other[0])) refuse("bad-query");
+    if (one[0] === "text" && right.isText && !["==", "!="].includes(comparator) && DATE_LIKE.test(other[2])) refuse("bad-query");
+    const sign = signOf(one, other);
+    return sign === null ? null : COMPARE[comparator](sign);
+  };
+}
+
+function among(left, values) {
+  const each = values.map((value) => compared(left, "==", value));
+  return (record) => {
+    const answers = each.map((holds) => holds(record));
+    return answers.includes(null) ? null : answers.includes(true);
+  };
 }
 
 /** -1, 0 or 1 where the first value sorts before the second, equals it or sorts after it; null where one is missing. */
 function signOf([type, value], [otherType, other]) {
-  if ((type === "text") !== (otherType === "text")) refuse("bad-query");
   if (value === null || other === null) return null;
-  if (type === "text") {
+  if (kindOf(type) !== "number") {
     const [one, two] = [letters(value), letters(other)].map((text) => text.map((letter) => letter.codePointAt(0)));
     const at = one.findIndex((letter, place) => letter !== two[place]);
     return at < 0 ? Math.sign(one.length - two.length) : Math.sign(one[at] - (two[at] ?? -1));
@@ -209,7 +311,7 @@ function bounded(params) {
     domain: { kind: "levels", low: 0, high: STEPS },
     value(record) {
       const [type, value] = column(record, given.column);
-      if (type === "text") refuse("bad-query");
+      if (kindOf(type) !== "number") refuse("bad-query");
       const share = value === null ? 0.5 : Math.min(1, Math.max(0, (Number(value) - low) / (high - low)));
       return rounded(share * STEPS);
     },
@@ -224,7 +326,7 @@ function below(params) {
     domain: { kind: "levels", low: 0, high: STEPS },
     value(record) {
       const [type, value] = column(record, name);
-      if (type === "text") refuse("bad-query");
+      if (kindOf(type) !== "number") refuse("bad-query");
       return value === null ? missing : STEPS * Number(Number(value) < asNumber(end));
     },
   };

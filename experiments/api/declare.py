@@ -37,6 +37,9 @@ def option(
     return field(default=default, metadata=about)
 
 
+CSV = "Form of a CSV file, where it is not to be detected: 'sep=; decimal=, encoding=latin-1', in full or in part"
+
+
 def argument(help: str, *, metavar: str, default: Any = MISSING) -> Any:
     """A field that is an argument of a command; a tuple takes all that are given."""
     return field(default=default, metadata={"help": help, "metavar": metavar, "is_argument": True})
@@ -51,6 +54,12 @@ def settings_of(settings: tuple[str, ...]) -> dict[str, str]:
             raise InputError(f"--set takes KEY=VALUE, not {setting!r}")
         values[key] = value
     return values
+
+
+def pair(text: str) -> tuple[str, str]:
+    """A name and the text after the equals sign."""
+    name, _, value = text.partition("=")
+    return name, value
 
 
 def shown_default(value: Any) -> str:

@@ -1,39 +1,43 @@
 """Tables in any form, as records."""
 
-import csv
 import json
 import math
 import re
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from local_dp.arrays import Column
-from local_dp.errors import InputError, reading
+from local_dp.errors import InputError, reading, unknown
+from local_dp.experiments.api.files import Form, read_table
 from local_dp.foreign import listed
 from local_dp.noise import stream_key
 from local_dp.populations.finite import Rows
+from local_dp.queries.dates import ISO, date_of
 from local_dp.queries.labels import letters_in
-from local_dp.records import LONGEST, Records
+from local_dp.records import DATES, LONGEST, Records
 
 if TYPE_CHECKING:
     import polars  # imported where it is used: it takes a third of a second
 
 Bounds: TypeAlias = tuple[float, float]
 Schema: TypeAlias = Mapping[str, str] | str | Path | None  # the types of columns, or a JSON file with them
+Dates: TypeAlias = Mapping[str, str] | None  # the forms of columns of dates
 Notice: TypeAlias = Callable[[str], object]
-Table: TypeAlias = Any  # a path to a .csv or .parquet file, a mapping of columns, Records, or a frame that offers the Arrow C stream
+Table: TypeAlias = Any  # a path to a file or folder, a mapping of columns, Records, or a frame or series, or whatever offers the Arrow C stream
 
 
-def records_of(table: Table, schema: Schema = None, *, private: bool = False, notice: Notice | None = None) -> Records:
-    """A table as records: a file's path, a mapping of columns, or a frame of pandas, polars, pyarrow or whatever offers `__arrow_c_stream__`.
+def records_of(table: Table, schema: Schema = None, *, private: bool = False, notice: Notice | None = None, csv: str = "", dates: Dates = None) -> Records:
+    """A table as records: a path, as in `read_records`, a mapping of columns, or a frame or series of pandas, polars, pyarrow or what has `__arrow_c_stream__`.
 
-    Numbers stay numbers (a missing one becomes NaN), truth values become 0 and 1, all else becomes text (missing: empty), unless a `schema` declares the
-    columns, as in `read_records`. Texts are cut at their greatest length; `notice` shows how many, by default as a warning, but not of a `private` table.
+    Numbers stay numbers (a missing one becomes NaN), truth values and dates stay such, all else becomes text (missing: empty), unless a `schema` declares the
+    columns, as in `read_records`. `dates` are the forms of columns of dates, as in {"date": "%m/%d/%Y"}; the form YYYY-MM-DD needs none. Texts are cut at
+    their greatest length; `notice` shows how many, by default as a warning, but not of a `private` table. A column of other cells, such as lists, is left out
+    with a notice; a question about it is refused. `csv` is that of `read_records`.
     Raises InputError, also for a private table whose types would be read from its values.
     """
     declared = read_schema(Path(schema)) if isinstance(schema, str | Path) else schema if schema is None else check_schema(schema, "the schema")
@@ -41,18 +45,22 @@ def records_of(table: Table, schema: Schema = None, *, private: bool = False, no
         raise InputError("the types of columns are read from the values, so an error would reveal some: declare them: schema=FILE")
     notice = unsaid if private else notice or warn
     if isinstance(table, Records) and declared is None:
-        return _cut(table.columns, table.lengths, notice)
+        return _cut(table.columns, table.lengths, notice, table.odd)
     if isinstance(table, str | Path):
-        return read_records(Path(table), declared, total=private, notice=notice)
-    columns = table.columns if isinstance(table, Records) else _columns(table)
+        return read_records(Path(table), declared, total=private, notice=notice, csv=csv, dates=dates)
+    if csv:
+        raise InputError("csv describes a CSV file, and the table is none; leave out csv")
+    columns, odd = (table.columns, table.odd) if isinstance(table, Records) else _columns(table, notice)
     lengths = {name: len(values) for name, values in columns.items()}
     if not columns or 0 in lengths.values():
         raise InputError(f"the table has {len(columns)} columns and {next(iter(lengths.values()), 0)} rows; at least one of each is needed")
     if declared is not None:
         import polars
 
-        return _of_schema(polars.DataFrame(columns), declared, private, notice)
-    return _cut(columns, {}, notice)
+        for name in odd.keys() & declared.keys():
+            raise InputError(odd[name])
+        return _of_schema(polars.DataFrame(columns), declared | _kinds(dates), private, notice)
+    return _cut(_formed(columns, dates), {}, notice, odd)
 
 
 def warn(text: str) -> None:
@@ -67,7 +75,7 @@ def unsaid(text: str) -> None:
     """The notice of a private table, whose texts nobody is to count."""
 
 
-def _cut(columns: Mapping[str, Column], lengths: Mapping[str, int], notice: Notice) -> Records:
+def _cut(columns: Mapping[str, Column], lengths: Mapping[str, int], notice: Notice, odd: Mapping[str, str] | None = None) -> Records:
     """The records, with each text cut at the declared length of its column: otherwise one long text would set the width of all, and show in time and memory.
 
     Every table comes through here.
@@ -81,32 +89,60 @@ def _cut(columns: Mapping[str, Column], lengths: Mapping[str, int], notice: Noti
     if any(cut.values()):
         names = ", ".join(repr(name) for name, many in cut.items() if many)
         notice(f"texts cut at their greatest length, {LONGEST} characters unless a schema declares another: {sum(cut.values()):,} in {names:.200}")
-    return Records(kept, lengths)
+    return Records(kept, lengths, odd)
 
 
 def _typed(table: Table) -> bool:
     """Whether each column has a type of its own, whatever its values."""
     return isinstance(table, Records) or (
-        isinstance(table, Mapping) and all(isinstance(values, np.ndarray) and values.dtype.kind in "biufU" for values in table.values())
+        isinstance(table, Mapping) and all(isinstance(values, np.ndarray) and values.dtype.kind in "biufUM" for values in table.values())
     )
 
 
-def _columns(table: Any) -> dict[str, Column]:
+class OddColumnError(InputError):
+    """A column whose cells are neither numbers nor texts, which does no harm where no question reads it."""
+
+
+def _columns(table: Any, notice: Notice) -> tuple[dict[str, Column], dict[str, str]]:
     import polars
 
     if isinstance(table, Mapping):
-        return {str(name): _of_values(str(name), values) for name, values in table.items()}
+        return _readable(list(table), lambda name: _of_values(str(name), table[name]), notice)
+    if isinstance(table, polars.LazyFrame):
+        table = table.collect()
+    elif hasattr(table, "to_frame") and hasattr(table, "name"):  # a series, of polars or pandas
+        table = table.to_frame(table.name or "value")
     if hasattr(table, "__arrow_c_stream__"):
         try:
             frame = polars.DataFrame(table)
         except (ImportError, TypeError, ValueError):  # pandas offers the stream, and then needs pyarrow for it
             if not hasattr(table, "columns"):
                 raise
+        except polars.exceptions.DuplicateError as error:
+            raise InputError(f"two columns of the table have one name ({str(error).splitlines()[0]:.200}); give each a name of its own") from None
         else:
-            return {name: _column(frame.get_column(name)) for name in frame.columns}
+            return _readable(frame.columns, lambda name: _column(frame.get_column(name)), notice)
     if hasattr(table, "columns") and hasattr(table, "__getitem__"):
-        return {str(name): _of_values(str(name), table[name]) for name in table.columns}
-    raise InputError(f"a table is a path, a mapping of columns or a frame (pandas, polars, pyarrow); not {type(table).__name__}")
+        return _readable(list(table.columns), lambda name: _of_values(str(name), table[name]), notice)
+    raise InputError(f"a table is a path, a mapping of columns, or a frame or series (pandas, polars, pyarrow); not {type(table).__name__}")
+
+
+def _readable(names: Sequence[object], read: Callable[[Any], Column], notice: Notice) -> tuple[dict[str, Column], dict[str, str]]:
+    """The columns that questions can be about, and for each other one the line that refuses it. Raises InputError if there are no others."""
+    columns, odd, spelled = dict[str, Column](), dict[str, str](), [str(name) for name in names]
+    twin = next((name for place, name in enumerate(spelled) if name in spelled[:place]), None)
+    if twin is not None:
+        raise InputError(f"two columns of the table are called {twin!r:.80}; give each a name of its own")
+    for name in names:
+        try:
+            columns[str(name)] = read(name)
+        except OddColumnError as error:
+            odd[str(name)] = str(error)
+    if odd and not columns:
+        raise InputError(next(iter(odd.values())))
+    if odd:
+        notice(f"left out, because no question can be about its cells: {listed([repr(name) for name in odd])}")
+    return columns, odd
 
 
 def _of_values(name: str, values: Any) -> Column:
@@ -114,14 +150,14 @@ def _of_values(name: str, values: Any) -> Column:
     import polars
 
     array = values if isinstance(values, np.ndarray) else None
-    if array is not None and array.dtype.kind in "biufU" and array.ndim == 1:
-        return array.astype(np.uint8) if array.dtype.kind == "b" else np.ascontiguousarray(array)
+    if array is not None and array.dtype.kind in "biufUM" and array.ndim == 1:
+        return np.ascontiguousarray(array, dtype=DATES if array.dtype.kind == "M" else array.dtype)
     if isinstance(values, str | bytes) or not isinstance(values, Iterable):
         raise InputError(f"column {name!r} is {type(values).__name__}; give one value for each record")
     try:
         return _column(polars.Series(name, [None if _nothing(value) else value for value in values], strict=False))
     except (polars.exceptions.PolarsError, TypeError, ValueError) as error:
-        raise InputError(f"column {name!r} cannot be read: {str(error).splitlines()[0]}") from None
+        raise OddColumnError(f"column {name!r:.80} cannot be read: {str(error).splitlines()[0]}") from None
 
 
 def _nothing(value: Any) -> bool:
@@ -129,48 +165,81 @@ def _nothing(value: Any) -> bool:
     return value is None or (isinstance(value, float) and math.isnan(value)) or type(value).__name__ in ("NAType", "NaTType")
 
 
-def read_records(path: Path, schema: Mapping[str, str] | None = None, *, total: bool = False, notice: Notice | None = None) -> Records:
-    """The table in `path`, .csv or .parquet; `notice` is that of `records_of`. Raises InputError for a file that is missing, unreadable or empty.
+def read_records(
+    path: Path, schema: Mapping[str, str] | None = None, *, total: bool = False, notice: Notice | None = None, csv: str = "", dates: Dates = None
+) -> Records:
+    """The table in `path`, a file or a folder (`files.read_table`); `notice` and `dates` are those of `records_of`. Raises InputError.
 
-    The types of a CSV file's columns are inferred from its values, unless `schema` declares them (`read_schema`). Then only those columns are read, and an
-    unreadable number is missing: types and refusals do not depend on the rows. An unreadable whole number is refused, or 0 with `total`, where a line of too
-    many cells is cut: a client must not reveal its record by staying away, nor a private curator by an error.
+    The types of the columns of CSV and Excel are inferred from their values, unless `schema` declares them (`read_schema`). Then only those columns are read,
+    and an unreadable number or date is missing: types and refusals do not depend on the rows. An unreadable whole number is refused, or 0 with `total`, where
+    a line of too many cells is cut: a client must not reveal its record by staying away, nor a private curator by an error. `csv` is the form of a CSV file,
+    where it is not to be detected: "sep=; decimal=, encoding=latin-1".
+    """
+    notice = unsaid if total else notice or warn
+    quiet = total and schema is not None
+    frame = read_table(path, schema, total, notice, Form.parse(csv))
+    if not frame.height or not frame.width:
+        raise InputError(f"the table {path.name!r} has {frame.height} rows and {frame.width} columns; at least one of each is needed")
+    with reading(path, "give a table of numbers and texts", "its columns are of another kind" if quiet else ""):
+        if schema is not None:
+            return _of_schema(frame, {**schema, **_kinds(dates)}, total, notice)
+        columns, odd = _readable(frame.columns, lambda name: _guessed(frame.get_column(name), notice, dates), notice)
+        return _cut(_formed(columns, dates), {}, notice, odd)
+
+
+def _guessed(series: "polars.Series", notice: Notice, dates: Dates) -> Column:
+    """A column of a file. Texts that all have the form YYYY-MM-DD are dates."""
+    import polars
+
+    texts = series.dtype == polars.String and series.name not in (dates or {}) and series.null_count() < len(series)
+    if texts and series.str.contains(f"^(?:{ISO})$").all():
+        found = _dates(series)
+        if np.count_nonzero(np.isnan(found)) == series.null_count():
+            notice(f"column {series.name!r:.80} is read as dates of the form YYYY-MM-DD")
+            return found
+    return _column(series)
+
+
+def _kinds(dates: Dates) -> dict[str, str]:
+    """The declared kind of each column of dates. Raises InputError for a form that is none."""
+    wrong = next((name for name, form in (dates or {}).items() if "%" not in form), None)
+    if wrong is not None:
+        raise InputError(f"give the form of the dates in {wrong!r:.80}, as in --date {wrong + '=%m/%d/%Y'!r}")
+    return {name: f"date {form}" for name, form in (dates or {}).items()}
+
+
+def _formed(columns: Mapping[str, Column], dates: Dates) -> dict[str, Column]:
+    """The columns, those of `dates` read in their forms. Raises InputError for a column that there is not."""
+    import polars
+
+    formed = dict(columns)
+    for name, kind in _kinds(dates).items():
+        if name not in columns:
+            raise InputError(unknown("no column", name, columns))
+        formed[name] = _dates(polars.Series(name, columns[name]), kind, required=True)
+    return formed
+
+
+def _dates(series: "polars.Series", kind: str = "date", required: bool = False) -> Column:
+    """A column as dates: texts in the form that the kind names, or without one YYYY-MM-DD. What has another form is missing.
+
+    Raises InputError if every value is missing so, and one is `required`.
     """
     import polars
 
-    if not path.is_file():
-        raise InputError(f"there is no file {str(path)!r}; give a CSV or Parquet file")
-    suffix = path.suffix.lower()
-    if suffix not in (".csv", ".parquet"):
-        raise InputError(f"{path.name!r} ends in {path.suffix!r}; a table is a .csv or .parquet file")
-    quiet = total and schema is not None
-    how: dict[str, Any] = {"truncate_ragged_lines": True, "ignore_errors": True, "encoding": "utf8-lossy"} if quiet else {}
-    with reading(path, "give a CSV or Parquet file", "its lines or quotes are malformed" if quiet else ""), warnings.catch_warnings():
-        if quiet:
-            warnings.simplefilter("ignore")  # a warning would show a cell
-        if suffix == ".csv":
-            _refuse_twins(path)
-        whole = None if schema is None else 0  # rows that types are inferred from: all, or none
-        frame = polars.read_csv(path, infer_schema_length=whole, **how) if suffix == ".csv" else polars.read_parquet(path)
-    if not frame.height or not frame.width:
-        raise InputError(f"the table {path.name!r} has {frame.height} rows and {frame.width} columns; at least one of each is needed")
-    notice = unsaid if total else notice or warn
-    with reading(path, "give a table of numbers and texts", "its columns are of another kind" if quiet else ""):
-        if schema is not None:
-            return _of_schema(frame, schema, total, notice)
-        return _cut({name: _column(frame.get_column(name)) for name in frame.columns}, {}, notice)
+    if series.dtype in (polars.Date, polars.Datetime):
+        return _column(series)
+    texts, form = series.cast(polars.String).str.strip_chars(), kind[5:]
+    if form:
+        dates = _column(texts.str.to_datetime(form, strict=False, time_unit="us"))
+    else:
+        dates = np.array([date_of(text or "") for text in texts.to_list()], dtype=DATES)
+    if required and np.isnan(dates).all() and (texts.fill_null("") != "").any():
+        raise InputError(f"no value of {series.name!r:.80} is a date in the form {form or '%Y-%m-%d'!r}; give the form that the values have")
+    return dates
 
 
-def _refuse_twins(path: Path) -> None:
-    """Raises InputError for a name that two columns of a file have: polars would give one of them another name, in silence."""
-    with path.open(encoding="utf-8-sig", errors="replace", newline="") as file:
-        names = next(csv.reader(file), [])
-    twin = next((name for place, name in enumerate(names) if name and name in names[:place]), None)
-    if twin is not None:
-        raise InputError(f"two columns of {path.name!r} are called {twin!r:.80}; give each a name of its own")
-
-
-KIND = re.compile(r"number|whole|text( [1-9]\d{0,2}| 1000)?")
+KIND = re.compile(r"number|whole|truth|date( .*%.*)?|text( [1-9]\d{0,2}| 1000)?")
 
 
 def _length(kind: str) -> int:
@@ -179,7 +248,7 @@ def _length(kind: str) -> int:
 
 
 def read_schema(path: Path) -> dict[str, str]:
-    """The declared columns of a table: a JSON object that maps each name to number, whole, text or, of at most 40 characters, text 40. Raises InputError."""
+    """The declared columns of a table: a JSON object that maps each name to its kind (`check_schema`). Raises InputError."""
     if not path.is_file():
         raise InputError(f"there is no file {str(path)!r}; give a JSON schema such as " + '{"age": "number", "city": "text"}')
     with reading(path, "give a JSON schema"):
@@ -188,9 +257,9 @@ def read_schema(path: Path) -> dict[str, str]:
 
 
 def check_schema(schema: object, name: str) -> dict[str, str]:
-    """Declared columns that are well formed. Raises InputError."""
+    """Declared columns that are well formed: number, whole, truth, text, text 40 (at most 40 characters), date, or date %m/%d/%Y. Raises InputError."""
     if not isinstance(schema, Mapping) or not schema or not all(isinstance(kind, str) and KIND.fullmatch(kind) for kind in schema.values()):
-        kinds = "number, whole, text, or text with its greatest length from 1 to 1000"
+        kinds = "number, whole, truth, date, date with its form, text, or text with its greatest length from 1 to 1000"
         raise InputError(f"{name} is no schema: map each column to {kinds}, as in " + '{"age": "number", "city": "text 40"}')
     return dict(schema)
 
@@ -209,6 +278,10 @@ def _declared(frame: "polars.DataFrame", name: str, kind: str, total: bool) -> C
     series = _flat(frame.get_column(name))
     if kind.startswith("text"):
         return _column(series.cast(polars.String), _length(kind))
+    if kind.startswith("date"):
+        return _dates(series, kind, required=not total)
+    if kind == "truth":
+        return _declared_truth(series, total)
     if series.dtype == polars.Boolean:
         series = series.cast(polars.UInt8)
     texts = series if series.dtype.is_numeric() else series.cast(polars.String).str.strip_chars()
@@ -220,25 +293,37 @@ def _declared(frame: "polars.DataFrame", name: str, kind: str, total: bool) -> C
     return numbers.fill_null(math.nan).to_numpy() if kind == "number" else numbers.to_numpy()
 
 
+def _declared_truth(series: "polars.Series", total: bool) -> Column:
+    import polars
+
+    texts = series.cast(polars.String).str.strip_chars().str.to_lowercase()
+    if not total and not texts.is_in(["true", "false", "1", "0"]).fill_null(False).all():
+        raise InputError(f"{series.name!r} is declared truth, and a record is neither true nor false there; declare it text, which may be missing")
+    return texts.is_in(["true", "1"]).fill_null(False).to_numpy()
+
+
 def _flat(series: "polars.Series") -> "polars.Series":
     """The column. Raises InputError for lists, bytes and other cells that are neither numbers nor texts, whatever the rows hold."""
     import polars
 
     if series.dtype.is_nested() or series.dtype in (polars.Binary, polars.Object, polars.Duration):
-        raise InputError(f"column {series.name!r:.80} has cells of type {str(series.dtype)!r:.80}, not numbers or texts; write the table without it")
+        raise OddColumnError(f"column {series.name!r:.80} has cells of type {str(series.dtype)!r:.80}, not numbers or texts; write the table without it")
     return series
 
 
 def _column(series: "polars.Series", most: int = LONGEST) -> Column:
-    """Numbers stay numbers (a missing one becomes NaN), truth values become 0 and 1, all else becomes text (missing: empty), cut one letter beyond `most`."""
+    """Numbers, truth values and dates stay such, all else becomes text, cut one letter beyond `most`. What is missing becomes NaN, NaT or empty."""
     import polars
 
     series = _flat(series)
     if series.dtype == polars.Boolean:
-        series = series.cast(polars.UInt8)
+        series = series.cast(polars.UInt8) if series.null_count() else series
+    if series.dtype in (polars.Date, polars.Datetime):  # times as the table shows them, whatever their zone
+        local = series.dt.replace_time_zone(None) if series.dtype == polars.Datetime else series
+        return np.ascontiguousarray(local.cast(polars.Datetime("us")).to_numpy())
     if str(series.dtype) in ("Int128", "UInt128"):
-        raise InputError(f"column {series.name!r} holds whole numbers beyond 64 bits; write them as text, or with a decimal point")
-    if series.dtype.is_numeric():
+        raise OddColumnError(f"column {series.name!r:.80} holds whole numbers beyond 64 bits; write them as text, or with a decimal point")
+    if series.dtype.is_numeric() or series.dtype == polars.Boolean:
         plain = series.cast(polars.Float64) if series.null_count() or series.dtype.is_decimal() else series
         return np.ascontiguousarray(plain.to_numpy())
     return np.array(series.cast(polars.String).fill_null("").str.slice(0, most + 1).to_list(), dtype=np.str_)

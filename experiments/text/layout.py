@@ -74,14 +74,19 @@ _RAISED = r"\^(?:([-−]?[^\W_]+(?:\.\d+)?)|\(([^()\n]+)\))"
 _LOWERED = r"(?<=\b[A-Za-zα-ω])_(?:(\w+)(?!\w)|\{([^{}\n]+)\})"  # of one letter: with more it is a name in code
 EXPONENT = re.compile(_RAISED)
 _CODE = re.compile(r"`([^`]+)`")
+_QUOTED = re.compile(r"""((?<!\w)'[^'\n]*[<>=][^'\n]*'(?!\w)|"[^"\n]*[<>=][^"\n]*")""")  # a reader may copy it
 _MARK = re.compile(f"{_RAISED}|{_LOWERED}")
 
 
 def typeset(text: str) -> str:
-    """The text with Greek letters, minus signs, ± and ≤ for what is spelt in ASCII; options such as --epsilon and names in code stay as they are.
+    """The text with Greek letters, minus signs, ± and ≤ for what is spelt in ASCII; options such as --epsilon, names in code and questions in quotes stay.
 
     Exponents stay as 2^d: `EXPONENT` finds them, and they are raised in the manner of the place where the text is shown.
     """
+    return "".join(part if place % 2 else _typeset(part) for place, part in enumerate(_QUOTED.split(text)))
+
+
+def _typeset(text: str) -> str:
     text = _LETTERS.sub(lambda found: _GREEK[found[1]], text)
     for pattern, sign in _RULES:
         text = pattern.sub(sign, text)
@@ -193,7 +198,7 @@ def _lines(row: Sequence[str], widths: Sequence[int]) -> list[str]:
 _FLAGS = "labels_from_data|resample|private|shuffle|unverified"
 _NAMES = (
     rf"{_FLAGS}|missing|other|outside|labels|by|person|randomizer|tier|hosts|broker|seed|deadline|quorum|allow|crowd|cluster|stores|worst_case|fault|lifetime"
-    "|schema"
+    "|schema|csv"
 )
 _PAIR = re.compile(rf"""(?<![\w-])({_NAMES})=("[^"]*"|'[^']*'|[\w.]+)""")
 _OPTION = re.compile(rf"--({_NAMES.replace('_', '-')})\b(?: (processes|hosts|population|aggregate)\b)?")
@@ -236,6 +241,7 @@ def in_python(text: str) -> str:
     end = command.start() if command else len(text)
     prose = _OPTION.sub(lambda match: f'{match[1].replace("-", "_")}="{match[2]}"' if match[2] else match[1].replace("-", "_"), text[:end])
     prose = _PAIR.sub(lambda match: f"{match[1]}={_literal(match[2])}", prose.replace("--records", "the table"))
+    prose = re.sub(r"--date '([^']*)=([^'=]*)'", r'dates={"\1": "\2"}', prose)
     return _BARE.sub("labels_from_data=True", prose) + text[end:]
 
 
@@ -244,6 +250,8 @@ def _literal(value: str) -> str:
     text = value.strip("\"'")
     if re.fullmatch(r"\d[\d.e]*|True|False|None", text):
         return text
+    if re.match("(sep|decimal|encoding)=", text):  # the form of a CSV file
+        return f'"{text}"'
     return str(text.split(";")).replace("'", '"') if ";" in text else f'"{text}"'
 
 

@@ -11,9 +11,10 @@ from local_dp.arrays import Bools, Column, Floats, Ints
 from local_dp.checks import check_built, check_range, check_whole, check_width
 from local_dp.domains import Domain, levels, symbols
 from local_dp.errors import InputError
+from local_dp.queries.grammar import Expression, only_names, parse
 from local_dp.queries.query import QUERIES, Query
-from local_dp.queries.questions import Expression, answers_of, columns_of, evaluate, parse
-from local_dp.records import Records, absent
+from local_dp.queries.questions import answers_of, evaluate, may_be_open
+from local_dp.records import Records, absent, may_lack
 
 WORD = 64
 MOST = 1 << 24  # bits to a row
@@ -89,10 +90,10 @@ class Encoding:
     def _questions(self) -> tuple[Expression | None, ...]:
         return tuple(map(question_in, (*self.features, self.label)))
 
-    @property
-    def columns(self) -> set[str]:
+    def may_lack(self, records: Records) -> bool:
+        """Whether a record of these types may lack a feature or the label."""
         texts = zip((*self.features, self.label), self._questions, strict=True)
-        return {name for text, question in texts if text for name in (columns_of(question) if question else {text})}
+        return any(may_be_open(question, records) if question else may_lack(records[text]) for text, question in texts if text)
 
     @property
     def shown(self) -> tuple[str, ...]:
@@ -135,7 +136,8 @@ class Encoding:
 def question_in(text: str) -> Expression | None:
     """The question that a feature or a label is; None for a column. Raises InputError for what looks like a question and is none."""
     try:
-        return parse(text)
+        question = parse(text)
+        return None if only_names(question) else question
     except InputError:
         if any(sign in text for sign in "<>="):
             raise

@@ -12,8 +12,9 @@ from local_dp.checks import check_built, check_dimension, check_vector
 from local_dp.cube import bent_coset, bent_coset_coefficient, character
 from local_dp.domains import Domain, bit_or_silence, levels, symbols
 from local_dp.errors import InputError
+from local_dp.queries.grammar import Expression, parse
 from local_dp.queries.query import STEPS, Query, check_bound, matrix, on_lattice
-from local_dp.queries.questions import Expression, evaluate, parse
+from local_dp.queries.questions import evaluate
 from local_dp.randomizers.signs.characters import examples
 from local_dp.records import Records
 

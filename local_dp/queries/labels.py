@@ -8,9 +8,12 @@ import numpy as np
 
 from local_dp.arrays import Column, Ints, Words
 from local_dp.noise import philox_words, stream_key
+from local_dp.queries.dates import date_of, date_texts
 from local_dp.records import letters
 
 _LETTERS = 3  # of 21 bits each, in a word
+_CASED = 0x530  # Latin, Greek and Cyrillic letters, which all versions of Unicode give the same lower case
+_LOWER = np.array([ord(lower if len(lower := chr(point).lower()) == 1 else chr(point)) for point in range(_CASED)], dtype=np.uint32)
 
 
 def as_label(number: float) -> str:
@@ -33,6 +36,13 @@ def signs_of(texts: Column, other: Column | str) -> Ints:
     for one, two in zip(_packed(texts, width).T[::-1], _packed(others, width).T[::-1], strict=True):
         signs = np.where(one == two, signs, np.where(one < two, np.int8(-1), np.int8(1)))
     return signs
+
+
+def lowered(texts: Column) -> Column:
+    """Each text in lower case, letter by letter: those below U+0530 whose lower case is one letter; in a work that no letter decides."""
+    points = letters(texts)
+    lower = np.where(points < len(_LOWER), _LOWER[np.minimum(points, len(_LOWER) - 1)], points)
+    return lower.view(f"U{letters_in(texts)}").reshape(len(texts))
 
 
 def letters_in(texts: Column) -> int:
@@ -104,11 +114,14 @@ def _words(values: Column) -> Words:
     """Numbers as words, alike for equal ones and for all missing ones, shape (n,)."""
     if values.dtype.kind == "f":
         return (np.where(np.isnan(values), np.nan, values).astype(np.float64) + 0.0).view(np.uint64)
-    return values.astype(np.uint64)
+    return values.astype(np.int64 if values.dtype.kind == "M" else np.uint64).view(np.uint64)
 
 
-def _number(label: str, kind: "np.dtype[np.generic]") -> float | int | None:
-    """The number of this type that prints as the label, if there is one."""
+def _number(label: str, kind: "np.dtype[np.generic]") -> float | int | np.datetime64 | None:
+    """The number or date of this type that prints as the label, if there is one."""
+    if kind.kind == "M":
+        date = date_of(label)
+        return date if date is not None and date_texts(np.array([date])).tolist() == [label] else None
     if kind.kind == "b":
         return {"True": 1, "False": 0}.get(label)
     try:

@@ -79,6 +79,8 @@ def strings_of(values: Column, bits: int) -> Words:
         octets = np.zeros((len(values), words * CHUNK // 8), dtype=np.uint8)
         octets[:, : bits // 8] = _texts(values, bits // 8)
         return octets.view(">u4").astype(np.uint64)
+    if values.dtype.kind == "M":
+        raise InputError("dates are no strings; ask for text or whole numbers")
     whole = np.where(absent(values), 0, values) if values.dtype.kind == "f" else values
     left = whole.astype(np.int64).astype(np.uint64) << np.uint64(64 - min(bits, 64))
     chunks = np.zeros((len(values), max(2, words)), dtype=np.uint64)

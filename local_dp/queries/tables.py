@@ -10,9 +10,11 @@ from local_dp.arrays import Floats, Ints
 from local_dp.checks import check_built, check_range, check_whole
 from local_dp.domains import MAX_SYMBOLS, Domain, levels, symbols
 from local_dp.errors import InputError
+from local_dp.queries.dates import date_texts
+from local_dp.queries.grammar import Expression, parse
 from local_dp.queries.labels import Listed, as_label
 from local_dp.queries.query import STEPS, Query
-from local_dp.queries.questions import Expression, answers_of, parse
+from local_dp.queries.questions import answers_of
 from local_dp.records import Records, absent
 
 SPARE = ("other", "missing")
@@ -120,6 +122,8 @@ def labels_of(records: Records, column: str) -> np.ndarray:
         return values
     if values.dtype.kind == "f":
         return np.array([as_label(value) for value in values.tolist()])
+    if values.dtype.kind == "M":
+        return date_texts(values)
     return values.astype(np.str_)
 
 

@@ -32,7 +32,8 @@ from tests.support.runs.virtual_time import VirtualLoop, run_virtually
 
 NOISE = 1 << 14  # bytes: the interpreter's own; a megabyte is promised
 OF_ANY = [(name, params) for each in (ANY_PARAMETERS, SHARP) for name, params in each.items()]
-KINDS = ("f8", "f8", "f4", "i8", "u8", "?", "text", "text")
+PLAIN = ("f8", "f8", "f4", "i8", "u8", "?", "text", "text")
+KINDS = (*PLAIN, "M8[us]")
 
 
 def _of_text(labels: int) -> list[tuple[str, dict[str, Any]]]:
@@ -46,6 +47,10 @@ def _of_text(labels: int) -> list[tuple[str, dict[str, Any]]]:
         ("prefix", {"column": "x", "bits": 48, "length": 4}),
         ("question", {"text": 'x == "' + "a" * 300 + '" or x < "label 2"', "spare": ("missing",)}),
         ("question", {"text": "x <= y or x == b"}),
+        ("question", {"text": "x / y - b * 2 > y or x in [1, 2, 3] or x is null", "spare": ("missing",)}),
+        ("question", {"text": "lower(x) in ['a', 'label 1'] or lower(x) < lower(y)", "spare": ("missing",)}),
+        ("question", {"text": "x > '2020-06-01' or year(x) == 2020 and month(y) < 6", "spare": ("missing",)}),
+        ("category", {"column": "x", "labels": ("2020-06-01", "2020-06-01T12:30:00.500000"), "spare": ("other", "missing")}),
         ("category", {"column": "x", "labels": ENDS}),
     ]
 
@@ -105,6 +110,8 @@ def _value(kind: str, generator: np.random.Generator) -> np.ndarray:
             return np.array([_number(generator)]).astype(kind)
     if kind == "?":
         return generator.random(1) < 0.5
+    if kind[0] == "M":
+        return np.array([generator.choice(["NaT", "0001-01-01", "2020-06-01", "2020-06-01T12:30:00.5", "9999-12-31T23:59:59"])], dtype=kind)
     ends = np.iinfo(kind)
     drawn = int(generator.integers(ends.min, ends.max, dtype=np.dtype(kind))) >> int(generator.integers(0, ends.bits))
     return np.array([(ends.min, ends.max, 0, 1, drawn)[int(generator.integers(5))]], dtype=kind)
@@ -174,7 +181,7 @@ def test_no_vector_set_or_string_shows_in_work(pairs: int) -> None:
         if ask is None:
             unsent += 1
             continue
-        of = [str(generator.choice(KINDS))] * len(ANY_COLUMNS)
+        of = [str(generator.choice(PLAIN))] * len(ANY_COLUMNS)
         records = [dict(zip(ANY_COLUMNS, (_shaped(kind, generator) for kind in of), strict=True)) for _ in range(2)]
         one, other = (_seen(record, Request(run="r", round=1, asks=(ask,)), clients) for record in records)
         assert one[:3] == other[:3], f"pair {seed}: {ask}"

@@ -38,7 +38,7 @@ from tests.support.runs.virtual_time import VirtualLoop, run_virtually
 
 FLOATS = [0.0, -0.0, 5e-324, 1e-300, 1e-150, 0.5, 1.0, -1e150, 1e300, 1.7976931348623157e308, math.inf, -math.inf, math.nan]
 NUMBERS = st.one_of(st.sampled_from([*FLOATS, 3, 64, 4095, 1 << 20, 1 << 62, 10**400]), st.floats(), st.integers(-(1 << 63), 1 << 64))
-TYPES = ("f8", "f4", "f2", "i8", "i4", "i1", "u8", "u1", "?", "U3")
+TYPES = ("f8", "f4", "f2", "i8", "i4", "i1", "u8", "u1", "?", "U3", "M8[us]")
 
 
 @st.composite
@@ -52,6 +52,8 @@ def _columns(draw: st.DrawFn) -> np.ndarray:
         ends = np.iinfo(kind.name)
         values = st.one_of(st.sampled_from([int(ends.min), int(ends.max), 0, 1]), st.integers(int(ends.min), int(ends.max)))
         return np.array(draw(st.lists(values, min_size=4, max_size=4)), dtype=kind)
+    if kind.kind == "M":
+        return np.array(draw(st.lists(st.sampled_from(["NaT", "0001-01-01", "2020-06-01T12:30:00.5", "9999-12-31"]), min_size=4, max_size=4)), dtype=kind)
     values = st.booleans() if kind.kind == "b" else st.sampled_from(["", "a", "1", "é", "\ud800", "\x00", "nan"])
     return np.array(draw(st.lists(values, min_size=4, max_size=4)), dtype=kind)
 

@@ -95,6 +95,7 @@ def test_a_table_too_wide_is_told_row_by_row() -> None:
         ("C / (2 sqrt n), z sqrt(v / n), log2(k) + pi^2", "C / (2 √n), z √(v / n), log₂(k) + π^2"),
         ("local-dp run --epsilon 1 --quick", "local-dp run --epsilon 1 --quick"),
         ("epsilon_spent, max_tau, `epsilon`, non-interactive 1-2, theorem-5.1", "epsilon_spent, max_tau, `epsilon`, non-interactive 1-2, theorem-5.1"),
+        ("n >= 8, such as 'age >= 30' or \"-1 <= x\", people's n >= 8", "n ≥ 8, such as 'age >= 30' or \"-1 <= x\", people's n ≥ 8"),
         ("", ""),
     ],
 )

@@ -103,12 +103,15 @@ def test_broken_messages_are_dropped_by_both() -> None:
 
 ROW = {
     "a": ["whole", "3"], "b": ["number", "2.5"], "c": ["number", None], "ok": ["truth", True], "t": ["text", "Zoë"], "e": ["text", None],
-    "big": ["whole", "9007199254740993"], "x y": ["number", "-0.0"],
+    "big": ["whole", "9007199254740993"], "x y": ["number", "-0.0"], "d": ["date", "2020-02-29 12:30"], "n": ["date", None],
 }  # fmt: skip
 PARTS = (
     *("a", "b", "c", "ok", "t", "e", "big", "`x y`", "<", "<=", ">", ">=", "==", "!=", "and", "or", "not", "(", ")", "3", "2.5", "-0", "1e3", ".5", "'Zoë'"),
     *('"Z"', "''", "9007199254740992", "9007199254740993", "9007199254740993.0", " ", "\n", "é", "٣", "²", "_", "`", "'", "1.", "1e", "\u200b", "\x1c", "AND"),
+    *("d", "n", "year", "lower", "month(d)", "lower(t)", "+", "-", "*", "/", "[", "]", ",", "in", "is", "null", "true", "'2020-02-29'", "'2/9/2020'", "a / 0"),
 )
+NUMBERS = ("a", "b", "c", "ok", "big", "`x y`", "3", "2.5", "year(d)", "month(n)", "a + b", "2 * a - big", "b / (a - 3)", "true", "-1e308 * 99")
+SIDES_OF = (*PARTS[:8], *PARTS[19:30], "d", "n", "lower(t)", "'2020-03-01'", "'1/2/2020'", *NUMBERS)
 
 
 def _questions(count: int) -> list[Case]:
@@ -116,7 +119,9 @@ def _questions(count: int) -> list[Case]:
     rng, cases = random.Random(SEED), []
 
     def comparison() -> str:
-        return f"{rng.choice(PARTS[:8])} {rng.choice(PARTS[8:14])} {rng.choice([*PARTS[:8], *PARTS[19:30]])}"
+        one, other, third = rng.choices(rng.choice([SIDES_OF, NUMBERS]), k=3)
+        forms = (f"{one} {rng.choice(PARTS[8:14])} {other}", f"{one} in [{third}, {other}]", f"{one} not in [{other}]", f"{one} is null", one)
+        return rng.choices(forms, (9, 2, 1, 1, 1))[0]
 
     def question(depth: int) -> str:
         if depth == 0 or rng.random() < 0.2:

@@ -8,7 +8,7 @@ import pytest
 from local_dp.bus.address import KEEPALIVE
 from local_dp.clients.member import SLOT
 from local_dp.clients.role import TEXTS, Policy
-from local_dp.queries.questions import _COMPARE, MAX_DEPTH, MAX_LENGTH
+from local_dp.queries.grammar import COMPARATORS, MAX_DEPTH, MAX_LENGTH
 from local_dp.queries.tables import MAX_LABEL
 from local_dp.records import LONGEST
 from local_dp.sealing import SIGNATURE, TAG
@@ -86,5 +86,5 @@ def test_the_limits_are_those_of_the_page(title: str) -> None:
 def test_what_is_signed_is_that_of_the_page() -> None:
     """The tag and the signs of comparison."""
     assert f'"{TAG[:-1].decode()}" 0x00' in _section("Envelopes")
-    (told,) = re.findall(r"comparison  = column , \((.*?)\)", PAGE)
-    assert re.findall(r'"([^"]+)"', told) == list(_COMPARE)
+    (told,) = re.findall(r"comparison  = sum , \((.*?)\)", PAGE)
+    assert re.findall(r'"([^"]+)"', told) == list(COMPARATORS)

@@ -6,7 +6,7 @@ from typing import Any, ClassVar, TypeAlias, TypeVar
 
 from local_dp.curator.account import DeclaredAccount
 from local_dp.errors import InputError
-from local_dp.experiments.api.declare import option
+from local_dp.experiments.api.declare import option, pair
 from local_dp.experiments.api.tables import Bounds, bounds_text, settings_text
 from local_dp.experiments.api.trusted import Offer, Question, Task
 from local_dp.interaction import Adaptive, Algorithm, Nonadaptive, Play, as_play
@@ -27,12 +27,6 @@ SAME_RECORDS = "Its score is measured on the records it was learned from; on oth
 
 
 Written: TypeAlias = Mapping[str, object]
-
-
-def pair(text: str) -> tuple[str, str]:
-    """A name and the text after the equals sign."""
-    name, _, value = text.partition("=")
-    return name, value
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,8 @@ from local_dp.experiments.api.declare import option
 from local_dp.experiments.api.trusted import DRAWN, ByMechanism, Task, measured
 from local_dp.loss import Loss, nano_epsilon
 from local_dp.protocols.surveys.policies import Launch, check_policy
-from local_dp.queries.questions import answers_of, parse
+from local_dp.queries.grammar import parse
+from local_dp.queries.questions import answers_of
 from local_dp.queries.tables import Question as Asked
 from local_dp.records import Records, absent
 

@@ -194,8 +194,8 @@ class FrequentStrings(LocalProtocol[Found]):
 
     def for_table(self, table: Launch) -> Self:
         values = table.records[self.column]
-        if values.dtype.kind == "f":
-            raise InputError(f"column {self.column!r} has numbers that are not whole; give whole numbers or text")
+        if values.dtype.kind in "fM":
+            raise InputError(f"column {self.column!r} has {'dates' if values.dtype.kind == 'M' else 'numbers that are not whole'}; give whole numbers or text")
         table.refuse_missing(self.missing, self.column, "missing=category (a string of its own)")
         return replace(self, text=values.dtype.kind == "U")
 

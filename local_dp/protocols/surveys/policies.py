@@ -12,9 +12,10 @@ import numpy as np
 from local_dp.arrays import Bools
 from local_dp.errors import InputError
 from local_dp.queries.cells import SEPARATOR, Crossed
-from local_dp.queries.questions import answers_of, columns_of, parse
+from local_dp.queries.grammar import only_names, parse
+from local_dp.queries.questions import answers_of, may_be_open
 from local_dp.queries.tables import Category, Question, labels_of
-from local_dp.records import Records, absent
+from local_dp.records import Records, absent, may_lack
 
 MAX_LABELS = 1000  # read from a table at most
 
@@ -43,14 +44,13 @@ class Launch:
     def refuse_missing(self, policy: str, column: str, choices: str) -> None:
         """For a column of the table."""
         values = self.records[column]
-        if values.dtype.kind in "fU":  # whole numbers are never missing
+        if may_lack(values):
             self.refuse(policy, lambda: absent(values), f"{column!r} has no value", choices)
 
     def refuse_open(self, policy: str, question: Question, choices: str) -> None:
         """For a yes/no question that missing values leave open. Raises InputError also for an unknown column, or one of the wrong type."""
-        columns = [self.records[name] for name in sorted(columns_of(question.expression))]
         question(self.records.take(slice(0, 1)))
-        if any(values.dtype.kind in "fU" for values in columns):
+        if may_be_open(question.expression, self.records):
             self.refuse(policy, lambda: answers_of(question.expression, self.records).unknown, f"a missing value leaves {question.text!r} open", choices)
 
     def refuse_other(self, policy: str, column: str, labels: tuple[str, ...], choices: str) -> None:
@@ -59,7 +59,8 @@ class Launch:
         def unlisted() -> Bools:
             return ~np.isin(labels_of(self.records, column), np.array(labels)) & ~absent(self.records[column])
 
-        self.refuse(policy, unlisted, f"{column!r} has a value that is not among the {len(labels)} labels", choices)
+        truths = " (the values are True and False)" if self.records[column].dtype.kind == "b" else ""
+        self.refuse(policy, unlisted, f"{column!r} has a value that is not among the {len(labels)} labels{truths}", choices)
 
     def refuse_outside(self, policy: str, column: str, low: float, high: float, choices: str) -> None:
         """For numbers beyond the bounds."""
@@ -167,10 +168,9 @@ class Columns:
 def is_question(text: str) -> bool:
     """Whether a part is a yes/no question rather than a column's name."""
     try:
-        parse(text)
+        return not only_names(parse(text))
     except InputError:
         return False
-    return True
 
 
 def split_labels(labels: str) -> tuple[str, ...]:

@@ -17,7 +17,8 @@ from local_dp.oracles.local.oracles import AggregateOracle, PopulationOracle
 from local_dp.populations.finite import Population, Resampled, Rows
 from local_dp.protocols.learning.learn import Learn, Lesson, _score
 from local_dp.protocols.surveys.policies import Launch
-from local_dp.queries.questions import evaluate, parse
+from local_dp.queries.grammar import parse
+from local_dp.queries.questions import evaluate
 from local_dp.records import Records
 from local_dp.tallies import Estimate
 from tests.support.inputs.refusals import refuse

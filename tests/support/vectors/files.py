@@ -96,12 +96,12 @@ def joined(pieces: Pieces) -> bytes:
 
 
 Cell: TypeAlias = list[Json]  # a type and a value, None where it is missing
-_TYPES = {"number": np.dtype("f8"), "whole": np.dtype("i8"), "truth": np.dtype("?")}
-_MISSING = {"number": "nan", "text": ""}
+_TYPES = {"number": np.dtype("f8"), "whole": np.dtype("i8"), "truth": np.dtype("?"), "date": np.dtype("M8[us]")}
+_MISSING = {"number": "nan", "date": "NaT", "text": ""}
 
 
 def records_of(rows: list[dict[str, Cell]]) -> Records:
-    """Records from rows in which each value has its type: "number" (a double) and "whole" in digits, "truth", "text"."""
+    """Records from rows in which each value has its type: "number" (a double) and "whole" in digits, "truth", "date", "text"."""
     return Records({name: _column([row[name] for row in rows]) for name in rows[0]})
 
 
@@ -110,5 +110,5 @@ def _column(cells: list[Cell]) -> np.ndarray:
     values = [_MISSING[kind] if value is None else value for _, value in cells]
     if kind == "text":
         return np.array(values, dtype=np.str_)
-    made = {"number": float, "whole": int, "truth": bool}[kind]
+    made = {"number": float, "whole": int, "truth": bool, "date": str}[kind]
     return np.array([made(value) for value in values], dtype=_TYPES[kind])

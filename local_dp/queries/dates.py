@@ -1,0 +1,46 @@
+"""Dates in texts. One form is read, YYYY-MM-DD with or without a time of day; every other one may mean two days, and is never compared in silence."""
+
+import re
+from datetime import datetime
+
+import numpy as np
+
+from local_dp.arrays import Column
+
+ISO = r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[T ][0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]{1,6})?)?)?"
+LOCAL = r" *(?:[0-9]{1,4}/[0-9]{1,2}/[0-9]{1,4}|[0-9]{4}[-.][0-9]{1,2}[-.][0-9]{1,2}|[0-9]{1,2}[-.][0-9]{1,2}[-.][0-9]{4})(?:[T, ][^\n]*)?"
+FORMS = tuple(form.replace("/", sign) for sign in "/.-" for form in ("%m/%d/%Y", "%d/%m/%Y", "%Y/%m/%d"))  # that a column may have
+_FIRST = "0001"  # year
+
+
+def date_of(text: str) -> np.datetime64 | None:
+    """The instant, to the microsecond and without a time zone; None for a text of another form, or of a day that there is not."""
+    if not re.fullmatch(ISO, text) or text < _FIRST:
+        return None
+    try:
+        return np.datetime64(text, "us")
+    except ValueError:
+        return None
+
+
+def like_a_date(text: str) -> bool:
+    """Whether the text is written like a date, in whatever form."""
+    return re.fullmatch(LOCAL, text) is not None
+
+
+def readings(text: str) -> list[str]:
+    """The dates that a text may mean, in the form that is read."""
+    found = []
+    for form in FORMS:
+        try:
+            found.append(datetime.strptime(text.strip(), form).strftime("%Y-%m-%d"))
+        except ValueError:
+            continue
+    return list(dict.fromkeys(found))
+
+
+def date_texts(dates: Column) -> Column:
+    """Each date as text, shape (n,): the day alone at midnight, no fraction of a second where there is none; they sort as the dates do."""
+    whole = np.datetime_as_string(dates, unit="us")
+    days, seconds = (dates == dates.astype(f"M8[{unit}]") for unit in "Ds")
+    return np.where(days, whole.astype("U10"), np.where(seconds, whole.astype("U19"), whole))

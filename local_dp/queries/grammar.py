@@ -1,0 +1,352 @@
+"""A small question language for tables: `affairs > 0 and age >= 30`, parsed to data and never evaluated as code.
+
+    question    = conjunction { "or" conjunction }
+    conjunction = negation { "and" negation }
+    negation    = "not" negation | "(" question ")" | comparison | column
+    comparison  = sum ( "<" | "<=" | ">" | ">=" | "==" | "!=" ) sum | sum [ "not" ] "in" "[" value { "," value } "]" | sum "is" [ "not" ] "null"
+    sum         = product { ( "+" | "-" ) product }
+    product     = factor { ( "*" | "/" ) factor }
+    factor      = column | ( "year" | "month" | "lower" ) "(" column ")" | value | "(" sum ")"
+    value       = number | "text" | "true" | "false"
+
+A column of truth values is a question by itself. A date compares with a text such as "2020-06-01", which is its midnight. Arithmetic is in doubles; a result
+that is no finite number is missing. A comparison with a missing value has no answer, and three-valued logic (Kleene) carries that on: `not` keeps it, `and`
+with a no is no, `or` with a yes is yes. `is null` always has an answer. Column names with spaces are written in backquotes. There is one spelling of each
+word, so that a question means the same to every client; for those of other languages, = && || ! AND, the error gives the question as it is written here.
+"""
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TypeAlias
+
+from local_dp.errors import InputError
+
+MAX_LENGTH = 2000
+MAX_DEPTH = 50
+_TOKEN = re.compile(
+    r"""\s*(?: (?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?) | (?P<text>"[^"]*"|'[^']*')
+         | `(?P<quoted>[^`]+)` | (?P<word>[^\W\d]\w*) | (?P<symbol><=|>=|==|!=|[][<>()+*/,-]) )""",
+    re.VERBOSE,
+)
+_FOREIGN = re.compile(
+    r"""("[^"]*"|'[^']*'|`[^`]*`|<=|>=|==|!=)|([\u201c-\u201f][^\u201c-\u201f]*[\u201c-\u201f]|[\u2018-\u201b][^\u2018-\u201b]*[\u2018-\u201b])"""
+    r"""|\s*((?<![<>=!])=(?!=)|<>|&&?|\|\|?|!(?!=)|\b(?:AND|OR|NOT|IN|IS|NULL|None|TRUE|True|FALSE|False)\b|[\u2212\u2260\u2264\u2265])\s*"""
+)  # what is quoted is no spelling
+_SPELLINGS = {
+    "=": "==", "<>": "!=", "&": "and", "&&": "and", "|": "or", "||": "or", "!": "not",
+    "\u2264": "<=", "\u2265": ">=", "\u2260": "!=", "\u2212": "-", "None": "null",
+}  # fmt: skip
+COMPARATORS = ("<", "<=", ">", ">=", "==", "!=")
+_MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
+FUNCTIONS = ("year", "month", "lower")
+_TRUTHS = {"true": 1, "false": 0}
+_RESERVED = ("and", "or", "not", "true", "false", "True", "False", "TRUE", "FALSE")  # no names of columns, unless they are quoted
+
+
+@dataclass(frozen=True)
+class Name:
+    """A column."""
+
+    column: str
+
+
+@dataclass(frozen=True)
+class Call:
+    """A function of a column."""
+
+    function: str
+    argument: Name
+
+
+@dataclass(frozen=True)
+class Arithmetic:
+    """Operands of numbers in a row, computed from the left in doubles."""
+
+    first: "Operand"
+    rest: tuple[tuple[str, "Operand"], ...]
+
+
+Operand: TypeAlias = Name | Call | Arithmetic | float | str
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What has a column against a number, a text or a column."""
+
+    left: Operand
+    comparator: str
+    right: Operand
+
+
+@dataclass(frozen=True)
+class In:
+    """Whether a value is one of those listed."""
+
+    left: Operand
+    values: tuple[float | str, ...]
+
+
+@dataclass(frozen=True)
+class Null:
+    """Whether a value is missing."""
+
+    left: Operand
+
+
+@dataclass(frozen=True)
+class Not:
+    part: "Expression"
+
+
+@dataclass(frozen=True)
+class Both:
+    left: "Expression"
+    right: "Expression"
+
+
+@dataclass(frozen=True)
+class Either:
+    left: "Expression"
+    right: "Expression"
+
+
+Leaf: TypeAlias = Name | Comparison | In | Null
+Expression: TypeAlias = Leaf | Not | Both | Either
+_QUESTIONS = (Comparison, In, Null, Not, Both, Either)  # and nothing else
+
+
+@lru_cache(maxsize=256)
+def parse(question: str) -> Expression:
+    """The question as data. Raises InputError that shows where it stops making sense."""
+    parser = _Parser(question)
+    expression = parser.asked(parser.either())
+    if parser.kind:
+        raise parser.fail("'and', 'or' or the end")
+    return expression
+
+
+def leaves(expression: Expression) -> Iterator[Leaf]:
+    match expression:
+        case Not(part):
+            yield from leaves(part)
+        case Both(left, right) | Either(left, right):
+            yield from leaves(left)
+            yield from leaves(right)
+        case _:
+            yield expression
+
+
+def operands_of(leaf: Leaf) -> tuple[Operand, ...]:
+    match leaf:
+        case Name():
+            return (leaf,)
+        case Comparison(left, _, right):
+            return left, right
+        case _:
+            return (leaf.left,)
+
+
+def names_of(operand: Operand) -> set[str]:
+    match operand:
+        case Name(column) | Call(_, Name(column)):
+            return {column}
+        case Arithmetic(first, rest):
+            return set().union(names_of(first), *(names_of(part) for _, part in rest))
+        case _:
+            return set()
+
+
+def columns_of(expression: Expression) -> set[str]:
+    """The names of the columns the question reads."""
+    return {name for leaf in leaves(expression) for operand in operands_of(leaf) for name in names_of(operand)}
+
+
+def only_names(expression: Expression) -> bool:
+    """Whether the question is made of columns alone, as the name of one column may be too: `flag`, `male or female`."""
+    return all(isinstance(leaf, Name) for leaf in leaves(expression))
+
+
+def _number(token: str) -> float:
+    """A whole number stays whole where a column could hold it: as a float, 2^53 + 1 would equal 2^53."""
+    value = float(token)
+    return int(token) if token.isdigit() and value < 2**63 else value
+
+
+def respelled(question: str) -> str:
+    """The question with the signs and words of other languages, = <> && || ! AND True and those of typesetting, spelled as in this one."""
+
+    def spelled(match: re.Match[str]) -> str:
+        quoted, word = match[2], match[3]
+        if quoted is not None:
+            mark = "'" if '"' in quoted else '"'
+            return f"{mark}{quoted[1:-1]}{mark}"
+        return match[0] if word is None else f"\0{_SPELLINGS.get(word, word.lower())}\0"
+
+    return re.sub("\0+", " ", _FOREIGN.sub(spelled, question)).strip()
+
+
+class _Parser:
+    """Recursive descent over the tokens, as deep as MAX_DEPTH."""
+
+    def __init__(self, question: str) -> None:
+        if len(question) > MAX_LENGTH:
+            raise InputError(f"the question has {len(question)} characters; {MAX_LENGTH} is the most")
+        self.question = question
+        self.position = 0
+        self.depth = 0
+        self.called = False  # whether the last name may be that of a function
+        self.kind, self.token = "", ""
+        self.advance()
+
+    def fail(self, wanted: str) -> InputError:
+        found = f"{self.token!r}" if self.kind else "the end"
+        corrected = respelled(self.question)
+        example = "for example 'affairs > 0 and age >= 30'" if corrected == self.question.strip() else f"it as {corrected!r}"
+        return InputError(f"cannot read the question {self.question!r}: expected {wanted}, found {found}; write {example}")
+
+    def advance(self) -> None:
+        if not self.question[self.position :].strip():
+            self.kind, self.token = "", ""
+            return
+        match = _TOKEN.match(self.question, self.position)
+        if match is None or match.lastgroup is None:
+            self.kind, self.token = "character", self.question[self.position :].strip()[0]
+            raise self.fail("a column, a number, a text or a comparison")
+        self.position, self.kind, self.token = match.end(), match.lastgroup, match[match.lastgroup]
+
+    def expect(self, token: str) -> None:
+        if not self.accept(token):
+            raise self.fail(repr(token))
+
+    def accept(self, token: str) -> bool:
+        if self.kind in ("word", "symbol") and self.token == token:
+            self.advance()
+            return True
+        return False
+
+    def asked(self, part: Expression | Operand) -> Expression:
+        """The part, which must be a question."""
+        if isinstance(part, Call | Arithmetic | int | float | str):
+            raise self.fail(f"one of {' '.join(COMPARATORS)} in is")
+        return part
+
+    def left_of(self, word: str, part: Expression | Operand) -> Expression | None:
+        """The part as the left side of "and" or "or", if that follows."""
+        if self.kind != "word" or self.token != word:
+            return None
+        left = self.asked(part)
+        self.advance()
+        return left
+
+    def either(self) -> Expression | Operand:
+        """Parts joined by "or"; "and" binds more closely. In parentheses it may be an operand."""
+        found = self.both()
+        while (left := self.left_of("or", found)) is not None:
+            found = Either(left, self.asked(self.both()))
+        return found
+
+    def both(self) -> Expression | Operand:
+        found = self.negation()
+        while (left := self.left_of("and", found)) is not None:
+            found = Both(left, self.asked(self.negation()))
+        return found
+
+    def negation(self) -> Expression | Operand:
+        self.depth += 1
+        if self.depth > MAX_DEPTH:
+            raise InputError(f"the question nests deeper than {MAX_DEPTH}; simplify it")
+        try:
+            return Not(self.asked(self.negation())) if self.accept("not") else self.comparison()
+        finally:
+            self.depth -= 1
+
+    def comparison(self) -> Expression | Operand:
+        left = self.sum()
+        if isinstance(left, _QUESTIONS):
+            return left
+        if self.kind == "symbol" and self.token in COMPARATORS:
+            comparator = self.token
+            self.advance()
+            return self.compared(left, comparator, self.sum())
+        if self.kind != "word" or self.token not in ("not", "in", "is"):
+            return left
+        if not names_of(left):
+            raise self.fail("a comparison of a column")
+        is_null, inverted = self.accept("is"), self.accept("not")
+        self.expect("null" if is_null else "in")
+        found = Null(left) if is_null else In(left, self.values())
+        return Not(found) if inverted else found
+
+    def compared(self, left: Operand, comparator: str, right: Expression | Operand) -> Comparison:
+        """With a column on its left side."""
+        if isinstance(right, _QUESTIONS) or not (names_of(left) or names_of(right)):
+            raise self.fail("a column on one side")
+        return Comparison(left, comparator, right) if names_of(left) else Comparison(right, _MIRRORED.get(comparator, comparator), left)
+
+    def sum(self) -> Expression | Operand:
+        return self.chain(self.product, "+-")
+
+    def product(self) -> Expression | Operand:
+        return self.chain(self.factor, "*/")
+
+    def chain(self, part: Callable[[], Expression | Operand], signs: str) -> Expression | Operand:
+        first, rest = part(), list[tuple[str, Operand]]()
+        while self.kind == "symbol" and self.token in signs:
+            sign = self.token
+            self.number(first)
+            self.advance()
+            rest.append((sign, self.number(part())))
+        return Arithmetic(self.number(first), tuple(rest)) if rest else first
+
+    def number(self, part: Expression | Operand) -> Operand:
+        """The part, which must be something to compute with."""
+        if isinstance(part, (str, *_QUESTIONS)):
+            raise self.fail("a number or a column")
+        return part
+
+    def factor(self) -> Expression | Operand:
+        if self.accept("("):
+            inside = self.either()
+            self.expect(")")
+            return inside
+        name = self.column()
+        if name is None:
+            return self.value()
+        if not (self.called and self.accept("(")):
+            return name
+        argument = self.column()
+        if argument is None:
+            raise self.fail("a column")
+        self.expect(")")
+        return Call(name.column, argument)
+
+    def column(self) -> Name | None:
+        if self.kind not in ("word", "quoted") or (self.kind == "word" and self.token in _RESERVED):
+            return None
+        name, self.called = Name(self.token), self.kind == "word" and self.token in FUNCTIONS
+        self.advance()
+        return name
+
+    def values(self) -> tuple[float | str, ...]:
+        self.expect("[")
+        values = [self.value()]
+        while self.accept(","):
+            values.append(self.value())
+        self.expect("]")
+        return tuple(values)
+
+    def value(self) -> float | str:
+        negative = self.accept("-")
+        value: float | str
+        if self.kind == "number":
+            value = -_number(self.token) if negative else _number(self.token)
+        elif self.kind == "text" and not negative:
+            value = self.token[1:-1]
+        elif self.kind == "word" and self.token in _TRUTHS and not negative:
+            value = _TRUTHS[self.token]
+        else:
+            raise self.fail("a column, a number or a text in quotes")
+        self.advance()
+        return value
