@@ -1,6 +1,6 @@
 """Tallies of reports, and estimates from them with their intervals."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Self, TypeAlias
 
 import numpy as np
@@ -89,10 +89,32 @@ class Estimate:
         ends = None if self.ends is None else tuple(np.broadcast_to(end, self.value.shape)[place] for end in self.ends)
         return Estimate(self.value[place], self.standard_error[place], self.n, ends)
 
+    def within(self, least: Floats | float, most: Floats | float) -> "Estimate":
+        """The estimate moved to the nearest possible value, its interval cut there; no longer unbiased."""
+        if np.all(np.isneginf(least)) and np.all(np.isposinf(most)):
+            return self
+        return Within(np.clip(self.value, least, most), self.standard_error, self.n, self.ends, raw=self, least=least, most=most)
+
     def on_scale(self, low: Floats | float, high: Floats | float) -> "Estimate":
         """The same estimate after 0 is moved to `low` and 1 to `high`: numbers, or one for each coordinate."""
         ends = None if self.ends is None else (low + (high - low) * self.ends[0], low + (high - low) * self.ends[1])
         return Estimate(low + (high - low) * self.value, (high - low) * self.standard_error, self.n, ends)
+
+
+@dataclass(frozen=True)
+class Within(Estimate):
+    """An estimate between `least` and `most`. Its interval covers whenever the raw one does."""
+
+    raw: Estimate = field(kw_only=True)
+    least: Floats | float = field(kw_only=True)
+    most: Floats | float = field(kw_only=True)
+
+    def interval(self, z: float = Z95) -> tuple[Floats, Floats]:
+        """The possible part of the raw interval; where there is none, half of its width beside the nearest possible value."""
+        low, high = self.raw.interval(z)
+        half = (high - low) / 2
+        ends = np.where(low > self.most, self.most - half, low), np.where(high < self.least, self.least + half, high)
+        return np.clip(ends[0], self.least, self.most), np.clip(ends[1], self.least, self.most)
 
 
 def score_interval(value: Floats | float, ends: Ends, n: int, z: float = Z95, *, whole: bool = False) -> tuple[Floats, Floats]:

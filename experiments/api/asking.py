@@ -74,6 +74,7 @@ class RunOptions:
     dates: Dates = option(
         None, "A column of dates and their form, such as 'date=%m/%d/%Y'; may be repeated", name="--date", metavar="COLUMN=FORM", read=pair, collect=dict
     )
+    raw: bool = option(False, "Show the unbiased numbers, also impossible ones such as a negative share")
     progress: OnProgress | None = option(None, "A function that is called with the progress of the run", shell=False)
     watch: Announce | bool | None = option(None, "Show the run on a local page while it goes on; needs local-dp[watch]")
     notice: Callable[[str], None] | None = option(None, "A function that gets the notice of too few clients; default: a warning", shell=False)
@@ -129,6 +130,7 @@ class RunOptions:
             worst_case=self.worst_case,
             stores=str(Path(self.stores).absolute()) if self.stores else "",
             person=self.person,
+            raw=self.raw,
         )
 
 
@@ -157,6 +159,7 @@ class Options(TypedDict, total=False):
     csv: str
     person: str
     dates: Dates
+    raw: bool
     progress: OnProgress | None
     watch: Announce | bool | None
     notice: Callable[[str], None] | None

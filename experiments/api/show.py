@@ -22,6 +22,7 @@ def summary(data: dict[str, Any], width: int) -> str:
         _faults(data),
         "The labels were read from the table, so they are published." if data["parameters"].get("labels_from_data") else "",
         result.get("choice", {}).get("explanation", ""),
+        "Impossible estimates were moved to the nearest possible value; the option raw shows them." if result.get("moved") else "",
         _independence(result),
         _error(result),
         _clients(data),

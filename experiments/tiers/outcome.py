@@ -12,7 +12,7 @@ from local_dp.experiments.tiers.installation import installed_version
 from local_dp.experiments.tiers.settings import Settings
 from local_dp.oracles.local.oracles import Interaction, RoundSummary
 from local_dp.populations.finite import Population, Resampled, Rows
-from local_dp.protocols.local_protocol import LocalProtocol, plain
+from local_dp.protocols.local_protocol import LocalProtocol, plain, possible_result, was_moved
 from local_dp.records import Records
 from local_dp.server.progress import Turnout
 from local_dp.shuffle.central import Central
@@ -102,8 +102,9 @@ def as_data(settings: Settings, outcome: Outcome, truth_known: bool = True) -> d
     open_truth = truth_known and not settings.randomness.private
     compared = protocol.compared(outcome.result, settings.population) if open_truth else {}
     influence, outcome = _influence(settings, outcome), judged(settings, outcome)
+    result = outcome.result if settings.raw else possible_result(protocol, outcome.result)
     unknown = isinstance(outcome.result, WorstCase) and bool(np.isnan(outcome.result.value).all())
-    error = protocol.true_error(outcome.result, settings.population) if open_truth and not unknown else None
+    error = protocol.true_error(result, settings.population) if open_truth and not unknown else None
     bus, private = outcome.bus, settings.randomness.private
     irregularities = (bus and bus.irregularities) or [None] * len(outcome.rounds)
     data: dict[str, Any] = {
@@ -132,7 +133,8 @@ def as_data(settings: Settings, outcome: Outcome, truth_known: bool = True) -> d
         ],
         "table": _table(settings.population) if open_truth else None,
         "result": {
-            **protocol.describe(outcome.result),
+            **protocol.describe(result),
+            **({} if settings.raw or not was_moved(result) else {"moved": True}),
             **compared,
             "explanation": protocol.explain(outcome.result),
             "truth": _truth(protocol, outcome.result, settings.population) if open_truth else None,

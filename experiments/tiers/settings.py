@@ -70,7 +70,7 @@ class Settings:
     `faults` are what is to go wrong in a run over a broker.
     `worst_case` asks for intervals that hold although clients are missing, for any reason, and this share of all of them lies.
     `stores` is a folder in which each client process or host keeps its answers and charges, also over several runs. The column `person` names people.
-    `played` replaces the protocol's algorithm.
+    `played` replaces the protocol's algorithm. `raw` shows unbiased numbers, also those that no data can have.
     """
 
     protocol: LocalProtocol[Any]
@@ -91,6 +91,7 @@ class Settings:
     stores: str = ""
     person: str = ""
     played: LocalAlgorithm | None = None
+    raw: bool = False
 
     def __post_init__(self) -> None:
         nano_epsilon(self.epsilon)

@@ -20,7 +20,7 @@ from local_dp.masked.population import NULL_SHARE
 from local_dp.masked.protocols import MaskedParityProtocol
 from local_dp.masked.queries import MaskedBent, MaskedBit, MaskedFunction, MaskedIndex, MaskedList, MaskedParity
 from local_dp.oracles.local.asked import LocalQuery
-from local_dp.protocols.local_protocol import MODELS, describe_estimate
+from local_dp.protocols.local_protocol import MODELS, describe_estimate, possible_result
 from local_dp.queries.query import Query
 from local_dp.randomizers.frequencies.signed import SignedOracle
 from local_dp.server.progress import Attendance, Interim, Progress, RoundProgress
@@ -179,7 +179,8 @@ class Scene:
                 return [_bar_row(*bar) for bar in bars]
         algorithm = self.settings.algorithm
         if isinstance(algorithm, Nonadaptive):
-            described = protocol.describe(algorithm.decode(tallies))
+            result = algorithm.decode(tallies)
+            described = protocol.describe(result if self.settings.raw else possible_result(protocol, result))
             if "estimate" in described:
                 return self._rows(estimates(described), None)
         answers = [(query, query.randomizer.estimate(tally)) for query, tally in zip(interim.queries, tallies, strict=True) if tally.n]

@@ -19,7 +19,7 @@ from local_dp.protocols.surveys.policies import Launch, check_policy
 from local_dp.queries.query import Query
 from local_dp.randomizers.randomizer import Randomizer
 from local_dp.registry import Registry
-from local_dp.tallies import Estimate
+from local_dp.tallies import Estimate, Within
 
 T = TypeVar("T")
 BETA = 0.05  # the default client count succeeds with probability 1 - BETA
@@ -88,6 +88,11 @@ class LocalProtocol(ABC, Generic[R]):
     def values(self, result: R) -> Floats:
         """The numbers of the result that stand beside `truth`: here, those of its estimate."""
         return np.asarray(getattr(result, "estimate", cast(Any, result)).value)
+
+    @property
+    def possible(self) -> tuple[Floats | float, Floats | float]:
+        """The least and the greatest value that each number of the result may have; by default any."""
+        return -np.inf, np.inf
 
     def true_error(self, result: R, population: Population) -> float:
         """The distance of the result from the truth: here, the largest of any number."""
@@ -161,6 +166,10 @@ class MeanProtocol(LocalProtocol[Estimate]):
         """What the lowest and the highest value of the query count as."""
         return 0.0, 1.0
 
+    @property
+    def possible(self) -> tuple[float, float]:
+        return self.scale
+
     def algorithm(self, epsilon: float, clients: int) -> Local[Estimate]:
         nano_epsilon(epsilon)  # a wrong epsilon is the input's fault, not the randomizer's
         randomizer = self.randomizer_for(epsilon)
@@ -191,6 +200,25 @@ def _parse(key: str, text: str, kind: Any) -> int | float | str | tuple[str, ...
     if get_origin(kind) is tuple:
         return tuple(part.strip() for part in text.split(";") if part.strip())
     return text
+
+
+def possible_result(protocol: LocalProtocol[R], result: Any) -> Any:
+    """The result with each number moved to the nearest possible value, and each interval cut there: what a person reads, unless raw numbers are asked for."""
+    if isinstance(result, Estimate):
+        return result.within(*protocol.possible)
+    if isinstance(result, tuple):
+        return tuple(possible_result(protocol, each) for each in result)
+    if not np.all(np.isfinite(protocol.possible[0])):
+        return result
+    return replace(result, **{name: possible_result(protocol, vars(result)[name]) for name in ("estimate", "estimates") if name in vars(result)})
+
+
+def was_moved(result: Any) -> bool:
+    """Whether an estimate of `possible_result` is another than the raw one."""
+    if isinstance(result, Within):
+        return not np.array_equal(result.value, result.raw.value, equal_nan=True)
+    parts = result if isinstance(result, tuple) else [getattr(result, name, ()) for name in ("estimate", "estimates")]
+    return any(map(was_moved, parts))
 
 
 def largest_error(value: Floats, truth: Floats) -> float:

@@ -131,3 +131,24 @@ def test_parameters_are_written_as_python_writes_them() -> None:
     ):
         with pytest.raises(ldp.InputError, match=words):
             wrong()
+
+
+def test_no_share_is_printed_that_cannot_be() -> None:
+    """Of every protocol of shares, at an epsilon where some estimates are negative: moved and said so, unless raw numbers are asked for."""
+    how: dict[str, Any] = {**HOW, "epsilon": 0.05, "tier": "population"}
+    labels = {"town": ["a", "b", "c"]}
+    asked = {
+        "frequency": lambda raw: ldp.frequency(TABLE, "town", labels=labels["town"], raw=raw, **how),
+        "crosstab": lambda raw: ldp.crosstab(TABLE, ["town", "yes == 1"], labels=labels, raw=raw, **how),
+        "marginals": lambda raw: ldp.marginals(TABLE, ["town", "yes == 1"], labels=labels, raw=raw, **how),
+        "compare": lambda raw: ldp.run("compare", TABLE, question="yes == 1", by="town", labels=["a", "b"], other="exclude", raw=raw, **how),
+    }
+    for name, ask in asked.items():
+        (moved, text), raw = ((each := ask(False)).data["result"], str(each)), ask(True).data["result"]
+        least = np.array([0.0, 0.0, -1.0]) if name == "compare" else 0.0
+        beyond = np.array(raw["estimate"], dtype=float) < least
+        assert "moved" not in raw, name
+        assert ("moved" in moved) == ("Impossible estimates" in text) == bool(np.any(beyond | (np.array(raw["estimate"], dtype=float) > 1))), name
+        value, interval = np.array(moved["estimate"], dtype=float), np.array(moved["interval"])
+        assert np.all(np.isnan(value) | ((interval[:, 0] >= least) & (interval[:, 0] <= value) & (value <= interval[:, 1]) & (interval[:, 1] <= 1))), name
+    assert "moved" in asked["frequency"](False).data["result"]

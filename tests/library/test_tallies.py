@@ -118,3 +118,16 @@ def test_wilson_is_the_case_of_zero_and_one() -> None:
     centre = (share + spread / 2) / (1 + spread)
     half = Z95 / (1 + spread) * float(np.sqrt(share * (1 - share) / n + spread / (4 * n)))
     assert [float(end) for end in score_interval(share, (0.0, 1.0), n)] == pytest.approx([centre - half, centre + half])
+
+
+def test_a_number_beyond_the_possible_is_moved_and_covers_as_before() -> None:
+    """10,000 estimates near 0: moved ones are possible, lie in their interval, and cover every truth that the raw ones cover; none has a width of 0."""
+    generator = np.random.default_rng(4)
+    raw = Estimate(generator.normal(0.01, 0.1, 10_000), np.full(10_000, 0.05), 400)
+    moved = raw.within(0.0, 1.0)
+    (low, high), ends = moved.interval(), raw.interval()
+    assert np.all((low >= 0) & (low <= moved.value) & (moved.value <= high) & (high > low))
+    assert np.any(ends[1] < 0)  # where cutting alone would leave no width
+    for truth in (0.0, 0.01, 0.3, 1.0):
+        assert np.all((low <= truth) & (truth <= high) | (truth < ends[0]) | (truth > ends[1]))
+    assert raw.within(-np.inf, np.inf) is raw

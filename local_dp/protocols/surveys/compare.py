@@ -115,6 +115,10 @@ class Compare(LocalProtocol[Combined]):
         cells = np.eye(self.query.domain.size)  # no and yes of the first group, then of the second, then those without a place
         return Conditional(cells[1:4:2], cells[0:4:2] + cells[1:4:2])
 
+    @property
+    def possible(self) -> tuple[Floats, Floats]:
+        return np.array([0.0, 0.0, -1.0]), np.ones(3)
+
     def clients(self, epsilon: float) -> int:
         return grouped_clients(epsilon, 2, self.tolerance, BETA)
 

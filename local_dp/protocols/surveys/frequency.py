@@ -96,6 +96,10 @@ class Shares(LocalProtocol[Estimate]):
         """The number of symbols, at the end, that are left out."""
         return int(self.missing == "exclude")
 
+    @property
+    def possible(self) -> tuple[float, float]:
+        return 0.0, 1.0
+
     def oracle(self, epsilon: float) -> Randomizer:
         nano_epsilon(epsilon)  # a wrong epsilon is the input's fault, not the randomizer's
         k = self.query.domain.size
@@ -222,6 +226,10 @@ class Crosstab(LocalProtocol[CrossTable]):
     @property
     def query(self) -> Crossed:
         return self.parts.query
+
+    @property
+    def possible(self) -> tuple[float, float]:
+        return 0.0, 1.0
 
     def clients(self, epsilon: float) -> int:
         return frequency_clients(epsilon, self.query.domain.size, self.tolerance, BETA, joint=True)

@@ -183,6 +183,10 @@ class Longitudinal(LocalProtocol[Course]):
         needs = "changes=0: values that never change" if self.method == "memoised" else "yes and no, or two labels, and changes of at least 1"
         raise InputError(f"method {self.method} needs {needs}")
 
+    @property
+    def possible(self) -> tuple[float, float]:
+        return 0.0, 1.0
+
     def clients(self, epsilon: float) -> int:
         asking = self.asking
         return longitudinal_clients(self.taken(epsilon).worst, len(asking.waves), asking.k, self.tolerance, BETA)

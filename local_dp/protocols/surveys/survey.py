@@ -80,6 +80,10 @@ class StatisticalQueries(LocalProtocol[tuple[Estimate, ...]]):
         clients_for = enough_clients(epsilon, BETA / len(self.texts))
         return [clients_for(query) for query in self.statistical]
 
+    @property
+    def possible(self) -> tuple[float, float]:
+        return -1.0, 1.0
+
     def clients(self, epsilon: float) -> int:
         return sum(self._needed(epsilon))
 

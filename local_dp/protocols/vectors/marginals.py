@@ -334,6 +334,10 @@ class Marginals(LocalProtocol[Margins]):
         nano_epsilon(epsilon)  # a wrong epsilon is the input's fault, not the randomizer's
         return best_design(self.task, epsilon)
 
+    @property
+    def possible(self) -> tuple[float, float]:
+        return 0.0, 1.0
+
     def clients(self, epsilon: float) -> int:
         cells = sum(map(self.task.cells, self.task.sets))
         design = self.variances(epsilon)[0]

@@ -211,6 +211,10 @@ class PrefixSums(LocalProtocol[Estimate]):
     def category(self) -> Category:
         return Category(self.column, tuple(map(str, range(self.k))))
 
+    @property
+    def possible(self) -> tuple[float, float]:
+        return 0.0, 1.0
+
     def clients(self, epsilon: float) -> int:
         size = PrefixSigns(epsilon, k=self.k).size
         return prefix_clients(epsilon, self.k, self.tolerance, BETA, excess(size) / prefix_gamma(size) ** 2)
