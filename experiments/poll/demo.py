@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Callable
-from itertools import accumulate
 
 import numpy as np
 
@@ -12,6 +11,7 @@ from local_dp.bus.mqtt import MqttBus
 from local_dp.clients.journal import MemoryStore
 from local_dp.clients.member import filters, serve, will
 from local_dp.clients.role import ClientRole
+from local_dp.experiments.poll.game import Game
 from local_dp.experiments.poll.plan import Plan
 from local_dp.experiments.poll.questions import Question, Questions
 from local_dp.noise import KeyedNoise, Noise, SystemNoise
@@ -57,23 +57,31 @@ def hosts(people: int) -> list[int]:
 class Demo:
     """The made-up people of a plan. With a seed, everybody can compute their answers and their noise."""
 
-    def __init__(self, plan: Plan, epsilon: float) -> None:
+    def __init__(self, plan: Plan, epsilon: float, game: Game | None) -> None:
         self.people, self.seed = plan.demo, plan.seed
         self._run, self._server, self._epsilon = plan.run, public(plan.key), epsilon
-        self._records = records_of(plan.questions, plan.demo, np.random.default_rng(plan.seed))
+        self._game = game
+        self._records = None if game else records_of(plan.questions, plan.people, np.random.default_rng(plan.seed))
 
     async def come(self, address: Address, give: Callable[[bytes, int], Place]) -> None:
         """Has them join one after another, and answer until the poll is over. `give` gives places to a key."""
         sizes = hosts(self.people)
         async with asyncio.TaskGroup() as tasks:
-            for size, stop in zip(sizes, accumulate(sizes), strict=True):
+            for size in sizes:
                 key = new_key()
-                tasks.create_task(self._answer(address, key, give(public(key), size), self._records.take(slice(stop - size, stop))))
+                place = give(public(key), size)
+                tasks.create_task(self._answer(address, key, place))
                 await asyncio.sleep(TAKES / len(sizes))
 
-    async def _answer(self, address: Address, key: bytes, place: Place, records: Records) -> None:
+    def _dealt(self, place: Place) -> Records:
+        if self._records is not None:
+            return self._records.take(slice(place.start, place.stop))
+        assert self._game is not None
+        return self._game.deal(place.start, place.stop)
+
+    async def _answer(self, address: Address, key: bytes, place: Place) -> None:
         noise: Noise = SystemNoise() if self.seed is None else KeyedNoise(self.seed)
-        role = ClientRole(place.member, place.start, records, noise, MemoryStore(self._epsilon))
+        role = ClientRole(place.member, place.start, self._dealt(place), noise, MemoryStore(self._epsilon))
         envelopes = Party.member(self._run, server=self._server, own=key)
         last_words = will(self._run, place.group, place.member, envelopes)
         bus = _Bus(address, f"{self._run}-{place.member}", filters(self._run, place.group), last_words)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from local_dp.experiments.pages import LOOPBACK
-from local_dp.experiments.poll.again import Again
+from local_dp.experiments.poll.again import Median
 from local_dp.experiments.poll.files import CLIENT, PAGES
 from local_dp.experiments.poll.place import listening, site_of
 from local_dp.experiments.poll.plan import Plan
@@ -80,7 +80,7 @@ def test_a_later_round_asks_what_was_announced(tmp_path: Path) -> None:
     """A threshold of the announced number, at its epsilon, in an announced round: answered once, in words. Any other request of a later round is refused."""
     other = Ask.of(LocalQuery(Below("q1", 4.5, STEPS // 2), OneBitMean(0.5), Cohort(0, 100)), bytes(16))
     cheaper = Ask.of(LocalQuery(Below("q3", 4.5, STEPS // 2), OneBitMean(0.25), Cohort(0, 100)), bytes(16))
-    late = 2 + Again.of(THREE).rounds(100)
+    late = 2 + Median.of(THREE).rounds(100)
     asks = ((1, ASKS), (2, (other,)), (2, (cheaper,)), (2, ASKS[2:]), (late, (THRESHOLD,)), (late - 1, (THRESHOLD,)), (2, (THRESHOLD,)))
     first, *refused, (second,), more = _page(tmp_path, *asks, ask_again=True)["answers"]
     assert (len(first), refused, more) == (3, ["bad-query"] * 4, "budget")
