@@ -127,7 +127,9 @@ function maskedIndex(params) {
  */
 function maskedList(params) {
   const { d, r, free, asked } = fields(params, { d: "a number of bits", r: "a vector of bits", free: 0n, asked: 0n });
-  for (const vector of [r, free, asked]) if (typeof vector !== "bigint" || vector < 0n || vector >> bitsOf(d)) throw new InputError("a vector is not of d bits");
+  for (const vector of [r, free, asked]) {
+    if (typeof vector !== "bigint" || vector < 0n || vector >> bitsOf(d)) throw new InputError("a vector is not of d bits");
+  }
   const [open, places] = [placesOf(free), placesOf(asked)];
   const listed = 2 ** open.length;
   const place = (/** @type {Example} */ { x, i, b }) => {

@@ -106,8 +106,8 @@ class Game(Again[Concept]):
         count = f"This depends on round 1: there are {2 * query.query.listed} rules to choose from."
         return [
             learned,
-            f"Round 2 asks the other {len(query.cohort):,} phones. With b = 0: is the number of ones in x odd where r has ones, and what is x at the places "
-            f"{places}? With b = 1: which open bit of r does your label show? {count}",
+            f"Round 2 asks the other {len(query.cohort):,} phones. With b = 0: what is x at the places {places}, and does your label fit this r, with 0 for each ?. "
+            f"With b = 1: which open bit of r does your label show? {count}",
         ]
 
     def answered(self, query: LocalQuery, tally: Tally) -> str:
