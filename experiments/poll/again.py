@@ -84,7 +84,7 @@ class Again(ABC, Generic[R]):
 
     def state(self) -> dict[str, Any]:
         """The steps so far, and the result in words, with numbers where it has them."""
-        return {"kind": self.kind, "title": self.title, "steps": self.steps, "value": None, "low": None, "high": None}
+        return {"kind": self.kind, "title": self.title, "steps": self.steps, "value": None, "low": None, "high": None, "beside": ""}
 
 
 @dataclass(kw_only=True)

@@ -27,7 +27,7 @@ from local_dp.tallies import Tally
 
 BITS = 8  # of the rule
 EPSILON, LEAST_EPSILON = 5.0, 3.0  # with less, no class is large enough, and a report needs a public coin
-CLASSES = (20, 40, 60, 100, 200, 300)  # phones
+CLASSES = (20, 40, 60, 100, 200)  # phones
 GAMES = 200  # simulated for each
 SURE = 0.9  # of all games
 TITLE = "A game: find the hidden rule"
@@ -99,15 +99,14 @@ class Game(Again[Concept]):
         return await self._oracle.answer(queries)
 
     def asking(self, query: LocalQuery) -> list[str]:
-        if not isinstance(query.query, MaskedList):
-            return [f"Round 1 asks {len(query.cohort):,} phones: which bit of r does your label show? With b = 0, it shows none."]
-        learned = f"Learned: r = {_shown(query.query.r, query.query.free)}. The answers leave each ? open."
-        places = ", ".join(map(str, places_of(query.query.free)))
-        count = f"This depends on round 1: there are {2 * query.query.listed} rules to choose from."
+        listed, phones = query.query, f"{len(query.cohort):,} phones"
+        if not isinstance(listed, MaskedList):
+            return [f"Round 1 asks {phones}: which bit of r does your label show? With b = 0, it shows none."]
+        open_places = ", ".join(map(str, places_of(listed.free)))
         return [
-            learned,
-            f"Round 2 asks the other {len(query.cohort):,} phones. With b = 0: what is x at the places {places}, and does your label fit this r, with 0 for each ?. "
-            f"With b = 1: which open bit of r does your label show? {count}",
+            f"Learned: r = {_shown(listed.r, listed.free)}, where each ? is open. So {2 * listed.listed} rules are left.",
+            f"Round 2 depends on that, and asks the other {phones}. With b = 0: what is x at the places {open_places}, and does your label fit r = "
+            f"{_shown(listed.r)}? With b = 1: which open bit does your label show?",
         ]
 
     def answered(self, query: LocalQuery, tally: Tally) -> str:
@@ -116,25 +115,25 @@ class Game(Again[Concept]):
     def offer(self, people: int) -> tuple[str, str]:
         if self.begun:
             return "Ask round 2" if self.pauses and len(self.steps) > 2 and not self.go_on.is_set() else "", ""
-        found = ", ".join(f"{phones} phones in {100 * chance(self.price, phones):.0f} %" for phones in CLASSES)
-        return "", f"At epsilon {number(self.price)} the class finds the rule by chance and noise: {found} of games. {self._one_round}"
+        found = ", ".join(f"{phones} in {100 * chance(self.price, phones):.0f} %" for phones in CLASSES)
+        return "", f"How many phones find the rule at epsilon {number(self.price)}, in how many games: {found}."
 
     @property
-    def _one_round(self) -> str:
+    def _beside(self) -> str:
         """What interaction is worth."""
         known = masked_parity_one_round_clients(BITS, self.price, 1 - SURE)
         proven = masked_parity_one_round_bound(BITS, self.price, SURE)
-        return f"In one round the best known question takes {known:,} phones for {100 * SURE:.0f} % of games; fewer than {proven:,.0f} are proven too few."
+        return f"In one round, the best known question takes {known:,} phones for {100 * SURE:.0f} % of games. Fewer than {proven:,.0f} are proven too few."
 
     def public(self) -> dict[str, Any]:
         return {"bits": BITS, "rule": RULE}
 
     def state(self) -> dict[str, Any]:
-        return {**super().state(), "question": f"{RULE} {self._one_round}", "text": self._text()}
+        return {**super().state(), "question": RULE, "text": self._text(), "beside": self._beside}
 
     def _text(self) -> str:
         if not self.over:
-            return "The rule is still hidden."
+            return "The rule is hidden."
         if self.result is None:
             return "Too few phones answered."
         hidden = self.population.concept

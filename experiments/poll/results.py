@@ -79,7 +79,8 @@ def text_of(data: Mapping[str, Any]) -> str:
         lines += ["", f"{question['text']} ({question['answered']:,} answers)"]
         lines += [f"  {row['label']}: {_row(row)}" for row in question["estimates"]]
     if data["again"] is not None:
-        lines += ["", *data["again"]["steps"], f"{data['again']['title']}: {data['again']['text']}"]
+        again = data["again"]
+        lines += ["", *again["steps"], f"{again['title']}: {again['text']}", *filter(None, [again["beside"]])]
     lines += ["", *data["promised"], "Not promised:", *(f"  {line}" for line in data["not_promised"])]
     return "\n".join(lines)
 
@@ -120,7 +121,9 @@ def page_of(data: dict[str, Any]) -> str:
     if data["again"] is not None:
         again = data["again"]
         steps = "".join(f"<li>{_safe(step)}</li>" for step in again["steps"])
-        parts.append(f"<section><h2>{_safe(again['title'])}</h2><p>{_safe(again['question'])}</p><ol>{steps}</ol><p>{_safe(again['text'])}</p></section>")
+        parts.append(
+            f"<section><h2>{_safe(again['title'])}</h2><p>{_safe(again['question'])}</p><ol>{steps}</ol><p>{_safe(again['text'])} {again['beside']}</p></section>"
+        )
     for heading, lines in (("Promised", data["promised"]), ("Not promised", data["not_promised"])):
         parts.append(f"<h2>{heading}</h2><ul>{''.join(f'<li>{_safe(line)}</li>' for line in lines)}</ul>")
     head = (

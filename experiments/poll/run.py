@@ -45,6 +45,7 @@ WORDS = {
     "closed": "The poll is closed.",
     "failed": "The poll was interrupted.",
 }
+OF_GAME = {"open": "Phones can join the game.", "closed": "The game is over."}
 
 
 @dataclass(frozen=True)
@@ -140,8 +141,8 @@ class Poll:
 
     @property
     def _later(self) -> Again[Any] | None:
-        """What depends on the first answers, once it has begun."""
-        return self._again if self._again and self._again.begun else None
+        """The game; or a second question, once it has begun."""
+        return self._again if self._game or (self._again and self._again.begun) else None
 
     @property
     def _takers(self) -> Counts:
@@ -214,7 +215,7 @@ class Poll:
         return {
             "title": plan.questions.title,
             "phase": self._phase,
-            "status": WORDS[self._phase],
+            "status": (WORDS | OF_GAME if self._game else WORDS)[self._phase],
             "link": self.site.link,
             "joined": self.places.taken,
             "here": here,

@@ -6,7 +6,7 @@ import { epsilon, times } from "./phrases.js";
 import { Slow } from "./slow.js";
 
 /** @typedef {import("./card.js").Question} Question */
-/** @typedef {{title: string, question: string, steps: string[], text: string}} Second */
+/** @typedef {{title: string, question: string, steps: string[], text: string, beside: string}} Second */
 /**
  * @typedef {object} State the poll as the server knows it: public numbers alone
  * @property {string} title
@@ -51,7 +51,8 @@ function draw(state) {
   state.questions.forEach((question, place) => cards[place].draw(question));
   const promises = at("promises");
   if (!promises.childElementCount) promises.append(...promised(state).map(text => make("p", {}, text)));
-  at("close").toggleAttribute("disabled", over || state.phase === "playing");
+  at("close").toggleAttribute("disabled", over);
+  at("close").hidden = game && state.phase !== "open";
   for (const id of ["close", "sure-yes"]) if (game) say(id, "Start the game");
   if (game) say("sure-title", "Start the game?");
   say("sure-what", game ? "Nobody can join after that." : "Nobody can answer after that. The results are stored.");
@@ -63,11 +64,12 @@ function draw(state) {
 }
 
 /** Rounds that depend on each other: thresholds of a median, or a game. @param {Second} second */
-function drawSecond({ title, question, steps, text }) {
+function drawSecond({ title, question, steps, text, beside }) {
   at("second").hidden = false;
   say("second-title", title);
   say("second-question", question);
   say("median", text);
+  say("beside", beside);
   at("thresholds").replaceChildren(...steps.map(line => make("li", {}, line)));
 }
 

@@ -98,7 +98,7 @@ export class Respondent extends Client {
   /** What was asked, and the true answer. @param {number} round @param {number} place @param {{ask: Ask, randomizer: Randomizer}} from @param {number} value */
   about(round, place, { ask, randomizer }, value) {
     const { questions, again } = this.poll;
-    if (again?.bits) return { text: asked(again, ask), question: { kind: "labels", labels: reports(ask) }, answer: Number(randomizer.encode(value)) };
+    if (again?.bits) return { text: asked(again, ask), question: { kind: "record", labels: reports(ask) }, answer: Number(randomizer.encode(value)) };
     if (round > 1) return { text: this.announced(ask), question: YES, answer: Number(value > 0) };
     return { text: questions[place].text, question: questions[place], answer: this.answers && this.answers[place] };
   }
