@@ -121,9 +121,8 @@ def page_of(data: dict[str, Any]) -> str:
     if data["again"] is not None:
         again = data["again"]
         steps = "".join(f"<li>{_safe(step)}</li>" for step in again["steps"])
-        parts.append(
-            f"<section><h2>{_safe(again['title'])}</h2><p>{_safe(again['question'])}</p><ol>{steps}</ol><p>{_safe(again['text'])} {again['beside']}</p></section>"
-        )
+        about = f"<p>{_safe(again['question'])}</p><ol>{steps}</ol><p>{_safe(again['text'])}</p><p>{_safe(again['beside'])}</p>"
+        parts.append(f"<section><h2>{_safe(again['title'])}</h2>{about}</section>")
     for heading, lines in (("Promised", data["promised"]), ("Not promised", data["not_promised"])):
         parts.append(f"<h2>{heading}</h2><ul>{''.join(f'<li>{_safe(line)}</li>' for line in lines)}</ul>")
     head = (
