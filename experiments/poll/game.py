@@ -52,7 +52,7 @@ class Game(Again[Concept]):
     """Masked parity by list decoding (`MaskedParityList`): each phone answers in one of two rounds. The server deals the records, and so it knows them."""
 
     kind: ClassVar[str] = "game"
-    title: ClassVar[str] = TITLE
+    title: ClassVar[str] = "The game"
     price: float  # nats
     population: MaskedParityPopulation
     pauses: bool  # before round two, until `go_on`

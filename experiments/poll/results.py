@@ -43,7 +43,7 @@ def data_of(result: Result) -> dict[str, Any]:
         "questions": questions,
         "again": result.again and result.again.state(),
         "promised": promised(plan, epsilon),
-        "not_promised": list(NOT_PROMISED),
+        "not_promised": list(NOT_PROMISED[: 2 if plan.game else None]),
     }
 
 
@@ -80,7 +80,7 @@ def text_of(data: Mapping[str, Any]) -> str:
         lines += [f"  {row['label']}: {_row(row)}" for row in question["estimates"]]
     if data["again"] is not None:
         again = data["again"]
-        lines += ["", *again["steps"], f"{again['title']}: {again['text']}", *filter(None, [again["beside"]])]
+        lines += ["", again["title"], *(f"  {line}" for line in (*again["steps"], again["text"], again["beside"]) if line)]
     lines += ["", *data["promised"], "Not promised:", *(f"  {line}" for line in data["not_promised"])]
     return "\n".join(lines)
 

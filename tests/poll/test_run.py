@@ -156,7 +156,7 @@ def test_a_second_question_depends_on_the_first(tmp_path: Path) -> None:
         assert data["epsilon"] == 3.0
         assert "How many hours?,median" in table_of(data)
         assert "The second question: the median</h2><p>How many hours?" in page_of(data)
-        assert "the median: " in text_of(data)
+        assert "The second question: the median\n  Below " in text_of(data)
         value, low, high = (data["again"][name] for name in ("value", "low", "high"))
         assert 0 <= low <= value <= high <= 10
 
