@@ -29,12 +29,24 @@ BITS = 8  # of the rule
 EPSILON, LEAST_EPSILON = 5.0, 3.0  # with less, no class is large enough, and a report needs a public coin
 CLASSES = (20, 40, 60, 100, 200)  # phones
 GAMES = 200  # simulated for each
-SURE = 0.9  # of all games
+SURE, ALWAYS = 0.9, 0.99  # of all games
 TITLE = "A game: find the hidden rule"
 RULE = (
     f"The rule has {BITS} hidden bits r and a hidden bit a. Each phone has a made-up record: {BITS} bits x, a place i, a switch b, and a label. "
     "With b = 1, the label shows bit i of r. With b = 0, it shows whether x has an odd number of ones where r has ones, flipped if a is 1."
 )
+
+
+@lru_cache
+def outlook(epsilon: float) -> str:
+    """In how many games so many phones find the rule, in one line; some seconds of work."""
+    parts = list[str]()
+    for phones in CLASSES:
+        share = chance(epsilon, phones)
+        parts.append(f"{'more than 99' if share > ALWAYS else f'{100 * share:.0f}'} % with {phones}")
+        if share > ALWAYS:
+            break
+    return f"At epsilon {number(epsilon)} the class finds the rule in so many games, by the number of phones: {', '.join(parts)}."
 
 
 @lru_cache
@@ -55,6 +67,7 @@ class Game(Again[Concept]):
     title: ClassVar[str] = "The game"
     price: float  # nats
     population: MaskedParityPopulation
+    outlook: str
     pauses: bool  # before round two, until `go_on`
     go_on: asyncio.Event = field(default_factory=asyncio.Event)
     _oracle: AsyncOracle[LocalQuery, Tally] | None = None
@@ -64,7 +77,8 @@ class Game(Again[Concept]):
         """A new rule, drawn from `seed`. Raises InputError for an epsilon that makes no game."""
         if not LEAST_EPSILON <= epsilon <= MOST_EPSILON:
             raise InputError(f"epsilon is {epsilon:g}; a game needs {LEAST_EPSILON:g} to {MOST_EPSILON:g}: with less, no class is large enough")
-        return cls(price=epsilon, population=MaskedParityList(d=BITS).synthetic(people, seed), pauses=pauses)
+        population = MaskedParityList(d=BITS).synthetic(people, seed)
+        return cls(price=epsilon, population=population, outlook=outlook(epsilon), pauses=pauses)
 
     @property
     def epsilon(self) -> float:
@@ -115,15 +129,15 @@ class Game(Again[Concept]):
     def offer(self, people: int) -> tuple[str, str]:
         if self.begun:
             return "Ask round 2" if self.pauses and len(self.steps) > 2 and not self.go_on.is_set() else "", ""
-        found = ", ".join(f"{phones} in {100 * chance(self.price, phones):.0f} %" for phones in CLASSES)
-        return "", f"How many phones find the rule at epsilon {number(self.price)}, in how many games: {found}."
+        return "", self.outlook
 
     @property
     def _beside(self) -> str:
         """What interaction is worth."""
         known = masked_parity_one_round_clients(BITS, self.price, 1 - SURE)
         proven = masked_parity_one_round_bound(BITS, self.price, SURE)
-        return f"In one round, the best known question takes {known:,} phones for {100 * SURE:.0f} % of games. Fewer than {proven:,.0f} are proven too few."
+        least = f" Fewer than {proven:,.0f} are proven too few." if proven > 1 else ""
+        return f"In one round, the best known question takes {known:,} phones for {100 * SURE:.0f} % of games.{least}"
 
     def public(self) -> dict[str, Any]:
         return {"bits": BITS, "rule": RULE}

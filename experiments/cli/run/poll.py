@@ -18,7 +18,7 @@ from local_dp.experiments.cli.fields import json_option
 from local_dp.experiments.cli.operate.broker_config import Authority
 from local_dp.experiments.pages import LOOPBACK, check_installed
 from local_dp.experiments.poll.again import Median
-from local_dp.experiments.poll.game import EPSILON, TITLE, Game
+from local_dp.experiments.poll.game import EPSILON, TITLE, Game, outlook
 from local_dp.experiments.poll.place import context_of, fingerprint, is_loopback, listening, moment, own_name, site_of
 from local_dp.experiments.poll.plan import PROTOCOL, Plan
 from local_dp.experiments.poll.questions import Questions, read
@@ -165,6 +165,8 @@ def _announce(plan: Plan, site: Site) -> None:
     drawn = io.StringIO()
     segno.make(site.link, error="l", micro=False).terminal(drawn, compact=True)
     lines = [drawn.getvalue().rstrip("\n"), f"poll {plan.run}", f"people answer at   {site.link}", f"the presenter has  {site.presenter}"]
+    if plan.game:
+        lines.append(outlook(plan.game))
     if plan.certificate:
         lines.append(f"SHA-256 of the certificate  {fingerprint(plan.certificate)}")
     for line in (*lines, f"after a crash      local-dp poll --resume {plan.run}"):
