@@ -32,14 +32,12 @@ class Again(ABC, Generic[R]):
 
     kind: ClassVar[str]
     title: ClassVar[str]
+    epsilon: float
     steps: list[str] = field(default_factory=list)  # what was asked and answered so far, in words
     result: R | None = None
     begun: bool = False
     over: bool = False
 
-    @property
-    @abstractmethod
-    def epsilon(self) -> float: ...
     @abstractmethod
     def rounds(self, people: int) -> int:
         """How many rounds it has at the most."""
@@ -103,12 +101,8 @@ class Median(Again[Located]):
         for place, each in enumerate(questions.questions):
             if each.kind == "number":
                 search = Quantiles(each.name, low=each.low, high=each.high, bins=BINS, rounds="several", tolerance=_NEAR)
-                return cls(place=place, question=each, search=search)
+                return cls(epsilon=each.epsilon, place=place, question=each, search=search)
         raise InputError("--ask-again asks for the median of a number: add a question with low = 0 and high = 10")
-
-    @property
-    def epsilon(self) -> float:
-        return self.question.epsilon
 
     def rounds(self, people: int) -> int:
         return max(1, search_rounds(self.search.symbols, people, LEAST))

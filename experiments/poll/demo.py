@@ -60,8 +60,7 @@ class Demo:
     def __init__(self, plan: Plan, epsilon: float, game: Game | None) -> None:
         self.people, self.seed = plan.demo, plan.seed
         self._run, self._server, self._epsilon = plan.run, public(plan.key), epsilon
-        self._game = game
-        self._records = None if game else records_of(plan.questions, plan.people, np.random.default_rng(plan.seed))
+        self._records = game.deal(0, plan.people) if game else records_of(plan.questions, plan.people, np.random.default_rng(plan.seed))
 
     async def come(self, address: Address, give: Callable[[bytes, int], Place]) -> None:
         """Has them join one after another, and answer until the poll is over. `give` gives places to a key."""
@@ -73,15 +72,9 @@ class Demo:
                 tasks.create_task(self._answer(address, key, place))
                 await asyncio.sleep(TAKES / len(sizes))
 
-    def _dealt(self, place: Place) -> Records:
-        if self._records is not None:
-            return self._records.take(slice(place.start, place.stop))
-        assert self._game is not None
-        return self._game.deal(place.start, place.stop)
-
     async def _answer(self, address: Address, key: bytes, place: Place) -> None:
         noise: Noise = SystemNoise() if self.seed is None else KeyedNoise(self.seed)
-        role = ClientRole(place.member, place.start, self._dealt(place), noise, MemoryStore(self._epsilon))
+        role = ClientRole(place.member, place.start, self._records.take(slice(place.start, place.stop)), noise, MemoryStore(self._epsilon))
         envelopes = Party.member(self._run, server=self._server, own=key)
         last_words = will(self._run, place.group, place.member, envelopes)
         bus = _Bus(address, f"{self._run}-{place.member}", filters(self._run, place.group), last_words)

@@ -65,7 +65,6 @@ class Game(Again[Concept]):
 
     kind: ClassVar[str] = "game"
     title: ClassVar[str] = "The game"
-    price: float  # nats
     population: MaskedParityPopulation
     outlook: str
     pauses: bool  # before round two, until `go_on`
@@ -78,11 +77,7 @@ class Game(Again[Concept]):
         if not LEAST_EPSILON <= epsilon <= MOST_EPSILON:
             raise InputError(f"epsilon is {epsilon:g}; a game needs {LEAST_EPSILON:g} to {MOST_EPSILON:g}: with less, no class is large enough")
         population = MaskedParityList(d=BITS).synthetic(people, seed)
-        return cls(price=epsilon, population=population, outlook=outlook(epsilon), pauses=pauses)
-
-    @property
-    def epsilon(self) -> float:
-        return self.price
+        return cls(epsilon=epsilon, population=population, outlook=outlook(epsilon), pauses=pauses)
 
     def rounds(self, people: int) -> int:
         return 2
@@ -99,7 +94,7 @@ class Game(Again[Concept]):
         return {name: int(values[0]) for name, values in self.deal(place, place + 1).columns.items()}
 
     def algorithm(self, people: int) -> LocalRounds[Concept]:
-        return MaskedParityList(d=BITS).algorithm(self.price, people)
+        return MaskedParityList(d=BITS).algorithm(self.epsilon, people)
 
     async def play(self, places: Counts, people: int, oracle: AsyncOracle[LocalQuery, Tally]) -> None:
         self._oracle = oracle
@@ -134,8 +129,8 @@ class Game(Again[Concept]):
     @property
     def _beside(self) -> str:
         """What interaction is worth."""
-        known = masked_parity_one_round_clients(BITS, self.price, 1 - SURE)
-        proven = masked_parity_one_round_bound(BITS, self.price, SURE)
+        known = masked_parity_one_round_clients(BITS, self.epsilon, 1 - SURE)
+        proven = masked_parity_one_round_bound(BITS, self.epsilon, SURE)
         least = f" Fewer than {proven:,.0f} are proven too few." if proven > 1 else ""
         return f"In one round, the best known question takes {known:,} phones for {100 * SURE:.0f} % of games.{least}"
 

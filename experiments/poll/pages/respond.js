@@ -28,6 +28,7 @@ const STATUS = {
 const REFUSED = "Your phone refused, and sent nothing.";
 const GAME = "This is a game. The server deals your phone a made-up record, so it knows the record: it is about nobody, and not private. ";
 const HERE = "Your answer and the coin are on this screen only. They are gone when you close or reload the page.";
+const COIN = "The coin is on this screen only. It is gone when you close or reload the page. The server knows the record, and not the coin.";
 const KEPT = "Your phone kept these bits. It did not keep your answer or the coin.";
 
 /** @param {Session} session */
@@ -69,13 +70,13 @@ function drawBar(name, spent, ahead, most, what) {
 
 /** @param {Session} session */
 function drawSent(session) {
-  const { sent, member } = session, list = at("reports");
+  const { sent, member, poll } = session, list = at("reports");
   at("sent").dataset.place = member ? String(member.client.start) : "";
   if (!sent || list.childElementCount === sent.length) return;
   const isFirst = at("sent").hidden, keepsAnswers = sent.some(({ answer }) => answer !== null);
   at("form").hidden = true;
   at("sent").hidden = false;
-  say("sent-note", keepsAnswers ? HERE : KEPT);
+  say("sent-note", !keepsAnswers ? KEPT : poll.again?.bits ? COIN : HERE);
   list.replaceChildren(...sent.map(report));
   if (isFirst) at("sent-title").focus();
 }
