@@ -187,6 +187,12 @@ def protocol_of(name: str | type[LocalProtocol[Any]] | LocalProtocol[Any], setti
 
 def _listed(name: str, value: Any, settings: Mapping[str, Any]) -> tuple[str, ...]:
     """A parameter that is a list, in the form of its protocol. Python gives a list, one value, or a mapping. Raises InputError."""
+    weights = settings.get("weights")
+    if isinstance(weights, Mapping) and name in ("labels", "weights"):
+        labels = list(settings.get("labels") or weights)
+        if set(labels) != set(weights):
+            raise InputError(f"there are weights of {', '.join(map(str, weights))}, and the groups are {', '.join(map(str, labels))}; give the weight of each")
+        value = labels if name == "labels" else [weights[label] for label in labels]
     if value is None:
         return ()
     if name == "labels" and "columns" in settings:

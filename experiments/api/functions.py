@@ -29,6 +29,7 @@ from local_dp.protocols.vectors.mean_vector import Mean, MeanVector
 from local_dp.protocols.vectors.workload import Workload
 
 Labels: TypeAlias = Iterable[object]
+Weights: TypeAlias = Mapping[Any, float] | Sequence[float]  # of groups: by label, or in the order of labels
 
 
 @python_errors()
@@ -78,15 +79,17 @@ def survey(
     labels_from_data: bool = False,
     missing: str = "refuse",
     other: str = "refuse",
+    weights: Weights = (),
     randomizer: str = Survey.randomizer,
     **how: Unpack[Options],
 ) -> Result:
     """The share of records that answer yes to a question such as "affairs > 0 and age >= 30"; with `by`, within each group of that column.
 
+    `weights`, the size of each group in the population, adds the share of all, so weighted (post-stratification): `weights={"north": 4.1e6, "south": 1.2e6}`.
     `missing`: if a missing value leaves the question open, refuse, count it as "no", or "exclude" the record. See
     `local_dp.protocols.surveys.survey.Survey`.
     """
-    groups = {"by": by, "labels": labels, "labels_from_data": labels_from_data, "other": other}
+    groups = {"by": by, "labels": labels, "labels_from_data": labels_from_data, "other": other, "weights": weights}
     return _run(Survey, table, how, question=question, missing=missing, randomizer=randomizer, **groups)
 
 
@@ -141,9 +144,10 @@ def mean(
     labels: Labels = (),
     labels_from_data: bool = False,
     other: str = "refuse",
+    weights: Weights = (),
     **how: Unpack[Options],
 ) -> Result:
-    """The mean of a column of numbers between public bounds; with `by`, within each group of that column.
+    """The mean of a column of numbers between public bounds; with `by`, within each group of that column, and with `weights` of all, as in `survey`.
 
     A list of columns gives the means of all, by one report of the whole record (`local_dp.protocols.vectors.mean_vector.MeanVector`). Their `bounds` are one
     pair for all, or a mapping of each column to its own; a missing number is refused, or counts as the "middle".
@@ -160,7 +164,7 @@ def mean(
         if by or outside != "refuse":
             raise InputError("groups and clipping need public bounds: add bounds=(low, high)")
         return _run(MeanFound, table, how, column=column, missing=missing)
-    groups = {"by": by, "labels": labels, "labels_from_data": labels_from_data, "other": other}
+    groups = {"by": by, "labels": labels, "labels_from_data": labels_from_data, "other": other, "weights": weights}
     return _run(Mean, table, how, column=column, bounds=bounds, outside=outside, missing=missing, **groups)
 
 

@@ -64,7 +64,8 @@ def _independence(result: dict[str, Any]) -> str:
 
 
 def _error(result: dict[str, Any]) -> str:
-    if result["true_error"] is None:
+    estimates = result.get("estimate", 0.0)
+    if result["true_error"] is None or estimates is None or (isinstance(estimates, list) and all(each is None for each in estimates)):
         return ""
     truth = result["truth"]
     error = held(f"true error {number(round(float(result['true_error']), _PLACES))}")

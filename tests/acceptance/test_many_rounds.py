@@ -199,6 +199,7 @@ TWINS = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("twin", TWINS)
 def test_a_server_that_grows_is_caught(twin: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     where, name, wrong, grows = TWINS[twin]

@@ -48,6 +48,7 @@ RUNNING: dict[str, dict[str, Any]] = {  # parameters under which a private run o
     "marginals": {"columns": PAIR, "labels": ("Oslo|Rome",), "ways": 1, "missing": "category", "other": "category"},
     "identity": {"column": "city", "labels": CITIES, "missing": "category", "other": "category", "shares": ("0.4", "0.3", "0.2", "0.1")},
     "compare": {"question": "age > 30", "by": "city", "labels": CITIES, "missing": "exclude", "other": "exclude"},
+    "logistic": {"question": "n == 1", "on": ("age > 30", "city"), "labels": ("Oslo|Rome",), "missing": "exclude", "other": "exclude"},
     "longitudinal": {"columns": ("n == 1", "n == 0"), "missing": "category", "changes": 1},
     "mean-vector": {"columns": ("age", "n"), "low": ("0", "0"), "high": ("60", "1"), "missing": "middle", "outside": "clip"},
     "heavy-hitters": {"column": "word", "text": True, "missing": "category", "text_bytes": 1, "share": 0.2},
@@ -58,7 +59,8 @@ CHOICES: dict[str, list[Any]] = {  # of each parameter, what a search tries inst
     "column": ["age", "city", "n", "word"], "columns": [("age",), PAIR, ("city", "word"), ("age", "n"), ("age > 30", "n == 1")],
     "question": ["age > 30", "n == 1", "city == 'Oslo'", "age > 30 or n == 1"],
     "labels": [(), CITIES, ("0", "1"), ("Oslo|Rome",), ("Oslo|Rome", "milk|tea")], "labels_from_data": [False, True],
-    "by": ["", "city", "n"], "label": ["n == 1", "age", "city == 'Oslo'"], "features": [(), ("age",), ("age > 30", "n == 1")],
+    "by": ["", "city", "n"], "label": ["n == 1", "age", "city == 'Oslo'"], "on": [("age > 30",), PAIR], "weights": [(), ("1", "2", "3")],
+    "features": [(), ("age",), ("age > 30", "n == 1")],
     "bounds": [(), ("age=0..100", "n=0..1"), ("age=0..100",)], "missing": ["refuse", "exclude", "no", "category", "middle"],
     "other": ["refuse", "exclude", "category"], "outside": ["refuse", "clip"], "radius": [None, 50.0],
     "rounds": ["1", "2", "best"], "ways": [1, 2], "whole": [False, True], "text": [False, True], "bins": [4, 16],
@@ -117,7 +119,7 @@ def _outcome(protocol: LocalProtocol[Any], table: Records) -> tuple[str, Any]:
         return type(error).__name__, str(error)
 
 
-@pytest.mark.parametrize("variants", [5, pytest.param(100, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("variants", [2, pytest.param(5, marks=pytest.mark.long), pytest.param(100, marks=pytest.mark.slow)])
 def test_a_private_run_asks_the_same_of_tables_that_differ(variants: int) -> None:
     """Every protocol, parameters by search, tables that differ in one record outside what was declared: the same requests, byte for byte, or the same error."""
     assert set(RUNNING) == {name for name, kind in PROTOCOLS.items() if kind.for_table is not LocalProtocol.for_table}

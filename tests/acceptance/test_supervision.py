@@ -96,6 +96,7 @@ def _ended(folder: Path, number: int, clients: int, at: int) -> tuple[int, tuple
         return command.process.returncode, command.left()
 
 
+@pytest.mark.long
 @linux
 @pytest.mark.parametrize(
     ("number", "code"),

@@ -55,6 +55,7 @@ def test_shown_prices_are_rounded_up(price: float) -> None:
     assert bound(round(price, 3 - math.floor(math.log10(price))), True, 4) == f"{price:.4g}"
 
 
+@pytest.mark.long
 def test_both_sides_are_printed() -> None:
     """The upper bound rounded up, the lower one down; as JSON and in Python the same; with --shuffled the reports together keep to it."""
     output = local_dp("shuffle", "binary-rr", "--clients", "10000").stdout

@@ -159,6 +159,7 @@ def test_the_places_of_a_quantile_hold_it() -> None:
     assert np.mean((draws[:, at - 7] <= 0.95) & (draws[:, at + 7] >= 0.95)) < 0.8
 
 
+@pytest.mark.long
 def test_the_command_compares(tmp_path: Path) -> None:
     """`compare` prints the table, names the figure, and with --json gives the same rows again without measuring."""
     arguments = ["compare", "survey", "--epsilon", "1", "--clients", "200", "--runs", "50", "--out", str(tmp_path / "out")]

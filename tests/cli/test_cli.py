@@ -94,6 +94,7 @@ def test_tls_with_a_private_authority(tmp_path: Path) -> None:
         assert (missing.returncode, len(lines_of(missing.stderr))) == (2, 1), missing.stderr
 
 
+@pytest.mark.long
 @needs_mosquitto
 def test_the_roles_join_from_separate_commands(tmp_path: Path) -> None:
     """A server, a host with 90 clients and a client of its own, started as three commands, meet at a broker and finish the run."""

@@ -118,6 +118,7 @@ def test_version_names_of_the_program_and_of_nothing() -> None:
         assert words.endswith(f" more (`{listing}`)\n")
 
 
+@pytest.mark.long
 def test_a_shell_completes_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The script for each shell is shown, and installed once where that shell reads it; asked by it, the program names commands, protocols and options."""
     for shell in ("bash", "zsh", "fish"):

@@ -233,6 +233,7 @@ class _Doubled(BinaryRR):
         return BinaryRR(2 * self.epsilon).respond(values, words, cells)  # type: ignore[arg-type]
 
 
+@pytest.mark.long
 def test_wrong_programs_are_not_shown() -> None:
     """A decoder that always says no, cohorts one short or one beyond, a cohort asked twice, and twice the epsilon each fail."""
     assert not shown(Nonadaptive(majority().queries, lambda tallies: False))[0]

@@ -123,6 +123,7 @@ ALIKE = [
 ]  # fmt: skip
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("protocol", "n"), short(ALIKE, lambda each: each in (ALIKE[3], ALIKE[4]), several=True), ids=repr)
 def test_user_level_and_aggregate_runs_succeed_alike(protocol: protocols.MaskedParityProtocol, n: int) -> None:
     """Success over 200 populations and 800 aggregate runs differ by less than 4.9 deviations (1e-6); with a third of the clients, by more."""

@@ -43,6 +43,7 @@ def _places(navigation: Any) -> Iterator[str]:
             yield from _places(value)
 
 
+@pytest.mark.long
 def test_every_page_is_in_the_navigation(tmp_path: Path, results: Path) -> None:
     """Every document, every protocol, the gallery and every room is a page, and every page stands in the navigation once."""
     listed = sorted(_places(write_pages(tmp_path / "pages", results)))

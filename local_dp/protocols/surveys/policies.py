@@ -101,7 +101,7 @@ def labels_in(records: Records, column: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Columns:
-    """Columns (with `labels`, else 0..k-1) and yes/no questions as one question; `missing` exclude adds a symbol for incomplete records."""
+    """Columns (with `labels`, else 0..k-1) and yes/no questions as one question; `missing` or `other` exclude adds a symbol for records without a place."""
 
     names: tuple[str, ...]
     labels: tuple[str, ...]
@@ -124,7 +124,7 @@ class Columns:
     @property
     def spare(self) -> tuple[str, ...]:
         """The extra symbols of the query."""
-        policies = (("other", self.other == "category"), ("missing", self.missing == "category"), ("none", self.missing == "exclude"))
+        policies = (("other", self.other == "category"), ("missing", self.missing == "category"), ("none", "exclude" in (self.missing, self.other)))
         return tuple(name for name, extra in policies if extra)
 
     @cached_property
@@ -150,7 +150,7 @@ class Columns:
         names = ((part, ["no", "yes"] if isinstance(part, Question) else list(part.labels)) for part in self.categories)
         return [[*own, *(f"({name})" for name in part.spare)] for part, own in names]
 
-    def labels_of_table(self, table: Launch, from_data: bool, missing_choices: str) -> tuple[str, ...]:
+    def labels_of_table(self, table: Launch, from_data: bool, missing_choices: str, other_choice: str = "category (a label of its own)") -> tuple[str, ...]:
         """The labels of each column, once the policies cover every value of the table. Raises InputError."""
         for column in self.names:
             if is_question(column):
@@ -159,7 +159,7 @@ class Columns:
         for place, column in enumerate(self.named):
             own = table.labels(column, split_labels(self.labels[place]) if place < len(self.labels) else (), from_data)
             table.refuse_missing(self.missing, column, missing_choices)
-            table.refuse_other(self.other, column, own, "other=category (a label of its own), or list all labels")
+            table.refuse_other(self.other, column, own, f"other={other_choice}, or list all labels")
             labels.append(SEPARATOR.join(own))
         return tuple(labels)
 

@@ -1,7 +1,6 @@
-"""Yes/no questions by randomized response: a list of statistical queries; a share among all, in each group, and the difference between two groups."""
+"""Yes/no questions by randomized response: a list of statistical queries; a share among all, or in each group."""
 
-import math
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import reduce
 from itertools import product
 from operator import mul
@@ -20,17 +19,17 @@ from local_dp.oracles.local.asked import Local, ask_all
 from local_dp.oracles.statistical.oracles import Statistical, StatisticalQuery
 from local_dp.populations.finite import Finite, Population, bernoulli
 from local_dp.protocols.local_protocol import BETA, LocalProtocol, MeanProtocol, PlainData, describe_estimate, parameter
+from local_dp.protocols.surveys.compare import combined, population_shares
 from local_dp.protocols.surveys.frequency import Conditional, frequency_randomizer
 from local_dp.protocols.surveys.policies import Launch
 from local_dp.queries.cells import SEPARATOR, Crossed
 from local_dp.queries.query import Query
 from local_dp.queries.tables import Question
-from local_dp.randomizers.frequencies.base import FrequencyOracle
 from local_dp.randomizers.randomizer import Randomizer
 from local_dp.randomizers.registry import RANDOMIZERS
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.records import Records
-from local_dp.tallies import Z95, Estimate, Ratio, Tally
+from local_dp.tallies import Estimate, Tally
 from local_dp.theorems.from_sq import enough_clients, local_from_sq
 
 MAX_SYNTHETIC = 10
@@ -134,7 +133,8 @@ class StatisticalQueries(LocalProtocol[tuple[Estimate, ...]]):
 class Survey(MeanProtocol):
     """Estimates the share of clients whose record answers yes to `question`; without a table, of a population with share `p` of yes.
 
-    With `by`, the share within each group of that column. A missing value that leaves the question open stops the run, counts as no, or the record is left
+    With `by`, the share within each group of that column, and with `weights` that of the population with groups of these sizes (post-stratification:
+    who answers need not be a fair sample of the groups). A missing value that leaves the question open stops the run, counts as no, or the record is left
     out ("exclude"). Privacy: every report is epsilon-locally private. Utility: of everybody, standard error at most C / (2 sqrt n),
     C = (e^eps + 1) / (e^eps - 1): first-order minimax. `tolerance` sets the default number of clients: the error stays below it in 95 % of runs, in
     every group if groups are equal; of everybody, the interval also keeps its level. Cost: one bit a client, or log2 of the cells; one round.
@@ -148,6 +148,7 @@ class Survey(MeanProtocol):
     labels: tuple[str, ...] = parameter((), "the groups, public, separated by ';'")
     labels_from_data: bool = parameter(False, "read the groups from the table: in a simulation only, for it publishes them")
     missing: str = parameter("refuse", "where a missing value leaves the question open: refuse, no (it counts as no), or exclude (the share among the others)")
+    weights: tuple[str, ...] = parameter((), "how large each group is in the population, public, separated by ';': adds the share of all, so weighted")
     other: str = parameter("refuse", "a group that is not listed: refuse, or exclude")
     randomizer: str = parameter(BinaryRR.name, "the randomizer of a yes/no value, of this library or of an installed package")
     p: float = parameter(0.3, "without a table: the share of yes in the made-up population")
@@ -156,10 +157,16 @@ class Survey(MeanProtocol):
     def check(self) -> None:
         check_share("p", self.p)
         self.check_choices(missing=("refuse", "no", "exclude"), other=("refuse", "exclude"))
+        if self.weights:
+            check_built(self.population_shares)
         if self.by and self.missing == "no":
             raise InputError("missing=no is for questions without groups; with groups choose refuse or exclude")
         if (self.by or self.missing == "exclude") and self.randomizer != BinaryRR.name:
             raise InputError(f"{self.randomizer} takes yes or no alone; with groups or missing=exclude leave out randomizer")
+
+    @property
+    def population_shares(self) -> Floats:
+        return population_shares(self.weights, self.by, self.labels, self.labels_from_data)
 
     @property
     def query(self) -> Query:
@@ -196,6 +203,8 @@ class Survey(MeanProtocol):
         oracle = frequency_randomizer(epsilon, self.query.domain.size, joint=True)
 
         def read(tally: Tally) -> Estimate:
+            if self.weights:
+                return combined(oracle, tally, conditional, self.population_shares)
             shares = conditional.estimate(oracle, tally)
             return shares if self.by else shares.at(0)
 
@@ -211,7 +220,7 @@ class Survey(MeanProtocol):
         return replace(self, labels=table.groups(self.by, self.labels, self.labels_from_data, self.other)) if self.by else self
 
     def describe(self, result: Estimate) -> PlainData:
-        groups = {"by": self.by, "labels": list(self.labels)} if self.by else {}
+        groups = {"by": self.by, "labels": [*self.labels, *["all, weighted"] * bool(self.weights)]} if self.by else {}
         return {"question": self.question, **groups, **describe_estimate(result)}
 
     def truth(self, population: Population) -> Floats:
@@ -219,98 +228,6 @@ class Survey(MeanProtocol):
         if conditional is None:
             return super().truth(population)
         shares = conditional.of(population.law(self.query))
+        if self.weights:
+            return np.append(shares, self.population_shares @ shares)
         return shares if self.by else np.asarray(shares[0])
-
-
-@dataclass(frozen=True)
-class Comparison(Estimate):
-    """The shares of two groups, and the second less the first: shape (3,), as are the standard errors. `correlation` is that of the shares."""
-
-    shares: Ratio = field(kw_only=True)
-    correlation: float = field(kw_only=True)
-
-    def interval(self, z: float = Z95) -> tuple[Floats, Floats]:
-        """Those of the shares; of the difference their half-widths combined as standard errors would be. Source: Zou, Donner 2008."""
-        low, high = self.shares.interval(z)
-        first, second, difference = self.value.tolist()
-        if not (low[0] <= first <= high[0] and low[1] <= second <= high[1]):  # NaN, or an estimate outside [0, 1], whose interval is cut
-            return np.append(low, low[1] - high[0]), np.append(high, high[1] - low[0])
-
-        def reach(a: float, b: float) -> float:
-            return math.sqrt(max(0.0, a * a + b * b - 2 * self.correlation * a * b))
-
-        return np.append(low, difference - reach(second - low[1], high[0] - first)), np.append(high, difference + reach(high[1] - second, first - low[0]))
-
-
-@dataclass(frozen=True)
-class Compare(LocalProtocol[Comparison]):
-    """Estimates how much more often `question` is answered yes in the second group than in the first, as in an A/B test.
-
-    One report encodes group and answer together, so membership is as private as the answer. Records of neither group, or without an answer, stop the run, or
-    are excluded by a policy. Privacy: every report is epsilon-locally private. Utility: the 95 % interval covers the difference, also where a group is rare:
-    then it is wide. It combines both groups' intervals by recovered variances, with their covariance. `tolerance` sets the default number of
-    clients, for groups of equal size. Cost: log2 of four cells or one bit a client, one round.
-    """
-
-    name: ClassVar[str] = "compare"
-    source: ClassVar[str] = "Fieller 1954; Zou, Donner 2008 (recovered variances)"
-    example: ClassVar[str] = "--records fair.csv --question 'affairs > 0' --by religious --labels '1;4'"
-    question: str = parameter("yes == 1", "a yes/no question about the columns", of_table=True)
-    by: str = parameter("group", "the column that says who is in which group", of_table=True)
-    labels: tuple[str, ...] = parameter(("A", "B"), "the two groups, public, separated by ';'")
-    missing: str = parameter("refuse", "where a missing value leaves the question open: refuse, or exclude (the shares among the others)")
-    other: str = parameter("refuse", "who is in neither group: refuse, or exclude")
-    p: float = parameter(0.3, "without a table: the share of yes in the first group")
-    q: float = parameter(0.4, "without a table: the share of yes in the second group")
-    tolerance: float = parameter(0.05, "the default number of clients is for shares within this, both together, with probability 95 %", unit="share")
-
-    def check(self) -> None:
-        for name, share in (("p", self.p), ("q", self.q)):
-            check_share(name, share)
-        self.check_choices(missing=("refuse", "exclude"), other=("refuse", "exclude"))
-        if len(self.labels) != 2 or self.labels[0] == self.labels[1]:
-            raise InputError(f"the groups are {self.labels!r}; give two different ones")
-
-    @property
-    def query(self) -> Crossed:
-        return Crossed((self.by, self.question), (SEPARATOR.join(self.labels), ""), ("none",) if "exclude" in (self.missing, self.other) else ())
-
-    @property
-    def cells(self) -> Conditional:
-        """The shares of yes among the cells of each group."""
-        cells = np.eye(self.query.domain.size)  # no and yes of the first group, then of the second, then those without a place
-        return Conditional(cells[1:4:2], cells[0:4:2] + cells[1:4:2])
-
-    def clients(self, epsilon: float) -> int:
-        return grouped_clients(epsilon, 2, self.tolerance, BETA)
-
-    def algorithm(self, epsilon: float, clients: int) -> Local[Comparison]:
-        oracle = frequency_randomizer(epsilon, self.query.domain.size)
-        return ask_all(self.query, oracle, clients, lambda tally: compared(oracle, tally, self.cells))
-
-    def synthetic(self, clients: int, seed: int) -> Population:
-        kinds = Records({self.by: np.repeat(np.array(self.labels), 2), "yes": np.tile(np.arange(2, dtype=np.uint8), 2)})
-        return Finite(kinds, [1 - self.p, self.p, 1 - self.q, self.q], clients, seed)
-
-    def for_table(self, table: Launch) -> Self:
-        table.refuse_open(self.missing, Question(self.question), "missing=exclude")
-        return replace(self, labels=table.groups(self.by, self.labels, False, self.other))
-
-    def describe(self, result: Comparison) -> PlainData:
-        return {"labels": [*self.labels, f"{self.labels[1]} less {self.labels[0]}"], **describe_estimate(result)}
-
-    def truth(self, population: Population) -> Floats:
-        shares = self.cells.of(population.law(self.query))
-        return np.append(shares, shares[1] - shares[0])
-
-
-def compared(oracle: FrequencyOracle, tally: Tally, cells: Conditional) -> Comparison:
-    joint, shares = oracle.joint(tally, np.concatenate([cells.parts, cells.wholes])), cells.estimate(oracle, tally)
-    slopes = np.array([[1, 0, -shares.value[0], 0], [0, 1, 0, -shares.value[1]]]) / np.maximum(joint.value[2:], 1e-300)[:, None]
-    spread = slopes @ joint.covariance @ slopes.T
-    known = bool(np.isfinite(spread).all() and (np.diag(spread) > 0).all())
-    correlation = float(np.clip(spread[0, 1] / math.sqrt(spread[0, 0] * spread[1, 1]), -1.0, 1.0)) if known else 0.0
-    first, second = shares.standard_error.tolist()
-    error = math.sqrt(max(0.0, first**2 + second**2 - 2 * correlation * first * second))
-    value, errors = np.append(shares.value, shares.value[1] - shares.value[0]), np.append(shares.standard_error, error)
-    return Comparison(value, errors, shares.n, shares=shares, correlation=correlation)

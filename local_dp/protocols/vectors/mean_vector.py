@@ -22,6 +22,7 @@ from local_dp.loss import nano_epsilon
 from local_dp.oracles.local.asked import Cohort, Local, LocalQuery, ask_all
 from local_dp.populations.finite import Finite, Population, weighted_records
 from local_dp.protocols.local_protocol import BETA, LocalProtocol, MeanProtocol, PlainData, describe_estimate, parameter
+from local_dp.protocols.surveys.compare import combined, population_shares
 from local_dp.protocols.surveys.frequency import Conditional
 from local_dp.protocols.surveys.policies import Launch
 from local_dp.queries.cells import Grouped
@@ -42,10 +43,11 @@ _GROUP_STEPS = 1 << 12  # the lattice of a number within its group: every client
 class Mean(MeanProtocol):
     """Estimates the mean of `column` between the public bounds [`low`, `high`]; without a table, of a column in [0, 1] with mean `p`.
 
-    With `by`, the mean within each group of that column. The bounds are not read from the data, which they would reveal. A number beyond them stops the run or
-    is clipped ("clip"); a missing one stops it or is left out ("exclude"). Privacy: every report is epsilon-locally private. Utility: of everybody, standard
-    error at most C (high - low) / (2 sqrt n): first-order minimax (limits 1, Theorem 1). `tolerance`, a share of the range, sets the default number of
-    clients: within it with probability 95 %, and of everybody the interval keeps its level. Cost: one bit a client, or log2 of the groups; one round.
+    With `by`, the mean within each group of that column, and with `weights` also that of a population whose groups have these sizes. The bounds are not read
+    from the data, which they would reveal. A number beyond them stops the run or is clipped ("clip"); a missing one stops it or is left out ("exclude").
+    Privacy: every report is epsilon-locally private. Utility: of everybody, standard error at most C (high - low) / (2 sqrt n): first-order minimax (limits 1,
+    Theorem 1). `tolerance`, a share of the range, sets the default number of clients: within it with probability 95 %, and of everybody the interval keeps its
+    level. Cost: one bit a client, or log2 of the groups; one round.
     """
 
     name: ClassVar[str] = "mean"
@@ -59,6 +61,7 @@ class Mean(MeanProtocol):
     by: str = parameter("", "a column whose groups are averaged one by one")
     labels: tuple[str, ...] = parameter((), "the groups, public, separated by ';'")
     labels_from_data: bool = parameter(False, "read the groups from the table: in a simulation only, for it publishes them")
+    weights: tuple[str, ...] = parameter((), "how large each group is in the population, public, separated by ';': adds the mean of all, so weighted")
     other: str = parameter("refuse", "a group that is not listed: refuse, or exclude")
     p: float = parameter(0.3, "without a table: the mean of the made-up column, as a share of the range")
     tolerance: float = parameter(0.05, "error in 95 % of runs; sets the default number of clients", unit="share of the range")
@@ -67,6 +70,12 @@ class Mean(MeanProtocol):
         check_share("p", self.p)
         self.check_choices(outside=("refuse", "clip"), missing=("refuse", "exclude"), other=("refuse", "exclude"))
         check_built(self.bounded)
+        if self.weights:
+            check_built(self.population_shares)
+
+    @property
+    def population_shares(self) -> Floats:
+        return population_shares(self.weights, self.by, self.labels, self.labels_from_data)
 
     @property
     def bounded(self) -> Bounded:
@@ -107,6 +116,8 @@ class Mean(MeanProtocol):
         rounded, ends = rounded_randomizer(epsilon, query.groups, query.steps), upper_ends(query.groups)
 
         def read(tally: Tally) -> Estimate:
+            if self.weights:
+                return combined(rounded, tally, ends, self.population_shares, self.scale)
             means = ends.estimate(rounded, tally).on_scale(*self.scale)
             return means if self.by else means.at(0)
 
@@ -130,7 +141,7 @@ class Mean(MeanProtocol):
         return replace(self, labels=table.groups(self.by, self.labels, self.labels_from_data, self.other)) if self.by else self
 
     def describe(self, result: Estimate) -> PlainData:
-        groups = {"by": self.by, "labels": list(self.labels)} if self.by else {}
+        groups = {"by": self.by, "labels": [*self.labels, *["all, weighted"] * bool(self.weights)]} if self.by else {}
         return {"column": self.column, "low": self.bounded.low, "high": self.bounded.high, **groups, **describe_estimate(result)}
 
     def truth(self, population: Population) -> Floats:
@@ -141,6 +152,8 @@ class Mean(MeanProtocol):
         cells = population.law(query)[:-1].reshape(query.groups, query.steps + 1)
         with np.errstate(all="ignore"):
             means = self.bounded.in_units(cells @ np.arange(query.steps + 1) / query.steps / cells.sum(axis=1))
+        if self.weights:
+            return np.append(means, self.population_shares @ means)
         return means if self.by else np.asarray(means[0])
 
 

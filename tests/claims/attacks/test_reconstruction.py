@@ -38,6 +38,7 @@ TWINS = [
 test_shown, test_wrong_twins_are_not_shown = QUICK.tests(TWINS)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("twin", [
     Twin("a decoder that overestimates every sum", reconstruction, decoders(rounded_up), (Noise,), ("Least squares errs",)),
     Twin("least squares instead of the program", reconstruction, decoders(least_squares), (Noise,), ("Where errors",)),

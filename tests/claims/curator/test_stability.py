@@ -36,6 +36,7 @@ def test_shown() -> None:
     assert [row[2:4] for row in saved.rows] == [(268, 218), (209, 192), (363, 345), (1621, 1124)]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("twin", TWINS, ids=str)
 def test_wrong_twins_are_not_shown(twin: Twin, monkeypatch: pytest.MonkeyPatch) -> None:
     ONE.all_right()

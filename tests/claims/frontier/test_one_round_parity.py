@@ -62,6 +62,7 @@ def test_shown() -> None:
     assert EXPERIMENT.measure(Count(DENY, 4, 500), 7) == EXPERIMENT.measure(Count(DENY, 4, 500), 7)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("kind", "name", "measurement", "falls"), [
     (Count, claim.MASKS, ClientCount(1, 0.9, 1.1, 1), "as many clients as random masks"),
     (Count, DENY, ClientCount(10**6, 0.99e6, 1.01e6, 1), "are as computed"),
@@ -88,6 +89,7 @@ def test_smaller_bounds_are_not_shown(target: Any, name: str, wrong: object, mon
     assert "no report reveals more" in lost(found(Channels))
 
 
+@pytest.mark.long
 def test_a_server_that_takes_the_most_named_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     """It never succeeds, and the search says so."""
     right = ParityDeny.algorithm

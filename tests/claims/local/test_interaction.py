@@ -87,6 +87,7 @@ def test_a_weak_mechanism_loses_the_verdict() -> None:
     assert len(lost(measured)) == 2
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("twin", "why"),
     short([("decodes to nothing", "0.000 of"), ("twice the clients", "exceeds"), ("beyond", "asked")], lambda pair: "decodes" in pair[0], several=True),

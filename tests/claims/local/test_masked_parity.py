@@ -135,6 +135,7 @@ def test_the_counts_by_epsilon_follow_the_measurements() -> None:
     assert "stays at" in lost(finding(ONE_BIT, 8.0, NoCount("success stays at .03")))[0].evidence
 
 
+@pytest.mark.long
 def test_one_bit_reports_miss_the_goal(monkeypatch: pytest.MonkeyPatch) -> None:
     """Wrong twin: where every report is one hashed bit the goals are missed, client by client and in the search; as it is shipped they are reached."""
 
@@ -181,6 +182,7 @@ def quick(monkeypatch: pytest.MonkeyPatch, twin: Algorithm, *, searched: bool = 
     return EXPERIMENT.conclude(measured, "quick")
 
 
+@pytest.mark.long
 def test_the_quick_experiment_is_shown_with_the_right_protocol(monkeypatch: pytest.MonkeyPatch) -> None:
     """With the shipped protocol every check is shown, the cross-check with a rate client by client and one from the law."""
     finding = quick(monkeypatch, RIGHT)
@@ -190,6 +192,7 @@ def test_the_quick_experiment_is_shown_with_the_right_protocol(monkeypatch: pyte
     assert "from the law" in crossed.evidence
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("twin", "why"), [
     (always_zero, "does not reach 0.9"),
     (lambda self, epsilon, clients: RIGHT(self, 2 * epsilon, clients), "exceeds the run budget"),
@@ -203,6 +206,7 @@ def test_wrong_protocols_are_not_shown(monkeypatch: pytest.MonkeyPatch, twin: Al
     assert any(why in check.evidence for check in lost(finding))
 
 
+@pytest.mark.long
 def test_a_channel_of_twice_the_epsilon_it_charges_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     """A randomizer that answers at 2 epsilon while it charges epsilon is refused by its exact loss, though nobody's budget is exceeded."""
 
@@ -242,6 +246,7 @@ def test_the_curators_errors_are_those_of_every_concept() -> None:
     assert errors[2 * truth.r + truth.a] == 0
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("d", [4, 8])
 def test_the_curators_bound_suffices(d: int) -> None:
     """With the proven count the mechanism is exact in 90 % of 2,000 runs up to 3.9 deviations; with two thirds of it, a wrong twin, it is not."""

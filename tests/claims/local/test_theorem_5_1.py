@@ -103,6 +103,7 @@ def rows(once: Once) -> Rows[Place, Result]:
     return once.measured("theorem-5-1", EXPERIMENT, points, lambda point: EXPERIMENT.measure(point, 3))
 
 
+@pytest.mark.long
 def test_the_experiment_shows_its_claim(rows: Rows[Place, Result]) -> None:
     """The quick run shows every statement, draws both figures and prints the certificates' statements; the full run has the same kinds of points."""
     finding = EXPERIMENT.conclude(rows, "quick")

@@ -161,6 +161,7 @@ def descended(learner: LocalSGD, epsilon: float, clients: int) -> float:
     return float(np.mean(losses))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("epsilon", "bound", "clients", "share"),
     short([(4.0, None, 400, 0.75), (8.0, None, 400, 0.5), (1.0, 1.0, 4000, 0.45), (4.0, 1.0, 1000, 0.35)], lambda each: each[3] in (0.5, 0.35), several=True),

@@ -14,10 +14,11 @@ from local_dp.noise import KeyedNoise
 from local_dp.oracles.local.oracles import AggregateOracle, PopulationOracle
 from local_dp.populations.finite import Finite, Resampled, Rows
 from local_dp.protocols.local_protocol import LocalProtocol
+from local_dp.protocols.surveys.compare import Compare
 from local_dp.protocols.surveys.frequency import Crosstab, CrossTable, Frequency, Histogram
 from local_dp.protocols.surveys.identity import Identity, row_statistic
 from local_dp.protocols.surveys.policies import Launch
-from local_dp.protocols.surveys.survey import Compare, StatisticalQueries, Survey
+from local_dp.protocols.surveys.survey import StatisticalQueries, Survey
 from local_dp.protocols.vectors.mean_vector import Mean
 from local_dp.protocols.vectors.workload import Answers, PrefixSums, Workload
 from local_dp.records import Records

@@ -1,6 +1,7 @@
 """Shares among those present or within a group: the interval covers them at every epsilon, share and number of clients, also where all reports agree."""
 
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,8 +11,10 @@ from local_dp.arrays import Counts, Floats
 from local_dp.interaction import run
 from local_dp.oracles.local.oracles import AggregateOracle
 from local_dp.populations.finite import Finite
+from local_dp.protocols.local_protocol import LocalProtocol
+from local_dp.protocols.surveys.compare import Compare
 from local_dp.protocols.surveys.frequency import Conditional, among, frequency_randomizer, one_report
-from local_dp.protocols.surveys.survey import Compare, Survey
+from local_dp.protocols.surveys.survey import Survey
 from local_dp.randomizers.finite import report_law
 from local_dp.randomizers.frequencies.base import FiniteOracle
 from local_dp.randomizers.frequencies.grr import GRR
@@ -84,18 +87,39 @@ def test_shares_within_groups_and_of_labels_are_covered(epsilon: float, n: int) 
             assert held.min() >= LEAST - SLACK, (share, oracle, held)
 
 
+COMBINED: dict[str, tuple[LocalProtocol[Any], tuple[float, float]]] = {
+    "a difference": (Compare(), (0.7, 0.3)),
+    "a weighted share": (Survey(by="group", labels=("A", "B"), weights=("1", "3")), (0.7, 0.3)),
+    "weights against a rare group": (Survey(by="group", labels=("A", "B"), weights=("1", "3")), (0.95, 0.05)),
+}
+
+
+@pytest.mark.parametrize("name", COMBINED)
 @pytest.mark.parametrize(("epsilon", "n"), short(list(product(EPSILONS, (20, 500))), lambda case: case == (6.0, 20), several=True))
-def test_a_difference_of_two_groups_is_covered(epsilon: float, n: int) -> None:
+def test_sums_of_groups_are_covered(name: str, epsilon: float, n: int) -> None:
     """Drawn 200 times each, for shares from 0 to 1 in the first group against .3 in the second."""
-    runs, generator = 200, np.random.default_rng(7)
+    runs, generator, (protocol, sizes) = 200, np.random.default_rng(7), COMBINED[name]
     kinds = Records({"group": np.repeat(["A", "B"], 2), "yes": np.tile(np.arange(2, dtype=np.uint8), 2)})
     for share in SHARES:
-        population = Finite(kinds, [0.7 * (1 - share), 0.7 * share, 0.21, 0.09], n, 0)
-        algorithm, truth, held = Compare().algorithm(epsilon, n), Compare().truth(population)[2], 0
+        population = Finite(kinds, [sizes[0] * (1 - share), sizes[0] * share, sizes[1] * 0.7, sizes[1] * 0.3], n, 0)
+        algorithm, truth, held = protocol.algorithm(epsilon, n), float(np.asarray(protocol.truth(population))[2]), 0
         for _ in range(runs):
             low, high = run(algorithm, AggregateOracle(population, generator, epsilon)).interval()
             held += bool(low[2] <= truth <= high[2])
         assert held / runs >= LEAST - 4.5 * np.sqrt(LEAST * (1 - LEAST) / runs), (share, held)
+
+
+def test_weights_undo_a_sample_that_is_no_fair_one() -> None:
+    """Nine in ten answers come from the first group, and half of the population is in it: the plain share is .22, the weighted one .5, as drawn."""
+    kinds = Records({"group": np.repeat(["A", "B"], 2), "yes": np.tile(np.arange(2, dtype=np.uint8), 2)})
+    population, generator = Finite(kinds, [0.765, 0.135, 0.015, 0.085], 20_000, 0), np.random.default_rng(3)
+    protocol = Survey(by="group", labels=("A", "B"), weights=("2000", "2000"))
+    assert protocol.truth(population)[2] == pytest.approx((0.15 + 0.85) / 2)
+    results = [run(protocol.algorithm(2.0, 20_000), AggregateOracle(population, generator, 2.0)) for _ in range(400)]
+    z = np.array([(result.value[2] - 0.5) / result.standard_error[2] for result in results])
+    assert abs(z.mean()) < 4.5 / 20 + 0.1  # the quotient's bias is below a tenth of its error
+    assert 0.85 < z.std() < 1.15  # 4.5 standard errors of 400 are .16
+    assert np.allclose(results[0].value[2], results[0].value[:2].mean())
 
 
 def test_the_standard_error_of_a_difference() -> None:

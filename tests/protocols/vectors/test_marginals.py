@@ -177,6 +177,7 @@ def test_estimates_are_exact_on_expected_tallies(protocol: Marginals, epsilon: f
     assert 1e10 * float(stated.standard_error.max()) ** 2 <= result.design.variance * 1.1
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("protocol", "epsilon"), short([(MIXED, 1.0), (MIXED, 5.0), (BINARY, 0.5), (BINARY, 2.0)], lambda each: each[1] == 1, several=True))
 def test_the_errors_are_the_ones_seen(protocol: Marginals, epsilon: float) -> None:
     """Over 400 runs of each way the squares of errors in standard errors are 1 on average within 5 deviations; with those of one cohort alone they are not."""
