@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 
 import numpy as np
 
@@ -14,6 +15,7 @@ from local_dp.clients.role import ClientRole
 from local_dp.experiments.poll.game import Game
 from local_dp.experiments.poll.plan import Plan
 from local_dp.experiments.poll.questions import Question, Questions
+from local_dp.experiments.poll.web import Refused
 from local_dp.noise import KeyedNoise, Noise, SystemNoise
 from local_dp.records import Records
 from local_dp.sealing import Party, new_key, public
@@ -68,8 +70,8 @@ class Demo:
         async with asyncio.TaskGroup() as tasks:
             for size in sizes:
                 key = new_key()
-                place = give(public(key), size)
-                tasks.create_task(self._answer(address, key, place))
+                with suppress(Refused):  # people who joined may have taken the last places
+                    tasks.create_task(self._answer(address, key, give(public(key), size)))
                 await asyncio.sleep(TAKES / len(sizes))
 
     async def _answer(self, address: Address, key: bytes, place: Place) -> None:

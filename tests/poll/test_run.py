@@ -111,6 +111,23 @@ def test_places_and_time_end(tmp_path: Path) -> None:
     asyncio.run(play())
 
 
+def test_a_person_takes_a_place_of_the_made_up_people(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three places, three made-up people and a person who is faster than the last of them: three answer, and the poll goes on."""
+    monkeypatch.setattr("local_dp.experiments.poll.demo.TAKES", 3.0)
+
+    async def play() -> None:
+        (person,) = _people(1)
+        async with serving(tmp_path, plan(people=3, demo=3)) as served:
+            task = asyncio.create_task(person.answer(served.link))
+            await served.until(3, 3, 3)
+            await asyncio.sleep(1.2)
+            assert (await served.close()).joined == 3
+            await task
+        assert len(person.store.commits) == 1
+
+    asyncio.run(play())
+
+
 def test_the_presenter_sees_the_interval_narrow(tmp_path: Path) -> None:
     """The states of the page: answers, an interval that narrows, the next answer's weight, and how many more an accuracy of 5 % takes."""
 
