@@ -31,7 +31,7 @@ export function buildQuery(name, params) {
 }
 
 /** @type {{[name: string]: (params: Parameters) => Query}} */
-const QUERIES = { question, category, bounded, below };
+const QUERIES = { question, category, bounded, below, "masked-index": maskedIndex, "masked-list": maskedList };
 export const QUERY_NAMES = Object.keys(QUERIES);
 
 /**
@@ -114,6 +114,70 @@ function below(params) {
       return cell === null ? Number(missing) : STEPS * Number(Number(cell) < Number(end));
     },
   };
+}
+
+/** Of an example of masked parity with b = 1: its label, +1 or -1, at the place i; nothing where b = 0. @param {Parameters} params @returns {Query} */
+function maskedIndex(params) {
+  const { d } = fields(params, { d: "a number of bits" });
+  return signed(Number(bitsOf(d)), (example) => (example.b === 1n ? Number(example.i) : -1));
+}
+
+/**
+ * Of an example of masked parity with b = 0: its label times (-1)^<r, x>, at the symbol that the bits `free` of x make. With b = 1: its label at the place of
+ * i in `asked`, after these symbols; nothing where i is not asked for.
+ * @param {Parameters} params
+ * @returns {Query}
+ */
+function maskedList(params) {
+  const { d, r, free, asked } = fields(params, { d: "a number of bits", r: "a vector of bits", free: 0n, asked: 0n });
+  for (const vector of [r, free, asked]) {
+    if (typeof vector !== "bigint" || vector < 0n || vector >> bitsOf(d)) throw new InputError("a vector is not of d bits");
+  }
+  const [open, places] = [placesOf(free), placesOf(asked)];
+  const listed = 2 ** open.length;
+  const place = (/** @type {Example} */ { x, i, b }) => {
+    if (b === 0n) return open.reduce((sum, bit, at) => sum + (Number((x >> bit) & 1n) << at), 0);
+    return places.includes(i) ? listed + places.indexOf(i) : -1;
+  };
+  return signed(listed + places.length, place, ({ x, b }) => b === 0n && placesOf(x & r).length % 2 === 1);
+}
+
+/** @typedef {{x: bigint, i: bigint, b: bigint, y: bigint}} Example */
+
+/**
+ * The label of an example as the sign of one of k symbols.
+ * @param {number} k
+ * @param {(example: Example) => number} place from 0; below, there is nothing to say
+ * @param {(example: Example) => boolean} [turns] whether the sign is the opposite of the label's
+ * @returns {Query}
+ */
+function signed(k, place, turns = () => false) {
+  if (k > MAX_SYMBOLS) throw new InputError(`there are ${k} symbols; up to ${MAX_SYMBOLS} can be counted`);
+  return {
+    domain: { kind: "signed symbols", low: -k, high: k },
+    fit(schema) {
+      for (const column of ["x", "i", "b", "y"]) {
+        if (!["whole", "truth"].includes(columnOf(column, schema))) throw new InputError(`column ${column} has no whole numbers`);
+      }
+    },
+    value(row) {
+      const [x, i, b, y] = ["x", "i", "b", "y"].map((column) => BigInt(/** @type {bigint} */ (row.get(column))));
+      const example = { x: BigInt.asUintN(64, x), i, b, y };
+      const symbol = Math.min(place(example), k - 1) + 1;
+      return y < 0n !== turns(example) ? -symbol : symbol;
+    },
+  };
+}
+
+/** @param {any} d */
+function bitsOf(d) {
+  if (typeof d !== "bigint" || d < 1n || d > 64n) throw new InputError("d is not from 1 to 64");
+  return d;
+}
+
+/** The places of the bits that are set. @param {bigint} vector */
+function placesOf(vector) {
+  return [...vector.toString(2)].flatMap((bit, at, all) => (bit === "1" ? [BigInt(all.length - 1 - at)] : [])).reverse();
 }
 
 /**

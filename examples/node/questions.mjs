@@ -332,13 +332,48 @@ function below(params) {
   };
 }
 
+const isVector = (value) => ["number", "bigint"].includes(typeof value) && value >= 0 && BigInt(value) === BigInt.asUintN(64, BigInt(value));
+
+/** The label of an example (x, i, b, y) as the sign of a symbol: `place` counts symbols from 0, or is -1 for none; `turns` inverts the sign. */
+function signed(k, place, turns) {
+  if (k > 4096) refuse("bad-parameters");
+  return {
+    domain: { kind: "signed symbols", low: -k, high: k },
+    value(record) {
+      const cells = ["x", "i", "b", "y"].map((name) => column(record, name));
+      if (cells.some(([type]) => type !== "whole" && type !== "truth")) refuse("bad-query");
+      const [x, i, b, y] = cells.map(([, value]) => BigInt(value ?? 0));
+      return (y < 0n !== turns(x, b) ? -1 : 1) * (place(x, i, b) + 1);
+    },
+  };
+}
+
+function maskedIndex(params) {
+  const { d } = taken(params, { d: isDimension });
+  return signed(d, (x, i, b) => (b ? Number(i) : -1), () => false);
+}
+
+const isDimension = (value) => Number.isInteger(value) && value >= 1 && value <= 64;
+const bit = (vector, place) => Number((BigInt(vector) >> BigInt(place)) & 1n);
+const setBits = (vector) => Array.from({ length: 64 }, (_, place) => place).filter((place) => bit(vector, place));
+
+function maskedList(params) {
+  const { d, r, free, asked } = taken(params, { d: isDimension, r: isVector, free: isVector, asked: isVector }, { free: 0, asked: 0 });
+  if ([r, free, asked].some((vector) => BigInt(vector) >> BigInt(d))) refuse("bad-parameters");
+  const [open, places] = [setBits(free), setBits(asked)];
+  const listed = 2 ** open.length;
+  const atPlace = (i) => (places.includes(Number(i)) ? listed + places.indexOf(Number(i)) : -1);
+  const place = (x, i, b) => (b ? atPlace(i) : open.reduce((sum, at, order) => sum + bit(x, at) * 2 ** order, 0));
+  return signed(listed + places.length, place, (x, b) => !b && setBits(r).filter((at) => bit(x, at)).length % 2 === 1);
+}
+
 /** To the nearest whole number, half to even. */
 function rounded(value) {
   const floor = Math.floor(value);
   return value - floor === 0.5 ? floor + (floor % 2) : Math.round(value);
 }
 
-const QUERIES = { question, category, bounded, below };
+const QUERIES = { question, category, bounded, below, "masked-index": maskedIndex, "masked-list": maskedList };
 
 /** The query of this name. Throws Refused, also where it does not fit the columns: they are tried with every value missing, which no record changes. */
 export function queryOf(name, params, record) {

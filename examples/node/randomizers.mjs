@@ -91,6 +91,20 @@ function oneBitMean(params) {
   return { nano, bits, total, domain: { kind: "levels", low: 0, high: lattice }, reports: 2, rows: 1, weights: { base, slope }, steps };
 }
 
+function signedBlocks(params) {
+  const { k, size, epsilon, word_bits } = opened(params, { k: isWhole(1, 4096), size: isWhole(1, 8191) }, { k: 1, size: 1 });
+  if (!isBinary(size) || size >= 2 * k) refuse("bad-parameters");
+  const blocks = Math.ceil(k / size);
+  const inner = grr(new Map([["epsilon", epsilon], ["word_bits", word_bits], ["k", 2 * blocks + 1]]));
+  const isOdd = (number) => number.toString(2).replaceAll("0", "").length % 2;
+  const code = (value, row) => {
+    const symbol = Math.abs(value) - 1;
+    return value === 0 ? 2 * blocks : 2 * Math.floor(symbol / size) + (isOdd(row & symbol % size) ^ (value < 0));
+  };
+  const domain = { kind: "signed symbols", low: -k, high: k };
+  return { ...inner, domain, rows: size, weights: { blocks, ...inner.weights }, steps: (value, row) => inner.steps(code(value, row)) };
+}
+
 function subsetSelection(params) {
   const { nano, bits, total, k } = opened(params, { k: isWhole(2, 1024) }, { k: 2 });
   const [over, under] = growth(nano);
@@ -169,7 +183,7 @@ function cycles(k) {
   });
 }
 
-const RANDOMIZERS = { "binary-rr": binaryRR, grr, "one-bit-mean": oneBitMean, "subset-selection": subsetSelection };
+const RANDOMIZERS = { "binary-rr": binaryRR, grr, "one-bit-mean": oneBitMean, "signed-blocks": signedBlocks, "subset-selection": subsetSelection };
 
 /** The randomizer of this name. Throws Refused. */
 export function randomizerOf(name, params) {
@@ -179,7 +193,7 @@ export function randomizerOf(name, params) {
 /** Throws Refused unless, for each row, no report is more than e^epsilon times as likely for one value as for another. Of a lattice, the ends are enough. */
 export function verify({ nano, total, domain, rows, reports, steps }) {
   const [over, under] = growth(nano);
-  const values = domain.kind === "levels" ? [domain.low, domain.high] : Array.from({ length: domain.high + 1 }, (_, value) => value);
+  const values = domain.kind === "levels" ? [domain.low, domain.high] : Array.from({ length: domain.high - domain.low + 1 }, (_, at) => domain.low + at);
   for (let row = 0; row < rows; row++) {
     const least = Array(reports).fill(total);
     const most = Array(reports).fill(0n);

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
-from itertools import accumulate
+from contextlib import suppress
 
 import numpy as np
 
@@ -12,8 +12,10 @@ from local_dp.bus.mqtt import MqttBus
 from local_dp.clients.journal import MemoryStore
 from local_dp.clients.member import filters, serve, will
 from local_dp.clients.role import ClientRole
+from local_dp.experiments.poll.game import Game
 from local_dp.experiments.poll.plan import Plan
 from local_dp.experiments.poll.questions import Question, Questions
+from local_dp.experiments.poll.web import Refused
 from local_dp.noise import KeyedNoise, Noise, SystemNoise
 from local_dp.records import Records
 from local_dp.sealing import Party, new_key, public
@@ -57,23 +59,24 @@ def hosts(people: int) -> list[int]:
 class Demo:
     """The made-up people of a plan. With a seed, everybody can compute their answers and their noise."""
 
-    def __init__(self, plan: Plan, epsilon: float) -> None:
+    def __init__(self, plan: Plan, epsilon: float, game: Game | None) -> None:
         self.people, self.seed = plan.demo, plan.seed
         self._run, self._server, self._epsilon = plan.run, public(plan.key), epsilon
-        self._records = records_of(plan.questions, plan.demo, np.random.default_rng(plan.seed))
+        self._records = game.deal(0, plan.people) if game else records_of(plan.questions, plan.people, np.random.default_rng(plan.seed))
 
     async def come(self, address: Address, give: Callable[[bytes, int], Place]) -> None:
         """Has them join one after another, and answer until the poll is over. `give` gives places to a key."""
         sizes = hosts(self.people)
         async with asyncio.TaskGroup() as tasks:
-            for size, stop in zip(sizes, accumulate(sizes), strict=True):
+            for size in sizes:
                 key = new_key()
-                tasks.create_task(self._answer(address, key, give(public(key), size), self._records.take(slice(stop - size, stop))))
+                with suppress(Refused):  # people who joined may have taken the last places
+                    tasks.create_task(self._answer(address, key, give(public(key), size)))
                 await asyncio.sleep(TAKES / len(sizes))
 
-    async def _answer(self, address: Address, key: bytes, place: Place, records: Records) -> None:
+    async def _answer(self, address: Address, key: bytes, place: Place) -> None:
         noise: Noise = SystemNoise() if self.seed is None else KeyedNoise(self.seed)
-        role = ClientRole(place.member, place.start, records, noise, MemoryStore(self._epsilon))
+        role = ClientRole(place.member, place.start, self._records.take(slice(place.start, place.stop)), noise, MemoryStore(self._epsilon))
         envelopes = Party.member(self._run, server=self._server, own=key)
         last_words = will(self._run, place.group, place.member, envelopes)
         bus = _Bus(address, f"{self._run}-{place.member}", filters(self._run, place.group), last_words)

@@ -42,17 +42,18 @@ class Places:
         if place is None:
             if not self.open:
                 raise Refused(410, "this poll is closed")
-            if all(stop - start > 1 for start, stop in self._free):
-                raise Refused(409, f"all {self.people} places of this poll are taken")
             if not fresh():
                 raise Refused(429, "many people join from your network at once; try again in a few seconds")
             place = self.give(key, 1)
         return {"member": place.member, "group": place.group, "start": place.start}
 
     def give(self, key: bytes, clients: int) -> Place:
-        """A free span of so many places, to this key."""
-        start, stop = next(span for span in self._free if span[1] - span[0] == clients)
-        self._free.remove((start, stop))
+        """A free span of so many places, to this key. Raises Refused if there is none."""
+        span = next((span for span in self._free if span[1] - span[0] == clients), None)
+        if span is None:
+            raise Refused(409, f"all {self.people} places of this poll are taken")
+        self._free.remove(span)
+        start, stop = span
         place = Place(f"p{start}", f"g{start}", start, stop, key)  # a group of its own: nobody reads requests to others
         self._journal.note(f"{_NOTE}{start}", str(place).encode())
         self.roster.add(place)

@@ -35,6 +35,7 @@ class Plan:
     demo: int = 0
     slow: bool = False
     ask_again: bool = False
+    game: float = 0.0  # its epsilon; 0: a poll
     certificate: str = field(default="", repr=False)
     name: str = ""
     began: float = 0.0

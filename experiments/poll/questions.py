@@ -92,13 +92,13 @@ class Question:
 
 @dataclass(frozen=True)
 class Questions:
-    """All questions of a poll, answered in one round; a person pays the sum of their epsilons."""
+    """All questions of a poll, answered in one round; a person pays the sum of their epsilons. A game has none."""
 
     title: str
     questions: tuple[Question, ...]
 
     def __post_init__(self) -> None:
-        if not 1 <= len(self.questions) <= MOST:
+        if len(self.questions) > MOST:
             raise InputError(f"the poll has {len(self.questions)} questions; give 1 to {MOST}")
         self.check_price()
 
@@ -151,6 +151,8 @@ def _from_file(path: Path, epsilon: float) -> Questions:
             made.append(_question(f"q{place}", entry, epsilon))
         except LocalDPError as error:
             raise InputError(f"{path.name}, question {place}: {error}") from None
+    if not made:
+        raise InputError(f"the poll has 0 questions; {EXAMPLE}")
     return Questions(title[:LONGEST], tuple(made))
 
 

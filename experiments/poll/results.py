@@ -19,9 +19,9 @@ FORMAT = 1
 def data_of(result: Result) -> dict[str, Any]:
     """The result as JSON has it."""
     plan, round, accounts = result.plan, result.round, result.accounts
-    epsilon = plan.questions.epsilon + (result.median.question.epsilon if result.median else 0.0)
+    epsilon = plan.questions.epsilon + (result.again.epsilon if result.again else 0.0)
     questions = []
-    for question, part in zip(plan.questions.questions, round.parts, strict=True):
+    for question, part in zip(plan.questions.questions, round.parts, strict=False):
         tally = part.tally()
         rows = rows_of(question, Standing(question, plan.people).estimate(tally))
         kept = [{name: row[name] for name in ("label", "value", "low", "high")} for row in rows]
@@ -41,15 +41,22 @@ def data_of(result: Result) -> dict[str, Any]:
         "repeated": round.counts.duplicate,
         "accounts": {"given": accounts.members - accounts.silent, "agree": accounts.accepted_not_charged == 0},
         "questions": questions,
-        "median": result.median and result.median.state(),
+        "again": result.again and result.again.state(),
         "promised": promised(plan, epsilon),
-        "not_promised": list(NOT_PROMISED),
+        "not_promised": list(NOT_PROMISED[: 2 if plan.game else None]),
     }
 
 
 def promised(plan: Plan, epsilon: float) -> list[str]:
     """The promises that held."""
     made_up = [f"{plan.demo:,} of these people were made up by this program, for a rehearsal."] if plan.demo else []
+    if plan.game:
+        return [
+            *made_up,
+            "The server dealt each phone a made-up record and knows it: such a record is about nobody, and not private.",
+            f"Each phone randomized its one report, with epsilon {number(epsilon)}. The class found its rule from these reports alone.",
+            "One key counted once, however often its page was opened.",
+        ]
     return [
         *made_up,
         f"Each phone flipped its answers at random before it sent them: all reports of one person together have epsilon {number(epsilon)}.",
@@ -71,8 +78,9 @@ def text_of(data: Mapping[str, Any]) -> str:
     for question in data["questions"]:
         lines += ["", f"{question['text']} ({question['answered']:,} answers)"]
         lines += [f"  {row['label']}: {_row(row)}" for row in question["estimates"]]
-    if data["median"] is not None:
-        lines.append(f"  median: {data['median']['text']}")
+    if data["again"] is not None:
+        again = data["again"]
+        lines += ["", again["title"], *(f"  {line}" for line in (*again["steps"], again["text"], again["beside"]) if line)]
     lines += ["", *data["promised"], "Not promised:", *(f"  {line}" for line in data["not_promised"])]
     return "\n".join(lines)
 
@@ -90,9 +98,9 @@ def table_of(data: dict[str, Any]) -> str:
         for question in data["questions"]
         for row in question["estimates"]
     ]
-    if data["median"] is not None:
-        median = data["median"]
-        rows.append((median["question"], "median", "", "", "median", median["value"], median["low"], median["high"]))
+    if data["again"] is not None:
+        again = data["again"]
+        rows.append((again["question"], again["kind"], "", "", again["text"], again["value"], again["low"], again["high"]))
     return as_csv(("question", "kind", "epsilon", "answered", "label", "value", "low", "high"), rows)
 
 
@@ -110,9 +118,11 @@ def page_of(data: dict[str, Any]) -> str:
         about = f"<p>{question['answered']:,} answers, epsilon {number(question['epsilon'])}.</p>"
         head = "<tr><th scope=col>answer</th><th scope=col>estimate</th><th scope=col>95 % interval</th></tr>"
         parts.append(f"<section><h2>{_safe(question['text'])}</h2>{about}<table>{head}{rows}</table></section>")
-    if data["median"] is not None:
-        median = data["median"]
-        parts.append(f"<section><h2>Median: {_safe(median['question'])}</h2><p>{_safe(median['text'])}</p></section>")
+    if data["again"] is not None:
+        again = data["again"]
+        steps = "".join(f"<li>{_safe(step)}</li>" for step in again["steps"])
+        about = f"<p>{_safe(again['question'])}</p><ol>{steps}</ol><p>{_safe(again['text'])}</p><p>{_safe(again['beside'])}</p>"
+        parts.append(f"<section><h2>{_safe(again['title'])}</h2>{about}</section>")
     for heading, lines in (("Promised", data["promised"]), ("Not promised", data["not_promised"])):
         parts.append(f"<h2>{heading}</h2><ul>{''.join(f'<li>{_safe(line)}</li>' for line in lines)}</ul>")
     head = (

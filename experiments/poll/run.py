@@ -11,15 +11,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
+from local_dp.arrays import Counts
 from local_dp.bus.address import Address
 from local_dp.bus.broker import EmbeddedBroker
 from local_dp.bus.children import allow_open_files
 from local_dp.bus.mqtt import MqttBus
-from local_dp.experiments.poll.again import FEWEST, Again
+from local_dp.experiments.poll.again import Again, Median
 from local_dp.experiments.poll.crowd import Crowd
 from local_dp.experiments.poll.demo import Demo, hosts
+from local_dp.experiments.poll.game import Game
 from local_dp.experiments.poll.gate import Gate
 from local_dp.experiments.poll.places import Places
 from local_dp.experiments.poll.plan import Plan
@@ -36,23 +36,25 @@ from local_dp.server.round import Reconciliation, Round
 
 PARTING = 2.0  # seconds to wait for the accounts of those who are present at the end
 PATIENCE = 10.0  # seconds to reach the broker at first
-LIMIT = 20.0  # seconds for each round of the second question
-AGAIN = "again"  # a note of the journal: the second question was asked for
+LIMIT = 20.0  # seconds for each round of the second question, or of a game
+AGAIN, GO_ON = "again", "go on"  # notes of the journal: the second question was asked for, or the game began; its second round was
 WORDS = {
     "open": "The poll is open.",
     "again": "The second question is being answered.",
+    "playing": "The game is on. Nobody joins any more.",
     "closed": "The poll is closed.",
     "failed": "The poll was interrupted.",
 }
+OF_GAME = {"open": "Phones can join the game.", "closed": "The game is over."}
 
 
 @dataclass(frozen=True)
 class Result:
-    """A poll that is over: its first round, the median if it was asked for, the number of places taken, and the accounts of those who were present."""
+    """A poll that is over: its first round, what depended on it, the number of places taken, and the accounts of those who were present."""
 
     plan: Plan
     round: Round
-    median: Again | None
+    again: Again[Any] | None
     joined: int
     accounts: Reconciliation
     ended: float
@@ -66,11 +68,16 @@ class Poll:
         self._listener = listener
         self.places = Places(journal, plan.people, plan.coins, hosts(plan.demo))
         self.envelopes = Party.server(plan.run, plan.key, self.places.roster.speaker)
-        self._again = Again.of(plan.questions) if plan.ask_again else None
-        self.epsilon = plan.questions.epsilon + (self._again.question.epsilon if self._again else 0.0)
+        self._game = Game.of(plan.game, plan.people, plan.coins, pauses=plan.until is None) if plan.game else None
+        self._again: Again[Any] | None = self._game or (Median.of(plan.questions) if plan.ask_again else None)
+        self.epsilon = plan.questions.epsilon + (self._again.epsilon if self._again else 0.0)
         self.coordinator = OpenCoordinator(plan.run, plan.people, plan.coins, self.epsilon, AnyTurnout(), self.places.roster)
-        self.median: Again | None = None
-        self._asks_again = bool(journal.notes(AGAIN))
+        self._closed = asyncio.Event()
+        if self._again and journal.notes(AGAIN):
+            self._again.begun = True
+            self._closed.set()
+        if self._game and journal.notes(GO_ON):
+            self._game.go_on.set()
         self._standing = [Standing(question, plan.people) for question in plan.questions.questions]
         self._public = self._shown()
         self._phase = "open"
@@ -89,7 +96,7 @@ class Poll:
             serving = asyncio.create_task(web.serve())
             beside = [oracle.serve(PATIENCE), self._until(), *watches]
             if self.plan.demo and not self.places.taken:  # not when it is resumed: their answers were in memory
-                beside.append(Demo(self.plan, self.epsilon).come(address, self.places.give))
+                beside.append(Demo(self.plan, self.epsilon, self._game).come(address, self.places.give))
             tasks = {playing, serving, *map(asyncio.create_task, beside)}
             announce()
             try:
@@ -119,23 +126,36 @@ class Poll:
         return Address.parse(broker.url), [broker.watch()]
 
     async def _collect(self, oracle: RemoteOracle) -> Result:
-        await oracle.answer(self.plan.questions.asks(self.plan.people))
-        round, self.places.open = self.coordinator.round(1), False
-        assert round is not None
-        if self._again is not None and self._asks_again and len(places := np.flatnonzero(round.parts[self._again.place].answered)) >= FEWEST:
-            self._phase, self.coordinator.limit, self.median = "again", LIMIT, self._again
-            await self.median.play(places, self.plan.people, oracle)
+        if self._game:
+            await self._closed.wait()
+        else:
+            await oracle.answer(self.plan.questions.asks(self.plan.people))
+        self.places.open = False
+        if self._again and self._again.begun:
+            self._phase, self.coordinator.limit = "playing" if self._game else "again", LIMIT
+            await self._again.play(self._takers, self.plan.people, oracle)
         self._phase = "closed"
         await oracle.end(PARTING)
-        return Result(self.plan, round, self.median, self.places.taken, self.coordinator.reconciliation(), time.time())
+        first = self.coordinator.round(1) or Round(self.plan.run, 1, (), self.plan.coins)  # none of a game that nobody joined
+        return Result(self.plan, first, self._later, self.places.taken, self.coordinator.reconciliation(), time.time())
 
     @property
-    def _outlook(self) -> str:
-        """What a second question would show; empty where it cannot be asked."""
-        round = self.coordinator.round(1)
-        if self._again is None or self._asks_again or self._phase != "open" or round is None:
-            return ""
-        return self._again.outlook(int(round.parts[self._again.place].answered.sum()))
+    def _later(self) -> Again[Any] | None:
+        """The game; or a second question, once it has begun."""
+        return self._again if self._game or (self._again and self._again.begun) else None
+
+    @property
+    def _takers(self) -> Counts:
+        """The places that a second question, or the game, is about."""
+        assert self._again is not None
+        return self._again.places(self.coordinator.round(1), self.places.roster)
+
+    @property
+    def _offer(self) -> tuple[str, str]:
+        """The presenter's next button, and what it would show."""
+        if self._again is None or self._phase in ("closed", "failed"):
+            return "", ""
+        return self._again.offer(len(self._takers))
 
     async def _until(self) -> None:
         """Closes the poll at its time."""
@@ -167,15 +187,16 @@ class Poll:
             "title": plan.questions.title,
             "questions": questions,
             "epsilon": self.epsilon,
-            "rounds": 1 + (self._again.rounds(plan.people) if self._again else 0),
-            "again": None if self._again is None else {"question": self._again.question.name, "epsilon": self._again.question.epsilon},
+            "rounds": bool(questions) + (self._again.rounds(plan.people) if self._again else 0),
+            "again": self._again and {**self._again.public(), "epsilon": self._again.epsilon},
             "people": plan.people,
             "private": plan.seed is None,
             "demo": plan.demo,
         }
 
     def join(self, key: bytes, fresh: Callable[[], bool]) -> dict[str, Any]:
-        return self.places.join(key, fresh)
+        place = self.places.join(key, fresh)
+        return {**place, "record": self._game.record(place["start"])} if self._game else place
 
     def _glance(self, progress: Progress) -> None:
         """Looks at each stand, so that a page that is opened late has the history."""
@@ -184,7 +205,7 @@ class Poll:
     def state(self) -> State:
         round = self.coordinator.round(1)
         here = sum(member.gone_since is None for member in self.coordinator.members)
-        seen = (self._phase, self.places.taken, here, self.coordinator.counts.answered, self.median and len(self.median.steps))
+        seen = (self._phase, self.places.taken, here, self.coordinator.counts.answered, self._offer, self._again and len(self._again.steps))
         if seen != self._seen:
             self._seen, self._state = seen, self._looked(round, here)
         return self._state
@@ -194,7 +215,7 @@ class Poll:
         return {
             "title": plan.questions.title,
             "phase": self._phase,
-            "status": WORDS[self._phase],
+            "status": (WORDS | OF_GAME if self._game else WORDS)[self._phase],
             "link": self.site.link,
             "joined": self.places.taken,
             "here": here,
@@ -204,9 +225,10 @@ class Poll:
             "private": plan.seed is None,
             "demo": plan.demo,
             "slow": plan.slow,
-            "outlook": self._outlook,
-            "questions": [] if round is None else [standing.look(part) for standing, part in zip(self._standing, round.parts, strict=True)],
-            "again": self.median and self.median.state(),
+            "game": self._game is not None,
+            "offer": self._offer,
+            "questions": [standing.look(part) for standing, part in zip(self._standing, round.parts if round else (), strict=False)],
+            "again": self._later and self._later.state(),
         }
 
     def reports(self, question: int) -> dict[str, Any]:
@@ -216,15 +238,27 @@ class Poll:
         return reports_of(round.parts[question])
 
     def close(self) -> None:
+        """Nobody joins any more. A game begins."""
         self.places.open = False
+        if self._game and not self._game.begun:
+            self._begin(self._game)
+        self._closed.set()
         self.coordinator.shut_open()
 
     def again(self) -> None:
-        if not self._outlook:
+        """What the presenter's second button is for."""
+        if self._again is None or not self._offer[0]:
             raise Refused(409, "this poll has no second round, or too few answers for it")
+        if self._game:
+            self.journal.note(GO_ON, b"")
+            self._game.go_on.set()
+        else:
+            self._begin(self._again)
+            self.close()
+
+    def _begin(self, again: Again[Any]) -> None:
         self.journal.note(AGAIN, b"")
-        self._asks_again = True
-        self.close()
+        again.begun = True
 
     def picture(self) -> bytes:
         import segno

@@ -2,7 +2,7 @@
 
 import { readFileSync } from "node:fs";
 
-const { folder, poll, requests } = JSON.parse(readFileSync(0, "utf8"));
+const { folder, poll, requests, record } = JSON.parse(readFileSync(0, "utf8"));
 const at = (name) => import(`file://${folder}/${name}`);
 const { MemoryStore, build, decode, unhex } = await at("client/index.js");
 const { Respondent, parameters } = await at("respondent.js");
@@ -13,7 +13,7 @@ for (const question of poll.questions) question.labels = question.kind === "yes-
 const store = new MemoryStore();
 const client = new Respondent(poll, store, { perRun: Math.round(1e9 * poll.epsilon), life: 32e9 });
 client.take("p0", 0);
-client.say([1, 1, 7]);
+client.say([1, 1, 7], record);
 const answers = [];
 for (const request of requests.map((each) => decode(unhex(each)))) {
   const { refused, sent } = await client.answer(request);
@@ -21,4 +21,4 @@ for (const request of requests.map((each) => decode(unhex(each)))) {
 }
 const [entry] = await store.entries(poll.run);
 const chances = poll.questions.map((question) => chanceOf(chance(build(question.randomizer, parameters(question.randomizer_params))), question));
-console.log(JSON.stringify({ answers, chances, kept: Respondent.kept(entry, poll.questions), budget: await client.budget() }));
+console.log(JSON.stringify({ answers, chances, kept: entry ? Respondent.kept(entry, poll.questions) : [], budget: await client.budget() }));

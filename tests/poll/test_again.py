@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 from local_dp.arrays import Counts, Floats
-from local_dp.experiments.poll.again import Again
+from local_dp.experiments.poll.again import Median
 from local_dp.experiments.poll.questions import Question, Questions
 from local_dp.noise import KeyedNoise
 from local_dp.oracles.local.asked import LocalQuery, randomize
+from local_dp.protocols.search.quantiles import Located
 from local_dp.records import Records
 from local_dp.tallies import Tally
 
@@ -17,8 +18,8 @@ PEOPLE = 1000
 COINS = bytes(16)
 
 
-def _again(epsilon: float) -> Again:
-    return Again.of(Questions("a poll", (Question("q1", "Did you?", 1.0), Question("q2", "How long?", epsilon, low=0.0, high=10.0))))
+def _again(epsilon: float) -> Median:
+    return Median.of(Questions("a poll", (Question("q1", "Did you?", 1.0), Question("q2", "How long?", epsilon, low=0.0, high=10.0))))
 
 
 class Phones:
@@ -40,9 +41,8 @@ class Phones:
         return query.randomizer.tally(randomize(query, values, 0, self.noise, query.draw(self.rounds, ask), COINS), np.zeros(len(values), np.uint16))
 
 
-def _played(again: Again, phones: Phones) -> tuple[float, float, float]:
+def _played(again: Median, phones: Phones) -> tuple[float, float, float]:
     asyncio.run(again.play(phones.places, PEOPLE, phones))
-    assert again.ends is not None
     return again.ends
 
 
@@ -100,14 +100,15 @@ def test_places_by_value_would_break_the_interval() -> None:
 def test_the_screen_says_what_few_answers_show() -> None:
     """One line before the question: too few, or how near; and open ends are named as such."""
     again = _again(1.0)
-    assert again.outlook(30).startswith("30 answers are too few for a median; ")
-    assert again.outlook(2000).startswith("2,000 answers place the median within ")
-    assert again.outlook(2) == ""
-    for ends, words in (
-        ((5.0, 0.0, 10.0), "Too few answers for an interval: the median may be anywhere."),
-        ((2.5, 0.0, 4.0), "about 2.5; 95 % interval: at most 4"),
-        ((7.5, 4.0, 10.0), "about 7.5; 95 % interval: at least 4"),
-        ((4.5, 4.0, 5.0), "about 4.5; 95 % interval: 4 to 5"),
+    assert again.offer(30)[1].startswith("30 answers are too few for a median; ")
+    assert again.offer(2000)[1].startswith("2,000 answers place the median within ")
+    assert again.offer(2) == ("", "")
+    again.over = True
+    for place, words in (
+        ((33, 1, 64), "Too few answers for an interval: the median may be anywhere."),
+        ((17, 0, 32), "about 2.578; 95 % interval: at most 5"),
+        ((49, 33, 65), "about 7.578; 95 % interval: at least 5"),
+        ((49, 33, 64 - 8), "about 7.578; 95 % interval: 5 to 8.75"),
     ):
-        again.ends = ends
+        again.result = Located((place,), 30, "several", {})
         assert again.state()["text"] == words

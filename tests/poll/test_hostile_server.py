@@ -163,4 +163,4 @@ def test_too_much_is_refused_before_anything_is_asked(tmp_path: Path, monkeypatc
         tab.go(server.link, LOADED)
         assert status(tab).startswith(f"{REFUSED}, and sent nothing.")
         assert "budget" in status(tab)
-        assert tab.evaluate("document.getElementById('send').disabled") is True
+        assert tab.evaluate("[document.getElementById('send').disabled, document.getElementById('send').textContent]") == [True, "Send my answer"]

@@ -8,14 +8,17 @@ from pathlib import Path
 from typing import Any
 
 from local_dp.experiments.pages import LOOPBACK
-from local_dp.experiments.poll.again import Again
+from local_dp.experiments.poll.again import Median
 from local_dp.experiments.poll.files import CLIENT, PAGES
 from local_dp.experiments.poll.place import listening, site_of
 from local_dp.experiments.poll.plan import Plan
+from local_dp.experiments.poll.questions import Questions
 from local_dp.experiments.poll.run import Poll
+from local_dp.masked.queries import MaskedIndex, MaskedList
 from local_dp.oracles.local.asked import Cohort, LocalQuery
 from local_dp.queries.cells import Below
 from local_dp.queries.query import STEPS
+from local_dp.randomizers.frequencies.signed import SignedBlocks
 from local_dp.randomizers.numbers.rounded import OneBitMean
 from local_dp.server.remote import Journal
 from local_dp.wire import Ask, Request, encode
@@ -33,14 +36,14 @@ def _public(planned: Plan, folder: Path) -> dict[str, Any]:
         return Poll(planned, journal, site_of(planned), listener).public()
 
 
-def _page(folder: Path, *requests: tuple[int, tuple[Ask, ...]], **options: Any) -> Any:
+def _page(folder: Path, *requests: tuple[int, tuple[Ask, ...]], record: dict[str, int] | None = None, **options: Any) -> Any:
     """What the page's client made of these requests, each with its round."""
     planned, served = plan(**options), folder / "served"
     shutil.copytree(PAGES, served)
     shutil.copytree(CLIENT, served / "client")
     shutil.copy(CLIENT / "package.json", served)
     rounds = [encode(Request(run=planned.run, round=number, asks=asks, missing=())).hex() for number, asks in requests]
-    given = {"folder": str(served), "poll": _public(planned, folder), "requests": rounds}
+    given = {"folder": str(served), "poll": _public(planned, folder), "requests": rounds, "record": record}
     assert NODE is not None
     program = Path(__file__).with_name("pages.mjs")
     made = subprocess.run([NODE, str(program)], input=json.dumps(given), capture_output=True, text=True, timeout=120, check=False)
@@ -80,7 +83,7 @@ def test_a_later_round_asks_what_was_announced(tmp_path: Path) -> None:
     """A threshold of the announced number, at its epsilon, in an announced round: answered once, in words. Any other request of a later round is refused."""
     other = Ask.of(LocalQuery(Below("q1", 4.5, STEPS // 2), OneBitMean(0.5), Cohort(0, 100)), bytes(16))
     cheaper = Ask.of(LocalQuery(Below("q3", 4.5, STEPS // 2), OneBitMean(0.25), Cohort(0, 100)), bytes(16))
-    late = 2 + Again.of(THREE).rounds(100)
+    late = 2 + Median.of(THREE).rounds(100)
     asks = ((1, ASKS), (2, (other,)), (2, (cheaper,)), (2, ASKS[2:]), (late, (THRESHOLD,)), (late - 1, (THRESHOLD,)), (2, (THRESHOLD,)))
     first, *refused, (second,), more = _page(tmp_path, *asks, ask_again=True)["answers"]
     assert (len(first), refused, more) == (3, ["bad-query"] * 4, "budget")
@@ -88,3 +91,21 @@ def test_a_later_round_asks_what_was_announced(tmp_path: Path) -> None:
     assert second["meaning"] == {"0": "no", "1": "yes"}[second["bits"]]
     assert (second["coin"]["at"] < second["coin"]["edge"]) == (second["bits"] == "1")
     assert abs(second["coin"]["edge"] - 0.37754) < 1e-4
+
+
+def test_a_phone_plays_the_game_that_was_announced(tmp_path: Path) -> None:
+    """Either round of the game, once and at its epsilon, in words that fit the bits; nothing else, in no round."""
+    index, list_ = MaskedIndex(8), MaskedList(8, r=0b10100000, free=0b11, asked=0b11)
+    ours, other = (Ask.of(LocalQuery(index, SignedBlocks(epsilon, k=8), Cohort(0, 100)), bytes(16)) for epsilon in (5.0, 4.0))
+    wrong = Ask.of(LocalQuery(MaskedIndex(4), SignedBlocks(5.0, k=4), Cohort(0, 100)), bytes(16))
+    second = Ask.of(LocalQuery(list_, SignedBlocks(5.0, k=6), Cohort(0, 100)), bytes(16))
+    game: dict[str, Any] = {"questions": Questions("a game", ()), "game": 5.0, "record": {"x": 0b10100110, "i": 5, "b": 1, "y": -1}}
+    refused = [(1, (other,)), (1, (wrong,)), (1, ASKS), (3, (ours,)), (1, (ours, second))]
+    *codes, (first,), more = _page(tmp_path / "one", *refused, (1, (ours,)), (2, (second,)), **game)["answers"]
+    assert (codes, more) == (["bad-query"] * 4 + ["budget"], "budget")
+    assert (first["text"], first["question"]["labels"][first["answer"]]) == ("Round 1: which bit of r does your label show?", "bit 5 is 1")
+    assert first["meaning"] == first["question"]["labels"][int(first["bits"], 2)]
+    game["record"] |= {"b": 0}
+    ((last,),) = _page(tmp_path / "two", (2, (second,)), **game)["answers"]
+    assert last["question"]["labels"][last["answer"]] == "x is 01, and the label does not fit"  # two common ones, and the label -1
+    assert "x at the places 0, 1, and does the label fit r = 00000101?" in last["text"]

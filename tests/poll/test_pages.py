@@ -10,7 +10,7 @@ import pytest
 
 from local_dp.experiments.poll.files import CLIENT, PAGES, files
 from tests.support.runs.browser import SCHEMES, Tab, browser, needs_chromium
-from tests.support.runs.poll_pages import DONE, LOADED, SENT, Running, fill, place, running, shown
+from tests.support.runs.poll_pages import DONE, LOADED, SENT, Running, fill, place, result, running, shown
 from tests.support.runs.polls import ask
 from tests.support.web import types
 
@@ -232,6 +232,47 @@ def test_a_second_question_follows(window: Tab, tmp_path: Path) -> None:
         for tab in (*people, presenter):
             tab.close()
         assert poll.process.wait(timeout=60) == 0
+
+
+@needs_chromium
+@pytest.mark.long
+def test_a_class_plays_the_game(window: Tab, tmp_path: Path) -> None:
+    """Three phones take part, each in one round, and show the record and the bit; the presenter's page shows what round 1 taught, and the rule at the end."""
+    wrong: list[str] = []
+
+    def look(what: str, *tabs: Tab) -> None:
+        for tab, width in itertools.product(tabs, WIDTHS):
+            tab.appear(width, "light")
+            beyond = tab.evaluate(SCROLL)
+            wrong.extend(f"{what}, {width} px: {each}" for each in (*tab.axe(), *([f"scrolls sideways by {beyond}"] if beyond > 0 else [])))
+
+    with running(tmp_path, "--game") as poll:
+        people = [window.beside(apart=True) for _ in range(3)]
+        for tab in people:
+            tab.go(poll.link, "document.getElementById('send').textContent === 'Take part'")
+        look("form", people[0])
+        for tab in people:
+            tab.evaluate("document.getElementById('send').click()")
+            tab.wait("/^x = [01]{8}, i = [0-7], b = [01], label .1. With b = /.test(document.getElementById('record').textContent)")
+        presenter = window.beside(apart=True)
+        presenter.go(poll.presenter, "document.getElementById('joined').textContent === 'phones joined, 3 connected'")
+        look("before", presenter)
+        presenter.evaluate("document.getElementById('close').click(); document.getElementById('sure-yes').click()")
+        presenter.wait("document.getElementById('ask-again').textContent === 'Ask round 2'")
+        assert "where each ? is open. So 16 rules are left." in presenter.evaluate("document.getElementById('thresholds').textContent")
+        assert sum(tab.evaluate(SENT) for tab in people) == 2
+        presenter.evaluate("document.getElementById('ask-again').click()")
+        presenter.wait("/^(F|Not f)ound/.test(document.getElementById('median').textContent)")
+        for tab in people:
+            tab.wait(f"{SENT} && document.getElementById('status').textContent.includes('closed')")
+            assert "Your record says" in tab.evaluate("document.getElementById('reports').textContent")
+            assert "This poll has cost \u03b5 = 5." in tab.evaluate("document.getElementById('cost').textContent")
+        look("after", people[0], presenter)
+        assert [each for tab in (*people, presenter) for each in tab.errors if "ERR_CONNECTION_REFUSED" not in each] == []
+        for tab in (*people, presenter):
+            tab.close()
+    assert wrong == []
+    assert re.match("(F|Not f)ound", result(tmp_path)["again"]["text"])
 
 
 @pytest.mark.long

@@ -94,6 +94,8 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
         (("a?", "--broker", "ws://localhost/mqtt"), "give its address with mqtt://"),
         (("a?", "--broker", "http://localhost"), "cannot use the broker"),
         (("a?", "--ask-again"), "add a question with low = 0"),
+        (("a?", "--game"), "leave out QUESTION, --ask-again and --slow"),
+        (("--game", "--epsilon", "1"), "a game needs 3 to 8"),
         (("a?", "--until", "soon"), "--until is 'soon'"),
         (("a?", "--host", "256.1.1.1"), "cannot listen on 256.1.1.1"),
         (("a?", "--port", "70000"), "the port is 70000"),

@@ -155,6 +155,19 @@ def _numbers(count: int) -> list[Case]:
     return cases
 
 
+def _examples(count: int) -> list[Case]:
+    """Both queries of masked parity, on any example of any size."""
+    rng, cases = random.Random(SEED), []
+    for _ in range(count):
+        d = rng.choice([1, 2, 8, 62])
+        values = {"x": rng.getrandbits(d), "i": rng.randrange(d), "b": rng.getrandbits(1), "y": rng.choice([-1, 1])}
+        row = {name: ["whole", str(value)] for name, value in values.items()}
+        vectors = {"r": rng.getrandbits(d), "free": rng.getrandbits(d) & 0x117, "asked": rng.getrandbits(d)}
+        for name, params in (("masked-index", {"d": d}), ("masked-list", {"d": d, **vectors})):
+            cases.append({"do": "query", "name": name, "params": plain(params), "record": row})
+    return cases
+
+
 def _value(case: Case) -> Any:
     records = records_of([case["record"]]).at_length()
     try:
@@ -166,8 +179,8 @@ def _value(case: Case) -> Any:
 
 
 def test_odd_questions_and_numbers_have_the_same_value() -> None:
-    """Of 6,000 questions and 6,000 numbers, each is read alike: the same value, or the same code."""
-    cases = _questions(6_000) + _numbers(2_000)
+    """Of 6,000 questions, 6,000 numbers and 2,000 examples, each is read alike: the same value, or the same code."""
+    cases = _questions(6_000) + _numbers(2_000) + _examples(1_000)
     expected = [_value(case) for case in cases]
     assert _differences(cases, expected) == []
     assert {value: expected.count(value) for value in (0, 1, 2, "bad-parameters", "bad-query") if expected.count(value) < 100} == {}
@@ -178,6 +191,7 @@ SIZES: dict[str, list[dict[str, int]]] = {
     "binary-rr": [{}],
     "grr": [{"k": k} for k in (2, 3, 5, 17, 300, 4096)],
     "one-bit-mean": [{"steps": steps} for steps in (1, 2, 100, 1 << 16)],
+    "signed-blocks": [{"k": k, "size": size} for k, size in ((1, 1), (2, 1), (8, 1), (11, 1), (8, 4), (5, 8), (8, 3), (8, 16), (2048, 1))],
     "subset-selection": [{"k": k} for k in (2, 3, 4, 5, 6, 8, 9, 10, 12, 15, 16, 20, 31, 33, 64, 100, 1000)],
 }
 EPSILONS = (1e-9, 1e-3, 0.01, 0.1, 0.5, 0.7, 1.0, 1.5, 2.0, 3.3, 4.0, 6.5, 8.0, 12.0, 24.0)

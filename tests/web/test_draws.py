@@ -21,6 +21,7 @@ KINDS: dict[str, tuple[dict[str, int], list[int]]] = {
     "binary-rr": ({}, [0, 1]),
     "grr": ({"k": 5}, [0, 1, 2, 3, 4]),
     "one-bit-mean": ({"steps": 1 << 16}, [0, 1, 20_000, 1 << 15, 1 << 16]),
+    "signed-blocks": ({"k": 6, "size": 2}, list(range(-6, 7))),
     "subset-selection": ({"k": 12}, list(range(12))),
 }
 CASES: list[dict[str, Any]] = [
@@ -86,5 +87,6 @@ def test_every_narrow_word_gives_the_report_of_its_weight() -> None:
     """The sampler is the channel: of few words all are tried, for every value and public coin."""
     sizes: list[tuple[str, dict[str, int]]] = [("binary-rr", {}), *(("grr", {"k": k}) for k in (2, 3, 7)), *(("one-bit-mean", {"steps": s}) for s in (1, 6))]
     sizes += [("subset-selection", {"k": k}) for k in (3, 5, 6, 8, 9, 14)]
+    sizes += [("signed-blocks", {"k": k, "size": size}) for k, size in ((1, 1), (3, 1), (5, 4))]
     cases = [{"do": "enumerated", "name": name, "params": {"epsilon": 1.0, "word_bits": 10, **size}} for name, size in sizes]
     assert node("draws.mjs", given=cases) == [""] * len(cases)

@@ -75,6 +75,7 @@ function thresholds({ randomizer: name, params, values, coins, words }) {
     "binary-rr": { flip },
     "one-bit-mean": { base, slope },
     grr: { other, truth },
+    "signed-blocks": inner && { blocks: (inner.k - 1) / 2, other: inner.other, truth: inner.truth },
     "subset-selection": inner && { order: inner.alphabet, w: inner.w, multipliers, held: inner.held, other: inner.other },
   }[name];
   const texts = Object.fromEntries(Object.entries(weights).map(([key, weight]) => [key, String(weight)]));

@@ -86,6 +86,8 @@ TWINS = {  # of the example: a file, its text, and what stands there instead
     "other least blocks": ("randomizers.mjs", "a * d < c * b ? size : best", "a * d <= c * b ? best : size"),
     "a coin of the next client": ("randomizers.mjs", "BigInt(client) / 4n + 1n", "BigInt(client) / 4n"),
     "the end is below itself": ("questions.mjs", "Number(value) < asNumber(end)", "Number(value) <= asNumber(end)"),
+    "the parity of all bits of x": ("questions.mjs", "setBits(r).filter((at) => bit(x, at)).length", "setBits(x).length"),
+    "a row of the next block": ("randomizers.mjs", "row & symbol % size", "row & symbol / size"),
     "half away from zero": ("questions.mjs", "floor + (floor % 2)", "floor + 1"),
     "UTF-16 units": ("questions.mjs", "letter.codePointAt(0))", "letter.charCodeAt(0))"),
     "a missing value is no": ("questions.mjs", "answers.includes(null) ? null : !decides", "!decides"),

@@ -6,13 +6,14 @@ import { compare, expEpsilon, fraction } from "../rational.js";
 import { BinaryRR } from "./binary-rr.js";
 import { GRR } from "./grr.js";
 import { OneBitMean } from "./one-bit-mean.js";
+import { SignedBlocks } from "./signed-blocks.js";
 import { SubsetSelection } from "./subset-selection.js";
 
 /** @typedef {import("./finite.js").Finite} Randomizer */
 /** @typedef {import("./finite.js").Parameters} Parameters */
 
 /** @type {{[name: string]: new (params: Parameters) => Randomizer}} */
-const KINDS = { "binary-rr": BinaryRR, grr: GRR, "one-bit-mean": OneBitMean, "subset-selection": SubsetSelection };
+const KINDS = { "binary-rr": BinaryRR, grr: GRR, "one-bit-mean": OneBitMean, "signed-blocks": SignedBlocks, "subset-selection": SubsetSelection };
 export const RANDOMIZERS = Object.keys(KINDS);
 const MAX_ENTRIES = 1 << 22; // of a channel: some seconds of a slow phone
 

@@ -17,10 +17,11 @@ from local_dp.experiments.api.declare import argument, option
 from local_dp.experiments.cli.fields import json_option
 from local_dp.experiments.cli.operate.broker_config import Authority
 from local_dp.experiments.pages import LOOPBACK, check_installed
-from local_dp.experiments.poll.again import Again
+from local_dp.experiments.poll.again import Median
+from local_dp.experiments.poll.game import EPSILON, TITLE, Game, outlook
 from local_dp.experiments.poll.place import context_of, fingerprint, is_loopback, listening, moment, own_name, site_of
 from local_dp.experiments.poll.plan import PROTOCOL, Plan
-from local_dp.experiments.poll.questions import read
+from local_dp.experiments.poll.questions import Questions, read
 from local_dp.experiments.poll.results import data_of, text_of, write
 from local_dp.experiments.poll.run import Poll
 from local_dp.experiments.poll.web import Site
@@ -46,7 +47,9 @@ class Ask:
 
     example: ClassVar[str] = "local-dp poll 'Did you ever cheat in an exam?' --epsilon 1"
     question: str = argument("A yes/no question, or a file of questions that ends in .toml", metavar="QUESTION", default="")
-    epsilon: float = option(1.0, "Privacy loss of an answer, where the file gives none", metavar="E", unit="nats")
+    epsilon: float | None = option(
+        None, f"Privacy loss of an answer, where the file gives none; default: 1, and {EPSILON:g} with --game", metavar="E", unit="nats"
+    )
     people: int = option(1000, "The most people that may join", metavar="N")
     until: str = option("", "Close the poll at a time such as 12:30, or after a span such as 10m", metavar="TIME")
     out: Path | None = option(None, "Folder for the result: JSON, CSV and a page", metavar="DIR")
@@ -54,6 +57,9 @@ class Ask:
     seed: int | None = option(None, "Seed of the made-up people", metavar="S")
     slow: bool = option(False, "The presenter's page shows a made-up answer being flipped, step by step")
     ask_again: bool = option(False, "The presenter may ask a second question, which depends on the answers: the median of a number")
+    game: bool = option(
+        False, "A class game in two rounds on made-up records, in place of a question: 60 phones find the hidden rule in 9 of 10 games, 20 in 3 of 10"
+    )
     host: str = option(LOOPBACK, "Address to listen on; 0.0.0.0 for all of this machine's", metavar="HOST")
     name: str = option("", "Name or address in the link; default: this machine's address", metavar="NAME")
     port: int = option(0, "Port of the pages; default: a free one", metavar="P")
@@ -77,9 +83,12 @@ class Ask:
 
     def _plan(self) -> Plan:
         check_installed(*NEEDED)
-        if not self.question:
+        if not self.question and not self.game:
             raise InputError(f"a poll has a question: {self.example}")
-        nano_epsilon(self.epsilon)
+        if self.game and (self.question or self.ask_again or self.slow):
+            raise InputError("--game has no question of a person's own: leave out QUESTION, --ask-again and --slow")
+        epsilon = (EPSILON if self.game else 1.0) if self.epsilon is None else self.epsilon
+        nano_epsilon(epsilon)
         check_whole("people", self.people, 1, MOST_PEOPLE)
         check_whole("demo", self.demo, 0, self.people)
         check_whole("the port", self.port, 0, 65535)
@@ -89,9 +98,11 @@ class Ask:
                 raise InputError("--seed is for a rehearsal, whose answers everybody can compute: add --demo 200, or leave it out")
         if self.broker != EMBEDDED and Address.parse(self.broker).transport == "websockets":
             raise InputError(f"the broker is {self.broker!r}, over WebSocket, which only pages need; give its address with mqtt:// or mqtts://")
-        questions = read(self.question, self.epsilon)
+        if self.game:
+            Game.of(epsilon, 1, 0)
+        questions = Questions(TITLE, ()) if self.game else read(self.question, epsilon)
         if self.ask_again:
-            questions.check_price(Again.of(questions).question.epsilon)
+            questions.check_price(Median.of(questions).epsilon)
         with listening(self.host, self.port) as probe:
             port: int = probe.getsockname()[1]
         name = self.name or own_name(self.host)
@@ -107,6 +118,7 @@ class Ask:
             demo=self.demo,
             slow=self.slow,
             ask_again=self.ask_again,
+            game=epsilon if self.game else 0.0,
             certificate=self._certificate(name),
         )
 
@@ -153,6 +165,8 @@ def _announce(plan: Plan, site: Site) -> None:
     drawn = io.StringIO()
     segno.make(site.link, error="l", micro=False).terminal(drawn, compact=True)
     lines = [drawn.getvalue().rstrip("\n"), f"poll {plan.run}", f"people answer at   {site.link}", f"the presenter has  {site.presenter}"]
+    if plan.game:
+        lines.append(outlook(plan.game))
     if plan.certificate:
         lines.append(f"SHA-256 of the certificate  {fingerprint(plan.certificate)}")
     for line in (*lines, f"after a crash      local-dp poll --resume {plan.run}"):

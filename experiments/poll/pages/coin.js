@@ -10,7 +10,7 @@ import { percent } from "./phrases.js";
 export function report(sent) {
   const facts = make("dl", { class: "facts" });
   const fact = (/** @type {string} */ name, /** @type {Node | string} */ value) => facts.append(make("dt", {}, name), make("dd", {}, value));
-  if (sent.answer !== null) fact("You said", sent.question.kind === "number" ? String(sent.answer) : sent.question.labels[sent.answer]);
+  if (sent.answer !== null) fact(sent.question.kind === "record" ? "Your record says" : "You said", sent.question.kind === "number" ? String(sent.answer) : sent.question.labels[sent.answer]);
   fact("Phone sent", sent.meaning);
   fact(sent.bits.length === 1 ? "The bit" : `The ${sent.bits.length} bits`, make("span", { class: "bits" }, sent.bits));
   fact(sent.bytes.length === 8 ? "In the byte" : "In the bytes", sent.bytes);

@@ -10,6 +10,7 @@ const ZONES = {
   grr: ["another answer", "your answer"],
   "subset-selection": ["with yours", "without yours"],
   "one-bit-mean": ["send 1", "send 0"],
+  "signed-blocks": ["another report", "your report"],
 };
 
 /** A whole number of 2^bits as a share. @param {bigint} part @param {bigint} total */

@@ -6,11 +6,11 @@ import { epsilon, times } from "./phrases.js";
 import { Slow } from "./slow.js";
 
 /** @typedef {import("./card.js").Question} Question */
-/** @typedef {{question: string, steps: string[], text: string}} Second */
+/** @typedef {{title: string, question: string, steps: string[], text: string, beside: string}} Second */
 /**
  * @typedef {object} State the poll as the server knows it: public numbers alone
  * @property {string} title
- * @property {"open" | "again" | "closed" | "failed"} phase
+ * @property {"open" | "again" | "playing" | "closed" | "failed"} phase
  * @property {string} status
  * @property {string} link
  * @property {number} joined how many phones have a place
@@ -19,8 +19,9 @@ import { Slow } from "./slow.js";
  * @property {number | null} until when it closes by itself, in seconds of 1970
  * @property {boolean} private
  * @property {Question[]} questions
- * @property {string} outlook what a second question would show; empty where it cannot be asked
- * @property {Second | null} again the second question so far
+ * @property {[string, string]} offer the button of a second round, and what it would show; each may be empty
+ * @property {boolean} game whether it is a game, without questions
+ * @property {Second | null} again the second question so far, or the game
  * @property {boolean} [slow] whether one made-up respondent is shown
  */
 
@@ -34,12 +35,14 @@ const clock = seconds => new Date(1000 * seconds).toLocaleTimeString([], { hour:
 
 /** @param {State} state */
 function draw(state) {
-  const answered = Math.max(0, ...state.questions.map(question => question.answered)), over = ENDED.includes(state.phase);
-  document.title = `${answered} answers: ${state.title}`;
+  const { game, joined, here } = state, over = ENDED.includes(state.phase), [button, outlook] = state.offer;
+  const answered = game ? joined : Math.max(0, ...state.questions.map(question => question.answered));
+  document.title = `${answered} ${game ? "phones" : "answers"}: ${state.title}`;
   say("title", state.title);
   say("status", state.status + (state.until && !over ? ` It closes at ${clock(state.until)}.` : ""));
   say("answered", answered.toLocaleString("en"));
-  say("joined", `${answered === 1 ? "answer" : "answers"}; ${state.joined.toLocaleString("en")} joined, ${state.here.toLocaleString("en")} connected`);
+  const what = game ? "phones" : `${answered === 1 ? "answer" : "answers"}; ${joined.toLocaleString("en")}`;
+  say("joined", `${what} joined, ${here.toLocaleString("en")} connected`);
   drawLink(state.link);
   for (let place = cards.length; place < state.questions.length; place += 1) {
     cards.push(new Card(place));
@@ -49,17 +52,24 @@ function draw(state) {
   const promises = at("promises");
   if (!promises.childElementCount) promises.append(...promised(state).map(text => make("p", {}, text)));
   at("close").toggleAttribute("disabled", over);
-  at("ask-again").hidden = !state.outlook;
-  say("outlook", state.outlook);
+  at("close").hidden = game && state.phase !== "open";
+  for (const id of ["close", "sure-yes"]) if (game) say(id, "Start the game");
+  if (game) say("sure-title", "Start the game?");
+  say("sure-what", game ? "Nobody can join after that." : "Nobody can answer after that. The results are stored.");
+  at("ask-again").hidden = !button;
+  say("ask-again", button);
+  say("outlook", outlook);
   if (state.again) drawSecond(state.again);
   if (state.slow && !slow) void showSlow();
 }
 
-/** The median by thresholds, each chosen after the answers to the ones before. @param {Second} second */
-function drawSecond({ question, steps, text }) {
+/** Rounds that depend on each other: thresholds of a median, or a game. @param {Second} second */
+function drawSecond({ title, question, steps, text, beside }) {
   at("second").hidden = false;
+  say("second-title", title);
   say("second-question", question);
   say("median", text);
+  say("beside", beside);
   at("thresholds").replaceChildren(...steps.map(line => make("li", {}, line)));
 }
 
@@ -75,6 +85,13 @@ function drawLink(address) {
 function promised(state) {
   const nano = Math.round(1e9 * state.epsilon);
   if (!state.private) return ["This is a rehearsal with a seed. Everybody with the seed can compute each answer, so nothing is promised."];
+  if (state.game) {
+    return [
+      "The server dealt each phone a made-up record, and knows it. Such a record is about nobody, and it is not private.",
+      `Each phone randomizes its one report by its own coin. It is at most ${times(nano)} times as likely under one record as under another (\u03b5 = ${epsilon(nano)}).`,
+      "The class finds the rule from these reports alone.",
+    ];
+  }
   return [
     "Each phone randomizes its answers by its own coin, before it sends them.",
     `All reports of one person are at most ${times(nano)} times as likely under one set of answers as under another (\u03b5 = ${epsilon(nano)}).`,

@@ -4,7 +4,8 @@ import { at, say, stacked } from "./dom.js";
 import { answers, field } from "./forms.js";
 import { report } from "./coin.js";
 import { RefusedError, words } from "./client/index.js";
-import { epsilon } from "./phrases.js";
+import { dealt } from "./game.js";
+import { epsilon, ratio } from "./phrases.js";
 import { LIMITS, Session } from "./session.js";
 
 /** @typedef {import("./session.js").State} State */
@@ -14,6 +15,7 @@ const STATUS = {
   elsewhere: ["Another tab of this browser speaks to the server. This tab shows the same report.", ""],
   joining: ["Your phone joins the poll.", ""],
   waiting: ["Your answers wait on your phone for the server's question. Keep this page open.", ""],
+  playing: ["Your phone waits for its round of the game. Keep this page open.", ""],
   sent: ["Sent. Keep this page open until the server confirms.", ""],
   confirmed: ["Done. The server has stored your report. You can close this page.", "good"],
   kept: ["Done. The server has stored your report. Keep this page open: a second question may follow.", "good"],
@@ -24,25 +26,32 @@ const STATUS = {
 };
 
 const REFUSED = "Your phone refused, and sent nothing.";
+const GAME = "This is a game. The server deals your phone a made-up record, so it knows the record: it is about nobody, and not private. ";
 const HERE = "Your answer and the coin are on this screen only. They are gone when you close or reload the page.";
+const COIN = "The coin is on this screen only. It is gone when you close or reload the page. The server knows the record, and not the coin.";
 const KEPT = "Your phone kept these bits. It did not keep your answer or the coin.";
 
 /** @param {Session} session */
 function drawStatus(session) {
   const status = at("status"), { refused, dropped, sent } = session;
   const last = refused.length ? words(refused[refused.length - 1]) : "";
-  const state = session.state === "confirmed" && session.poll.again && session.rounds.size < 2 ? "kept" : session.state;
-  const [text, colour] = last && !sent ? [`${REFUSED} ${last}`, "bad"] : STATUS[state];
+  const [text, colour] = last && !sent ? [`${REFUSED} ${last}`, "bad"] : STATUS[phase(session)];
   const later = sent && last ? ` Your phone refused another request, and sent nothing new. ${last}` : "";
   say("status", text + later + (dropped.length ? ` ${words(dropped[dropped.length - 1])}` : ""));
   status.className = `status ${colour}`;
 }
 
+/** What is true of the poll, and of its second rounds. @param {Session} session */
+function phase({ state, poll: { again }, rounds }) {
+  if (again?.bits) return state === "waiting" ? "playing" : state;
+  return state === "confirmed" && again && rounds.size < 2 ? "kept" : state;
+}
+
 /** @param {Session} session */
 function drawBudget(session) {
-  const { cost, poll, spent: { run, life } } = session;
-  const ahead = session.sent ? 0 : cost, what = poll.questions.length === 1 ? "The question costs" : "All questions together cost";
-  const second = poll.again ? ", with a second question that may follow about your number" : "";
+  const { cost, poll: { questions, again }, spent: { run, life } } = session;
+  const ahead = session.sent ? 0 : cost, what = again?.bits ? "The game costs" : questions.length === 1 ? "The question costs" : "All questions together cost";
+  const second = again && !again.bits ? ", with a second question that may follow about your number" : "";
   at("budget").hidden = false;
   const before = `${what} \u03b5 = ${epsilon(cost)}${second}. A smaller \u03b5 means more privacy.`;
   say("cost", session.sent ? `This poll has cost \u03b5 = ${epsilon(run)}.` : before);
@@ -61,23 +70,26 @@ function drawBar(name, spent, ahead, most, what) {
 
 /** @param {Session} session */
 function drawSent(session) {
-  const { sent, member } = session, list = at("reports");
+  const { sent, member, poll } = session, list = at("reports");
   at("sent").dataset.place = member ? String(member.client.start) : "";
   if (!sent || list.childElementCount === sent.length) return;
   const isFirst = at("sent").hidden, keepsAnswers = sent.some(({ answer }) => answer !== null);
   at("form").hidden = true;
   at("sent").hidden = false;
-  say("sent-note", keepsAnswers ? HERE : KEPT);
+  say("sent-note", !keepsAnswers ? KEPT : poll.again?.bits ? COIN : HERE);
   list.replaceChildren(...sent.map(report));
   if (isFirst) at("sent-title").focus();
 }
 
 /** @param {Session} session */
 function drawForm(session) {
-  const { poll } = session;
+  const { poll, cost } = session, game = poll.again?.bits, one = poll.questions.length === 1;
   say("title", poll.title);
   document.title = poll.title;
-  say("lead", `${poll.questions.length === 1 ? "One question" : `${poll.questions.length} questions`}. Your phone randomizes each answer before it sends it.`);
+  const count = game ? GAME : `${one ? "One question" : `${poll.questions.length} questions`}. `;
+  say("lead", `${count}Your phone randomizes ${game ? "its report" : "each answer"} before it sends it.`);
+  if (game) say("record", `${poll.again?.rule} Your phone reports once, in round 1 or in round 2. ${ratio(cost)}`);
+  say("send", game ? "Take part" : one ? "Send my answer" : "Send my answers");
   at("questions").replaceChildren(...poll.questions.map((question, place) => field(question, place)));
   at("form").hidden = session.sent !== null;
 }
@@ -102,6 +114,8 @@ function listen(session) {
 function draw(session) {
   const mayAnswer = session.state === "idle" && !session.refused.length;
   for (const control of at("form").querySelectorAll("input, button")) control.toggleAttribute("disabled", !mayAnswer);
+  const { record, poll } = session;
+  if (record) say("record", dealt(record, poll.again?.bits ?? 0).join(". "));
   drawStatus(session);
   drawBudget(session);
   drawSent(session);

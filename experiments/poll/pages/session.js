@@ -37,11 +37,11 @@ import { chance } from "./methods.js";
  * @property {boolean} open
  * @property {Question[]} questions
  * @property {number} rounds at the most
- * @property {{question: string, epsilon: number} | null} again the number that may be asked about once more
+ * @property {{epsilon: number, question?: string, bits?: number, rule?: string} | null} again the number that may be asked about once more; or the game
  */
 /** @typedef {"idle" | "elsewhere" | "joining" | "waiting" | "sent" | "confirmed" | "offline" | "closed" | "late" | "full"} State */
 
-/** @typedef {{member: string, group: string, start: number}} Place */
+/** @typedef {{member: string, group: string, start: number, record?: import("./game.js").Example}} Place */
 
 /** What a phone allows, in nano-nats: for one poll, and for all polls of this address. @type {{perRun: number, life: number}} */
 export const LIMITS = { perRun: 8e9, life: 32e9 };
@@ -71,6 +71,8 @@ export class Session extends EventTarget {
     this.client = null;
     /** @type {Member | null} */
     this.member = null;
+    /** @type {import("./game.js").Example | null} the record of a game */
+    this.record = null;
     this.others = new BroadcastChannel(`local-dp ${poll.run}`); // other tabs of this browser
     this.others.onmessage = event => this.heed(event.data);
   }
@@ -130,7 +132,8 @@ export class Session extends EventTarget {
     const place = await this.place();
     if (!place) return;
     client.take(place.member, place.start);
-    if (answers) client.say(answers);
+    this.record = place.record ?? null;
+    if (answers) client.say(answers, place.record);
     const url = new URL("bus", document.baseURI);
     url.protocol = url.protocol === "https:" ? "wss:" : "ws:";
     this.member = new Member({ url: url.href, group: place.group, client, envelopes: Party.member(poll.run, unhex(poll.server), key) });

@@ -65,9 +65,9 @@ class Running:
 
 @contextmanager
 def running(folder: Path, *arguments: str, questions: str = QUESTIONS) -> Iterator[Running]:
-    """`local-dp poll` with these questions, until the end of the block at the latest; with --resume, the poll that was interrupted in this folder."""
+    """`local-dp poll` with these questions, until the end of the block at the latest; with --resume, the poll of this folder; with --game, a game."""
     (folder / "questions.toml").write_text(questions)
-    asked = () if "--resume" in arguments else (str(folder / "questions.toml"),)
+    asked = () if {"--resume", "--game"} & {*arguments} else (str(folder / "questions.toml"),)
     errors = folder / f"errors-{time.monotonic_ns()}"
     with errors.open("w") as stream:
         words = command("poll", *asked, "--journal", str(folder / "journal"), "--out", str(folder / "result"), *arguments)

@@ -115,6 +115,9 @@ WRONG: list[tuple[str, dict[str, object]]] = [
     ("horoscope", {"text": "age > 29"}), ("below", {"column": "age", "end": 1e151, "missing": 0}), ("below", {"column": "age", "end": "0", "missing": 0}),
     ("below", {"column": "age", "end": 0.0, "missing": 65537}), ("below", {"column": "age", "end": 0.0, "missing": -1}),
     ("below", {"column": "age", "end": 0.0, "missing": 0.5}), ("below", {"column": "age", "end": 0.0}),
+    ("masked-index", {}), ("masked-index", {"d": 0}), ("masked-index", {"d": 65}), ("masked-index", {"d": 8.0}), ("masked-index", {"d": 8}),
+    ("masked-list", {"d": 8}), ("masked-list", {"d": 8, "r": 256}), ("masked-list", {"d": 8, "r": -1}), ("masked-list", {"d": 8, "r": 0, "free": 256}),
+    ("masked-list", {"d": 8, "r": 0, "asked": 0.5}), ("masked-list", {"d": 8, "r": 0, "free": 3, "asked": 3}),
 ]  # fmt: skip
 
 

@@ -2,8 +2,10 @@
 
 from typing import Any
 
+from local_dp.masked.queries import MaskedIndex, MaskedList
 from local_dp.queries.tables import Bounded, Category, Question
 from local_dp.randomizers.frequencies.grr import GRR
+from local_dp.randomizers.frequencies.signed import SignedBlocks
 from local_dp.randomizers.frequencies.subset_selection import SubsetSelection
 from local_dp.randomizers.numbers.rounded import OneBitMean
 from local_dp.randomizers.signs.binary_rr import BinaryRR
@@ -30,6 +32,19 @@ def one(request: bytes, words: list[list[int]], **more: Any) -> Case:
     return {**member(**more), "request": request.hex(), "words": [list(map(str, each)) for each in words]}
 
 
+def _game() -> dict[str, Case]:
+    """Both queries of masked parity on examples of every kind."""
+    index = asked(MaskedIndex(8), SignedBlocks(1.5, k=8, size=2), coins=COINS)
+    listed = asked(MaskedList(8, r=0b10100100, free=0b00010010, asked=0b00010010), SignedBlocks(1.5, k=6))
+    examples = [(0b10110110, i, b, y) for i, b, y in ((0, 0, 1), (0, 0, -1), (4, 1, 1), (1, 1, -1), (7, 1, -1))] + [(0b00100001, 2, 0, 1)]
+    rows = [{name: ["whole", str(value)] for name, value in zip("xiby", example, strict=True)} for example in examples]
+    return {
+        f"{name}, x {row['x'][1]}, i {row['i'][1]}, b {row['b'][1]}, y {row['y'][1]}": one(of(question), [[(1 << 32) - 1]], records=[row])
+        for name, question in (("masked-index", index), ("masked-list", listed))
+        for row in rows
+    }
+
+
 def cases() -> dict[str, Case]:
     yes, grade = asked(YES, BinaryRR(1.0)), asked(Category("grade", ("good", "so so", "bad")), GRR(0.5, k=3))
     sets = [asked(Category("grade", GRADES), SubsetSelection(epsilon, k=12), coins=coins) for epsilon in (0.5, 1.0) for coins in (bytes(16), COINS)]
@@ -42,6 +57,7 @@ def cases() -> dict[str, Case]:
         **{f"grr, word {word}": one(of(grade), [[word]]) for word in WORDS},
         **{f"one-bit-mean, word {word}": one(of(hours), [[word << 32]]) for word in WORDS},
         **{f"subset-selection {at}, word {word}": one(of(each), [[word]]) for at, each in enumerate(sets) for word in WORDS},
+        **_game(),
         "reports of two bytes": one(of(wide), [[12345]]),
         "three asks": one(of(yes, grade, hours), [[5], [1 << 20], [1 << 60]]),
         "the second of two asks": one(of(elsewhere, grade), [[], [1 << 20]]),

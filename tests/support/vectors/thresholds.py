@@ -9,6 +9,7 @@ import numpy as np
 from local_dp.loss import NANO, nano_epsilon
 from local_dp.randomizers.finite import FiniteChannel
 from local_dp.randomizers.frequencies.grr import GRR
+from local_dp.randomizers.frequencies.signed import SignedBlocks
 from local_dp.randomizers.frequencies.subset_selection import SubsetSelection
 from local_dp.randomizers.numbers.rounded import OneBitMean
 from local_dp.randomizers.registry import RANDOMIZERS
@@ -21,6 +22,7 @@ SIZES: dict[str, list[dict[str, int]]] = {
     "one-bit-mean": [{"steps": 1}, {"steps": 100}, {"steps": 1 << 16}],
     "grr": [{"k": k} for k in (2, 3, 7, 100)],
     "subset-selection": [{"k": k} for k in (3, 6, 9, 16, 40)],
+    "signed-blocks": [{"k": 5, "size": 4}],
 }
 NARROW: list[tuple[str, dict[str, int]]] = [  # few enough words to enumerate
     ("binary-rr", {"word_bits": 8}),
@@ -52,6 +54,11 @@ def _case(name: str, params: dict[str, Any]) -> tuple[str, Case]:
     )
 
 
+def _coded(randomizer: SignedBlocks) -> GRR:
+    """The randomizer of its codes."""
+    return GRR(randomizer.epsilon, k=randomizer.alphabet, word_bits=randomizer.word_bits)
+
+
 def _values(randomizer: FiniteChannel) -> list[int]:
     low, high = randomizer.domain.low, randomizer.domain.high
     return sorted({low, (low + high) // 2, high})
@@ -66,6 +73,8 @@ def _words(randomizer: FiniteChannel) -> list[int]:
             ends = [randomizer.base, randomizer.base + randomizer.slope * randomizer.domain.high]
         case GRR():
             ends = [randomizer.other, (randomizer.k - 1) * randomizer.other]
+        case SignedBlocks():
+            return _words(_coded(randomizer))
         case SubsetSelection():
             inner = randomizer.inner
             ends = [inner.held, inner.w * inner.held, randomizer.total - inner.other - 1]
@@ -106,6 +115,8 @@ def _weights(randomizer: FiniteChannel) -> dict[str, int]:
             return {"base": randomizer.base, "slope": randomizer.slope}
         case GRR():
             return {"other": randomizer.other, "truth": randomizer.truth}
+        case SignedBlocks():
+            return {"blocks": randomizer.blocks, **_weights(_coded(randomizer))}
         case SubsetSelection():
             inner = randomizer.inner
             return {"order": inner.k, "w": inner.w, "multipliers": randomizer.cells, "held": inner.held, "other": inner.other}
