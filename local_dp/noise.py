@@ -135,8 +135,8 @@ class KeyedNoise:
     seed: int
 
     def __post_init__(self) -> None:
-        if not 0 <= self.seed < 1 << SEED_BITS:
-            raise InputError(f"seed is {self.seed}; give a whole number from 0 to 2^{SEED_BITS} - 1")
+        if isinstance(self.seed, bool) or not isinstance(self.seed, int | np.integer) or not 0 <= self.seed < 1 << SEED_BITS:
+            raise InputError(f"seed is {self.seed!r:.80}; give a whole number from 0 to 2^{SEED_BITS} - 1")
 
     def words(self, which: Draw, start: int, stop: int, bits: int) -> Words:
         # a stream of its own for each width: a 64-bit word of one client never holds the 32-bit word of another

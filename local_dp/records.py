@@ -20,9 +20,10 @@ class Records:
 
     A missing value is NaN among numbers, NaT among dates and the empty text among texts; whole numbers and truth values are never missing.
     `lengths` are the declared greatest lengths of texts in characters, by column, where they are not `LONGEST`.
+    `odd` has the line that refuses a question, for each column that was left out of the table.
     """
 
-    def __init__(self, columns: Mapping[str, Column], lengths: Mapping[str, int] | None = None) -> None:
+    def __init__(self, columns: Mapping[str, Column], lengths: Mapping[str, int] | None = None, odd: Mapping[str, str] | None = None) -> None:
         if not columns:
             raise InputError("records need at least one column")
         rows = {name: len(values) for name, values in columns.items()}
@@ -33,6 +34,7 @@ class Records:
                 raise InputError(f"column {name!r} has type {values.dtype}; use numbers, truth values, dates in microseconds or text")
         self.columns = dict(columns)
         self.lengths = dict(lengths or {})
+        self.odd = dict(odd or {})
         self._length = next(iter(rows.values()))
 
     def __len__(self) -> int:
@@ -42,7 +44,7 @@ class Records:
         try:
             return self.columns[name]
         except KeyError:
-            raise InputError(unknown("no column", name, self.columns)) from None
+            raise InputError(self.odd.get(name) or unknown("no column", name, self.columns)) from None
 
     def whole(self, name: str) -> Ints:
         """A column of whole numbers. Raises InputError for any other, whatever the rows hold."""
@@ -66,7 +68,7 @@ class Records:
     def schema(self) -> "Records":
         """No record, in columns of the same names and types, whatever the length of texts."""
         empty = {name: values[:0] for name, values in self.columns.items()}
-        return Records({name: values.astype("U1") if values.dtype.kind == "U" else values for name, values in empty.items()})
+        return Records({name: values.astype("U1") if values.dtype.kind == "U" else values for name, values in empty.items()}, {}, self.odd)
 
     def at_length(self) -> "Records":
         """The same records with room for the declared length in each text: neither memory nor time shows how long a text is. Longer ones are cut."""
@@ -93,13 +95,13 @@ class Records:
     def without(self, name: str) -> "Records":
         """The records without this column. Raises InputError where there is no such column, or no other one."""
         self[name]
-        return Records({each: values for each, values in self.columns.items() if each != name}, self.lengths)
+        return Records({each: values for each, values in self.columns.items() if each != name}, self.lengths, self.odd)
 
     def take(self, rows: Column | slice) -> "Records":
         """The records at these rows."""
         if isinstance(rows, slice) and rows == slice(0, self._length):
             return self
-        return Records({name: values[rows] for name, values in self.columns.items()}, self.lengths)
+        return Records({name: values[rows] for name, values in self.columns.items()}, self.lengths, self.odd)
 
 
 def may_lack(values: Column) -> bool:

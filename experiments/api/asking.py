@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, TypeVar, get_origin
 import numpy as np
 
 from local_dp.errors import InputError, unknown
-from local_dp.experiments.api.declare import keywords, option, pair
+from local_dp.experiments.api.declare import CSV, keywords, option, pair
 from local_dp.experiments.api.result import Result
 from local_dp.experiments.api.tables import Dates, Table, bounds_text, ends_of, records_of, sample_rows, settings_text, unsaid, warn
 from local_dp.experiments.text.layout import python_errors
@@ -69,6 +69,7 @@ class RunOptions:
     stores: Path | str | None = option(
         None, "Folder where client processes or hosts store answers and spent budget, over several runs; selects tier hosts", metavar="DIR"
     )
+    csv: str = option("", CSV, metavar="FORM")
     person: str = option("", "Column that names each row's person, by whom stores keep budgets and answers: rows may move and change", metavar="COLUMN")
     dates: Dates = option(
         None, "A column of dates and their form, such as 'date=%m/%d/%Y'; may be repeated", name="--date", metavar="COLUMN=FORM", read=pair, collect=dict
@@ -153,6 +154,7 @@ class Options(TypedDict, total=False):
     fault: str
     worst_case: float | None
     stores: Path | str | None
+    csv: str
     person: str
     dates: Dates
     progress: OnProgress | None
@@ -233,7 +235,7 @@ def ask(protocol: LocalProtocol[Any], table: Table | None, options: RunOptions) 
 
     Works where an event loop is running too, as in a notebook.
     """
-    records = None if table is None else records_of(table, notice=unsaid if options.private else options.notice, dates=options.dates)
+    records = None if table is None else records_of(table, notice=unsaid if options.private else options.notice, csv=options.csv, dates=options.dates)
     prepared = protocol if records is None else protocol.for_table(Launch(options.asked(records), options.private))
     return play(options.settings(prepared, records), options)
 

@@ -96,13 +96,13 @@ class Attacked(Printable):
         return "\n".join(paragraph(line, width) for line in (head, "", *lines))
 
 
-def reconstruct(table: Table, question: str, *, noise: float | None = None, epsilon: float | None = None, seed: int | None = None) -> Attacked:
+def reconstruct(table: Table, question: str, *, noise: float | None = None, epsilon: float | None = None, seed: int | None = None, csv: str = "") -> Attacked:
     """Guesses every row's answer to a yes/no question from many noisy counts of random groups of rows: 4 n counts.
 
     Of a larger table 400 rows are sampled, and the noise is scaled to their square root: the share of wrong guesses depends only on the noise in units of
     sqrt(n) (`bounds.attacks.wrong_bits`).
     """
-    records, answers = records_of(table), Answers(noise, epsilon, Randomness.choose(seed, False))
+    records, answers = records_of(table, csv=csv), Answers(noise, epsilon, Randomness.choose(seed, False))
     generator = np.random.default_rng(answers.chance.seed)
     yes = _yes(records, question)
     n, tried = len(yes), min(len(yes), MOST_ROWS)
@@ -116,13 +116,15 @@ def reconstruct(table: Table, question: str, *, noise: float | None = None, epsi
     return Attacked({**_about("reconstruct", question, answers), "n": n, "tried": tried, "counts": RATIO * tried, **rates, **errors})
 
 
-def trace(table: Table, question: str, *, members: int = 25, noise: float | None = None, epsilon: float | None = None, seed: int | None = None) -> Attacked:
+def trace(
+    table: Table, question: str, *, members: int = 25, noise: float | None = None, epsilon: float | None = None, seed: int | None = None, csv: str = ""
+) -> Attacked:
     """Identifies the members of a small random group of rows that answer yes, from the noisy means of all their attributes.
 
     One half of the others are the strangers; the other half is public knowledge. The attributes of a row are dependent, so p-values prove nothing here:
     members are compared with strangers.
     """
-    records, answers = records_of(table), Answers(noise, epsilon, Randomness.choose(seed, False))
+    records, answers = records_of(table, csv=csv), Answers(noise, epsilon, Randomness.choose(seed, False))
     bits = attributes(records)[_yes(records, question)]
     strangers = (len(bits) - members) // 2
     if members < 1 or strangers < LEAST:

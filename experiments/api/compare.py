@@ -56,6 +56,7 @@ class Grid:
             raise InputError(f"runs is {self.runs}; give 20 to {MOST_RUNS:,}: fewer have no 95 % point")
         if min(self.clients) < 1:
             raise InputError(f"clients is {min(self.clients)}; give 1 or more")
+        KeyedNoise(self.seed)  # refuses what is no seed
 
 
 @dataclass(frozen=True)
@@ -223,7 +224,7 @@ class Compared(Tabular):
 
 
 @python_errors()
-def compare(task: str | LocalProtocol[Any], of: Table | None = None, *, folder: str | Path | None = None, **how: Any) -> Compared:
+def compare(task: str | LocalProtocol[Any], of: Table | None = None, *, folder: str | Path | None = None, csv: str = "", **how: Any) -> Compared:
     """Measures randomizers side by side, on people like the rows of a table or on synthetic ones: `compare("frequency", k=16, epsilon=1, clients=1000)`.
 
     A protocol given by name takes its parameters as keywords, beside the fields of `Grid`: `epsilon`, `clients`, `randomizers`, `runs`, `tier`, `seed`.
@@ -232,7 +233,7 @@ def compare(task: str | LocalProtocol[Any], of: Table | None = None, *, folder: 
     own = {each.name: isinstance(each.default, tuple) for each in fields(Grid)}
     given: dict[str, Any] = {name: _several(value) if own[name] else value for name, value in how.items() if name in own}
     protocol = protocol_of(task, {name: value for name, value in how.items() if name not in own}, own)
-    records = None if of is None else records_of(of)
+    records = None if of is None else records_of(of, csv=csv)
     known = protocol if records is None else protocol.for_table(Launch(records, private=False))
     comparison = Comparison(known, Grid(**given), records)
     if folder is not None:

@@ -159,6 +159,7 @@ def mix(
     delta: float = 1e-6,
     clients: int | None = None,
     seed: int | None = None,
+    csv: str = "",
     **settings: Any,
 ) -> Mixed:
     """Simulates clients that send their symbol among blanket messages through a shuffler: `mix("frequency", table, column="colour", labels=("red", "blue"))`.
@@ -171,7 +172,7 @@ def mix(
         raise InputError(f"{protocol.name} estimates no shares of symbols: blanket messages are for frequency, histogram and crosstab")
     if protocol.excluded:
         raise InputError(f"{protocol.name} among those present is a quotient of shares, which has no interval here; use missing=category")
-    records = None if table is None else records_of(table)
+    records = None if table is None else records_of(table, csv=csv)
     known = protocol if records is None else protocol.for_table(Launch(records, private=False))
     drawn = Randomness.choose(seed, private=False).seed
     if records is None:

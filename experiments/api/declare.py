@@ -35,6 +35,9 @@ def option(
     return field(default=default, metadata=about)
 
 
+CSV = "Form of a CSV file, where it is not to be detected: 'sep=; decimal=, encoding=latin-1', in full or in part"
+
+
 def argument(help: str, *, metavar: str, default: Any = MISSING) -> Any:
     """A field that is an argument of a command; a tuple takes all that are given."""
     return field(default=default, metadata={"help": help, "metavar": metavar, "is_argument": True})

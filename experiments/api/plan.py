@@ -72,12 +72,13 @@ def plan(
     clients: int | None = None,
     of: Who = ANY,
     shuffle: float | None = None,
+    csv: str = "",
     **settings: Any,
 ) -> Plan:
     """Plans a protocol, by name with its parameters as `settings`, or as an object: `plan("survey", epsilon=1, accuracy=0.02)`. Raises InputError.
 
     `accuracy`, in units of the protocol's tolerance, bounds the largest error of all estimates in 95 % of runs; give it, or `clients`, or neither.
-    `of`: "any" population (for each method its least favourable one), "made-up" (that of a run without a table), or a table.
+    `of`: "any" population (for each method its least favourable one), "made-up" (that of a run without a table), or a table; `csv` is the form of its CSV file.
     `shuffle`, a delta, plans behind a shuffler too, between local and curator: epsilon is then that of all reports together.
     """
     protocol = protocol_of(task, settings)
@@ -85,7 +86,7 @@ def plan(
     if of_whom == MADE_UP:
         population = protocol.synthetic(1, 0)  # its law does not depend on how many they are
     elif of_whom == "table":
-        records = records_of(of)
+        records = records_of(of, csv=csv)
         known, population = protocol.for_table(Launch(records, private=False)), sample_rows(records, len(records), 0)
     goal = tolerance_of(known)
     if accuracy is not None and clients is not None:

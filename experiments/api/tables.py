@@ -1,12 +1,11 @@
 """Tables in any form, as records."""
 
-import csv
 import json
 import math
 import re
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -14,6 +13,7 @@ import numpy as np
 
 from local_dp.arrays import Column
 from local_dp.errors import InputError, reading, unknown
+from local_dp.experiments.api.files import MISSING, Form, read_table
 from local_dp.foreign import listed
 from local_dp.noise import stream_key
 from local_dp.populations.finite import Rows
@@ -28,15 +28,16 @@ Bounds: TypeAlias = tuple[float, float]
 Schema: TypeAlias = Mapping[str, str] | str | Path | None  # the types of columns, or a JSON file with them
 Dates: TypeAlias = Mapping[str, str] | None  # the forms of columns of dates
 Notice: TypeAlias = Callable[[str], object]
-Table: TypeAlias = Any  # a path to a .csv or .parquet file, a mapping of columns, Records, or a frame that offers the Arrow C stream
+Table: TypeAlias = Any  # a path to a file or folder, a mapping of columns, Records, or a frame or series, or whatever offers the Arrow C stream
 
 
-def records_of(table: Table, schema: Schema = None, *, private: bool = False, notice: Notice | None = None, dates: Dates = None) -> Records:
-    """A table as records: a file's path, a mapping of columns, or a frame of pandas, polars, pyarrow or whatever offers `__arrow_c_stream__`.
+def records_of(table: Table, schema: Schema = None, *, private: bool = False, notice: Notice | None = None, csv: str = "", dates: Dates = None) -> Records:
+    """A table as records: a path, as in `read_records`, a mapping of columns, or a frame or series of pandas, polars, pyarrow or what has `__arrow_c_stream__`.
 
     Numbers stay numbers (a missing one becomes NaN), truth values and dates stay such, all else becomes text (missing: empty), unless a `schema` declares the
     columns, as in `read_records`. `dates` are the forms of columns of dates, as in {"date": "%m/%d/%Y"}; the form YYYY-MM-DD needs none. Texts are cut at
-    their greatest length; `notice` shows how many, by default as a warning, but not of a `private` table.
+    their greatest length; `notice` shows how many, by default as a warning, but not of a `private` table. A column of other cells, such as lists, is left out
+    with a notice; a question about it is refused. `csv` is that of `read_records`.
     Raises InputError, also for a private table whose types would be read from its values.
     """
     declared = read_schema(Path(schema)) if isinstance(schema, str | Path) else schema if schema is None else check_schema(schema, "the schema")
@@ -44,18 +45,22 @@ def records_of(table: Table, schema: Schema = None, *, private: bool = False, no
         raise InputError("the types of columns are read from the values, so an error would reveal some: declare them: schema=FILE")
     notice = unsaid if private else notice or warn
     if isinstance(table, Records) and declared is None:
-        return _cut(table.columns, table.lengths, notice)
+        return _cut(table.columns, table.lengths, notice, table.odd)
     if isinstance(table, str | Path):
-        return read_records(Path(table), declared, total=private, notice=notice, dates=dates)
-    columns = table.columns if isinstance(table, Records) else _columns(table)
+        return read_records(Path(table), declared, total=private, notice=notice, csv=csv, dates=dates)
+    if csv:
+        raise InputError("csv describes a CSV file, and the table is none; leave out csv")
+    columns, odd = (table.columns, table.odd) if isinstance(table, Records) else _columns(table, notice)
     lengths = {name: len(values) for name, values in columns.items()}
     if not columns or 0 in lengths.values():
         raise InputError(f"the table has {len(columns)} columns and {next(iter(lengths.values()), 0)} rows; at least one of each is needed")
     if declared is not None:
         import polars
 
+        for name in odd.keys() & declared.keys():
+            raise InputError(odd[name])
         return _of_schema(polars.DataFrame(columns), declared | _kinds(dates), private, notice)
-    return _cut(_formed(columns, dates), {}, notice)
+    return _cut(_formed(columns, dates), {}, notice, odd)
 
 
 def warn(text: str) -> None:
@@ -70,7 +75,7 @@ def unsaid(text: str) -> None:
     """The notice of a private table, whose texts nobody is to count."""
 
 
-def _cut(columns: Mapping[str, Column], lengths: Mapping[str, int], notice: Notice) -> Records:
+def _cut(columns: Mapping[str, Column], lengths: Mapping[str, int], notice: Notice, odd: Mapping[str, str] | None = None) -> Records:
     """The records, with each text cut at the declared length of its column: otherwise one long text would set the width of all, and show in time and memory.
 
     Every table comes through here.
@@ -84,7 +89,7 @@ def _cut(columns: Mapping[str, Column], lengths: Mapping[str, int], notice: Noti
     if any(cut.values()):
         names = ", ".join(repr(name) for name, many in cut.items() if many)
         notice(f"texts cut at their greatest length, {LONGEST} characters unless a schema declares another: {sum(cut.values()):,} in {names:.200}")
-    return Records(kept, lengths)
+    return Records(kept, lengths, odd)
 
 
 def _typed(table: Table) -> bool:
@@ -94,22 +99,50 @@ def _typed(table: Table) -> bool:
     )
 
 
-def _columns(table: Any) -> dict[str, Column]:
+class OddColumnError(InputError):
+    """A column whose cells are neither numbers nor texts, which does no harm where no question reads it."""
+
+
+def _columns(table: Any, notice: Notice) -> tuple[dict[str, Column], dict[str, str]]:
     import polars
 
     if isinstance(table, Mapping):
-        return {str(name): _of_values(str(name), values) for name, values in table.items()}
+        return _readable(list(table), lambda name: _of_values(str(name), table[name]), notice)
+    if isinstance(table, polars.LazyFrame):
+        table = table.collect()
+    elif hasattr(table, "to_frame") and hasattr(table, "name"):  # a series, of polars or pandas
+        table = table.to_frame(table.name or "value")
     if hasattr(table, "__arrow_c_stream__"):
         try:
             frame = polars.DataFrame(table)
         except (ImportError, TypeError, ValueError):  # pandas offers the stream, and then needs pyarrow for it
             if not hasattr(table, "columns"):
                 raise
+        except polars.exceptions.DuplicateError as error:
+            raise InputError(f"two columns of the table have one name ({str(error).splitlines()[0]:.200}); give each a name of its own") from None
         else:
-            return {name: _column(frame.get_column(name)) for name in frame.columns}
+            return _readable(frame.columns, lambda name: _column(frame.get_column(name)), notice)
     if hasattr(table, "columns") and hasattr(table, "__getitem__"):
-        return {str(name): _of_values(str(name), table[name]) for name in table.columns}
-    raise InputError(f"a table is a path, a mapping of columns or a frame (pandas, polars, pyarrow); not {type(table).__name__}")
+        return _readable(list(table.columns), lambda name: _of_values(str(name), table[name]), notice)
+    raise InputError(f"a table is a path, a mapping of columns, or a frame or series (pandas, polars, pyarrow); not {type(table).__name__}")
+
+
+def _readable(names: Sequence[object], read: Callable[[Any], Column], notice: Notice) -> tuple[dict[str, Column], dict[str, str]]:
+    """The columns that questions can be about, and for each other one the line that refuses it. Raises InputError if there are no others."""
+    columns, odd, spelled = dict[str, Column](), dict[str, str](), [str(name) for name in names]
+    twin = next((name for place, name in enumerate(spelled) if name in spelled[:place]), None)
+    if twin is not None:
+        raise InputError(f"two columns of the table are called {twin!r:.80}; give each a name of its own")
+    for name in names:
+        try:
+            columns[str(name)] = read(name)
+        except OddColumnError as error:
+            odd[str(name)] = str(error)
+    if odd and not columns:
+        raise InputError(next(iter(odd.values())))
+    if odd:
+        notice(f"left out, because no question can be about its cells: {listed([repr(name) for name in odd])}")
+    return columns, odd
 
 
 def _of_values(name: str, values: Any) -> Column:
@@ -124,7 +157,7 @@ def _of_values(name: str, values: Any) -> Column:
     try:
         return _column(polars.Series(name, [None if _nothing(value) else value for value in values], strict=False))
     except (polars.exceptions.PolarsError, TypeError, ValueError) as error:
-        raise InputError(f"column {name!r} cannot be read: {str(error).splitlines()[0]}") from None
+        raise OddColumnError(f"column {name!r:.80} cannot be read: {str(error).splitlines()[0]}") from None
 
 
 def _nothing(value: Any) -> bool:
@@ -132,55 +165,35 @@ def _nothing(value: Any) -> bool:
     return value is None or (isinstance(value, float) and math.isnan(value)) or type(value).__name__ in ("NAType", "NaTType")
 
 
-def read_records(path: Path, schema: Mapping[str, str] | None = None, *, total: bool = False, notice: Notice | None = None, dates: Dates = None) -> Records:
-    """The table in `path`, .csv or .parquet; `notice` and `dates` are those of `records_of`. Raises InputError for a file that is missing, unreadable or empty.
+def read_records(
+    path: Path, schema: Mapping[str, str] | None = None, *, total: bool = False, notice: Notice | None = None, csv: str = "", dates: Dates = None
+) -> Records:
+    """The table in `path`, a file or a folder (`files.read_table`). Raises InputError for one that is missing or unreadable.
 
-    The types of a CSV file's columns are inferred from its values, unless `schema` declares them (`read_schema`). Then only those columns are read, and an
-    unreadable number or date is missing: types and refusals do not depend on the rows. An unreadable whole number is refused, or 0 with `total`, where a line
-    of too many cells is cut: a client must not reveal its record by staying away, nor a private curator by an error.
+    The types of the columns of CSV and Excel are inferred from their values, unless `schema` declares them (`read_schema`). Then only those columns are read,
+    and an unreadable number or date is missing: types and refusals do not depend on the rows. An unreadable whole number is refused, or 0 with `total`, where a
+    line of too many cells is cut: a client must not reveal its record by staying away, nor a private curator by an error. `notice` and `dates` are those of
+    `records_of`. `csv` is the form of a CSV file, where it is not to be detected: "sep=; decimal=, encoding=latin-1".
     """
-    import polars
-
-    if not path.is_file():
-        raise InputError(f"there is no file {str(path)!r}; give a CSV or Parquet file")
-    suffix = path.suffix.lower()
-    if suffix not in (".csv", ".parquet"):
-        raise InputError(f"{path.name!r} ends in {path.suffix!r}; a table is a .csv or .parquet file")
+    notice = unsaid if total else notice or warn
     quiet = total and schema is not None
-    how: dict[str, Any] = {"truncate_ragged_lines": True, "ignore_errors": True, "encoding": "utf8-lossy"} if quiet else {}
-    with reading(path, "give a CSV or Parquet file", "its lines or quotes are malformed" if quiet else ""), warnings.catch_warnings():
-        if quiet:
-            warnings.simplefilter("ignore")  # a warning would show a cell
-        if suffix == ".csv":
-            _refuse_twins(path)
-        whole = None if schema is None else 0  # rows that types are inferred from: all, or none
-        frame = polars.read_csv(path, infer_schema_length=whole, **how) if suffix == ".csv" else polars.read_parquet(path)
+    frame = read_table(path, schema, total, notice, Form.parse(csv))
     if not frame.height or not frame.width:
         raise InputError(f"the table {path.name!r} has {frame.height} rows and {frame.width} columns; at least one of each is needed")
-    notice = unsaid if total else notice or warn
     with reading(path, "give a table of numbers and texts", "its columns are of another kind" if quiet else ""):
         if schema is not None:
             return _of_schema(frame, {**schema, **_kinds(dates)}, total, notice)
-        return _cut(_formed({name: _guessed(frame.get_column(name), notice, dates) for name in frame.columns}, dates), {}, notice)
-
-
-def _refuse_twins(path: Path) -> None:
-    """Raises InputError for a name that two columns of a file have: polars would give one of them another name, in silence."""
-    with path.open(encoding="utf-8-sig", errors="replace", newline="") as file:
-        names = next(csv.reader(file), [])
-    twin = next((name for place, name in enumerate(names) if name and name in names[:place]), None)
-    if twin is not None:
-        raise InputError(f"two columns of {path.name!r} are called {twin!r:.80}; give each a name of its own")
+        columns, odd = _readable(frame.columns, lambda name: _guessed(frame.get_column(name), notice, dates), notice)
+        return _cut(_formed(columns, dates), {}, notice, odd)
 
 
 def _guessed(series: "polars.Series", notice: Notice, dates: Dates) -> Column:
-    """A column of a file. Texts that all have the form YYYY-MM-DD are dates."""
+    """A column of a file. Texts that all have the form YYYY-MM-DD, or are missing as in `files.MISSING`, are dates."""
     import polars
 
-    texts = series.dtype == polars.String and series.name not in (dates or {}) and series.null_count() < len(series)
-    if texts and series.str.contains(f"^(?:{ISO})$").all():
-        found = _dates(series)
-        if np.count_nonzero(np.isnan(found)) == series.null_count():
+    if series.dtype == polars.String and series.name not in (dates or {}):
+        fits = series.str.contains(f"^(?:{ISO})$").fill_null(False)
+        if fits.any() and series.filter(~fits).str.contains(MISSING).all() and np.count_nonzero(~np.isnan(found := _dates(series))) == fits.sum():
             notice(f"column {series.name!r:.80} is read as dates of the form YYYY-MM-DD")
             return found
     return _column(series)
@@ -293,7 +306,7 @@ def _flat(series: "polars.Series") -> "polars.Series":
     import polars
 
     if series.dtype.is_nested() or series.dtype in (polars.Binary, polars.Object, polars.Duration):
-        raise InputError(f"column {series.name!r:.80} has cells of type {str(series.dtype)!r:.80}, not numbers or texts; write the table without it")
+        raise OddColumnError(f"column {series.name!r:.80} has cells of type {str(series.dtype)!r:.80}, not numbers or texts; write the table without it")
     return series
 
 
@@ -308,7 +321,7 @@ def _column(series: "polars.Series", most: int = LONGEST) -> Column:
         local = series.dt.replace_time_zone(None) if series.dtype == polars.Datetime else series
         return np.ascontiguousarray(local.cast(polars.Datetime("us")).to_numpy())
     if str(series.dtype) in ("Int128", "UInt128"):
-        raise InputError(f"column {series.name!r} holds whole numbers beyond 64 bits; write them as text, or with a decimal point")
+        raise OddColumnError(f"column {series.name!r:.80} holds whole numbers beyond 64 bits; write them as text, or with a decimal point")
     if series.dtype.is_numeric() or series.dtype == polars.Boolean:
         plain = series.cast(polars.Float64) if series.null_count() or series.dtype.is_decimal() else series
         return np.ascontiguousarray(plain.to_numpy())

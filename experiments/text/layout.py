@@ -198,7 +198,7 @@ def _lines(row: Sequence[str], widths: Sequence[int]) -> list[str]:
 _FLAGS = "labels_from_data|resample|private|shuffle|unverified"
 _NAMES = (
     rf"{_FLAGS}|missing|other|outside|labels|by|person|randomizer|tier|hosts|broker|seed|deadline|quorum|allow|crowd|cluster|stores|worst_case|fault|lifetime"
-    "|schema"
+    "|schema|csv"
 )
 _PAIR = re.compile(rf"""(?<![\w-])({_NAMES})=("[^"]*"|'[^']*'|[\w.]+)""")
 _OPTION = re.compile(rf"--({_NAMES.replace('_', '-')})\b(?: (processes|hosts|population|aggregate)\b)?")
@@ -250,6 +250,8 @@ def _literal(value: str) -> str:
     text = value.strip("\"'")
     if re.fullmatch(r"\d[\d.e]*|True|False|None", text):
         return text
+    if re.match("(sep|decimal|encoding)=", text):  # the form of a CSV file
+        return f'"{text}"'
     return str(text.split(";")).replace("'", '"') if ";" in text else f'"{text}"'
 
 

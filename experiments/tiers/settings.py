@@ -48,7 +48,7 @@ class Randomness:
         if private and seed is not None:
             raise InputError(f"a private run takes no seed, and --seed is {seed}; leave out one of --seed and --private")
         if seed is not None:
-            KeyedNoise(seed)
+            seed = int(KeyedNoise(seed).seed)
         if private:
             return cls(secrets.randbits(SECRET_BITS), True, secrets.randbits(SECRET_BITS))
         return cls(secrets.randbits(SHOWN_BITS) if seed is None else seed, False)

@@ -129,8 +129,8 @@ def test_foreign_text_has_no_other_way_out() -> None:
     assert bare == []
 
 
-_SEARCHED = re.compile(r"\bprint\(|escape|writer\(|fromstring|\.write\(|copyfile|webbrowser|read_csv|read_parquet|loadtxt|json\.loads")
-READERS = {"polars.read_csv", "polars.read_parquet", "np.loadtxt", "ElementTree.fromstring"}
+_SEARCHED = re.compile(r"\bprint\(|escape|writer\(|fromstring|\.write\(|copyfile|webbrowser|read_csv|read_excel|read_parquet|loadtxt|json\.loads")
+READERS = {"polars.read_csv", "polars.read_excel", "polars.read_parquet", "np.loadtxt", "ElementTree.fromstring"}
 
 
 def _unguarded(tree: ast.Module) -> list[int]:

@@ -19,7 +19,7 @@ from local_dp.experiments.text.screen import SCREEN
 class Curating(Question[Any, Any]):
     """A question with the options that only the command line has."""
 
-    records: Path = option(help="A CSV or Parquet table, which the curator sees", metavar="FILE")
+    records: Path = option(help="A CSV, TSV, Excel or Parquet file, or a folder, which the curator sees", metavar="FILE")
     pure: bool = option(False, "Pure privacy, without a delta, for a question that has such a form")
     out: Path | None = option(None, "Write all rows of the release, as CSV", metavar="FILE")
     plot: Path | None = option(None, "Draw a figure of the result: .png, .svg or .pdf", metavar="FILE")

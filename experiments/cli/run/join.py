@@ -48,7 +48,7 @@ URL = "mqtt://[user:password@]host[:port], or mqtts://...[?ca=FILE[&cert=FILE]]"
 MEETING = "survey --broker mqtt://localhost --run first"
 
 
-_ASKING = ("epsilon", "clients", "resample", "seed", "private", "deadline", "quorum", "watch", "shuffle", "delta", "worst_case", "broker", "dates")
+_ASKING = ("epsilon", "clients", "resample", "seed", "private", "deadline", "quorum", "watch", "shuffle", "delta", "worst_case", "broker", "csv", "dates")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -139,7 +139,7 @@ class Shuffler:
 class Answering(Role):
     """A role that answers: a host, or a client."""
 
-    hidden: ClassVar[frozenset[str]] = OF_RUNS - {"epsilon", "seed", "private", "allow", "broker", "person", "dates"}
+    hidden: ClassVar[frozenset[str]] = OF_RUNS - {"epsilon", "seed", "private", "allow", "broker", "person", "csv", "dates"}
     broker: str = option(help=URL, metavar="URL")
     run: str = option(help=RUN, metavar="NAME")
     store: Path | None = option(None, "File of answers and spent budget; default: in private a file of the user's, else memory", metavar="FILE")

@@ -15,7 +15,7 @@ import click
 
 from local_dp.errors import InputError
 from local_dp.experiments.api.asking import RunOptions, ask
-from local_dp.experiments.api.declare import option, settings_of
+from local_dp.experiments.api.declare import CSV, option, settings_of
 from local_dp.experiments.api.result import check_picture
 from local_dp.experiments.api.tables import read_records, read_schema
 from local_dp.experiments.cli.fields import Command, Group, Option, first_line, instance_of, json_option, parameters_of, protocol_options, set_option, show
@@ -82,7 +82,8 @@ class ProtocolCommand(ABC):
 
     of_protocols: ClassVar[bool] = True
     example: ClassVar[str]
-    records: Path | None = option(None, "A CSV or Parquet table; each row is a client's record", metavar="FILE")
+    records: Path | None = option(None, "A CSV, TSV, Excel or Parquet file, or a folder; each row is a client's record", metavar="FILE")
+    csv: str = option("", CSV, metavar="FORM")
     settings_: tuple[str, ...] = set_option("protocol")
 
     @abstractmethod
@@ -104,7 +105,7 @@ class ProtocolCommand(ABC):
         return protocol, table
 
     def read(self, path: Path) -> Records:
-        return read_records(path, notice=SCREEN.note)
+        return read_records(path, notice=SCREEN.note, csv=self.csv)
 
     def prepared(self, kind: type[LocalProtocol[Any]], given: Mapping[str, str], private: bool = False) -> tuple[LocalProtocol[Any], Records | None]:
         """The same, with the protocol checked against the table. Raises InputError if a private run would publish values of the table."""
@@ -128,7 +129,7 @@ class Role(ProtocolCommand, RunOptions):
 
     def read(self, path: Path) -> Records:
         schema = None if self.schema is None else read_schema(self.schema)
-        return read_records(path, schema, total=self.private, notice=SCREEN.note, dates=self.dates)
+        return read_records(path, schema, total=self.private, notice=SCREEN.note, csv=self.csv, dates=self.dates)
 
     def asked(self, table: Records) -> Records:
         return RunOptions.asked(self, table)
