@@ -161,8 +161,6 @@ def _csv(files: Sequence[Path], kinds: Kinds, total: bool, form: Form, said: lis
             sep = form.sep or (excel[1].decode() if excel else "\t" if path.suffix.lower() == ".tsv" else _separator(text, kinds, path))
             rows = _rows(text, sep)
             names = _named(next(rows, []), path, said)
-            if not quiet:
-                _check_rows(text, sep, path, bool(excel))
         first = first or names
         _same(names, first, path, files[0])
         body = b"".join(text.split(b"\n", rows.line_num)[rows.line_num :])
@@ -180,9 +178,10 @@ def _csv(files: Sequence[Path], kinds: Kinds, total: bool, form: Form, said: lis
         try:
             frame = polars.read_csv(whole, separator=form.sep, infer_schema=False, truncate_ragged_lines=quiet, ignore_errors=quiet)
         except polars.exceptions.ComputeError:
-            for each in () if quiet else bodies:
-                _check_quotes(*each, form.sep)
+            _check_rows([] if quiet else bodies, len(first), form.sep, failed=True)
             raise
+    if not quiet and (b'"' in whole or frame[frame.columns[-1]].null_count()):  # else polars finds each fault: a short row ends with missing cells
+        _check_rows(bodies, len(first), form.sep)
     if kinds is None and len(first) > 1:
         empty = frame.height - (frame := frame.filter(polars.any_horizontal(polars.all().is_not_null()))).height
         said += [f"empty rows left out: {empty:,}"] * (empty > 0)
@@ -239,28 +238,26 @@ def _separator(text: bytes, kinds: Kinds, path: Path) -> str:
     return able[0]
 
 
-def _check_rows(text: bytes, sep: str, path: Path, skipped: int) -> None:
-    """Raises InputError for a row of more or fewer cells than the header, or a quote that does not end, with its line."""
-    rows, line, width = _rows(text, sep, strict=True), 1, 0
-    try:
-        for row in rows:
-            width = width or len(row)
-            if row and len(row) != width:
-                raise _fault(path, line + skipped, f"has {len(row)} cell{'s' * (len(row) != 1)}, and the header {width}", sep)
-            line = rows.line_num + 1
-    except csv.Error:
-        raise _fault(path, line + skipped, "begins a cell whose quotes do not match", sep) from None
-
-
-def _check_quotes(path: Path, line: int, body: bytes, sep: str) -> None:
-    """Raises InputError for a quote inside a cell without quotes around it, which begins none for one reader and does for another."""
-    rest = re.sub(rb'(?m)(^|[%b])"([^"]|"")*"(?=[%b\r\n]|\Z)' % (sep.encode(), sep.encode()), lambda cell: b"\n" * cell[0].count(b"\n"), body)
-    if b'"' in rest:
-        raise _fault(path, line + rest.count(b"\n", 0, rest.index(b'"')), "has a quote in a cell that has none around it", sep)
-
-
-def _fault(path: Path, line: int, fault: str, sep: str) -> InputError:
-    return InputError(f'line {line} of {path.name!r} {fault}; correct the line, or name another separator: csv="sep={"," if sep == ";" else ";"}"')
+def _check_rows(bodies: Iterable[tuple[Path, int, bytes]], width: int, sep: str, failed: bool = False) -> None:
+    """Raises InputError for a row of more or fewer cells than the header, or a quote that does not match, with the file and its line."""
+    for path, first, body in bodies:
+        rows, line, fault = _rows(body, sep, strict=True), first, ""
+        try:
+            for row in rows:
+                if row and len(row) != width:
+                    fault = f"has {len(row)} cell{'s' * (len(row) != 1)}, and the header {width}"
+                    break
+                line = first + rows.line_num
+        except csv.Error:
+            fault = "begins a cell whose quotes do not match"
+        if failed and not fault:  # Python's reader takes a quote in a cell without quotes around it as a letter, that of polars does not
+            signs = sep.encode()
+            rest = re.sub(rb'(?m)(^|[%b])"([^"]|"")*"(?=[%b\r\n]|\Z)' % (signs, signs), lambda cell: b"\n" * cell[0].count(b"\n"), body)
+            line = first + rest.count(b"\n", 0, rest.find(b'"'))
+            fault = "has a quote in a cell that has none around it" * (b'"' in rest)
+        if fault:
+            other = "," if sep == ";" else ";"
+            raise InputError(f'line {line} of {path.name!r} {fault}; correct the line, or name another separator: csv="sep={other}"')
 
 
 def _number(decimal: str) -> str:
