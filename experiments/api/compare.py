@@ -1,7 +1,7 @@
 """Compares randomizers by measurement: the bound on the largest error in 95 % of the runs, for each epsilon and number of clients."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from functools import cached_property
 from pathlib import Path
@@ -19,6 +19,7 @@ from local_dp.experiments.api.tables import Table, records_of, sample_rows
 from local_dp.experiments.lab.claim import Curve, Data, Figure
 from local_dp.experiments.lab.figures import save
 from local_dp.experiments.lab.store import MeasurementStore, code_stamp, plain, write_text
+from local_dp.experiments.lab.style import DEFAULT, Drawing
 from local_dp.experiments.text.layout import as_csv, held, number, paragraph, python_errors, table
 from local_dp.experiments.tiers.outcome import table_digest
 from local_dp.interaction import Nonadaptive, run
@@ -143,12 +144,18 @@ class Comparison:
         assert aim is not None  # or there were no reports
         return law @ aim.target, law
 
-    def run(self, folder: Path, progress: Progress = lambda what, done, total: None) -> "Compared":
-        """Measures the points that are missing in `folder`, and writes comparison.csv, .png and .svg there. Raises InputError."""
+    def run(
+        self,
+        folder: Path,
+        progress: Progress = lambda what, done, total: None,
+        drawing: Drawing = DEFAULT,
+        formats: Sequence[str] = ("png", "svg"),
+    ) -> "Compared":
+        """Measures the points that are missing in `folder`, and writes comparison.csv and figures in these formats there. Raises InputError."""
         compared = self.measured(folder, progress)
         rows = compared.data["rows"]
         write_text(folder / "comparison.csv", as_csv(rows[0], (row.values() for row in rows)))
-        save(compared.figure, folder / "comparison.png", folder / "comparison.svg")
+        save(compared.figure, *(folder / f"comparison.{ending}" for ending in formats), drawing=drawing)
         return compared
 
     def measured(self, folder: Path, progress: Progress = lambda what, done, total: None) -> "Compared":
@@ -177,20 +184,23 @@ class Comparison:
         return {epsilon: ways(self.protocol, epsilon, self._people) for epsilon in self.grid.epsilon}
 
     def _figure(self, rows: list[dict[str, Any]]) -> Figure:
-        """Error against clients: measured with intervals, closed forms as lines, and for each epsilon the curator's."""
-        curves, x = [], sorted(self.grid.clients)
+        """Error against clients: measured with intervals, closed forms as lines. First the curator and no privacy, then the best randomizers."""
+        x, curves = sorted(self.grid.clients), []
         for epsilon in self.grid.epsilon:
-            for name in dict.fromkeys(row["randomizer"] for row in rows):
-                own = sorted((row for row in rows if (row["randomizer"], row["epsilon"]) == (name, epsilon)), key=lambda row: row["clients"])
-                at, label = [row["clients"] for row in own], f"{name}, epsilon {epsilon:g}"
-                y, low, high, planned = ([row[key] for row in own] for key in ("error", "low", "high", "planned"))
-                curves += [Curve(label, at, y, low=low, high=high, group=label), Curve(f"{label}, closed form", at, planned, "theory", group=label)]
             curator = next(way for way in self._ways[epsilon] if way.name == CURATOR)
-            curves.append(Curve(f"{CURATOR}, epsilon {epsilon:g}", x, [curator.accuracy(n) for n in x], "bound"))
+            curves.append(Curve(f"{CURATOR}, epsilon {epsilon:g}", x, [curator.accuracy(n) for n in x], "theory"))
         open_to_all = next(way for way in self._ways[self.grid.epsilon[0]] if way.name == OPEN)
-        curves.append(Curve(OPEN, x, [open_to_all.accuracy(n) for n in x], "bound"))
+        curves.append(Curve(OPEN, x, [open_to_all.accuracy(n) for n in x], "theory"))
+        last = [row for row in rows if row["clients"] == x[-1]]
+        best = {row["epsilon"]: min(other["error"] for other in last if other["epsilon"] == row["epsilon"]) for row in last}
+        for row in sorted(last, key=lambda row: row["error"] / best[row["epsilon"]]):
+            name, epsilon = row["randomizer"], row["epsilon"]
+            own = sorted((row for row in rows if (row["randomizer"], row["epsilon"]) == (name, epsilon)), key=lambda row: row["clients"])
+            at, label = [row["clients"] for row in own], f"{name}, epsilon {epsilon:g}"
+            y, low, high, planned = ([row[key] for row in own] for key in ("error", "low", "high", "planned"))
+            curves += [Curve(label, at, y, low=low, high=high, group=label), Curve(f"{label}, closed form", at, planned, "theory", group=label)]
         title = f"{self.protocol.name}: the largest error in 95 % of {self.grid.runs:,} runs"
-        return Figure("comparison", title, "clients", "largest error", curves, log_x=True, log_y=True)
+        return Figure("comparison", title, "clients", "largest error", curves, "one-round", log_x=True, log_y=True)
 
 
 def quantile_places(runs: int) -> tuple[int, int, int]:
@@ -210,8 +220,8 @@ class Compared(Tabular):
         rows = self.data["rows"]
         return {name: [row[name] for row in rows] for name in rows[0]}
 
-    def draw(self, path: Path) -> None:
-        save(self.figure, path)
+    def draw(self, path: Path, drawing: Drawing) -> None:
+        save(self.figure, path, drawing=drawing)
 
     def text(self, width: int = WIDTH) -> str:
         head = f"{self.data['protocol']}: the largest error in 95 % of {held(number(self.data['runs']) + ' runs')}, in tier {self.data['tier']}"

@@ -5,13 +5,15 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, field, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from local_dp.errors import InputError
 from local_dp.foreign import shown
 
 if TYPE_CHECKING:  # frames take a while to import
     import polars
+
+    from local_dp.experiments.lab.style import Drawing
 
 
 def option(
@@ -100,6 +102,32 @@ class Printable(ABC):
         return f'<pre style="white-space: pre-wrap; line-height: 1.35">{shown(repr(self), "page")}</pre>'
 
 
+@dataclass(frozen=True, kw_only=True)
+class Drawn:
+    """The options of a command that draws; its `hidden` names those that do not apply."""
+
+    figure_size: float = option(4.8, "Width of a figure", name="--size", metavar="W", unit="inches")
+    figure_font: float = option(10.0, "Size of the letters in a figure", name="--font", metavar="P", unit="points")
+    figure_series: tuple[str, ...] = option((), "Colour only series with this in their name; may be repeated", name="--series", metavar="NAME")
+    figure_format: Literal["pdf", "svg", "png"] | None = option(None, "Format of a figure; default: as its file ends, else png and svg", name="--format")
+
+    @property
+    def drawing(self) -> "Drawing":
+        """Raises InputError."""
+        from local_dp.experiments.lab.style import Drawing
+
+        return Drawing(self.figure_size, self.figure_font, self.figure_series)
+
+    def picture(self, path: Path) -> Path:
+        """The file of a figure, with the ending of its format. Raises InputError for one that cannot be written."""
+        path = path if self.figure_format is None else path.with_suffix(f".{self.figure_format}")
+        if path.suffix.lower() not in (".png", ".svg", ".pdf"):
+            raise InputError(f"the figure is {str(path)!r}; give a file that ends in .png, .svg or .pdf")
+        if not path.parent.is_dir():
+            raise InputError(f"there is no folder {str(path.parent)!r} for the figure; create it first")
+        return path
+
+
 @dataclass(frozen=True)
 class Picture:
     """A figure as PNG: a notebook shows it."""
@@ -118,7 +146,7 @@ class Tabular(Printable):
         """The columns of the frame. Raises InputError for a result without one."""
 
     @abstractmethod
-    def draw(self, path: Path) -> None:
+    def draw(self, path: Path, drawing: "Drawing") -> None:
         """Draws the figure into `path`. Raises InputError for a result without one."""
 
     def to_polars(self) -> "polars.DataFrame":
@@ -135,12 +163,17 @@ class Tabular(Printable):
             raise InputError("to_pandas needs pandas; install it: pip install pandas, or use to_polars") from None
         return pandas.DataFrame(self.frame())
 
-    def plot(self, path: str | Path | None = None) -> Picture | None:
-        """Draws the result, beside the truth where it is known, into `path` (.png, .svg or .pdf). Without a path, returns a picture for a notebook."""
+    def plot(self, path: str | Path | None = None, **how: Any) -> Picture | None:
+        """Draws the result, beside the truth where it is known, into `path` (.png, .svg or .pdf). Without a path, returns a picture for a notebook.
+
+        Keywords: `size`, the width in inches; `font`, the letters in points; `series`, parts of the names of the series to colour. Raises InputError.
+        """
+        from local_dp.experiments.lab.style import Drawing
+
         if path is not None:
-            self.draw(Path(path))
+            self.draw(Path(path), Drawing(**how))
             return None
         with tempfile.TemporaryDirectory() as folder:
             drawn = Path(folder) / "result.png"
-            self.draw(drawn)
+            self.draw(drawn, Drawing(**how))
             return Picture(drawn.read_bytes())

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from local_dp.errors import InputError
 from local_dp.experiments.api.declare import WIDTH, Tabular
-from local_dp.experiments.api.show import summary
+from local_dp.experiments.api.show import summary, unit
 from local_dp.experiments.tiers.outcome import Shown, estimates
 from local_dp.protocols.local_protocol import LocalProtocol
 
 if TYPE_CHECKING:  # what draws takes a while to import
     from local_dp.experiments.lab.figures import Estimates
+    from local_dp.experiments.lab.style import Drawing
 
 MOST = 40  # rows of a figure
 _AXES = {
@@ -28,19 +29,10 @@ _AXES = {
 _SHARES = ("frequency", "histogram", "crosstab")  # shares of several labels add up
 
 
-def check_picture(path: Path) -> None:
-    """Raises InputError for a figure that cannot be written."""
-    from local_dp.experiments.lab.figures import ENDINGS
-
-    if path.suffix.lower() not in ENDINGS:
-        raise InputError(f"the figure is {str(path)!r}; give a file that ends in .png, .svg or .pdf")
-    if not path.parent.is_dir():
-        raise InputError(f"there is no folder {str(path.parent)!r} for the figure; create it first")
-
-
 def pictured(data: dict[str, Any]) -> "Estimates":
     """A run's estimates with their intervals and the known truth, in at most `MOST` rows. Further shares are summed; of other estimates the first are drawn."""
     from local_dp.experiments.lab.figures import Estimates
+    from local_dp.experiments.lab.style import model_of
 
     labels, values, _, intervals = zip(*estimates(data["result"]), strict=True)
     result = data["result"]
@@ -51,12 +43,13 @@ def pictured(data: dict[str, Any]) -> "Estimates":
     parameters = data["parameters"]
     column = str(parameters.get("column") or " and ".join(parameters.get("columns") or ()))
     whole = Estimates(
-        f"{data['protocol']}, epsilon {data['epsilon']:g}, {data['rounds'][0]['n']:,} clients; {'DEGRADED; ' if 'degraded' in data else ''}"
+        f"{data['protocol']}, epsilon {data['epsilon']:g}, {data['clients']['asked']:,} {unit(data)}; {'DEGRADED; ' if 'degraded' in data else ''}"
         f"{data.get('stamp', 'private')}",
         _AXES.get(data["protocol"], "estimate").format(column=column),
         str(parameters.get("by") or (column if data["protocol"] in _SHARES else "")),
         *(labels, known, lows, highs),
         truth if truth is None or isinstance(truth, list) else [truth],
+        model_of(data["interaction"], "one-round"),
     )
     return whole if len(labels) <= MOST else _fewer(whole, data["protocol"])
 
@@ -138,11 +131,11 @@ class Result(Tabular):
         rows = [(label, *(math.nan if number is None else number for number in (value, error, *ends))) for label, value, error, ends in self._estimates()]
         return {name: [row[place] for row in rows] for place, name in enumerate(("label", "estimate", "standard_error", "low", "high"))}
 
-    def draw(self, path: Path) -> None:
+    def draw(self, path: Path, drawing: "Drawing") -> None:
         from local_dp.experiments.lab.figures import plot_estimates
 
         self._estimates()
-        plot_estimates(pictured(self.data), path)
+        plot_estimates(pictured(self.data), path, drawing)
 
     def _estimates(self) -> list[Shown]:
         if "estimate" not in self.data["result"]:

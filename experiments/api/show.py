@@ -76,12 +76,16 @@ def _error(result: dict[str, Any]) -> str:
     return f"{error}; the truth is {parts}{whole}"
 
 
+def unit(data: dict[str, Any]) -> str:
+    """What a run counts: a client that is asked in two rounds owes two reports."""
+    return "reports" if data["interaction"] == "fully interactive" else "clients"
+
+
 def _clients(data: dict[str, Any]) -> str:
     counts = [(name, value) for name, value in data["clients"].items() if name not in _REPEATED and (value or name in _ALWAYS)]
     rejected = [held(f"{number(times)} {kind}") for kind, times in data.get("rejections", {}).items()]
-    unit = "reports" if data["interaction"] == "fully interactive" else "clients"  # a client that is asked in two rounds owes two reports
     listed = ", ".join(held(f"{number(value)} {name.replace('_', ' ')}") for name, value in counts)
-    return f"{unit}: {listed}" + (f" ({', '.join(rejected)})" if rejected else "")
+    return f"{unit(data)}: {listed}" + (f" ({', '.join(rejected)})" if rejected else "")
 
 
 def _influence(data: dict[str, Any]) -> str:

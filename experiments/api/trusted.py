@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 import numpy as np
 
@@ -26,6 +26,9 @@ from local_dp.loss import Approximate, Loss, Pure, approximate, nano_epsilon
 from local_dp.protocols.surveys.policies import Launch
 from local_dp.records import Records
 from local_dp.storage.budget_file import KeptBudget
+
+if TYPE_CHECKING:  # what draws takes a while to import
+    from local_dp.experiments.lab.style import Drawing
 
 A = TypeVar("A")
 D = TypeVar("D")
@@ -80,7 +83,8 @@ class Task(ABC, Generic[D, R]):
     def to_data(self, result: R, records: Records) -> dict[str, Any]:
         """The result as plain data: `columns`, `rows`, `explanation`, and by `measured` its numbers; `brief` if a person sees other rows.
 
-        `drawn` if there is a figure: its `axis`, `rows`, and how many columns are `labels`. Reads only the names of the records' columns.
+        `drawn` if there is a figure: its `axis`, `rows`, how many columns are `labels`, and whether they are `named`. Reads only the
+        names of the records' columns.
         """
 
     @abstractmethod
@@ -94,6 +98,7 @@ class Question(ABC, Generic[D, R]):
 
     name: ClassVar[str]
     example: ClassVar[str]
+    figureless: ClassVar[str] = ""  # what is released, if it has no figure
     epsilon: float = option(1.0, "Privacy loss of the release", metavar="E", unit="nats")
     delta: float | None = option(1e-6, "Probability of a larger loss; must be below 1 over the number of records", metavar="D")
     seed: int | None = option(None, "Seed of the simulation; default: random, printed", metavar="S")
@@ -201,21 +206,24 @@ class Release(Tabular):
         """All rows; a column without a name is called `of`."""
         return {name or "of": [row[place] for row in self.rows] for place, name in enumerate(self.data["result"]["columns"])}
 
-    def draw(self, path: Path) -> None:
+    def draw(self, path: Path, drawing: "Drawing") -> None:
         """Draws the numbers with their intervals, and the truth where it is known. Raises InputError for a result without a figure."""
         from local_dp.experiments.lab.figures import Estimates, plot_estimates
 
         result = self.data["result"]
+        listed = result.get("brief", result)
         if "drawn" not in result or not self.rows:
             what = f"a {self.data['task']}" if self.rows else "a release without rows"
             raise InputError(f"there is no figure of {what}; leave out plot")
         drawn, many, truth = result["drawn"], isinstance(self.value, list), (self.data["truth"] or {}).get(DRAWN)
-        values = (self.value if many else [self.value])[:MOST_SHOWN]
+        rows = listed["rows"][:MOST_SHOWN]
+        values = [row[-1] for row in rows] if "brief" in result else (self.value if many else [self.value])[:MOST_SHOWN]
         ends = [(math.nan, math.nan)] * len(values) if self.interval is None else (self.interval if many else [self.interval])[:MOST_SHOWN]
-        title = f"{self.data['task']} by a trusted curator, {_price(self.data)}"
-        labels = [" to ".join(_cell(cell) for cell in row[: drawn.get("labels", 1)]) for row in self.rows[:MOST_SHOWN]]
+        title = f"{self.data['task']} by a trusted curator, {_price(self.data)}, {_counted(self.data)}"
+        labels = [_label(row, listed["columns"], drawn) for row in rows]
+        axis = f"{drawn['axis']}; the first {len(rows)} of {len(listed['rows']):,}" if len(rows) < len(listed["rows"]) else drawn["axis"]
         lows, highs = [low for low, _ in ends], [high for _, high in ends]
-        plot_estimates(Estimates(title, drawn["axis"], drawn["rows"], labels, values, lows, highs, truth and truth[:MOST_SHOWN]), path)
+        plot_estimates(Estimates(title, axis, drawn["rows"], labels, values, lows, highs, truth and truth[:MOST_SHOWN]), path, drawing)
 
     @property
     def rows(self) -> list[list[Any]]:
@@ -328,6 +336,12 @@ def _truth(truth: dict[str, Any]) -> str:
     parts = [_TRUE.get(name, f"{name.replace('_', ' ')} {{}}").format(_cell(value)) for name, value in truth.items() if name != DRAWN]
     sentence = "; ".join(map(held, parts))
     return f"{sentence[:1].upper()}{sentence[1:]}."
+
+
+def _label(row: Sequence[Any], columns: Sequence[str], drawn: Mapping[str, Any]) -> str:
+    """The name of a row of a figure: an interval, or the values of the columns that it counts."""
+    cells = [(column, _cell(cell)) for column, cell in zip(columns, row[: drawn.get("labels", 1)], strict=False) if cell != ""]
+    return ", ".join(f"{column}:\N{NO-BREAK SPACE}{cell}" for column, cell in cells) if drawn.get("named") else " to ".join(cell for _, cell in cells)
 
 
 def _price(data: dict[str, Any]) -> str:

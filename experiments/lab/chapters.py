@@ -1,4 +1,4 @@
-"""The chapters of the report: what each asks, on which page it stands, and the experiment whose figure opens it."""
+"""The chapters of the report: what each asks, and the experiment whose figure opens it."""
 
 from dataclasses import dataclass
 
@@ -11,11 +11,6 @@ class Chapter:
     title: str
     summary: str
     lead: str  # the experiment whose first curves open the chapter, if it was run
-
-    @property
-    def page(self) -> str:
-        """The file of its page, beside the index."""
-        return f"{self.name}.html"
 
 
 LOCAL_MODEL = Chapter(

@@ -44,7 +44,7 @@ class Curve:
     style: Style = "measured"
     low: Sequence[float] | None = None
     high: Sequence[float] | None = None
-    group: str = ""  # curves of one group share a colour; by default those whose labels differ in the role alone, such as "X, measured" and "X, predicted"
+    group: str = ""  # of its series; by default its label without the role: "X, measured" and "X, predicted" are one series
 
 
 def curve(label: str, points: Iterable[Sequence[float]], style: Style = "measured", group: str = "") -> Curve:
@@ -56,13 +56,17 @@ def curve(label: str, points: Iterable[Sequence[float]], style: Style = "measure
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure: curves over common axes, `bars` side by side. `x_ticks` names the positions 0, 1, ... of a categorical axis."""
+    """A figure: curves over common axes, `bars` side by side. `x_ticks` names the positions 0, 1, ... of a categorical axis.
+
+    `model` is the model of computation, as in `style.PALETTE`, of the curves whose names state none: their colour.
+    """
 
     name: str
     title: str
     x_label: str
     y_label: str
     curves: list[Curve]
+    model: str = "curator"
     log_x: bool = False
     log_y: bool = False
     x_ticks: tuple[str, ...] = ()

@@ -9,12 +9,12 @@ from local_dp.experiments.lab.claim import Check, Curve, Figure, Regions, Table
 from local_dp.experiments.text.layout import EXPONENT, typeset
 from local_dp.foreign import shown
 
-_MARKS = {"measured": "markers are measured", "theory": "solid lines without markers are computed", "bound": "dashed lines are proven"}
+_MARKS = {"measured": "markers are measured", "theory": "lines without markers are computed", "bound": "dashed lines are proven"}
 
 
 def lines(text: str, width: int) -> str:
     """The text, typeset, in lines of at most `width` characters. Exponents are raised; otherwise a dollar sign is a dollar sign."""
-    escaped = wrap(shown(typeset(text), "block"), width).replace("$", r"\$")
+    escaped = wrap(shown(typeset(text), "block").replace(" = ", "\xa0=\xa0"), width).replace("$", r"\$")
     return EXPONENT.sub(lambda found: rf"$^{{\mathregular{{{found[1] or found[2]}}}}}$", escaped)
 
 

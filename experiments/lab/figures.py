@@ -1,7 +1,6 @@
 """Figures: the only importer of matplotlib. What was measured has markers and a confidence band, theory is a line, a proven bound is dashed."""
 
 import math
-import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -13,31 +12,19 @@ import numpy as np
 from local_dp.errors import InputError
 from local_dp.experiments.lab.claim import Curve, Figure, Region, Regions
 from local_dp.experiments.lab.figure_text import lines
+from local_dp.experiments.lab.style import DEFAULT, FADED, INK, MUTED, PALETTE, PAPER, RULE, Drawing, Look, groups, looks, model_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.axis import Axis
     from matplotlib.figure import Figure as Canvas
 
-INK, MUTED, RULE, PAPER = "#1f2328", "#59636e", "#d1d9e0", "#ffffff"
-# Okabe and Ito's palette, the yellow left out and the light ones darkened to stand on white: colour-blind readers can distinguish them.
-COLOURS = ("#0072b2", "#d55e00", "#009e73", "#b5558f", "#b07d00", "#3b93c9", "#6b6b6b")
-MARKERS = ("o", "s", "^", "D", "v", "P", "X")
-_ROLES = re.compile(r"\b(?:measured|simulated|predicted|proven|theory|formula|bound|worst found)\b|[,:]")
-_LABEL_WIDTH = 38  # characters that the name of a curve may have on one line of the key: two such columns fit
-ENDINGS = (".png", ".svg", ".pdf")
-_WIDTH = 6.8  # inches: the text of a printed page
 _STYLE: dict[str, Any] = {
     "font.family": "DejaVu Sans",
-    "font.size": 10.5,
-    "axes.titlesize": 12,
-    "axes.titleweight": "bold",
-    "axes.titlelocation": "left",
-    "axes.titlepad": 14,
-    "axes.labelsize": 10.5,
+    "figure.titlesize": "large",
+    "figure.titleweight": "bold",
     "axes.edgecolor": MUTED,
     "axes.labelcolor": INK,
-    "axes.titlecolor": INK,
     "axes.linewidth": 0.8,
     "axes.spines.top": False,
     "axes.spines.right": False,
@@ -46,6 +33,7 @@ _STYLE: dict[str, Any] = {
     "axes.axisbelow": True,
     "grid.color": RULE,
     "grid.linewidth": 0.7,
+    "legend.fontsize": "medium",
     "xtick.color": MUTED,
     "ytick.color": MUTED,
     "xtick.labelcolor": INK,
@@ -58,15 +46,15 @@ _STYLE: dict[str, Any] = {
 
 
 @contextmanager
-def _canvas(width: float, height: float, salt: str) -> Iterator["Canvas"]:
+def _canvas(drawing: Drawing, height: float, salt: str) -> Iterator["Canvas"]:
     """A matplotlib figure in our style, drawn without a display and without pyplot's global state. Equal figures become equal bytes."""
     from matplotlib import rc_context
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure as Canvas
 
-    style: Any = _STYLE | {"svg.hashsalt": salt}
+    style: Any = _STYLE | {"font.size": drawing.font, "svg.hashsalt": salt}
     with rc_context(style):
-        canvas = Canvas(figsize=(width, height), layout="constrained")
+        canvas = Canvas(figsize=(drawing.size, height), layout="constrained")
         FigureCanvasAgg(canvas)
         yield canvas
 
@@ -82,78 +70,75 @@ def _write(canvas: "Canvas", path: Path) -> None:
         raise InputError(f"cannot write the figure {path}: {error}") from None
 
 
-def save(figure: Figure | Regions, *paths: Path) -> None:
-    """Draws a figure into each of `paths` (.svg, .png). Raises InputError if one cannot be written."""
+def save(figure: Figure | Regions, *paths: Path, drawing: Drawing = DEFAULT) -> None:
+    """Draws a figure into each of `paths` (.svg, .png, .pdf). Raises InputError if one cannot be written, or for a series that it has not."""
+    line = drawing.font / 72 * 1.5  # inches
     if isinstance(figure, Regions):
-        height = 0.36 * sum(map(_height, figure.regions)) + 0.2
+        height = line * sum(_height(region, drawing) for region in figure.regions)
     else:
-        height = 4.2 + 0.11 * len(figure.curves) + 0.05 * max(map(len, figure.x_ticks), default=0)
-    with _canvas(_WIDTH, height, figure.name) as canvas:
+        look = looks(figure, drawing.series)
+        named = sum(lines(figure.curves[place].label, drawing.characters(0.85)).count("\n") + 1 for place in _named(figure, look))
+        height = 0.55 * drawing.size + line * (5 + named + 0.25 * max(map(len, figure.x_ticks), default=0))
+    with _canvas(drawing, height, figure.name) as canvas:
         if isinstance(figure, Regions):
-            _draw_regions(canvas, figure)
+            _draw_regions(canvas, figure, drawing)
         else:
-            _draw_curves(canvas.add_subplot(), figure)
+            _draw_curves(canvas.add_subplot(), figure, drawing)
         for path in paths:
             _write(canvas, path)
 
 
-def _groups(curves: Sequence[Curve]) -> list[int]:
-    """The place of each curve's group in the order of appearance: its colour.
-
-    Without a group, curves of different styles share a colour if their labels differ only in the role ("X, measured", "X, predicted").
-    """
-    order: list[tuple[str, set[str]]] = []
-    places = []
-    for curve in curves:
-        subject = curve.group or " ".join(_ROLES.sub(" ", curve.label).split())
-        place = next((at for at, (name, styles) in enumerate(order) if name == subject and (curve.group or curve.style not in styles)), len(order))
-        if place == len(order):
-            order.append((subject, set()))
-        order[place][1].add(curve.style)
-        places.append(place)
-    return places
-
-
-def _marker(group: int) -> str:
-    """The marker of a group: another one when the colours come round again."""
-    return MARKERS[(group + group // len(COLOURS)) % len(MARKERS)]
-
-
-def _draw_curves(axes: "Axes", figure: Figure) -> None:
+def _draw_curves(axes: "Axes", figure: Figure, drawing: Drawing = DEFAULT) -> None:
     bars = [curve for curve in figure.curves if curve.style == "bars"]
-    for curve, group in zip(figure.curves, _groups(figure.curves), strict=True):
-        colour = COLOURS[group % len(COLOURS)]
+    look = looks(figure, drawing.series)
+    for curve, each in zip(figure.curves, look, strict=True):
         if curve.style == "bars":
-            _draw_bars(axes, curve, bars.index(curve), len(bars), colour)
+            models = [PALETTE[model_of(tick, "")][0] if model_of(tick, "") else each.colour for tick in figure.x_ticks] if len(bars) == 1 else each.colour
+            _draw_bars(axes, curve, bars.index(curve), len(bars), models)
         else:
-            _draw_line(axes, curve, colour, _marker(group), joined=not figure.x_ticks)
-    axes.set_xlabel(lines(figure.x_label, 70))
-    axes.set_ylabel(lines(figure.y_label, 36))
-    _scale_axes(axes, figure)
-    _name_curves(axes, figure)
+            _draw_line(axes, curve, each, joined=not figure.x_ticks)
+    _entitle(axes, figure.title, drawing)
+    axes.set_xlabel(lines(figure.x_label, drawing.characters(0.75)))
+    axes.set_ylabel(lines(figure.y_label, drawing.characters(0.5)))
+    _scale_axes(axes, figure, drawing)
+    _name_curves(axes, figure, look, drawing)
 
 
-def _draw_line(axes: "Axes", curve: Curve, colour: str, marker: str, joined: bool) -> None:
+def _entitle(axes: "Axes", title: str, drawing: Drawing) -> None:
+    canvas = axes.get_figure(root=True)
+    assert canvas is not None
+    canvas.suptitle(lines(title, drawing.characters(0.72)), x=0.01, ha="left")
+
+
+def _draw_line(axes: "Axes", curve: Curve, look: Look, joined: bool) -> None:
     x, y = np.asarray(curve.x, dtype=float), np.asarray(curve.y, dtype=float)
+    colour, above = look.colour, 0 if look.colour == FADED else 2.9 if look.under else 3
     if curve.style == "measured":
         joined = joined and bool(np.all(np.diff(x) > 0))  # else the points are a scatter
         if joined:
-            axes.plot(x, y, linestyle="-", linewidth=0.9, alpha=0.6, color=colour, zorder=3)
-        axes.plot(x, y, marker=marker, linestyle="none", markersize=6.5, color=colour, markeredgecolor=PAPER, zorder=4)
-        if curve.low is not None and curve.high is not None:
+            axes.plot(x, y, linestyle="-", linewidth=0.9 + 3 * look.under, alpha=0.6, color=colour, zorder=above)
+        if look.colour != FADED:
+            axes.plot(x, y, linestyle="none", zorder=above + 1, **_marked(look))
+        if curve.low is not None and curve.high is not None and look.colour != FADED:
             low, high = np.asarray(curve.low, dtype=float), np.asarray(curve.high, dtype=float)
             axes.vlines(x, low, high, color=colour, linewidth=1.4, alpha=0.8, zorder=3)
             if joined:
                 axes.fill_between(x, low, high, color=colour, alpha=0.16, linewidth=0, zorder=2)
         return
-    dashes = _dashes(curve)
     if joined and len(x) > 1:
-        axes.plot(x, y, linestyle=dashes, linewidth=1.8, color=colour, alpha=0.9, zorder=3)
+        axes.plot(x, y, linestyle=look.dashes, linewidth=0.9 if colour == FADED else 1.8 + 3 * look.under, color=colour, alpha=0.9, zorder=above)
     else:  # a line has no meaning between categories: a short stroke at each
-        axes.hlines(y, x - 0.32, x + 0.32, linestyle=dashes, linewidth=1.8, color=colour, zorder=3)
+        axes.hlines(y, x - 0.32, x + 0.32, linestyle=look.dashes, linewidth=1.8, color=colour, zorder=above)
 
 
-def _draw_bars(axes: "Axes", curve: Curve, place: int, of: int, colour: str) -> None:
+def _marked(look: Look) -> dict[str, Any]:
+    """The markers of a curve: hollow if its shade comes round again, larger if another curve hides it."""
+    face, edge = (PAPER, look.colour) if look.hollow else (look.colour, PAPER)
+    size = 6.5 + 5 * look.under
+    return {"color": look.colour, "marker": look.marker, "markersize": size, "markerfacecolor": face, "markeredgecolor": edge, "markeredgewidth": 0.8}
+
+
+def _draw_bars(axes: "Axes", curve: Curve, place: int, of: int, colour: str | list[str]) -> None:
     width = 0.8 / of
     at = np.asarray(curve.x, dtype=float) + (place - (of - 1) / 2) * width
     y = np.asarray(curve.y, dtype=float)
@@ -162,7 +147,7 @@ def _draw_bars(axes: "Axes", curve: Curve, place: int, of: int, colour: str) -> 
         axes.vlines(at, curve.low, curve.high, color=INK, linewidth=1.2, zorder=4)
 
 
-def _scale_axes(axes: "Axes", figure: Figure) -> None:
+def _scale_axes(axes: "Axes", figure: Figure, drawing: Drawing) -> None:
     if figure.log_x:
         axes.set_xscale("log")
         _plain_numbers(axes.xaxis, axes.get_xlim())
@@ -170,7 +155,7 @@ def _scale_axes(axes: "Axes", figure: Figure) -> None:
         axes.set_yscale("log")
         _plain_numbers(axes.yaxis, axes.get_ylim())
     if figure.x_ticks:
-        width = max(4, 84 // len(figure.x_ticks))
+        width = max(4, drawing.characters(0.85) // len(figure.x_ticks))
         crowded = any(len(word) > width for tick in figure.x_ticks for word in tick.split())
         names = [lines(tick, 24 if crowded else width) for tick in figure.x_ticks]
         turned: dict[str, Any] = {"rotation": 32, "ha": "right", "rotation_mode": "anchor"} if crowded else {}
@@ -206,34 +191,37 @@ def _tick_at(axes: "Axes", positions: list[float], log: bool) -> None:
     axes.xaxis.set_minor_formatter(NullFormatter())
 
 
-def _name_curves(axes: "Axes", figure: Figure) -> None:
-    """A key below the axes names the curves in the order in which they end, the highest first; one curve alone is named by its axes."""
+def _name_curves(axes: "Axes", figure: Figure, look: Sequence[Look], drawing: Drawing) -> None:
+    """A key below the axes names the curves in the order in which they end, the highest first; one curve alone is named by its axes, grey ones by a number."""
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
     if len(figure.curves) < 2:
         return
     handles: list[Line2D | Patch] = []
-    places = dict(enumerate(_groups(figure.curves)))
-    for place in _order(figure):
-        curve, group = figure.curves[place], places[place]
-        colour, label = COLOURS[group % len(COLOURS)], lines(curve.label, _LABEL_WIDTH)
+    for place in _named(figure, look):
+        curve, each, label = figure.curves[place], look[place], lines(figure.curves[place].label, drawing.characters(0.85))
         if curve.style == "bars":
-            handles.append(Patch(color=colour, label=label))
+            handles.append(Patch(color=each.colour, label=label))
         elif curve.style == "measured":
-            handles.append(Line2D([], [], color=colour, marker=_marker(group), linewidth=1.1, label=label))
+            handles.append(Line2D([], [], linewidth=1.1, label=label, **_marked(each)))
         else:
-            handles.append(Line2D([], [], color=colour, linestyle=_dashes(curve), linewidth=1.8, label=label))
+            handles.append(Line2D([], [], color=each.colour, linestyle=each.dashes, linewidth=1.8, label=label))
+    if faded := len({place for place, each in zip(groups(figure.curves), look, strict=True) if each.colour == FADED}):
+        handles.append(Line2D([], [], color=FADED, linewidth=0.9, label=f"{faded} more, in the table"))
     canvas = axes.get_figure(root=True)
     assert canvas is not None
-    canvas.legend(handles=handles, loc="outside lower center", ncols=2, frameon=False, fontsize=9.5, handlelength=2.6, columnspacing=1.6)
+    canvas.legend(handles=handles, loc="outside lower left", frameon=False, handlelength=2.6, labelspacing=0.35, borderaxespad=0.2)
 
 
-def _order(figure: Figure) -> list[int]:
-    """The curves' places as their right ends lie from top to bottom; bars and categories stay as they are."""
-    if figure.x_ticks:
-        return list(range(len(figure.curves)))
-    return sorted(range(len(figure.curves)), key=lambda place: -_end_of(figure.curves[place]))
+def _named(figure: Figure, look: Sequence[Look]) -> list[int]:
+    """The places of the curves with a name, as their right ends lie from top to bottom; bars and categories stay as they are. A series has one name."""
+
+    def named(curve: Curve) -> bool:
+        return curve.style != "theory" or not any(curve.label.startswith(f"{other.label},") for other in figure.curves)
+
+    places = [place for place, curve in enumerate(figure.curves) if look[place].colour != FADED and named(curve)]
+    return places if figure.x_ticks else sorted(places, key=lambda place: -_end_of(figure.curves[place]))
 
 
 def _end_of(curve: Curve) -> float:
@@ -242,46 +230,51 @@ def _end_of(curve: Curve) -> float:
     return max(points)[1] if points else -math.inf
 
 
-def _dashes(curve: Curve) -> Any:
-    return "-" if curve.style == "theory" else (0, (5, 3))
+_HEAD, _ROW, _GAP = 1.0, 0.95, 0.4  # heights in a diagram, in lines: a region's title, a line of what is placed in it, the rim between two regions
 
 
-_HEAD, _ROW, _GAP = 1.0, 0.68, 0.32  # heights in a diagram: a region's title, a line of what is placed in it, the rim between two regions
+def _listed(region: Region, drawing: Drawing) -> list[tuple[str, bool]]:
+    """The lines of a region, and which begin what is placed there."""
+    listed = []
+    for name, evidence in region.placed:
+        for text, first in [(name, True), *((line, False) for line in evidence.splitlines())]:
+            listed += [(line, first and not place) for place, line in enumerate(lines(text, drawing.characters(0.9)).split("\n"))]
+    return listed
 
 
-def _height(region: Region) -> float:
-    """What a region adds to the height of the diagram."""
-    return _HEAD + _ROW * sum(1 + len(evidence.splitlines()) for _, evidence in region.placed) + 2 * _GAP
+def _height(region: Region, drawing: Drawing) -> float:
+    """What a region adds to the height of the diagram, in lines."""
+    return 2 * _HEAD + _ROW * len(_listed(region, drawing)) + 2 * _GAP
 
 
-def _draw_regions(canvas: "Canvas", figure: Regions) -> None:
+def _draw_regions(canvas: "Canvas", figure: Regions, drawing: Drawing = DEFAULT) -> None:
     """Nested rounded boxes, the innermost at the bottom, each with its title and what was placed in it, with the evidence line by line."""
     from matplotlib.patches import FancyBboxPatch
 
     canvas.set_layout_engine("none")
     axes = canvas.add_axes((0, 0, 1, 1))
     axes.set_axis_off()
-    depth = len(figure.regions)
+    depth, shades = len(figure.regions), dict[str, int]()
     top = _GAP * (depth - 1)
     for level, region in enumerate(figure.regions):
         inset = bottom = _GAP * (depth - 1 - level)
-        top += _height(region) - _GAP
-        colour = COLOURS[(2, 0, 3, 1, 4, 5, 6)[level % 7]]
+        top += _height(region, drawing) - _GAP
+        model = model_of(f"{region.title} {region.subtitle}", "curator")
+        shade = shades[model] = shades.get(model, -1) + 1
+        colour = PALETTE[model][shade % len(PALETTE[model])]
         for face, edge, alpha in ((colour, "none", 0.09), ("none", colour, 0.9)):
             shape = FancyBboxPatch((inset, bottom), 20 - 2 * inset, top - bottom, boxstyle="round,pad=0,rounding_size=0.45")
             shape.set(facecolor=face, edgecolor=edge, alpha=alpha, linewidth=1.6, zorder=depth - level)
             axes.add_patch(shape)
-        left, y = inset + 0.6, top - 0.55
-        axes.text(left, y, lines(region.title, 90), fontsize=12, fontweight="bold", color=INK, va="center", zorder=9)
-        axes.text(19.4 - inset, y, lines(region.subtitle, 90), fontsize=9.5, color=INK, va="center", ha="right", zorder=9)
-        y -= _HEAD / 4
-        for name, evidence in region.placed:
+        left, y = inset + 0.5, top - 0.75 * _HEAD
+        axes.text(left, y, lines(region.title, 90), fontsize="large", fontweight="bold", color=INK, va="center", zorder=9)
+        axes.text(19.5 - inset, y, lines(region.subtitle, 90), color=INK, va="center", ha="right", zorder=9)
+        y -= _HEAD / 2
+        for line, first in _listed(region, drawing):
             y -= _ROW
-            axes.plot([left + 0.12], [y], marker="o", markersize=5.5, color=colour, zorder=9)
-            axes.text(left + 0.5, y, lines(name, 90), fontsize=10.5, va="center", zorder=9)
-            for line in evidence.splitlines():
-                y -= _ROW
-                axes.text(left + 0.5, y, lines(line, 110), fontsize=9, color=INK, va="center", zorder=9)
+            if first:
+                axes.plot([left + 0.15], [y], marker="o", markersize=5.5, color=colour, zorder=9)
+            axes.text(left + 0.6, y, line, fontweight="bold" if first else "normal", color=INK, va="center", zorder=9)
     axes.set_xlim(-0.1, 20.1)
     axes.set_ylim(-0.1, top + 0.1)
 
@@ -298,27 +291,27 @@ class Estimates:
     lows: Sequence[float]
     highs: Sequence[float]
     truth: Sequence[float] | None
+    model: str = "curator"
 
 
-def plot_estimates(found: Estimates, path: Path) -> None:
+def plot_estimates(found: Estimates, path: Path, drawing: Drawing = DEFAULT) -> None:
     """Draws estimates beside the truth where it is known into `path` (.png, .svg or .pdf). Raises InputError."""
-    if path.suffix.lower() not in ENDINGS:
-        raise InputError(f"cannot draw {str(path)!r}: give a name that ends in .png, .svg or .pdf")
-    labels = [lines(label, 36) for label in found.labels]
-    high = 0.27 + 0.15 * max(label.count("\n") for label in labels)
-    with _canvas(_WIDTH, 1.9 + high * len(labels), found.title) as canvas:
+    labels = [lines(label, drawing.characters(0.35)) for label in found.labels]
+    line = drawing.font / 72 * 1.5
+    colour = PALETTE[found.model][0]
+    with _canvas(drawing, line * (8 + sum(1.2 + label.count("\n") for label in labels)), found.title) as canvas:
         axes = canvas.add_subplot()
         rows = np.arange(len(labels))[::-1]
         named = "estimate" if np.isnan(found.lows).all() else "estimate, with its 95 % interval"
-        axes.hlines(rows, found.lows, found.highs, color=COLOURS[0], linewidth=2.2, alpha=0.55, zorder=2)
-        axes.plot(found.values, rows, "o", color=COLOURS[0], markersize=6.5, markeredgecolor=PAPER, label=named, zorder=4)
+        axes.hlines(rows, found.lows, found.highs, color=colour, linewidth=2.2, alpha=0.55, zorder=2)
+        axes.plot(found.values, rows, "o", color=colour, markersize=6.5, markeredgecolor=PAPER, label=named, zorder=4)
         if found.truth is not None:
-            axes.plot(found.truth, rows, "|", color=COLOURS[1], markersize=13, markeredgewidth=2.4, label="truth", zorder=3)
+            axes.plot(found.truth, rows, "|", color=INK, markersize=13, markeredgewidth=2.4, label="truth", zorder=3)
         axes.set_yticks(rows, labels)
         axes.set_ylim(-0.6, len(labels) - 0.4)
-        axes.set_xlabel(lines(found.axis, 64))
+        axes.set_xlabel(lines(found.axis, drawing.characters(0.6)))
         axes.set_ylabel(lines(found.rows, 24))
         axes.grid(visible=False, axis="y")
-        axes.set_title(lines(found.title, 60))
-        canvas.legend(loc="outside lower center", ncols=2, frameon=False)
+        _entitle(axes, found.title, drawing)
+        canvas.legend(loc="outside lower left", frameon=False)
         _write(canvas, path)

@@ -1,4 +1,4 @@
-"""The report: an index of everything a folder of results shows, and a page for each chapter. A reader needs neither the paper nor this project.
+"""The report: an index of everything a folder of results shows, and a page for each experiment. A reader needs neither the paper nor this project.
 
 The pages fetch nothing and are whole without scripts. Their one script only lets tables be sorted, and their content security policy allows no other.
 """
@@ -7,7 +7,7 @@ import base64
 import hashlib
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 from string import Template
@@ -16,22 +16,14 @@ from typing import Any, Literal
 from local_dp.errors import InputError
 from local_dp.experiments.lab.catalogue import NAMES
 from local_dp.experiments.lab.chapters import CHAPTERS, Chapter
-from local_dp.experiments.lab.figures import COLOURS, INK, MUTED, PAPER, RULE
 from local_dp.experiments.lab.store import write_text
 from local_dp.experiments.lab.stored import RESULTS, Results, StoredCheck, StoredFigure, StoredTable, drawing, read_results
+from local_dp.experiments.lab.style import COLOURS, INK, MUTED, PAPER, RULE
 from local_dp.experiments.text.layout import marked, typeset
 from local_dp.foreign import shown
 
 NOT_RUN = "not run"
 SIGNS = {"shown": "✓ shown", "not shown": "✗ not shown", NOT_RUN: "– not run"}
-
-
-@dataclass(frozen=True)
-class Numbers:
-    """The numbers that figures and tables have on one page."""
-
-    figures: Iterator[int] = field(default_factory=lambda: itertools.count(1))
-    tables: Iterator[int] = field(default_factory=lambda: itertools.count(1))
 
 
 def escape(text: str) -> str:
@@ -72,7 +64,7 @@ def _marked_up(value: Any, place: int, column: tuple[str, bool]) -> str:
     return f'<{tag} role="{role}"{named}><span>{prose(cell(value))}</span></{tag[:2]}>'
 
 
-def table_of(table: StoredTable, numbers: Numbers, folded: bool) -> str:
+def table_of(table: StoredTable, number: int, folded: bool) -> str:
     """A table under its title, which unfolds it; it scrolls inside its frame, should it be wider than the page.
 
     Its roles are spelt out, for they are lost where rows become blocks.
@@ -83,7 +75,7 @@ def table_of(table: StoredTable, numbers: Numbers, folded: bool) -> str:
     head = "".join(f'<th scope="col" role="columnheader"{" class=number" * number}>{prose(name)}</th>' for name, number in kinds)
     body = "\n".join('<tr role="row">' + "".join(_marked_up(value, place, kinds[place]) for place, value in enumerate(row)) + "</tr>" for row in rows)
     title, label = prose(table["title"]), escape(typeset(table["title"]))
-    summary = f'<summary><b>Table {next(numbers.tables)}.</b> {title} <span class="rows">({len(rows)} {"row" if len(rows) == 1 else "rows"})</span></summary>'
+    summary = f'<summary><b>Table {number}.</b> {title} <span class="rows">({len(rows)} {"row" if len(rows) == 1 else "rows"})</span></summary>'
     return (
         f'<details{"" if folded else " open"}>{summary}<div class="scroll" tabindex="0" role="region" aria-label="{label}">'
         f'<table class="sortable" role="table" aria-label="{label}"><thead role="rowgroup"><tr role="row">{head}</tr></thead>\n'
@@ -97,27 +89,26 @@ _DRAWN: tuple[Literal["svg", "png", "pdf"], ...] = ("svg", "png", "pdf")
 def _inline_svg(folder: Path, figure: StoredFigure, prefix: str) -> str:
     """A drawing as part of the page: names made unique, colours handed to the page's style sheet, which has a light and a dark set."""
     svg = drawing(folder, figure["svg"], prefix, f' role="img" aria-label="{escape(typeset(figure["alt"]))}"')
-    names = {INK: "ink", MUTED: "muted", RULE: "rule", PAPER: "paper"} | {colour: f"c{place}" for place, colour in enumerate(COLOURS)}
-    for colour, name in names.items():
+    for colour, name in ({colour: name for name, colour in COLOURS.items()} | {INK: "ink", MUTED: "muted", RULE: "rule", PAPER: "paper"}).items():
         svg = svg.replace(colour, f"var(--{name})")
     return svg
 
 
-def figure_of(folder: Path, name: str, figure: StoredFigure, numbers: Numbers) -> str:
-    """A figure of the experiment `name`, with its caption, how to read it, and the files that hold it."""
+def figure_of(folder: Path, name: str, figure: StoredFigure, number: int) -> str:
+    """A figure of the experiment `name`, with how to read it and the files that hold it."""
     links = " · ".join(f'<a href="{escape(name)}/{figure[kind]}">{figure[kind]}</a>' for kind in _DRAWN)
-    return _captioned(folder, name, figure, numbers, f'{prose(figure["key"])} <span class="files">{links}</span>')
+    return _captioned(folder, name, figure, number, f'{prose(figure["key"])} <span class="files">{links}</span>')
 
 
-def lead_figure(folder: Path, name: str, figure: StoredFigure, numbers: Numbers, page: str) -> str:
+def lead_figure(folder: Path, name: str, figure: StoredFigure, number: int) -> str:
     """A figure on the index: its caption links to the page of its experiment."""
-    return _captioned(folder, name, figure, numbers, f'From <a href="{escape(page)}#{escape(name)}">{escape(name)}</a>.')
+    return _captioned(folder, name, figure, number, f'From <a href="{escape(page_of(name))}">{escape(name)}</a>.')
 
 
-def _captioned(folder: Path, name: str, figure: StoredFigure, numbers: Numbers, more: str) -> str:
+def _captioned(folder: Path, name: str, figure: StoredFigure, number: int, more: str) -> str:
     prefix = f"{name}-{figure['svg'].removesuffix('.svg')}"
     svg = _inline_svg(folder / name, figure, f"{prefix}-")
-    return f"<figure>{svg}<figcaption><b>Figure {next(numbers.figures)}.</b> {prose(figure['title'])}. {more}</figcaption></figure>"
+    return f'<figure class="{figure["kind"]}">{svg}<figcaption><b>Figure {number}.</b> {more}</figcaption></figure>'
 
 
 def check_of(check: StoredCheck) -> str:
@@ -137,11 +128,25 @@ _LEAD = (
 _MAP = "map"
 
 
+def page_of(name: str) -> str:
+    """The file of an experiment's page, beside the index."""
+    return f"{name}.html"
+
+
+def _colours() -> str:
+    """The colours of the figures as properties of a style sheet, lighter on a dark screen."""
+    light, dark = (f":root {{ {' '.join(f'--{name}: {shade.format(colour)};' for name, colour in COLOURS.items())} }}" for shade in _SHADES)
+    return f"{light}\n@media screen and (prefers-color-scheme: dark) {{ {dark} }}\n"
+
+
+_SHADES = ("{}", "color-mix(in srgb, {}, white 40%)")
+
+
 def _page(body: str, kind: str, title: str, eyebrow: str, lead: str, contents: Sequence[str]) -> str:
     """A whole page, of this kind: its title, the line above it, the text below it, the contents."""
     script = _part("report.js")
     return Template(_part("report.html")).substitute(
-        style=_part("report.css"),
+        style=_colours() + _part("report.css"),
         script=script,
         script_digest=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
         kind=kind,
@@ -167,73 +172,72 @@ class _Part:
         figures = [(name, figure) for name in names for figure in self.found[name]["figures"]]
         return min(figures, key=lambda each: each[1]["kind"] != "curves", default=None)
 
+    def siblings(self, here: str) -> list[str]:
+        """Links to the pages of the chapter, with their verdicts."""
+        return [
+            f'<a href="{escape(page_of(name))}"{" aria-current=page" * (name == here)}>{escape(name)}</a> '
+            f'<span class="{results["verdict"].replace(" ", "-")}">{SIGNS[results["verdict"]]}</span>'
+            for name, results in self.found.items()
+        ]
+
     def tally(self) -> str:
         """How many of the verdicts are "shown"."""
         return f"{sum(results['verdict'] == 'shown' for results in self.found.values())} of {len(self.found)} shown"
 
 
-def _experiment(folder: Path, results: Results, numbers: Numbers) -> str:
-    name = results["name"]
-    tables, figures = results["tables"], results["figures"]
-    notes = "".join(f"<li>{prose(note)}</li>" for note in results["notes"])
+def _folded(title: str, body: str, opened: bool = False) -> str:
+    """A part of a page below a title that unfolds it."""
+    return f"<details class=part{' open' * opened}><summary><h2>{title}</h2></summary>{body}</details>" if body else ""
+
+
+def _experiment(told: _Part, results: Results) -> str:
+    """An experiment's page: its headline, one figure, the verdict; then the details, folded unless a check was lost."""
+    name, folder = results["name"], told.folder
+    checks, tables, figures = results["checks"], results["tables"], results["figures"]
     files = [RESULTS, *(table["csv"] for table in tables), *results["certificates"]]
+    notes = "".join(f"<li>{prose(note)}</li>" for note in results["notes"])
     links = ", ".join(f'<a href="{escape(name)}/{escape(file)}">{escape(file)}</a>' for file in files)
     checked = " The certificates can be checked with <code>local-dp certify FILE</code>." if results["certificates"] else ""
-    data = f'<p class="files">Data: {links}.{checked}</p>'
-    return "\n".join(
-        [
-            f'<section class="experiment" id="{escape(name)}" aria-labelledby="{escape(name)}-title">',
-            f'<p class="eyebrow">Experiment <code>{escape(name)}</code> · {prose(results["source"])}</p>',
-            f'<div class="heading"><h2 id="{escape(name)}-title">{prose(results["title"])}</h2>{badge(results["verdict"])}</div>',
-            f'<p class="headline">{prose(results["headline"])}</p>',
-            f'<div class="claim"><p>{prose(results["claim"])}</p></div>',
-            *(figure_of(folder, name, figure, numbers) for figure in figures),
-            f'<h3>What was checked</h3><ul class="checks">{"".join(map(check_of, results["checks"]))}</ul>',
-            *(table_of(table, numbers, folded=bool(figures)) for table in tables),
-            f'<h3>Notes</h3><ul class="notes">{notes}</ul>' if notes else "",
-            f"<h3>To repeat it</h3><pre><code>{escape(results['command'])}</code></pre>",
-            data,
-            '<p class="top"><a href="#top">Back to top ↑</a></p>',
-            "</section>",
-        ]
+    first, *more = [figure_of(folder, name, figure, number) for number, figure in enumerate(figures, 1)] or [""]
+    parts = (
+        _folded("More figures", "".join(more)),
+        _folded(f"What was checked ({len(checks)})", f'<ul class="checks">{"".join(map(check_of, checks))}</ul>', results["verdict"] != "shown"),
+        _folded("Tables", "".join(table_of(table, number, len(tables) > 1) for number, table in enumerate(tables, 1)), not figures),
+        _folded("Notes", f'<ul class="notes">{notes}</ul>' if notes else ""),
+        _folded("To repeat it", f'<pre><code>{escape(results["command"])}</code></pre><p class="files">Data: {links}.{checked}</p>'),
     )
+    lost = sum(not check["shown"] for check in checks)
+    verdict = f'<p class="verdict">{badge(results["verdict"])} {len(checks) - lost} of {len(checks)} checks came out true.</p>'
+    claim = f'<div class="claim"><p>{prose(results["claim"])}</p><p class="eyebrow">{prose(results["source"])}</p></div>'
+    body = "\n".join(filter(None, [first, verdict, claim, *parts]))
+    chapter = f'<a href="{PAGE}">{_TITLE}</a> · <a href="{PAGE}#{told.chapter.name}">{prose(told.chapter.title)}</a> · <code>{escape(name)}</code>'
+    return _page(body, "experiment", results["title"], chapter, results["headline"], [f'<a href="{PAGE}">All experiments</a>', *told.siblings(name)])
 
 
-def _chapter_page(told: _Part) -> str:
-    """Every experiment of the chapter, whole."""
-    marks = [
-        f'<a href="#{escape(name)}">{escape(name)}</a> <span class="{results["verdict"].replace(" ", "-")}">{SIGNS[results["verdict"]]}</span>'
-        for name, results in told.found.items()
-    ]
-    numbers, contents = Numbers(), [f'<a href="{PAGE}">All chapters</a>', *marks]
-    body = "\n".join(_experiment(told.folder, results, numbers) for results in told.found.values())
-    return _page(body, "chapter", told.chapter.title, f'<a href="{PAGE}">{_TITLE}</a>', told.chapter.summary, contents)
-
-
-def _line(results: Results, page: str) -> str:
+def _line(results: Results) -> str:
     """One experiment on the index: its verdict, with the number of checks that were lost, its title and its headline."""
     lost = sum(not check["shown"] for check in results["checks"])
     passed = f' <span class="passed">{lost} of {len(results["checks"])} checks lost</span>' if lost else ""
-    title = f'<a href="{escape(page)}#{escape(results["name"])}">{prose(results["title"])}</a>'
+    title = f'<a href="{escape(page_of(results["name"]))}">{prose(results["title"])}</a>'
     return f'<li>{badge(results["verdict"])} {title}{passed}<p class="headline">{prose(results["headline"])}</p></li>'
 
 
-def _opening(told: _Part, numbers: Numbers) -> str:
+def _opening(told: _Part, numbers: Iterator[int]) -> str:
     """A chapter on the index: what it asks, what was found, one figure."""
     name, title, lead = told.chapter.name, prose(told.chapter.title), told.lead()
-    lines = "".join(_line(results, told.chapter.page) for results in told.found.values())
-    figure = lead_figure(told.folder, lead[0], lead[1], numbers, told.chapter.page) if lead else ""
+    lines = "".join(map(_line, told.found.values()))
+    figure = lead_figure(told.folder, *lead, next(numbers)) if lead else ""
     return (
-        f'<section class="opening" id="{name}" aria-labelledby="{name}-title"><h2 id="{name}-title"><a href="{told.chapter.page}">{title}</a></h2>'
+        f'<section class="opening" id="{name}" aria-labelledby="{name}-title"><h2 id="{name}-title">{title}</h2>'
         f'<p>{prose(told.chapter.summary)}</p><div class="beside">{figure}<ul class="found">{lines}</ul></div></section>'
     )
 
 
 def _index(chapters: Sequence[_Part], missing: Sequence[str]) -> str:
     """The map, and each chapter in short."""
-    numbers = Numbers()
+    numbers = itertools.count(1)
     drawn = [(told, figure) for told in chapters if _MAP in told.found for figure in told.found[_MAP]["figures"] if figure["kind"] == "regions"]
-    figure = "".join(lead_figure(told.folder, _MAP, figure, numbers, told.chapter.page) for told, figure in drawn[:1])
+    figure = "".join(lead_figure(told.folder, _MAP, figure, next(numbers)) for told, figure in drawn[:1])
     body = [Template(_part("models.html")).substitute(figure=figure), *(_opening(told, numbers) for told in chapters)]
     checks = [check for told in chapters for results in told.found.values() for check in results["checks"]]
     chance = sum(check["chance"] for check in checks)
@@ -257,7 +261,7 @@ def _read(folder: Path, names: Sequence[str]) -> Iterator[Results]:
 
 
 def build_pages(folder: Path, names: Sequence[str] = NAMES) -> dict[str, str]:
-    """The pages of a folder of results by their file names, the index first; of chapters of which nothing was run there is none.
+    """The pages of a folder of results by their file names, the index first, then a page for each experiment that was run.
 
     Raises InputError if there are no results, or if they cannot be read.
     """
@@ -268,7 +272,8 @@ def build_pages(folder: Path, names: Sequence[str] = NAMES) -> dict[str, str]:
         raise InputError(f"{folder} holds no results; make some with: local-dp experiment all --quick --out {folder}")
     told = [_Part(chapter, folder, {name: each for name, each in found.items() if each["chapter"] == chapter.name}) for chapter in CHAPTERS]
     told = [each for each in told if each.found]
-    return {PAGE: _index(told, [name for name in names if name not in found]), **{each.chapter.page: _chapter_page(each) for each in told}}
+    pages = {page_of(name): _experiment(each, results) for each in told for name, results in each.found.items()}
+    return {PAGE: "", **pages} | {PAGE: _index(told, [name for name in names if name not in found])}
 
 
 def _part(name: str) -> str:

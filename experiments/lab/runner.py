@@ -20,6 +20,7 @@ from local_dp.errors import BusError, InputError, LocalDPError, reading
 from local_dp.experiments.lab.catalogue import load
 from local_dp.experiments.lab.claim import Data, Finding, Scale
 from local_dp.experiments.lab.store import MeasurementStore, canonical, code_stamp, plain, write_results
+from local_dp.experiments.lab.style import DEFAULT, Drawing
 from local_dp.experiments.tiers.cluster import Cluster, died_over_and_over
 
 Progress: TypeAlias = Callable[[str, int, int], None]  # (experiment, points measured, points in all)
@@ -101,6 +102,7 @@ class Job:
     folder: Path
     store: MeasurementStore
     points: list[Data]
+    drawing: Drawing
 
     def missing(self) -> list[Data]:
         """The points not yet measured."""
@@ -113,7 +115,7 @@ class Job:
             measured = [experiment.read(point, self.store.get(point, self.seed)) for point in self.points]
         self.store.sort()
         finding = experiment.conclude(measured, self.scale)
-        write_results(self.folder, experiment, finding, self.scale, self.seed, self.store.stamp)
+        write_results(self.folder, experiment, finding, self.scale, self.seed, self.store.stamp, self.drawing)
         return finding
 
 
@@ -126,6 +128,7 @@ def run_experiments(
     concluded: Callable[[str, str], None] = lambda name, verdict: None,
     workers: int | None = None,
     cluster: str = "",
+    drawing: Drawing = DEFAULT,
 ) -> dict[str, Finding]:
     """Runs the experiments of these modules under `out`; the finding of each by name.
 
@@ -136,7 +139,7 @@ def run_experiments(
     jobs = []
     for module in modules:
         folder = out / load(module).name
-        jobs.append(Job(module, scale, seed, folder, MeasurementStore(folder, code_stamp(module)), plain(load(module).points(scale))))
+        jobs.append(Job(module, scale, seed, folder, MeasurementStore(folder, code_stamp(module)), plain(load(module).points(scale)), drawing))
     left = {job.module: len(job.missing()) for job in jobs}
     findings: dict[str, Finding] = {}
 

@@ -21,6 +21,7 @@ from local_dp.experiments.lab.claim import Data, Experiment, Figure, Finding, Re
 from local_dp.experiments.lab.figure_text import alt_text, key
 from local_dp.experiments.lab.figures import save
 from local_dp.experiments.lab.stored import RESULTS
+from local_dp.experiments.lab.style import DEFAULT, Drawing
 from local_dp.experiments.text.layout import as_csv
 
 Key = tuple[int, str]
@@ -171,14 +172,14 @@ def _figure_data(figure: Figure | Regions, stem: str) -> dict[str, Any]:
     return {"kind": kind, **files, "alt": alt_text(figure), "key": key(figure), **asdict(figure)}
 
 
-def write_results(folder: Path, experiment: Experiment[Any, Any], finding: Finding, scale: Scale, seed: int, stamp: str) -> None:
+def write_results(folder: Path, experiment: Experiment[Any, Any], finding: Finding, scale: Scale, seed: int, stamp: str, drawing: Drawing = DEFAULT) -> None:
     """Writes every file. Nothing in them but the figures' drawing depends on anything except the measurements, the scale and the seed: no time, no machine."""
     table_stems = _distinct([file_name(table.title) for table in finding.tables])
     figure_stems = _distinct([file_name(figure.name) for figure in finding.figures])
     for table, stem in zip(finding.tables, table_stems, strict=True):
         write_text(folder / f"{stem}.csv", as_csv(table.columns, plain(table.rows)))
     for figure, stem in zip(finding.figures, figure_stems, strict=True):
-        save(figure, *(folder / f"{stem}.{ending}" for ending in _DRAWN))
+        save(figure, *(folder / f"{stem}.{ending}" for ending in _DRAWN), drawing=drawing)
     for name, certificate in finding.certificates.items():
         write_text(folder / f"{file_name(name)}.json", json.dumps(plain(certificate)) + "\n")
     results = {

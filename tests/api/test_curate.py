@@ -263,17 +263,26 @@ def test_bad_input_gets_a_line(question: Callable[[Records], Any], words: str) -
         question(people())
 
 
-@pytest.mark.parametrize("name", ["histogram", "quantiles"])
-def test_a_figure_is_drawn(name: str, tmp_path: Path) -> None:
-    question, arguments = QUESTIONS[name]
-    question(people(), seed=1).plot(tmp_path / "python.png")
-    typed = local_dp("curate", name, *shlex.split(arguments), "--records", str(written(tmp_path)), "--seed", "1", "--plot", str(tmp_path / "shell.svg"))
-    assert typed.returncode == 0, typed.stderr
-    assert min((tmp_path / drawn).stat().st_size for drawn in ("python.png", "shell.svg")) > 5000
-
-
 COLUMNS: dict[str, Any] = {"columns": ["old"], "cuts": {"age": [30, 50, 65]}, "labels": {"job": ["baker", "smith"]}}
 TYPED = ("--column", "old", "--cuts", "age=30;50;65", "--labels", "job=baker;smith")
+
+
+DRAWN: dict[str, tuple[Asked, str]] = {
+    **{name: QUESTIONS[name] for name in ("histogram", "quantiles", "mean")},
+    **{name: (asked(name, **COLUMNS), shlex.join(TYPED)) for name in ("marginals", "synthetic")},
+}
+
+
+@pytest.mark.parametrize("name", DRAWN)
+def test_a_figure_is_drawn(name: str, tmp_path: Path) -> None:
+    """From Python and from the shell, as wide as `--size` says and in the format that `--format` says."""
+    question, arguments = DRAWN[name]
+    question(people(), seed=1).plot(tmp_path / "python.png")
+    how = ("--records", str(written(tmp_path)), "--seed", "1", "--plot", str(tmp_path / "shell.svg"), "--size", "3", "--format", "pdf")
+    typed = local_dp("curate", name, *shlex.split(arguments), *how)
+    assert typed.returncode == 0, typed.stderr
+    assert min((tmp_path / drawn).stat().st_size for drawn in ("python.png", "shell.pdf")) > 5000
+    assert b"/MediaBox [ 0 0 216 " in (tmp_path / "shell.pdf").read_bytes()
 
 
 def counted(rows: Records) -> dict[tuple[str, str, str], int]:

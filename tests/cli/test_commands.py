@@ -114,7 +114,7 @@ def test_version_names_of_the_program_and_of_nothing() -> None:
     for asked, listing in (("run", "local-dp protocols"), ("describe", "local-dp protocols, randomizers, queries or mechanisms")):
         words = local_dp(asked, "telepathy").stderr
         assert "did you mean" not in words
-        assert "there are crosstab, " in words
+        assert "there are compare, " in words
         assert words.endswith(f" more (`{listing}`)\n")
 
 

@@ -21,15 +21,16 @@ from local_dp.experiments.lab.catalogue import NAMES, load, module_of
 from local_dp.experiments.lab.chapters import CHAPTERS
 from local_dp.experiments.lab.claim import Curve, Figure, Finding, Region, Regions, Table
 from local_dp.experiments.lab.figure_text import alt_text, figure_check
-from local_dp.experiments.lab.figures import _WIDTH, Estimates, _canvas, _draw_curves, _draw_regions, _groups, plot_estimates, save
+from local_dp.experiments.lab.figures import Estimates, _canvas, _draw_curves, _draw_regions, plot_estimates, save
 from local_dp.experiments.lab.report import badge, build_pages, cell, prose, write_report
 from local_dp.experiments.lab.runner import run_experiments
 from local_dp.experiments.lab.store import file_name
 from local_dp.experiments.lab.stored import read_results
+from local_dp.experiments.lab.style import DEFAULT, INK, LIMIT, PALETTE, Drawing, groups, looks, model_of
 from tests.support.runs.browser import browser, faults, needs_chromium
 
 ROOT = Path(__file__).parents[2]
-INDEX, CHAPTER = "report.html", "local-model.html"
+INDEX, PAGE, OTHER = PAGES = "report.html", "toy.html", "wrong-toy.html"
 
 
 @pytest.fixture(scope="module")
@@ -80,24 +81,25 @@ def _parsed(folder: Path, name: str) -> _Page:
     return page
 
 
-def test_there_is_a_page_for_each_chapter_that_was_run(folder: Path) -> None:
-    """No page of other chapters; the index leads to each chapter and experiment, a chapter to its experiments and back; figures are numbered."""
-    assert sorted(path.name for path in folder.glob("*.html")) == [CHAPTER, INDEX]
+def test_there_is_a_page_for_each_experiment_that_was_run(folder: Path) -> None:
+    """The index leads to each chapter and experiment, a page to the others of its chapter and back; figures are numbered; details are folded."""
+    assert sorted(path.name for path in folder.glob("*.html")) == [INDEX, PAGE, OTHER]
     assert {load(module_of(name)).chapter for name in NAMES} <= set(CHAPTERS)
-    assert len({chapter.page for chapter in CHAPTERS}) == len(CHAPTERS)
+    assert len({chapter.name for chapter in CHAPTERS}) == len(CHAPTERS)
     assert _parsed(folder, INDEX).links[:2] == ["#models", "#local-model"]
-    assert {f"{CHAPTER}#toy", f"{CHAPTER}#wrong-toy", CHAPTER} <= set(_parsed(folder, INDEX).links)
-    page, text = _parsed(folder, CHAPTER), (folder / CHAPTER).read_text()
-    assert page.links[:4] == [INDEX, "#toy", "#wrong-toy", INDEX]
-    assert page.links.count("#top") == 2
-    assert re.findall(r"<figcaption><b>(.*?)</b>", text) == [f"Figure {place}." for place in range(1, 7)]
-    assert re.findall(r"<details><summary><b>(.*?)</b>", text) == ["Table 1.", "Table 2."]  # folded, as figures tell the same
-    assert "Markers are measured; solid lines without markers are computed; dashed lines are proven; bands and whiskers are 95\xa0% intervals." in text
+    assert {PAGE, OTHER} <= set(_parsed(folder, INDEX).links)
+    page, text = _parsed(folder, PAGE), (folder / PAGE).read_text()
+    assert page.links[:5] == [INDEX, PAGE, OTHER, INDEX, f"{INDEX}#local-model"]
+    assert text.index("<figure") < text.index('class="verdict"') < text.index("<details")
+    assert re.findall(r"<figcaption><b>(.*?)</b>", text) == [f"Figure {place}." for place in range(1, 4)]
+    assert re.findall(r"<details class=part( open|)>", text) == ["", "", "", "", ""]
+    assert "<details class=part open><summary><h2>What was checked (1)" in (folder / OTHER).read_text()  # a lost check is in sight
+    assert "Markers are measured; lines without markers are computed; dashed lines are proven; bands and whiskers are 95\xa0% intervals." in text
     assert '<th scope="row" role="rowheader" data-heading="n" class=number data-value="100"><span>100</span></th>' in text
-    assert text.count('scope="col"') == 2 * 3
+    assert text.count('scope="col"') == 3
 
 
-@pytest.mark.parametrize(("name", "figures"), [(INDEX, 1), (CHAPTER, 6)])
+@pytest.mark.parametrize(("name", "figures"), [(INDEX, 1), (PAGE, 3)])
 def test_pages_are_self_contained(folder: Path, name: str, figures: int) -> None:
     """A page has every figure inline, fetches nothing, runs its one script alone, has no id twice, and links only to what exists."""
     page, text = _parsed(folder, name), (folder / name).read_text()
@@ -115,8 +117,8 @@ def test_pages_are_self_contained(folder: Path, name: str, figures: int) -> None
 
 def test_pages_say_what_was_found(folder: Path) -> None:
     """Verdicts are read as words: shown, not shown, not run; an experiment brings its headline, claim, checks, evidence, command and alternative texts."""
-    index, text = (folder / INDEX).read_text(), (folder / CHAPTER).read_text()
-    assert text.count("✓ shown") == text.count("✗ not shown") == 3  # in the contents, at the heading and at the one check
+    index, text, wrong = ((folder / name).read_text() for name in PAGES)
+    assert (text.count("✓ shown"), text.count("✗ not shown")) == (3, 1)  # in the contents twice, as the verdict and at the one check
     assert index.count("✓ shown") == index.count("✗ not shown") == 1
     assert "1 of 2 shown" in index
     assert index.count("– not run") == 1
@@ -124,15 +126,15 @@ def test_pages_say_what_was_found(folder: Path) -> None:
     headline = re.search(r"With 1,600 people the error is (0\.\d+)", index)
     assert headline is not None
     assert headline[0] in text
-    assert all(part in text for part in ("local-dp experiment wrong-toy --quick --seed 1", "with an error that falls as 1/√n"))
+    assert all(part in wrong for part in ("local-dp experiment wrong-toy --quick --seed 1", "with an error that falls as 1/√n"))
     assert 'aria-label="Error against n, for $5 &amp; &lt;more&gt;. mean absolute error (logarithmic) against number of clients n' in text
 
 
-@pytest.mark.parametrize("name", [INDEX, CHAPTER])
+@pytest.mark.parametrize("name", PAGES)
 def test_pages_escape_text(folder: Path, name: str) -> None:
     """Text of an experiment is text: nothing in a title, claim, headline, check, table, note or figure becomes markup."""
     text = (folder / name).read_text()
-    assert (text.count("<script"), "A note with &lt;script&gt;alert(1)&lt;/script&gt;." in text) == (1, name == CHAPTER)
+    assert (text.count("<script"), "A note with &lt;script&gt;alert(1)&lt;/script&gt;." in text) == (1, name != INDEX)
     assert "&lt;within $5&gt;" in text
     for raw in ("<friends>", "<within", "<against>", "<b>bold", "<more>", " & nothing"):
         assert raw not in text, raw
@@ -140,7 +142,7 @@ def test_pages_escape_text(folder: Path, name: str) -> None:
 
 def test_pages_are_repeatable_and_refuse_broken_results(folder: Path, tmp_path: Path) -> None:
     """The same results make the same pages; a damaged file, a missing figure and results without a headline are named in one line."""
-    assert build_pages(folder) == {name: (folder / name).read_text() for name in (INDEX, CHAPTER)}
+    assert build_pages(folder) == {name: (folder / name).read_text() for name in PAGES}
     shutil.copytree(folder, tmp_path / "copy")
     (tmp_path / "copy" / "toy" / "error.svg").unlink()
     with pytest.raises(InputError, match=r"error\.svg is missing; run the experiment again"):
@@ -187,7 +189,7 @@ def test_one_module_draws() -> None:
 def test_curves_are_named_in_the_order_they_end() -> None:
     """The key lies beside the data and within the drawing: one name for each curve, the one that ends highest first."""
     curves = [Curve("low", [1, 20], [1, 9]), Curve("no points", [], [], "theory"), Curve("high", [20, 1], [100, 2], "bound"), Curve("mid", [1], [50], "theory")]
-    with _canvas(6, 4, "f") as canvas:
+    with _canvas(Drawing(6), 4, "f") as canvas:
         axes = canvas.add_subplot()
         _draw_curves(axes, Figure("f", "T", "x", "y", curves))
         (legend,) = canvas.legends
@@ -196,7 +198,7 @@ def test_curves_are_named_in_the_order_they_end() -> None:
         canvas.draw_without_rendering()
         assert legend.get_window_extent().y1 < axes.get_window_extent().y0
     curves = [Curve(f"{number} shared rows, both errors 0.05: measured as they are", [1], [1]) for number in (16, 40)]
-    with _canvas(_WIDTH, 4, "f") as canvas:
+    with _canvas(DEFAULT, 4, "f") as canvas:
         _draw_curves(canvas.add_subplot(), Figure("f", "T", "x", "y", curves))
         canvas.draw_without_rendering()
         key = canvas.legends[0].get_window_extent()
@@ -206,7 +208,7 @@ def test_curves_are_named_in_the_order_they_end() -> None:
 def test_a_diagram_fits() -> None:
     placed = [("stumps", f"{'measured'}: {'9' * 40}\nproven: 3"), ("points", "proven: 2")]
     figure = Regions("r", "T", [Region("LNI", "one round", placed), Region("LI", "rounds", [("masked", "a\nb\nc")]), Region("CI", "curator", [])])
-    with _canvas(6.8, 6, "r") as canvas:
+    with _canvas(DEFAULT, 6, "r") as canvas:
         _draw_regions(canvas, figure)
         axes = canvas.axes[0]
         boxes = [patch.get_bbox() for patch in axes.patches[::2] if isinstance(patch, FancyBboxPatch)]
@@ -220,8 +222,49 @@ def test_curves_share_colours_by_subject() -> None:
     """What was measured has the colour of its prediction and its bound, whether a group says so or the labels do; two measured curves never share one."""
     styles = {"A, measured": "measured", "A, predicted": "theory", "bound, A": "bound", "measured": "measured", "A": "measured", "e^epsilon": "theory"}
     curves = [Curve(label, [1], [1], style) for label, style in styles.items()]  # type: ignore[arg-type]
-    assert _groups(curves) == [0, 0, 0, 1, 2, 3]
-    assert _groups([Curve("one", [1], [1], group="g"), Curve("two", [1], [1], group="g")]) == [0, 0]
+    assert groups(curves) == [0, 0, 0, 1, 2, 3]
+    assert groups([Curve("one", [1], [1], group="g"), Curve("two", [1], [1], group="g")]) == [0, 0]
+
+
+def coloured(figure: Figure, wanted: tuple[str, ...] = ()) -> set[tuple[str, str, bool]]:
+    """The colours, markers and fillings of the series of a figure that have a colour."""
+    return {(each.colour, each.marker, each.hollow) for each in looks(figure, wanted) if each.coloured}
+
+
+def test_no_figure_has_more_than_eight_coloured_series() -> None:
+    """Of 58 series the first eight have a colour, or the first eight of those that are named; a limit and the others are grey. No two look alike."""
+    curves = [Curve(f"way {place:02}", [1, 2], [place + 1, place + 2]) for place in range(58)]
+    for count in (1, 8, 9, 58):
+        figure = Figure("f", "T", "x", "y", [*curves[:count], Curve("proven limit", [1, 2], [1, 1], "bound")])
+        assert len(coloured(figure)) == min(count, 8)
+        assert [each.colour for each in looks(figure)][count:] == [LIMIT]
+    assert [place for place, each in enumerate(looks(figure, ("57", "way 3"))) if each.coloured] == [*range(30, 38)]
+    assert [place for place, each in enumerate(looks(figure, ("57",))) if each.coloured] == [57]
+    with pytest.raises(InputError, match="no series has 'x' in its name"):
+        looks(figure, ("x",))
+
+
+def test_a_colour_is_a_model_of_computation() -> None:
+    """By the words of a curve's name, else by its figure's model; shades of different models differ. A curve that another one hides is drawn wider."""
+    names = {"trusted curator, epsilon 1": "curator", "parity, no curator": "interactive", "two rounds, hashing": "interactive", "one round": "one-round"}
+    names |= {
+        "shuffled, one report": "shuffled",
+        "no privacy": "plain",
+        "local, interactive": "interactive",
+        "local, non-interactive": "one-round",
+        "MWEM, concentrated": "given",
+    }
+    assert {name: model_of(name, "given") for name in names} == names
+    shades = [shade for model in PALETTE.values() for shade in model]
+    assert len(set(shades)) == len(shades)
+    pair = [Curve(name, [1, 2], [0.5, 1.0]) for name in ("believed", "checked")]
+    assert [(each.colour, each.under) for each in looks(Figure("f", "T", "x", "y", pair, model="plain"))] == [(INK, True), (PALETTE["plain"][1], False)]
+
+
+@pytest.mark.parametrize(("wrong", "words"), [({"size": 0.0}, "2 to 40 inches"), ({"font": 90}, "4 to 40 points")])
+def test_a_figure_that_cannot_be_read_is_refused(wrong: dict[str, float], words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        Drawing(**wrong)  # type: ignore[arg-type]
 
 
 def test_plot_estimates(tmp_path: Path) -> None:
@@ -230,7 +273,7 @@ def test_plot_estimates(tmp_path: Path) -> None:
     for kind in ("png", "svg"):
         plot_estimates(shares, tmp_path / f"plot.{kind}")
         assert (tmp_path / f"plot.{kind}").stat().st_size > 5000
-    with pytest.raises(InputError, match="give a name that ends in"):
+    with pytest.raises(InputError, match="not supported"):
         plot_estimates(shares, tmp_path / "plot.txt")
     with pytest.raises(InputError, match="cannot write the figure"):
         plot_estimates(replace(shares, truth=None), tmp_path / "none" / "plot.png")
@@ -241,7 +284,7 @@ def test_plot_estimates(tmp_path: Path) -> None:
 def test_pages_open_in_a_browser(folder: Path) -> None:
     """Wide and narrow, light and dark: no console error (a script that the policy does not know is one), no horizontal scroll, nothing that axe-core minds."""
     with browser() as tab:
-        assert [fault for name in (INDEX, CHAPTER) for fault in faults(tab, folder / name)] == []
+        assert [fault for name in PAGES for fault in faults(tab, folder / name)] == []
 
 
 @needs_chromium
@@ -251,7 +294,7 @@ def test_tables_are_sorted_and_stacked_in_a_browser(folder: Path, tmp_path: Path
     heading = "document.querySelectorAll('.sortable thead th')[1]"
     with browser() as tab:
         tab.appear(400, "light")
-        tab.go((folder / CHAPTER).as_uri())
+        tab.go((folder / PAGE).as_uri())
         tab.evaluate("document.querySelectorAll('details').forEach(each => each.open = true)")
         drawn = tab.evaluate(numbers)
         seen = []
@@ -262,7 +305,7 @@ def test_tables_are_sorted_and_stacked_in_a_browser(folder: Path, tmp_path: Path
         assert tab.evaluate("[...document.querySelectorAll('.scroll')].every(each => each.scrollWidth <= each.clientWidth)")
         assert not tab.errors
         changed = tmp_path / "changed.html"
-        changed.write_text((folder / CHAPTER).read_text().replace("<script>", "<script>document.title = 'changed';"))
+        changed.write_text((folder / PAGE).read_text().replace("<script>", "<script>document.title = 'changed';"))
         tab.go(changed.as_uri())
         assert tab.evaluate("document.title") != "changed"
         assert "Content Security Policy" in " ".join(tab.errors)

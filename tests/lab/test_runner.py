@@ -57,7 +57,7 @@ def test_run_resumes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A second run measures only what is missing: a full run uses the quick one's points, and a torn last line is measured again."""
     log = tmp_path / "log"
     monkeypatch.setenv("TOY_LOG", str(log))
-    monkeypatch.setattr("local_dp.experiments.lab.store.save", lambda figure, *paths: None)  # what is drawn is compared above
+    monkeypatch.setattr("local_dp.experiments.lab.store.save", lambda figure, *paths, drawing: None)  # what is drawn is compared above
     out = tmp_path / "out"
     run_experiments([TOY], "quick", 1, out, workers=1)
     assert log.read_text().split() == ["100", "400", "1600"]
@@ -219,7 +219,7 @@ def test_interrupted_command_says_how_to_go_on(tmp_path: Path, monkeypatch: pyte
 
 def test_a_claim_that_is_not_shown_fails_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(laboratory, "chosen", lambda name: ["tests.support.inputs.wrong_toy_experiment"])
-    monkeypatch.setattr("local_dp.experiments.lab.store.save", lambda figure, *paths: None)
+    monkeypatch.setattr("local_dp.experiments.lab.store.save", lambda figure, *paths, drawing: None)
     monkeypatch.setattr(laboratory, "write_report", lambda folder: folder / "report.html")
     monkeypatch.setattr("sys.argv", ["local-dp", "experiment", "map", "--out", str(tmp_path)])
     with pytest.raises(SystemExit) as ended:

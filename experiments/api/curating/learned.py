@@ -33,6 +33,7 @@ Written: TypeAlias = Mapping[str, object]
 class LearnedRule(Question[Records | Population, "Taught"]):
     """Releases a rule that predicts a label, by any learner of `run learn`. Bounds of its number columns are declared."""
 
+    figureless = "a rule"
     label: str = option("", "A column, or a yes/no question such as 'affairs > 0'", metavar="Y")
     _: KW_ONLY
     learner: str = option("logistic-regression", "A learner; `local-dp describe learn` lists them", metavar="NAME")

@@ -212,8 +212,9 @@ class CountTriangles(ByMechanism[Graph | Triangles, int]):
 
     def to_data(self, result: int, records: Records) -> dict[str, Any]:
         explanation = "One edge more or less is hidden; the number of nodes is public. The release is pure, also with a delta."
-        return {"columns": ["", "triangles"], "rows": [["graph", result]], "explanation": explanation, **measured(result)}
+        shown = {"columns": ["", "triangles"], "rows": [["graph", result]], "drawn": {"axis": "triangles", "rows": ""}}
+        return {**shown, "explanation": explanation, **measured(result)}
 
     def truth(self, result: int, records: Records) -> dict[str, Any]:
         triangles = self.database(records)
-        return {"triangles": triangles.value, "error": abs(result - triangles.value), "edges": len(records)}
+        return {DRAWN: [triangles.value], "triangles": triangles.value, "error": abs(result - triangles.value), "edges": len(records)}

@@ -18,7 +18,7 @@ from local_dp.curator.query_release.synthetic import Mwem, pure_mwem
 from local_dp.errors import InputError
 from local_dp.experiments.api.curating.values import MISSING, Yes, check_label, missing_option
 from local_dp.experiments.api.declare import option
-from local_dp.experiments.api.trusted import Offer, Question, Task, after, measured
+from local_dp.experiments.api.trusted import DRAWN, Offer, Question, Task, after, measured
 from local_dp.interaction import Adaptive, Play, as_play
 from local_dp.loss import Pure
 from local_dp.protocols.surveys.policies import Launch, check_policy
@@ -247,6 +247,11 @@ class OfAttributes(Question[BinaryTable, A], Task[BinaryTable, A]):
         """The weights of all possible records whose characters are nearest to the noisy ones."""
         return nearest_table(noisy, self.attributes.possible())
 
+    @property
+    def drawn(self) -> dict[str, Any]:
+        """The figure: records with each combination of values."""
+        return {"axis": "records", "rows": "", "labels": len(self.attributes.every), "named": True}
+
     def errors(self, counts: Floats, records: Records) -> dict[str, Any]:
         """Errors of the possible cells, as shares of the records."""
         places = [place for place, _ in self.attributes.cells(self.ways)]
@@ -279,10 +284,12 @@ class MarginalCounts(OfAttributes[Cells]):
         every = self.attributes.every
         explanation = f"Reason for this mechanism: {result.reason}. A count is an estimate: it may be negative or a fraction."
         rows = [[*values, float(result.counts[place])] for place, values in self.attributes.cells(self.ways)]
-        return {"columns": [*(each.column for each in every), "records"], "rows": rows, "explanation": explanation, **measured([row[-1] for row in rows])}
+        columns, drawn = [*(each.column for each in every), "records"], self.drawn
+        return {"columns": columns, "rows": rows, "explanation": explanation, "drawn": drawn, **measured([row[-1] for row in rows])}
 
     def truth(self, result: Cells, records: Records) -> dict[str, Any]:
-        return self.errors(result.counts, records)
+        true = self.workload.answers(self.database(records))
+        return {**self.errors(result.counts, records), DRAWN: [float(true[place]) for place, _ in self.attributes.cells(self.ways)]}
 
 
 @dataclass(frozen=True)
@@ -309,7 +316,7 @@ class SyntheticRecords(OfAttributes[Synthetic]):
         common = [[*names, int(count)] for names, count in zip(self.attributes.names(kinds[order]), counts[order], strict=True)]
         explanation = f"No row is a person's. Marginals of {self.ways} columns are nearly those of the table; others may differ. --out writes all records."
         brief = {"columns": [*columns, "records"], "rows": common}
-        return {"columns": columns, "rows": self.attributes.names(words), "brief": brief, "explanation": explanation}
+        return {"columns": columns, "rows": self.attributes.names(words), "brief": brief, "explanation": explanation, "drawn": self.drawn}
 
     def _words(self, result: Synthetic) -> Words:
         """Rows by their weights, without impossible ones. The cumulative sums of the weights are rounded, so no chance enters."""

@@ -232,6 +232,7 @@ ALPHA = "The share of errors to stay within"
 class LabelPolicies(ByMechanism[D, R]):
     """What a label may lack."""
 
+    figureless = "a rule"
     missing: str = missing_option(("refuse", "exclude"), "it counts as a row that every answer predicts right")
     other: str = option("refuse", "A label other than 0 and 1: refuse or no (it counts as 0)", metavar="HOW")
 

@@ -341,7 +341,7 @@ def _ratio_figure(protocols: Rows[Drawn, Distances], worst: Rows[Worst, Distance
         curve("largest of those drawn at random", ((p.clients, m.ratio) for p, m in protocols)),
     ]
     title, axis = "What all reveal together is bounded by what each reveals alone", "squared distance, all together over the sum of each alone"
-    return Figure("asking-again-pasting", title, "clients", axis, curves, log_x=True)
+    return Figure("asking-again-pasting", title, "clients", axis, curves, "interactive", log_x=True)
 
 
 def _laws_figure(laws: Rows[Laws, Tests]) -> Figure:

@@ -292,7 +292,8 @@ def _figure(least: Counts, tested: Counts, formula: dict[tuple[str, int], int]) 
             curves.append(curve(name, drawn, group=name))
             if counts is tested or design in HALVES:
                 curves.append(curve(f"{design}, formula", ((k, formula[design, k] / unit(k)) for k, _ in drawn), "theory", group=name))
-    return Figure("coins", "People to distinguish a law from the uniform one", "symbols k", "people / (C^2 k / alpha^2)", curves, log_x=True, log_y=True)
+    title, axis = "People to distinguish a law from the uniform one", "people / (C^2 k / alpha^2)"
+    return Figure("coins", title, "symbols k", axis, curves, "one-round", log_x=True, log_y=True)
 
 
 EXPERIMENT = Coins()

@@ -286,8 +286,8 @@ class Margins(Experiment[Point, Measurement]):
         constant = margin_constant(EPSILON, SUCCESS)
         voted.append(curve("no method with fewer reaches 90 %", [(constant, 0.5), (constant, SUCCESS)], "bound"))
         figures = [
-            Figure("margins", title, "blocks t", "margin complexity", drawn, log_y=True),
-            Figure("votes", "One round is right more often than wrong", "clients, in units of MC^2", "share of runs", voted, log_x=True),
+            Figure("margins", title, "blocks t", "margin complexity", drawn, "one-round", log_y=True),
+            Figure("votes", "One round is right more often than wrong", "clients, in units of MC^2", "share of runs", voted, "one-round", log_x=True),
         ]
         files = {f"certificate {p.function} {p.t} {p.b}": m.certificate for p, m in certificates}
         return Finding(checks, tables, figures, _notes(fixed, squares, certificates), files, headline=_headline(certificates))

@@ -126,7 +126,7 @@ def _figure(known: Counted) -> Figure:
     bands = [Curve(f"{WITHIN:.0%} {side}", places, [1 + sign * WITHIN] * len(known), "bound") for side, sign in (("above", 1), ("below", -1))]
     ticks = tuple(f"{task.task}, {task.epsilon:g}" for task, _, _ in known)
     curves = [curve("planned / measured, 95 % interval", ratios), *bands]
-    return Figure("planned-over-measured", "Planned over measured clients", "task and epsilon", "ratio", curves, x_ticks=ticks)
+    return Figure("planned-over-measured", "Planned over measured clients", "task and epsilon", "ratio", curves, "one-round", x_ticks=ticks)
 
 
 def within(protocol: LocalProtocol[Any], epsilon: float, accuracy: float, generator: np.random.Generator) -> Callable[[int, int], int]:

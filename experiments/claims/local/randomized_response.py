@@ -278,7 +278,7 @@ def _figure(lines: Lines, epsilon: float) -> Figure:
         curves.append(curve(way, [(row.n, row.rmse, *row.interval) for row in rows]))
         curves.append(curve(f"{way}, predicted", [(row.n, predicted(way, epsilon, row.n)) for row in rows], "theory"))
     title = f"Error of an estimated share against the number of people, epsilon {epsilon:g}"
-    return Figure(f"error-epsilon-{epsilon:g}", title, "people", "root mean square error", curves, log_x=True, log_y=True)
+    return Figure(f"error-epsilon-{epsilon:g}", title, "people", "root mean square error", curves, "one-round", log_x=True, log_y=True)
 
 
 EXPERIMENT = RandomizedResponse()

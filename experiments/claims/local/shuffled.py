@@ -260,9 +260,9 @@ def _check_models(errors: Rows[Errors, Squares]) -> Check:
 def _bounds_figure(bounds: Rows[Bounds, Epsilons]) -> Figure:
     curves = [curve(rule, [(n, each.uppers[rule]) for n, each in _at(bounds, RR).items()], "bound") for rule in RULES]
     for name in (RR, KARY, HADAMARD):
-        curves.append(curve(f"{name}, upper", [(n, each.upper) for n, each in _at(bounds, name).items()], "theory"))
-        curves.append(curve(f"{name}, lower", [(n, each.lower) for n, each in _at(bounds, name).items()]))
-    return Figure("shuffled-epsilon", "Epsilon after shuffling", "reports shuffled together", "epsilon", curves, log_x=True, log_y=True)
+        curves.append(curve(f"{name}, upper", [(n, each.upper) for n, each in _at(bounds, name).items()], "theory", name))
+        curves.append(curve(f"{name}, lower", [(n, each.lower) for n, each in _at(bounds, name).items()], group=name))
+    return Figure("shuffled-epsilon", "Epsilon after shuffling", "reports shuffled together", "epsilon", curves, "shuffled", log_x=True, log_y=True)
 
 
 def _errors_figure(errors: Rows[Errors, Squares]) -> Figure:

@@ -376,18 +376,19 @@ def _figures(variances: Rows[Reports, Variances], spending: Rows[Spending, Costs
     laplace = [(point, each.of("laplace")) for point, each in variances]
     ratios = [
         curve("Laplace / randomized response", [(p.epsilon, ratio.value, *about_log(ratio.value, ratio.error)) for p, ratio in laplace]),
-        curve("predicted", [(point.epsilon, point.predicted["laplace"]) for point, _ in variances], "theory"),
+        curve("Laplace / randomized response, predicted", [(point.epsilon, point.predicted["laplace"]) for point, _ in variances], "theory"),
         curve("clipped Laplace / randomized response", [(point.epsilon, each.of("clipped").value) for point, each in variances]),
-        curve("predicted, clipped", [(point.epsilon, point.predicted["clipped"]) for point, _ in variances], "theory"),
+        curve("clipped Laplace / randomized response, predicted", [(point.epsilon, point.predicted["clipped"]) for point, _ in variances], "theory"),
     ]
     costs = []
     for way in SPENDING:
         rows = [(p, p.cost(c), p.spread(c)) for p, c in spending if p.way == way and p.epsilon == 1.0]
         costs.append(curve(way, [(point.t, cost, cost - spread, cost + spread) for point, cost, spread in rows]))
         costs.append(curve(f"{way}, predicted", [(point.t, point.predicted) for point, _, _ in rows], "theory"))
+    axis = "mean square error, units of C^2 / n"
     return [
-        Figure("laplace-ratio", "How many more clients Laplace noise needs", "epsilon", "ratio of variances", ratios, log_x=True),
-        Figure("spending", "Three ways to spend the same clients, epsilon 1", "queries", "mean square error, units of C^2 / n", costs, log_x=True, log_y=True),
+        Figure("laplace-ratio", "How many more clients Laplace noise needs", "epsilon", "ratio of variances", ratios, "one-round", log_x=True),
+        Figure("spending", "Three ways to spend the same clients, epsilon 1", "queries", axis, costs, "one-round", log_x=True, log_y=True),
     ]
 
 

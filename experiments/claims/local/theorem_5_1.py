@@ -373,14 +373,14 @@ def _frontier_figure(printed: Rows[Printed, Certified], thresholds: Rows[Thresho
         curves += [curve(f"bent cosets, d = {d}", flips), curve(f"q / (4 tau^2) = 2^{d}", [(1, 2.0**d), (most, 2.0**d / most)], "bound")]
     curves.append(curve("bent learner at 2^(-2d/3)", ((s.q, s.fineness) for _, m in printed for s in m.settings if s.share == 1)))
     title = "The frontier of non-adaptive learning: certain success on and above each line"
-    return Figure("frontier", title, "queries q about the mask", "1 / (4 tau^2), the fineness of the answers", curves, log_x=True, log_y=True)
+    return Figure("frontier", title, "queries q about the mask", "1 / (4 tau^2), the fineness of the answers", curves, "one-round", log_x=True, log_y=True)
 
 
 def _success_figure(sweep: Rows[Sweep, Settings]) -> Figure:
     d = max((p.d for p, _ in sweep), default=0)
     curves = [curve(p.family, ((s.q, float(s.share)) for s in m.settings if s.tau == SHOWN)) for p, m in sweep if p.d == d]
     curves.append(curve("corrected bound", ((float(q), success_bound(d, q, SHOWN)) for q in range(1, 65)), "bound"))
-    return Figure("success", f"Success of non-adaptive learners at d = {d}, tau = {SHOWN:.3f}", "queries q about the mask", "success", curves)
+    return Figure("success", f"Success of non-adaptive learners at d = {d}, tau = {SHOWN:.3f}", "queries q about the mask", "success", curves, "one-round")
 
 
 EXPERIMENT = Theorem51()

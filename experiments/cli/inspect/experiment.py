@@ -5,12 +5,12 @@ import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from local_dp.errors import InputError, unknown
-from local_dp.experiments.api.declare import argument, option
+from local_dp.experiments.api.declare import Drawn, argument, option
 from local_dp.experiments.cli.fields import json_option
 from local_dp.experiments.lab.catalogue import NAMES, chosen
 from local_dp.experiments.lab.claim import Scale
@@ -28,12 +28,13 @@ DEFAULT_OUT = Path("results")
 
 
 @dataclass(frozen=True)
-class RunExperiment:
+class RunExperiment(Drawn):
     """Runs an experiment, or all of them: claim, measurements, figures, tables and a verdict.
 
     Ctrl-C stops; the same command continues. A claim that is not shown prints its failed checks; the exit code is then 1.
     """
 
+    hidden: ClassVar[frozenset[str]] = frozenset(("figure_series", "figure_format"))
     name: str = argument(f"all, or one of: {'; '.join(NAMES)}.", metavar="NAME")
     full: bool = option(False, "All points (some 45 minutes for all experiments), or a few (4 minutes), the default", name="--full/--quick")
     seed: int = option(DEFAULT_SEED, "The same seed gives the same results, byte for byte", metavar="S")
@@ -43,6 +44,7 @@ class RunExperiment:
     def __call__(self) -> int:
         from local_dp.experiments.lab.runner import run_experiments
 
+        drawing = self.drawing
         if not 0 <= self.seed < 1 << SEED_BITS:
             raise InputError(f"seed is {self.seed}; give a whole number from 0 to 2^{SEED_BITS} - 1")
         modules = chosen(self.name)
@@ -60,7 +62,7 @@ class RunExperiment:
             SCREEN.note("{}: {}/{} points measured; {}".format(name, *measured[name], verdict))
 
         with SCREEN.resumable():
-            findings = run_experiments(modules, scale, self.seed, self.out, progress, concluded, cluster=self.cluster)
+            findings = run_experiments(modules, scale, self.seed, self.out, progress, concluded, cluster=self.cluster, drawing=drawing)
         SCREEN.working("writing the report")
         page = write_report(self.out)
         for name, finding in findings.items():
@@ -74,7 +76,7 @@ class RunExperiment:
 
 @dataclass(frozen=True)
 class Report:
-    """Writes pages about a folder of results: an index, report.html, and a page for each chapter.
+    """Writes pages about a folder of results: an index, report.html, and a page for each experiment.
 
     They need no network and no scripts.
     """

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 from local_dp.experiments.api.costs import mix
-from local_dp.experiments.api.declare import option
+from local_dp.experiments.api.declare import Drawn, option
 from local_dp.experiments.api.plan import ANY, plan
 from local_dp.experiments.cli.fields import json_option, show
 from local_dp.experiments.cli.run.run import ProtocolCommand
@@ -38,7 +38,7 @@ class Plan(ProtocolCommand):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Compare(ProtocolCommand):
+class Compare(ProtocolCommand, Drawn):
     """Measures randomizers side by side, over epsilons and numbers of clients: a table and a figure.
 
     The measurement is a bound on the largest error in 95 % of the runs. Runs are drawn in the aggregate tier, or every client is simulated in the
@@ -61,14 +61,17 @@ class Compare(ProtocolCommand):
         protocol, records = self.prepared(kind, given)
         grid = Grid(epsilon=self.epsilon, clients=self.clients, randomizers=self.only, runs=self.runs, tier=self.tier, seed=self.seed)
 
+        drawing = self.drawing
+        formats = ("png", "svg") if self.figure_format is None else (self.figure_format,)
+
         def progress(point: str, done: int, total: int) -> None:
             SCREEN.working(f"{done} of {total} points measured; {point}")
 
         with SCREEN.resumable():
-            compared = Comparison(protocol, grid, records).run(self.out, progress)
+            compared = Comparison(protocol, grid, records).run(self.out, progress, drawing, formats)
         show(compared, self.as_json)
         if not self.as_json:
-            SCREEN.tell(f"\nfigure: {self.out / 'comparison.png'}")
+            SCREEN.tell(f"\nfigure: {self.out / f'comparison.{formats[0]}'}")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,8 +15,7 @@ import click
 
 from local_dp.errors import InputError
 from local_dp.experiments.api.asking import RunOptions, ask
-from local_dp.experiments.api.declare import CSV, option, settings_of
-from local_dp.experiments.api.result import check_picture
+from local_dp.experiments.api.declare import CSV, Drawn, option, settings_of
 from local_dp.experiments.api.tables import read_records, read_schema
 from local_dp.experiments.cli.fields import Command, Group, Option, first_line, instance_of, json_option, parameters_of, protocol_options, set_option, show
 from local_dp.experiments.text.layout import number, screen_width, shortened
@@ -197,7 +196,7 @@ def _missing(attendance: Attendance) -> str:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Run(Role):
+class Run(Role, Drawn):
     """Runs a protocol: clients, server and message bus, from one command.
 
     Each protocol has a command of its own, with its parameters: `local-dp run survey --help`. The exit code is 6 if the result is degraded.
@@ -205,19 +204,21 @@ class Run(Role):
 
     example: ClassVar[str] = "survey --clients 1000 --seed 1"
     as_json: bool = json_option("the outcome (`local-dp schema` describes it)")
+    hidden: ClassVar[frozenset[str]] = frozenset(("figure_series",))
     plot: Path | None = option(None, "Draw the estimates with their intervals, as .png, .svg or .pdf", metavar="FILE")
 
     def __call__(self, kind: type[LocalProtocol[Any]], given: Mapping[str, str]) -> int:
         protocol, table = self.built(kind, given)
+        path, drawing = None, self.drawing
         if self.plot is not None:
             if kind.explain is not LocalProtocol.explain:
                 raise InputError(f"{kind.name} learns a hypothesis: there is no estimate to draw; leave out --plot")
-            check_picture(self.plot)
+            path = self.picture(self.plot)
         SCREEN.working(f"starting the clients in tier {self.chosen_tier}")
         with run_progress() as progress:
             result = ask(protocol, table, self.with_progress(progress))
         code = show(result, self.as_json)
-        if self.plot is not None:
-            SCREEN.working(f"drawing {self.plot.name}")
-            result.plot(self.plot)
+        if path is not None:
+            SCREEN.working(f"drawing {path.name}")
+            result.draw(path, drawing)
         return code

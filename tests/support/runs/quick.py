@@ -10,6 +10,7 @@ import pytest
 
 from local_dp.experiments.lab.claim import Experiment, Figure, Finding
 from local_dp.experiments.lab.store import plain
+from local_dp.experiments.lab.style import PALETTE, looks
 
 SEED = 100
 
@@ -71,7 +72,9 @@ class Quick:
     def found(self, again: Callable[[Any], bool] = lambda point: False) -> Finding:
         """The finding, where the points of which `again` is true are measured now."""
         measured = [(point, self.measure(place) if again(point) else self.right(place)) for place, point in enumerate(self.points)]
-        return self.experiment.conclude(measured, "quick")
+        finding = self.experiment.conclude(measured, "quick")
+        coloured(finding)
+        return finding
 
     def where(self, *wrong: Any) -> Finding:
         """The finding, where these points, points of these classes and those with one of these values under any of their names are measured now."""
@@ -118,9 +121,18 @@ def sure(finding: Finding) -> None:
     assert sum(check.chance for check in finding.checks) <= 4e-4
 
 
+def coloured(finding: Finding) -> None:
+    """Asserts that no figure has more than eight coloured series, and that every model of a figure has a colour."""
+    for figure in finding.figures:
+        if isinstance(figure, Figure):
+            assert figure.model in PALETTE
+            assert len({(each.colour, each.marker, each.hollow) for each in looks(figure) if each.coloured}) <= 8, figure.name
+
+
 def well_formed(finding: Finding) -> None:
     """Asserts that every row is as long as its table's headings, and every curve, of which there is one, finite and as long as its axis."""
     assert all(len(row) == len(table.columns) for table in finding.tables for row in table.rows)
+    coloured(finding)
     curves = [curve for figure in finding.figures if isinstance(figure, Figure) for curve in figure.curves]
     assert curves
     assert all(len(curve.x) == len(curve.y) > 0 and np.isfinite(curve.y).all() for curve in curves)

@@ -161,7 +161,7 @@ def prefix_figure(prefixes: Gains) -> Figure:
         curve("no one-bit method exceeds", [(k, k / 4 / prefix_gamma(k) ** 2) for k in sizes], "bound"),
     ]
     title = "Prefix sums: clients saved against one threshold question each"
-    return Figure("interaction-prefix", title, "prefix sums k", "times fewer clients", curves, log_x=True, log_y=True)
+    return Figure("interaction-prefix", title, "prefix sums k", "times fewer clients", curves, "one-round", log_x=True, log_y=True)
 
 
 @dataclass(frozen=True)

@@ -257,9 +257,10 @@ def accuracy_figure(errors: Errors) -> Figure:
     curves = []
     for name in METHODS:
         grid, rates = errors[name, d]
-        curves.append(curve(name, [(n, float(np.mean(sorted(row))), min(row), max(row)) for n, row in zip(grid.grid, rates.errors, strict=True)]))
+        label = f"in rounds, {name}" if name == ROUNDS else name
+        curves.append(curve(label, [(n, float(np.mean(sorted(row))), min(row), max(row)) for n, row in zip(grid.grid, rates.errors, strict=True)]))
     title = f"Learning a list of {d} rules: in rounds (rule by rule) or in one round"
-    return Figure("interaction-error", title, "clients", "error rate", curves, log_x=True)
+    return Figure("interaction-error", title, "clients", "error rate", curves, "one-round", log_x=True)
 
 
 def clients_figure(counts: Counts) -> Figure:

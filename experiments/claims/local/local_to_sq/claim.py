@@ -357,13 +357,13 @@ def _figures(draws: Merged, queries: list[Queries]) -> list[Figure]:
         curves.append(curve(f"worst found, epsilon {epsilon:g}", [(each.tau, each.worst) for each in rows]))
         curves.append(curve(f"bound, epsilon {epsilon:g}", [(each.tau, each.bound) for each in rows], "bound"))
     averages = [
-        curve("measured", [(each.epsilon, each.mean.value, *each.ends) for each in queries]),
-        curve("e^epsilon", [(each.epsilon, math.exp(each.epsilon)) for each in queries], "theory"),
+        curve("measured", [(each.epsilon, each.mean.value, *each.ends) for each in queries], group="averages"),
+        curve("e^epsilon", [(each.epsilon, math.exp(each.epsilon)) for each in queries], "theory", "averages"),
     ]
     title = "Distance of a simulated answer from a real one"
     return [
-        Figure("distance", title, "tolerance of the averages", "total variation", curves, log_x=True, log_y=True),
-        Figure("queries", "Averages asked an answer", "epsilon of an answer", "averages", averages, log_y=True),
+        Figure("distance", title, "tolerance of the averages", "total variation", curves, "one-round", log_x=True, log_y=True),
+        Figure("queries", "Averages asked an answer", "epsilon of an answer", "averages", averages, "interactive", log_y=True),
     ]
 
 

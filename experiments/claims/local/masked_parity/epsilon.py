@@ -122,4 +122,4 @@ def _figure(counts: Counts) -> Figure:
     limit = ((epsilon, masked_parity_interactive_bound(D, epsilon)) for epsilon in counts[BEST])
     curves.append(curve("information limit (proven for one round on d bits)", limit, "bound"))
     title = f"Clients needed to learn masked parity, d = {D}"
-    return Figure("clients-by-epsilon", title, "epsilon", "clients for 90 % success", curves, log_x=True, log_y=True)
+    return Figure("clients-by-epsilon", title, "epsilon", "clients for 90 % success", curves, "interactive", log_x=True, log_y=True)

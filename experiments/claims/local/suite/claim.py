@@ -334,7 +334,7 @@ def _figure(runs: Runs, known: Known) -> Figure:
     label = f"largest error / alpha ({TOP:g} or more drawn as {TOP:g})"
     kept, lost = (sum((_worst(runs, task, "worst case", slack) or 0.0) > 1 + EDGE for task in known.values()) for slack in (1.0, BEYOND))
     title = f"In the worst case {kept} of {len(known)} learners are lost at the proven tolerance, and {lost} at {BEYOND:g} times as much"
-    return Figure("suite-errors", title, "learner", label, curves, x_ticks=tuple(known))
+    return Figure("suite-errors", title, "learner", label, curves, "interactive", x_ticks=tuple(known))
 
 
 def _clients_figure(known: Known, fewest: dict[str, Search]) -> Figure:
@@ -343,7 +343,7 @@ def _clients_figure(known: Known, fewest: dict[str, Search]) -> Figure:
 
     counts = {place: count for place, name in enumerate(known) if isinstance(count := fewest.get(name), ClientCount)}
     curves = [
-        bound("one sample, sufficient bound", "sample"),
+        bound("no privacy, sufficient bound", "sample"),
         bound("curator, sufficient bound", "curator"),
         bound("local clients, sufficient bound", "local clients"),
         curve("local clients, measured minimum", [(place, count.n, count.low, count.high) for place, count in counts.items()], "bars"),
@@ -356,8 +356,8 @@ def _slack_figure(runs: Runs, known: Known) -> Figure:
     slacks = _slacks(runs)
     curves = [Curve(name, slacks, [min(TOP, _worst(runs, task, "worst case", slack) or 0.0) for slack in slacks]) for name, task in known.items()]
     curves.append(Curve("promised", slacks, [1.0] * len(slacks), style="bound"))
-    title = "The worst case, beyond the proven tolerance"
-    return Figure("suite-slack", title, "tolerance / proven tolerance", f"largest error / alpha ({TOP:g} or more drawn as {TOP:g})", curves, log_x=True)
+    title, axis = "The worst case, beyond the proven tolerance", f"largest error / alpha ({TOP:g} or more drawn as {TOP:g})"
+    return Figure("suite-slack", title, "tolerance / proven tolerance", axis, curves, "interactive", log_x=True)
 
 
 EXPERIMENT = Suite()
