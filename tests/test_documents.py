@@ -27,7 +27,6 @@ LIMITS = "\n".join(path.read_text() for path in (ROOT / "docs" / "limits.md", *s
 
 SKIPPED = {  # every command of the documents that no test here runs, and why
     "python3 -m venv .venv": "makes an environment; CI does it on a clean checkout",
-    ".venv/bin/pip install -q .": "installs; CI does it on a clean checkout",
     ".venv/bin/pip install -q '.[test]'": "installs; CI does it on a clean checkout",
     ".venv/bin/pip install -q '.[examples]'": "installs; the test extra holds the same package",
     ".venv/bin/pip install -q '.[poll]'": "installs; the test extra holds the same packages",

@@ -233,7 +233,8 @@ def ask(protocol: LocalProtocol[Any], table: Table | None, options: RunOptions) 
 
     Works where an event loop is running too, as in a notebook.
     """
-    records = None if table is None else records_of(table, notice=unsaid if options.private else options.notice, csv=options.csv, dates=options.dates)
+    notice = unsaid if options.private else options.notice
+    records = None if table is None else records_of(table, notice=notice, csv=options.csv, dates=options.dates)
     prepared = protocol if records is None else protocol.for_table(Launch(options.asked(records), options.private))
     return play(options.settings(prepared, records), options)
 

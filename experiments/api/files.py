@@ -279,7 +279,7 @@ def _declared(frame: "polars.DataFrame", kinds: Mapping[str, str], form: Form, p
     """The cells of declared numbers in the form that `polars` casts, each by itself. Raises InputError, from the header alone, where a comma may be decimal."""
     import polars
 
-    numbers = [name for name, kind in kinds.items() if kind in ("number", "whole") and name in frame.columns]
+    numbers = [name for name, kind in kinds.items() if kind in ("number", "whole", "truth") and name in frame.columns]
     if not form.decimal and form.sep not in ("", ",") and any(kinds[name] == "number" for name in numbers):
         raise InputError(f"{path.name!r} has separator {SEPARATORS[form.sep]!r}, so its numbers may have decimal commas; say which: {_DECIMALS}")
     cells = {name: polars.col(name).str.strip_chars() for name in numbers}

@@ -168,12 +168,12 @@ def _nothing(value: Any) -> bool:
 def read_records(
     path: Path, schema: Mapping[str, str] | None = None, *, total: bool = False, notice: Notice | None = None, csv: str = "", dates: Dates = None
 ) -> Records:
-    """The table in `path`, a file or a folder (`files.read_table`). Raises InputError for one that is missing or unreadable.
+    """The table in `path`, a file or a folder (`files.read_table`); `notice` and `dates` are those of `records_of`. Raises InputError.
 
     The types of the columns of CSV and Excel are inferred from their values, unless `schema` declares them (`read_schema`). Then only those columns are read,
-    and an unreadable number or date is missing: types and refusals do not depend on the rows. An unreadable whole number is refused, or 0 with `total`, where a
-    line of too many cells is cut: a client must not reveal its record by staying away, nor a private curator by an error. `notice` and `dates` are those of
-    `records_of`. `csv` is the form of a CSV file, where it is not to be detected: "sep=; decimal=, encoding=latin-1".
+    and an unreadable number or date is missing: types and refusals do not depend on the rows. An unreadable whole number is refused, or 0 with `total`, where
+    a line of too many cells is cut: a client must not reveal its record by staying away, nor a private curator by an error. `csv` is the form of a CSV file,
+    where it is not to be detected: "sep=; decimal=, encoding=latin-1".
     """
     notice = unsaid if total else notice or warn
     quiet = total and schema is not None

@@ -162,7 +162,7 @@ def _about_completion(name: str, callback: Callable[[click.Context, click.Parame
 
 APP = Commands(
     "local-dp",
-    help="A laboratory of the local model of differential privacy.",
+    help="A laboratory of the local model of differential privacy. From a task to its command: docs/choose.md.",
     no_args_is_help=True,
     params=[
         Option(["--version"], is_flag=True, is_eager=True, expose_value=False, callback=_show_version, help="Show the version and end"),

@@ -285,7 +285,9 @@ def _figure(folder: Path, figure: StoredFigure, target: Path) -> str:
 HERE = Path(__file__).parent
 MARK = "objects.inv"  # a folder that holds it is a site, and may be written anew
 ASSETS = ("iframe-worker.js", "site.css", "site.js")
-_GUIDES = ("why.md", "glossary.md", "python.md", "tables.md", "questions.md", "plugins.md", "deployment.md", "wire.md", "security.md", "scaling.md")
+_GUIDES = (
+    "choose.md", "why.md", "glossary.md", "python.md", "tables.md", "questions.md", "plugins.md", "deployment.md", "wire.md", "security.md", "scaling.md",
+)  # fmt: skip
 _TUTORIALS = ("survey", "poll", "separation", "randomizer")
 
 

@@ -139,7 +139,7 @@ class Shuffler:
 class Answering(Role):
     """A role that answers: a host, or a client."""
 
-    hidden: ClassVar[frozenset[str]] = OF_RUNS - {"epsilon", "seed", "private", "allow", "broker", "person", "csv", "dates"}
+    hidden: ClassVar[frozenset[str]] = OF_RUNS - {"epsilon", "seed", "private", "allow", "broker", "csv", "person", "dates"}
     broker: str = option(help=URL, metavar="URL")
     run: str = option(help=RUN, metavar="NAME")
     store: Path | None = option(None, "File of answers and spent budget; default: in private a file of the user's, else memory", metavar="FILE")
