@@ -17,7 +17,7 @@ from local_dp.experiments.api.files import MISSING, Form, read_table
 from local_dp.foreign import listed
 from local_dp.noise import stream_key
 from local_dp.populations.finite import Rows
-from local_dp.queries.dates import ISO, date_of
+from local_dp.queries.dates import FORMS, ISO, LOCAL, date_of
 from local_dp.queries.labels import letters_in
 from local_dp.records import DATES, LONGEST, Records
 
@@ -196,6 +196,10 @@ def _guessed(series: "polars.Series", notice: Notice, dates: Dates) -> Column:
         if fits.any() and series.filter(~fits).str.contains(MISSING).all() and np.count_nonzero(~np.isnan(found := _dates(series))) == fits.sum():
             notice(f"column {series.name!r:.80} is read as dates of the form YYYY-MM-DD")
             return found
+        if series.null_count() < len(series) and series.str.contains(f"^(?:{LOCAL})$").all():
+            forms = [form for form in FORMS if series.str.to_datetime(form, strict=False).null_count() == series.null_count()]
+            declared = f"{series.name}={' or '.join(forms) or '...'}"
+            notice(f"column {series.name!r:.80} is text, not dates, until their form is declared: {declared:.120}")
     return _column(series)
 
 
