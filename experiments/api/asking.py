@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, TypeVar, get_origin
 import numpy as np
 
 from local_dp.errors import InputError, unknown
-from local_dp.experiments.api.declare import CSV, keywords, option, pair
+from local_dp.experiments.api.declare import CSV, DATES, keywords, option
 from local_dp.experiments.api.result import Result
 from local_dp.experiments.api.tables import Dates, Table, bounds_text, ends_of, records_of, sample_rows, settings_text, unsaid, warn
 from local_dp.experiments.text.layout import python_errors
@@ -71,9 +71,7 @@ class RunOptions:
     )
     csv: str = option("", CSV, metavar="FORM")
     person: str = option("", "Column that names each row's person, by whom stores keep budgets and answers: rows may move and change", metavar="COLUMN")
-    dates: Dates = option(
-        None, "A column of dates and their form, such as 'date=%m/%d/%Y'; may be repeated", name="--date", metavar="COLUMN=FORM", read=pair, collect=dict
-    )
+    dates: Dates = option(None, **DATES)
     raw: bool = option(False, "Show the unbiased numbers, also impossible ones such as a negative share")
     progress: OnProgress | None = option(None, "A function that is called with the progress of the run", shell=False)
     watch: Announce | bool | None = option(None, "Show the run on a local page while it goes on; needs local-dp[watch]")

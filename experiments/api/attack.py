@@ -17,7 +17,7 @@ from local_dp.curator.account import Account, TrustedOracle
 from local_dp.draws import Draws
 from local_dp.errors import InputError
 from local_dp.experiments.api.declare import WIDTH, Printable
-from local_dp.experiments.api.tables import Table, records_of
+from local_dp.experiments.api.tables import Dates, Table, records_of
 from local_dp.experiments.lab.intervals import wilson
 from local_dp.experiments.text.layout import held, number, paragraph
 from local_dp.experiments.tiers.outcome import STAMP
@@ -96,13 +96,15 @@ class Attacked(Printable):
         return "\n".join(paragraph(line, width) for line in (head, "", *lines))
 
 
-def reconstruct(table: Table, question: str, *, noise: float | None = None, epsilon: float | None = None, seed: int | None = None, csv: str = "") -> Attacked:
+def reconstruct(
+    table: Table, question: str, *, noise: float | None = None, epsilon: float | None = None, seed: int | None = None, csv: str = "", dates: Dates = None
+) -> Attacked:
     """Guesses every row's answer to a yes/no question from many noisy counts of random groups of rows: 4 n counts.
 
     Of a larger table 400 rows are sampled, and the noise is scaled to their square root: the share of wrong guesses depends only on the noise in units of
     sqrt(n) (`bounds.attacks.wrong_bits`).
     """
-    records, answers = records_of(table, csv=csv), Answers(noise, epsilon, Randomness.choose(seed, False))
+    records, answers = records_of(table, csv=csv, dates=dates), Answers(noise, epsilon, Randomness.choose(seed, False))
     generator = np.random.default_rng(answers.chance.seed)
     yes = _yes(records, question)
     n, tried = len(yes), min(len(yes), MOST_ROWS)
@@ -117,14 +119,22 @@ def reconstruct(table: Table, question: str, *, noise: float | None = None, epsi
 
 
 def trace(
-    table: Table, question: str, *, members: int = 25, noise: float | None = None, epsilon: float | None = None, seed: int | None = None, csv: str = ""
+    table: Table,
+    question: str,
+    *,
+    members: int = 25,
+    noise: float | None = None,
+    epsilon: float | None = None,
+    seed: int | None = None,
+    csv: str = "",
+    dates: Dates = None,
 ) -> Attacked:
     """Identifies the members of a small random group of rows that answer yes, from the noisy means of all their attributes.
 
     One half of the others are the strangers; the other half is public knowledge. The attributes of a row are dependent, so p-values prove nothing here:
     members are compared with strangers.
     """
-    records, answers = records_of(table, csv=csv), Answers(noise, epsilon, Randomness.choose(seed, False))
+    records, answers = records_of(table, csv=csv, dates=dates), Answers(noise, epsilon, Randomness.choose(seed, False))
     bits = attributes(records)[_yes(records, question)]
     strangers = (len(bits) - members) // 2
     if members < 1 or strangers < LEAST:

@@ -15,7 +15,7 @@ from local_dp.bounds.best import Reports
 from local_dp.errors import InputError, reading, unknown
 from local_dp.experiments.api.asking import protocol_of
 from local_dp.experiments.api.declare import WIDTH, Tabular
-from local_dp.experiments.api.tables import Table, records_of, sample_rows
+from local_dp.experiments.api.tables import Dates, Table, records_of, sample_rows
 from local_dp.experiments.lab.claim import Curve, Data, Figure
 from local_dp.experiments.lab.figures import save
 from local_dp.experiments.lab.store import MeasurementStore, code_stamp, plain, write_text
@@ -234,7 +234,9 @@ class Compared(Tabular):
 
 
 @python_errors()
-def compare(task: str | LocalProtocol[Any], of: Table | None = None, *, folder: str | Path | None = None, csv: str = "", **how: Any) -> Compared:
+def compare(
+    task: str | LocalProtocol[Any], of: Table | None = None, *, folder: str | Path | None = None, csv: str = "", dates: Dates = None, **how: Any
+) -> Compared:
     """Measures randomizers side by side, on people like the rows of a table or on synthetic ones: `compare("frequency", k=16, epsilon=1, clients=1000)`.
 
     A protocol given by name takes its parameters as keywords, beside the fields of `Grid`: `epsilon`, `clients`, `randomizers`, `runs`, `tier`, `seed`.
@@ -243,7 +245,7 @@ def compare(task: str | LocalProtocol[Any], of: Table | None = None, *, folder: 
     own = {each.name: isinstance(each.default, tuple) for each in fields(Grid)}
     given: dict[str, Any] = {name: _several(value) if own[name] else value for name, value in how.items() if name in own}
     protocol = protocol_of(task, {name: value for name, value in how.items() if name not in own}, own)
-    records = None if of is None else records_of(of, csv=csv)
+    records = None if of is None else records_of(of, csv=csv, dates=dates)
     known = protocol if records is None else protocol.for_table(Launch(records, private=False))
     comparison = Comparison(known, Grid(**given), records)
     if folder is not None:

@@ -18,7 +18,7 @@ from local_dp.experiments.api.asking import protocol_of
 from local_dp.experiments.api.audit import built
 from local_dp.experiments.api.declare import WIDTH, Printable
 from local_dp.experiments.api.show import result_table
-from local_dp.experiments.api.tables import Table, records_of, sample_rows
+from local_dp.experiments.api.tables import Dates, Table, records_of, sample_rows
 from local_dp.experiments.text.layout import bound, number, paragraph, python_errors, table
 from local_dp.experiments.tiers.outcome import STAMP
 from local_dp.experiments.tiers.settings import Randomness
@@ -160,6 +160,7 @@ def mix(
     clients: int | None = None,
     seed: int | None = None,
     csv: str = "",
+    dates: Dates = None,
     **settings: Any,
 ) -> Mixed:
     """Simulates clients that send their symbol among blanket messages through a shuffler: `mix("frequency", table, column="colour", labels=("red", "blue"))`.
@@ -172,7 +173,7 @@ def mix(
         raise InputError(f"{protocol.name} estimates no shares of symbols: blanket messages are for frequency, histogram and crosstab")
     if protocol.excluded:
         raise InputError(f"{protocol.name} among those present is a quotient of shares, which has no interval here; use missing=category")
-    records = None if table is None else records_of(table, csv=csv)
+    records = None if table is None else records_of(table, csv=csv, dates=dates)
     known = protocol if records is None else protocol.for_table(Launch(records, private=False))
     drawn = Randomness.choose(seed, private=False).seed
     if records is None:

@@ -40,6 +40,18 @@ def option(
 CSV = "Form of a CSV file, where it is not to be detected: 'sep=; decimal=, encoding=latin-1', in full or in part"
 
 
+def pair(text: str) -> tuple[str, str]:
+    """A name and the text after the equals sign."""
+    name, _, value = text.partition("=")
+    return name, value
+
+
+DATES: dict[str, Any] = {  # an option of what reads a table
+    "help": "A column of dates and their form, such as 'date=%m/%d/%Y'; may be repeated",
+    "name": "--date", "metavar": "COLUMN=FORM", "read": pair, "collect": dict,
+}  # fmt: skip
+
+
 def argument(help: str, *, metavar: str, default: Any = MISSING) -> Any:
     """A field that is an argument of a command; a tuple takes all that are given."""
     return field(default=default, metadata={"help": help, "metavar": metavar, "is_argument": True})
@@ -54,12 +66,6 @@ def settings_of(settings: tuple[str, ...]) -> dict[str, str]:
             raise InputError(f"--set takes KEY=VALUE, not {setting!r}")
         values[key] = value
     return values
-
-
-def pair(text: str) -> tuple[str, str]:
-    """A name and the text after the equals sign."""
-    name, _, value = text.partition("=")
-    return name, value
 
 
 def shown_default(value: Any) -> str:

@@ -7,7 +7,7 @@ from typing import Any, Literal, TypeAlias
 from local_dp.errors import InputError
 from local_dp.experiments.api.asking import protocol_of
 from local_dp.experiments.api.declare import WIDTH, Printable
-from local_dp.experiments.api.tables import Table, records_of, sample_rows
+from local_dp.experiments.api.tables import Dates, Table, records_of, sample_rows
 from local_dp.experiments.text.layout import bound, held, number, paragraph, python_errors, table
 from local_dp.protocols.local_protocol import BETA, LocalProtocol
 from local_dp.protocols.planning.ways import Bounded, OneReport, Together, Way, check_accuracy, shuffled_ways, tolerance_of, ways, with_tolerance
@@ -73,12 +73,13 @@ def plan(
     of: Who = ANY,
     shuffle: float | None = None,
     csv: str = "",
+    dates: Dates = None,
     **settings: Any,
 ) -> Plan:
     """Plans a protocol, by name with its parameters as `settings`, or as an object: `plan("survey", epsilon=1, accuracy=0.02)`. Raises InputError.
 
     `accuracy`, in units of the protocol's tolerance, bounds the largest error of all estimates in 95 % of runs; give it, or `clients`, or neither.
-    `of`: "any" population (for each method its least favourable one), "made-up" (that of a run without a table), or a table; `csv` is the form of its CSV file.
+    `of`: "any" population (for each method its least favourable one), "made-up" (that of a run without a table), or a table; `csv` and `dates` are its forms.
     `shuffle`, a delta, plans behind a shuffler too, between local and curator: epsilon is then that of all reports together.
     """
     protocol = protocol_of(task, settings)
@@ -86,7 +87,7 @@ def plan(
     if of_whom == MADE_UP:
         population = protocol.synthetic(1, 0)  # its law does not depend on how many they are
     elif of_whom == "table":
-        records = records_of(of, csv=csv)
+        records = records_of(of, csv=csv, dates=dates)
         known, population = protocol.for_table(Launch(records, private=False)), sample_rows(records, len(records), 0)
     goal = tolerance_of(known)
     if accuracy is not None and clients is not None:

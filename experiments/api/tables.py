@@ -13,11 +13,11 @@ import numpy as np
 
 from local_dp.arrays import Column
 from local_dp.errors import InputError, reading, unknown
-from local_dp.experiments.api.files import Form, read_table
+from local_dp.experiments.api.files import MISSING, Form, read_table
 from local_dp.foreign import listed
 from local_dp.noise import stream_key
 from local_dp.populations.finite import Rows
-from local_dp.queries.dates import ISO, date_of
+from local_dp.queries.dates import FORMS, ISO, LOCAL, date_of
 from local_dp.queries.labels import letters_in
 from local_dp.records import DATES, LONGEST, Records
 
@@ -188,15 +188,18 @@ def read_records(
 
 
 def _guessed(series: "polars.Series", notice: Notice, dates: Dates) -> Column:
-    """A column of a file. Texts that all have the form YYYY-MM-DD are dates."""
+    """A column of a file. Texts that all have the form YYYY-MM-DD, or are missing as in `files.MISSING`, are dates."""
     import polars
 
-    texts = series.dtype == polars.String and series.name not in (dates or {}) and series.null_count() < len(series)
-    if texts and series.str.contains(f"^(?:{ISO})$").all():
-        found = _dates(series)
-        if np.count_nonzero(np.isnan(found)) == series.null_count():
+    if series.dtype == polars.String and series.name not in (dates or {}):
+        fits = series.str.contains(f"^(?:{ISO})$").fill_null(False)
+        if fits.any() and series.filter(~fits).str.contains(MISSING).all() and np.count_nonzero(~np.isnan(found := _dates(series))) == fits.sum():
             notice(f"column {series.name!r:.80} is read as dates of the form YYYY-MM-DD")
             return found
+        if series.null_count() < len(series) and series.str.contains(f"^(?:{LOCAL})$").all():
+            forms = [form for form in FORMS if series.str.to_datetime(form, strict=False).null_count() == series.null_count()]
+            declared = f"{series.name}={' or '.join(forms) or '...'}"
+            notice(f"column {series.name!r:.80} is text, not dates, until their form is declared: {declared:.120}")
     return _column(series)
 
 

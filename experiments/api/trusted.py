@@ -16,8 +16,8 @@ from local_dp.curator.mechanism import Mechanism
 from local_dp.curator.people import MOST_ROWS, kept_rows, loss_of_group, loss_of_row
 from local_dp.draws import Draws
 from local_dp.errors import InputError
-from local_dp.experiments.api.declare import CSV, WIDTH, Tabular, option
-from local_dp.experiments.api.tables import Notice, Schema, Table, records_of
+from local_dp.experiments.api.declare import CSV, DATES, WIDTH, Tabular, option
+from local_dp.experiments.api.tables import Dates, Notice, Schema, Table, records_of
 from local_dp.experiments.text.layout import as_csv, held, number, paragraph, python_errors, table
 from local_dp.experiments.tiers.installation import installed_version
 from local_dp.experiments.tiers.settings import Randomness
@@ -103,8 +103,9 @@ class Question(ABC, Generic[D, R]):
     delta: float | None = option(1e-6, "Probability of a larger loss; must be below 1 over the number of records", metavar="D")
     seed: int | None = option(None, "Seed of the simulation; default: random, printed", metavar="S")
     private: bool = option(False, "Draw noise from the operating system; takes no seed, computes no truth, and needs a schema and the policies of each value")
-    schema: Schema = option(None, "JSON file with the types of the table's columns: number, whole or text", metavar="FILE")
+    schema: Schema = option(None, "JSON file with the types of the table's columns: number, whole, truth, date or text", metavar="FILE")
     csv: str = option("", CSV, metavar="FORM")
+    dates: Dates = option(None, **DATES)
     person: str | None = option(None, "Column with each row's person; then all rows of a person are protected together", metavar="COLUMN")
     rows: int = option(1, "Rows that count of each person: the first ones, in turn again for a person with fewer", metavar="M")
     budget: Path | str | None = option(None, "Budget file that pays before the release; `local-dp budget` makes one", metavar="FILE")
@@ -245,7 +246,10 @@ def release(question: Question[D, R], table: Table, notice: Notice | None = None
     Before the charge a private release sees names and types of columns and the number of rows or people. So no refusal depends on a value. `notice` is that
     of `records_of`.
     """
-    records, simulated = records_of(table, question.schema, private=question.private, notice=notice, csv=question.csv), not question.private
+    records, simulated = (
+        records_of(table, question.schema, private=question.private, notice=notice, csv=question.csv, dates=question.dates),
+        not question.private,
+    )
     if question.person is not None:
         records = records.take(kept_rows(records[question.person], question.rows))
     size = question.size(records)

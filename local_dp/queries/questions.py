@@ -12,7 +12,7 @@ from local_dp.arrays import Bools, Column, Floats
 from local_dp.errors import InputError
 from local_dp.queries.dates import date_of, like_a_date, readings
 from local_dp.queries.grammar import Arithmetic, Both, Call, Comparison, Either, Expression, In, Leaf, Name, Not, Null, Operand, leaves, names_of, operands_of
-from local_dp.queries.labels import lowered, signs_of
+from local_dp.queries.labels import Listed, lowered, signs_of
 from local_dp.records import Records, absent, may_lack
 
 _COMPARE: dict[str, Callable[..., Bools]] = {
@@ -69,11 +69,19 @@ def _answers_of_leaf(leaf: Leaf, records: Records) -> Answers:
             return _compare(left, _column(left, records), comparator, right, _value(right, records))
         case In(left, values):
             found = _column(left, records)
+            if found.dtype.kind == "U" and all(isinstance(value, str) for value in values):
+                return _listed(found, tuple(dict.fromkeys(str(value).rstrip("\0") for value in values)))
             each = [_compare(left, found, "==", value, value) for value in values]
             return Answers(reduce(operator.or_, (one.yes for one in each)), reduce(operator.and_, (one.no for one in each)))
         case Null(left):
             missing = absent(_column(left, records))
             return Answers(missing, ~missing)
+
+
+def _listed(texts: Column, values: tuple[str, ...]) -> Answers:
+    """Whether a text is one of many, which are looked up at once."""
+    found, missing = Listed(values, texts.dtype).places(texts) >= 0, absent(texts)
+    return Answers(found & ~missing, ~found & ~missing)
 
 
 def _truths(values: Column, column: str) -> Answers:

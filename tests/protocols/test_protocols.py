@@ -277,7 +277,7 @@ WRONG: dict[str, list[dict[str, Any]]] = {
         {"learner": "k-means", "parameters": ("k=1",)}, {"learner": "conjunctions", "parameters": ("monotone=maybe",)},
     ],
     "longitudinal": [
-        {"columns": ("a",)}, {"columns": ("a", "a"), "labels": ("x", "y")}, {"columns": ("a", "b > 1"), "labels": ()}, {"times": 1}, {"changes": -1},
+        {"columns": ("a",)}, {"columns": ("a", "a"), "labels": ("x", "y")}, {"columns": ("a b", "b > 1"), "labels": ()}, {"times": 1}, {"changes": -1},
         {"first": 0.0}, {"first": 1.5}, {"method": "guess"}, {"method": "memoised"}, {"method": "tracked"}, {"method": "tracked", "changes": 0},
         {"method": "tracked", "changes": 1, "labels": ("a", "b", "c")}, {"tolerance": 0.0},
     ],

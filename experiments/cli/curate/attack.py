@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import ClassVar
 
 from local_dp.experiments.api.attack import Attacked, reconstruct, trace
-from local_dp.experiments.api.declare import CSV, option
-from local_dp.experiments.api.tables import read_records
+from local_dp.experiments.api.declare import CSV, DATES, option
+from local_dp.experiments.api.tables import Dates, read_records
 from local_dp.experiments.cli.fields import json_option, show
 from local_dp.experiments.text.screen import SCREEN
 
@@ -23,6 +23,7 @@ class Attacking:
     attack: ClassVar[Callable[..., Attacked]]
     records: Path = option(help="A CSV, TSV, Excel or Parquet file, or a folder", metavar="FILE")
     csv: str = option("", CSV, metavar="FORM")
+    dates: Dates = option(None, **DATES)
     question: str = option(help="A yes/no question that every row answers, such as 'affairs > 0'", metavar="Q")
     noise: float | None = option(None, "Standard deviation of the noise of each count", metavar="SD", unit="rows")
     epsilon: float | None = option(None, "Instead, the epsilon of a curator for all counts together, with delta 1e-6", metavar="E", unit="nats")
@@ -31,8 +32,8 @@ class Attacking:
 
     def __call__(self) -> None:
         SCREEN.working(f"attacking {self.records.name}")
-        how = {each.name: getattr(self, each.name) for each in fields(self) if each.name not in ("records", "csv", "as_json")}
-        show(type(self).attack(read_records(self.records, notice=SCREEN.note, csv=self.csv), **how), self.as_json)
+        how = {each.name: getattr(self, each.name) for each in fields(self) if each.name not in ("records", "csv", "dates", "as_json")}
+        show(type(self).attack(read_records(self.records, notice=SCREEN.note, csv=self.csv, dates=self.dates), **how), self.as_json)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,8 +15,8 @@ import click
 
 from local_dp.errors import InputError
 from local_dp.experiments.api.asking import RunOptions, ask
-from local_dp.experiments.api.declare import CSV, Drawn, option, settings_of
-from local_dp.experiments.api.tables import read_records, read_schema
+from local_dp.experiments.api.declare import CSV, DATES, Drawn, option, settings_of
+from local_dp.experiments.api.tables import Dates, read_records, read_schema
 from local_dp.experiments.cli.fields import Command, Group, Option, first_line, instance_of, json_option, parameters_of, protocol_options, set_option, show
 from local_dp.experiments.text.layout import number, screen_width, shortened
 from local_dp.experiments.text.screen import SCREEN
@@ -83,6 +83,7 @@ class ProtocolCommand(ABC):
     example: ClassVar[str]
     records: Path | None = option(None, "A CSV, TSV, Excel or Parquet file, or a folder; each row is a client's record", metavar="FILE")
     csv: str = option("", CSV, metavar="FORM")
+    dates: Dates = option(None, **DATES)
     settings_: tuple[str, ...] = set_option("protocol")
 
     @abstractmethod
@@ -104,7 +105,7 @@ class ProtocolCommand(ABC):
         return protocol, table
 
     def read(self, path: Path) -> Records:
-        return read_records(path, notice=SCREEN.note, csv=self.csv)
+        return read_records(path, notice=SCREEN.note, csv=self.csv, dates=self.dates)
 
     def prepared(self, kind: type[LocalProtocol[Any]], given: Mapping[str, str], private: bool = False) -> tuple[LocalProtocol[Any], Records | None]:
         """The same, with the protocol checked against the table. Raises InputError if a private run would publish values of the table."""
