@@ -137,7 +137,7 @@ def test_no_share_is_printed_that_cannot_be() -> None:
     """Of every protocol of shares, at an epsilon where some estimates are negative: moved and said so, unless raw numbers are asked for."""
     how: dict[str, Any] = {**HOW, "epsilon": 0.05, "tier": "population"}
     labels = {"town": ["a", "b", "c"]}
-    asked = {
+    asked: dict[str, Any] = {
         "frequency": lambda raw: ldp.frequency(TABLE, "town", labels=labels["town"], raw=raw, **how),
         "crosstab": lambda raw: ldp.crosstab(TABLE, ["town", "yes == 1"], labels=labels, raw=raw, **how),
         "marginals": lambda raw: ldp.marginals(TABLE, ["town", "yes == 1"], labels=labels, raw=raw, **how),
