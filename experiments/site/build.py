@@ -2,6 +2,7 @@
 
 import ast
 import inspect
+import json
 import logging
 import os.path
 import re
@@ -16,6 +17,7 @@ import local_dp
 from local_dp.errors import InputError
 from local_dp.experiments.lab.catalogue import NAMES
 from local_dp.experiments.lab.stored import RESULTS, StoredFigure, drawing, read_results
+from local_dp.experiments.site.notebooks import notebook
 from local_dp.foreign import shown
 from local_dp.interaction import Nonadaptive
 from local_dp.protocols.local_protocol import MODELS, PROTOCOLS, LocalProtocol
@@ -148,7 +150,11 @@ def write_documents(folder: Path, target: Path) -> None:
         page = target / page_of(source)
         page.parent.mkdir(parents=True, exist_ok=True)
         if source.suffix == ".md":
-            page.write_text(as_page(source, (folder / source).read_text()))
+            text = as_page(source, (folder / source).read_text())
+            if page.parent.name == "tutorials" and page.stem in _NOTEBOOKS:
+                page.with_suffix(".ipynb").write_text(json.dumps(notebook(text), indent=1))
+                text = text.replace("\n\n", f"\n\n[Download this page as a notebook]({page.stem}.ipynb)\n\n", 1)
+            page.write_text(text)
         else:
             page.write_bytes((folder / source).read_bytes())
 
@@ -288,7 +294,8 @@ ASSETS = ("iframe-worker.js", "site.css", "site.js")
 _GUIDES = (
     "choose.md", "why.md", "glossary.md", "python.md", "tables.md", "questions.md", "plugins.md", "deployment.md", "wire.md", "security.md", "scaling.md",
 )  # fmt: skip
-_TUTORIALS = ("survey", "poll", "separation", "randomizer")
+_TUTORIALS = ("survey", "poll", "separation", "curator", "randomizer")
+_NOTEBOOKS = ("survey", "separation", "curator", "randomizer")
 
 
 def build_site(out: Path, results: Path | None, strict: bool = True) -> Path:

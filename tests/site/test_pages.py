@@ -20,6 +20,7 @@ from local_dp.errors import InputError
 from local_dp.experiments.lab.runner import run_experiments
 from local_dp.experiments.site import build
 from local_dp.experiments.site.build import CHECKOUT, as_page, build_site, front_door, home, literal, names_in, page, public_names, sources, write_pages
+from local_dp.experiments.site.notebooks import notebook
 from local_dp.protocols.local_protocol import PROTOCOLS
 from tests.support.inputs.documents import TUTORIALS, fenced, perform, typed_in
 from tests.support.long import short
@@ -183,7 +184,7 @@ def test_a_page_of_each_kind_is_fit_for_its_readers(tmp_path: Path, monkeypatch:
     assert wrong_pages == {}
 
 
-ENOUGH = {"survey": (3, 3), "separation": (3, 1), "randomizer": (5, 0), "poll": (0, 1)}  # Python blocks and commands that there are at least
+ENOUGH = {"survey": (3, 3), "separation": (3, 1), "curator": (4, 1), "randomizer": (5, 0), "poll": (0, 1)}  # Python blocks and commands that there are at least
 LONG = "local-dp experiment"  # some 20 s: the slow suite runs it
 
 
@@ -196,27 +197,26 @@ def session(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 
 
 def follow(text: str, folder: Path, session: ModuleType, long: bool) -> tuple[int, int]:
-    """Does what a tutorial says; how many Python blocks and commands there were. Raises AssertionError where another thing happens than is shown."""
-    python, commands, printed = 0, 0, ""
-    for language, body in fenced(text):
-        if language == "python":
-            assert not printed, f"the page does not show what is printed before {body!r}: {printed}"
-            printed, python = _printed_by(body, session), python + 1
-        elif language == "text":
-            assert body == printed
-            printed = ""
-        elif language in ("sh", "console"):
-            for each in typed_in(body):
-                commands += 1
-                if each.command.startswith(LONG) != long:
-                    continue
-                done = perform(each.command, folder)
-                assert done.returncode == 0, f"{each.command}: {done.stderr}"
-                for line in each.shown:
-                    assert line in done.stdout, f"{each.command} does not say {line!r}"
-        else:
-            assert language == "toml", f"nobody checks a block in {language}"
-    assert not printed, f"the page does not show what its last block prints: {printed}"
+    """Runs the cells of a tutorial's notebook; how many Python blocks and commands there are. Raises AssertionError where they print other lines."""
+    python, commands, blocks = 0, 0, [language for language, _ in fenced(text)]
+    assert set(blocks) <= {"python", "text", "sh", "console", "toml"}, "nobody checks a block in another language"
+    for cell in notebook(text)["cells"]:
+        if cell["cell_type"] == "markdown":
+            continue
+        shown = "".join(output["text"] for output in cell["outputs"])
+        if not cell["source"].startswith("!"):
+            assert _printed_by(cell["source"], session) == shown, cell["source"]
+            python += 1
+            continue
+        commands += 1
+        for line in cell["source"].removeprefix("!").split(" && "):
+            if line.startswith(LONG) != long:
+                continue
+            done = perform(line, folder)
+            assert done.returncode == 0, f"{line}: {done.stderr}"
+            missing = [each for each in shown.splitlines() if each not in done.stdout]
+            assert not missing, f"{line} does not say {missing}"
+    assert python == blocks.count("python")
     return python, commands
 
 
