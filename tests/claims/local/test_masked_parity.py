@@ -259,7 +259,7 @@ def test_the_curators_bound_suffices(d: int) -> None:
 def readme_counts() -> dict[str, int]:
     """The clients that README's sentence gives two rounds, one round and the curator at d = 16."""
     text = " ".join(README.read_text(encoding="utf-8").split())
-    counts = re.search(r"protocols known take ([\d,]+) people in two rounds and ([\d,]+) in one, and a trusted curator (\d+) ", text)
+    counts = re.search(r"two rounds of questions, ([\d,]+) people .* takes ([\d,]+), .* a trusted curator needs (\d+) records", text)
     assert counts, "README's sentence on the separation has changed; change this test with it"
     return dict(zip((LISTED, ONE_ROUND, CURATOR), (int(count.replace(",", "")) for count in counts.groups()), strict=True))
 
