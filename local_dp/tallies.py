@@ -82,7 +82,8 @@ class Estimate:
         if self.ends is not None:
             return score_interval(self.value, self.ends, self.n, z, whole=True)
         half = z * (1 + (z**2 + 3) / (4 * self.n)) * self.standard_error  # Student's quantile to order 1/n: the error was measured from the same reports
-        return self.value - half, self.value + half
+        unknown = np.isnan(self.value)
+        return np.where(unknown, -np.inf, self.value - half), np.where(unknown, np.inf, self.value + half)
 
     def at(self, place: int) -> "Estimate":
         """One coordinate of a vector."""

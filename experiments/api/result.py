@@ -36,8 +36,8 @@ def pictured(data: dict[str, Any]) -> "Estimates":
 
     labels, values, _, intervals = zip(*estimates(data["result"]), strict=True)
     result = data["result"]
-    lows = [result["low"] if low is None else low for low, _ in intervals]  # an open interval ends at the end of the grid
-    highs = [result["high"] if high is None else high for _, high in intervals]
+    lows = [result.get("low", math.nan) if low is None else low for low, _ in intervals]  # an open interval ends at the end of the grid
+    highs = [result.get("high", math.nan) if high is None else high for _, high in intervals]
     truth = result["truth"]
     known = [math.nan if value is None else value for value in values]  # an unknown value has an interval and no point
     parameters = data["parameters"]

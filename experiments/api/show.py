@@ -65,8 +65,7 @@ def _independence(result: dict[str, Any]) -> str:
 
 
 def _error(result: dict[str, Any]) -> str:
-    estimates = result.get("estimate", 0.0)
-    if result["true_error"] is None or estimates is None or (isinstance(estimates, list) and all(each is None for each in estimates)):
+    if result["true_error"] is None:
         return ""
     truth = result["truth"]
     error = held(f"true error {number(round(float(result['true_error']), _PLACES))}")

@@ -148,7 +148,8 @@ def _help_of(
 
 
 def _spelled(param: Option, ctx: click.Context, brief: bool) -> str:
-    names = ", ".join(param.opts) + "".join(f" / {name}" for name in param.secondary_opts if not brief)
+    first = param.opts[:1] if brief and param.opts[0] in _ONE.values() else param.opts
+    names = ", ".join(first) + "".join(f" / {name}" for name in param.secondary_opts if not brief)
     return names if param.is_flag else f"{names} {param.make_metavar(ctx)}"
 
 
@@ -209,9 +210,15 @@ def _parameters(each: Field[Any], hint: Any, heading: str) -> list[click.Paramet
         return [Argument([each.name], help=about["help"], nargs=-1 if many else 1, **attributes)]
     if hint is bool:
         attributes = {"is_flag": True, "default": each.default}
-    spelled = [each.name, about["name"] or f"--{each.name.replace('_', '-')}"]
+    spelled = [each.name, *(about["name"] or f"--{each.name.replace('_', '-')}").split()]
+    if len(spelled) > 2 and many and not read:
+        attributes["callback"] = lambda ctx, param, texts: tuple(part.strip() for text in texts for part in _SEMICOLON.split(text) if part.strip())
     shown = "" if hint is bool else shown_default(each.default)
     return [Option(spelled, heading=heading, unit=about["unit"], shown=shown, help=about["help"], multiple=many, **attributes)]
+
+
+_SEMICOLON = re.compile(r""";(?=(?:[^'"]|'[^']*'|"[^"]*")*$)""")  # outside quotes
+_ONE = {"columns": "--column", "features": "--feature", "bounds": "--bound", "parameters": "--setting"}  # as `curate` spells what may be repeated
 
 
 def _without_none(hint: Any) -> Any:
@@ -248,15 +255,20 @@ def _path(name: str, text: str) -> Path:
 
 
 def protocol_options(kind: type[Any], taken: set[str]) -> list[click.Parameter]:
-    """The parameters of a protocol as options with texts, without the names in `taken`."""
+    """The parameters of a protocol as options with texts, without the names in `taken`. A list is one text with semicolons, or the option is repeated."""
     hints, made = get_type_hints(kind), list[click.Parameter]()
     for each in fields(kind):
         name, hint, about = f"--{each.name.replace('_', '-')}", _without_none(hints[each.name]), each.metadata
         if name in taken:
             continue
         spelled = [each.name, f"{name}/--no-{name[2:]}" if hint is bool else name, *([f"--{about['alias']}"] if about.get("alias") else [])]
-        metavar = "A;B;..." if get_origin(hint) is tuple else {int: "N", float: "X"}.get(hint, "TEXT")
-        attributes: dict[str, Any] = {} if hint is bool else {"metavar": metavar, "type": click.STRING, "shown": shown_default(each.default)}
+        many = get_origin(hint) is tuple
+        if many and each.name in _ONE:
+            spelled.insert(1, _ONE[each.name])
+        metavar = "A;B;..." if many else {int: "N", float: "X"}.get(hint, "TEXT")
+        attributes: dict[str, Any] = {"multiple": many}
+        if hint is not bool:
+            attributes |= {"metavar": metavar, "type": click.STRING, "shown": shown_default(each.default)}
         made.append(Option(spelled, heading=PARAMETERS, unit=about.get("unit", ""), help=about.get("help", ""), default=None, **attributes))
     return made
 

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from local_dp.bounds.attacks import WorstCase
 from local_dp.experiments.tiers.faults import Faulted
 from local_dp.experiments.tiers.installation import installed_version
 from local_dp.experiments.tiers.settings import Settings
@@ -103,7 +102,7 @@ def as_data(settings: Settings, outcome: Outcome, truth_known: bool = True) -> d
     compared = protocol.compared(outcome.result, settings.population) if open_truth else {}
     influence, outcome = _influence(settings, outcome), judged(settings, outcome)
     result = outcome.result if settings.raw else possible_result(protocol, outcome.result)
-    unknown = isinstance(outcome.result, WorstCase) and bool(np.isnan(outcome.result.value).all())
+    unknown = isinstance(outcome.result, Estimate) and bool(np.isnan(outcome.result.value).all())
     error = protocol.true_error(result, settings.population) if open_truth and not unknown else None
     bus, private = outcome.bus, settings.randomness.private
     irregularities = (bus and bus.irregularities) or [None] * len(outcome.rounds)

@@ -228,10 +228,10 @@ def largest_error(value: Floats, truth: Floats) -> float:
 
 
 def plain(numbers: Floats) -> Any:
-    """Numbers as plain data; NaN becomes None, for JSON has no NaN."""
+    """Numbers as plain data; NaN and infinity become None, for JSON has neither."""
     if numbers.ndim:
         return [plain(part) for part in numbers]
-    return None if np.isnan(numbers) else float(numbers)
+    return float(numbers) if np.isfinite(numbers) else None
 
 
 def describe_estimate(estimate: Estimate) -> PlainData:

@@ -216,3 +216,14 @@ def test_a_hypothesis_is_explained_in_one_sentence(arguments: str, monkeypatch: 
     assert SENTENCES[arguments] in explained
     assert explained.endswith(".")
     assert local_dp("run", *arguments.split(), *done).stdout.splitlines()[-1] == explained
+
+
+def test_a_list_is_typed_in_one_way_everywhere(table: Path) -> None:
+    """`run` and `curate` take a list as one text with semicolons outside quotes, or as the option repeated, under both names."""
+    asked = ["run", "crosstab", "--records", str(table), "--epsilon", "8", "--seed", "1", "--json"]
+    ways = (["--columns", "age > 30; `home town` != 'a;b'"], ["--column", "age > 30", "--column", "`home town` != 'a;b'"])
+    curated = [json.loads(local_dp("curate", "marginals", "--records", str(table), "--seed", "1", "--json", *way).stdout)["result"] for way in ways]
+    assert curated[0] == curated[1]
+    ways = (["--columns", "age > 30; age > 40"], ["--column", "age > 30", "--columns", "age > 40"])
+    ran = [json.loads(local_dp(*asked, *way).stdout)["result"] for way in ways]
+    assert ran[0] == ran[1]

@@ -38,14 +38,19 @@ class LearnedRule(Question[Records | Population, "Taught"]):
     _: KW_ONLY
     learner: str = option("logistic-regression", "A learner; `local-dp describe learn` lists them", metavar="NAME")
     features: Sequence[str] = option(
-        (), "A number column or a yes/no question; may be repeated; default: every other number column", name="--feature", metavar="X"
+        (), "A number column or a yes/no question; may be repeated; default: every other number column", name="--feature --features", metavar="X"
     )
     bounds: Mapping[str, Bounds] | None = option(
-        None, "Public bounds of a number column, such as age=17..60; may be repeated", name="--bound", metavar="COLUMN=LOW..HIGH", read=pair, collect=dict
+        None,
+        "Public bounds of a number column, such as age=17..60; may be repeated",
+        name="--bound --bounds",
+        metavar="COLUMN=LOW..HIGH",
+        read=pair,
+        collect=dict,
     )
     cuts: int = option(1, "Cuts of each number feature", shell=False)
     parameters: Written | None = option(
-        None, "A parameter of the learner, such as depth=2; may be repeated", name="--setting", metavar="NAME=VALUE", read=pair, collect=dict
+        None, "A parameter of the learner, such as depth=2; may be repeated", name="--setting --parameters", metavar="NAME=VALUE", read=pair, collect=dict
     )
     missing: str = option("refuse", "Rows that lack a feature or the label: refuse, or exclude (they are left out)", metavar="HOW")
     name: ClassVar[str] = "learn"

@@ -201,7 +201,7 @@ class Cells:
 class OfAttributes(Question[BinaryTable, A], Task[BinaryTable, A]):
     """A question about the marginals of every `ways` of some attributes."""
 
-    columns: Sequence[str] = option((), "A yes/no question, or a column of 0 and 1; may be repeated", name="--column", metavar="X")
+    columns: Sequence[str] = option((), "A yes/no question, or a column of 0 and 1; may be repeated", name="--column --columns", metavar="X")
     _: KW_ONLY
     ways: int = option(2, "Number of columns in a marginal", metavar="T")
     cuts: Mapping[str, Sequence[Any]] | None = option(

@@ -342,7 +342,7 @@ class Point(Labelled[LabelledMultiset, int | None]):
 class Rectangles(Labelled[LabelledPoints, Rectangle]):
     """Releases bounds of one or more columns of numbers between which a label is 1."""
 
-    columns: Sequence[str] = option(help="A column of numbers; may be repeated", name="--column", metavar="NAME")
+    columns: Sequence[str] = option(help="A column of numbers; may be repeated", name="--column --columns", metavar="NAME")
     label: str = option(help=LABEL, metavar="Y")
     _: KW_ONLY
     alpha: float = option(0.1, ALPHA, metavar="A")

@@ -61,7 +61,7 @@ def _command(words: str, kind: type[LocalProtocol[Any]], role: type[Any]) -> Com
     names = [each.name for each in own if each.name]
 
     def play(**typed: Any) -> int | None:
-        texts = {name: typed.pop(name) for name in names}
+        texts = {name: ";".join(text) or None if isinstance(text := typed.pop(name), tuple) else text for name in names}
         given = {name: str(text).lower() if isinstance(text, bool) else text for name, text in texts.items() if text is not None}
         code: int | None = instance_of(role, typed)(kind, given)
         return code

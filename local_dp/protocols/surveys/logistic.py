@@ -78,7 +78,7 @@ class Logistic(LocalProtocol[Estimate]):
         found = solution(traits, joint.value.reshape(-1, 2))
         if found is None:
             nothing = np.full(traits.shape[1], np.nan)
-            return Estimate(nothing, np.full(traits.shape[1], np.inf), joint.n)
+            return Estimate(nothing, nothing, joint.n)
         return Estimate(found, np.sqrt(np.diag(sandwich(traits, joint.value.reshape(-1, 2), joint.covariance, found))), joint.n)
 
     def clients(self, epsilon: float) -> int:
