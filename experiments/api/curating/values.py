@@ -1,5 +1,6 @@
 """Questions about the values of a column: the count of each value, quantiles, the median, and where a label is 1."""
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass
 from fractions import Fraction
@@ -74,12 +75,16 @@ class Coded:
     value: Callable[[int], Any]
 
 
-def plain(point: int) -> float | int:
-    """The number of a point; an int if it is whole."""
+def plain(point: int) -> float | int | None:
+    """The number of a point, an int if it is whole and its digits are; None beyond all numbers."""
     value = value_of(point)
-    return int(value) if value.is_integer() else value
+    if not math.isfinite(value):
+        return None
+    return int(value) if value.is_integer() and abs(value) < _WHOLE else value
 
 
+_WHOLE = 2.0**53  # a larger float stands for several whole numbers
+_BEYOND = " An unknown one lies beyond all numbers: the noise decides among so few records; take more, or a larger epsilon."
 _NOTHING = (1 << BITS) - 1  # the point of a missing number: no number has it
 
 
@@ -184,11 +189,12 @@ class Quantiles(OfNumbers[Steps]):
         return Medians(self.epsilon, self.levels) if self.delta is None else SparseMedians(self.epsilon, self.levels, delta=self.delta)
 
     def to_data(self, result: Steps, records: Records) -> dict[str, Any]:
+        values = [plain(result.quantile(share) - 1) for share in self.shares]
         return {
             "columns": ["share at most", self.column],
-            "rows": [[share, plain(result.quantile(share) - 1)] for share in self.shares],
-            "explanation": NO_BOUNDS,
-            **measured([plain(result.quantile(share) - 1) for share in self.shares]),
+            "rows": [[share, value] for share, value in zip(self.shares, values, strict=True)],
+            "explanation": f"{NO_BOUNDS}{_BEYOND if None in values else ''}",
+            **measured(values),
             "drawn": {"axis": self.column, "rows": "share of the records at most"},
         }
 
@@ -208,7 +214,7 @@ class Median(OfNumbers[int]):
         return ExponentialMedian(self.epsilon)
 
     def to_data(self, result: int, records: Records) -> dict[str, Any]:
-        explanation = f"{NO_BOUNDS} The release is pure, also with a delta."
+        explanation = f"{NO_BOUNDS} The release is pure, also with a delta.{_BEYOND if plain(result) is None else ''}"
         return {
             "columns": ["column", "median"],
             "rows": [[self.column, plain(result)]],
@@ -218,7 +224,7 @@ class Median(OfNumbers[int]):
         }
 
     def truth(self, result: int, records: Records) -> dict[str, Any]:
-        numbers, median = np.sort(self.numbers(records)), plain(result)
+        numbers, median = np.sort(self.numbers(records)), value_of(result)
         middle, below = (len(numbers) - 1) // 2, int(np.searchsorted(numbers, median))
         through = int(np.searchsorted(numbers, median, "right"))
         return {"median": numbers[middle].item(), "records_between": max(0, below - middle - 1, middle - through)}
@@ -295,7 +301,7 @@ class Threshold(Labelled[LabelledMultiset, int]):
 
     def to_data(self, result: int, records: Records) -> dict[str, Any]:
         start = plain(result)
-        rule = f"Predict 1 where {self.column} is {start} or more, else 0."
+        rule = f"Predict {int(value_of(result) < 0)} everywhere." if start is None else f"Predict 1 where {self.column} is {start} or more, else 0."
         return {"columns": [f"{self.column} from", "label"], "rows": [[start, 1]], "explanation": rule, **measured(start)}
 
     def truth(self, result: int, records: Records) -> dict[str, Any]:
