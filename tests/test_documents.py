@@ -199,12 +199,13 @@ FEW = ("README.md", "curator.md", "price.md", "scaling.md")  # in the normal sui
 
 
 @pytest.mark.parametrize("document", short(RUN_HERE, lambda document: document.name in FEW), ids=[document.stem for document in RUN_HERE])
-def test_python_blocks_print_the_tables_above_them(document: Path) -> None:
-    """Every Python block runs by itself and prints the rows of the table right above it, all of them and no other; without a table, nothing."""
-    blocks_run = 0
-    for before, block in re.findall(r"((?:^.*\n){0,30})^```python\n((?:(?!```).*\n)*)```", document.read_text(), re.MULTILINE):
+def test_python_blocks_print_the_tables_above_them(document: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every Python block runs by itself and prints the block of text below it, or the rows of the table right above it, and nothing else."""
+    monkeypatch.chdir(tmp_path)
+    blocks_run, fence = 0, r"((?:(?!```).*\n)*)```"
+    for before, block, below in re.findall(rf"((?:^.*\n){{0,30}})^```python\n{fence}(?:\n\n```text\n{fence})?", document.read_text(), re.MULTILINE):
         table = re.search(r"^\|[-|]+\|\n((?:\|.*\n)+)\n\Z", before, re.MULTILINE)
-        assert printed_by(block, document) == (table[1] if table else ""), f"{document.name}: print again what stands above the block {block[:80]!r}"
+        assert printed_by(block, document) == (below or (table[1] if table else "")), f"{document.name}: print again what stands beside {block[:80]!r}"
         blocks_run += 1
     assert blocks_run == document.read_text().count("```python"), f"{document.name}: a block was not found"
 

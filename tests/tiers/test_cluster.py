@@ -92,7 +92,7 @@ def test_a_worker_that_is_killed_changes_nothing(two_workers: Any, monkeypatch: 
 @pytest.mark.long
 def test_a_worker_that_is_killed_changes_no_experiment(two_workers: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One of the two dies by SIGKILL when the first point is in: the results are the bytes that processes here give."""
-    monkeypatch.setattr("local_dp.experiments.lab.store.save", lambda figure, *paths: None)  # what is drawn is compared in test_runner
+    monkeypatch.setattr("local_dp.experiments.lab.store.save", lambda figure, *paths, drawing: None)  # what is drawn is compared in test_runner
     killed: list[int] = []
 
     def kill(name: str, done: int, total: int) -> None:
