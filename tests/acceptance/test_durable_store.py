@@ -255,7 +255,8 @@ def test_no_flipped_bit_changes_what_was_spent(tmp_path: Path) -> None:
     role.store.close()  # type: ignore[attr-defined]
     data, refused = path.read_bytes(), 0
     generator = random.Random(10)
-    places = [*range(0, 200, 2), *generator.sample(range(len(data)), 150)]
+    filled = [place for place, byte in enumerate(data) if byte]  # most of a page of entries or of an index is empty
+    places = [*range(0, 200, 2), *generator.sample(filled, 150)]
     for place in places:
         other.write_bytes(data[:place] + bytes([data[place] ^ 1 << generator.randrange(8)]) + data[place + 1 :])
         try:
@@ -266,7 +267,7 @@ def test_no_flipped_bit_changes_what_was_spent(tmp_path: Path) -> None:
         assert dict(hurt.store.lines("run")) == lines
         assert [told(hurt.handle(asked(number))) for number in (1, 2)] == replies
         hurt.store.close()  # type: ignore[attr-defined]
-    print(f"test 10: {len(places)} flipped bits, {refused} refused, the others in bytes that hold nothing")
+    print(f"test 10: {len(places)} flipped bits, {refused} refused, the others change nothing")
     assert refused > 20
 
 
