@@ -123,9 +123,9 @@ def test_the_worst_data_set_is_not_always_that_of_equal_values(local: float, cli
 def test_a_search_that_stops_early_still_bounds_the_worst(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where every data set within half of the first epsilon counts as no worse, the proven end has that half."""
     monkeypatch.setattr("local_dp.shuffle.binary._CLOSE", (0.5,))
-    truth = 1 / (1 + math.exp(-2.0))
-    bits = Bits(truth, 1 - truth)
-    assert worst(bits, 12, 0.2).most >= max(bits.others(ones, 11 - ones).epsilon(0.2)[0] for ones in range(12))
+    for bits, clients, delta in ((Bits(0.6, 0.05), 5, 0.1), (Bits(0.6, 0.12), 8, 0.01), (Bits(0.88, 0.12), 12, 0.2)):
+        each = [one.others(ones, clients - 1 - ones).epsilon(delta)[0] for one in (bits, bits.mirrored) for ones in range(clients)]
+        assert worst(bits, clients, delta).most >= max(each)
 
 
 @pytest.mark.long

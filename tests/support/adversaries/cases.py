@@ -38,7 +38,10 @@ _BROKEN: dict[str, tuple[Randomizer, ...]] = {
     "black box": (zoo.Opaque(1.0, real=1.1), zoo.OpaqueLeak(1.0), zoo.OpaqueNoise(1.0, real=2.0)),
     "narrow values": (hostile.NarrowValues(1.0, k=3),),
     "claims": (hostile.CheaperAndCheaper(1.0), hostile.Afterwards(1.0), hostile.Mutable(1.0)),
-    "estimate": (hostile.Shifted(1.0, k=3), hostile.SmallError(1.0, k=3), hostile.OtherError(1.0, steps=7), hostile.OtherError(1.0, steps=7, part=1.6)),
+    "estimate": (
+        hostile.Shifted(1.0, k=3), hostile.SmallError(1.0, k=3), hostile.OtherError(1.0, steps=7), hostile.OtherError(1.0, steps=7, part=1.6),
+        hostile.OtherError(1.0, steps=7, part=1.0, off=0.1),
+    ),
     "tally": (hostile.Forgets(1.0, k=3), hostile.Swaps(1.0, k=3), hostile.Rejects(1.0, k=3)),
     "law": (hostile.OtherLaw(1.0),),
 }  # fmt: skip

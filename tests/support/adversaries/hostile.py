@@ -272,12 +272,13 @@ class HalfTally(OneBitMean):  # counts ones only
 
 
 @dataclass(frozen=True, kw_only=True)
-class OtherError(HalfTally):  # states a standard error of `part` of the true one; its tally is of its own form, so that nothing can be enumerated
+class OtherError(HalfTally):  # states a standard error of `part` of the true one, or is `off`; its tally is of its own form, so that nothing can be enumerated
     part: float = 0.5
+    off: float = 0.0
 
     def estimate(self, tally: Tally) -> Estimate:
         right = super().estimate(tally)
-        return Estimate(right.value, self.part * right.standard_error, right.n)
+        return Estimate(right.value + self.off, self.part * right.standard_error, right.n)
 
 
 class SmallError(GRR):  # states a standard error one in a hundred too small
