@@ -42,14 +42,14 @@ def data_of(result: Result) -> dict[str, Any]:
         "accounts": {"given": accounts.members - accounts.silent, "agree": accounts.accepted_not_charged == 0},
         "questions": questions,
         "again": result.again and result.again.state(),
-        "promised": promised(plan, epsilon),
+        "promised": promised(plan, epsilon, result.joined),
         "not_promised": list(NOT_PROMISED[: 2 if plan.game else None]),
     }
 
 
-def promised(plan: Plan, epsilon: float) -> list[str]:
+def promised(plan: Plan, epsilon: float, joined: int) -> list[str]:
     """The promises that held."""
-    made_up = [f"{plan.demo:,} of these people were made up by this program, for a rehearsal."] if plan.demo else []
+    made_up = [f"{min(plan.demo, joined):,} of these people were made up by this program, for a rehearsal."] if plan.demo else []
     if plan.game:
         return [
             *made_up,

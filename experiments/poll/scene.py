@@ -8,6 +8,7 @@ import numpy as np
 from local_dp.experiments.poll.questions import Question
 from local_dp.experiments.text.layout import number
 from local_dp.oracles.local.asked import LocalQuery
+from local_dp.protocols.local_protocol import possible_result
 from local_dp.randomizers.finite import FiniteChannel
 from local_dp.server.round import Part
 from local_dp.tallies import Z95, Estimate, Tally
@@ -20,10 +21,11 @@ State: TypeAlias = dict[str, Any]
 
 
 def rows_of(question: Question, estimate: Estimate | None) -> list[State]:
-    """The estimates of a question with their 95 % intervals, a row each; without numbers while nobody has answered."""
+    """The estimates of a question, moved into what is possible, with their 95 % intervals, a row each; without numbers while nobody has answered."""
     labels = question.labels or (("yes",) if question.kind == "yes-no" else ("mean",))
     if estimate is None:
         return [{"label": label, "value": None, "low": None, "high": None, "text": ""} for label in labels]
+    estimate = possible_result(question.protocol, estimate)
     low, high = estimate.interval()
     parts = (np.atleast_1d(part).tolist() for part in (estimate.value, low, high, estimate.standard_error))
     return [_row(label, *each) for label, *each in zip(labels, *parts, strict=True)]

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from local_dp.experiments.poll.questions import read
+from local_dp.protocols.local_protocol import possible_result
 from local_dp.tallies import Tally
 from tests.support.runs.brokers import mosquitto, needs_mosquitto
 from tests.support.runs.browser import PATIENCE, Tab, browser, needs_chromium
@@ -117,5 +118,5 @@ def _check_result(folder: Path, people: list[Tab]) -> None:
         reports = np.array([int(shown(tab)[number], 2) for tab in people], dtype=np.uint8)
         tally = query.randomizer.tally(reports, np.zeros(len(people), dtype=np.uint8))
         assert isinstance(tally, Tally)
-        estimate = question.algorithm(1000).decode((tally,))
+        estimate = possible_result(question.protocol, question.algorithm(1000).decode((tally,)))
         assert [row["value"] for row in found["estimates"]] == [float(value) for value in estimate.value.reshape(-1)]
