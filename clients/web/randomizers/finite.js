@@ -166,3 +166,36 @@ export class Finite {
     return Uint8Array.from({ length: this.reportBytes }, (_, place) => (report >>> (8 * place)) & 255);
   }
 }
+
+/**
+ * A randomizer that sends the code of its value under a public coin through an `inner` channel. A subclass sets `inner` and gives `encode`.
+ * @template {Finite} Inner
+ */
+export class Coded extends Finite {
+  /** @type {Inner} */
+  inner = /** @type {any} */ (undefined);
+
+  get channel() {
+    return this.inner;
+  }
+
+  /** The code of a value under a coin, in the domain of the inner channel whatever the coin. @param {number} value @param {number} [cell] @returns {number} */
+  encode(value, cell = 0) {
+    throw new Error(`${this.name} has no code of ${value}, ${cell}`);
+  }
+
+  /** @param {number} value */
+  edge(value) {
+    return this.inner.edge(value);
+  }
+
+  /** @param {number} value @param {bigint} word @param {number} cell */
+  sample(value, word, cell = 0) {
+    return this.inner.sample(this.encode(value, cell), word);
+  }
+
+  /** @param {number} report @param {number} value @param {number} cell */
+  weight(report, value, cell = 0) {
+    return this.inner.weight(report, this.encode(value, cell));
+  }
+}

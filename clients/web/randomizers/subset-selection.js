@@ -1,7 +1,7 @@
 /** Subset selection (Ye, Barg 2018; by a block design: Park, Nam, Lee 2023): a report is a set of w symbols, more often one with the client's symbol. */
 
 import { ceil, compare, exactly, expEpsilon, floor, fraction, minus, over, plus, times, toDouble } from "../rational.js";
-import { Finite, losesLittle, read, symbols, wholeNumber } from "./finite.js";
+import { Coded, Finite, losesLittle, read, symbols, wholeNumber } from "./finite.js";
 
 const MAX_SYMBOLS = 1024;
 
@@ -84,8 +84,9 @@ class Translates extends Finite {
  *
  * A public coin permutes the symbols: it multiplies in a finite field, or for w = 2 picks a cycle; for w = 1 there is no coin. The report names a translate.
  * Privacy: T / s <= e^eps for every coin. Cost: log2 K bits.
+ * @extends {Coded<Translates>}
  */
-export class SubsetSelection extends Finite {
+export class SubsetSelection extends Coded {
   /** @param {import("./finite.js").Parameters} params */
   constructor(params) {
     const of = read(params, ["epsilon", "word_bits", "k"]);
@@ -100,27 +101,9 @@ export class SubsetSelection extends Finite {
     this.cells = this.codes.length;
   }
 
-  get channel() {
-    return this.inner;
-  }
-
   /** The code of a value under a coin, in the domain of the inner channel whatever the coin. @param {number} value @param {number} cell */
   encode(value, cell) {
     return Math.min(Math.max(this.codes[cell][value], 0), this.alphabet - 1);
-  }
-
-  edge() {
-    return this.inner.edge();
-  }
-
-  /** @param {number} value @param {bigint} word @param {number} cell */
-  sample(value, word, cell = 0) {
-    return this.inner.sample(this.encode(value, cell), word);
-  }
-
-  /** @param {number} report @param {number} value @param {number} cell */
-  weight(report, value, cell = 0) {
-    return this.inner.weight(report, this.encode(value, cell));
   }
 }
 
