@@ -160,12 +160,18 @@ _BAR = 20
 
 @contextmanager
 def run_progress() -> Iterator[OnProgress]:
-    """Shows missing clients, then the progress of the round. Each of the first few rounds leaves a line."""
+    """Shows missing clients, then the progress of the round. Each of the first few rounds leaves a line; the end counts the others."""
     last: RoundProgress | None = None
 
     def leave() -> None:
         if last is not None and last.round <= NOTED:
             SCREEN.note(_line(last))
+
+    def end() -> None:
+        leave()
+        if last is not None and last.round > NOTED:
+            more = last.round - NOTED
+            SCREEN.note(f"and {more} more round{'s' if more > 1 else ''}")
 
     def show(progress: Progress) -> None:
         nonlocal last
@@ -182,9 +188,9 @@ def run_progress() -> Iterator[OnProgress]:
     try:
         yield show
     except Exception:
-        leave()
+        end()
         raise
-    leave()
+    end()
 
 
 def _line(progress: RoundProgress) -> str:
