@@ -2,12 +2,20 @@
 
 import ctypes
 import sys
+from collections.abc import Iterator
+from concurrent.futures import CancelledError
+from contextlib import contextmanager, suppress
 from functools import reduce
+from logging import CRITICAL, getLogger, root
 from operator import add
+from pathlib import Path
+from shutil import rmtree
 from typing import Any
 
-from local_dp.errors import BusError, InputError, RefusedError
-from local_dp.experiments.tiers.installation import installed_version
+import numpy as np
+
+from local_dp.errors import BusError, InputError, RefusedError, reading
+from local_dp.experiments.tiers.installation import OURS, Installation
 from local_dp.noise import KeyedNoise
 from local_dp.oracles.local.oracles import AskedOf, OnChunk, PopulationOracle, shared
 from local_dp.populations.finite import Population
@@ -23,10 +31,13 @@ class Cluster:
     """A connection to a Dask scheduler that has workers; close it by leaving its block. Raises InputError without the extra, BusError if nobody answers."""
 
     def __init__(self, address: str) -> None:
+        self._checked: dict[frozenset[str], Installation] = {}
         try:
             from distributed import Client
         except ImportError:
             raise InputError("a cluster needs the packages dask and distributed: pip install 'local-dp[cluster]'") from None
+        for name in [name for name in root.manager.loggerDict if name.startswith(("distributed", "tornado"))]:
+            getLogger(name).setLevel(CRITICAL)  # a lost scheduler is one line, and ours
         try:
             self.client: Any = Client(address, timeout=PATIENCE, set_as_default=False)
         except ValueError as error:
@@ -43,7 +54,22 @@ class Cluster:
         return self
 
     def __exit__(self, *raised: object) -> None:
-        self.client.close()
+        with suppress(OSError, RuntimeError):  # of a scheduler that is gone
+            self.client.close(timeout=PATIENCE / 3)
+
+    def checked(self, plug_ins: frozenset[str]) -> Installation:
+        """This process's installation, with these packages. Raises InputError if that of a worker differs, BusError if the scheduler is gone."""
+        if plug_ins not in self._checked:
+            here = Installation.here(plug_ins)
+            with scheduled():
+                self.client.run(_same_here, here)
+            self._checked[plug_ins] = here
+        return self._checked[plug_ins]
+
+    def forget(self, futures: list[Any]) -> None:
+        """Nobody waits for these any more."""
+        with suppress(OSError, CancelledError, RuntimeError):  # where the scheduler is gone, nobody works on them
+            self.client.cancel(futures)
 
 
 def died_over_and_over(error: BaseException | None) -> bool:
@@ -55,35 +81,84 @@ def died_over_and_over(error: BaseException | None) -> bool:
     return isinstance(error, KilledWorker)
 
 
+@contextmanager
+def scheduled() -> Iterator[None]:
+    """Raises BusError where the scheduler of a cluster goes away, or its workers die over and over."""
+    from distributed import KilledWorker
+
+    try:
+        yield
+    except KilledWorker as error:
+        raise BusError(f"the workers of the cluster died over and over: {error}; run the same command to go on") from None
+    except (CancelledError, OSError) as error:
+        raise BusError("the cluster's scheduler went away; start it, and run the same command to go on") from error
+
+
+class Rounds:
+    """A folder with the tally of each ask of a run, as a file, until the run is over."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def get(self, ask: int) -> tuple[Tally, bytes] | None:
+        """The tally of the ask of this number, and the digests of its chunks."""
+        path = self._path(ask)
+        if not path.exists():
+            return None
+        with reading(path, "delete it"), np.load(path, allow_pickle=False) as file:
+            return Tally(file["counts"], int(file["n"])), file["digests"].tobytes()
+
+    def put(self, ask: int, tally: Tally, digests: bytes) -> None:
+        path = self._path(ask)
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with path.with_suffix(".partial").open("wb") as file:
+            np.savez(file, counts=tally.counts, n=tally.n, digests=np.frombuffer(digests, dtype=np.uint8))
+        path.with_suffix(".partial").replace(path)
+
+    def over(self) -> None:
+        """The run is over: nothing of it stays."""
+        rmtree(self.folder, ignore_errors=True)
+
+    def _path(self, ask: int) -> Path:
+        return self.folder / f"{ask}.npz"
+
+
 class ClusterOracle(PopulationOracle):
     """The population oracle whose chunks are answered by a cluster's workers. A worker that dies takes nothing with it: its chunks are answered again.
 
     Dask sends Python objects by pickle, so everybody who reaches its scheduler can run any code on its workers: for simulations alone.
-    `on_chunk` receives the tally of some chunks together.
+    `on_chunk` receives the tally of some chunks together. What is asked is `stored`: after a lost scheduler the same run goes on from there.
     """
 
-    def __init__(self, cluster: Cluster, population: Population, seed: int, budget: float, on_chunk: OnChunk) -> None:
+    def __init__(self, cluster: Cluster, population: Population, seed: int, budget: float, on_chunk: OnChunk, stored: Rounds) -> None:
         super().__init__(population, KeyedNoise(seed), seed, budget, on_chunk)
-        self.client = cluster.client
+        self.cluster, self.client, self.stored = cluster, cluster.client, stored
+        self._asked = 0
 
     def gather(self, work: AskedOf) -> tuple[Tally, list[bytes]]:
         """As in memory. Raises RefusedError("no-memory") for a session: workers do not keep who of the clients has spoken."""
-        from distributed import KilledWorker, as_completed
+        from distributed import as_completed
 
         if work.query.session:
             raise RefusedError("no-memory", f"the session {work.query.session!r}: a cluster's workers do not keep who has spoken; leave out --cluster")
-        spans = dealt(work.pieces, max(1, sum(self.client.nthreads().values())), _MOST * work.together)
+        self._asked += 1
+        if (known := self.stored.get(self._asked)) is not None:
+            self.on_chunk(work.which.ask, known[0])
+            return known[0], [known[1]]
+        here = self.cluster.checked(plug_ins_of(work))
+        tally, digests, futures = work.query.randomizer.empty(), dict[str, bytes](), list[Any]()
         shared_data = self.client.submit(_same, work, pure=False)  # a task: repeated if its worker dies, unlike scattered data
-        futures = self.client.map(_answers, spans, asked=shared_data, version=installed_version(), pure=False)
-        tally, digests = work.query.randomizer.empty(), {}
         try:
-            for future, (part, digests_of) in as_completed(futures, loop=self.client.loop, with_results=True):
-                tally, digests[future.key] = tally + part, digests_of
-                self.on_chunk(work.which.ask, part)
-        except KilledWorker as error:
-            raise BusError(f"the workers of the cluster died over and over: {error}") from None
+            with scheduled():
+                spans = dealt(work.pieces, max(1, sum(self.client.nthreads().values())), _MOST * work.together)
+                futures += self.client.map(_answers, spans, asked=shared_data, here=here, pure=False)
+                for future in as_completed(futures, loop=self.client.loop):
+                    part, digests[future.key] = future.result()
+                    tally += part
+                    self.on_chunk(work.which.ask, part)
         finally:
-            self.client.cancel([shared_data, *futures])  # an interrupted run leaves nothing to do
+            self.cluster.forget([shared_data, *futures])  # an interrupted run leaves nothing to do
+        self.stored.put(self._asked, tally, b"".join(digests[future.key] for future in futures))
         return tally, [digests[future.key] for future in futures]
 
 
@@ -97,14 +172,37 @@ def dealt(work: range, workers: int, most: int) -> list[range]:
     return parts
 
 
+def _same_here(here: Installation, dask_worker: Any = None) -> None:
+    """On a worker, which Dask gives, except to a task. Raises InputError unless it computes the same bits as the process whose installation is `here`."""
+    from distributed import get_worker
+
+    own = Installation.here(name for name, _ in here.sources if name != OURS)
+    if difference := here.difference(own):
+        raise InputError(f"the worker at {(dask_worker or get_worker()).address} {difference}; install the same")
+
+
+def plug_ins_of(work: object) -> frozenset[str]:
+    """The packages, other than ours, of the classes that this object is made of."""
+    seen, waiting, packages = set[int](), [work], set[str]()
+    while waiting:
+        each = waiting.pop()
+        package = type(each).__module__.partition(".")[0]
+        if id(each) in seen or package in ("builtins", "numpy"):
+            waiting += each if isinstance(each, tuple | list) else ()
+            continue
+        seen.add(id(each))
+        packages.add(package)
+        waiting += vars(each).values() if hasattr(each, "__dict__") else ()
+    return frozenset(packages - {OURS, "__main__", *sys.stdlib_module_names})
+
+
 def _same(asked: AskedOf) -> AskedOf:
     return asked
 
 
-def _answers(span: range, asked: AskedOf, version: str) -> tuple[Tally, bytes]:
-    """On a worker: the tally of some chunks, and their digests as one: Dask sends each bytes of a list by itself."""
-    if installed_version() != version:
-        raise InputError(f"a worker has version {installed_version()} of local-dp, and the run is of {version}; install the same")
+def _answers(span: range, asked: AskedOf, here: Installation) -> tuple[Tally, bytes]:
+    """On a worker, which may have joined late: the tally of some chunks, and their digests as one: Dask sends each bytes of a list by itself."""
+    _same_here(here)
     _keep_more()
     tallies, digests = zip(*map(asked.answers, shared(span, 1, asked.together)), strict=True)
     return reduce(add, tallies), b"".join(digests)

@@ -9,17 +9,20 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
+from hashlib import blake2b
 from typing import Any
 
 import numpy as np
 
 from local_dp.errors import RefusedError
-from local_dp.experiments.tiers.cluster import Cluster, ClusterOracle
-from local_dp.experiments.tiers.outcome import Outcome
+from local_dp.experiments.tiers.cluster import Cluster, ClusterOracle, Rounds
+from local_dp.experiments.tiers.installation import Installation, rounds_folder
+from local_dp.experiments.tiers.outcome import Outcome, table_digest
 from local_dp.experiments.tiers.settings import OnProgress, Settings
 from local_dp.interaction import run
 from local_dp.oracles.local.asked import LocalQuery
 from local_dp.oracles.local.oracles import AggregateOracle, PopulationOracle, epsilon_of
+from local_dp.populations.finite import Resampled, Rows
 from local_dp.randomizers.with_coin import without_coin
 from local_dp.server.progress import Interim, RoundProgress, Turnout
 from local_dp.shuffle.central import Crowds
@@ -66,6 +69,8 @@ def execute(settings: Settings, on_progress: OnProgress) -> Outcome:
     with Cluster(settings.cluster) if settings.cluster else nullcontext() as cluster:
         rounds = _Rounds(settings, on_progress, cluster)
         result = run(settings.algorithm, rounds)
+    if isinstance(rounds.oracle, ClusterOracle):
+        rounds.oracle.stored.over()
     oracle = rounds.oracle
     answered = sum(summary.n for summary in oracle.rounds)
     return Outcome(
@@ -99,6 +104,15 @@ def _beside_the_loop(work: Coroutine[Any, Any, Outcome]) -> Outcome:
             raise
 
 
+def _key_of(settings: Settings) -> str:
+    """Equal for two simulations if and only if they are of the same bits (up to a collision)."""
+    population = settings.population
+    tables = [table_digest(population.whole)] if isinstance(population, Rows | Resampled) else []
+    tables += [table_digest(population.records)] if isinstance(population, Rows) else []
+    about = (Installation.here(), settings.protocol, settings.epsilon, population.size, tables, settings.randomness.seed, settings.behind, settings.played)
+    return blake2b(repr(about).encode(), digest_size=16).hexdigest()
+
+
 class _Rounds:
     """The oracle of a run in memory: verifies the randomizers of each round, shows its progress, and measures its time."""
 
@@ -115,7 +129,7 @@ class _Rounds:
         if settings.tier == "aggregate":
             self.oracle = AggregateOracle(population, np.random.default_rng(chance.seed), budget)
         elif cluster is not None:
-            self.oracle = ClusterOracle(cluster, population, chance.seed, budget, self.answered)
+            self.oracle = ClusterOracle(cluster, population, chance.seed, budget, self.answered, Rounds(rounds_folder() / _key_of(settings)))
         else:
             self.oracle = PopulationOracle(population, chance.noise(), chance.coin_seed, budget, self.answered)
 

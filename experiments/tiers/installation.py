@@ -1,9 +1,18 @@
-"""This installation: its version, and the default folders of files that outlive a process, in the user's folder for state."""
+"""This installation: its version, what decides the bits of a simulation on it, and the default folders of files that outlive a process."""
 
 import os
+import platform
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from functools import cache
+from hashlib import blake2b
 from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
 from pathlib import Path
+from typing import Self
+
+OURS = "local_dp"
+_APART = ("clients", "server", "experiments")  # of ours: what a simulated client does not run
 
 
 @cache  # it reads a file, for every run
@@ -15,7 +24,61 @@ def installed_version() -> str:
         return "unknown"
 
 
+@dataclass(frozen=True)
+class Installation:
+    """What decides the bits of a simulation beside its seed: machines where it is equal compute equal bits. `sources` are digests of packages, by name."""
+
+    python: str
+    numpy: str
+    sources: tuple[tuple[str, str], ...]
+
+    @classmethod
+    def here(cls, plug_ins: Iterable[str] = ()) -> Self:
+        """That of this process, for work that needs ours and these packages. A package that is not there has an empty digest."""
+        python = ".".join(platform.python_version_tuple()[:2])
+        return cls(python, version("numpy"), tuple((name, _digest(name)) for name in (OURS, *sorted(set(plug_ins)))))
+
+    def difference(self, other: Self) -> str:
+        """The first difference of the other one, in words; empty if there is none."""
+        named = [("Python", self.python, other.python), ("numpy", self.numpy, other.numpy)]
+        for name, own, its in named:
+            if own != its:
+                return f"has {name} {its}, and the run has {name} {own}"
+        for (name, own), (_, its) in zip(self.sources, other.sources, strict=True):
+            if own != its:
+                return f"has other code of {name} than the run" if its else f"does not have the package {name}"
+        return ""
+
+
+@cache
+def _digest(package: str) -> str:
+    """The digest of a package's source, or of a module's that is a single file."""
+    digest, found = blake2b(digest_size=8), False
+    for name, path in sorted(_files(package)):
+        digest.update(f"{name} {path.stat().st_size};".encode() + path.read_bytes())
+        found = True
+    return digest.hexdigest() if found else ""
+
+
+def _files(package: str) -> Iterator[tuple[str, Path]]:
+    """The files of a package, by their places in it; of ours, those that a simulated client runs."""
+    spec = find_spec(package)
+    if spec is None:
+        return
+    if package == OURS:  # what workers of a cluster run
+        yield "cluster", Path(__file__).with_name("cluster.py")
+    folders = [Path(each) for each in spec.submodule_search_locations or ()]
+    if not folders and spec.origin is not None and spec.origin.endswith(".py"):
+        yield package, Path(spec.origin)
+    for folder in folders:
+        for path in folder.rglob("*.py"):
+            place = path.relative_to(folder)
+            if package != OURS or place.parts[0] not in _APART:
+                yield place.as_posix(), path
+
+
 def state_folder() -> Path:
+    """In the user's folder for state."""
     return Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "local-dp"
 
 
@@ -25,3 +88,7 @@ def stores_folder() -> Path:
 
 def runs_folder() -> Path:
     return state_folder() / "runs"
+
+
+def rounds_folder() -> Path:
+    return state_folder() / "rounds"

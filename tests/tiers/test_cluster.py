@@ -9,6 +9,8 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -19,7 +21,8 @@ from local_dp.bus.children import environment
 from local_dp.errors import BusError, InputError
 from local_dp.experiments.api.asking import RunOptions, ask
 from local_dp.experiments.lab.runner import run_experiments
-from local_dp.experiments.tiers import cluster
+from local_dp.experiments.tiers import cluster, installation
+from local_dp.experiments.tiers.installation import Installation, rounds_folder
 from local_dp.oracles.local.asked import CHUNK
 from local_dp.protocols.local_protocol import LocalProtocol
 from local_dp.protocols.surveys.frequency import Frequency
@@ -34,6 +37,7 @@ pytestmark = pytest.mark.skipif(find_spec("distributed") is None, reason="needs 
 
 LOOPBACK = "127.0.0.1"
 CLIENTS = 40 * CHUNK + 5
+LOST = "local-dp: the cluster's scheduler went away; start it, and run the same command to go on"
 TOY = "tests.support.inputs.toy_experiment"
 
 
@@ -107,10 +111,27 @@ def test_a_worker_that_is_killed_changes_no_experiment(two_workers: Any, tmp_pat
     assert there == here
 
 
-def test_a_worker_of_another_version_is_refused(two_workers: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cluster, "installed_version", lambda: "0.0.0")
-    with pytest.raises(InputError, match=r"the run is of 0\.0\.0; install the same"):
-        _run(Survey(), 1000, two_workers.scheduler_address)
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"numpy": "1.0"}, "has numpy .*, and the run has numpy 1.0; install the same"),
+        ({"python": "3.9"}, "has Python .*, and the run has Python 3.9"),
+        ({"sources": (("local_dp", "0"),)}, "has other code of local_dp than the run"),
+        ({"sources": (*Installation.here().sources, ("no_such_package", "1"))}, "does not have the package no_such_package"),
+    ],
+)
+def test_a_worker_of_another_installation_is_refused(two_workers: Any, monkeypatch: pytest.MonkeyPatch, change: dict[str, Any], said: str) -> None:
+    """By name, and before a chunk counts: where it is looked at first, and in a task of a worker that joined later."""
+    other, counted = replace(Installation.here(), **change), list[Any]()
+    for looks in ("here", "checked"):
+        with monkeypatch.context() as patch:
+            if looks == "here":
+                patch.setattr(cluster.Installation, "here", lambda plug_ins=(): other)
+            else:
+                patch.setattr(cluster.Cluster, "checked", lambda *_: other)
+            with pytest.raises(InputError, match=rf"the worker at tcp://127\.0\.0\.1:\d+ {said}"):
+                _run(Survey(), 1000, two_workers.scheduler_address, progress=counted.append)
+    assert not [each for each in counted if isinstance(each, RoundProgress) and each.answered]
 
 
 @pytest.mark.parametrize("how", [{"private": True}, {"tier": "aggregate", "seed": 1}, {"tier": "hosts", "seed": 1}], ids=str)
@@ -190,3 +211,59 @@ def test_hosts_on_two_machines_are_one_run(tmp_path: Path) -> None:
     alone = json.loads(local_dp("run", "survey", "--tier", "population", "--clients", "1500", "--seed", "3", "--json").stdout)
     assert data["rounds"][0]["digest"] == alone["rounds"][0]["digest"]
     assert (data["result"]["estimate"], data["clients"]["answered"]) == (alone["result"]["estimate"], 1500)
+
+
+def test_what_a_plug_in_is_made_of_is_compared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The packages of the classes of the work, at any depth; a package of one file or of several, by its text."""
+    (tmp_path / "coins").mkdir()
+    for name, text in (("coins/__init__.py", ""), ("coins/loaded.py", "class Loaded: pass"), ("flat.py", "class Flat: pass")):
+        (tmp_path / name).write_text(text)
+    monkeypatch.syspath_prepend(tmp_path)
+    work = Survey()
+    assert cluster.plug_ins_of(work) == frozenset()
+    object.__setattr__(work, "coin", (1, [import_module("coins.loaded").Loaded(), import_module("flat").Flat()]))
+    assert cluster.plug_ins_of(work) == {"coins", "flat"}
+    here = Installation.here(["coins", "flat"])
+    installation._digest.cache_clear()
+    assert here.difference(Installation.here(["coins", "flat"])) == ""
+    (tmp_path / "coins" / "loaded.py").write_text("class Loaded: pass  # and more")
+    installation._digest.cache_clear()
+    assert here.difference(Installation.here(["coins", "flat"])) == "has other code of coins than the run"
+
+
+@contextmanager
+def _separate() -> Iterator[tuple[str, "subprocess.Popen[bytes]"]]:
+    """The address of a scheduler with one worker, and its process, which the test may end."""
+    with socket.socket() as free:
+        free.bind((LOOPBACK, 0))
+        address = f"tcp://{LOOPBACK}:{free.getsockname()[1]}"
+    host, port = address.removeprefix("tcp://").split(":")
+    lines = (["distributed.cli.dask_scheduler", "--host", host, "--port", port], ["distributed.cli.dask_worker", address, "--nthreads", "1"])
+    started = [subprocess.Popen([sys.executable, "-m", *line, "--no-dashboard"], stderr=subprocess.DEVNULL) for line in lines]
+    try:
+        yield address, started[0]
+    finally:
+        for process in started:
+            process.kill()
+            process.wait()
+
+
+@pytest.mark.long
+def test_a_killed_scheduler_is_one_line_and_the_same_command_goes_on(two_workers: Any) -> None:
+    """Killed at ten moments of a run of four rounds: exit code 5 and one line. The same command asks for no round again that ended, and has the same bits."""
+    for moment in range(10):
+        typed = ("run", "learn-decision-lists", "--tier", "population", "--seed", str(moment), "--clients", "2e7", "--json")
+        with _separate() as (address, scheduler):
+            run = subprocess.Popen(command(*typed, "--cluster", address), stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
+            assert run.stderr is not None
+            heard = [run.stderr.readline() for _ in range(moment % 3 + 1)]  # so many rounds are over
+            time.sleep(0.03 * moment)
+            scheduler.kill()
+            heard += run.stderr.read().splitlines()
+        assert (run.wait(), [line for line in heard if not line.startswith("round ")]) == (5, [LOST])
+        assert len([*rounds_folder().glob("*/*.npz")]) >= moment % 3 + 1
+        again = json.loads(local_dp(*typed, "--cluster", two_workers.scheduler_address).stdout)
+        alone = json.loads(local_dp(*typed).stdout)
+        assert [each["digest"] for each in again["rounds"]] == [each["digest"] for each in alone["rounds"]]
+        assert again["result"] == alone["result"]
+        assert not [*rounds_folder().glob("*")]
