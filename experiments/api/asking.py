@@ -4,8 +4,10 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, fields, replace
+from functools import wraps
+from inspect import Parameter, signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, TypeVar, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, TypeVar, cast, get_origin, get_type_hints
 
 import numpy as np
 
@@ -82,6 +84,8 @@ class RunOptions:
         """Raises InputError for an unknown option."""
         known = [each.name for each in fields(cls)]
         for name in options:
+            if name in ("low", "high"):
+                raise InputError(f"there is no option {name!r}; give both ends of the range: bounds=(low, high)")
             if name not in known:
                 raise InputError(unknown("no option", name, known))
         return cls(**options)
@@ -164,9 +168,24 @@ class Options(TypedDict, total=False):
 
 
 def documented(function: F) -> F:
-    """The function with the options of a run in its documentation."""
-    function.__doc__ = f"{function.__doc__}\n\nOptions of a run:\n{keywords(RunOptions)}"
-    return function
+    """The function with the options of a run in its documentation. Its call raises InputError for values that are not given, or not by name."""
+    expected = signature(function)
+    parameters = list(expected.parameters.values())
+    first = [each.name for each in parameters if each.kind is Parameter.POSITIONAL_OR_KEYWORD]
+
+    @wraps(function)
+    def called(*placed: Any, **how: Any) -> Any:
+        given = {*first[: len(placed)], *how}
+        if len(placed) > len(first):
+            named = ", ".join(f"{each.name}={value!r:.80}" for each, value in zip(parameters[len(first) :], placed[len(first) :], strict=False))
+            raise InputError(f"{function.__name__} takes {' and '.join(first)} by place; give the others by name: {named}")
+        for each in parameters:
+            if each.default is Parameter.empty and each.kind is not Parameter.VAR_KEYWORD and each.name not in given:
+                raise InputError(f"{function.__name__} needs {each.name}; add {f'{each.name}=...' if each.name != 'bounds' else 'bounds=(low, high)'}")
+        return function(*placed, **how)
+
+    called.__doc__ = f"{function.__doc__}\n\nOptions of a run:\n{keywords(RunOptions)}"
+    return cast(F, called)
 
 
 def protocol_of(name: str | type[LocalProtocol[Any]] | LocalProtocol[Any], settings: Mapping[str, Any], options: Iterable[str] = ()) -> LocalProtocol[Any]:

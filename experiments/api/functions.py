@@ -41,8 +41,6 @@ def _function(kind: type[LocalProtocol[Any]], *first: str) -> Callable[..., Resu
     """The function of a protocol: a table, the parameters in `first` by place, and by name its other parameters and the options of a run."""
 
     def asked(table: Table | None = None, *placed: Any, **how: Any) -> Result:
-        if len(placed) > len(first):
-            raise InputError(f"{kind.name} takes a table and {' and '.join(first)} by place; give the other parameters by name")
         return run(kind.name, table, **dict(zip(first, placed, strict=False)), **how)
 
     own = {each.name: each for each in fields(kind)}

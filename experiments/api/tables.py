@@ -339,7 +339,7 @@ def sample_rows(records: Records, clients: int, seed: int) -> Rows:
     """
     rows = len(records)
     if not 1 <= clients <= rows:
-        raise InputError(f"clients is {clients}, but the table has {rows} rows; give a number from 1 to {rows}, or draw rows with replacement (resample)")
+        raise InputError(f"clients is {clients}, but the table has {rows} rows; give a number from 1 to {rows}, or draw rows with replacement: resample=True")
     generator = np.random.Generator(np.random.Philox(key=int.from_bytes(stream_key("sample", seed), "little")))
     return Rows(records.take(generator.permutation(rows)[:clients]), sampled_from=records)
 

@@ -86,7 +86,9 @@ def _run() -> int:
         SCREEN.tell(error.message)
         return EXIT_CODES[InputError]
     except NoSuchOption as error:
-        near = f"did you mean {error.possibilities[0]!r}? " if error.possibilities else ""
+        options = [option for each in (error.ctx.command.params if error.ctx else ()) for option in each.opts]
+        nearest = "--low and --high" if error.option_name == "--bounds" and "--low" in options else repr(error.possibilities[0]) if error.possibilities else ""
+        near = f"did you mean {nearest}? " if nearest else f"a parameter is typed as --set {error.option_name[2:]}=VALUE; " * ("--set" in options)
         called = error.ctx.command_path if error.ctx else "local-dp"
         raise InputError(f"no option {error.option_name!r}; {near}`{called} --help` lists the options") from None
     except ClickException as error:

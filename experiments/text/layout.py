@@ -195,10 +195,11 @@ def _lines(row: Sequence[str], widths: Sequence[int]) -> list[str]:
     return [line.rstrip() for line in drawn]
 
 
+ENDS = "bounds=(low, high)"  # of one column
 _FLAGS = "labels_from_data|resample|private|shuffle|unverified"
 _NAMES = (
     rf"{_FLAGS}|missing|other|outside|labels|by|person|randomizer|tier|hosts|broker|seed|deadline|quorum|allow|crowd|cluster|stores|worst_case|fault|lifetime"
-    "|schema|csv"
+    "|schema|csv|bounds"
 )
 _PAIR = re.compile(rf"""(?<![\w-])({_NAMES})=("[^"]*"|'[^']*'|[\w.]+)""")
 _OPTION = re.compile(rf"--({_NAMES.replace('_', '-')})\b(?: (processes|hosts|population|aggregate)\b)?")
@@ -232,7 +233,7 @@ def in_shell(text: str) -> str:
         name, value = f"--{match[1].replace('_', '-')}", match[2].strip("\"'")
         return name if re.fullmatch(_FLAGS, match[1]) else f"{name} {shlex.quote(value)}"
 
-    return _BARE.sub("--labels-from-data", _PAIR.sub(option, text))
+    return _BARE.sub("--labels-from-data", _PAIR.sub(option, text.replace(ENDS, "--low and --high")))
 
 
 def in_python(text: str) -> str:
@@ -241,6 +242,7 @@ def in_python(text: str) -> str:
     end = command.start() if command else len(text)
     prose = _OPTION.sub(lambda match: f'{match[1].replace("-", "_")}="{match[2]}"' if match[2] else match[1].replace("-", "_"), text[:end])
     prose = _PAIR.sub(lambda match: f"{match[1]}={_literal(match[2])}", prose.replace("--records", "the table"))
+    prose = re.sub(r"'?([^\s;'\"]+)=LOW\.\.HIGH'?", r"\1: (low, high)", prose)
     prose = re.sub(r"--date '([^']*)=([^'=]*)'", r'dates={"\1": "\2"}', prose)
     return _BARE.sub("labels_from_data=True", prose) + text[end:]
 

@@ -94,6 +94,12 @@ class LocalProtocol(ABC, Generic[R]):
         """The least and the greatest value that each number of the result may have; by default any."""
         return -np.inf, np.inf
 
+    @property
+    def guess(self) -> tuple[Floats | float, Floats | float]:
+        """The best constant guess of each number and its root mean square error, if every possible answer is equally likely."""
+        least, most = self.possible
+        return (np.asarray(least + most) / 2, np.asarray(most - least) / 12**0.5) if np.all(np.isfinite(least)) else (0.0, np.inf)
+
     def true_error(self, result: R, population: Population) -> float:
         """The distance of the result from the truth: here, the largest of any number."""
         truth = self.truth_of(result, population)
@@ -120,7 +126,10 @@ class LocalProtocol(ABC, Generic[R]):
         goal = getattr(self, "tolerance", None)
         if not isinstance(goal, float):
             return f"You have {clients:,} clients; {self.name} at epsilon {epsilon:g} needs {enough:,} to succeed in 95 % of runs."
-        return f"You have {clients:,} clients; +-{goal:g} at epsilon {epsilon:g} needs {enough:,}. Expect about +-{goal * (enough / clients) ** 0.5:.2g}."
+        unit = next(each.metadata["unit"] for each in fields(self) if each.name == "tolerance") if "tolerance" in self.__dataclass_fields__ else ""
+        of, near = f" {unit.removeprefix('share').strip()}".rstrip(), goal * (enough / clients) ** 0.5
+        expected = f"about +-{near:.2g}{of}" if near < 0.5 or not unit.startswith("share") else "nothing better than a guess"
+        return f"You have {clients:,} clients; +-{goal:g}{of} at epsilon {epsilon:g} needs {enough:,}. Expect {expected}."
 
     @classmethod
     def model(cls) -> str:
@@ -219,6 +228,11 @@ def was_moved(result: Any) -> bool:
         return not np.array_equal(result.value, result.raw.value, equal_nan=True)
     parts = result if isinstance(result, tuple) else [getattr(result, name, ()) for name in ("estimate", "estimates")]
     return any(map(was_moved, parts))
+
+
+def guess_of_shares(k: int) -> tuple[float, float]:
+    """1/k as the guess of each of k shares, and its root mean square error, if every law is equally likely (uniform on the simplex)."""
+    return 1 / k, ((k - 1) / (k + 1)) ** 0.5 / k
 
 
 def largest_error(value: Floats, truth: Floats) -> float:

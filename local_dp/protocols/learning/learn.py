@@ -233,7 +233,10 @@ class Learn(LocalProtocol[Lesson]):
         finders = max(len(self.unknown) * 2 * finding_clients(epsilon), min(len(self.unknown) * range_clients(epsilon), first // 2))
         if finders >= first:
             needed = f"{finders:,} find the bounds of {len(self.unknown)} columns, {clients - first:,} judge"
-            raise InputError(f"{clients} clients are too few to learn: {needed}, and nobody is left; give bounds, name fewer features, or use more clients")
+            bounds = ";".join(f"{name}=LOW..HIGH" for name in self.unknown)
+            raise InputError(
+                f"{clients:,} clients are too few to learn: {needed}, and nobody is left; add bounds='{bounds}', name fewer features, or use more clients"
+            )
         teachers = first - finders
         learner = self.built.affordable(epsilon, teachers - (self.missing == "exclude"))
         cohort = teachers // (learner.queries + (self.missing == "exclude"))
