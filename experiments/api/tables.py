@@ -154,8 +154,9 @@ def _of_values(name: str, values: Any) -> Column:
         return np.ascontiguousarray(array, dtype=DATES if array.dtype.kind == "M" else array.dtype)
     if isinstance(values, str | bytes) or not isinstance(values, Iterable):
         raise InputError(f"column {name!r} is {type(values).__name__}; give one value for each record")
+    kind = polars.Float64 if getattr(getattr(values, "dtype", None), "kind", "") == "f" else None  # also where every number is missing
     try:
-        return _column(polars.Series(name, [None if _nothing(value) else value for value in values], strict=False))
+        return _column(polars.Series(name, [None if _nothing(value) else value for value in values], kind, strict=False))
     except (polars.exceptions.PolarsError, TypeError, ValueError) as error:
         raise OddColumnError(f"column {name!r:.80} cannot be read: {str(error).splitlines()[0]}") from None
 

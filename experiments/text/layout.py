@@ -242,14 +242,15 @@ def in_python(text: str) -> str:
     end = command.start() if command else len(text)
     prose = _OPTION.sub(lambda match: f'{match[1].replace("-", "_")}="{match[2]}"' if match[2] else match[1].replace("-", "_"), text[:end])
     prose = _PAIR.sub(lambda match: f"{match[1]}={_literal(match[2])}", prose.replace("--records", "the table"))
-    prose = re.sub(r"'?([^\s;'\"]+)=LOW\.\.HIGH'?", r"\1: (low, high)", prose)
     prose = re.sub(r"--date '([^']*)=([^'=]*)'", r'dates={"\1": "\2"}', prose)
     return _BARE.sub("labels_from_data=True", prose) + text[end:]
 
 
 def _literal(value: str) -> str:
-    """A value as Python writes it: labels that a shell separates by semicolons are a list."""
+    """A value as Python writes it: labels that a shell separates by semicolons are a list, and bounds of columns a mapping."""
     text = value.strip("\"'")
+    if "=LOW..HIGH" in text:
+        return "{" + ", ".join(f'"{each}": (low, high)' if each else "..." for each in re.split("=LOW..HIGH;?", text)[:-1]) + "}"
     if re.fullmatch(r"\d[\d.e]*|True|False|None", text):
         return text
     if re.match("(sep|decimal|encoding)=", text):  # the form of a CSV file

@@ -233,7 +233,7 @@ class Learn(LocalProtocol[Lesson]):
         finders = max(len(self.unknown) * 2 * finding_clients(epsilon), min(len(self.unknown) * range_clients(epsilon), first // 2))
         if finders >= first:
             needed = f"{finders:,} find the bounds of {len(self.unknown)} columns, {clients - first:,} judge"
-            bounds = ";".join(f"{name}=LOW..HIGH" for name in self.unknown)
+            bounds = ";".join(f"{name}=LOW..HIGH" for name in self.unknown[:4])  # for example
             raise InputError(
                 f"{clients:,} clients are too few to learn: {needed}, and nobody is left; add bounds='{bounds}', name fewer features, or use more clients"
             )
