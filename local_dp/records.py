@@ -44,6 +44,8 @@ class Records:
         try:
             return self.columns[name]
         except KeyError:
+            if all(part.strip() in self.columns for part in name.split(",")):
+                raise InputError(f"no column {name!r}; give one column, or where several may stand, separate them by ';'") from None
             raise InputError(self.odd.get(name) or unknown("no column", name, self.columns)) from None
 
     def whole(self, name: str) -> Ints:

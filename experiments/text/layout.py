@@ -253,7 +253,10 @@ def _literal(value: str) -> str:
         return "{" + ", ".join(f'"{each}": (low, high)' if each else "..." for each in re.split("=LOW..HIGH;?", text)[:-1]) + "}"
     if re.fullmatch(r"\d[\d.e]*|True|False|None", text):
         return text
-    if re.match("(sep|decimal|encoding)=", text):  # the form of a CSV file
+    if "|" in text:
+        columns = [part.split("|") for part in text.split(";")]
+        return str(columns if len(columns) > 1 else columns[0]).replace("'", '"')
+    if re.match("(sep|decimal|encoding|missing)=", text):  # the form of a CSV file
         return f'"{text}"'
     return str(text.split(";")).replace("'", '"') if ";" in text else f'"{text}"'
 

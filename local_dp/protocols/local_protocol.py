@@ -262,7 +262,12 @@ _FILES = ("protocols/surveys/*.py", "protocols/vectors/*.py", "protocols/search/
 PROTOCOLS: Registry[LocalProtocol[Any]] = Registry("protocol", "local_dp.protocols", LocalProtocol, _FILES, check=lambda kind: kind.model())
 
 
+MEANT = {"median": "quantiles", "average": "mean", "count": "frequency", "counts": "frequency", "share": "survey", "proportion": "survey"}
+
+
 def find_protocol(name: str) -> type[LocalProtocol[Any]]:
+    if name in MEANT:
+        raise InputError(f"no protocol named {name!r}; did you mean {MEANT[name]!r}?")
     if name not in PROTOCOLS:
         raise InputError(unknown("no protocol named", name, PROTOCOLS, "local-dp protocols"))
     return PROTOCOLS[name]

@@ -189,7 +189,8 @@ _REWRITTEN = (  # of languages that say a comparison in another order
     (r"(?i)\bin\s*\(([^()]*)\)", r"in [\1]"),
     (rf"(?i){_ATOM}\s+between\s+{_ATOM}\s+and\s+{_ATOM}", r"\1 >= \2 and \1 <= \3"),
     (rf"{_ATOM}\s*([<>]=?)\s*{_ATOM}\s*([<>]=?)\s*{_ATOM}", r"\1 \2 \3 and \3 \4 \5"),
-    (r"^\s*([^\W\d]\w*[^\w<>=!`'\"][^<>=!`'\"]*?)\s*([<>]=?|==|!=|\bis\b|\bin\b|\bnot\s+in\b)", r"`\1` \2"),
+    (r"(?i)\bis\s+(not\s+)?(?:nan|na|none|missing)\b", r"is \1null"),
+    (r"^((?!not )[^\W\d]\w*(?: +\(?(?!(?:is|in|not|and|or) )[^\W\d][^<>=!`'\"\s]*)+)\s*([<>=!]|is |in |not )", r"`\1` \2"),
 )
 
 
@@ -229,9 +230,8 @@ class _Parser:
         found = f"{self.token!r}" if self.kind else "the end"
         corrected = rewritten(self.question) or respelled(self.question)
         example = "for example 'affairs > 0 and age >= 30'" if corrected == self.question.strip() else f"it as {corrected!r}"
-        if self.token == "(" and wanted.startswith("'and'"):
-            example = f"a function that there is: {', '.join(FUNCTIONS)}; {example}"
-        return InputError(f"cannot read the question {self.question!r}: expected {wanted}, found {found}; write {example}")
+        functions = f"the functions are {', '.join(FUNCTIONS)}; " * (self.token == "(" and wanted.startswith("'and'"))
+        return InputError(f"cannot read the question {self.question!r}: expected {wanted}, found {found}; {functions}write {example}")
 
     def advance(self) -> None:
         if not self.question[self.position :].strip():

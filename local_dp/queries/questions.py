@@ -20,6 +20,7 @@ _COMPARE: dict[str, Callable[..., Bools]] = {
     "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "==": operator.eq, "!=": operator.ne,
 }  # fmt: skip
 _COMPUTE: dict[str, Callable[..., Floats]] = {"+": np.add, "-": np.subtract, "*": np.multiply, "/": np.divide}
+_NULLS = ("na", "nan", "null", "none")
 _KINDS = {"U": "text", "M": "a date"}
 
 
@@ -68,6 +69,8 @@ def _answers_of_leaf(leaf: Leaf, records: Records) -> Answers:
             return _truths(_named(column, records), column)
         case Comparison(left, comparator, right):
             found = _column(left, records)
+            if isinstance(right, Name) and right.column not in records.columns and right.column.lower() in _NULLS and comparator in ("==", "!="):
+                raise InputError(f"there is no column {right.column!r}; write '{_written(left)} is {'not ' * (comparator == '!=')}null' of a missing value")
             if isinstance(right, Name) and right.column not in records.columns and found.dtype.kind == "U":
                 written = f"{_written(left)} {comparator} {right.column!r}"
                 raise InputError(f"there is no column {right.column!r}, and {_shown(left)} is text; write a text in quotes: {written!r}")
@@ -158,6 +161,8 @@ def _compare(left: Operand, values: Column, comparator: str, right: Operand, oth
         remedy = ""
         if isinstance(right, str) and kinds[0] == "a number":
             remedy = f": write {right} without quotes" if re.fullmatch(r"-?\d+(\.\d+)?", right) else ": give a number"
+        elif kinds[0] != "a number" and isinstance(right, Arithmetic) and not names_of(right):
+            remedy = ": write a date in quotes, such as '2020-06-01'"
         elif kinds[0] == "text" and isinstance(right, int | float):
             remedy = f": write {right:g} in quotes" if comparator in ("==", "!=") else ", or give a column of numbers"
         raise InputError(f"{_shown(left)} is {kinds[0]} and {_shown(right)} is {kinds[1]}; compare like with like{remedy}")

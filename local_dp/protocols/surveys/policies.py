@@ -80,18 +80,22 @@ class Launch:
         numbers = self.records.numbers(column)
         self.refuse(policy, lambda: (numbers < low) | (numbers > high), f"{column!r} is outside the bounds [{low:g}, {high:g}]", choices)
 
-    def labels(self, column: str, listed: tuple[str, ...], from_data: bool) -> tuple[str, ...]:
-        """The public labels of a column: those listed, or in a simulation with `from_data` those in the table. Raises InputError where there are none."""
+    def labels(self, column: str, listed: tuple[str, ...], from_data: bool | None, example: str = "first;second") -> tuple[str, ...]:
+        """The public labels of a column: those listed, or in a simulation with `from_data` those in the table. Raises InputError where there are none.
+
+        `from_data` None: the protocol has no such option. `example` is the form of the labels.
+        """
         self.records[column]  # raises with the columns there are
         if listed:
             return listed
         if from_data and not self.private:
             return labels_in(self.records, column)
         if from_data:
-            raise InputError(f"a private run takes nothing public from the table: declare the labels of {column!r}, as in labels='first;second'")
-        raise InputError(f"the labels of {column!r} are public: list them, as in labels='first;second', or in a simulation let them be read: labels_from_data")
+            raise InputError(f"a private run takes nothing public from the table: declare the labels of {column!r}, as in labels='{example}'")
+        read = "" if from_data is None else ", or in a simulation let them be read: labels_from_data"
+        raise InputError(f"the labels of {column!r} are public: list them, as in labels='{example}'{read}")
 
-    def groups(self, column: str, listed: tuple[str, ...], from_data: bool, other: str) -> tuple[str, ...]:
+    def groups(self, column: str, listed: tuple[str, ...], from_data: bool | None, other: str) -> tuple[str, ...]:
         """The public labels of a column of groups; a record of no group stops the run, or is left out (`other` exclude)."""
         labels = self.labels(column, listed, from_data)
         self.refuse_missing(other, column, "other=exclude")
@@ -170,14 +174,17 @@ class Columns:
         names = ((part, ["no", "yes"] if isinstance(part, Question) else list(part.labels)) for part in self.categories)
         return [[*own, *(f"({name})" for name in part.spare)] for part, own in names]
 
-    def labels_of_table(self, table: Launch, from_data: bool, missing_choices: str, other_choice: str = "category (a label of its own)") -> tuple[str, ...]:
+    def labels_of_table(
+        self, table: Launch, from_data: bool | None, missing_choices: str, other_choice: str = "category (a label of its own)"
+    ) -> tuple[str, ...]:
         """The labels of each column, once the policies cover every value of the table. Raises InputError."""
         for column in self.names:
             if is_question(column):
                 table.refuse_open(self.missing, Question(column), missing_choices)
         labels = []
         for place, column in enumerate(self.named):
-            own = table.labels(column, split_labels(self.labels[place]) if place < len(self.labels) else (), from_data)
+            listed = split_labels(self.labels[place]) if place < len(self.labels) else ()
+            own = table.labels(column, listed, from_data, ";".join(["first|second"] * len(self.named)))
             table.refuse_missing(self.missing, column, missing_choices)
             table.refuse_other(self.other, column, own, f"other={other_choice}, or list all labels")
             labels.append(SEPARATOR.join(own))
