@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from local_dp.errors import InputError
 from local_dp.experiments.api.declare import WIDTH, Tabular
-from local_dp.experiments.api.show import summary, unit
+from local_dp.experiments.api.show import summary, truths, unit
 from local_dp.experiments.tiers.outcome import Shown, estimates
 from local_dp.protocols.local_protocol import LocalProtocol
 
@@ -127,9 +127,11 @@ class Result(Tabular):
         return self.data["result"]["truth"]
 
     def frame(self) -> Mapping[str, list[Any]]:
-        """The estimates: label, estimate, standard_error, low, high. Raises InputError for a hypothesis."""
+        """The estimates: label, estimate, standard_error, low, high; in a simulation also truth. Raises InputError for a hypothesis."""
         rows = [(label, *(math.nan if number is None else number for number in (value, error, *ends))) for label, value, error, ends in self._estimates()]
-        return {name: [row[place] for row in rows] for place, name in enumerate(("label", "estimate", "standard_error", "low", "high"))}
+        columns = {name: [row[place] for row in rows] for place, name in enumerate(("label", "estimate", "standard_error", "low", "high"))}
+        truth = truths(self.data["result"], len(rows))
+        return columns | ({"truth": truth} if truth else {})
 
     def draw(self, path: Path, drawing: "Drawing") -> None:
         from local_dp.experiments.lab.figures import plot_estimates

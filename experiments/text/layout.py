@@ -199,7 +199,7 @@ ENDS = "bounds=(low, high)"  # of one column
 _FLAGS = "labels_from_data|resample|private|shuffle|unverified"
 _NAMES = (
     rf"{_FLAGS}|missing|other|outside|labels|by|person|randomizer|tier|hosts|broker|seed|deadline|quorum|allow|crowd|cluster|stores|worst_case|fault|lifetime"
-    "|schema|csv|bounds"
+    "|schema|csv|bounds|low|high"
 )
 _PAIR = re.compile(rf"""(?<![\w-])({_NAMES})=("[^"]*"|'[^']*'|[\w.]+)""")
 _OPTION = re.compile(rf"--({_NAMES.replace('_', '-')})\b(?: (processes|hosts|population|aggregate)\b)?")
@@ -251,7 +251,7 @@ def _literal(value: str) -> str:
     text = value.strip("\"'")
     if "=LOW..HIGH" in text:
         return "{" + ", ".join(f'"{each}": (low, high)' if each else "..." for each in re.split("=LOW..HIGH;?", text)[:-1]) + "}"
-    if re.fullmatch(r"\d[\d.e]*|True|False|None", text):
+    if re.fullmatch(r"\d[\d.e]*|True|False|None|\.{3}", text):
         return text
     if "|" in text:
         columns = [part.split("|") for part in text.split(";")]
