@@ -107,6 +107,8 @@ class RunOptions:
         faults = Faults.parse(self.fault) if self.fault else None
         randomness = Randomness.choose(self.seed, self.private)
         clients, seed = self.clients, randomness.seed
+        if clients is not None and not isinstance(clients, int | np.integer):
+            raise InputError(f"clients is {clients!r:.80}; give a whole number")
         dealt = 0 if self.stores and self.seed is None else seed  # stores belong to their rows in their order
         if records is None:
             population = protocol.synthetic(protocol.clients(self.epsilon) if clients is None else clients, dealt)
@@ -178,8 +180,9 @@ def documented(function: F) -> F:
     def called(*placed: Any, **how: Any) -> Any:
         given = {*first[: len(placed)], *how}
         if len(placed) > len(first):
-            named = ", ".join(f"{each.name}={value!r:.80}" for each, value in zip(parameters[len(first) :], placed[len(first) :], strict=False))
-            raise InputError(f"{function.__name__} takes {' and '.join(first)} by place; give the others by name: {named}")
+            others = [each.name for each in parameters if each.kind is Parameter.KEYWORD_ONLY and each.name not in how]
+            named = ", ".join(f"{name}={value!r:.80}" for name, value in zip(others, placed[len(first) :], strict=False))
+            raise InputError(f"{function.__name__} takes {' and '.join(first)} by place; give the others by name{': ' * bool(named)}{named}")
         for each in parameters:
             if each.default is Parameter.empty and each.kind is not Parameter.VAR_KEYWORD and each.name not in given:
                 raise InputError(f"{function.__name__} needs {each.name}; add {f'{each.name}=...' if each.name != 'bounds' else 'bounds=(low, high)'}")
@@ -198,6 +201,8 @@ def protocol_of(name: str | type[LocalProtocol[Any]] | LocalProtocol[Any], setti
         if settings:
             raise InputError(f"{', '.join(settings)}: parameters for a protocol that is an object already; give them to it")
         return name
+    if not isinstance(name, str | type):
+        raise InputError(f"a protocol is a name, such as 'survey', and not {type(name).__name__}; give the table after it")
     kind = find_protocol(name) if isinstance(name, str) else name
     known = [each.name for each in fields(kind)]
     with python_errors():

@@ -250,5 +250,7 @@ def learn(
     The label is a question or a column, features are number columns (default: every other one) and questions; bounds that are not given are found
     privately. `missing`: refuse, or "exclude" incomplete rows. See `local_dp.protocols.learning.learn.Learn`.
     """
+    if bounds is not None and not isinstance(bounds, Mapping):
+        raise InputError(f"bounds is {bounds!r:.80}; give a mapping of each column to its own, such as {{'age': (15, 45)}}")
     rule = {"learner": learner, "label": label, "features": features, "bounds": bounds, "cuts": cuts, "parameters": parameters, "missing": missing}
     return _run(Learn, table, how, **rule)

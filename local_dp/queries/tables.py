@@ -37,7 +37,7 @@ class Question(Query):
 
     def check(self) -> None:
         if not isinstance(self.text, str):
-            raise InputError(f"a question is text, not {self.text!r}")
+            raise InputError(f"a question is text, not {type(self.text).__name__}; write it such as 'affairs > 0 and age >= 30'")
         check_spare(self.spare, ("missing",))
         check_built(self.expression)  # parsed now, so that a wrong question fails where it is written
 

@@ -69,7 +69,7 @@ SILENT = {  # with the rows themselves, a constant guess is as good; `many` peop
 }
 
 
-@pytest.mark.parametrize("call", SILENT)
+@pytest.mark.parametrize("call", [pytest.param(call, marks=pytest.mark.long) if "heavy" in call else call for call in SILENT])
 @pytest.mark.filterwarnings("ignore:You have")
 def test_an_answer_that_is_no_better_than_a_guess_says_so(call: str, session: Session) -> None:
     """In one line under the answer, and in its data; with a hundred thousand people and epsilon 4 no such line is there."""

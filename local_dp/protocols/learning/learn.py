@@ -265,6 +265,8 @@ class Learn(LocalProtocol[Lesson]):
         records = table.records
         if self.seen.answer != "none" and not self.label:
             raise InputError("learn needs a label: a question such as label='affairs > 0', or a column")
+        for name in self.given:
+            records[name]  # raises with the columns there are
         question = question_in(self.label) if self.label else None
         about = columns_of(question) if question else {self.label}
         if question is None and self.seen.answer == "yes or no":
