@@ -44,6 +44,8 @@ class Records:
         try:
             return self.columns[name]
         except KeyError:
+            if all(part.strip() in self.columns for part in name.split(",")):
+                raise InputError(f"no column {name!r}; give one column, or where several may stand, separate them by ';'") from None
             raise InputError(self.odd.get(name) or unknown("no column", name, self.columns)) from None
 
     def whole(self, name: str) -> Ints:
@@ -58,7 +60,9 @@ class Records:
         """A column of numbers. Raises InputError if it is text, or dates."""
         values = self[name]
         if values.dtype.kind in "UM":
-            raise InputError(f"column {name!r} is {'text' if values.dtype.kind == 'U' else 'of dates'}; this query needs numbers")
+            kind, example = ("text", f"{name} == 'text'") if values.dtype.kind == "U" else ("of dates", f"year({name}) == 2020")
+            remedy = f"give a column of numbers or, where one may stand, a yes/no question, such as {example!r}"
+            raise InputError(f"column {name!r} is {kind}; this query needs numbers: {remedy}")
         return values.astype(np.float64)
 
     def words(self, name: str) -> Words:

@@ -4,8 +4,10 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, fields, replace
+from functools import wraps
+from inspect import Parameter, signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, TypeVar, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, TypeVar, cast, get_origin, get_type_hints
 
 import numpy as np
 
@@ -83,6 +85,8 @@ class RunOptions:
         """Raises InputError for an unknown option."""
         known = [each.name for each in fields(cls)]
         for name in options:
+            if name in ("low", "high"):
+                raise InputError(f"there is no option {name!r}; give both ends of the range: bounds=(low, high)")
             if name not in known:
                 raise InputError(unknown("no option", name, known))
         return cls(**options)
@@ -103,6 +107,8 @@ class RunOptions:
         faults = Faults.parse(self.fault) if self.fault else None
         randomness = Randomness.choose(self.seed, self.private)
         clients, seed = self.clients, randomness.seed
+        if clients is not None and not isinstance(clients, int | np.integer):
+            raise InputError(f"clients is {clients!r:.80}; give a whole number")
         dealt = 0 if self.stores and self.seed is None else seed  # stores belong to their rows in their order
         if records is None:
             population = protocol.synthetic(protocol.clients(self.epsilon) if clients is None else clients, dealt)
@@ -165,9 +171,25 @@ class Options(TypedDict, total=False):
 
 
 def documented(function: F) -> F:
-    """The function with the options of a run in its documentation."""
-    function.__doc__ = f"{function.__doc__}\n\nOptions of a run:\n{keywords(RunOptions)}"
-    return function
+    """The function with the options of a run in its documentation. Its call raises InputError for values that are not given, or not by name."""
+    expected = signature(function)
+    parameters = list(expected.parameters.values())
+    first = [each.name for each in parameters if each.kind is Parameter.POSITIONAL_OR_KEYWORD]
+
+    @wraps(function)
+    def called(*placed: Any, **how: Any) -> Any:
+        given = {*first[: len(placed)], *how}
+        if len(placed) > len(first):
+            others = [each.name for each in parameters if each.kind is Parameter.KEYWORD_ONLY and each.name not in how]
+            named = ", ".join(f"{name}={value!r:.80}" for name, value in zip(others, placed[len(first) :], strict=False))
+            raise InputError(f"{function.__name__} takes {' and '.join(first)} by place; give the others by name{': ' * bool(named)}{named}")
+        for each in parameters:
+            if each.default is Parameter.empty and each.kind is not Parameter.VAR_KEYWORD and each.name not in given:
+                raise InputError(f"{function.__name__} needs {each.name}; add {f'{each.name}=...' if each.name != 'bounds' else 'bounds=(low, high)'}")
+        return function(*placed, **how)
+
+    called.__doc__ = f"{function.__doc__}\n\nOptions of a run:\n{keywords(RunOptions)}"
+    return cast(F, called)
 
 
 def protocol_of(name: str | type[LocalProtocol[Any]] | LocalProtocol[Any], settings: Mapping[str, Any], options: Iterable[str] = ()) -> LocalProtocol[Any]:
@@ -179,6 +201,8 @@ def protocol_of(name: str | type[LocalProtocol[Any]] | LocalProtocol[Any], setti
         if settings:
             raise InputError(f"{', '.join(settings)}: parameters for a protocol that is an object already; give them to it")
         return name
+    if not isinstance(name, str | type):
+        raise InputError(f"a protocol is a name, such as 'survey', and not {type(name).__name__}; give the table after it")
     kind = find_protocol(name) if isinstance(name, str) else name
     known = [each.name for each in fields(kind)]
     with python_errors():

@@ -20,7 +20,7 @@ from local_dp.experiments.api.declare import WIDTH, Printable
 from local_dp.experiments.api.show import result_table
 from local_dp.experiments.api.tables import Dates, Table, records_of, sample_rows
 from local_dp.experiments.text.layout import bound, number, paragraph, python_errors, table
-from local_dp.experiments.tiers.outcome import STAMP
+from local_dp.experiments.tiers.outcome import STAMP, described
 from local_dp.experiments.tiers.settings import Randomness
 from local_dp.loss import MAX_EPSILON, NANO, Loss, Pure, approximate, nano_epsilon
 from local_dp.noise import KeyedNoise
@@ -193,7 +193,7 @@ def mix(
             "lower": least,
             "messages_each": histogram.messages_each,
             "blanket": {"k": histogram.k, "weight": histogram.weight, "tries": histogram.tries},
-            "result": {**known.describe(estimate), "truth": plain(known.truth(population)), "true_error": known.true_error(estimate, population)},
+            "result": {**described(known, estimate), "truth": plain(known.truth(population)), "true_error": known.true_error(estimate, population)},
             "seed": drawn,
             "stamp": STAMP,
         }

@@ -11,13 +11,14 @@ import logging
 import re
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from local_dp.errors import InputError, reading
 from local_dp.foreign import listed
+from local_dp.queries.dates import ISO
 
 if TYPE_CHECKING:
     from _csv import Reader
@@ -34,7 +35,7 @@ TRUTH = {"true": "1", "wahr": "1", "vrai": "1", "false": "0", "falsch": "0", "fa
 _SPACES = " '\u2019\u00a0\u202f"  # between groups of three digits: French and Swiss spreadsheets
 _MIDNIGHT = r"^(\d{4}-\d\d-\d\d) 00:00:00$"  # a date in Excel
 _DECIMALS = 'csv="decimal=," or csv="decimal=."'
-_PART = re.compile(r"sep=(?P<sep>[,;|]|tab)|decimal=(?P<decimal>[.,])|encoding=(?P<encoding>\S+)")
+_PART = re.compile(r"sep=(?P<sep>[,;|]|tab)|decimal=(?P<decimal>[.,])|encoding=(?P<encoding>\S+)|missing=(?P<missing>\S+)")
 _SAMPLE, _ROWS = 1 << 16, 100  # characters and rows that a separator is checked against
 
 
@@ -45,13 +46,16 @@ class Form:
     sep: str = ""
     decimal: str = ""
     encoding: str = ""
+    missing: str = ""  # a text that is a missing cell, also in a column of texts
 
     @classmethod
     def parse(cls, text: str) -> "Form":
         """The form in a text such as "sep=; decimal=, encoding=latin-1". Raises InputError."""
         found = [_PART.fullmatch(each) for each in text.split()] if isinstance(text, str) else [None]
         if not all(found):
-            raise InputError(f'csv is {text!r:.80}; sep is , ; | or tab, decimal is . or , and encoding a name: csv="sep=; decimal=, encoding=latin-1"')
+            raise InputError(
+                f'csv is {text!r:.80}; sep is , ; | or tab, decimal is . or , and encoding and missing are words: csv="sep=; decimal=, encoding=latin-1"'
+            )
         form = cls(**{name: "\t" if value == "tab" else value for part in found if part for name, value in part.groupdict().items() if value})
         try:
             "".encode(form.encoding or "utf-8")
@@ -168,7 +172,7 @@ def _csv(files: Sequence[Path], kinds: Kinds, total: bool, form: Form, said: lis
             body = body.rstrip(b"\r\n")
         bodies.append((path, rows.line_num + 1 + bool(excel), body if not body or body.endswith(b"\n") else body + b"\n"))
         if path is files[0]:
-            form = Form(sep, form.decimal, form.encoding)
+            form = replace(form, sep=sep)
             said += [f"separator {SEPARATORS[sep]!r}"] * (sep != "," and path.suffix.lower() != ".tsv")
             said += [f"encoding {encoding}"] * (not encoding.startswith("utf-8"))
     head = form.sep.join(f"c{place}" for place in range(len(first))).encode()
@@ -185,7 +189,7 @@ def _csv(files: Sequence[Path], kinds: Kinds, total: bool, form: Form, said: lis
     if kinds is None and len(first) > 1:
         empty = frame.height - (frame := frame.filter(polars.any_horizontal(polars.all().is_not_null()))).height
         said += [f"empty rows left out: {empty:,}"] * (empty > 0)
-    return _without(frame, first), form
+    return _without(frame.with_columns(polars.all().replace(form.missing, None)) if form.missing else frame, first), form
 
 
 def _decoded(path: Path, by_header: bool, quiet: bool, encoding: str) -> tuple[bytes, str]:
@@ -296,7 +300,7 @@ def _guessed(frame: "polars.DataFrame", form: Form, path: Path, said: list[str])
     unsure = {name: signs for name, signs in fits.items() if signs and (either or signs == {","})}
     marked = {name: signs for name, signs in unsure.items() if cells[name].str.contains(r"\d[.,]|[.,]\d").any()}
     decimal = form.decimal or _decimal(marked, form, path)
-    columns, missing, group = list["polars.Series"](), dict[str, list[str]](), ",.".replace(decimal, "") + _SPACES
+    columns, missing, words, group = list["polars.Series"](), dict[str, list[str]](), dict[str, list[str]](), ",.".replace(decimal, "") + _SPACES
     grouped = [name for name, signs in fits.items() if decimal in signs and cells[name].str.contains(rf"\d[{group}]\d").any()]
     for name in frame.columns:
         if decimal in fits[name]:
@@ -308,6 +312,9 @@ def _guessed(frame: "polars.DataFrame", form: Form, path: Path, said: list[str])
             columns.append((cells[name].str.to_lowercase().replace_strict(TRUTH, default=None, return_dtype=polars.String) == "1").alias(name))
         else:
             columns.append(frame[name])
+            texts = frame.clear() if _fits(cells[name], f"^(?:{ISO})$") or not form.sep else cells.filter(polars.col(name).str.contains(MISSING))
+            for text in texts[name].unique(maintain_order=True).to_list():
+                words.setdefault(text, []).append(name)
             continue
         if columns[-1].null_count():
             for text in cells[name].filter(columns[-1].is_null()).drop_nulls().unique(maintain_order=True).to_list():
@@ -317,6 +324,7 @@ def _guessed(frame: "polars.DataFrame", form: Form, path: Path, said: list[str])
     said += [f"numbers in groups of three in {_quoted(grouped)}"] * bool(grouped)
     said += [f"texts in {_quoted(others)}, where the decimal sign is another"] * bool(others)
     said += [f"{text!r} missing in {_quoted(names)}" for text, names in missing.items() if text]
+    said += [f'{text!r} a text in {_quoted(names)}, and missing with csv="missing={text}"' for text, names in words.items() if text]
     return polars.DataFrame(columns)
 
 

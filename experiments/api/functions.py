@@ -41,8 +41,6 @@ def _function(kind: type[LocalProtocol[Any]], *first: str) -> Callable[..., Resu
     """The function of a protocol: a table, the parameters in `first` by place, and by name its other parameters and the options of a run."""
 
     def asked(table: Table | None = None, *placed: Any, **how: Any) -> Result:
-        if len(placed) > len(first):
-            raise InputError(f"{kind.name} takes a table and {' and '.join(first)} by place; give the other parameters by name")
         return run(kind.name, table, **dict(zip(first, placed, strict=False)), **how)
 
     own = {each.name: each for each in fields(kind)}
@@ -252,5 +250,7 @@ def learn(
     The label is a question or a column, features are number columns (default: every other one) and questions; bounds that are not given are found
     privately. `missing`: refuse, or "exclude" incomplete rows. See `local_dp.protocols.learning.learn.Learn`.
     """
+    if bounds is not None and not isinstance(bounds, Mapping):
+        raise InputError(f"bounds is {bounds!r:.80}; give a mapping of each column to its own, such as {{'age': (15, 45)}}")
     rule = {"learner": learner, "label": label, "features": features, "bounds": bounds, "cuts": cuts, "parameters": parameters, "missing": missing}
     return _run(Learn, table, how, **rule)

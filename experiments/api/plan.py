@@ -66,11 +66,11 @@ class Plan(Printable):
 @python_errors()
 def plan(
     task: str | LocalProtocol[Any],
+    of: Who = ANY,
     *,
     epsilon: float = 1.0,
     accuracy: float | None = None,
     clients: int | None = None,
-    of: Who = ANY,
     shuffle: float | None = None,
     csv: str = "",
     dates: Dates = None,

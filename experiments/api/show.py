@@ -165,7 +165,7 @@ def _shuffled(data: dict[str, Any]) -> str:
 
 
 def result_table(result: dict[str, Any], width: int, worst: dict[str, Any] | None = None, interval: str = "95 % interval") -> str:
-    """Estimates with their intervals, or a hypothesis by its parts."""
+    """Estimates with their intervals, and a warning of those that are no better than a guess; or a hypothesis by its parts."""
     if "hypothesis" in result:
         cells = {name: number(value) if isinstance(value, float) else str(value) for name, value in result["hypothesis"].items()}
         return table(list(cells), [list(cells.values())], width)
@@ -182,7 +182,17 @@ def result_table(result: dict[str, Any], width: int, worst: dict[str, Any] | Non
         shown.append((f"... {len(rows) - MOST_SHOWN} more", "", "", "--json prints all", "", ""))
     columns = [0, 1, *([2] if "standard_error" in result else []), 3, *([] if worst is None else [4]), *([5] if truth else [])]
     names = ("", "estimate", "standard error", interval, "in the worst case", "truth")
-    return table([names[column] for column in columns], [[row[column] for column in columns] for row in shown], width)
+    drawn = table([names[column] for column in columns], [[row[column] for column in columns] for row in shown], width)
+    return "\n\n".join((drawn, *([paragraph(silent, width)] if (silent := _silent(result, len(rows))) else [])))
+
+
+def _silent(result: dict[str, Any], many: int) -> str:
+    """A warning of estimates that are no better than a guess."""
+    silent = result.get("uninformative", ())
+    if not silent:
+        return ""
+    which = "This interval is" if many == 1 else f"{len(silent)} of {many} intervals {'is' if len(silent) == 1 else 'are'}"
+    return f"{which} no better than a guess. Ask more people, or give more epsilon."
 
 
 def truths(result: dict[str, Any], count: int) -> list[float | None]:

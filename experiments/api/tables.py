@@ -154,8 +154,9 @@ def _of_values(name: str, values: Any) -> Column:
         return np.ascontiguousarray(array, dtype=DATES if array.dtype.kind == "M" else array.dtype)
     if isinstance(values, str | bytes) or not isinstance(values, Iterable):
         raise InputError(f"column {name!r} is {type(values).__name__}; give one value for each record")
+    kind = polars.Float64 if getattr(getattr(values, "dtype", None), "kind", "") == "f" else None  # also where every number is missing
     try:
-        return _column(polars.Series(name, [None if _nothing(value) else value for value in values], strict=False))
+        return _column(polars.Series(name, [None if _nothing(value) else value for value in values], kind, strict=False))
     except (polars.exceptions.PolarsError, TypeError, ValueError) as error:
         raise OddColumnError(f"column {name!r:.80} cannot be read: {str(error).splitlines()[0]}") from None
 
@@ -339,7 +340,7 @@ def sample_rows(records: Records, clients: int, seed: int) -> Rows:
     """
     rows = len(records)
     if not 1 <= clients <= rows:
-        raise InputError(f"clients is {clients}, but the table has {rows} rows; give a number from 1 to {rows}, or draw rows with replacement (resample)")
+        raise InputError(f"clients is {clients}, but the table has {rows} rows; give a number from 1 to {rows}, or draw rows with replacement: resample=True")
     generator = np.random.Generator(np.random.Philox(key=int.from_bytes(stream_key("sample", seed), "little")))
     return Rows(records.take(generator.permutation(rows)[:clients]), sampled_from=records)
 

@@ -4,6 +4,8 @@ Exit codes: 0 done; 1 a claim or an interval does not hold; 2 bad usage or input
 or unverifiable randomizer); 5 the bus; 6 a result that is degraded, as reports were lost by choice or are impossible.
 """
 
+import re
+import shlex
 import signal
 import sys
 from collections.abc import Iterator
@@ -74,7 +76,7 @@ def _of_the_machine(error: Exception) -> str:
 
 def _run() -> int:
     """Runs the typed command and gives its exit code. Errors of click become InputErrors."""
-    from click.exceptions import Abort, ClickException, NoArgsIsHelpError, NoSuchOption
+    from click.exceptions import Abort, ClickException, NoArgsIsHelpError, NoSuchOption, UsageError
 
     from local_dp.experiments.cli.commands import APP
 
@@ -86,9 +88,17 @@ def _run() -> int:
         SCREEN.tell(error.message)
         return EXIT_CODES[InputError]
     except NoSuchOption as error:
-        near = f"did you mean {error.possibilities[0]!r}? " if error.possibilities else ""
+        options = [option for each in (error.ctx.command.params if error.ctx else ()) for option in each.opts]
+        nearest = "--low and --high" if error.option_name == "--bounds" and "--low" in options else repr(error.possibilities[0]) if error.possibilities else ""
+        near = f"did you mean {nearest}? " if nearest else f"a parameter is typed as --set {error.option_name[2:]}=VALUE; " * ("--set" in options)
         called = error.ctx.command_path if error.ctx else "local-dp"
         raise InputError(f"no option {error.option_name!r}; {near}`{called} --help` lists the options") from None
+    except UsageError as error:
+        extra = re.fullmatch(r"Got unexpected extra arguments? \((.*)\)", error.format_message())
+        known = [option for each in (error.ctx.command.params if error.ctx else ()) for option in each.opts]
+        if extra is None or "--records" not in known:
+            raise InputError(error.format_message()) from None
+        raise InputError(f"{extra[1]!r:.80} follows no option; give a table as --records {shlex.quote(extra[1])}") from None
     except ClickException as error:
         raise InputError(error.format_message()) from None
     return done if isinstance(done, int) else 0

@@ -195,10 +195,11 @@ def _lines(row: Sequence[str], widths: Sequence[int]) -> list[str]:
     return [line.rstrip() for line in drawn]
 
 
+ENDS = "bounds=(low, high)"  # of one column
 _FLAGS = "labels_from_data|resample|private|shuffle|unverified"
 _NAMES = (
     rf"{_FLAGS}|missing|other|outside|labels|by|person|randomizer|tier|hosts|broker|seed|deadline|quorum|allow|crowd|cluster|stores|worst_case|fault|lifetime"
-    "|schema|csv|low|high"
+    "|schema|csv|bounds|low|high"
 )
 _PAIR = re.compile(rf"""(?<![\w-])({_NAMES})=("[^"]*"|'[^']*'|[\w.]+)""")
 _OPTION = re.compile(rf"--({_NAMES.replace('_', '-')})\b(?: (processes|hosts|population|aggregate)\b)?")
@@ -232,7 +233,7 @@ def in_shell(text: str) -> str:
         name, value = f"--{match[1].replace('_', '-')}", match[2].strip("\"'")
         return name if re.fullmatch(_FLAGS, match[1]) else f"{name} {shlex.quote(value)}"
 
-    return _BARE.sub("--labels-from-data", _PAIR.sub(option, text))
+    return _BARE.sub("--labels-from-data", _PAIR.sub(option, text.replace(ENDS, "--low and --high")))
 
 
 def in_python(text: str) -> str:
@@ -246,11 +247,16 @@ def in_python(text: str) -> str:
 
 
 def _literal(value: str) -> str:
-    """A value as Python writes it: labels that a shell separates by semicolons are a list."""
+    """A value as Python writes it: labels that a shell separates by semicolons are a list, and bounds of columns a mapping."""
     text = value.strip("\"'")
+    if "=LOW..HIGH" in text:
+        return "{" + ", ".join(f'"{each}": (low, high)' if each else "..." for each in re.split("=LOW..HIGH;?", text)[:-1]) + "}"
     if re.fullmatch(r"\d[\d.e]*|True|False|None|\.{3}", text):
         return text
-    if re.match("(sep|decimal|encoding)=", text):  # the form of a CSV file
+    if "|" in text:
+        columns = [part.split("|") for part in text.split(";")]
+        return str(columns if len(columns) > 1 else columns[0]).replace("'", '"')
+    if re.match("(sep|decimal|encoding|missing)=", text):  # the form of a CSV file
         return f'"{text}"'
     return str(text.split(";")).replace("'", '"') if ";" in text else f'"{text}"'
 

@@ -13,6 +13,7 @@ from types import TracebackType
 from typing import Self, TextIO
 
 from local_dp.errors import InputError
+from local_dp.experiments.text.layout import in_shell
 from local_dp.foreign import shown
 
 _DELAY = 0.2  # seconds before the line is drawn
@@ -64,10 +65,10 @@ class Screen:
         return f"; about {_span((now - since) * (1 - done) / (done - first))} left" if done - first >= _SEEN and done < 1 else ""
 
     def note(self, text: str) -> None:
-        """Prints a line on standard error."""
+        """Prints a line on standard error, with options as a shell has them."""
         with self._lock, suppress(OSError):  # an error here could not be printed either
             self._clear()
-            print(shown(text, "block", _letters(sys.stderr)), file=sys.stderr, flush=True)
+            print(shown(in_shell(text), "block", _letters(sys.stderr)), file=sys.stderr, flush=True)
 
     def tell(self, text: str) -> None:
         """Prints a result on standard output."""

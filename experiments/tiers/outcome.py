@@ -132,7 +132,7 @@ def as_data(settings: Settings, outcome: Outcome, truth_known: bool = True) -> d
         ],
         "table": _table(settings.population) if open_truth else None,
         "result": {
-            **protocol.describe(result),
+            **described(protocol, result),
             **({} if settings.raw or not was_moved(result) else {"moved": True}),
             **compared,
             "explanation": protocol.explain(outcome.result),
@@ -224,6 +224,29 @@ def table_digest(records: Records) -> str:
         digest.update(f"{name!r} {values.dtype.str} {len(values)};".encode())
         digest.update(np.ascontiguousarray(values).tobytes())
     return digest.hexdigest()
+
+
+def described(protocol: LocalProtocol[Any], result: Any) -> dict[str, Any]:
+    """The result as plain data; `uninformative`: the labels of estimates that are no better than a constant guess, if there are any.
+
+    Such an estimate has as much noise as the guess has error, and an interval with the guess; or one with every possible value.
+    """
+    data = protocol.describe(result)
+    if "estimate" not in data:
+        return data
+    shown, (least, most), (guess, noise) = estimates(data), protocol.possible, protocol.guess
+    if np.any(np.isinf(noise)) and isinstance(data.get("high"), float):  # a range that the run has found, or the grid of quantiles
+        least, most = data["low"], data["high"]
+        guess, noise = (least + most) / 2, (most - least) / 12**0.5
+    known = zip(*(np.broadcast_to(each, len(shown)).tolist() for each in (least, most, guess, noise)), strict=True)
+    labels = [label for (label, _, error, interval), each in zip(shown, known, strict=True) if _empty(interval, error, *each)]
+    return {**data, "uninformative": labels} if labels else data
+
+
+def _empty(interval: tuple[float | None, float | None], error: float | None, least: float, most: float, guess: float, noise: float) -> bool:
+    """Whether an interval has every possible value; or the guess, and the estimate is no nearer to the truth."""
+    low, high = (-np.inf if interval[0] is None else interval[0]), (np.inf if interval[1] is None else interval[1])
+    return (low <= least and high >= most) or (error is not None and error >= noise and low <= guess <= high)
 
 
 def estimates(result: dict[str, Any]) -> list[Shown]:

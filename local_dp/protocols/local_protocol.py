@@ -95,6 +95,12 @@ class LocalProtocol(ABC, Generic[R]):
         """The least and the greatest value that each number of the result may have; by default any."""
         return -np.inf, np.inf
 
+    @property
+    def guess(self) -> tuple[Floats | float, Floats | float]:
+        """The best constant guess of each number and its root mean square error, if every possible answer is equally likely."""
+        least, most = self.possible
+        return (np.asarray(least + most) / 2, np.asarray(most - least) / 12**0.5) if np.all(np.isfinite(least)) else (0.0, np.inf)
+
     def true_error(self, result: R, population: Population) -> float:
         """The distance of the result from the truth: here, the largest of any number."""
         truth = self.truth_of(result, population)
@@ -121,7 +127,10 @@ class LocalProtocol(ABC, Generic[R]):
         goal = getattr(self, "tolerance", None)
         if not isinstance(goal, float):
             return f"You have {clients:,} clients; {self.name} at epsilon {epsilon:g} needs {enough:,} to succeed in 95 % of runs."
-        return f"You have {clients:,} clients; +-{goal:g} at epsilon {epsilon:g} needs {enough:,}. Expect about +-{goal * (enough / clients) ** 0.5:.2g}."
+        unit = next(each.metadata["unit"] for each in fields(self) if each.name == "tolerance") if "tolerance" in self.__dataclass_fields__ else ""
+        of, near = f" {unit.removeprefix('share').strip()}".rstrip(), goal * (enough / clients) ** 0.5
+        expected = f"about +-{near:.2g}{of}" if near < 0.5 or not unit.startswith("share") else "nothing better than a guess"
+        return f"You have {clients:,} clients; +-{goal:g}{of} at epsilon {epsilon:g} needs {enough:,}. Expect {expected}."
 
     @classmethod
     def model(cls) -> str:
@@ -222,6 +231,11 @@ def was_moved(result: Any) -> bool:
     return any(map(was_moved, parts))
 
 
+def guess_of_shares(k: int) -> tuple[float, float]:
+    """1/k as the guess of each of k shares, and its root mean square error, if every law is equally likely (uniform on the simplex)."""
+    return 1 / k, ((k - 1) / (k + 1)) ** 0.5 / k
+
+
 def largest_error(value: Floats, truth: Floats) -> float:
     """The largest distance from the truth among the numbers that have both."""
     away = np.abs(np.asarray(value) - truth)
@@ -249,7 +263,12 @@ _FILES = ("protocols/surveys/*.py", "protocols/vectors/*.py", "protocols/search/
 PROTOCOLS: Registry[LocalProtocol[Any]] = Registry("protocol", "local_dp.protocols", LocalProtocol, _FILES, check=lambda kind: kind.model())
 
 
+MEANT = {"median": "quantiles", "average": "mean", "count": "frequency", "counts": "frequency", "share": "survey", "proportion": "survey"}
+
+
 def find_protocol(name: str) -> type[LocalProtocol[Any]]:
+    if name in MEANT:
+        raise InputError(f"no protocol named {name!r}; did you mean {MEANT[name]!r}?")
     if name not in PROTOCOLS:
         raise InputError(unknown("no protocol named", name, PROTOCOLS, "local-dp protocols"))
     return PROTOCOLS[name]

@@ -1,6 +1,7 @@
 """Dates in texts. One form is read, YYYY-MM-DD with or without a time of day; every other one may mean two days, and is never compared in silence."""
 
 import re
+from contextlib import suppress
 from datetime import datetime
 
 import numpy as np
@@ -9,7 +10,7 @@ from local_dp.arrays import Column
 
 ISO = r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[T ][0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]{1,6})?)?)?"
 LOCAL = r" *(?:[0-9]{1,4}/[0-9]{1,2}/[0-9]{1,4}|[0-9]{4}[-.][0-9]{1,2}[-.][0-9]{1,2}|[0-9]{1,2}[-.][0-9]{1,2}[-.][0-9]{4})(?:[T, ][^\n]*)?"
-FORMS = tuple(form.replace("/", sign) for sign in "/.-" for form in ("%m/%d/%Y", "%d/%m/%Y", "%Y/%m/%d"))  # that a column may have
+FORMS = (*(form.replace("/", sign) for sign in "/.-" for form in ("%m/%d/%Y", "%d/%m/%Y", "%Y/%m/%d")), "%Y-%m-%dT%H:%M:%SZ")  # that a column may have
 _FIRST = "0001"  # year
 
 
@@ -28,15 +29,18 @@ def like_a_date(text: str) -> bool:
     return re.fullmatch(LOCAL, text) is not None
 
 
+def forms_of(text: str) -> dict[str, datetime]:
+    """The forms that a text may have, with its date in each."""
+    found = {}
+    for form in FORMS:
+        with suppress(ValueError):
+            found[form] = datetime.strptime(text.strip(), form)
+    return found
+
+
 def readings(text: str) -> list[str]:
     """The dates that a text may mean, in the form that is read."""
-    found = []
-    for form in FORMS:
-        try:
-            found.append(datetime.strptime(text.strip(), form).strftime("%Y-%m-%d"))
-        except ValueError:
-            continue
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys(date.strftime("%Y-%m-%d") for date in forms_of(text).values()))
 
 
 def date_texts(dates: Column) -> Column:

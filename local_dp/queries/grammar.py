@@ -17,6 +17,7 @@ word, so that a question means the same to every client; for those of other lang
 
 import re
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TypeAlias
@@ -120,11 +121,7 @@ _QUESTIONS = (Comparison, In, Null, Not, Both, Either)  # and nothing else
 @lru_cache(maxsize=256)
 def parse(question: str) -> Expression:
     """The question as data. Raises InputError that shows where it stops making sense."""
-    parser = _Parser(question)
-    expression = parser.asked(parser.either())
-    if parser.kind:
-        raise parser.fail("'and', 'or' or the end")
-    return expression
+    return _Parser(question).whole()
 
 
 def leaves(expression: Expression) -> Iterator[Leaf]:
@@ -187,24 +184,54 @@ def respelled(question: str) -> str:
     return re.sub("\0+", " ", _FOREIGN.sub(spelled, question)).strip()
 
 
+_ATOM = r"""([\w.]+|"[^"]*"|'[^']*'|`[^`]*`)"""
+_REWRITTEN = (  # of languages that say a comparison in another order
+    (r"(?i)\bin\s*\(([^()]*)\)", r"in [\1]"),
+    (rf"(?i){_ATOM}\s+between\s+{_ATOM}\s+and\s+{_ATOM}", r"\1 >= \2 and \1 <= \3"),
+    (rf"{_ATOM}\s*([<>]=?)\s*{_ATOM}\s*([<>]=?)\s*{_ATOM}", r"\1 \2 \3 and \3 \4 \5"),
+    (r"(?i)\bis\s+(not\s+)?(?:nan|na|none|missing)\b", r"is \1null"),
+    (r"^((?!not )[^\W\d]\w*(?: +\(?(?!(?:is|in|not|and|or) )[^\W\d][^<>=!`'\"\s]*)+)\s*([<>=!]|is |in |not )", r"`\1` \2"),
+)
+
+
+def rewritten(question: str) -> str:
+    """The question with lists in brackets, a range in two comparisons, or a name of several words in backquotes; empty if none can be read."""
+    for pattern, form in _REWRITTEN:
+        candidate = re.sub(pattern, form, respelled(question))
+        with suppress(InputError):
+            _Parser(candidate, strict=True).whole()
+            return candidate if candidate != question.strip() else ""
+    return ""
+
+
 class _Parser:
     """Recursive descent over the tokens, as deep as MAX_DEPTH."""
 
-    def __init__(self, question: str) -> None:
+    def __init__(self, question: str, strict: bool = False) -> None:
         if len(question) > MAX_LENGTH:
             raise InputError(f"the question has {len(question)} characters; {MAX_LENGTH} is the most")
-        self.question = question
+        self.question, self.strict = question, strict
         self.position = 0
         self.depth = 0
         self.called = False  # whether the last name may be that of a function
         self.kind, self.token = "", ""
         self.advance()
 
+    def whole(self) -> Expression:
+        expression = self.asked(self.either())
+        if self.kind:
+            raise self.fail("'and', 'or' or the end")
+        return expression
+
     def fail(self, wanted: str) -> InputError:
+        """The error, with the question as it is written here; of a `strict` parser, which tries such a form, without."""
+        if self.strict:
+            return InputError("")
         found = f"{self.token!r}" if self.kind else "the end"
-        corrected = respelled(self.question)
+        corrected = rewritten(self.question) or respelled(self.question)
         example = "for example 'affairs > 0 and age >= 30'" if corrected == self.question.strip() else f"it as {corrected!r}"
-        return InputError(f"cannot read the question {self.question!r}: expected {wanted}, found {found}; write {example}")
+        functions = f"the functions are {', '.join(FUNCTIONS)}; " * (self.token == "(" and wanted.startswith("'and'"))
+        return InputError(f"cannot read the question {self.question!r}: expected {wanted}, found {found}; {functions}write {example}")
 
     def advance(self) -> None:
         if not self.question[self.position :].strip():

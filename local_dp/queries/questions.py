@@ -1,6 +1,7 @@
 """Answers to questions of the question language (`local_dp.queries.grammar`) about records, by Kleene's three-valued logic."""
 
 import operator
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import reduce
@@ -10,7 +11,7 @@ import numpy as np
 
 from local_dp.arrays import Bools, Column, Floats
 from local_dp.errors import InputError
-from local_dp.queries.dates import date_of, like_a_date, readings
+from local_dp.queries.dates import FORMS, date_of, forms_of, like_a_date, readings
 from local_dp.queries.grammar import Arithmetic, Both, Call, Comparison, Either, Expression, In, Leaf, Name, Not, Null, Operand, leaves, names_of, operands_of
 from local_dp.queries.labels import Listed, lowered, signs_of
 from local_dp.records import Records, absent, may_lack
@@ -19,6 +20,7 @@ _COMPARE: dict[str, Callable[..., Bools]] = {
     "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "==": operator.eq, "!=": operator.ne,
 }  # fmt: skip
 _COMPUTE: dict[str, Callable[..., Floats]] = {"+": np.add, "-": np.subtract, "*": np.multiply, "/": np.divide}
+_NULLS = ("na", "nan", "null", "none")
 _KINDS = {"U": "text", "M": "a date"}
 
 
@@ -64,9 +66,15 @@ def answers_of(expression: Expression, records: Records) -> Answers:
 def _answers_of_leaf(leaf: Leaf, records: Records) -> Answers:
     match leaf:
         case Name(column):
-            return _truths(records[column], column)
+            return _truths(_named(column, records), column)
         case Comparison(left, comparator, right):
-            return _compare(left, _column(left, records), comparator, right, _value(right, records))
+            found = _column(left, records)
+            if isinstance(right, Name) and right.column not in records.columns and right.column.lower() in _NULLS and comparator in ("==", "!="):
+                raise InputError(f"there is no column {right.column!r}; write '{_written(left)} is {'not ' * (comparator == '!=')}null' of a missing value")
+            if isinstance(right, Name) and right.column not in records.columns and found.dtype.kind == "U":
+                written = f"{_written(left)} {comparator} {right.column!r}"
+                raise InputError(f"there is no column {right.column!r}, and {_shown(left)} is text; write a text in quotes: {written!r}")
+            return _compare(left, found, comparator, right, _value(right, records))
         case In(left, values):
             found = _column(left, records)
             if found.dtype.kind == "U" and all(isinstance(value, str) for value in values):
@@ -84,10 +92,18 @@ def _listed(texts: Column, values: tuple[str, ...]) -> Answers:
     return Answers(found & ~missing, ~found & ~missing)
 
 
+def _named(column: str, records: Records) -> Column:
+    """The column. Raises InputError for an unknown one, also for a part of a name such as a/b."""
+    whole = next((each for each in records.columns if column not in records.columns and column in re.split(r"\W+", each)), None)
+    if whole is not None:
+        raise InputError(f"no column {column!r}; write a name with signs in backquotes: `{whole}`")
+    return records[column]
+
+
 def _truths(values: Column, column: str) -> Answers:
     if values.dtype.kind != "b":
-        example = {"U": "== 'text'", "M": "> '2020-06-01'"}.get(values.dtype.kind, "== 1")
-        raise InputError(f"column {column!r} is {_kind(values)}, no truth value; compare it with a value, as in '{column} {example}'")
+        example = f"{column} " + {"U": "== 'text'", "M": "> '2020-06-01'"}.get(values.dtype.kind, "== 1")
+        raise InputError(f"column {column!r} is {_kind(values)}, no truth value; compare it with a value, as in {example!r}")
     return Answers(values, ~values)
 
 
@@ -99,11 +115,11 @@ def _column(operand: Operand, records: Records) -> Column:
     """The values of an operand, shape (n,), or shape () where it names no column."""
     match operand:
         case Name(column):
-            return records[column]
+            return _named(column, records)
         case Call("lower", Name(column)):
             return lowered(_of_kind(records, "lower", column, "U"))
         case Call(function, Name(column)):
-            dates = _of_kind(records, function, column, "M", f"; {_declare(operand)}")
+            dates = _of_kind(records, function, column, "M")
             months = dates.astype("M8[M]").astype(np.int64)
             return np.where(absent(dates), np.nan, 1970 + months // 12 if function == "year" else 1 + months % 12)
         case Arithmetic(first, rest):
@@ -117,9 +133,10 @@ def _column(operand: Operand, records: Records) -> Column:
             return np.asarray(operand)
 
 
-def _of_kind(records: Records, function: str, column: str, kind: str, advice: str = "") -> Column:
-    values = records[column]
+def _of_kind(records: Records, function: str, column: str, kind: str) -> Column:
+    values = _named(column, records)
     if values.dtype.kind != kind:
+        advice = f"; {_declare(column, values)}" if kind == "M" else ""
         raise InputError(f"{function}() takes {_KINDS[kind]}, and column {column!r} is {_kind(values)}{advice}")
     return values
 
@@ -141,9 +158,16 @@ def _compare(left: Operand, values: Column, comparator: str, right: Operand, oth
         other = _date(other)
     kinds = _kind(values), _kind(other)
     if kinds[0] != kinds[1]:
-        raise InputError(f"{_shown(left)} is {kinds[0]} and {_shown(right)} is {kinds[1]}; compare like with like")
+        remedy = ""
+        if isinstance(right, str) and kinds[0] == "a number":
+            remedy = f": write {right} without quotes" if re.fullmatch(r"-?\d+(\.\d+)?", right) else ": give a number"
+        elif kinds[0] != "a number" and isinstance(right, Arithmetic) and not names_of(right):
+            remedy = ": write a date in quotes, such as '2020-06-01'"
+        elif kinds[0] == "text" and isinstance(right, int | float):
+            remedy = f": write {right:g} in quotes" if comparator in ("==", "!=") else ", or give a column of numbers"
+        raise InputError(f"{_shown(left)} is {kinds[0]} and {_shown(right)} is {kinds[1]}; compare like with like{remedy}")
     if isinstance(other, str) and comparator not in ("==", "!=") and like_a_date(other):
-        raise InputError(f"{_shown(left)} is text, whose order is not that of dates such as {other!r}; {_declare(left)}")
+        raise InputError(f"{_shown(left)} is text, whose order is not that of dates such as {other!r}; {_declare(min(names_of(left)), values)}")
     one, two = (values, other) if isinstance(other, int | float) or kinds[0] != "text" else (signs_of(values, other), 0)
     with np.errstate(over="ignore"):  # a number too large for a float32 column is infinite to it, which compares right
         answers = np.asarray(_COMPARE[comparator](one, two), dtype=np.bool_)
@@ -162,9 +186,16 @@ def _date(text: str) -> Any:
     return date
 
 
-def _declare(operand: Operand) -> str:
-    """What reads a column of texts as dates."""
-    return f"give the form of its dates, as in --date '{min(names_of(operand))}=%m/%d/%Y'"
+def _declare(column: str, values: Column) -> str:
+    """What reads a column as dates, in a form that its first text has."""
+    texts = values[values != ""][:1].tolist() if values.dtype.kind == "U" else []
+    form = next((form for text in texts for form in forms_of(text)), FORMS[0])
+    return f"give the form of its dates, as in --date '{column}={form}'"
+
+
+def _written(operand: Operand) -> str:
+    """The operand as it is typed, where it is a column or a function of one."""
+    return operand.column if isinstance(operand, Name) else _shown(operand)
 
 
 def _shown(operand: Operand) -> str:

@@ -37,7 +37,7 @@ class Question(Query):
 
     def check(self) -> None:
         if not isinstance(self.text, str):
-            raise InputError(f"a question is text, not {self.text!r}")
+            raise InputError(f"a question is text, not {type(self.text).__name__}; write it such as 'affairs > 0 and age >= 30'")
         check_spare(self.spare, ("missing",))
         check_built(self.expression)  # parsed now, so that a wrong question fails where it is written
 
@@ -74,6 +74,9 @@ class Category(Query):
         if max(map(len, self.labels), default=0) > MAX_LABEL:
             raise InputError(f"a label of {self.column!r} has {max(map(len, self.labels))} characters; {MAX_LABEL} is the most")
         if not 2 <= self._size <= MAX_SYMBOLS or not self.labels:
+            if self._size == 1 and "," in self.labels[0]:
+                apart = ";".join(part.strip() for part in self.labels[0].split(","))
+                raise InputError(f"column {self.column!r} has the one label {self.labels[0]!r}; separate labels by ';': labels='{apart}'")
             raise InputError(f"column {self.column!r} has k = {self._size} labels; from 2 to {MAX_SYMBOLS} can be counted")
 
     @property

@@ -128,7 +128,7 @@ def test_every_parse_error_is_one_line_that_shows_where(question: str, says: str
 @pytest.mark.parametrize(("question", "says"), [
     ("zzz > 1", "no column 'zzz'; there are a, b, city"), ("city > 1", "'city' is text and 1 is a number"),
     ("a == 'x'", "'a' is a number and 'x' is text"), ("a == city", "'a' is a number and 'city' is text"),
-    ("a", "column 'a' is a number, no truth value; compare it with a value, as in 'a == 1'"), ("city or ok", "as in 'city == 'text''"),
+    ("a", "column 'a' is a number, no truth value; compare it with a value, as in 'a == 1'"), ("city or ok", "as in \"city == 'text'\""),
     ("day > '6/1/2020'", "'6/1/2020' is not in the form of a date here; write '2020-06-01' or '2020-01-06'"), ("day > 'June'", "write '2020-06-01', or"),
     ("day > '2020-02-30'", "write '2020-06-01', or"), ("day > 2020", "'day' is a date and 2020 is a number"), ("day in ['2020-06-01', 3]", "compare like with"),
     ("local > '6/1/2020'", "whose order is not that of dates such as '6/1/2020'; give the form of its dates, as in --date 'local=%m/%d/%Y'"),

@@ -234,7 +234,10 @@ class Learn(LocalProtocol[Lesson]):
         finders = max(len(self.unknown) * 2 * finding_clients(epsilon), min(len(self.unknown) * range_clients(epsilon), first // 2))
         if finders >= first:
             needed = f"{finders:,} find the bounds of {len(self.unknown)} columns, {clients - first:,} judge"
-            raise InputError(f"{clients} clients are too few to learn: {needed}, and nobody is left; give bounds, name fewer features, or use more clients")
+            bounds = ";".join(f"{name}=LOW..HIGH" for name in self.unknown[:4])  # for example
+            raise InputError(
+                f"{clients:,} clients are too few to learn: {needed}, and nobody is left; add bounds='{bounds}', name fewer features, or use more clients"
+            )
         teachers = first - finders
         learner = self.built.affordable(epsilon, teachers - (self.missing == "exclude"))
         cohort = teachers // (learner.queries + (self.missing == "exclude"))
@@ -262,6 +265,8 @@ class Learn(LocalProtocol[Lesson]):
         records = table.records
         if self.seen.answer != "none" and not self.label:
             raise InputError("learn needs a label: a question such as label='affairs > 0', or a column")
+        for name in self.given:
+            records[name]  # raises with the columns there are
         question = question_in(self.label) if self.label else None
         about = columns_of(question) if question else {self.label}
         if question is None and self.seen.answer == "yes or no":

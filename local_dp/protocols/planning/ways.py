@@ -282,7 +282,7 @@ def _curated(aim: Aim, law: Floats | None, epsilon: float) -> Curated:
 
 def check_accuracy(accuracy: float) -> None:
     if not _LEAST <= accuracy < 1:
-        raise InputError(f"the accuracy is {accuracy}; give a number from {_LEAST:g} to below 1, in units of the tolerance")
+        raise InputError(f"the accuracy is {accuracy}; give a number from {_LEAST:g} to below 1, in units of the tolerance, a share for a share")
 
 
 ONE_REPORT = {"symbols": ("binary-rr", "grr"), "levels": ("one-bit-mean",)}  # by the domain's kind, the first that applies

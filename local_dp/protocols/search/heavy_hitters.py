@@ -215,6 +215,8 @@ class FrequentStrings(LocalProtocol[Found]):
                 explanation += (
                     f" A longer one was cut to its first {self.text_bytes - 1} bytes or a little less, and ends in \u2026: all that start so count together."
                 )
+        if len(result.strings) == 0:
+            explanation = "No string stands out of the noise. Ask more people, give more epsilon, or look for a larger share."
         return {
             "column": self.column,
             "labels": self.shown(result.strings),

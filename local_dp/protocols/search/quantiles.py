@@ -20,7 +20,7 @@ from local_dp.oracles.local.asked import Cohort, LocalPlay, LocalQuery, LocalRou
 from local_dp.populations.finite import Finite, Population, weighted_records
 from local_dp.postprocessing.steps import ascending
 from local_dp.protocols.local_protocol import BETA, LocalProtocol, PlainData, parameter
-from local_dp.protocols.surveys.policies import Launch
+from local_dp.protocols.surveys.policies import Launch, check_ends
 from local_dp.queries.cells import Below, Binned
 from local_dp.queries.query import STEPS
 from local_dp.randomizers.numbers.rounded import OneBitMean
@@ -157,6 +157,7 @@ class Quantiles(LocalProtocol[Located]):
         if not self.shares:
             raise InputError("there is no quantile to estimate; give at least one share, such as 0.5 for the median")
         self.check_choices(rounds=("best", "one", "several"), missing=("refuse", "exclude"))
+        check_ends(self.low, self.high)
         if self.grid.domain.size > MAX_K and self.rounds == "one":
             raise InputError(f"{self.bins} bins are too many for one round, which takes {MAX_K - 3}; give fewer bins, or rounds several")
 
@@ -273,7 +274,7 @@ class Quantiles(LocalProtocol[Located]):
     def for_table(self, table: Launch) -> Self:
         table.records.numbers(self.column)
         if self.low is None or self.high is None:
-            raise InputError(f"quantiles of {self.column!r} need a public grid: add low=... and high=...; what lies beyond them is counted too")
+            raise InputError(f"quantiles of {self.column!r} need a public grid: add bounds=(low, high); what lies beyond them is counted too")
         table.refuse_missing(self.missing, self.column, "missing=exclude (quantiles of those present)")
         return replace(self, whole=self.whole or table.records[self.column].dtype.kind in "biu")
 

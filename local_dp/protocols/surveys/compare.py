@@ -91,7 +91,7 @@ class Compare(LocalProtocol[Combined]):
     example: ClassVar[str] = "--records fair.csv --question 'affairs > 0' --by religious --labels '1;4'"
     question: str = parameter("yes == 1", "a yes/no question about the columns", of_table=True)
     by: str = parameter("group", "the column that says who is in which group", of_table=True)
-    labels: tuple[str, ...] = parameter(("A", "B"), "the two groups, public, separated by ';'")
+    labels: tuple[str, ...] = parameter(("A", "B"), "the two groups, public, separated by ';'", of_table=True)
     missing: str = parameter("refuse", "where a missing value leaves the question open: refuse, or exclude (the shares among the others)")
     other: str = parameter("refuse", "who is in neither group: refuse, or exclude")
     p: float = parameter(0.3, "without a table: the share of yes in the first group")
@@ -132,7 +132,7 @@ class Compare(LocalProtocol[Combined]):
 
     def for_table(self, table: Launch) -> Self:
         table.refuse_open(self.missing, Question(self.question), "missing=exclude")
-        return replace(self, labels=table.groups(self.by, self.labels, False, self.other))
+        return replace(self, labels=table.groups(self.by, self.labels, None, self.other))
 
     def describe(self, result: Combined) -> PlainData:
         return {"labels": [*self.labels, f"{self.labels[1]} less {self.labels[0]}"], **describe_estimate(result)}

@@ -18,8 +18,8 @@ from local_dp.loss import nano_epsilon
 from local_dp.oracles.local.asked import Local, ask_all
 from local_dp.populations.finite import Finite, Population
 from local_dp.postprocessing.steps import onto_simplex
-from local_dp.protocols.local_protocol import BETA, LocalProtocol, PlainData, describe_estimate, parameter
-from local_dp.protocols.surveys.policies import Columns, Launch
+from local_dp.protocols.local_protocol import BETA, LocalProtocol, PlainData, describe_estimate, guess_of_shares, parameter
+from local_dp.protocols.surveys.policies import Columns, Launch, check_ends
 from local_dp.queries.cells import Binned, Crossed
 from local_dp.queries.query import Query
 from local_dp.queries.tables import Category
@@ -99,6 +99,10 @@ class Shares(LocalProtocol[Estimate]):
     @property
     def possible(self) -> tuple[float, float]:
         return 0.0, 1.0
+
+    @property
+    def guess(self) -> tuple[float, float]:
+        return guess_of_shares(self.query.domain.size - self.excluded)
 
     def oracle(self, epsilon: float) -> Randomizer:
         nano_epsilon(epsilon)  # a wrong epsilon is the input's fault, not the randomizer's
@@ -231,6 +235,10 @@ class Crosstab(LocalProtocol[CrossTable]):
     def possible(self) -> tuple[float, float]:
         return 0.0, 1.0
 
+    @property
+    def guess(self) -> tuple[float, float]:
+        return guess_of_shares(len(self.conditional.parts))
+
     def clients(self, epsilon: float) -> int:
         return frequency_clients(epsilon, self.query.domain.size, self.tolerance, BETA, joint=True)
 
@@ -346,6 +354,7 @@ class Histogram(Shares):
 
     def check(self) -> None:
         self.check_choices(missing=("refuse", "category", "exclude"))
+        check_ends(self.low, self.high)
         check_built(self.query)
 
     @property
@@ -363,7 +372,7 @@ class Histogram(Shares):
     def for_table(self, table: Launch) -> Self:
         table.records.numbers(self.column)
         if self.low is None or self.high is None:
-            raise InputError(f"the histogram of {self.column!r} needs public bounds: add low=... and high=...; what lies beyond them is counted too")
+            raise InputError(f"the histogram of {self.column!r} needs public bounds: add bounds=(low, high); what lies beyond them is counted too")
         table.refuse_missing(self.missing, self.column, "missing=category (a share of its own) or missing=exclude (shares among those present)")
         return self
 

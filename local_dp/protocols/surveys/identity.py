@@ -117,7 +117,7 @@ class Identity(LocalProtocol[IdentityTest]):
         return Finite(Records({self.column: np.array(self.query.labels)}), shares.tolist(), clients, seed)
 
     def for_table(self, table: Launch) -> Self:
-        labels = table.labels(self.column, self.labels, False)
+        labels = table.labels(self.column, self.labels, None)
         table.refuse_missing(self.missing, self.column, "missing=category (a label of its own, with a named share)")
         table.refuse_other(self.other, self.column, labels, "other=category (a label of its own, with a named share), or list all labels")
         return replace(self, labels=labels)

@@ -81,6 +81,11 @@ class Logistic(LocalProtocol[Estimate]):
             return Estimate(nothing, nothing, joint.n)
         return Estimate(found, np.sqrt(np.diag(sandwich(traits, joint.value.reshape(-1, 2), joint.covariance, found))), joint.n)
 
+    @property
+    def guess(self) -> tuple[float, float]:
+        """No effect, and the standard deviation of the log odds of a uniform share."""
+        return 0.0, float(np.pi / 3**0.5)
+
     def clients(self, epsilon: float) -> int:
         size, many = self.query.domain.size, 1 << 40
         cells = 2 * len(self.traits[1])

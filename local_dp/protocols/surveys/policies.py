@@ -12,7 +12,7 @@ import numpy as np
 from local_dp.arrays import Bools
 from local_dp.errors import InputError
 from local_dp.queries.cells import SEPARATOR, Crossed
-from local_dp.queries.grammar import only_names, parse
+from local_dp.queries.grammar import columns_of, only_names, parse
 from local_dp.queries.questions import answers_of, may_be_open
 from local_dp.queries.tables import Category, Question, labels_of
 from local_dp.records import Records, absent, may_lack
@@ -32,13 +32,18 @@ class Launch:
             object.__setattr__(self, "records", self.records.schema())
 
     def refuse(self, policy: str, lost: Callable[[], Bools], what: str, choices: str) -> None:
-        """Raises InputError where the policy is "refuse" and `lost` finds an affected record, or a private run, which does not look, may have one."""
-        if policy != "refuse":
+        """Raises InputError where the policy is "refuse" and `lost` finds an affected record, or a private run, which does not look, may have one.
+
+        Also, in a simulation, where the policy is "exclude" and no record is left.
+        """
+        if policy not in ("refuse", "exclude") or (self.private and policy == "exclude"):
             return
         if self.private:
             raise InputError(f"a private run does not look whether {what}: declare {choices}")
         count = int(np.count_nonzero(lost()))
-        if count:
+        if policy == "exclude" and count == len(self.records):
+            raise InputError(f"in all {count} records {what}, so nobody is left to answer; ask about another column, or other values")
+        if policy == "refuse" and count:
             raise InputError(f"in {count} of {len(self.records)} records {what}: choose {choices}")
 
     def refuse_missing(self, policy: str, column: str, choices: str) -> None:
@@ -49,7 +54,13 @@ class Launch:
 
     def refuse_open(self, policy: str, question: Question, choices: str) -> None:
         """For a yes/no question that missing values leave open. Raises InputError also for an unknown column, or one of the wrong type."""
-        question(self.records.take(slice(0, 1)))
+        try:
+            question(self.records.take(slice(0, 1)))
+        except InputError:
+            empty = [name for name in columns_of(question.expression) & self.records.columns.keys() if absent(self.records[name]).all()]
+            if empty and not self.private:
+                raise InputError(f"column {empty[0]!r} has no value in any of {len(self.records)} records; ask about another column") from None
+            raise
         if may_be_open(question.expression, self.records):
             self.refuse(policy, lambda: answers_of(question.expression, self.records).unknown, f"a missing value leaves {question.text!r} open", choices)
 
@@ -59,31 +70,43 @@ class Launch:
         def unlisted() -> Bools:
             return ~np.isin(labels_of(self.records, column), np.array(labels)) & ~absent(self.records[column])
 
-        truths = " (the values are True and False)" if self.records[column].dtype.kind == "b" else ""
-        self.refuse(policy, unlisted, f"{column!r} has a value that is not among the {len(labels)} labels{truths}", choices)
+        numbers, texts = self.records[column].dtype.kind in "iuf", [each.strip() for each in labels]
+        wrong = next((each for each in texts if numbers and each.endswith(".0") and each[:-2].lstrip("-").isdigit()), None)
+        spelled = f" (write {wrong[:-2]}, not {wrong})" if wrong else " (the values are True and False)" * (self.records[column].dtype.kind == "b")
+        self.refuse(policy, unlisted, f"{column!r} has a value that is not among the {len(labels)} labels{spelled}", choices)
 
     def refuse_outside(self, policy: str, column: str, low: float, high: float, choices: str) -> None:
         """For numbers beyond the bounds."""
         numbers = self.records.numbers(column)
         self.refuse(policy, lambda: (numbers < low) | (numbers > high), f"{column!r} is outside the bounds [{low:g}, {high:g}]", choices)
 
-    def labels(self, column: str, listed: tuple[str, ...], from_data: bool) -> tuple[str, ...]:
-        """The public labels of a column: those listed, or in a simulation with `from_data` those in the table. Raises InputError where there are none."""
+    def labels(self, column: str, listed: tuple[str, ...], from_data: bool | None, example: str = "first;second") -> tuple[str, ...]:
+        """The public labels of a column: those listed, or in a simulation with `from_data` those in the table. Raises InputError where there are none.
+
+        `from_data` None: the protocol has no such option. `example` is the form of the labels.
+        """
         self.records[column]  # raises with the columns there are
         if listed:
             return listed
         if from_data and not self.private:
             return labels_in(self.records, column)
         if from_data:
-            raise InputError(f"a private run takes nothing public from the table: declare the labels of {column!r}, as in labels='first;second'")
-        raise InputError(f"the labels of {column!r} are public: list them, as in labels='first;second', or in a simulation let them be read: labels_from_data")
+            raise InputError(f"a private run takes nothing public from the table: declare the labels of {column!r}, as in labels='{example}'")
+        read = "" if from_data is None else ", or in a simulation let them be read: labels_from_data"
+        raise InputError(f"the labels of {column!r} are public: list them, as in labels='{example}'{read}")
 
-    def groups(self, column: str, listed: tuple[str, ...], from_data: bool, other: str) -> tuple[str, ...]:
+    def groups(self, column: str, listed: tuple[str, ...], from_data: bool | None, other: str) -> tuple[str, ...]:
         """The public labels of a column of groups; a record of no group stops the run, or is left out (`other` exclude)."""
         labels = self.labels(column, listed, from_data)
         self.refuse_missing(other, column, "other=exclude")
         self.refuse_other(other, column, labels, "other=exclude, or list all groups")
         return labels
+
+
+def check_ends(low: float | None, high: float | None) -> None:
+    """Raises InputError if one of two bounds is given."""
+    if (low is None) != (high is None):
+        raise InputError(f"{'low' if low is None else 'high'} is not given, and {'high' if low is None else 'low'} is; give both: bounds=(low, high)")
 
 
 def check_policy(name: str, policy: str, allowed: tuple[str, ...]) -> None:
@@ -151,14 +174,17 @@ class Columns:
         names = ((part, ["no", "yes"] if isinstance(part, Question) else list(part.labels)) for part in self.categories)
         return [[*own, *(f"({name})" for name in part.spare)] for part, own in names]
 
-    def labels_of_table(self, table: Launch, from_data: bool, missing_choices: str, other_choice: str = "category (a label of its own)") -> tuple[str, ...]:
+    def labels_of_table(
+        self, table: Launch, from_data: bool | None, missing_choices: str, other_choice: str = "category (a label of its own)"
+    ) -> tuple[str, ...]:
         """The labels of each column, once the policies cover every value of the table. Raises InputError."""
         for column in self.names:
             if is_question(column):
                 table.refuse_open(self.missing, Question(column), missing_choices)
         labels = []
         for place, column in enumerate(self.named):
-            own = table.labels(column, split_labels(self.labels[place]) if place < len(self.labels) else (), from_data)
+            listed = split_labels(self.labels[place]) if place < len(self.labels) else ()
+            own = table.labels(column, listed, from_data, ";".join(["first|second"] * len(self.named)))
             table.refuse_missing(self.missing, column, missing_choices)
             table.refuse_other(self.other, column, own, f"other={other_choice}, or list all labels")
             labels.append(SEPARATOR.join(own))

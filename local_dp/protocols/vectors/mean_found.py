@@ -140,7 +140,8 @@ class MeanFound(LocalProtocol[FoundMean]):
         finders = int(clients * self.finding)
         if finders < (enough := max(finding_clients(epsilon, self.resolved), 2)):
             least = math.ceil(enough / self.finding)
-            raise InputError(f"{clients} clients are too few to find the bounds of {self.column!r} at epsilon {epsilon:g}: give bounds, or {least:,} clients")
+            few = f"{clients:,} clients are too few to find the bounds of {self.column!r} at epsilon {epsilon:g}"
+            raise InputError(f"{few}: ask for mean with bounds=(low, high), or {least:,} clients")
 
         def play() -> LocalPlay[FoundMean]:
             (bounds,) = yield from locate((self.column,), epsilon, Cohort(0, finders))

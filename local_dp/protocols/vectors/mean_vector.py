@@ -24,7 +24,7 @@ from local_dp.populations.finite import Finite, Population, weighted_records
 from local_dp.protocols.local_protocol import BETA, LocalProtocol, MeanProtocol, PlainData, describe_estimate, parameter
 from local_dp.protocols.surveys.compare import combined, population_shares
 from local_dp.protocols.surveys.frequency import Conditional
-from local_dp.protocols.surveys.policies import Launch
+from local_dp.protocols.surveys.policies import Launch, check_ends
 from local_dp.queries.cells import Grouped
 from local_dp.queries.query import STEPS, matrix
 from local_dp.queries.tables import Bounded
@@ -69,6 +69,7 @@ class Mean(MeanProtocol):
     def check(self) -> None:
         check_share("p", self.p)
         self.check_choices(outside=("refuse", "clip"), missing=("refuse", "exclude"), other=("refuse", "exclude"))
+        check_ends(self.low, self.high)
         check_built(self.bounded)
         if self.weights:
             check_built(self.population_shares)
@@ -135,7 +136,7 @@ class Mean(MeanProtocol):
     def for_table(self, table: Launch) -> Self:
         table.records.numbers(self.column)
         if self.low is None or self.high is None:
-            raise InputError(f"the mean of {self.column!r} needs public bounds: add low=... and high=..., or let mean-found find them")
+            raise InputError(f"the mean of {self.column!r} needs public bounds: add bounds=(low, high), or let mean-found find them")
         table.refuse_missing(self.missing, self.column, "missing=exclude (the mean of those present)")
         table.refuse_outside(self.outside, self.column, self.low, self.high, "outside=clip (the mean of the clipped numbers), or wider bounds")
         return replace(self, labels=table.groups(self.by, self.labels, self.labels_from_data, self.other)) if self.by else self
@@ -237,6 +238,10 @@ class MeanVector(LocalProtocol[FoundVector]):
             raise InputError(f"the bounds are {bounds}; give numbers up to 1e300, low below high for every column")
         return (low + high) / 2, (high - low) / 2
 
+    @property
+    def guess(self) -> tuple[Floats, Floats]:
+        return self.box[0], np.asarray(2 * self.box[1] / 12**0.5)
+
     def _ends(self, name: str, texts: tuple[str, ...], default: str) -> Floats:
         try:
             numbers = np.array([float(text) for text in texts or (default,)])
@@ -288,7 +293,7 @@ class MeanVector(LocalProtocol[FoundVector]):
 
     def for_table(self, table: Launch) -> Self:
         if self.radius is None and not (self.low and self.high):
-            raise InputError("the means need public bounds: add low=... and high=..., one for each column or one for all, or the radius of a ball")
+            raise InputError("the means need public bounds: add bounds=(low, high), one for each column or one for all, or the radius of a ball")
         for column in self.columns:
             table.records.numbers(column)
             table.refuse_missing(self.missing, column, "missing=middle (it counts as the middle of the bounds)")

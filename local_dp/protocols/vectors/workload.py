@@ -378,7 +378,7 @@ class Workload(LocalProtocol[Answers]):
         return Finite(Records({name: np.array(labels)[places] for name, labels, places in columns}), range(1, self.symbols.k + 1), clients, seed)
 
     def for_table(self, table: Launch) -> Self:
-        return replace(self, labels=self.parts.labels_of_table(table, False, "missing=category (a label of its own)"))
+        return replace(self, labels=self.parts.labels_of_table(table, None, "missing=category (a label of its own)"))
 
     def describe(self, result: Answers) -> PlainData:
         strategy = "shares first" if result.variances.by_shares else "sign rows"

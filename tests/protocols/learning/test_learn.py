@@ -126,7 +126,9 @@ def test_clients_who_only_find_bounds_and_judge_are_too_few() -> None:
     """Of 30 columns with bounds to be found by three rounds each, 100 clients leave nobody to learn from: refused with what to do."""
     table = Records({f"x{place}": AGE for place in range(30)} | {"ill": ILL})
     protocol = Learn(label="ill").for_table(Launch(table, False))
-    with pytest.raises(InputError, match=r"100 clients are too few to learn: 358,320 find the bounds of 30 columns, 20 judge.* bounds, name fewer features"):
+    with pytest.raises(
+        InputError, match=r"100 clients are too few to learn: 358,320 find the bounds of 30 columns, 20 judge.*bounds='x0=.*', name fewer features"
+    ):
         protocol.algorithm(1.0, 100)
     with pytest.raises(InputError, match="31 queries a step, each of its own clients; 6 are too few"):
         replace(protocol, bounds=tuple(f"x{place}=18..90" for place in range(30))).algorithm(1.0, 8)
