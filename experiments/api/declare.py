@@ -58,12 +58,12 @@ def argument(help: str, *, metavar: str, default: Any = MISSING) -> Any:
 
 
 def settings_of(settings: tuple[str, ...]) -> dict[str, str]:
-    """The parameters in --set KEY=VALUE. Raises InputError."""
+    """The parameters in --set NAME=VALUE. Raises InputError."""
     values = {}
     for setting in settings:
         key, separator, value = (part.strip() for part in setting.partition("="))
         if not separator or not key:
-            raise InputError(f"--set takes KEY=VALUE, not {setting!r}")
+            raise InputError(f"--set takes NAME=VALUE, not {setting!r}")
         values[key] = value
     return values
 
@@ -129,9 +129,16 @@ class Drawn:
         path = path if self.figure_format is None else path.with_suffix(f".{self.figure_format}")
         if path.suffix.lower() not in (".png", ".svg", ".pdf"):
             raise InputError(f"the figure is {str(path)!r}; give a file that ends in .png, .svg or .pdf")
-        if not path.parent.is_dir():
-            raise InputError(f"there is no folder {str(path.parent)!r} for the figure; create it first")
+        check_folder(path, "figure")
         return path
+
+
+def check_folder(path: Path, what: str) -> None:
+    """Raises InputError unless a file may be written there."""
+    if not path.parent.is_dir():
+        raise InputError(f"there is no folder {str(path.parent)!r} for the {what}; create it first")
+    if path.is_dir():
+        raise InputError(f"{str(path)!r} is a folder; give a file for the {what}")
 
 
 @dataclass(frozen=True)

@@ -213,9 +213,8 @@ class Release(Tabular):
 
         result = self.data["result"]
         listed = result.get("brief", result)
-        if "drawn" not in result or not self.rows:
-            what = f"a {self.data['task']}" if self.rows else "a release without rows"
-            raise InputError(f"there is no figure of {what}; leave out plot")
+        if "drawn" not in result:
+            raise InputError(f"there is no figure of a {self.data['task']}; leave out plot")
         drawn, many, truth = result["drawn"], isinstance(self.value, list), (self.data["truth"] or {}).get(DRAWN)
         rows = listed["rows"][:MOST_SHOWN]
         values = [row[-1] for row in rows] if "brief" in result else (self.value if many else [self.value])[:MOST_SHOWN]

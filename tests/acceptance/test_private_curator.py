@@ -36,23 +36,23 @@ POLICIES = ["refuse", "low", "high", "category", "exclude", "middle", "no", "dro
 VALUES: dict[str, Sequence[Sequence[str]]] = {  # of each option, the words that a search tries
     "--column": [[each] for each in COLUMNS], "--label": [[each] for each in (*ASKED, *COLUMNS)], "--feature": [["age"], ["pay"], ["age > 30"], ["name"]],
     "--bound": [["age=0..100"], ["pay=0..100"], ["age=9..1"]], "--cuts": [["age=30;50"], ["pay=15"], ["name=1"]], "--labels": [["name=Ann;Bob"], ["n=0;1"]],
-    "--low": [["0"], ["90"]], "--high": [["50"], ["100"]], "--cells": [["16"], ["2"]], "--levels": [["1"], ["2"]], "--ways": [["1"], ["2"]],
+    "--low": [["0"], ["90"]], "--high": [["50"], ["100"]], "--bins": [["16"], ["2"]], "--levels": [["1"], ["2"]], "--ways": [["1"], ["2"]],
     "--source": [["u"], ["v"], ["name"]], "--target": [["v"], ["u"]], "--nodes": [["6"], ["3"]], "--alpha": [["0.2"]],
-    "--learner": [["logistic-regression"], ["linear-regression"], ["stump"]], "--setting": [["steps=2"]],
+    "--learner": [["logistic-regression"], ["linear-regression"], ["stump"]], "--set": [["steps=2"]],
 }  # fmt: skip
 FITTING: dict[str, list[str]] = {  # a question that is answered, with the policies of every value
     "median": ["--column", "age", "--missing", "low"],
     "quantiles": ["--column", "pay", "--levels", "1", "--missing", "high"],
     "mean": ["--column", "age", "--low", "0", "--high", "100", "--outside", "clip", "--missing", "middle"],
     "histogram": ["--column", "age", "--missing", "category"],
-    "intervals": ["--column", "age", "--low", "0", "--high", "64", "--cells", "16", "--outside", "clip", "--missing", "exclude"],
+    "intervals": ["--column", "age", "--low", "0", "--high", "64", "--bins", "16", "--outside", "clip", "--missing", "exclude"],
     "marginals": ["--column", "ill", "--column", "age > 30", "--cuts", "pay=15", "--labels", "name=Ann;Bob", "--missing", "category", "--other", "category"],
     "synthetic": ["--column", "ill", "--column", "age > 30", "--labels", "name=Ann;Bob", "--missing", "category", "--other", "category"],
     "triangles": ["--source", "u", "--target", "v", "--nodes", "6", "--other", "drop"],
     "threshold": ["--column", "age", "--label", "ill", "--missing", "exclude", "--other", "no"],
     "point": ["--column", "name", "--label", "name == 'p7' and ill > 0", "--missing", "exclude"],
     "rectangle": ["--column", "age", "--column", "pay", "--label", "ill", "--missing", "exclude", "--other", "no"],
-    "learn": ["--label", "age > 30", "--feature", "pay", "--bound", "pay=0..100", "--setting", "steps=2", "--missing", "exclude"],
+    "learn": ["--label", "age > 30", "--feature", "pay", "--bound", "pay=0..100", "--set", "steps=2", "--missing", "exclude"],
 }
 
 

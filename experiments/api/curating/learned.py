@@ -48,9 +48,9 @@ class LearnedRule(Question[Records | Population, "Taught"]):
         read=pair,
         collect=dict,
     )
-    cuts: int = option(1, "Cuts of each number feature", shell=False)
+    cuts: int = option(1, "Cuts of a number column, for learners of bits", metavar="N")
     parameters: Written | None = option(
-        None, "A parameter of the learner, such as depth=2; may be repeated", name="--setting --parameters", metavar="NAME=VALUE", read=pair, collect=dict
+        None, "A parameter of the learner, such as depth=2; may be repeated", name="--set --parameters", metavar="NAME=VALUE", read=pair, collect=dict
     )
     missing: str = option("refuse", "Rows that lack a feature or the label: refuse, or exclude (they are left out)", metavar="HOW")
     name: ClassVar[str] = "learn"

@@ -96,18 +96,18 @@ class Intervals(BetweenBounds[Multiset, IntervalCounts]):
     """Releases the number of records in every interval between public bounds."""
 
     _: KW_ONLY
-    cells: int = option(1024, "Number of equal cells between the bounds", metavar="N")
+    bins: int = option(1024, "Number of equal intervals between the bounds", metavar="N")
     missing: str = missing_option(("refuse", "exclude"), "in no interval")
     covered: ClassVar[str] = "exclude (it is in no interval)"
     name: ClassVar[str] = "intervals"
-    example: ClassVar[str] = "intervals --records fair.csv --column age --low 15 --high 45 --cells 64"
+    example: ClassVar[str] = "intervals --records fair.csv --column age --low 15 --high 45 --bins 64"
 
     def check(self) -> None:
-        check_whole("cells", self.cells, 2, 1 << MAX_BITS)
+        check_whole("bins", self.bins, 2, 1 << MAX_BITS)
 
     @property
     def bits(self) -> int:
-        return (self.cells - (self.missing == "refuse")).bit_length()
+        return (self.bins - (self.missing == "refuse")).bit_length()
 
     def mechanism(self) -> Mechanism[Multiset, IntervalCounts, Loss]:
         tree = CountTree(self.bits, self.epsilon, best_branching(self.bits, self.epsilon))
@@ -133,11 +133,11 @@ class Intervals(BetweenBounds[Multiset, IntervalCounts]):
 
     def _cells(self, records: Records) -> Counts:
         """The cell of each number: its lower edge belongs to it, and the upper bound to the last. Missing numbers are in one more cell."""
-        cells = np.floor(self.bounded.share(records) * self.cells).astype(np.int64)
-        return np.where(absent(records[self.column]), self.cells, np.minimum(cells, self.cells - 1))
+        cells = np.floor(self.bounded.share(records) * self.bins).astype(np.int64)
+        return np.where(absent(records[self.column]), self.bins, np.minimum(cells, self.bins - 1))
 
     def to_data(self, result: IntervalCounts, records: Records) -> dict[str, Any]:
-        edges = np.unique(np.linspace(0, self.cells, min(_SHOWN, self.cells) + 1).round().astype(np.int64))
+        edges = np.unique(np.linspace(0, self.bins, min(_SHOWN, self.bins) + 1).round().astype(np.int64))
         counts = result.count(edges[:-1], edges[1:])
         ends = [self._edge(edge) for edge in edges.tolist()]
         deviation, quantile = self._error
@@ -147,17 +147,17 @@ class Intervals(BetweenBounds[Multiset, IntervalCounts]):
             "rows": rows,
             "drawn": {"axis": "records", "rows": self.column, "labels": 2},
             **measured(counts.tolist(), deviation, quantile * deviation, (0, len(records))),
-            "explanation": f"The counts of all intervals of {self.cells:,} equal cells are published; --json prints the count below each cell.",
-            "below": result.below[: self.cells + 1].tolist(),
+            "explanation": f"The counts of all intervals of {self.bins:,} equal bins are published; --json prints the count below each bin.",
+            "below": result.below[: self.bins + 1].tolist(),
         }
 
     def _edge(self, cell: int) -> float:
         low, high = ends_of(self.bounds)
-        return low + (high - low) * cell / self.cells
+        return low + (high - low) * cell / self.bins
 
     def truth(self, result: IntervalCounts, records: Records) -> dict[str, Any]:
-        below = np.append(0, np.cumsum(np.bincount(self._cells(records), minlength=self.cells)[: self.cells]))
-        return {"largest_error_of_an_interval": float(np.ptp(result.below[: self.cells + 1] - below))}
+        below = np.append(0, np.cumsum(np.bincount(self._cells(records), minlength=self.bins)[: self.bins]))
+        return {"largest_error_of_an_interval": float(np.ptp(result.below[: self.bins + 1] - below))}
 
 
 @dataclass(frozen=True)

@@ -129,6 +129,7 @@ class LocalSGD(LocalProtocol[Halfspace]):
     """
 
     name: ClassVar[str] = "local-sgd"
+    figureless: ClassVar[str] = "a hypothesis"
     source: ClassVar[str] = "Duchi, Jordan, Wainwright 2013"
     d: int = parameter(4, "the dimension: how many features a record has")
     gamma: float = parameter(0.5, "the margin that the examples have to the halfspace")

@@ -57,6 +57,7 @@ class Identity(LocalProtocol[IdentityTest]):
     """
 
     name: ClassVar[str] = "identity"
+    figureless: ClassVar[str] = "a decision"
     source: ClassVar[str] = "Acharya, Canonne, Freitag, Tyagi 2019 (public coins and private ones)"
     example: ClassVar[str] = "--records fair.csv --column occupation --labels '1;2;3;4;5;6'"
     column: str = parameter("symbol", "the column whose labels are counted", of_table=True)
